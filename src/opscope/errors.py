@@ -1,0 +1,31 @@
+"""Every error a user can cause or mend. The message is `where: what is wrong; what was expected`."""
+
+from __future__ import annotations
+
+
+class ProfilerError(Exception):
+    """Base of every error a user can cause or mend; the CLI prints it without a traceback and exits 2."""
+
+
+class UsageError(ProfilerError):
+    """The command line, or a call's arguments, cannot be carried out."""
+
+
+class ModelError(ProfilerError):
+    """The model file breaks its format, or says too little to be profiled."""
+
+    def __init__(self, source: str, place: str, problem: str) -> None:
+        super().__init__(f"{source}: {place}: {problem}" if place else f"{source}: {problem}")
+
+
+class TargetError(ProfilerError):
+    """The target file breaks the schema, or no target has the name asked for."""
+
+    def __init__(self, source: str, place: str, problem: str) -> None:
+        super().__init__(f"{source}: {place}: {problem}" if place else f"{source}: {problem}")
+
+
+def printable(text: str, limit: int = 120) -> str:
+    """A name from a file, made safe for one line of a terminal: control characters escaped, cut at `limit`."""
+    clean = "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in text[: limit + 1])
+    return clean if len(clean) <= limit else clean[: limit - 1] + "…"

@@ -1,0 +1,77 @@
+"""Units as types, and the one way each is printed and parsed."""
+
+from __future__ import annotations
+
+import re
+from typing import NewType
+
+from .errors import UsageError
+
+Bytes = NewType("Bytes", int)
+Cycles = NewType("Cycles", float)
+Hertz = NewType("Hertz", float)
+
+UNKNOWN = "—"
+
+_SIZE_UNITS = {"": 1, "B": 1, "KB": 1024, "MB": 1024**2, "GB": 1024**3, "KIB": 1024, "MIB": 1024**2, "GIB": 1024**3}
+_TIME_UNITS = {"S": 1.0, "MS": 1e-3, "US": 1e-6, "NS": 1e-9}
+_ENERGY_UNITS = {"J": 1.0, "MJ": 1e-3, "UJ": 1e-6, "NJ": 1e-9}
+
+
+def format_bytes(size: float | None) -> str:
+    """1 KB is 1024 bytes, as in every vendor's report."""
+    if size is None:
+        return UNKNOWN
+    for unit, step in (("GB", 1024**3), ("MB", 1024**2), ("KB", 1024)):
+        if abs(size) >= step:
+            return f"{size / step:,.2f} {unit}"
+    return f"{size:,.0f} B"
+
+
+def format_seconds(seconds: float | None) -> str:
+    if seconds is None:
+        return UNKNOWN
+    for unit, step in (("s", 1.0), ("ms", 1e-3), ("us", 1e-6)):
+        if abs(seconds) >= step:
+            return f"{seconds / step:,.3g} {unit}" if abs(seconds) < 1000 * step else f"{seconds / step:,.0f} {unit}"
+    return f"{seconds * 1e9:,.3g} ns"
+
+
+def format_joules(joules: float | None) -> str:
+    if joules is None:
+        return UNKNOWN
+    for unit, step in (("J", 1.0), ("mJ", 1e-3), ("uJ", 1e-6)):
+        if abs(joules) >= step:
+            return f"{joules / step:,.4g} {unit}"
+    return f"{joules * 1e9:,.4g} nJ"
+
+
+def format_count(count: float | None) -> str:
+    return UNKNOWN if count is None else f"{count:,.0f}"
+
+
+def format_percent(share: float | None, digits: int = 1) -> str:
+    return UNKNOWN if share is None else f"{100 * share:.{digits}f}%"
+
+
+def parse_size(text: str) -> int:
+    return round(_parse(text, _SIZE_UNITS, "a size such as 512KB or 1.5MB"))
+
+
+def parse_seconds(text: str) -> float:
+    return _parse(text, _TIME_UNITS, "a time such as 20ms or 1.5s")
+
+
+def parse_joules(text: str) -> float:
+    return _parse(text, _ENERGY_UNITS, "an energy such as 1mJ or 250uJ")
+
+
+def parse_share(text: str) -> float:
+    return _parse(text, {"%": 0.01}, "a share such as 10%")
+
+
+def _parse(text: str, units: dict[str, float] | dict[str, int], expected: str) -> float:
+    match = re.fullmatch(r"\s*(\d+(?:\.\d*)?|\.\d+)\s*([A-Za-zµ%]*)\s*", text)
+    if match is None or match[2].upper().replace("µ", "U").replace("Μ", "U") not in units:
+        raise UsageError(f"{text!r}: not understood; expected {expected}")
+    return float(match[1]) * units[match[2].upper().replace("µ", "U").replace("Μ", "U")]

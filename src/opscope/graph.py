@@ -4,19 +4,19 @@ Readers translate every framework's operators into one vocabulary of *kinds*, so
 ONNX from TensorFlow Lite. `KINDS` lists the vocabulary; the attributes each kind carries are in the table below.
 An operator with no kind of its own keeps its `type` and becomes `custom`: its cost is unknown, never zero.
 
-| kind                     | inputs (canonical order)              | attributes                                              |
-|--------------------------|---------------------------------------|---------------------------------------------------------|
-| conv, conv_transpose     | data, weights, [bias]                 | kernel, strides, dilations, groups, channel_axis        |
-| matmul                   | a, b, [bias]                          | k, n (the reduced and the produced extent)              |
-| einsum                   | operands                              | equation                                                |
-| attention                | operands                              | batch, heads, query_length, key_length, head_size,      |
-|                          |                                       | value_size, projection_macs                             |
-| lstm, gru, rnn           | data, weights, [recurrent weights, …] | steps, batch, input_size, hidden_size, directions       |
-| max_pool, average_pool   | data                                  | kernel, strides, channel_axis                           |
-| softmax, *_norm, reduce  | data, [scale, bias]                   | axes                                                    |
-| transpose                | data                                  | permutation                                             |
-| concat, split, …         | operands                              | axis                                                    |
-| any                      |                                       | activation (name of a fused activation kind)            |
+| kind                     | inputs (canonical order)        | attributes                                         |
+|--------------------------|---------------------------------|----------------------------------------------------|
+| conv, conv_transpose     | data, weights, [bias]           | kernel, strides, dilations, groups, channel_axis   |
+| matmul                   | a, b, [bias]                    | k, n (the reduced and the produced extent)         |
+| einsum                   | operands                        | equation                                           |
+| attention                | operands                        | batch, heads, query_length, key_length, head_size, |
+|                          |                                 | value_size, projection_macs                        |
+| lstm, gru, rnn           | data, weights, [recurrent, …]   | steps, batch, input_size, hidden_size, directions  |
+| max_pool, average_pool   | data                            | kernel, strides, channel_axis                      |
+| softmax, *_norm, reduce  | data, [scale, bias]             | axes                                               |
+| transpose                | data                            | permutation                                        |
+| concat, split, …         | operands                        | axis                                               |
+| any                      |                                 | activation (name of a fused activation kind)       |
 
 `channel_axis` and `axes` are non-negative. An absent optional input is `ABSENT`. Quantisation scales and zero
 points follow the canonical inputs. Ops inside control-flow bodies stand in `ops` after the op that runs them, with
@@ -110,7 +110,9 @@ KINDS: Mapping[str, Family] = (
     | _kinds(Family.RECURRENT, "lstm gru rnn")
     | _kinds(Family.TRANSFORM, "fft")
     | _kinds(Family.POOL, "max_pool average_pool resize roi_pool")
-    | _kinds(Family.NORMALISE, "softmax log_softmax layer_norm rms_norm group_norm instance_norm batch_norm l2_norm lrn")
+    | _kinds(
+        Family.NORMALISE, "softmax log_softmax layer_norm rms_norm group_norm instance_norm batch_norm l2_norm lrn"
+    )
     | _kinds(Family.REDUCE, "reduce argmax topk cumsum non_max_suppression")
     | _kinds(
         Family.ELEMENTWISE,
@@ -194,8 +196,9 @@ class Graph:
     tensors: Sequence[Tensor]
     inputs: tuple[int, ...]
     outputs: tuple[int, ...]
-    file_bytes: Bytes = Bytes(0)
+    file_bytes: int = 0
     notes: tuple[Note, ...] = ()
+    quantize_ops_annotate: bool = False  # quantize/dequantize pairs say how ops between them run, and do not run
     details: Mapping[str, str] = field(default_factory=dict)  # producer, opset, schema version, metadata
 
     def __post_init__(self) -> None:

@@ -1,0 +1,82 @@
+"""The command line: one module per verb, found through one table, imported only when used."""
+
+from __future__ import annotations
+
+import os
+import sys
+from argparse import ArgumentParser, RawDescriptionHelpFormatter
+from collections.abc import Sequence
+from importlib import import_module
+
+from .. import __version__
+from ..errors import ProfilerError
+from .command import Command
+
+VERBS = {  # verb → module, line for --help
+    "report": ("report", "What a model takes on a target: memory, latency, energy, layer by layer"),
+    "targets": ("targets", "The hardware that is known, and the source of every figure"),
+    "zoo": ("zoo", "Make a sample model on the spot"),
+    "cfsai": ("cfs", "CodeFusion Studio 2.0-2.1 command line: cfsai profile | compat"),
+    "cfsutil": ("cfs", "CodeFusion Studio 2.2 command line: cfsutil ai profile | compat"),
+}
+
+EXAMPLES = """\
+examples:
+  opscope zoo kws-cnn --format tflite --precision int8 -o kws.tflite
+  opscope report kws.tflite --target max32690-cm4
+  opscope report model.onnx --target aic100-std --batch 8 --format html -o report.html
+  opscope targets show max78002-cm4
+
+Exit codes: 0 fine, 1 a budget or gate failed, 2 wrong usage or unreadable input.
+"""
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Entry point of the `opscope` command."""
+    arguments = list(sys.argv[1:] if argv is None else argv)
+    try:
+        return _run(arguments)
+    except ProfilerError as error:
+        print(f"opscope: {error}", file=sys.stderr)
+        return 2
+    except KeyboardInterrupt:
+        print("opscope: interrupted", file=sys.stderr)
+        return 130
+    except BrokenPipeError:  # the reader of our output has gone, as `| head` does
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 0
+    except MemoryError:
+        print("opscope: out of memory; the model needs more than this machine has", file=sys.stderr)
+        return 2
+
+
+def _run(arguments: list[str]) -> int:
+    if not arguments or arguments[0] not in VERBS:
+        _top_parser().parse_args(arguments or ["--help"])
+        return 2
+    verb, rest = arguments[0], arguments[1:]
+    command: Command = import_module(f".{VERBS[verb][0]}", __package__).COMMANDS[verb]
+    parser = ArgumentParser(
+        prog=f"opscope {verb}",
+        description=command.__doc__,
+        epilog=command.examples,
+        formatter_class=RawDescriptionHelpFormatter,
+        allow_abbrev=False,
+    )
+    command.add_arguments(parser)
+    return command.run(parser.parse_args(rest))
+
+
+def _top_parser() -> ArgumentParser:
+    width = max(map(len, VERBS))
+    verbs = "\n".join(f"  {verb:<{width}}  {line}" for verb, (_, line) in VERBS.items())
+    parser = ArgumentParser(
+        prog="opscope",
+        description="The open profiler for AI accelerators.\n\nverbs (opscope VERB --help for each):\n" + verbs,
+        epilog=EXAMPLES,
+        formatter_class=RawDescriptionHelpFormatter,
+        usage="opscope VERB …",
+    )
+    parser.add_argument("--version", action="version", version=f"opscope {__version__}")
+    parser.add_argument("verb", choices=list(VERBS), metavar="VERB", help="what to do")
+    return parser

@@ -1,0 +1,95 @@
+"""opscope report"""
+
+from __future__ import annotations
+
+import sys
+from argparse import ArgumentParser, Namespace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from .command import named_shape, positive, write_result
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from typing import TextIO
+
+    from ..report import Report
+
+FORMATS = ("text", "json", "md", "html")
+COMPAT = ("cfs",)
+
+
+class ReportCommand:
+    """Estimate what a model takes on a target: does it fit, how fast is it, where does the time go, what to change."""
+
+    examples = """\
+examples:
+  opscope report kws.tflite --target max32690-cm4
+  opscope report bert.onnx --target aic100-std --batch 8 --cores 2
+  opscope report model.onnx --target ./mychip.toml --shape input=1x3x224x224 --format html -o report.html
+  opscope report model.tflite --target max78002-cm4 --budget ram=256KB,flash=1MB,latency=20ms
+  opscope report resnet.tflite --target cfs-sample --compat cfs
+"""
+
+    def add_arguments(self, parser: ArgumentParser) -> None:
+        parser.add_argument("model", type=Path, metavar="MODEL", help="ONNX or TensorFlow Lite file")
+        parser.add_argument("--target", required=True, metavar="T", help="name (see `opscope targets`) or TOML file")
+        parser.add_argument("--format", choices=FORMATS, default="text", help="default: text")
+        parser.add_argument("-o", "--output", type=Path, metavar="FILE", help="write here instead of stdout")
+        parser.add_argument("--top", type=positive, default=15, metavar="N", help="layers in text and md (default 15)")
+        parser.add_argument("--all", action="store_true", help="every layer, in order")
+        parser.add_argument(
+            "--shape", type=named_shape, action="append", default=[], metavar="NAME=1x3x224x224",
+            help="shape of an input that the model leaves open; may be repeated",
+        )  # fmt: skip
+        parser.add_argument("--batch", type=positive, metavar="N", help="leading dimension of every input")
+        parser.add_argument("--cores", type=positive, metavar="N", help="cores to use per device (default: all)")
+        parser.add_argument("--devices", type=positive, default=1, metavar="N", help="devices to use (default 1)")
+        parser.add_argument(
+            "--budget", metavar="ram=512KB,flash=1MB,latency=20ms,energy=1mJ,cpu-share=10%",
+            help="exit 1 when one of these limits is exceeded",
+        )  # fmt: skip
+        parser.add_argument("--compat", choices=COMPAT, help="count and print by a vendor's rules")
+        parser.add_argument("--no-advice", action="store_true", help="skip the what-if suggestions")
+
+    def run(self, args: Namespace) -> int:
+        from .. import api
+        from ..gate.budget import judge, parse_budget
+
+        limits = parse_budget(args.budget) if args.budget else {}
+        make = api.flat_report if args.compat else api.report
+        report = make(
+            args.model, args.target, shapes=dict(args.shape), batch=args.batch, cores=args.cores, devices=args.devices,
+            advise=not args.no_advice, fingerprint=args.format in ("json", "html"),
+        )  # fmt: skip
+        write_result(_renderer(report, args), args.output)
+        verdict = judge(report, limits)
+        for check in verdict.checks:
+            print(("ok    " if check.passed else "FAIL  ") + check.reason, file=sys.stderr)
+        return 0 if verdict.passed else 1
+
+
+def _renderer(report: Report, args: Namespace) -> Callable[[TextIO], None]:
+    top = None if args.all else args.top
+    if args.format == "json":
+        from ..views.report_json import ReportJson
+
+        return lambda out: ReportJson().render(report, out)
+    if args.format == "md":
+        from ..views.report_markdown import ReportMarkdown
+
+        return lambda out: ReportMarkdown(top=top).render(report, out)
+    if args.format == "html":
+        from ..views.report_html import ReportHtml
+
+        return lambda out: ReportHtml().render(report, out)
+    if args.compat:
+        from ..views.report_tables import ReportTables
+
+        return lambda out: ReportTables().render(report, out)
+    from ..views.report_text import ReportText
+
+    return lambda out: ReportText(top=top).render(report, out)
+
+
+COMMANDS = {"report": ReportCommand()}

@@ -1,0 +1,114 @@
+"""opscope zoo"""
+
+from __future__ import annotations
+
+import json
+import sys
+from argparse import ArgumentParser, Namespace
+from pathlib import Path
+from typing import TYPE_CHECKING, TextIO
+
+from ..errors import UsageError
+from ..zoo import Recipe, make, names
+from .command import positive, write_result
+
+if TYPE_CHECKING:
+    from ..zoo import Entry
+
+
+class ZooCommand:
+    """Make a sample model on the spot: right shapes, random weights, the same bytes every time, no download.
+    Without a name: list the networks and their options."""
+
+    examples = """\
+examples:
+  opscope zoo
+  opscope zoo resnet50 -o resnet50.onnx
+  opscope zoo bert-base --batch 8 --seq 128 --precision f16 -o bert.onnx
+  opscope zoo kws-cnn --format tflite --precision int8 -o kws.tflite
+  opscope zoo llm-decoder --layers 32 --kv-length 2048 --precision f16 --no-weights -o llm.onnx
+"""
+
+    def add_arguments(self, parser: ArgumentParser) -> None:
+        parser.add_argument("name", nargs="?", metavar="NAME", help="a network; `opscope zoo` lists them")
+        parser.add_argument("-o", "--output", type=Path, metavar="FILE", help="the model file to write")
+        parser.add_argument("--format", choices=["onnx", "tflite"], help="default: from the suffix of FILE, else onnx")
+        parser.add_argument("--precision", choices=["f32", "f16", "int8"], default="f32", help="default: f32")
+        parser.add_argument("--batch", type=positive, default=1, metavar="N", help="inputs at once (default 1)")
+        parser.add_argument("--seq", type=positive, metavar="N", help="tokens at once, for networks that read tokens")
+        parser.add_argument("--no-weights", action="store_true", help="leave the weights' data out (ONNX)")
+        parser.add_argument("--json", action="store_true", help="the list as JSON")
+        group = parser.add_argument_group("options of single networks")
+        for name, used_by, description in _options(names()):
+            group.add_argument(f"--{name.replace('_', '-')}", metavar="V", help=f"{description} ({used_by})")
+
+    def run(self, args: Namespace) -> int:
+        if args.name is None:
+            write_result(lambda out: _list_json(out) if args.json else _list(out), None)
+            return 0
+        if args.output is None:
+            raise UsageError(f"zoo {args.name}: no output file; expected -o FILE")
+        given = {name: getattr(args, name) for name, _, _ in _options(names()) if getattr(args, name) is not None}
+        recipe = Recipe(
+            name=args.name,
+            batch=args.batch,
+            sequence=args.seq,
+            precision=args.precision,
+            format=args.format or ("tflite" if args.output.suffix == ".tflite" else "onnx"),
+            weights=not args.no_weights,
+            options=given,
+        )
+        try:
+            make(recipe, args.output, progress=_progress if sys.stderr.isatty() else None)
+        except OSError as error:
+            raise UsageError(
+                f"{args.output}: cannot be written ({error.strerror}); expected a writable place"
+            ) from error
+        print(f"wrote {args.output}", file=sys.stderr)
+        return 0
+
+
+def _options(entries: list[Entry]) -> list[tuple[str, str, str]]:
+    """Every option once: name, the networks that take it, description."""
+    users: dict[str, list[str]] = {}
+    text: dict[str, str] = {}
+    for entry in entries:
+        for option in entry.options:
+            users.setdefault(option.name, []).append(entry.name)
+            text.setdefault(option.name, option.description)
+    everyone = len(entries)
+    return [(n, "all" if len(u) == everyone else ", ".join(u), text[n]) for n, u in users.items()]
+
+
+def _progress(done: int, total: int) -> None:
+    end = "\n" if done >= total else ""
+    print(f"\rwriting weights {done >> 20} of {total >> 20} MB", end=end, file=sys.stderr, flush=True)
+
+
+def _list(out: TextIO) -> None:
+    for entry in names():
+        forms = "; ".join(f"{form}: {', '.join(entry.precisions[form])}" for form in entry.formats)
+        out.write(f"{entry.name}\n    {entry.description}\n    {forms}\n")
+        options = [
+            f"--{o.name.replace('_', '-')} {'' if o.default is None else o.default}".rstrip() for o in entry.options
+        ]
+        if entry.takes_sequence:
+            options.insert(0, "--seq N")
+        out.write(f"    {' '.join(options)}\n" if options else "")
+
+
+def _list_json(out: TextIO) -> None:
+    rows = [
+        {
+            "name": entry.name,
+            "description": entry.description,
+            "precisions": {form: list(kinds) for form, kinds in entry.precisions.items()},
+            "options": {option.name: option.default for option in entry.options},
+        }
+        for entry in names()
+    ]
+    json.dump(rows, out, indent=1)
+    out.write("\n")
+
+
+COMMANDS = {"zoo": ZooCommand()}

@@ -1,0 +1,1 @@
+"""Graph, Target → what running it should take: pure arithmetic, no clock, no randomness."""

@@ -1,0 +1,184 @@
+"""Suggestions, each proven by estimating the changed graph on the same target. What does not help is not said."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from math import log
+
+from ..graph import Graph
+from ..report import Layer, LayerAdvice, Prediction, Suggestion
+from ..units import format_bytes, format_count, format_percent
+from . import whatif
+from .estimator import Estimate, estimate, parameter_bytes
+from .placement import place_op
+from .price import Machine, Task, price
+from .work import work_of
+
+LISTED_LAYERS = 5
+HEAVY_SHARE = 0.02  # a layer below this share of MACs or bytes is not worth rewriting
+WORTHWHILE = 0.01  # smallest relative gain that is mentioned
+PRUNED_TO = 0.5
+INPUT_SCALE = 0.75
+
+
+@dataclass(frozen=True, slots=True)
+class _Idea:
+    """A change to try."""
+
+    kind: str
+    text: str
+    layers: tuple[int, ...]
+    change: Callable[[], Graph | None]
+
+
+def suggestions(base: Estimate) -> tuple[Suggestion, ...]:
+    """Every idea that helps on this target, best first."""
+    before = predict(base)
+    found = []
+    for idea in _ideas(base):
+        changed = idea.change()
+        if changed is None:
+            continue
+        after = predict(estimate(changed, base.machine))
+        if _gain(before, after) > WORTHWHILE and not _worsens(before, after):
+            found.append(Suggestion(idea.kind, idea.text, idea.layers, before, after))
+    return tuple(sorted(found, key=lambda suggestion: -_gain(suggestion.before, suggestion.after)))
+
+
+def predict(result: Estimate) -> Prediction:
+    latency, energy = result.totals.latency_s, result.totals.energy_j
+    return Prediction(
+        latency_s=None if latency is None else latency.value,
+        peak_bytes=result.plan.arena_bytes + result.plan.scratch_bytes,
+        parameter_bytes=parameter_bytes(result.graph),
+        energy_j=None if energy is None else energy.value,
+    )
+
+
+def _ideas(base: Estimate) -> Iterator[_Idea]:
+    graph, target = base.graph, base.machine.target
+    yield _Idea("quantize", "Quantise weights and activations to int8", (), lambda: whatif.quantised(graph))
+    yield _Idea(
+        "quantize-weights", "Store weights as int8, compute as now", (), lambda: whatif.weights_quantised(graph)
+    )
+    prune = f"Structured pruning: keep {PRUNED_TO:.0%} of the channels of every convolution"
+    yield _Idea("prune", prune, (), lambda: whatif.pruned(graph, keep=PRUNED_TO))
+    shrink = f"Scale the input image to {INPUT_SCALE:.0%} of its height and width"
+    yield _Idea("smaller-input", shrink, (), lambda: whatif.smaller_input(graph, scale=INPUT_SCALE))
+    fuse = "Fuse stand-alone activations and normalisations into the op before them"
+    yield _Idea("fuse", fuse, (), lambda: whatif.fused(graph, target))
+    yield from _layer_ideas(base)
+
+
+def _layer_ideas(base: Estimate) -> Iterator[_Idea]:
+    graph, target = base.graph, base.machine.target
+    heavy = _heavy(base.layers)
+    if heavy:
+        names = _listed(heavy)
+        separate = f"Replace the heavy convolutions ({names}) by depthwise-separable ones"
+        yield _Idea("depthwise-separable", separate, heavy, lambda: whatif.depthwise_separable(graph, heavy))
+        factorise = f"Factorise the heavy dense layers ({names}) to a quarter of their rank"
+        yield _Idea("low-rank", factorise, heavy, lambda: whatif.low_rank(graph, heavy))
+    stranded = tuple(layer.index for layer in base.layers if not layer.accelerated and layer.kind == "matmul")
+    if stranded and any(engine.accelerator and "conv" in engine.ops for engine in target.engines):
+        move = f"Write dense layers ({_listed(stranded)}) as 1×1 convolutions, which the accelerator takes"
+        yield _Idea("move-to-accelerator", move, stranded, lambda: whatif.on_accelerator(graph, stranded))
+
+
+def _heavy(layers: Sequence[Layer]) -> tuple[int, ...]:
+    macs = sum(layer.macs for layer in layers) or 1
+    constants = sum(layer.parameter_bytes for layer in layers) or 1
+    return tuple(
+        layer.index
+        for layer in layers
+        if layer.macs / macs > HEAVY_SHARE or layer.parameter_bytes / constants > HEAVY_SHARE
+    )
+
+
+def _listed(layers: Sequence[int]) -> str:
+    shown = ", ".join(str(index) for index in layers[:6])
+    return f"layers {shown}{', …' if len(layers) > 6 else ''}" if len(layers) > 1 else f"layer {shown}"
+
+
+def _pairs(before: Prediction, after: Prediction) -> list[tuple[float, float]]:
+    pairs = [
+        (before.latency_s, after.latency_s),
+        (before.peak_bytes, after.peak_bytes),
+        (before.parameter_bytes, after.parameter_bytes),
+        (before.energy_j, after.energy_j),
+    ]
+    return [(old, new) for old, new in pairs if old and new]
+
+
+def _gain(before: Prediction, after: Prediction) -> float:
+    """Sum of the log ratios: halving one quantity weighs like halving any other."""
+    return sum(log(old / new) for old, new in _pairs(before, after))
+
+
+def _worsens(before: Prediction, after: Prediction) -> bool:
+    return any(new > old * (1 + WORTHWHILE) for old, new in _pairs(before, after))
+
+
+def heavy_memory(base: Estimate) -> tuple[LayerAdvice, ...]:
+    """The layers with most parameter bytes, each with the change that shrinks it most."""
+    ranked = sorted(base.layers, key=lambda layer: (-layer.parameter_bytes, layer.index))
+    chosen = [layer for layer in ranked[:LISTED_LAYERS] if layer.parameter_bytes >= 1024]
+    return tuple(LayerAdvice(layer.index, _layer_advice(base, layer, _bytes_saved)) for layer in chosen)
+
+
+def heavy_macs(base: Estimate) -> tuple[LayerAdvice, ...]:
+    """The layers with most MACs, each with the change that speeds it up most."""
+    ranked = sorted(base.layers, key=lambda layer: (-layer.macs, layer.index))
+    chosen = [layer for layer in ranked[:LISTED_LAYERS] if layer.macs > 0]
+    return tuple(LayerAdvice(layer.index, _layer_advice(base, layer, _macs_saved)) for layer in chosen)
+
+
+def _layer_advice(base: Estimate, layer: Layer, saved: Callable[[Layer, Graph, Graph], tuple[float, str]]) -> str:
+    """Try each rewriting on that layer alone: its neighbours do not change."""
+    alone = _only(base.graph, layer.index)
+    best_gain, best_text = WORTHWHILE, ""
+    for label, changed in (
+        ("depthwise-separable convolution", whatif.depthwise_separable(alone, [0])),
+        ("low-rank factorisation", whatif.low_rank(alone, [0])),
+        ("int8 weights and activations", whatif.quantised(alone)),
+    ):
+        if changed is None:
+            continue
+        gain, text = saved(layer, alone, changed)
+        old, new = _cycles(alone, base.machine), _cycles(changed, base.machine)
+        if gain > best_gain and (old is None or new is None or new <= old * (1 + WORTHWHILE)):
+            faster = f", {format_percent(1 - new / old, 0)} fewer cycles" if old and new and new < old else ""
+            best_gain, best_text = gain, f"{label}: {text}{faster}"
+    return best_text or "nothing tried here makes it smaller on this target"
+
+
+def _only(graph: Graph, index: int) -> Graph:
+    op = graph.ops[index]
+    return Graph(
+        graph.name, graph.source, graph.framework, (op,), graph.tensors, op.inputs[:1], op.outputs,
+    )  # fmt: skip
+
+
+def _cycles(graph: Graph, machine: Machine) -> float | None:
+    total = 0.0
+    for op in graph.ops:
+        work = work_of(op, graph)
+        placement = place_op(op, work, graph, machine.target)
+        if placement.engine is None:
+            return None
+        total += price(Task(op, work, placement, {}), placement.engine, machine).total
+    return total
+
+
+def _bytes_saved(_layer: Layer, old: Graph, new: Graph) -> tuple[float, str]:
+    before, after = parameter_bytes(old), parameter_bytes(new)
+    return (1 - after / before if before else 0.0), f"{format_bytes(before)} → {format_bytes(after)}"
+
+
+def _macs_saved(_layer: Layer, old: Graph, new: Graph) -> tuple[float, str]:
+    before = sum(work_of(op, old).macs for op in old.ops)
+    after = sum(work_of(op, new).macs for op in new.ops)
+    if after == before:
+        return _bytes_saved(_layer, old, new)
+    return 1 - after / before, f"{format_count(before)} → {format_count(after)} MACs"

@@ -1,0 +1,155 @@
+"""Estimate → Report: memory against what the target has, issues, advice."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from ..graph import DType, Graph, Role
+from ..report import Layer, MemoryStack, MemoryUse, ModelFacts, PeakTensor, Report, Suggestion
+from ..target import Holds, Target
+from ..units import Bytes, format_bytes, format_percent
+from .advice import heavy_macs, heavy_memory, suggestions
+from .estimator import Estimate, estimate, parameter_bytes
+from .memory import PLANNER
+from .price import Machine
+from .work import MAC_DEFINITION
+
+TIGHT = 0.75
+CRITICAL = 0.95
+PEAK_TENSORS = 8
+
+
+def build_report(graph: Graph, machine: Machine, *, sha256: str | None, advise: bool = True) -> Report:
+    """The whole resource report of a graph on a machine."""
+    base = estimate(graph, machine)
+    ideas = suggestions(base) if advise else ()
+    return Report(
+        model=model_facts(graph, sha256, layer_count=len(base.layers)),
+        target=machine.target,
+        devices=machine.devices,
+        cores=machine.cores,
+        graph=base.graph,
+        memory=_memory(base, ideas),
+        totals=base.totals,
+        layers=base.layers,
+        suggestions=ideas,
+        heavy_memory=heavy_memory(base) if advise else (),
+        heavy_macs=heavy_macs(base) if advise else (),
+        notes=graph.notes,
+        definition=MAC_DEFINITION,
+    )
+
+
+def model_facts(graph: Graph, sha256: str | None, *, layer_count: int) -> ModelFacts:
+    dtypes = [graph.tensors[t].dtype for t in graph.inputs if graph.tensors[t].role is not Role.CONSTANT]
+    return ModelFacts(
+        name=graph.name,
+        path=graph.source,
+        framework=graph.framework,
+        sha256=sha256,
+        file_bytes=graph.file_bytes,
+        parameter_bytes=parameter_bytes(graph),
+        dtype=_weight_dtype(graph) or (dtypes[0].label if dtypes else DType.UNKNOWN.label),
+        layer_count=layer_count,
+        op_count=len(graph.ops),
+    )
+
+
+def _weight_dtype(graph: Graph) -> str:
+    """The type most parameter bytes are stored in: an index input says nothing about a network's precision."""
+    sizes: dict[DType, int] = {}
+    for tensor in graph.tensors:
+        if tensor.role is Role.CONSTANT:
+            sizes[tensor.dtype] = sizes.get(tensor.dtype, 0) + (tensor.bytes or 0)
+    return max(sizes, key=lambda dtype: sizes[dtype]).label if sizes else ""
+
+
+def _memory(base: Estimate, ideas: Sequence[Suggestion]) -> MemoryStack:
+    target, plan = base.machine.target, base.plan
+    runtime = target.runtime.bytes
+    runtime_bytes = None if runtime is None else Bytes(round(runtime.value))
+    required = plan.arena_bytes + plan.scratch_bytes + (runtime_bytes or 0)
+    uses = memory_uses(target, required, parameter_bytes(base.graph), devices=base.machine.devices)
+    alive = plan.alive_at(plan.peak_step) if base.layers else []
+    names = [(base.graph.tensors[b.tensors[0]].name, b.size_bytes) for b in alive[:PEAK_TENSORS]]
+    return MemoryStack(
+        bound_bytes=plan.bound_bytes,
+        arena_bytes=plan.arena_bytes,
+        planner=PLANNER,
+        scratch_bytes=plan.scratch_bytes,
+        runtime_bytes=runtime_bytes,
+        peak_layer=plan.peak_step if base.layers else None,
+        peak_tensors=tuple(PeakTensor(name, size) for name, size in names),
+        unknown_tensors=plan.unknown_tensors,
+        uses=uses,
+        issues=tuple(_issues(uses, plan.unknown_tensors)),
+        recommendations=tuple(_recommendations(uses, base.layers, plan.peak_step, ideas)),
+        status=status(uses),
+    )
+
+
+def memory_uses(target: Target, ram_bytes: int, constant_bytes: int, *, devices: int) -> tuple[MemoryUse, ...]:
+    """What each home memory must hold against what it has; one memory may hold both."""
+    ram, store = target.home(Holds.ACTIVATIONS), target.home(Holds.CONSTANTS)
+    if ram.name == store.name:
+        available = round(ram.bytes.value) * target.instances(ram, devices=devices, cores=1)
+        return (MemoryUse(ram.name, "activations and constants", ram_bytes + constant_bytes, available),)
+    return (
+        MemoryUse(ram.name, "activations", ram_bytes, round(ram.bytes.value)),
+        MemoryUse(store.name, "constants", constant_bytes, round(store.bytes.value)),
+    )
+
+
+def status(uses: Sequence[MemoryUse]) -> str:
+    worst = max(use.share for use in uses)
+    if worst > 1:
+        return "DOES NOT FIT"
+    return "CRITICAL" if worst > CRITICAL else "WARNING" if worst > TIGHT else "OK"
+
+
+def _issues(uses: Sequence[MemoryUse], unknown: int) -> list[str]:
+    issues = []
+    for use in uses:
+        figures = f"{format_bytes(use.required_bytes)} of {use.name} for {use.holds}"
+        if not use.fits:
+            issues.append(f"{figures} exceeds the {format_bytes(use.available_bytes)} available")
+        elif use.share > TIGHT:
+            issues.append(
+                f"{figures} is {format_percent(use.share)} of the {format_bytes(use.available_bytes)} available"
+            )
+    if unknown:
+        issues.append(f"{unknown} tensors have no size in the model: peak memory is a lower bound")
+    return issues
+
+
+def _recommendations(
+    uses: Sequence[MemoryUse], layers: Sequence[Layer], peak: int, ideas: Sequence[Suggestion]
+) -> list[str]:
+    """Only what bears on a memory that is short: what it lacks, where the peak is, and which suggestion mends it."""
+    lines = []
+    for use in uses:
+        if use.share <= TIGHT:
+            continue
+        if not use.fits:
+            missing = use.required_bytes - use.available_bytes
+            lines.append(
+                f"{use.name}: free {format_bytes(missing)} ({format_percent(missing / use.available_bytes, 0)})"
+            )
+        if "activations" in use.holds and layers:
+            lines.append(f"{use.name}: the peak is at layer {peak} ({layers[peak].operator} {layers[peak].name})")
+        mends = [idea for idea in ideas if _required_after(use, idea) <= use.available_bytes]
+        lines += [
+            f"{use.name}: fits after “{idea.text}” ({format_bytes(_required_after(use, idea))})" for idea in mends[:2]
+        ]
+        if not mends and not use.fits:
+            lines.append(f"{use.name}: no single change makes it fit; combine suggestions or choose a larger target")
+    return lines
+
+
+def _required_after(use: MemoryUse, idea: Suggestion) -> int:
+    saved = 0
+    if "activations" in use.holds:
+        saved += idea.before.peak_bytes - idea.after.peak_bytes
+    if "constants" in use.holds:
+        saved += idea.before.parameter_bytes - idea.after.parameter_bytes
+    return use.required_bytes - saved

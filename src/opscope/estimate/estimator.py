@@ -1,0 +1,237 @@
+"""Graph, Machine → Estimate: every layer costed, memory planned, totals drawn."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from math import isclose
+
+from ..graph import ABSENT, Family, Graph, Op, Role
+from ..report import Layer, Range, Totals
+from ..target import Corner, Holds, at_corner
+from .canonical import canonicalise
+from .memory import MemoryPlan, plan_memory
+from .placement import place_op
+from .price import Machine, Task, op_joules, price
+from .work import Work, work_of
+
+
+@dataclass(frozen=True, slots=True)
+class Estimate:
+    """What one graph takes on one machine."""
+
+    graph: Graph  # canonical
+    machine: Machine
+    plan: MemoryPlan
+    layers: tuple[Layer, ...]
+    totals: Totals
+
+
+def estimate(graph: Graph, machine: Machine) -> Estimate:
+    """Cost every op of the graph as the target runs it."""
+    canonical = canonicalise(graph, machine.target)
+    plan = plan_memory(canonical, machine.target.runtime)
+    tasks = _tasks(canonical, machine, plan)
+    layers = _layers(canonical, machine, plan, tasks)
+    return Estimate(canonical, machine, plan, layers, _totals(graph, machine, tasks, layers))
+
+
+def _tasks(graph: Graph, machine: Machine, plan: MemoryPlan) -> list[Task]:
+    routes = _Routes(graph, machine, plan)
+    tasks = []
+    for step, op in enumerate(graph.ops):
+        work = work_of(op, graph)
+        tasks.append(Task(op, work, place_op(op, work, graph, machine.target), routes.traffic(step, op, work)))
+    return tasks
+
+
+class _Routes:
+    """Which memory the bytes of an op travel through."""
+
+    def __init__(self, graph: Graph, machine: Machine, plan: MemoryPlan) -> None:
+        target = machine.target
+        self.graph = graph
+        self.plan = plan
+        self.activations = target.home(Holds.ACTIVATIONS).name
+        self.constants = target.home(Holds.CONSTANTS).name
+        self.local = target.local
+        self.capacity = 0.0
+        if self.local is not None:
+            instances = target.instances(self.local, devices=machine.devices, cores=machine.cores)
+            self.capacity = self.local.bytes.value * instances
+        self.resident = parameter_bytes(graph) + plan.bound_bytes <= self.capacity
+        self.outputs = frozenset(graph.outputs)
+
+    def traffic(self, step: int, op: Op, work: Work) -> dict[str, int]:
+        """Bytes by memory for one trip of an op."""
+        if not work.bytes:
+            return {}
+        if self.local is None:
+            moved = {self.activations: work.read_bytes + work.write_bytes}
+            moved[self.constants] = moved.get(self.constants, 0) + work.constant_bytes
+            return moved
+        moved = {self.local.name: work.bytes}
+        spilled = self.plan.live_bytes[step] > self.capacity
+        crossing = work.read_bytes + work.write_bytes if spilled else self._boundary_bytes(op, work)
+        moved[self.activations] = crossing
+        if not self.resident:
+            moved[self.constants] = moved.get(self.constants, 0) + work.constant_bytes
+        return moved
+
+    def _boundary_bytes(self, op: Op, work: Work) -> int:
+        """Inputs and outputs of the network, and its state, come and go through the outer memory."""
+        tensors = self.graph.tensors
+        read = sum(
+            tensors[t].bytes or 0 for t in op.inputs if t != ABSENT and tensors[t].role in (Role.INPUT, Role.VARIABLE)
+        )
+        written = sum(tensors[t].bytes or 0 for t in op.outputs if t in self.outputs)
+        return min(read, work.read_bytes) + min(written, work.write_bytes)
+
+
+def parameter_bytes(graph: Graph) -> int:
+    """Every constant that an op reads, once, however many ops read it."""
+    used = {t for op in graph.ops for t in op.inputs if t != ABSENT and graph.tensors[t].role is Role.CONSTANT}
+    return sum(graph.tensors[t].bytes or 0 for t in used)
+
+
+def _layers(graph: Graph, machine: Machine, plan: MemoryPlan, tasks: Sequence[Task]) -> tuple[Layer, ...]:
+    seen: set[int] = set()
+    layers = []
+    for index, task in enumerate(tasks):
+        constants = [t for t in task.op.inputs if t != ABSENT and graph.tensors[t].role is Role.CONSTANT]
+        shared = sum(graph.tensors[t].bytes or 0 for t in constants if t in seen)
+        seen.update(constants)
+        layer = _layer(index, task, machine, live_bytes=plan.live_bytes[index])
+        layers.append(
+            replace(
+                layer,
+                parameter_bytes=sum(graph.tensors[t].bytes or 0 for t in constants),
+                shared_bytes=shared,
+                kernel_shapes=tuple(graph.tensors[t].shape or () for t in constants),
+            )
+        )
+    return tuple(layers)
+
+
+def _layer(index: int, task: Task, machine: Machine, *, live_bytes: int) -> Layer:
+    op, work, engine, trips = task.op, task.work, task.placement.engine, task.trips
+    cost = price(task, engine, machine) if engine and work.known else None
+    cycles = None if cost is None else cost.total * trips
+    latency = None if cycles is None else cycles / machine.clock_hz
+    energy = _layer_joules(task, machine, latency)
+    return Layer(
+        index=index, operator=op.type, kind=op.kind, name=op.name, location=op.location, sources=op.sources,
+        trips=op.trips, engine=engine.name if engine else None, accelerated=bool(engine and engine.accelerator),
+        reason=task.placement.reason or _why_unknown(op, work), dtype=task.placement.dtype.label,
+        macs=work.macs * trips, element_ops=work.element_ops * trips,
+        cost=cost, cycles=cycles, latency_s=latency, energy_j=energy,
+        power_w=energy / latency if energy is not None and latency and _prices_more_than_arithmetic(machine) else None,
+        bound=cost.bound if cost is not None else "", parameter_bytes=0, shared_bytes=0,
+        read_bytes=work.read_bytes * trips, write_bytes=work.write_bytes * trips, live_bytes=live_bytes,
+        traffic=task.traffic, kernel_shapes=(),
+    )  # fmt: skip
+
+
+def _layer_joules(task: Task, machine: Machine, latency_s: float | None) -> float | None:
+    engine, idle = task.placement.engine, machine.target.idle_watts
+    once = op_joules(task, engine, machine) if engine and task.work.known else None
+    if once is None or latency_s is None:
+        return None
+    return once * task.trips + (idle.value * latency_s if idle is not None else 0.0)
+
+
+def _why_unknown(op: Op, work: Work) -> str:
+    if work.known:
+        return ""
+    if op.family is Family.OPAQUE:
+        return f"{op.type} is a custom operator: its work is not in the file"
+    return "its work depends on the data or on a shape that the model does not give"
+
+
+def _totals(graph: Graph, machine: Machine, tasks: Sequence[Task], layers: tuple[Layer, ...]) -> Totals:
+    unknown = tuple(layer.index for layer in layers if layer.cycles is None)
+    latency = None if unknown else _latency_range(machine, tasks, layers)
+    energy, energy_note = _energy_range(machine, tasks, layers)
+    telling = _prices_more_than_arithmetic(machine)
+    return Totals(
+        cycles=None if unknown else sum(layer.cycles or 0.0 for layer in layers),
+        latency_s=latency,
+        energy_j=energy,
+        power_w=energy.value / latency.value if energy and latency and latency.value and telling else None,
+        power_note=""
+        if telling
+        else "would only repeat the energy per operation of the target file, so it is not shown",
+        energy_note=energy_note,
+        macs=sum(layer.macs for layer in layers),
+        element_ops=sum(layer.element_ops for layer in layers),
+        parameter_bytes=parameter_bytes(graph),
+        accelerated_layers=sum(layer.accelerated for layer in layers),
+        cpu_layers=sum(not layer.accelerated for layer in layers),
+        unknown_layers=unknown,
+        withheld=_withheld(layers, unknown),
+    )
+
+
+def _prices_more_than_arithmetic(machine: Machine) -> bool:
+    """Power from a price per operation alone is that price times the clock, whatever the network."""
+    target = machine.target
+    return target.idle_watts is not None or any(memory.picojoules_per_byte is not None for memory in target.memories)
+
+
+def _withheld(layers: Sequence[Layer], unknown: Sequence[int]) -> str:
+    if not unknown:
+        return ""
+    first = layers[unknown[0]]
+    others = f" and {len(unknown) - 1} more" if len(unknown) > 1 else ""
+    return f"latency is withheld: layer {first.index} ({first.operator}){others} has no known cost; {first.reason}"
+
+
+def _latency_range(machine: Machine, tasks: Sequence[Task], layers: Sequence[Layer]) -> Range:
+    value = sum(layer.latency_s or 0.0 for layer in layers)
+    return _range(value, *(_seconds_at(corner, machine, tasks) for corner in (Corner.FAST, Corner.SLOW)))
+
+
+def _range(value: float, low: float, high: float) -> Range:
+    """Figures without a range give none: sums in another order differ in the last digit, which means nothing."""
+    return Range(
+        value,
+        value if isclose(low, value, rel_tol=1e-9) else min(low, value),
+        value if isclose(high, value, rel_tol=1e-9) else max(high, value),
+    )
+
+
+def _seconds_at(corner: Corner, machine: Machine, tasks: Sequence[Task]) -> float:
+    there = replace(machine, target=at_corner(machine.target, corner))
+    engines = {engine.name: engine for engine in there.target.engines}
+    cycles = 0.0
+    for task in tasks:
+        if task.placement.engine is not None:
+            cycles += price(task, engines[task.placement.engine.name], there).total * task.trips
+    return cycles / there.clock_hz
+
+
+def _energy_range(machine: Machine, tasks: Sequence[Task], layers: Sequence[Layer]) -> tuple[Range | None, str]:
+    priced = [layer.energy_j for layer in layers if layer.energy_j is not None]
+    if not priced:
+        return None, "the target file has no energy figures"
+    missing = sum(layer.energy_j is None and task.work.bytes > 0 for task, layer in zip(tasks, layers, strict=True))
+    target = machine.target
+    parts = ["arithmetic"]
+    parts += ["bytes moved"] if any(memory.picojoules_per_byte is not None for memory in target.memories) else []
+    parts += ["idle power"] if target.idle_watts is not None else []
+    note = " and ".join(parts) if len(parts) > 1 else "arithmetic only; the target file has no energy per byte"
+    if missing:
+        note += f"; a lower bound: {missing} layers run on engines without an energy figure"
+    corners = (Corner.FAST, Corner.SLOW)
+    return _range(sum(priced), *(_joules_at(corner, machine, tasks) for corner in corners)), note
+
+
+def _joules_at(corner: Corner, machine: Machine, tasks: Sequence[Task]) -> float:
+    there = replace(machine, target=at_corner(machine.target, corner))
+    engines = {engine.name: engine for engine in there.target.engines}
+    total = 0.0
+    for task in tasks:
+        if task.placement.engine is not None:
+            total += (op_joules(task, engines[task.placement.engine.name], there) or 0.0) * task.trips
+    idle = machine.target.idle_watts
+    return total + (idle.value * _seconds_at(corner, machine, tasks) if idle is not None else 0.0)

@@ -1,0 +1,186 @@
+"""RAM as a stack: what must be alive at once, what a real placement needs, and what kernels add.
+
+The lower bound is the most bytes alive at any step; no placement can need less. The arena is planned by the
+greedy-by-size rule that TensorFlow Lite Micro uses: largest tensor first (of equals, the one that dies last), each
+at the lowest offset that is free throughout its life.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from math import prod
+
+from ..graph import ABSENT, DType, Graph, Op, Role
+from ..target import Runtime
+from ..units import Bytes
+from .work import channels_per_group, numbers
+
+PLANNER = "greedy by size"
+
+
+@dataclass(frozen=True, slots=True)
+class Buffer:
+    """Bytes that are needed from one step to another, both included. Tensors computed in place share one."""
+
+    size_bytes: Bytes
+    first: int
+    last: int
+    tensors: tuple[int, ...]  # empty: scratch of one op
+
+
+@dataclass(frozen=True, slots=True)
+class MemoryPlan:
+    """Where every buffer lies, and how the peak comes about."""
+
+    buffers: tuple[Buffer, ...]
+    offsets: tuple[int, ...]  # of each buffer, in the arena without scratch
+    live_bytes: tuple[int, ...]  # alive at each step
+    arena_bytes: Bytes
+    scratch_bytes: Bytes  # what kernel scratch adds to the arena
+    unknown_tensors: int  # tensors without a size: the plan is a lower bound then
+
+    @property
+    def bound_bytes(self) -> Bytes:
+        return Bytes(max(self.live_bytes, default=0))
+
+    @property
+    def peak_step(self) -> int:
+        return max(range(len(self.live_bytes)), key=self.live_bytes.__getitem__, default=0)
+
+    def alive_at(self, step: int) -> list[Buffer]:
+        """Buffers alive at a step, largest first."""
+        alive = [buffer for buffer in self.buffers if buffer.first <= step <= buffer.last and buffer.tensors]
+        return sorted(alive, key=lambda buffer: -buffer.size_bytes)
+
+
+def plan_memory(graph: Graph, runtime: Runtime) -> MemoryPlan:
+    """Lifetimes, lower bound and placement for the activations of a canonical graph."""
+    buffers, unknown = lifetimes(graph, runtime.in_place)
+    scratch = [b for step, op in enumerate(graph.ops) if (b := _scratch(step, op, graph, runtime)) is not None]
+    offsets = place(buffers)
+    arena = _extent(buffers, offsets)
+    with_scratch = [*buffers, *scratch]
+    total = _extent(with_scratch, place(with_scratch)) if scratch else arena
+    return MemoryPlan(
+        buffers=tuple(buffers),
+        offsets=tuple(offsets),
+        live_bytes=live_bytes(buffers, len(graph.ops)),
+        arena_bytes=Bytes(arena),
+        scratch_bytes=Bytes(max(0, total - arena)),
+        unknown_tensors=unknown,
+    )
+
+
+def lifetimes(graph: Graph, in_place: Sequence[str]) -> tuple[list[Buffer], int]:
+    """A buffer for every tensor that needs RAM, from its producer to its last reader."""
+    end = len(graph.ops) - 1
+    first: dict[int, int] = {}
+    last: dict[int, int] = {}
+    for t in graph.inputs:
+        if graph.tensors[t].role is not Role.CONSTANT:
+            first[t] = last[t] = 0
+    for step, op in enumerate(graph.ops):
+        for t in op.outputs:
+            if t != ABSENT:
+                first.setdefault(t, step)
+                last[t] = step
+        for t in op.inputs:
+            if t in first:
+                last[t] = step
+    for t in first:
+        if t in graph.outputs or graph.tensors[t].role is Role.VARIABLE:
+            last[t] = max(end, 0)
+        if graph.tensors[t].role is Role.VARIABLE:
+            first[t] = 0
+    owner = _share(graph, first, last, set(in_place))
+    return _buffers(graph, first, last, owner)
+
+
+def _share(graph: Graph, first: dict[int, int], last: dict[int, int], in_place: set[str]) -> dict[int, int]:
+    """Tensor → the tensor whose bytes it takes over, where an op works in place."""
+    owner: dict[int, int] = {}
+    for step, op in enumerate(graph.ops):
+        if op.kind not in in_place or not op.inputs or len(op.outputs) != 1:
+            continue
+        source, result = op.inputs[0], op.outputs[0]
+        same_size = source != ABSENT and graph.tensors[source].bytes == graph.tensors[result].bytes
+        if source in first and last[source] == step and same_size and result in first:
+            owner[result] = owner.get(source, source)
+    return owner
+
+
+def _buffers(
+    graph: Graph, first: dict[int, int], last: dict[int, int], owner: dict[int, int]
+) -> tuple[list[Buffer], int]:
+    groups: dict[int, list[int]] = {}
+    unknown = 0
+    for t in first:
+        if graph.tensors[t].bytes is None:
+            unknown += 1
+        else:
+            groups.setdefault(owner.get(t, t), []).append(t)
+    buffers = [
+        Buffer(
+            Bytes(max(graph.tensors[t].bytes or 0 for t in members)),
+            min(first[t] for t in members),
+            max(last[t] for t in members),
+            tuple(members),
+        )
+        for members in groups.values()
+    ]
+    return buffers, unknown
+
+
+def live_bytes(buffers: Sequence[Buffer], steps: int) -> tuple[int, ...]:
+    """Bytes alive at each step."""
+    change = [0] * (steps + 1)
+    for buffer in buffers:
+        change[buffer.first] += buffer.size_bytes
+        change[buffer.last + 1 if buffer.last + 1 <= steps else steps] -= buffer.size_bytes
+    alive, total = [], 0
+    for step in range(steps):
+        total += change[step]
+        alive.append(total)
+    return tuple(alive)
+
+
+def place(buffers: Sequence[Buffer]) -> list[int]:
+    """Offset of each buffer: largest first, at the lowest offset free throughout its life."""
+    order = sorted(range(len(buffers)), key=lambda i: (-buffers[i].size_bytes, -buffers[i].last, i))
+    offsets = [0] * len(buffers)
+    placed_at: dict[int, list[int]] = {}  # step → buffers already placed that are alive then
+    for i in order:
+        buffer = buffers[i]
+        rivals: set[int] = set()
+        for step in range(buffer.first, buffer.last + 1):
+            rivals.update(placed_at.get(step, ()))
+        offsets[i] = _lowest_gap(buffer.size_bytes, sorted((offsets[r], buffers[r].size_bytes) for r in rivals))
+        for step in range(buffer.first, buffer.last + 1):
+            placed_at.setdefault(step, []).append(i)
+    return offsets
+
+
+def _lowest_gap(size: int, taken: Sequence[tuple[int, int]]) -> int:
+    offset = 0
+    for start, length in taken:
+        if start - offset >= size:
+            break
+        offset = max(offset, start + length)
+    return offset
+
+
+def _extent(buffers: Sequence[Buffer], offsets: Sequence[int]) -> int:
+    return max((offset + b.size_bytes for b, offset in zip(buffers, offsets, strict=True)), default=0)
+
+
+def _scratch(step: int, op: Op, graph: Graph, runtime: Runtime) -> Buffer | None:
+    """Columns that an int8 convolution gathers before multiplying; 1×1 kernels read their input as it lies."""
+    columns, width = runtime.im2col_columns, runtime.im2col_element_bytes
+    if columns is None or width is None or op.kind != "conv" or max(numbers(op, "kernel"), default=1) == 1:
+        return None
+    data = graph.tensors[op.inputs[0]]
+    if data.dtype is not DType.I8:
+        return None
+    size = columns.value * width.value * prod(numbers(op, "kernel")) * channels_per_group(op, data)
+    return Buffer(Bytes(round(size)), step, step, ())

@@ -1,0 +1,55 @@
+"""Which engine runs an op, and why not a better one."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from ..graph import ABSENT, DType, Family, Graph, Op
+from ..target import Engine, Target
+from .work import Work
+
+
+@dataclass(frozen=True, slots=True)
+class Placement:
+    """Where an op runs. No engine: the target cannot run it, for the reason given."""
+
+    engine: Engine | None
+    dtype: DType
+    reason: str = ""  # why the op is not on the first engine that lists its kind
+
+
+def place_op(op: Op, work: Work, graph: Graph, target: Target) -> Placement:
+    """The first engine of the target that takes the op's kind and has a rate for its data type."""
+    dtype = compute_dtype(op, graph)
+    if not target.supports(op):
+        return Placement(None, dtype, f"{target.name} does not support {op.type}")
+    if target.support.dtypes and dtype.label not in target.support.dtypes:
+        return Placement(None, dtype, f"{target.name} does not support {dtype.label}")
+    reason = ""
+    for engine in target.engines:
+        if not engine.takes(op):
+            continue
+        if can_price(engine, op, work, dtype):
+            return Placement(engine, dtype, reason)
+        reason = reason or f"{engine.name} has no rate for {dtype.label}"
+    return Placement(None, dtype, reason or f"no engine of {target.name} takes {op.kind}")
+
+
+def compute_dtype(op: Op, graph: Graph) -> DType:
+    """The type that arithmetic is done in: that of the first operand that is not an index."""
+    operands = [graph.tensors[t].dtype for t in op.inputs if t != ABSENT]
+    if op.kind in ("gather", "dequantize", "select", "cast") and op.outputs:
+        return graph.tensors[op.outputs[0]].dtype
+    return operands[0] if operands else (graph.tensors[op.outputs[0]].dtype if op.outputs else DType.UNKNOWN)
+
+
+def can_price(engine: Engine, op: Op, work: Work, dtype: DType) -> bool:
+    """Whether the target says how fast this engine does this work; an opaque op has no price anywhere."""
+    if op.family is Family.OPAQUE:
+        return False
+    if op.kind in engine.kernels or op.family.value in engine.kernels:
+        return True
+    if work.macs and engine.rate(engine.macs_per_cycle, dtype) is None:
+        return False
+    needs_elements = work.element_ops and not work.macs
+    return not needs_elements or engine.rate(engine.element_ops_per_cycle, dtype) is not None

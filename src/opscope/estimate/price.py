@@ -1,0 +1,104 @@
+"""Work on an engine → Cost: cycles on every resource the op uses."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from ..cost import LAUNCH, Cost, Part
+from ..graph import Op
+from ..target import Engine, Memory, Target
+from ..units import Cycles
+from .placement import Placement
+from .work import Work
+
+
+@dataclass(frozen=True, slots=True)
+class Machine:
+    """How much of a target is used."""
+
+    target: Target
+    devices: int = 1
+    cores: int = 1  # per device
+
+    @property
+    def lanes(self) -> int:
+        return self.devices * self.cores
+
+    @property
+    def clock_hz(self) -> float:
+        return self.target.clocks.core_hz.value
+
+
+@dataclass(frozen=True, slots=True)
+class Task:
+    """An op with everything that is known of it before it meets the target's figures."""
+
+    op: Op
+    work: Work
+    placement: Placement
+    traffic: Mapping[str, int]  # bytes by memory name
+
+    @property
+    def trips(self) -> int:
+        """How often it runs; an unknown count is counted once, and noted by the reader."""
+        return 1 if self.op.trips is None else self.op.trips
+
+
+def price(task: Task, engine: Engine, machine: Machine) -> Cost:
+    """One trip. Engine and memories work at the same time; the launch comes before."""
+    busy = engine_cycles(task, engine) / machine.lanes
+    parts = [Part(engine.name, Cycles(busy))] if busy else []
+    for memory in machine.target.memories:
+        cycles = memory_cycles(memory, task.traffic.get(memory.name, 0), machine)
+        if cycles:
+            parts.append(Part(memory.name, Cycles(cycles)))
+    if parts and engine.launch_cycles is not None:
+        parts.append(Part(LAUNCH, Cycles(engine.launch_cycles.value), overlaps=False))
+    return Cost(tuple(parts))
+
+
+def engine_cycles(task: Task, engine: Engine) -> float:
+    """Cycles of one lane, if one lane did it all. A published kernel cost beats the engine's peak rate."""
+    op, work, dtype = task.op, task.work, task.placement.dtype
+    kernel = engine.kernels.get(op.kind, engine.kernels.get(op.family.value))
+    if kernel is not None:
+        return kernel.value * work.write_bytes / 1024
+    cycles = 0.0
+    macs, elements = engine.rate(engine.macs_per_cycle, dtype), engine.rate(engine.element_ops_per_cycle, dtype)
+    if work.macs and macs is not None:
+        efficiency = engine.efficiency.value if engine.efficiency is not None else 1.0
+        cycles += work.macs / (macs.value * efficiency)
+    if work.element_ops and elements is not None:
+        cycles += work.element_ops / elements.value
+    return cycles
+
+
+def memory_cycles(memory: Memory, size_bytes: int, machine: Machine) -> float:
+    """Core-clock cycles to move bytes through all instances of a memory; 0 where no bandwidth is published."""
+    efficiency = memory.efficiency.value if memory.efficiency is not None else 1.0
+    instances = machine.target.instances(memory, devices=machine.devices, cores=machine.cores)
+    if memory.bytes_per_cycle is not None:
+        return size_bytes / (memory.bytes_per_cycle.value * efficiency * instances)
+    if memory.bytes_per_second is not None:
+        return size_bytes / (memory.bytes_per_second.value * efficiency * instances) * machine.clock_hz
+    return 0.0
+
+
+def op_joules(task: Task, engine: Engine, machine: Machine) -> float | None:
+    """Energy of one trip: arithmetic and bytes moved, as far as the target prices them; None where it prices neither."""
+    picojoules = 0.0
+    priced = False
+    for count, table in (
+        (task.work.macs, engine.picojoules_per_mac),
+        (task.work.element_ops, engine.picojoules_per_element_op),
+    ):
+        figure = engine.rate(table, task.placement.dtype)
+        if figure is not None:
+            priced = True
+            picojoules += count * figure.value
+    for memory in machine.target.memories:
+        if memory.picojoules_per_byte is not None:
+            priced = True
+            picojoules += task.traffic.get(memory.name, 0) * memory.picojoules_per_byte.value
+    return picojoules * 1e-12 if priced else None

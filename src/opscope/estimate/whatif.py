@@ -1,0 +1,243 @@
+"""Changes to a graph, as graphs: what a suggestion would give is estimated, not guessed.
+
+Every function takes a graph and returns the changed one, or None where the change does not apply.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection
+from dataclasses import replace
+from math import ceil, prod
+
+from ..graph import ABSENT, Attribute, DType, Family, Graph, Op, Role, Tensor
+from ..target import Target
+from ..units import Bytes
+from .work import number, numbers
+
+_FLOATS = (DType.F64, DType.F32, DType.F16, DType.BF16)
+_SPATIAL_RANK = 4
+
+
+def quantised(graph: Graph) -> Graph | None:
+    """Weights and activations of every float tensor as int8; graph inputs and outputs too."""
+    if not any(t.dtype in _FLOATS for t in graph.tensors):
+        return None
+    return replace(graph, tensors=tuple(_as_int8(t) for t in graph.tensors))
+
+
+def weights_quantised(graph: Graph) -> Graph | None:
+    """Weights stored as int8, activations as they are: what large language models do."""
+    heavy = {
+        op.inputs[1]
+        for op in graph.ops
+        if op.family is Family.CONTRACTION and len(op.inputs) > 1 and _is_constant(graph, op.inputs[1])
+    }
+    heavy = {t for t in heavy if graph.tensors[t].dtype in _FLOATS}
+    if not heavy:
+        return None
+    tensors = tuple(_as_int8(t) if i in heavy else t for i, t in enumerate(graph.tensors))
+    return replace(graph, tensors=tensors)
+
+
+def _as_int8(tensor: Tensor) -> Tensor:
+    if tensor.dtype not in _FLOATS:
+        return tensor
+    stored = None if tensor.stored_bytes is None else Bytes(tensor.stored_bytes * 8 // tensor.dtype.bits)
+    return replace(tensor, dtype=DType.I8, stored_bytes=stored)
+
+
+def fused(graph: Graph, target: Target) -> Graph | None:
+    """Stand-alone activations and normalisations merged into the op before them."""
+    from .canonical import fuse
+
+    kinds = {"relu", "clip", "batch_norm", "leaky_relu", "hard_swish"} - set(target.runtime.fuses)
+    changed = fuse(graph, kinds | set(target.runtime.fuses))
+    return changed if len(changed.ops) < len(fuse(graph, target.runtime.fuses).ops) else None
+
+
+def pruned(graph: Graph, *, keep: float) -> Graph | None:
+    """Structured pruning: every convolution keeps that share of its channels; the network's ends stay as they are."""
+    convolutions = [op for op in graph.ops if op.kind == "conv"]
+    if len(convolutions) < 3:
+        return None
+    axes = {t: number(op, "channel_axis") for op in convolutions for t in (op.inputs[0], op.outputs[0])}
+    axis = next(iter(axes.values()))
+    ends = {*graph.inputs, *graph.outputs}
+    rank = len(graph.tensors[convolutions[0].outputs[0]].shape or ())
+    tensors = list(graph.tensors)
+    for i, tensor in enumerate(tensors):
+        if i not in ends and tensor.role is Role.ACTIVATION and tensor.shape is not None and len(tensor.shape) == rank:
+            tensors[i] = _scaled(tensor, {axis: keep})
+    for op in graph.ops:
+        if op.family is Family.CONTRACTION and len(op.inputs) > 1 and _is_constant(graph, op.inputs[1]):
+            _prune_weights(op, graph, tensors, ends, keep)
+    ops = tuple(_with_scaled_groups(op, graph, tensors, keep) for op in graph.ops)
+    return replace(graph, ops=ops, tensors=tuple(tensors))
+
+
+def _prune_weights(op: Op, graph: Graph, tensors: list[Tensor], ends: set[int], keep: float) -> None:
+    """Bytes follow the channels: outputs kept, times inputs kept where the operand itself was pruned."""
+    share = keep if op.outputs[0] not in ends else 1.0
+    if op.inputs[0] not in ends and number(op, "groups", 1) == 1:
+        share *= keep
+    weights = graph.tensors[op.inputs[1]]
+    tensors[op.inputs[1]] = replace(weights, stored_bytes=Bytes(round((weights.bytes or 0) * share)))
+
+
+def _with_scaled_groups(op: Op, graph: Graph, tensors: list[Tensor], keep: float) -> Op:
+    if op.kind == "conv" and number(op, "groups", 1) > 1:
+        groups = max(1, ceil(number(op, "groups") * keep))
+        return replace(op, attributes={**op.attributes, "groups": groups})
+    if op.kind == "matmul" and op.inputs[0] != ABSENT and graph.tensors[op.inputs[0]] is not tensors[op.inputs[0]]:
+        return replace(op, attributes={**op.attributes, "k": max(1, ceil(number(op, "k") * keep))})
+    return op
+
+
+def smaller_input(graph: Graph, *, scale: float) -> Graph | None:
+    """Every image-shaped activation with its height and width scaled; weights stay."""
+    convolutions = [op for op in graph.ops if op.kind == "conv" and len(numbers(op, "kernel")) == 2]
+    if not convolutions or not any(len(graph.tensors[t].shape or ()) == _SPATIAL_RANK for t in graph.inputs):
+        return None
+    if any(_flattens_an_image(op, graph) for op in graph.ops):
+        return None  # a dense layer behind a flattened image has weights for one input size only
+    spatial = (1, 2) if number(convolutions[0], "channel_axis") == 3 else (2, 3)
+    tensors = tuple(
+        _scaled(t, dict.fromkeys(spatial, scale))
+        if t.role is not Role.CONSTANT and len(t.shape or ()) == _SPATIAL_RANK
+        else t
+        for t in graph.tensors
+    )
+    return replace(graph, tensors=tensors)
+
+
+def _flattens_an_image(op: Op, graph: Graph) -> bool:
+    if op.kind != "reshape" or not op.inputs or op.inputs[0] == ABSENT:
+        return False
+    shape = graph.tensors[op.inputs[0]].shape
+    return shape is not None and len(shape) == _SPATIAL_RANK and sum(extent > 1 for extent in shape) > 1
+
+
+def _scaled(tensor: Tensor, shares: dict[int, float]) -> Tensor:
+    if tensor.shape is None:
+        return tensor
+    shape = tuple(
+        max(1, ceil(extent * shares[axis])) if axis in shares and extent > 1 else extent
+        for axis, extent in enumerate(tensor.shape)
+    )
+    return replace(tensor, shape=shape)
+
+
+def depthwise_separable(graph: Graph, layers: Collection[int]) -> Graph | None:
+    """Each chosen convolution as a depthwise one followed by a 1×1 one."""
+    return _rewritten(graph, layers, _split_depthwise)
+
+
+def low_rank(graph: Graph, layers: Collection[int], *, share: float = 0.25) -> Graph | None:
+    """Each chosen weight matrix as the product of two thin ones, of that share of the full rank."""
+    return _rewritten(graph, layers, lambda op, g: _split_rank(op, g, share))
+
+
+def on_accelerator(graph: Graph, layers: Collection[int]) -> Graph | None:
+    """Dense layers written as 1×1 convolutions, for accelerators that take only those."""
+    return _rewritten(graph, layers, _as_convolution)
+
+
+Split = Callable[[Op, Graph], tuple[list[Op], list[Tensor]] | None]
+
+
+def _rewritten(graph: Graph, layers: Collection[int], split: Split) -> Graph | None:
+    """Replace chosen ops; a split names its new tensors by ids that follow the graph's."""
+    ops: list[Op] = []
+    changed = graph
+    for index, op in enumerate(graph.ops):
+        parts = split(op, changed) if index in layers else None
+        if parts is None:
+            ops.append(op)
+            continue
+        ops.extend(parts[0])
+        changed = replace(changed, ops=(), tensors=(*changed.tensors, *parts[1]))
+    return replace(changed, ops=tuple(ops)) if len(changed.tensors) > len(graph.tensors) else None
+
+
+def _split_depthwise(op: Op, graph: Graph) -> tuple[list[Op], list[Tensor]] | None:
+    data, weights, out = graph.tensors[op.inputs[0]], _constant(graph, op, 1), graph.tensors[op.outputs[0]]
+    kernel = numbers(op, "kernel")
+    if op.kind != "conv" or number(op, "groups", 1) != 1 or max(kernel, default=1) == 1 or weights is None:
+        return None
+    axis = number(op, "channel_axis")
+    if data.shape is None or out.shape is None or min(data.shape[axis], out.shape[axis]) < 8:
+        return None
+    channels, taps = data.shape[axis], prod(kernel)
+    middle = tuple(channels if i == axis else extent for i, extent in enumerate(out.shape))
+    first = len(graph.tensors)
+    tensors = [
+        Tensor(f"{op.name}/depthwise", middle, out.dtype, Role.ACTIVATION),
+        Tensor(f"{op.name}/depthwise_weights", (channels, taps), weights.dtype, Role.CONSTANT),
+        Tensor(f"{op.name}/pointwise_weights", (channels, out.shape[axis]), weights.dtype, Role.CONSTANT),
+    ]
+    depthwise = replace(
+        op,
+        inputs=(op.inputs[0], first + 1),
+        outputs=(first,),
+        attributes={**op.attributes, "groups": channels},
+        name=f"{op.name}/depthwise",
+    )
+    pointwise = replace(
+        op,
+        inputs=(first, first + 2, *op.inputs[2:]),
+        attributes={**op.attributes, "kernel": (1,) * len(kernel), "strides": (1,) * len(kernel)},
+        name=f"{op.name}/pointwise",
+    )
+    return [depthwise, pointwise], tensors
+
+
+def _split_rank(op: Op, graph: Graph, share: float) -> tuple[list[Op], list[Tensor]] | None:
+    weights, out = _constant(graph, op, 1), graph.tensors[op.outputs[0]]
+    if op.kind != "matmul" or weights is None or out.shape is None or weights.elements is None:
+        return None
+    k, n = number(op, "k"), number(op, "n")
+    rank = ceil(min(k, n) * share)
+    if min(k, n) < 64 or rank * (k + n) >= k * n or weights.elements != k * n:
+        return None
+    first = len(graph.tensors)
+    tensors = [
+        Tensor(f"{op.name}/thin", (*out.shape[:-1], rank), out.dtype, Role.ACTIVATION),
+        Tensor(f"{op.name}/left", (k, rank), weights.dtype, Role.CONSTANT),
+        Tensor(f"{op.name}/right", (rank, n), weights.dtype, Role.CONSTANT),
+    ]
+    bare = {key: value for key, value in op.attributes.items() if key != "activation"}
+    left = replace(
+        op, inputs=(op.inputs[0], first + 1), outputs=(first,), attributes={**bare, "n": rank}, name=f"{op.name}/left"
+    )
+    right = replace(
+        op, inputs=(first, first + 2, *op.inputs[2:]), attributes={**op.attributes, "k": rank}, name=f"{op.name}/right"
+    )
+    return [left, right], tensors
+
+
+def _as_convolution(op: Op, graph: Graph) -> tuple[list[Op], list[Tensor]] | None:
+    data, out = graph.tensors[op.inputs[0]], graph.tensors[op.outputs[0]]
+    if op.kind != "matmul" or _constant(graph, op, 1) is None or not data.elements or not out.elements:
+        return None
+    k, n = number(op, "k"), number(op, "n")
+    first = len(graph.tensors)
+    rows = out.elements // n
+    tensors = [
+        Tensor(f"{op.name}/image", (1, rows, 1, k), data.dtype, Role.ACTIVATION),
+        Tensor(f"{op.name}/result", (1, rows, 1, n), out.dtype, Role.ACTIVATION),
+    ]
+    attributes: dict[str, Attribute] = {"kernel": (1, 1), "strides": (1, 1), "groups": 1, "channel_axis": 3}
+    view = Op("reshape", op.type, f"{op.name}/as_image", (op.inputs[0],), (first,), scope=op.scope, trips=op.trips)
+    conv = replace(op, kind="conv", inputs=(first, *op.inputs[1:]), outputs=(first + 1,), attributes=attributes)
+    back = replace(view, name=f"{op.name}/back", inputs=(first + 1,), outputs=op.outputs)
+    return [view, conv, back], tensors
+
+
+def _constant(graph: Graph, op: Op, position: int) -> Tensor | None:
+    if len(op.inputs) <= position or not _is_constant(graph, op.inputs[position]):
+        return None
+    return graph.tensors[op.inputs[position]]
+
+
+def _is_constant(graph: Graph, tensor: int) -> bool:
+    return tensor != ABSENT and graph.tensors[tensor].role is Role.CONSTANT

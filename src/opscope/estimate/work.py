@@ -1,0 +1,194 @@
+"""How much work an op is, whoever does it: multiply-accumulates, element operations and bytes.
+
+A MAC is one multiply and one add into an accumulator, counted over the dense iteration space; padding is counted as
+if it were data, as every published count does. Everything else is counted in *element operations*: one arithmetic
+operation, comparison or copy of one element. Transcendental functions are counted as the polynomial a kernel
+evaluates (table below); they are a scale for comparing ops, not a cycle count.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from math import log2, prod
+
+from ..graph import ABSENT, Family, Graph, Op, Role, Tensor
+
+MAC_DEFINITION = "1 MAC = one multiply and one accumulate, dense, padding included; other work is element operations"
+
+ELEMENT_OPS = {
+    "relu": 1, "clip": 2, "leaky_relu": 2, "prelu": 2, "elu": 10, "gelu": 14, "erf": 12, "exp": 8, "log": 8,
+    "sqrt": 4, "rsqrt": 5, "tanh": 10, "sigmoid": 10, "silu": 11, "hard_swish": 4, "hard_sigmoid": 3, "softplus": 12,
+    "negate": 1, "abs": 1, "round": 1, "sign": 1, "trigonometric": 10, "reciprocal": 4, "unary": 1, "binary": 1,
+    "add": 1, "sub": 1, "mul": 1, "div": 4, "pow": 16, "minimum": 1, "maximum": 1, "compare": 1, "logical": 1,
+    "select": 1, "rotary": 3, "random": 4,
+    "quantize": 3, "dequantize": 2, "cast": 1,
+    "softmax": 12, "log_softmax": 20, "layer_norm": 7, "rms_norm": 4, "group_norm": 7, "instance_norm": 7,
+    "batch_norm": 2, "l2_norm": 4, "lrn": 20,
+    "reduce": 1, "argmax": 1, "cumsum": 1, "resize": 7, "roi_pool": 16,
+}  # fmt: skip
+
+_READS_OUTPUT_ONLY = {"gather", "slice", "split"}  # they touch what they copy, not the whole operand
+_UPDATES_IN_PLACE = {"scatter", "dynamic_update"}
+_GATES = {"lstm": 4, "gru": 3, "rnn": 1}
+
+
+@dataclass(frozen=True, slots=True)
+class Work:
+    """What one trip of an op does. `known` is False where the model cannot tell: then the counts are lower bounds."""
+
+    macs: int = 0
+    element_ops: int = 0
+    read_bytes: int = 0  # activations and graph inputs
+    constant_bytes: int = 0
+    write_bytes: int = 0
+    known: bool = True
+
+    @property
+    def bytes(self) -> int:
+        return self.read_bytes + self.constant_bytes + self.write_bytes
+
+
+def work_of(op: Op, graph: Graph) -> Work:
+    """Count one op. Unknown shapes and opaque ops give `known=False`, never a silent zero."""
+    inputs = [graph.tensors[t] for t in op.inputs if t != ABSENT]
+    outputs = [graph.tensors[t] for t in op.outputs if t != ABSENT]
+    if op.family in (Family.VIEW, Family.CONTROL):
+        return Work()
+    traffic = _traffic(op, inputs, outputs)
+    if op.family is Family.OPAQUE or any(t.elements is None for t in (*inputs, *outputs)):
+        return Work(0, 0, *traffic, known=False)
+    macs, element_ops, known = _COUNTERS[op.family](op, inputs, outputs)
+    activation = op.attributes.get("activation")
+    if isinstance(activation, str):
+        element_ops += _elements(outputs) * ELEMENT_OPS.get(activation, 1)
+    return Work(macs, element_ops, *traffic, known=known)
+
+
+def _traffic(op: Op, inputs: list[Tensor], outputs: list[Tensor]) -> tuple[int, int, int]:
+    """Bytes of activations read, constants read, and activations written."""
+    written = sum(t.bytes or 0 for t in outputs)
+    if op.kind in _READS_OUTPUT_ONLY:
+        constant = bool(inputs) and inputs[0].role is Role.CONSTANT
+        return (0, written, written) if constant else (written, 0, written)
+    if op.kind in _UPDATES_IN_PLACE and inputs:
+        changed = min((t.bytes or 0 for t in inputs[1:] if t.dtype is inputs[0].dtype), default=written)
+        return changed, 0, changed
+    constants = sum(t.bytes or 0 for t in inputs if t.role is Role.CONSTANT)
+    return sum(t.bytes or 0 for t in inputs if t.role is not Role.CONSTANT), constants, written
+
+
+def _elements(tensors: list[Tensor]) -> int:
+    return sum(t.elements or 0 for t in tensors)
+
+
+def _contraction(op: Op, inputs: list[Tensor], outputs: list[Tensor]) -> tuple[int, int, bool]:
+    return _MACS[op.kind](op, inputs, outputs), 0, True
+
+
+def _conv(op: Op, inputs: list[Tensor], outputs: list[Tensor]) -> int:
+    return _elements(outputs[:1]) * prod(numbers(op, "kernel")) * channels_per_group(op, inputs[0])
+
+
+def _conv_transpose(op: Op, inputs: list[Tensor], outputs: list[Tensor]) -> int:
+    return _elements(inputs[:1]) * prod(numbers(op, "kernel")) * channels_per_group(op, outputs[0])
+
+
+def _matmul(op: Op, _inputs: list[Tensor], outputs: list[Tensor]) -> int:
+    return _elements(outputs[:1]) * number(op, "k")
+
+
+def _attention(op: Op, _inputs: list[Tensor], _outputs: list[Tensor]) -> int:
+    scores = number(op, "batch") * number(op, "heads") * number(op, "query_length") * number(op, "key_length")
+    return scores * (number(op, "head_size") + number(op, "value_size")) + number(op, "projection_macs", 0)
+
+
+def _einsum(op: Op, inputs: list[Tensor], outputs: list[Tensor]) -> int:
+    """Operands are contracted two at a time from the left; each step costs the product of the extents it runs over."""
+    terms, _, result = str(op.attributes.get("equation", "")).replace(" ", "").partition("->")
+    labels = terms.split(",")
+    if len(labels) < 2 or "." in terms or len(labels) != len(inputs):
+        return _elements(inputs) if len(inputs) == 1 else _elements(outputs)
+    extents: dict[str, int] = {}
+    for word, tensor in zip(labels, inputs, strict=True):
+        extents.update(zip(word, tensor.shape or (), strict=False))
+    macs, held = 0, set(labels[0])
+    for position, word in enumerate(labels[1:], start=2):
+        touched = held | set(word)
+        macs += prod(extents.get(label, 1) for label in touched)
+        needed = set(result).union(*labels[position:])
+        held = touched & needed
+    return macs
+
+
+def _recurrent(op: Op, _inputs: list[Tensor], outputs: list[Tensor]) -> tuple[int, int, bool]:
+    hidden, steps = number(op, "hidden_size"), number(op, "steps")
+    cells = number(op, "directions", 1) * number(op, "batch", 1) * steps
+    projection = number(op, "projection_size", 0)
+    macs = cells * (
+        _GATES[op.kind] * hidden * (number(op, "input_size") + (projection or hidden)) + hidden * projection
+    )
+    return macs, cells * hidden * 10 * _GATES[op.kind], True
+
+
+def _fft(_op: Op, _inputs: list[Tensor], outputs: list[Tensor]) -> tuple[int, int, bool]:
+    """The classic operation count of a fast transform over the last axes: 5 n log2 n."""
+    elements = max(2, _elements(outputs))
+    return 0, round(5 * elements * log2(elements)), True
+
+
+def _pool(op: Op, _inputs: list[Tensor], outputs: list[Tensor]) -> tuple[int, int, bool]:
+    per_element = ELEMENT_OPS.get(op.kind) or prod(numbers(op, "kernel")) or 1
+    return 0, _elements(outputs) * per_element, True
+
+
+def _over_input(op: Op, inputs: list[Tensor], _outputs: list[Tensor]) -> tuple[int, int, bool]:
+    if op.kind == "non_max_suppression":  # how many boxes survive depends on the data
+        return 0, _elements(inputs), False
+    per_element = round(log2(max(2, _elements(_outputs)))) if op.kind == "topk" else ELEMENT_OPS.get(op.kind, 1)
+    return 0, _elements(inputs[:1]) * per_element, True
+
+
+def _over_output(op: Op, _inputs: list[Tensor], outputs: list[Tensor]) -> tuple[int, int, bool]:
+    return 0, _elements(outputs) * ELEMENT_OPS.get(op.kind, 1), True
+
+
+def channels_per_group(op: Op, tensor: Tensor) -> int:
+    """Channels of a convolution's operand that one group sees."""
+    shape = tensor.shape or ()
+    axis = number(op, "channel_axis")
+    return shape[axis] // max(1, number(op, "groups", 1)) if axis < len(shape) else 0
+
+
+def number(op: Op, key: str, default: int | None = None) -> int:
+    """An integer attribute that the vocabulary promises for this kind."""
+    value = op.attributes.get(key, default)
+    if not isinstance(value, int):
+        raise KeyError(f"op {op.name}: kind {op.kind} needs the integer attribute {key!r}")
+    return value
+
+
+def numbers(op: Op, key: str) -> tuple[int, ...]:
+    value = op.attributes.get(key, ())
+    return value if isinstance(value, tuple) else ()
+
+
+_MACS: dict[str, Callable[[Op, list[Tensor], list[Tensor]], int]] = {
+    "conv": _conv,
+    "conv_transpose": _conv_transpose,
+    "matmul": _matmul,
+    "einsum": _einsum,
+    "attention": _attention,
+}
+
+_COUNTERS: dict[Family, Callable[[Op, list[Tensor], list[Tensor]], tuple[int, int, bool]]] = {
+    Family.CONTRACTION: _contraction,
+    Family.RECURRENT: _recurrent,
+    Family.TRANSFORM: _fft,
+    Family.POOL: _pool,
+    Family.NORMALISE: _over_input,
+    Family.REDUCE: _over_input,
+    Family.ELEMENTWISE: _over_output,
+    Family.CONVERT: _over_output,
+    Family.MOVE: _over_output,
+}

@@ -1,0 +1,79 @@
+"""`ram=512KB,latency=20ms` against a report."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from ..errors import UsageError
+from ..report import Report
+from ..units import (
+    format_bytes,
+    format_joules,
+    format_percent,
+    format_seconds,
+    parse_joules,
+    parse_seconds,
+    parse_share,
+    parse_size,
+)
+from ..verdict import Check, Verdict
+
+
+@dataclass(frozen=True, slots=True)
+class _Quantity:
+    """Something a budget can limit."""
+
+    parse: Callable[[str], float]
+    show: Callable[[float], str]
+    measure: Callable[[Report], float | None]
+
+
+def _cpu_share(report: Report) -> float | None:
+    """Share of the time that runs on the processor instead of an accelerator."""
+    if report.totals.cycles is None:
+        return None
+    on_cpu = sum(layer.cycles or 0.0 for layer in report.layers if not layer.accelerated)
+    return on_cpu / report.totals.cycles if report.totals.cycles else 0.0
+
+
+QUANTITIES = {
+    "ram": _Quantity(parse_size, format_bytes, lambda report: report.memory.peak_bytes),
+    "flash": _Quantity(parse_size, format_bytes, lambda report: report.totals.parameter_bytes),
+    "latency": _Quantity(
+        parse_seconds, format_seconds, lambda report: report.totals.latency_s.value if report.totals.latency_s else None
+    ),
+    "energy": _Quantity(
+        parse_joules, format_joules, lambda report: report.totals.energy_j.value if report.totals.energy_j else None
+    ),
+    "cpu-share": _Quantity(parse_share, format_percent, _cpu_share),
+}
+
+
+def parse_budget(text: str) -> dict[str, float]:
+    """`ram=512KB,latency=20ms` → limits in base units."""
+    limits: dict[str, float] = {}
+    for part in text.split(","):
+        name, equals, value = part.strip().partition("=")
+        if not equals or name not in QUANTITIES:
+            raise UsageError(f"--budget {part!r}: not understood; expected NAME=LIMIT with {', '.join(QUANTITIES)}")
+        limits[name] = QUANTITIES[name].parse(value)
+    return limits
+
+
+def judge(report: Report, limits: dict[str, float]) -> Verdict:
+    """Each limit against the report; a number that is not known cannot pass."""
+    return Verdict(tuple(_check(report, name, limit) for name, limit in limits.items()))
+
+
+def _check(report: Report, name: str, limit: float) -> Check:
+    quantity = QUANTITIES[name]
+    found = quantity.measure(report)
+    if found is None:
+        why = report.totals.withheld or report.totals.energy_note
+        return Check(name, passed=False, reason=f"budget {name}: not known; {why}")
+    shown = f"{quantity.show(found)} of {quantity.show(limit)}"
+    if found <= limit:
+        return Check(name, passed=True, reason=f"budget {name}: {shown}")
+    over = f" ({format_percent(found / limit - 1)} over)" if limit else ""
+    return Check(name, passed=False, reason=f"budget {name}: {shown}{over}")

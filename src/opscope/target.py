@@ -1,0 +1,229 @@
+"""Target: hardware as data. Engines, memories, clocks, energy and support, each figure with its source.
+
+One generic machine, specialised by a TOML file only (`docs/targets.md` describes every key). Nothing in the code
+knows a chip by name: what a chip does differently from another must be said by a figure or a list in its file.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from enum import Enum
+
+from .graph import DType, Op
+
+ANY = "*"
+
+
+@dataclass(frozen=True, slots=True)
+class Figure:
+    """One number of a data sheet or a measurement, with its source and, where known, the range it moves in."""
+
+    value: float
+    source: str  # a key of the target's `sources`
+    low: float | None = None
+    high: float | None = None
+
+    def __post_init__(self) -> None:
+        if not (self.smallest <= self.value <= self.largest):
+            raise ValueError(f"value {self.value} lies outside its range {self.low}..{self.high}")
+
+    @property
+    def smallest(self) -> float:
+        return self.value if self.low is None else self.low
+
+    @property
+    def largest(self) -> float:
+        return self.value if self.high is None else self.high
+
+
+class Scope(Enum):
+    """Who owns one instance of a memory."""
+
+    CORE = "core"
+    DEVICE = "device"
+    HOST = "host"
+
+
+class Holds(Enum):
+    """What a memory is for."""
+
+    ACTIVATIONS = "activations"  # the home of tensors that ops write
+    CONSTANTS = "constants"  # the home of weights
+    TILES = "tiles"  # local working memory that engines compute from; activations stay here while they fit
+
+
+class Corner(Enum):
+    """Which end of every figure's range to read."""
+
+    FAST = "fast"
+    TYPICAL = "typical"
+    SLOW = "slow"
+
+
+@dataclass(frozen=True, slots=True)
+class Clocks:
+    """Clock domains, in hertz."""
+
+    core_hz: Figure
+    stats_hz: Figure | None = None  # the timer that statistics count in
+
+
+@dataclass(frozen=True, slots=True)
+class Topology:
+    """How many of everything."""
+
+    cores: Figure  # per device
+    devices: Figure
+
+
+@dataclass(frozen=True, slots=True)
+class Engine:
+    """One execution unit of a core. The first engine of the file that takes an op gets it."""
+
+    name: str
+    ops: tuple[str, ...]  # kinds or families it runs; "*" for all
+    accelerator: bool  # False: the general-purpose processor that everything falls back to
+    threads: int = 1
+    macs_per_cycle: Mapping[str, Figure] = field(default_factory=dict)  # by data type; "*" for any
+    element_ops_per_cycle: Mapping[str, Figure] = field(default_factory=dict)  # by data type; "*" for any
+    efficiency: Figure | None = None  # share of the peak that is reached while busy
+    launch_cycles: Figure | None = None  # per op, before work starts
+    kernels: Mapping[str, Figure] = field(default_factory=dict)  # cycles per KB of output, by op kind
+    picojoules_per_mac: Mapping[str, Figure] = field(default_factory=dict)  # by data type; "*" for any
+    picojoules_per_element_op: Mapping[str, Figure] = field(default_factory=dict)
+
+    def takes(self, op: Op) -> bool:
+        return ANY in self.ops or op.kind in self.ops or op.family.value in self.ops
+
+    def rate(self, table: Mapping[str, Figure], dtype: DType) -> Figure | None:
+        return table.get(dtype.label, table.get(ANY))
+
+
+@dataclass(frozen=True, slots=True)
+class Memory:
+    """One kind of memory. A bandwidth is given per second or per core-clock cycle, never both."""
+
+    name: str
+    scope: Scope
+    bytes: Figure
+    holds: tuple[Holds, ...]
+    bytes_per_second: Figure | None = None
+    bytes_per_cycle: Figure | None = None
+    efficiency: Figure | None = None
+    picojoules_per_byte: Figure | None = None
+
+    def __post_init__(self) -> None:
+        if self.bytes_per_second is not None and self.bytes_per_cycle is not None:
+            raise ValueError(f"memory {self.name!r} has both bytes_per_second and bytes_per_cycle; expected one")
+
+
+@dataclass(frozen=True, slots=True)
+class Runtime:
+    """What the software on the chip adds to memory, and what it can do in place."""
+
+    name: str = ""
+    source: str = ""
+    bytes: Figure | None = None  # fixed structures
+    im2col_columns: Figure | None = None  # convolution scratch: columns of kernel × input channels kept at once
+    im2col_element_bytes: Figure | None = None
+    in_place: tuple[str, ...] = ("reshape", "identity")  # kinds that write over their first input
+    fuses: tuple[str, ...] = ()  # kinds that disappear into the op before them
+
+
+@dataclass(frozen=True, slots=True)
+class Support:
+    """What the target runs at all; empty means everything."""
+
+    ops: tuple[str, ...] = ()
+    dtypes: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Target:
+    """A chip, or a card of several, as one generic machine."""
+
+    schema: str
+    name: str
+    title: str
+    sources: Mapping[str, str]
+    clocks: Clocks
+    topology: Topology
+    engines: tuple[Engine, ...]
+    memories: tuple[Memory, ...]
+    runtime: Runtime = Runtime()
+    support: Support = Support()
+    precision: Mapping[str, str] = field(default_factory=dict)  # data type in the model → data type it runs as
+    idle_watts: Figure | None = None
+
+    def __post_init__(self) -> None:
+        if not self.engines:
+            raise ValueError("a target needs at least one engine")
+        for wanted in (Holds.ACTIVATIONS, Holds.CONSTANTS):
+            if not any(wanted in memory.holds for memory in self.memories):
+                raise ValueError(f"no memory holds {wanted.value}; expected one whose `holds` lists it")
+
+    def home(self, what: Holds) -> Memory:
+        """The memory that holds activations or constants when nothing else is said: the first one listed."""
+        return next(memory for memory in self.memories if what in memory.holds)
+
+    @property
+    def local(self) -> Memory | None:
+        """The working memory beside the engines, where the chip has one."""
+        return next((memory for memory in self.memories if Holds.TILES in memory.holds), None)
+
+    def instances(self, memory: Memory, *, devices: int, cores: int) -> int:
+        return {Scope.CORE: devices * cores, Scope.DEVICE: devices, Scope.HOST: 1}[memory.scope]
+
+    def supports(self, op: Op) -> bool:
+        listed = self.support.ops
+        return not listed or op.kind in listed or op.family.value in listed or op.type in listed
+
+
+def at_corner(target: Target, corner: Corner) -> Target:
+    """The same target with every figure at the fast or the slow end of its range."""
+    if corner is Corner.TYPICAL:
+        return target
+
+    def rate(figure: Figure | None) -> Figure | None:
+        return None if figure is None else _pick(figure, figure.largest if corner is Corner.FAST else figure.smallest)
+
+    def cost(figure: Figure | None) -> Figure | None:
+        return None if figure is None else _pick(figure, figure.smallest if corner is Corner.FAST else figure.largest)
+
+    def rates(table: Mapping[str, Figure]) -> dict[str, Figure]:
+        return {key: picked for key, figure in table.items() if (picked := rate(figure)) is not None}
+
+    def costs(table: Mapping[str, Figure]) -> dict[str, Figure]:
+        return {key: picked for key, figure in table.items() if (picked := cost(figure)) is not None}
+
+    engines = tuple(
+        replace(
+            engine,
+            macs_per_cycle=rates(engine.macs_per_cycle),
+            element_ops_per_cycle=rates(engine.element_ops_per_cycle),
+            efficiency=rate(engine.efficiency),
+            launch_cycles=cost(engine.launch_cycles),
+            kernels=costs(engine.kernels),
+            picojoules_per_mac=costs(engine.picojoules_per_mac),
+            picojoules_per_element_op=costs(engine.picojoules_per_element_op),
+        )
+        for engine in target.engines
+    )
+    memories = tuple(
+        replace(
+            memory,
+            bytes_per_second=rate(memory.bytes_per_second),
+            bytes_per_cycle=rate(memory.bytes_per_cycle),
+            efficiency=rate(memory.efficiency),
+            picojoules_per_byte=cost(memory.picojoules_per_byte),
+        )
+        for memory in target.memories
+    )
+    clock = target.clocks.core_hz
+    picked = _pick(clock, clock.largest if corner is Corner.FAST else clock.smallest)
+    return replace(target, engines=engines, memories=memories, clocks=replace(target.clocks, core_hz=picked))
+
+
+def _pick(figure: Figure, value: float) -> Figure:
+    return Figure(value, figure.source)

@@ -1,0 +1,169 @@
+"""Name or file → Target: the catalogue beside this module, plug-ins, and a user's own TOML."""
+
+from __future__ import annotations
+
+import re
+import tomllib
+from collections.abc import Iterator, Mapping
+from dataclasses import fields, is_dataclass
+from difflib import get_close_matches
+from pathlib import Path
+from types import UnionType
+from typing import Union, get_args, get_origin, get_type_hints
+
+from ..errors import TargetError, printable
+from ..graph import KINDS, DType, Family
+from ..target import ANY, Figure, Target
+
+SCHEMA = "opscope.target/1"
+MAX_FILE_BYTES = 1 << 20  # a target file is a page or two; more is a mistake or an attack
+
+_FOLDER = Path(__file__).parent
+_DTYPES = {dtype.label for dtype in DType} | {ANY}
+_OPS = set(KINDS) | {family.value for family in Family} | {ANY}
+
+
+def catalogue() -> dict[str, Path]:
+    """Name → file of every target that is known without a path, built-in ones first."""
+    found = _built_in()
+    for folder in _plugin_folders():
+        for path in sorted(folder.glob("*.toml")):
+            found.setdefault(path.stem, path)
+    return found
+
+
+def load(name: str) -> Target:
+    """The target called `name`, or the one described by the file at that path."""
+    if name.endswith(".toml") or "/" in name or "\\" in name:
+        return read(Path(name))
+    built_in = _built_in()
+    if name in built_in:  # looking for plug-ins costs more than reading the file
+        return read(built_in[name])
+    known = catalogue()
+    if name in known:
+        return read(known[name])
+    near = get_close_matches(name, known, n=1)
+    hint = f"did you mean {near[0]}? " if near else ""
+    raise TargetError(
+        printable(name), "", f"no such target; {hint}known: {', '.join(known)}; or give a path to your own .toml"
+    )
+
+
+def read(path: Path) -> Target:
+    """Read and check one target file."""
+    source = str(path)
+    try:
+        with path.open("rb") as file:
+            raw = file.read(MAX_FILE_BYTES + 1)
+    except OSError as error:
+        raise TargetError(source, "", f"cannot be read ({error.strerror}); expected a target TOML file") from error
+    if len(raw) > MAX_FILE_BYTES:
+        raise TargetError(source, "", f"larger than {MAX_FILE_BYTES} bytes; expected a target TOML file")
+    return parse(raw, source=source)
+
+
+def parse(raw: bytes, *, source: str) -> Target:
+    """Bytes of a target file → Target; every problem names the line or the key."""
+    import msgspec
+
+    try:
+        document = tomllib.loads(raw.decode("utf-8"))
+    except UnicodeDecodeError as error:
+        raise TargetError(source, f"byte {error.start:#x}", "not UTF-8 text; expected a target TOML file") from error
+    except (tomllib.TOMLDecodeError, RecursionError, ValueError) as error:
+        raise TargetError(source, "", f"not valid TOML: {error}") from error
+    if document.get("schema") != SCHEMA:
+        raise TargetError(source, "key schema", f"found {document.get('schema')!r}; expected {SCHEMA!r}")
+    for place, problem in _unknown_keys(document, Target, ""):
+        raise TargetError(source, f"key {place}", problem)
+    try:
+        target = msgspec.convert(document, Target)
+    except msgspec.ValidationError as error:
+        raise TargetError(source, *_place(str(error))) from error
+    _check_vocabulary(target, source)
+    _check_sources(target, source)
+    return target
+
+
+def _built_in() -> dict[str, Path]:
+    return {path.stem: path for path in sorted(_FOLDER.glob("*.toml"))}
+
+
+def _plugin_folders() -> Iterator[Path]:
+    """Folders of TOML files that installed packages offer under the entry point `opscope.targets`."""
+    from importlib.metadata import entry_points
+
+    for entry in entry_points(group="opscope.targets"):
+        folder = entry.load()
+        yield Path(folder() if callable(folder) else folder)
+
+
+def _place(message: str) -> tuple[str, str]:
+    """msgspec says `Expected … - at `$.engines[0].name``; we say the key first."""
+    match = re.fullmatch(r"(.*?) - at `(?:key in )?\$\.?(.*)`", message, flags=re.DOTALL)
+    text = match[1] if match else message
+    return (f"key {match[2]}" if match and match[2] else "", text[:1].lower() + text[1:])
+
+
+def _unknown_keys(value: object, kind: object, place: str) -> Iterator[tuple[str, str]]:
+    """Keys that the schema does not have: a typo must not be ignored silently."""
+    origin = get_origin(kind)
+    if origin in (Union, UnionType):
+        (kind,) = (part for part in get_args(kind) if part is not type(None))
+        origin = get_origin(kind)
+    if isinstance(kind, type) and is_dataclass(kind) and isinstance(value, dict):
+        known = get_type_hints(kind)
+        for key, part in value.items():
+            where = f"{place}.{key}" if place else key
+            if key not in known:
+                near = get_close_matches(key, known, n=1)
+                hint = f"did you mean {near[0]}?" if near else f"expected one of {', '.join(known)}"
+                yield where, f"is not a key of the schema; {hint}"
+            else:
+                yield from _unknown_keys(part, known[key], where)
+    elif origin is tuple and isinstance(value, list):
+        for number, part in enumerate(value):
+            yield from _unknown_keys(part, get_args(kind)[0], f"{place}[{number}]")
+    elif origin is not None and issubclass(origin, Mapping) and isinstance(value, dict):
+        for key, part in value.items():
+            yield from _unknown_keys(part, get_args(kind)[1], f"{place}.{key}")
+
+
+def _check_vocabulary(target: Target, source: str) -> None:
+    for number, engine in enumerate(target.engines):
+        for key, words, known in (
+            ("ops", engine.ops, _OPS),
+            ("kernels", tuple(engine.kernels), _OPS),
+            ("macs_per_cycle", tuple(engine.macs_per_cycle), _DTYPES),
+            ("element_ops_per_cycle", tuple(engine.element_ops_per_cycle), _DTYPES),
+        ):
+            for word in words:
+                if word not in known:
+                    near = get_close_matches(word, known, n=1)
+                    hint = f"did you mean {near[0]}?" if near else f"expected one of {', '.join(sorted(known))}"
+                    raise TargetError(source, f"key engines[{number}].{key}", f"{word!r} is not known; {hint}")
+
+
+def _check_sources(target: Target, source: str) -> None:
+    for place, figure in figures(target):
+        if figure.source not in target.sources:
+            raise TargetError(
+                source,
+                f"key {place}.source",
+                f"{figure.source!r} is not a key of [sources]; expected one of {', '.join(target.sources)}",
+            )
+
+
+def figures(noun: object, place: str = "") -> Iterator[tuple[str, Figure]]:
+    """Every figure of a target with its key, in the order of the file."""
+    if isinstance(noun, Figure):
+        yield place, noun
+    elif is_dataclass(noun) and not isinstance(noun, type):
+        for part in fields(noun):
+            yield from figures(getattr(noun, part.name), f"{place}.{part.name}" if place else part.name)
+    elif isinstance(noun, Mapping):
+        for key, value in noun.items():
+            yield from figures(value, f"{place}.{key}")
+    elif isinstance(noun, tuple):
+        for number, value in enumerate(noun):
+            yield from figures(value, f"{place}[{number}]")

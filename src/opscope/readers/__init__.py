@@ -1,0 +1,36 @@
+"""Model file → Graph. Content decides the format, not the suffix."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+
+from ..errors import ModelError
+from ..graph import Graph
+
+_HEAD_BYTES = 4096
+
+
+def read_model(path: Path, *, shapes: Mapping[str, tuple[int, ...]] | None = None, batch: int | None = None) -> Graph:
+    """Read a model of any known format. `shapes` and `batch` fill in dimensions that the file leaves open."""
+    from .tflite import looks_like_tflite, read_tflite
+
+    head, size = _head(path)
+    if looks_like_tflite(head):
+        return read_tflite(path, shapes=shapes or {}, batch=batch)
+    from .onnx import looks_like_onnx, read_onnx
+
+    if looks_like_onnx(head, size):
+        return read_onnx(path, shapes=shapes or {}, batch=batch)
+    looks = f"it starts with the bytes {head[:8].hex(' ')}" if head else "the file is empty"
+    raise ModelError(str(path), "byte 0x0", f"not a model; {looks}; expected ONNX or TensorFlow Lite")
+
+
+def _head(path: Path) -> tuple[bytes, int]:
+    try:
+        with path.open("rb") as file:
+            head = file.read(_HEAD_BYTES)
+        return head, path.stat().st_size
+    except OSError as error:
+        reason = error.strerror or type(error).__name__
+        raise ModelError(str(path), "", f"cannot be read ({reason}); expected a model file") from error

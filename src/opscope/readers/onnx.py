@@ -1,0 +1,140 @@
+"""ONNX model file → Graph.
+
+    bytes ─parse─▶ Model ─inline, lift, order─▶ Model ─extents, shapes─▶ Model ─build─▶ Graph
+
+The file is mapped, not read: weights are never touched, so a model of any size takes the memory of its structure.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
+from math import prod
+from mmap import ACCESS_READ, mmap
+from pathlib import Path
+from types import MappingProxyType
+
+from ..errors import ModelError, printable
+from ..graph import ABSENT, Graph, Note, Op, Role, Tensor
+from ..units import Bytes
+from .onnx_build import Builder, Scope
+from .onnx_extents import graph_inputs, with_extents
+from .onnx_functions import inline_functions
+from .onnx_model import Model
+from .onnx_order import lift_constants, order_nodes
+from .onnx_parse import parse_model
+from .onnx_shapes import resolve_shapes, used_names
+from .onnx_wire import Wire
+
+_NO_SHAPES: Mapping[str, tuple[int, ...]] = MappingProxyType({})
+
+_VARINT_FIELDS = {1, 5}  # ModelProto: ir_version, model_version
+_LENGTH_FIELDS = {2, 3, 4, 6, 7, 8, 14, 20, 25, 26}
+
+
+def looks_like_onnx(head: bytes, size: int) -> bool:
+    """Whether a file of `size` bytes that starts with `head` could be an ONNX model.
+
+    Protobuf has no magic number; what tells is that every field in sight is one of ModelProto's.
+    """
+    wire = Wire(head + bytes(10), "")
+    position, seen = 0, 0
+    try:
+        while position < min(len(head), size):
+            tag, position = wire.varint(position, len(head))
+            value, position = wire.varint(position, len(head))
+            number, wire_type = tag >> 3, tag & 7
+            if number not in (_VARINT_FIELDS if wire_type == 0 else _LENGTH_FIELDS if wire_type == 2 else ()):
+                return False
+            position += value if wire_type == 2 else 0
+            if position > size:
+                return False
+            seen += 1
+    except ModelError:
+        return seen > 0  # the head ends inside a field's tag or length
+    return seen > 0
+
+
+def read_onnx(path: Path, *, shapes: Mapping[str, tuple[int, ...]] = _NO_SHAPES, batch: int | None = None) -> Graph:
+    """Read an ONNX model.
+
+    Args:
+        path: the model file; external data beside it is not opened.
+        shapes: shapes of graph inputs, by name, in place of what the model says.
+        batch: first extent of every graph input whose first extent is not a number, and of every input whose first
+            extent is the same number as the first input's. Inputs in `shapes` are left as given there.
+
+    Raises:
+        ModelError: the file breaks the format, or says too little about its inputs' shapes.
+    """
+    source = str(path)
+    try:
+        if path.exists() and not path.is_file():
+            raise ModelError(source, "", "is not a file; expected an ONNX model")
+        with path.open("rb") as file:
+            size = file.seek(0, 2)
+            if size == 0:
+                raise ModelError(source, "", "is empty; expected an ONNX model")
+            with mmap(file.fileno(), 0, access=ACCESS_READ) as content:
+                return _read(Wire(content, source), size, path.stem, shapes, batch)
+    except OSError as error:
+        raise ModelError(source, "", f"cannot be read: {error.strerror or error}") from error
+
+
+def _read(wire: Wire, size: int, name: str, shapes: Mapping[str, tuple[int, ...]], batch: int | None) -> Graph:
+    model = inline_functions(parse_model(wire, 0, size), wire.source)
+    body = order_nodes(lift_constants(model.body, wire.source), wire.source)
+    model = replace(model, body=with_extents(body, wire.source, shapes, batch))
+    model, notes = resolve_shapes(model, wire)
+    builder, scope = Builder(model.opsets), Scope({})
+    builder.add_body(model.body, scope, Role.INPUT)
+    if shapes or batch is not None:
+        _check_reshapes(builder.ops, builder.tensors, wire.source)
+    return Graph(
+        name=name,
+        source=wire.source,
+        framework="ONNX",
+        ops=builder.ops,
+        tensors=builder.tensors,
+        inputs=tuple(scope.ids[value.name] for value in graph_inputs(model.body)),
+        outputs=tuple(scope.ids[value.name] for value in model.body.outputs),
+        file_bytes=Bytes(size),
+        notes=(*notes, *builder.notes(), *_unknown_shapes(model, builder)),
+        quantize_ops_annotate=True,  # the QDQ convention: a pair marks its neighbours as quantised
+        details=_details(model),
+    )
+
+
+def _check_reshapes(ops: list[Op], tensors: list[Tensor], source: str) -> None:
+    """A constant target such as (1, 1000) fixes what the user asked to change; shapes after it would be wrong."""
+    for op in ops:
+        if op.kind != "reshape" or not op.inputs or op.inputs[0] == ABSENT or not op.outputs:
+            continue
+        before, after = tensors[op.inputs[0]].shape, tensors[op.outputs[0]].shape
+        if before is not None and after is not None and prod(before) != prod(after):
+            problem = (
+                f"turns {prod(before)} elements into {prod(after)}: the model fixes this shape, so it cannot run with"
+            )
+            raise ModelError(source, f"{op.location} ({printable(op.name)})", f"{problem} the shapes given")
+
+
+def _unknown_shapes(model: Model, builder: Builder) -> Iterator[Note]:
+    used = set(used_names(model.body))
+    tensors = builder.tensors
+    unknown = [
+        (tensors[number].name, op.name)
+        for op in builder.ops
+        for number in op.outputs
+        if tensors[number].shape is None and tensors[number].name in used
+    ]
+    if unknown:
+        tensor, op_name = unknown[0]
+        text = (
+            f"no fixed shape is known for {len(unknown)} tensor(s), first {printable(tensor)!r}; their size is unknown"
+        )
+        yield Note("unknown-shape", text, op_name)
+
+
+def _details(model: Model) -> dict[str, str]:
+    opsets = ", ".join(f"{printable(domain) or 'ai.onnx'} {version}" for domain, version in model.opsets.items())
+    return {"opset": opsets, "ir_version": str(model.ir_version), **model.details}

@@ -1,0 +1,305 @@
+"""The attributes each kind carries (table in graph.py), from a node's attributes and its operands' shapes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from math import prod
+
+from ..graph import Attribute
+from .onnx_model import Node
+
+Shape = tuple[int, ...]
+Attributes = dict[str, Attribute]
+
+
+@dataclass(frozen=True, slots=True)
+class Site:
+    """One node with what is known about its operands."""
+
+    node: Node
+    inputs: Sequence[Shape | None]
+    outputs: Sequence[Shape | None]
+    constants: Sequence[tuple[int, ...] | None]  # elements of inputs that are small whole constants
+    opset: int  # version of the node's domain
+
+    def input(self, index: int) -> Shape | None:
+        return self.inputs[index] if index < len(self.inputs) else None
+
+    def output(self, index: int) -> Shape | None:
+        return self.outputs[index] if index < len(self.outputs) else None
+
+    def constant(self, index: int) -> tuple[int, ...] | None:
+        return self.constants[index] if index < len(self.constants) else None
+
+    def has_input(self, index: int) -> bool:
+        return index < len(self.node.inputs) and self.node.inputs[index] != ""
+
+
+Describe = Callable[[Site], Attributes]
+
+
+def nothing(site: Site) -> Attributes:
+    return {}
+
+
+# -- convolution and pooling
+
+
+def conv(data: int = 0, weights: int = 1, *, channels_last: bool = False) -> Describe:
+    """Convolution whose data and weights are these inputs of the node."""
+
+    def describe(site: Site) -> Attributes:
+        shape, stored = site.input(data), site.input(weights)
+        kernel = site.node.integers("kernel_shape") or (stored[2:] if stored else None)
+        rank = len(shape) if shape else len(kernel) + 2 if kernel is not None else None
+        return _window(site, kernel) | {
+            "groups": max(1, site.node.integer("group", 1)),
+            "channel_axis": rank - 1 if channels_last and rank else 1,
+            **_fused_activation(site),
+        }
+
+    return describe
+
+
+def causal_conv(site: Site) -> Attributes:
+    """Depthwise, along the last dimension."""
+    stored = site.input(1)
+    groups = {"groups": stored[0]} if stored else {}
+    return _window(site, stored[2:] if stored else None) | {"channel_axis": 1, **groups, **_fused_activation(site)}
+
+
+def pool(site: Site) -> Attributes:
+    window = _window(site, site.node.integers("kernel_shape"))
+    window.pop("dilations", None)
+    shape = site.input(0)
+    last = site.node.integer("channels_last", 0) and shape
+    return window | {"channel_axis": len(shape) - 1 if last and shape else 1}
+
+
+def global_pool(site: Site) -> Attributes:
+    shape = site.input(0)
+    if shape is None or len(shape) < 2:
+        return {"channel_axis": 1}
+    last = site.node.integer("channels_last", 0)
+    kernel = shape[1:-1] if last else shape[2:]
+    return {"kernel": kernel, "strides": (1,) * len(kernel), "channel_axis": len(shape) - 1 if last else 1}
+
+
+def roi_pool(site: Site) -> Attributes:
+    node = site.node
+    size = node.integers("pooled_shape") or (node.integer("output_height", 1), node.integer("output_width", 1))
+    return {"kernel": size, "channel_axis": 1}
+
+
+def _window(site: Site, kernel: Shape | None) -> Attributes:
+    if kernel is None:
+        return {}
+    ones = (1,) * len(kernel)
+    strides, dilations = site.node.integers("strides") or ones, site.node.integers("dilations") or ones
+    if min((*kernel, *strides, *dilations), default=1) < 1:
+        return {}  # nonsense: better unknown than a division by it
+    return {"kernel": kernel, "strides": strides, "dilations": dilations}
+
+
+_ACTIVATIONS = {
+    "relu": "relu",
+    "tanh": "tanh",
+    "sigmoid": "sigmoid",
+    "leakyrelu": "leaky_relu",
+    "clip": "clip",
+    "hardsigmoid": "hard_sigmoid",
+    "hardswish": "hard_swish",
+    "silu": "silu",
+    "swish": "silu",
+    "gelu": "gelu",
+}
+
+
+def _fused_activation(site: Site) -> Attributes:
+    name = site.node.text("activation", "").lower()
+    return {"activation": _ACTIVATIONS[name]} if name in _ACTIVATIONS else {}
+
+
+# -- matrix products
+
+
+def matmul(a: int = 0, b: int = 1) -> Describe:
+    """A product with NumPy's rules for one-dimensional operands, or with transposed ones."""
+
+    def describe(site: Site) -> Attributes:
+        turned_a, turned_b = site.node.integer("transA", 0), site.node.integer("transB", 0)
+        left, right, out = site.input(a), site.input(b), site.output(0)
+        found: Attributes = dict(_fused_activation(site))
+        if right:
+            found["k"] = right[0] if len(right) == 1 else right[-1 if turned_b else -2]
+            found["n"] = 1 if len(right) == 1 else right[-2 if turned_b else -1]
+        elif left:
+            found["k"] = left[0] if len(left) == 1 else left[-2 if turned_a else -1]
+            if out:
+                found["n"] = out[-1]
+        return found
+
+    return describe
+
+
+def matmul_nbits(site: Site) -> Attributes:
+    """The weights' shape tells blocks and packed bytes; the product's extents are attributes."""
+    extents = {"k": site.node.integer("K", 0), "n": site.node.integer("N", 0)}
+    return {name: extent for name, extent in extents.items() if extent > 0}
+
+
+def gemm_fast_gelu(site: Site) -> Attributes:
+    return matmul()(site) | {"activation": "gelu"}
+
+
+def einsum(site: Site) -> Attributes:
+    return {"equation": site.node.text("equation", "")}
+
+
+# -- recurrent
+
+
+def recurrent(site: Site) -> Attributes:
+    """Data (steps, batch, input size), or (batch, steps, input size) for layout 1; weights (directions, …)."""
+    data, weights, again = site.input(0), site.input(1), site.input(2)
+    found: Attributes = {}
+    if data is not None and len(data) == 3:
+        steps, batch = (data[1], data[0]) if site.node.integer("layout", 0) else data[:2]
+        found |= {"steps": steps, "batch": batch, "input_size": data[2]}
+    hidden = site.node.integer("hidden_size", 0) or (again[-1] if again else 0)
+    if hidden:
+        found["hidden_size"] = hidden
+    two_ways = site.node.text("direction", "forward") == "bidirectional"
+    return found | {"directions": weights[0] if weights else 1 + two_ways}
+
+
+# -- axes
+
+
+def axes(default: int = 0) -> Describe:
+    """One `axis` attribute, for kinds that speak of axes."""
+
+    def describe(site: Site) -> Attributes:
+        shape = site.input(0)
+        return {"axes": (_positive(site.node.integer("axis", default), shape),)} if shape else {}
+
+    return describe
+
+
+def softmax(site: Site) -> Attributes:
+    """Before opset 13 the input is coerced to two dimensions: everything from `axis` on is one axis."""
+    shape = site.input(0)
+    if not shape:
+        return {}
+    if site.opset >= 13 or site.node.domain:
+        return {"axes": (_positive(site.node.integer("axis", -1), shape),)}
+    return {"axes": tuple(range(_positive(site.node.integer("axis", 1), shape), len(shape)))}
+
+
+def quantised_softmax(site: Site) -> Attributes:
+    """The operator carries the opset whose rules it follows."""
+    shape = site.input(0)
+    axis = _positive(site.node.integer("axis", -1), shape or ())
+    if not shape:
+        return {}
+    return {"axes": (axis,) if site.node.integer("opset", 13) >= 13 else tuple(range(axis, len(shape)))}
+
+
+def layer_norm(site: Site) -> Attributes:
+    shape = site.input(0)
+    return {"axes": tuple(range(_positive(site.node.integer("axis", -1), shape), len(shape)))} if shape else {}
+
+
+def last_axis(site: Site) -> Attributes:
+    shape = site.output(0) or site.input(0)
+    return {"axes": (len(shape) - 1,)} if shape else {}
+
+
+def spatial_axes(site: Site) -> Attributes:
+    shape = site.input(0)
+    return {"axes": tuple(range(2, len(shape)))} if shape else {}
+
+
+def group_axes(site: Site) -> Attributes:
+    return spatial_axes(site) | {"groups": site.node.integer("num_groups", 0) or site.node.integer("groups", 1)}
+
+
+def batch_axes(site: Site) -> Attributes:
+    """Those the statistics are taken over: all but the channels."""
+    shape = site.input(0)
+    return {"axes": tuple(axis for axis in range(len(shape)) if axis != 1)} if shape else {}
+
+
+def channel_axes(site: Site) -> Attributes:
+    return {"axes": (1,), "size": site.node.integer("size", 1)}
+
+
+def mean_variance_axes(site: Site) -> Attributes:
+    return {"axes": _all_positive(site.node.integers("axes") or (0, 2, 3), site.input(0))}
+
+
+def reduce(site: Site) -> Attributes:
+    """Axes are an attribute or, in later opsets, an input; neither means all of them."""
+    shape = site.input(0)
+    if shape is None:
+        return {}
+    given = site.node.integers("axes") or site.constant(1)
+    if given:
+        return {"axes": _all_positive(given, shape)}
+    if site.has_input(1) and site.constant(1) is None:
+        kept = site.output(0)  # axes computed at run time; the output may still tell
+        if kept is None or len(kept) != len(shape):
+            return {}
+        return {"axes": tuple(axis for axis, extent in enumerate(shape) if kept[axis] != extent)}
+    if site.node.integer("noop_with_empty_axes", 0):
+        return {"axes": ()}
+    return {"axes": tuple(range(len(shape)))}
+
+
+def cumulative(site: Site) -> Attributes:
+    given, shape = site.constant(1), site.input(0)
+    return {"axes": _all_positive(given, shape)} if given and shape else {}
+
+
+def axis(default: int = 0, data: int = 0) -> Describe:
+    """One `axis` attribute, made non-negative by the rank of input `data`."""
+
+    def describe(site: Site) -> Attributes:
+        shape = site.input(data) or site.output(0)
+        number = site.node.integer("axis", default)
+        return {"axis": _positive(number, shape or ())} if shape or number >= 0 else {}
+
+    return describe
+
+
+def quantised_axis(site: Site) -> Attributes:
+    """Which axis the scales run along; none if there is one scale."""
+    scale = site.input(1)
+    return axis(1)(site) if scale and prod(scale) > 1 else {}
+
+
+def permutation(site: Site) -> Attributes:
+    shape = site.input(0)
+    given = site.node.integers("perm")
+    if given is None:
+        return {"permutation": tuple(reversed(range(len(shape))))} if shape is not None else {}
+    return {"permutation": given} if sorted(given) == list(range(len(given))) else {}
+
+
+def block(site: Site) -> Attributes:
+    return {"block": site.node.integer("blocksize", 1)}
+
+
+def mode(site: Site) -> Attributes:
+    return {"mode": site.node.text("mode", "nearest")}
+
+
+def _positive(number: int, shape: Shape) -> int:
+    """An axis counted from the front; one that the shape does not have stays inside it."""
+    rank = len(shape)
+    return min(max(number + rank if number < 0 else number, 0), max(rank - 1, 0)) if rank else max(number, 0)
+
+
+def _all_positive(numbers: Sequence[int], shape: Shape | None) -> tuple[int, ...]:
+    return tuple(sorted({_positive(number, shape or ()) for number in numbers}))

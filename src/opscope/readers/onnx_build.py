@@ -1,0 +1,181 @@
+"""The Graph of a model whose names, order and shapes are settled."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from math import prod
+
+from ..errors import printable
+from ..graph import ABSENT, Attribute, Note, Op, Role, Tensor
+from ..units import Bytes
+from .onnx_attributes import Site, nothing
+from .onnx_model import Body, Constant, Element, Node, Value, dtype_of
+from .onnx_ops import CUSTOM, rule_of
+
+
+@dataclass(slots=True)
+class Scope:
+    """Tensor ids by name, in one body and those around it."""
+
+    ids: dict[str, int]
+    around: Scope | None = None
+    owner: str = ""  # name of the op whose body this is
+    trips: int | None = 1
+
+    def find(self, name: str) -> int:
+        scope: Scope | None = self
+        while scope is not None:
+            if name in scope.ids:
+                return scope.ids[name]
+            scope = scope.around
+        return ABSENT  # only the empty name: `onnx_order` has checked the others
+
+
+@dataclass(slots=True)
+class Builder:
+    """Fills `ops`, `tensors` and `notes` body by body."""
+
+    opsets: Mapping[str, int]
+    ops: list[Op] = field(default_factory=list)
+    tensors: list[Tensor] = field(default_factory=list)
+    integers: dict[int, tuple[int, ...]] = field(default_factory=dict)  # by tensor id
+    counts: dict[tuple[str, str], list[str]] = field(default_factory=dict)  # (code, text) → op names
+
+    def add_body(self, body: Body, scope: Scope, input_role: Role) -> None:
+        """Tensors and ops of one body, in order."""
+        for value in body.inputs:
+            if value.name not in body.constants:
+                scope.ids[value.name] = self._add(_tensor(body.values.get(value.name, value), input_role))
+        for constant in body.constants.values():
+            scope.ids[constant.name] = self._add_constant(constant)
+        for node in body.nodes:
+            self._add_op(node, body, scope)
+
+    def _add(self, tensor: Tensor) -> int:
+        self.tensors.append(tensor)
+        return len(self.tensors) - 1
+
+    def _add_constant(self, constant: Constant) -> int:
+        stored = None if constant.stored_bytes is None else Bytes(constant.stored_bytes)
+        tensor = Tensor(constant.name, constant.dims, dtype_of(constant.element), Role.CONSTANT, stored)
+        number = self._add(tensor)
+        if constant.integers is not None:
+            self.integers[number] = constant.integers
+        return number
+
+    def _add_op(self, node: Node, body: Body, scope: Scope) -> None:
+        inputs = tuple([scope.find(name) for name in node.inputs])
+        outputs = tuple([self._output(name, body, scope) for name in node.outputs])
+        name = node.name or f"{node.op_type}_{node.location.rsplit(' ', 1)[-1]}"
+        op_type = f"{node.domain}:{node.op_type}" if node.domain else node.op_type
+        rule = rule_of(node)
+        if rule is None or rule is CUSTOM:
+            rule = CUSTOM
+            self._note("unknown-op", f"operator {printable(op_type)} has no known cost", name)
+        elif rule.note:
+            self._note("op", f"{op_type}: {rule.note}", name)
+        attributes: Mapping[str, Attribute] = {}
+        if rule.describe is not nothing:
+            attributes = rule.describe(self._site(node, inputs, outputs))
+        self.ops.append(
+            Op(
+                rule.kind,
+                op_type,
+                name,
+                rule.ordered(inputs),
+                tuple([number for number in outputs if number != ABSENT]),
+                attributes,
+                node.location,
+                scope.owner,
+                scope.trips,
+            )
+        )
+        for branch, inner in node.bodies():
+            trips = self._trips(node, branch, inner, inputs, name)
+            product = None if trips is None or scope.trips is None else trips * scope.trips
+            self.add_body(inner, Scope({}, scope, name, product), Role.ACTIVATION)
+
+    def _output(self, name: str, body: Body, scope: Scope) -> int:
+        if not name:
+            return ABSENT
+        value = body.values.get(name)
+        number = scope.ids[name] = self._add(_tensor(value or Value(name), Role.ACTIVATION))
+        return number
+
+    def _site(self, node: Node, inputs: tuple[int, ...], outputs: tuple[int, ...]) -> Site:
+        tensors, integers = self.tensors, self.integers
+        return Site(
+            node,
+            [None if number == ABSENT else tensors[number].shape for number in inputs],
+            [None if number == ABSENT else tensors[number].shape for number in outputs],
+            [integers.get(number) for number in inputs],
+            self.opsets.get(node.domain, 1),
+        )
+
+    # -- how often a body runs
+
+    def _trips(self, node: Node, branch: str, inner: Body, inputs: tuple[int, ...], name: str) -> int | None:
+        if node.op_type == "If":
+            if branch == "then_branch":
+                self._note("both-branches", "both branches of If are counted, so its cost is an upper bound", name)
+            return 1
+        trips = None
+        if node.op_type == "Loop":
+            trips = self._loop_trips(inner, inputs)
+        elif node.op_type == "Scan":
+            trips = self._scan_trips(node, inputs)
+        if trips is None:
+            self._note(
+                "unknown-trips", f"how often {node.op_type} runs its body is not known; it is counted once", name
+            )
+        return trips
+
+    def _loop_trips(self, inner: Body, inputs: tuple[int, ...]) -> int | None:
+        """The trip count, if it is a constant and no condition can end the loop before."""
+        limit, start = (*inputs, ABSENT, ABSENT)[:2]
+        count = self.integers.get(limit)
+        goes_on = start == ABSENT or self.integers.get(start) == (1,)
+        if not count or not goes_on or not _keeps_going(inner):
+            return None
+        return max(0, count[0])
+
+    def _scan_trips(self, node: Node, inputs: tuple[int, ...]) -> int | None:
+        count = node.integer("num_scan_inputs", 0)
+        if not 0 < count <= len(inputs) or inputs[-count] == ABSENT:
+            return None
+        shape = self.tensors[inputs[-count]].shape
+        if not shape:
+            return None
+        if self.opsets.get("", 1) < 9:  # Scan of opset 8: batch first, and the body runs for each entry of it
+            return prod(shape[:2])
+        axis = (node.integers("scan_input_axes") or (0,))[0]
+        return shape[axis] if -len(shape) <= axis < len(shape) else None
+
+    # -- notes
+
+    def _note(self, code: str, text: str, op: str) -> None:
+        self.counts.setdefault((code, text), []).append(op)
+
+    def notes(self) -> Iterator[Note]:
+        """One note for all ops that call for the same one."""
+        for (code, text), ops in self.counts.items():
+            times = f" ({len(ops)} ops)" if len(ops) > 1 else ""
+            yield Note(code, f"{text}{times}", ops[0])
+
+
+def _tensor(value: Value, role: Role) -> Tensor:
+    return Tensor(value.name, value.shape, dtype_of(value.element), role)
+
+
+def _keeps_going(inner: Body) -> bool:
+    """Whether a Loop's body returns the condition it was given, or true."""
+    if not inner.outputs or len(inner.inputs) < 2:
+        return False
+    name = inner.outputs[0].name
+    sources = {node.outputs[0]: node.inputs[0] for node in inner.nodes if node.op_type == "Identity" and node.inputs}
+    for _ in range(len(sources)):
+        name = sources.get(name, name)
+    constant = inner.constants.get(name)
+    is_true = constant is not None and constant.element == Element.BOOL and constant.integers == (1,)
+    return is_true or name == inner.inputs[1].name

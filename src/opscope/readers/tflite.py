@@ -1,0 +1,83 @@
+"""TensorFlow Lite file → Graph.
+
+The file is mapped, not loaded: a flatbuffer is read in place and the bytes of large constants are never touched.
+`tflite_flatbuffer` reads bytes, `tflite_model` tables, `tflite_ops` operators; this module puts the Graph together.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from contextlib import contextmanager
+from mmap import ACCESS_READ, mmap
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from ..errors import ModelError
+from ..graph import Graph
+from ..units import Bytes
+from .tflite_details import details, signature_inputs, signature_keys
+from .tflite_expand import Expansion
+from .tflite_flatbuffer import Flatbuffer
+from .tflite_model import StoredModel
+from .tflite_schema import IDENTIFIER
+from .tflite_shapes import requested_batch
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+HEAD_BYTES = 8
+
+
+def looks_like_tflite(head: bytes) -> bool:
+    """Whether a file that starts with `head` (8 bytes or more) is a TensorFlow Lite model."""
+    return head[4:HEAD_BYTES] == IDENTIFIER
+
+
+def read_tflite(path: Path, *, shapes: Mapping[str, tuple[int, ...]] = {}, batch: int | None = None) -> Graph:
+    """Read a TensorFlow Lite model.
+
+    Args:
+        path: the file.
+        shapes: shapes of inputs by name; TensorFlow Lite allows for a change of batch and no other.
+        batch: the leading extent of the inputs, instead of the stored one.
+    """
+    source = str(path)
+    with _mapped(path) as content:
+        if not looks_like_tflite(content[:HEAD_BYTES]):
+            raise ModelError(
+                source, "byte 0x4", f"{content[4:8]!r} is not a TensorFlow Lite file; expected {IDENTIFIER!r}"
+            )
+        return _read(StoredModel(Flatbuffer(content, source)), path, shapes, batch)
+
+
+def _read(model: StoredModel, path: Path, shapes: Mapping[str, tuple[int, ...]], batch: int | None) -> Graph:
+    source = model.file.source
+    aliases = signature_inputs(model) if shapes else {}
+    change = requested_batch(model.subgraph(0), shapes, batch, aliases=aliases, source=source)
+    expansion = Expansion(model, change)
+    inputs, outputs = expansion.run(signature_keys(model))
+    return Graph(
+        name=path.stem,
+        source=source,
+        framework="TensorFlow Lite",
+        ops=expansion.ops,
+        tensors=expansion.tensors,
+        inputs=inputs,
+        outputs=outputs,
+        file_bytes=Bytes(model.file.size),
+        notes=expansion.notes(),
+        details=details(model),
+    )
+
+
+@contextmanager
+def _mapped(path: Path) -> Iterator[mmap]:
+    try:
+        with path.open("rb") as file:
+            content = mmap(file.fileno(), 0, access=ACCESS_READ)
+    except ValueError:  # mmap's word for a file of no bytes
+        raise ModelError(str(path), "byte 0x0", "the file is empty; expected a TensorFlow Lite model") from None
+    except OSError as error:
+        raise ModelError(str(path), "", f"cannot be read: {error.strerror or error}") from error
+    with content:
+        yield content

@@ -1,0 +1,161 @@
+"""Blueprint: one network, described once. Writers turn it into a model file of their format.
+
+Steps use the operator names and the layout (channels first) of ONNX; a writer with another vocabulary or layout
+translates. Every value has a static shape, and the root mean square and the range it is expected to have: the first
+sizes the weights that read it (so that outputs stay finite in any precision), the second its quantisation scale.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from enum import Enum
+
+import numpy as np
+from numpy.typing import NDArray
+
+Shape = tuple[int, ...]
+Attribute = int | float | str | tuple[int, ...]
+
+REACH = 4.0  # a value is expected to stay within this many root mean squares of zero
+
+
+class Kind(Enum):
+    """What a value's elements are. Only FLOAT follows the precision asked for."""
+
+    FLOAT = "float"
+    F32 = "f32"
+    I64 = "i64"
+    BOOL = "bool"
+
+
+class Role(Enum):
+    """How a weight is stored when the network is quantised."""
+
+    KERNEL = "kernel"  # int8, one scale per output channel
+    BIAS = "bias"  # int32, scale of the input times scale of the kernel
+    TENSOR = "tensor"  # int8, one scale
+    PRECISE = "precise"  # stays floating point
+
+
+@dataclass(frozen=True, slots=True)
+class Value:
+    """A tensor that the network computes or is given."""
+
+    name: str
+    shape: Shape
+    kind: Kind = Kind.FLOAT
+    rms: float = 1.0
+    span: tuple[float, float] = (-REACH, REACH)
+
+
+@dataclass(frozen=True, slots=True)
+class Weight:
+    """A trained tensor: drawn evenly from `centre ± reach`, each output channel at a slightly different reach."""
+
+    name: str
+    shape: Shape
+    role: Role
+    reach: float
+    centre: float = 0.0
+    channel_axis: int | None = None
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Literal:
+    """A small constant with known values: a shape, an axis, a divisor."""
+
+    name: str
+    kind: Kind
+    values: NDArray[np.generic]
+
+    @property
+    def shape(self) -> Shape:
+        return tuple(self.values.shape)
+
+
+Operand = Value | Weight | Literal
+
+
+@dataclass(frozen=True, slots=True)
+class Activation:
+    """An activation that formats with fused activations fuse into the step it follows."""
+
+    op: str  # "Relu", or "Clip" for ReLU6
+    name: str
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """One operator application with one result."""
+
+    op: str
+    name: str
+    inputs: tuple[Operand, ...]
+    output: Value
+    attributes: Mapping[str, Attribute]
+    activation: Activation | None = None
+    precise: bool = False  # stays floating point when the network is quantised
+
+
+@dataclass(slots=True)
+class Blueprint:
+    """Collects the steps of a network as its description calls for them.
+
+    Names look like an exporter's: the step `op` of the module `at` is `/at/op`, with `_1`, `_2`, … when repeated.
+    """
+
+    name: str
+    half: bool = False  # the model will be f16: numerically delicate stretches are widened to f32
+    steps: list[Step] = field(default_factory=list)
+    inputs: list[Value] = field(default_factory=list)
+    outputs: list[tuple[str, Value]] = field(default_factory=list)
+    _taken: dict[str, int] = field(default_factory=dict)
+
+    def input(self, name: str, shape: Shape, *, kind: Kind = Kind.FLOAT) -> Value:
+        value = Value(name, shape, kind)
+        self.inputs.append(value)
+        return value
+
+    def output(self, name: str, value: Value) -> None:
+        self.outputs.append((name, value))
+
+    def literal(self, at: str, values: float | Sequence[int] | NDArray[np.generic], kind: Kind = Kind.I64) -> Literal:
+        element = np.int64 if kind is Kind.I64 else np.float32
+        return Literal(f"{self.unique(at, 'Constant')}_output_0", kind, np.asarray(values, element))
+
+    def step(
+        self,
+        op: str,
+        at: str,
+        inputs: Sequence[Operand],
+        shape: Shape,
+        *,
+        kind: Kind = Kind.FLOAT,
+        rms: float = 1.0,
+        span: tuple[float, float] | None = None,
+        attributes: Mapping[str, Attribute] | None = None,
+        activation: str = "",
+        activation_at: str = "",
+        precise: bool = False,
+    ) -> Value:
+        """Add one operator and return its result."""
+        name = self.unique(at, op)
+        fused = Activation(activation, self.unique(activation_at, activation)) if activation else None
+        result = f"{fused.name if fused else name}_output_0"
+        output = Value(result, shape, kind, rms, span or (-REACH * rms, REACH * rms))
+        self.steps.append(Step(op, name, tuple(inputs), output, attributes or {}, fused, precise))
+        return output
+
+    def unique(self, at: str, op: str) -> str:
+        name = f"/{at}/{op}" if at else f"/{op}"
+        count = self._taken.get(name, 0)
+        self._taken[name] = count + 1
+        return f"{name}_{count}" if count else name
+
+
+def parameter_name(at: str, leaf: str) -> str:
+    """`layer1/layer1.0/conv1` holds `layer1.0.conv1.weight`: exporters repeat a container's name before its items."""
+    parts = [part for part in at.split("/") if part]
+    kept = [part for part, after in zip(parts, [*parts[1:], ""], strict=True) if not after.startswith(part + ".")]
+    return ".".join([*kept, leaf])

@@ -1,0 +1,167 @@
+"""The zoo's list of networks, and the path from a recipe to a model file."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from ..errors import UsageError
+from .blueprint import Blueprint
+from .network import Network, Option, Settings
+from .networks import bert, cifar_resnet, kws, llm_decoder, mobilenetv2, resnet50, vit
+from .output import Progress
+
+NETWORKS: tuple[Network, ...] = (  # add yours here: order is listing order
+    resnet50.NETWORK,
+    mobilenetv2.NETWORK,
+    bert.NETWORK,
+    vit.NETWORK,
+    llm_decoder.NETWORK,
+    kws.NETWORK,
+    cifar_resnet.NETWORK,
+)
+
+PRECISIONS: Mapping[str, tuple[str, ...]] = {"onnx": ("f32", "f16", "int8"), "tflite": ("f32", "int8")}
+
+_EXTERNAL = Option(
+    "external_above_mb",
+    1536,
+    "ONNX: more weights than this many MB go to a data file beside the model",
+    smallest=0,
+    largest=1900,
+)
+_BATCH = Option("batch", 1, "inputs at once")
+_SEQUENCE = Option("sequence", None, "tokens at once")
+
+
+@dataclass(frozen=True, slots=True)
+class Recipe:
+    """What to make.
+
+    Args:
+        name: a name that `names()` lists.
+        batch: inputs at once.
+        sequence: tokens at once, for networks that read tokens; None for the network's own default.
+        precision: f32, f16 or int8.
+        format: onnx or tflite.
+        weights: False leaves the weights' data out of an ONNX model, which still says where they would be.
+        options: settings of the network itself, as `names()` lists them.
+    """
+
+    name: str
+    batch: int = 1
+    sequence: int | None = None
+    precision: str = "f32"
+    format: str = "onnx"
+    weights: bool = True
+    options: Mapping[str, int | str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """A line of the zoo's listing."""
+
+    name: str
+    description: str
+    formats: tuple[str, ...]
+    precisions: Mapping[str, tuple[str, ...]]  # by format
+    options: tuple[Option, ...]
+    takes_sequence: bool
+
+
+def names() -> list[Entry]:
+    """Every network that `make` knows."""
+    return [
+        Entry(
+            network.name,
+            network.description,
+            network.formats,
+            {format_: PRECISIONS[format_] for format_ in network.formats},
+            (*network.options, _EXTERNAL),
+            network.takes_sequence,
+        )
+        for network in NETWORKS
+    ]
+
+
+def make(recipe: Recipe, path: Path, *, progress: Progress | None = None) -> None:
+    """Write the model that `recipe` describes to `path`; the same recipe gives the same bytes.
+
+    Args:
+        recipe: what to make.
+        path: the model file; large ONNX models also write `<path>.data` beside it.
+        progress: called with the bytes of weights written so far and in total.
+    """
+    network = _find(recipe.name)
+    _check_form(network, recipe)
+    settings = _settings(network, recipe)
+    plan = Blueprint(network.name, half=recipe.precision == "f16")
+    network.build(plan, settings)
+    _WRITERS[recipe.format](plan, path, recipe, settings, progress)
+
+
+def _find(name: str) -> Network:
+    for network in NETWORKS:
+        if network.name == name:
+            return network
+    known = ", ".join(network.name for network in NETWORKS)
+    raise UsageError(f"zoo: no network is called {name!r}; expected one of {known}")
+
+
+def _check_form(network: Network, recipe: Recipe) -> None:
+    if recipe.format not in network.formats:
+        known = ", ".join(network.formats)
+        raise UsageError(f"{network.name}: cannot be made as {recipe.format!r}; expected one of {known}")
+    known_precisions = PRECISIONS[recipe.format]
+    if recipe.precision not in known_precisions:
+        known = ", ".join(known_precisions)
+        raise UsageError(
+            f"{network.name}: precision {recipe.precision!r} does not exist in {recipe.format}; expected one of {known}"
+        )
+    if recipe.format == "tflite" and not recipe.weights:
+        raise UsageError(f"{network.name}: a tflite file always holds its weights; expected format onnx without them")
+
+
+def _settings(network: Network, recipe: Recipe) -> Settings:
+    known = {option.name: option for option in network.options}
+    if recipe.format == "onnx":
+        known[_EXTERNAL.name] = _EXTERNAL
+    options: dict[str, int | str | None] = {name: option.default for name, option in known.items()}
+    for name, given in recipe.options.items():
+        if name not in known:
+            raise UsageError(f"{network.name}: no option is called {name!r}; expected one of {', '.join(known)}")
+        options[name] = known[name].parse(given, where=network.name)
+    _BATCH.parse(recipe.batch, where=network.name)
+    if recipe.sequence is not None:
+        if not network.takes_sequence:
+            raise UsageError(f"{network.name}: sequence is {recipe.sequence}; expected none, it reads no tokens")
+        _SEQUENCE.parse(recipe.sequence, where=network.name)
+    return Settings(network.name, recipe.batch, recipe.sequence, options)
+
+
+def _write_onnx(plan: Blueprint, path: Path, recipe: Recipe, settings: Settings, progress: Progress | None) -> None:
+    from . import write_onnx
+
+    limit = settings.number(_EXTERNAL.name) << 20
+    write_onnx.write(
+        plan,
+        path,
+        precision=recipe.precision,
+        weights=recipe.weights,
+        external_above=limit,
+        progress=progress,
+    )
+
+
+def _write_tflite(plan: Blueprint, path: Path, recipe: Recipe, settings: Settings, progress: Progress | None) -> None:
+    from . import write_tflite
+
+    del settings
+    write_tflite.write(plan, path, precision=recipe.precision, progress=progress)
+
+
+_WRITERS: Mapping[str, Callable[[Blueprint, Path, Recipe, Settings, Progress | None], None]] = {
+    "onnx": _write_onnx,
+    "tflite": _write_tflite,
+}

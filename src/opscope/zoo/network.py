@@ -1,0 +1,73 @@
+"""What a network of the zoo is: a name, the options it takes, and a function that describes it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+
+from ..errors import UsageError
+from .blueprint import Blueprint
+
+LARGEST = 1 << 20  # of any option, unless it says otherwise
+
+
+@dataclass(frozen=True, slots=True)
+class Option:
+    """A setting of a network. A default of None is worked out from the others, as the description says."""
+
+    name: str
+    default: int | str | None
+    description: str
+    choices: tuple[str, ...] = ()  # of a word; numbers have none
+    smallest: int = 1
+    largest: int = LARGEST
+
+    def parse(self, given: int | str, *, where: str) -> int | str:
+        """The option's value, from a number or its text."""
+        if self.choices:
+            if given in self.choices:
+                return given
+            raise UsageError(f"{where}: {self.name} is {given!r}; expected one of {', '.join(self.choices)}")
+        text = str(given)
+        if text.isascii() and text.isdigit() and len(text) <= 18 and self.smallest <= int(text) <= self.largest:
+            return int(text)
+        raise UsageError(
+            f"{where}: {self.name} is {given!r}; expected a whole number from {self.smallest} to {self.largest}"
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """A recipe with its options checked and filled in."""
+
+    name: str
+    batch: int
+    sequence: int | None
+    options: Mapping[str, int | str | None]
+
+    def number(self, name: str, otherwise: int | None = None) -> int:
+        value = self.options[name]
+        value = otherwise if value is None else value
+        if not isinstance(value, int):
+            raise TypeError(f"{self.name}: option {name} is {value!r}, not a number")
+        return value
+
+    def word(self, name: str) -> str:
+        return str(self.options[name])
+
+    def require(self, holds: bool, problem: str, expected: str) -> None:
+        """Raise unless the options go together."""
+        if not holds:
+            raise UsageError(f"{self.name}: {problem}; expected {expected}")
+
+
+@dataclass(frozen=True, slots=True)
+class Network:
+    """One entry of the zoo."""
+
+    name: str
+    description: str
+    build: Callable[[Blueprint, Settings], None]
+    options: tuple[Option, ...] = ()
+    formats: tuple[str, ...] = ("onnx",)
+    takes_sequence: bool = False

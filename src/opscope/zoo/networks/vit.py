@@ -1,0 +1,88 @@
+"""ViT-B/16, as timm's `vit_base_patch16_224` exports: one product for query, key and value."""
+
+from __future__ import annotations
+
+from math import sqrt
+
+from ..blueprint import Blueprint, Kind, Role, Value, Weight
+from ..image_layers import conv, dense
+from ..network import Network, Option, Settings
+from ..tensor_layers import (
+    add,
+    binary,
+    concat,
+    expand,
+    gelu,
+    layer_norm,
+    linear,
+    matmul,
+    mix,
+    reshape,
+    select,
+    softmax,
+    transpose,
+)
+
+_EPSILON = 1e-6
+_MLP_RATIO = 4
+
+
+def build(plan: Blueprint, settings: Settings) -> None:
+    size, patch, hidden, heads = (settings.number(name) for name in ("size", "patch", "hidden", "heads"))
+    settings.require(size % patch == 0, f"size {size} over patches of {patch}", "a multiple of patch")
+    settings.require(hidden % heads == 0, f"hidden {hidden} over {heads} heads", "a multiple of heads")
+    image = plan.input("input", (settings.batch, 3, size, size))
+    x = _tokens(plan, image, patch, hidden)
+    for layer in range(settings.number("layers")):
+        at = f"blocks/blocks.{layer}"
+        normal = layer_norm(plan, f"{at}/norm1", x, epsilon=_EPSILON)
+        x = add(plan, at, x, _attention(plan, f"{at}/attn", normal, heads))
+        normal = layer_norm(plan, f"{at}/norm2", x, epsilon=_EPSILON)
+        x = add(plan, at, x, _mlp(plan, f"{at}/mlp", normal))
+    first = select(plan, "", layer_norm(plan, "norm", x, epsilon=_EPSILON), 0, axis=1)
+    plan.output("output", dense(plan, "head", first, settings.number("classes")))
+
+
+def _tokens(plan: Blueprint, image: Value, patch: int, hidden: int) -> Value:
+    """One token per patch after the class token, with the positions added."""
+    x = conv(plan, "patch_embed/proj", image, hidden, (patch, patch), stride=(patch, patch), padding=0)
+    batch, _, rows, columns = x.shape
+    x = reshape(plan, "patch_embed", x, (batch, hidden, rows * columns))
+    x = transpose(plan, "patch_embed", x, (0, 2, 1))
+    token = expand(plan, "", Weight("cls_token", (1, 1, hidden), Role.TENSOR, 1.0), (batch, 1, hidden))
+    x = concat(plan, "", [token, x], axis=1)
+    return add(plan, "", x, Weight("pos_embed", (1, *x.shape[1:]), Role.TENSOR, 1.0))
+
+
+def _attention(plan: Blueprint, at: str, x: Value, heads: int) -> Value:
+    batch, length, hidden = x.shape
+    size = hidden // heads
+    joint = linear(plan, f"{at}/qkv", x, 3 * hidden)
+    joint = reshape(plan, at, joint, (batch, length, 3, heads, size))
+    joint = transpose(plan, at, joint, (2, 0, 3, 1, 4))
+    query, key, value = (select(plan, at, joint, part, axis=0) for part in range(3))
+    query = binary(plan, "Mul", at, query, plan.literal(at, 1 / sqrt(size), Kind.FLOAT), rms=1 / sqrt(size))
+    scores = matmul(plan, at, query, transpose(plan, at, key, (0, 1, 3, 2)), rms=1.0)
+    mixed = mix(plan, at, softmax(plan, at, scores, keys=length), value)
+    mixed = reshape(plan, at, transpose(plan, at, mixed, (0, 2, 1, 3)), (batch, length, hidden))
+    return linear(plan, f"{at}/proj", mixed, hidden)
+
+
+def _mlp(plan: Blueprint, at: str, x: Value) -> Value:
+    wide = gelu(plan, f"{at}/act", linear(plan, f"{at}/fc1", x, _MLP_RATIO * x.shape[-1]))
+    return linear(plan, f"{at}/fc2", wide, x.shape[-1])
+
+
+NETWORK = Network(
+    "vit-b16",
+    "ViT-B/16, image classification by a transformer, 86.6 M parameters, 224×224",
+    build,
+    (
+        Option("size", 224, "height and width of the image", largest=8192),
+        Option("patch", 16, "height and width of a patch", largest=8192),
+        Option("layers", 12, "encoder layers", largest=1000),
+        Option("hidden", 768, "features of a token"),
+        Option("heads", 12, "attention heads"),
+        Option("classes", 1000, "classes told apart"),
+    ),
+)

@@ -1,0 +1,94 @@
+"""The ONNX graph being written, and how each step's operands are wired into it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import partial
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
+
+from . import weights
+from .blueprint import Attribute, Blueprint, Kind, Literal, Operand, Shape, Step, Value, Weight
+from .onnx_stream import Stored
+
+if TYPE_CHECKING:
+    import onnx
+
+
+@dataclass(slots=True)
+class Sheet:
+    """The ONNX graph as it fills up."""
+
+    plan: Blueprint
+    float_dtype: np.dtype[np.generic]
+    nodes: list[onnx.NodeProto] = field(default_factory=list)
+    infos: dict[str, onnx.ValueInfoProto] = field(default_factory=dict)
+    stored: dict[str, Stored] = field(default_factory=dict)
+
+    def node(
+        self,
+        op: str,
+        name: str,
+        inputs: Sequence[str],
+        output: tuple[str, np.dtype[np.generic], Shape],
+        attributes: Mapping[str, Attribute],
+    ) -> None:
+        """Add a node and the type of its one output."""
+        import onnx
+
+        result, dtype, shape = output
+        self.nodes.append(onnx.helper.make_node(op, inputs, [result], name=name, **attributes))
+        self.infos[result] = self.info(result, dtype, shape)
+
+    def info(self, name: str, dtype: np.dtype[np.generic], shape: Shape) -> onnx.ValueInfoProto:
+        import onnx
+
+        kind = onnx.helper.np_dtype_to_tensor_dtype(dtype)
+        return onnx.helper.make_tensor_value_info(name, kind, shape)
+
+    def store(self, name: str, array: NDArray[np.generic]) -> str:
+        return self.keep(Stored(name, array.dtype, array.shape, partial(_once, array)))
+
+    def keep(self, tensor: Stored) -> str:
+        self.stored.setdefault(tensor.name, tensor)
+        return tensor.name
+
+    def dtype(self, kind: Kind) -> np.dtype[np.generic]:
+        fixed = {Kind.F32: "float32", Kind.I64: "int64", Kind.BOOL: "bool"}
+        return np.dtype(fixed[kind]) if kind in fixed else self.float_dtype
+
+
+class Wiring:
+    """Which tensor a step reads and writes for each operand: here, each as itself."""
+
+    def __init__(self, sheet: Sheet) -> None:
+        self.sheet = sheet
+        self.output_names = {value.name: name for name, value in sheet.plan.outputs}
+
+    def read(self, step: Step, operand: Operand) -> str:
+        del step
+        if isinstance(operand, Value):
+            return self.name(operand)
+        if isinstance(operand, Literal):
+            return self.sheet.store(operand.name, operand.values.astype(self.sheet.dtype(operand.kind)))
+        return self.sheet.keep(_float_weight(operand, self.sheet.float_dtype))
+
+    def write(self, value: Value) -> str:
+        return self.name(value)
+
+    def settle(self, value: Value) -> None:
+        """The value has been written, or is an input."""
+
+    def name(self, value: Value) -> str:
+        return self.output_names.get(value.name, value.name)
+
+
+def _float_weight(weight: Weight, dtype: np.dtype[np.generic]) -> Stored:
+    return Stored(weight.name, dtype, weight.shape, partial(weights.floats, weight, dtype))
+
+
+def _once(array: NDArray[np.generic]) -> Iterator[NDArray[np.generic]]:
+    yield array

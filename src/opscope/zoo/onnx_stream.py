@@ -1,0 +1,153 @@
+"""An ONNX file written front to back: the graph first, then one initialiser after another, chunk by chunk.
+
+Protocol buffers let a message be written as its fields in any order, so the tensors need not be in memory together:
+`onnx` serialises everything but the tensors' bytes, and this module frames those. A file past `external_above`
+bytes of tensors keeps them in `<file>.data` beside it instead (protocol buffers end at 2 GB).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass
+from math import prod
+from pathlib import Path
+from typing import TYPE_CHECKING, BinaryIO
+
+import numpy as np
+from numpy.typing import NDArray
+
+from .output import Progress, replacing
+
+if TYPE_CHECKING:
+    import onnx
+
+INLINE_BELOW = 1024  # bytes; shapes and scalars always stay in the graph, as `onnx.save` keeps them
+ALIGNMENT = 4096  # of each tensor in the data file, so that it can be mapped
+
+# Field numbers and wire type from onnx.proto: ModelProto.graph, GraphProto.initializer, TensorProto.raw_data.
+_GRAPH, _INITIALIZER, _RAW_DATA = 7, 5, 9
+_LENGTH_DELIMITED = 2
+
+
+@dataclass(frozen=True, slots=True)
+class Stored:
+    """An initialiser: what it is, and how to make its bytes."""
+
+    name: str
+    dtype: np.dtype[np.generic]
+    shape: tuple[int, ...]
+    chunks: Callable[[], Iterable[NDArray[np.generic]]]
+
+    @property
+    def size_bytes(self) -> int:
+        return prod(self.shape) * self.dtype.itemsize
+
+
+class _Meter:
+    """Reports how many of the weights' bytes are out."""
+
+    def __init__(self, total: int, progress: Progress | None) -> None:
+        self.done, self.total, self.progress = 0, total, progress
+
+    def add(self, count: int) -> None:
+        self.done += count
+        if self.progress is not None:
+            self.progress(self.done, self.total)
+
+
+def write(
+    model: onnx.ModelProto,
+    tensors: Sequence[Stored],
+    path: Path,
+    *,
+    weights: bool,
+    external_above: int,
+    progress: Progress | None,
+) -> None:
+    """Write `model`, which has no initialisers yet, with `tensors` as its initialisers."""
+    external = not weights or sum(tensor.size_bytes for tensor in tensors) > external_above
+    outside = [tensor for tensor in tensors if external and tensor.size_bytes > INLINE_BELOW]
+    inside = [tensor for tensor in tensors if not external or tensor.size_bytes <= INLINE_BELOW]
+    written = tensors if weights else inside
+    meter = _Meter(sum(tensor.size_bytes for tensor in written), progress)
+    data_path = path.with_name(path.name + ".data")
+    with ExitStack() as files:
+        out = files.enter_context(replacing(path))  # entered first, so renamed last: the model never lacks its data
+        model.graph.initializer.extend(_declarations(outside, data_path.name))
+        _write_model(out, model, inside, meter)
+        if weights and outside:
+            _write_data(files.enter_context(replacing(data_path)), outside, meter)
+
+
+def _declarations(tensors: Iterable[Stored], location: str) -> Iterator[onnx.TensorProto]:
+    import onnx
+
+    for tensor, offset in _placed(tensors):
+        header = _header(tensor)
+        header.data_location = onnx.TensorProto.EXTERNAL
+        for key, text in (("location", location), ("offset", str(offset)), ("length", str(tensor.size_bytes))):
+            header.external_data.add(key=key, value=text)
+        yield header
+
+
+def _placed(tensors: Iterable[Stored]) -> Iterator[tuple[Stored, int]]:
+    """Each tensor with its offset in the data file."""
+    offset = 0
+    for tensor in tensors:
+        yield tensor, offset
+        offset += -(-tensor.size_bytes // ALIGNMENT) * ALIGNMENT
+
+
+def _write_data(out: BinaryIO, tensors: Iterable[Stored], meter: _Meter) -> None:
+    for tensor, offset in _placed(tensors):
+        out.write(bytes(offset - out.tell()))
+        _write_chunks(out, tensor, meter)
+
+
+def _write_model(out: BinaryIO, model: onnx.ModelProto, tensors: Iterable[Stored], meter: _Meter) -> None:
+    graph = model.graph.SerializeToString(deterministic=True)
+    rest = type(model)()
+    rest.CopyFrom(model)
+    rest.ClearField("graph")
+    framed = [(tensor, _frame(tensor)) for tensor in tensors]
+    length = len(graph) + sum(len(frame) + tensor.size_bytes for tensor, frame in framed)
+    out.write(rest.SerializeToString(deterministic=True))
+    out.write(_tag(_GRAPH) + _varint(length) + graph)
+    for tensor, frame in framed:
+        out.write(frame)
+        _write_chunks(out, tensor, meter)
+
+
+def _frame(tensor: Stored) -> bytes:
+    """All of an initialiser but its raw data, which follows."""
+    header: bytes = _header(tensor).SerializeToString(deterministic=True)
+    header += _tag(_RAW_DATA) + _varint(tensor.size_bytes)
+    return _tag(_INITIALIZER) + _varint(len(header) + tensor.size_bytes) + header
+
+
+def _header(tensor: Stored) -> onnx.TensorProto:
+    import onnx
+
+    kind = onnx.helper.np_dtype_to_tensor_dtype(tensor.dtype)
+    return onnx.TensorProto(name=tensor.name, data_type=kind, dims=tensor.shape)
+
+
+def _write_chunks(out: BinaryIO, tensor: Stored, meter: _Meter) -> None:
+    for chunk in tensor.chunks():
+        out.write(np.ascontiguousarray(chunk, tensor.dtype).data)
+        meter.add(chunk.nbytes)
+
+
+def _tag(field: int) -> bytes:
+    return _varint(field << 3 | _LENGTH_DELIMITED)
+
+
+def _varint(number: int) -> bytes:
+    """Seven bits a byte, least first; the top bit says that more follow."""
+    groups = bytearray()
+    while number > 0x7F:
+        groups.append(number & 0x7F | 0x80)
+        number >>= 7
+    groups.append(number)
+    return bytes(groups)

@@ -1,0 +1,158 @@
+"""Layers of transformers, one function per operator an exporter would leave. Values have any rank."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from math import sqrt
+
+import numpy as np
+
+from .blueprint import Attribute, Blueprint, Kind, Operand, Role, Shape, Value, Weight, parameter_name
+from .image_layers import BIAS_REACH, kernel_weight
+
+_LARGEST_SHARE = 32.0  # times the mean: e⁴ / √e
+
+
+def binary(
+    plan: Blueprint, op: str, at: str, a: Operand, b: Operand, *, rms: float = 1.0, precise: bool = True
+) -> Value:
+    """An elementwise operator of two operands, with broadcasting; floating point unless told otherwise."""
+    kind = next((x.kind for x in (a, b) if isinstance(x, Value)), Kind.FLOAT)
+    return plan.step(op, at, (a, b), np.broadcast_shapes(a.shape, b.shape), kind=kind, rms=rms, precise=precise)
+
+
+def unary(plan: Blueprint, op: str, at: str, x: Value, *, rms: float | None = None) -> Value:
+    return plan.step(op, at, [x], x.shape, kind=x.kind, rms=x.rms if rms is None else rms, precise=True)
+
+
+def add(plan: Blueprint, at: str, a: Value, b: Operand) -> Value:
+    """A residual connection, or an embedding added: quantised like the products around it."""
+    other = b.rms if isinstance(b, Value) else 0.5
+    return binary(plan, "Add", at, a, b, rms=sqrt(a.rms**2 + other**2), precise=False)
+
+
+def matmul(plan: Blueprint, at: str, a: Value, b: Value, *, rms: float) -> Value:
+    """A product of two computed values."""
+    lead = np.broadcast_shapes(a.shape[:-2], b.shape[:-2])
+    return plan.step("MatMul", at, (a, b), (*lead, a.shape[-2], b.shape[-1]), rms=rms)
+
+
+def mix(plan: Blueprint, at: str, shares: Value, x: Value) -> Value:
+    """Values averaged by their shares of the attention: as large as the values, since tokens grow alike with depth."""
+    return matmul(plan, at, shares, x, rms=x.rms)
+
+
+def linear(plan: Blueprint, at: str, x: Value, units: int, *, bias: bool = True) -> Value:
+    """A product with trained weights, then the bias: exporters write MatMul and Add for inputs of rank 3."""
+    features = x.shape[-1]
+    weight = kernel_weight(at, (features, units), features, x.rms, channel_axis=1)
+    product = plan.step("MatMul", at, (x, weight), (*x.shape[:-1], units))
+    if not bias:
+        return product
+    addend = Weight(parameter_name(at, "bias"), (units,), Role.TENSOR, BIAS_REACH)
+    return plan.step("Add", at, (addend, product), product.shape)
+
+
+def embedding(plan: Blueprint, at: str, table: tuple[int, int], ids: Operand) -> Value:
+    """Rows of a trained table."""
+    weight = Weight(parameter_name(at, "weight"), table, Role.TENSOR, sqrt(3.0))
+    shape = (*ids.shape, table[1])
+    return plan.step("Gather", at, (weight, ids), shape, span=(-weight.reach, weight.reach), attributes={"axis": 0})
+
+
+def select(plan: Blueprint, at: str, x: Value, index: int, *, axis: int) -> Value:
+    """One slice across `axis`, which disappears."""
+    inputs = (x, plan.literal(at, index))
+    shape = x.shape[:axis] + x.shape[axis + 1 :]
+    return plan.step("Gather", at, inputs, shape, rms=x.rms, span=x.span, attributes={"axis": axis})
+
+
+def layer_norm(plan: Blueprint, at: str, x: Value, *, epsilon: float) -> Value:
+    inputs = (x, gain(at, x.shape[-1]), Weight(parameter_name(at, "bias"), x.shape[-1:], Role.PRECISE, BIAS_REACH))
+    attributes = {"axis": -1, "epsilon": epsilon}
+    return plan.step("LayerNormalization", at, inputs, x.shape, attributes=attributes, precise=True)
+
+
+def rms_norm(plan: Blueprint, at: str, x: Value, *, epsilon: float) -> Value:
+    """Root-mean-square normalisation in plain operators; in f32 even when the model is f16."""
+    wide = widen(plan, at, x)
+    square = binary(plan, "Pow", at, wide, plan.literal(at, 2.0, Kind.F32))
+    shape = (*x.shape[:-1], 1)
+    attributes: dict[str, Attribute] = {"axes": (-1,), "keepdims": 1}
+    mean = plan.step("ReduceMean", at, [square], shape, kind=wide.kind, attributes=attributes, precise=True)
+    shifted = binary(plan, "Add", at, mean, plan.literal(at, epsilon, Kind.F32))
+    root = unary(plan, "Sqrt", at, shifted)
+    inverse = binary(plan, "Div", at, plan.literal(at, 1.0, Kind.F32), root)
+    normal = narrow(plan, at, binary(plan, "Mul", at, wide, inverse))
+    return binary(plan, "Mul", at, gain(at, x.shape[-1]), normal)
+
+
+def gain(at: str, features: int) -> Weight:
+    return Weight(parameter_name(at, "weight"), (features,), Role.PRECISE, BIAS_REACH, centre=1.0)
+
+
+def gelu(plan: Blueprint, at: str, x: Value) -> Value:
+    """The exact form, as exporters spell it: x · (1 + erf(x / √2)) · ½."""
+    scaled = binary(plan, "Div", at, x, plan.literal(at, sqrt(2.0), Kind.FLOAT))
+    curve = unary(plan, "Erf", at, scaled)
+    shifted = binary(plan, "Add", at, curve, plan.literal(at, 1.0, Kind.FLOAT))
+    product = binary(plan, "Mul", at, x, shifted)
+    return binary(plan, "Mul", at, product, plan.literal(at, 0.5, Kind.FLOAT), rms=0.65)
+
+
+def silu(plan: Blueprint, at: str, x: Value) -> Value:
+    return binary(plan, "Mul", at, x, unary(plan, "Sigmoid", at, x), rms=0.6)
+
+
+def softmax(plan: Blueprint, at: str, x: Value, *, keys: int = 1) -> Value:
+    """Shares of at least `keys` scores; those of many unit scores stay below some 32 times their mean."""
+    span = (0.0, min(1.0, _LARGEST_SHARE / keys))
+    return plan.step("Softmax", at, [x], x.shape, rms=0.25, span=span, attributes={"axis": -1}, precise=True)
+
+
+def reshape(plan: Blueprint, at: str, x: Value, shape: Shape) -> Value:
+    return plan.step("Reshape", at, (x, plan.literal(at, shape)), shape, kind=x.kind, rms=x.rms, span=x.span)
+
+
+def transpose(plan: Blueprint, at: str, x: Value, order: Sequence[int]) -> Value:
+    shape = tuple(x.shape[axis] for axis in order)
+    attributes = {"perm": tuple(order)}
+    return plan.step("Transpose", at, [x], shape, kind=x.kind, rms=x.rms, span=x.span, attributes=attributes)
+
+
+def unsqueeze(plan: Blueprint, at: str, x: Value, axis: int) -> Value:
+    shape = (*x.shape[:axis], 1, *x.shape[axis:])
+    return plan.step("Unsqueeze", at, (x, plan.literal(at, [axis])), shape, kind=x.kind, rms=x.rms, span=x.span)
+
+
+def expand(plan: Blueprint, at: str, x: Value | Weight, shape: Shape) -> Value:
+    return plan.step("Expand", at, (x, plan.literal(at, shape)), shape, rms=x.rms if isinstance(x, Value) else 1.0)
+
+
+def concat(plan: Blueprint, at: str, parts: Sequence[Value], *, axis: int, precise: bool = False) -> Value:
+    first = parts[0]
+    shape = list(first.shape)
+    shape[axis] = sum(part.shape[axis] for part in parts)
+    attributes = {"axis": axis}
+    return plan.step(
+        "Concat", at, parts, tuple(shape), kind=first.kind, rms=first.rms, attributes=attributes, precise=precise
+    )
+
+
+def last_slice(plan: Blueprint, at: str, x: Value, start: int, end: int) -> Value:
+    """Elements `start` to `end` of the last axis."""
+    bounds = [plan.literal(at, [number]) for number in (start, end, len(x.shape) - 1)]
+    return plan.step("Slice", at, (x, *bounds), (*x.shape[:-1], end - start), rms=x.rms, span=x.span, precise=True)
+
+
+def cast(plan: Blueprint, at: str, x: Value, kind: Kind) -> Value:
+    return plan.step("Cast", at, [x], x.shape, kind=kind, rms=x.rms, span=x.span, precise=True)
+
+
+def widen(plan: Blueprint, at: str, x: Value) -> Value:
+    """To f32, where the model is f16; exporters drop the cast otherwise."""
+    return cast(plan, at, x, Kind.F32) if plan.half else x
+
+
+def narrow(plan: Blueprint, at: str, x: Value) -> Value:
+    return cast(plan, at, x, Kind.FLOAT) if plan.half else x

@@ -1,0 +1,87 @@
+"""Blueprint to ONNX: a node per step, activations as nodes of their own, and the type of every tensor written out."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from . import onnx_stream
+from .blueprint import Blueprint, Step
+from .onnx_sheet import Sheet, Wiring
+from .output import Progress
+from .qdq import QdqWiring
+
+if TYPE_CHECKING:
+    import onnx
+
+OPSET = 17  # the first with LayerNormalization
+IR_VERSION = 8  # the one that belongs to it; every later runtime reads it
+_CLIP_BOUNDS = (("relu6_minimum", 0.0), ("relu6_maximum", 6.0))
+
+
+def write(
+    plan: Blueprint,
+    path: Path,
+    *,
+    precision: str,
+    weights: bool,
+    external_above: int,
+    progress: Progress | None,
+) -> None:
+    """Write `plan` as an ONNX model."""
+    sheet = Sheet(plan, np.dtype(np.float16 if precision == "f16" else np.float32))
+    wiring = QdqWiring(sheet) if precision == "int8" else Wiring(sheet)
+    for value in plan.inputs:
+        wiring.settle(value)
+    for step in plan.steps:
+        _emit(sheet, wiring, step)
+    onnx_stream.write(
+        _model(sheet),
+        list(sheet.stored.values()),
+        path,
+        weights=weights,
+        external_above=external_above,
+        progress=progress,
+    )
+
+
+def _emit(sheet: Sheet, wiring: Wiring, step: Step) -> None:
+    value = step.output
+    dtype = sheet.dtype(value.kind)
+    inputs = [wiring.read(step, operand) for operand in step.inputs]
+    result = wiring.write(value)
+    attributes = dict(step.attributes)
+    if step.op == "Cast":
+        attributes["to"] = _type_number(dtype)
+    if step.activation is None:
+        sheet.node(step.op, step.name, inputs, (result, dtype, value.shape), attributes)
+    else:
+        before = f"{step.name}_output_0"
+        sheet.node(step.op, step.name, inputs, (before, dtype, value.shape), attributes)
+        bounds = _clip_bounds(sheet) if step.activation.op == "Clip" else []
+        sheet.node(step.activation.op, step.activation.name, [before, *bounds], (result, dtype, value.shape), {})
+    wiring.settle(value)
+
+
+def _clip_bounds(sheet: Sheet) -> list[str]:
+    return [sheet.store(name, np.asarray(bound, sheet.float_dtype)) for name, bound in _CLIP_BOUNDS]
+
+
+def _model(sheet: Sheet) -> onnx.ModelProto:
+    import onnx
+
+    plan = sheet.plan
+    outputs = [sheet.infos.pop(name) for name, _ in plan.outputs]
+    inputs = [sheet.info(value.name, sheet.dtype(value.kind), value.shape) for value in plan.inputs]
+    infos = list(sheet.infos.values())
+    graph = onnx.helper.make_graph(sheet.nodes, plan.name, inputs, outputs, value_info=infos)
+    opsets = [onnx.helper.make_opsetid("", OPSET)]
+    return onnx.helper.make_model(graph, opset_imports=opsets, ir_version=IR_VERSION, producer_name="opscope zoo")
+
+
+def _type_number(dtype: np.dtype[np.generic]) -> int:
+    import onnx
+
+    return int(onnx.helper.np_dtype_to_tensor_dtype(dtype))

@@ -18,7 +18,7 @@ class ReportJson:
     suffix = ".json"
 
     def render(self, report: Report, out: TextIO) -> None:
-        json.dump(document(report), out, indent=1, ensure_ascii=False)
+        json.dump(document(report), out, indent=1, allow_nan=False)
         out.write("\n")
 
 
@@ -57,7 +57,7 @@ def _memory(report: Report) -> dict[str, object]:
     return {
         "peak_bytes": memory.peak_bytes,
         "available_bytes": memory.available_bytes,
-        "utilization": memory.uses[0].share,
+        "utilization": _finite(memory.uses[0].share),
         "status": memory.status,
         "peak_at": {
             "layer": None if layer is None else layer.index,
@@ -76,7 +76,7 @@ def _memory(report: Report) -> dict[str, object]:
                 "holds": use.holds,
                 "required_bytes": use.required_bytes,
                 "available_bytes": use.available_bytes,
-                "utilization": use.share,
+                "utilization": _finite(use.share),
             }
             for use in memory.uses
         ],
@@ -115,8 +115,8 @@ def _layer(layer: Layer) -> dict[str, object]:
         "latency_ms": _times(layer.latency_s, 1e3),
         "energy_uj": _times(layer.energy_j, 1e6),
         "power_mw": _times(layer.power_w, 1e3),
-        "macs": layer.macs,
-        "element_ops": layer.element_ops,
+        "macs": layer.macs if layer.work_known else None,
+        "element_ops": layer.element_ops if layer.work_known else None,
         "memory_bytes": layer.parameter_bytes,
         "shared_bytes": layer.shared_bytes,
         "live_bytes": layer.live_bytes,
@@ -180,6 +180,11 @@ def _advice(report: Report, item: LayerAdvice) -> dict[str, object]:
 
 def _scaled(value: Range | None, factor: float) -> float | None:
     return None if value is None else value.value * factor
+
+
+def _finite(share: float) -> float | None:
+    """JSON has no infinity: what is needed of a memory of no bytes has no share."""
+    return share if share != float("inf") else None
 
 
 def _times(value: float | None, factor: float) -> float | None:

@@ -10,6 +10,7 @@ from typing import TextIO
 from ..report import Layer, LayerAdvice, Report
 
 _DTYPE_NAMES = {"f32": "float32", "f16": "float16", "i8": "int8", "u8": "uint8", "i16": "int16", "i32": "int32"}
+_UNKNOWN = "-"  # as these tables print what they do not know
 _HEADINGS = {"quantize": "Quantization Suggestion", "prune": "Pruning Suggestion"}
 
 
@@ -63,15 +64,16 @@ def _memory(report: Report) -> Iterable[str]:
 
 def _hardware(report: Report) -> Iterable[str]:
     totals = report.totals
-    milliwatts = (totals.power_w or 0.0) * 1000
+    watts, latency = totals.power_w, totals.latency_s
+    power = _UNKNOWN if watts is None else f"{watts * 1000:.2f} mW ({watts:.4f} W)"
     yield "=== HARDWARE PERFORMANCE ==="
     yield from _table(
         (20, 35),
         ("Metric", "Value"),
         [
-            ("Total Cycles", f"{totals.cycles or 0:,.0f}"),
-            ("Estimated Latency", f"{1000 * (totals.latency_s.value if totals.latency_s else 0):.2f} ms"),
-            ("Estimated Power", f"{milliwatts:.2f} mW ({milliwatts / 1000:.4f} W)"),
+            ("Total Cycles", _UNKNOWN if totals.cycles is None else f"{totals.cycles:,.0f}"),
+            ("Estimated Latency", _UNKNOWN if latency is None else f"{1000 * latency.value:.2f} ms"),
+            ("Estimated Power", power),
             ("Peak Memory", f"{report.memory.peak_bytes / 1024:.2f} KB"),
             ("Accelerated Layers", str(totals.accelerated_layers)),
             ("CPU-Only Layers", str(totals.cpu_layers)),
@@ -95,14 +97,18 @@ def _layer_row(layer: Layer) -> tuple[str, ...]:
     return (
         f"{layer.index} ({layer.operator})",
         layer.operator,
-        f"{layer.cycles or 0:,.0f}",
-        f"{1e3 * (layer.latency_s or 0):.4f}",
-        f"{1e6 * (layer.energy_j or 0):.2f}",
-        f"{1e3 * (layer.power_w or 0):.2f}",
+        _number(layer.cycles, ",.0f"),
+        _number(layer.latency_s, ".4f", 1e3),
+        _number(layer.energy_j, ".2f", 1e6),
+        _number(layer.power_w, ".2f", 1e3),
         f"{layer.macs:,}",
         f"{layer.parameter_bytes / 1024:.2f}" if layer.parameter_bytes else "-",
         "Yes" if layer.accelerated else "No",
     )
+
+
+def _number(value: float | None, form: str, factor: float = 1) -> str:
+    return _UNKNOWN if value is None else f"{value * factor:{form}}"
 
 
 def _opportunities(report: Report) -> Iterable[str]:

@@ -25,6 +25,20 @@ class TargetError(ProfilerError):
         super().__init__(f"{source}: {place}: {problem}" if place else f"{source}: {problem}")
 
 
+class ProgramError(ProfilerError):
+    """The program file breaks its format, or does not go with what it is used for."""
+
+    def __init__(self, source: str, problem: str) -> None:
+        super().__init__(f"{source}: {problem}")
+
+
+class CaptureError(ProfilerError):
+    """The capture's bytes break the format."""
+
+    def __init__(self, source: str, offset: int, problem: str) -> None:
+        super().__init__(f"{source}: byte {offset:#x}: {problem}")
+
+
 def printable(text: str, limit: int = 120) -> str:
     """A name from a file, made safe for one line of a terminal: control characters escaped, cut at `limit`."""
     clean = "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in text[: limit + 1])

@@ -89,6 +89,7 @@ class Engine:
     element_ops_per_cycle: Mapping[str, Figure] = field(default_factory=dict)  # by data type; "*" for any
     efficiency: Figure | None = None  # share of the peak that is reached while busy
     launch_cycles: Figure | None = None  # per op, before work starts
+    tile_extent: Figure | None = None  # reduced and produced extents are padded to a multiple of this
     kernels: Mapping[str, Figure] = field(default_factory=dict)  # cycles per KB of output, by op kind
     picojoules_per_mac: Mapping[str, Figure] = field(default_factory=dict)  # by data type; "*" for any
     picojoules_per_element_op: Mapping[str, Figure] = field(default_factory=dict)
@@ -116,6 +117,78 @@ class Memory:
     def __post_init__(self) -> None:
         if self.bytes_per_second is not None and self.bytes_per_cycle is not None:
             raise ValueError(f"memory {self.name!r} has both bytes_per_second and bytes_per_cycle; expected one")
+
+
+@dataclass(frozen=True, slots=True)
+class Route:
+    """A way for bytes to move without an engine: a DMA queue per core on something that all cores share."""
+
+    name: str
+    carries: str  # read (outer memory → local), write (local → outer), multicast (core → cores), link (device → device)
+    bytes_per_second: Figure  # what everybody shares
+    core_bytes_per_second: Figure | None = None  # what one core's queue reaches at most
+    efficiency: Figure | None = None
+    issue_cycles: Figure | None = None  # of the thread that starts a transfer
+
+
+@dataclass(frozen=True, slots=True)
+class Layout:
+    """The order of elements that one engine needs, and what it costs to change it."""
+
+    name: str  # of the tiled order
+    engines: tuple[str, ...]  # they read and write tiled
+    keeps: tuple[str, ...]  # kinds or families that work in either order
+    to_tiled: Figure  # cycles per KB
+    from_tiled: Figure
+    weights_to_tiled: Figure  # an activation used as the second operand
+
+
+@dataclass(frozen=True, slots=True)
+class Tiling:
+    """How work is cut: pieces small enough to overlap, large enough to be worth starting."""
+
+    weight_bytes: Figure
+    activation_bytes: Figure
+    buffers: Figure  # weight tiles held at once: one in use, the others on their way
+
+
+@dataclass(frozen=True, slots=True)
+class HostCosts:
+    """Stages of an inference outside the device, in microseconds."""
+
+    enqueue: Figure
+    preprocess: Figure
+    submit: Figure
+    driver: Figure  # from the submit call to the device's queue
+    transfer: Figure  # to and from the device, and its interrupt
+    postprocess: Figure
+
+
+@dataclass(frozen=True, slots=True)
+class Simulation:
+    """What the simulated device adds to the figures above."""
+
+    thread_spread: Figure  # how far threads of one op finish apart, as a share of its time
+    activate_ticks: Figure  # set-up before the first inference, in ticks of the statistics timer
+    inference_spread: Figure  # standard deviation of the time of one inference, as a share
+
+
+@dataclass(frozen=True, slots=True)
+class PmuEvent:
+    """Something the performance monitoring unit can count. `counts` is one of `program.PMU_COUNTS`, or one of them
+    with the name of a thread group behind a colon: "busy_cycles:HMX"."""
+
+    name: str
+    counts: str
+
+
+@dataclass(frozen=True, slots=True)
+class Pmu:
+    """The performance monitoring unit of a core."""
+
+    counters: Figure  # events that can be counted at once
+    events: Mapping[str, PmuEvent]  # by number, hexadecimal
+    recipes: Mapping[str, tuple[str, ...]]  # name → events
 
 
 @dataclass(frozen=True, slots=True)
@@ -153,6 +226,13 @@ class Target:
     memories: tuple[Memory, ...]
     runtime: Runtime = Runtime()
     support: Support = Support()
+    routes: tuple[Route, ...] = ()
+    layout: Layout | None = None
+    tiling: Tiling | None = None
+    host: HostCosts | None = None
+    simulation: Simulation | None = None
+    pmu: Pmu | None = None
+    commands: Mapping[str, str] = field(default_factory=dict)  # kind → name the vendor's tools print for it
     precision: Mapping[str, str] = field(default_factory=dict)  # data type in the model → data type it runs as
     idle_watts: Figure | None = None
 
@@ -222,7 +302,8 @@ def at_corner(target: Target, corner: Corner) -> Target:
     )
     clock = target.clocks.core_hz
     picked = _pick(clock, clock.largest if corner is Corner.FAST else clock.smallest)
-    return replace(target, engines=engines, memories=memories, clocks=replace(target.clocks, core_hz=picked))
+    clocks = replace(target.clocks, core_hz=picked)
+    return replace(target, engines=engines, memories=memories, clocks=clocks, idle_watts=cost(target.idle_watts))
 
 
 def _pick(figure: Figure, value: float) -> Figure:

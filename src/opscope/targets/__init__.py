@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import re
 import tomllib
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import fields, is_dataclass
 from difflib import get_close_matches
+from math import isfinite
 from pathlib import Path
 from types import UnionType
 from typing import Union, get_args, get_origin, get_type_hints
@@ -16,10 +17,15 @@ from ..graph import KINDS, DType, Family
 from ..target import ANY, Figure, Target
 
 SCHEMA = "opscope.target/1"
-MAX_FILE_BYTES = 1 << 20  # a target file is a page or two; more is a mistake or an attack
+MAX_FILE_BYTES = 1 << 16  # a target file is a page or two; parsing a hostile one takes time quadratic in its size
 
 _FOLDER = Path(__file__).parent
 _DTYPES = {dtype.label for dtype in DType} | {ANY}
+_DIVISORS = {  # figures that something is divided by
+    "core_hz", "stats_hz", "cores", "devices", "macs_per_cycle", "element_ops_per_cycle", "efficiency",
+    "bytes_per_second", "bytes_per_cycle", "core_bytes_per_second",
+}  # fmt: skip
+_VARIANTS = {"scalar_mul", "scalar_add", "broadcast_add", "broadcast_mul"}  # forms of kinds that cost differently
 _OPS = set(KINDS) | {family.value for family in Family} | {ANY}
 
 
@@ -71,17 +77,19 @@ def parse(raw: bytes, *, source: str) -> Target:
     except UnicodeDecodeError as error:
         raise TargetError(source, f"byte {error.start:#x}", "not UTF-8 text; expected a target TOML file") from error
     except (tomllib.TOMLDecodeError, RecursionError, ValueError) as error:
-        raise TargetError(source, "", f"not valid TOML: {error}") from error
+        raise TargetError(source, "", f"not valid TOML: {printable(str(error), 200)}") from error
     if document.get("schema") != SCHEMA:
-        raise TargetError(source, "key schema", f"found {document.get('schema')!r}; expected {SCHEMA!r}")
+        found = printable(repr(document.get("schema")))
+        raise TargetError(source, "key schema", f"found {found}; expected {SCHEMA!r}")
     for place, problem in _unknown_keys(document, Target, ""):
-        raise TargetError(source, f"key {place}", problem)
+        raise TargetError(source, f"key {printable(place)}", problem)
     try:
         target = msgspec.convert(document, Target)
-    except msgspec.ValidationError as error:
-        raise TargetError(source, *_place(str(error))) from error
+    except (msgspec.ValidationError, OverflowError) as error:
+        raise TargetError(source, *_place(printable(str(error), 400))) from error
     _check_vocabulary(target, source)
-    _check_sources(target, source)
+    _check_names(target, source)
+    _check_figures(target, source)
     return target
 
 
@@ -130,28 +138,50 @@ def _unknown_keys(value: object, kind: object, place: str) -> Iterator[tuple[str
 
 
 def _check_vocabulary(target: Target, source: str) -> None:
+    for place, words, known in _vocabulary(target):
+        for word in words:
+            if word not in known:
+                near = get_close_matches(word, known, n=1)
+                hint = f"did you mean {near[0]}?" if near else f"expected one of {', '.join(sorted(known))}"
+                raise TargetError(source, f"key {place}", f"{printable(repr(word))} is not known; {hint}")
+
+
+def _vocabulary(target: Target) -> Iterator[tuple[str, Iterable[str], Collection[str]]]:
+    """Key, the words found there, and the words that have a meaning there."""
     for number, engine in enumerate(target.engines):
-        for key, words, known in (
-            ("ops", engine.ops, _OPS),
-            ("kernels", tuple(engine.kernels), _OPS),
-            ("macs_per_cycle", tuple(engine.macs_per_cycle), _DTYPES),
-            ("element_ops_per_cycle", tuple(engine.element_ops_per_cycle), _DTYPES),
-        ):
-            for word in words:
-                if word not in known:
-                    near = get_close_matches(word, known, n=1)
-                    hint = f"did you mean {near[0]}?" if near else f"expected one of {', '.join(sorted(known))}"
-                    raise TargetError(source, f"key engines[{number}].{key}", f"{word!r} is not known; {hint}")
+        place = f"engines[{number}]"
+        yield f"{place}.ops", engine.ops, _OPS
+        yield f"{place}.kernels", engine.kernels, _OPS | _VARIANTS
+        yield f"{place}.macs_per_cycle", engine.macs_per_cycle, _DTYPES
+        yield f"{place}.element_ops_per_cycle", engine.element_ops_per_cycle, _DTYPES
+        yield f"{place}.picojoules_per_mac", engine.picojoules_per_mac, _DTYPES
+        yield f"{place}.picojoules_per_element_op", engine.picojoules_per_element_op, _DTYPES
+    yield "runtime.in_place", target.runtime.in_place, KINDS
+    yield "runtime.fuses", target.runtime.fuses, KINDS
+    yield "support.dtypes", target.support.dtypes, _DTYPES - {ANY}
+    yield "precision", (*target.precision, *target.precision.values()), _DTYPES - {ANY}
 
 
-def _check_sources(target: Target, source: str) -> None:
+def _check_names(target: Target, source: str) -> None:
+    """Costs and traffic are kept by name, so no two resources may share one."""
+    for key, names in (("engines", [e.name for e in target.engines]), ("memories", [m.name for m in target.memories])):
+        for number, name in enumerate(names):
+            if name in names[:number]:
+                found = printable(repr(name))
+                raise TargetError(source, f"key {key}[{number}].name", f"{found} is taken; expected a name of its own")
+
+
+def _check_figures(target: Target, source: str) -> None:
     for place, figure in figures(target):
         if figure.source not in target.sources:
-            raise TargetError(
-                source,
-                f"key {place}.source",
-                f"{figure.source!r} is not a key of [sources]; expected one of {', '.join(target.sources)}",
-            )
+            found, known = printable(repr(figure.source)), ", ".join(target.sources)
+            problem = f"{found} is not a key of [sources]; expected one of {printable(known, 400)}"
+            raise TargetError(source, f"key {printable(place)}.source", problem)
+        divides = not _DIVISORS.isdisjoint(re.split(r"[.\[]", place)) or place.endswith("].bytes")
+        if not (isfinite(figure.largest) and (figure.smallest > 0 or (figure.smallest == 0 and not divides))):
+            expected = "a number above 0" if divides else "0 or a number above it"
+            found = f"{figure.smallest:g}" if figure.smallest <= 0 else f"{figure.largest:g}"
+            raise TargetError(source, f"key {printable(place)}", f"found {found}; expected {expected}")
 
 
 def figures(noun: object, place: str = "") -> Iterator[tuple[str, Figure]]:

@@ -1,0 +1,107 @@
+"""The growing list of commands. Dependencies that order inside lanes already guarantees are left out."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from ..program import COMMAND, NO_ROUTE, ORDER, TRUE, Detail
+
+
+@dataclass(frozen=True, slots=True)
+class Order:
+    """A command to be emitted."""
+
+    core: int  # device × cores + core
+    group: int
+    kind: str
+    op: int
+    detail: int
+    cycles: float
+    out_bytes: float = 0.0
+    route: int = NO_ROUTE
+    moved_bytes: float = 0.0
+    macs: float = 0.0
+    address: int = 0
+    local_bytes: float = 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class Columns:
+    """Commands and dependencies as a Program wants them."""
+
+    commands: npt.NDArray[np.void]
+    offsets: npt.NDArray[np.uint32]
+    sources: npt.NDArray[np.uint32]
+    kinds_of_dependency: npt.NDArray[np.uint8]
+    kinds: tuple[str, ...]
+    details: tuple[Detail, ...]
+
+
+class Emitter:
+    """Commands in the order of compilation; `columns` sorts them by lane."""
+
+    def __init__(self, *, cores: int, groups: int) -> None:
+        self.cores = cores  # per device
+        self.groups = groups
+        self.rows: list[tuple[int, ...]] = []
+        self.dependencies: list[tuple[tuple[int, int], ...]] = []
+        self.stream_of: list[int] = []  # of each command: lane and route, whose commands finish in order
+        self.kinds: dict[str, int] = {}
+        self.details: dict[Detail, int] = {}
+        self._settled: dict[int, dict[int, int]] = {}  # lane → stream → last command it is known to come after
+
+    def detail(self, detail: Detail) -> int:
+        return self.details.setdefault(detail, len(self.details))
+
+    def emit(self, order: Order, after: Iterable[int] = (), reuses: Iterable[int] = ()) -> int:
+        """Add a command; it reads what `after` wrote and writes where `reuses` worked. Returns its number."""
+        lane = order.core * self.groups + order.group
+        kept = [(c, TRUE) for c in after if self._is_news(lane, c)]
+        kept += [(c, ORDER) for c in reuses if self._is_news(lane, c)]
+        self.dependencies.append(tuple(kept))
+        kind = self.kinds.setdefault(order.kind, len(self.kinds))
+        device, core = divmod(order.core, self.cores)
+        self.rows.append(
+            (device, core, order.group, order.route, kind, order.op, order.detail, max(1, round(order.cycles)), 0,
+             round(order.out_bytes), round(order.moved_bytes), round(order.macs), order.address,
+             round(order.local_bytes))
+        )  # fmt: skip
+        self.stream_of.append(lane * 16 + order.route + 1)
+        return len(self.rows) - 1
+
+    def _is_news(self, lane: int, command: int) -> bool:
+        stream = self.stream_of[command]
+        if stream == lane * 16:  # computed on the same lane: order is enough
+            return False
+        known = self._settled.setdefault(lane, {})
+        if known.get(stream, -1) >= command:
+            return False
+        known[stream] = command
+        return True
+
+    def columns(self) -> Columns:
+        """Sort by lane; dependencies follow."""
+        commands = np.array(self.rows, dtype=COMMAND) if self.rows else np.zeros(0, COMMAND)
+        lanes = np.array(self.stream_of, dtype=np.int64) // 16
+        order = np.argsort(lanes, kind="stable")
+        place = np.empty(len(order), dtype=np.int64)
+        place[order] = np.arange(len(order))
+        commands = commands[order]
+        first = np.searchsorted(lanes[order], lanes[order], side="left")
+        commands["ordinal"] = np.arange(len(order)) - first
+        counts = np.array([len(deps) for deps in self.dependencies], dtype=np.int64)[order]
+        offsets = np.concatenate(([0], np.cumsum(counts)))
+        flat = [pair for index in order.tolist() for pair in self.dependencies[index]]
+        pairs = np.array(flat, dtype=np.int64).reshape(-1, 2)
+        return Columns(
+            commands,
+            offsets.astype(np.uint32),
+            place[pairs[:, 0]].astype(np.uint32) if len(pairs) else np.zeros(0, np.uint32),
+            pairs[:, 1].astype(np.uint8),
+            tuple(self.kinds),
+            tuple(self.details),
+        )

@@ -1,0 +1,64 @@
+"""What the passes write down for every op between the graph and its commands."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from ..estimate.price import Machine, Task
+from ..graph import Graph, Op, Tensor
+from ..program import StatsOptions
+
+
+@dataclass(frozen=True, slots=True)
+class CompileOptions:
+    """What the user may choose."""
+
+    stats: StatsOptions = StatsOptions()
+    parallel: str = "tensor"  # over devices: tensor or pipeline
+    network: str = "QAicGraph"
+    instrument: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class Placed:
+    """An op on the engine that runs it fastest."""
+
+    op: Op
+    task: Task
+    engine: str  # name of the engine; empty for ops without work
+    cycles: float  # of one lane doing all of it
+    form: str  # kind, or the form of it that is costed on its own: scalar_mul, broadcast_add
+    reason: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Split:
+    """How an op is shared between lanes."""
+
+    axis: int | None  # of its first output; None: every lane does all of it
+    extent: int  # of that axis
+    devices: tuple[int, ...]  # that take part
+    gathers: tuple[int, ...] = ()  # tensors that every lane needs whole, and has only a part of
+
+    def portion(self, part: int, parts: int) -> float:
+        """Share of the work that falls to one of `parts` lanes; whole rows only, so some lanes get more."""
+        if self.axis is None:
+            return 1.0
+        return (((part + 1) * self.extent) // parts - (part * self.extent) // parts) / self.extent
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """A graph on a machine, pass after pass."""
+
+    graph: Graph
+    machine: Machine
+    options: CompileOptions
+    placed: tuple[Placed, ...] = ()
+    splits: tuple[Split, ...] = ()
+    resident: bool = False  # weights stay in local memory between inferences
+    notes: Mapping[str, str] = field(default_factory=dict)
+
+    def tensor(self, index: int) -> Tensor:
+        return self.graph.tensors[index]

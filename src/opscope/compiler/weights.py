@@ -1,0 +1,78 @@
+"""Weights on their way to the engines: tiles read into a ring of slots, once per device, and multicast to the cores."""
+
+from __future__ import annotations
+
+from math import ceil
+
+from .plan import Placed, Split
+from .workbench import Workbench
+
+
+class WeightStream:
+    """The ring of weight tiles of every lane. A slot is filled again when the commands that used it are done."""
+
+    def __init__(self, bench: Workbench) -> None:
+        self.bench = bench
+        self.slot_bytes = round(bench.tiling.weight_bytes.value)
+        self.slots = round(bench.tiling.buffers.value)
+        self.resident = bench.plan.resident
+        self._users: list[list[list[int]]] = [[] for _ in range(bench.cores)]  # lane → tile → commands
+
+    @property
+    def reserved(self) -> int:
+        """Local memory that constants take on every lane: those that stay, and the ring."""
+        bench = self.bench
+        staying = sum(bench.graph.tensors[t].bytes or 0 for t in bench.settled)
+        return staying if self.resident else staying + self.slots * self.slot_bytes
+
+    def tiles(self, placed: Placed, split: Split, lane: int) -> int:
+        """Pieces that the weights of an op come in on a lane."""
+        part = self.bench.portion(split, lane) if self.bench.cuts_channels(placed.op, split) else 1.0
+        return max(1, ceil(self.bench.tensor_bytes(placed.op.inputs[1]) * part / self.slot_bytes))
+
+    def bring(self, index: int, step: int, counts: dict[int, int]) -> dict[int, list[int]]:
+        """Commands that bring tile `step` to each lane: read once and multicast, or read by each its own."""
+        arrivals: dict[int, list[int]] = {}
+        if self.resident:
+            return arrivals
+        bench = self.bench
+        placed, split = bench.plan.placed[index], bench.plan.splits[index]
+        size = bench.tensor_bytes(placed.op.inputs[1])
+        own = bench.cuts_channels(placed.op, split)
+        for lanes in bench.lanes_by_device(split):
+            active = [lane for lane in lanes if step < counts[lane]]
+            if own or len(active) == 1:
+                for lane in active:
+                    part = bench.portion(split, lane) if own else 1.0
+                    arrivals[lane] = [self._read(index, lane, step, size * part / counts[lane], [lane])]
+            elif active:
+                arrivals.update(self._share(index, active, step, size / counts[active[0]]))
+            for lane in active:
+                self._users[lane].append([])
+        return arrivals
+
+    def _share(self, index: int, lanes: list[int], step: int, size: float) -> dict[int, list[int]]:
+        bench = self.bench
+        reader = lanes[step % len(lanes)]
+        read = self._read(index, reader, step, size, lanes)
+        tensor = bench.plan.placed[index].op.inputs[1]
+        multicast = bench.emitter.emit(
+            bench.transfer("multicast", reader, index, size, step=step, tensor=tensor), [read]
+        )
+        return {lane: [read] if lane == reader else [multicast] for lane in lanes}
+
+    def _read(self, index: int, lane: int, step: int, size: float, destinations: list[int]) -> int:
+        """Read a tile into a slot that every destination has stopped using."""
+        bench = self.bench
+        guards = [c for d in destinations if len(self._users[d]) >= self.slots for c in self._users[d][-self.slots]]
+        slot = len(self._users[lane]) % self.slots
+        order = bench.transfer(
+            "read", lane, index, size, step=step, tensor=bench.plan.placed[index].op.inputs[1],
+            address=bench.capacity - (self.slots - slot) * self.slot_bytes, local_bytes=size,
+        )  # fmt: skip
+        return bench.emitter.emit(order, (), guards)
+
+    def used(self, lane: int, command: int) -> None:
+        """A command computes from the tile that was brought last."""
+        if not self.resident:
+            self._users[lane][-1].append(command)

@@ -1,0 +1,197 @@
+"""The workbench that lowering shares: the emitter, names, sizes, and which lanes take part in what."""
+
+from __future__ import annotations
+
+from math import ceil
+
+from ..graph import ABSENT, Family, Op, Role
+from ..program import NO_OP, Channel, Detail, Group
+from ..target import Holds, Layout, Memory, Route, Tiling
+from .axes import WHOLE, input_axes
+from .emit import Emitter, Order
+from .place import has_weights
+from .plan import Placed, Plan, Split
+
+TRANSFER_GROUP = "DMAIssue"
+SETTLED_SHARE = 16  # biases and the like may take one part in so many of local memory
+VECTOR_GROUP = 0  # the group with most threads also converts layouts and hands data around
+
+_TYPE_NAMES = {"f16": "float16", "f32": "float", "u8": "ui8", "i32": "index32", "i64": "index64"}
+
+
+class Workbench:
+    """Everything about a plan that does not change while commands are emitted."""
+
+    def __init__(self, plan: Plan, tiling: Tiling, local: Memory) -> None:
+        target = plan.machine.target
+        self.plan = plan
+        self.graph = plan.graph
+        self.tiling = tiling
+        self.layout: Layout | None = target.layout
+        self.capacity = round(local.bytes.value)
+        self.cores = plan.machine.lanes
+        self.groups = engine_groups(plan)
+        self.group_of = {group.engine: number for number, group in enumerate(self.groups)}
+        self.dma = len(self.groups) - 1
+        self.routes = {route.carries: number for number, route in enumerate(target.routes)}
+        self.emitter = Emitter(cores=plan.machine.cores, groups=len(self.groups))
+        self.local_name = local.name
+        self.outer_name = target.home(Holds.CONSTANTS).name
+        self.settled = settled_constants(plan, round(local.bytes.value / SETTLED_SHARE))
+        self.maker = {t: i for i, placed in enumerate(plan.placed) for t in placed.op.outputs}
+        self._lanes = {split.devices: self._lanes_of(split.devices) for split in plan.splits}
+        self._details: dict[tuple[object, ...], int] = {}
+
+    def _lanes_of(self, devices: tuple[int, ...]) -> list[int]:
+        cores = self.plan.machine.cores
+        return [device * cores + core for device in devices for core in range(cores)]
+
+    def lanes(self, split: Split) -> list[int]:
+        return self._lanes[split.devices]
+
+    def lanes_by_device(self, split: Split) -> list[list[int]]:
+        cores = self.plan.machine.cores
+        lanes = self.lanes(split)
+        return [lanes[first : first + cores] for first in range(0, len(lanes), cores)]
+
+    def portion(self, split: Split, lane: int) -> float:
+        lanes = self.lanes(split)
+        position = lane - lanes[0] if lanes[-1] - lanes[0] == len(lanes) - 1 else lanes.index(lane)
+        return split.portion(position, len(lanes))
+
+    def tensor_bytes(self, tensor: int) -> float:
+        return float(self.graph.tensors[tensor].bytes or 0)
+
+    def out_bytes(self, op: Op) -> float:
+        return sum(self.tensor_bytes(t) for t in op.outputs)
+
+    def held_bytes(self, tensor: int, root: int, lane: int) -> float:
+        """Bytes of a computed tensor on a lane, by the split of the op that made it."""
+        maker = self.maker.get(root)
+        if maker is None:
+            return self.tensor_bytes(tensor)
+        split = self.plan.splits[maker]
+        share = self.portion(split, lane) if lane in self.lanes(split) else 1.0
+        return self.tensor_bytes(tensor) * share
+
+    def read_bytes(self, index: int, position: int, lane: int) -> float:
+        """Bytes of an input that a lane reads for an op: its portion where the cut allows it, else all."""
+        placed, split = self.plan.placed[index], self.plan.splits[index]
+        size = self.tensor_bytes(placed.op.inputs[position])
+        if placed.op.kind in ("gather", "slice", "split") and position == 0:
+            return min(size, self.out_bytes(placed.op)) * self.portion(split, lane)
+        axes = input_axes(placed.op, self.graph, split.axis) if split.axis is not None else None
+        whole = axes is None or position >= len(axes) or axes[position] == WHOLE
+        return size if whole else size * self.portion(split, lane)
+
+    def cuts_channels(self, op: Op, split: Split) -> bool:
+        axis = op.attributes.get("channel_axis")
+        shape = self.graph.tensors[op.outputs[0]].shape or ()
+        return split.axis is not None and split.axis == (axis if isinstance(axis, int) else len(shape) - 1)
+
+    def is_tiled(self, placed: Placed) -> bool:
+        return self.layout is not None and placed.engine in self.layout.engines
+
+    def keeps_layout(self, op: Op) -> bool:
+        return self.layout is not None and (op.kind in self.layout.keeps or op.family.value in self.layout.keeps)
+
+    def is_constant(self, tensor: int) -> bool:
+        return self.graph.tensors[tensor].role is Role.CONSTANT
+
+    def command_name(self, form: str) -> str:
+        return self.plan.machine.target.commands.get(form, form)
+
+    def pieces(self, size: float) -> int:
+        return max(1, ceil(size / self.tiling.activation_bytes.value))
+
+    def transfer(self, carries: str, lane: int, index: int, size: float, *, form: str = "", group: int | None = None,
+                 tensor: int = ABSENT, step: int = 0, address: int = 0, local_bytes: float = 0.0) -> Order:  # fmt: skip
+        """A command that moves bytes."""
+        route = self.plan.machine.target.routes[self.routes[carries]]
+        issue = route.issue_cycles.value if route.issue_cycles is not None else 1.0
+        memory = self.outer_name if carries in ("read", "write") else self.local_name
+        return Order(
+            lane, self.dma if group is None else group, self.command_name(form or carries), index,
+            self.move_detail(index, step, memory, tensor), issue, size, route=self.routes[carries], moved_bytes=size,
+            address=address, local_bytes=local_bytes,
+        )  # fmt: skip
+
+    def move_detail(self, index: int, step: int, memory: str, tensor: int) -> int:
+        key = (index, step, memory, tensor)
+        if key not in self._details:
+            name = self.plan.placed[index].op.name if index != NO_OP else "output"
+            what = self.graph.tensors[tensor] if tensor != ABSENT else None
+            operands = (f"in {memory} Src {what.name} {what.dtype.label} <{_extents(what.shape)}>",) if what else ()
+            self._details[key] = self.emitter.detail(Detail(f"{name}/__{step}", memory, "", "", operands, ""))
+        return self._details[key]
+
+    def compute_detail(self, index: int, step: int, steps: int) -> int:
+        key = (index, step, steps)
+        if key not in self._details:
+            self._details[key] = self.emitter.detail(self._compute_detail(self.plan.placed[index].op, step, steps))
+        return self._details[key]
+
+    def _compute_detail(self, op: Op, step: int, steps: int) -> Detail:
+        named = [
+            ("out", "Dest", op.outputs[0]),
+            *(("in", f"Src{i}", t) for i, t in enumerate(op.inputs) if t != ABSENT),
+        ]
+        tensors = self.graph.tensors
+        labels = [tensors[t].dtype.label for _, _, t in named]
+        return Detail(
+            f"{op.name}/__{step}" if steps > 1 else op.name,
+            self.local_name,
+            ", ".join(dict.fromkeys(_TYPE_NAMES.get(label, label) for label in labels)),
+            ", ".join(f"{role} [{_extents(tensors[t].shape)}]" for _, role, t in named),
+            tuple(
+                f"{way} {self._memory_of(op, t)} {role} {tensors[t].name} {tensors[t].dtype.label} "
+                f"<{_extents(tensors[t].shape)}> {ceil((tensors[t].bytes or 0) / 1024)}KB"
+                for way, role, t in named
+            ),
+            "{" + ", ".join(f"{key}: {value}" for key, value in op.attributes.items()) + "}",
+        )
+
+    def _memory_of(self, op: Op, tensor: int) -> str:
+        streamed = has_weights(op, self.graph) and tensor == op.inputs[1]
+        table = op.kind == "gather" and tensor == op.inputs[0] and op.family is Family.MOVE
+        return self.outer_name if (streamed or table) and self.is_constant(tensor) else self.local_name
+
+
+def settled_constants(plan: Plan, limit: int) -> frozenset[int]:
+    """Constants that stay in local memory between inferences: all of them, or the small ones up to a limit."""
+    graph = plan.graph
+    streamed = {op.inputs[1] for op in graph.ops if has_weights(op, graph)}
+    streamed |= {op.inputs[0] for op in graph.ops if op.kind == "gather" and op.inputs}
+    used = {t for op in graph.ops for t in op.inputs if t != ABSENT and graph.tensors[t].role is Role.CONSTANT}
+    if plan.resident:
+        return frozenset(used)
+    settled, total = set(), 0
+    for t in sorted(used - streamed, key=lambda t: (graph.tensors[t].bytes or 0, t)):
+        total += graph.tensors[t].bytes or 0
+        if total > limit:
+            break
+        settled.add(t)
+    return frozenset(settled)
+
+
+def _extents(shape: tuple[int, ...] | None) -> str:
+    return " x ".join(map(str, shape or ()))
+
+
+def engine_groups(plan: Plan) -> tuple[Group, ...]:
+    """Thread groups of a core: engines with most threads first, and the thread that issues transfers last."""
+    engines = sorted(plan.machine.target.engines, key=lambda engine: -engine.threads)
+    return (*(Group(engine.name, engine.name, engine.threads) for engine in engines), Group(TRANSFER_GROUP, "", 1))
+
+
+def channels(plan: Plan) -> tuple[Channel, ...]:
+    """Routes in bytes per core cycle."""
+    clock = plan.machine.clock_hz
+
+    def channel(route: Route) -> Channel:
+        efficiency = route.efficiency.value if route.efficiency is not None else 1.0
+        shared = route.bytes_per_second.value * efficiency / clock
+        own = route.core_bytes_per_second
+        return Channel(route.name, route.carries, shared, min(shared, own.value / clock) if own is not None else shared)
+
+    return tuple(channel(route) for route in plan.machine.target.routes)

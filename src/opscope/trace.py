@@ -1,0 +1,82 @@
+"""Trace: spans, waits, counters and dependency edges of one or more inferences on one time axis, in columns."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from enum import IntEnum
+
+import numpy as np
+import numpy.typing as npt
+
+NONE = -1
+
+
+class SpanKind(IntEnum):
+    """What a stretch of time on a lane was."""
+
+    OP = 1  # a command at work
+    WAIT = 2  # the lane waits for another command
+    BARRIER = 3  # a thread waits for the others of its group
+    TRANSFER = 4  # bytes in flight, beside the lanes
+    HOST = 5  # a stage on the host
+    PHASE = 6  # a whole core, device or inference
+
+
+SPAN = np.dtype(
+    [
+        ("lane", "<i4"),  # position in Trace.lanes
+        ("kind", "<u1"),  # SpanKind
+        ("inference", "<i4"),
+        ("op", "<i4"),  # graph op; NONE
+        ("command", "<i8"),  # command of the program; NONE
+        ("start_ns", "<i8"),
+        ("end_ns", "<i8"),
+        ("ucycles", "<i8"),  # ticks of the statistics timer; NONE: unknown
+        ("pcycles", "<i8"),  # core cycles; NONE: unknown
+        ("waits_on", "<i8"),  # command that was waited for; NONE
+        ("name", "<i4"),  # position in Trace.names
+    ]
+)
+
+EDGE = np.dtype([("source", "<i8"), ("target", "<i8"), ("data", "?")])  # commands; data or ordering only
+COUNTER = np.dtype([("counter", "<i4"), ("time_ns", "<i8"), ("value", "<f8")])  # position in Trace.counters
+
+
+@dataclass(frozen=True, slots=True)
+class Lane:
+    """A row of a timeline."""
+
+    device: int  # NONE: the host
+    core: int  # NONE: the device as a whole
+    name: str  # "HVX", "HMX", "DMAIssue", "HVX t0", "DMAIssue DMA"
+    thread: int = NONE
+
+
+@dataclass(frozen=True, slots=True)
+class CounterTrack:
+    """A value that changes over time."""
+
+    device: int
+    core: int
+    name: str
+    unit: str
+
+
+@dataclass(frozen=True, slots=True)
+class Trace:
+    """Everything that happened, on one axis that starts at 0 ns."""
+
+    lanes: tuple[Lane, ...]
+    names: Sequence[str]
+    spans: npt.NDArray[np.void]  # of SPAN
+    edges: npt.NDArray[np.void]  # of EDGE
+    counters: tuple[CounterTrack, ...]
+    samples: npt.NDArray[np.void]  # of COUNTER
+    provenance: str
+
+    def __post_init__(self) -> None:
+        if self.spans.dtype != SPAN or self.edges.dtype != EDGE or self.samples.dtype != COUNTER:
+            raise ValueError("a table of the trace has another layout than SPAN, EDGE or COUNTER")
+        if len(self.spans) and bool((self.spans["end_ns"] < self.spans["start_ns"]).any()):
+            raise ValueError("a span ends before it starts")

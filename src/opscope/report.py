@@ -52,6 +52,7 @@ class Layer:
     live_bytes: int  # activations alive while it runs
     traffic: Mapping[str, int]  # bytes by memory
     kernel_shapes: tuple[tuple[int, ...], ...]  # shapes of its constants
+    work_known: bool = True  # False: `macs` and `element_ops` are what is known of them, not all
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,7 +72,9 @@ class MemoryUse:
 
     @property
     def share(self) -> float:
-        return self.required_bytes / self.available_bytes if self.available_bytes else float("inf")
+        if not self.available_bytes:
+            return float("inf") if self.required_bytes else 0.0
+        return self.required_bytes / self.available_bytes
 
     @property
     def fits(self) -> bool:

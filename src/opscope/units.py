@@ -33,8 +33,8 @@ def format_seconds(seconds: float | None) -> str:
         return UNKNOWN
     for unit, step in (("s", 1.0), ("ms", 1e-3), ("us", 1e-6)):
         if abs(seconds) >= step:
-            return f"{seconds / step:,.3g} {unit}" if abs(seconds) < 1000 * step else f"{seconds / step:,.0f} {unit}"
-    return f"{seconds * 1e9:,.3g} ns"
+            return f"{_digits(seconds / step, 3)} {unit}"
+    return f"{_digits(seconds * 1e9, 3)} ns"
 
 
 def format_joules(joules: float | None) -> str:
@@ -42,8 +42,14 @@ def format_joules(joules: float | None) -> str:
         return UNKNOWN
     for unit, step in (("J", 1.0), ("mJ", 1e-3), ("uJ", 1e-6)):
         if abs(joules) >= step:
-            return f"{joules / step:,.4g} {unit}"
-    return f"{joules * 1e9:,.4g} nJ"
+            return f"{_digits(joules / step, 4)} {unit}"
+    return f"{_digits(joules * 1e9, 4)} nJ"
+
+
+def _digits(value: float, digits: int) -> str:
+    """So many significant digits, but never an exponent: 1,234 rather than 1.23e+03."""
+    whole = abs(value) >= 10 ** (digits - 1)
+    return f"{value:,.0f}" if whole else f"{value:,.{digits}g}"
 
 
 def format_count(count: float | None) -> str:

@@ -7,9 +7,10 @@ import sys
 from argparse import ArgumentParser, RawDescriptionHelpFormatter
 from collections.abc import Sequence
 from importlib import import_module
+from io import TextIOWrapper
 
 from .. import __version__
-from ..errors import ProfilerError
+from ..errors import ProfilerError, printable
 from .command import Command
 
 VERBS = {  # verb → module, line for --help
@@ -34,10 +35,13 @@ Exit codes: 0 fine, 1 a budget or gate failed, 2 wrong usage or unreadable input
 def main(argv: Sequence[str] | None = None) -> int:
     """Entry point of the `opscope` command."""
     arguments = list(sys.argv[1:] if argv is None else argv)
+    for stream in (sys.stdout, sys.stderr):  # a terminal without — or µ gets an escape, not a traceback
+        if isinstance(stream, TextIOWrapper):
+            stream.reconfigure(errors="backslashreplace")
     try:
         return _run(arguments)
     except ProfilerError as error:
-        print(f"opscope: {error}", file=sys.stderr)
+        print(f"opscope: {printable(str(error), 4000)}", file=sys.stderr)
         return 2
     except KeyboardInterrupt:
         print("opscope: interrupted", file=sys.stderr)

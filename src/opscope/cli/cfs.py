@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, TextIO
 
 from ..errors import UsageError
-from .command import write_result
+from .command import keep_input, write_result
 
 if TYPE_CHECKING:
     from ..dialects.cfs import Invocation
@@ -71,6 +71,8 @@ examples:
 def _run(invocation: Invocation, *, json_to_stdout: bool = False) -> int:
     from ..dialects import cfs
 
+    for output in (invocation.text, invocation.json):
+        keep_input(output, invocation.model)
     if invocation.action == "profile":
         from ..views.report_tables import ReportTables
 

@@ -30,20 +30,40 @@ def write_result(write: Callable[[TextIO], None], output: Path | None) -> None:
         sys.stdout.flush()
         return
     try:
-        with NamedTemporaryFile(
-            "w", dir=output.parent, prefix=f".{output.name}.", encoding="utf-8", newline="\n", delete=False
-        ) as file:
-            temporary = Path(file.name)
-            try:
-                write(cast("TextIO", file))
-            except BaseException:
-                temporary.unlink()
-                raise
-        temporary.chmod(0o666 & ~_umask())
-        temporary.replace(output)
+        if output.exists() and not output.is_file() and not output.is_dir():  # a pipe or a device: nothing to replace
+            with output.open("w", encoding="utf-8", newline="\n") as stream:
+                write(stream)
+        else:
+            _replace(write, output)
     except OSError as error:
         raise UsageError(f"{output}: cannot be written ({error.strerror}); expected a writable place") from error
     print(f"wrote {output}", file=sys.stderr)
+
+
+def _replace(write: Callable[[TextIO], None], output: Path) -> None:
+    """Write beside the file and rename; whatever goes wrong, nothing is left behind."""
+    with NamedTemporaryFile(
+        "w", dir=output.parent, prefix=f".{output.name[:200]}.", encoding="utf-8", newline="\n", delete=False
+    ) as file:
+        temporary = Path(file.name)
+        try:
+            write(cast("TextIO", file))
+            file.close()
+            temporary.chmod(0o666 & ~_umask())
+            temporary.replace(output)
+        except BaseException:
+            temporary.unlink()
+            raise
+
+
+def keep_input(output: Path | None, model: Path) -> None:
+    """A result must not take the place of the file it is about."""
+    try:
+        same = output is not None and output.samefile(model)
+    except OSError:  # one of them is not there, or not to be seen: whoever opens it will say so
+        return
+    if same:
+        raise UsageError(f"{output}: is the model itself; expected another file to write to")
 
 
 def _umask() -> int:

@@ -7,7 +7,7 @@ from argparse import ArgumentParser, Namespace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from .command import named_shape, positive, write_result
+from .command import keep_input, named_shape, positive, write_result
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -56,6 +56,7 @@ examples:
         from .. import api
         from ..gate.budget import judge, parse_budget
 
+        keep_input(args.output, args.model)
         limits = parse_budget(args.budget) if args.budget else {}
         make = api.flat_report if args.compat else api.report
         report = make(

@@ -74,12 +74,12 @@ def _ideas(base: Estimate) -> Iterator[_Idea]:
 def _layer_ideas(base: Estimate) -> Iterator[_Idea]:
     graph, target = base.graph, base.machine.target
     heavy = _heavy(base.layers)
-    if heavy:
-        names = _listed(heavy)
-        separate = f"Replace the heavy convolutions ({names}) by depthwise-separable ones"
-        yield _Idea("depthwise-separable", separate, heavy, lambda: whatif.depthwise_separable(graph, heavy))
-        factorise = f"Factorise the heavy dense layers ({names}) to a quarter of their rank"
-        yield _Idea("low-rank", factorise, heavy, lambda: whatif.low_rank(graph, heavy))
+    if wide := whatif.separable(graph, heavy):
+        separate = f"Replace the heavy convolutions ({_listed(wide)}) by depthwise-separable ones"
+        yield _Idea("depthwise-separable", separate, wide, lambda: whatif.depthwise_separable(graph, wide))
+    if dense := whatif.factorisable(graph, heavy):
+        factorise = f"Factorise the heavy dense layers ({_listed(dense)}) to a quarter of their rank"
+        yield _Idea("low-rank", factorise, dense, lambda: whatif.low_rank(graph, dense))
     stranded = tuple(layer.index for layer in base.layers if not layer.accelerated and layer.kind == "matmul")
     if stranded and any(engine.accelerator and "conv" in engine.ops for engine in target.engines):
         move = f"Write dense layers ({_listed(stranded)}) as 1×1 convolutions, which the accelerator takes"
@@ -117,6 +117,8 @@ def _gain(before: Prediction, after: Prediction) -> float:
 
 
 def _worsens(before: Prediction, after: Prediction) -> bool:
+    if before.latency_s is not None and after.latency_s is None:  # the target cannot run the changed graph
+        return True
     return any(new > old * (1 + WORTHWHILE) for old, new in _pairs(before, after))
 
 

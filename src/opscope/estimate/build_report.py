@@ -132,9 +132,8 @@ def _recommendations(
             continue
         if not use.fits:
             missing = use.required_bytes - use.available_bytes
-            lines.append(
-                f"{use.name}: free {format_bytes(missing)} ({format_percent(missing / use.available_bytes, 0)})"
-            )
+            share = missing / use.available_bytes if use.available_bytes else None
+            lines.append(f"{use.name}: free {format_bytes(missing)} ({format_percent(share, 0)})")
         if "activations" in use.holds and layers:
             lines.append(f"{use.name}: the peak is at layer {peak} ({layers[peak].operator} {layers[peak].name})")
         mends = [idea for idea in ideas if _required_after(use, idea) <= use.available_bytes]

@@ -22,7 +22,7 @@ def canonicalise(graph: Graph, target: Target) -> Graph:
     graph = fold_constants(graph)
     graph = fuse(graph, target.runtime.fuses)
     if graph.quantize_ops_annotate:
-        graph = fold_quantisation(graph)
+        graph = fuse(fold_quantisation(graph), target.runtime.fuses)  # ops that a pair kept apart now meet
     return retype(graph, target.precision)
 
 
@@ -87,6 +87,7 @@ class _Fusion:
             return None
         if adds_bias or op.kind == "batch_norm":
             takes = first.family is Family.CONTRACTION and len(first.inputs) == 2
+            takes = takes and (not adds_bias or _along_channels(first, op, self.graph))
         else:
             takes = first.family in _FUSES_INTO or first.kind in _ALSO_FUSES_INTO
         return position if takes else None
@@ -104,6 +105,15 @@ def _bias(op: Op, graph: Graph) -> int | None:
         return None
     shape = graph.tensors[constants[0]].shape
     return constants[0] if shape is not None and sum(extent > 1 for extent in shape) <= 1 else None
+
+
+def _along_channels(first: Op, op: Op, graph: Graph) -> bool:
+    """Whether an addition adds one number per channel that `first` makes, not per row or column."""
+    bias, out = graph.tensors[_bias(op, graph) or 0].shape or (), graph.tensors[op.outputs[0]].shape
+    if out is None:
+        return False
+    long = [axis + len(out) - len(bias) for axis, extent in enumerate(bias) if extent > 1]
+    return not long or long[0] == first.attributes.get("channel_axis", len(out) - 1)
 
 
 def _merged(first: Op, op: Op, graph: Graph) -> Op:

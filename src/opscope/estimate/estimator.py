@@ -73,8 +73,9 @@ class _Routes:
         moved = {self.local.name: work.bytes}
         spilled = self.plan.live_bytes[step] > self.capacity
         crossing = work.read_bytes + work.write_bytes if spilled else self._boundary_bytes(op, work)
-        moved[self.activations] = crossing
-        if not self.resident:
+        if self.activations != self.local.name:  # else its bytes are counted already
+            moved[self.activations] = crossing
+        if not self.resident and self.constants != self.local.name:
             moved[self.constants] = moved.get(self.constants, 0) + work.constant_bytes
         return moved
 
@@ -98,7 +99,8 @@ def _layers(graph: Graph, machine: Machine, plan: MemoryPlan, tasks: Sequence[Ta
     seen: set[int] = set()
     layers = []
     for index, task in enumerate(tasks):
-        constants = [t for t in task.op.inputs if t != ABSENT and graph.tensors[t].role is Role.CONSTANT]
+        inputs = dict.fromkeys(task.op.inputs)  # an op may read one constant twice
+        constants = [t for t in inputs if t != ABSENT and graph.tensors[t].role is Role.CONSTANT]
         shared = sum(graph.tensors[t].bytes or 0 for t in constants if t in seen)
         seen.update(constants)
         layer = _layer(index, task, machine, live_bytes=plan.live_bytes[index])
@@ -122,13 +124,13 @@ def _layer(index: int, task: Task, machine: Machine, *, live_bytes: int) -> Laye
     return Layer(
         index=index, operator=op.type, kind=op.kind, name=op.name, location=op.location, sources=op.sources,
         trips=op.trips, engine=engine.name if engine else None, accelerated=bool(engine and engine.accelerator),
-        reason=task.placement.reason or _why_unknown(op, work), dtype=task.placement.dtype.label,
+        reason=_why_unknown(op, work) or task.placement.reason, dtype=task.placement.dtype.label,
         macs=work.macs * trips, element_ops=work.element_ops * trips,
         cost=cost, cycles=cycles, latency_s=latency, energy_j=energy,
         power_w=energy / latency if energy is not None and latency and _prices_more_than_arithmetic(machine) else None,
         bound=cost.bound if cost is not None else "", parameter_bytes=0, shared_bytes=0,
         read_bytes=work.read_bytes * trips, write_bytes=work.write_bytes * trips, live_bytes=live_bytes,
-        traffic=task.traffic, kernel_shapes=(),
+        traffic={name: size * trips for name, size in task.traffic.items()}, kernel_shapes=(), work_known=work.known,
     )  # fmt: skip
 
 
@@ -152,6 +154,8 @@ def _totals(graph: Graph, machine: Machine, tasks: Sequence[Task], layers: tuple
     unknown = tuple(layer.index for layer in layers if layer.cycles is None)
     latency = None if unknown else _latency_range(machine, tasks, layers)
     energy, energy_note = _energy_range(machine, tasks, layers)
+    if unknown and energy is not None:
+        energy, energy_note = None, "withheld: a layer has no known cost"
     telling = _prices_more_than_arithmetic(machine)
     return Totals(
         cycles=None if unknown else sum(layer.cycles or 0.0 for layer in layers),
@@ -233,5 +237,5 @@ def _joules_at(corner: Corner, machine: Machine, tasks: Sequence[Task]) -> float
     for task in tasks:
         if task.placement.engine is not None:
             total += (op_joules(task, engines[task.placement.engine.name], there) or 0.0) * task.trips
-    idle = machine.target.idle_watts
+    idle = there.target.idle_watts
     return total + (idle.value * _seconds_at(corner, machine, tasks) if idle is not None else 0.0)

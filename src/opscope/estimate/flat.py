@@ -68,7 +68,7 @@ def flat_report(graph: Graph, machine: Machine, *, sha256: str | None) -> Report
 def flat_macs(op: Op, graph: Graph) -> int:
     """What flat counting calls the MACs of an op, for one sample."""
     out = graph.tensors[op.outputs[0]].shape if op.outputs and op.outputs[0] != ABSENT else ()
-    elements = prod(out or (0,))
+    elements = prod(out) if out is not None else 0
     if op.kind == "conv":
         sample = prod(out[1:]) if out else 0
         return sample * prod(numbers(op, "kernel")) * channels_per_group(op, graph.tensors[op.inputs[0]])
@@ -78,7 +78,8 @@ def flat_macs(op: Op, graph: Graph) -> int:
 
 
 def _engine(op: Op, machine: Machine) -> Engine:
-    return next(engine for engine in machine.target.engines if engine.takes(op))
+    engines = machine.target.engines
+    return next((engine for engine in engines if engine.takes(op)), engines[-1])
 
 
 def _layer(index: int, op: Op, graph: Graph, machine: Machine) -> Layer:
@@ -131,8 +132,9 @@ def _produced(graph: Graph, width_bits: int) -> list[Buffer]:
             if t in first:
                 last[t] = step
         for t in op.outputs:
-            first.setdefault(t, step)
-            last.setdefault(t, step)
+            if t != ABSENT:
+                first.setdefault(t, step)
+                last.setdefault(t, step)
     return [Buffer(Bytes((graph.tensors[t].elements or 0) * width_bits // 8), first[t], last[t], (t,)) for t in first]
 
 
@@ -147,7 +149,7 @@ def _recommendations(ram: MemoryUse) -> list[str]:
     if ram.fits:
         return []
     missing = ram.required_bytes - ram.available_bytes
-    share = missing / ram.available_bytes
+    share = missing / max(1, ram.available_bytes)
     figures = f"{missing / 1024:.0f} KB ({100 * share:.0f}%) more RAM than available"
     if share > URGENT:
         first = f"URGENT: Model requires {figures}"
@@ -159,16 +161,26 @@ def _recommendations(ram: MemoryUse) -> list[str]:
 
 
 def _totals(layers: Sequence[Layer], parameters: int) -> Totals:
-    cycles = sum(layer.cycles or 0 for layer in layers)
-    seconds = sum(layer.latency_s or 0.0 for layer in layers)
-    joules = sum(layer.energy_j or 0.0 for layer in layers)
+    cycles = _sum([layer.cycles for layer in layers])
+    seconds, joules = _sum([layer.latency_s for layer in layers]), _sum([layer.energy_j for layer in layers])
     return Totals(
-        cycles=cycles, latency_s=Range(seconds, seconds, seconds), energy_j=Range(joules, joules, joules),
-        power_w=joules / seconds if seconds else None, power_note="a constant of the target file",
-        energy_note="MACs only", macs=sum(layer.macs for layer in layers), element_ops=0, parameter_bytes=parameters,
+        cycles=cycles,
+        latency_s=None if seconds is None else Range(seconds, seconds, seconds),
+        energy_j=None if joules is None else Range(joules, joules, joules),
+        power_w=joules / seconds if seconds and joules is not None else None,
+        power_note="a constant of the target file",
+        energy_note="MACs only" if joules is not None else "the target file has no energy per MAC",
+        macs=sum(layer.macs for layer in layers), element_ops=0, parameter_bytes=parameters,
         accelerated_layers=sum(layer.accelerated for layer in layers),
-        cpu_layers=sum(not layer.accelerated for layer in layers), unknown_layers=(), withheld="",
+        cpu_layers=sum(not layer.accelerated for layer in layers), unknown_layers=(),
+        withheld="" if cycles is not None else "latency is withheld: the target file has no MAC rate",
     )  # fmt: skip
+
+
+def _sum(values: Sequence[float | None]) -> float | None:
+    """One unknown makes the sum unknown."""
+    known = [value for value in values if value is not None]
+    return sum(known) if len(known) == len(values) else None
 
 
 def _facts(graph: Graph, sha256: str | None, parameters: int) -> ModelFacts:

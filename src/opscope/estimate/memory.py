@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from math import prod
 
-from ..graph import ABSENT, DType, Graph, Op, Role
+from ..graph import ABSENT, DType, Family, Graph, Op, Role
 from ..target import Runtime
 from ..units import Bytes
 from .work import channels_per_group, numbers
@@ -86,6 +86,8 @@ def lifetimes(graph: Graph, in_place: Sequence[str]) -> tuple[list[Buffer], int]
                 first.setdefault(t, step)
                 last[t] = step
         for t in op.inputs:
+            if t != ABSENT and graph.tensors[t].role is Role.VARIABLE:  # state may be read only, and still needs bytes
+                first.setdefault(t, 0)
             if t in first:
                 last[t] = step
     for t in first:
@@ -105,7 +107,8 @@ def _share(graph: Graph, first: dict[int, int], last: dict[int, int], in_place: 
             continue
         source, result = op.inputs[0], op.outputs[0]
         same_size = source != ABSENT and graph.tensors[source].bytes == graph.tensors[result].bytes
-        if source in first and last[source] == step and same_size and result in first:
+        kept = source in graph.outputs and op.family is not Family.VIEW  # an output must not be written over
+        if source in first and last[source] == step and same_size and result in first and not kept:
             owner[result] = owner.get(source, source)
     return owner
 

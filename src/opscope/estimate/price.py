@@ -86,7 +86,7 @@ def memory_cycles(memory: Memory, size_bytes: int, machine: Machine) -> float:
 
 
 def op_joules(task: Task, engine: Engine, machine: Machine) -> float | None:
-    """Energy of one trip: arithmetic and bytes moved, as far as the target prices them; None where it prices neither."""
+    """Energy of one trip: arithmetic and bytes moved, as far as the target prices them; None where it does not."""
     picojoules = 0.0
     priced = False
     for count, table in (

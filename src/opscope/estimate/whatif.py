@@ -16,6 +16,7 @@ from .work import number, numbers
 
 _FLOATS = (DType.F64, DType.F32, DType.F16, DType.BF16)
 _SPATIAL_RANK = 4
+_ENDS_CHANNELS = (Family.CONTRACTION, Family.RECURRENT, Family.CONTROL, Family.OPAQUE)  # they make their own
 
 
 def quantised(graph: Graph) -> Graph | None:
@@ -57,40 +58,64 @@ def fused(graph: Graph, target: Target) -> Graph | None:
 
 def pruned(graph: Graph, *, keep: float) -> Graph | None:
     """Structured pruning: every convolution keeps that share of its channels; the network's ends stay as they are."""
-    convolutions = [op for op in graph.ops if op.kind == "conv"]
-    if len(convolutions) < 3:
+    if sum(op.kind == "conv" for op in graph.ops) < 3:
         return None
-    axes = {t: number(op, "channel_axis") for op in convolutions for t in (op.inputs[0], op.outputs[0])}
-    axis = next(iter(axes.values()))
-    ends = {*graph.inputs, *graph.outputs}
-    rank = len(graph.tensors[convolutions[0].outputs[0]].shape or ())
-    tensors = list(graph.tensors)
-    for i, tensor in enumerate(tensors):
-        if i not in ends and tensor.role is Role.ACTIVATION and tensor.shape is not None and len(tensor.shape) == rank:
-            tensors[i] = _scaled(tensor, {axis: keep})
+    axes = _pruned_axes(graph)
+    tensors = [_scaled(t, {axes[i]: keep}) if i in axes else t for i, t in enumerate(graph.tensors)]
+    kept = {i: (tensors[i].elements or 0) / (graph.tensors[i].elements or 1) for i in axes}
     for op in graph.ops:
-        if op.family is Family.CONTRACTION and len(op.inputs) > 1 and _is_constant(graph, op.inputs[1]):
-            _prune_weights(op, graph, tensors, ends, keep)
-    ops = tuple(_with_scaled_groups(op, graph, tensors, keep) for op in graph.ops)
-    return replace(graph, ops=ops, tensors=tuple(tensors))
+        if op.kind in ("conv", "matmul") and _constant(graph, op, 1) is not None:
+            share = kept.get(op.outputs[0], 1.0)
+            if number(op, "groups", 1) == 1:
+                share *= kept.get(op.inputs[0], 1.0)
+            weights = graph.tensors[op.inputs[1]]
+            tensors[op.inputs[1]] = replace(weights, stored_bytes=Bytes(round((weights.bytes or 0) * share)))
+    ops = tuple(_pruned_op(op, kept) for op in graph.ops)
+    return replace(graph, ops=ops, tensors=tuple(tensors)) if axes else None
 
 
-def _prune_weights(op: Op, graph: Graph, tensors: list[Tensor], ends: set[int], keep: float) -> None:
-    """Bytes follow the channels: outputs kept, times inputs kept where the operand itself was pruned."""
-    share = keep if op.outputs[0] not in ends else 1.0
-    if op.inputs[0] not in ends and number(op, "groups", 1) == 1:
-        share *= keep
-    weights = graph.tensors[op.inputs[1]]
-    tensors[op.inputs[1]] = replace(weights, stored_bytes=Bytes(round((weights.bytes or 0) * share)))
+def _pruned_axes(graph: Graph) -> dict[int, int]:
+    """Tensor → the axis on which it loses channels: what convolutions write, and what is computed from that alone."""
+    fixed = _fixed(graph)
+    axes: dict[int, int] = {}
+    for op in graph.ops:
+        sources = [t for t in op.inputs if t in axes]
+        if op.kind == "conv" and (number(op, "groups", 1) == 1 or sources):
+            found = dict.fromkeys(op.outputs, number(op, "channel_axis"))
+        elif sources and op.family not in _ENDS_CHANNELS:
+            found = {t: axis for t in op.outputs if (axis := _follow(op, graph, sources[0], t, axes)) is not None}
+        else:
+            continue
+        axes.update((t, axis) for t, axis in found.items() if t not in fixed)
+    return axes
 
 
-def _with_scaled_groups(op: Op, graph: Graph, tensors: list[Tensor], keep: float) -> Op:
-    if op.kind == "conv" and number(op, "groups", 1) > 1:
-        groups = max(1, ceil(number(op, "groups") * keep))
-        return replace(op, attributes={**op.attributes, "groups": groups})
-    if op.kind == "matmul" and op.inputs[0] != ABSENT and graph.tensors[op.inputs[0]] is not tensors[op.inputs[0]]:
-        return replace(op, attributes={**op.attributes, "k": max(1, ceil(number(op, "k") * keep))})
-    return op
+def _fixed(graph: Graph) -> set[int]:
+    """The network's ends, and tensors that reach an output with their channels as they are."""
+    fixed = {*graph.inputs, *graph.outputs}
+    for op in reversed(graph.ops):
+        if op.family not in _ENDS_CHANNELS and not fixed.isdisjoint(op.outputs):
+            fixed.update(op.inputs)
+    return fixed
+
+
+def _follow(op: Op, graph: Graph, source: int, result: int, axes: dict[int, int]) -> int | None:
+    """Where the channels of an operand are in the result; None where they can no longer be told."""
+    before, after = graph.tensors[source].shape, graph.tensors[result].shape
+    if before is None or after is None or len(after) > len(before):
+        return None
+    if len(after) < len(before):  # averaged over the image, or flattened
+        return len(after) - 1 if after else None
+    permutation = numbers(op, "permutation")
+    return permutation.index(axes[source]) if axes[source] in permutation else axes[source]
+
+
+def _pruned_op(op: Op, kept: dict[int, float]) -> Op:
+    share = kept.get(op.inputs[0], 1.0) if op.inputs else 1.0
+    key = {"conv": "groups", "matmul": "k"}.get(op.kind)
+    if key is None or share == 1.0 or number(op, key, 1) == 1:
+        return op
+    return replace(op, attributes={**op.attributes, key: max(1, round(number(op, key) * share))})
 
 
 def smaller_input(graph: Graph, *, scale: float) -> Graph | None:
@@ -140,6 +165,16 @@ def low_rank(graph: Graph, layers: Collection[int], *, share: float = 0.25) -> G
 def on_accelerator(graph: Graph, layers: Collection[int]) -> Graph | None:
     """Dense layers written as 1×1 convolutions, for accelerators that take only those."""
     return _rewritten(graph, layers, _as_convolution)
+
+
+def separable(graph: Graph, layers: Collection[int]) -> tuple[int, ...]:
+    """Those of the layers that `depthwise_separable` can rewrite."""
+    return tuple(index for index in layers if _split_depthwise(graph.ops[index], graph) is not None)
+
+
+def factorisable(graph: Graph, layers: Collection[int], *, share: float = 0.25) -> tuple[int, ...]:
+    """Those of the layers that `low_rank` can rewrite."""
+    return tuple(index for index in layers if _split_rank(graph.ops[index], graph, share) is not None)
 
 
 Split = Callable[[Op, Graph], tuple[list[Op], list[Tensor]] | None]
@@ -227,6 +262,8 @@ def _as_convolution(op: Op, graph: Graph) -> tuple[list[Op], list[Tensor]] | Non
         Tensor(f"{op.name}/result", (1, rows, 1, n), out.dtype, Role.ACTIVATION),
     ]
     attributes: dict[str, Attribute] = {"kernel": (1, 1), "strides": (1, 1), "groups": 1, "channel_axis": 3}
+    if "activation" in op.attributes:
+        attributes["activation"] = op.attributes["activation"]
     view = Op("reshape", op.type, f"{op.name}/as_image", (op.inputs[0],), (first,), scope=op.scope, trips=op.trips)
     conv = replace(op, kind="conv", inputs=(first, *op.inputs[1:]), outputs=(first + 1,), attributes=attributes)
     back = replace(view, name=f"{op.name}/back", inputs=(first + 1,), outputs=op.outputs)

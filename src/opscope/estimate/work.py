@@ -83,6 +83,8 @@ def _elements(tensors: list[Tensor]) -> int:
 
 
 def _contraction(op: Op, inputs: list[Tensor], outputs: list[Tensor]) -> tuple[int, int, bool]:
+    if op.kind == "einsum" and len(inputs) == 1:  # sums, diagonals and transpositions multiply nothing
+        return 0, _elements(inputs), True
     return _MACS[op.kind](op, inputs, outputs), 0, True
 
 
@@ -103,22 +105,30 @@ def _attention(op: Op, _inputs: list[Tensor], _outputs: list[Tensor]) -> int:
     return scores * (number(op, "head_size") + number(op, "value_size")) + number(op, "projection_macs", 0)
 
 
-def _einsum(op: Op, inputs: list[Tensor], outputs: list[Tensor]) -> int:
+def _einsum(op: Op, inputs: list[Tensor], _outputs: list[Tensor]) -> int:
     """Operands are contracted two at a time from the left; each step costs the product of the extents it runs over."""
-    terms, _, result = str(op.attributes.get("equation", "")).replace(" ", "").partition("->")
-    labels = terms.split(",")
-    if len(labels) < 2 or "." in terms or len(labels) != len(inputs):
-        return _elements(inputs) if len(inputs) == 1 else _elements(outputs)
+    terms, arrow, result = str(op.attributes.get("equation", "")).replace(" ", "").partition("->")
+    words = [_labels(word, len(t.shape or ())) for word, t in zip(terms.split(","), inputs, strict=False)]
     extents: dict[str, int] = {}
-    for word, tensor in zip(labels, inputs, strict=True):
-        extents.update(zip(word, tensor.shape or (), strict=False))
-    macs, held = 0, set(labels[0])
-    for position, word in enumerate(labels[1:], start=2):
-        touched = held | set(word)
-        macs += prod(extents.get(label, 1) for label in touched)
-        needed = set(result).union(*labels[position:])
-        held = touched & needed
+    for word, tensor in zip(words, inputs, strict=False):
+        for label, extent in zip(word, tensor.shape or (), strict=False):
+            extents[label] = max(extent, extents.get(label, 1))
+    once = {label for label in extents if sum(word.count(label) for word in words) == 1}
+    shared = {label for label in extents if len(label) > 1}  # what an ellipsis stands for is always kept
+    kept = shared | (set(result) if arrow else once)
+    macs, held = 0, set(words[0]) if words else set()
+    for position, word in enumerate(words[1:], start=2):
+        touched = held.union(word)
+        macs += prod(extents[label] for label in touched)
+        held = touched & kept.union(*words[position:])
     return macs
+
+
+def _labels(word: str, rank: int) -> list[str]:
+    """One label per axis; those behind an ellipsis are numbered from the right, where broadcasting aligns them."""
+    before, dots, after = word.partition("...")
+    hidden = rank - len(before) - len(after) if dots else 0
+    return [*before, *(f"...{hidden - axis}" for axis in range(hidden)), *after]
 
 
 def _recurrent(op: Op, _inputs: list[Tensor], outputs: list[Tensor]) -> tuple[int, int, bool]:

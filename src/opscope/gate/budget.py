@@ -57,7 +57,10 @@ def parse_budget(text: str) -> dict[str, float]:
         name, equals, value = part.strip().partition("=")
         if not equals or name not in QUANTITIES:
             raise UsageError(f"--budget {part!r}: not understood; expected NAME=LIMIT with {', '.join(QUANTITIES)}")
-        limits[name] = QUANTITIES[name].parse(value)
+        try:
+            limits[name] = QUANTITIES[name].parse(value)
+        except UsageError as error:
+            raise UsageError(f"--budget {name}: {error}") from error
     return limits
 
 

@@ -37,7 +37,14 @@ def _cut(text: str, limit: int | None) -> str:
     if limit is None or _width(clean) <= limit:
         return clean
     head = limit // 3
-    return clean[:head] + "…" + clean[-(limit - head - 1) :]
+    return _start(clean, head) + "…" + _start(clean[::-1], limit - head - 1)[::-1]
+
+
+def _start(text: str, width: int) -> str:
+    """As much of a text as fits; a wide character takes two columns."""
+    while _width(text[:width]) > width:
+        text = text[: min(len(text), width) - 1]
+    return text[:width]
 
 
 def _width(text: str) -> int:

@@ -82,7 +82,7 @@ def _row(layer: Layer) -> tuple[str, ...]:
         layer.engine or UNKNOWN,
         format_count(layer.cycles),
         format_seconds(layer.latency_s),
-        format_count(layer.macs),
+        format_count(layer.macs if layer.work_known else None),
         format_bytes(layer.parameter_bytes),
         layer.bound or UNKNOWN,
     )

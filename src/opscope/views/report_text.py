@@ -161,7 +161,7 @@ def _layer_row(layer: Layer, total: float) -> tuple[str, ...]:
         format_seconds(layer.latency_s),
         format_percent(share),
         bar(share or 0.0, 10),
-        format_count(layer.macs) if layer.macs else "",
+        UNKNOWN if not layer.work_known else format_count(layer.macs) if layer.macs else "",
         parameters + ("*" if layer.shared_bytes else ""),
         layer.bound or (UNKNOWN if layer.cycles is None else ""),
         layer.name if layer.trips == 1 else f"{layer.name} (×{layer.trips or '?'})",

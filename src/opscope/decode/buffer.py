@@ -1,0 +1,147 @@
+"""Bytes of a stats buffer → Capture: header, checksum, section table; records are views of the bytes, never copies."""
+
+from __future__ import annotations
+
+import re
+import zlib
+from collections.abc import Mapping
+from dataclasses import dataclass
+from struct import calcsize
+
+import numpy as np
+
+from ..capture import Capture, Records
+from ..errors import CaptureError
+from ..wire import (
+    STATS_HEADER,
+    STATS_HEADER_FIELDS,
+    STATS_MAGIC,
+    STATS_RECORDS,
+    STATS_SECTION,
+    STATS_VERSION,
+    StatsFlag,
+    StatsSection,
+)
+
+_ALIGNMENT = 8
+
+
+@dataclass(frozen=True, slots=True)
+class Buffer:
+    """A capture together with where in its file every section lies, so that damage can be named by its byte."""
+
+    source: str
+    capture: Capture
+    offsets: Mapping[tuple[StatsSection, int], int]
+
+    def records(self, kind: StatsSection, core: int) -> Records:
+        """The records of a section; none where the section is absent."""
+        found = self.capture.sections.get((kind, core))
+        return np.zeros(0, STATS_RECORDS[kind]) if found is None else found
+
+    def fault(self, kind: StatsSection, core: int, record: int, problem: str) -> CaptureError:
+        """An error at one record of a section."""
+        offset = self.offsets.get((kind, core), 0) + record * STATS_RECORDS[kind].itemsize
+        return CaptureError(self.source, offset, f"{kind.name} record {record} of core {core}: {problem}")
+
+
+def decode_buffer(raw: bytes | memoryview, *, source: str) -> Buffer:
+    """One stats buffer, checked as far as that is possible without its program (docs/formats/stats-buffer.md)."""
+    view = memoryview(raw)
+    header = _header(view, source)
+    offsets: dict[tuple[StatsSection, int], int] = {}
+    sections: dict[tuple[StatsSection, int], Records] = {}
+    for at in range(STATS_HEADER.size, STATS_HEADER.size + header["sections"] * STATS_SECTION.size, STATS_SECTION.size):
+        entry = _section(view, at, header["cores"], source)
+        if entry is None:
+            continue
+        key, offset, count = entry
+        if key in sections:
+            raise CaptureError(source, at, f"a second section {key[0].name} of core {key[1]}; expected one")
+        offsets[key] = offset
+        sections[key] = np.frombuffer(view, STATS_RECORDS[key[0]], count, offset)
+    capture = Capture(
+        program_id=header["program_id"],
+        device=header["device"],
+        cores=header["cores"],
+        threads=header["threads"],
+        level=header["level"],
+        flags=StatsFlag(header["flags"]),
+        activation=header["activation"],
+        inference=header["inference"],
+        batch_size=header["batch_size"],
+        stats_hz=header["stats_millihertz"] / 1000,
+        sections=sections,
+    )
+    return Buffer(source, capture, offsets)
+
+
+def _header(view: memoryview, source: str) -> dict[str, int]:
+    if len(view) < STATS_HEADER.size:
+        raise CaptureError(
+            source, len(view), f"cut short; a stats buffer starts with a header of {STATS_HEADER.size} bytes"
+        )
+    values = dict(zip(STATS_HEADER_FIELDS, STATS_HEADER.unpack_from(view), strict=True))
+    if values["magic"] != STATS_MAGIC:
+        raise CaptureError(source, 0, f"not a stats buffer; found {values['magic']!r}, expected {STATS_MAGIC!r}")
+    wanted = (
+        ("version", STATS_VERSION, "this opscope reads version"),
+        ("header_bytes", STATS_HEADER.size, "a header has"),
+        ("reserved", 0, "expected"),
+    )
+    for name, expected, words in wanted:
+        if values[name] != expected:
+            raise CaptureError(source, field_offset(name), f"{name} is {values[name]}; {words} {expected}")
+    _check_totals(view, values, source)
+    return values
+
+
+def _check_totals(view: memoryview, values: dict[str, int], source: str) -> None:
+    total = values["total_bytes"]
+    if total != len(view):
+        where, what = (len(view), "cut short") if len(view) < total else (total, "followed by something else")
+        raise CaptureError(source, where, f"{what}; the header says {total} bytes, the file has {len(view)}")
+    table = STATS_HEADER.size + values["sections"] * STATS_SECTION.size
+    if table > total:
+        raise CaptureError(
+            source, field_offset("sections"), f"{values['sections']} sections do not fit in {total} bytes"
+        )
+    if not values["stats_millihertz"] or not values["cores"] or not values["threads"]:
+        name = next(name for name in ("cores", "threads", "stats_millihertz") if not values[name])
+        raise CaptureError(source, field_offset(name), f"{name} is 0; expected at least 1")
+    known = sum(StatsFlag)
+    if values["flags"] & ~known:
+        raise CaptureError(source, field_offset("flags"), f"flags {values['flags']:#x}; known are {known:#x}")
+    found = zlib.crc32(view[STATS_HEADER.size :])
+    if found != values["crc32"]:
+        raise CaptureError(
+            source, field_offset("crc32"),
+            f"the checksum is {found:#010x}, the header says {values['crc32']:#010x}; the file is damaged",
+        )  # fmt: skip
+
+
+def _section(
+    view: memoryview, at: int, cores: int, source: str
+) -> tuple[tuple[StatsSection, int], int, int] | None:
+    """Key, offset and record count of one entry of the section table; None where a later version added a kind."""
+    number, core, record_bytes, count, _, offset = STATS_SECTION.unpack_from(view, at)
+    if number not in list(StatsSection):
+        return None
+    kind = StatsSection(number)
+    expected = STATS_RECORDS[kind].itemsize
+    if core >= cores:
+        raise CaptureError(source, at, f"section {kind.name} of core {core}; expected below {cores}")
+    if record_bytes != expected:
+        raise CaptureError(source, at, f"section {kind.name}: records of {record_bytes} bytes; expected {expected}")
+    if offset % _ALIGNMENT or offset + count * expected > len(view):
+        raise CaptureError(
+            source, at, f"section {kind.name} of core {core}: {count} records at {offset:#x} do not fit; expected a "
+            f"multiple of {_ALIGNMENT} and an end before {len(view):#x}"
+        )  # fmt: skip
+    return (kind, core), offset, count
+
+
+def field_offset(name: str) -> int:
+    """Where a header field lies: behind everything before it."""
+    codes = re.findall(r"\d*[a-zA-Z]", STATS_HEADER.format)
+    return calcsize("<" + "".join(codes[: STATS_HEADER_FIELDS.index(name)]))

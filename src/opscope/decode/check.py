@@ -1,0 +1,117 @@
+"""Does a stats buffer go with a program? Everything but the op records, which lanes.py reads and checks at once."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+import numpy.typing as npt
+
+from ..errors import CaptureError
+from ..program import Program
+from ..wire import STATS_HEADER_FIELDS, StatsFlag, StatsSection
+from .buffer import Buffer, field_offset
+
+THREAD_LEVEL, PORT_LEVEL, OP_LEVEL, OP_PMU_LEVEL = 40, 50, 70, 100
+Flags = npt.NDArray[np.bool_]
+
+
+def thread_groups(program: Program) -> npt.NDArray[np.int64]:
+    """Group of every thread of a core."""
+    return np.repeat(np.arange(len(program.groups)), [group.threads for group in program.groups])
+
+
+def check_buffer(buffer: Buffer, program: Program, *, program_id: int) -> None:
+    """Raise CaptureError, with the byte, where the buffer cannot have been written by this program."""
+    _check_header(buffer, program, program_id)
+    groups = thread_groups(program)
+    for core in range(buffer.capture.cores):
+        if buffer.capture.level >= THREAD_LEVEL:
+            _check_threads(buffer, core, groups)
+        _check_counters(buffer, core, program, len(groups))
+        _check_lost(buffer, core, program, groups)
+
+
+def _check_header(buffer: Buffer, program: Program, program_id: int) -> None:
+    capture = buffer.capture
+    wanted: tuple[tuple[str, float, float], ...] = (
+        ("program_id", capture.program_id, program_id),
+        ("cores", capture.cores, program.cores),
+        ("threads", capture.threads, sum(group.threads for group in program.groups)),
+        ("level", capture.level, program.stats.level),
+        ("batch_size", capture.batch_size, program.stats.batch_size),
+        ("stats_millihertz", capture.stats_hz * 1000, round(program.stats_hz * 1000)),
+        ("flags", capture.flags & ~StatsFlag.LOST, _flags(program)),
+    )
+    for name, found, expected in wanted:
+        if found != expected:
+            raise _header_fault(buffer, name, f"{_shown(name, found)}; the program has {_shown(name, expected)}")
+    if capture.device >= program.devices:
+        raise _header_fault(buffer, "device", f"{capture.device}; the program runs on {program.devices}")
+    lost = any(kind is StatsSection.LOST for kind, _ in capture.sections)
+    if lost != bool(capture.flags & StatsFlag.LOST):
+        raise _header_fault(buffer, "flags", f"says records {'are' if not lost else 'are not'} lost; the sections do not")
+
+
+def _shown(name: str, value: float) -> str:
+    return f"{int(value):#018x}" if name == "program_id" else f"{value:.16g}"
+
+
+def _header_fault(buffer: Buffer, name: str, problem: str) -> CaptureError:
+    assert name in STATS_HEADER_FIELDS
+    return CaptureError(buffer.source, field_offset(name), f"{name} is {problem}")
+
+
+def _flags(program: Program) -> StatsFlag:
+    if program.stats.level < THREAD_LEVEL:
+        return StatsFlag(0)
+    ddr = StatsFlag.DDR if program.stats.ddr else StatsFlag(0)
+    return ddr | (StatsFlag.PMU if program.stats.events else StatsFlag(0))
+
+
+def _check_threads(buffer: Buffer, core: int, groups: npt.NDArray[np.int64]) -> None:
+    records = buffer.records(StatsSection.THREADS, core)
+    if len(records) != len(groups):
+        raise buffer.fault(
+            StatsSection.THREADS, core, 0, f"{len(records)} records; expected {len(groups)}, one per thread"
+        )
+    refuse(buffer, StatsSection.THREADS, core, records["thread"] != np.arange(len(records)),
+           lambda at: f"thread {records['thread'][at]}; expected {at}")  # fmt: skip
+    refuse(buffer, StatsSection.THREADS, core, records["group"] != groups,
+           lambda at: f"group {records['group'][at]}; expected {groups[at]}")  # fmt: skip
+    refuse(buffer, StatsSection.THREADS, core, (records["end"] < records["start"]) | (records["end"] >= 2**62),
+           lambda at: f"from tick {records['start'][at]} to {records['end'][at]}; expected a rising pair below 2^62")  # fmt: skip
+
+
+def _check_counters(buffer: Buffer, core: int, program: Program, threads: int) -> None:
+    events = np.array(program.stats.events, np.int64)
+    for kind in (StatsSection.PORTS, StatsSection.PMU, StatsSection.OP_PMU):
+        records = buffer.records(kind, core)
+        refuse(buffer, kind, core, records["thread"] >= threads,
+               lambda at, r=records: f"thread {r['thread'][at]}; expected below {threads}")  # type: ignore[misc]  # fmt: skip
+        if kind is not StatsSection.PORTS:
+            refuse(buffer, kind, core, ~np.isin(records["event"], events),
+                   lambda at, r=records: f"event {r['event'][at]:#x} is not one that the program counts")  # type: ignore[misc]  # fmt: skip
+    ddr = buffer.records(StatsSection.DDR, core)
+    expected = int(bool(buffer.capture.flags & StatsFlag.DDR))
+    if len(ddr) != expected:
+        raise buffer.fault(StatsSection.DDR, core, 0, f"{len(ddr)} records; expected {expected}")
+
+
+def _check_lost(buffer: Buffer, core: int, program: Program, groups: npt.NDArray[np.int64]) -> None:
+    records = buffer.records(StatsSection.LOST, core)
+    thread = np.minimum(records["thread"], len(groups) - 1)
+    refuse(buffer, StatsSection.LOST, core, (records["thread"] >= len(groups)) | (records["group"] != groups[thread]),
+           lambda at: f"thread {records['thread'][at]} of group {records['group'][at]} does not exist")  # fmt: skip
+    lengths = np.bincount(program.lane_of_commands(), minlength=program.lanes)
+    lane = (buffer.capture.device * program.cores + core) * len(program.groups) + records["group"].astype(np.int64)
+    room = lengths[lane] - records["first"].astype(np.int64)
+    refuse(buffer, StatsSection.LOST, core, records["count"] > np.maximum(room, 0).astype(np.uint64),
+           lambda at: f"{records['count'][at]} lost from {records['first'][at]}; the lane has {lengths[lane[at]]}")  # fmt: skip
+
+
+def refuse(buffer: Buffer, kind: StatsSection, core: int, bad: Flags, problem: Callable[[int], str]) -> None:
+    """Stop at the first bad record."""
+    if bad.any():
+        at = int(bad.argmax())
+        raise buffer.fault(kind, core, at, problem(at))

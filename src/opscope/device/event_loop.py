@@ -1,0 +1,176 @@
+"""The event loop of core.c in Python, for machines without a compiler: slower by the factor that bench/simulate.py
+prints, and the same in every bit. core.c says how it works; names are the same.
+"""
+
+from __future__ import annotations
+
+from heapq import heappop, heappush
+
+import numpy as np
+import numpy.typing as npt
+
+Floats = npt.NDArray[np.float64]
+
+_NONE = -1
+
+
+def run(  # noqa: PLR0917 (columns, in the order of Tables and Timeline)
+    cycles: Floats,
+    moved_bytes: Floats,
+    queue_of: npt.NDArray[np.int32],
+    dependency_first: npt.NDArray[np.uint32],
+    dependency_source: npt.NDArray[np.uint32],
+    lane_first: npt.NDArray[np.int64],
+    channel_of: npt.NDArray[np.int32],
+    shared_rate: Floats,
+    queue_rate: Floats,
+    lane_ready: Floats,
+    start: Floats,
+    issue_end: Floats,
+    transfer_start: Floats,
+    done: Floats,
+    blocker: npt.NDArray[np.int64],
+) -> int:
+    """Run a checked program; fill the result columns; return how many commands were done."""
+    machine = _Machine(cycles, queue_of, dependency_first, dependency_source, lane_first)
+    machine.set_channels(moved_bytes, channel_of, shared_rate, queue_rate)
+    finished = machine.run()
+    for column, values in (
+        (lane_ready, machine.lane_ready),
+        (start, machine.start),
+        (issue_end, machine.issue_end),
+        (transfer_start, machine.transfer_start),
+        (done, machine.done),
+        (blocker, machine.blocker),
+    ):
+        column[:] = values
+    return finished
+
+
+class _Machine:
+    """Plain lists, which Python reads faster than arrays."""
+
+    def __init__(
+        self,
+        cycles: Floats,
+        queue_of: npt.NDArray[np.int32],
+        dependency_first: npt.NDArray[np.uint32],
+        dependency_source: npt.NDArray[np.uint32],
+        lane_first: npt.NDArray[np.int64],
+    ) -> None:
+        count = len(cycles)
+        self.cycles, self.queue_of = cycles.tolist(), queue_of.tolist()
+        self.first, self.source = dependency_first.tolist(), dependency_source.tolist()
+        self.missing = [end - begin for begin, end in zip(self.first, self.first[1:], strict=False)]
+        self.users: list[list[int]] = [[] for _ in range(count)]
+        for command in range(count):
+            for source in self.source[self.first[command] : self.first[command + 1]]:
+                self.users[source].append(command)
+        self.lanes = len(lane_first) - 1
+        self.lane_of = np.repeat(np.arange(self.lanes), np.diff(lane_first)).tolist()
+        self.head, self.lane_end = lane_first[:-1].tolist(), lane_first[1:].tolist()
+        self.lane_busy = [False] * self.lanes
+        self.events: list[tuple[float, int, int]] = []  # time, lane or lanes + channel, version of a channel's event
+        self.lane_ready, self.start, self.issue_end = ([np.nan] * count for _ in range(3))
+        self.transfer_start, self.done, self.blocker = [np.nan] * count, [np.nan] * count, [_NONE] * count
+        self.finished = 0
+
+    def set_channels(
+        self, moved_bytes: Floats, channel_of: npt.NDArray[np.int32], shared_rate: Floats, queue_rate: Floats
+    ) -> None:
+        self.bytes, self.channel_of = moved_bytes.tolist(), channel_of.tolist()
+        self.shared_rate: list[float] = shared_rate.tolist()
+        self.queue_rate: list[float] = queue_rate.tolist()
+        self.queue: list[list[int]] = [[] for _ in self.channel_of]  # commands, first at queue_at
+        self.queue_at = [0] * len(self.channel_of)
+        self.flying: list[list[tuple[float, int]]] = [[] for _ in self.shared_rate]  # level when done, queue
+        self.level, self.updated = [0.0] * len(self.shared_rate), [0.0] * len(self.shared_rate)
+        self.version = [0] * len(self.shared_rate)
+
+    def run(self) -> int:
+        for lane in range(self.lanes):
+            if self.head[lane] < self.lane_end[lane]:
+                self.lane_ready[self.head[lane]] = 0.0
+            self.try_start(lane, 0.0)
+        while self.events:
+            now, item, version = heappop(self.events)
+            if item < self.lanes:
+                self.lane_event(item, now)
+            elif version == self.version[item - self.lanes]:
+                self.channel_event(item - self.lanes, now)
+        return self.finished
+
+    def try_start(self, lane: int, now: float) -> None:
+        command = self.head[lane]
+        if command == self.lane_end[lane] or self.missing[command] or self.lane_busy[lane]:
+            return
+        self.start[command] = now
+        if now > self.lane_ready[command]:
+            sources = self.source[self.first[command] : self.first[command + 1]]
+            self.blocker[command] = max(sources, key=self.done.__getitem__)
+        self.lane_busy[lane] = True
+        heappush(self.events, (now + self.cycles[command], lane, 0))
+
+    def complete(self, command: int, now: float) -> None:
+        self.done[command] = now
+        self.finished += 1
+        for user in self.users[command]:
+            self.missing[user] -= 1
+            lane = self.lane_of[user]
+            if not self.missing[user] and self.head[lane] == user:
+                self.try_start(lane, now)
+
+    def lane_event(self, lane: int, now: float) -> None:
+        command = self.head[lane]
+        self.head[lane] += 1
+        self.lane_busy[lane] = False
+        self.issue_end[command] = now
+        if self.head[lane] < self.lane_end[lane]:
+            self.lane_ready[self.head[lane]] = now
+        if self.queue_of[command] == _NONE:
+            self.transfer_start[command] = now
+            self.complete(command, now)
+        else:
+            self.enqueue(command, now)
+        self.try_start(lane, now)
+
+    def enqueue(self, command: int, now: float) -> None:
+        queue = self.queue_of[command]
+        self.queue[queue].append(command)
+        if len(self.queue[queue]) - self.queue_at[queue] > 1:
+            return
+        channel = self.channel_of[queue]
+        if self.flying[channel]:
+            level = self.level[channel] + (now - self.updated[channel]) * self.rate_of(channel)
+            self.level[channel] = min(level, self.flying[channel][0][0])
+        self.updated[channel] = now
+        self.take_off(queue, now)
+        self.schedule(channel)
+
+    def take_off(self, queue: int, now: float) -> None:
+        channel, command = self.channel_of[queue], self.queue[queue][self.queue_at[queue]]
+        self.transfer_start[command] = now
+        heappush(self.flying[channel], (self.level[channel] + self.bytes[command], queue))
+
+    def rate_of(self, channel: int) -> float:
+        share: float = self.shared_rate[channel] / len(self.flying[channel])
+        return min(share, self.queue_rate[channel])
+
+    def schedule(self, channel: int) -> None:
+        self.version[channel] += 1
+        if not self.flying[channel]:
+            self.level[channel] = 0.0
+            return
+        left = self.flying[channel][0][0] - self.level[channel]
+        due = self.updated[channel] + left / self.rate_of(channel)
+        heappush(self.events, (due, self.lanes + channel, self.version[channel]))
+
+    def channel_event(self, channel: int, now: float) -> None:
+        self.level[channel], queue = heappop(self.flying[channel])
+        self.updated[channel] = now
+        command = self.queue[queue][self.queue_at[queue]]
+        self.queue_at[queue] += 1
+        if self.queue_at[queue] < len(self.queue[queue]):
+            self.take_off(queue, now)
+        self.schedule(channel)
+        self.complete(command, now)

@@ -1,0 +1,90 @@
+"""Cycles on every resource, by hand."""
+
+from __future__ import annotations
+
+import pytest
+
+from build import engine, figure, memory, target
+from opscope.cost import Cost, Part
+from opscope.estimate.placement import Placement
+from opscope.estimate.price import Machine, Task, engine_cycles, memory_cycles, op_joules, price
+from opscope.estimate.work import Work
+from opscope.graph import DType, Op
+from opscope.target import Engine, Holds, Scope
+from opscope.units import Cycles
+
+
+def task(engine_: Engine, work: Work, *, kind: str = "conv", traffic: dict[str, int] | None = None) -> Task:
+    op = Op(kind, kind, kind, (), ())
+    return Task(op, work, Placement(engine_, DType.I8), traffic or {})
+
+
+def test_parts_that_overlap_hide_behind_the_longest_and_the_rest_adds_up() -> None:
+    cost = Cost((Part("mac", Cycles(70)), Part("RAM", Cycles(100)), Part("launch", Cycles(5), overlaps=False)))
+    assert (cost.total, cost.bound) == (105, "RAM")
+
+
+def test_an_op_without_parts_costs_nothing_and_is_bound_by_nothing() -> None:
+    assert (Cost().total, Cost().bound) == (0, "")
+
+
+def test_macs_run_at_the_rate_of_their_type_times_the_efficiency() -> None:
+    unit = engine(macs={"i8": 100, "*": 1}, efficiency=figure(0.5))
+    assert engine_cycles(task(unit, Work(macs=10_000)), unit) == 200
+
+
+def test_elements_and_macs_of_one_engine_add_up() -> None:
+    unit = engine(macs={"*": 10}, elements={"*": 2})
+    assert engine_cycles(task(unit, Work(macs=100, element_ops=100)), unit) == 10 + 50
+
+
+def test_a_published_kernel_beats_the_peak_rate() -> None:
+    unit = engine(kernels={"softmax": figure(245.88), "normalise": figure(1)})
+    assert engine_cycles(task(unit, Work(element_ops=9, write_bytes=2048), kind="softmax"), unit) == 2 * 245.88
+    assert engine_cycles(task(unit, Work(element_ops=9, write_bytes=2048), kind="layer_norm"), unit) == 2
+
+
+def test_lanes_share_the_work_but_not_the_launch() -> None:
+    unit = engine(launch_cycles=figure(10))
+    machine = Machine(target(unit, cores=4, devices=2), devices=2, cores=4)
+    cost = price(task(unit, Work(macs=800)), unit, machine)
+    assert {part.resource: part.cycles for part in cost.parts} == {"cpu": 100, "launch": 10}
+    assert cost.total == 110
+
+
+def test_an_op_without_work_is_not_launched() -> None:
+    unit = engine(launch_cycles=figure(10))
+    assert price(task(unit, Work(), kind="reshape"), unit, Machine(target(unit))).total == 0
+
+
+@pytest.mark.parametrize(("scope", "instances"), [(Scope.CORE, 8), (Scope.DEVICE, 2), (Scope.HOST, 1)])
+def test_a_memory_is_as_wide_as_it_has_instances(scope: Scope, instances: int) -> None:
+    ram = memory("RAM", Holds.ACTIVATIONS, Holds.CONSTANTS, scope=scope, bytes_per_cycle=figure(4))
+    machine = Machine(target(memories=(ram,), cores=4, devices=2), devices=2, cores=4)
+    assert memory_cycles(ram, 3200, machine) == 3200 / 4 / instances
+
+
+def test_bytes_per_second_turn_into_cycles_of_the_core_clock() -> None:
+    ram = memory("RAM", Holds.ACTIVATIONS, Holds.CONSTANTS, bytes_per_second=figure(8e6), efficiency=figure(0.5))
+    machine = Machine(target(memories=(ram,), clock=figure(2e6)))
+    assert memory_cycles(ram, 4000, machine) == 2000
+
+
+def test_a_memory_without_a_bandwidth_takes_no_part() -> None:
+    ram = memory("RAM", Holds.ACTIVATIONS, Holds.CONSTANTS)
+    unit = engine()
+    cost = price(task(unit, Work(macs=5), traffic={"RAM": 1000}), unit, Machine(target(unit, memories=(ram,))))
+    assert [part.resource for part in cost.parts] == ["cpu"]
+
+
+def test_energy_is_arithmetic_plus_bytes() -> None:
+    unit = engine(picojoules_per_mac={"*": figure(2)}, picojoules_per_element_op={"*": figure(1)})
+    ram = memory("RAM", Holds.ACTIVATIONS, Holds.CONSTANTS, picojoules_per_byte=figure(10))
+    machine = Machine(target(unit, memories=(ram,)))
+    work = Work(macs=100, element_ops=50)
+    assert op_joules(task(unit, work, traffic={"RAM": 7}), unit, machine) == pytest.approx((200 + 50 + 70) * 1e-12)
+
+
+def test_energy_without_a_figure_is_unknown_not_zero() -> None:
+    unit = engine()
+    assert op_joules(task(unit, Work(macs=100)), unit, Machine(target(unit))) is None

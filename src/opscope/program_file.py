@@ -95,7 +95,7 @@ def _sections(raw: bytes | memoryview, source: str) -> dict[ProgramSection, memo
         kind, _, offset, size = PROGRAM_SECTION.unpack_from(view, at)
         if offset + size > len(view):
             raise ProgramError(source, f"byte {at:#x}: a section of {size} bytes at {offset:#x} is past the end")
-        if kind in ProgramSection:
+        if kind in list(ProgramSection):
             sections[ProgramSection(kind)] = view[offset : offset + size]
     for kind in ProgramSection:
         if kind not in sections:

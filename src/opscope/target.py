@@ -89,6 +89,7 @@ class Engine:
     element_ops_per_cycle: Mapping[str, Figure] = field(default_factory=dict)  # by data type; "*" for any
     efficiency: Figure | None = None  # share of the peak that is reached while busy
     launch_cycles: Figure | None = None  # per op, before work starts
+    weight_bytes_per_cycle: Figure | None = None  # weights cannot enter it faster, however few rows they meet
     tile_extent: Figure | None = None  # reduced and produced extents are padded to a multiple of this
     kernels: Mapping[str, Figure] = field(default_factory=dict)  # cycles per KB of output, by op kind
     picojoules_per_mac: Mapping[str, Figure] = field(default_factory=dict)  # by data type; "*" for any
@@ -283,6 +284,7 @@ def at_corner(target: Target, corner: Corner) -> Target:
             macs_per_cycle=rates(engine.macs_per_cycle),
             element_ops_per_cycle=rates(engine.element_ops_per_cycle),
             efficiency=rate(engine.efficiency),
+            weight_bytes_per_cycle=rate(engine.weight_bytes_per_cycle),
             launch_cycles=cost(engine.launch_cycles),
             kernels=costs(engine.kernels),
             picojoules_per_mac=costs(engine.picojoules_per_mac),

@@ -83,6 +83,14 @@ class Emitter:
         known[stream] = command
         return True
 
+    def latest(self, commands: Iterable[int]) -> list[int]:
+        """Of commands that finish in order, only the last of each stream."""
+        last: dict[int, int] = {}
+        for command in commands:
+            stream = self.stream_of[command]
+            last[stream] = max(command, last.get(stream, -1))
+        return sorted(last.values())
+
     def columns(self) -> Columns:
         """Sort by lane; dependencies follow."""
         commands = np.array(self.rows, dtype=COMMAND) if self.rows else np.zeros(0, COMMAND)

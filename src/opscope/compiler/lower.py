@@ -151,7 +151,7 @@ class Lowering:
             commands, held = self._operand(tile, position, form, self.bench.is_tiled(placed), along, window)
             after += commands
             operands.append((position, held))
-        command = self._compute(tile, placed, after, operands, out, along)
+        command = self._compute(tile, placed, after, operands, out, along, at_least=self.weights.load_cycles(tile.index, tile.lane, tile.steps))
         if weights:
             self.weights.used(tile.lane, command)
 
@@ -268,7 +268,7 @@ class Lowering:
 
     def _compute(
         self, tile: _Tile, placed: Placed, after: list[int], operands: list[tuple[int, Held | None]], out: Held | None,
-        along: str,
+        along: str, *, at_least: float = 0.0,
     ) -> int:  # fmt: skip
         bench = self.bench
         portion = bench.portion(self.plan.splits[tile.index], tile.lane) / tile.steps
@@ -276,7 +276,7 @@ class Lowering:
         group = bench.group_of[placed.engine]
         order = Order(
             tile.lane, group, bench.command_name(placed.form), tile.index,
-            bench.compute_detail(tile.index, tile.step, tile.steps), placed.cycles * portion, size,
+            bench.compute_detail(tile.index, tile.step, tile.steps), max(at_least, placed.cycles * portion), size,
             macs=placed.task.work.macs * portion, address=out.address or 0 if out else 0, local_bytes=size,
         )  # fmt: skip
         command = bench.emitter.emit(order, after, out.guards if out is not None and not out.pieces else ())

@@ -40,7 +40,8 @@ def tiled_cycles(op: Op, work: Work, engine: Engine, placement: Placement, graph
     kernel = engine.kernels.get(form_of(op, graph))
     if kernel is not None:
         return kernel.value * work.write_bytes / 1024
-    cycles = engine_cycles(task, engine)
+    free = replace(engine, weight_bytes_per_cycle=None)  # lanes load their own part: it is counted tile by tile
+    cycles = engine_cycles(task, free)
     return cycles * _padding(op, graph, engine) if work.macs else cycles
 
 

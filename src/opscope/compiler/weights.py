@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from math import ceil
 
+from .place import has_weights
 from .plan import Placed, Split
 from .workbench import Workbench
 
@@ -71,6 +72,16 @@ class WeightStream:
             address=bench.capacity - (self.slots - slot) * self.slot_bytes, local_bytes=size,
         )  # fmt: skip
         return bench.emitter.emit(order, (), guards)
+
+    def load_cycles(self, index: int, lane: int, steps: int) -> float:
+        """The least cycles a tile takes: its weights must enter the engine."""
+        bench = self.bench
+        placed, split = bench.plan.placed[index], bench.plan.splits[index]
+        engine = placed.task.placement.engine
+        if engine is None or engine.weight_bytes_per_cycle is None or not has_weights(placed.op, bench.graph):
+            return 0.0
+        part = bench.portion(split, lane) if bench.cuts_channels(placed.op, split) else 1.0
+        return bench.tensor_bytes(placed.op.inputs[1]) * part / steps / engine.weight_bytes_per_cycle.value
 
     def used(self, lane: int, command: int) -> None:
         """A command computes from the tile that was brought last."""

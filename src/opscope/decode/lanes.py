@@ -130,7 +130,7 @@ def _checked(
     opened, closed = int(window["start"][own_threads].min()), int(window["end"][own_threads].max())
     ready = start - wait
     stop(ready < np.concatenate(([opened], free[:-1])), "starts to wait before the one before it is done")
-    stop(end > closed, f"ends behind its thread, which stops at tick {closed}")
+    stop((start > closed) | (end > closed), f"ends behind its thread, which stops at tick {closed}")
     return LaneRecords(
         core=key.core,
         group=key.group,

@@ -69,6 +69,8 @@ def engine_cycles(task: Task, engine: Engine) -> float:
     if work.macs and macs is not None:
         efficiency = engine.efficiency.value if engine.efficiency is not None else 1.0
         cycles += work.macs / (macs.value * efficiency)
+        if engine.weight_bytes_per_cycle is not None:
+            cycles = max(cycles, work.constant_bytes / engine.weight_bytes_per_cycle.value)
     if work.element_ops and elements is not None:
         cycles += work.element_ops / elements.value
     return cycles

@@ -1,0 +1,11 @@
+"""Capture → Trace: the bytes of a stats buffer, checked against its program, on one time axis in nanoseconds."""
+
+from .buffer import Buffer, decode_buffer
+from .check import check_buffer
+from .lanes import LaneIndex, read_lanes
+from .spans import Threads, decode_trace, merge_traces, origin_tick
+
+__all__ = [
+    "Buffer", "LaneIndex", "Threads", "check_buffer", "decode_buffer", "decode_trace", "merge_traces", "origin_tick",
+    "read_lanes",
+]  # fmt: skip

@@ -1,0 +1,330 @@
+"""Summary: totals of one profile – per op kind, thread, lane, op, route, memory – and the tables behind them.
+
+Ticks are of the statistics timer, pcycles of the core clock. None is unknown, never zero.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+KB = 1024
+
+
+@dataclass(frozen=True, slots=True)
+class KindRow:
+    """All commands of one core that have kind, thread group, memory and operand types in common; or its waits."""
+
+    core: int
+    kind: str  # "sync" and "barrier" are waits for other commands, and of threads for each other
+    group: str
+    memory: str
+    types: str  # "float16, i8"
+    ucycles: int
+    pcycles: int | None
+    count: int
+    out_bytes: int | None
+    deviation: float | None  # of the commands' pcycles per KB of output
+
+    @property
+    def is_wait(self) -> bool:
+        return self.kind in ("sync", "barrier")
+
+    @property
+    def out_kb(self) -> float | None:
+        return None if self.out_bytes is None else self.out_bytes / KB
+
+    @property
+    def ucycles_per_kb(self) -> float | None:
+        return self.ucycles / self.out_kb if self.out_kb else None
+
+    @property
+    def pcycles_per_kb(self) -> float | None:
+        return self.pcycles / self.out_kb if self.out_kb and self.pcycles is not None else None
+
+
+@dataclass(frozen=True, slots=True)
+class ThreadRow:
+    """One thread of one core over a whole inference."""
+
+    core: int
+    thread: int
+    group: str
+    start: int  # ticks
+    end: int
+    pcycles: int
+    busy_pcycles: int | None  # at work on commands; None: the stats level does not record it
+    activate: int | None  # ticks of set-up before the inference
+
+    @property
+    def ucycles(self) -> int:
+        return self.end - self.start
+
+    @property
+    def utilization(self) -> float | None:
+        return None if self.busy_pcycles is None or not self.pcycles else self.busy_pcycles / self.pcycles
+
+
+@dataclass(frozen=True, slots=True)
+class PortRow:
+    """Ticks that a thread waited for a doorbell of the host."""
+
+    core: int
+    thread: int
+    port: int
+    wait: int
+    is_input: bool
+
+
+@dataclass(frozen=True, slots=True)
+class PmuRow:
+    """One counter of the performance monitoring unit on one thread."""
+
+    core: int
+    thread: int
+    event: int
+    name: str
+    value: int
+
+
+@dataclass(frozen=True, slots=True)
+class OpPmuRow:
+    """One counter, summed over the commands of one kind on one core."""
+
+    core: int
+    event: int
+    name: str
+    kind: str
+    value: int
+    commands: int
+
+
+@dataclass(frozen=True, slots=True)
+class DdrRow:
+    """Outer-memory traffic of one core."""
+
+    core: int
+    read_bytes: int
+    write_bytes: int
+    ticks: int
+
+
+@dataclass(frozen=True, slots=True)
+class Latency:
+    """Time of one inference on the device."""
+
+    value_ns: int
+    low_ns: int | None
+    high_ns: int | None
+    provenance: str
+
+
+@dataclass(frozen=True, slots=True)
+class LaneTotal:
+    """One thread group of one core: busy + wait + idle = wall."""
+
+    device: int
+    core: int
+    name: str
+    busy_ns: int
+    wait_ns: int
+    idle_ns: int
+    barrier_ns: int  # of busy: what its threads waited for each other, on average
+
+    @property
+    def wall_ns(self) -> int:
+        return self.busy_ns + self.wait_ns + self.idle_ns
+
+    @property
+    def utilization(self) -> float:
+        return self.busy_ns / self.wall_ns if self.wall_ns else 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class OpTotal:
+    """One graph op, or all ops of one layer, over all cores."""
+
+    name: str
+    type: str
+    wall_ns: int  # time in which at least one command of it is at work or in flight
+    busy_ns: int  # of all lanes together
+    wait_ns: int  # that lanes stood before its commands
+    share: float  # of the busy time of all ops
+    commands: int
+    out_bytes: int
+    moved_bytes: int
+    macs: int
+    engine: str  # the group with most of its busy time
+    placed: str  # local, or the outer memory that one of its operands lies in
+
+
+@dataclass(frozen=True, slots=True)
+class RouteTotal:
+    """Transfers of one route on one core; core None: of all cores of the device."""
+
+    device: int
+    core: int | None
+    route: str
+    transfers: int
+    bytes: int
+    busy_ns: int  # at least one transfer in flight
+    most_in_flight: int
+
+    @property
+    def gigabytes_per_s(self) -> float | None:
+        return self.bytes / self.busy_ns if self.busy_ns else None
+
+
+@dataclass(frozen=True, slots=True)
+class WaitTotal:
+    """What lanes of one group waited for: an engine, a transfer, another core or another device."""
+
+    group: str  # who waited
+    cause: str
+    wait_ns: int
+    count: int
+
+
+@dataclass(frozen=True, slots=True)
+class ProducerTotal:
+    """One producer that was waited for."""
+
+    op: str
+    kind: str
+    group: str
+    device: int
+    core: int
+    wait_ns: int
+    count: int
+
+
+@dataclass(frozen=True, slots=True)
+class MemoryTotal:
+    """One memory of one core or device."""
+
+    name: str
+    device: int
+    core: int | None
+    peak_bytes: int | None
+    mean_bytes: float | None
+    capacity_bytes: int | None
+    read_bytes: int | None
+    write_bytes: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class CoreBalance:
+    """Work of one core against the mean of its device, without the flush of the statistics at the end."""
+
+    device: int
+    core: int
+    busy_pcycles: int
+    ratio: float  # to the mean of the cores
+    end_ns: int  # of its last command
+
+
+@dataclass(frozen=True, slots=True)
+class Placement:
+    """Time that commands of one kind spent with all operands in local memory, and with one in outer memory."""
+
+    kind: str
+    group: str
+    local_count: int
+    local_ns: int
+    outer_count: int
+    outer_ns: int
+    outer_memory: str
+
+
+@dataclass(frozen=True, slots=True)
+class Bucket:
+    """Commands that took at least `low_ns` and less than `high_ns`."""
+
+    low_ns: int
+    high_ns: int
+    count: int
+    busy_ns: int
+
+
+@dataclass(frozen=True, slots=True)
+class Share:
+    """A disjoint part of the wall time, averaged over cores."""
+
+    cause: str
+    ns: float
+    share: float
+
+
+@dataclass(frozen=True, slots=True)
+class Summary:
+    """Totals of one inference over everything it ran on."""
+
+    latency: Latency
+    throughput_per_s: float | None
+    batch: int
+    lanes: tuple[LaneTotal, ...] = ()
+    memory: tuple[MemoryTotal, ...] = ()
+    breakdown: tuple[Share, ...] = ()
+    op_types: tuple[OpTotal, ...] = ()
+    ops: tuple[OpTotal, ...] = ()
+    layers: tuple[OpTotal, ...] = ()
+    blocks: tuple[OpTotal, ...] = ()
+    routes: tuple[RouteTotal, ...] = ()
+    waits: tuple[WaitTotal, ...] = ()
+    producers: tuple[ProducerTotal, ...] = ()
+    balance: tuple[CoreBalance, ...] = ()
+    placement: tuple[Placement, ...] = ()
+    histogram: tuple[Bucket, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class DeviceSummary:
+    """The tables of one inference on one device, as the stats buffer gives them."""
+
+    network: str
+    device: int | None
+    inference: int | None
+    level: int | None
+    batch_size: int
+    stats_hz: float
+    kinds: tuple[KindRow, ...]
+    threads: tuple[ThreadRow, ...]
+    ports: tuple[PortRow, ...] = ()
+    ddr: tuple[DdrRow, ...] = ()
+    pmu: tuple[PmuRow, ...] = ()
+    op_pmu: tuple[OpPmuRow, ...] = ()
+    inference_pcycles: tuple[int, ...] = ()  # per core, from its first start to its last end
+    lost: int = 0  # command records that did not fit the buffer
+    totals: Summary | None = None
+    notes: tuple[str, ...] = field(default=())  # what the stats level lacks, and how to get it
+
+    @property
+    def cores(self) -> tuple[int, ...]:
+        return tuple(dict.fromkeys(row.core for row in self.threads))
+
+    def threads_of(self, core: int) -> tuple[ThreadRow, ...]:
+        return tuple(row for row in self.threads if row.core == core)
+
+    def core_ucycles(self, core: int) -> int:
+        """Of the thread that took longest: what percentages of a core's table divide by."""
+        return max(row.ucycles for row in self.threads_of(core))
+
+    def core_pcycles(self, core: int) -> int:
+        return max(row.pcycles for row in self.threads_of(core))
+
+    def effective_hz(self, core: int) -> float | None:
+        ucycles = self.core_ucycles(core)
+        return self.core_pcycles(core) / ucycles * self.stats_hz if ucycles else None
+
+    @property
+    def window(self) -> tuple[int, int]:
+        """First start and last end of any thread, in ticks."""
+        return min(row.start for row in self.threads), max(row.end for row in self.threads)
+
+    @property
+    def seconds(self) -> float:
+        start, end = self.window
+        return (end - start) / self.stats_hz
+
+    def longest_wait(self, *, inputs: bool) -> int | None:
+        waits = [row.wait for row in self.ports if row.is_input is inputs]
+        return max(waits) if waits else None

@@ -198,6 +198,7 @@ class Runtime:
 
     name: str = ""
     source: str = ""
+    network: str = "network"  # what its tools call a compiled network in file names and traces
     bytes: Figure | None = None  # fixed structures
     im2col_columns: Figure | None = None  # convolution scratch: columns of kernel × input channels kept at once
     im2col_element_bytes: Figure | None = None

@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ..program import NO_ROUTE, Program
-from ..trace import Lane, SpanKind, Trace
+from ..trace import SpanKind, Trace
 
 Numbers = npt.NDArray[np.int64]
 Spans = npt.NDArray[np.void]
@@ -61,20 +61,16 @@ class Work:
     waits: Spans
     transfers: Spans  # in flight
     phases: Spans
+    commands: Spans  # every command once: computing, or from its issue until its bytes have arrived
 
     @classmethod
     def of(cls, trace: Trace, index: ProgramIndex) -> Work:
         kind = trace.spans["kind"]
-        parts = [trace.spans[kind == k] for k in (SpanKind.OP, SpanKind.WAIT, SpanKind.TRANSFER, SpanKind.PHASE)]
-        return cls(index, trace, *parts)
-
-    @property
-    def commands(self) -> Spans:
-        """Every command once: computing, or from its issue until its bytes have arrived."""
-        return np.concatenate((self.ops[~self.index.moves[self.ops["command"]]], self.transfers))
-
-    def lane(self, span: int) -> Lane:
-        return self.trace.lanes[span]
+        ops, waits, transfers, phases = (
+            trace.spans[kind == k] for k in (SpanKind.OP, SpanKind.WAIT, SpanKind.TRANSFER, SpanKind.PHASE)
+        )
+        computed = ops[~index.moves[ops["command"]]]
+        return cls(index, trace, ops, waits, transfers, phases, np.concatenate((computed, transfers)))
 
     def core_windows(self) -> dict[tuple[int, int], tuple[int, int]]:
         """(device, core) → start and end of its inference, in ns."""

@@ -15,6 +15,7 @@ from .command import Command
 
 VERBS = {  # verb → module, line for --help
     "report": ("report", "What a model takes on a target: memory, latency, energy, layer by layer"),
+    "compile": ("compile", "Compile a model into a program for the simulated device"),
     "targets": ("targets", "The hardware that is known, and the source of every figure"),
     "zoo": ("zoo", "Make a sample model on the spot"),
     "cfsai": ("cfs", "CodeFusion Studio 2.0-2.1 command line: cfsai profile | compat"),

@@ -151,7 +151,15 @@ class Lowering:
             commands, held = self._operand(tile, position, form, self.bench.is_tiled(placed), along, window)
             after += commands
             operands.append((position, held))
-        command = self._compute(tile, placed, after, operands, out, along, at_least=self.weights.load_cycles(tile.index, tile.lane, tile.steps))
+        command = self._compute(
+            tile,
+            placed,
+            after,
+            operands,
+            out,
+            along,
+            at_least=self.weights.load_cycles(tile.index, tile.lane, tile.steps),
+        )
         if weights:
             self.weights.used(tile.lane, command)
 

@@ -14,9 +14,9 @@ from ..program import StatsOptions
 class CompileOptions:
     """What the user may choose."""
 
-    stats: StatsOptions = StatsOptions()
+    stats: StatsOptions = field(default_factory=StatsOptions)
     parallel: str = "tensor"  # over devices: tensor or pipeline
-    network: str = "QAicGraph"
+    network: str = "network"
     instrument: bool = True
 
 

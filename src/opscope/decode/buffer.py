@@ -120,9 +120,7 @@ def _check_totals(view: memoryview, values: dict[str, int], source: str) -> None
         )  # fmt: skip
 
 
-def _section(
-    view: memoryview, at: int, cores: int, source: str
-) -> tuple[tuple[StatsSection, int], int, int] | None:
+def _section(view: memoryview, at: int, cores: int, source: str) -> tuple[tuple[StatsSection, int], int, int] | None:
     """Key, offset and record count of one entry of the section table; None where a later version added a kind."""
     number, core, record_bytes, count, _, offset = STATS_SECTION.unpack_from(view, at)
     if number not in list(StatsSection):

@@ -50,7 +50,9 @@ def _check_header(buffer: Buffer, program: Program, program_id: int) -> None:
         raise _header_fault(buffer, "device", f"{capture.device}; the program runs on {program.devices}")
     lost = any(kind is StatsSection.LOST for kind, _ in capture.sections)
     if lost != bool(capture.flags & StatsFlag.LOST):
-        raise _header_fault(buffer, "flags", f"says records {'are' if not lost else 'are not'} lost; the sections do not")
+        raise _header_fault(
+            buffer, "flags", f"says records {'are' if not lost else 'are not'} lost; the sections do not"
+        )
 
 
 def _shown(name: str, value: float) -> str:

@@ -117,7 +117,9 @@ def _checked(
             raise buffer.fault(_OPS, key.core, place, problem)
 
     stop(ordinal >= key.length, f"an ordinal past the end; its lane has {key.length} commands")
-    stop(blocker >= len(program.commands), f"waited for a command past the end; the program has {len(program.commands)}")
+    stop(
+        blocker >= len(program.commands), f"waited for a command past the end; the program has {len(program.commands)}"
+    )
     for name in ("ordinal", "start", "wait", "blocker") if threads > 1 else ():
         stop(own[name] != own[name][:, :1], f"threads of a command differ in {name}; expected them together")
     if threads > 1:

@@ -55,14 +55,18 @@ def _check_order(program: Program, source: str) -> None:
     bad = (np.diff(lanes, prepend=0) < 0) | (program.commands["ordinal"] != place)
     if bad.any():
         at = int(bad.argmax())
-        raise ProgramError(source, f"command {at}: out of order; expected commands sorted by device, core, group, ordinal")
+        raise ProgramError(
+            source, f"command {at}: out of order; expected commands sorted by device, core, group, ordinal"
+        )
 
 
 def _check_dependencies(program: Program, source: str) -> None:
     offsets, sources = program.dependency_offsets.astype(np.int64), program.dependency_sources
     whole = int(offsets[0]) == 0 and int(offsets[-1]) == len(sources) == len(program.dependency_kinds)
     if not whole or bool((np.diff(offsets) < 0).any()):
-        raise ProgramError(source, f"dependency_offsets do not divide {len(sources)} dependencies; expected rising offsets")
+        raise ProgramError(
+            source, f"dependency_offsets do not divide {len(sources)} dependencies; expected rising offsets"
+        )
     if len(sources) and int(sources.max()) >= len(program.commands):
         raise ProgramError(
             source, f"a dependency on command {int(sources.max())}; the program has {len(program.commands)}"

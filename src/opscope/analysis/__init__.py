@@ -1,0 +1,1 @@
+"""Trace → Summary: one module per question."""

@@ -1,0 +1,117 @@
+"""How long did every thread take, how busy was it, and what did its counters count?"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from ..capture import Capture, Records
+from ..program import Program
+from ..summary import DdrRow, OpPmuRow, PmuRow, PortRow, ThreadRow
+from ..wire import INPUT_PORT, StatsSection
+
+_OP_LEVEL = 70
+
+
+def _records(capture: Capture, kind: StatsSection, core: int) -> list[Records]:
+    found = capture.sections.get((kind, core))
+    return [] if found is None else [found]
+
+
+def thread_rows(program: Program, capture: Capture) -> tuple[ThreadRow, ...]:
+    rows = []
+    for core in range(capture.cores):
+        busy = _busy_pcycles(capture, core)
+        for records in _records(capture, StatsSection.THREADS, core):
+            rows += [
+                ThreadRow(core, thread, program.groups[group].name, start, end, pcycles,
+                          None if busy is None else int(busy[thread]), activate)
+                for thread, group, activate, start, end, pcycles in records.tolist()
+            ]  # fmt: skip
+    return tuple(rows)
+
+
+def _busy_pcycles(capture: Capture, core: int) -> Records | None:
+    """Per thread, the pcycles of all its commands; None where the stats level does not record every command."""
+    if capture.level < _OP_LEVEL:
+        return None
+    for records in _records(capture, StatsSection.OPS, core):
+        return np.bincount(records["thread"], records["pcycles"], minlength=capture.threads)
+    return np.zeros(capture.threads)
+
+
+def inference_pcycles(capture: Capture) -> tuple[int, ...]:
+    """Per core, pcycles from its first start to its last end: those of the longest thread, carried to that window."""
+    result = []
+    for core in range(capture.cores):
+        for records in _records(capture, StatsSection.THREADS, core):
+            ticks = (records["end"] - records["start"]).astype(np.int64)
+            longest = int(records["pcycles"].argmax())
+            window = int(records["end"].max()) - int(records["start"].min())
+            pcycles = int(records["pcycles"][longest])
+            result.append(round(pcycles * window / int(ticks[longest])) if ticks[longest] else pcycles)
+    return tuple(result)
+
+
+def port_rows(capture: Capture) -> tuple[PortRow, ...]:
+    return tuple(
+        PortRow(core, thread, port, wait, port == INPUT_PORT)
+        for core in range(capture.cores)
+        for records in _records(capture, StatsSection.PORTS, core)
+        for thread, port, wait in records.tolist()
+    )
+
+
+def ddr_rows(capture: Capture) -> tuple[DdrRow, ...]:
+    return tuple(
+        DdrRow(core, *record)
+        for core in range(capture.cores)
+        for records in _records(capture, StatsSection.DDR, core)
+        for record in records.tolist()
+    )
+
+
+def pmu_rows(program: Program, capture: Capture) -> tuple[PmuRow, ...]:
+    names = event_names(program)
+    return tuple(
+        PmuRow(core, thread, event, names.get(event, f"{event:X}"), value)
+        for core in range(capture.cores)
+        for records in _records(capture, StatsSection.PMU, core)
+        for thread, event, _, value in records.tolist()
+    )
+
+
+def op_pmu_rows(program: Program, capture: Capture) -> tuple[OpPmuRow, ...]:
+    """Counters of single commands, added up by kind."""
+    names, rows = event_names(program), []
+    first = np.searchsorted(program.lane_of_commands(), np.arange(program.lanes + 1))
+    groups = np.repeat(np.arange(len(program.groups)), [group.threads for group in program.groups])
+    for core in range(capture.cores):
+        for records in _records(capture, StatsSection.OP_PMU, core):
+            lane = (capture.device * program.cores + core) * len(program.groups) + groups[records["thread"]]
+            kind = program.commands["kind"][np.minimum(first[lane] + records["ordinal"], len(program.commands) - 1)]
+            key = records["event"].astype(np.int64) * len(program.kinds) + kind
+            codes, place = np.unique(key, return_inverse=True)
+            values = np.bincount(place.reshape(-1), records["value"].astype(np.float64))
+            counts = np.bincount(place.reshape(-1), records["thread"] == _first_thread(groups)[groups[records["thread"]]])
+            for code, value, count in zip(codes.tolist(), values.tolist(), counts.tolist(), strict=True):
+                event, number = divmod(code, len(program.kinds))
+                rows.append(OpPmuRow(core, event, names.get(event, f"{event:X}"), program.kinds[number], round(value),
+                                     round(count)))  # fmt: skip
+    return tuple(sorted(rows, key=lambda row: (row.core, row.event, -row.value, row.kind)))
+
+
+def _first_thread(groups: Records) -> Records:
+    return np.searchsorted(groups, np.arange(int(groups.max()) + 1))
+
+
+def event_names(program: Program) -> dict[int, str]:
+    return dict(zip(program.stats.events, program.stats.event_names, strict=False))
+
+
+def lost_records(capture: Capture) -> int:
+    """Commands whose records did not fit, summed over threads."""
+    return sum(
+        int(records["count"].sum())
+        for core in range(capture.cores)
+        for records in _records(capture, StatsSection.LOST, core)
+    )

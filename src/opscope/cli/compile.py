@@ -1,0 +1,92 @@
+"""opscope compile"""
+
+from __future__ import annotations
+
+import sys
+from argparse import ArgumentParser, Namespace
+from pathlib import Path
+
+from .command import named_shape, positive, write_result
+
+
+class CompileCommand:
+    """Compile a model into a multi-core program for the simulated device, and print its memory metrics."""
+
+    examples = """\
+examples:
+  opscope compile bert.onnx --target aic100-std --cores 2 --stats-level 70 -o build
+  opscope compile llm.onnx --target aic100-ultra --devices 4 -o build --perf-metrics --perf-warnings
+  opscope compile model.onnx --target aic100-pro -o build --pmu-recipe KernelUtil --ddr-stats --timeline timeline.csv
+"""
+
+    def add_arguments(self, parser: ArgumentParser) -> None:
+        parser.add_argument("model", type=Path, metavar="MODEL", help="ONNX or TensorFlow Lite file")
+        parser.add_argument("--target", required=True, metavar="T", help="name (see `opscope targets`) or TOML file")
+        parser.add_argument("-o", "--output", type=Path, required=True, metavar="DIR", help="folder of the program")
+        parser.add_argument("--cores", type=positive, metavar="N", help="cores to use per device (default: all)")
+        parser.add_argument("--devices", type=positive, default=1, metavar="N", help="devices to use (default 1)")
+        parser.add_argument("--parallel", choices=["tensor", "pipeline"], default="tensor",
+                            help="how devices share the work (default tensor)")  # fmt: skip
+        parser.add_argument("--batch", type=positive, metavar="N", help="leading dimension of every input")
+        parser.add_argument(
+            "--shape", type=named_shape, action="append", default=[], metavar="NAME=1x3x224x224",
+            help="shape of an input that the model leaves open; may be repeated",
+        )  # fmt: skip
+        parser.add_argument("--precision", metavar="P", help="run float tensors as this type: f16, i8 (default: as is)")
+        _add_statistics(parser)
+        parser.add_argument("--perf-metrics", action="store_true", help="print memory and traffic metrics")
+        parser.add_argument("--perf-warnings", action="store_true", help="print what costs time that it need not")
+        parser.add_argument("--timeline", type=Path, metavar="FILE", help="write the estimated timeline as CSV")
+        parser.add_argument("--dump-phases-to", type=Path, metavar="DIR", help="write one readable file per pass")
+
+    def run(self, args: Namespace) -> int:
+        from .. import api
+
+        compiled = api.compile_model(
+            args.model, args.target, args.output, cores=args.cores, devices=args.devices, batch=args.batch,
+            shapes=dict(args.shape), precision=args.precision, stats_level=args.stats_level, ddr_stats=args.ddr_stats,
+            pmu_recipe=args.pmu_recipe, pmu_events=args.pmu_events, stats_batchsize=args.stats_batchsize,
+            parallel=args.parallel, phases=args.dump_phases_to,
+        )  # fmt: skip
+        report_compiled(compiled, args.perf_metrics, args.perf_warnings, args.timeline)
+        print(f"wrote {args.output / api.PROGRAM_FILE}", file=sys.stderr)
+        return 0
+
+
+def _add_statistics(parser: ArgumentParser) -> None:
+    group = parser.add_argument_group("statistics")
+    group.add_argument("--stats-level", type=int, default=40, metavar="N",
+                       help="0, 40 (default: whole inference), 50 (ports), 70 (every operator), 100 (PMU of each)")  # fmt: skip
+    group.add_argument("--ddr-stats", action="store_true", help="count DDR traffic per core")
+    group.add_argument("--pmu-recipe", metavar="R", help="count a named set of PMU events")
+    group.add_argument("--pmu-events", metavar="HEX,…", help="count these PMU events, at most 8: 3F,70,200")
+    group.add_argument("--stats-batchsize", type=positive, metavar="N", help="inferences in one batch (default: batch)")
+
+
+def report_compiled(compiled: object, metrics: bool, warnings: bool, timeline: Path | None) -> None:
+    """Print what the user asked to see of a compiled program."""
+    from ..api import Compiled
+    from ..units import format_bytes
+    from ..views.memory_metrics import MemoryMetricsText
+    from ..views.timeline_csv import TimelineCsv
+
+    if not isinstance(compiled, Compiled):
+        raise TypeError("not a compiled program")
+    program = compiled.program
+    read = sum(row.read for row in program.metrics.traffic)
+    print(
+        f"{len(program.ops)} ops → {len(program.commands):,} commands on {program.devices} × {program.cores} cores; "
+        f"constants {format_bytes(program.metrics.constants_bytes)}, "
+        f"local memory {format_bytes(max(program.metrics.local_bytes, default=0))} of "
+        f"{format_bytes(program.metrics.local_capacity)}, DDR read {format_bytes(read)} per inference"
+    )
+    if metrics:
+        MemoryMetricsText().render(program, sys.stdout)
+    for warning in compiled.warnings if warnings else ():
+        print(f"warning: {warning.kind}: {warning.op[:100]}: {warning.text}; {warning.cycles:,.0f} cycles")
+    if timeline is not None:
+        start, end = compiled.forecast()
+        write_result(lambda out: TimelineCsv().render(program, start, end, out), timeline)
+
+
+COMMANDS = {"compile": CompileCommand()}

@@ -1,0 +1,36 @@
+"""A plan after a pass, as text that a person can read and `diff` can compare."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from ..graph import ABSENT
+from .plan import Plan
+
+
+def phase_text(name: str, plan: Plan) -> str:
+    """One line per op: what is known of it after the pass."""
+    machine = plan.machine
+    head = f"// after {name}: {len(plan.graph.ops)} ops on {machine.devices} × {machine.cores} cores of {machine.target.name}"
+    return "\n".join([head, *_lines(plan)]) + "\n"
+
+
+def _lines(plan: Plan) -> Iterable[str]:
+    for index, op in enumerate(plan.graph.ops):
+        outputs = ", ".join(_tensor(plan, t) for t in op.outputs)
+        inputs = ", ".join(_tensor(plan, t) for t in op.inputs if t != ABSENT)
+        line = f"{outputs} = {op.kind}({inputs}) name={op.name!r}"
+        if index < len(plan.placed):
+            placed = plan.placed[index]
+            line += f" engine={placed.engine or 'none'} cycles={placed.cycles:.0f}"
+        if index < len(plan.splits):
+            split = plan.splits[index]
+            line += f" split={'none' if split.axis is None else f'axis {split.axis} of {split.extent}'}"
+            line += f" gathers={len(split.gathers)}" if split.gathers else ""
+        yield line
+
+
+def _tensor(plan: Plan, tensor: int) -> str:
+    found = plan.graph.tensors[tensor]
+    shape = "x".join(map(str, found.shape)) if found.shape is not None else "?"
+    return f"%{tensor}:{shape}x{found.dtype.label}"

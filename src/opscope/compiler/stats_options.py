@@ -1,0 +1,76 @@
+"""What a user asks the device to write down, checked against the target."""
+
+from __future__ import annotations
+
+from ..errors import UsageError
+from ..program import StatsOptions
+from ..target import Pmu, Target
+
+LEVELS = {
+    0: "nothing",
+    40: "time of every thread, set-up time, PMU counters and DDR traffic where asked for",
+    50: "waits on input and output ports, doorbell times",
+    70: "cycles of every operator",
+    100: "PMU counters of every operator",
+}
+DEFAULT_LEVEL = 40
+
+
+def stats_options(
+    target: Target,
+    *,
+    level: int = DEFAULT_LEVEL,
+    ddr: bool = False,
+    recipe: str | None = None,
+    events: str | None = None,
+    batch_size: int = 1,
+) -> StatsOptions:
+    """Levels are additive. `events` is a comma list of hexadecimal numbers; a recipe names a set of them."""
+    if level not in LEVELS:
+        raise UsageError(f"stats level {level}: not known; expected one of {', '.join(map(str, LEVELS))}")
+    if ddr and level < DEFAULT_LEVEL:
+        raise UsageError(f"ddr stats need a stats level of at least {DEFAULT_LEVEL}; found {level}")
+    if recipe and events:
+        raise UsageError("a PMU recipe and PMU events exclude each other; expected one of them")
+    numbers = _numbers(target, recipe, events)
+    known = {} if target.pmu is None else {int(key, 16): event for key, event in target.pmu.events.items()}
+    return StatsOptions(
+        level=level,
+        ddr=ddr,
+        recipe=recipe or "",
+        events=numbers,
+        event_names=tuple(known[number].name for number in numbers),
+        event_counts=tuple(known[number].counts for number in numbers),
+        batch_size=batch_size,
+    )
+
+
+def _numbers(target: Target, recipe: str | None, events: str | None) -> tuple[int, ...]:
+    if not recipe and not events:
+        return ()
+    if target.pmu is None:
+        raise UsageError(f"{target.name} has no PMU in its target file; expected no recipe and no events")
+    if recipe:
+        if recipe not in target.pmu.recipes:
+            known = ", ".join(target.pmu.recipes)
+            raise UsageError(f"PMU recipe {recipe!r}: not known; expected one of {known}")
+        return tuple(int(number, 16) for number in target.pmu.recipes[recipe])
+    return _parsed(target.pmu, (events or "").split(","))
+
+
+def _parsed(pmu: Pmu, words: list[str]) -> tuple[int, ...]:
+    known = {int(number, 16) for number in pmu.events}
+    listed = ", ".join(f"{number:X}" for number in sorted(known))
+    numbers = []
+    for word in words:
+        try:
+            number = int(word.strip(), 16)
+        except ValueError:
+            raise UsageError(f"PMU event {word!r}: not a hexadecimal number; expected such as 3F,70,200") from None
+        if number not in known:
+            raise UsageError(f"PMU event {word.strip()}: not known; expected some of {listed}")
+        numbers.append(number)
+    limit = round(pmu.counters.value)
+    if len(numbers) > limit:
+        raise UsageError(f"{len(numbers)} PMU events: a core counts {limit} at once; expected {limit} or fewer")
+    return tuple(numbers)

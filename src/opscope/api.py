@@ -162,8 +162,9 @@ def compile_model(
         network: name of the network in file names and traces; the target's own when not given.
         phases: folder that gets one readable file per pass.
     """
-    from .compiler import CompileOptions, compile_graph
+    from .compiler import compile_graph
     from .compiler.phases import phase_text
+    from .compiler.plan import CompileOptions
     from .compiler.stats_options import stats_options
     from .compiler.warn import performance_warnings
     from .program_file import encode_program

@@ -172,8 +172,10 @@ class Program:
     def lane_of_commands(self) -> npt.NDArray[np.int64]:
         """Lane number of every command: device, then core, then group."""
         table = self.commands
-        core = table["device"].astype(np.int64) * self.cores + table["core"]
-        return core * len(self.groups) + table["group"]
+        lanes: npt.NDArray[np.int64] = table["device"].astype(np.int64) * self.cores + table["core"]
+        lanes *= len(self.groups)
+        lanes += table["group"]
+        return lanes
 
     def dependencies(self, command: int) -> Sequence[int]:
         first, last = self.dependency_offsets[command], self.dependency_offsets[command + 1]

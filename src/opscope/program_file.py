@@ -121,44 +121,119 @@ def _meta(program: Program) -> dict[str, object]:
     return meta
 
 
-def _program(meta: dict[str, object], arrays: dict[ProgramSection, npt.NDArray[np.void]]) -> Program:
-    import msgspec
-
-    plain = msgspec.convert({name: meta[name] for name in _META_FIELDS}, dict[str, object])
-    ops = [OpInfo(*row) for row in msgspec.convert(meta["ops"], list[tuple[str, str, str, str]])]
-    rows = msgspec.convert(meta["details"], list[tuple[str, str, str, str, tuple[str, ...], str]])
-    metrics = dict(msgspec.convert(meta["metrics"], dict[str, object]))
-    traffic = msgspec.convert(metrics.pop("traffic"), tuple[TrafficRow, ...])
-    histogram = msgspec.convert(metrics.pop("size_histogram"), dict[str, int])
-    metrics["size_histogram"] = {}
-    metrics["traffic"] = ()
-    base = msgspec.convert(metrics, MemoryMetrics)
-    port = tuple[tuple[str, str, tuple[int, ...]], ...]
+def _program(meta: object, arrays: dict[ProgramSection, npt.NDArray[np.void]]) -> Program:
+    fields = _mapping(meta)
     return Program(
-        name=str(plain["name"]),
-        target=str(plain["target"]),
-        devices=msgspec.convert(plain["devices"], int),
-        cores=msgspec.convert(plain["cores"], int),
-        batch=msgspec.convert(plain["batch"], int),
-        clock_hz=msgspec.convert(plain["clock_hz"], float),
-        stats_hz=msgspec.convert(plain["stats_hz"], float),
-        groups=msgspec.convert(meta["groups"], tuple[Group, ...]),
-        routes=msgspec.convert(meta["routes"], tuple[Channel, ...]),
-        kinds=msgspec.convert(plain["kinds"], tuple[str, ...]),
-        ops=tuple(ops),
-        details=tuple(Detail(*row) for row in rows),
+        name=_text(fields["name"]),
+        target=_text(fields["target"]),
+        devices=_integer(fields["devices"]),
+        cores=_integer(fields["cores"]),
+        batch=_integer(fields["batch"]),
+        clock_hz=_number(fields["clock_hz"]),
+        stats_hz=_number(fields["stats_hz"]),
+        groups=tuple(
+            Group(_text(g["name"]), _text(g["engine"]), _integer(g["threads"])) for g in _mappings(fields["groups"])
+        ),
+        routes=tuple(
+            Channel(
+                _text(r["name"]),
+                _text(r["carries"]),
+                _number(r["bytes_per_cycle"]),
+                _number(r["core_bytes_per_cycle"]),
+            )
+            for r in _mappings(fields["routes"])
+        ),
+        kinds=_texts(fields["kinds"]),
+        ops=tuple(OpInfo(*_texts(row)) for row in _items(fields["ops"])),
+        details=tuple(_detail(_items(row)) for row in _items(fields["details"])),
         commands=arrays[ProgramSection.COMMANDS],
         dependency_offsets=arrays[ProgramSection.DEPENDENCY_OFFSETS].astype(np.uint32),
         dependency_sources=arrays[ProgramSection.DEPENDENCY_SOURCES].astype(np.uint32),
         dependency_kinds=arrays[ProgramSection.DEPENDENCY_KINDS].astype(np.uint8),
-        stats=msgspec.convert(meta["stats"], StatsOptions),
-        metrics=MemoryMetrics(
-            base.constants_bytes, base.local_bytes, base.local_capacity, traffic, base.first_read, base.barriers,
-            base.macs, {int(size): count for size, count in histogram.items()},
+        stats=_stats(_mapping(fields["stats"])),
+        metrics=_metrics(_mapping(fields["metrics"])),
+        inputs=tuple(_port(_items(row)) for row in _items(fields["inputs"])),
+        outputs=tuple(_port(_items(row)) for row in _items(fields["outputs"])),
+        host_microseconds={key: _number(value) for key, value in _mapping(fields["host_microseconds"]).items()},
+        simulation={key: _number(value) for key, value in _mapping(fields["simulation"]).items()},
+        model=_text(fields["model"]),
+    )
+
+
+def _detail(row: list[object]) -> Detail:
+    name, memory, types, shape, operands, attributes = row
+    return Detail(_text(name), _text(memory), _text(types), _text(shape), _texts(operands), _text(attributes))
+
+
+def _port(row: list[object]) -> tuple[str, str, tuple[int, ...]]:
+    name, dtype, shape = row
+    return _text(name), _text(dtype), _integers(shape)
+
+
+def _stats(fields: dict[str, object]) -> StatsOptions:
+    return StatsOptions(
+        level=_integer(fields["level"]),
+        ddr=fields["ddr"] is True,
+        recipe=_text(fields["recipe"]),
+        events=_integers(fields["events"]),
+        event_names=_texts(fields["event_names"]),
+        event_counts=_texts(fields["event_counts"]),
+        batch_size=_integer(fields["batch_size"]),
+    )
+
+
+def _metrics(fields: dict[str, object]) -> MemoryMetrics:
+    return MemoryMetrics(
+        constants_bytes=_integer(fields["constants_bytes"]),
+        local_bytes=_integers(fields["local_bytes"]),
+        local_capacity=_integer(fields["local_capacity"]),
+        traffic=tuple(
+            TrafficRow(**{key: _integer(value) for key, value in row.items()}) for row in _mappings(fields["traffic"])
         ),
-        inputs=msgspec.convert(plain["inputs"], port),
-        outputs=msgspec.convert(plain["outputs"], port),
-        host_microseconds=msgspec.convert(plain["host_microseconds"], dict[str, float]),
-        simulation=msgspec.convert(plain["simulation"], dict[str, float]),
-        model=str(plain["model"]),
-    )  # fmt: skip
+        first_read=_integer(fields["first_read"]),
+        barriers=_integer(fields["barriers"]),
+        macs=_integer(fields["macs"]),
+        size_histogram={int(size): _integer(count) for size, count in _mapping(fields["size_histogram"]).items()},
+    )
+
+
+def _mapping(value: object) -> dict[str, object]:
+    if not isinstance(value, dict):
+        raise TypeError(f"found {value!r:.40}, expected an object")
+    return value
+
+
+def _items(value: object) -> list[object]:
+    if not isinstance(value, list):
+        raise TypeError(f"found {value!r:.40}, expected a list")
+    return value
+
+
+def _mappings(value: object) -> list[dict[str, object]]:
+    return [_mapping(item) for item in _items(value)]
+
+
+def _text(value: object) -> str:
+    if not isinstance(value, str):
+        raise TypeError(f"found {value!r:.40}, expected text")
+    return value
+
+
+def _integer(value: object) -> int:
+    if not isinstance(value, int) or isinstance(value, bool) or value < 0:
+        raise TypeError(f"found {value!r:.40}, expected a whole number")
+    return value
+
+
+def _number(value: object) -> float:
+    if not isinstance(value, int | float) or isinstance(value, bool):
+        raise TypeError(f"found {value!r:.40}, expected a number")
+    return float(value)
+
+
+def _texts(value: object) -> tuple[str, ...]:
+    return tuple(_text(item) for item in _items(value))
+
+
+def _integers(value: object) -> tuple[int, ...]:
+    return tuple(_integer(item) for item in _items(value))

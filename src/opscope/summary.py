@@ -99,6 +99,15 @@ class OpPmuRow:
 
 
 @dataclass(frozen=True, slots=True)
+class ActiveRow:
+    """Share of the cycles of an inference in which one thread group of a core was at work, by its counters."""
+
+    core: int
+    group: str
+    share: float
+
+
+@dataclass(frozen=True, slots=True)
 class DdrRow:
     """Outer-memory traffic of one core."""
 
@@ -291,6 +300,7 @@ class DeviceSummary:
     ports: tuple[PortRow, ...] = ()
     ddr: tuple[DdrRow, ...] = ()
     pmu: tuple[PmuRow, ...] = ()
+    active: tuple[ActiveRow, ...] = ()
     op_pmu: tuple[OpPmuRow, ...] = ()
     inference_pcycles: tuple[int, ...] = ()  # per core, from its first start to its last end
     lost: int = 0  # command records that did not fit the buffer

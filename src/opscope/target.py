@@ -172,6 +172,7 @@ class Simulation:
     thread_spread: Figure  # how far threads of one op finish apart, as a share of its time
     activate_ticks: Figure  # set-up before the first inference, in ticks of the statistics timer
     inference_spread: Figure  # standard deviation of the time of one inference, as a share
+    clock_spread: Figure | None = None  # how far the clocks of cores lie off the nominal one, as a share
 
 
 @dataclass(frozen=True, slots=True)

@@ -104,5 +104,8 @@ def _host(machine: Machine) -> dict[str, float]:
 
 def _simulation(machine: Machine) -> dict[str, float]:
     simulation = machine.target.simulation
-    names = ("thread_spread", "activate_ticks", "inference_spread")
-    return {} if simulation is None else {name: getattr(simulation, name).value for name in names}
+    if simulation is None:
+        return {}
+    names = ("thread_spread", "activate_ticks", "inference_spread", "clock_spread")
+    figures = {name: getattr(simulation, name) for name in names}
+    return {name: figure.value for name, figure in figures.items() if figure is not None}

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from ..errors import UsageError
 from ..graph import ABSENT, Family, Op
@@ -14,6 +14,8 @@ from .plan import Placed, Plan
 from .tensors import CHANNELS, ROWS, Held, Piece, Tensors
 from .weights import WeightStream
 from .workbench import VECTOR_GROUP, Workbench
+
+RESULT = -1  # stands for the result where operands are counted
 
 _PIECEWISE = (Family.ELEMENTWISE, Family.CONVERT)  # a piece of the output needs only that piece of the inputs
 
@@ -36,6 +38,24 @@ class _Tile:
         return (self.step + 1) / self.steps
 
 
+@dataclass(slots=True)
+class _Inputs:
+    """What a tile reads: the commands it waits for, its operands' states, and which way pieces are cut."""
+
+    after: list[int]
+    operands: list[tuple[int, Held | None]]  # position; None: read slice by slice
+    along: str  # empty: as each operand is cut
+
+
+@dataclass(slots=True)
+class _Staging:
+    """Two places that take turns, and the commands that used them."""
+
+    address: int
+    guards: tuple[int, ...]
+    users: list[int] = field(default_factory=list)
+
+
 class Lowering:
     """The walk over the plan; `run` fills the emitter."""
 
@@ -47,7 +67,7 @@ class Lowering:
         self.bench = Workbench(plan, target.tiling, target.local)
         self.weights = WeightStream(self.bench)
         self.tensors = Tensors(self.bench, reserved=self.weights.reserved)
-        self._slices: dict[tuple[int, int, int], list[int]] = {}  # (op, lane, operand) → users of each slice read
+        self._slices: dict[tuple[int, int, int], _Staging] = {}  # (op, lane, operand or RESULT)
 
     def run(self) -> None:
         self._doorbell("input", self.plan.graph.inputs)
@@ -56,6 +76,7 @@ class Lowering:
             chain = self._chain(position)
             self.tensors.now = position
             self._lower(chain)
+            self._end_staging(chain)
             for index in chain:
                 self.tensors.retire(self.plan.placed[index].op.inputs)
             position += len(chain)
@@ -142,24 +163,14 @@ class Lowering:
 
     def _product_tile(self, tile: _Tile, placed: Placed, weights: list[int], out: Held | None, along: str) -> None:
         op, graph = placed.op, self.plan.graph
-        after, operands = list(weights), []
+        inputs = _Inputs(list(weights), [], along)
         for position, t in enumerate(op.inputs):
             if t == ABSENT or (position == 1 and has_weights(op, graph)):
                 continue
             form = "weights_to_tiled" if position == 1 else "to_tiled"
             window = (tile.low, tile.high) if along == ROWS and position == 0 else (0.0, 1.0)
-            commands, held = self._operand(tile, position, form, self.bench.is_tiled(placed), along, window)
-            after += commands
-            operands.append((position, held))
-        command = self._compute(
-            tile,
-            placed,
-            after,
-            operands,
-            out,
-            along,
-            at_least=self.weights.load_cycles(tile.index, tile.lane, tile.steps),
-        )
+            self._operand(inputs, tile, position, form=form, tiled=self.bench.is_tiled(placed), window=window)
+        command = self._compute(tile, inputs, out, at_least=self.weights.load_cycles(tile.index, tile.lane, tile.steps))
         if weights:
             self.weights.used(tile.lane, command)
 
@@ -191,41 +202,59 @@ class Lowering:
 
     def _vector_tile(self, tile: _Tile, out: Held | None, *, tiled: bool) -> None:
         placed = self.plan.placed[tile.index]
-        piecewise = placed.op.family in _PIECEWISE
-        after: list[int] = []
-        operands = []
-        along = ROWS
+        inputs = _Inputs([], [], "" if placed.op.family in _PIECEWISE else ROWS)
         for position, t in enumerate(placed.op.inputs):
-            if t == ABSENT:
-                continue
-            window = (tile.low, tile.high)
-            commands, held = self._operand(tile, position, "to_tiled", tiled, "" if piecewise else ROWS, window)
-            if piecewise and position == 0 and held is not None:
-                along = held.along
-            after += commands
-            operands.append((position, held))
-        self._compute(tile, placed, after, operands, out, along)
+            if t != ABSENT:
+                window = (tile.low, tile.high)
+                self._operand(inputs, tile, position, form="to_tiled", tiled=tiled, window=window)
+        if not inputs.along:  # pieces of the result are cut as those of the first operand
+            first = inputs.operands[0][1] if inputs.operands else None
+            inputs.along = first.along if first is not None else ROWS
+        self._compute(tile, inputs, out)
 
     # ---- operands and results -------------------------------------------------------------------------------------
 
     def _operand(
-        self, tile: _Tile, position: int, form: str, tiled: bool, along: str, window: tuple[float, float]
-    ) -> tuple[list[int], Held | None]:
-        """Commands to wait for, and the tensor's state; an operand that does not fit is read slice by slice."""
+        self, inputs: _Inputs, tile: _Tile, position: int, *, form: str, tiled: bool, window: tuple[float, float]
+    ) -> None:
+        """Note what to wait for before reading an operand; one that does not fit is read slice by slice."""
         held = self.tensors.need(tile.index, position, tile.lane, tiled=tiled, form=form)
         if held is not None:
-            return held.commands(along or held.along, *window), held
-        return [self._slice(tile, position)], None
+            inputs.after += held.commands(inputs.along or held.along, *window)
+        else:
+            inputs.after.append(self._slice(tile, position))
+        inputs.operands.append((position, held))
 
     def _slice(self, tile: _Tile, position: int) -> int:
         """Read one slice of an operand into one of two places that take turns."""
         bench = self.bench
         tensor = bench.graph.ops[tile.index].inputs[position]
-        users = self._slices.setdefault((tile.index, tile.lane, position), [])
         size = bench.read_bytes(tile.index, position, tile.lane) / tile.steps
+        place = self._staging(tile, position, size)
         _, writes = self.tensors.writes_of(tensor, tile.lane) or (False, [])
-        order = bench.transfer("read", tile.lane, tile.index, size, tensor=tensor, step=tile.step, local_bytes=size)
-        return bench.emitter.emit(order, writes, users[-2:-1])
+        order = bench.transfer("read", tile.lane, tile.index, size, tensor=tensor, step=tile.step,
+                               address=place.address + tile.step % 2 * round(size), local_bytes=size)  # fmt: skip
+        return bench.emitter.emit(order, writes, place.users[-2:-1] if len(place.users) > 1 else place.guards)
+
+    def _staging(self, tile: _Tile, position: int, size: float) -> _Staging:
+        """Two places that slices of an operand, or of the result, take in turns while an op runs."""
+        key = (tile.index, tile.lane, position)
+        if key not in self._slices:
+            ops = [self.plan.placed[tile.index].op]
+            keep = {self.tensors.root(t) for op in ops for t in (*op.inputs, *op.outputs) if t != ABSENT}
+            found = self.tensors.place(2 * size, tile.lane, keep=keep) or self.tensors.place(
+                2 * size, tile.lane, keep=()
+            )
+            if found is None:
+                name = self.plan.placed[tile.index].op.name
+                raise UsageError(f"{name}: a tile of {size:,.0f} bytes does not fit the local memory; use more cores")
+            self._slices[key] = _Staging(*found)
+        return self._slices[key]
+
+    def _end_staging(self, chain: list[int]) -> None:
+        for key in [key for key in self._slices if key[0] in chain]:
+            staging = self._slices.pop(key)
+            self.tensors.memory[key[1]].release(staging.address, tuple(staging.users[-2:]))
 
     def _output(self, chain: list[int], index: int, lane: int, tiled: bool, steps: int) -> Held | None:
         """A place for what an op writes on a lane. None: it does not fit and goes to outer memory tile by tile."""
@@ -234,7 +263,9 @@ class Lowering:
         first: Held | None = None
         for t in op.outputs:
             size = self.bench.tensor_bytes(t) * portion
-            held = self._in_place(chain, index, lane, tiled, size) or self._fresh(chain, index, t, lane, size, steps)
+            held = self._in_place(chain, index, lane, tiled, size) or self._fresh(
+                chain, index, t, lane, size=size, steps=steps
+            )
             if held is None:
                 return None
             self.tensors.store(t, lane, held, tiled=tiled)
@@ -261,7 +292,7 @@ class Lowering:
                 return held
         return None
 
-    def _fresh(self, chain: list[int], index: int, tensor: int, lane: int, size: float, steps: int) -> Held | None:
+    def _fresh(self, chain: list[int], index: int, tensor: int, lane: int, *, size: float, steps: int) -> Held | None:
         """A place of its own; what only later ops of the chain read needs room for two tiles, not for all of it."""
         later = [self.plan.placed[i].op for i in chain if i > index]
         inside = sum(tensor in op.inputs for op in later)
@@ -274,39 +305,40 @@ class Lowering:
             return None
         return Held([], size, address=place[0] if size else None, guards=place[1])
 
-    def _compute(
-        self, tile: _Tile, placed: Placed, after: list[int], operands: list[tuple[int, Held | None]], out: Held | None,
-        along: str, *, at_least: float = 0.0,
-    ) -> int:  # fmt: skip
-        bench = self.bench
+    def _compute(self, tile: _Tile, inputs: _Inputs, out: Held | None, *, at_least: float = 0.0) -> int:
+        bench, placed = self.bench, self.plan.placed[tile.index]
         portion = bench.portion(self.plan.splits[tile.index], tile.lane) / tile.steps
         size = bench.out_bytes(placed.op) * portion
         group = bench.group_of[placed.engine]
+        staging = self._staging(tile, RESULT, size) if out is None and size else None
+        place = out.address or 0 if out is not None else staging.address if staging is not None else 0
+        guards = out.guards if out is not None and not out.pieces else staging.users[-2:-1] if staging else ()
         order = Order(
             tile.lane, group, bench.command_name(placed.form), tile.index,
             bench.compute_detail(tile.index, tile.step, tile.steps), max(at_least, placed.cycles * portion), size,
-            macs=placed.task.work.macs * portion, address=out.address or 0 if out else 0, local_bytes=size,
+            macs=placed.task.work.macs * portion, address=place, local_bytes=size,
         )  # fmt: skip
-        command = bench.emitter.emit(order, after, out.guards if out is not None and not out.pieces else ())
-        for position, held in operands:
+        command = bench.emitter.emit(order, inputs.after, guards)
+        for position, held in inputs.operands:
             if held is not None:
                 held.touched[group] = command
             else:
-                self._slices[tile.index, tile.lane, position].append(command)
+                self._slices[tile.index, tile.lane, position].users.append(command)
         if out is not None:
-            out.along = along
+            out.along = inputs.along
             out.touched[group] = command
             out.pieces.append(Piece(tile.low, tile.high, command))
-        else:
-            self._write_out(tile, placed.op, size, command)
+        elif staging is not None:
+            staging.users.append(self._write_out(tile, placed.op, size, command))
         return command
 
-    def _write_out(self, tile: _Tile, op: Op, size: float, command: int) -> None:
+    def _write_out(self, tile: _Tile, op: Op, size: float, command: int) -> int:
         order = self.bench.transfer("write", tile.lane, tile.index, size, tensor=op.outputs[0], step=tile.step)
         write = self.bench.emitter.emit(order, [command])
         for t in op.outputs:
             self.tensors.note_write(t, tile.lane, write, tiled=self.bench.is_tiled(self.plan.placed[tile.index]))
         self.tensors.spilled_bytes += round(size)
+        return write
 
     # ---- ends of the network --------------------------------------------------------------------------------------
 

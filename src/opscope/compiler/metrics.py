@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 
 import numpy as np
+import numpy.typing as npt
 
 from ..estimate.estimator import parameter_bytes
 from ..graph import Role
@@ -50,13 +51,11 @@ def memory_metrics(plan: Plan, lowering: Lowering, columns: Columns) -> MemoryMe
     )
 
 
-def _bytes(table: np.ndarray[tuple[int], np.dtype[np.void]], mask: np.ndarray[tuple[int], np.dtype[np.bool_]]) -> int:
+def _bytes(table: npt.NDArray[np.void], mask: npt.NDArray[np.bool_]) -> int:
     return int(table["moved_bytes"][mask].sum()) if len(mask) else 0
 
 
-def _moves_constants(
-    plan: Plan, table: np.ndarray[tuple[int], np.dtype[np.void]]
-) -> np.ndarray[tuple[int], np.dtype[np.bool_]]:
+def _moves_constants(plan: Plan, table: npt.NDArray[np.void]) -> npt.NDArray[np.bool_]:
     """Commands of ops whose second operand is a constant move weights; the others move activations."""
     weighted = np.array(
         [
@@ -65,4 +64,5 @@ def _moves_constants(
         ]
         + [False]  # commands that belong to no op
     )
-    return weighted[table["op"]]
+    moves: npt.NDArray[np.bool_] = weighted[table["op"]]
+    return moves

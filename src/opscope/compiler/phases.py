@@ -11,7 +11,8 @@ from .plan import Plan
 def phase_text(name: str, plan: Plan) -> str:
     """One line per op: what is known of it after the pass."""
     machine = plan.machine
-    head = f"// after {name}: {len(plan.graph.ops)} ops on {machine.devices} × {machine.cores} cores of {machine.target.name}"
+    place = f"{machine.devices} × {machine.cores} cores of {machine.target.name}"
+    head = f"// after {name}: {len(plan.graph.ops)} ops on {place}"
     return "\n".join([head, *_lines(plan)]) + "\n"
 
 

@@ -29,7 +29,8 @@ def pipeline_devices(plan: Plan) -> list[tuple[int, ...]]:
     if plan.options.parallel != "pipeline" or devices == 1:
         return [everybody] * len(plan.placed)
     total = sum(placed.cycles for placed in plan.placed) or 1.0
-    stages, done = [], 0.0
+    stages: list[tuple[int, ...]] = []
+    done = 0.0
     for placed in plan.placed:
         stages.append((min(devices - 1, int(devices * done / total)),))
         done += placed.cycles

@@ -11,6 +11,7 @@ from collections.abc import Collection, Iterator
 from dataclasses import dataclass, field
 
 from ..graph import ABSENT, Role
+from .emit import Order
 from .local import LocalMemory
 from .workbench import VECTOR_GROUP, Workbench
 
@@ -51,6 +52,7 @@ class Tensors:
         self.bench = bench
         self.memory = [LocalMemory(bench.capacity - reserved) for _ in range(bench.cores)]
         self.spilled_bytes = 0
+        self.now = 0  # position of the op that is being lowered
         self._held: dict[tuple[int, bool], dict[int, Held]] = {}  # (tensor, tiled) → lane → state
         self._outside: dict[tuple[int, int], tuple[bool, list[int]]] = {}  # (tensor, lane) → tiled, writes
         self._alias: dict[int, int] = {}
@@ -142,11 +144,6 @@ class Tensors:
     def _next_use(self, tensor: int) -> int:
         return next((use for use in self._uses.get(tensor, ()) if use >= self.now), 1 << 60)
 
-    now = 0  # position of the op that is being lowered
-
-    def release(self, lane: int, held: Held) -> None:
-        self._release(lane, held)
-
     def _release(self, lane: int, held: Held) -> None:
         if held.address is not None:
             self.memory[lane].release(held.address, tuple(held.touched.values()) or held.guards)
@@ -226,21 +223,14 @@ class Tensors:
         count = bench.pieces(source.size)
         for step in range(count):
             low, high = step / count, (step + 1) / count
-            command = self.convert_piece(index, tensor, lane, source.size / count, form, step,
-                                         after=source.commands(source.along, low, high),
-                                         place=place or (0, ()))  # fmt: skip
+            size = source.size / count
+            cycles = getattr(bench.layout, form).value * size / 1024
+            detail = bench.move_detail(index, step, bench.local_name, tensor)
+            order = Order(lane, VECTOR_GROUP, bench.command_name(form), index, detail, cycles, size,
+                          address=place[0] if place else 0, local_bytes=size)  # fmt: skip
+            after = source.commands(source.along, low, high)
+            command = bench.emitter.emit(order, after, place[1] if place else ())
             made.pieces.append(Piece(low, high, command))
             made.touched[VECTOR_GROUP] = source.touched[VECTOR_GROUP] = command
         self.store(self.root(tensor), lane, made, tiled=form != "from_tiled")
         return made
-
-    def convert_piece(self, index: int, tensor: int, lane: int, size: float, form: str, step: int, *,
-                      after: list[int], place: tuple[int, tuple[int, ...]]) -> int:  # fmt: skip
-        from .emit import Order
-
-        bench = self.bench
-        cycles = getattr(bench.layout, form).value * size / 1024
-        detail = bench.move_detail(index, step, bench.local_name, tensor)
-        order = Order(lane, VECTOR_GROUP, bench.command_name(form), index, detail, cycles, size, address=place[0],
-                      local_bytes=size)  # fmt: skip
-        return bench.emitter.emit(order, after, place[1])

@@ -180,6 +180,7 @@ def collect(
         capacity_records=capacity_records,
         events=counted_events(program),
     )
+    _check_header(program)
     _check_size(program, device)
     sections: dict[tuple[StatsSection, int], Records] = {}
     for core, lanes in enumerate(device_lanes(program, timeline, device)):
@@ -207,6 +208,13 @@ def _flags(program: Program, sections: dict[tuple[StatsSection, int], Records]) 
     if any(kind is StatsSection.LOST for kind, _ in sections):
         flags |= StatsFlag.LOST
     return flags
+
+
+def _check_header(program: Program) -> None:
+    limits = (("stats level", program.stats.level, 0xFFFF), ("stats batch size", program.stats.batch_size, _U32))
+    for name, value, most in (*limits, ("stats_hz", program.stats_hz, 1e15)):
+        if not 0 <= value <= most:
+            raise ProgramError(printable(program.name) or "program", f"{name} is {value}; expected 0 to {most:.15g}")
 
 
 def _check_size(program: Program, device: int) -> None:

@@ -61,6 +61,11 @@ def test_transfers_of_one_queue_move_one_at_a_time_in_the_order_of_issue() -> No
     assert timeline.done.tolist() == [110, 120]
 
 
+def test_groups_that_issue_at_the_same_time_queue_in_their_order() -> None:
+    steps = [Step(group, 10, route=READ, moved_bytes=40) for group in (DMA, HMX, HVX)]
+    assert simulate(program_of(steps)).done.tolist() == [20, 30, 40]
+
+
 def test_queues_of_a_device_share_its_channel_equally() -> None:
     timeline = simulate(program_of([copy(800, core=core) for core in range(4)]))
     assert timeline.done.tolist() == [10 + 800 / 2] * 4  # 8 bytes per cycle among four

@@ -245,6 +245,12 @@ def test_events_without_what_they_count_are_refused() -> None:
         capture_of(program_of(STEPS, stats=StatsOptions(events=(2,))))
 
 
+@pytest.mark.parametrize("stats", [StatsOptions(level=2**16), StatsOptions(batch_size=2**32)])
+def test_options_that_do_not_fit_in_the_header_are_refused(stats: StatsOptions) -> None:
+    with pytest.raises(ProgramError, match=r"^net: stats (level|batch size) is \d+; expected 0 to "):
+        capture_of(program_of(STEPS, stats=stats))
+
+
 def test_a_buffer_beyond_all_measure_is_refused_before_it_is_made() -> None:
     program = replace(program_of(STEPS, groups=(Group("HVX", "", 20000),) * 3), cores=60000)
     with pytest.raises(

@@ -1,0 +1,1 @@
+"""Vendor file → Trace or Summary: one module per format."""

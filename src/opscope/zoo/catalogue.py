@@ -9,7 +9,7 @@ from pathlib import Path
 from ..errors import UsageError
 from .blueprint import Blueprint
 from .network import Network, Option, Settings
-from .networks import bert, cifar_resnet, kws, llm_decoder, mobilenetv2, resnet50, vit
+from .networks import bert, cifar_resnet, kws, llm_decoder, mobilenetv2, resnet50, sample_resnet, vit
 from .output import Progress
 
 NETWORKS: tuple[Network, ...] = (  # add yours here: order is listing order
@@ -20,6 +20,7 @@ NETWORKS: tuple[Network, ...] = (  # add yours here: order is listing order
     llm_decoder.NETWORK,
     kws.NETWORK,
     cifar_resnet.NETWORK,
+    sample_resnet.NETWORK,
 )
 
 PRECISIONS: Mapping[str, tuple[str, ...]] = {"onnx": ("f32", "f16", "int8"), "tflite": ("f32", "int8")}

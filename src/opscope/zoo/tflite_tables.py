@@ -44,6 +44,8 @@ OP_CODES: Mapping[str, OpCode] = {
     "DEPTHWISE_CONV_2D": OpCode(4, 2, 1, 3),
     "FULLY_CONNECTED": OpCode(9, 8, 1, 4),
     "MAX_POOL_2D": OpCode(17, 5, 1, 2),
+    "MEAN": OpCode(40, 27, 1, 2),
+    "MUL": OpCode(18, 21, 1, 2),
     "RESHAPE": OpCode(22, 17, 1, 1),
     "SOFTMAX": OpCode(25, 9, 1, 2),
 }

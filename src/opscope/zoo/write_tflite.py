@@ -77,6 +77,9 @@ def _emit(sheet: _Sheet, step: Step) -> None:
     if code == "RESHAPE":
         shape = np.asarray(step.output.shape, np.int32)
         inputs += (sheet.keep(TfTensor(f"{step.name}/shape", shape.shape, shape.dtype, shape)),)
+    if code == "MEAN":
+        axes = np.asarray([_CHANNELS_LAST.index(axis) for axis in _pair(step, "axes")], np.int32)
+        inputs += (sheet.keep(TfTensor(f"{step.name}/axes", axes.shape, axes.dtype, axes)),)
     sheet.ops.append(TfOp(code, inputs, (sheet.value(step.output),), options))
 
 
@@ -103,6 +106,10 @@ def _translate(step: Step) -> tuple[str, Options]:
             return "FULLY_CONNECTED", {0: fused}
         case "Add":
             return "ADD", {0: fused}
+        case "Mul":
+            return "MUL", {0: fused}
+        case "ReduceMean":
+            return "MEAN", {0: ("Bool", bool(step.attributes["keepdims"]))}
         case "Softmax":
             return "SOFTMAX", {0: ("Float32", 1.0)}
     raise ValueError(f"{step.name}: {step.op} has no TensorFlow Lite form here")
@@ -133,6 +140,8 @@ def _operand(sheet: _Sheet, step: Step, operand: Operand, depthwise: bool) -> in
     if not isinstance(operand, Weight):
         raise TypeError(f"{step.name}: literals have no TensorFlow Lite form here")
     order = _kernel_order(operand, depthwise)
+    if not sheet.int8 and operand.name in sheet.index:  # one tensor, however many steps read it
+        return sheet.index[operand.name]
     if not sheet.int8:
         values = weights.all_floats(operand).transpose(order)
         return sheet.keep(TfTensor(operand.name, values.shape, values.dtype, values))

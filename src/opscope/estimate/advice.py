@@ -78,7 +78,9 @@ def _layer_ideas(base: Estimate) -> Iterator[_Idea]:
         separate = f"Replace the heavy convolutions ({_listed(wide)}) by depthwise-separable ones"
         yield _Idea("depthwise-separable", separate, wide, lambda: whatif.depthwise_separable(graph, wide))
     if dense := whatif.factorisable(graph, heavy):
-        factorise = f"Factorise the heavy dense layers ({_listed(dense)}) to a quarter of their rank"
+        factorise = (
+            f"Factorise the heavy dense layers and 1×1 convolutions ({_listed(dense)}) to a quarter of their rank"
+        )
         yield _Idea("low-rank", factorise, dense, lambda: whatif.low_rank(graph, dense))
     stranded = tuple(layer.index for layer in base.layers if not layer.accelerated and layer.kind == "matmul")
     if stranded and any(engine.accelerator and "conv" in engine.ops for engine in target.engines):

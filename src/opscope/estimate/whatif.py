@@ -158,7 +158,7 @@ def depthwise_separable(graph: Graph, layers: Collection[int]) -> Graph | None:
 
 
 def low_rank(graph: Graph, layers: Collection[int], *, share: float = 0.25) -> Graph | None:
-    """Each chosen weight matrix as the product of two thin ones, of that share of the full rank."""
+    """Each chosen weight matrix (dense, or of a 1×1 convolution) as the product of two of that share of its rank."""
     return _rewritten(graph, layers, lambda op, g: _split_rank(op, g, share))
 
 
@@ -227,27 +227,44 @@ def _split_depthwise(op: Op, graph: Graph) -> tuple[list[Op], list[Tensor]] | No
 
 
 def _split_rank(op: Op, graph: Graph, share: float) -> tuple[list[Op], list[Tensor]] | None:
-    weights, out = _constant(graph, op, 1), graph.tensors[op.outputs[0]]
-    if op.kind != "matmul" or weights is None or out.shape is None or weights.elements is None:
+    weights, out, matrix = _constant(graph, op, 1), graph.tensors[op.outputs[0]], _weight_matrix(op, graph)
+    if matrix is None or weights is None or out.shape is None:
         return None
-    k, n = number(op, "k"), number(op, "n")
+    k, n, axis = matrix
     rank = ceil(min(k, n) * share)
     if min(k, n) < 64 or rank * (k + n) >= k * n or weights.elements != k * n:
         return None
     first = len(graph.tensors)
+    thin = tuple(rank if i == axis else extent for i, extent in enumerate(out.shape))
     tensors = [
-        Tensor(f"{op.name}/thin", (*out.shape[:-1], rank), out.dtype, Role.ACTIVATION),
+        Tensor(f"{op.name}/thin", thin, out.dtype, Role.ACTIVATION),
         Tensor(f"{op.name}/left", (k, rank), weights.dtype, Role.CONSTANT),
         Tensor(f"{op.name}/right", (rank, n), weights.dtype, Role.CONSTANT),
     ]
     bare = {key: value for key, value in op.attributes.items() if key != "activation"}
-    left = replace(
-        op, inputs=(op.inputs[0], first + 1), outputs=(first,), attributes={**bare, "n": rank}, name=f"{op.name}/left"
-    )
-    right = replace(
-        op, inputs=(first, first + 2, *op.inputs[2:]), attributes={**op.attributes, "k": rank}, name=f"{op.name}/right"
-    )
+    narrow, wide = ({**bare, "n": rank}, {**op.attributes, "k": rank}) if op.kind == "matmul" else (bare, op.attributes)
+    if op.kind == "conv":  # the first factor takes the stride, so that the second sees the smaller image
+        wide = {**wide, "strides": (1,) * len(numbers(op, "kernel"))}
+    left = replace(op, inputs=(op.inputs[0], first + 1), outputs=(first,), attributes=narrow, name=f"{op.name}/left")
+    right = replace(op, inputs=(first, first + 2, *op.inputs[2:]), attributes=wide, name=f"{op.name}/right")
     return [left, right], tensors
+
+
+def _weight_matrix(op: Op, graph: Graph) -> tuple[int, int, int] | None:
+    """Rows and columns of an op's weights, and the axis of its output that the columns make."""
+    data, out = graph.tensors[op.inputs[0]].shape, graph.tensors[op.outputs[0]].shape
+    if op.kind == "matmul" and out:
+        return number(op, "k"), number(op, "n"), len(out) - 1
+    if (
+        op.kind == "conv"
+        and data
+        and out
+        and number(op, "groups", 1) == 1
+        and max(numbers(op, "kernel"), default=1) == 1
+    ):
+        axis = number(op, "channel_axis")
+        return data[axis], out[axis], axis
+    return None
 
 
 def _as_convolution(op: Op, graph: Graph) -> tuple[list[Op], list[Tensor]] | None:

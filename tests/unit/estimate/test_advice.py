@@ -91,9 +91,9 @@ def test_each_prediction_is_reproduced_from_scratch(graph: Graph, chosen: Machin
 @every_case
 def test_suggestions_about_layers_name_only_layers_they_change(graph: Graph, chosen: Machine) -> None:
     base = estimate(graph, chosen)
-    wanted = {"depthwise-separable": "conv", "low-rank": "matmul", "move-to-accelerator": "matmul"}
+    wanted = {"depthwise-separable": {"conv"}, "low-rank": {"matmul", "conv"}, "move-to-accelerator": {"matmul"}}
     for idea in suggestions(base):
-        assert all(base.graph.ops[layer].kind == wanted[idea.kind] for layer in idea.layers)
+        assert all(base.graph.ops[layer].kind in wanted[idea.kind] for layer in idea.layers)
         for layer in idea.layers[:6]:
             assert str(layer) in idea.text
 
@@ -144,7 +144,7 @@ def test_the_heaviest_layers_come_with_a_change_that_helps_them() -> None:
 
 def test_layers_that_cannot_shrink_say_so() -> None:
     draw = Sketch(dtype=DType.I8)
-    base = estimate(draw.graph(draw.conv(draw.input(1, 4, 4, 64), 64, kernel=1)), machine())
+    base = estimate(draw.graph(draw.conv(draw.input(1, 4, 4, 48), 48, kernel=1)), machine())
     (item,) = heavy_memory(base)
     assert item.suggestion == "nothing tried here makes it smaller on this target"
 

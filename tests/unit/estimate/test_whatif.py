@@ -168,6 +168,16 @@ def test_a_quarter_of_the_rank_is_two_thin_products() -> None:
     assert ["activation" in op.attributes for op in after.ops] == [False, True]
 
 
+def test_a_pointwise_convolution_factorises_like_a_dense_layer_and_strides_first() -> None:
+    draw = Sketch()
+    before = draw.graph(draw.conv(draw.input(1, 8, 8, 64), 128, kernel=1, stride=2))
+    after = whatif.low_rank(before, [0], share=0.25)
+    assert after is not None
+    assert macs(before) == [4 * 4 * 64 * 128]
+    assert macs(after) == [4 * 4 * 64 * 16, 4 * 4 * 16 * 128]
+    assert after.ops[1].attributes["strides"] == (1, 1)
+
+
 def test_a_thin_matrix_is_not_factorised() -> None:
     draw = Sketch()
     graph = draw.graph(draw.dense(draw.input(1, 32), 32))

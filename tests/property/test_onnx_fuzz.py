@@ -12,7 +12,7 @@ from onnx import TensorProto, helper
 from opscope.errors import ModelError
 from opscope.graph import Graph
 from opscope.readers.onnx import looks_like_onnx, read_onnx
-from opscope.readers.onnx_wire import Wire, encode_varint
+from opscope.readers.onnx.wire import Wire, encode_varint
 
 SETTINGS = settings(
     max_examples=300, deadline=2000, suppress_health_check=[HealthCheck.function_scoped_fixture], derandomize=True

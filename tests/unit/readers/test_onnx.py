@@ -13,7 +13,7 @@ from onnx_models import BOOL, FLOAT, INT64, graph, model, save, value, weights
 from opscope.errors import ModelError
 from opscope.graph import ABSENT, DType, Role
 from opscope.readers.onnx import looks_like_onnx, read_onnx
-from opscope.readers.onnx_wire import encode_field, encode_text
+from opscope.readers.onnx.wire import encode_field, encode_text
 
 # Typed by hand from onnx.proto and the protobuf encoding guide: y = Relu(x), both 1×4 float32.
 VALUE_X = bytes.fromhex("0a0178 120e 0a0c 0801 1208 0a020801 0a020804")

@@ -10,7 +10,7 @@ from onnx_models import FLOAT, INT8, UINT8, Dims, graph, model, read_node, save,
 
 from opscope.graph import ABSENT, KINDS, Graph, Op
 from opscope.readers.onnx import read_onnx
-from opscope.readers.onnx_ops import DOMAINS
+from opscope.readers.onnx.ops import DOMAINS
 
 node = helper.make_node
 

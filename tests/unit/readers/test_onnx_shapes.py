@@ -148,7 +148,7 @@ def test_weights_beyond_two_gigabytes_are_never_read(tmp_path: Path) -> None:
 
 def write_with_hole(path: Path, content: bytes, tensor: TensorProto, size: int) -> None:
     """The model with `tensor` added as an initializer whose raw_data is a hole in the file."""
-    from opscope.readers.onnx_wire import encode_varint
+    from opscope.readers.onnx.wire import encode_varint
 
     start = content.index(b"\x3a")  # the graph's tag: ir_version alone stands before it
     graph_size, after = content[start + 1], start + 2

@@ -12,7 +12,7 @@ from onnx import ModelProto, shape_inference
 from opscope.errors import ModelError
 from opscope.graph import DType
 from opscope.readers.onnx import read_onnx
-from opscope.readers.onnx_model import dtype_of
+from opscope.readers.onnx.model import dtype_of
 
 SHIPPED = sorted((Path(onnx.__file__).parent / "backend" / "test" / "data").glob("**/*.onnx"))
 

@@ -12,7 +12,7 @@ from tflite_build import BY_HAND, ModelBuilder, Operator, Type, only_op, options
 
 from opscope.graph import DType, Graph, Role
 from opscope.readers.tflite import looks_like_tflite, read_tflite
-from opscope.readers.tflite_schema import BUILTINS, COMPILED
+from opscope.readers.tflite.schema import BUILTINS, COMPILED
 
 
 def test_a_file_typed_by_hand_is_read(tmp_path: Path) -> None:

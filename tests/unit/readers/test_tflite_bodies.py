@@ -9,7 +9,7 @@ from tflite_build import ModelBuilder, Operator, SubgraphBuilder, options
 
 from opscope.errors import ModelError
 from opscope.graph import Role
-from opscope.readers import tflite_expand
+from opscope.readers.tflite import expand as tflite_expand
 
 
 def body(model: ModelBuilder, name: str, code: int = Operator.RELU) -> SubgraphBuilder:

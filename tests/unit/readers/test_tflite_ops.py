@@ -10,7 +10,7 @@ from tflite_build import ModelBuilder, Operator, Type, only_op, options, tensors
 
 from opscope.errors import ModelError
 from opscope.graph import ABSENT, KINDS, Attribute, Op
-from opscope.readers.tflite_schema import BUILTINS
+from opscope.readers.tflite.schema import BUILTINS
 
 Shape = tuple[int, ...]
 IMAGE = (1, 8, 8, 3)

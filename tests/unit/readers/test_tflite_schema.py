@@ -10,9 +10,9 @@ import tflite
 from ai_edge_litert import schema_py_generated as schema
 
 from opscope.graph import KINDS, DType
-from opscope.readers import tflite_schema
-from opscope.readers.tflite_ops import ACTIVATION_FIELDS, ATTRIBUTES, ORDER
-from opscope.readers.tflite_schema import ACTIVATIONS, BUILTINS, OPTIONS, OPTIONS_2, TENSOR_TYPES
+from opscope.readers.tflite import schema as tflite_schema
+from opscope.readers.tflite.ops import ACTIVATION_FIELDS, ATTRIBUTES, ORDER
+from opscope.readers.tflite.schema import ACTIVATIONS, BUILTINS, OPTIONS, OPTIONS_2, TENSOR_TYPES
 
 
 def members(enum: type) -> dict[str, int]:

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from math import prod
 
-from .onnx_attributes import Attributes, Describe, Shape, Site
+from .attributes import Attributes, Describe, Shape, Site
 
 
 def _extents(batch: int, heads: int, lengths: tuple[int, int], sizes: tuple[int, int], macs: int = 0) -> Attributes:

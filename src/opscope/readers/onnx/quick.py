@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from math import prod
 
-from .onnx_model import Body, Element, Node, Value
+from .model import Body, Element, Node, Value
 
 Shape = tuple[int, ...]
 

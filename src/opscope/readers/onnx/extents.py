@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
-from ..errors import ModelError, printable
-from .onnx_model import Body, Dims, Value, map_bodies
+from ...errors import ModelError, printable
+from .model import Body, Dims, Value, map_bodies
 
 Shapes = Mapping[str, tuple[int, ...]]
 

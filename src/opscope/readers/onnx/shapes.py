@@ -8,12 +8,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import replace
 
-from ..errors import ModelError, printable
-from ..graph import Note
-from .onnx_model import Argument, Body, Model, Node, Value
-from .onnx_parse import parse_model
-from .onnx_quick import quick_shapes
-from .onnx_wire import Wire
+from ...errors import ModelError, printable
+from ...graph import Note
+from .model import Argument, Body, Model, Node, Value
+from .parse import parse_model
+from .quick import quick_shapes
+from .wire import Wire
 
 _ROUNDS = 3  # each carries shapes out of one more level of loops
 
@@ -64,7 +64,7 @@ def used_names(body: Body) -> Iterator[str]:
 def _infer(model: Model, wire: Wire) -> tuple[Model | None, str]:
     from onnx.shape_inference import InferenceError, infer_shapes
 
-    from .onnx_skeleton import encode_model
+    from .skeleton import encode_model
 
     skeleton = encode_model(model, wire)
     try:

@@ -6,8 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import Enum
 
-from .tflite_flatbuffer import UINT32
-from .tflite_model import StoredOperator
+from .flatbuffer import UINT32
+from .model import StoredOperator
 
 
 class Runs(Enum):

@@ -8,9 +8,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from .onnx_model import MAX_ELEMENTS, Argument, Body, Constant, Element, Model, Node, Value
-from .onnx_standins import stand_in
-from .onnx_wire import Wire, encode_field, encode_number, encode_text
+from .model import MAX_ELEMENTS, Argument, Body, Constant, Element, Model, Node, Value
+from .standins import stand_in
+from .wire import Wire, encode_field, encode_number, encode_text
 
 _IR_VERSION = 8  # the first version without surprises: initializers need not be inputs
 _EXTERNAL = 1

@@ -7,8 +7,8 @@ from dataclasses import replace
 from heapq import heapify, heappop, heappush
 from struct import pack
 
-from ..errors import ModelError, printable
-from .onnx_model import MAX_ELEMENTS, Body, Constant, Element, Node, map_bodies
+from ...errors import ModelError, printable
+from .model import MAX_ELEMENTS, Body, Constant, Element, Node, map_bodies
 
 
 def lift_constants(body: Body, source: str) -> Body:

@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from struct import Struct
 
-from ..errors import ModelError, printable
-from ..graph import ABSENT, DType, Note, Op, Role, Tensor
-from ..units import Bytes
-from .tflite_bodies import Bodies, Runs, bodies, scalar_body
-from .tflite_model import StoredModel, StoredOperator, StoredTensor, Subgraph
-from .tflite_ops import Operator, Shape, attributes, canonical_inputs
-from .tflite_shapes import Batch, open_extents
+from ...errors import ModelError, printable
+from ...graph import ABSENT, DType, Note, Op, Role, Tensor
+from ...units import Bytes
+from .bodies import Bodies, Runs, bodies, scalar_body
+from .model import StoredModel, StoredOperator, StoredTensor, Subgraph
+from .ops import Operator, Shape, attributes, canonical_inputs
+from .shapes import Batch, open_extents
 
 DEEPEST = 32  # bodies within bodies
 MOST_OPS = 1 << 18  # a body is counted where it is run, so a small file can ask for very many

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from struct import pack
 
-from .onnx_model import MICROSOFT, Argument, Constant, Element, Node
+from .model import MICROSOFT, Argument, Constant, Element, Node
 
 StandIn = tuple[list[Node], list[Constant]]
 _Constants = Mapping[str, Constant]

@@ -7,8 +7,8 @@ from math import prod
 from struct import unpack, unpack_from
 from typing import TypeVar
 
-from ..errors import printable
-from .onnx_model import (
+from ...errors import printable
+from .model import (
     DTYPES,
     MAX_ELEMENTS,
     Argument,
@@ -24,7 +24,7 @@ from .onnx_model import (
     Value,
     packed_bytes,
 )
-from .onnx_wire import Wire, signed
+from .wire import Wire, signed
 
 MAX_DEPTH = 32  # graphs within graphs; real models nest 2 or 3
 MAX_ITEMS = 1_000_000  # nodes, initializers or values of one graph; a hostile file must not eat the memory

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
-from ..errors import ModelError, printable
-from .onnx_model import Argument, Body, Function, Model, Node, Reference, map_bodies
-from .onnx_parse import MAX_DEPTH
+from ...errors import ModelError, printable
+from .model import Argument, Body, Function, Model, Node, Reference, map_bodies
+from .parse import MAX_DEPTH
 
 _MAX_MADE = 200_000
 

@@ -6,8 +6,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from math import prod
 
-from ..graph import Attribute
-from .onnx_model import Node
+from ...graph import Attribute
+from .model import Node
 
 Shape = tuple[int, ...]
 Attributes = dict[str, Attribute]

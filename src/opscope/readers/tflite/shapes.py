@@ -11,8 +11,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from ..errors import UsageError, printable
-from .tflite_model import StoredTensor, Subgraph
+from ...errors import UsageError, printable
+from .model import StoredTensor, Subgraph
 
 OPEN = -1
 

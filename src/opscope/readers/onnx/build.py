@@ -6,12 +6,12 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from math import prod
 
-from ..errors import printable
-from ..graph import ABSENT, Attribute, Note, Op, Role, Tensor
-from ..units import Bytes
-from .onnx_attributes import Site, nothing
-from .onnx_model import Body, Constant, Element, Node, Value, dtype_of
-from .onnx_ops import CUSTOM, rule_of
+from ...errors import printable
+from ...graph import ABSENT, Attribute, Note, Op, Role, Tensor
+from ...units import Bytes
+from .attributes import Site, nothing
+from .model import Body, Constant, Element, Node, Value, dtype_of
+from .ops import CUSTOM, rule_of
 
 
 @dataclass(slots=True)

@@ -1,7 +1,7 @@
 """TensorFlow Lite file → Graph.
 
 The file is mapped, not loaded: a flatbuffer is read in place and the bytes of large constants are never touched.
-`tflite_flatbuffer` reads bytes, `tflite_model` tables, `tflite_ops` operators; this module puts the Graph together.
+`flatbuffer` reads bytes, `model` tables, `ops` operators; this module puts the Graph together.
 """
 
 from __future__ import annotations
@@ -12,15 +12,15 @@ from mmap import ACCESS_READ, mmap
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from ..errors import ModelError
-from ..graph import Graph
-from ..units import Bytes
-from .tflite_details import details, signature_inputs, signature_keys
-from .tflite_expand import Expansion
-from .tflite_flatbuffer import Flatbuffer
-from .tflite_model import StoredModel
-from .tflite_schema import IDENTIFIER
-from .tflite_shapes import requested_batch
+from ...errors import ModelError
+from ...graph import Graph
+from ...units import Bytes
+from .details import details, signature_inputs, signature_keys
+from .expand import Expansion
+from .flatbuffer import Flatbuffer
+from .model import StoredModel
+from .schema import IDENTIFIER
+from .shapes import requested_batch
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

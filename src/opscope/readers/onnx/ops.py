@@ -9,11 +9,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from ..graph import ABSENT
-from . import onnx_attention as attention
-from . import onnx_attributes as attributes
-from .onnx_attributes import Describe
-from .onnx_model import MICROSOFT, Node
+from ...graph import ABSENT
+from . import attention, attributes
+from .attributes import Describe
+from .model import MICROSOFT, Node
 
 
 @dataclass(frozen=True, slots=True)

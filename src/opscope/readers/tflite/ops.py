@@ -12,10 +12,10 @@ from dataclasses import dataclass
 from math import prod
 from typing import NamedTuple
 
-from ..graph import ABSENT, Attribute
-from .tflite_flatbuffer import INT8, INT32, INT64, Table
-from .tflite_model import OperatorCode
-from .tflite_schema import ACTIVATIONS
+from ...graph import ABSENT, Attribute
+from .flatbuffer import INT8, INT32, INT64, Table
+from .model import OperatorCode
+from .schema import ACTIVATIONS
 
 Shape = tuple[int, ...]
 Attributes = dict[str, Attribute]

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from ..errors import printable
-from .tflite_flatbuffer import UINT32, Table
-from .tflite_model import StoredModel
-from .tflite_schema import VERSION, MetadataField, ModelField, SignatureField, TensorMapField
+from ...errors import printable
+from .flatbuffer import UINT32, Table
+from .model import StoredModel
+from .schema import VERSION, MetadataField, ModelField, SignatureField, TensorMapField
 
 LONGEST = 200  # characters of any one detail
 MOST_NAMES = 32

@@ -14,17 +14,17 @@ from mmap import ACCESS_READ, mmap
 from pathlib import Path
 from types import MappingProxyType
 
-from ..errors import ModelError, printable
-from ..graph import ABSENT, Graph, Note, Op, Role, Tensor
-from ..units import Bytes
-from .onnx_build import Builder, Scope
-from .onnx_extents import graph_inputs, with_extents
-from .onnx_functions import inline_functions
-from .onnx_model import Model
-from .onnx_order import lift_constants, order_nodes
-from .onnx_parse import parse_model
-from .onnx_shapes import resolve_shapes, used_names
-from .onnx_wire import Wire
+from ...errors import ModelError, printable
+from ...graph import ABSENT, Graph, Note, Op, Role, Tensor
+from ...units import Bytes
+from .build import Builder, Scope
+from .extents import graph_inputs, with_extents
+from .functions import inline_functions
+from .model import Model
+from .order import lift_constants, order_nodes
+from .parse import parse_model
+from .shapes import resolve_shapes, used_names
+from .wire import Wire
 
 _NO_SHAPES: Mapping[str, tuple[int, ...]] = MappingProxyType({})
 

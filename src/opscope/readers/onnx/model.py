@@ -1,4 +1,4 @@
-"""An ONNX file's messages as far as the reader needs them: what `onnx_parse` makes and the later steps refine.
+"""An ONNX file's messages as far as the reader needs them: what `parse` makes and the later steps refine.
 
 Weights stay in the file: a `Constant` keeps its shape, its size and where it is, and its elements only where they are
 few and whole (Reshape's target, axes, a trip count).
@@ -12,7 +12,7 @@ from enum import IntEnum
 from math import prod
 from typing import NamedTuple
 
-from ..graph import DType
+from ...graph import DType
 
 Dims = tuple[int | str | None, ...]  # an extent, a symbol's name, or neither
 

@@ -1,0 +1,38 @@
+"""Seconds of each stage of a report in one warm process, as JSON: python stage_seconds.py MODEL TARGET RUNS."""
+
+import io
+import json
+import sys
+from collections.abc import Callable
+from time import perf_counter
+
+from opscope import api
+from opscope.estimate.estimator import estimate
+from opscope.views.report_text import ReportText
+
+
+def seconds(work: Callable[[], object]) -> float:
+    begin = perf_counter()
+    work()
+    return perf_counter() - begin
+
+
+def main(model: str, target: str, runs: int) -> None:
+    machine = api.use_machine(target)
+    estimate(api.read(model), machine)  # whatever is imported on first use is imported now
+
+    def report() -> None:
+        ReportText(top=15).render(api.report(model, target, fingerprint=False), io.StringIO())
+
+    times: dict[str, list[float]] = {"read": [], "estimate": [], "report": []}
+    for _ in range(runs):
+        times["read"].append(seconds(lambda: api.read(model)))
+        graph = api.read(model)
+        times["estimate"].append(seconds(lambda: estimate(graph, machine)))  # noqa: B023
+        del graph
+        times["report"].append(seconds(report))
+    print(json.dumps(times))
+
+
+if __name__ == "__main__":
+    main(sys.argv[1], sys.argv[2], int(sys.argv[3]))

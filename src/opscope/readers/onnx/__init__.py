@@ -48,7 +48,7 @@ def looks_like_onnx(head: bytes, size: int) -> bool:
                 return False
             position += value if wire_type == 2 else 0
             if position > size:
-                return False
+                return seen > 1  # cut short: say so when it is read, not that it is no model
             seen += 1
     except ModelError:
         return seen > 0  # the head ends inside a field's tag or length

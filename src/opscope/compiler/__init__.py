@@ -7,8 +7,6 @@ from dataclasses import replace
 
 from ..errors import UsageError
 from ..estimate.canonical import canonicalise
-from ..estimate.estimator import parameter_bytes
-from ..estimate.memory import plan_memory
 from ..estimate.price import Machine
 from ..graph import Graph
 from ..program import OpInfo, Program
@@ -18,6 +16,7 @@ from .lower import Lowering
 from .metrics import memory_metrics
 from .place import place
 from .plan import CompileOptions, Plan
+from .settle import settle
 from .split import split
 from .workbench import channels
 
@@ -26,21 +25,11 @@ def _canonicalise(plan: Plan) -> Plan:
     return replace(plan, graph=fold_scales(canonicalise(plan.graph, plan.machine.target)))
 
 
-def _settle(plan: Plan) -> Plan:
-    """Weights stay in local memory when they and the activations fit: then only the first inference reads them."""
-    target = plan.machine.target
-    if target.local is None:
-        return plan
-    activations = plan_memory(plan.graph, target.runtime).arena_bytes / plan.machine.lanes
-    weights = parameter_bytes(plan.graph)  # every core needs all of them unless channels are split
-    return replace(plan, resident=weights + activations <= target.local.bytes.value)
-
-
 PASSES: tuple[tuple[str, Callable[[Plan], Plan]], ...] = (
     ("canonicalise", _canonicalise),
     ("place", place),
     ("split", split),
-    ("settle", _settle),
+    ("settle", settle),
 )
 
 

@@ -62,3 +62,9 @@ class Plan:
 
     def tensor(self, index: int) -> Tensor:
         return self.graph.tensors[index]
+
+
+def channel_axis(op: Op, graph: Graph) -> int:
+    """The axis of an op's output that its weights make."""
+    axis = op.attributes.get("channel_axis")
+    return axis if isinstance(axis, int) else len(graph.tensors[op.outputs[0]].shape or ()) - 1

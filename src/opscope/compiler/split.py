@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from ..graph import ABSENT, Role
 from .axes import WHOLE, input_axes
 from .place import has_weights
-from .plan import Placed, Plan, Split
+from .plan import Placed, Plan, Split, channel_axis
 
 
 def split(plan: Plan) -> Plan:
@@ -93,17 +93,20 @@ class _Splitter:
         gathers = self._incomplete(placed, axis, devices)
         exchanged = sum(graph.tensors[t].bytes or 0 for t in gathers)
         exchange = exchanged / self.rates.gather + self.rates.meeting * len(gathers) if lanes > 1 else 0.0
-        streaming = 0.0
-        if has_weights(op, graph):
-            weights = graph.tensors[op.inputs[1]].bytes or 0
-            own_part = axis is not None and shape is not None and axis == self._channel_axis(placed)
-            streaming = weights / self.rates.weights / (len(devices) if own_part else 1)
-        return max(placed.cycles * largest, streaming) + exchange, Split(axis, extent, devices, gathers)
+        busy = max(placed.cycles * largest, self._weight_cycles(placed, axis, largest, len(devices)))
+        return busy + exchange, Split(axis, extent, devices, gathers)
 
-    def _channel_axis(self, placed: Placed) -> int:
-        axis = placed.op.attributes.get("channel_axis")
-        shape = self.plan.graph.tensors[placed.op.outputs[0]].shape or ()
-        return axis if isinstance(axis, int) else len(shape) - 1
+    def _weight_cycles(self, placed: Placed, axis: int | None, largest: float, devices: int) -> float:
+        """Until the weights are there: from outer memory to the cores, and from a core's memory into its engine."""
+        if not has_weights(placed.op, self.plan.graph):
+            return 0.0
+        weights = self.plan.graph.tensors[placed.op.inputs[1]].bytes or 0
+        own_part = axis is not None and axis == channel_axis(placed.op, self.plan.graph)
+        streaming = weights / self.rates.weights / (devices if own_part else 1)
+        engine = placed.task.placement.engine
+        if engine is None or engine.weight_bytes_per_cycle is None:
+            return streaming
+        return max(streaming, weights * (largest if own_part else 1.0) / engine.weight_bytes_per_cycle.value)
 
     def _incomplete(self, placed: Placed, axis: int | None, devices: tuple[int, ...]) -> tuple[int, ...]:
         """Inputs that lanes hold otherwise than this cut needs them. Constants and graph inputs are read as needed."""

@@ -6,6 +6,7 @@ from math import ceil
 
 from .place import has_weights
 from .plan import Placed, Split
+from .settle import constants_per_core
 from .workbench import Workbench
 
 
@@ -23,8 +24,9 @@ class WeightStream:
     def reserved(self) -> int:
         """Local memory that constants take on every lane: those that stay, and the ring."""
         bench = self.bench
-        staying = sum(bench.graph.tensors[t].bytes or 0 for t in bench.settled)
-        return staying if self.resident else staying + self.slots * self.slot_bytes
+        if self.resident:
+            return round(constants_per_core(bench.plan))
+        return sum(bench.graph.tensors[t].bytes or 0 for t in bench.settled) + self.slots * self.slot_bytes
 
     def tiles(self, placed: Placed, split: Split, lane: int) -> int:
         """Pieces that the weights of an op come in on a lane."""

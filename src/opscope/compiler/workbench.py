@@ -10,7 +10,7 @@ from ..target import Holds, Layout, Memory, Route, Tiling
 from .axes import WHOLE, input_axes
 from .emit import Emitter, Order
 from .place import has_weights
-from .plan import Placed, Plan, Split
+from .plan import Placed, Plan, Split, channel_axis
 
 TRANSFER_GROUP = "DMAIssue"
 SETTLED_SHARE = 16  # biases and the like may take one part in so many of local memory
@@ -85,9 +85,7 @@ class Workbench:
         return size if whole else size * self.portion(split, lane)
 
     def cuts_channels(self, op: Op, split: Split) -> bool:
-        axis = op.attributes.get("channel_axis")
-        shape = self.graph.tensors[op.outputs[0]].shape or ()
-        return split.axis is not None and split.axis == (axis if isinstance(axis, int) else len(shape) - 1)
+        return split.axis is not None and split.axis == channel_axis(op, self.graph)
 
     def is_tiled(self, placed: Placed) -> bool:
         return self.layout is not None and placed.engine in self.layout.engines

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import json
 import subprocess
 import sys
 import tracemalloc
+from collections import Counter
 from collections.abc import Iterator
 from hashlib import sha256
 from math import prod
@@ -18,6 +20,7 @@ import tflite
 from ai_edge_litert.interpreter import Interpreter
 from numpy.typing import NDArray
 
+from opscope.cli import main
 from opscope.errors import UsageError
 from opscope.zoo import Recipe, make
 
@@ -48,7 +51,7 @@ SMALL: dict[str, Recipe] = {
     "kws-cnn": Recipe("kws-cnn"),
     "cifar-resnet": Recipe("cifar-resnet", batch=2),
 }
-TFLITE = ("resnet50", "mobilenetv2", "kws-cnn", "cifar-resnet")
+TFLITE = ("resnet50", "mobilenetv2", "vit-b16", "kws-cnn", "cifar-resnet")
 PRECISIONS = ("f32", "f16", "int8")
 
 
@@ -406,7 +409,7 @@ class TestTflite:
         assert exact.std() > 0
         assert likeness(exact, rounded) > 0.95
 
-    @pytest.mark.parametrize("key", ["kws-cnn", "cifar-resnet"])
+    @pytest.mark.parametrize("key", ["vit-b16", "kws-cnn", "cifar-resnet"])
     def test_a_model_computes_the_same_in_both_formats(self, key: str, tmp_path: Path) -> None:
         path = made(small(key), tmp_path)
         shape = [dim.dim_value for dim in onnx.load(path).graph.input[0].type.tensor_type.shape.dim]
@@ -426,6 +429,38 @@ class TestTflite:
         assert codes == [code.CONV_2D, *block * 4, *tail]
         ends = [graph.Tensors(graph.Inputs(0)), graph.Tensors(graph.Outputs(0))]
         assert [end.Type() for end in ends] == [tflite.TensorType.INT8] * 2
+
+    def test_a_transformer_is_integers_throughout_in_a_converter_s_operators(self, tmp_path: Path) -> None:
+        model = read_tflite(made(small("vit-b16", "int8", "tflite"), tmp_path))
+        graph = model.Subgraphs(0)
+        kinds = {graph.Tensors(index).Type() for index in range(graph.TensorsLength())}
+        assert kinds == {tflite.TensorType.INT8, tflite.TensorType.INT32}
+        stored = [model.OperatorCodes(graph.Operators(i).OpcodeIndex()) for i in range(graph.OperatorsLength())]
+        words = {number: word for word, number in vars(tflite.BuiltinOperator).items() if isinstance(number, int)}
+        layers, norms = 2, 5
+        assert Counter(words[code.BuiltinCode()] for code in stored) == {
+            "CONV_2D": 1,
+            "CONCATENATION": 1,
+            "ADD": 1 + 2 * norms + 2 * layers,
+            "MEAN": 2 * norms,
+            "SQUARED_DIFFERENCE": norms,
+            "RSQRT": norms,
+            "SUB": norms,
+            "MUL": 2 * norms + layers,
+            "FULLY_CONNECTED": 4 * layers + 1,
+            "BATCH_MATMUL": 2 * layers,
+            "SOFTMAX": layers,
+            "GELU": layers,
+            "RESHAPE": 1 + 2 * layers,
+            "TRANSPOSE": 3 * layers,
+            "GATHER": 3 * layers + 1,
+        }
+        assert {code.DeprecatedBuiltinCode() for code in stored if words[code.BuiltinCode()] == "GELU"} == {127}
+
+    def test_a_report_counts_the_same_work_in_both_formats(self, tmp_path: Path) -> None:
+        paths = [made(small("vit-b16"), tmp_path), made(small("vit-b16", "int8", "tflite"), tmp_path)]
+        totals = [reported_macs(path) for path in paths]
+        assert totals[0] == totals[1] == macs(onnx.load(paths[0]))
 
     def test_kernels_have_a_scale_per_channel_along_the_right_axis(self, tmp_path: Path) -> None:
         graph = read_tflite(made(small("kws-cnn", "int8", "tflite"), tmp_path)).Subgraphs(0)
@@ -451,6 +486,12 @@ class TestTflite:
         buffers = [model.Buffers(number).DataAsNumpy() for number in range(1, model.BuffersLength())]
         assert len(buffers) == 2 * 10 + 1
         assert {(data.__array_interface__["data"][0] - start) % 16 for data in buffers} == {0}
+
+
+def reported_macs(path: Path) -> int:
+    out = path.with_suffix(".json")
+    assert main(["report", str(path), "--target", "max32690-cm4", "--format", "json", "-o", str(out)]) == 0
+    return sum(layer["macs"] for layer in json.loads(out.read_text())["layers"])
 
 
 def read_tflite(path: Path) -> tflite.Model:

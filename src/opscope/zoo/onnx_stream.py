@@ -11,23 +11,27 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
 from math import prod
+from mmap import ACCESS_READ, mmap
 from pathlib import Path
 from typing import TYPE_CHECKING, BinaryIO
 
 import numpy as np
 from numpy.typing import NDArray
 
+from ..errors import UsageError
 from .output import Progress, replacing
 
 if TYPE_CHECKING:
     import onnx
 
+PRODUCER = "opscope zoo"  # in every model; among its first bytes, as the fields before the graph are few
 INLINE_BELOW = 1024  # bytes; shapes and scalars always stay in the graph, as `onnx.save` keeps them
 ALIGNMENT = 4096  # of each tensor in the data file, so that it can be mapped
 
 # Field numbers and wire type from onnx.proto: ModelProto.graph, GraphProto.initializer, TensorProto.raw_data.
 _GRAPH, _INITIALIZER, _RAW_DATA = 7, 5, 9
 _LENGTH_DELIMITED = 2
+_HEAD = 64  # bytes that hold the producer's name
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,12 +76,36 @@ def write(
     written = tensors if weights else inside
     meter = _Meter(sum(tensor.size_bytes for tensor in written), progress)
     data_path = path.with_name(path.name + ".data")
+    is_stale = not weights and bool(outside) and _is_stale(data_path, path)
     with ExitStack() as files:
         out = files.enter_context(replacing(path))  # entered first, so renamed last: the model never lacks its data
         model.graph.initializer.extend(_declarations(outside, data_path.name))
         _write_model(out, model, inside, meter)
         if weights and outside:
             _write_data(files.enter_context(replacing(data_path)), outside, meter)
+    if is_stale:
+        data_path.unlink(missing_ok=True)
+
+
+def _is_stale(data_path: Path, path: Path) -> bool:
+    """Whether a model without weights, at `path`, would find the data of an earlier one; others' data is an error."""
+    if not data_path.exists():
+        return False
+    if not _declares(path, data_path.name.encode()):
+        raise UsageError(
+            f"{data_path}: is not known to be the zoo's, and a model without weights would take it for its own; "
+            f"expected no such file, or another output than {path.name}"
+        )
+    return True
+
+
+def _declares(path: Path, location: bytes) -> bool:
+    """Whether `path` is a model of the zoo that keeps its weights in `location`."""
+    if not path.is_file() or not path.stat().st_size:
+        return False
+    with path.open("rb") as file, mmap(file.fileno(), 0, access=ACCESS_READ) as content:
+        is_ours = content.find(PRODUCER.encode(), 0, _HEAD) >= 0
+        return is_ours and content.find(_varint(len(location)) + location) >= 0
 
 
 def _declarations(tensors: Iterable[Stored], location: str) -> Iterator[onnx.TensorProto]:

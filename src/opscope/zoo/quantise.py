@@ -32,8 +32,8 @@ def bias_scales(x: Value, kernel_scales: NDArray[np.float32]) -> NDArray[np.floa
 
 
 def single_scale(kernel: Weight) -> NDArray[np.float32]:
-    """One scale for all channels, for formats whose kernels know no more."""
-    return np.array([weights.integer_scales(kernel).max()], np.float32)
+    """One scale for all channels, for formats whose kernels know no more; zero is among the integers."""
+    return np.array([weights.integer_scales(kernel).max() + abs(kernel.centre) / 128], np.float32)
 
 
 def with_scale(kernel: Weight, scale: NDArray[np.float32]) -> NDArray[np.int8]:

@@ -29,7 +29,7 @@ Scalar = tuple[str, int | float]  # flatbuffers type and value; the schema's def
 
 @dataclass(frozen=True, slots=True)
 class OpCode:
-    """BuiltinOperator number, BuiltinOptions number, and operator version for f32 and for int8."""
+    """BuiltinOperator number, BuiltinOptions number (0: none), and operator version for f32 and for int8."""
 
     builtin: int
     options: int
@@ -40,15 +40,26 @@ class OpCode:
 OP_CODES: Mapping[str, OpCode] = {
     "ADD": OpCode(0, 11, 1, 2),
     "AVERAGE_POOL_2D": OpCode(1, 5, 1, 2),
+    "BATCH_MATMUL": OpCode(126, 101, 1, 2),
+    "CONCATENATION": OpCode(2, 10, 1, 2),
     "CONV_2D": OpCode(3, 1, 1, 3),
     "DEPTHWISE_CONV_2D": OpCode(4, 2, 1, 3),
     "FULLY_CONNECTED": OpCode(9, 8, 1, 4),
+    "FULLY_CONNECTED_KEEPING_RANK": OpCode(9, 8, 5, 5),  # with `keep_num_dims`
+    "GATHER": OpCode(36, 23, 1, 2),
+    "GELU": OpCode(150, 116, 1, 2),
     "MAX_POOL_2D": OpCode(17, 5, 1, 2),
     "MEAN": OpCode(40, 27, 1, 2),
     "MUL": OpCode(18, 21, 1, 2),
     "RESHAPE": OpCode(22, 17, 1, 1),
+    "RSQRT": OpCode(76, 0, 1, 2),
     "SOFTMAX": OpCode(25, 9, 1, 2),
+    "SQUARED_DIFFERENCE": OpCode(99, 76, 1, 2),
+    "SUB": OpCode(41, 28, 1, 2),
+    "TRANSPOSE": OpCode(39, 26, 1, 2),
+    "TRANSPOSE_RANK_5": OpCode(39, 26, 4, 4),
 }
+_LARGEST_BYTE = 127  # of the deprecated operator number: stands for every later operator
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -154,15 +165,16 @@ def _operator(builder: Builder, op: TfOp, code_index: int) -> int:
             scalars[number] = (option[0], option[1])
         else:
             vectors[number] = _vector(builder, np.int32, [int(item) for item in option])
-    options = _table(builder, 1 + max(op.options), scalars, vectors)
-    fields = {1: _vector(builder, np.int32, op.inputs), 2: _vector(builder, np.int32, op.outputs), 4: options}
-    return _table(builder, 5, {0: ("Uint32", code_index), 3: ("Uint8", OP_CODES[op.code].options)}, fields)
+    kind = OP_CODES[op.code].options
+    options = {4: _table(builder, 1 + max(op.options, default=-1), scalars, vectors)} if kind else {}
+    fields = {1: _vector(builder, np.int32, op.inputs), 2: _vector(builder, np.int32, op.outputs), **options}
+    return _table(builder, 5, {0: ("Uint32", code_index), 3: ("Uint8", kind)}, fields)
 
 
 def _op_code(builder: Builder, code: OpCode, int8: bool) -> int:
     version = code.int8_version if int8 else code.version
     # The deprecated field 0 holds the number too while it fits in a byte; version 1 is the schema's default.
-    scalars: dict[int, Scalar] = {0: ("Int8", code.builtin), 3: ("Int32", code.builtin)}
+    scalars: dict[int, Scalar] = {0: ("Int8", min(code.builtin, _LARGEST_BYTE)), 3: ("Int32", code.builtin)}
     if version != 1:
         scalars[2] = ("Int32", version)
     return _table(builder, 4, scalars, {})

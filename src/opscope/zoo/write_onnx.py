@@ -78,7 +78,8 @@ def _model(sheet: Sheet) -> onnx.ModelProto:
     infos = list(sheet.infos.values())
     graph = onnx.helper.make_graph(sheet.nodes, plan.name, inputs, outputs, value_info=infos)
     opsets = [onnx.helper.make_opsetid("", OPSET)]
-    return onnx.helper.make_model(graph, opset_imports=opsets, ir_version=IR_VERSION, producer_name="opscope zoo")
+    producer = onnx_stream.PRODUCER
+    return onnx.helper.make_model(graph, opset_imports=opsets, ir_version=IR_VERSION, producer_name=producer)
 
 
 def _type_number(dtype: np.dtype[np.generic]) -> int:

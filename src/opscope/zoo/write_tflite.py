@@ -1,60 +1,35 @@
-"""Blueprint to TensorFlow Lite: channels last, activations fused, SAME padding where the blueprint pads at all."""
+"""Blueprint to TensorFlow Lite: images channels last, activations fused, SAME padding where the blueprint pads."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field
-from math import ceil
+from collections.abc import Callable, Mapping
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
-from numpy.typing import NDArray
 
 from ..errors import UsageError
-from . import quantise, weights
-from .blueprint import Blueprint, Operand, Role, Shape, Step, Value, Weight
+from . import tflite_layers, weights
+from .blueprint import Blueprint, Literal, Step, Value, Weight
 from .output import Progress, replacing
-from .tflite_tables import NO_ACTIVATION, RELU, RELU6, SAME, VALID, Quantisation, Scalar, TfOp, TfTensor, serialise
+from .tflite_fusion import fuse
+from .tflite_layers import fused_activation
+from .tflite_layout import images
+from .tflite_norm import layer_normalization
+from .tflite_sheet import Sheet
+from .tflite_tables import NO_ACTIVATION, serialise
 
 LARGEST_FILE = 2**31 - 1  # offsets in a flatbuffer are 32 bits, and signed in places
-_CHANNELS_LAST = (0, 2, 3, 1)
-_DEPTHWISE_ORDER = (1, 2, 3, 0)  # (channels, 1, height, width) to (1, height, width, channels)
-_ACTIVATIONS = {"Relu": RELU, "Clip": RELU6}
-
-Options = Mapping[int, Scalar | tuple[int, ...]]
-
-
-@dataclass(slots=True)
-class _Sheet:
-    """The file's tensors and operators as they fill up."""
-
-    int8: bool
-    tensors: list[TfTensor] = field(default_factory=list)
-    ops: list[TfOp] = field(default_factory=list)
-    index: dict[str, int] = field(default_factory=dict)
-
-    def keep(self, tensor: TfTensor) -> int:
-        self.index[tensor.name] = len(self.tensors)
-        self.tensors.append(tensor)
-        return self.index[tensor.name]
-
-    def value(self, value: Value, name: str | None = None) -> int:
-        """The tensor of a value, made when first seen."""
-        if value.name in self.index:
-            return self.index[value.name]
-        dtype = np.dtype(np.int8 if self.int8 else np.float32)
-        scale = _value_quantisation(value) if self.int8 else None
-        self.index[value.name] = self.keep(TfTensor(name or value.name, _layout(value.shape), dtype, None, scale))
-        return self.index[value.name]
 
 
 def write(plan: Blueprint, path: Path, *, precision: str, progress: Progress | None) -> None:
     """Write `plan` as a TensorFlow Lite model."""
     _check_size(plan, path, precision)
-    sheet = _Sheet(precision == "int8")
+    steps = list(fuse(plan.steps))
+    sheet = Sheet(precision == "int8", images(steps))
     inputs = [sheet.value(value) for value in plan.inputs]
     outputs = [sheet.value(value, name) for name, value in plan.outputs]
-    for step in plan.steps:
+    for step in steps:
         _emit(sheet, step)
     content = serialise(plan.name, sheet.tensors, sheet.ops, inputs, outputs)
     with replacing(path) as out:
@@ -70,116 +45,121 @@ def _check_size(plan: Blueprint, path: Path, precision: str) -> None:
         raise UsageError(f"{path}: {total} bytes of weights do not fit; expected at most {LARGEST_FILE} in TFLite")
 
 
-def _emit(sheet: _Sheet, step: Step) -> None:
-    code, options = _translate(step)
-    depthwise = code == "DEPTHWISE_CONV_2D"
-    inputs = tuple(_operand(sheet, step, operand, depthwise) for operand in step.inputs)
-    if code == "RESHAPE":
-        shape = np.asarray(step.output.shape, np.int32)
-        inputs += (sheet.keep(TfTensor(f"{step.name}/shape", shape.shape, shape.dtype, shape)),)
-    if code == "MEAN":
-        axes = np.asarray([_CHANNELS_LAST.index(axis) for axis in _pair(step, "axes")], np.int32)
-        inputs += (sheet.keep(TfTensor(f"{step.name}/axes", axes.shape, axes.dtype, axes)),)
-    sheet.ops.append(TfOp(code, inputs, (sheet.value(step.output),), options))
+def _emit(sheet: Sheet, step: Step) -> None:
+    if step.op not in _FORMS:
+        raise ValueError(f"{step.name}: {step.op} has no TensorFlow Lite form here")
+    _FORMS[step.op](sheet, step)
 
 
-def _translate(step: Step) -> tuple[str, Options]:
-    """The operator's name and options in TensorFlow Lite; numbers are fields of its options table."""
-    fused: Scalar = ("Int8", _ACTIVATIONS[step.activation.op] if step.activation else NO_ACTIVATION)
-    match step.op:
-        case "Conv" if step.attributes["group"] == 1:
-            return "CONV_2D", {**_window(step), 3: fused, 4: ("Int32", 1), 5: ("Int32", 1)}
-        case "Conv":
-            multiplier = step.output.shape[1] // step.inputs[0].shape[1]
-            dilation: Scalar = ("Int32", 1)
-            return "DEPTHWISE_CONV_2D", {**_window(step), 3: ("Int32", multiplier), 4: fused, 5: dilation, 6: dilation}
-        case "MaxPool":
-            height, width = _pair(step, "kernel_shape")
-            return "MAX_POOL_2D", {**_window(step), 3: ("Int32", width), 4: ("Int32", height), 5: fused}
-        case "GlobalAveragePool":
-            height, width = step.inputs[0].shape[2:]
-            window: Options = {0: ("Int8", VALID), 1: ("Int32", width), 2: ("Int32", height)}
-            return "AVERAGE_POOL_2D", {**window, 3: ("Int32", width), 4: ("Int32", height), 5: fused}
-        case "Flatten":
-            return "RESHAPE", {0: step.output.shape}
-        case "Gemm":
-            return "FULLY_CONNECTED", {0: fused}
-        case "Add":
-            return "ADD", {0: fused}
-        case "Mul":
-            return "MUL", {0: fused}
-        case "ReduceMean":
-            return "MEAN", {0: ("Bool", bool(step.attributes["keepdims"]))}
-        case "Softmax":
-            return "SOFTMAX", {0: ("Float32", 1.0)}
-    raise ValueError(f"{step.name}: {step.op} has no TensorFlow Lite form here")
+def _elementwise(code: str) -> Callable[[Sheet, Step], None]:
+    def emit(sheet: Sheet, step: Step) -> None:
+        inputs = [sheet.operand(step, operand) for operand in step.inputs]
+        sheet.op(code, inputs, step.output, {0: fused_activation(step)})
+
+    return emit
 
 
-def _window(step: Step) -> dict[int, Scalar | tuple[int, ...]]:
-    """Padding and strides, the first three fields of every windowed operator."""
-    height, width = _pair(step, "strides")
-    pads = step.attributes["pads"]
-    same = isinstance(pads, tuple) and any(pads)
-    if same and step.output.shape[2:] != tuple(
-        ceil(size / stride) for size, stride in zip(step.inputs[0].shape[2:], (height, width), strict=True)
-    ):
-        raise ValueError(f"{step.name}: padding {pads} is not SAME")
-    return {0: ("Int8", SAME if same else VALID), 1: ("Int32", width), 2: ("Int32", height)}
+def _reshape(sheet: Sheet, step: Step) -> None:
+    shape = sheet.stored_shape(step.output)
+    inputs = [sheet.value(_source(step)), sheet.whole_numbers(f"{step.name}/shape", shape)]
+    sheet.op("RESHAPE", inputs, step.output, {0: shape})
 
 
-def _pair(step: Step, name: str) -> tuple[int, int]:
-    pair = step.attributes[name]
-    if not isinstance(pair, tuple):
-        raise TypeError(f"{step.name}: {name} is {pair!r}, not two numbers")
-    return pair[0], pair[1]
+def _transpose(sheet: Sheet, step: Step) -> None:
+    """From the order in which the value is stored; none is left to do where that is the order asked for."""
+    x = _source(step)
+    stored = sheet.order(x)
+    order = [stored.index(axis) for axis in _axes(step, "perm")]
+    if order == sorted(order):
+        sheet.alias(step.output, x)
+        return
+    code = "TRANSPOSE" if len(order) < 5 else "TRANSPOSE_RANK_5"
+    sheet.op(code, [sheet.value(x), sheet.whole_numbers(f"{step.name}/perm", order)], step.output, {})
 
 
-def _operand(sheet: _Sheet, step: Step, operand: Operand, depthwise: bool) -> int:
-    if isinstance(operand, Value):
-        return sheet.value(operand)
-    if not isinstance(operand, Weight):
-        raise TypeError(f"{step.name}: literals have no TensorFlow Lite form here")
-    order = _kernel_order(operand, depthwise)
-    if not sheet.int8 and operand.name in sheet.index:  # one tensor, however many steps read it
-        return sheet.index[operand.name]
-    if not sheet.int8:
-        values = weights.all_floats(operand).transpose(order)
-        return sheet.keep(TfTensor(operand.name, values.shape, values.dtype, values))
-    array, scales = _integers(step, operand)
-    axis = order.index(operand.channel_axis) if operand.channel_axis is not None and len(scales) > 1 else 0
-    quantisation = Quantisation(scales, np.zeros(scales.shape, np.int64), axis)
-    array = array.transpose(order)
-    return sheet.keep(TfTensor(operand.name, array.shape, array.dtype, array, quantisation))
+def _reduce_mean(sheet: Sheet, step: Step) -> None:
+    x = _source(step)
+    stored = sheet.order(x)
+    axes = [stored.index(axis % len(stored)) for axis in _axes(step, "axes")]
+    inputs = [sheet.value(x), sheet.whole_numbers(f"{step.name}/axes", axes)]
+    sheet.op("MEAN", inputs, step.output, {0: ("Bool", bool(step.attributes["keepdims"]))})
 
 
-def _integers(step: Step, weight: Weight) -> tuple[NDArray[np.generic], NDArray[np.float32]]:
-    """Quantised values and scales: per channel for convolutions, one for fully connected layers."""
-    if weight.role is Role.BIAS:
-        x, kernel = step.inputs[:2]
-        if not isinstance(x, Value) or not isinstance(kernel, Weight):
-            raise TypeError(f"{step.name}: a bias needs a value and a kernel before it")
-        scales = quantise.bias_scales(x, _kernel_scales(kernel))
-        return quantise.bias_integers(weight, scales), scales
-    scales = _kernel_scales(weight)
-    if len(scales) == 1:
-        return quantise.with_scale(weight, scales), scales
-    return weights.all_integers(weight), scales
+def _softmax(sheet: Sheet, step: Step) -> None:
+    """Probabilities span 0 to 1 whatever is expected of them: integer kernels know no other scale."""
+    shares = replace(step.output, span=(0.0, 1.0))
+    sheet.op("SOFTMAX", [sheet.value(_source(step))], shares, {0: ("Float32", 1.0)})
 
 
-def _kernel_scales(kernel: Weight) -> NDArray[np.float32]:
-    return weights.integer_scales(kernel) if len(kernel.shape) == 4 else quantise.single_scale(kernel)
+def _batch_matmul(sheet: Sheet, step: Step) -> None:
+    inputs = [sheet.operand(step, operand) for operand in step.inputs]
+    sheet.op("BATCH_MATMUL", inputs, step.output, {0: ("Bool", False), 1: ("Bool", False)})
 
 
-def _kernel_order(weight: Weight, depthwise: bool) -> tuple[int, ...]:
-    if len(weight.shape) != 4:
-        return tuple(range(len(weight.shape)))
-    return _DEPTHWISE_ORDER if depthwise else _CHANNELS_LAST
+def _gelu(sheet: Sheet, step: Step) -> None:
+    sheet.op("GELU", [sheet.value(_source(step))], step.output, {0: ("Bool", False)})  # not the approximation
 
 
-def _value_quantisation(value: Value) -> Quantisation:
-    scale = quantise.of_value(value)
-    return Quantisation(np.array([scale.scale], np.float32), np.array([scale.zero_point]))
+def _gather(sheet: Sheet, step: Step) -> None:
+    """One slice across an axis."""
+    x, index = step.inputs
+    if not isinstance(index, Literal):
+        raise TypeError(f"{step.name}: the index is not a literal")
+    inputs = [sheet.operand(step, x), sheet.whole_numbers(index.name, int(index.values))]
+    sheet.op("GATHER", inputs, step.output, {0: ("Int32", _axis(step))})
 
 
-def _layout(shape: Shape) -> Shape:
-    return tuple(shape[axis] for axis in _CHANNELS_LAST) if len(shape) == 4 else shape
+def _concat(sheet: Sheet, step: Step) -> None:
+    inputs = [sheet.operand(step, part) for part in step.inputs]
+    sheet.op("CONCATENATION", inputs, step.output, {0: ("Int32", _axis(step)), 1: ("Int8", NO_ACTIVATION)})
+
+
+def _expand(sheet: Sheet, step: Step) -> None:
+    """A constant repeated is a constant."""
+    weight = step.inputs[0]
+    if not isinstance(weight, Weight):
+        raise TypeError(f"{step.name}: only constants are repeated here")
+    sheet.fold(step.output, np.broadcast_to(weights.all_floats(weight), step.output.shape))
+
+
+def _source(step: Step) -> Value:
+    x = step.inputs[0]
+    if not isinstance(x, Value):
+        raise TypeError(f"{step.name}: reads {x.name}, not a value")
+    return x
+
+
+def _axis(step: Step) -> int:
+    axis = step.attributes["axis"]
+    if not isinstance(axis, int):
+        raise TypeError(f"{step.name}: axis is {axis!r}, not a number")
+    return axis
+
+
+def _axes(step: Step, name: str) -> tuple[int, ...]:
+    axes = step.attributes[name]
+    if not isinstance(axes, tuple):
+        raise TypeError(f"{step.name}: {name} is {axes!r}, not a list of axes")
+    return axes
+
+
+_FORMS: Mapping[str, Callable[[Sheet, Step], None]] = {  # by the blueprint's step, or a fused one
+    "Add": _elementwise("ADD"),
+    "Concat": _concat,
+    "Conv": tflite_layers.conv,
+    "Expand": _expand,
+    "Flatten": _reshape,
+    "Gather": _gather,
+    "Gelu": _gelu,
+    "Gemm": tflite_layers.gemm,
+    "GlobalAveragePool": tflite_layers.global_average_pool,
+    "LayerNormalization": layer_normalization,
+    "Linear": tflite_layers.linear,
+    "MatMul": _batch_matmul,
+    "MaxPool": tflite_layers.max_pool,
+    "Mul": _elementwise("MUL"),
+    "ReduceMean": _reduce_mean,
+    "Reshape": _reshape,
+    "Softmax": _softmax,
+    "Transpose": _transpose,
+}

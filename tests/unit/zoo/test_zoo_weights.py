@@ -81,3 +81,10 @@ def test_a_quantised_bias_is_the_bias_at_the_scale_of_the_sums() -> None:
     scales = quantise.bias_scales(Value("x", (1,)), weights.integer_scales(KERNEL))
     back = quantise.bias_integers(bias, scales) * scales
     assert np.all(abs(back - weights.all_floats(bias)) <= scales / 2 * 1.01)
+
+
+def test_one_scale_reaches_values_whose_centre_is_not_zero() -> None:
+    gain = Weight("gain", (1000,), Role.PRECISE, 0.1, centre=1.0)
+    scale = quantise.single_scale(gain)
+    back = quantise.with_scale(gain, scale) * scale
+    assert np.all(abs(back - weights.all_floats(gain)) <= scale)

@@ -35,10 +35,9 @@ def _shortcut(plan: Blueprint, at: str, x: Value, channels: int, stride: int) ->
     """A 1×1 convolution whose bias is shared with the others of its width."""
     weight = kernel_weight(at, (channels, x.shape[1], 1, 1), x.shape[1], x.rms, channel_axis=0)
     shape = (x.shape[0], channels, *(-(-extent // stride) for extent in x.shape[2:]))
-    attributes: dict[str, int | float | str | tuple[int, ...]] = {"dilations": (1, 1), "group": 1, "kernel_shape": (1, 1), "pads": (0, 0, 0, 0),
-                  "strides": (stride, stride)}  # fmt: skip
+    window = {"dilations": (1, 1), "kernel_shape": (1, 1), "pads": (0, 0, 0, 0), "strides": (stride, stride)}
     bias = bias_weight(f"shared/width{channels}", channels)
-    return plan.step("Conv", at, (x, weight, bias), shape, attributes=attributes)
+    return plan.step("Conv", at, (x, weight, bias), shape, attributes={"group": 1, **window})
 
 
 def _scaled(plan: Blueprint, at: str, x: Value) -> Value:

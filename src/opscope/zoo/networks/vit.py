@@ -85,4 +85,5 @@ NETWORK = Network(
         Option("heads", 12, "attention heads"),
         Option("classes", 1000, "classes told apart"),
     ),
+    ("onnx", "tflite"),
 )

@@ -1,0 +1,60 @@
+"""Runs of steps that are one operator in TensorFlow Lite.
+
+Two names join the blueprint's: `Linear`, a product with weights and its bias, and `Gelu`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
+
+from .blueprint import Role, Step, Weight
+
+_GELU = ("Div", "Erf", "Add", "Mul", "Mul")  # x · (1 + erf(x / √2)) · ½
+_LINEAR = ("MatMul", "Add")
+
+
+def fuse(steps: Sequence[Step]) -> Iterator[Step]:
+    """The steps in order, each run that has an operator of its own as one step."""
+    start = 0
+    while start < len(steps):
+        step, count = _one(steps, start)
+        yield step
+        start += count
+
+
+def _one(steps: Sequence[Step], start: int) -> tuple[Step, int]:
+    """The step to write next, and how many it stands for."""
+    for ops, fused in _RULES:
+        run = steps[start : start + len(ops)]
+        if tuple(step.op for step in run) == ops and (step := fused(run)) is not None:
+            return step, len(ops)
+    return steps[start], 1
+
+
+def _gelu(run: Sequence[Step]) -> Step | None:
+    divided, curve, shifted, product, last = run
+    x = divided.inputs[0]
+    chained = (
+        curve.inputs[0] is divided.output
+        and shifted.inputs[0] is curve.output
+        and product.inputs[0] is x
+        and product.inputs[1] is shifted.output
+        and last.inputs[0] is product.output
+    )
+    return Step("Gelu", last.name, (x,), last.output, {}) if chained else None
+
+
+def _linear(run: Sequence[Step]) -> Step | None:
+    product, total = run
+    x, kernel = product.inputs
+    bias, addend = total.inputs
+    if not isinstance(kernel, Weight) or not isinstance(bias, Weight) or addend is not product.output:
+        return None
+    return Step("Linear", product.name, (x, kernel, replace(bias, role=Role.BIAS)), total.output, {})
+
+
+_RULES: tuple[tuple[tuple[str, ...], Callable[[Sequence[Step]], Step | None]], ...] = (
+    (_GELU, _gelu),
+    (_LINEAR, _linear),
+)

@@ -1,0 +1,100 @@
+"""Convolutions, pools and dense layers in TensorFlow Lite."""
+
+from __future__ import annotations
+
+from math import ceil
+
+import numpy as np
+from numpy.typing import NDArray
+
+from . import quantise, weights
+from .blueprint import Step, Value, Weight
+from .tflite_layout import channels_last
+from .tflite_sheet import Sheet
+from .tflite_tables import NO_ACTIVATION, RELU, RELU6, SAME, VALID, Scalar
+
+_DEPTHWISE_ORDER = (1, 2, 3, 0)  # (channels, 1, height, width) to (1, height, width, channels)
+_ACTIVATIONS = {"Relu": RELU, "Clip": RELU6}
+_ONE: Scalar = ("Int32", 1)
+
+
+def fused_activation(step: Step) -> Scalar:
+    return ("Int8", _ACTIVATIONS[step.activation.op] if step.activation else NO_ACTIVATION)
+
+
+def conv(sheet: Sheet, step: Step) -> None:
+    fused = fused_activation(step)
+    if step.attributes["group"] == 1:
+        inputs = _weighted(sheet, step, channels_last(4), per_channel=True)
+        sheet.op("CONV_2D", inputs, step.output, {**_window(step), 3: fused, 4: _ONE, 5: _ONE})
+        return
+    multiplier: Scalar = ("Int32", step.output.shape[1] // step.inputs[0].shape[1])
+    inputs = _weighted(sheet, step, _DEPTHWISE_ORDER, per_channel=True)
+    options = {**_window(step), 3: multiplier, 4: fused, 5: _ONE, 6: _ONE}
+    sheet.op("DEPTHWISE_CONV_2D", inputs, step.output, options)
+
+
+def max_pool(sheet: Sheet, step: Step) -> None:
+    height, width = _pair(step, "kernel_shape")
+    options = {**_window(step), 3: ("Int32", width), 4: ("Int32", height), 5: fused_activation(step)}
+    sheet.op("MAX_POOL_2D", [sheet.operand(step, step.inputs[0])], step.output, options)
+
+
+def global_average_pool(sheet: Sheet, step: Step) -> None:
+    rows, columns = step.inputs[0].shape[2:]
+    height: Scalar = ("Int32", rows)
+    width: Scalar = ("Int32", columns)
+    options = {0: ("Int8", VALID), 1: width, 2: height, 3: width, 4: height, 5: fused_activation(step)}
+    sheet.op("AVERAGE_POOL_2D", [sheet.operand(step, step.inputs[0])], step.output, options)
+
+
+def gemm(sheet: Sheet, step: Step) -> None:
+    inputs = _weighted(sheet, step, (0, 1), per_channel=False)
+    sheet.op("FULLY_CONNECTED", inputs, step.output, {0: fused_activation(step)})
+
+
+def linear(sheet: Sheet, step: Step) -> None:
+    """A product on the last axis; the operator wants its kernel one row per unit, the blueprint has columns."""
+    inputs = _weighted(sheet, step, (1, 0), per_channel=False)
+    sheet.op("FULLY_CONNECTED_KEEPING_RANK", inputs, step.output, {0: fused_activation(step), 2: ("Bool", True)})
+
+
+def _pair(step: Step, name: str) -> tuple[int, int]:
+    numbers = step.attributes[name]
+    if not isinstance(numbers, tuple):
+        raise TypeError(f"{step.name}: {name} is {numbers!r}, not two numbers")
+    return numbers[0], numbers[1]
+
+
+def _weighted(sheet: Sheet, step: Step, order: tuple[int, ...], *, per_channel: bool) -> tuple[int, int, int]:
+    """Tensors of a value, the kernel that multiplies it, its axes in `order`, and the bias."""
+    x, kernel, bias = step.inputs
+    if not isinstance(x, Value) or not isinstance(kernel, Weight) or not isinstance(bias, Weight):
+        raise TypeError(f"{step.name}: expected a value, a kernel and a bias")
+    value = sheet.value(x)
+    if not sheet.int8:
+        return value, sheet.floats(kernel, order), sheet.floats(bias, (0,))
+    integers, scales = _quantised(kernel, per_channel=per_channel)
+    axis = order.index(kernel.channel_axis) if kernel.channel_axis is not None and per_channel else 0
+    stored = sheet.integers(kernel.name, integers.transpose(order), scales, axis)
+    bias_scales = quantise.bias_scales(x, scales)
+    return value, stored, sheet.integers(bias.name, quantise.bias_integers(bias, bias_scales), bias_scales)
+
+
+def _quantised(kernel: Weight, *, per_channel: bool) -> tuple[NDArray[np.int8], NDArray[np.float32]]:
+    if per_channel:
+        return weights.all_integers(kernel), weights.integer_scales(kernel)
+    scales = quantise.single_scale(kernel)
+    return quantise.with_scale(kernel, scales), scales
+
+
+def _window(step: Step) -> dict[int, Scalar | tuple[int, ...]]:
+    """Padding and strides, the first three fields of every windowed operator."""
+    height, width = _pair(step, "strides")
+    pads = step.attributes["pads"]
+    same = isinstance(pads, tuple) and any(pads)
+    if same and step.output.shape[2:] != tuple(
+        ceil(size / stride) for size, stride in zip(step.inputs[0].shape[2:], (height, width), strict=True)
+    ):
+        raise ValueError(f"{step.name}: padding {pads} is not SAME")
+    return {0: ("Int8", SAME if same else VALID), 1: ("Int32", width), 2: ("Int32", height)}

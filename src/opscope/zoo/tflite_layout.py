@@ -1,0 +1,46 @@
+"""Which values TensorFlow Lite stores channels last: images, found by the steps they pass through.
+
+A blueprint is channels first throughout, but only images have channels; the heads of an attention, also of rank 4,
+stay as they are. A value is an image if a window slides over it or makes it, if it shares an elementwise step with
+one, or if it is one with rows and columns merged.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from .blueprint import Step, Value
+
+_WINDOWED = frozenset(("Conv", "MaxPool", "GlobalAveragePool"))
+_ELEMENTWISE = frozenset(("Add", "Mul"))
+_LEAVING = frozenset(("Flatten", "Transpose", "ReduceMean"))  # read an image, and give something else
+
+
+def images(steps: Sequence[Step]) -> frozenset[str]:
+    """Names of the values to store channels last."""
+    found: set[str] = set()
+    while grown := {name for step in steps for name in _images_of(step, found)} - found:
+        found |= grown
+    for step in steps:
+        _check(step, found)
+    return frozenset(found)
+
+
+def channels_last(rank: int) -> tuple[int, ...]:
+    """The axis of a channels-first shape that each stored axis holds."""
+    return (0, *range(2, rank), 1)
+
+
+def _images_of(step: Step, found: set[str]) -> Iterator[str]:
+    """The images among the step's values, given those `found` so far."""
+    reads = {x.name for x in step.inputs if isinstance(x, Value)}
+    if step.op in _WINDOWED or (step.op in _ELEMENTWISE and not found.isdisjoint({*reads, step.output.name})):
+        yield from (*reads, step.output.name)
+    elif step.op == "Reshape" and not found.isdisjoint(reads) and step.output.shape[:2] == step.inputs[0].shape[:2]:
+        yield step.output.name
+
+
+def _check(step: Step, found: set[str]) -> None:
+    reads_image = any(isinstance(x, Value) and x.name in found for x in step.inputs)
+    if reads_image and step.output.name not in found and step.op not in _LEAVING:
+        raise ValueError(f"{step.name}: {step.op} of an image has no channels-last form here")

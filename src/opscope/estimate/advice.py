@@ -10,7 +10,7 @@ from ..graph import Graph
 from ..report import Layer, LayerAdvice, Prediction, Suggestion
 from ..units import format_bytes, format_count, format_percent
 from . import whatif
-from .estimator import Estimate, estimate, parameter_bytes
+from .estimator import Estimate, parameter_bytes, predict
 from .placement import place_op
 from .price import Machine, Task, price
 from .work import work_of
@@ -34,26 +34,16 @@ class _Idea:
 
 def suggestions(base: Estimate) -> tuple[Suggestion, ...]:
     """Every idea that helps on this target, best first."""
-    before = predict(base)
+    before = predict(base.graph, base.machine)
     found = []
     for idea in _ideas(base):
         changed = idea.change()
         if changed is None:
             continue
-        after = predict(estimate(changed, base.machine))
+        after = predict(changed, base.machine)
         if _gain(before, after) > WORTHWHILE and not _worsens(before, after):
             found.append(Suggestion(idea.kind, idea.text, idea.layers, before, after))
     return tuple(sorted(found, key=lambda suggestion: -_gain(suggestion.before, suggestion.after)))
-
-
-def predict(result: Estimate) -> Prediction:
-    latency, energy = result.totals.latency_s, result.totals.energy_j
-    return Prediction(
-        latency_s=None if latency is None else latency.value,
-        peak_bytes=result.plan.arena_bytes + result.plan.scratch_bytes,
-        parameter_bytes=parameter_bytes(result.graph),
-        energy_j=None if energy is None else energy.value,
-    )
 
 
 def _ideas(base: Estimate) -> Iterator[_Idea]:

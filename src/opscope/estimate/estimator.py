@@ -6,8 +6,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from math import isclose
 
+from ..cost import Cost
 from ..graph import ABSENT, Family, Graph, Op, Role
-from ..report import Layer, Range, Totals
+from ..report import Layer, Prediction, Range, Totals
 from ..target import Corner, Holds, at_corner
 from .canonical import canonicalise
 from .memory import MemoryPlan, plan_memory
@@ -34,6 +35,32 @@ def estimate(graph: Graph, machine: Machine) -> Estimate:
     tasks = _tasks(canonical, machine, plan)
     layers = _layers(canonical, machine, plan, tasks)
     return Estimate(canonical, machine, plan, layers, _totals(graph, machine, tasks, layers))
+
+
+def predict(graph: Graph, machine: Machine) -> Prediction:
+    """The four numbers that suggestions are judged by: those of `estimate`, without its layers and ranges."""
+    canonical = canonicalise(graph, machine.target)
+    plan = plan_memory(canonical, machine.target.runtime)
+    latencies: list[float | None] = []
+    energies: list[float] = []
+    for task in _tasks(canonical, machine, plan):
+        cost = _cost(task, machine)
+        latency = None if cost is None else cost.total * task.trips / machine.clock_hz
+        energy = _layer_joules(task, machine, latency)
+        latencies.append(latency)
+        energies += [] if energy is None else [energy]
+    known = None not in latencies
+    return Prediction(
+        latency_s=sum(latency or 0.0 for latency in latencies) if known else None,
+        peak_bytes=plan.arena_bytes + plan.scratch_bytes,
+        parameter_bytes=parameter_bytes(canonical),
+        energy_j=sum(energies) if energies and known else None,
+    )
+
+
+def _cost(task: Task, machine: Machine) -> Cost | None:
+    engine = task.placement.engine
+    return price(task, engine, machine) if engine is not None and task.work.known else None
 
 
 def _tasks(graph: Graph, machine: Machine, plan: MemoryPlan) -> list[Task]:
@@ -95,6 +122,15 @@ def parameter_bytes(graph: Graph) -> int:
     return sum(graph.tensors[t].bytes or 0 for t in used)
 
 
+@dataclass(frozen=True, slots=True)
+class _Constants:
+    """The constants that a layer reads."""
+
+    size_bytes: int
+    shared_bytes: int  # read by an earlier layer too
+    shapes: tuple[tuple[int, ...], ...]
+
+
 def _layers(graph: Graph, machine: Machine, plan: MemoryPlan, tasks: Sequence[Task]) -> tuple[Layer, ...]:
     seen: set[int] = set()
     layers = []
@@ -103,21 +139,18 @@ def _layers(graph: Graph, machine: Machine, plan: MemoryPlan, tasks: Sequence[Ta
         constants = [t for t in inputs if t != ABSENT and graph.tensors[t].role is Role.CONSTANT]
         shared = sum(graph.tensors[t].bytes or 0 for t in constants if t in seen)
         seen.update(constants)
-        layer = _layer(index, task, machine, live_bytes=plan.live_bytes[index])
-        layers.append(
-            replace(
-                layer,
-                parameter_bytes=sum(graph.tensors[t].bytes or 0 for t in constants),
-                shared_bytes=shared,
-                kernel_shapes=tuple(graph.tensors[t].shape or () for t in constants),
-            )
+        facts = _Constants(
+            size_bytes=sum(graph.tensors[t].bytes or 0 for t in constants),
+            shared_bytes=shared,
+            shapes=tuple(graph.tensors[t].shape or () for t in constants),
         )
+        layers.append(_layer(index, task, machine, facts, plan.live_bytes[index]))
     return tuple(layers)
 
 
-def _layer(index: int, task: Task, machine: Machine, *, live_bytes: int) -> Layer:
+def _layer(index: int, task: Task, machine: Machine, constants: _Constants, live_bytes: int) -> Layer:
     op, work, engine, trips = task.op, task.work, task.placement.engine, task.trips
-    cost = price(task, engine, machine) if engine and work.known else None
+    cost = _cost(task, machine)
     cycles = None if cost is None else cost.total * trips
     latency = None if cycles is None else cycles / machine.clock_hz
     energy = _layer_joules(task, machine, latency)
@@ -128,9 +161,10 @@ def _layer(index: int, task: Task, machine: Machine, *, live_bytes: int) -> Laye
         macs=work.macs * trips, element_ops=work.element_ops * trips,
         cost=cost, cycles=cycles, latency_s=latency, energy_j=energy,
         power_w=energy / latency if energy is not None and latency and _prices_more_than_arithmetic(machine) else None,
-        bound=cost.bound if cost is not None else "", parameter_bytes=0, shared_bytes=0,
+        bound=cost.bound if cost is not None else "", parameter_bytes=constants.size_bytes,
+        shared_bytes=constants.shared_bytes, kernel_shapes=constants.shapes,
         read_bytes=work.read_bytes * trips, write_bytes=work.write_bytes * trips, live_bytes=live_bytes,
-        traffic={name: size * trips for name, size in task.traffic.items()}, kernel_shapes=(), work_known=work.known,
+        traffic={name: size * trips for name, size in task.traffic.items()}, work_known=work.known,
     )  # fmt: skip
 
 

@@ -11,7 +11,7 @@ import pytest
 from opscope.cli import main
 
 ROOT = Path(__file__).parents[1]
-PAGES = ("README.md", "docs/reports.md", "docs/zoo.md", "docs/targets.md", "docs/simulation.md")
+PAGES = ("README.md", "docs/reports.md", "docs/zoo.md", "docs/targets.md", "docs/simulation.md", "docs/running.md")
 FAILS_A_BUDGET = "--budget"
 
 

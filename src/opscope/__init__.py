@@ -1,3 +1,44 @@
 """opscope: the open profiler for AI accelerators."""
 
+import sys
+from importlib import import_module
+from types import ModuleType
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from .api import compile_model, report, run
+    from .session import Session
+
 __version__ = "0.1.0"
+
+_VERBS = {  # name → module it comes from, imported when first asked for
+    "Session": "session",
+    "report": "api",
+    "compile_model": "api",
+    "run": "api",
+}
+
+__all__ = ["Session", "__version__", "compile_model", "report", "run"]
+
+
+class _Package(ModuleType):
+    """A verb wins over a module of the same name: importing opscope.report does not hide the function."""
+
+    def __setattr__(self, name: str, value: object) -> None:
+        if not (name in _VERBS and isinstance(value, ModuleType)):
+            super().__setattr__(name, value)
+
+
+def __getattr__(name: str) -> object:
+    if name not in _VERBS:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    found: object = getattr(import_module(f".{_VERBS[name]}", __name__), name)
+    globals()[name] = found
+    return found
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *_VERBS})
+
+
+sys.modules[__name__].__class__ = _Package

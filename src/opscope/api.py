@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import hashlib
 import os
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -23,8 +25,16 @@ from .report import Report
 from .target import Target
 
 if TYPE_CHECKING:
+    import numpy as np
+    import numpy.typing as npt
+
+    from .backends import BackendState
     from .compiler.plan import Plan
     from .compiler.warn import PerformanceWarning
+    from .execution import RunOutcome
+    from .imported import Imported
+    from .opstats import OpstatsOutcome
+    from .profiled import Profiled, WhatIf
 
 PROGRAM_FILE = "programqpc.bin"
 
@@ -196,6 +206,57 @@ def compile_model(
     return Compiled(program, tuple(performance_warnings(plans[-1], program)))
 
 
+def run(
+    folder: str | Path,
+    *,
+    inputs: Mapping[str, str | Path | npt.NDArray[np.generic]] | None = None,
+    num_iter: int | None = None,
+    time: float | None = None,
+    activations: int = 1,
+    set_size: int = 10,
+    threads: int = 4,
+    profile: Sequence[str] = (),
+    out_dir: str | Path = ".",
+    num_samples: int = 1,
+    start_iter: int = 0,
+    start_delay: float = 0.0,
+    seed: int = 0,
+    save_outputs: bool = False,
+    progress: Callable[[int, int], None] | None = None,
+) -> RunOutcome:
+    """Run a compiled program on the simulated device, many times, with a host around it.
+
+    Args:
+        folder: what `compile_model` wrote, or the program file itself.
+        inputs: name → array or `.npy` file, for every input; random ones when not given.
+        num_iter: inferences per activation; 40 when neither this nor `time` is given.
+        time: seconds of simulated time, after which nothing is enqueued any more.
+        activations: instances of the program on the device.
+        set_size: inferences of an activation that are on their way at once.
+        threads: of the runtime, per activation, that prepare inputs and outputs.
+        profile: what to write: stats, trace, latency, raw_device_stats.
+        out_dir: folder for the files; it must be there.
+        num_samples: inferences of each activation to profile.
+        start_iter: inference to start profiling at.
+        start_delay: milliseconds of simulated time before profiling starts.
+        seed: chooses everything that varies; the same seed gives the same bytes.
+        save_outputs: run the original model and write its outputs as `.npy`.
+        progress: called with how much is done, and of how much.
+    """
+    from . import execution
+    from .runtime.options import RunOptions
+
+    options = RunOptions(num_iter, time, activations, set_size, threads, num_samples, start_iter, start_delay, seed)
+    loaded = execution.load_program(Path(folder))
+    execution.check_output_folder(Path(out_dir))
+    execution.check_profiles(loaded.program, profile)
+    arrays = execution.inputs_of(loaded, inputs)
+    outputs = execution.outputs_of(loaded, arrays, seed=seed) if save_outputs else None
+    return execution.execute(
+        loaded, options, profiles=profile, folder=Path(out_dir), outputs=outputs, progress=progress
+    )
+
+
 def with_precision(target: str | Path | Target, precision: str | None) -> Target:
     """The target, running float tensors as another type."""
     chosen = target if isinstance(target, Target) else targets.load(str(target))
@@ -216,6 +277,214 @@ def write_bytes(path: Path, data: bytes) -> None:
         temporary.write_bytes(data)
         temporary.replace(path)
     except OSError as error:
-        temporary.unlink(missing_ok=True)
         reason = error.strerror or type(error).__name__
         raise UsageError(f"{path}: cannot be written ({reason}); expected a writable place") from error
+    finally:  # after an interrupt, too
+        with suppress(OSError):
+            temporary.unlink(missing_ok=True)
+
+
+def opstats(
+    qpc: str | Path,
+    input_dir: str | Path,
+    output_dir: str | Path = ".",
+    *,
+    summary: bool = False,
+    trace: bool = False,
+    trace_format: str = "json",
+    host_trace: str | Path | None = None,
+    cores: Sequence[int] | None = None,
+    devices: Sequence[int] | None = None,
+    merge_devices: bool = True,
+    merge_thread_groups: bool = True,
+    flows: bool = False,
+    barriers: bool = False,
+    run: str | Path | None = None,
+    workers: int = 1,
+    command: Sequence[str] = (),
+    created: str | None = None,
+    progress: Callable[[int, int], None] | None = None,
+) -> OpstatsOutcome:
+    """Decode raw stats buffers into summaries, timelines and a run.
+
+    Args:
+        qpc: the program file that ran.
+        input_dir: folder with stats buffers, one per inference and device.
+        output_dir: folder for summaries and traces; made where it is not there.
+        summary: write a text per buffer.
+        trace: write a timeline per sample.
+        trace_format: json (Chrome) or perfetto (protocol buffers).
+        host_trace: Chrome JSON of host events to show above the device.
+        cores: cores to show in the trace; all when not given.
+        devices: devices to show in the trace; all when not given.
+        merge_devices: all devices of a sample in one trace.
+        merge_thread_groups: one row per thread group instead of one per thread.
+        flows: show dependencies as arrows.
+        barriers: show a row of barriers for every thread.
+        run: folder to leave a run in.
+        workers: processes to decode in; a script that asks for more than one needs the usual `__main__` guard.
+        command: the command line, for the run.
+        created: time of the run, ISO 8601; now when not given.
+        progress: called with how many samples are done, and of how many.
+    """
+    from .opstats import OpstatsOptions, decode_everything
+
+    options = OpstatsOptions(
+        summary, trace, trace_format, None if host_trace is None else Path(host_trace),
+        None if cores is None else tuple(cores), None if devices is None else tuple(devices), merge_devices,
+        merge_thread_groups, flows, barriers,
+    )  # fmt: skip
+    when = datetime.now(UTC).isoformat(timespec="seconds") if created is None else created
+    return decode_everything(
+        Path(qpc), Path(input_dir), Path(output_dir), options, run=None if run is None else Path(run), workers=workers,
+        command=tuple(command), created=when, progress=progress,
+    )  # fmt: skip
+
+
+def profile(
+    model: str | Path,
+    *,
+    backend: str = "htp",
+    options: Mapping[str, str | int | bool | None] | None = None,
+    shapes: Mapping[str, tuple[int, ...]] | None = None,
+    advise: bool = False,
+    run: str | Path | None = None,
+    command: Sequence[str] = (),
+    created: str | None = None,
+    progress: Callable[[int, int], None] | None = None,
+) -> Profiled:
+    """Profile a model on a real runtime.
+
+    Args:
+        model: path of an ONNX file.
+        backend: name of the backend; `backend_states` lists them.
+        options: the backend's own options by name, such as {"soc": "SM8650", "vtcm-mb": 4}.
+        shapes: graph input name → shape, for dimensions the model leaves open.
+        advise: try other choices too, so that bottlenecks cite what helps.
+        run: folder to leave a run in.
+        command: the command line, for the run.
+        created: time of the run, ISO 8601; now when not given.
+        progress: called with how many what-if points are done, and of how many.
+    """
+    from . import profiling
+
+    path = Path(model)
+    result = profiling.profile(
+        path, backend=backend, options=options or {}, shapes=shapes, advise=advise, progress=progress
+    )
+    if run is not None:
+        when = datetime.now(UTC).isoformat(timespec="seconds") if created is None else created
+        profiling.write_run(
+            result, Path(run), command=command, created=when, sha256=sha256_of(path), write=write_bytes
+        )
+    return result
+
+
+def what_if(
+    model: str | Path,
+    axes: Mapping[str, Sequence[str]],
+    *,
+    backend: str = "htp",
+    shapes: Mapping[str, tuple[int, ...]] | None = None,
+    jobs: int | None = None,
+    runs: str | Path | None = None,
+    command: Sequence[str] = (),
+    created: str | None = None,
+    progress: Callable[[int, int], None] | None = None,
+) -> WhatIf:
+    """Profile a model with every combination of some options, several at once.
+
+    Args:
+        model: path of an ONNX file.
+        axes: option name → values to try, such as {"soc": ["SA8255"], "vtcm-mb": ["2", "4", "8"]}.
+        backend: name of the backend.
+        shapes: graph input name → shape, for dimensions the model leaves open.
+        jobs: processes at once; as many as cores when not given.
+        runs: folder to leave a run per point in.
+        command: the command line, for the runs.
+        created: time of the runs, ISO 8601; now when not given.
+        progress: called with how many points are done, and of how many.
+    """
+    from . import profiling
+
+    path = Path(model)
+    result = profiling.what_if(path, axes, backend=backend, shapes=shapes, jobs=jobs, progress=progress)
+    if runs is not None:
+        when = datetime.now(UTC).isoformat(timespec="seconds") if created is None else created
+        profiling.write_runs(
+            result, Path(runs), command=command, created=when, sha256=sha256_of(path), write=write_bytes
+        )
+    return result
+
+
+def backend_states() -> tuple[BackendState, ...]:
+    """Every backend that is known, and whether it works on this machine."""
+    from . import profiling
+
+    return profiling.backend_states()
+
+
+def import_profile(
+    files: Sequence[str | Path],
+    run: str | Path | None = None,
+    *,
+    form: str | None = None,
+    command: Sequence[str] = (),
+    created: str | None = None,
+) -> Imported:
+    """Read profile files of other tools, or stats buffers with their program, and leave a run.
+
+    Args:
+        files: about the same run: together they make one. The format of each is found by content.
+        run: folder to leave a run in; None writes nothing.
+        form: name of the format, where the content does not tell.
+        command: the command line, for the run.
+        created: time of the run, ISO 8601; now when not given.
+    """
+    from .importers import as_run, combine, imported_file, read_profile, reading
+    from .wire import PROGRAM_MAGIC, STATS_MAGIC
+
+    paths = [Path(file) for file in files]
+    when = datetime.now(UTC).isoformat(timespec="seconds") if created is None else created
+    kinds = {path: reading.head_of(path)[:8] for path in paths}
+    if {PROGRAM_MAGIC, STATS_MAGIC} & set(kinds.values()):
+        return _import_captures(kinds, run, command=command, created=when)
+    imported = combine.combine([read_profile(path, form=form) for path in paths])
+    if run is not None:
+        from .views.run_folder import RunFolder, write_part
+
+        whole, program = as_run.as_run(imported, command=command, created=when)
+        folder = RunFolder(Path(run))
+        try:
+            write_part(whole.trace, folder.part(0))
+            (folder.folder / imported_file.FILE).write_bytes(imported_file.encode_imported(imported))
+            folder.finish(whole.info, program, whole.summary, [(folder.part(0), 0)])
+        except BaseException:
+            folder.discard()
+            raise
+    return imported
+
+
+def _import_captures(
+    kinds: Mapping[Path, bytes], run: str | Path | None, *, command: Sequence[str], created: str
+) -> Imported:
+    """Stats buffers of our own, decoded with the program that left them."""
+    from tempfile import TemporaryDirectory
+
+    from .importers.as_run import from_run
+    from .importers.run_folder import read_run
+    from .wire import PROGRAM_MAGIC, STATS_MAGIC
+
+    programs = [path for path, kind in kinds.items() if kind == PROGRAM_MAGIC]
+    captures = [path for path, kind in kinds.items() if kind == STATS_MAGIC]
+    if len(programs) != 1 or not captures or len(kinds) > 1 + len(captures):
+        words = f"{len(programs)} programs, {len(captures)} stats buffers, {len(kinds)} files in all"
+        raise UsageError(f"{words}; expected one {PROGRAM_FILE} with the stats buffers of its runs, and nothing else")
+    with TemporaryDirectory() as scratch:
+        folder = Path(scratch, "in")
+        folder.mkdir()
+        for capture in captures:
+            (folder / capture.name).symlink_to(capture.resolve())
+        leave = Path(scratch, "run") if run is None else Path(run)
+        opstats(programs[0], folder, Path(scratch, "out"), run=leave, command=command, created=created)
+        return from_run(read_run(leave), source=", ".join(map(str, kinds)))

@@ -4,22 +4,22 @@ from __future__ import annotations
 
 import json
 from argparse import Namespace
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from pathlib import Path
 from statistics import median
 
 import models
 from measure import CHILDREN, OPSCOPE, PYTHON, Row, main, progress, run_child
 
-TITLE = "Cost per op as graphs grow (µs per op, in one warm process), and memory as weights grow"
+TITLE = "Cost per op as graphs grow (µs of processor time per op, in one warm process), and memory as weights grow"
 SIZES = (1_000, 10_000, 100_000)
 STAGES = ("read", "estimate", "report")
 TARGET = "aic100-std"
 MIB = 1 << 20
 
 
-def stage_seconds(ops: int, rounds: int) -> dict[str, float]:
-    """Seconds of reading, estimating and the whole report with advice and text, each the median of some runs."""
-    model = models.chain(ops)
+def stage_seconds(ops: int, model: Path, rounds: int) -> dict[str, float]:
+    """Processor seconds of reading, estimating, and the whole report with advice and text: medians."""
     progress(f"reading, estimating and reporting {ops:,} ops")
     runs = max(3, rounds) if ops < SIZES[-1] else 3
     child = [PYTHON, str(CHILDREN / "stage_seconds.py"), str(model), TARGET, str(runs)]
@@ -27,20 +27,21 @@ def stage_seconds(ops: int, rounds: int) -> dict[str, float]:
     return {stage: median(measured[stage]) for stage in STAGES}
 
 
-def per_op(rounds: int) -> Iterator[Row]:
+def per_op(chains: Mapping[int, Path], rounds: int) -> Iterator[Row]:
     micros = {}
-    for ops in SIZES:
-        micros[ops] = {stage: seconds / ops * 1e6 for stage, seconds in stage_seconds(ops, rounds).items()}
+    for ops, model in chains.items():
+        seconds = stage_seconds(ops, model, rounds)
+        micros[ops] = {stage: seconds[stage] / ops * 1e6 for stage in STAGES}
     for stage in STAGES:
         ratio = micros[SIZES[-1]][stage] / micros[SIZES[0]][stage]
         values = {f"{ops // 1000}k ops": micros[ops][stage] for ops in SIZES}
         yield Row(f"{stage}, µs/op", values | {"100k ÷ 1k": ratio}, "≤ 1.5", ratio <= 1.5)
 
 
-def command_line() -> Iterator[Row]:
+def command_line(chains: Mapping[int, Path]) -> Iterator[Row]:
     """`opscope report` from process start: time and memory of the whole command."""
-    for ops in SIZES:
-        sample = run_child([OPSCOPE, "report", str(models.chain(ops)), "--target", TARGET], timeout=600)
+    for ops, model in chains.items():
+        sample = run_child([OPSCOPE, "report", str(model), "--target", TARGET], timeout=600)
         values = {"seconds": sample.seconds, "peak MB": sample.peak_bytes / MIB}
         yield Row(f"opscope report, {ops:,} ops", values)
 
@@ -63,8 +64,9 @@ def declared_weights() -> Iterator[Row]:
 
 
 def measure(options: Namespace) -> Iterator[Row]:
-    yield from per_op(options.rounds)
-    yield from command_line()
+    chains = {ops: models.chain(ops) for ops in SIZES}
+    yield from per_op(chains, options.rounds)
+    yield from command_line(chains)
     yield from declared_weights()
 
 

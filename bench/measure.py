@@ -121,13 +121,17 @@ def main(title: str, measure: Callable[[Namespace], Iterable[Row]]) -> None:
     parser.add_argument("--peer-seconds", type=float, default=120, help="stop such a peer after this (default 120)")
     parser.add_argument("--json", type=Path, metavar="FILE", help="also write the rows here")
     options = parser.parse_args()
+    rows: list[Row] = []
+    problem = ""
     try:
-        rows = list(measure(options))
-    except ChildError as error:
-        sys.exit(f"bench: {error}")
+        for row in measure(options):
+            rows.append(row)
+    except (ChildError, KeyboardInterrupt) as error:  # what was measured until now is kept
+        problem = f"bench: {error or 'interrupted'}"
     print(table(title, rows))
     if options.json:
         options.json.write_text(json.dumps([asdict(row) for row in rows], indent=1, ensure_ascii=False) + "\n")
+    sys.exit(problem or 0)
 
 
 def table(title: str, rows: Sequence[Row]) -> str:

@@ -12,24 +12,23 @@ from tempfile import TemporaryDirectory
 ALL = ("startup", "report", "growth", "compile", "simulate")
 
 
-def run(name: str, passed_on: list[str]) -> list[dict[str, object]]:
-    """One benchmark, in a process of its own so that its memory is its own."""
+def run(name: str, passed_on: list[str]) -> tuple[bool, list[dict[str, object]]]:
+    """One benchmark, in a process of its own so that its memory is its own: did it finish, and its rows."""
     with TemporaryDirectory() as folder:
         rows = Path(folder) / "rows.json"
         script = Path(__file__).with_name(f"{name}.py")
-        subprocess.run([sys.executable, str(script), *passed_on, "--json", str(rows)], check=False)
-        return json.loads(rows.read_text()) if rows.exists() else []
+        done = subprocess.run([sys.executable, str(script), *passed_on, "--json", str(rows)], check=False)
+        return done.returncode == 0, json.loads(rows.read_text()) if rows.exists() else []
 
 
-def summary(results: dict[str, list[dict[str, object]]]) -> str:
+def summary(results: dict[str, tuple[bool, list[dict[str, object]]]]) -> str:
     lines = ["", "Goals"]
-    for name, rows in results.items():
+    for name, (finished, rows) in results.items():
         judged = [row for row in rows if row["met"] is not None]
         missed = [str(row["what"]) for row in judged if not row["met"]]
         line = f"  {name:<9} {len(judged) - len(missed)} of {len(judged)} met"
-        if not rows:
-            line = f"  {name:<9} did not finish"
-        lines.append(line + (f"; missed: {', '.join(missed)}" if missed else ""))
+        line += f"; missed: {'; '.join(missed)}" if missed else ""
+        lines.append(line + ("" if finished else "; DID NOT FINISH"))
     return "\n".join(lines)
 
 
@@ -48,7 +47,9 @@ def main() -> None:
     results = {name: run(name, passed_on) for name in options.names or ALL}
     print(summary(results))
     if options.json:
-        options.json.write_text(json.dumps(results, indent=1, ensure_ascii=False) + "\n")
+        options.json.write_text(
+            json.dumps({name: rows for name, (_, rows) in results.items()}, indent=1, ensure_ascii=False) + "\n"
+        )
 
 
 if __name__ == "__main__":

@@ -6,12 +6,15 @@ Ratios come from one run on one machine, over the same program; absolute figures
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable
+from argparse import Namespace
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
 from time import perf_counter
 
 import numpy as np
+
+from measure import Row, main
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "tests" / "unit" / "device"))
 from device_build import DMA, HMX, HVX, KINDS, READ, program_of
@@ -22,6 +25,7 @@ from opscope.device import collect, event_loop, simulate
 from opscope.device.tables import tables
 from opscope.program import COMMAND, NO_ROUTE, Program, StatsOptions
 
+TITLE = "The simulated device: commands per second, and ratios to loops in Python"
 CORES = 64
 
 
@@ -71,24 +75,34 @@ def run_in_python(program: Program) -> None:
     event_loop.run(*columns, *(np.empty(count) for _ in range(5)), np.empty(count, np.int64))
 
 
-def main() -> None:
-    large, middle, small = tiled_program(1_000_000), tiled_program(100_000), tiled_program(3_000)
+def rates() -> Iterator[Row]:
+    """Commands simulated, checked and written per second, of one large program."""
+    large = tiled_program(1_000_000)
     count = len(large.commands)
     compiled = seconds(lambda: simulate(large))
+    rate = count / compiled
+    yield Row(f"simulate {count:,} commands", {"commands/s": rate}, "≥ 1,000,000/s", rate >= 1_000_000)
+    yield Row("of which checking the program", {"share": seconds(lambda: tables(large)) / compiled})
     timeline = simulate(large)
-    capture = collect(large, timeline, program_id=0, device=0, activation=0, inference=0, start_tick=0)
-    writing = seconds(
-        lambda: collect(large, timeline, program_id=0, device=0, activation=0, inference=0, start_tick=0), 1
-    )
-    print(f"{count} commands, {len(large.dependency_sources)} dependencies, {CORES} cores")
-    checking = seconds(lambda: tables(large)) / compiled
-    print(f"simulate: {count / compiled:,.0f} commands/s, of which checking {checking:.0%}")
-    print(f"collect at level 70: {count / writing:,.0f} commands/s, {len(encode_capture(capture)) / 1e6:.0f} MB")
+    place = {"program_id": 0, "device": 0, "activation": 0, "inference": 0, "start_tick": 0}
+    writing = seconds(lambda: collect(large, timeline, **place), 1)
+    written = len(encode_capture(collect(large, timeline, **place)))
+    yield Row("collect at level 70", {"commands/s": count / writing, "MB": written / 1e6})
+
+
+def against_python() -> Iterator[Row]:
+    """The compiled loop against the same loop in Python, and against the plainest one the tests have."""
+    middle, small = tiled_program(100_000), tiled_program(3_000)
     python = seconds(lambda: run_in_python(middle)) / seconds(lambda: simulate(middle))
-    print(f"ratio to the same loop in Python ({len(middle.commands)} commands): {python:.0f}x")
+    yield Row(f"the same loop in Python, {len(middle.commands):,} commands", {"times faster": python})
     obvious = seconds(lambda: Reference(small).run(), 1) / seconds(lambda: simulate(small))
-    print(f"ratio to the reference of the tests ({len(small.commands)} commands): {obvious:.0f}x")
+    yield Row(f"the reference of the tests, {len(small.commands):,} commands", {"times faster": obvious})
+
+
+def measure(_: Namespace) -> Iterator[Row]:
+    yield from rates()
+    yield from against_python()
 
 
 if __name__ == "__main__":
-    main()
+    main(TITLE, measure)

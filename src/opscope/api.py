@@ -2,24 +2,18 @@
 
 from __future__ import annotations
 
-import hashlib
 import os
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from . import targets
-from .compatibility import Compatibility
 from .errors import UsageError
 from .estimate.build_report import build_report
-from .estimate.compatible import check_compatibility
-from .estimate.flat import flat_report as count_flat
 from .estimate.price import Machine
 from .graph import DType, Graph
-from .program import Program
 from .readers import read_model
 from .report import Report
 from .target import Target
@@ -29,12 +23,14 @@ if TYPE_CHECKING:
     import numpy.typing as npt
 
     from .backends import BackendState
+    from .compatibility import Compatibility
     from .compiler.plan import Plan
     from .compiler.warn import PerformanceWarning
     from .execution import RunOutcome
     from .imported import Imported
     from .opstats import OpstatsOutcome
     from .profiled import Profiled, WhatIf
+    from .program import Program
 
 PROGRAM_FILE = "programqpc.bin"
 
@@ -82,6 +78,8 @@ def flat_report(
     fingerprint: bool = True,
 ) -> Report:
     """The report by flat counting: every operation priced like a MAC. Arguments as for `report`."""
+    from .estimate.flat import flat_report as count_flat
+
     path = Path(model)
     machine = use_machine(target, cores=cores, devices=devices)
     graph = read_model(path, shapes=shapes, batch=batch)
@@ -91,6 +89,8 @@ def flat_report(
 
 def compatibility(model: str | Path, target: str | Path | Target) -> tuple[Graph, Compatibility]:
     """What of a model a target cannot take, with the graph it was found in."""
+    from .estimate.compatible import check_compatibility
+
     graph = read_model(Path(model))
     return graph, check_compatibility(graph, use_machine(target))
 
@@ -111,6 +111,8 @@ def use_machine(target: str | Path | Target, *, cores: int | None = None, device
 
 
 def sha256_of(path: Path) -> str:
+    import hashlib
+
     digest = hashlib.sha256()
     with path.open("rb") as file:
         while chunk := file.read(_CHUNK_BYTES):
@@ -269,6 +271,13 @@ def with_precision(target: str | Path | Target, precision: str | None) -> Target
     return replace(chosen, precision={label: precision for label in floats if label != precision})
 
 
+def _when(created: str | None) -> str:
+    """The time a Run is stamped with: the one given, else now."""
+    from datetime import UTC, datetime
+
+    return datetime.now(UTC).isoformat(timespec="seconds") if created is None else created
+
+
 def write_bytes(path: Path, data: bytes) -> None:
     """Write a file that appears whole or not at all."""
     temporary = path.with_name(f".{path.name}.part")
@@ -334,7 +343,7 @@ def opstats(
         None if cores is None else tuple(cores), None if devices is None else tuple(devices), merge_devices,
         merge_thread_groups, flows, barriers,
     )  # fmt: skip
-    when = datetime.now(UTC).isoformat(timespec="seconds") if created is None else created
+    when = _when(created)
     return decode_everything(
         Path(qpc), Path(input_dir), Path(output_dir), options, run=None if run is None else Path(run), workers=workers,
         command=tuple(command), created=when, progress=progress,
@@ -373,10 +382,8 @@ def profile(
         path, backend=backend, options=options or {}, shapes=shapes, advise=advise, progress=progress
     )
     if run is not None:
-        when = datetime.now(UTC).isoformat(timespec="seconds") if created is None else created
-        profiling.write_run(
-            result, Path(run), command=command, created=when, sha256=sha256_of(path), write=write_bytes
-        )
+        when = _when(created)
+        profiling.write_run(result, Path(run), command=command, created=when, sha256=sha256_of(path), write=write_bytes)
     return result
 
 
@@ -410,7 +417,7 @@ def what_if(
     path = Path(model)
     result = profiling.what_if(path, axes, backend=backend, shapes=shapes, jobs=jobs, progress=progress)
     if runs is not None:
-        when = datetime.now(UTC).isoformat(timespec="seconds") if created is None else created
+        when = _when(created)
         profiling.write_runs(
             result, Path(runs), command=command, created=when, sha256=sha256_of(path), write=write_bytes
         )
@@ -445,7 +452,7 @@ def import_profile(
     from .wire import PROGRAM_MAGIC, STATS_MAGIC
 
     paths = [Path(file) for file in files]
-    when = datetime.now(UTC).isoformat(timespec="seconds") if created is None else created
+    when = _when(created)
     kinds = {path: reading.head_of(path)[:8] for path in paths}
     if {PROGRAM_MAGIC, STATS_MAGIC} & set(kinds.values()):
         return _import_captures(kinds, run, command=command, created=when)

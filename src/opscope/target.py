@@ -256,7 +256,9 @@ class Target:
         return next((memory for memory in self.memories if Holds.TILES in memory.holds), None)
 
     def instances(self, memory: Memory, *, devices: int, cores: int) -> int:
-        return {Scope.CORE: devices * cores, Scope.DEVICE: devices, Scope.HOST: 1}[memory.scope]
+        if memory.scope is Scope.HOST:
+            return 1
+        return devices * cores if memory.scope is Scope.CORE else devices
 
     def supports(self, op: Op) -> bool:
         listed = self.support.ops

@@ -7,7 +7,6 @@ import sys
 from argparse import ArgumentParser, ArgumentTypeError, Namespace
 from collections.abc import Callable
 from pathlib import Path
-from tempfile import NamedTemporaryFile
 from typing import Protocol, TextIO, cast
 
 from ..errors import UsageError
@@ -42,6 +41,8 @@ def write_result(write: Callable[[TextIO], None], output: Path | None) -> None:
 
 def _replace(write: Callable[[TextIO], None], output: Path) -> None:
     """Write beside the file and rename; whatever goes wrong, nothing is left behind."""
+    from tempfile import NamedTemporaryFile
+
     with NamedTemporaryFile(
         "w", dir=output.parent, prefix=f".{output.name[:200]}.", encoding="utf-8", newline="\n", delete=False
     ) as file:

@@ -56,7 +56,7 @@ examples:
 def _add_statistics(parser: ArgumentParser) -> None:
     group = parser.add_argument_group("statistics")
     group.add_argument("--stats-level", type=int, default=40, metavar="N",
-                       help="0, 40 (default), 50 (adds ports), 70 (adds every operator), 100 (adds its PMU)")  # fmt: skip
+                       help="0, 40 (default), 50 (ports), 70 (every operator), 100 (their PMU)")  # fmt: skip
     group.add_argument("--ddr-stats", action="store_true", help="count DDR traffic per core")
     group.add_argument("--pmu-recipe", metavar="R", help="count a named set of PMU events")
     group.add_argument("--pmu-events", metavar="HEX,…", help="count these PMU events, at most 8: 3F,70,200")

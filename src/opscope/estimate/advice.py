@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import log
 
-from ..graph import Graph
+from ..graph import ABSENT, Graph
 from ..report import Layer, LayerAdvice, Prediction, Suggestion
 from ..units import format_bytes, format_count, format_percent
 from . import whatif
@@ -148,10 +148,13 @@ def _layer_advice(base: Estimate, layer: Layer, saved: Callable[[Layer, Graph, G
 
 
 def _only(graph: Graph, index: int) -> Graph:
+    """The graph of one op and its tensors."""
     op = graph.ops[index]
-    return Graph(
-        graph.name, graph.source, graph.framework, (op,), graph.tensors, op.inputs[:1], op.outputs,
-    )  # fmt: skip
+    used = [t for t in dict.fromkeys((*op.inputs, *op.outputs)) if t != ABSENT]
+    number = {t: position for position, t in enumerate(used)} | {ABSENT: ABSENT}
+    alone = replace(op, inputs=tuple(number[t] for t in op.inputs), outputs=tuple(number[t] for t in op.outputs))
+    tensors = tuple(graph.tensors[t] for t in used)
+    return Graph(graph.name, graph.source, graph.framework, (alone,), tensors, alone.inputs[:1], alone.outputs)
 
 
 def _cycles(graph: Graph, machine: Machine) -> float | None:

@@ -8,15 +8,17 @@ from pathlib import Path
 from ..errors import ModelError
 from ..graph import Graph
 
+TFLITE_IDENTIFIER = b"TFL3"  # of every TensorFlow Lite flatbuffer, behind the offset of its root
+
 _HEAD_BYTES = 4096
 
 
 def read_model(path: Path, *, shapes: Mapping[str, tuple[int, ...]] | None = None, batch: int | None = None) -> Graph:
     """Read a model of any known format. `shapes` and `batch` fill in dimensions that the file leaves open."""
-    from .tflite import looks_like_tflite, read_tflite
-
     head, size = _head(path)
-    if looks_like_tflite(head):
+    if head[4:8] == TFLITE_IDENTIFIER:
+        from .tflite import read_tflite
+
         return read_tflite(path, shapes=shapes or {}, batch=batch)
     from .onnx import looks_like_onnx, read_onnx
 

@@ -6,7 +6,6 @@ import re
 import tomllib
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import fields, is_dataclass
-from difflib import get_close_matches
 from math import isfinite
 from pathlib import Path
 from types import UnionType
@@ -48,7 +47,7 @@ def load(name: str) -> Target:
     known = catalogue()
     if name in known:
         return read(known[name])
-    near = get_close_matches(name, known, n=1)
+    near = _nearest(name, known)
     hint = f"did you mean {near[0]}? " if near else ""
     raise TargetError(
         printable(name), "", f"no such target; {hint}known: {', '.join(known)}; or give a path to your own .toml"
@@ -81,7 +80,7 @@ def parse(raw: bytes, *, source: str) -> Target:
     if document.get("schema") != SCHEMA:
         found = printable(repr(document.get("schema")))
         raise TargetError(source, "key schema", f"found {found}; expected {SCHEMA!r}")
-    for place, problem in _unknown_keys(document, Target, ""):
+    for place, problem in _KeyCheck().unknown(document, Target, ""):
         raise TargetError(source, f"key {printable(place)}", problem)
     try:
         target = msgspec.convert(document, Target)
@@ -113,35 +112,51 @@ def _place(message: str) -> tuple[str, str]:
     return (f"key {match[2]}" if match and match[2] else "", text[:1].lower() + text[1:])
 
 
-def _unknown_keys(value: object, kind: object, place: str) -> Iterator[tuple[str, str]]:
-    """Keys that the schema does not have: a typo must not be ignored silently."""
-    origin = get_origin(kind)
-    if origin in (Union, UnionType):
-        (kind,) = (part for part in get_args(kind) if part is not type(None))
+def _nearest(word: str, known: Iterable[str]) -> list[str]:
+    from difflib import get_close_matches
+
+    return get_close_matches(word, list(known), n=1)
+
+
+class _KeyCheck:
+    """Finds keys that the schema does not have: a typo must not be ignored silently."""
+
+    def __init__(self) -> None:
+        self._hints: dict[type, dict[str, object]] = {}  # a file has many figures of one class
+
+    def unknown(self, value: object, kind: object, place: str) -> Iterator[tuple[str, str]]:
         origin = get_origin(kind)
-    if isinstance(kind, type) and is_dataclass(kind) and isinstance(value, dict):
-        known = get_type_hints(kind)
-        for key, part in value.items():
+        if origin in (Union, UnionType):
+            (kind,) = (part for part in get_args(kind) if part is not type(None))
+            origin = get_origin(kind)
+        if isinstance(kind, type) and is_dataclass(kind) and isinstance(value, dict):
+            yield from self._in_table(value, kind, place)
+        elif origin is tuple and isinstance(value, list):
+            for number, part in enumerate(value):
+                yield from self.unknown(part, get_args(kind)[0], f"{place}[{number}]")
+        elif origin is not None and issubclass(origin, Mapping) and isinstance(value, dict):
+            for key, part in value.items():
+                yield from self.unknown(part, get_args(kind)[1], f"{place}.{key}")
+
+    def _in_table(self, table: dict[str, object], kind: type, place: str) -> Iterator[tuple[str, str]]:
+        if kind not in self._hints:
+            self._hints[kind] = get_type_hints(kind)
+        known = self._hints[kind]
+        for key, part in table.items():
             where = f"{place}.{key}" if place else key
-            if key not in known:
-                near = get_close_matches(key, known, n=1)
-                hint = f"did you mean {near[0]}?" if near else f"expected one of {', '.join(known)}"
-                yield where, f"is not a key of the schema; {hint}"
-            else:
-                yield from _unknown_keys(part, known[key], where)
-    elif origin is tuple and isinstance(value, list):
-        for number, part in enumerate(value):
-            yield from _unknown_keys(part, get_args(kind)[0], f"{place}[{number}]")
-    elif origin is not None and issubclass(origin, Mapping) and isinstance(value, dict):
-        for key, part in value.items():
-            yield from _unknown_keys(part, get_args(kind)[1], f"{place}.{key}")
+            if key in known:
+                yield from self.unknown(part, known[key], where)
+                continue
+            near = _nearest(key, known)
+            hint = f"did you mean {near[0]}?" if near else f"expected one of {', '.join(known)}"
+            yield where, f"is not a key of the schema; {hint}"
 
 
 def _check_vocabulary(target: Target, source: str) -> None:
     for place, words, known in _vocabulary(target):
         for word in words:
             if word not in known:
-                near = get_close_matches(word, known, n=1)
+                near = _nearest(word, known)
                 hint = f"did you mean {near[0]}?" if near else f"expected one of {', '.join(sorted(known))}"
                 raise TargetError(source, f"key {place}", f"{printable(repr(word))} is not known; {hint}")
 

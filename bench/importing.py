@@ -1,0 +1,88 @@
+"""How fast are timelines imported? Ratios to `orjson.loads`, which builds the dictionaries and no more.
+
+Ratios come from one run on one machine, over the same file; absolute figures are for orientation.
+"""
+
+from __future__ import annotations
+
+import gc
+import tempfile
+from collections.abc import Callable
+from pathlib import Path
+from time import perf_counter
+
+import orjson
+
+from opscope.importers import read_profile
+from opscope.importers.kineto import Kineto
+from opscope.importers.trace_json import TraceJson
+
+EVENTS = 1_000_000
+KINETO = Path(__file__).parents[2] / "shared" / "fixtures" / "kineto" / "resnet50_b1.json.gz"
+
+
+def plain(count: int) -> bytes:
+    """Complete events, eight threads, no arguments."""
+    return orjson.dumps({"traceEvents": [
+        {"name": f"op{i % 500}", "ph": "X", "ts": i * 1.5, "dur": 1.25, "pid": 1, "tid": i % 8, "cat": "c"} for i in range(count)
+    ]})  # fmt: skip
+
+
+def with_arguments(count: int) -> bytes:
+    """The same with arguments, as most tools write them."""
+    return orjson.dumps({"traceEvents": [
+        {"name": f"op{i % 500}", "ph": "X", "ts": i * 1.5, "dur": 1.25, "pid": 1, "tid": i % 8,
+         "args": {"opKind": "conv", "oc": str(i), "size": i}} for i in range(count)
+    ]})  # fmt: skip
+
+
+def nested(count: int) -> bytes:
+    """Calls four deep, as a host profiler writes them."""
+    return orjson.dumps([
+        {"name": f"f{i % 4}", "ph": "X", "ts": (i // 4) * 10 + i % 4, "dur": 8 - 2 * (i % 4), "pid": 1, "tid": 1}
+        for i in range(count)
+    ])  # fmt: skip
+
+
+def pairs(count: int) -> bytes:
+    """Begin and end events."""
+    return orjson.dumps([
+        {"name": f"f{i % 9}", "ph": "BE"[i % 2], "ts": i, "pid": 1, "tid": i // 2 % 8} for i in range(count)
+    ])  # fmt: skip
+
+
+def overlapping(count: int) -> bytes:
+    """The worst case: every span overlaps the next, and none nests."""
+    return orjson.dumps([{"name": "a", "ph": "X", "ts": i, "dur": 5.5, "pid": 1, "tid": 1} for i in range(count)])
+
+
+def seconds(work: Callable[[], object], repeat: int = 3) -> float:
+    """The best of some runs: what the machine can do when nothing else disturbs it."""
+    times = []
+    for _ in range(repeat):
+        gc.collect()
+        begin = perf_counter()
+        work()
+        times.append(perf_counter() - begin)
+    return min(times)
+
+
+def main() -> None:
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder, "trace.json")
+        for make in (plain, with_arguments, nested, pairs, overlapping):
+            raw = make(EVENTS)
+            path.write_bytes(raw)
+            base, ours = seconds(lambda raw=raw: orjson.loads(raw)), seconds(lambda: TraceJson().read(path))
+            print(
+                f"{make.__name__:<15} {EVENTS} events, {len(raw) / 1e6:.0f} MB: {EVENTS / ours / 1e6:.2f} M events/s, "
+                f"{base / ours:.2f} of the speed of orjson.loads"
+            )
+    if KINETO.exists():
+        count = len(read_profile(KINETO).trace.spans)
+        took = seconds(lambda: Kineto().read(KINETO))
+        print(f"kineto          {count} spans, gzip, joined: {took * 1e3:.0f} ms, {count / took / 1e6:.2f} M spans/s")
+
+
+if __name__ == "__main__":
+    main()

@@ -24,7 +24,8 @@ KINETO = Path(__file__).parents[2] / "shared" / "fixtures" / "kineto" / "resnet5
 def plain(count: int) -> bytes:
     """Complete events, eight threads, no arguments."""
     return orjson.dumps({"traceEvents": [
-        {"name": f"op{i % 500}", "ph": "X", "ts": i * 1.5, "dur": 1.25, "pid": 1, "tid": i % 8, "cat": "c"} for i in range(count)
+        {"name": f"op{i % 500}", "ph": "X", "ts": i * 1.5, "dur": 1.25, "pid": 1, "tid": i % 8, "cat": "c"}
+        for i in range(count)
     ]})  # fmt: skip
 
 

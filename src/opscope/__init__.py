@@ -6,19 +6,23 @@ from types import ModuleType
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from .api import compile_model, report, run
+    from .api import compile_model, profile, report, run, what_if
+    from .htp_profiler import HtpProfiler
     from .session import Session
 
 __version__ = "0.1.0"
 
 _VERBS = {  # name → module it comes from, imported when first asked for
+    "HtpProfiler": "htp_profiler",
     "Session": "session",
+    "profile": "api",
+    "what_if": "api",
     "report": "api",
     "compile_model": "api",
     "run": "api",
 }
 
-__all__ = ["Session", "__version__", "compile_model", "report", "run"]
+__all__ = ["HtpProfiler", "Session", "__version__", "compile_model", "profile", "report", "run", "what_if"]
 
 
 class _Package(ModuleType):

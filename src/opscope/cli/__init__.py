@@ -15,16 +15,19 @@ from ..errors import ProfilerError, printable
 from .command import Command
 
 VERBS = {  # verb → module, line for --help
+    "profile": ("profile", "Profile a model on a real runtime: times, nodes, bottlenecks, timeline"),
+    "whatif": ("whatif", "Try choices with the vendor's own compiler and show the best"),
     "report": ("report", "What a model takes on a target: memory, latency, energy, layer by layer"),
     "compile": ("compile", "Compile a model into a program for the simulated device"),
     "run": ("run", "Run a compiled program on the simulated device, with a host around it"),
     "opstats": ("opstats", "Decode stats buffers into summaries, timelines and runs"),
+    "doctor": ("doctor", "Which backends work here, and how to get the rest"),
     "targets": ("targets", "The hardware that is known, and the source of every figure"),
     "zoo": ("zoo", "Make a sample model on the spot"),
     "cfsai": ("cfs", "CodeFusion Studio 2.0-2.1 command line: cfsai profile | compat"),
     "cfsutil": ("cfs", "CodeFusion Studio 2.2 command line: cfsutil ai profile | compat"),
     "qaic-compile": ("qaic", "Cloud AI command line: compile"),
-    "qaic-opstats": ("opstats", "Cloud AI command line: decode"),
+    "qaic-opstats": ("qaic", "Cloud AI command line: decode"),
     "qaic-runner": ("qaic", "Cloud AI command line: run"),
 }
 

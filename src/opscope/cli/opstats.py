@@ -113,4 +113,4 @@ def _truth(text: str) -> bool:
     return text.lower() == "true"
 
 
-COMMANDS = {"opstats": OpstatsCommand(), "qaic-opstats": OpstatsCommand()}
+COMMANDS = {"opstats": OpstatsCommand()}

@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from .compile import report_compiled
+from .opstats import OpstatsCommand
 from .run import report_outcome, show_progress
 
 if TYPE_CHECKING:
@@ -87,4 +88,13 @@ def _say(notes: Sequence[str]) -> None:
         print(f"note: {note}", file=sys.stderr)
 
 
-COMMANDS = {"qaic-compile": QaicCompileCommand(), "qaic-runner": QaicRunnerCommand()}
+class QaicOpstatsCommand(OpstatsCommand):
+    __doc__ = OpstatsCommand.__doc__
+    examples = OpstatsCommand.examples.replace("opscope opstats", "opscope qaic-opstats")
+
+
+COMMANDS = {
+    "qaic-compile": QaicCompileCommand(),
+    "qaic-runner": QaicRunnerCommand(),
+    "qaic-opstats": QaicOpstatsCommand(),
+}

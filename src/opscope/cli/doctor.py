@@ -1,0 +1,42 @@
+"""opscope doctor"""
+
+from __future__ import annotations
+
+import json
+import sys
+from argparse import ArgumentParser, Namespace
+from dataclasses import asdict
+
+
+class DoctorCommand:
+    """Say which backends work on this machine, and how to get the rest."""
+
+    examples = """\
+examples:
+  opscope doctor
+  opscope doctor --json
+"""
+
+    def add_arguments(self, parser: ArgumentParser) -> None:
+        parser.add_argument("--json", action="store_true", help="print JSON")
+
+    def run(self, args: Namespace) -> int:
+        from .. import api
+
+        states = api.backend_states()
+        if args.json:
+            json.dump(
+                {"schema": "opscope.doctor/1", "backends": [asdict(state) for state in states]}, sys.stdout, indent=1
+            )
+            print()
+            return 0
+        for state in states:
+            version = f" {state.version}" if state.version else ""
+            print(f"{'ok     ' if state.works else 'missing'}  {state.name}{version}: {state.title}")
+            print(f"         {state.detail}")
+            if state.install:
+                print(f"         install it: {state.install}")
+        return 0
+
+
+COMMANDS = {"doctor": DoctorCommand()}

@@ -1,0 +1,171 @@
+"""`opscope profile`, `whatif` and `doctor` behind the api: wires backends, importers and the files of a run."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping, Sequence
+from io import BytesIO, StringIO
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from . import backends
+from .backends import BackendState, Value
+from .errors import UsageError
+from .profiled import Profiled, WhatIf
+from .summary import Latency, OpTotal, Summary
+
+if TYPE_CHECKING:
+    from .run import RunInfo
+
+Shapes = Mapping[str, tuple[int, ...]]
+Write = Callable[[Path, bytes], None]  # a file that appears whole or not at all
+
+
+def profile(
+    model: Path, *, backend: str, options: Mapping[str, Value], shapes: Shapes | None = None, advise: bool = False,
+    progress: Callable[[int, int], None] | None = None,
+) -> Profiled:  # fmt: skip
+    """Profile a model on a backend; with `advise`, causes cite what-if points."""
+    result = backends.load(backend).profile(model, options, shapes=shapes)
+    if not advise:
+        return result
+    if backend != "htp":
+        raise UsageError(f"--advise: backend {backend} has no what-if; expected htp")
+    from .backends.htp_options import HtpOptions
+    from .backends.htp_whatif import neighbours, run_grid, with_evidence
+
+    is_float = not any(node.type in ("QuantizeLinear", "DequantizeLinear") for node in result.nodes)
+    points = neighbours(HtpOptions.of(options), is_float=is_float)
+    return with_evidence(result, run_grid(model, points, shapes=shapes or {}, progress=progress))
+
+
+def what_if(
+    model: Path, axes: Mapping[str, Sequence[str]], *, backend: str = "htp", shapes: Shapes | None = None,
+    jobs: int | None = None, progress: Callable[[int, int], None] | None = None,
+) -> WhatIf:  # fmt: skip
+    """The grid of all combinations, each compiled by the vendor's own compiler."""
+    if backend != "htp":
+        backends.load(backend)
+        raise UsageError(f"backend {backend}: has no what-if; expected htp")
+    from .backends.htp_whatif import what_if as run
+
+    return run(model, axes, shapes=shapes or {}, jobs=jobs, progress=progress)
+
+
+def backend_states() -> tuple[BackendState, ...]:
+    """Every backend that is known, and whether it works here."""
+    return tuple(backends.load(name).state() for name in backends.names())
+
+
+def chrome_trace(profiled: Profiled) -> bytes:
+    """The timeline for chrome://tracing and Perfetto."""
+    from .views.chrome_trace import ChromeTrace
+
+    if profiled.trace is None or profiled.program is None:
+        title = profiled.target.get("name")
+        raise UsageError(
+            f"--output-chrome-trace: there is no timeline of {title}: the vendor's performance model does not know it; "
+            "expected a part that it knows (see `opscope doctor`)"
+        )
+    out = BytesIO()
+    ChromeTrace(profiled.program, flows=True).render(profiled.trace, out)
+    return out.getvalue()
+
+
+def analysis_summary(profiled: Profiled, form: str) -> bytes:
+    """The analysis summary as json or html."""
+    from .views.qhas_html import QhasHtml
+    from .views.qhas_json import QhasJson
+
+    out = StringIO()
+    (QhasHtml() if form == "html" else QhasJson()).render(profiled, out)
+    return out.getvalue().encode()
+
+
+def write_run(
+    profiled: Profiled, folder: Path, *, command: Sequence[str], created: str, sha256: str | None, write: Write
+) -> None:
+    """A Run with its trace; without a timeline, the head and the facts alone."""
+    from .views.htp_json import FindingsJson, ProfiledJson
+    from .views.run_folder import RunFolder, write_part
+
+    text = StringIO()
+    ProfiledJson().render(profiled, text)
+    info = _run_info(profiled, command=tuple(command), created=created, sha256=sha256)
+    if profiled.trace is None or profiled.program is None:
+        _write_head_alone(info, folder, write)
+    else:
+        run = RunFolder(folder)
+        try:
+            write_part(profiled.trace, run.part(0))
+            run.finish(info, profiled.program, summary_of(profiled), [(run.part(0), 0)])
+        except BaseException:
+            run.discard()
+            raise
+        write(folder / "trace.json", chrome_trace(profiled))
+    write(folder / "profile.json", text.getvalue().encode())
+    findings = StringIO()
+    FindingsJson().render(profiled, findings)
+    write(folder / "findings.json", findings.getvalue().encode())
+
+
+def write_runs(
+    result: WhatIf, folder: Path, *, command: Sequence[str], created: str, sha256: str | None, write: Write
+) -> None:
+    """A Run per point, in folders named by their choices; and the table beside them."""
+    from .views.htp_json import WhatIfJson
+
+    for point in result.points:
+        if point.profiled is not None:
+            name = re.sub(r"[^\w.+-]+", "-", point.label)
+            write_run(point.profiled, folder / name, command=command, created=created, sha256=sha256, write=write)
+    text = StringIO()
+    WhatIfJson().render(result, text)
+    write(folder / "whatif.json", text.getvalue().encode())
+
+
+def _write_head_alone(info: RunInfo, folder: Path, write: Write) -> None:
+    from dataclasses import asdict
+
+    import msgspec
+
+    from . import __version__
+    from .run import SCHEMA
+    from .views.run_folder import is_run
+
+    if folder.exists() and not is_run(folder):
+        raise UsageError(f"{folder}: exists and is not a run; expected a new folder or an earlier run")
+    head = {"schema": SCHEMA, "producer": {"name": "opscope", "version": __version__}, **asdict(info)}
+    write(folder / "run.json", msgspec.json.format(msgspec.json.encode(head), indent=2) + b"\n")
+
+
+def _run_info(profiled: Profiled, *, command: tuple[str, ...], created: str, sha256: str | None) -> RunInfo:
+    from .run import RunInfo
+
+    options = {key: value for key, value in profiled.options.items() if value is not None}
+    clock = profiled.target.get("clock_hz")
+    return RunInfo(
+        command=command, created=created, model=profiled.model, sha256=sha256,
+        target=str(profiled.target.get("name", "")),
+        provenance=profiled.provenance, network=Path(profiled.model).stem, devices=1, cores=1, batch=1,
+        clocks_hz={} if clock is None else {"core": float(clock)}, inferences=(0,), options=options,
+    )  # fmt: skip
+
+
+def summary_of(profiled: Profiled) -> Summary:
+    """The totals of a profile in the form that every Run has."""
+    latency = profiled.latency or Latency(0, None, None, profiled.provenance)
+    ops = tuple(
+        OpTotal(
+            name=node.name, type=node.type, wall_ns=node.wall_ns or 0, busy_ns=node.wall_ns or 0,
+            wait_ns=node.wait_ns or 0, share=node.path_share or 0.0, commands=node.kernels,
+            out_bytes=(node.dram_write_bytes or 0) + (node.vtcm_write_bytes or 0),
+            moved_bytes=(node.dram_read_bytes or 0) + (node.dram_write_bytes or 0), macs=0,
+            engine=node.engines[0] if node.engines else "", placed=node.placed,
+        )
+        for node in profiled.nodes
+    )  # fmt: skip
+    rate = 1e9 / latency.value_ns if latency.value_ns else None
+    return Summary(
+        latency, rate, 1, lanes=profiled.lanes, memory=profiled.memory, breakdown=profiled.breakdown, ops=ops
+    )

@@ -1,0 +1,251 @@
+"""The real compiler and performance model of the vendor, on small models made here."""
+
+from __future__ import annotations
+
+import json
+from importlib.metadata import version
+from importlib.util import find_spec
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+onnx = pytest.importorskip("onnx")
+
+from onnx import TensorProto, helper, numpy_helper  # noqa: E402
+
+from opscope import api, cli  # noqa: E402
+from opscope.errors import ModelError  # noqa: E402
+from opscope.htp_profiler import HtpProfiler  # noqa: E402
+from opscope.profiled import FUSED, ON_CPU, Profiled  # noqa: E402
+
+pytestmark = pytest.mark.skipif(
+    find_spec("onnxruntime_qnn") is None, reason="onnxruntime-qnn is not installed: pip install 'opscope[htp]'"
+)
+
+GOLDEN = {  # version of the package → what it says of `conv_model` on each part
+    "2.7.0": {
+        "52": {
+            "cycles": 35626, "low": 31826, "high": 40036, "ddr_read": 32768, "ddr_write": 65536, "vtcm_peak": 135168,
+        },
+    }
+}  # fmt: skip
+UNSTEADY = {"compile_time"}  # of this machine
+
+
+def write(path: Path, nodes: list[object], shape: list[int | str], constants: dict[str, tuple[int, ...]]) -> Path:
+    random = np.random.default_rng(7)
+    weights = [
+        numpy_helper.from_array(random.standard_normal(extents).astype(np.float32), name)
+        for name, extents in constants.items()
+    ]
+    ports = [helper.make_tensor_value_info("x", TensorProto.FLOAT, shape)]
+    result = [helper.make_tensor_value_info("y", TensorProto.FLOAT, None)]
+    graph = helper.make_graph(nodes, "g", ports, result, weights)
+    onnx.save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=9), str(path))
+    return path
+
+
+def conv(name: str, source: str, target: str, weight: str) -> object:
+    return helper.make_node("Conv", [source, weight], [target], name=name, pads=[1, 1, 1, 1])
+
+
+@pytest.fixture
+def conv_model(tmp_path: Path) -> Path:
+    nodes = [conv("first", "x", "a", "w0"), helper.make_node("Relu", ["a"], ["b"], name="act"),
+             conv("second", "b", "c", "w1"), helper.make_node("Sigmoid", ["c"], ["y"], name="gate")]  # fmt: skip
+    return write(tmp_path / "conv.onnx", nodes, [1, 3, 32, 32], {"w0": (16, 3, 3, 3), "w1": (16, 16, 3, 3)})
+
+
+@pytest.fixture
+def two_graphs(tmp_path: Path) -> Path:
+    nodes = [conv("first", "x", "a", "w0"), helper.make_node("Acosh", ["a"], ["b"], name="odd"),
+             conv("second", "b", "y", "w1")]  # fmt: skip
+    return write(tmp_path / "two.onnx", nodes, [1, 3, 32, 32], {"w0": (16, 3, 3, 3), "w1": (16, 16, 3, 3)})
+
+
+@pytest.fixture(autouse=True)
+def verbs(monkeypatch: pytest.MonkeyPatch) -> None:
+    for verb in ("profile", "whatif", "doctor"):
+        monkeypatch.setitem(cli.VERBS, verb, (verb, verb))
+
+
+def figures(result: Profiled) -> dict[str, float | None]:
+    return {metric.name: metric.value for metric in result.metrics if metric.name not in UNSTEADY}
+
+
+def test_two_runs_give_the_same_numbers_and_they_are_those_of_this_version(conv_model: Path) -> None:
+    first, second = (api.profile(conv_model, options={"soc": "52"}) for _ in range(2))
+    assert figures(first) == figures(second)
+    assert first.nodes == second.nodes
+    assert first.tables == second.tables
+    assert first.trace is not None
+    assert second.trace is not None
+    assert first.trace.spans.tobytes() == second.trace.spans.tobytes()
+    known = GOLDEN.get(version("onnxruntime-qnn"))
+    if known is not None:
+        (part,) = first.parts
+        found = {"cycles": part.cycles, "low": part.low_cycles, "high": part.high_cycles}
+        found |= {name: first.value(name) for name in ("ddr_read", "ddr_write", "vtcm_peak")}
+        assert found == known["52"]
+
+
+def test_copies_of_another_precision_give_the_same_numbers_again(conv_model: Path) -> None:
+    first, second = (api.profile(conv_model, options={"precision": "w8a8"}) for _ in range(2))
+    assert figures(first) == figures(second)
+    assert first.parts == second.parts
+    assert first.tables == second.tables
+    assert any("synthetic inputs: for performance questions only" in note for note in first.notes)
+
+
+def test_the_estimate_lies_in_its_range_and_nodes_are_the_models(conv_model: Path) -> None:
+    result = api.profile(conv_model)
+    metric = result.metric("htp_execution_time")
+    assert metric is not None
+    assert metric.low is not None
+    assert metric.high is not None
+    assert metric.value is not None
+    assert 0 < metric.low <= metric.value <= metric.high
+    assert {"first", "act", "second", "gate"} <= {node.name for node in result.nodes}
+    assert all(node.placed != ON_CPU for node in result.nodes)
+    assert sum(node.path_share or 0 for node in result.nodes) == pytest.approx(1, abs=2e-3)
+
+
+def test_the_performance_profile_does_not_change_the_estimate_and_the_report_says_so(conv_model: Path) -> None:
+    plain, burst = (api.profile(conv_model, options={"perf-profile": word}) for word in ("balanced", "burst"))
+    assert figures(plain) == figures(burst)
+    assert "--perf-profile burst has no effect: the model is fixed at the highest clock" in burst.notes
+
+
+def test_a_phone_has_facts_and_a_proxy_estimate_that_is_called_so(conv_model: Path) -> None:
+    result = api.profile(conv_model, options={"soc": "Snapdragon 8 Gen 3", "proxy": True})
+    assert result.target["id"] == 57
+    assert result.latency is None
+    assert (result.value("ddr_read") or 0) > 0
+    proxy = result.metric("proxy_execution_time")
+    assert proxy is not None
+    assert proxy.note.startswith("proxy: SA8255")
+
+
+def test_a_node_that_is_not_supported_cuts_the_model_and_says_why(two_graphs: Path) -> None:
+    result = api.profile(two_graphs)
+    assert len(result.parts) == 2
+    (node,) = result.of(ON_CPU)
+    assert (node.name, "Acosh" in node.reason) == ("odd", True)
+    assert result.latency is not None
+    assert result.latency.value_ns == sum(part.latency.value_ns for part in result.parts if part.latency)
+
+
+def test_open_shapes_are_refused_with_the_flag_that_helps(tmp_path: Path) -> None:
+    model = write(tmp_path / "open.onnx", [helper.make_node("Relu", ["x"], ["y"], name="r")], ["N", 3, 8, 8], {})
+    with pytest.raises(ModelError, match=r"fixed shapes only: give --shape x=1x3x8x8$"):
+        api.profile(model)
+    assert api.profile(model, shapes={"x": (2, 3, 8, 8)}).latency is not None
+
+
+def test_a_model_of_which_nothing_is_taken_fails_with_the_reason(tmp_path: Path) -> None:
+    model = write(tmp_path / "odd.onnx", [helper.make_node("Acosh", ["x"], ["y"], name="odd")], [1, 3, 8, 8], {})
+    with pytest.raises(ModelError, match=r"takes none of its nodes: odd \(Acosh\): Operators of type `Acosh`"):
+        api.profile(model)
+
+
+def test_a_float_model_on_a_part_without_float_is_refused_with_the_flag_that_helps(conv_model: Path) -> None:
+    words = (
+        r"SAR2230P does not take one of its nodes in this precision; expected a quantised model, or --precision w8a8"
+    )
+    with pytest.raises(ModelError, match=words):
+        api.profile(conv_model, options={"soc": "SAR2230P"})
+    assert api.profile(conv_model, options={"soc": "SAR2230P", "precision": "w8a8"}).latency is not None
+
+
+def test_spills_are_counted_where_vtcm_is_tight_and_only_there(tmp_path: Path) -> None:
+    nodes = [conv(f"c{n}", "x" if not n else f"t{n}", f"t{n + 1}", f"w{n}") for n in range(3)]
+    nodes.append(helper.make_node("Add", ["t1", "t3"], ["y"], name="sum"))
+    shapes: dict[str, tuple[int, ...]] = {"w0": (64, 3, 3, 3), "w1": (64, 64, 3, 3), "w2": (64, 64, 3, 3)}
+    model = write(tmp_path / "wide.onnx", nodes, [1, 3, 96, 96], shapes)
+    tight, wide = (api.profile(model, options={"vtcm-mb": size}) for size in (1, 8))
+    assert (tight.value("intermediate_spill") or 0) > 0
+    assert wide.value("intermediate_spill") == 0
+    assert "vtcm-spill" in {cause.id for cause in tight.causes}
+
+
+def test_nodes_without_names_get_some(tmp_path: Path) -> None:
+    nodes = [conv("", "x", "a", "w0"), helper.make_node("Relu", ["a"], ["y"])]
+    result = api.profile(write(tmp_path / "m.onnx", nodes, [1, 3, 16, 16], {"w0": (8, 3, 3, 3)}))
+    assert {"Conv_0", "Relu_1"} <= {node.name for node in result.nodes}
+
+
+def test_the_command_leaves_a_run_a_trace_and_a_summary(conv_model: Path, tmp_path: Path) -> None:
+    run = tmp_path / "run"
+    arguments = [
+        "profile",
+        str(conv_model),
+        "--backend",
+        "htp",
+        "--qhas",
+        "html",
+        "--output-chrome-trace",
+        "-o",
+        str(run),
+    ]
+    assert cli.main(arguments) == 0
+    assert {
+        "run.json",
+        "spans.parquet",
+        "summary.json",
+        "profile.json",
+        "findings.json",
+        "trace.json",
+        "qhas.html",
+    } <= {path.name for path in run.iterdir()}
+    events = json.loads((run / "trace.json").read_text())["traceEvents"]
+    assert {"X", "C", "M", "s", "f"} <= {event["ph"] for event in events}
+    assert cli.main(["profile", str(conv_model), "--backend", "htp", "--json", "--baseline", str(run),
+                     "--max-regression", "0%"]) == 0  # fmt: skip
+
+
+def test_emulation_gives_outputs_and_no_time(
+    conv_model: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    outputs = tmp_path / "out.npz"
+    arguments = ["profile", str(conv_model), "--backend", "htp", "--execute", "--outputs", str(outputs)]
+    assert cli.main(arguments) == 0
+    assert "ran once in emulation (emulated): outputs only" in capsys.readouterr().err
+    assert np.load(outputs)["y"].shape == (1, 16, 32, 32)
+
+
+def test_what_if_runs_the_grid_best_first(conv_model: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    arguments = ["whatif", str(conv_model), "--precision", "as-is,w8a8", "--vtcm-mb", "1,8", "--json"]
+    assert cli.main(arguments) == 0
+    result = json.loads(capsys.readouterr().out)
+    times = [point["time_us"] for point in result["points"]]
+    assert len(times) == 4
+    assert times == sorted(times)
+    assert result["points"][0]["on_front"]
+    assert any("synthetic inputs" in note for note in result["notes"])
+
+
+def test_the_profiler_class_gives_outputs_metrics_and_bottlenecks(conv_model: Path) -> None:
+    profiler = HtpProfiler(profiling_level="detailed", perf_profile="high_performance", enable_optrace=True)
+    inputs = {"x": np.ones((1, 3, 32, 32), np.float32)}
+    outputs, metrics = profiler.profile_model_execution(model_path=conv_model, inputs=inputs, backend="htp")
+    assert outputs["y"].shape == (1, 16, 32, 32)
+    assert (metrics["htp_execution_time"] or 0) > 0
+    assert metrics["rpc_time"] is None
+    assert metrics.why("rpc_time") == "only a device can tell: import its profile"
+    assert isinstance(profiler.analyze_bottlenecks(metrics), tuple)
+
+
+def test_fused_nodes_are_named(conv_model: Path) -> None:
+    result = api.profile(conv_model)
+    assert all("kernel" in node.reason for node in result.of(FUSED))
+
+
+def test_doctor_says_that_the_backend_works(capsys: pytest.CaptureFixture[str]) -> None:
+    assert cli.main(["doctor"]) == 0
+    assert f"ok       htp {version('onnxruntime-qnn')}" in capsys.readouterr().out
+
+
+def test_an_unknown_part_is_a_usage_error(conv_model: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert cli.main(["profile", str(conv_model), "--backend", "htp", "--soc", "SM9999"]) == 2
+    assert "SoC SM9999: not known; known names: SM8350" in capsys.readouterr().err

@@ -1,0 +1,51 @@
+from __future__ import annotations
+
+from importlib.metadata import EntryPoint
+
+import pytest
+
+from opscope import backends
+from opscope.errors import UsageError
+
+
+class Toy:
+    """A plug-in."""
+
+    name, title, options = "toy", "A toy", ()
+
+
+def test_an_unknown_backend_lists_the_known_ones() -> None:
+    with pytest.raises(UsageError, match=r"^backend 'hpt': not known; did you mean htp\? known: htp"):
+        backends.load("hpt")
+
+
+def test_a_plug_in_is_found_by_entry_point(monkeypatch: pytest.MonkeyPatch) -> None:
+    entry = EntryPoint("toy", f"{__name__}:Toy", "opscope.backends")
+    monkeypatch.setattr("importlib.metadata.entry_points", lambda group: [entry] if group == "opscope.backends" else [])
+    assert backends.names() == ("htp", "toy")
+    assert backends.load("toy").title == "A toy"
+
+
+def test_a_missing_package_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("opscope.backends.htp.find_spec", lambda _: None)
+    monkeypatch.setattr("opscope.backends.htp._platform_problem", lambda: "")
+    state = backends.load("htp").state()
+    assert (state.works, state.install) == (False, "pip install 'opscope[htp]'")
+
+
+@pytest.mark.parametrize(
+    ("system", "machine", "libc", "words"),
+    [
+        ("darwin", "arm64", ("", ""), "darwin on arm64: the package exists for x86-64 Linux and for Windows"),
+        ("linux", "x86_64", ("glibc", "2.31"), "glibc 2.31: the package needs glibc 2.35 or newer"),
+        ("linux", "x86_64", ("", ""), "an unknown C library : the package needs glibc 2.35 or newer"),
+    ],
+)
+def test_a_wrong_platform_is_named(
+    monkeypatch: pytest.MonkeyPatch, system: str, machine: str, libc: tuple[str, str], words: str
+) -> None:
+    monkeypatch.setattr("sys.platform", system)
+    monkeypatch.setattr("platform.machine", lambda: machine)
+    monkeypatch.setattr("platform.libc_ver", lambda: libc)
+    state = backends.load("htp").state()
+    assert (state.works, state.detail) == (False, words)

@@ -15,26 +15,27 @@ SOURCE = Path(__file__).parents[1] / "src" / "opscope"
 FOUNDATION = {"errors", "units"}
 NOUNS = {
     "graph", "target", "cost", "program", "program_file", "wire", "capture", "trace", "run", "summary", "finding",
-    "report", "verdict", "compatibility", "host",
+    "report", "verdict", "compatibility", "host", "profiled", "imported",
 }  # fmt: skip
 STAGES = {
     "readers", "targets", "estimate", "compiler", "device", "backends", "decode", "importers", "analysis", "gate",
     "views", "zoo", "runtime",
 }  # fmt: skip
-TOP = {"api", "execution", "session", "dialects", "cli"}
+TOP = {"api", "session", "htp_profiler", "dialects", "cli"}
 
 # What a part may import of the others, from the ground up. `opscope` itself is the version; the verbs that it lends
 # from `api` are imported by type checkers, and otherwise only when asked for.
 ALLOWED = (
-    {"opscope": {"api", "session"}, "errors": set(), "units": {"errors"}}
+    {"opscope": {"api", "session", "htp_profiler"}, "errors": set(), "units": {"errors"}}
     | {noun: {"opscope"} | FOUNDATION | NOUNS for noun in NOUNS}
     | {stage: {"opscope"} | FOUNDATION | NOUNS for stage in STAGES}
     | {"compiler": {"opscope", "estimate"} | FOUNDATION | NOUNS}
-    | {"execution": {"opscope"} | FOUNDATION | NOUNS | STAGES}  # the part of api behind `run`
-    | {"api": {"opscope", "execution"} | FOUNDATION | NOUNS | STAGES}
-    | {"session": {"opscope", "api", "execution", "runtime"} | FOUNDATION | NOUNS}
-    | {"dialects": {"opscope", "api", "execution", "targets"} | FOUNDATION | NOUNS}
-    | {"cli": {"opscope", "api", "execution", "dialects"} | FOUNDATION | NOUNS | STAGES}
+    | {"backends": {"opscope", "importers"} | FOUNDATION | NOUNS}  # a runtime leaves files that importers read
+    | {"api": {"opscope"} | FOUNDATION | NOUNS | STAGES}
+    | {"session": {"opscope", "api", "runtime"} | FOUNDATION | NOUNS}
+    | {"htp_profiler": {"opscope", "api", "backends"} | FOUNDATION | NOUNS}
+    | {"dialects": {"opscope", "api", "targets"} | FOUNDATION | NOUNS}
+    | {"cli": {"opscope", "api", "dialects"} | FOUNDATION | NOUNS | STAGES}
 )
 
 VENDOR_WORDS = (

@@ -39,6 +39,13 @@ class CaptureError(ProfilerError):
         super().__init__(f"{source}: byte {offset:#x}: {problem}")
 
 
+class ImportFileError(ProfilerError):
+    """A file of another tool breaks its format, or is of no format that is known."""
+
+    def __init__(self, source: str, place: str, problem: str) -> None:
+        super().__init__(f"{source}: {place}: {problem}" if place else f"{source}: {problem}")
+
+
 def printable(text: str, limit: int = 120) -> str:
     """A name from a file, made safe for one line of a terminal: control characters escaped, cut at `limit`."""
     clean = "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in text[: limit + 1])

@@ -46,14 +46,14 @@ class HtpMetrics(Mapping[str, float | None]):
 
     def write_chrome_trace(self, path: str | Path) -> None:
         from .api import write_bytes
-        from .profiling import chrome_trace
+        from .api.profiling import chrome_trace
 
         write_bytes(Path(path), chrome_trace(self.profiled))
 
     def write_qhas(self, path: str | Path) -> None:
         """JSON, or a page when the name ends in .html."""
         from .api import write_bytes
-        from .profiling import analysis_summary
+        from .api.profiling import analysis_summary
 
         form = "html" if str(path).endswith(".html") else "json"
         write_bytes(Path(path), analysis_summary(self.profiled, form))

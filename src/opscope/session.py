@@ -11,9 +11,10 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from . import api, execution
+from . import api
+from .api import execution
+from .api.execution import Execution
 from .errors import UsageError
-from .execution import Execution
 from .target import Target
 
 if TYPE_CHECKING:

@@ -100,10 +100,10 @@ class OpPmuRow:
 
 @dataclass(frozen=True, slots=True)
 class ActiveRow:
-    """Share of the cycles of an inference in which one thread group of a core was at work, by its counters."""
+    """Share of the cycles of an inference in which one block of a core was at work, by its counters."""
 
     core: int
-    group: str
+    block: str  # HMX, HVX, DMA
     share: float
 
 
@@ -228,7 +228,7 @@ class CoreBalance:
     core: int
     busy_pcycles: int
     ratio: float  # to the mean of the cores
-    end_ns: int  # of its last command
+    end_ns: int  # of its last command, from the start of the inference
 
 
 @dataclass(frozen=True, slots=True)

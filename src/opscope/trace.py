@@ -36,7 +36,8 @@ SPAN = np.dtype(
         ("pcycles", "<i8"),  # core cycles; NONE: unknown
         ("waits_on", "<i8"),  # command that was waited for; NONE
         ("name", "<i4"),  # position in Trace.names
-    ]
+    ],
+    align=True,  # columns of fields that are not aligned are several times slower
 )
 
 EDGE = np.dtype([("source", "<i8"), ("target", "<i8"), ("data", "?")])  # commands; data or ordering only

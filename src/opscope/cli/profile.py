@@ -145,8 +145,7 @@ def _print(result: Profiled, args: Namespace) -> None:
 
 
 def _write_files(result: Profiled, args: Namespace) -> None:
-    from .. import profiling
-    from ..api import write_bytes
+    from ..api import profiling, write_bytes
 
     files: list[tuple[Path, bytes]] = []
     if args.output_chrome_trace is not None:

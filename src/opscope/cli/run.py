@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from .command import positive
 
 if TYPE_CHECKING:
-    from ..execution import RunOutcome
+    from ..api.execution import RunOutcome
 
 PROFILES = ("stats", "trace", "latency", "raw_device_stats")
 

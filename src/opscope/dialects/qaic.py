@@ -14,7 +14,7 @@ from .flags import Flag, Takes, Words, read_words
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from ..execution import RunOutcome
+    from ..api.execution import RunOutcome
 
 DEFAULT_TARGET = "aic100-std"
 OPERATOR_LEVEL = 70

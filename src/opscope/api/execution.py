@@ -14,27 +14,27 @@ from typing import TYPE_CHECKING, BinaryIO
 
 import numpy as np
 
-from .capture import Capture, encode_capture
-from .device import collect, simulate, vary
-from .errors import UsageError, printable
-from .host import HostTimes, Rows, RunStatistics
-from .program import Program
-from .program_file import decode_program, encode_program, program_id
-from .runtime.file_names import latency_name, network_name, output_names, raw_name, stats_name, trace_name
-from .runtime.inputs import Array
-from .runtime.limits import check_duration, check_limits
-from .runtime.options import PROFILES, RunOptions
-from .runtime.pipeline import Pipeline, Progress
-from .runtime.sampling import Sampling, choose_samples
-from .runtime.sharing import beside_others, load_ns, slots_of
-from .runtime.stage_times import StageSource
-from .runtime.statistics import EXEC_LEVEL, WAIT_LEVEL, counted, run_statistics
+from ..capture import Capture, encode_capture
+from ..device import collect, simulate, vary
+from ..errors import UsageError, printable
+from ..host import HostTimes, Rows, RunStatistics
+from ..program import Program
+from ..program_file import decode_program, encode_program, program_id
+from ..runtime.file_names import latency_name, network_name, output_names, raw_name, stats_name, trace_name
+from ..runtime.inputs import Array
+from ..runtime.limits import check_duration, check_limits
+from ..runtime.options import PROFILES, RunOptions
+from ..runtime.pipeline import Pipeline, Progress
+from ..runtime.sampling import Sampling, choose_samples
+from ..runtime.sharing import beside_others, load_ns, slots_of
+from ..runtime.stage_times import StageSource
+from ..runtime.statistics import EXEC_LEVEL, WAIT_LEVEL, counted, run_statistics
 
 if TYPE_CHECKING:
-    from .analysis.work import ProgramIndex
-    from .decode import LaneIndex
-    from .runtime.reference import Reference
-    from .trace import Trace
+    from ..analysis.work import ProgramIndex
+    from ..decode import LaneIndex
+    from ..runtime.reference import Reference
+    from ..trace import Trace
 
 PROGRAM_FILE = "programqpc.bin"
 OPERATOR_LEVEL = 70
@@ -127,7 +127,7 @@ def check_profiles(program: Program, profiles: Sequence[str]) -> None:
 
 def inputs_of(loaded: Loaded, given: Mapping[str, str | Path | Array] | None) -> dict[str, Array] | None:
     """The given inputs, checked; None where none are given."""
-    from .runtime.inputs import check_inputs, load_inputs
+    from ..runtime.inputs import check_inputs, load_inputs
 
     if not given:
         return None
@@ -138,14 +138,14 @@ def inputs_of(loaded: Loaded, given: Mapping[str, str | Path | Array] | None) ->
 
 def outputs_of(loaded: Loaded, inputs: Mapping[str, Array] | None, *, seed: int) -> dict[str, Array]:
     """What the original model makes of the inputs, or of random ones."""
-    from .runtime.inputs import random_inputs
+    from ..runtime.inputs import random_inputs
 
     return reference_of(loaded).run(random_inputs(loaded.program, seed=seed) if inputs is None else inputs)
 
 
 def reference_of(loaded: Loaded) -> Reference:
     """The original model, ready to run."""
-    from .runtime.reference import open_reference
+    from ..runtime.reference import open_reference
 
     names = [[name for name, _, _ in ports] for ports in (loaded.program.inputs, loaded.program.outputs)]
     return open_reference(loaded.model, inputs=names[0], outputs=names[1])
@@ -221,19 +221,19 @@ class Execution:
 
     @cached_property
     def lane_index(self) -> LaneIndex:
-        from .decode import LaneIndex
+        from ..decode import LaneIndex
 
         return LaneIndex.of(self.loaded.program)
 
     @cached_property
     def program_index(self) -> ProgramIndex:
-        from .analysis.work import ProgramIndex
+        from ..analysis.work import ProgramIndex
 
         return ProgramIndex.of(self.loaded.program)
 
     def device_traces(self, sample: Sample) -> Iterator[tuple[Capture, Trace]]:
         """What each device did in one inference, on the run's own time axis, through the bytes of its buffer."""
-        from .decode import check_buffer, decode_buffer, decode_trace
+        from ..decode import check_buffer, decode_buffer, decode_trace
 
         program = self.loaded.program
         for capture in sample.captures:
@@ -244,8 +244,8 @@ class Execution:
 
     def trace(self, sample: Sample) -> Trace:
         """All devices of one inference, with counters where operators are recorded."""
-        from .analysis.summarise import timeline
-        from .decode import merge_traces
+        from ..analysis.summarise import timeline
+        from ..decode import merge_traces
 
         merged = merge_traces([trace for _, trace in self.device_traces(sample)])
         return timeline(merged, self.program_index) if self.program.stats.level >= OPERATOR_LEVEL else merged
@@ -312,7 +312,7 @@ class ProfileWriter:
             self.save(name, partial(_put, encode_capture(capture)))
 
     def _stats(self, sample: Sample) -> None:
-        from .views.host_stages import HostStages
+        from ..views.host_stages import HostStages
 
         out = StringIO()
         HostStages().render(self.times, sample.row, out)
@@ -325,8 +325,8 @@ class ProfileWriter:
         )
 
     def _summaries(self, sample: Sample, out: StringIO) -> None:
-        from .analysis.summarise import summarise_device
-        from .views.opstats_text import OpstatsText
+        from ..analysis.summarise import summarise_device
+        from ..views.opstats_text import OpstatsText
 
         program, index = self.execution.program, self.execution.program_index
         for capture, trace in self.execution.device_traces(sample):
@@ -336,7 +336,7 @@ class ProfileWriter:
 
     def _activation(self, activation: int, rows: Rows, traces: list[Trace]) -> None:
         if "latency" in self.profiles:
-            from .views.latency_csv import LatencyCsv
+            from ..views.latency_csv import LatencyCsv
 
             text = StringIO()
             LatencyCsv(self.execution.program, requested=self.sampling.requested).render(self.times, rows, text)
@@ -346,9 +346,9 @@ class ProfileWriter:
 
     def _trace(self, activation: int, rows: Rows, traces: list[Trace]) -> None:
         """Host stages above the device; of an uninstrumented program, host stages alone."""
-        from .decode import merge_traces
-        from .runtime.host_spans import host_spans
-        from .views.chrome_trace import ChromeTrace
+        from ..decode import merge_traces
+        from ..runtime.host_spans import host_spans
+        from ..views.chrome_trace import ChromeTrace
 
         view, merged = ChromeTrace(self.execution.loaded.program), merge_traces([host_spans(rows), *traces])
         self.save(trace_name(activation), partial(view.render, merged))
@@ -360,8 +360,8 @@ class ProfileWriter:
 
 def profile_once(execution: Execution) -> Trace:
     """The first inference of a run in full, devices under the stages of the host."""
-    from .decode import merge_traces
-    from .runtime.host_spans import host_spans
+    from ..decode import merge_traces
+    from ..runtime.host_spans import host_spans
 
     rows = execution.times().rows[:1]
     return merge_traces([host_spans(rows), execution.trace(execution.capture(rows))])
@@ -423,7 +423,7 @@ def _write_outputs(writer: ProfileWriter, outputs: Mapping[str, Array] | None) -
 
 def _device_cores(program: Program, options: RunOptions) -> tuple[int | None, list[str]]:
     """Of the catalogue only: a name in a program file must not make us read another file."""
-    from . import targets
+    from .. import targets
 
     if program.target in targets.catalogue():
         return round(targets.load(program.target).topology.cores.value), []

@@ -8,14 +8,14 @@ from io import BytesIO, StringIO
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from . import backends
-from .backends import BackendState, Value
-from .errors import UsageError
-from .profiled import Profiled, WhatIf
-from .summary import Latency, OpTotal, Summary
+from .. import backends
+from ..backends import BackendState, Value
+from ..errors import UsageError
+from ..profiled import Profiled, WhatIf
+from ..summary import Latency, OpTotal, Summary
 
 if TYPE_CHECKING:
-    from .run import RunInfo
+    from ..run import RunInfo
 
 Shapes = Mapping[str, tuple[int, ...]]
 Write = Callable[[Path, bytes], None]  # a file that appears whole or not at all
@@ -31,8 +31,8 @@ def profile(
         return result
     if backend != "htp":
         raise UsageError(f"--advise: backend {backend} has no what-if; expected htp")
-    from .backends.htp_options import HtpOptions
-    from .backends.htp_whatif import neighbours, run_grid, with_evidence
+    from ..backends.htp_options import HtpOptions
+    from ..backends.htp_whatif import neighbours, run_grid, with_evidence
 
     is_float = not any(node.type in ("QuantizeLinear", "DequantizeLinear") for node in result.nodes)
     points = neighbours(HtpOptions.of(options), is_float=is_float)
@@ -47,7 +47,7 @@ def what_if(
     if backend != "htp":
         backends.load(backend)
         raise UsageError(f"backend {backend}: has no what-if; expected htp")
-    from .backends.htp_whatif import what_if as run
+    from ..backends.htp_whatif import what_if as run
 
     return run(model, axes, shapes=shapes or {}, jobs=jobs, progress=progress)
 
@@ -59,7 +59,7 @@ def backend_states() -> tuple[BackendState, ...]:
 
 def chrome_trace(profiled: Profiled) -> bytes:
     """The timeline for chrome://tracing and Perfetto."""
-    from .views.chrome_trace import ChromeTrace
+    from ..views.chrome_trace import ChromeTrace
 
     if profiled.trace is None or profiled.program is None:
         title = profiled.target.get("name")
@@ -74,8 +74,8 @@ def chrome_trace(profiled: Profiled) -> bytes:
 
 def analysis_summary(profiled: Profiled, form: str) -> bytes:
     """The analysis summary as json or html."""
-    from .views.qhas_html import QhasHtml
-    from .views.qhas_json import QhasJson
+    from ..views.qhas_html import QhasHtml
+    from ..views.qhas_json import QhasJson
 
     out = StringIO()
     (QhasHtml() if form == "html" else QhasJson()).render(profiled, out)
@@ -86,8 +86,8 @@ def write_run(
     profiled: Profiled, folder: Path, *, command: Sequence[str], created: str, sha256: str | None, write: Write
 ) -> None:
     """A Run with its trace; without a timeline, the head and the facts alone."""
-    from .views.htp_json import FindingsJson, ProfiledJson
-    from .views.run_folder import RunFolder, write_part
+    from ..views.htp_json import FindingsJson, ProfiledJson
+    from ..views.run_folder import RunFolder, write_part
 
     text = StringIO()
     ProfiledJson().render(profiled, text)
@@ -113,7 +113,7 @@ def write_runs(
     result: WhatIf, folder: Path, *, command: Sequence[str], created: str, sha256: str | None, write: Write
 ) -> None:
     """A Run per point, in folders named by their choices; and the table beside them."""
-    from .views.htp_json import WhatIfJson
+    from ..views.htp_json import WhatIfJson
 
     for point in result.points:
         if point.profiled is not None:
@@ -129,9 +129,9 @@ def _write_head_alone(info: RunInfo, folder: Path, write: Write) -> None:
 
     import msgspec
 
-    from . import __version__
-    from .run import SCHEMA
-    from .views.run_folder import is_run
+    from .. import __version__
+    from ..run import SCHEMA
+    from ..views.run_folder import is_run
 
     if folder.exists() and not is_run(folder):
         raise UsageError(f"{folder}: exists and is not a run; expected a new folder or an earlier run")
@@ -140,7 +140,7 @@ def _write_head_alone(info: RunInfo, folder: Path, write: Write) -> None:
 
 
 def _run_info(profiled: Profiled, *, command: tuple[str, ...], created: str, sha256: str | None) -> RunInfo:
-    from .run import RunInfo
+    from ..run import RunInfo
 
     options = {key: value for key, value in profiled.options.items() if value is not None}
     clock = profiled.target.get("clock_hz")

@@ -9,28 +9,28 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from . import targets
-from .errors import UsageError
-from .estimate.build_report import build_report
-from .estimate.price import Machine
-from .graph import DType, Graph
-from .readers import read_model
-from .report import Report
-from .target import Target
+from .. import targets
+from ..errors import UsageError
+from ..estimate.build_report import build_report
+from ..estimate.price import Machine
+from ..graph import DType, Graph
+from ..readers import read_model
+from ..report import Report
+from ..target import Target
 
 if TYPE_CHECKING:
     import numpy as np
     import numpy.typing as npt
 
-    from .backends import BackendState
-    from .compatibility import Compatibility
-    from .compiler.plan import Plan
-    from .compiler.warn import PerformanceWarning
+    from ..backends import BackendState
+    from ..compatibility import Compatibility
+    from ..compiler.plan import Plan
+    from ..compiler.warn import PerformanceWarning
+    from ..imported import Imported
+    from ..profiled import Profiled, WhatIf
+    from ..program import Program
     from .execution import RunOutcome
-    from .imported import Imported
     from .opstats import OpstatsOutcome
-    from .profiled import Profiled, WhatIf
-    from .program import Program
 
 PROGRAM_FILE = "programqpc.bin"
 
@@ -78,7 +78,7 @@ def flat_report(
     fingerprint: bool = True,
 ) -> Report:
     """The report by flat counting: every operation priced like a MAC. Arguments as for `report`."""
-    from .estimate.flat import flat_report as count_flat
+    from ..estimate.flat import flat_report as count_flat
 
     path = Path(model)
     machine = use_machine(target, cores=cores, devices=devices)
@@ -89,7 +89,7 @@ def flat_report(
 
 def compatibility(model: str | Path, target: str | Path | Target) -> tuple[Graph, Compatibility]:
     """What of a model a target cannot take, with the graph it was found in."""
-    from .estimate.compatible import check_compatibility
+    from ..estimate.compatible import check_compatibility
 
     graph = read_model(Path(model))
     return graph, check_compatibility(graph, use_machine(target))
@@ -129,7 +129,7 @@ class Compiled:
 
     def forecast(self) -> tuple[list[float], list[float]]:
         """Estimated start and end of every command, in core cycles."""
-        from .compiler.forecast import forecast
+        from ..compiler.forecast import forecast
 
         start, end = forecast(self.program)
         return start.tolist(), end.tolist()
@@ -174,12 +174,12 @@ def compile_model(
         network: name of the network in file names and traces; the target's own when not given.
         phases: folder that gets one readable file per pass.
     """
-    from .compiler import compile_graph
-    from .compiler.phases import phase_text
-    from .compiler.plan import CompileOptions
-    from .compiler.stats_options import stats_options
-    from .compiler.warn import performance_warnings
-    from .program_file import encode_program
+    from ..compiler import compile_graph
+    from ..compiler.phases import phase_text
+    from ..compiler.plan import CompileOptions
+    from ..compiler.stats_options import stats_options
+    from ..compiler.warn import performance_warnings
+    from ..program_file import encode_program
 
     machine = use_machine(with_precision(target, precision), cores=cores, devices=devices)
     graph = read_model(Path(model), shapes=shapes, batch=batch)
@@ -245,8 +245,8 @@ def run(
         save_outputs: run the original model and write its outputs as `.npy`.
         progress: called with how much is done, and of how much.
     """
+    from ..runtime.options import RunOptions
     from . import execution
-    from .runtime.options import RunOptions
 
     options = RunOptions(num_iter, time, activations, set_size, threads, num_samples, start_iter, start_delay, seed)
     loaded = execution.load_program(Path(folder))
@@ -448,8 +448,8 @@ def import_profile(
         command: the command line, for the run.
         created: time of the run, ISO 8601; now when not given.
     """
-    from .importers import as_run, combine, imported_file, read_profile, reading
-    from .wire import PROGRAM_MAGIC, STATS_MAGIC
+    from ..importers import as_run, combine, imported_file, read_profile, reading
+    from ..wire import PROGRAM_MAGIC, STATS_MAGIC
 
     paths = [Path(file) for file in files]
     when = _when(created)
@@ -458,7 +458,7 @@ def import_profile(
         return _import_captures(kinds, run, command=command, created=when)
     imported = combine.combine([read_profile(path, form=form) for path in paths])
     if run is not None:
-        from .views.run_folder import RunFolder, write_part
+        from ..views.run_folder import RunFolder, write_part
 
         whole, program = as_run.as_run(imported, command=command, created=when)
         folder = RunFolder(Path(run))
@@ -478,9 +478,9 @@ def _import_captures(
     """Stats buffers of our own, decoded with the program that left them."""
     from tempfile import TemporaryDirectory
 
-    from .importers.as_run import from_run
-    from .importers.run_folder import read_run
-    from .wire import PROGRAM_MAGIC, STATS_MAGIC
+    from ..importers.as_run import from_run
+    from ..importers.run_folder import read_run
+    from ..wire import PROGRAM_MAGIC, STATS_MAGIC
 
     programs = [path for path, kind in kinds.items() if kind == PROGRAM_MAGIC]
     captures = [path for path, kind in kinds.items() if kind == STATS_MAGIC]

@@ -1,0 +1,63 @@
+"""Run: everything about one profile – what was run, on what, when every command ran, and the totals."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+import numpy as np
+import numpy.typing as npt
+
+from .program import OpInfo
+from .summary import Summary
+from .trace import Trace
+
+SCHEMA = "opscope.run/1"
+
+TABLES = ("ops", "commands", "spans", "edges", "counters")
+
+
+@dataclass(frozen=True, slots=True)
+class RunInfo:
+    """The head of a run: `run.json`."""
+
+    command: tuple[str, ...]  # as it was typed
+    created: str  # ISO 8601, UTC
+    model: str  # path or name of the model or program
+    sha256: str | None  # of that file
+    target: str
+    provenance: str
+    network: str
+    devices: int
+    cores: int  # per device
+    batch: int
+    clocks_hz: Mapping[str, float]
+    inferences: tuple[int, ...]
+    options: Mapping[str, str | int | float | bool] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class CommandTable:
+    """The commands of a program with their words beside them; one row per command."""
+
+    rows: npt.NDArray[np.void]  # of program.COMMAND
+    groups: tuple[str, ...]
+    routes: tuple[str, ...]
+    kinds: tuple[str, ...]
+    names: tuple[str, ...]  # detail → name
+    memories: tuple[str, ...]
+    types: tuple[str, ...]
+    shapes: tuple[str, ...]
+    operands: tuple[tuple[str, ...], ...]
+    attributes: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Run:
+    """One profile, whole."""
+
+    info: RunInfo
+    ops: tuple[OpInfo, ...]
+    commands: CommandTable
+    trace: Trace
+    summary: Summary

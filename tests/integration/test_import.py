@@ -1,0 +1,153 @@
+"""`opscope import` in a folder of its own: exit code, stdout, stderr, and the run that it leaves."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from opscope import api
+from opscope.cli import VERBS, main
+from opscope.importers.imported_file import FILE, decode_imported
+from opscope.importers.run_folder import read_run
+from opscope.trace import NONE
+
+SAMPLES = Path(__file__).parents[1] / "unit" / "importers" / "samples"
+SHARED = Path(__file__).parents[3] / "shared" / "fixtures"
+VELA = [str(SAMPLES / "vela_per-layer.csv"), str(SAMPLES / "vela_summary.csv")]
+
+pytest.importorskip("pyarrow")
+
+
+@pytest.fixture(autouse=True)
+def _verb(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(VERBS, "import", ("import_", "Profile files of other tools into a run"))
+
+
+def shared(name: str) -> str:
+    if not (SHARED / name).exists():
+        pytest.skip(f"{SHARED / name} is not here")
+    return str(SHARED / name)
+
+
+def test_files_of_one_run_become_one_run(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["import", *VELA, "-o", str(tmp_path / "run")]) == 0
+    out, err = capsys.readouterr()
+    assert "provenance  vendor-model" in out
+    assert "latency     67.3 us" in out
+    assert "ok  total cycles of both files agree (33641 in vela-layers, 33641 in vela-summary)" in out
+    assert err.splitlines()[-1] == f"wrote {tmp_path / 'run'}"
+    run = read_run(tmp_path / "run")
+    assert (run.info.provenance, run.info.model, run.info.clocks_hz) == ("vendor-model", "kws", {"core": 5e8})
+    assert [op.name for op in run.ops] == ["relu;conv/BiasAdd", "relu;conv/BiasAdd", "pool", "logits"]
+    assert run.summary.latency.value_ns == 67_282
+    kept = decode_imported((tmp_path / "run" / FILE).read_bytes(), run.trace, source=FILE)
+    assert kept.ops[3].cycles == 2040
+    assert kept.ops[3].out_bytes is None
+
+
+def test_the_same_command_replaces_its_run_and_nothing_else(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    run = tmp_path / "run"
+    assert main(["import", *VELA, "-o", str(run)]) == 0
+    assert main(["import", str(SAMPLES / "latency.txt"), "-o", str(run)]) == 0
+    assert json.loads((run / FILE).read_bytes())["format"] == "qaic-latency"
+    (tmp_path / "mine").mkdir()
+    assert main(["import", *VELA, "-o", str(tmp_path / "mine")]) == 2
+    assert "exists and is not a run" in capsys.readouterr().err
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["mine", "run"]
+
+
+def test_a_timeline_keeps_every_span_and_edge_in_the_run(tmp_path: Path) -> None:
+    assert main(["import", shared("kineto/bert_base_b1.json.gz"), "-o", str(tmp_path / "run")]) == 0
+    run = read_run(tmp_path / "run")
+    imported = api.import_profile([shared("kineto/bert_base_b1.json.gz")])
+    assert len(run.trace.spans) == len(imported.trace.spans) == 4298
+    assert len(run.trace.edges) == 531
+    for column in ("start_ns", "end_ns", "op", "command"):
+        assert np.array_equal(np.sort(run.trace.spans[column]), np.sort(imported.trace.spans[column]))
+    assert set(run.trace.lanes) == set(imported.trace.lanes)
+    assert all(lane.busy_ns + lane.idle_ns == lane.wall_ns for lane in run.summary.lanes)
+    launched = run.trace.spans[run.trace.spans["command"] == run.trace.edges["target"][0]]
+    assert run.ops[int(launched["op"][0])].type == "aten::gather"
+
+
+def test_an_unknown_latency_is_no_number(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["import", str(SAMPLES / "stedgeai_analyze.txt"), "-o", str(tmp_path / "run")]) == 0
+    out, err = capsys.readouterr()
+    assert "latency     —" in out
+    assert "note: no times: they come with `stedgeai validate` on the target" in err
+    assert read_run(tmp_path / "run").summary.latency.value_ns == NONE
+
+
+def test_json_holds_everything_and_unknown_is_null(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["import", str(SAMPLES / "tensorrt_layers.json"), "--json"]) == 0
+    body = json.loads(capsys.readouterr().out)
+    assert body["schema"] == "opscope.imported/1"
+    assert body["provenance"] == "compiler-fact"
+    assert body["ops"][2]["time_ns"] is None
+
+
+def test_violations_are_shown(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = tmp_path / "l.csv"
+    path.write_text((SAMPLES / "vela_per-layer.csv").read_text().replace(",5400,16.1,5400", ",5401,16.1,5400"))
+    assert main(["import", str(path)]) == 0
+    assert (
+        "VIOLATED  op cycles = the most of its resources (3 of 4 rows; line 4: 5401 is not 5400)"
+        in capsys.readouterr().out
+    )
+
+
+def test_unknown_and_damaged_files_are_one_line_and_exit_2(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    bad = {"a.txt": b"hello\n", "b.json": b'{"traceEvents": [{"ph": "X"', "c.gz": gzip.compress(b"[" * 100_000)[:50]}
+    for name, content in bad.items():
+        (tmp_path / name).write_bytes(content)
+        assert main(["import", str(tmp_path / name), "-o", str(tmp_path / "run")]) == 2
+        out, err = capsys.readouterr()
+        assert out == ""
+        assert len(err.splitlines()) == 1
+        assert err.startswith(f"opscope: {tmp_path / name}: ")
+    assert not (tmp_path / "run").exists()
+
+
+def test_formats_are_listed_and_no_file_is_wrong_usage(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["import", "--list"]) == 0
+    assert "onnxruntime               ONNX Runtime session profile" in capsys.readouterr().out
+    assert main(["import"]) == 2
+    assert "no file given" in capsys.readouterr().err
+
+
+def test_names_with_control_characters_do_not_reach_the_terminal(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = tmp_path / "t.json"
+    path.write_text(json.dumps([{"ph": "X", "name": "a\x1b]0;x\x07", "ts": 0, "dur": 1, "pid": "\x1b[2J", "tid": 1}]))
+    assert main(["import", str(path), "-o", str(tmp_path / "run")]) == 0
+    out, err = capsys.readouterr()
+    assert "\x1b" not in out + err
+
+
+def test_captures_of_our_own_are_decoded_with_their_program(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["zoo", "kws-cnn", "-o", str(tmp_path / "kws.onnx")]) == 0
+    api.compile_model(tmp_path / "kws.onnx", "aic100-std", tmp_path / "build", cores=2, stats_level=70)
+    api.run(tmp_path / "build", num_iter=2, profile=["raw_device_stats"], out_dir=tmp_path, num_samples=2)
+    captures = sorted(map(str, tmp_path.glob("*aiccyclecounts.bin")))
+    program = str(tmp_path / "build" / api.PROGRAM_FILE)
+    assert main(["import", program, *captures, "-o", str(tmp_path / "run")]) == 0
+    assert "provenance  simulated" in capsys.readouterr().out
+    run = read_run(tmp_path / "run")
+    assert run.info.inferences == (0, 1)
+    assert len(run.trace.spans)
+    assert main(["import", *captures]) == 2
+    assert "0 programs, 2 stats buffers, 2 files in all; expected one programqpc.bin" in capsys.readouterr().err
+
+
+def test_importing_loads_no_heavy_package() -> None:
+    import subprocess
+
+    code = "import sys, opscope.importers; print([m for m in ('onnx', 'pyarrow', 'onnxruntime') if m in sys.modules])"
+    result = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=60)
+    assert result.stdout.strip() == "[]"

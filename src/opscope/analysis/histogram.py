@@ -7,16 +7,20 @@ import numpy as np
 from ..summary import Bucket
 from .work import Work, total
 
+_FIRST_NS = 1000
+
 
 def histogram(work: Work) -> tuple[Bucket, ...]:
     """Commands by duration, in buckets that double: below 1 µs, below 2 µs, below 4 µs, …"""
-    spans = work.commands[~work.index.is_flush[work.commands["command"]]]
-    duration = spans["end_ns"] - spans["start_ns"]
-    bucket = np.zeros(len(duration), np.int64)
-    long = duration >= 1000
-    bucket[long] = 1 + np.floor(np.log2(duration[long] / 1000 * (1 + 1e-12))).astype(np.int64)
-    most = int(bucket.max(initial=0)) + 1
-    counts, ns = np.bincount(bucket, minlength=most), total(bucket, duration, most)
+    ns = work.network.ns
+    if not len(ns):
+        return ()
+    most = int(ns.max()) // _FIRST_NS
+    edges = _FIRST_NS << np.arange(most.bit_length() + 1)
+    bucket = np.searchsorted(edges, ns, side="right")
+    counts, sums = np.bincount(bucket, minlength=len(edges)), total(bucket, ns, len(edges))
+    lows = [0, *edges.tolist()]
     return tuple(
-        Bucket(0 if not i else 1000 << (i - 1), 1000 << i, int(counts[i]), int(ns[i])) for i in range(most) if len(spans)
+        Bucket(low, int(high), int(count), int(busy))
+        for low, high, count, busy in zip(lows, edges, counts, sums, strict=False)
     )

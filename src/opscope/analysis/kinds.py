@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 import numpy as np
+import numpy.typing as npt
 
 from ..capture import Capture
 from ..summary import KB, KindRow
@@ -20,16 +21,15 @@ def kind_rows(work: Work, capture: Capture) -> tuple[KindRow, ...]:
 
 
 def _command_rows(work: Work, capture: Capture) -> Iterator[KindRow]:
-    index, spans = work.index, work.commands
+    index, part = work.index, work.commands
     rows = len(index.row_keys)
-    command = spans["command"]
-    key = (index.core_of[command] - capture.device * capture.cores) * rows + index.row_of[command]
+    key = (index.core[part.command] - capture.device * capture.cores) * rows + index.row[part.command]
     count = capture.cores * rows
-    out_bytes = index.program.commands["out_bytes"][command]
+    out_bytes = index.out_bytes[part.command]
     counts = np.bincount(key, minlength=count)
-    ucycles, pcycles = total(key, spans["ucycles"], count), total(key, spans["pcycles"], count)
+    ucycles, pcycles = total(key, part.ucycles, count), total(key, part.pcycles, count)
     sizes = total(key, out_bytes, count)
-    deviations = _deviation(key, spans["pcycles"], out_bytes, count)
+    deviations = _deviation(key, part.pcycles, out_bytes, count)
     for place in np.flatnonzero(counts).tolist():
         core, row = divmod(place, rows)
         deviation = None if np.isnan(deviations[place]) else float(deviations[place])
@@ -37,24 +37,24 @@ def _command_rows(work: Work, capture: Capture) -> Iterator[KindRow]:
                       int(sizes[place]), deviation)  # fmt: skip
 
 
-def _deviation(key: Numbers, pcycles: Numbers, out_bytes: Numbers, count: int) -> np.ndarray[tuple[int], np.dtype[np.float64]]:
+def _deviation(key: Numbers, pcycles: Numbers, out_bytes: Numbers, count: int) -> npt.NDArray[np.float64]:
     """Standard deviation, per key, of pcycles per KB over the commands that write anything; NaN: none does."""
     writes = out_bytes > 0
     key, rate = key[writes], pcycles[writes] / (out_bytes[writes] / KB)
     counts = np.bincount(key, minlength=count)
     with np.errstate(invalid="ignore"):
         mean = np.bincount(key, rate, minlength=count) / counts
-        return np.sqrt(np.bincount(key, (rate - mean[key]) ** 2, minlength=count) / counts)
+        spread: npt.NDArray[np.float64] = np.sqrt(np.bincount(key, (rate - mean[key]) ** 2, minlength=count) / counts)
+    return spread
 
 
 def _sync_rows(work: Work, capture: Capture) -> Iterator[KindRow]:
-    index, spans = work.index, work.waits
+    index, part = work.index, work.waits
     groups = index.program.groups
-    command = spans["command"]
-    core = index.core_of[command] - capture.device * capture.cores
-    key = core * len(groups) + index.program.commands["group"][command]
+    core = index.core[part.command] - capture.device * capture.cores
+    key = core * len(groups) + index.group[part.command]
     counts = np.bincount(key, minlength=capture.cores * len(groups))
-    ticks = total(key, spans["ucycles"], len(counts))
+    ticks = total(key, part.ucycles, len(counts))
     for place in np.flatnonzero(counts).tolist():
         core_number, group = divmod(place, len(groups))
         yield _wait_row(core_number, "sync", groups[group].name, int(ticks[place]), int(counts[place]))

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 import numpy as np
 
 from ..capture import Capture
@@ -10,28 +12,33 @@ from ..wire import StatsSection
 from .work import Work, total
 
 
-def lane_totals(work: Work, captures: dict[int, Capture]) -> tuple[LaneTotal, ...]:
+def lane_totals(work: Work, captures: Mapping[int, Capture]) -> tuple[LaneTotal, ...]:
     """Per thread group of every core; its wall time is that of its core."""
-    program, lanes = work.index.program, work.trace.lanes
-    busy = total(work.ops["lane"], work.ops["end_ns"] - work.ops["start_ns"], len(lanes))
-    wait = total(work.waits["lane"], work.waits["end_ns"] - work.waits["start_ns"], len(lanes))
-    windows = work.core_windows()
-    names = {group.name: number for number, group in enumerate(program.groups)}
+    index, program = work.index, work.index.program
+    groups = len(program.groups)
+    busy, wait = (
+        total(index.core[part.command] * groups + index.group[part.command], part.ns, program.lanes)
+        for part in (work.ops, work.waits)
+    )
+    barriers = {device: _barrier_ns(work, capture) for device, capture in captures.items()}
     rows = []
-    for number, lane in enumerate(lanes):
-        if lane.name in names and (lane.device, lane.core) in windows:
-            start, end = windows[lane.device, lane.core]
-            barrier = _barrier_ns(work, captures.get(lane.device), lane.core, names[lane.name])
-            idle = end - start - int(busy[number]) - int(wait[number])
-            rows.append(LaneTotal(lane.device, lane.core, lane.name, int(busy[number]), int(wait[number]), idle, barrier))
+    for (device, core), (start, end) in sorted(work.windows.items()):
+        for group in range(groups):
+            lane = (device * program.cores + core) * groups + group
+            barrier = barriers.get(device, {}).get((core, group), 0)
+            idle = end - start - int(busy[lane]) - int(wait[lane])
+            rows.append(LaneTotal(device, core, program.groups[group].name, int(busy[lane]), int(wait[lane]), idle,
+                                  barrier))  # fmt: skip
     return tuple(rows)
 
 
-def _barrier_ns(work: Work, capture: Capture | None, core: int, group: int) -> int:
-    """What a thread of the group waited for the others, on average."""
-    records = None if capture is None else capture.sections.get((StatsSection.OPS, core))
-    if records is None:
-        return 0
-    program = work.index.program
-    ticks = np.bincount(records["group"], records["barrier"], minlength=len(program.groups))[group]
-    return round(ticks / program.groups[group].threads * 1e9 / program.stats_hz)
+def _barrier_ns(work: Work, capture: Capture) -> dict[tuple[int, int], int]:
+    """(core, group) → what a thread of the group waited for the others, on average."""
+    program, found = work.index.program, {}
+    for core in range(capture.cores):
+        records = capture.sections.get((StatsSection.OPS, core))
+        if records is not None:
+            ticks = np.bincount(records["group"], records["barrier"], minlength=len(program.groups)).tolist()
+            for group, value in enumerate(ticks):
+                found[core, group] = round(value / program.groups[group].threads * 1e9 / program.stats_hz)
+    return found

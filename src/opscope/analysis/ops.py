@@ -4,47 +4,106 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 import numpy as np
 
-from ..program import NO_OP, Program
 from ..summary import OpTotal
-from .intervals import union_ns
-from .placement import outer_operand
+from .intervals import Stretches, union
 from .work import Numbers, Work, total
 
-_NUMBERED = re.compile(r"^(.*?)(\d+)(.*)$")
 OTHER = "(no op)"
 
 
-def op_totals(work: Work) -> tuple[OpTotal, ...]:
-    """Per graph op, costliest first; commands that belong to none come under one name."""
-    program = work.index.program
-    labels = [*(op.name for op in program.ops), OTHER]
-    types = [*(op.type for op in program.ops), ""]
-    return _rollup(work, np.arange(len(labels)), labels, types)
+@dataclass(frozen=True, slots=True)
+class OpSums:
+    """Totals per graph op, the last entry for what belongs to none; what every rollup adds up."""
 
+    work: Work
+    busy: Numbers
+    wait: Numbers
+    count: Numbers
+    amounts: tuple[Numbers, Numbers, Numbers]  # bytes out, bytes moved, MACs
+    by_group: Numbers  # op × group: busy
+    outer: Numbers  # number of the outer memory that an operand lies in
+    stretches: Stretches  # by op
 
-def op_type_totals(work: Work) -> tuple[OpTotal, ...]:
-    """Per type of op."""
-    program = work.index.program
-    types = [*(op.type for op in program.ops), OTHER]
-    names = list(dict.fromkeys(types))
-    return _rollup(work, np.array([names.index(t) for t in types]), names, names)
+    @classmethod
+    def of(cls, work: Work) -> OpSums:
+        index, part = work.index, work.network
+        key, count = index.op[part.command], len(index.program.ops) + 1
+        groups = len(index.program.groups)
+        outer = np.zeros(count, np.int64)
+        for number in range(1, len(index.memories)):
+            outer[np.bincount(key[index.outer[part.command] == number], minlength=count) > 0] = number
+        return cls(
+            work=work,
+            busy=total(key, part.ns, count),
+            wait=total(index.op[work.waits.command], work.waits.ns, count),
+            count=np.bincount(key, minlength=count),
+            amounts=(
+                total(key, index.out_bytes[part.command], count),
+                total(key, index.moved_bytes[part.command], count),
+                total(key, index.macs[part.command], count),
+            ),
+            by_group=total(key * groups + index.group[part.command], part.ns, count * groups).reshape(count, groups),
+            outer=outer,
+            stretches=union(key, part.start, part.end),
+        )
 
+    def rollup(self, label_of_op: Numbers, labels: Sequence[str], types: Sequence[str]) -> tuple[OpTotal, ...]:
+        """Ops under one label added up, costliest first."""
+        program, count = self.work.index.program, len(labels)
+        busy, wait, commands = (total(label_of_op, column, count) for column in (self.busy, self.wait, self.count))
+        out_bytes, moved_bytes, macs = (total(label_of_op, column, count) for column in self.amounts)
+        wall = union(label_of_op[self.stretches.key], self.stretches.start, self.stretches.end).total(count)
+        table = np.zeros((count, len(program.groups)), np.int64)
+        np.add.at(table, label_of_op, self.by_group)
+        outer = np.zeros(count, np.int64)
+        np.maximum.at(outer, label_of_op, self.outer)
+        whole = max(int(busy.sum()), 1)
+        rows = [
+            OpTotal(
+                name=labels[i],
+                type=types[i],
+                wall_ns=int(wall[i]),
+                busy_ns=int(busy[i]),
+                wait_ns=int(wait[i]),
+                share=int(busy[i]) / whole,
+                commands=int(commands[i]),
+                out_bytes=int(out_bytes[i]),
+                moved_bytes=int(moved_bytes[i]),
+                macs=int(macs[i]),
+                engine=program.groups[int(table[i].argmax())].name,
+                placed=self.work.index.memories[int(outer[i])],
+            )
+            for i in np.flatnonzero(commands).tolist()
+        ]
+        return tuple(sorted(rows, key=lambda row: (-row.busy_ns, row.name)))
 
-def layer_totals(work: Work) -> tuple[OpTotal, ...]:
-    """Per numbered part of the network: /model/layers.3/…"""
-    return _by_label(work, [layer_of(op.name) for op in work.index.program.ops])
+    def by_op(self) -> tuple[OpTotal, ...]:
+        """Per graph op; commands that belong to none come under one name."""
+        ops = self.work.index.program.ops
+        return self.rollup(np.arange(len(ops) + 1), [*(op.name for op in ops), OTHER], [*(op.type for op in ops), ""])
 
+    def by_label(self, labels: Sequence[str]) -> tuple[OpTotal, ...]:
+        """Per label; `labels` has one for every op."""
+        names = list(dict.fromkeys([*labels, OTHER]))
+        place = {name: number for number, name in enumerate(names)}
+        return self.rollup(np.array([place[label] for label in [*labels, OTHER]]), names, [""] * len(names))
 
-def block_totals(work: Work) -> tuple[OpTotal, ...]:
-    """The same place in every layer taken together: /model/layers.*/mlp/down_proj/MatMul."""
-    return _by_label(work, [block_of(op.name) for op in work.index.program.ops])
+    def by_type(self) -> tuple[OpTotal, ...]:
+        return self.by_label([op.type for op in self.work.index.program.ops])
+
+    def by_layer(self) -> tuple[OpTotal, ...]:
+        return self.by_label([layer_of(op.name) for op in self.work.index.program.ops])
+
+    def by_block(self) -> tuple[OpTotal, ...]:
+        return self.by_label([block_of(op.name) for op in self.work.index.program.ops])
 
 
 def layer_of(name: str) -> str:
-    """The path up to its first part with a number; without one, its first part."""
+    """A numbered part of the network: the path up to its first part with a number; without one, its first part."""
     parts = [part for part in name.split("/") if part]
     for position, part in enumerate(parts):
         if re.search(r"(?:^|[._])\d+$", part):
@@ -53,48 +112,5 @@ def layer_of(name: str) -> str:
 
 
 def block_of(name: str) -> str:
-    """The name with the numbers of layers left open."""
-    parts = name.split("/")
-    return "/".join(re.sub(r"(^|[._])\d+$", r"\1*", part) for part in parts)
-
-
-def _by_label(work: Work, labels: list[str]) -> tuple[OpTotal, ...]:
-    names = list(dict.fromkeys([*labels, OTHER]))
-    place = {name: number for number, name in enumerate(names)}
-    return _rollup(work, np.array([place[label] for label in [*labels, OTHER]]), names, [""] * len(names))
-
-
-def _rollup(work: Work, label_of_op: Numbers, labels: Sequence[str], types: Sequence[str]) -> tuple[OpTotal, ...]:
-    program, count = work.index.program, len(labels)
-    spans = work.commands[~work.index.is_flush[work.commands["command"]]]
-    key = label_of_op[np.where(spans["op"] == NO_OP, len(program.ops), spans["op"])]
-    duration = spans["end_ns"] - spans["start_ns"]
-    busy = total(key, duration, count)
-    wall = union_ns(key, spans["start_ns"], spans["end_ns"], count)
-    waited = label_of_op[np.where(work.waits["op"] == NO_OP, len(program.ops), work.waits["op"])]
-    wait = total(waited, work.waits["end_ns"] - work.waits["start_ns"], count)
-    commands = program.commands[spans["command"]]
-    amounts = [total(key, commands[name], count) for name in ("out_bytes", "moved_bytes", "macs")]
-    engines = _engines(program, key, commands["group"], duration, count)
-    placed = _placed(program, key, commands["detail"], count)
-    counts = np.bincount(key, minlength=count)
-    whole = max(int(busy.sum()), 1)
-    rows = [
-        OpTotal(labels[i], types[i], int(wall[i]), int(busy[i]), int(wait[i]), int(busy[i]) / whole, int(counts[i]),
-                int(amounts[0][i]), int(amounts[1][i]), int(amounts[2][i]), engines[i], placed[i])
-        for i in np.flatnonzero(counts).tolist()
-    ]  # fmt: skip
-    return tuple(sorted(rows, key=lambda row: (-row.busy_ns, row.name)))
-
-
-def _engines(program: Program, key: Numbers, group: Numbers, duration: Numbers, count: int) -> list[str]:
-    groups = len(program.groups)
-    table = np.bincount(key * groups + group, duration, minlength=count * groups).reshape(count, groups)
-    return [program.groups[best].name for best in table.argmax(axis=1).tolist()]
-
-
-def _placed(program: Program, key: Numbers, detail: Numbers, count: int) -> list[str]:
-    outer, names = outer_operand(program)
-    most = np.zeros(count, np.int64)
-    np.maximum.at(most, key, outer[detail])
-    return [names[place] for place in most.tolist()]
+    """The same place in every layer: the name with the numbers of layers left open."""
+    return "/".join(re.sub(r"(^|[._])\d+$", r"\1*", part) for part in name.split("/"))

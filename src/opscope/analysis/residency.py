@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-import numpy as np
-import numpy.typing as npt
+from itertools import pairwise
 
-from ..program import TRUE, Program
+import numpy as np
+
 from ..summary import MemoryTotal
-from .work import Numbers, Spans, Work
+from .intervals import rising
+from .work import Numbers, Work
 
 Occupancy = dict[int, tuple[Numbers, Numbers]]  # device × cores + core → times in ns, bytes from then on
 
@@ -18,44 +19,48 @@ def occupancy(work: Work) -> Occupancy:
     A reader is known by its dependency; the compiler leaves out those that the order of a lane guarantees, so this is
     a lower bound.
     """
-    program, index = work.index.program, work.index
-    spans = work.commands[program.commands["local_bytes"][work.commands["command"]] > 0]
-    if not len(spans):
+    index, part = work.index, work.commands
+    until = _last_read(work)
+    part = part.where(index.local_bytes[part.command] > 0)
+    if not len(part):
         return {}
-    until = _last_read(program, work.commands)
-    start, end = spans["start_ns"], np.maximum(until[spans["command"]], spans["end_ns"])
-    size = program.commands["local_bytes"][spans["command"]].astype(np.int64)
-    core = index.core_of[spans["command"]]
-    moment, change, owner = np.concatenate((start, end)), np.concatenate((size, -size)), np.concatenate((core, core))
-    order = np.lexsort((change, moment, owner))
-    moment, held, owner = moment[order], np.cumsum(change[order]), owner[order]
-    last = np.append((moment[1:] != moment[:-1]) | (owner[1:] != owner[:-1]), True)  # of several at once, the sum
-    moment, held, owner = moment[last], held[last], owner[last]
-    bounds = np.flatnonzero(np.diff(owner, prepend=-1)).tolist() + [len(owner)]
+    end = np.maximum(until[part.command], part.end)
+    size, core = index.local_bytes[part.command], index.core[part.command]
+    low, width = int(part.start.min()), int(end.max()) - int(part.start.min()) + 1
+    moment = np.concatenate((core * width + part.start - low, core * width + end - low))
+    order = rising(moment)
+    moment, held = moment[order], np.cumsum(np.concatenate((size, -size))[order])
+    last = np.append(moment[1:] != moment[:-1], True)  # of several at once, the sum
+    moment, held = moment[last], held[last]
+    bounds = np.searchsorted(moment, np.arange(int(core.max()) + 2) * width).tolist()
     return {
-        int(owner[low]): (moment[low:high], held[low:high]) for low, high in zip(bounds, bounds[1:], strict=False)
+        number: (moment[first:after] - number * width + low, held[first:after])
+        for number, (first, after) in enumerate(pairwise(bounds))
+        if after > first
     }
 
 
-def _last_read(program: Program, spans: Spans) -> npt.NDArray[np.int64]:
+def _last_read(work: Work) -> Numbers:
     """Command → end of the last command that depends on its data."""
-    end = np.zeros(len(program.commands), np.int64)
-    end[spans["command"]] = spans["end_ns"]
-    reader = np.repeat(np.arange(len(program.commands)), np.diff(program.dependency_offsets))
-    data = program.dependency_kinds == TRUE
-    until = np.zeros(len(program.commands), np.int64)
-    np.maximum.at(until, program.dependency_sources[data], end[reader[data]])
+    index, count = work.index, len(work.index.program.commands)
+    end, until = np.zeros(count, np.int64), np.zeros(count, np.int64)
+    end[work.commands.command] = work.commands.end
+    if len(index.read):
+        until[index.read] = np.maximum.reduceat(end[index.readers], index.first_reader)
     return until
 
 
-def memory_totals(work: Work, held: Occupancy, local_name: str) -> tuple[MemoryTotal, ...]:
-    """Local memory of every core, then the bytes that routes moved to and from outer memory."""
-    program, windows = work.index.program, work.core_windows()
-    capacity = program.metrics.local_capacity or None
+def local_memory(work: Work, held: Occupancy) -> tuple[MemoryTotal, ...]:
+    """Local memory of every core."""
+    program = work.index.program
     rows = []
-    for (device, core), (start, end) in sorted(windows.items()):
-        times, values = held.get(device * program.cores + core, (np.zeros(0, np.int64), np.zeros(0, np.int64)))
-        mean = float((values[:-1] * np.diff(times)).sum() / max(end - start, 1)) if len(times) else None
-        peak = int(values.max()) if len(times) else None
-        rows.append(MemoryTotal(local_name, device, core, peak, mean, capacity, None, None))
+    for (device, core), (start, end) in sorted(work.windows.items()):
+        found = held.get(device * program.cores + core)
+        peak = mean = None
+        if found is not None:
+            times, values = found
+            peak = int(values.max())
+            mean = float((values[:-1] * np.diff(times)).sum() / max(end - start, 1))
+        rows.append(MemoryTotal(work.index.local_name, device, core, peak, mean, program.metrics.local_capacity or None,
+                                None, None))  # fmt: skip
     return tuple(rows)

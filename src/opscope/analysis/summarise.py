@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from statistics import median_low
 
 from ..capture import Capture
@@ -15,10 +16,19 @@ from .counters import with_counters
 from .histogram import histogram
 from .kinds import kind_rows
 from .lanes import lane_totals
-from .ops import block_totals, layer_totals, op_totals, op_type_totals
-from .placement import outer_memories, placements
-from .residency import memory_totals, occupancy
-from .threads import ddr_rows, inference_pcycles, lost_records, op_pmu_rows, pmu_rows, port_rows, thread_rows
+from .ops import OpSums
+from .placement import placements
+from .residency import local_memory, occupancy
+from .threads import (
+    active_rows,
+    ddr_rows,
+    inference_pcycles,
+    lost_records,
+    op_pmu_rows,
+    pmu_rows,
+    port_rows,
+    thread_rows,
+)
 from .traffic import outer_traffic
 from .transfers import route_totals
 from .waits import producer_totals, wait_totals
@@ -35,21 +45,24 @@ def summarise(trace: Trace, captures: Mapping[int, Capture], index: ProgramIndex
         captures: device → its stats buffer.
         index: `ProgramIndex.of(program)`; made once for all inferences.
     """
-    work, program = Work.of(trace, index), index.program
-    windows = work.core_windows().values()
+    return _summary(Work.of(trace, index), captures)
+
+
+def _summary(work: Work, captures: Mapping[int, Capture]) -> Summary:
+    program, sums = work.index.program, OpSums.of(work)
+    windows = work.windows.values()
     latency_ns = max((end for _, end in windows), default=0) - min((start for start, _ in windows), default=0)
-    local = local_memory(program)
     return Summary(
-        latency=Latency(latency_ns, None, None, trace.provenance),
+        latency=Latency(latency_ns, None, None, work.trace.provenance),
         throughput_per_s=program.stats.batch_size * 1e9 / latency_ns if latency_ns else None,
         batch=program.stats.batch_size,
-        lanes=lane_totals(work, dict(captures)),
-        memory=(*memory_totals(work, occupancy(work), local), *outer_traffic(work)),
+        lanes=lane_totals(work, captures),
+        memory=(*local_memory(work, occupancy(work)), *outer_traffic(work)),
         breakdown=breakdown(work),
-        op_types=op_type_totals(work),
-        ops=op_totals(work),
-        layers=layer_totals(work),
-        blocks=block_totals(work),
+        op_types=sums.by_type(),
+        ops=sums.by_op(),
+        layers=sums.by_layer(),
+        blocks=sums.by_block(),
         routes=route_totals(work),
         waits=wait_totals(work),
         producers=producer_totals(work),
@@ -62,7 +75,8 @@ def summarise(trace: Trace, captures: Mapping[int, Capture], index: ProgramIndex
 def summarise_device(trace: Trace, capture: Capture, index: ProgramIndex, *, network: str) -> DeviceSummary:
     """The tables of one stats buffer. `trace` is of that device alone, with one lane per thread group."""
     program = index.program
-    whole = capture.level >= _OP_LEVEL
+    whole, work = capture.level >= _OP_LEVEL, Work.of(trace, index)
+    counters = pmu_rows(program, capture)
     return DeviceSummary(
         network=network,
         device=capture.device,
@@ -70,15 +84,16 @@ def summarise_device(trace: Trace, capture: Capture, index: ProgramIndex, *, net
         level=capture.level,
         batch_size=capture.batch_size,
         stats_hz=capture.stats_hz,
-        kinds=kind_rows(Work.of(trace, index), capture),
+        kinds=kind_rows(work, capture),
         threads=thread_rows(program, capture),
         ports=port_rows(capture),
         ddr=ddr_rows(capture),
-        pmu=pmu_rows(program, capture),
+        pmu=counters,
+        active=active_rows(program, counters),
         op_pmu=op_pmu_rows(program, capture),
         inference_pcycles=inference_pcycles(capture),
         lost=lost_records(capture),
-        totals=summarise(trace, {capture.device: capture}, index) if whole else None,
+        totals=_summary(work, {capture.device: capture}) if whole else None,
         notes=missing(program, capture),
     )
 
@@ -86,13 +101,7 @@ def summarise_device(trace: Trace, capture: Capture, index: ProgramIndex, *, net
 def timeline(trace: Trace, index: ProgramIndex) -> Trace:
     """The trace with its counters."""
     work = Work.of(trace, index)
-    return with_counters(work, occupancy(work), local_memory(index.program))
-
-
-def local_memory(program: Program) -> str:
-    """The name that details give to memory that no transfer reads from or writes to."""
-    outer = outer_memories(program)
-    return next((detail.memory for detail in program.details if detail.memory not in outer), "local memory")
+    return with_counters(work, occupancy(work))
 
 
 def missing(program: Program, capture: Capture) -> tuple[str, ...]:
@@ -116,8 +125,6 @@ def missing(program: Program, capture: Capture) -> tuple[str, ...]:
 
 def typical(summaries: list[Summary]) -> Summary:
     """The inference of median latency, with the range of all."""
-    from dataclasses import replace
-
     times = [summary.latency.value_ns for summary in summaries]
     chosen = summaries[times.index(median_low(times))]
     several = len(times) > 1

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import numpy as np
+import numpy.typing as npt
 
 from ..capture import Capture, Records
 from ..program import Program
-from ..summary import DdrRow, OpPmuRow, PmuRow, PortRow, ThreadRow
-from ..wire import INPUT_PORT, StatsSection
+from ..summary import ActiveRow, DdrRow, OpPmuRow, PmuRow, PortRow, ThreadRow
+from ..wire import INPUT_PORT, OUTPUT_PORT, StatsSection
+from .work import total
 
-_OP_LEVEL = 70
+_PORT_LEVEL, _OP_LEVEL = 50, 70
 
 
 def _records(capture: Capture, kind: StatsSection, core: int) -> list[Records]:
@@ -30,13 +32,13 @@ def thread_rows(program: Program, capture: Capture) -> tuple[ThreadRow, ...]:
     return tuple(rows)
 
 
-def _busy_pcycles(capture: Capture, core: int) -> Records | None:
+def _busy_pcycles(capture: Capture, core: int) -> npt.NDArray[np.int64] | None:
     """Per thread, the pcycles of all its commands; None where the stats level does not record every command."""
     if capture.level < _OP_LEVEL:
         return None
     for records in _records(capture, StatsSection.OPS, core):
-        return np.bincount(records["thread"], records["pcycles"], minlength=capture.threads)
-    return np.zeros(capture.threads)
+        return total(records["thread"].astype(np.int64), records["pcycles"], capture.threads)
+    return np.zeros(capture.threads, np.int64)
 
 
 def inference_pcycles(capture: Capture) -> tuple[int, ...]:
@@ -53,12 +55,23 @@ def inference_pcycles(capture: Capture) -> tuple[int, ...]:
 
 
 def port_rows(capture: Capture) -> tuple[PortRow, ...]:
-    return tuple(
-        PortRow(core, thread, port, wait, port == INPUT_PORT)
-        for core in range(capture.cores)
-        for records in _records(capture, StatsSection.PORTS, core)
-        for thread, port, wait in records.tolist()
-    )
+    """Every thread at every port; one that has no record did not wait."""
+    if capture.level < _PORT_LEVEL:
+        return ()
+    rows = []
+    for core in range(capture.cores):
+        waits = {
+            (port, thread): wait
+            for records in _records(capture, StatsSection.PORTS, core)
+            for thread, port, wait in records.tolist()
+        }
+        ports = sorted({INPUT_PORT, OUTPUT_PORT, *(port for port, _ in waits)})
+        rows += [
+            PortRow(core, thread, port, waits.get((port, thread), 0), port == INPUT_PORT)
+            for port in ports
+            for thread in range(capture.threads)
+        ]
+    return tuple(rows)
 
 
 def ddr_rows(capture: Capture) -> tuple[DdrRow, ...]:
@@ -92,7 +105,9 @@ def op_pmu_rows(program: Program, capture: Capture) -> tuple[OpPmuRow, ...]:
             key = records["event"].astype(np.int64) * len(program.kinds) + kind
             codes, place = np.unique(key, return_inverse=True)
             values = np.bincount(place.reshape(-1), records["value"].astype(np.float64))
-            counts = np.bincount(place.reshape(-1), records["thread"] == _first_thread(groups)[groups[records["thread"]]])
+            counts = np.bincount(
+                place.reshape(-1), records["thread"] == _first_thread(groups)[groups[records["thread"]]]
+            )
             for code, value, count in zip(codes.tolist(), values.tolist(), counts.tolist(), strict=True):
                 event, number = divmod(code, len(program.kinds))
                 rows.append(OpPmuRow(core, event, names.get(event, f"{event:X}"), program.kinds[number], round(value),
@@ -100,8 +115,25 @@ def op_pmu_rows(program: Program, capture: Capture) -> tuple[OpPmuRow, ...]:
     return tuple(sorted(rows, key=lambda row: (row.core, row.event, -row.value, row.kind)))
 
 
-def _first_thread(groups: Records) -> Records:
+def _first_thread(groups: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
     return np.searchsorted(groups, np.arange(int(groups.max()) + 1))
+
+
+def active_rows(program: Program, rows: tuple[PmuRow, ...]) -> tuple[ActiveRow, ...]:
+    """Share of the counted cycles in which a group was at work, where both were counted."""
+    counts = dict(zip(program.stats.events, program.stats.event_counts, strict=False))
+    cycles = {(row.core, row.thread): row.value for row in rows if counts.get(row.event) == "cycles"}
+    found: dict[tuple[int, str], list[int]] = {}
+    for row in rows:
+        what, _, group = counts.get(row.event, "").partition(":")
+        if what == "busy_cycles" and group and (row.core, row.thread) in cycles:
+            block = row.name.removesuffix("_ACTIVE") if row.name.endswith("_ACTIVE") else group
+            sums = found.setdefault((row.core, block), [0, 0])
+            sums[0] += row.value
+            sums[1] += cycles[row.core, row.thread]
+    return tuple(
+        ActiveRow(core, block, busy / whole if whole else 0.0) for (core, block), (busy, whole) in found.items()
+    )
 
 
 def event_names(program: Program) -> dict[int, str]:

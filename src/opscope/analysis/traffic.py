@@ -5,24 +5,23 @@ from __future__ import annotations
 import numpy as np
 
 from ..summary import MemoryTotal
-from .placement import outer_memories
-from .work import Work
+from .work import Numbers, Work, total
 
 
 def outer_traffic(work: Work) -> tuple[MemoryTotal, ...]:
     """Per device, of the transfers that were recorded; the flush of the statistics is part of it."""
-    program = work.index.program
-    commands = program.commands[work.transfers["command"]]
-    outer = outer_memories(program)
-    if not outer:
+    index, program = work.index, work.index.program
+    if len(index.memories) < 2:
         return ()
-    sums = {}
+    command = work.transfers.command
+    device = index.core[command] // program.cores
+    sums: dict[str, Numbers] = {}
     for carries in ("read", "write"):
         wanted = np.array([route.carries == carries for route in program.routes] + [False])
-        chosen = commands[wanted[commands["route"]]]
-        sums[carries] = np.bincount(chosen["device"], chosen["moved_bytes"], minlength=program.devices)
-    seen = np.unique(commands["device"]).tolist()
+        moved = np.where(wanted[index.route[command]], index.moved_bytes[command], 0)
+        sums[carries] = total(device, moved, program.devices)
     return tuple(
-        MemoryTotal(outer[0], device, None, None, None, None, round(sums["read"][device]), round(sums["write"][device]))
-        for device in seen
-    )
+        MemoryTotal(index.memories[1], number, None, None, None, None, int(sums["read"][number]),
+                    int(sums["write"][number]))
+        for number in np.unique(device).tolist()
+    )  # fmt: skip

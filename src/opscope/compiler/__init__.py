@@ -10,7 +10,7 @@ from ..estimate.canonical import canonicalise
 from ..estimate.price import Machine
 from ..graph import Graph
 from ..program import OpInfo, Program
-from .fold import fold_scales
+from .fold import drop_absent_outputs, fold_scales
 from .instrument import instrument
 from .lower import Lowering
 from .metrics import memory_metrics
@@ -22,7 +22,8 @@ from .workbench import channels
 
 
 def _canonicalise(plan: Plan) -> Plan:
-    return replace(plan, graph=fold_scales(canonicalise(plan.graph, plan.machine.target)))
+    graph = canonicalise(drop_absent_outputs(plan.graph), plan.machine.target)
+    return replace(plan, graph=fold_scales(graph))
 
 
 PASSES: tuple[tuple[str, Callable[[Plan], Plan]], ...] = (

@@ -1,6 +1,8 @@
 """If an op's output is cut along an axis, along which axis must each input be cut?
 
 `WHOLE`: every lane needs all of that input. An op that cannot be cut along the axis has no answer (None).
+Windows that overlap (convolutions, pools) are cut as if they did not: the few rows at a seam that both lanes need are
+not counted.
 """
 
 from __future__ import annotations
@@ -40,8 +42,10 @@ def _aligned(op: Op, graph: Graph, axis: int) -> Axes:
 def _matmul(op: Op, graph: Graph, axis: int) -> Axes | None:
     out, left, right = (_shape(graph, t) for t in (op.outputs[0], op.inputs[0], op.inputs[1]))
     rest = (WHOLE,) * (len(op.inputs) - 2)
+    if len(left) > len(out) or min(len(out), len(right)) < 2:  # the left operand is flattened first
+        return None
     if axis == len(out) - 1:  # produced channels: every lane needs all of the left operand
-        return (WHOLE, len(right) - 1, *rest)
+        return (WHOLE, len(right) - (1 if right[-1] == number(op, "n") else 2), *rest)
     own = axis - (len(out) - len(left))
     if own < 0 or left[own] != out[axis]:
         return None
@@ -57,8 +61,10 @@ def _conv(op: Op, graph: Graph, axis: int) -> Axes | None:
     if axis != channel:
         return (axis, *rest)
     data = _shape(graph, op.inputs[0])
-    depthwise = number(op, "groups", 1) == data[channel]
-    return (channel if depthwise else WHOLE, *rest)
+    groups = number(op, "groups", 1)
+    if 1 < groups < data[channel]:  # a lane would need the groups of its channels, which may not be whole
+        return None
+    return (WHOLE if groups == 1 else channel, *rest)
 
 
 def _attention(op: Op, graph: Graph, axis: int) -> Axes | None:
@@ -66,19 +72,40 @@ def _attention(op: Op, graph: Graph, axis: int) -> Axes | None:
 
 
 def _normalise(op: Op, graph: Graph, axis: int) -> Axes | None:
-    if axis in numbers(op, "axes"):
+    if "axes" not in op.attributes or axis in numbers(op, "axes"):
         return None
+    return _first(op, axis)
+
+
+def _group_norm(op: Op, graph: Graph, axis: int) -> Axes | None:
+    return _first(op, 0) if axis == 0 else None
+
+
+def _batch_norm(op: Op, graph: Graph, axis: int) -> Axes:
+    """Its statistics are constants by now, so nothing is normalised over an axis."""
+    return _first(op, axis)
+
+
+def _rotary(op: Op, graph: Graph, axis: int) -> Axes | None:
+    """It pairs elements along the last axis."""
+    return None if axis == len(_shape(graph, op.outputs[0])) - 1 else _aligned(op, graph, axis)
+
+
+def _first(op: Op, axis: int) -> Axes:
+    """The first input goes with the output; the others are needed whole."""
     return (axis, *(WHOLE,) * (len(op.inputs) - 1))
 
 
 def _reduce(op: Op, graph: Graph, axis: int) -> Axes | None:
+    if "axes" not in op.attributes:
+        return None
     source, out = _shape(graph, op.inputs[0]), _shape(graph, op.outputs[0])
     reduced = numbers(op, "axes")
     kept = [i for i in range(len(source)) if i not in reduced]
     own = axis if len(out) == len(source) else (kept[axis] if axis < len(kept) else WHOLE)
     if own == WHOLE or own in reduced or source[own] != out[axis]:
         return None
-    return (own, *(WHOLE,) * (len(op.inputs) - 1))
+    return _first(op, own)
 
 
 def _same_axis(op: Op, graph: Graph, axis: int) -> Axes | None:
@@ -98,16 +125,15 @@ def _same_axis(op: Op, graph: Graph, axis: int) -> Axes | None:
 
 def _pool(op: Op, graph: Graph, axis: int) -> Axes | None:
     shape, out = _shape(graph, op.inputs[0]), _shape(graph, op.outputs[0])
-    if len(shape) != len(out):
-        return None
-    return (axis, *(WHOLE,) * (len(op.inputs) - 1))
+    regions = op.kind == "roi_pool" and axis != 1  # of any image, anywhere in it
+    return None if len(shape) != len(out) or regions else _first(op, axis)
 
 
 def _transpose(op: Op, graph: Graph, axis: int) -> Axes | None:
     permutation = numbers(op, "permutation")
     if len(permutation) != len(_shape(graph, op.outputs[0])):
         return None
-    return (permutation[axis], *(WHOLE,) * (len(op.inputs) - 1))
+    return _first(op, permutation[axis])
 
 
 def _gather(op: Op, graph: Graph, axis: int) -> Axes | None:
@@ -133,12 +159,13 @@ def _reshape(op: Op, graph: Graph, axis: int) -> Axes | None:
     if product != before or own >= len(source) or not out[axis]:
         return None
     larger, smaller = max(source[own], out[axis]), min(source[own], out[axis])
-    return (own, *(WHOLE,) * (len(op.inputs) - 1)) if smaller and larger % smaller == 0 else None
+    return _first(op, own) if smaller and larger % smaller == 0 else None
 
 
 _BY_KIND: dict[str, Callable[[Op, Graph, int], Axes | None]] = {
     "matmul": _matmul,
     "conv": _conv,
+    "conv_transpose": _conv,
     "attention": _attention,
     "transpose": _transpose,
     "gather": _gather,
@@ -149,6 +176,9 @@ _BY_KIND: dict[str, Callable[[Op, Graph, int], Axes | None]] = {
     "pad": _same_axis,
     "split": _same_axis,
     "cumsum": _normalise,
+    "batch_norm": _batch_norm,
+    "group_norm": _group_norm,
+    "rotary": _rotary,
 }
 _BY_FAMILY: dict[Family, Callable[[Op, Graph, int], Axes | None]] = {
     Family.ELEMENTWISE: _aligned,

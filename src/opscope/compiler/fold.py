@@ -10,6 +10,12 @@ from ..graph import ABSENT, Family, Graph, Op, Role
 _SCALES = ("mul", "div")
 
 
+def drop_absent_outputs(graph: Graph) -> Graph:
+    """Leave out outputs that the model does not name, and ops that then make nothing."""
+    ops = (replace(op, outputs=tuple(t for t in op.outputs if t != ABSENT)) for op in graph.ops)
+    return replace(graph, ops=tuple(op for op in ops if op.outputs))
+
+
 def fold_scales(graph: Graph) -> Graph:
     """Merge `matmul → × constant` and `× constant → matmul` where nothing else reads the product."""
     uses = Counter(t for op in graph.ops for t in op.inputs)

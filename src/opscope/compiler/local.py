@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
 ALIGNMENT = 128  # bytes: one vector register
@@ -16,10 +17,14 @@ class _Segment:
 
 
 class LocalMemory:
-    """A freed place remembers the commands that used it; whoever gets it next must wait for them."""
+    """A freed place remembers the commands that used it; whoever gets it next must wait for them.
 
-    def __init__(self, capacity: int) -> None:
+    `latest` picks, of many commands, those after which all of them are done.
+    """
+
+    def __init__(self, capacity: int, latest: Callable[[Iterable[int]], list[int]]) -> None:
         self.capacity = capacity
+        self._latest = latest
         self.peak = 0
         self.used = 0
         self._segments = [_Segment(0, capacity, free=True, guards=())]
@@ -58,5 +63,5 @@ class LocalMemory:
         for left in (position, position - 1):
             if 0 <= left < len(segments) - 1 and segments[left].free and segments[left + 1].free:
                 a, b = segments[left], segments[left + 1]
-                guards = tuple(dict.fromkeys(a.guards + b.guards))
+                guards = tuple(self._latest(a.guards + b.guards))
                 segments[left : left + 2] = [_Segment(a.address, a.size + b.size, free=True, guards=guards)]

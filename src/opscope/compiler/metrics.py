@@ -8,7 +8,6 @@ import numpy as np
 import numpy.typing as npt
 
 from ..estimate.estimator import parameter_bytes
-from ..graph import Role
 from ..program import MemoryMetrics, TrafficRow
 from .emit import Columns
 from .lower import Lowering
@@ -19,7 +18,7 @@ def memory_metrics(plan: Plan, lowering: Lowering, columns: Columns) -> MemoryMe
     """Bytes per core and route, local memory in use, and the sizes of ops."""
     table = columns.commands
     carries = {number: route.carries for number, route in enumerate(plan.machine.target.routes)}
-    constant = _moves_constants(plan, table)
+    constant = np.isin(table["detail"], list(lowering.bench.constant_details))
     rows = []
     for device in range(plan.machine.devices):
         for core in range(plan.machine.cores):
@@ -46,23 +45,10 @@ def memory_metrics(plan: Plan, lowering: Lowering, columns: Columns) -> MemoryMe
         traffic=tuple(rows),
         first_read=staying,
         barriers=int(((table["group"] == 0) & (table["route"] < 0)).sum()),
-        macs=sum(placed.task.work.macs for placed in plan.placed),
+        macs=sum(placed.task.work.macs * placed.task.trips for placed in plan.placed),
         size_histogram=dict(sorted(sizes.items())),
     )
 
 
 def _bytes(table: npt.NDArray[np.void], mask: npt.NDArray[np.bool_]) -> int:
     return int(table["moved_bytes"][mask].sum()) if len(mask) else 0
-
-
-def _moves_constants(plan: Plan, table: npt.NDArray[np.void]) -> npt.NDArray[np.bool_]:
-    """Commands of ops whose second operand is a constant move weights; the others move activations."""
-    weighted = np.array(
-        [
-            any(t >= 0 and plan.graph.tensors[t].role is Role.CONSTANT for t in placed.op.inputs)
-            for placed in plan.placed
-        ]
-        + [False]  # commands that belong to no op
-    )
-    moves: npt.NDArray[np.bool_] = weighted[table["op"]]
-    return moves

@@ -31,7 +31,8 @@ def _place(op: Op, plan: Plan) -> Placed:
     costs = {engine.name: tiled_cycles(op, work, engine, first, graph) for engine in able}
     best = min(able, key=lambda engine: costs[engine.name])
     reason = "" if best is able[0] else f"{able[0].name} would take {costs[able[0].name]:,.0f} cycles"
-    return Placed(op, replace(task, placement=Placement(best, first.dtype)), best.name, costs[best.name], form, reason)
+    task = replace(task, placement=Placement(best, first.dtype))
+    return Placed(op, task, best.name, costs[best.name] * task.trips, form, reason)
 
 
 def tiled_cycles(op: Op, work: Work, engine: Engine, placement: Placement, graph: Graph) -> float:

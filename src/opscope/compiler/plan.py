@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from ..estimate.price import Machine, Task
-from ..graph import Graph, Op, Tensor
+from ..graph import Graph, Op
 from ..program import StatsOptions
 
 
@@ -17,7 +16,6 @@ class CompileOptions:
     stats: StatsOptions = field(default_factory=StatsOptions)
     parallel: str = "tensor"  # over devices: tensor or pipeline
     network: str = "network"
-    instrument: bool = True
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,10 +56,6 @@ class Plan:
     placed: tuple[Placed, ...] = ()
     splits: tuple[Split, ...] = ()
     resident: bool = False  # weights stay in local memory between inferences
-    notes: Mapping[str, str] = field(default_factory=dict)
-
-    def tensor(self, index: int) -> Tensor:
-        return self.graph.tensors[index]
 
 
 def channel_axis(op: Op, graph: Graph) -> int:

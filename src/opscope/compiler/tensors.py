@@ -7,15 +7,21 @@ When local memory is full, the tensor that is needed last moves to outer memory 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass, field
 
-from ..graph import ABSENT, Role
+from ..graph import ABSENT, Op, Role
+from ..program import NO_OP
+from .axes import WHOLE, input_axes
 from .emit import Order
 from .local import LocalMemory
 from .workbench import VECTOR_GROUP, Workbench
 
 ROWS, CHANNELS = "rows", "channels"
+NEVER = 1 << 60  # later than any op
+OWN = -2  # instead of an axis: what one op alone needs, such as the rows that it gathers
+
+Part = tuple[int, int]  # tensor and axis that lanes cut it along, or op and OWN
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,7 +42,9 @@ class Held:
     along: str = ROWS  # which way the pieces are cut
     address: int | None = None  # None: takes no place of its own
     guards: tuple[int, ...] = ()  # commands that used the place before; the first writer waits for them
-    touched: dict[int, int] = field(default_factory=dict)  # group → last command that read or wrote it
+    ring: bool = False  # has room for two tiles, which take turns
+    part: Part | None = None  # what was read of a tensor that outer memory holds whole; None: all
+    touched: dict[int, int] = field(default_factory=dict)  # stream → last command that read or wrote it
 
     def commands(self, along: str, low: float, high: float) -> list[int]:
         """Commands that made the pieces between two shares; all of them where the cut runs the other way."""
@@ -44,17 +52,33 @@ class Held:
             return [piece.command for piece in self.pieces]
         return [p.command for p in self.pieces if p.low < high - 1e-9 and p.high > low + 1e-9]
 
+    def at(self, step: int, steps: int) -> int:
+        """Address of one tile of several."""
+        return (self.address or 0) + round((step % 2 if self.ring else step) * self.size / steps)
+
+
+@dataclass(slots=True)
+class Outside:
+    """A lane's part of a tensor in outer memory."""
+
+    tiled: bool
+    size: float
+    writes: list[int]
+
 
 class Tensors:
     """All tensors on all lanes."""
 
     def __init__(self, bench: Workbench, *, reserved: int) -> None:
         self.bench = bench
-        self.memory = [LocalMemory(bench.capacity - reserved) for _ in range(bench.cores)]
-        self.spilled_bytes = 0
+        room = bench.capacity - reserved
+        self.memory = [LocalMemory(room, bench.emitter.latest) for _ in range(bench.lane_count)]
         self.now = 0  # position of the op that is being lowered
+        self.busy: Collection[int] = ()  # what ops that are being lowered read and write: stays where it is
+        self.arrived: dict[int, int] = {}  # lane → command after which the graph's inputs are there
+        self.gates: dict[str, dict[int, list[int]]] = {}  # name of a control op → lane → commands before its body
         self._held: dict[tuple[int, bool], dict[int, Held]] = {}  # (tensor, tiled) → lane → state
-        self._outside: dict[tuple[int, int], tuple[bool, list[int]]] = {}  # (tensor, lane) → tiled, writes
+        self._outside: dict[tuple[int, int], Outside] = {}  # (tensor, lane)
         self._alias: dict[int, int] = {}
         self._readers = Counter(t for op in bench.graph.ops for t in dict.fromkeys(op.inputs) if t != ABSENT)
         self._readers.update(bench.graph.outputs)
@@ -71,6 +95,9 @@ class Tensors:
             tensor = self._alias[tensor]
         return tensor
 
+    def roots(self, tensors: Iterable[int]) -> set[int]:
+        return {self.root(t) for t in tensors if t != ABSENT}
+
     def view(self, source: int, result: int) -> None:
         root = self.root(source)
         self._alias[result] = root
@@ -85,52 +112,102 @@ class Tensors:
     def is_tiled(self, tensor: int, lane: int) -> bool:
         return self.get(tensor, lane, tiled=True) is not None
 
-    def lanes_holding(self, tensor: int) -> Iterator[tuple[int, bool, Held]]:
-        for tiled in (True, False):
-            for lane, held in self._held.get((self.root(tensor), tiled), {}).items():
-                yield lane, tiled, held
+    def holders(self, tensor: int) -> Iterator[tuple[int, bool, Held]]:
+        """Lane, order and state of a tensor where it is local: once per lane, tiled where there are both orders."""
+        root = self.root(tensor)
+        tiled, plain = self._held.get((root, True), {}), self._held.get((root, False), {})
+        for lane in sorted({*tiled, *plain}):
+            yield (lane, True, tiled[lane]) if lane in tiled else (lane, False, plain[lane])
 
     def store(self, tensor: int, lane: int, held: Held, *, tiled: bool) -> None:
         self._held.setdefault((tensor, tiled), {})[lane] = held
 
-    def writes_of(self, tensor: int, lane: int) -> tuple[bool, list[int]] | None:
-        """How a lane's part lies in outer memory, and the commands that wrote it there."""
+    def withdraw(self, tensor: int, lane: int, *, tiled: bool) -> None:
+        """Take back a `store` before anything was written there."""
+        self._held[tensor, tiled].pop(lane)
+
+    def outside(self, tensor: int, lane: int) -> Outside | None:
+        """How a lane's part lies in outer memory, if it does."""
         return self._outside.get((self.root(tensor), lane))
 
-    def note_write(self, tensor: int, lane: int, command: int, *, tiled: bool) -> None:
-        self._outside.setdefault((self.root(tensor), lane), (tiled, []))[1].append(command)
+    def lanes_outside(self, tensor: int) -> list[int]:
+        root = self.root(tensor)
+        return [lane for t, lane in self._outside if t == root]
+
+    def put_outside(self, tensor: int, lane: int, outside: Outside) -> None:
+        self._outside[self.root(tensor), lane] = outside
+
+    def made_by(self, tensor: int, lane: int) -> list[int]:
+        """Commands after which a tensor is complete on a lane, wherever it is."""
+        for tiled in (False, True):
+            held = self.get(tensor, lane, tiled=tiled)
+            if held is not None:
+                return [piece.command for piece in held.pieces]
+        outside = self.outside(tensor, lane)
+        return outside.writes if outside is not None else []
+
+    def touch(self, held: Held, command: int) -> None:
+        """A command reads or writes a tensor: its place is not free before the command is done."""
+        held.touched[self.bench.emitter.stream_of[command]] = command
 
     # ---- places ---------------------------------------------------------------------------------------------------
 
-    def place(self, size: float, lane: int, *, keep: Collection[int]) -> tuple[int, tuple[int, ...]] | None:
-        """An address, after moving others out if need be; None when even an empty memory would be too small."""
+    def place(self, size: float, lane: int, *, keep: Collection[int] = ()) -> tuple[int, tuple[int, ...]] | None:
+        """An address, after moving others out if need be; None when what must stay leaves too little."""
         memory = self.memory[lane]
         while True:
             found = memory.allocate(size)
-            if found is not None or size > memory.capacity:
+            if found is not None or size > memory.capacity or not self._evict(lane, keep):
                 return found
-            if not self._evict(lane, keep):
-                return None
 
     def _evict(self, lane: int, keep: Collection[int]) -> bool:
         """Move out the tensor that is needed last. Returns whether there was one."""
         candidates = [
             (self._next_use(tensor), held.size, tensor, tiled)
             for (tensor, tiled), lanes in self._held.items()
-            if tensor not in keep and (held := lanes.get(lane)) is not None and held.address is not None
+            if tensor not in keep
+            and tensor not in self.busy
+            and (held := lanes.get(lane)) is not None
+            and held.address is not None
         ]
-        if not candidates:
-            return False
-        _, _, tensor, tiled = max(candidates)
+        if candidates:
+            _, _, tensor, tiled = max(candidates)
+            self._move_out(tensor, lane, tiled=tiled)
+        return bool(candidates)
+
+    def move_out(self, tensor: int, lane: int) -> None:
+        """Give back the place of a tensor; what cannot be had again is written to outer memory first."""
+        for tiled in (True, False):
+            if lane in self._held.get((tensor, tiled), {}):
+                self._move_out(tensor, lane, tiled=tiled)
+
+    def _move_out(self, tensor: int, lane: int, *, tiled: bool) -> None:
         held = self._held[tensor, tiled].pop(lane)
         if not self._is_elsewhere(tensor, lane):
-            order = self.bench.transfer("write", lane, self._maker(tensor), held.size, tensor=tensor)
-            command = self.bench.emitter.emit(order, [piece.command for piece in held.pieces])
-            held.touched[self.bench.dma] = command
-            self.note_write(tensor, lane, command, tiled=tiled)
-            self.spilled_bytes += round(held.size)
+            same = self._written_whole(tensor, lane)
+            if same is not None:
+                self.put_outside(tensor, lane, same)
+            else:
+                self.write(tensor, lane, held, tiled=tiled, index=self.bench.maker.get(tensor, NO_OP))
         self._release(lane, held)
-        return True
+
+    def _written_whole(self, tensor: int, lane: int) -> Outside | None:
+        """All of a tensor in the outer memory of a lane's device, where another core has written it."""
+        cores = self.bench.plan.machine.cores
+        first = lane // cores * cores
+        found = (self._outside.get((tensor, other)) for other in range(first, first + cores))
+        return next((state for state in found if state is not None and self.is_whole(tensor, state.size)), None)
+
+    def is_whole(self, tensor: int, size: float) -> bool:
+        return size > 0.999999 * self.bench.tensor_bytes(tensor)
+
+    def write(self, tensor: int, lane: int, held: Held, *, tiled: bool, index: int) -> int:
+        """Copy what a lane holds to outer memory."""
+        order = self.bench.transfer("write", lane, index, held.size, tensor=tensor)
+        command = self.bench.emitter.emit(order, [piece.command for piece in held.pieces])
+        self.touch(held, command)
+        self.put_outside(tensor, lane, Outside(tiled, held.size, [command]))
+        return command
 
     def _is_elsewhere(self, tensor: int, lane: int) -> bool:
         """Whether a tensor can be had again without writing it out first."""
@@ -138,24 +215,21 @@ class Tensors:
         other = any(lane in self._held.get((tensor, tiled), {}) for tiled in (True, False))
         return role in (Role.CONSTANT, Role.INPUT) or other or (tensor, lane) in self._outside
 
-    def _maker(self, tensor: int) -> int:
-        return self.bench.maker.get(tensor, -1)
-
     def _next_use(self, tensor: int) -> int:
-        return next((use for use in self._uses.get(tensor, ()) if use >= self.now), 1 << 60)
+        return min((use for use in self._uses.get(tensor, ()) if use >= self.now), default=NEVER)
 
     def _release(self, lane: int, held: Held) -> None:
         if held.address is not None:
-            self.memory[lane].release(held.address, tuple(held.touched.values()) or held.guards)
+            users = self.bench.emitter.latest([*held.touched.values(), *(piece.command for piece in held.pieces)])
+            self.memory[lane].release(held.address, tuple(users) or held.guards)
 
-    def retire(self, inputs: Collection[int]) -> None:
-        """An op has read these; give back the places of those that nobody reads any more."""
-        for t in dict.fromkeys(inputs):
-            if t == ABSENT:
-                continue
-            root = self.root(t)
-            for tensor in {t, root}:
-                self._readers[tensor] -= 1
+    def retire(self, op: Op) -> None:
+        """An op is done; give back the places of what nobody reads any more."""
+        for t in dict.fromkeys(op.inputs):
+            if t != ABSENT:
+                for tensor in {t, self.root(t)}:
+                    self._readers[tensor] -= 1
+        for root in self.roots((*op.inputs, *op.outputs)):
             if self._readers[root] <= 0:
                 self.drop(root)
 
@@ -169,68 +243,124 @@ class Tensors:
 
     # ---- bringing a tensor where it is needed ---------------------------------------------------------------------
 
-    def need(self, index: int, position: int, lane: int, *, tiled: bool, form: str) -> Held | None:
+    def need(self, index: int, position: int, lane: int, *, tiled: bool) -> Held | None:
         """An input whole on a lane and in the order wanted; None when it does not fit and must be read in slices."""
         bench = self.bench
         tensor = bench.graph.ops[index].inputs[position]
+        self._forget_other_parts(index, position, lane)
         held = self.get(tensor, lane, tiled=tiled)
         if held is not None:
             return held
-        other = self.get(tensor, lane, tiled=not tiled)
-        if other is None:
-            other = self._read(index, position, lane)
-            if other is None:
-                return None
+        other = self.get(tensor, lane, tiled=not tiled) or self._read(index, position, lane)
+        if other is None or not other.size or bench.layout is None or bench.is_constant(self.root(tensor)):
+            return other
+        return self.get(tensor, lane, tiled=tiled) or self._convert(index, position, lane, other, tiled=tiled)
+
+    def _forget_other_parts(self, index: int, position: int, lane: int) -> None:
+        """Of a tensor that outer memory holds whole, a lane may have what another op needed; it is read anew then."""
+        root = self.root(self.bench.graph.ops[index].inputs[position])
+        for tiled in (False, True):
+            held = self.get(root, lane, tiled=tiled)
+            if held is not None and held.part is not None and held.part != self.part(index, position):
+                self._release(lane, self._held[root, tiled].pop(lane))
+
+    def part(self, index: int, position: int) -> Part | None:
+        """What a lane needs of a tensor that outer memory holds whole; None: all of it."""
+        op, split = self.bench.plan.placed[index].op, self.bench.plan.splits[index]
+        tensor = op.inputs[position]
+        if op.kind in ("gather", "slice", "split") and position == 0:
+            return index, OWN
+        axes = input_axes(op, self.bench.graph, split.axis) if split.axis is not None else None
+        if axes is None:
+            return None
         root = self.root(tensor)
-        if bench.layout is None or bench.is_constant(root) or self.get(tensor, lane, tiled=tiled) is not None:
-            return self.get(tensor, lane, tiled=tiled) or other
-        return self._convert(index, tensor, lane, other, form if tiled else "from_tiled")
+        parts = {(t, axis) for t, axis in zip(op.inputs, axes, strict=True) if t != ABSENT and self.root(t) == root}
+        return None if len(parts) > 1 or axes[position] == WHOLE else (tensor, axes[position])
+
+    def to_read(self, index: int, position: int, lane: int) -> tuple[float, Part | None]:
+        """Bytes that a lane reads of an operand from outer memory, and what they are of it."""
+        placed, split = self.bench.plan.placed[index], self.bench.plan.splits[index]
+        tensor = placed.op.inputs[position]
+        outside, size = self.outside(tensor, lane), self.bench.tensor_bytes(tensor)
+        if outside is not None and not self.is_whole(self.root(tensor), outside.size):
+            return outside.size, None
+        part = self.part(index, position)
+        if part == (index, OWN):
+            size = min(size, self.bench.out_bytes(placed.op))
+        return (size, None) if part is None else (size * self.bench.portion(split, lane), part)
 
     def _read(self, index: int, position: int, lane: int) -> Held | None:
         """Read a constant, a graph input or a tensor that was moved out."""
         bench = self.bench
         tensor = bench.graph.ops[index].inputs[position]
         root = self.root(tensor)
-        tiled, writes = self.writes_of(root, lane) or (False, [])
-        size = bench.held_bytes(tensor, root, lane) if writes else bench.read_bytes(index, position, lane)
-        if not size or root in bench.settled:
-            held = Held([], 0.0)
+        outside = self.outside(root, lane)
+        size, part = self.to_read(index, position, lane)
+        tiled = outside is not None and outside.tiled
+        if not size or root in bench.settled or not self._is_stored(root, lane):
+            gate = self.gates.get(bench.graph.ops[index].scope, {}).get(lane, ())
+            held = Held([Piece(0.0, 1.0, command) for command in gate], 0.0)
             self.store(root, lane, held, tiled=tiled)
             return held
-        keep = {self.root(t) for t in bench.graph.ops[index].inputs if t != ABSENT}
-        place = self.place(size, lane, keep=keep)
+        place = self.place(size, lane)
         if place is None:
             return None
-        held = Held([], size, address=place[0])
+        held = Held([], size, address=place[0], part=part)
         count = bench.pieces(size)
         for step in range(count):
-            order = bench.transfer("read", lane, index, size / count, tensor=tensor, step=step, address=place[0],
-                                   local_bytes=size / count)  # fmt: skip
-            command = bench.emitter.emit(order, writes, place[1])
+            order = bench.transfer("read", lane, index, size / count, tensor=tensor, step=step,
+                                   address=held.at(step, count), local_bytes=size / count)  # fmt: skip
+            command = bench.emitter.emit(order, self.sources(root, lane), place[1])
             held.pieces.append(Piece(step / count, (step + 1) / count, command))
-            held.touched[bench.dma] = command
+            self.touch(held, command)
         self.store(root, lane, held, tiled=tiled)
         return held
 
-    def _convert(self, index: int, tensor: int, lane: int, source: Held, form: str) -> Held | None:
+    def _is_stored(self, root: int, lane: int) -> bool:
+        """Whether outer memory has it. What a control op hands to its body is nowhere: it is another tensor there."""
+        role = self.bench.graph.tensors[root].role
+        if role is not Role.ACTIVATION or (root, lane) in self._outside:
+            return True
+        if root in self.bench.maker:
+            raise LookupError(
+                f"tensor {self.bench.graph.tensors[root].name!r} is not on lane {lane}; expected it there"
+            )
+        return False
+
+    def sources(self, root: int, lane: int) -> list[int]:
+        """Commands after which a tensor lies in outer memory."""
+        if self.bench.graph.tensors[root].role is Role.INPUT:
+            return [self.arrived[lane]] if lane in self.arrived else []
+        outside = self.outside(root, lane)
+        return outside.writes if outside is not None else []
+
+    def _convert(self, index: int, position: int, lane: int, source: Held, *, tiled: bool) -> Held | None:
         """Change the order of a tensor's elements, piece by piece."""
         bench = self.bench
-        keep = {self.root(t) for t in bench.graph.ops[index].inputs if t != ABSENT}
-        place = self.place(source.size, lane, keep=keep) if source.size else None
-        if place is None and source.size:
+        tensor = bench.graph.ops[index].inputs[position]
+        place = self.place(source.size, lane)
+        if place is None:
             return None
-        made = Held([], source.size, along=source.along, address=place[0] if place else None)
+        made = Held([], source.size, along=source.along, address=place[0], part=source.part)
         count = bench.pieces(source.size)
         for step in range(count):
             low, high = step / count, (step + 1) / count
-            size = source.size / count
-            cycles = getattr(bench.layout, form).value * size / 1024
-            detail = bench.move_detail(index, step, bench.local_name, tensor)
-            order = Order(lane, VECTOR_GROUP, bench.command_name(form), index, detail, cycles, size,
-                          address=place[0] if place else 0, local_bytes=size)  # fmt: skip
-            after = source.commands(source.along, low, high)
-            command = bench.emitter.emit(order, after, place[1] if place else ())
+            order = self.conversion(index, position, lane, source.size / count, tiled=tiled, step=step,
+                                    address=made.at(step, count))  # fmt: skip
+            command = bench.emitter.emit(order, source.commands(source.along, low, high), place[1])
             made.pieces.append(Piece(low, high, command))
-            made.touched[VECTOR_GROUP] = source.touched[VECTOR_GROUP] = command
-        self.store(self.root(tensor), lane, made, tiled=form != "from_tiled")
+            self.touch(made, command)
+            self.touch(source, command)
+        self.store(self.root(tensor), lane, made, tiled=tiled)
         return made
+
+    def conversion(
+        self, index: int, position: int, lane: int, size: float, *, tiled: bool, step: int, address: int
+    ) -> Order:
+        """A command that changes the order of elements of an operand."""
+        bench = self.bench
+        form = bench.conversion_form(index, position, tiled=tiled)
+        cycles = getattr(bench.layout, form).value * size / 1024
+        detail = bench.move_detail(index, step, bench.local_name, bench.graph.ops[index].inputs[position])
+        return Order(lane, VECTOR_GROUP, bench.command_name(form), index, detail, cycles, size,
+                     address=address, local_bytes=size)  # fmt: skip

@@ -18,7 +18,7 @@ class WeightStream:
         self.slot_bytes = round(bench.tiling.weight_bytes.value)
         self.slots = round(bench.tiling.buffers.value)
         self.resident = bench.plan.resident
-        self._users: list[list[list[int]]] = [[] for _ in range(bench.cores)]  # lane → tile → commands
+        self._users: list[list[list[int]]] = [[] for _ in range(bench.lane_count)]  # lane → tile → commands
 
     @property
     def reserved(self) -> int:
@@ -34,7 +34,7 @@ class WeightStream:
         return max(1, ceil(self.bench.tensor_bytes(placed.op.inputs[1]) * part / self.slot_bytes))
 
     def bring(self, index: int, step: int, counts: dict[int, int]) -> dict[int, list[int]]:
-        """Commands that bring tile `step` to each lane: read once and multicast, or read by each its own."""
+        """Commands that bring tile `step` to each lane that has so many: read once and multicast, or each its own."""
         arrivals: dict[int, list[int]] = {}
         if self.resident:
             return arrivals
@@ -43,7 +43,7 @@ class WeightStream:
         size = bench.tensor_bytes(placed.op.inputs[1])
         own = bench.cuts_channels(placed.op, split)
         for lanes in bench.lanes_by_device(split):
-            active = [lane for lane in lanes if step < counts[lane]]
+            active = [lane for lane in lanes if step < counts.get(lane, 0)]
             if own or len(active) == 1:
                 for lane in active:
                     part = bench.portion(split, lane) if own else 1.0
@@ -76,7 +76,7 @@ class WeightStream:
         return bench.emitter.emit(order, (), guards)
 
     def load_cycles(self, index: int, lane: int, steps: int) -> float:
-        """The least cycles a tile takes: its weights must enter the engine."""
+        """The least cycles that one of so many weight tiles takes: it must enter the engine."""
         bench = self.bench
         placed, split = bench.plan.placed[index], bench.plan.splits[index]
         engine = placed.task.placement.engine

@@ -7,7 +7,7 @@ from math import ceil
 from ..graph import ABSENT, Family, Op, Role
 from ..program import NO_OP, Channel, Detail, Group
 from ..target import Holds, Layout, Memory, Route, Tiling
-from .axes import WHOLE, input_axes
+from .axes import input_axes
 from .emit import Emitter, Order
 from .place import has_weights
 from .plan import Placed, Plan, Split, channel_axis
@@ -29,7 +29,7 @@ class Workbench:
         self.tiling = tiling
         self.layout: Layout | None = target.layout
         self.capacity = round(local.bytes.value)
-        self.cores = plan.machine.lanes
+        self.lane_count = plan.machine.lanes
         self.groups = engine_groups(plan)
         self.group_of = {group.engine: number for number, group in enumerate(self.groups)}
         self.dma = len(self.groups) - 1
@@ -39,50 +39,60 @@ class Workbench:
         self.outer_name = target.home(Holds.CONSTANTS).name
         self.settled = settled_constants(plan, round(local.bytes.value / SETTLED_SHARE))
         self.maker = {t: i for i, placed in enumerate(plan.placed) for t in placed.op.outputs}
-        self._lanes = {split.devices: self._lanes_of(split.devices) for split in plan.splits}
+        self.constant_details: set[int] = set()  # of commands that move constants
+        self._portions: dict[tuple[int | None, int, tuple[int, ...]], dict[int, float]] = {}
         self._details: dict[tuple[object, ...], int] = {}
 
-    def _lanes_of(self, devices: tuple[int, ...]) -> list[int]:
+    def all_lanes(self, split: Split) -> list[int]:
+        """Lanes of the devices that take part, also those whose portion is empty."""
         cores = self.plan.machine.cores
-        return [device * cores + core for device in devices for core in range(cores)]
+        return [device * cores + core for device in split.devices for core in range(cores)]
+
+    def portions(self, split: Split) -> dict[int, float]:
+        """Share of the work of every lane that has any."""
+        key = (split.axis, split.extent, split.devices)
+        if key not in self._portions:
+            lanes = self.all_lanes(split)
+            shares = {lane: split.portion(place, len(lanes)) for place, lane in enumerate(lanes)}
+            self._portions[key] = {lane: share for lane, share in shares.items() if share}
+        return self._portions[key]
 
     def lanes(self, split: Split) -> list[int]:
-        return self._lanes[split.devices]
+        return list(self.portions(split))
 
     def lanes_by_device(self, split: Split) -> list[list[int]]:
-        cores = self.plan.machine.cores
-        lanes = self.lanes(split)
-        return [lanes[first : first + cores] for first in range(0, len(lanes), cores)]
+        by_device: dict[int, list[int]] = {}
+        for lane in self.portions(split):
+            by_device.setdefault(lane // self.plan.machine.cores, []).append(lane)
+        return list(by_device.values())
 
     def portion(self, split: Split, lane: int) -> float:
-        lanes = self.lanes(split)
-        position = lane - lanes[0] if lanes[-1] - lanes[0] == len(lanes) - 1 else lanes.index(lane)
-        return split.portion(position, len(lanes))
+        return self.portions(split)[lane]
 
     def tensor_bytes(self, tensor: int) -> float:
         return float(self.graph.tensors[tensor].bytes or 0)
 
+    def out_shape(self, op: Op) -> tuple[int, ...] | None:
+        return self.graph.tensors[op.outputs[0]].shape
+
     def out_bytes(self, op: Op) -> float:
         return sum(self.tensor_bytes(t) for t in op.outputs)
 
-    def held_bytes(self, tensor: int, root: int, lane: int) -> float:
-        """Bytes of a computed tensor on a lane, by the split of the op that made it."""
-        maker = self.maker.get(root)
-        if maker is None:
-            return self.tensor_bytes(tensor)
-        split = self.plan.splits[maker]
-        share = self.portion(split, lane) if lane in self.lanes(split) else 1.0
-        return self.tensor_bytes(tensor) * share
+    def common_rows(self, index: int, position: int, lane: int) -> int:
+        """Rows that an operand and the result have in common on a lane: row k of one is made from row k of the other.
 
-    def read_bytes(self, index: int, position: int, lane: int) -> float:
-        """Bytes of an input that a lane reads for an op: its portion where the cut allows it, else all."""
-        placed, split = self.plan.placed[index], self.plan.splits[index]
-        size = self.tensor_bytes(placed.op.inputs[position])
-        if placed.op.kind in ("gather", "slice", "split") and position == 0:
-            return min(size, self.out_bytes(placed.op)) * self.portion(split, lane)
-        axes = input_axes(placed.op, self.graph, split.axis) if split.axis is not None else None
-        whole = axes is None or position >= len(axes) or axes[position] == WHOLE
-        return size if whole else size * self.portion(split, lane)
+        Rows are the leading axes that the op leaves alone; where windows overlap, only the first of them.
+        """
+        op, split = self.plan.placed[index].op, self.plan.splits[index]
+        out, shape = (self.graph.tensors[t].shape or () for t in (op.outputs[0], op.inputs[position]))
+        overlaps = op.family is Family.POOL or "kernel" in op.attributes
+        rows = 1.0
+        for axis, (extent, own) in enumerate(zip(out[:1] if overlaps else out, shape, strict=False)):
+            axes = input_axes(op, self.graph, axis)
+            if axes is None or axes[position] != axis or extent != own:
+                break
+            rows *= extent * (self.portion(split, lane) if axis == split.axis else 1.0)
+        return round(rows)
 
     def cuts_channels(self, op: Op, split: Split) -> bool:
         return split.axis is not None and split.axis == channel_axis(op, self.graph)
@@ -92,6 +102,13 @@ class Workbench:
 
     def keeps_layout(self, op: Op) -> bool:
         return self.layout is not None and (op.kind in self.layout.keeps or op.family.value in self.layout.keeps)
+
+    def conversion_form(self, index: int, position: int, *, tiled: bool) -> str:
+        """Figure of the target's layout for changing the order of an operand."""
+        if not tiled:
+            return "from_tiled"
+        product = self.plan.placed[index].op.family in (Family.CONTRACTION, Family.RECURRENT)
+        return "weights_to_tiled" if product and position == 1 else "to_tiled"
 
     def is_constant(self, tensor: int) -> bool:
         return self.graph.tensors[tensor].role is Role.CONSTANT
@@ -110,8 +127,8 @@ class Workbench:
         memory = self.outer_name if carries in ("read", "write") else self.local_name
         return Order(
             lane, self.dma if group is None else group, self.command_name(form or carries), index,
-            self.move_detail(index, step, memory, tensor), issue, size, route=self.routes[carries], moved_bytes=size,
-            address=address, local_bytes=local_bytes,
+            self.move_detail(index, step, memory, tensor), issue, size, route=self.routes[carries],
+            moved_bytes=max(1.0, size), address=address, local_bytes=local_bytes,
         )  # fmt: skip
 
     def move_detail(self, index: int, step: int, memory: str, tensor: int) -> int:
@@ -121,6 +138,8 @@ class Workbench:
             what = self.graph.tensors[tensor] if tensor != ABSENT else None
             operands = (f"in {memory} Src {what.name} {what.dtype.label} <{_extents(what.shape)}>",) if what else ()
             self._details[key] = self.emitter.detail(Detail(f"{name}/__{step}", memory, "", "", operands, ""))
+            if tensor != ABSENT and self.is_constant(tensor):
+                self.constant_details.add(self._details[key])
         return self._details[key]
 
     def compute_detail(self, index: int, step: int, steps: int) -> int:

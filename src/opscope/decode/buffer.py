@@ -51,15 +51,16 @@ def decode_buffer(raw: bytes | memoryview, *, source: str) -> Buffer:
     header = _header(view, source)
     offsets: dict[tuple[StatsSection, int], int] = {}
     sections: dict[tuple[StatsSection, int], Records] = {}
-    for at in range(STATS_HEADER.size, STATS_HEADER.size + header["sections"] * STATS_SECTION.size, STATS_SECTION.size):
-        entry = _section(view, at, header["cores"], source)
-        if entry is None:
-            continue
-        key, offset, count = entry
+    end = STATS_HEADER.size + header["sections"] * STATS_SECTION.size
+    for at in range(STATS_HEADER.size, end, STATS_SECTION.size):
+        key, offset, count, end = _section(view, at, end, header["cores"], source)
         if key in sections:
             raise CaptureError(source, at, f"a second section {key[0].name} of core {key[1]}; expected one")
-        offsets[key] = offset
-        sections[key] = np.frombuffer(view, STATS_RECORDS[key[0]], count, offset)
+        if key is not None:
+            offsets[key] = offset
+            sections[key] = np.frombuffer(view, STATS_RECORDS[key[0]], count, offset)
+    if end != len(view):
+        raise CaptureError(source, end, f"{len(view) - end} bytes that no section has; expected the end")
     capture = Capture(
         program_id=header["program_id"],
         device=header["device"],
@@ -120,23 +121,28 @@ def _check_totals(view: memoryview, values: dict[str, int], source: str) -> None
         )  # fmt: skip
 
 
-def _section(view: memoryview, at: int, cores: int, source: str) -> tuple[tuple[StatsSection, int], int, int] | None:
-    """Key, offset and record count of one entry of the section table; None where a later version added a kind."""
+def _section(
+    view: memoryview, at: int, expected: int, cores: int, source: str
+) -> tuple[tuple[StatsSection, int] | None, int, int, int]:
+    """Key, offset, record count and end of one entry of the table. No key: a later version added the kind.
+
+    Sections follow each other in the order of the table, each filled up to a multiple of eight bytes.
+    """
     number, core, record_bytes, count, _, offset = STATS_SECTION.unpack_from(view, at)
-    if number not in list(StatsSection):
-        return None
-    kind = StatsSection(number)
-    expected = STATS_RECORDS[kind].itemsize
+    kind = StatsSection(number) if number in list(StatsSection) else None
+    name = f"section {number}" if kind is None else f"section {kind.name}"
+    end = offset + count * record_bytes
     if core >= cores:
-        raise CaptureError(source, at, f"section {kind.name} of core {core}; expected below {cores}")
-    if record_bytes != expected:
-        raise CaptureError(source, at, f"section {kind.name}: records of {record_bytes} bytes; expected {expected}")
-    if offset % _ALIGNMENT or offset + count * expected > len(view):
+        raise CaptureError(source, at, f"{name} of core {core}; expected below {cores}")
+    if kind is not None and record_bytes != STATS_RECORDS[kind].itemsize:
+        wanted = STATS_RECORDS[kind].itemsize
+        raise CaptureError(source, at, f"{name}: records of {record_bytes} bytes; expected {wanted}")
+    if offset != expected or end > len(view):
         raise CaptureError(
-            source, at, f"section {kind.name} of core {core}: {count} records at {offset:#x} do not fit; expected a "
-            f"multiple of {_ALIGNMENT} and an end before {len(view):#x}"
+            source, at, f"{name} of core {core}: {count} records at {offset:#x}; expected them at {expected:#x}, and "
+            f"their end before {len(view):#x}"
         )  # fmt: skip
-    return (kind, core), offset, count
+    return None if kind is None else (kind, core), offset, count, end + -end % _ALIGNMENT
 
 
 def field_offset(name: str) -> int:

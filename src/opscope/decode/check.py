@@ -9,11 +9,12 @@ import numpy.typing as npt
 
 from ..errors import CaptureError
 from ..program import Program
-from ..wire import STATS_HEADER_FIELDS, StatsFlag, StatsSection
+from ..wire import StatsFlag, StatsSection
 from .buffer import Buffer, field_offset
 
 THREAD_LEVEL, PORT_LEVEL, OP_LEVEL, OP_PMU_LEVEL = 40, 50, 70, 100
 Flags = npt.NDArray[np.bool_]
+_LAST_TICK = 1 << 62
 
 
 def thread_groups(program: Program) -> npt.NDArray[np.int64]:
@@ -50,9 +51,8 @@ def _check_header(buffer: Buffer, program: Program, program_id: int) -> None:
         raise _header_fault(buffer, "device", f"{capture.device}; the program runs on {program.devices}")
     lost = any(kind is StatsSection.LOST for kind, _ in capture.sections)
     if lost != bool(capture.flags & StatsFlag.LOST):
-        raise _header_fault(
-            buffer, "flags", f"says records {'are' if not lost else 'are not'} lost; the sections do not"
-        )
+        what = "a section of lost records is there" if lost else "records are lost; no section says which"
+        raise _header_fault(buffer, "flags", f"{int(capture.flags)}: {what}")
 
 
 def _shown(name: str, value: float) -> str:
@@ -60,7 +60,6 @@ def _shown(name: str, value: float) -> str:
 
 
 def _header_fault(buffer: Buffer, name: str, problem: str) -> CaptureError:
-    assert name in STATS_HEADER_FIELDS
     return CaptureError(buffer.source, field_offset(name), f"{name} is {problem}")
 
 
@@ -72,44 +71,45 @@ def _flags(program: Program) -> StatsFlag:
 
 
 def _check_threads(buffer: Buffer, core: int, groups: npt.NDArray[np.int64]) -> None:
-    records = buffer.records(StatsSection.THREADS, core)
+    kind, records = StatsSection.THREADS, buffer.records(StatsSection.THREADS, core)
     if len(records) != len(groups):
-        raise buffer.fault(
-            StatsSection.THREADS, core, 0, f"{len(records)} records; expected {len(groups)}, one per thread"
-        )
-    refuse(buffer, StatsSection.THREADS, core, records["thread"] != np.arange(len(records)),
-           lambda at: f"thread {records['thread'][at]}; expected {at}")  # fmt: skip
-    refuse(buffer, StatsSection.THREADS, core, records["group"] != groups,
-           lambda at: f"group {records['group'][at]}; expected {groups[at]}")  # fmt: skip
-    refuse(buffer, StatsSection.THREADS, core, (records["end"] < records["start"]) | (records["end"] >= 2**62),
-           lambda at: f"from tick {records['start'][at]} to {records['end'][at]}; expected a rising pair below 2^62")  # fmt: skip
+        raise buffer.fault(kind, core, 0, f"{len(records)} records; expected {len(groups)}, one per thread")
+    thread, group, start, end = (records[name] for name in ("thread", "group", "start", "end"))
+    refuse(buffer, kind, core, thread != np.arange(len(records)), lambda at: f"thread {thread[at]}; expected {at}")
+    refuse(buffer, kind, core, group != groups, lambda at: f"group {group[at]}; expected {groups[at]}")
+    bad = (end < start) | (end >= _LAST_TICK)
+    refuse(buffer, kind, core, bad, lambda at: f"from tick {start[at]} to {end[at]}; expected a rising pair below 2^62")
 
 
 def _check_counters(buffer: Buffer, core: int, program: Program, threads: int) -> None:
     events = np.array(program.stats.events, np.int64)
     for kind in (StatsSection.PORTS, StatsSection.PMU, StatsSection.OP_PMU):
-        records = buffer.records(kind, core)
-        refuse(buffer, kind, core, records["thread"] >= threads,
-               lambda at, r=records: f"thread {r['thread'][at]}; expected below {threads}")  # type: ignore[misc]  # fmt: skip
-        if kind is not StatsSection.PORTS:
-            refuse(buffer, kind, core, ~np.isin(records["event"], events),
-                   lambda at, r=records: f"event {r['event'][at]:#x} is not one that the program counts")  # type: ignore[misc]  # fmt: skip
+        thread = buffer.records(kind, core)["thread"]
+        refuse(buffer, kind, core, thread >= threads, _says("thread {}; expected below " + str(threads), thread))
+    for kind in (StatsSection.PMU, StatsSection.OP_PMU):
+        event = buffer.records(kind, core)["event"]
+        refuse(buffer, kind, core, ~np.isin(event, events), _says("event {:#x} is none that the program counts", event))
     ddr = buffer.records(StatsSection.DDR, core)
     expected = int(bool(buffer.capture.flags & StatsFlag.DDR))
     if len(ddr) != expected:
         raise buffer.fault(StatsSection.DDR, core, 0, f"{len(ddr)} records; expected {expected}")
 
 
+def _says(words: str, column: npt.NDArray[np.integer]) -> Callable[[int], str]:
+    return lambda at: words.format(int(column[at]))
+
+
 def _check_lost(buffer: Buffer, core: int, program: Program, groups: npt.NDArray[np.int64]) -> None:
-    records = buffer.records(StatsSection.LOST, core)
-    thread = np.minimum(records["thread"], len(groups) - 1)
-    refuse(buffer, StatsSection.LOST, core, (records["thread"] >= len(groups)) | (records["group"] != groups[thread]),
-           lambda at: f"thread {records['thread'][at]} of group {records['group'][at]} does not exist")  # fmt: skip
+    kind, records = StatsSection.LOST, buffer.records(StatsSection.LOST, core)
+    if not len(records):
+        return
+    thread, group, first, count = (records[name].astype(np.int64) for name in ("thread", "group", "first", "count"))
+    known = np.append(groups, -1)[np.minimum(thread, len(groups))]
+    refuse(buffer, kind, core, known != group, lambda at: f"thread {thread[at]} of group {group[at]} does not exist")
     lengths = np.bincount(program.lane_of_commands(), minlength=program.lanes)
-    lane = (buffer.capture.device * program.cores + core) * len(program.groups) + records["group"].astype(np.int64)
-    room = lengths[lane] - records["first"].astype(np.int64)
-    refuse(buffer, StatsSection.LOST, core, records["count"] > np.maximum(room, 0).astype(np.uint64),
-           lambda at: f"{records['count'][at]} lost from {records['first'][at]}; the lane has {lengths[lane[at]]}")  # fmt: skip
+    lane = (buffer.capture.device * program.cores + core) * len(program.groups) + group
+    bad = (count < 0) | (count > lengths[lane] - first)
+    refuse(buffer, kind, core, bad, lambda at: f"{count[at]} lost from {first[at]}; the lane has {lengths[lane[at]]}")
 
 
 def refuse(buffer: Buffer, kind: StatsSection, core: int, bad: Flags, problem: Callable[[int], str]) -> None:

@@ -8,18 +8,20 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from ..program import NO_ROUTE, Program
+from ..program import NO_ROUTE, TRUE, Program
+from ..trace import EDGE
 from ..wire import StatsSection
 from .buffer import Buffer
 from .check import OP_LEVEL, PORT_LEVEL, refuse, thread_groups
 
 Numbers = npt.NDArray[np.int64]
 _OPS = StatsSection.OPS
+_SHARED = ("ordinal", "start", "wait", "blocker")  # the same for all threads of a command
 
 
 @dataclass(frozen=True, slots=True)
 class LaneRecords:
-    """What the threads of one lane wrote down. Times are ticks; threads of a group start and leave a command together."""
+    """What the threads of one lane wrote down, in ticks. Threads of a group start and leave a command together."""
 
     core: int
     group: int
@@ -28,9 +30,9 @@ class LaneRecords:
     start: Numbers
     end: Numbers  # the last thread is done; of a transfer: arrived
     wait: Numbers
-    ucycles: npt.NDArray[np.void]  # per thread, as recorded
-    pcycles: npt.NDArray[np.void]
-    barrier: npt.NDArray[np.void]
+    ucycles: npt.NDArray[np.uint32]  # per thread, as recorded
+    pcycles: npt.NDArray[np.uint32]
+    barrier: npt.NDArray[np.uint32]
     blocker: Numbers  # command that was waited for last; −1: none
 
 
@@ -41,108 +43,139 @@ class LaneIndex:
     groups: Numbers  # thread → group
     first: Numbers  # lane → first command; one more than lanes
     moves: npt.NDArray[np.bool_]  # command → has a route
+    op: npt.NDArray[np.int32]  # command → graph op
+    kind: npt.NDArray[np.int32]  # command → kind
+    route: npt.NDArray[np.int32]
+    edges: npt.NDArray[np.void]  # dependencies as a trace has them
+    places: npt.NDArray[np.uint64]  # first word of every record that a complete buffer has, core after core
+    place_first: Numbers  # lane → its first record there; one more than lanes
 
     @classmethod
     def of(cls, program: Program) -> LaneIndex:
-        lanes = program.lane_of_commands()
+        lanes, commands = program.lane_of_commands(), program.commands
         first = np.searchsorted(lanes, np.arange(program.lanes + 1))
-        return cls(thread_groups(program), first.astype(np.int64), program.commands["route"] != NO_ROUTE)
+        op, kind, route = (commands[name].astype(np.int32) for name in ("op", "kind", "route"))
+        threads = np.array([group.threads for group in program.groups])[commands["group"]]
+        counts = np.concatenate(([0], np.cumsum(threads)))
+        return cls(thread_groups(program), first.astype(np.int64), route != NO_ROUTE, op, kind, route, _edges(program),
+                   _places(program, threads, counts), counts[first])  # fmt: skip
+
+
+def _places(program: Program, threads: Numbers, counts: Numbers) -> npt.NDArray[np.uint64]:
+    """Ordinal, thread and group of every record, as one word each."""
+    commands = program.commands
+    first_thread = np.cumsum([0, *(group.threads for group in program.groups)])
+    own = (
+        np.arange(int(counts[-1]))
+        - np.repeat(counts[:-1], threads)
+        + np.repeat(first_thread[commands["group"]], threads)
+    )
+    word = commands["ordinal"].astype(np.uint64) | commands["group"].astype(np.uint64) << np.uint64(48)
+    places: npt.NDArray[np.uint64] = np.repeat(word, threads) | own.astype(np.uint64) << np.uint64(32)
+    return places
+
+
+def _edges(program: Program) -> npt.NDArray[np.void]:
+    edges = np.zeros(len(program.dependency_sources), EDGE)
+    edges["source"] = program.dependency_sources
+    edges["target"] = np.repeat(np.arange(len(program.commands)), np.diff(program.dependency_offsets))
+    edges["data"] = program.dependency_kinds == TRUE
+    return edges
 
 
 def read_lanes(buffer: Buffer, program: Program, index: LaneIndex) -> Iterator[LaneRecords]:
-    """Every lane of the buffer's device that has records, checked."""
-    if buffer.capture.level < PORT_LEVEL:
-        return
-    for core in range(buffer.capture.cores):
-        records = buffer.records(_OPS, core)
-        words = records.view("<u8").reshape(len(records), -1) if len(records) else np.zeros((0, 5), "<u8")
-        _check_places(buffer, core, words[:, 0], index)
-        for group in range(len(program.groups)):
-            yield from _lane(buffer, program, index, core, group, records)
-
-
-def _check_places(buffer: Buffer, core: int, places: npt.NDArray[np.uint64], index: LaneIndex) -> None:
-    """Records are sorted by group, command and thread; group and thread belong together."""
-    ordinal, thread, group = places & 0xFFFFFFFF, (places >> 32) & 0xFFFF, places >> 48
-    key = (group << np.uint64(48)) | (ordinal << np.uint64(16)) | thread
-    refuse(buffer, _OPS, core, np.concatenate(([False], key[1:] <= key[:-1])),
-           lambda at: "stands behind a later one; expected records sorted by group, ordinal and thread")  # fmt: skip
-    known = np.append(index.groups, -1)
-    refuse(buffer, _OPS, core, known[np.minimum(thread, len(index.groups)).astype(np.int64)] != group.astype(np.int64),
-           lambda at: f"thread {thread[at]} is not of group {group[at]}")  # fmt: skip
-
-
-def _lane(
-    buffer: Buffer, program: Program, index: LaneIndex, core: int, group: int, records: npt.NDArray[np.void]
-) -> Iterator[LaneRecords]:
-    lane = (buffer.capture.device * program.cores + core) * len(program.groups) + group
-    low, high = np.searchsorted(records["group"], [group, group + 1]).tolist()
-    first, length = int(index.first[lane]), int(index.first[lane + 1] - index.first[lane])
-    threads = program.groups[group].threads
-    lost = buffer.records(StatsSection.LOST, core)
-    complete = buffer.capture.level >= OP_LEVEL and not (lost["group"] == group).any()
-    if (high - low) % threads or (complete and high - low != length * threads):
-        raise buffer.fault(
-            _OPS, core, low, f"group {group} has {high - low} records; expected {threads} for each of {length} commands"
-        )
-    if high > low:
-        own = records[low:high].reshape(-1, threads)
-        yield _checked(buffer, program, index, own, low, LaneKey(core, group, first, length))
+    """Every lane of the buffer's device that has records, checked. `check_buffer` comes first."""
+    if buffer.capture.level >= PORT_LEVEL:
+        for core in range(buffer.capture.cores):
+            yield from _Core(buffer, program, index, core).lanes()
 
 
 @dataclass(frozen=True, slots=True)
-class LaneKey:
-    """Which lane: its core and group, and where its commands lie in the program."""
+class _Core:
+    """The op records of one core, which are sorted by group, ordinal and thread."""
 
+    buffer: Buffer
+    program: Program
+    index: LaneIndex
     core: int
-    group: int
-    first: int
-    length: int
 
+    @property
+    def first_lane(self) -> int:
+        return (self.buffer.capture.device * self.program.cores + self.core) * len(self.program.groups)
 
-def _checked(
-    buffer: Buffer, program: Program, index: LaneIndex, own: npt.NDArray[np.void], low: int, key: LaneKey
-) -> LaneRecords:
-    threads = own.shape[1]
-    ordinal = own["ordinal"][:, 0].astype(np.int64)
-    start = own["start"][:, 0].astype(np.int64)
-    wait = own["wait"][:, 0].astype(np.int64)
-    end = start + own["ucycles"][:, 0] + own["barrier"][:, 0]
-    blocker = own["blocker"][:, 0].astype(np.int64) - 1
+    def lanes(self) -> Iterator[LaneRecords]:
+        records = self.buffer.records(_OPS, self.core)
+        words = records.view("<u8").reshape(len(records), -1) if len(records) else np.zeros((0, 1), np.uint64)
+        ends = self.index.place_first[[self.first_lane, self.first_lane + len(self.program.groups)]].tolist()
+        if not np.array_equal(words[:, 0], self.index.places[slice(*ends)]):  # below the level of ops, lost, or wrong
+            self._check_places(words[:, 0])
+        for group in range(len(self.program.groups)):
+            low, high = np.searchsorted(records["group"], [group, group + 1]).tolist()
+            self._check_count(group, low, high)
+            if high > low:
+                yield self._lane(group, low, records[low:high].reshape(-1, self.program.groups[group].threads))
 
-    def stop(bad: npt.NDArray[np.bool_], problem: str) -> None:
-        if bad.any():
-            at = int(bad.reshape(-1).argmax())
-            place = low + (at if bad.ndim == 2 else at * threads)
-            raise buffer.fault(_OPS, key.core, place, problem)
+    def _check_places(self, places: npt.NDArray[np.uint64]) -> None:
+        """Records are sorted; group and thread belong together."""
+        ordinal, thread, group = places & 0xFFFFFFFF, (places >> 32) & 0xFFFF, places >> 48
+        key = (group << np.uint64(48)) | (ordinal << np.uint64(16)) | thread
+        backward = np.concatenate(([False], key[1:] <= key[:-1])) if len(key) else np.zeros(0, np.bool_)
+        words = "stands behind a later one; expected records sorted by group, ordinal and thread"
+        refuse(self.buffer, _OPS, self.core, backward, lambda at: words)
+        known = np.append(self.index.groups, -1)[np.minimum(thread, len(self.index.groups)).astype(np.int64)]
+        strange = known != group.astype(np.int64)
+        refuse(self.buffer, _OPS, self.core, strange, lambda at: f"thread {thread[at]} is not of group {group[at]}")
 
-    stop(ordinal >= key.length, f"an ordinal past the end; its lane has {key.length} commands")
-    stop(
-        blocker >= len(program.commands), f"waited for a command past the end; the program has {len(program.commands)}"
-    )
-    for name in ("ordinal", "start", "wait", "blocker") if threads > 1 else ():
-        stop(own[name] != own[name][:, :1], f"threads of a command differ in {name}; expected them together")
-    if threads > 1:
-        stop(own["ucycles"].astype(np.int64) + own["barrier"] != (end - start)[:, None],
-             "threads leave a command at different ticks; expected ucycles + barrier to be the same")  # fmt: skip
-    moves = index.moves[key.first + ordinal]
-    free = np.where(moves, start, end)  # a lane goes on after the issue of a transfer
-    window = buffer.records(StatsSection.THREADS, key.core)
-    own_threads = window["group"] == key.group
-    opened, closed = int(window["start"][own_threads].min()), int(window["end"][own_threads].max())
-    ready = start - wait
-    stop(ready < np.concatenate(([opened], free[:-1])), "starts to wait before the one before it is done")
-    stop((start > closed) | (end > closed), f"ends behind its thread, which stops at tick {closed}")
-    return LaneRecords(
-        core=key.core,
-        group=key.group,
-        first_thread=int(np.searchsorted(index.groups, key.group)),
-        commands=key.first + ordinal,
-        start=start,
-        end=end,
-        wait=wait,
-        ucycles=own["ucycles"],
-        pcycles=own["pcycles"],
-        barrier=own["barrier"],
-        blocker=blocker,
-    )
+    def _check_count(self, group: int, low: int, high: int) -> None:
+        """All threads of a command are recorded, and all commands unless the level or a full buffer leaves some out."""
+        threads = self.program.groups[group].threads
+        length = int(np.diff(self.index.first[self.first_lane + group :][:2])[0])
+        lost = (self.buffer.records(StatsSection.LOST, self.core)["group"] == group).any()
+        complete = self.buffer.capture.level >= OP_LEVEL and not lost
+        if (high - low) % threads or (complete and high - low != length * threads):
+            words = f"group {group} has {high - low} records; expected {threads} for each of {length} commands"
+            raise self.buffer.fault(_OPS, self.core, low, words)
+
+    def _lane(self, group: int, low: int, own: npt.NDArray[np.void]) -> LaneRecords:
+        first, after = self.index.first[self.first_lane + group :][:2].tolist()
+        ordinal, start, wait, blocker = (own[name][:, 0].astype(np.int64) for name in _SHARED)
+        lane = LaneRecords(
+            core=self.core,
+            group=group,
+            first_thread=int(np.searchsorted(self.index.groups, group)),
+            commands=first + ordinal,
+            start=start,
+            end=start + own["ucycles"][:, 0] + own["barrier"][:, 0],
+            wait=wait,
+            ucycles=own["ucycles"],
+            pcycles=own["pcycles"],
+            barrier=own["barrier"],
+            blocker=blocker - 1,
+        )
+        for bad, problem in self._faults(lane, own, after):
+            if bad.any():
+                at = int(bad.reshape(-1).argmax()) * (1 if bad.ndim == 2 else own.shape[1])
+                raise self.buffer.fault(_OPS, self.core, low + at, problem)
+        return lane
+
+    def _faults(
+        self, lane: LaneRecords, own: npt.NDArray[np.void], after: int
+    ) -> Iterator[tuple[npt.NDArray[np.bool_], str]]:
+        """Where a record cannot be right, and why; one after the other, as each rests on those before it."""
+        count = len(self.program.commands)
+        yield lane.commands >= after, "an ordinal past the end of its lane"
+        yield lane.blocker >= count, f"waited for a command past the end; the program has {count}"
+        if own.shape[1] > 1:
+            for name in _SHARED:
+                yield own[name] != own[name][:, :1], f"threads of a command differ in {name}; expected them together"
+            leave = own["ucycles"].astype(np.int64) + own["barrier"]
+            words = "threads leave a command at different ticks; expected ucycles + barrier to be the same"
+            yield leave != (lane.end - lane.start)[:, None], words
+        window = self.buffer.records(StatsSection.THREADS, self.core)
+        threads = window["group"] == lane.group
+        opened, closed = int(window["start"][threads].min()), int(window["end"][threads].max())
+        late = (lane.start > closed) | (lane.end > closed) | (lane.start < 0)
+        yield late, f"ends behind its thread, which stops at tick {closed}"
+        free = np.where(self.index.moves[lane.commands], lane.start, lane.end)  # a transfer leaves the lane to others
+        ready = lane.start - lane.wait
+        yield ready < np.concatenate(([opened], free[:-1])), "starts to wait before the one before it is done"

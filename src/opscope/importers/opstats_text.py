@@ -13,7 +13,7 @@ from ..summary import KB, DeviceSummary, KindRow, PortRow, ThreadRow
 STATS_HZ = 19.2e6  # the vendor's UTimer; the text does not say it
 INPUT_PORT = 100
 _KIND = re.compile(
-    r"c(\d+)\s+(\d+)\s+[\d.]+%\s+(\d+|N/A)\s+(?:[\d.]+%|N/A)\s+(\d+)\s+([\d.]+|N/A)\s+(?:[\d.]+|N/A)\s+(?:[\d.]+|N/A)"
+    r"c(\d+)\s+(\d+)\s+(?:[\d.]+%|N/A)\s+(\d+|N/A)\s+(?:[\d.]+%|N/A)\s+(\d+)\s+([\d.]+|N/A)\s+(?:[\d.]+|N/A)\s+(?:[\d.]+|N/A)"
     r"\s+([\d.]+|N/A)  (.*)"
 )
 _WAIT = re.compile(r"(sync|barrier) (\S+)")

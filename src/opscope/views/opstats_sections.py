@@ -6,8 +6,8 @@ from collections.abc import Iterable, Sequence
 from typing import TextIO
 
 from ..summary import DeviceSummary, OpTotal, Summary
+from .columns import columns
 
-NAME_WIDTH = 60
 _BAR = 40
 
 
@@ -41,12 +41,10 @@ def _op_pmu(summary: DeviceSummary) -> Iterable[Section]:
 def _sections(totals: Summary, top: int) -> Iterable[Section]:
     yield from _wall(totals)
     yield from _lanes(totals)
-    for title, found in (
-        (f"By graph op (top {top} of {len(totals.ops)})", totals.ops[:top]),
-        (f"By layer (top {top} of {len(totals.layers)})", totals.layers[:top]),
-        (f"By block: the same op in every layer (top {top} of {len(totals.blocks)})", totals.blocks[:top]),
-    ):
-        yield title, _OP_HEADER, [_op_row(row) for row in found]
+    rollups = (("graph op", totals.ops), ("layer", totals.layers), ("block: the same op in every layer", totals.blocks))
+    for word, found in rollups:
+        title = f"By {word} ({min(top, len(found))} of {len(found)})"
+        yield title, _OP_HEADER, [_op_row(row) for row in found[:top]]
     yield from _transfers(totals)
     yield from _waits(totals, top)
     yield from _memory(totals)
@@ -75,7 +73,8 @@ _OP_HEADER = ("busy us", "share", "wall us", "wait us", "count", "out KB", "move
 
 def _op_row(row: OpTotal) -> Sequence[str]:
     return (_us(row.busy_ns), _share(row.share), _us(row.wall_ns), _us(row.wait_ns), str(row.commands),
-            f"{row.out_bytes / 1024:.1f}", f"{row.moved_bytes / 1024:.1f}", row.engine, row.placed, row.name)  # fmt: skip
+            f"{row.out_bytes / 1024:.1f}", f"{row.moved_bytes / 1024:.1f}", row.engine, row.placed,
+            row.name)  # fmt: skip
 
 
 def _transfers(totals: Summary) -> Iterable[Section]:
@@ -140,16 +139,10 @@ def _table(out: TextIO, title: str, header: Sequence[str], rows: Sequence[Sequen
     """Numbers to the right, words to the left; nothing at all where there are no rows."""
     if not rows:
         return
+    align = "".join(">" if all(_is_number(cell) for cell in column) else "<" for column in zip(*rows, strict=True))
     out.write(f"\n{title}\n")
-    columns = list(zip(header, *rows, strict=True))
-    widths = [max(map(len, column)) for column in columns]
-    left = [not all(_is_number(cell) for cell in column[1:]) for column in columns]
-    for row in (header, *rows):
-        cells = [
-            cell.ljust(width) if flush else cell.rjust(width)
-            for cell, width, flush in zip(row, widths, left, strict=True)
-        ]
-        out.write(("  " + "  ".join(cells)).rstrip() + "\n")
+    for line in columns(header, rows, align=align, limits={}):
+        out.write(f"  {line}\n")
 
 
 def _is_number(text: str) -> bool:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TextIO
 
+from ..errors import printable
 from ..summary import DeviceSummary, KindRow, ThreadRow
 from .opstats_sections import write_sections
 
@@ -44,10 +45,10 @@ def _write_core(summary: DeviceSummary, core: int, number: int, out: TextIO) -> 
     for thread in threads:
         out.write(_thread_line(thread))
     out.write("\n\n")
-    for row in threads:
+    for thread in threads:
         out.write(
-            f"c{core:02d}t{row.thread} batch ucycles:{row.ucycles:17d} [{row.start},{row.end}]"
-            f"    pcycles:{row.pcycles:16d} \n"
+            f"c{core:02d}t{thread.thread} batch ucycles:{thread.ucycles:17d} [{thread.start},{thread.end}]"
+            f"    pcycles:{thread.pcycles:16d} \n"
         )
     if number < len(summary.inference_pcycles):
         out.write(f"c{core}: Total inference pcycle is {summary.inference_pcycles[number]}\n")
@@ -56,9 +57,9 @@ def _write_core(summary: DeviceSummary, core: int, number: int, out: TextIO) -> 
     for port in summary.ports:
         if port.core == core:
             out.write(f"c{core:02d}t{port.thread}p{port.port} Host_IO_Port ucycles:{port.wait:17d}\n")
-    for row in threads:
-        if row.activate is not None:
-            out.write(f"c{core:02d}t{row.thread} activate ucycles:{row.activate:18d}\n")
+    for thread in threads:
+        if thread.activate is not None:
+            out.write(f"c{core:02d}t{thread.thread} activate ucycles:{thread.activate:18d}\n")
     _write_counters(summary, core, out)
 
 
@@ -81,15 +82,16 @@ def _kind_line(row: KindRow, ucycles: int, pcycles: int) -> str:
 
 def _details(row: KindRow) -> str:
     if row.is_wait:
-        return f"{row.kind} {row.group}"
+        return printable(f"{row.kind} {row.group}")
     types = f"({row.types})" if row.types else ""
-    return f"{row.kind} {row.group} {MEMORY_NAMES.get(row.memory, row.memory)} {types}"
+    return printable(f"{row.kind} {row.group} {MEMORY_NAMES.get(row.memory, row.memory)} {types}", 400)
 
 
 def _thread_line(row: ThreadRow) -> str:
     utilization = f"{UNKNOWN:>8}" if row.utilization is None else f"{100 * row.utilization:7.2f}%"
     return (
-        f"c{row.core}".ljust(4) + f"  t{row.thread} {row.group:<8}{row.ucycles:16d} ucycles [{row.start}, {row.end}]"
+        f"c{row.core}".ljust(4)
+        + f"  t{row.thread} {printable(row.group):<8}{row.ucycles:16d} ucycles [{row.start}, {row.end}]"
         f"{row.pcycles:16d} pcycles{utilization} utilization\n"
     )
 
@@ -107,10 +109,10 @@ def _write_counters(summary: DeviceSummary, core: int, out: TextIO) -> None:
             out.write(f"c{core:02d} DDRBandwidthGBPerSec:{rate:>14}\n")
     for row in summary.pmu:
         if row.core == core:
-            out.write(f"c{core:02d}t{row.thread} PMU 0x{row.event:X} {row.name}:{row.value:20d}\n")
+            out.write(f"c{core:02d}t{row.thread} PMU 0x{row.event:X} {printable(row.name)}:{row.value:20d}\n")
     for active in summary.active:
         if active.core == core:
-            out.write(f"c{core:02d} {active.group}ActivePct:{100 * active.share:20.2f}\n")
+            out.write(f"c{core:02d} {printable(active.block)}ActivePct:{100 * active.share:20.2f}\n")
 
 
 def _write_totals(summary: DeviceSummary, out: TextIO) -> None:
@@ -121,7 +123,7 @@ def _write_totals(summary: DeviceSummary, out: TextIO) -> None:
     seconds = f"{summary.seconds:.6g}"
     for word, count in (("batch", 1), ("inf", summary.batch_size)):
         rate = f"{count / summary.seconds:.6g}" if summary.seconds else UNKNOWN
-        out.write(f"[{summary.network}] Device instance {word}/s: ({count}/{seconds}): {rate}\n")
+        out.write(f"[{printable(summary.network)}] Device instance {word}/s: ({count}/{seconds}): {rate}\n")
     for word, inputs in (("input", True), ("output", False)):
         wait = summary.longest_wait(inputs=inputs)
         if wait is not None:

@@ -1,0 +1,101 @@
+"""Imported → Run: the same folder that a profile of our own leaves, with what the file does not tell left unknown."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from ..imported import CLOCK, LATENCY, Imported, ImportedOp, Metric
+from ..program import COMMAND, TRUE, Detail, Group, MemoryMetrics, OpInfo, Program, StatsOptions
+from ..run import CommandTable, Run, RunInfo
+from ..summary import LaneTotal, Latency, Summary
+from ..trace import NONE, SpanKind, Trace
+
+UNKNOWN = "unknown"
+_NO_METRICS = MemoryMetrics(0, (), 0, (), 0, 0, 0, {})
+
+
+def as_run(imported: Imported, *, command: Sequence[str], created: str) -> tuple[Run, Program]:
+    """The Run, and a Program that says only what its folder needs: ops, and which command waits for which."""
+    trace = imported.trace
+    program = _program(imported)
+    clock = imported.metric(CLOCK)
+    info = RunInfo(
+        command=tuple(command),
+        created=created,
+        model=imported.model or UNKNOWN,
+        sha256=None,
+        target=imported.target or UNKNOWN,
+        provenance=imported.provenance,
+        network=program.name,
+        devices=program.devices,
+        cores=program.cores,
+        batch=program.batch,
+        clocks_hz={} if clock is None else {"core": clock},
+        inferences=tuple(int(n) for n in np.unique(trace.spans["inference"]) if n != NONE),
+        options={"imported_as": imported.format, "imported_from": imported.source, "tool": imported.tool},
+    )
+    table = CommandTable(program.commands, ("",), (), ("",), ("",), ("",), ("",), ("",), ((),), ("",))
+    return Run(info, program.ops, table, trace, _summary(imported)), program
+
+
+def _program(imported: Imported) -> Program:
+    trace, batch = imported.trace, imported.metric("batch")
+    edges = trace.edges[np.argsort(trace.edges["target"], kind="stable")]
+    count = int(max(edges["source"].max(initial=NONE), edges["target"].max(initial=NONE))) + 1
+    commands = np.zeros(count, COMMAND)
+    commands["op"], commands["route"] = NONE, NONE
+    named = trace.spans[(trace.spans["command"] >= 0) & (trace.spans["command"] < count)]
+    commands["op"][named["command"]] = named["op"]
+    offsets = np.concatenate(([0], np.cumsum(np.bincount(edges["target"], minlength=count)[:count])))
+    return Program(
+        name=imported.model or imported.format, target=imported.target or UNKNOWN,
+        devices=max((lane.device for lane in trace.lanes), default=0) + 1 or 1,
+        cores=max((lane.core for lane in trace.lanes), default=0) + 1 or 1,
+        batch=round(batch) if batch else 1, clock_hz=imported.metric(CLOCK) or 0.0, stats_hz=1e9,
+        groups=(Group("", "", 1),), routes=(), kinds=("",),
+        ops=tuple(OpInfo(op.name, op.type or "", "", ", ".join(op.origins)) for op in imported.ops),
+        details=(Detail("", "", "", "", (), ""),), commands=commands,
+        dependency_offsets=offsets.astype(np.uint32), dependency_sources=edges["source"].astype(np.uint32),
+        dependency_kinds=np.full(len(edges), TRUE, np.uint8), stats=StatsOptions(level=0), metrics=_NO_METRICS,
+        inputs=(), outputs=(),
+    )  # fmt: skip
+
+
+def _summary(imported: Imported) -> Summary:
+    latency, batch = imported.latency_ns, imported.metric("batch")
+    return Summary(
+        latency=Latency(NONE if latency is None else latency, None, None, imported.provenance),
+        throughput_per_s=imported.metric("throughput"),
+        batch=round(batch) if batch else 1,
+        lanes=lane_totals(imported.trace),
+    )
+
+
+def lane_totals(trace: Trace) -> tuple[LaneTotal, ...]:
+    """Busy and idle from the first start to the last end of the whole trace; spans of a lane do not overlap."""
+    length = trace.spans["end_ns"] - trace.spans["start_ns"]
+    busy = np.bincount(trace.spans["lane"], length, minlength=len(trace.lanes)).tolist()
+    wall = int(trace.spans["end_ns"].max(initial=0) - trace.spans["start_ns"].min(initial=0))
+    return tuple(
+        LaneTotal(lane.device, lane.core, lane.name, round(ns), 0, wall - round(ns), 0)
+        for lane, ns in zip(trace.lanes, busy, strict=True)
+    )
+
+
+def from_run(run: Run, *, source: str) -> Imported:
+    """What `as_run` would take: of a Run that was decoded, not imported."""
+    length = run.trace.spans["end_ns"] - run.trace.spans["start_ns"]
+    at_work = (run.trace.spans["kind"] == SpanKind.OP) & (run.trace.spans["op"] != NONE)
+    time = np.bincount(run.trace.spans["op"][at_work], length[at_work], minlength=len(run.ops)).tolist()
+    rounds = max(len(run.info.inferences), 1)
+    ops = tuple(
+        ImportedOp(op.name, type=op.type or None, time_ns=round(ns / rounds))
+        for op, ns in zip(run.ops, time, strict=True)
+    )
+    return Imported(
+        format="capture", source=source, tool="opscope", provenance=run.trace.provenance, trace=run.trace, ops=ops,
+        metrics=(Metric(LATENCY, run.summary.latency.value_ns, "ns"),), target=run.info.target, model=run.info.model,
+        inferences=len(run.info.inferences) or None, notes=("times of ops are of all lanes together",),
+    )  # fmt: skip

@@ -1,0 +1,113 @@
+"""Several files about the same run → one Imported: ops joined by name, totals side by side, checks across files."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import fields, replace
+
+from ..errors import UsageError
+from ..imported import CLOCK, LATENCY, Check, Imported, ImportedOp, Metric, empty_trace
+
+FACT = "compiler-fact"  # goes with numbers of any origin: it has no times
+
+
+def combine(parts: Sequence[Imported]) -> Imported:
+    """What all parts tell. Files that measured, and files that modelled, do not go into one run."""
+    if len(parts) == 1:
+        return _with_times(parts[0])
+    timed = [part for part in parts if part.provenance != FACT] or list(parts)
+    _only_one("provenance", [(part.source, part.provenance) for part in timed])
+    lines = [part for part in parts if len(part.trace.spans)]
+    if len(lines) > 1:
+        raise UsageError(
+            f"{lines[0].source}, {lines[1].source}: two timelines; expected one per run: import them apart"
+        )
+    first = lines[0] if lines else timed[0]
+    provenance = timed[0].provenance
+    whole = Imported(
+        format=" + ".join(dict.fromkeys(part.format for part in parts)),
+        source=" + ".join(part.source for part in parts),
+        tool=" + ".join(dict.fromkeys(part.tool for part in parts)),
+        provenance=provenance,
+        trace=first.trace if lines and first.provenance == provenance else empty_trace(provenance),
+        ops=_join([first, *(part for part in parts if part is not first)]),
+        metrics=tuple(_metrics(parts)),
+        checks=(*(check for part in parts for check in part.checks), *_across(parts)),
+        notes=tuple(dict.fromkeys(note for part in parts for note in part.notes)),
+        target=next((part.target for part in parts if part.target), None),
+        model=next((part.model for part in parts if part.model), None),
+        inferences=first.inferences,
+        tables=tuple(table for part in parts for table in part.tables),
+    )
+    return _with_times(whole)
+
+
+def _only_one(what: str, found: Sequence[tuple[str, str]]) -> None:
+    for source, value in found[1:]:
+        if value != found[0][1]:
+            words = f"{found[0][0]} is {found[0][1]}, {source} is {value}"
+            raise UsageError(f"{words}; expected files of one {what}: import them apart and compare the runs")
+
+
+def _join(parts: Sequence[Imported]) -> tuple[ImportedOp, ...]:
+    """Ops of the first part that has any, each with what the op of the same name elsewhere adds."""
+    with_ops = [part for part in parts if part.ops]
+    if not with_ops:
+        return ()
+    result = list(with_ops[0].ops)
+    for part in with_ops[1:]:
+        known: dict[str, ImportedOp] = {}
+        for op in part.ops:
+            known.setdefault(op.name, op)
+        names = {op.name for op in result}
+        result = [_filled(op, known.get(op.name)) for op in result] + [op for op in part.ops if op.name not in names]
+    return tuple(result)
+
+
+def _filled(op: ImportedOp, other: ImportedOp | None) -> ImportedOp:
+    """Unknown fields from the other one."""
+    if other is None:
+        return op
+    missing = [field.name for field in fields(op) if getattr(op, field.name) in (None, ())]
+    return replace(op, **{name: getattr(other, name) for name in missing})
+
+
+def _metrics(parts: Sequence[Imported]) -> Iterator[Metric]:
+    """Each name once; where files differ, the later ones carry their file's format."""
+    seen: dict[str, float] = {}
+    for part in parts:
+        for metric in part.metrics:
+            if metric.name not in seen:
+                seen[metric.name] = metric.value
+                yield metric
+            elif seen[metric.name] != metric.value:
+                yield replace(metric, name=f"{metric.name} ({part.format})")
+
+
+def _across(parts: Sequence[Imported]) -> Iterator[Check]:
+    """A total that two files give is the same in both."""
+    first: dict[str, tuple[float, str]] = {}
+    for part in parts:
+        for metric in part.metrics:
+            if metric.unit in ("cycles", "1") and metric.name in ("cycles", "MACs"):
+                value, source = first.setdefault(metric.name, (metric.value, part.format))
+                if source != part.format:
+                    detail = f"{value:.0f} in {source}, {metric.value:.0f} in {part.format}"
+                    yield Check(f"total {metric.name} of both files agree", value == metric.value, detail)
+
+
+def _with_times(whole: Imported) -> Imported:
+    """Times from cycles, where a clock is known; the latency from them, where every op has one."""
+    clock = whole.metric(CLOCK)
+    if not clock or not whole.ops or any(op.time_ns is not None for op in whole.ops):
+        return whole
+    ops = tuple(op if op.cycles is None else replace(op, time_ns=round(op.cycles * 1e9 / clock)) for op in whole.ops)
+    note = f"times of ops are cycles at {clock:.0f} Hz"
+    unknown = any(op.time_ns is None for op in ops)
+    metrics = tuple(metric for metric in whole.metrics if metric.name != LATENCY) if unknown else whole.metrics
+    more = (
+        ("latency is withheld: it leaves out ops without cycles",)
+        if unknown and len(metrics) < len(whole.metrics)
+        else ()
+    )
+    return replace(whole, ops=ops, metrics=metrics, notes=(*whole.notes, note, *more))

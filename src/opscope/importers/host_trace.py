@@ -1,0 +1,118 @@
+"""Chrome JSON of the host's events → Trace, to stand above the device on the same clock.
+
+Times are microseconds of the statistics timer: tick ÷ frequency. A file may say otherwise with
+`"otherData": {"ticks_at_zero": N}`: then its 0 µs is tick N.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import msgspec
+import numpy as np
+
+from ..errors import UsageError, printable
+from ..trace import COUNTER, EDGE, NONE, SPAN, Lane, SpanKind, Trace
+
+_MOST_BYTES = 1 << 31
+_LONGEST_NS = 2**62
+
+
+class _Event(msgspec.Struct):
+    ph: str = ""
+    name: str = ""
+    pid: int | str = 0
+    tid: int | str = 0
+    ts: float = 0.0
+    dur: float = 0.0
+    args: dict[str, object] = {}
+
+
+class _File(msgspec.Struct):
+    traceEvents: list[_Event] = []  # noqa: N815 - the name is the format's
+    otherData: dict[str, object] = {}  # noqa: N815
+
+
+def read_host_trace(path: Path, *, stats_hz: float, origin_tick: int) -> Trace:
+    """Complete events and begin/end pairs as spans of host lanes; `origin_tick` is the 0 ns of the result."""
+    file = _decode(path)
+    zero = file.otherData.get("ticks_at_zero", 0)
+    if not isinstance(zero, int | float):
+        raise UsageError(f"{path}: otherData.ticks_at_zero is {zero!r}; expected a number of ticks")
+    shift_ns = (zero - origin_tick) * 1e9 / stats_hz
+    names: dict[str, int] = {}
+    lanes: dict[Lane, int] = {}
+    rows = []
+    for thread, events in _threads(file.traceEvents).items():
+        for level, name, start, end in _levels(_stretches(events)):
+            lane = Lane(NONE, NONE, f"{thread} {level + 1}" if level else thread)
+            times = (round(start * 1000 + shift_ns), round(end * 1000 + shift_ns))
+            if max(map(abs, times)) > _LONGEST_NS:
+                raise UsageError(f"{path}: event {printable(name)!r} at {start} µs; expected times below 2^62 ns")
+            number = names.setdefault(printable(name, 200), len(names))
+            rows.append(
+                (lanes.setdefault(lane, len(lanes)), SpanKind.HOST, NONE, NONE, NONE, *times, NONE, NONE, NONE, number)
+            )
+    return Trace(
+        tuple(lanes), tuple(names), np.array(rows, SPAN), np.zeros(0, EDGE), (), np.zeros(0, COUNTER), "measured"
+    )
+
+
+def _decode(path: Path) -> _File:
+    try:
+        if path.stat().st_size > _MOST_BYTES:
+            raise UsageError(f"{path}: {path.stat().st_size} bytes; expected a host trace of at most {_MOST_BYTES}")
+        raw = path.read_bytes()
+    except OSError as error:
+        raise UsageError(f"{path}: cannot be read ({error.strerror}); expected a Chrome trace in JSON") from error
+    try:
+        if raw.lstrip()[:1] == b"[":
+            return _File(msgspec.json.decode(raw, type=list[_Event]))
+        return msgspec.json.decode(raw, type=_File)
+    except (msgspec.DecodeError, RecursionError) as error:
+        raise UsageError(f'{path}: is no Chrome trace ({error}); expected {{"traceEvents": […]}}') from error
+
+
+def _threads(events: list[_Event]) -> dict[str, list[_Event]]:
+    """Events by the name of their thread; of a trace that also has the device in it, those of the host alone."""
+    processes = {e.pid: str(e.args.get("name", "")) for e in events if e.ph == "M" and e.name == "process_name"}
+    host = {pid for pid, name in processes.items() if name.upper().startswith("HOST")}
+    names = {(e.pid, e.tid): str(e.args.get("name", "")) for e in events if e.ph == "M" and e.name == "thread_name"}
+    found: dict[str, list[_Event]] = {}
+    for event in events:
+        if event.ph in ("X", "B", "E") and (not host or event.pid in host):
+            name = names.get((event.pid, event.tid)) or f"host {event.pid}/{event.tid}"
+            found.setdefault(printable(name, 200), []).append(event)
+    return found
+
+
+def _stretches(events: list[_Event]) -> Iterator[tuple[str, float, float]]:
+    """Name, start and end in µs; an end belongs to the last begin that is open."""
+    open_events: list[_Event] = []
+    for event in sorted(events, key=lambda e: e.ts):
+        if event.ph == "X":
+            yield event.name, event.ts, event.ts + max(event.dur, 0.0)
+        elif event.ph == "B":
+            open_events.append(event)
+        elif open_events:
+            begin = open_events.pop()
+            yield begin.name, begin.ts, event.ts
+
+
+def _levels(stretches: Iterator[tuple[str, float, float]]) -> Iterator[tuple[int, str, float, float]]:
+    """Spans may stand inside each other on one lane; one that only overlaps gets another lane."""
+    stacks: list[list[float]] = []
+    for name, start, end in sorted(stretches, key=lambda s: (s[1], -s[2])):
+        level = 0
+        while True:
+            if level == len(stacks):
+                stacks.append([])
+            stack = stacks[level]
+            while stack and stack[-1] <= start:
+                stack.pop()
+            if not stack or end <= stack[-1]:
+                stack.append(end)
+                break
+            level += 1
+        yield level, name, start, end

@@ -1,0 +1,206 @@
+"""PyTorch (Kineto) trace → Trace: host ops, the calls that launch kernels, and the kernels, joined.
+
+A kernel belongs to the launch call with its correlation number, and to the innermost host op with its external id.
+Device time of an op is that of the kernels it launched itself; host time includes the ops inside it.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import msgspec
+import numpy as np
+import numpy.typing as npt
+
+from ..imported import Imported, ImportedOp, Metric
+from ..trace import NONE, CounterTrack, Lane, SpanKind
+from .kineto_gaps import device_metrics
+from .reading import read_bytes
+from .trace_build import Marks, build_trace, thread_label
+from .trace_events import Event, Events, Key, Numbers, Samples, Spans, Thread, decode_events
+
+_KERNELS = frozenset({"kernel", "gpu_memcpy", "gpu_memset", "memcpy", "memset"})
+_HOST_OPS = frozenset({"cpu_op", "operator"})
+_KINDS = {
+    "kernel": SpanKind.OP, "gpu_memcpy": SpanKind.TRANSFER, "gpu_memset": SpanKind.TRANSFER,
+    "memcpy": SpanKind.TRANSFER, "memset": SpanKind.TRANSFER, "gpu_user_annotation": SpanKind.PHASE,
+    "user_annotation": SpanKind.PHASE, "trace": SpanKind.PHASE,
+}  # fmt: skip
+
+
+class _Args(msgspec.Struct):
+    external: int | None = msgspec.field(name="External id", default=None)
+    correlation: int | None = None
+    device: int | None = None
+    stream: int | None = None
+    dims: msgspec.Raw = msgspec.field(name="Input Dims", default=msgspec.Raw(b""))
+
+
+class _Device(msgspec.Struct):
+    name: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Joined:
+    """Spans with what they have to do with each other. Columns go with the spans; NONE: nothing."""
+
+    kind: Numbers
+    op: Numbers  # position in `rows`
+    launch: Numbers  # of a kernel: the span that launched it
+    device: Numbers  # of a kernel
+    rows: tuple[ImportedOp, ...]
+    notes: tuple[str, ...]
+
+
+class Kineto:
+    """Object form with `schemaVersion`; any device that reports kernels with correlation numbers."""
+
+    name = "kineto"
+    describe = "PyTorch profiler trace (Kineto JSON, plain or gzip)"
+
+    def looks_like(self, head: bytes, name: str) -> bool:
+        del name
+        words = (b'"cpu_op"', b'"baseTimeNanoseconds"', b'"record_shapes"', b'"deviceProperties"')
+        return head.lstrip()[:1] == b"{" and b'"schemaVersion"' in head and any(word in head for word in words)
+
+    def read(self, path: Path) -> Imported:
+        file = decode_events(read_bytes(path), source=str(path))
+        spans, samples = file.spans(), file.samples()
+        joined = _join(file, spans)
+        trace_spans, lanes, tracks = _lanes(file, spans, samples, joined)
+        launched = np.flatnonzero(joined.launch != NONE)
+        marks = Marks(
+            joined.kind, op=joined.op, command=np.arange(len(spans.start)), edges=(joined.launch[launched], launched)
+        )
+        trace = build_trace(trace_spans, samples, lanes, tracks, marks=marks, provenance="measured")
+        return Imported(
+            format=self.name, source=str(path), tool="PyTorch profiler (Kineto)", provenance="measured", trace=trace,
+            ops=joined.rows, metrics=_metrics(spans, joined), notes=(*joined.notes, *file.left_out()),
+            target=_target(file),
+        )  # fmt: skip
+
+
+def _join(file: Events, spans: Spans) -> Joined:
+    events = [file.events[number] for number in spans.event.tolist()]
+    categories = [event.cat.lower() for event in events]
+    args, odd = _all_args(events)
+    is_kernel = np.array([category in _KERNELS for category in categories], np.bool_)
+    is_op = np.array([category in _HOST_OPS for category in categories], np.bool_)
+    kind = np.array([_KINDS.get(category, SpanKind.HOST) for category in categories], np.int64)
+    correlation = np.array([NONE if a.correlation is None else a.correlation for a in args], np.int64)
+    external = np.array([NONE if a.external is None else a.external for a in args], np.int64)
+    device = np.array([NONE if a.device is None else a.device for a in args], np.int64)
+    calls = np.flatnonzero(~is_kernel & ~is_op & (correlation != NONE))
+    launch = np.where(is_kernel, _matches(correlation, calls), NONE)
+    owner = np.where(is_kernel, _matches(external, np.flatnonzero(is_op & (external != NONE))), NONE)
+    code, labels = _labels(spans, args, is_op)
+    op = np.where(is_op, code, np.where(owner != NONE, code[owner], NONE))
+    orphan = is_kernel & (op == NONE)
+    rows = _rows(spans, op, labels, is_op=is_op, is_kernel=is_kernel)
+    notes = [f"{odd} spans have arguments of another form; they are joined to nothing"] if odd else []
+    for count, what in ((int(orphan.sum()), "host op"), (int((is_kernel & (launch == NONE)).sum()), "launch call")):
+        if count:
+            notes.append(f"{count} of {int(is_kernel.sum())} kernels have no {what} in this file")
+    return Joined(kind, op, launch, device, rows, tuple(notes))
+
+
+def _all_args(events: Sequence[Event]) -> tuple[list[_Args], int]:
+    decoder = msgspec.json.Decoder(_Args, strict=False)
+    result, odd, plain = [], 0, _Args()
+    for event in events:
+        try:
+            result.append(decoder.decode(event.args) if len(bytes(event.args)) > 2 else plain)
+        except (msgspec.MsgspecError, UnicodeDecodeError):
+            result.append(plain)
+            odd += 1
+    return [a if _sane(a) else plain for a in result], odd
+
+
+def _sane(args: _Args) -> bool:
+    numbers = (args.external, args.correlation, args.device)
+    return all(number is None or abs(number) < 2**62 for number in numbers)
+
+
+def _matches(keys: Numbers, among: Numbers) -> Numbers:
+    """For every span, the one of `among` with the same key; NONE: there is none. Of several, the last."""
+    if not len(among):
+        return np.full(len(keys), NONE, np.int64)
+    order = among[np.argsort(keys[among], kind="stable")]
+    place = np.searchsorted(keys[order], keys, side="right") - 1
+    found = order[np.maximum(place, 0)]
+    return np.where((place >= 0) & (keys[found] == keys) & (keys != NONE), found, NONE)
+
+
+def _labels(spans: Spans, args: Sequence[_Args], is_op: npt.NDArray[np.bool_]) -> tuple[Numbers, list[tuple[str, str]]]:
+    """A number for every host op that has name and shapes in common with others, and these."""
+    known: dict[tuple[str, str], int] = {}
+    code = np.full(len(spans.name), NONE, np.int64)
+    for number in np.flatnonzero(is_op).tolist():
+        label = (spans.names[spans.name[number]], bytes(args[number].dims).decode("utf-8", "replace"))
+        code[number] = known.setdefault(label, len(known))
+    return code, list(known)
+
+
+def _rows(
+    spans: Spans, op: Numbers, labels: Sequence[tuple[str, str]], *,
+    is_op: npt.NDArray[np.bool_], is_kernel: npt.NDArray[np.bool_],
+) -> tuple[ImportedOp, ...]:  # fmt: skip
+    length = spans.end - spans.start
+    calls = np.bincount(op[is_op], minlength=len(labels)).tolist()
+    host = np.bincount(op[is_op], length[is_op], minlength=len(labels)).tolist()
+    owned = is_kernel & (op != NONE)
+    time = np.bincount(op[owned], length[owned], minlength=len(labels)).tolist()
+    kernels: dict[int, dict[int, int]] = {}
+    for row, name, ns in zip(op[owned].tolist(), spans.name[owned].tolist(), length[owned].tolist(), strict=True):
+        kernels.setdefault(row, {})[name] = kernels.get(row, {}).get(name, 0) + ns
+    longest = {row: spans.names[max(times, key=times.__getitem__)] for row, times in kernels.items()}
+    return tuple(
+        ImportedOp(name, type=name, shape=dims or None, kernel=longest.get(row), calls=calls[row],
+                   time_ns=round(time[row]), host_ns=round(host[row]))
+        for row, (name, dims) in enumerate(labels)
+    )  # fmt: skip
+
+
+def _lanes(
+    file: Events, spans: Spans, samples: Samples, joined: Joined
+) -> tuple[Spans, list[Lane], list[CounterTrack]]:
+    """Streams are lanes of their device, the rest of the host; what marks a stretch has a lane of its own."""
+    processes, names = file.names()
+    threads: dict[tuple[Thread, int, bool], int] = {}
+    columns = (spans.thread.tolist(), joined.device.tolist(), (joined.kind == SpanKind.PHASE).tolist())
+    thread = [
+        threads.setdefault((spans.threads[t], d, marks), len(threads)) for t, d, marks in zip(*columns, strict=True)
+    ]
+    lanes = []
+    for key, device, marks in threads:
+        label = thread_label(key, processes, names) if device == NONE else names.get(key, f"stream {key[1]}")
+        lanes.append(Lane(device, NONE, label.strip() + (" marks" if marks else "")))
+    moved = Spans([key for key, _, _ in threads], spans.names, np.array(thread, np.int64), spans.name,
+                  spans.start, spans.end, spans.event)  # fmt: skip
+    pids: dict[Key, int] = {}
+    tracks = [CounterTrack(pids.setdefault(pid, len(pids)), NONE, title, "") for pid, title in samples.tracks]
+    return moved, lanes, tracks
+
+
+def _metrics(spans: Spans, joined: Joined) -> tuple[Metric, ...]:
+    wall = int(spans.end.max() - spans.start.min()) if len(spans.start) else 0
+    kernel = np.flatnonzero(np.isin(joined.kind, (SpanKind.OP, SpanKind.TRANSFER)))
+    launch = joined.launch[kernel]
+    return (Metric("wall", wall, "ns"), *device_metrics(
+        spans.start[kernel], spans.end[kernel], joined.device[kernel],
+        np.where(launch == NONE, NONE, spans.start[launch]), launch != NONE,
+    ))  # fmt: skip
+
+
+def _target(file: Events) -> str | None:
+    if file.head is None:
+        return None
+    try:
+        devices = msgspec.json.decode(file.head.deviceProperties, type=list[_Device])
+    except (msgspec.MsgspecError, UnicodeDecodeError):
+        return None
+    names = Counter(device.name for device in devices if device.name)
+    return ", ".join(f"{count} × {name}" for name, count in names.items()) or None

@@ -1,0 +1,155 @@
+"""Files of other tools → bytes, lines and numbers, within bounds that no file can make us exceed."""
+
+from __future__ import annotations
+
+import gzip
+import math
+import stat
+import zlib
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TypeVar
+
+import msgspec
+
+from ..errors import ImportFileError, printable
+
+HEAD_BYTES = 1 << 20  # what formats are told apart by
+MOST_BYTES = 1 << 31
+MOST_LINES = 5_000_000
+LONGEST_NS = 1 << 62
+_GZIP = b"\x1f\x8b"
+_CHUNK = 1 << 20
+_MOST_RATIO, _SMALL_BYTES = 100, 1 << 26  # text deflates 5 to 30 times; a bomb, a thousand times
+T = TypeVar("T")
+
+
+def head_of(path: Path) -> bytes:
+    """The beginning of a file, inflated; of a damaged one as much as there is."""
+    try:
+        _size_of(path)
+        with path.open("rb") as file:
+            raw = file.read(HEAD_BYTES)
+    except OSError as error:
+        raise ImportFileError(str(path), "", _unreadable(error)) from error
+    if not raw.startswith(_GZIP):
+        return raw
+    try:
+        return zlib.decompressobj(wbits=31).decompress(raw, HEAD_BYTES)
+    except zlib.error:
+        return raw
+
+
+def read_bytes(path: Path) -> bytes:
+    """A whole file, inflated."""
+    try:
+        size = _size_of(path)
+        with path.open("rb") as file:
+            packed = file.read(2) == _GZIP
+            file.seek(0)
+            return _inflate(path, size) if packed else file.read(MOST_BYTES)
+    except OSError as error:
+        raise ImportFileError(str(path), "", _unreadable(error)) from error
+
+
+def _size_of(path: Path) -> int:
+    """Of a regular file: a pipe or a device has no end that could be relied on."""
+    status = path.stat()
+    if not stat.S_ISREG(status.st_mode):
+        raise ImportFileError(str(path), "", "is no regular file; expected a profile file")
+    if status.st_size > MOST_BYTES:
+        raise ImportFileError(str(path), "", f"{status.st_size} bytes; expected at most {MOST_BYTES}")
+    return status.st_size
+
+
+def _inflate(path: Path, size: int) -> bytes:
+    most = min(MOST_BYTES, max(_SMALL_BYTES, size * _MOST_RATIO))
+    parts: list[bytes] = []
+    total = 0
+    try:
+        with gzip.open(path) as file:
+            while part := file.read(_CHUNK):
+                parts.append(part)
+                total += len(part)
+                if total > most:
+                    raise ImportFileError(str(path), "", f"inflates to more than {most} bytes; expected a profile")
+    except (EOFError, zlib.error, gzip.BadGzipFile) as error:
+        raise ImportFileError(str(path), f"byte {total:#x} of the inflated text", f"damaged gzip ({error})") from error
+    return b"".join(parts)
+
+
+def _unreadable(error: OSError) -> str:
+    return f"cannot be read ({error.strerror or type(error).__name__}); expected a profile file"
+
+
+def read_text(path: Path) -> str:
+    """A whole file as text; bytes that are no UTF-8 show as �."""
+    return read_bytes(path).decode("utf-8-sig", "replace").replace("\r\n", "\n")
+
+
+def numbered(path: Path) -> Iterator[tuple[int, str]]:
+    """Line number from 1, and line."""
+    for number, line in enumerate(read_text(path).split("\n"), start=1):
+        if number > MOST_LINES:
+            raise ImportFileError(str(path), f"line {number}", f"more lines than {MOST_LINES}; expected a profile")
+        yield number, line
+
+
+def decode_json(raw: bytes, kind: type[T], *, source: str) -> T:
+    """JSON as a type; what does not fit is named by byte or by field."""
+    try:
+        return msgspec.json.decode(raw.removeprefix(b"\xef\xbb\xbf"), type=kind)
+    except msgspec.ValidationError as error:
+        raise ImportFileError(
+            source, "", f"{printable(str(error), 300)}; expected the fields of this format"
+        ) from error
+    except UnicodeDecodeError as error:
+        raise ImportFileError(source, f"byte {error.start:#x}", "a name is no UTF-8; expected JSON") from error
+    except msgspec.DecodeError as error:
+        problem = str(error).replace("Input data was truncated", f"cut short after {len(raw)} bytes")
+        raise ImportFileError(source, "", f"{problem}; expected JSON") from error
+    except RecursionError as error:
+        raise ImportFileError(source, "", "nested too deep; expected the JSON of a profile") from error
+
+
+def number_in(text: str) -> float | None:
+    """A finite number, perhaps with thousands separators; None: it is none."""
+    try:
+        value = float(text.strip().replace(",", ""))
+    except ValueError:
+        return None
+    return value if math.isfinite(value) and abs(value) < LONGEST_NS else None
+
+
+def whole_in(text: str) -> int | None:
+    value = number_in(text)
+    return None if value is None else round(value)
+
+
+def to_ns(value: float | None, unit_ns: float) -> int | None:
+    """So many units as whole nanoseconds; None: unknown, negative or absurd."""
+    if value is None or not 0 <= value * unit_ns < LONGEST_NS:
+        return None
+    return round(value * unit_ns)
+
+
+class Unread:
+    """Rows that could not be read: how many, and where the first of them are."""
+
+    SHOWN = 5
+
+    def __init__(self, what: str) -> None:
+        self.what = what
+        self.count = 0
+        self.places: list[str] = []
+
+    def add(self, place: str, text: str) -> None:
+        self.count += 1
+        if len(self.places) < self.SHOWN:
+            self.places.append(f"{place}: {printable(text, 60)}")
+
+    def notes(self) -> tuple[str, ...]:
+        if not self.count:
+            return ()
+        more = f" and {self.count - len(self.places)} more" if self.count > len(self.places) else ""
+        return (f"{self.count} {self.what} could not be read: {'; '.join(self.places)}{more}",)

@@ -1,0 +1,69 @@
+"""The names that qaic-runner gives to stats buffers, and that qaic-opstats gives to what it makes of them."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+_NAME = re.compile(
+    r"(?P<stem>aic-profiling-program-(?P<program>\d{1,9})-activation-(?P<activation>\d{1,9})-inf-(?P<inference>\d{1,9})"
+    r"-(?P<network>.+?)(?:_slice(?P<slice>\d{1,5}))?)-aiccyclecounts(?:_[^/]*)?\.bin"
+)
+TOOL = "qaic-opstats"
+EXPECTED = "aic-profiling-program-<P>-activation-<A>-inf-<I>-<Network>-aiccyclecounts.bin"
+
+
+@dataclass(frozen=True, slots=True)
+class StatsFile:
+    """A stats buffer on disk, as its name describes it. Nothing of this is believed before the buffer says the same."""
+
+    path: Path
+    stem: str  # of what is made from it
+    program: int
+    activation: int
+    inference: int
+    network: str  # without _slice
+    slice: int | None  # device; None: the name has none
+
+
+@dataclass(frozen=True, slots=True)
+class Sample:
+    """The buffers that one inference left on its devices."""
+
+    files: tuple[StatsFile, ...]
+
+    @property
+    def merged_stem(self) -> str:
+        """Of what is made from all of them together."""
+        first = self.files[0]
+        if first.slice is None:
+            return first.stem
+        return f"{first.stem.removesuffix(f'_slice{first.slice:02d}')}-merged"
+
+
+def plain_name(network: str) -> str:
+    """The name of a network as file names spell it: nothing in it means anything to a file system."""
+    return re.sub(r"[^A-Za-z0-9_.-]", "_", network)[:100].lstrip(".") or "network"
+
+
+def find_samples(folder: Path) -> list[Sample]:
+    """Every stats buffer of a folder, in order of program, activation and inference."""
+    found: dict[tuple[int, int, int, str], list[StatsFile]] = {}
+    for path in sorted(folder.iterdir()):
+        match = _NAME.fullmatch(path.name)
+        if match is not None and path.is_file():
+            key = (int(match["program"]), int(match["activation"]), int(match["inference"]), match["network"])
+            part = None if match["slice"] is None else int(match["slice"])
+            found.setdefault(key, []).append(StatsFile(path, match["stem"], *key, part))
+    return [Sample(_in_order(files)) for _, files in sorted(found.items())]
+
+
+def _in_order(files: Sequence[StatsFile]) -> tuple[StatsFile, ...]:
+    return tuple(sorted(files, key=lambda file: (-1 if file.slice is None else file.slice, file.path.name)))
+
+
+def output_name(stem: str, suffix: str) -> str:
+    """`<stem>.qaic-opstats.summary.txt`"""
+    return f"{stem}.{TOOL}{suffix}"

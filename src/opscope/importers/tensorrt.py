@@ -1,0 +1,169 @@
+"""What trtexec exports: times per layer (`--exportProfile`), and what the layers are (`--exportLayerInfo`)."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+import msgspec
+
+from ..errors import ImportFileError, printable
+from ..imported import LATENCY, Check, Imported, ImportedOp, Metric, empty_trace
+from .reading import Unread, decode_json, read_bytes, to_ns
+
+TOOL = "TensorRT trtexec"
+_MS = 1e6
+_LONGEST_METADATA = 10_000
+_BYTES = {
+    "Float": 4,
+    "FP32": 4,
+    "Half": 2,
+    "FP16": 2,
+    "BF16": 2,
+    "Int8": 1,
+    "FP8": 1,
+    "Int32": 4,
+    "Int64": 8,
+    "UInt8": 1,
+}
+_ORIGIN = re.compile(r"\[ONNX Layer: (.*?)\]")
+
+
+class _Layer(msgspec.Struct):
+    name: str | None = None
+    count: int | None = None
+    total: float | None = msgspec.field(name="timeMs", default=None)
+    average: float | None = msgspec.field(name="averageMs", default=None)
+    median: float | None = msgspec.field(name="medianMs", default=None)
+    percentage: float | None = None
+
+
+class _Tensor(msgspec.Struct):
+    name: str = msgspec.field(name="Name", default="")
+    dims: list[int] = msgspec.field(name="Dimensions", default_factory=list)
+    form: str = msgspec.field(name="Format/Datatype", default="")
+
+
+class _Constant(msgspec.Struct):
+    type: str = msgspec.field(name="Type", default="")
+    count: int = msgspec.field(name="Count", default=0)
+
+
+class _Info(msgspec.Struct):
+    name: str = msgspec.field(name="Name")
+    type: str | None = msgspec.field(name="LayerType", default=None)
+    inputs: list[_Tensor] = msgspec.field(name="Inputs", default_factory=list)
+    outputs: list[_Tensor] = msgspec.field(name="Outputs", default_factory=list)
+    weights: _Constant | None = msgspec.field(name="Weights", default=None)
+    bias: _Constant | None = msgspec.field(name="Bias", default=None)
+    tactic: str | None = msgspec.field(name="TacticName", default=None)
+    metadata: str = msgspec.field(name="Metadata", default="")
+
+
+class _Engine(msgspec.Struct):
+    layers: list[msgspec.Raw] = msgspec.field(name="Layers")
+    bindings: list[str] = msgspec.field(name="Bindings", default_factory=list)
+
+
+class TensorRtProfile:
+    """A count of runs, then one entry per layer."""
+
+    name = "tensorrt-profile"
+    describe = "TensorRT layer times (trtexec --exportProfile)"
+
+    def looks_like(self, head: bytes, name: str) -> bool:
+        del name
+        return head.lstrip()[:1] == b"[" and b'"averageMs"' in head and b'"timeMs"' in head
+
+    def read(self, path: Path) -> Imported:
+        entries = decode_json(read_bytes(path), list[_Layer], source=str(path))
+        runs = next((entry.count for entry in entries if entry.count is not None), None)
+        layers = [entry for entry in entries if entry.name is not None]
+        unread = Unread("entries")
+        for number, entry in enumerate(entries):
+            if entry.name is None and entry.count is None:
+                unread.add(f"entry {number}", "neither name nor count")
+        total = sum(layer.average for layer in layers if layer.average is not None)
+        return Imported(
+            format=self.name, source=str(path), tool=TOOL, provenance="measured", trace=empty_trace("measured"),
+            ops=tuple(_times(layer) for layer in layers),
+            metrics=(Metric(LATENCY, total * _MS, "ns"), *([Metric("runs", runs, "1")] if runs is not None else ())),
+            checks=tuple(_checks(layers, runs)), inferences=runs,
+            notes=("latency is the sum of the layers: profiling runs them one by one", *unread.notes()),
+        )  # fmt: skip
+
+
+def _times(layer: _Layer) -> ImportedOp:
+    return ImportedOp(
+        layer.name or "", calls=1, time_ns=to_ns(layer.average, _MS), median_ns=to_ns(layer.median, _MS),
+        origins=_fused(layer.name or ""),
+    )  # fmt: skip
+
+
+def _fused(name: str) -> tuple[str, ...]:
+    """A layer is named after what was fused into it; one that changes a layout, after what it does that for."""
+    return tuple(part.strip() for part in name.split(" + ")) if " + " in name and "Reformat" not in name else ()
+
+
+def _checks(layers: Sequence[_Layer], runs: int | None) -> Iterator[Check]:
+    shares = [layer.percentage for layer in layers if layer.percentage is not None]
+    if shares:
+        whole = sum(shares)
+        yield Check("shares add up to 100 %", math.isclose(whole, 100, abs_tol=0.01 * len(shares)), f"{whole:.3f} %")
+    if runs:
+        known = [layer for layer in layers if layer.total is not None and layer.average is not None]
+        wrong = [
+            layer for layer in known if not math.isclose(layer.total or 0, (layer.average or 0) * runs, rel_tol=1e-3)
+        ]
+        detail = f"{len(known) - len(wrong)} of {len(known)} layers"
+        detail += f"; not {printable(wrong[0].name or '', 60)}" if wrong else ""
+        yield Check("time = average × runs", not wrong, detail)
+
+
+class TensorRtLayers:
+    """Layers of an engine: names only, or with shapes, weights and tactics."""
+
+    name = "tensorrt-layers"
+    describe = "TensorRT engine layers (trtexec --exportLayerInfo)"
+
+    def looks_like(self, head: bytes, name: str) -> bool:
+        del name
+        return head.lstrip()[:1] == b"{" and re.match(rb'\s*\{\s*"Layers"\s*:\s*\[', head) is not None
+
+    def read(self, path: Path) -> Imported:
+        engine = decode_json(read_bytes(path), _Engine, source=str(path))
+        unread = Unread("layers")
+        decoder = msgspec.json.Decoder(_Info | str)
+        ops = []
+        for number, raw in enumerate(engine.layers):
+            try:
+                info = decoder.decode(raw)
+            except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
+                unread.add(f"layer {number}", str(error))
+                continue
+            ops.append(ImportedOp(info) if isinstance(info, str) else _facts(info))
+        if not ops:
+            raise ImportFileError(str(path), "", "no layer that can be read; expected an engine's layers")
+        return Imported(
+            format=self.name, source=str(path), tool=TOOL, provenance="compiler-fact", ops=tuple(ops),
+            trace=empty_trace("compiler-fact"), notes=unread.notes(),
+            metrics=(Metric("layers", len(engine.layers), "1"),),
+        )  # fmt: skip
+
+
+def _facts(info: _Info) -> ImportedOp:
+    constants = [
+        size for c in (info.weights, info.bias) if c is not None and (size := _size(c.type, c.count)) is not None
+    ]
+    shapes = ["×".join(map(str, tensor.dims)) for tensor in (*info.inputs[:1], *info.outputs[:1])]
+    return ImportedOp(
+        info.name, type=info.type, kernel=info.tactic or None, shape=" → ".join(shapes) or None,
+        origins=tuple(_ORIGIN.findall(info.metadata[:_LONGEST_METADATA])),
+        parameter_bytes=sum(constants) if constants else None,
+    )  # fmt: skip
+
+
+def _size(kind: str, count: int) -> int | None:
+    return _BYTES[kind] * count if kind in _BYTES and 0 <= count < 2**48 else None

@@ -1,0 +1,84 @@
+"""Spans and counters of a Trace Event file → Trace."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+import numpy.typing as npt
+
+from ..trace import COUNTER, EDGE, NONE, SPAN, CounterTrack, Lane, Trace
+from .trace_events import Key, Numbers, Samples, Spans, Thread
+from .trace_lanes import levels
+
+
+@dataclass(frozen=True, slots=True)
+class Marks:
+    """What an importer knows of spans beside their times: a column each, or one value for all."""
+
+    kind: Numbers | int
+    op: Numbers | int = NONE
+    inference: Numbers | int = NONE
+    command: Numbers | int = NONE
+    edges: tuple[Numbers, Numbers] | None = None  # commands: from, to
+
+
+def build_trace(
+    spans: Spans, samples: Samples, lanes: Sequence[Lane], tracks: Sequence[CounterTrack], *,
+    marks: Marks, provenance: str,
+) -> Trace:  # fmt: skip
+    """Everything on an axis that starts at the first span or sample. `lanes` has one entry per thread of `spans`."""
+    origin = min((int(column.min()) for column in (spans.start, samples.time) if len(column)), default=0)
+    lane, all_lanes = _spread(lanes, spans.thread, levels(spans.thread, spans.start, spans.end))
+    rows = np.zeros(len(spans.start), SPAN)
+    rows["lane"], rows["name"] = lane, spans.name
+    rows["start_ns"], rows["end_ns"] = spans.start - origin, spans.end - origin
+    for column, value in (("kind", marks.kind), ("op", marks.op), ("inference", marks.inference)):
+        rows[column] = value
+    rows["command"], rows["ucycles"], rows["pcycles"], rows["waits_on"] = marks.command, NONE, NONE, NONE
+    values = np.zeros(len(samples.time), COUNTER)
+    values["counter"], values["time_ns"], values["value"] = samples.track, samples.time - origin, samples.value
+    return Trace(all_lanes, tuple(spans.names), rows, _edges(marks.edges), tuple(tracks), values, provenance)
+
+
+def _edges(ends: tuple[Numbers, Numbers] | None) -> npt.NDArray[np.void]:
+    edges = np.zeros(0 if ends is None else len(ends[0]), EDGE)
+    if ends is not None:
+        edges["source"], edges["target"], edges["data"] = ends[0], ends[1], True
+    return edges
+
+
+def _spread(lanes: Sequence[Lane], thread: Numbers, level: Numbers) -> tuple[Numbers, tuple[Lane, ...]]:
+    """A lane for every level of every thread, in order of threads; no two lanes look the same."""
+    deep = int(level.max(initial=0)) + 1
+    codes, place = np.unique(thread * deep + level, return_inverse=True)
+    taken: dict[Lane, int] = {}
+    spread = []
+    for code in codes.tolist():
+        owner, depth = divmod(code, deep)
+        lane = lanes[owner] if not depth else replace(lanes[owner], name=f"{lanes[owner].name} {depth + 1}")
+        spread.append(_unlike(lane, taken))
+    return place.reshape(-1).astype(np.int64), tuple(spread)
+
+
+def _unlike(lane: Lane, taken: dict[Lane, int]) -> Lane:
+    """The lane, or one with a number behind its name; `taken` holds the last number of every name."""
+    number = taken.get(lane, 0) + 1
+    while number > 1 and replace(lane, name=f"{lane.name} ({number})") in taken:
+        number += 1
+    taken[lane] = number
+    if number == 1:
+        return lane
+    numbered = replace(lane, name=f"{lane.name} ({number})")
+    taken[numbered] = 1
+    return numbered
+
+
+def thread_label(thread: Thread, processes: dict[Key, str], threads: dict[Thread, str]) -> str:
+    """`process / thread`, by name where there is one."""
+    return f"{processes.get(thread[0], _text(thread[0]))} / {threads.get(thread, _text(thread[1]))}"
+
+
+def _text(key: Key) -> str:
+    return "-" if key is None else str(key)

@@ -1,0 +1,116 @@
+"""Protocol-buffer messages by hand: one at a time for what is rare, in columns for what is many.
+
+A varint may be longer than it needs to be: in columns every number takes the same bytes, padded with continuation
+bits, so that messages of one kind have one length and are put together as rows of a table.
+"""
+
+from __future__ import annotations
+
+from struct import pack
+
+import numpy as np
+import numpy.typing as npt
+
+from .decimal_text import side_by_side
+
+Rows = npt.NDArray[np.uint8]
+_VARINT, _FIXED64, _BYTES = 0, 1, 2
+
+
+def varint(value: int) -> bytes:
+    out = bytearray()
+    while value > 0x7F:
+        out.append(value & 0x7F | 0x80)
+        value >>= 7
+    out.append(value)
+    return bytes(out)
+
+
+def padded(value: int, width: int) -> bytes:
+    return bytes((value >> 7 * i) & 0x7F | (0x80 if i < width - 1 else 0) for i in range(width))
+
+
+def number_field(field: int, value: int) -> bytes:
+    return varint(field << 3 | _VARINT) + varint(value & (2**64 - 1))
+
+
+def double_field(field: int, value: float) -> bytes:
+    return varint(field << 3 | _FIXED64) + pack("<d", value)
+
+
+def bytes_field(field: int, value: bytes) -> bytes:
+    return varint(field << 3 | _BYTES) + varint(len(value)) + value
+
+
+def text_field(field: int, value: str) -> bytes:
+    return bytes_field(field, value.encode("utf-8", "replace"))
+
+
+def width_of(largest: int) -> int:
+    """Bytes of the varint of a number."""
+    return max(1, -(-int(largest).bit_length() // 7))
+
+
+class MessageRows:
+    """Many messages of one length, put together field by field."""
+
+    def __init__(self, count: int) -> None:
+        self.count = count
+        self._parts: list[bytes | Rows] = []
+
+    def constant(self, words: bytes) -> MessageRows:
+        """The same bytes in every message."""
+        self._parts.append(words)
+        return self
+
+    def chosen(self, table: Rows, index: npt.NDArray[np.integer]) -> MessageRows:
+        """One row of a table of encoded fields."""
+        self._parts.append(table[index])
+        return self
+
+    def block(self, rows: Rows) -> MessageRows:
+        """Encoded fields, one row per message."""
+        self._parts.append(rows)
+        return self
+
+    def number(self, field: int, values: npt.NDArray[np.integer], *, width: int) -> MessageRows:
+        """Numbers of at least 0 as varints of so many bytes."""
+        self._parts.append(varint(field << 3 | _VARINT))
+        self._parts.append(varints(values, width))
+        return self
+
+    def double(self, field: int, values: npt.NDArray[np.float64]) -> MessageRows:
+        self._parts.append(varint(field << 3 | _FIXED64))
+        self._parts.append(np.ascontiguousarray(values, "<f8").view(np.uint8).reshape(len(values), 8))
+        return self
+
+    def nested(self, field: int, inner: MessageRows) -> MessageRows:
+        """Messages inside these."""
+        self._parts += [varint(field << 3 | _BYTES), varint(inner.width), *inner._parts]
+        return self
+
+    @property
+    def width(self) -> int:
+        return sum(len(part) if isinstance(part, bytes) else part.shape[1] for part in self._parts)
+
+    def rows(self) -> Rows:
+        return side_by_side(self.count, self._parts)
+
+
+def varints(values: npt.NDArray[np.integer], width: int) -> Rows:
+    rest = values.astype(np.uint64)
+    rows = np.empty((len(rest), width), np.uint8)
+    for place in range(width):
+        rows[:, place] = rest >> np.uint64(7 * place)  # the lowest byte of it; its highest bit is set right below
+    rows[:, :-1] |= 0x80
+    rows[:, -1] &= 0x7F
+    return rows
+
+
+def fixed64s(field: int, values: npt.NDArray[np.integer]) -> Rows:
+    """Encoded fixed-64 fields, one per row."""
+    tag = np.frombuffer(varint(field << 3 | _FIXED64), np.uint8)
+    rows = np.empty((len(values), len(tag) + 8), np.uint8)
+    rows[:, : len(tag)] = tag
+    rows[:, len(tag) :] = np.ascontiguousarray(values, "<u8").view(np.uint8).reshape(len(values), 8)
+    return rows

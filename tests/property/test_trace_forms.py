@@ -1,0 +1,30 @@
+"""The two forms of a trace say the same, event for event, on random programs; needs Perfetto's schema."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+sys.path.insert(0, str(Path(__file__).parent))
+sys.path.insert(0, str(Path(__file__).parents[1] / "unit" / "views"))
+from test_decode import Profiled, profiles
+from test_perfetto_trace import Reader, both, from_json
+
+from opscope.decode import Threads, merge_traces
+from opscope.views.perfetto_spans import ORDERING_FLOW
+
+
+@given(profiles(), st.sampled_from(Threads), st.booleans())
+@settings(max_examples=40)
+def test_json_and_protobuf_hold_the_same_spans_and_arrows(profile: Profiled, threads: Threads, barriers: bool) -> None:
+    devices = range(profile.program.devices)
+    trace = merge_traces([profile.trace(device, threads=threads, barriers=barriers) for device in devices])
+    chrome, proto = both(profile, trace)
+    spans, _, arrows = from_json(chrome)
+    found = Reader(proto)
+    assert sorted(found.spans) == sorted(spans)
+    kinds = [(str(i % ORDERING_FLOW), "ordering" if i & ORDERING_FLOW else "true") for i in found.arrows]
+    assert sorted(kinds) == sorted(arrows)

@@ -119,12 +119,19 @@ class DdrRow:
 
 @dataclass(frozen=True, slots=True)
 class Latency:
-    """Time of one inference on the device."""
+    """Time of one inference on the device; None: not known."""
 
-    value_ns: int
+    value_ns: int | None
     low_ns: int | None
     high_ns: int | None
     provenance: str
+
+    @property
+    def known_ns(self) -> int:
+        """The time, where it cannot be unknown."""
+        if self.value_ns is None:
+            raise ValueError("the latency is not known")
+        return self.value_ns
 
 
 @dataclass(frozen=True, slots=True)

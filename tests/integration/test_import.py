@@ -11,21 +11,15 @@ import numpy as np
 import pytest
 
 from opscope import api
-from opscope.cli import VERBS, main
+from opscope.cli import main
 from opscope.importers.imported_file import FILE, decode_imported
 from opscope.importers.run_folder import read_run
-from opscope.trace import NONE
 
 SAMPLES = Path(__file__).parents[1] / "unit" / "importers" / "samples"
 SHARED = Path(__file__).parents[3] / "shared" / "fixtures"
 VELA = [str(SAMPLES / "vela_per-layer.csv"), str(SAMPLES / "vela_summary.csv")]
 
 pytest.importorskip("pyarrow")
-
-
-@pytest.fixture(autouse=True)
-def _verb(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(VERBS, "import", ("import_", "Profile files of other tools into a run"))
 
 
 def shared(name: str) -> str:
@@ -80,7 +74,7 @@ def test_an_unknown_latency_is_no_number(tmp_path: Path, capsys: pytest.CaptureF
     out, err = capsys.readouterr()
     assert "latency     —" in out
     assert "note: no times: they come with `stedgeai validate` on the target" in err
-    assert read_run(tmp_path / "run").summary.latency.value_ns == NONE
+    assert read_run(tmp_path / "run").summary.latency.value_ns is None
 
 
 def test_json_holds_everything_and_unknown_is_null(capsys: pytest.CaptureFixture[str]) -> None:

@@ -189,7 +189,7 @@ def test_a_missing_slice_is_one_line_and_the_other_is_decoded(
 def test_many_samples_are_decoded_in_several_processes_to_the_same_bytes(
     kws: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from opscope.api import opstats as wiring
+    from opscope.api import decoding as wiring
 
     monkeypatch.setattr(wiring, "_WORTH_A_PROCESS", 0)
     seen: list[tuple[int, int]] = []
@@ -287,3 +287,9 @@ def test_nothing_half_written_is_left_behind(kws: Path, tmp_path: Path, monkeypa
     assert opstats(kws, "-o", str(tmp_path / "out"), "--trace", "--run", str(tmp_path / "r.run")) == 2
     assert names(tmp_path / "out") == []
     assert sorted(names(tmp_path)) == ["kws", "out"]
+
+
+def test_the_function_is_still_one_after_its_first_call(kws: Path, tmp_path: Path) -> None:
+    """A module of the same name in the package would take its place."""
+    for _ in range(2):
+        assert api.opstats(kws / "programqpc.bin", kws / "stats", tmp_path, summary=True).written

@@ -125,7 +125,7 @@ def missing(program: Program, capture: Capture) -> tuple[str, ...]:
 
 def typical(summaries: list[Summary]) -> Summary:
     """The inference of median latency, with the range of all."""
-    times = [summary.latency.value_ns for summary in summaries]
+    times = [summary.latency.known_ns for summary in summaries]
     chosen = summaries[times.index(median_low(times))]
     several = len(times) > 1
     latency = replace(chosen.latency, low_ns=min(times) if several else None, high_ns=max(times) if several else None)

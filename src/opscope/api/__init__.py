@@ -29,8 +29,8 @@ if TYPE_CHECKING:
     from ..imported import Imported
     from ..profiled import Profiled, WhatIf
     from ..program import Program
+    from .decoding import OpstatsOutcome
     from .execution import RunOutcome
-    from .opstats import OpstatsOutcome
 
 PROGRAM_FILE = "programqpc.bin"
 
@@ -336,7 +336,7 @@ def opstats(
         created: time of the run, ISO 8601; now when not given.
         progress: called with how many samples are done, and of how many.
     """
-    from .opstats import OpstatsOptions, decode_everything
+    from .decoding import OpstatsOptions, decode_everything
 
     options = OpstatsOptions(
         summary, trace, trace_format, None if host_trace is None else Path(host_trace),

@@ -154,7 +154,7 @@ def _run_info(profiled: Profiled, *, command: tuple[str, ...], created: str, sha
 
 def summary_of(profiled: Profiled) -> Summary:
     """The totals of a profile in the form that every Run has."""
-    latency = profiled.latency or Latency(0, None, None, profiled.provenance)
+    latency = profiled.latency or Latency(None, None, None, profiled.provenance)
     ops = tuple(
         OpTotal(
             name=node.name, type=node.type, wall_ns=node.wall_ns or 0, busy_ns=node.wall_ns or 0,

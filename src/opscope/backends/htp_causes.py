@@ -78,10 +78,10 @@ def spills(profiled: Profiled) -> Iterator[Cause]:
 
 def foreground_waits(profiled: Profiled) -> Iterator[Cause]:
     """Nodes before which the foreground thread stands."""
-    if profiled.latency is None or not profiled.latency.value_ns:
+    if profiled.latency is None or not profiled.latency.known_ns:
         return
     for node in profiled.nodes:
-        share = (node.wait_ns or 0) / profiled.latency.value_ns
+        share = (node.wait_ns or 0) / profiled.latency.known_ns
         if share >= WAIT_SHARE and (node.path_share or 0.0) < SLOW_SHARE:  # a slow node is named already
             yield Cause(
                 "wait", f"the foreground thread waits {format_percent(share)} of the time at {node.name}",

@@ -48,7 +48,7 @@ def whole_latency(parts: Sequence[Part]) -> Latency | None:
         return None
     low, high = [time.low_ns for time in times], [time.high_ns for time in times]
     return Latency(
-        sum(time.value_ns for time in times),
+        sum(time.known_ns for time in times),
         None if None in low else sum(value or 0 for value in low),
         None if None in high else sum(value or 0 for value in high),
         VENDOR_MODEL,
@@ -140,7 +140,7 @@ def _times(latency: Latency | None, on_cpu: int) -> Iterator[Metric]:
     else:
         low, high = (None if ns is None else ns / 1e3 for ns in (latency.low_ns, latency.high_ns))
         note = "at the highest clock; htp_performance_mode has no effect on it"
-        yield Metric("htp_execution_time", latency.value_ns / 1e3, "us", VENDOR_MODEL, note, low, high)
+        yield Metric("htp_execution_time", latency.known_ns / 1e3, "us", VENDOR_MODEL, note, low, high)
     for name, unit in (
         ("vtcm_acquisition_time", "us"), ("power_up_time", "us"), ("rpc_time", "us"), ("yields", "count"),
     ):  # fmt: skip
@@ -179,11 +179,11 @@ def _traffic(memory: Sequence[MemoryTotal], latency: Latency | None) -> Iterator
     yield Metric("ddr_read", ddr.read_bytes, "bytes", COMPILER_FACT)
     yield Metric("ddr_write", ddr.write_bytes, "bytes", COMPILER_FACT)
     moved = (ddr.read_bytes or 0) + (ddr.write_bytes or 0)
-    if latency is None or not latency.value_ns:
+    if latency is None or not latency.known_ns:
         yield Metric("ddr_bandwidth", None, "MB/s", "", NO_MODEL)
     else:
         note = "bytes of the compiler's plan over the estimated time"
-        yield Metric("ddr_bandwidth", moved * 1e3 / latency.value_ns, "MB/s", VENDOR_MODEL, note)
+        yield Metric("ddr_bandwidth", moved * 1e3 / latency.known_ns, "MB/s", VENDOR_MODEL, note)
 
 
 def _vtcm(memory: Sequence[MemoryTotal]) -> Iterator[Metric]:

@@ -57,7 +57,7 @@ def assemble(model: Path, options: HtpOptions, compilation: Compilation) -> Prof
         metrics=all_metrics(graphs, parts, memory, on_cpu=sum(node.placed == ON_CPU for node in nodes)),
         nodes=nodes,
         kernels=_kernels(graphs),
-        lanes=lane_totals(graphs, latency.value_ns) if latency else (),
+        lanes=lane_totals(graphs, latency.known_ns) if latency else (),
         breakdown=path_breakdown(graphs),
         memory=memory,
         stages=tuple(_stages([graph.prepared for graph in compilation.graphs])),
@@ -150,5 +150,5 @@ def _with_proxy(result: Profiled, model: Path, options: HtpOptions, shapes: Mapp
         return result
     low, high = (None if ns is None else ns / 1e3 for ns in (latency.low_ns, latency.high_ns))
     note = f"proxy: {proxy.title} with {size} MB VTCM, not {options.soc.label}; threads and clocks differ"
-    metric = Metric("proxy_execution_time", latency.value_ns / 1e3, "us", VENDOR_MODEL, note, low, high)
+    metric = Metric("proxy_execution_time", latency.known_ns / 1e3, "us", VENDOR_MODEL, note, low, high)
     return replace(result, metrics=(*result.metrics, metric))

@@ -21,6 +21,7 @@ VERBS = {  # verb → module, line for --help
     "compile": ("compile", "Compile a model into a program for the simulated device"),
     "run": ("run", "Run a compiled program on the simulated device, with a host around it"),
     "opstats": ("opstats", "Decode stats buffers into summaries, timelines and runs"),
+    "import": ("import_", "Profile files of other tools into a run"),
     "doctor": ("doctor", "Which backends work here, and how to get the rest"),
     "targets": ("targets", "The hardware that is known, and the source of every figure"),
     "zoo": ("zoo", "Make a sample model on the spot"),

@@ -68,7 +68,8 @@ def _conv(op: Op, graph: Graph, axis: int) -> Axes | None:
 
 
 def _attention(op: Op, graph: Graph, axis: int) -> Axes | None:
-    return (0,) * len(op.inputs) if axis == 0 else None
+    batch = _shape(graph, op.outputs[0])[:1]
+    return tuple(0 if _shape(graph, t)[:1] == batch else WHOLE for t in op.inputs) if axis == 0 else None
 
 
 def _normalise(op: Op, graph: Graph, axis: int) -> Axes | None:

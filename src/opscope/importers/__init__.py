@@ -17,6 +17,7 @@ from .openvino import OpenVinoCounters, OpenVinoReport
 from .ort_profile import OrtProfile
 from .qaic_files import LatencyFile, LatencyPercentiles, RunnerStdout
 from .qaic_summary import OpstatsSummary
+from .qnn_device import QNN_IMPORTERS
 from .reading import head_of
 from .stedgeai import StEdgeAiInfo
 from .stedgeai_text import StEdgeAiReport
@@ -58,6 +59,7 @@ IMPORTERS: tuple[Importer, ...] = (  # add yours here: the first that knows a fi
     RunnerStdout(),
     LatencyFile(),
     LatencyPercentiles(),
+    *QNN_IMPORTERS,
 )
 ANY_TIMELINE: tuple[Importer, ...] = (TraceJson(),)  # after all others, plug-ins too: they know their own traces better
 

@@ -66,7 +66,7 @@ def _program(imported: Imported) -> Program:
 def _summary(imported: Imported) -> Summary:
     latency, batch = imported.latency_ns, imported.metric("batch")
     return Summary(
-        latency=Latency(NONE if latency is None else latency, None, None, imported.provenance),
+        latency=Latency(latency, None, None, imported.provenance),
         throughput_per_s=imported.metric("throughput"),
         batch=round(batch) if batch else 1,
         lanes=lane_totals(imported.trace),
@@ -96,6 +96,6 @@ def from_run(run: Run, *, source: str) -> Imported:
     )
     return Imported(
         format="capture", source=source, tool="opscope", provenance=run.trace.provenance, trace=run.trace, ops=ops,
-        metrics=(Metric(LATENCY, run.summary.latency.value_ns, "ns"),), target=run.info.target, model=run.info.model,
+        metrics=(Metric(LATENCY, run.summary.latency.known_ns, "ns"),), target=run.info.target, model=run.info.model,
         inferences=len(run.info.inferences) or None, notes=("times of ops are of all lanes together",),
     )  # fmt: skip

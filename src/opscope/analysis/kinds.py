@@ -68,7 +68,7 @@ def _barrier_rows(work: Work, capture: Capture) -> Iterator[KindRow]:
             continue
         for number, group in enumerate(work.index.program.groups):
             own = records["barrier"][records["group"] == number].reshape(-1, group.threads)
-            ticks = int(own.max(axis=1).sum()) if len(own) else 0
+            ticks = int(np.maximum.reduce([own[:, thread] for thread in range(group.threads)]).sum()) if len(own) else 0
             if ticks or (group.threads > 1 and len(own)):
                 yield _wait_row(core, "barrier", group.name, ticks, len(own))
 

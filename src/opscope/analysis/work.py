@@ -143,11 +143,8 @@ class Part:
         rows = trace.spans.take(chosen)  # much quicker than an index
         return cls(*(rows[name].astype(np.int64) for name in names))
 
-    def where(self, chosen: Flags) -> Part:
+    def where(self, chosen: Flags | slice) -> Part:
         return Part(*(getattr(self, column.name)[chosen] for column in fields(self)))
-
-    def and_then(self, other: Part) -> Part:
-        return Part(*(np.concatenate((getattr(self, c.name), getattr(other, c.name))) for c in fields(self)))
 
     @property
     def ns(self) -> Numbers:
@@ -174,13 +171,24 @@ class Work:
     @classmethod
     def of(cls, trace: Trace, index: ProgramIndex) -> Work:
         kind = np.ascontiguousarray(trace.spans["kind"])
-        at = {wanted: np.flatnonzero(kind == wanted) for wanted in (SpanKind.OP, SpanKind.WAIT, SpanKind.TRANSFER)}
-        ops, waits, transfers = (Part.of(trace, chosen) for chosen in at.values())
-        waits_on = trace.spans["waits_on"][at[SpanKind.WAIT]]
-        commands = ops.where(~index.moves[ops.command]).and_then(transfers)
-        flush = index.is_flush[commands.command]
-        return cls(index, trace, ops, waits, waits_on, transfers, commands, commands.where(~flush),
-                   _windows(trace))  # fmt: skip
+        op_at, wait_at, flight_at = (np.flatnonzero(kind == k) for k in (SpanKind.OP, SpanKind.WAIT, SpanKind.TRANSFER))
+        ops = Part.of(trace, op_at)
+        computed = op_at[~index.moves[ops.command]]
+        flush = [index.is_flush[trace.spans["command"][at]] for at in (computed, flight_at)]
+        parts = [computed[~flush[0]], flight_at[~flush[1]], flight_at[flush[1]], computed[flush[0]]]
+        ends = np.cumsum([len(part) for part in parts]).tolist()
+        commands = Part.of(trace, np.concatenate(parts))  # in this order, the others are parts of it and no copies
+        return cls(
+            index=index,
+            trace=trace,
+            ops=ops,
+            waits=Part.of(trace, wait_at),
+            waits_on=trace.spans["waits_on"][wait_at],
+            transfers=commands.where(slice(ends[0], ends[2])),
+            commands=commands,
+            network=commands.where(slice(0, ends[1])),
+            windows=_windows(trace),
+        )
 
 
 def _windows(trace: Trace) -> dict[tuple[int, int], tuple[int, int]]:

@@ -5,6 +5,7 @@ Not named after the verb: a module `opstats` of this package would take the plac
 
 from __future__ import annotations
 
+import ctypes
 import os
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future, ProcessPoolExecutor
@@ -39,6 +40,7 @@ from ..views.run_folder import RunFolder, write_part
 PROVENANCE = "simulated"  # nothing but the simulated device writes this format yet
 OP_LEVEL = 70
 _MOST_BYTES = 1 << 32
+_TRIM_THRESHOLD, _MMAP_THRESHOLD = -1, -3  # malloc.h
 _WORTH_A_PROCESS = 4 << 20  # bytes of stats buffers; starting a process costs as much as decoding so many
 
 Progress = Callable[[int, int], None]
@@ -310,11 +312,22 @@ def decode_all(
             if progress is not None:
                 progress(number, len(samples))
         return outcomes
-    with ProcessPoolExecutor(workers, mp_context=get_context("fork" if os.name == "posix" else "spawn")) as pool:
+    context = get_context("fork" if os.name == "posix" else "spawn")
+    with ProcessPoolExecutor(workers, mp_context=context, initializer=_keep_memory) as pool:
         futures = [
             pool.submit(_one, qpc, options, sample, folder, part) for sample, part in zip(samples, parts, strict=True)
         ]
         return list(_in_turn(futures, progress))
+
+
+def _keep_memory() -> None:
+    """In a worker, let freed arrays stay with the process: the next sample needs as much, and new pages are slow."""
+    try:
+        mallopt = ctypes.CDLL(None).mallopt  # of the GNU C library; others have none and do without
+    except (AttributeError, OSError, TypeError):
+        return
+    for option in (_MMAP_THRESHOLD, _TRIM_THRESHOLD):
+        mallopt(option, 1 << 30)
 
 
 def _in_turn(futures: list[Future[SampleOutcome]], progress: Progress | None) -> Iterator[SampleOutcome]:

@@ -42,9 +42,7 @@ def compile_graph(
     after_pass: Callable[[str, Plan], None] | None = None,
 ) -> Program:
     """Compile a graph for so many cores and devices of a target."""
-    target = machine.target
-    if target.tiling is None or target.local is None or not target.routes or target.clocks.stats_hz is None:
-        raise UsageError(f"{target.name}: cannot be compiled for; its file has no [tiling], [[routes]] or local memory")
+    _check(machine)
     plan = Plan(graph, machine, options)
     for name, run in PASSES:
         plan = run(plan)
@@ -53,16 +51,32 @@ def compile_graph(
     lowering = Lowering(plan)
     lowering.run()
     instrument(plan, lowering)
-    columns = lowering.bench.emitter.columns()
-    tensors = plan.graph.tensors
+    return _program(graph, plan, lowering)
+
+
+def _check(machine: Machine) -> None:
+    """Refuse a target whose file does not say what a compiler needs."""
+    target = machine.target
+    if target.tiling is None or target.local is None or not target.routes or target.clocks.stats_hz is None:
+        raise UsageError(f"{target.name}: cannot be compiled for; its file has no [tiling], [[routes]] or local memory")
+    needed = {"read": True, "write": True, "multicast": machine.cores > 1, "link": machine.devices > 1}
+    carried = {route.carries for route in target.routes}
+    missing = [carries for carries, is_needed in needed.items() if is_needed and carries not in carried]
+    if missing:
+        place = f"{machine.devices} × {machine.cores} cores"
+        raise UsageError(f"{target.name}: no route carries {missing[0]!r}; expected one to compile for {place}")
+
+
+def _program(graph: Graph, plan: Plan, lowering: Lowering) -> Program:
+    machine, columns, stats_hz = plan.machine, lowering.bench.emitter.columns(), plan.machine.target.clocks.stats_hz
     return Program(
-        name=options.network,
-        target=target.name,
+        name=plan.options.network,
+        target=machine.target.name,
         devices=machine.devices,
         cores=machine.cores,
         batch=_batch(graph),
         clock_hz=machine.clock_hz,
-        stats_hz=target.clocks.stats_hz.value,
+        stats_hz=stats_hz.value if stats_hz is not None else machine.clock_hz,
         groups=lowering.bench.groups,
         routes=channels(plan),
         kinds=columns.kinds,
@@ -72,13 +86,19 @@ def compile_graph(
         dependency_offsets=columns.offsets,
         dependency_sources=columns.sources,
         dependency_kinds=columns.kinds_of_dependency,
-        stats=options.stats,
+        stats=plan.options.stats,
         metrics=memory_metrics(plan, lowering, columns),
-        inputs=tuple((tensors[t].name, graph.tensors[t].dtype.label, tensors[t].shape or ()) for t in graph.inputs),
-        outputs=tuple((tensors[t].name, graph.tensors[t].dtype.label, tensors[t].shape or ()) for t in graph.outputs),
+        inputs=_ports(graph, graph.inputs),
+        outputs=_ports(graph, graph.outputs),
         host_microseconds=_host(machine),
         simulation=_simulation(machine),
     )
+
+
+def _ports(graph: Graph, tensors: tuple[int, ...]) -> tuple[tuple[str, str, tuple[int, ...]], ...]:
+    """Name, data type in the model, and shape."""
+    found = (graph.tensors[t] for t in tensors)
+    return tuple((tensor.name, tensor.dtype.label, tensor.shape or ()) for tensor in found)
 
 
 def _batch(graph: Graph) -> int:

@@ -41,6 +41,11 @@ class Columns:
     details: tuple[Detail, ...]
 
 
+def share(total: float, number: int, count: int) -> int:
+    """One of `count` equal shares of a number of bytes or operations; the shares add up to it."""
+    return round(total * (number + 1) / count) - round(total * number / count)
+
+
 class Emitter:
     """Commands in the order of compilation; `columns` sorts them by lane."""
 

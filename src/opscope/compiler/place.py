@@ -43,10 +43,10 @@ def tiled_cycles(op: Op, work: Work, engine: Engine, placement: Placement, graph
         return kernel.value * work.write_bytes / 1024
     free = replace(engine, weight_bytes_per_cycle=None)  # lanes load their own part: it is counted tile by tile
     cycles = engine_cycles(task, free)
-    return cycles * _padding(op, graph, engine) if work.macs else cycles
+    return cycles * padding(op, graph, engine) if work.macs else cycles
 
 
-def _padding(op: Op, graph: Graph, engine: Engine) -> float:
+def padding(op: Op, graph: Graph, engine: Engine) -> float:
     """How much larger the padded product is."""
     if engine.tile_extent is None:
         return 1.0

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from ..graph import ABSENT, Op, Role
 from ..program import NO_OP
 from .axes import WHOLE, input_axes
-from .emit import Order
+from .emit import Order, share
 from .local import LocalMemory
 from .workbench import VECTOR_GROUP, Workbench
 
@@ -308,8 +308,9 @@ class Tensors:
         held = Held([], size, address=place[0], part=part)
         count = bench.pieces(size)
         for step in range(count):
-            order = bench.transfer("read", lane, index, size / count, tensor=tensor, step=step,
-                                   address=held.at(step, count), local_bytes=size / count)  # fmt: skip
+            own = share(size, step, count)
+            order = bench.transfer("read", lane, index, own, tensor=tensor, step=step, address=held.at(step, count),
+                                   local_bytes=own)  # fmt: skip
             command = bench.emitter.emit(order, self.sources(root, lane), place[1])
             held.pieces.append(Piece(step / count, (step + 1) / count, command))
             self.touch(held, command)
@@ -345,7 +346,7 @@ class Tensors:
         count = bench.pieces(source.size)
         for step in range(count):
             low, high = step / count, (step + 1) / count
-            order = self.conversion(index, position, lane, source.size / count, tiled=tiled, step=step,
+            order = self.conversion(index, position, lane, share(source.size, step, count), tiled=tiled, step=step,
                                     address=made.at(step, count))  # fmt: skip
             command = bench.emitter.emit(order, source.commands(source.along, low, high), place[1])
             made.pieces.append(Piece(low, high, command))

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from math import ceil, floor
 
 from ..graph import Family
-from .emit import Order
+from .emit import Order, share
 from .seating import Desk, Operand
 from .tensors import CHANNELS, ROWS, Held, Outside, Piece, Tensors
 from .workbench import Workbench
@@ -39,10 +39,6 @@ class Tile:
     @property
     def high(self) -> float:
         return (self.step + 1) / self.steps if self.rows == 1 else (self.row + 1) / self.rows
-
-    def share(self, total: float) -> int:
-        """This tile's share of a whole number; the shares of all tiles add up to it."""
-        return round(total * (self.number + 1) / self.count) - round(total * self.number / self.count)
 
 
 class TileRunner:
@@ -86,13 +82,14 @@ class TileRunner:
         bench, placed = self.bench, self.bench.plan.placed[desk.index]
         portion = bench.portion(bench.plan.splits[desk.index], desk.lane)
         work = placed.task.work
-        size = tile.share(bench.out_bytes(placed.op) * portion)
+        size = share(bench.out_bytes(placed.op) * portion, tile.number, tile.count)
         first = desk.results[0]
         return Order(
             desk.lane, bench.group_of[placed.engine], bench.command_name(placed.form), desk.index,
             bench.compute_detail(desk.index, tile.number, tile.count),
             max(at_least, placed.cycles * portion / tile.count), size,
-            macs=tile.share(work.macs * placed.task.trips * portion), address=first.at(tile.number, tile.count),
+            macs=share(work.macs * placed.task.trips * portion, tile.number, tile.count),
+            address=first.at(tile.number, tile.count),
             local_bytes=first.size / tile.count if first.address is not None else 0.0,
         )  # fmt: skip
 
@@ -150,7 +147,7 @@ class TileRunner:
         bench, tensors = self.bench, self.tensors
         tensor = bench.graph.ops[desk.index].inputs[operand.position]
         root, held = tensors.root(tensor), operand.held
-        size, address = held.size / tile.rows, held.at(tile.row, tile.rows)
+        size, address = share(held.size, tile.row, tile.rows), held.at(tile.row, tile.rows)
         guards = [operand.users[tile.row - 2]] if tile.row >= 2 else held.guards
         moved = held.size if self._is_needed_by_every_row(desk, operand.position) else size
         order = bench.transfer("read", desk.lane, desk.index, moved, tensor=tensor, step=tile.row, address=address,
@@ -180,7 +177,8 @@ class TileRunner:
             size = bench.tensor_bytes(t) * bench.portion(split, desk.lane)
             if not size:
                 continue
-            order = bench.transfer("write", desk.lane, desk.index, size / tile.count, tensor=t, step=tile.number)
+            own = share(size, tile.number, tile.count)
+            order = bench.transfer("write", desk.lane, desk.index, own, tensor=t, step=tile.number)
             writes.append(bench.emitter.emit(order, [command]))
             tensors.touch(desk.results[0], writes[-1])
             if tile.number == 0:

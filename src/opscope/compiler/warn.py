@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from ..program import NO_OP, Program
-from .place import product_extents
+from .place import padding
 from .plan import Plan
 
 CHURN_SHARE = 0.10  # of all vector work
@@ -44,12 +44,9 @@ def _poor_tiling(plan: Plan) -> Iterator[PerformanceWarning]:
         engine = placed.task.placement.engine
         if engine is None or engine.tile_extent is None or not placed.task.work.macs:
             continue
-        tile = round(engine.tile_extent.value)
-        growth = 1.0
-        for extent in product_extents(placed.op, plan.graph):
-            growth *= -(-extent // tile) * tile / extent if extent else 1.0
+        growth = padding(placed.op, plan.graph, engine)
         if growth > POOR_TILING:
-            text = f"fills {100 / growth:.0f} % of its {tile}-wide tiles"
+            text = f"fills {100 / growth:.0f} % of its {engine.tile_extent.value:.0f}-wide tiles"
             yield PerformanceWarning("poor-tiling", placed.op.name, text, placed.cycles * (1 - 1 / growth))
 
 

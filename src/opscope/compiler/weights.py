@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from math import ceil
 
+from .emit import share
 from .place import has_weights
 from .plan import Placed, Split
 from .settle import constants_per_core
@@ -47,9 +48,9 @@ class WeightStream:
             if own or len(active) == 1:
                 for lane in active:
                     part = bench.portion(split, lane) if own else 1.0
-                    arrivals[lane] = [self._read(index, lane, step, size * part / counts[lane], [lane])]
+                    arrivals[lane] = [self._read(index, lane, step, share(size * part, step, counts[lane]), [lane])]
             elif active:
-                arrivals.update(self._share(index, active, step, size / counts[active[0]]))
+                arrivals.update(self._share(index, active, step, share(size, step, counts[active[0]])))
             for lane in active:
                 self._users[lane].append([])
         return arrivals

@@ -36,6 +36,14 @@ class LaneRecords:
     blocker: Numbers  # command that was waited for last; −1: none
 
 
+def longest(columns: npt.NDArray[np.uint32]) -> npt.NDArray[np.uint32]:
+    """Of every command, the value of the thread that has most; column by column, as rows are short."""
+    most = columns[:, 0]
+    for thread in range(1, columns.shape[1]):
+        most = np.maximum(most, columns[:, thread])
+    return most
+
+
 @dataclass(frozen=True, slots=True)
 class LaneIndex:
     """Of a program, what reading any of its buffers needs; made once."""

@@ -14,7 +14,7 @@ from ..program import NO_ROUTE, Program
 from ..trace import COUNTER, EDGE, NONE, SPAN, CounterTrack, Lane, SpanKind, Trace
 from ..wire import INPUT_PORT, StatsSection
 from .buffer import Buffer
-from .lanes import LaneIndex, LaneRecords, read_lanes
+from .lanes import LaneIndex, LaneRecords, longest, read_lanes
 from .sublanes import sublanes
 
 Numbers = npt.NDArray[np.int64]
@@ -178,7 +178,7 @@ class _Build:
             merged = thread == NONE and group.threads > 1
             lane = Lane(device, own.core, group.name, NONE if merged else number)
             if thread == NONE:  # the op lasts until its last thread is done
-                end, pcycles = own.start + own.ucycles.max(axis=1), own.pcycles.max(axis=1)
+                end, pcycles = own.start + longest(own.ucycles), longest(own.pcycles)
             else:
                 end, pcycles = own.start + own.ucycles[:, thread], own.pcycles[:, thread]
             self._ops(lane, own, np.where(moves, issued, end), pcycles)
@@ -191,12 +191,12 @@ class _Build:
     def _issue_end(self, own: LaneRecords) -> Numbers:
         """Tick at which the lane goes on after the issue of a transfer: where the next command finds it free."""
         ticks_per_cycle = self.program.stats_hz / self.program.clock_hz
-        worked = own.start + np.ceil(own.pcycles.max(axis=1) * ticks_per_cycle).astype(np.int64)
+        worked = own.start + np.ceil(longest(own.pcycles) * ticks_per_cycle).astype(np.int64)
         ready = np.append((own.start - own.wait)[1:], np.iinfo(np.int64).max)
         follows = np.append(np.diff(own.commands) == 1, False)
         return np.minimum(own.end, np.where(follows, ready, np.minimum(worked, ready)))
 
-    def _ops(self, lane: Lane, own: LaneRecords, end: Numbers, pcycles: Numbers) -> None:
+    def _ops(self, lane: Lane, own: LaneRecords, end: Numbers, pcycles: npt.NDArray[np.uint32]) -> None:
         block = self.add(lane, SpanKind.OP, own.commands, own.start, end)
         block["pcycles"] = pcycles
         block["name"] = self.index.kind[own.commands]
@@ -225,7 +225,7 @@ class _Build:
                 for i in range(int(level.max()) + 1)
             ])  # fmt: skip
             block = self.add(numbers[level], SpanKind.TRANSFER, own.commands[chosen], start, end)
-            block["pcycles"] = own.pcycles[chosen].max(axis=1)
+            block["pcycles"] = longest(own.pcycles[chosen])
             block["name"] = self.index.kind[own.commands[chosen]]
 
     def core(self, core: int) -> None:

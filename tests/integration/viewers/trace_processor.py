@@ -21,6 +21,6 @@ def query(trace: Path, *questions: str) -> list[list[list[object]]]:
         timeout=180,
         check=False,
     )
-    assert done.returncode == 0, done.stderr[-2000:]
+    assert done.returncode == 0, f"exit {done.returncode}: {done.stderr[-2000:]}"
     answers: list[list[list[object]]] = json.loads(done.stdout)
     return answers

@@ -10,7 +10,6 @@ from hypothesis import strategies as st
 
 sys.path.insert(0, str(Path(__file__).parents[2]))
 from build import Sketch
-
 from opscope.graph import DType, Graph, Op
 
 EXTENTS = (1, 2, 3, 4, 6, 8, 16)
@@ -90,7 +89,9 @@ def _binary(g: Growing) -> Made:
     left = g.pick()
     assert left is not None
     shape = g.extents(left)
-    same = [t for t in g.known if g.extents(t) == shape or (g.extents(t) and g.extents(t) == shape[-len(g.extents(t)) :])]
+    same = [
+        t for t in g.known if g.extents(t) == shape or (g.extents(t) and g.extents(t) == shape[-len(g.extents(t)) :])
+    ]
     other = g.draw(st.sampled_from([*same, g.sketch.constant(shape[-1]), g.sketch.constant()]))
     return [g.sketch.same(g.draw(st.sampled_from(BINARY)), left, other)]
 
@@ -136,7 +137,9 @@ def _concat(g: Growing) -> Made:
     shape = g.extents(data)
     axis = g.draw(st.integers(0, len(shape) - 1))
     others = [t for t in g.known if len(g.extents(t)) == len(shape)]
-    fits = [t for t in others if all(a == b for i, (a, b) in enumerate(zip(g.extents(t), shape, strict=True)) if i != axis)]
+    fits = [
+        t for t in others if all(a == b for i, (a, b) in enumerate(zip(g.extents(t), shape, strict=True)) if i != axis)
+    ]
     other = g.draw(st.sampled_from(fits))
     total = shape[axis] + g.extents(other)[axis]
     return [g.sketch.op("concat", (data, other), (*shape[:axis], total, *shape[axis + 1 :]), axis=axis)]

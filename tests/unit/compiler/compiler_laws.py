@@ -52,7 +52,7 @@ class Order:
         return all(self.holds(row, second) for row in first)
 
 
-# ---- time -------------------------------------------------------------------------------------------------------------
+# ---- time -----------------------------------------------------------------------------------------------------------
 
 
 def dependencies_are_respected(built: Built, timeline: Timeline) -> None:
@@ -73,7 +73,7 @@ def no_engine_works_more_than_all_the_time(built: Built, timeline: Timeline) -> 
     assert (busy <= timeline.total_cycles * (1 + CLOSE)).all()
 
 
-# ---- local memory -----------------------------------------------------------------------------------------------------
+# ---- local memory ---------------------------------------------------------------------------------------------------
 
 
 def places_in_use_never_overlap(built: Built, order: Order) -> None:
@@ -151,7 +151,7 @@ def _rows(built: Built, commands: Iterable[int]) -> list[int]:
     return [built.row_of[command] for command in commands]
 
 
-# ---- work and data ----------------------------------------------------------------------------------------------------
+# ---- work and data --------------------------------------------------------------------------------------------------
 
 
 def work_is_conserved(built: Built) -> None:
@@ -187,10 +187,15 @@ def data_arrives_before_it_is_read(built: Built, order: Order) -> None:
     for index, placed in enumerate(built.plan.placed):
         for position, t in enumerate(placed.op.inputs):
             for maker in makers.get(t, ()) if t != ABSENT else ():
+                by_lane, everywhere = commands.get(maker, {}), _gathered(built, maker, index, t)
                 for lane, rows in commands.get(index, {}).items():
-                    made = _made_for(built, maker, index, t, commands.get(maker, {}), lane)
+                    made = [row for rows in by_lane.values() for row in rows] if everywhere else by_lane.get(lane, [])
                     assert order.all_hold(made, rows[-1]), (placed.op.name, lane)
-                    if len(rows) > 1 and not bench.common_rows(index, position, lane) > 1 and not _is_piecewise(built, index):
+                    if (
+                        len(rows) > 1
+                        and not bench.common_rows(index, position, lane) > 1
+                        and not _is_piecewise(built, index)
+                    ):
                         assert order.all_hold(made, rows[0]), (placed.op.name, lane)
 
 
@@ -208,14 +213,10 @@ def _makers(built: Built) -> dict[int, set[int]]:
     return makers
 
 
-def _made_for(
-    built: Built, maker: int, reader: int, tensor: int, commands: dict[int, list[int]], lane: int
-) -> list[int]:
-    """Commands that a lane needs: its own where it reads what it made, else those of every lane."""
-    gathered = any(tensor in split.gathers for split in built.plan.splits[: reader + 1])
-    if built.plan.splits[maker].axis is None or not gathered:
-        return commands.get(lane, [])
-    return [row for rows in commands.values() for row in rows]
+def _gathered(built: Built, maker: int, reader: int, tensor: int) -> bool:
+    """Whether a tensor was cut, and has been handed around when an op reads it: then it comes from every lane."""
+    handed_around = any(tensor in split.gathers for split in built.plan.splits[: reader + 1])
+    return built.plan.splits[maker].axis is not None and handed_around
 
 
 def rings_are_read_as_they_turn(built: Built) -> None:
@@ -246,7 +247,7 @@ def _writes_of(built: Built, index: int, lane: int) -> int:
     return int((np.isin(table["route"], writes) & (table["op"] == index) & (built.lanes() == lane)).sum())
 
 
-# ---- traffic ----------------------------------------------------------------------------------------------------------
+# ---- traffic --------------------------------------------------------------------------------------------------------
 
 
 def weights_are_read_as_often_as_the_plan_says(built: Built) -> None:

@@ -9,9 +9,9 @@ import pytest
 
 sys.path.insert(0, str(Path(__file__).parents[2]))
 sys.path.insert(0, str(Path(__file__).parent))
-from build import Sketch
 from compiler_build import build, small_target
 
+from build import Sketch
 from opscope import targets
 from opscope.compiler import compile_graph
 from opscope.compiler.fold import drop_absent_outputs, fold_scales
@@ -34,7 +34,7 @@ def axes(plan: Plan) -> list[int | None]:
     return [split.axis for split in plan.splits]
 
 
-# ---- folding ----------------------------------------------------------------------------------------------------------
+# ---- folding --------------------------------------------------------------------------------------------------------
 
 
 def scaled(kind: str, *, constant_first: bool = False, extent: int | None = None) -> Graph:
@@ -76,7 +76,7 @@ def test_outputs_without_a_name_are_left_out_and_ops_without_outputs_too() -> No
     assert [op.outputs for op in drop_absent_outputs(draw.graph(out)).ops] == [(out,)]
 
 
-# ---- placing ----------------------------------------------------------------------------------------------------------
+# ---- placing --------------------------------------------------------------------------------------------------------
 
 
 def test_a_depthwise_convolution_goes_to_the_engine_that_is_faster_at_it() -> None:
@@ -112,7 +112,7 @@ def test_forms_of_an_addition_are_told_apart() -> None:
     assert [form_of(op, graph) for op in graph.ops] == ["sub", "broadcast_add", "scalar_add", "scalar_mul"]
 
 
-# ---- splitting --------------------------------------------------------------------------------------------------------
+# ---- splitting ------------------------------------------------------------------------------------------------------
 
 
 def test_a_batch_is_shared_by_rows() -> None:
@@ -187,7 +187,7 @@ def test_a_pipeline_gives_every_device_a_stage() -> None:
     assert built.plan.splits[3].gathers == (built.plan.placed[2].op.outputs[0],)
 
 
-# ---- what can be read of it -------------------------------------------------------------------------------------------
+# ---- what can be read of it -----------------------------------------------------------------------------------------
 
 
 def test_a_phase_tells_engine_cycles_and_split_of_every_op() -> None:

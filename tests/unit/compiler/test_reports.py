@@ -1,0 +1,197 @@
+"""What the compiler says about a program: warnings, forecast, memory metrics, timeline."""
+
+from __future__ import annotations
+
+import csv
+import sys
+from io import StringIO
+from pathlib import Path
+
+import numpy as np
+
+sys.path.insert(0, str(Path(__file__).parents[2]))
+sys.path.insert(0, str(Path(__file__).parent))
+from compiler_build import KB, Built, build, small_target
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from build import Sketch
+from opscope import targets
+from opscope.compiler.forecast import forecast
+from opscope.compiler.warn import PerformanceWarning, performance_warnings
+from opscope.device import simulate
+from opscope.graph import DType, Graph
+from opscope.program import NO_ROUTE
+from opscope.views.memory_metrics import MemoryMetricsText
+from opscope.views.timeline_csv import TimelineCsv
+
+AIC100 = targets.load("aic100-std")
+
+
+def warnings(built: Built) -> dict[str, list[PerformanceWarning]]:
+    found: dict[str, list[PerformanceWarning]] = {}
+    for warning in performance_warnings(built.plan, built.program):
+        found.setdefault(warning.kind, []).append(warning)
+    return found
+
+
+def spilling() -> Graph:
+    """A long tensor that waits while others pass."""
+    draw = Sketch(dtype=DType.F16)
+    data = draw.input(128, 256)
+    kept = draw.same("erf", data, name="kept")
+    passing = draw.same("softmax", draw.same("softmax", kept, axes=(1,)), axes=(1,))
+    return draw.graph(draw.same("add", passing, kept))
+
+
+# ---- warnings -------------------------------------------------------------------------------------------------------
+
+
+def test_the_slower_engine_is_warned_of_with_what_the_other_would_take() -> None:
+    draw = Sketch(dtype=DType.F16)
+    built = build(draw.graph(draw.depthwise(draw.input(1, 56, 56, 64))), AIC100)
+    (warning,) = warnings(built)["slow-engine"]
+    assert warning.op == "conv0"
+    assert warning.text.startswith("runs on HVX: HMX would take ")
+    assert warning.cycles == built.plan.placed[0].cycles
+
+
+def test_tiles_that_stay_empty_are_warned_of() -> None:
+    draw = Sketch(dtype=DType.F16)
+    built = build(draw.graph(draw.dense(draw.input(4096, 1024), 8, name="thin")), AIC100)
+    (warning,) = warnings(built)["poor-tiling"]
+    assert (warning.op, warning.text) == ("thin", "fills 25 % of its 32-wide tiles")
+
+
+def test_spills_are_warned_of_with_their_bytes() -> None:
+    built = build(spilling(), small_target(local_bytes=160 * KB, weight_bytes=KB))
+    found = {warning.op: warning.text for warning in warnings(built)["spill"]}
+    assert found == {"kept": "spills 64 KB to outer memory and reads them again"}
+
+
+def test_cores_that_wait_for_one_are_warned_of() -> None:
+    draw = Sketch(dtype=DType.F16)
+    built = build(draw.graph(draw.same("softmax", draw.input(5, 65536), axes=(1,), name="uneven")), AIC100, cores=4)
+    (warning,) = warnings(built)["imbalance"]
+    assert (warning.op, warning.text) == ("uneven", "busiest core works 1.6× the mean")
+
+
+def test_layouts_that_change_to_and_fro_are_warned_of() -> None:
+    draw = Sketch(dtype=DType.F16)
+    data = draw.input(512, 512)
+    for _ in range(3):
+        data = draw.op("transpose", (draw.dense(data, 512, bias=False),), (512, 512), permutation=(1, 0))
+    built = build(draw.graph(data), AIC100)
+    (warning,) = warnings(built)["layout-churn"]
+    assert "% of vector work" in warning.text
+    assert warning.cycles > 0
+
+
+def test_warnings_come_costliest_first() -> None:
+    built = build(spilling(), small_target(local_bytes=160 * KB, weight_bytes=KB), cores=3)
+    costs = [warning.cycles for warning in performance_warnings(built.plan, built.program)]
+    assert costs == sorted(costs, reverse=True)
+
+
+# ---- forecast -------------------------------------------------------------------------------------------------------
+
+
+@settings(deadline=None, max_examples=25)
+@given(st.integers(1, 3), st.sampled_from([24, 48, 200]), st.sampled_from([0.1, 1.0, 10.0]))
+def test_a_forecast_leaves_out_only_what_lanes_do_to_each_other(cores: int, local: int, bandwidth: float) -> None:
+    target = small_target(local_bytes=local * KB, weight_bytes=KB, activation_bytes=8 * KB, bandwidth=bandwidth)
+    program = build(spilling(), target, cores=cores).program
+    start, end = forecast(program)
+    timeline = simulate(program)
+    assert (start <= timeline.start + 1e-6).all()
+    assert (end <= timeline.done + 1e-6).all()
+    assert end.max() >= 0.2 * timeline.total_cycles
+    users = np.repeat(np.arange(len(program.commands)), np.diff(program.dependency_offsets.astype(np.int64)))
+    assert (start[users] >= end[program.dependency_sources] - 1e-6).all()
+
+
+def test_a_forecast_of_one_core_computing_is_what_the_device_takes() -> None:
+    draw = Sketch(dtype=DType.F16)
+    data = draw.input(64, 256)
+    for _ in range(4):
+        data = draw.same("softmax", data, axes=(1,))
+    program = build(draw.graph(data), AIC100).program
+    assert forecast(program)[1].max() == simulate(program).total_cycles
+
+
+# ---- metrics --------------------------------------------------------------------------------------------------------
+
+
+def text_of(built: Built) -> list[str]:
+    out = StringIO()
+    MemoryMetricsText().render(built.program, out)
+    return out.getvalue().splitlines()
+
+
+def kilobytes(lines: list[str], start: str) -> int:
+    return int(next(line for line in lines if line.startswith(start)).split(":")[2].split()[0])
+
+
+def two_layers() -> Built:
+    draw = Sketch("mlp", dtype=DType.F16)
+    data = draw.dense(draw.input(1024, 1024, name="tokens"), 4096, name="up")
+    return build(draw.graph(draw.dense(data, 1024, name="down")), AIC100, cores=2)
+
+
+def test_totals_are_the_sums_of_the_cores() -> None:
+    lines = text_of(two_layers())
+    for what in ("DDR traffic  read", "DDR traffic write", "MC  traffic write"):
+        cores = [kilobytes(lines, f"    c0{core}: {what}") for core in (0, 1)]
+        assert abs(kilobytes(lines, f"  total: {what}") - sum(cores)) <= 1
+
+
+def test_what_is_read_is_weights_and_inputs() -> None:
+    built = two_layers()
+    rows = built.program.metrics.traffic
+    assert sum(row.read_constant for row in rows) == 2 * 1024 * 4096 * 2
+    assert sum(row.read - row.read_constant for row in rows) == 1024 * 1024 * 2  # the input: nothing is spilled
+    assert sum(row.multicast_constant for row in rows) == sum(row.multicast for row in rows)
+    assert built.program.metrics.first_read == (4096 + 1024) * 2  # biases stay
+
+
+def test_what_is_read_beyond_weights_and_inputs_was_spilled() -> None:
+    built = build(spilling(), small_target(local_bytes=160 * KB, weight_bytes=KB))
+    (row,) = built.program.metrics.traffic
+    size = 128 * 256 * 2
+    assert row.read - row.read_constant == size + size  # the input, and what was moved out
+    assert row.write == size + size  # what was moved out, and the output
+    assert row.read_constant == 0
+
+
+def test_the_metrics_text_has_the_lines_of_the_vendors() -> None:
+    lines = text_of(two_layers())
+    assert lines[0] == f"MAC estimate: {2 * 1024 * 1024 * 4096}"
+    assert lines[1:3] == ["Graph operation size histogram:", "output elts    op count (cumulative)"]
+    assert lines[3:5] == [f"{1024 * 1024:>11} {1:>19}  50%", f"{4 * 1024 * 1024:>11} {2:>19} 100%"]
+    assert any(line.startswith("VTCMMaxSize: ") and line.endswith(" of 8323072 B") for line in lines)
+    assert "    c00: DDR traffic  read:" in "\n".join(lines)
+    assert any("first-inf" in line for line in lines)
+    assert any(line.startswith("  c00 barriers:") for line in lines)
+    assert any(line.endswith("FULLY_CONNECTED up") for line in lines)
+
+
+# ---- timeline -------------------------------------------------------------------------------------------------------
+
+
+def test_the_timeline_has_one_row_per_command_in_order_of_start() -> None:
+    built = two_layers()
+    start, end = forecast(built.program)
+    out = StringIO()
+    TimelineCsv().render(built.program, start.tolist(), end.tolist(), out)
+    rows = list(csv.DictReader(StringIO(out.getvalue())))
+    assert list(rows[0]) == ["ID", "Start", "End", "Location", "Op Type"]
+    assert len(rows) == len(built.program.commands)
+    assert all(int(row["Start"]) <= int(row["End"]) for row in rows)
+    assert [int(row["Start"]) for row in rows] == sorted(int(row["Start"]) for row in rows)
+    assert len({row["ID"] for row in rows}) == len(rows)
+    routes = built.program.commands["route"]
+    carries = [built.program.routes[route].carries for route in routes if route != NO_ROUTE]
+    assert sum(row["ID"].startswith("DI") for row in rows) == carries.count("read")
+    assert sum(row["ID"].startswith("DO") for row in rows) == carries.count("write")
+    assert {row["Op Type"] for row in rows if row["ID"].startswith("DI")} == {"DMA_IN"}
+    assert any(row["Location"].endswith("up") and row["Op Type"] == "aicconvolutiond32" for row in rows)

@@ -16,7 +16,8 @@ import onnxruntime
 import pytest
 
 import opscope
-from opscope import api, execution
+from opscope import api
+from opscope.api import execution
 from opscope.cli import main
 from opscope.errors import UsageError
 from opscope.runtime.inputs import random_inputs

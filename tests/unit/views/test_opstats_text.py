@@ -26,7 +26,7 @@ from opscope.views.opstats_text import OpstatsText
 REAL = next(
     (
         folder / "aic-profiling-program-0-activation-0-inf-100.txt"
-        for folder in (Path("/work/shared/fixtures/qaic"), Path(__file__).parents[4] / "shared" / "fixtures" / "qaic")
+        for folder in (Path(__file__).parents[4] / "shared" / "fixtures" / "qaic",)
         if folder.is_dir()
     ),
     None,

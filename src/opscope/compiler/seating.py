@@ -112,6 +112,7 @@ class Seating:
         root = self.tensors.root(self.bench.graph.ops[index].inputs[position])
         if root in self.bench.settled:
             return 0.0
+        self.tensors.forget_other_parts(index, position, lane)
         for tiled in (True, False):
             held = self.tensors.get(root, lane, tiled=tiled)
             if held is not None:

@@ -247,7 +247,7 @@ class Tensors:
         """An input whole on a lane and in the order wanted; None when it does not fit and must be read in slices."""
         bench = self.bench
         tensor = bench.graph.ops[index].inputs[position]
-        self._forget_other_parts(index, position, lane)
+        self.forget_other_parts(index, position, lane)
         held = self.get(tensor, lane, tiled=tiled)
         if held is not None:
             return held
@@ -256,7 +256,7 @@ class Tensors:
             return other
         return self.get(tensor, lane, tiled=tiled) or self._convert(index, position, lane, other, tiled=tiled)
 
-    def _forget_other_parts(self, index: int, position: int, lane: int) -> None:
+    def forget_other_parts(self, index: int, position: int, lane: int) -> None:
         """Of a tensor that outer memory holds whole, a lane may have what another op needed; it is read anew then."""
         root = self.root(self.bench.graph.ops[index].inputs[position])
         for tiled in (False, True):

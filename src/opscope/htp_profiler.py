@@ -45,14 +45,14 @@ class HtpMetrics(Mapping[str, float | None]):
         return {n.name: None if n.wall_ns is None else n.wall_ns / 1e3 for n in self.profiled.nodes}
 
     def write_chrome_trace(self, path: str | Path) -> None:
-        from .api import write_bytes
+        from .api.files import write_bytes
         from .api.profiling import chrome_trace
 
         write_bytes(Path(path), chrome_trace(self.profiled))
 
     def write_qhas(self, path: str | Path) -> None:
         """JSON, or a page when the name ends in .html."""
-        from .api import write_bytes
+        from .api.files import write_bytes
         from .api.profiling import analysis_summary
 
         form = "html" if str(path).endswith(".html") else "json"

@@ -180,3 +180,28 @@ class Program:
     def dependencies(self, command: int) -> Sequence[int]:
         first, last = self.dependency_offsets[command], self.dependency_offsets[command + 1]
         return [int(source) for source in self.dependency_sources[first:last]]
+
+
+def bare_program(
+    name: str, target: str, ops: Sequence[OpInfo], *, devices: int = 1, cores: int = 1, batch: int = 1,
+    clock_hz: float = 0.0, commands: npt.NDArray[np.void] | None = None,
+    edges: tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]] | None = None,
+) -> Program:  # fmt: skip
+    """What is known of a program that was compiled elsewhere: its ops, and which command waits for which.
+
+    Args:
+        edges: sources and targets of data dependencies.
+    """
+    rows = np.zeros(0, COMMAND) if commands is None else commands
+    none = np.zeros(0, np.int64)
+    sources, targets = (none, none) if edges is None else edges
+    order = np.argsort(targets, kind="stable")
+    offsets = np.concatenate(([0], np.cumsum(np.bincount(targets, minlength=len(rows)))))
+    return Program(
+        name=name, target=target, devices=devices, cores=cores, batch=batch, clock_hz=clock_hz, stats_hz=1e9,
+        groups=(Group("", "", 1),), routes=(), kinds=("",), ops=tuple(ops), details=(Detail("", "", "", "", (), ""),),
+        commands=rows,
+        dependency_offsets=offsets.astype(np.uint32), dependency_sources=sources[order].astype(np.uint32),
+        dependency_kinds=np.full(len(sources), TRUE, np.uint8), stats=StatsOptions(level=0),
+        metrics=MemoryMetrics(0, (), 0, (), 0, 0, 0, {}), inputs=(), outputs=(),
+    )  # fmt: skip

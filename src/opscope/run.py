@@ -34,6 +34,7 @@ class RunInfo:
     clocks_hz: Mapping[str, float]
     inferences: tuple[int, ...]
     options: Mapping[str, str | int | float | bool] = field(default_factory=dict)
+    limits: Mapping[str, float] = field(default_factory=dict)  # of what it ran on, all cores: macs_per_s, …
 
 
 @dataclass(frozen=True, slots=True)

@@ -74,7 +74,7 @@ class Session:
 
         self._options = RunOptions(num_iter, activations=activations, set_size=set_size, seed=seed)
         place = Path(model)
-        if place.is_dir() or place.name == api.PROGRAM_FILE:
+        if place.is_dir() or place.name == api.files.PROGRAM_FILE:
             self._loaded = execution.load_program(place)
         else:
             compiled = api.compile_model(

@@ -161,16 +161,25 @@ class OpTotal:
 
     name: str
     type: str
-    wall_ns: int  # time in which at least one command of it is at work or in flight
-    busy_ns: int  # of all lanes together
-    wait_ns: int  # that lanes stood before its commands
-    share: float  # of the busy time of all ops
-    commands: int
-    out_bytes: int
-    moved_bytes: int
-    macs: int
-    engine: str  # the group with most of its busy time
-    placed: str  # local, or the outer memory that one of its operands lies in
+    wall_ns: int | None  # time in which at least one command of it is at work or in flight
+    busy_ns: int | None  # of all lanes together
+    wait_ns: int | None  # that lanes stood before its commands
+    share: float | None  # of the busy time of all ops
+    commands: int | None
+    out_bytes: int | None
+    moved_bytes: int | None
+    macs: int | None
+    engine: str  # the group with most of its busy time; empty: unknown
+    placed: str  # local, or the outer memory that one of its operands lies in; empty: unknown
+    reason: str = ""  # why it runs where it runs, where someone said so
+
+
+@dataclass(frozen=True, slots=True)
+class HostStage:
+    """One stage of an inference as the application sees it: a part of its latency."""
+
+    name: str  # of host.STAGES, or the word of the tool that wrote it down
+    ns: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -290,6 +299,8 @@ class Summary:
     balance: tuple[CoreBalance, ...] = ()
     placement: tuple[Placement, ...] = ()
     histogram: tuple[Bucket, ...] = ()
+    host: tuple[HostStage, ...] = ()  # of one inference, in order; together what the application sees
+    samples_ns: tuple[int, ...] = ()  # latency of every inference, in order, where there were several
 
 
 @dataclass(frozen=True, slots=True)

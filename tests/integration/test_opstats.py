@@ -240,8 +240,8 @@ def test_the_run_folder_reads_back_whole(kws: Path, tmp_path: Path) -> None:
     run = tmp_path / "profile.run"
     for _ in range(2):  # a second time it takes the place of the first
         assert opstats(kws, "--run", str(run)) == 0
-    assert names(run) == ["commands.parquet", "counters.parquet", "edges.parquet", "ops.parquet", "run.json",
-                          "spans.parquet", "summary.json"]  # fmt: skip
+    assert names(run) == ["commands.parquet", "counters.parquet", "edges.parquet", "ops.parquet", "programqpc.bin",
+                          "run.json", "spans.parquet", "summary.json"]  # fmt: skip
     found = read_run(run)
     program = decode_program((kws / "programqpc.bin").read_bytes(), source="q")
     assert found.info.inferences == (0, 1)

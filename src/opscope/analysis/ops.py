@@ -79,7 +79,7 @@ class OpSums:
             )
             for i in np.flatnonzero(commands).tolist()
         ]
-        return tuple(sorted(rows, key=lambda row: (-row.busy_ns, row.name)))
+        return tuple(sorted(rows, key=lambda row: (-(row.busy_ns or 0), row.name)))
 
     def by_op(self) -> tuple[OpTotal, ...]:
         """Per graph op; commands that belong to none come under one name."""

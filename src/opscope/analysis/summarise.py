@@ -129,4 +129,4 @@ def typical(summaries: list[Summary]) -> Summary:
     chosen = summaries[times.index(median_low(times))]
     several = len(times) > 1
     latency = replace(chosen.latency, low_ns=min(times) if several else None, high_ns=max(times) if several else None)
-    return replace(chosen, latency=latency)
+    return replace(chosen, latency=latency, samples_ns=tuple(times) if several else ())

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -17,6 +16,7 @@ from ..graph import DType, Graph
 from ..readers import read_model
 from ..report import Report
 from ..target import Target
+from .files import PROGRAM_FILE, write_bytes
 
 if TYPE_CHECKING:
     import numpy as np
@@ -31,8 +31,6 @@ if TYPE_CHECKING:
     from ..program import Program
     from .decoding import OpstatsOutcome
     from .execution import RunOutcome
-
-PROGRAM_FILE = "programqpc.bin"
 
 _CHUNK_BYTES = 1 << 20
 
@@ -278,21 +276,6 @@ def _when(created: str | None) -> str:
     return datetime.now(UTC).isoformat(timespec="seconds") if created is None else created
 
 
-def write_bytes(path: Path, data: bytes) -> None:
-    """Write a file that appears whole or not at all."""
-    temporary = path.with_name(f".{path.name}.part")
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        temporary.write_bytes(data)
-        temporary.replace(path)
-    except OSError as error:
-        reason = error.strerror or type(error).__name__
-        raise UsageError(f"{path}: cannot be written ({reason}); expected a writable place") from error
-    finally:  # after an interrupt, too
-        with suppress(OSError):
-            temporary.unlink(missing_ok=True)
-
-
 def opstats(
     qpc: str | Path,
     input_dir: str | Path,
@@ -383,7 +366,7 @@ def profile(
     )
     if run is not None:
         when = _when(created)
-        profiling.write_run(result, Path(run), command=command, created=when, sha256=sha256_of(path), write=write_bytes)
+        profiling.write_run(result, Path(run), command=command, created=when, sha256=sha256_of(path))
     return result
 
 
@@ -464,11 +447,10 @@ def import_profile(
         folder = RunFolder(Path(run))
         try:
             write_part(whole.trace, folder.part(0))
-            (folder.folder / imported_file.FILE).write_bytes(imported_file.encode_imported(imported))
+            folder.keep(imported_file.FILE, imported_file.encode_imported(imported))
             folder.finish(whole.info, program, whole.summary, [(folder.part(0), 0)])
-        except BaseException:
+        finally:
             folder.discard()
-            raise
     return imported
 
 

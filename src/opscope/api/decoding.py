@@ -15,7 +15,6 @@ from hashlib import sha256
 from io import StringIO
 from multiprocessing import get_context
 from pathlib import Path
-from typing import BinaryIO
 
 import numpy as np
 import numpy.typing as npt
@@ -28,7 +27,7 @@ from ..errors import CaptureError, UsageError, printable
 from ..importers.host_trace import read_host_trace
 from ..importers.stats_files import EXPECTED, Sample, StatsFile, find_samples, output_name, plain_name
 from ..program import Program
-from ..program_file import decode_program, program_id
+from ..program_file import decode_program, encode_program, program_id
 from ..run import RunInfo
 from ..summary import Summary
 from ..trace import Trace
@@ -36,6 +35,7 @@ from ..views.chrome_trace import ChromeTrace
 from ..views.opstats_text import OpstatsText
 from ..views.perfetto_trace import PerfettoTrace
 from ..views.run_folder import RunFolder, write_part
+from .files import PROGRAM_FILE, write_whole
 
 PROVENANCE = "simulated"  # nothing but the simulated device writes this format yet
 OP_LEVEL = 70
@@ -224,22 +224,6 @@ def _view(program: Program, options: OpstatsOptions) -> ChromeTrace | PerfettoTr
     return view(program, cores=options.cores, devices=options.devices, flows=options.flows)
 
 
-def write_whole(path: Path, render: Callable[[BinaryIO], object]) -> None:
-    """Stream into a file that appears whole or not at all."""
-    temporary = path.with_name(f".{path.name[:200]}.part")
-    try:
-        with temporary.open("wb") as out:
-            render(out)
-        temporary.replace(path)
-    except OSError as error:
-        temporary.unlink(missing_ok=True)
-        reason = error.strerror or type(error).__name__
-        raise UsageError(f"{path}: cannot be written ({reason}); expected a writable place") from error
-    except BaseException:
-        temporary.unlink(missing_ok=True)
-        raise
-
-
 def _near(host: Trace, end: int) -> npt.NDArray[np.bool_]:
     """Host spans that touch the sample, or as much time before and after it, or a span that does: its whole way."""
     starts, ends = host.spans["start_ns"], host.spans["end_ns"]
@@ -354,6 +338,9 @@ def decode_everything(
         written = [path for outcome in outcomes for path in outcome.written]
         if folder is not None and any(outcome.summary is not None for outcome in outcomes):
             info = _run_info(qpc, program, outcomes, command, created)
+            model = (qpc.parent / program.model).resolve()
+            kept = replace(program, model=os.path.relpath(model, folder.path.resolve()) if program.model else "")
+            folder.keep(PROGRAM_FILE, encode_program(kept))
             _finish(folder, info, program, list(zip(outcomes, parts, strict=True)))
             written.append(folder.path)
     finally:
@@ -391,7 +378,16 @@ def _run_info(
         clocks_hz={"core": program.clock_hz, "stats": program.stats_hz},
         inferences=tuple(number for outcome in outcomes for number in outcome.inferences),
         options={"stats_level": program.stats.level, "stats_batch_size": program.stats.batch_size},
+        limits=limits_of(program),
     )
+
+
+def limits_of(program: Program) -> dict[str, float]:
+    """What the cores and devices of a program can do at the most."""
+    rate = program.simulation.get("macs_per_cycle")
+    limits = {} if rate is None else {"macs_per_s": rate * program.clock_hz * program.cores * program.devices}
+    read = [route.bytes_per_cycle for route in program.routes if route.carries == "read"]
+    return limits | ({"outer_bytes_per_s": max(read) * program.clock_hz * program.devices} if read else {})
 
 
 def _finish(

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
 from io import StringIO
@@ -29,6 +28,7 @@ from ..runtime.sampling import Sampling, choose_samples
 from ..runtime.sharing import beside_others, load_ns, slots_of
 from ..runtime.stage_times import StageSource
 from ..runtime.statistics import EXEC_LEVEL, WAIT_LEVEL, counted, run_statistics
+from .files import PROGRAM_FILE, write_whole
 
 if TYPE_CHECKING:
     from ..analysis.work import ProgramIndex
@@ -36,7 +36,6 @@ if TYPE_CHECKING:
     from ..runtime.reference import Reference
     from ..trace import Trace
 
-PROGRAM_FILE = "programqpc.bin"
 OPERATOR_LEVEL = 70
 
 Render = Callable[[BinaryIO], object]
@@ -89,21 +88,6 @@ def check_output_folder(folder: Path) -> None:
         raise UsageError(f"{folder}: no such folder; expected one that is there and can be written to")
     if not os.access(folder, os.W_OK | os.X_OK):
         raise UsageError(f"{folder}: cannot be written to; expected a writable folder")
-
-
-def write_whole(path: Path, render: Render) -> None:
-    """A file that appears whole or not at all."""
-    temporary = path.with_name(f".{path.name}.part")
-    try:
-        with temporary.open("wb") as out:
-            render(out)
-        temporary.replace(path)
-    except OSError as error:
-        reason = error.strerror or type(error).__name__
-        raise UsageError(f"{path}: cannot be written ({reason}); expected a writable place") from error
-    finally:  # after an interrupt, too
-        with suppress(OSError):
-            temporary.unlink(missing_ok=True)
 
 
 def _put(data: bytes, out: BinaryIO) -> None:

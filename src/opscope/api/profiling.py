@@ -83,30 +83,29 @@ def analysis_summary(profiled: Profiled, form: str) -> bytes:
 
 
 def write_run(
-    profiled: Profiled, folder: Path, *, command: Sequence[str], created: str, sha256: str | None, write: Write
+    profiled: Profiled, folder: Path, *, command: Sequence[str], created: str, sha256: str | None
 ) -> None:
-    """A Run with its trace; without a timeline, the head and the facts alone."""
+    """A Run; without a timeline its tables of spans are empty."""
+    from ..imported import empty_trace
+    from ..program import OpInfo, bare_program
     from ..views.htp_json import FindingsJson, ProfiledJson
     from ..views.run_folder import RunFolder, write_part
 
-    text = StringIO()
-    ProfiledJson().render(profiled, text)
     info = _run_info(profiled, command=tuple(command), created=created, sha256=sha256)
-    if profiled.trace is None or profiled.program is None:
-        _write_head_alone(info, folder, write)
-    else:
-        run = RunFolder(folder)
-        try:
-            write_part(profiled.trace, run.part(0))
-            run.finish(info, profiled.program, summary_of(profiled), [(run.part(0), 0)])
-        except BaseException:
-            run.discard()
-            raise
-        write(folder / "trace.json", chrome_trace(profiled))
-    write(folder / "profile.json", text.getvalue().encode())
-    findings = StringIO()
-    FindingsJson().render(profiled, findings)
-    write(folder / "findings.json", findings.getvalue().encode())
+    ops = [OpInfo(node.name, node.type, "", "") for node in profiled.nodes]
+    program = profiled.program or bare_program(info.network, info.target, ops)
+    run = RunFolder(folder)
+    try:
+        write_part(profiled.trace or empty_trace(profiled.provenance), run.part(0))
+        for name, view in (("profile.json", ProfiledJson()), ("findings.json", FindingsJson())):
+            text = StringIO()
+            view.render(profiled, text)
+            run.keep(name, text.getvalue().encode())
+        if profiled.trace is not None and profiled.program is not None:
+            run.keep("trace.json", chrome_trace(profiled))
+        run.finish(info, program, summary_of(profiled), [(run.part(0), 0)])
+    finally:
+        run.discard()
 
 
 def write_runs(
@@ -118,25 +117,10 @@ def write_runs(
     for point in result.points:
         if point.profiled is not None:
             name = re.sub(r"[^\w.+-]+", "-", point.label)
-            write_run(point.profiled, folder / name, command=command, created=created, sha256=sha256, write=write)
+            write_run(point.profiled, folder / name, command=command, created=created, sha256=sha256)
     text = StringIO()
     WhatIfJson().render(result, text)
     write(folder / "whatif.json", text.getvalue().encode())
-
-
-def _write_head_alone(info: RunInfo, folder: Path, write: Write) -> None:
-    from dataclasses import asdict
-
-    import msgspec
-
-    from .. import __version__
-    from ..run import SCHEMA
-    from ..views.run_folder import is_run
-
-    if folder.exists() and not is_run(folder):
-        raise UsageError(f"{folder}: exists and is not a run; expected a new folder or an earlier run")
-    head = {"schema": SCHEMA, "producer": {"name": "opscope", "version": __version__}, **asdict(info)}
-    write(folder / "run.json", msgspec.json.format(msgspec.json.encode(head), indent=2) + b"\n")
 
 
 def _run_info(profiled: Profiled, *, command: tuple[str, ...], created: str, sha256: str | None) -> RunInfo:
@@ -157,11 +141,10 @@ def summary_of(profiled: Profiled) -> Summary:
     latency = profiled.latency or Latency(None, None, None, profiled.provenance)
     ops = tuple(
         OpTotal(
-            name=node.name, type=node.type, wall_ns=node.wall_ns or 0, busy_ns=node.wall_ns or 0,
-            wait_ns=node.wait_ns or 0, share=node.path_share or 0.0, commands=node.kernels,
-            out_bytes=(node.dram_write_bytes or 0) + (node.vtcm_write_bytes or 0),
-            moved_bytes=(node.dram_read_bytes or 0) + (node.dram_write_bytes or 0), macs=0,
-            engine=node.engines[0] if node.engines else "", placed=node.placed,
+            name=node.name, type=node.type, wall_ns=node.wall_ns, busy_ns=node.wall_ns, wait_ns=node.wait_ns,
+            share=node.path_share, commands=node.kernels, out_bytes=None,
+            moved_bytes=_sum(node.dram_read_bytes, node.dram_write_bytes), macs=None,
+            engine=node.engines[0] if node.engines else "", placed=node.placed, reason=node.reason,
         )
         for node in profiled.nodes
     )  # fmt: skip
@@ -169,3 +152,7 @@ def summary_of(profiled: Profiled) -> Summary:
     return Summary(
         latency, rate, 1, lanes=profiled.lanes, memory=profiled.memory, breakdown=profiled.breakdown, ops=ops
     )
+
+
+def _sum(one: int | None, other: int | None) -> int | None:
+    return None if one is None or other is None else one + other

@@ -49,7 +49,7 @@ examples:
             parallel=args.parallel, phases=args.dump_phases_to,
         )  # fmt: skip
         report_compiled(compiled, args.perf_metrics, args.perf_warnings, args.timeline)
-        print(f"wrote {args.output / api.PROGRAM_FILE}", file=sys.stderr)
+        print(f"wrote {args.output / api.files.PROGRAM_FILE}", file=sys.stderr)
         return 0
 
 

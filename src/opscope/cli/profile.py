@@ -145,7 +145,8 @@ def _print(result: Profiled, args: Namespace) -> None:
 
 
 def _write_files(result: Profiled, args: Namespace) -> None:
-    from ..api import profiling, write_bytes
+    from ..api import profiling
+    from ..api.files import write_bytes
 
     files: list[tuple[Path, bytes]] = []
     if args.output_chrome_trace is not None:

@@ -39,7 +39,7 @@ examples:
             return _help(args)
         _say(call.notes)
         report_compiled(qaic.compile_program(call), call.perf_metrics, call.perf_warnings, None)
-        print(f"wrote {call.output / api.PROGRAM_FILE}", file=sys.stderr)
+        print(f"wrote {call.output / api.files.PROGRAM_FILE}", file=sys.stderr)
         return 0
 
 

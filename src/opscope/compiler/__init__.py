@@ -91,7 +91,7 @@ def _program(graph: Graph, plan: Plan, lowering: Lowering) -> Program:
         inputs=_ports(graph, graph.inputs),
         outputs=_ports(graph, graph.outputs),
         host_microseconds=_host(machine),
-        simulation=_simulation(machine),
+        simulation=_simulation(machine) | _peak(plan),
     )
 
 
@@ -119,3 +119,13 @@ def _simulation(machine: Machine) -> dict[str, float]:
     names = ("thread_spread", "activate_ticks", "inference_spread", "clock_spread")
     figures = {name: getattr(simulation, name) for name in names}
     return {name: figure.value for name, figure in figures.items() if figure is not None}
+
+
+def _peak(plan: Plan) -> dict[str, float]:
+    """MACs a cycle of one core at the most, of the engines and data types that this program uses."""
+    engines = {engine.name: engine for engine in plan.machine.target.engines}
+    working = [placed for placed in plan.placed if placed.engine and placed.task.work.macs]
+    used = {(placed.engine, placed.task.placement.dtype) for placed in working}
+    rates = [engines[name].rate(engines[name].macs_per_cycle, dtype) for name, dtype in used]
+    known = [rate.value for rate in rates if rate is not None]
+    return {"macs_per_cycle": max(known)} if known else {}

@@ -7,13 +7,12 @@ from collections.abc import Sequence
 import numpy as np
 
 from ..imported import CLOCK, LATENCY, Imported, ImportedOp, Metric
-from ..program import COMMAND, TRUE, Detail, Group, MemoryMetrics, OpInfo, Program, StatsOptions
+from ..program import COMMAND, NO_OP, NO_ROUTE, OpInfo, Program, bare_program
 from ..run import CommandTable, Run, RunInfo
-from ..summary import LaneTotal, Latency, Summary
+from ..summary import LaneTotal, Latency, OpTotal, Summary
 from ..trace import NONE, SpanKind, Trace
 
 UNKNOWN = "unknown"
-_NO_METRICS = MemoryMetrics(0, (), 0, (), 0, 0, 0, {})
 
 
 def as_run(imported: Imported, *, command: Sequence[str], created: str) -> tuple[Run, Program]:
@@ -42,24 +41,19 @@ def as_run(imported: Imported, *, command: Sequence[str], created: str) -> tuple
 
 def _program(imported: Imported) -> Program:
     trace, batch = imported.trace, imported.metric("batch")
-    edges = trace.edges[np.argsort(trace.edges["target"], kind="stable")]
-    count = int(max(edges["source"].max(initial=NONE), edges["target"].max(initial=NONE))) + 1
+    sources, targets = trace.edges["source"].astype(np.int64), trace.edges["target"].astype(np.int64)
+    count = int(max(sources.max(initial=NONE), targets.max(initial=NONE))) + 1
     commands = np.zeros(count, COMMAND)
-    commands["op"], commands["route"] = NONE, NONE
+    commands["op"], commands["route"] = NO_OP, NO_ROUTE
     named = trace.spans[(trace.spans["command"] >= 0) & (trace.spans["command"] < count)]
     commands["op"][named["command"]] = named["op"]
-    offsets = np.concatenate(([0], np.cumsum(np.bincount(edges["target"], minlength=count)[:count])))
-    return Program(
-        name=imported.model or imported.format, target=imported.target or UNKNOWN,
+    return bare_program(
+        imported.model or imported.format, imported.target or UNKNOWN,
+        [OpInfo(op.name, op.type or "", "", ", ".join(op.origins)) for op in imported.ops],
         devices=max((lane.device for lane in trace.lanes), default=0) + 1 or 1,
         cores=max((lane.core for lane in trace.lanes), default=0) + 1 or 1,
-        batch=round(batch) if batch else 1, clock_hz=imported.metric(CLOCK) or 0.0, stats_hz=1e9,
-        groups=(Group("", "", 1),), routes=(), kinds=("",),
-        ops=tuple(OpInfo(op.name, op.type or "", "", ", ".join(op.origins)) for op in imported.ops),
-        details=(Detail("", "", "", "", (), ""),), commands=commands,
-        dependency_offsets=offsets.astype(np.uint32), dependency_sources=edges["source"].astype(np.uint32),
-        dependency_kinds=np.full(len(edges), TRUE, np.uint8), stats=StatsOptions(level=0), metrics=_NO_METRICS,
-        inputs=(), outputs=(),
+        batch=round(batch) if batch else 1, clock_hz=imported.metric(CLOCK) or 0.0,
+        commands=commands, edges=(sources, targets),
     )  # fmt: skip
 
 
@@ -70,7 +64,31 @@ def _summary(imported: Imported) -> Summary:
         throughput_per_s=imported.metric("throughput"),
         batch=round(batch) if batch else 1,
         lanes=lane_totals(imported.trace),
+        ops=op_totals(imported),
     )
+
+
+def op_totals(imported: Imported) -> tuple[OpTotal, ...]:
+    """Every op as the file has it, costliest first; what the file does not tell is unknown."""
+    whole = sum(op.time_ns or 0 for op in imported.ops)
+    rows = [
+        OpTotal(
+            name=op.name,
+            type=op.type or "",
+            wall_ns=op.time_ns,
+            busy_ns=op.time_ns,
+            wait_ns=None,
+            share=op.time_ns / whole if op.time_ns is not None and whole else None,
+            commands=None if op.calls is None else round(op.calls),
+            out_bytes=op.out_bytes,
+            moved_bytes=None,
+            macs=op.macs,
+            engine=op.engine or "",
+            placed="",
+        )
+        for op in imported.ops
+    ]
+    return tuple(sorted(rows, key=lambda row: -(row.busy_ns or 0)))
 
 
 def lane_totals(trace: Trace) -> tuple[LaneTotal, ...]:

@@ -73,8 +73,7 @@ _OP_HEADER = ("busy us", "share", "wall us", "wait us", "count", "out KB", "move
 
 def _op_row(row: OpTotal) -> Sequence[str]:
     return (_us(row.busy_ns), _share(row.share), _us(row.wall_ns), _us(row.wait_ns), str(row.commands),
-            f"{row.out_bytes / 1024:.1f}", f"{row.moved_bytes / 1024:.1f}", row.engine, row.placed,
-            row.name)  # fmt: skip
+            _kb(row.out_bytes), _kb(row.moved_bytes), row.engine, row.placed, row.name)  # fmt: skip
 
 
 def _transfers(totals: Summary) -> Iterable[Section]:
@@ -149,8 +148,8 @@ def _is_number(text: str) -> bool:
     return text in ("-", "—") or text.strip("%").replace(".", "", 1).isdecimal()
 
 
-def _us(ns: float) -> str:
-    return f"{ns / 1000:.2f}"
+def _us(ns: float | None) -> str:
+    return "—" if ns is None else f"{ns / 1000:.2f}"
 
 
 def _kb(size: float | None) -> str:
@@ -161,5 +160,5 @@ def _rate(value: float | None) -> str:
     return "—" if value is None else f"{value:.2f}"
 
 
-def _share(value: float) -> str:
-    return f"{100 * value:.2f}%"
+def _share(value: float | None) -> str:
+    return "—" if value is None else f"{100 * value:.2f}%"

@@ -43,6 +43,10 @@ class RunFolder:
         """Where the spans of one inference may be written by anyone, before `finish` puts them together."""
         return self.folder / f"part-{number:06d}"
 
+    def keep(self, name: str, data: bytes) -> None:
+        """A further file of the run."""
+        (self.folder / name).write_bytes(data)
+
     def finish(self, info: RunInfo, program: Program, summary: Summary, parts: Sequence[tuple[Path, int]]) -> None:
         """Put parts and tables together. A part is the path that `write_part` took, and ns to add to its times."""
         write_head(self.folder, info, program, summary)
@@ -80,9 +84,8 @@ def write_run(run: Run, program: Program, path: Path) -> None:
     try:
         write_part(run.trace, folder.part(0))
         folder.finish(run.info, program, run.summary, [(folder.part(0), 0)])
-    except BaseException:
+    finally:
         folder.discard()
-        raise
 
 
 def write_part(trace: Trace, path: Path) -> None:

@@ -1,0 +1,102 @@
+"""Finding: a stated cause with evidence, its share of the time, what to do about it and what that would gain.
+
+Times are of the inference that `Summary` describes. None is unknown, never zero.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from .summary import Share
+
+BOUNDS = ("compute", "memory", "link", "wait", "layout", "launch", "host")  # what a run can be bound by
+OTHER_BOUND = "unknown"  # the part of the wall time that nothing in the run explains
+
+WHAT_IF = "what-if"  # simulated or compiled again with the change made
+UPPER_BOUND = "upper bound"  # the cost taken off the critical path; other work may take its place
+
+
+@dataclass(frozen=True, slots=True)
+class Prediction:
+    """What acting on a finding would gain."""
+
+    gain_ns: int
+    latency_ns: int  # of the run afterwards
+    basis: str  # WHAT_IF or UPPER_BOUND
+    text: str = ""  # which change was tried
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """One cause. `id` is the rule's and stays the same from release to release."""
+
+    id: str
+    title: str
+    detail: str
+    ops: tuple[str, ...] = ()  # costliest first
+    cost_ns: int | None = None
+    share: float | None = None  # of the wall time
+    action: str = ""
+    predicted: Prediction | None = None
+    spans: tuple[int, ...] = ()  # rows of the spans table that show it, costliest first; a sample where there are many
+    bytes: int | None = None  # that it is about, where it is about bytes
+
+
+@dataclass(frozen=True, slots=True)
+class PathStep:
+    """A stretch of the critical path: one span, or the gap before it."""
+
+    start_ns: int
+    end_ns: int
+    span: int | None  # row of the spans table; None: nothing that was recorded explains the gap
+    op: str | None
+    cause: str  # one of BOUNDS, or OTHER_BOUND
+    after: str  # what it followed: "data of NAME", "lane HMX was busy", "start"
+
+
+@dataclass(frozen=True, slots=True)
+class OpSlack:
+    """How much later an op could have ended without the run ending later."""
+
+    op: str
+    slack_ns: int
+    path_ns: int  # of the critical path that is this op's
+
+
+@dataclass(frozen=True, slots=True)
+class RooflineOp:
+    """One op against the machine's limits; None where the run or the target does not tell."""
+
+    op: str
+    macs: int
+    outer_bytes: int
+    intensity: float | None  # MACs per byte of outer memory
+    macs_per_s: float | None
+    attainable_macs_per_s: float | None
+    bound_ns: int | None  # lower bound of its time by compute and by bandwidth
+    wall_ns: int
+
+
+@dataclass(frozen=True, slots=True)
+class Coverage:
+    """How much of the run the capture caught."""
+
+    share: float | None  # of the wall time in which at least one span or transfer is known
+    lost_records: int | None
+    ops_without_time: tuple[str, ...]
+    notes: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Findings:
+    """The analysis of one Run: the verdict first, then causes, costliest first."""
+
+    bound: str  # the largest part of the breakdown
+    breakdown: tuple[Share, ...]  # of the wall time, by BOUNDS; adds up to the whole
+    wall_ns: int | None
+    provenance: str
+    findings: tuple[Finding, ...] = ()
+    path: tuple[PathStep, ...] = ()
+    slack: tuple[OpSlack, ...] = ()
+    roofline: tuple[RooflineOp, ...] = ()
+    coverage: Coverage | None = None

@@ -34,6 +34,7 @@ _KINDS = {
     "c": "clock sync", "S": "begin of an id, old form", "F": "end of an id, old form", "T": "step of an id, old form",
 }  # fmt: skip
 _BEGIN_END, _BEGIN, _BY_ID, _READ = frozenset("BEbe"), frozenset("Bb"), frozenset("be"), frozenset("XBEbeCM")
+_SIGN = {"B": 1, "E": -1}
 _NO_ARGS = msgspec.Raw(b"")
 
 
@@ -240,40 +241,59 @@ def to_nanoseconds(ts: Floats, dur: Floats) -> tuple[Numbers, Numbers, npt.NDArr
     return start.astype(np.int64), end.astype(np.int64), good
 
 
+@dataclass(frozen=True, slots=True)
+class _Columns:
+    """What spans need of every event, gathered in one go: a million small objects are slow to visit twice."""
+
+    ts: Floats
+    code: Numbers  # process × threads + thread
+    pids: list[Key]
+    tids: list[Key]
+
+    @classmethod
+    def of(cls, file: Events) -> _Columns:
+        events = file.events
+        pid, pids = _coded([event.pid for event in events])
+        by_id = _BY_ID & set(file.kinds)  # begin events of an id have a row of their own
+        tid, tids = _coded([_row(event) for event in events] if by_id else [event.tid for event in events])
+        ts = np.array([event.ts for event in events], np.float64)
+        return cls(ts, pid * len(tids) + tid, pids, tids)
+
+    def threads(self, chosen: Numbers) -> tuple[Numbers, list[Thread]]:
+        """A number for the process and thread of every chosen event, and which they are, in order of processes."""
+        code = self.code[chosen]
+        if len(self.pids) * len(self.tids) <= 4 * len(self.code):
+            present = np.zeros(len(self.pids) * len(self.tids), np.bool_)
+            present[code] = True
+            found, thread = np.flatnonzero(present), (np.cumsum(present) - 1)[code]
+        else:
+            found, thread = np.unique(code, return_inverse=True)
+        pairs = (divmod(number, len(self.tids)) for number in found.tolist())
+        return thread.reshape(-1), [(self.pids[p], self.tids[t]) for p, t in pairs]
+
+
+def _row(event: Event) -> Key:
+    return f"async {event.cat}".strip() if event.ph == "b" else event.tid
+
+
 def _spans(file: Events) -> Spans:
-    place = np.arange(len(file.events)) if not file.others else _positions(file)
-    ts = np.array([event.ts for event in file.complete], np.float64)
+    columns, place = _Columns.of(file), _positions(file)
     dur = np.array([event.dur for event in file.complete], np.float64)
-    start, end, good = to_nanoseconds(ts, dur)
-    begun, ended = _pairs(file)
-    chosen = file.complete
+    start, end, good = to_nanoseconds(columns.ts[place], dur)
+    begun, ended = _pairs(file, columns)
     if len(begun):
-        chosen = [*file.complete, *(file.events[number] for number in begun.tolist())]
-        added = _pair_times(file, begun, ended)
-        start, end, place = (np.concatenate(both) for both in zip((start, end, place), added[:3], strict=True))
-        good = np.concatenate((good, added[3]))
+        added = _pair_times(columns.ts, begun, ended)
+        start, end, good = (np.concatenate(both) for both in zip((start, end, good), added, strict=True))
+        place = np.concatenate((place, begun))
     for number in np.flatnonzero(~good).tolist():
-        event = chosen[number]
+        event = file.events[place[number]]
         file.unread.add(f"event {place[number]}", f"{event.name} ts {event.ts} dur {event.dur}")
-    thread, threads = _threads(chosen)
+    thread, threads = columns.threads(place)
+    chosen = file.complete if not len(begun) else [file.events[number] for number in place.tolist()]
     name, names = _coded([event.name for event in chosen])
-    columns = [column if good.all() else column[good] for column in (thread, name, start, end, place)]
-    _note_resolution(file, ts[np.isfinite(ts)])
-    return Spans(threads, names, *columns)
-
-
-def _threads(events: Sequence[Event]) -> tuple[Numbers, list[Thread]]:
-    """A number for every process and thread, in order of processes. Begin events of an id have a row of their own."""
-    pid, pids = _coded([event.pid for event in events])
-    tid, tids = _coded([event.tid if event.ph != "b" else f"async {event.cat}".strip() for event in events])
-    code = pid * len(tids) + tid
-    if len(pids) * len(tids) <= 4 * len(events):
-        present = np.zeros(len(pids) * len(tids), np.bool_)
-        present[code] = True
-        found, thread = np.flatnonzero(present), (np.cumsum(present) - 1)[code]
-    else:
-        found, thread = np.unique(code, return_inverse=True)
-    return thread.reshape(-1), [(pids[p], tids[t]) for p, t in (divmod(c, len(tids)) for c in found.tolist())]
+    kept = [column if good.all() else column[good] for column in (thread, name, start, end, place)]
+    _note_resolution(file, columns.ts[place][np.isfinite(columns.ts[place])])
+    return Spans(threads, names, *kept)
 
 
 def _positions(file: Events) -> Numbers:
@@ -297,34 +317,34 @@ def _note_resolution(file: Events, ts: Floats) -> None:
         file.notes.append(f"times are exact to {step_ns:.0f} ns only: the file counts from long ago")
 
 
-def _pairs(file: Events) -> tuple[Numbers, Numbers]:
+def _pairs(file: Events, columns: _Columns) -> tuple[Numbers, Numbers]:
     """Positions of begin events, and of the ends that belong to them: of the thread, or of the id."""
     if not _BEGIN_END & set(file.kinds):
         return np.zeros(0, np.int64), np.zeros(0, np.int64)
     if file.kinds["B"] == file.kinds["E"] and not _BY_ID & set(file.kinds):
-        found = _balanced(file)
+        found = _balanced(file, columns)
         if found is not None:
             return found
     return _one_by_one_pairs(file)
 
 
-def _balanced(file: Events) -> tuple[Numbers, Numbers] | None:
+def _balanced(file: Events, columns: _Columns) -> tuple[Numbers, Numbers] | None:
     """Where every thread ends what it begins: begins and ends of the same depth take turns."""
-    number = np.array(file.others, np.int64)
-    events = [file.events[n] for n in file.others]
-    phases = [event.ph for event in events]
-    if len(number) > 2 * file.kinds["B"]:
-        chosen = [n for n, phase in enumerate(phases) if phase in _BEGIN_END]
-        number, events, phases = number[chosen], [events[n] for n in chosen], [phases[n] for n in chosen]
-    thread, _ = _threads(events)
-    opens = np.array(phases) == "B"
+    events = file.events
+    phase = np.array([_SIGN.get(events[number].ph, 0) for number in file.others], np.int8)
+    number = np.array(file.others, np.int64)[phase != 0]
+    step = phase[phase != 0].astype(np.int64)
+    thread = columns.threads(number)[0]
     order = np.argsort(thread, kind="stable")
-    depth = np.cumsum(np.where(opens[order], 1, -1))
+    opens = step[order] > 0
+    depth = np.cumsum(step[order])
     last = np.append(np.flatnonzero(np.diff(thread[order])), len(order) - 1)
     if depth.min() < 0 or depth[last].any():
         return None
-    depth += ~opens[order]
-    pairs = number[order[np.lexsort((depth, thread[order]))]].reshape(-1, 2)
+    depth += ~opens
+    deepest = int(depth.max()) + 1
+    by_depth = np.argsort(thread[order] * deepest + depth, kind="stable")
+    pairs = number[order[by_depth]].reshape(-1, 2)
     pairs = pairs[np.argsort(pairs[:, 0])]
     return pairs[:, 0], pairs[:, 1]
 
@@ -351,17 +371,12 @@ def _one_by_one_pairs(file: Events) -> tuple[Numbers, Numbers]:
     return np.array(begun, np.int64), np.array(ended, np.int64)
 
 
-def _pair_times(
-    file: Events, begun: Numbers, ended: Numbers
-) -> tuple[Numbers, Numbers, Numbers, npt.NDArray[np.bool_]]:
-    """Start, end, position of the begin event, and whether these are times at all."""
+def _pair_times(ts: Floats, begun: Numbers, ended: Numbers) -> tuple[Numbers, Numbers, npt.NDArray[np.bool_]]:
+    """Start, end, and whether these are times at all."""
     nothing = np.zeros(len(begun))
-    first, last = (
-        to_nanoseconds(np.array([file.events[n].ts for n in numbers.tolist()], np.float64), nothing)
-        for numbers in (begun, ended)
-    )
+    first, last = to_nanoseconds(ts[begun], nothing), to_nanoseconds(ts[ended], nothing)
     good = first[2] & last[2] & (last[0] >= first[0])
-    return first[0], np.maximum(first[0], last[0]), begun, good
+    return first[0], np.maximum(first[0], last[0]), good
 
 
 def _ns(ts: float | None) -> int | None:

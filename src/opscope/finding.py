@@ -12,6 +12,8 @@ from .summary import Share
 BOUNDS = ("compute", "memory", "link", "wait", "layout", "launch", "host")  # what a run can be bound by
 OTHER_BOUND = "unknown"  # the part of the wall time that nothing in the run explains
 
+ROLLUPS = ("op", "type", "layer", "block", "engine", "location")  # what ops can be added up by
+
 WHAT_IF = "what-if"  # simulated or compiled again with the change made
 UPPER_BOUND = "upper bound"  # the cost taken off the critical path; other work may take its place
 
@@ -88,6 +90,76 @@ class Coverage:
 
 
 @dataclass(frozen=True, slots=True)
+class EngineUse:
+    """All lanes of one name: at work, waiting for something that is known, and neither; per lane, on average."""
+
+    engine: str
+    lanes: int
+    busy_ns: int
+    wait_ns: int
+    idle_ns: int
+
+    @property
+    def utilization(self) -> float | None:
+        wall = self.busy_ns + self.wait_ns + self.idle_ns
+        return self.busy_ns / wall if wall else None
+
+
+@dataclass(frozen=True, slots=True)
+class Gap:
+    """A stretch in which a lane did nothing, and what ended it."""
+
+    device: int
+    core: int
+    lane: str
+    start_ns: int
+    end_ns: int
+    before: str | None  # op that the lane then went on with
+    ended_by: str  # "data of NAME", "lane HMX was busy", … as in PathStep.after
+
+
+@dataclass(frozen=True, slots=True)
+class WaitFor:
+    """What lanes of one name stood still for, over all of them."""
+
+    engine: str  # who waited
+    cause: str  # "HVX", "HMX of another core", "DMA DDR read", "host", …
+    op: str | None  # the producer that was waited for longest
+    wait_ns: int
+    count: int
+
+
+@dataclass(frozen=True, slots=True)
+class RollupRow:
+    """Ops under one label, added up; None where the run does not tell."""
+
+    name: str
+    ops: int
+    busy_ns: int | None  # of all lanes together
+    path_ns: int | None  # of the critical path
+    share: float | None  # of the busy time of all rows
+    macs: int | None
+    moved_bytes: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class Rollup:
+    """One way to add ops up, costliest first. The rows hold every op once."""
+
+    by: str  # one of ROLLUPS
+    rows: tuple[RollupRow, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class LawCheck:
+    """A conservation law, and whether the numbers of a run obey it."""
+
+    name: str
+    holds: bool | None  # None: the run does not tell enough
+    detail: str
+
+
+@dataclass(frozen=True, slots=True)
 class Findings:
     """The analysis of one Run: the verdict first, then causes, costliest first."""
 
@@ -100,3 +172,12 @@ class Findings:
     slack: tuple[OpSlack, ...] = ()
     roofline: tuple[RooflineOp, ...] = ()
     coverage: Coverage | None = None
+    engines: tuple[EngineUse, ...] = ()
+    gaps: tuple[Gap, ...] = ()  # longest first
+    waits: tuple[WaitFor, ...] = ()  # longest first
+    rollups: tuple[Rollup, ...] = ()
+    checks: tuple[LawCheck, ...] = ()
+    notes: tuple[str, ...] = ()  # what cannot be known of this run, and why
+
+    def rollup(self, by: str) -> Rollup | None:
+        return next((rollup for rollup in self.rollups if rollup.by == by), None)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
@@ -10,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ..errors import UsageError
-from ..program import COMMAND, OpInfo
+from ..program import COMMAND, NO_ROUTE, OpInfo
 from ..run import SCHEMA, TABLES, CommandTable, Run, RunInfo
 from ..summary import Summary
 from ..trace import COUNTER, EDGE, NONE, SPAN, CounterTrack, Lane, SpanKind, Trace
@@ -21,19 +22,43 @@ if TYPE_CHECKING:
 Numbers = npt.NDArray[np.int64]
 Noun = TypeVar("Noun", RunInfo, Summary)
 SUMMARY_SCHEMA = "opscope.summary/1"
+MOST_NS = 1 << 50  # thirteen days: no trace is longer
+BLOCK = 1 << 14  # rows
+_PLAIN = ("op", "command", "inference", "start_ns", "end_ns", "ucycles", "pcycles", "waits_on")
+_COMMAND_NUMBERS = ("device", "core", "op", "ordinal", "cycles", "out_bytes", "moved_bytes", "macs", "local_address",
+                    "local_bytes")  # fmt: skip
 
 
 def read_run(path: Path) -> Run:
     """Everything in the folder. What is missing or of another schema is named."""
+    import pyarrow as pa
+
     info: RunInfo = _json(path / "run.json", RunInfo, SCHEMA)
     summary: Summary = _json(path / "summary.json", Summary, SUMMARY_SCHEMA)
     tables = {name: _table(path / f"{name}.parquet") for name in TABLES}
     try:
         columns = (tables["ops"][key].to_pylist() for key in ("name", "type", "kind", "location"))
         ops = tuple(OpInfo(*row) for row in zip(*columns, strict=True))
-        return Run(info, ops, _commands(tables["commands"]), _trace(tables, info.provenance), summary)
-    except (KeyError, ValueError, TypeError) as error:
-        raise UsageError(f"{path}: a table does not have the columns of a run ({error})") from error
+        run = Run(info, ops, _commands(tables["commands"]), _trace(tables, info.provenance), summary)
+    except (KeyError, ValueError, TypeError, IndexError, OverflowError, pa.ArrowException) as error:
+        raise UsageError(f"{path}: a table does not have the columns of a run ({str(error)[:200]})") from error
+    _check(run, path)
+    return run
+
+
+def _check(run: Run, path: Path) -> None:
+    """Every span and command belongs to an op that there is, and times are those of a trace."""
+    for table, op in (("spans", run.trace.spans["op"]), ("commands", run.commands.rows["op"])):
+        if len(op) and not NONE <= int(op.min()) <= int(op.max()) < len(run.ops):
+            raise UsageError(f"{path / table}.parquet: op {int(op.max())}; expected less than the {len(run.ops)} ops")
+    start, end = run.trace.spans["start_ns"], run.trace.spans["end_ns"]
+    if len(start) and not -MOST_NS < int(start.min()) <= int(end.max()) < MOST_NS:
+        raise UsageError(f"{path / 'spans.parquet'}: times up to {int(end.max())} ns; expected less than {MOST_NS}")
+
+
+def read_info(path: Path) -> RunInfo:
+    """The head of the run in a folder."""
+    return _json(path / "run.json", RunInfo, SCHEMA)
 
 
 def _json(path: Path, kind: type[Noun], schema: str) -> Noun:
@@ -63,79 +88,96 @@ def _table(path: Path) -> pa.Table:
 
 def _numbers(table: pa.Table, name: str) -> Numbers:
     """A column of whole numbers; null is NONE."""
+    import pyarrow as pa
     import pyarrow.compute as pc
 
-    values: Numbers = pc.fill_null(table[name].cast("int64"), NONE).to_numpy()
+    column = table[name]
+    if not pa.types.is_integer(column.type):
+        column = column.cast("int64")
+    if column.null_count:
+        column = pc.fill_null(column if pa.types.is_signed_integer(column.type) else column.cast("int64"), NONE)
+    values: Numbers = column.to_numpy()
     return values
 
 
 def _words(table: pa.Table, name: str) -> tuple[Numbers, list[str]]:
     """Numbers of the words of a column, and the words; null is NONE."""
-    column = table[name].dictionary_encode().combine_chunks() if len(table) else None
-    if column is None:
+    if not len(table):
         return np.zeros(0, np.int64), []
+    column = table[name].dictionary_encode().combine_chunks()
     indices = column.indices.fill_null(NONE) if column.indices.null_count else column.indices
-    return indices.to_numpy(zero_copy_only=False).astype(np.int64), column.dictionary.to_pylist()
+    return indices.to_numpy(zero_copy_only=False), column.dictionary.to_pylist()
+
+
+def _distinct(*columns: Numbers) -> tuple[Numbers, list[tuple[int, ...]]]:
+    """Number of the combination that every row has, in order of first appearance; and the combinations."""
+    import pyarrow as pa
+
+    count = len(columns[0])
+    place = np.zeros(count, np.int64)
+    for column in columns if count else ():
+        low, width = int(column.min()), int(column.max()) - int(column.min()) + 1
+        if width > 1:
+            encoded = pa.array(place * width + (column - low)).dictionary_encode()
+            place = encoded.indices.to_numpy().astype(np.int64)
+    first = np.zeros(int(place.max(initial=-1)) + 1, np.int64)
+    first[place[::-1]] = np.arange(count)[::-1]  # of several, the last that is written stays
+    return place, list(zip(*(column[first].tolist() for column in columns), strict=True))
 
 
 def _trace(tables: dict[str, pa.Table], provenance: str) -> Trace:
     table = tables["spans"]
-    spans = np.zeros(len(table), SPAN)
-    lane, lane_names = _words(table, "lane")
-    device, core, thread = (_numbers(table, key) for key in ("device", "core", "thread"))
-    spans["lane"], lanes = _lanes(device, core, thread, lane, lane_names)
+    name, lane_names = _words(table, "lane")
+    lane, lanes = _distinct(*(_numbers(table, key) for key in ("device", "core", "thread")), name)
     kind, kinds = _words(table, "kind")
-    spans["kind"] = np.array([int(SpanKind[word.upper()]) for word in kinds] or [0])[kind]
-    spans["name"], names = _words(table, "name")
-    for key in ("op", "command", "inference", "start_ns", "end_ns", "ucycles", "pcycles", "waits_on"):
-        spans[key] = _numbers(table, key)
+    place, names = _words(table, "name")
+    columns = {key: _numbers(table, key) for key in _PLAIN}
+    columns |= {
+        "lane": lane,
+        "name": place,
+        "kind": np.array([*(SpanKind[word.upper()].value for word in kinds), 0])[kind],
+    }
     edges = np.zeros(len(tables["edges"]), EDGE)
     for key in ("source", "target"):
         edges[key] = _numbers(tables["edges"], key)
     edges["data"] = tables["edges"]["data"].to_numpy()
     counters, samples = _counters(tables["counters"])
-    return Trace(lanes, tuple(names), spans, edges, counters, samples, provenance)
+    return Trace(tuple(Lane(d, c, lane_names[n], t) for d, c, t, n in lanes), tuple(names),
+                 _rows(columns, len(table), SPAN), edges, counters, samples, provenance)  # fmt: skip
 
 
-def _lanes(
-    device: Numbers, core: Numbers, thread: Numbers, name: Numbers, names: list[str]
-) -> tuple[Numbers, tuple[Lane, ...]]:
-    rows = np.stack((device, core, thread, name), axis=1) if len(name) else np.zeros((0, 4), np.int64)
-    found, first, place = np.unique(rows, axis=0, return_index=True, return_inverse=True)
-    order = np.argsort(first)  # lanes in the order in which they first appear, as they were written
-    rank = np.empty(len(order), np.int64)
-    rank[order] = np.arange(len(order))
-    lanes = tuple(Lane(d, c, names[n], t) for d, c, t, n in found[order].tolist())
-    return rank[place.reshape(-1)], lanes
+def _rows(columns: Mapping[str, Numbers], count: int, layout: np.dtype[np.void]) -> npt.NDArray[np.void]:
+    """Columns side by side; a block at a time, so that the rows of a block stay in the cache."""
+    rows = np.empty(count, layout)
+    for low in range(0, count, BLOCK):
+        block = rows[low : low + BLOCK]
+        for key, column in columns.items():
+            block[key] = column[low : low + BLOCK]
+    return rows
 
 
 def _counters(table: pa.Table) -> tuple[tuple[CounterTrack, ...], npt.NDArray[np.void]]:
-    samples = np.zeros(len(table), COUNTER)
     name, names = _words(table, "name")
     unit, units = _words(table, "unit")
-    known: dict[tuple[int, int, int, int], int] = {}
-    keys = zip(
-        _numbers(table, "device").tolist(), _numbers(table, "core").tolist(), name.tolist(), unit.tolist(), strict=True
-    )
-    samples["counter"] = [known.setdefault(key, len(known)) for key in keys]
-    samples["time_ns"], samples["value"] = _numbers(table, "time_ns"), table["value"].to_numpy()
-    return tuple(CounterTrack(d, c, names[n], units[u]) for d, c, n, u in known), samples
+    track, tracks = _distinct(_numbers(table, "device"), _numbers(table, "core"), name, unit)
+    columns = {"counter": track, "time_ns": _numbers(table, "time_ns"), "value": table["value"].to_numpy()}
+    return tuple(CounterTrack(d, c, names[n], units[u]) for d, c, n, u in tracks), _rows(columns, len(table), COUNTER)
 
 
 def _commands(table: pa.Table) -> CommandTable:
-    rows = np.zeros(len(table), COMMAND)
     words = {key: _words(table, key) for key in ("group", "route", "kind")}
-    for key in ("device", "core", "op", "ordinal", "cycles", "out_bytes", "moved_bytes", "macs", "local_address",
-                "local_bytes"):  # fmt: skip
-        rows[key] = _numbers(table, key)
-    for key, (index, _) in words.items():
-        rows[key] = index
-    columns = [_words(table, key) for key in ("name", "memory", "types", "shape", "attributes", "operands")]
-    stacked = np.stack([index for index, _ in columns], axis=1) if len(table) else np.zeros((0, 6), np.int64)
-    details, place = np.unique(stacked, axis=0, return_inverse=True)
-    rows["detail"] = place.reshape(-1)
-    texts = [tuple(column[1][i] for i in details[:, number].tolist()) for number, column in enumerate(columns)]
-    operands = tuple(tuple(text.split("\n")) if text else () for text in texts[5])
+    columns = {key: _numbers(table, key) for key in _COMMAND_NUMBERS}
+    for key, (index, found) in words.items():
+        lowest = NO_ROUTE if key == "route" else 0
+        if len(found) > np.iinfo(COMMAND[key]).max or (len(index) and int(index.min()) < lowest):
+            raise ValueError(f"{key} of commands: {len(found)} words, or none where there has to be one")
+        columns[key] = index
+    texts = [_words(table, key) for key in ("name", "memory", "types", "shape", "attributes", "operands")]
+    columns["detail"], details = _distinct(*(index for index, _ in texts))
+    names, memories, types, shapes, attributes, operands = (
+        tuple(words[detail[number]] for detail in details) for number, (_, words) in enumerate(texts)
+    )
     groups, routes, kinds = (tuple(found) for _, found in words.values())
-    names, memories, types, shapes, attributes, _ = texts
-    return CommandTable(rows, groups, routes, kinds, names, memories, types, shapes, operands, attributes)
+    split = tuple(tuple(text.split("\n")) if text else () for text in operands)
+    rows = _rows(columns, len(table), COMMAND)
+    return CommandTable(rows, groups, routes, kinds, names, memories, types, shapes, split, attributes)

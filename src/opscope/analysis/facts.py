@@ -1,0 +1,134 @@
+"""Everything that the questions about a Run start from: its work, what held what back, its ops; made once."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from dataclasses import dataclass, replace
+from functools import cached_property
+
+import numpy as np
+import numpy.typing as npt
+
+from ..finding import EngineUse
+from ..run import Run
+from ..summary import OpTotal
+from ..trace import NONE
+from .activities import Activities, Numbers, activities_of
+from .bound_words import COMPUTE, MEMORY
+from .critical_path import Path, critical_path
+from .dependencies import Dependencies, dependencies_of
+from .gaps import Stalls, engine_uses
+from .op_bounds import memory_bound_ops
+from .repeats import structure_of
+from .replay import Replay, slack_of
+
+UNNAMED = OpTotal("", "", None, None, None, None, None, None, None, None, "", "")
+
+
+@dataclass(frozen=True)
+class Facts:
+    """A Run with what was found out about it; each part is made when it is first asked for."""
+
+    run: Run
+
+    @cached_property
+    def work(self) -> Activities:
+        found = activities_of(self.run)
+        slow_bytes = np.append(memory_bound_ops(self.run), False)[found.op] & (found.cause == COMPUTE)
+        return replace(found, cause=np.where(slow_bytes, MEMORY, found.cause)) if slow_bytes.any() else found
+
+    @cached_property
+    def order(self) -> Dependencies:
+        return dependencies_of(self.work)
+
+    @cached_property
+    def path(self) -> Path:
+        return critical_path(self.order)
+
+    @cached_property
+    def replay(self) -> Replay:
+        return Replay(self.order)
+
+    @cached_property
+    def slack(self) -> Numbers:
+        return slack_of(self.order)
+
+    @cached_property
+    def stalls(self) -> Stalls:
+        return Stalls.of(self)
+
+    @cached_property
+    def engines(self) -> tuple[EngineUse, ...]:
+        return engine_uses(self)
+
+    @cached_property
+    def path_ns(self) -> Numbers:
+        """Per activity, how much of the critical path it is."""
+        return self.path.of_activities(len(self.work))
+
+    @cached_property
+    def gap_ns(self) -> Numbers:
+        """Per activity, how much of the critical path is the gap before it."""
+        gaps = (self.path.is_gap == 1) & (self.path.activity != NONE)
+        found = np.bincount(self.path.activity[gaps], self.path.ns[gaps], minlength=len(self.work))
+        return found.astype(np.int64)
+
+    @cached_property
+    def ops(self) -> tuple[OpTotal, ...]:
+        """The total of every op of the run, in the order of its ops; UNNAMED where the summary has none."""
+        rows: dict[str, list[OpTotal]] = defaultdict(list)
+        for total in reversed(self.run.summary.ops):  # costliest first, and popped from behind
+            rows[total.name].append(total)
+        found = [UNNAMED] * len(self.run.ops)
+        for place in np.argsort(-self.op_busy_ns, kind="stable").tolist():
+            left = rows.get(self.run.ops[place].name)
+            if left:
+                found[place] = left.pop()
+        return tuple(found)
+
+    @cached_property
+    def structure(self) -> tuple[tuple[str, ...], tuple[str, ...]]:
+        """Layer and block of every op."""
+        layers, blocks = structure_of(self.run.ops)
+        return tuple(layers), tuple(blocks)
+
+    @cached_property
+    def op_busy_ns(self) -> Numbers:
+        """Per op, its activities added up."""
+        return self.per_op(self.work.ns)
+
+    @cached_property
+    def op_path_ns(self) -> Numbers:
+        return self.per_op(self.path_ns)
+
+    def per_op(self, values: Numbers) -> Numbers:
+        """A column of activities, added up per op."""
+        known = self.work.op != NONE
+        sums = np.bincount(self.work.op[known], values[known], minlength=len(self.run.ops))
+        return np.rint(sums).astype(np.int64)
+
+    def of_ops(self, chosen: npt.NDArray[np.bool_]) -> Numbers:
+        """Positions of the activities of some ops; `chosen` has one entry per op."""
+        return np.flatnonzero(np.append(chosen, False)[self.work.op])
+
+    @property
+    def has_timeline(self) -> bool:
+        return len(self.work) > 0
+
+    @cached_property
+    def wall_ns(self) -> int | None:
+        """Of the inference: of its timeline, else as the summary has it."""
+        return self.work.wall_ns if self.has_timeline else self.run.summary.latency.value_ns
+
+    def costliest_ops(self, positions: Numbers, weights: Numbers, most: int = 5) -> tuple[str, ...]:
+        """Names of the ops that most of the weight belongs to; no name twice."""
+        op = self.work.op[positions]
+        sums = np.bincount(op[op != NONE], weights[positions][op != NONE], minlength=len(self.run.ops))
+        best = np.argsort(-sums, kind="stable")
+        names = dict.fromkeys(self.run.ops[place].name for place in best[: 4 * most].tolist() if sums[place] > 0)
+        return tuple(names)[:most]
+
+    def rows(self, positions: Numbers, weights: Numbers, most: int = 10) -> tuple[int, ...]:
+        """Rows of the spans table, the weightiest first."""
+        best = positions[np.argsort(-weights[positions], kind="stable")]
+        return tuple(dict.fromkeys(self.work.row[best[: 4 * most]].tolist()))[:most]

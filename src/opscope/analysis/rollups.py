@@ -1,0 +1,78 @@
+"""Which ops, types, layers, blocks, engines and places in the source does the time belong to?"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+from ..finding import ROLLUPS, Rollup, RollupRow
+from .facts import Facts
+from .ops import OTHER
+
+UNKNOWN = "(not known)"
+
+
+def rollups(facts: Facts) -> tuple[Rollup, ...]:
+    """One per way of adding up; each holds every op once."""
+    return tuple(rollup(facts, by) for by in ROLLUPS)
+
+
+def rollup(facts: Facts, by: str) -> Rollup:
+    """Ops added up one way, costliest first."""
+    return Rollup(by, _rows(facts, _labels(facts, by)))
+
+
+def _labels(facts: Facts, by: str) -> Sequence[str]:
+    """What every op is added up under."""
+    ops = facts.run.ops
+    match by:
+        case "op":
+            return [op.name for op in ops]
+        case "type":
+            return [op.type or UNKNOWN for op in ops]
+        case "layer":
+            return facts.structure[0]
+        case "block":
+            return facts.structure[1]
+        case "engine":
+            return [total.engine or UNKNOWN for total in facts.ops]
+    return [op.location or UNKNOWN for op in ops]
+
+
+def _rows(facts: Facts, labels: Sequence[str]) -> tuple[RollupRow, ...]:
+    """Costliest first."""
+    members: dict[str, list[int]] = {}
+    for position, label in enumerate(labels):
+        members.setdefault(label, []).append(position)
+    whole = sum(op.busy_ns or 0 for op in facts.run.summary.ops)
+    rows = [_row(facts, label, positions, whole) for label, positions in members.items()]
+    other = _other(facts, whole)
+    if other is not None:
+        rows.append(other)
+    return tuple(sorted(rows, key=lambda row: (-(row.busy_ns or 0), -(row.path_ns or 0), row.name)))
+
+
+def _row(facts: Facts, label: str, positions: list[int], whole: int) -> RollupRow:
+    totals = [facts.ops[position] for position in positions]
+    busy = known_sum(total.busy_ns for total in totals)
+    path = int(facts.op_path_ns[positions].sum()) if facts.has_timeline else None
+    share = busy / whole if busy is not None and whole else None
+    macs, moved = (known_sum(getattr(total, key) for total in totals) for key in ("macs", "moved_bytes"))
+    return RollupRow(label, len(positions), busy, path, share, macs, moved)
+
+
+def _other(facts: Facts, whole: int) -> RollupRow | None:
+    """What belongs to no op, in the summary or on the critical path."""
+    total = next((op for op in facts.run.summary.ops if op.name == OTHER), None)
+    left = int(facts.path.ns.sum()) - int(facts.op_path_ns.sum()) if facts.has_timeline else 0
+    if total is None and not left:
+        return None
+    busy = None if total is None else total.busy_ns
+    return RollupRow(OTHER, 0, busy, left if facts.has_timeline else None,
+                     busy / whole if busy is not None and whole else None,
+                     None if total is None else total.macs, None if total is None else total.moved_bytes)  # fmt: skip
+
+
+def known_sum(values: Iterable[int | None]) -> int | None:
+    """None where nothing is known; else what is known, added up."""
+    known = [value for value in values if value is not None]
+    return sum(known) if known else None

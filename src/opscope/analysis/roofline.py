@@ -1,0 +1,48 @@
+"""Where does every op stand against the machine's limits, and how far from the least time it could take?"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from ..finding import RooflineOp
+from ..run import Run
+from .activities import Numbers
+from .bound_words import reads_or_writes
+from .facts import Facts
+from .op_bounds import MACS_PER_S, OUTER_BYTES_PER_S
+
+
+def roofline(facts: Facts) -> tuple[RooflineOp, ...]:
+    """Ops with a time, and MACs or bytes; longest first."""
+    limits = facts.run.info.limits.get(MACS_PER_S) or None, facts.run.info.limits.get(OUTER_BYTES_PER_S) or None
+    outer = outer_bytes(facts.run)
+    rows = []
+    for position, total in enumerate(facts.ops):
+        moved = total.moved_bytes if outer is None else int(outer[position])
+        if total.wall_ns and total.macs is not None and moved is not None and (total.macs or moved):
+            rows.append(_position(total.name, total.macs, moved, total.wall_ns, limits))
+    return tuple(sorted(rows, key=lambda row: -row.wall_ns))
+
+
+def _position(name: str, macs: int, moved: int, wall_ns: int, limits: tuple[float | None, float | None]) -> RooflineOp:
+    macs_per_s, bytes_per_s = limits
+    intensity = macs / moved if moved else None
+    attainable = macs_per_s
+    if intensity is not None and bytes_per_s is not None:
+        attainable = min(intensity * bytes_per_s, macs_per_s or math.inf)
+    times = [amount / rate for amount, rate in ((macs, macs_per_s), (moved, bytes_per_s)) if rate is not None]
+    bound = round(max(times) * 1e9) if len(times) == 2 else None
+    return RooflineOp(name, macs, moved, intensity, macs * 1e9 / wall_ns, attainable, bound, wall_ns)
+
+
+def outer_bytes(run: Run) -> Numbers | None:
+    """Per op, bytes to and from outer memory; None: the run does not tell routes apart."""
+    rows = run.commands.rows
+    outer = np.array([*(reads_or_writes(name) for name in run.commands.routes), False])
+    if not outer.any():
+        return None
+    chosen = rows[outer[rows["route"]] & (rows["op"] >= 0)]
+    sums = np.bincount(chosen["op"], chosen["moved_bytes"].astype(np.float64), minlength=len(run.ops))
+    return np.rint(sums).astype(np.int64)

@@ -1,0 +1,32 @@
+"""Rules: each is a function from what is known of a Run to claims. Add yours to RULES."""
+
+from __future__ import annotations
+
+from .claim import Claim, Rule, settled
+from .hosting import host_calls, host_stages
+from .memory import exposed_transfers, reads_again, residency, serial_transfers, spills
+from .overhead import launches, layout_changes, on_the_cpu, small_ops
+from .slow_ops import far_from_bound, slow_ops
+from .waiting import idle_engines, uneven_work, unexplained_gaps, waits
+
+RULES: tuple[Rule, ...] = (
+    slow_ops,
+    far_from_bound,
+    layout_changes,
+    exposed_transfers,
+    reads_again,
+    spills,
+    residency,
+    serial_transfers,
+    waits,
+    idle_engines,
+    uneven_work,
+    launches,
+    small_ops,
+    host_stages,
+    host_calls,
+    on_the_cpu,
+    unexplained_gaps,
+)
+
+__all__ = ["RULES", "Claim", "Rule", "settled"]

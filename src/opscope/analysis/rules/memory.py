@@ -1,0 +1,158 @@
+"""Outer memory: transfers that are not hidden, tensors read again, tensors moved out and back, memory left empty."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+
+from ...finding import Finding
+from ...trace import NONE
+from ...units import format_bytes, format_percent
+from ..activities import ASIDE, Numbers
+from ..bound_words import LINK, MEMORY
+from ..distinct import distinct
+from ..facts import Facts
+from ..gaps import routes_of
+from ..intervals import most_open, union
+from ..outer_memory import TensorTraffic, tensor_traffic
+from .claim import Claim, count, path_cost, time
+
+EXPOSED_SHARE = 0.01  # of the wall time, that the critical path runs through transfers
+AGAIN_SHARE = 0.05  # of all bytes read
+LOW_FILL = 0.6  # of local memory, at its fullest
+SERIAL_TRANSFERS = 8  # of one route on one device, before never overlapping is no accident
+SERIAL_SHARE = 0.02  # of the wall time, on the critical path
+
+
+def exposed_transfers(facts: Facts) -> Iterator[Claim]:
+    """Transfers that the critical path runs through, to memory and over links."""
+    for cause, rule, what, action in (
+        (MEMORY, "memory-transfers", "outer memory", "prefetch earlier, keep the operands in local memory, or use a "
+         "smaller data type"),
+        (LINK, "link-transfers", "other cores, devices or the host", "split the work so that less is handed over, or "
+         "send it while something is computed"),
+    ):  # fmt: skip
+        positions = np.flatnonzero(facts.work.cause == cause)
+        cost = path_cost(facts, positions)
+        if facts.wall_ns and cost >= EXPOSED_SHARE * facts.wall_ns:
+            on_path = positions[facts.path_ns[positions] > 0]
+            moved = moved_bytes(facts, on_path)
+            amount = "" if moved is None else f" of {format_bytes(moved)}"
+            yield Claim(
+                Finding(rule, f"transfers to and from {what} take {format_percent(cost / facts.wall_ns)} of the "
+                        "critical path", f"{count(len(on_path), 'transfer')}{amount}; the others are hidden behind "
+                        "work", facts.costliest_ops(on_path, facts.path_ns), cost, action=action,
+                        spans=facts.rows(on_path, facts.path_ns), bytes=moved),
+                positions,
+            )  # fmt: skip
+
+
+def moved_bytes(facts: Facts, positions: Numbers) -> int | None:
+    """Bytes of the commands of these activities; None where commands are not known."""
+    rows, command = facts.run.commands.rows, facts.work.command[positions]
+    if not facts.run.commands.routes:
+        return None
+    return int(rows["moved_bytes"][command[(command >= 0) & (command < len(rows))]].sum())
+
+
+def reads_again(facts: Facts) -> Iterator[Claim]:
+    """Tensors that were read from outer memory more often than once."""
+    found = tensor_traffic(facts.run)
+    tensors = sorted((t for t in found if t.again_bytes and not t.is_spill), key=lambda t: -t.again_bytes)
+    again, whole = sum(t.again_bytes for t in tensors), sum(t.read_bytes for t in found)
+    if not again or again < AGAIN_SHARE * whole:
+        return
+    worst = tensors[0]
+    positions = _transfers_of(facts, [t.read_commands for t in tensors])
+    left = _left_after_once(facts, tensors, positions)
+    cost = int((facts.path_ns[positions] * (1 - left)).sum())
+    yield Claim(
+        Finding("read-again", f"{format_bytes(again)} of {format_bytes(whole)} read from outer memory were read before",
+                f"{count(len(tensors), 'tensor')}; {worst.tensor} ({format_bytes(worst.size_bytes)}) is read "
+                f"{worst.read_bytes / (worst.size_bytes or 1):.1f} times",
+                facts.costliest_ops(positions, facts.work.ns), cost,
+                action="read once and multicast to the other cores, or keep it in local memory between its uses",
+                spans=facts.rows(positions, facts.work.ns), bytes=again),
+        positions, (facts.work.ns[positions] * left).astype(np.int64),
+    )  # fmt: skip
+
+
+def _left_after_once(
+    facts: Facts, tensors: list[TensorTraffic], positions: Numbers
+) -> np.ndarray[tuple[int], np.dtype[np.float64]]:
+    """Of every transfer, what would be left of it if its tensor were read once."""
+    left = np.ones(len(facts.run.commands.rows))
+    for tensor in tensors:
+        left[tensor.read_commands] = (tensor.size_bytes or 0) / tensor.read_bytes
+    return left[facts.work.command[positions]]
+
+
+def spills(facts: Facts) -> Iterator[Claim]:
+    """Intermediate results that did not fit local memory."""
+    tensors = sorted(
+        (t for t in tensor_traffic(facts.run) if t.is_spill), key=lambda t: -(t.read_bytes + t.write_bytes)
+    )
+    if not tensors:
+        return
+    out, back = sum(t.write_bytes for t in tensors), sum(t.read_bytes for t in tensors)
+    positions = _transfers_of(facts, [c for t in tensors for c in (t.read_commands, t.write_commands)])
+    yield Claim(
+        Finding("spill", f"{format_bytes(out)} moved out of local memory and {format_bytes(back)} read back",
+                f"{count(len(tensors), 'tensor')} did not fit or were not kept, most of {tensors[0].tensor}",
+                facts.costliest_ops(positions, facts.work.ns), path_cost(facts, positions),
+                action="use a smaller batch, tile or data type, or more cores, so that results stay local",
+                spans=facts.rows(positions, facts.work.ns), bytes=out + back),
+        positions,
+    )  # fmt: skip
+
+
+def _transfers_of(facts: Facts, commands: list[Numbers]) -> Numbers:
+    wanted = np.concatenate(commands) if commands else np.zeros(0, np.int64)
+    return np.flatnonzero(np.isin(facts.work.command, wanted) & (facts.work.command != NONE))
+
+
+def residency(facts: Facts) -> Iterator[Claim]:
+    """Local memory that stays empty while operands are fetched from outer memory."""
+    local = [m for m in facts.run.summary.memory if m.peak_bytes is not None and m.capacity_bytes]
+    outer_ns = sum(p.outer_ns for p in facts.run.summary.placement)
+    all_ns = outer_ns + sum(p.local_ns for p in facts.run.summary.placement)
+    if not local or not all_ns:
+        return
+    fullest = max(local, key=lambda m: (m.peak_bytes or 0) / (m.capacity_bytes or 1))
+    fill = (fullest.peak_bytes or 0) / (fullest.capacity_bytes or 1)
+    if fill < LOW_FILL and outer_ns > all_ns / 2:
+        worst = max(facts.run.summary.placement, key=lambda p: p.outer_ns)
+        yield Claim(Finding(
+            "residency", f"{fullest.name} is at most {format_percent(fill)} full, and "
+            f"{format_percent(outer_ns / all_ns)} of the work reads operands from outer memory",
+            f"{worst.kind} on {worst.group} has one in {worst.outer_memory} for {time(worst.outer_ns)} of all lanes",
+            action="larger tiles, or weights that stay resident between inferences",
+            bytes=(fullest.capacity_bytes or 0) - (fullest.peak_bytes or 0),
+        ))  # fmt: skip
+
+
+def serial_transfers(facts: Facts) -> Iterator[Claim]:
+    """Routes on which never two transfers were in flight at once, though there are many of them."""
+    work = facts.work
+    moves = np.flatnonzero((work.lane == ASIDE) & np.isin(work.cause, (MEMORY, LINK)))
+    route = routes_of(facts, moves)
+    moves, route = moves[route != NONE], route[route != NONE]
+    names = facts.run.commands.routes
+    most = most_open(route, work.start[moves], work.end[moves], len(names))
+    busy = union(route, work.start[moves], work.end[moves]).total(len(names))
+    for number in distinct(route).tolist():
+        own = moves[route == number]
+        cost = path_cost(facts, own)
+        if most[number] > 1 or len(own) < SERIAL_TRANSFERS or cost < SERIAL_SHARE * work.wall_ns:
+            continue
+        yield Claim(
+            Finding(
+                "serial-transfers", f"{count(len(own), 'transfer')} over {names[number]} come one after the other",
+                f"never two at once, {time(int(busy[number]))} in all",
+                facts.costliest_ops(own, facts.path_ns), cost,
+                action="issue the next transfer before the last has arrived: double buffering, several queues",
+                spans=facts.rows(own, facts.path_ns), bytes=moved_bytes(facts, own),
+            ),
+            own,
+        )  # fmt: skip

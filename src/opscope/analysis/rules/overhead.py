@@ -1,0 +1,120 @@
+"""Work that is not the network's: changes of layout, launches, ops on the CPU."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+
+from ...finding import Finding
+from ...summary import OpTotal
+from ...trace import NONE, SpanKind
+from ...units import format_percent
+from ..bound_words import LAUNCH, LAYOUT, is_cpu, is_layout
+from ..distinct import distinct
+from ..facts import Facts
+from .claim import Claim, count, path_cost, time
+
+LAYOUT_SHARE = 0.03  # of the critical path
+LAUNCH_SHARE = 0.03  # of the critical path
+SMALL_SHARE = 0.02  # of the wall time, that is spent on starting ops that are shorter than their start
+MOST_NAMES = 20
+
+
+def layout_changes(facts: Facts) -> Iterator[Claim]:
+    """Work that changes the form of data only: layout, type, place."""
+    yield from _layout_on_path(facts) if facts.has_timeline else _layout_of_ops(facts)
+
+
+def _layout_on_path(facts: Facts) -> Iterator[Claim]:
+    positions = np.flatnonzero(facts.work.cause == LAYOUT)
+    cost, whole = path_cost(facts, positions), facts.work.wall_ns
+    if whole and cost >= LAYOUT_SHARE * whole:
+        found = _layout_finding(cost, whole, "the critical path", facts.costliest_ops(positions, facts.path_ns),
+                                facts.rows(positions, facts.path_ns))  # fmt: skip
+        yield Claim(found, positions)
+
+
+def _layout_of_ops(facts: Facts) -> Iterator[Claim]:
+    ops = facts.run.summary.ops
+    totals = [op for op in ops if is_layout(op.type)]
+    cost, whole = (sum(op.busy_ns or 0 for op in rows) for rows in (totals, ops))
+    if whole and cost >= LAYOUT_SHARE * whole:
+        names = tuple(dict.fromkeys(op.name for op in totals))
+        yield Claim(_layout_finding(cost, whole, "the time of all ops", names[:MOST_NAMES], ()))
+
+
+def _layout_finding(cost: int, whole: int, of: str, ops: tuple[str, ...], rows: tuple[int, ...]) -> Finding:
+    return Finding(
+        "layout", f"conversions and copies take {format_percent(cost / whole)} of {of}",
+        "changes of layout, of data type and of place compute nothing", ops, cost, cost / whole,
+        action="feed inputs in the layout and type that the engines take, and keep neighbours on one engine",
+        spans=rows,
+    )  # fmt: skip
+
+
+def launches(facts: Facts) -> Iterator[Claim]:
+    """Time on the critical path that goes into starting work."""
+    path = facts.path
+    chosen = path.cause == LAUNCH
+    cost, starts = int(path.ns[chosen].sum()), int(chosen.sum())
+    if not facts.work.wall_ns or cost < LAUNCH_SHARE * facts.work.wall_ns:
+        return
+    positions = np.flatnonzero(facts.work.cause == LAUNCH)
+    gaps = path.activity[chosen & (path.is_gap == 1) & (path.activity != NONE)]
+    yield Claim(
+        Finding(
+            "launch", f"starting work takes {format_percent(cost / facts.work.wall_ns)} of the critical path",
+            f"{count(starts, 'start')}, {time(cost / max(starts, 1))} each on average",
+            facts.costliest_ops(gaps, facts.gap_ns), cost,
+            action="fuse small ops, or launch many at once: a graph, a larger batch",
+            spans=facts.rows(gaps, facts.gap_ns),
+        ),
+        positions, gaps=gaps,
+    )  # fmt: skip
+
+
+def small_ops(facts: Facts) -> Iterator[Claim]:
+    """Work of a device that is shorter than the gap before it."""
+    work = facts.work
+    device = facts.run.trace.spans["kind"][work.row] != SpanKind.HOST
+    small = np.flatnonzero(device & (work.op != NONE) & (facts.order.lag > work.ns) & (facts.gap_ns > 0))
+    cost = int(facts.gap_ns[small].sum())
+    if not work.wall_ns or cost < SMALL_SHARE * work.wall_ns:
+        return
+    ops = count(len(distinct(work.op[small])), "op")
+    yield Claim(
+        Finding(
+            "small-ops", f"{count(len(small), 'command')} of {ops} are shorter than what starting them takes",
+            f"{time(int(work.ns[small].sum()))} of work after {time(cost)} of gaps",
+            facts.costliest_ops(small, facts.gap_ns), cost, action="fuse them with their neighbours",
+            spans=facts.rows(small, facts.gap_ns),
+        ),
+        gaps=small,
+    )  # fmt: skip
+
+
+def on_the_cpu(facts: Facts) -> Iterator[Claim]:
+    """Ops that the accelerator does not take, where others do run on it."""
+    totals = facts.run.summary.ops
+    cpu = [op for op in totals if _on_cpu(op)]
+    if not cpu or len(cpu) == len(totals):
+        return
+    known = [op.busy_ns for op in cpu if op.busy_ns is not None]
+    reasons = "; ".join(dict.fromkeys(op.reason for op in cpu if op.reason))
+    types = ", ".join(dict.fromkeys(op.type for op in cpu if op.type))
+    names = {op.name for op in cpu}
+    chosen = np.array([op.name in names for op in facts.run.ops], np.bool_)
+    yield Claim(
+        Finding(
+            "cpu-fallback", f"{count(len(cpu), 'op')} of {len(totals)} run on the CPU",
+            f"{types[:200] or 'of types that are not known'}: {reasons[:300] or 'the run does not say why'}",
+            tuple(op.name for op in cpu)[:MOST_NAMES], sum(known) if known else None,
+            action="replace them with ops that the accelerator takes, so that the model is not cut there",
+        ),
+        facts.of_ops(chosen) if facts.has_timeline else None,
+    )  # fmt: skip
+
+
+def _on_cpu(op: OpTotal) -> bool:
+    return op.placed == "cpu" or is_cpu(op.engine)

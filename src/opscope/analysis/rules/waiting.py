@@ -1,0 +1,130 @@
+"""Waits, gaps, engines with nothing to do, and work that is shared unevenly."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+
+from ...finding import Finding
+from ...trace import NONE
+from ...units import format_percent
+from ..activities import ASIDE, Numbers
+from ..bound_words import COMPUTE, LAYOUT, OTHER, is_dma_lane
+from ..critical_path import after
+from ..distinct import distinct
+from ..facts import Facts
+from ..gaps import longest_gaps, waits_for
+from .claim import Claim, count, path_cost, time
+
+WAIT_SHARE = 0.15  # of the time of the lanes that wait
+WAIT_COST = 0.02  # of the wall time, that what they wait for takes of the critical path
+MOST_WAITS = 3
+GAP_SHARE = 0.02  # of the wall time
+LOW_USE = 0.3  # of the engine that computes most
+UNEVEN = 1.10  # busiest core or device, to their mean
+_CORES = 4096  # more than any device has
+
+
+def waits(facts: Facts) -> Iterator[Claim]:
+    """Who keeps engines waiting, where it costs the run time."""
+    lanes = {use.engine: use.lanes for use in facts.engines}
+    stalls, told = facts.stalls, 0
+    for row in waits_for(facts):
+        whole = facts.work.wall_ns * lanes.get(row.engine, 1)
+        if (row.engine, row.cause) not in stalls.groups or _issues(row.engine):
+            continue
+        if not whole or row.wait_ns < WAIT_SHARE * whole or told == MOST_WAITS:
+            return
+        holders = distinct(stalls.holder[stalls.group == stalls.groups.index((row.engine, row.cause))])
+        cost = path_cost(facts, holders)
+        if cost < WAIT_COST * facts.work.wall_ns:
+            continue
+        told += 1
+        yield Claim(
+            Finding(
+                "wait", f"{row.engine} waits {format_percent(row.wait_ns / whole)} of the time for {row.cause}",
+                f"{count(row.count, 'wait')}, most of the time for {row.op}",
+                facts.costliest_ops(holders, facts.work.ns), cost,
+                action=f"shorten what {row.cause} does meanwhile, or start it earlier, so that both work at once",
+                spans=facts.rows(holders, facts.path_ns),
+            ),
+            holders,
+        )  # fmt: skip
+
+
+def _issues(engine: str) -> bool:
+    """Sends transfers off; it waits most of the time, and that is as it should be."""
+    return is_dma_lane(engine) or "issue" in engine.lower()
+
+
+def unexplained_gaps(facts: Facts) -> Iterator[Claim]:
+    """Time on the critical path that nothing which was recorded explains."""
+    path = facts.path
+    gaps = (path.is_gap == 1) & (path.cause == OTHER)
+    cost = int(path.ns[gaps].sum())
+    if not facts.wall_ns or cost < GAP_SHARE * facts.wall_ns:
+        return
+    before = path.activity[gaps & (path.activity != NONE)]
+    detail = f"{count(int(gaps.sum()), 'gap')}"
+    if len(before):
+        longest = int(before[facts.gap_ns[before].argmax()])
+        detail += (f"; the longest, {time(int(facts.gap_ns[longest]))}, lies before "
+                   f"{facts.work.name(longest)}, after {after(facts.order, longest)}")  # fmt: skip
+    yield Claim(
+        Finding("gap", f"nothing that was recorded explains {format_percent(cost / facts.wall_ns)} of the time", detail,
+                facts.costliest_ops(before, facts.gap_ns), cost,
+                action="record more: a finer stats level, or host events beside the device",
+                spans=facts.rows(before, facts.gap_ns)), gaps=before)  # fmt: skip
+
+
+def idle_engines(facts: Facts) -> Iterator[Claim]:
+    """The engine that computes most has little to do."""
+    work = facts.work
+    computes = np.flatnonzero(np.isin(work.cause, (COMPUTE, LAYOUT)) & (work.lane != ASIDE))
+    names = {facts.run.trace.lanes[lane].name for lane in distinct(work.lane[computes]).tolist()}
+    busiest = max((use for use in facts.engines if use.engine in names), key=lambda use: use.busy_ns, default=None)
+    if busiest is None or busiest.utilization is None or busiest.utilization >= LOW_USE:
+        return
+    detail = f"{count(busiest.lanes, 'lane')} busy for {time(busiest.busy_ns)} each"
+    gap = next((gap for gap in longest_gaps(facts) if gap.lane == busiest.engine), None)
+    if gap is not None:
+        rest = time(gap.end_ns - gap.start_ns)
+        detail += f"; the longest rest, {rest} before {gap.before}, ends with {gap.ended_by}"
+    use = format_percent(busiest.utilization)
+    yield Claim(Finding("low-utilization", f"{busiest.engine} works {use} of the time, and no engine more", detail,
+                        action="a larger batch, or several inferences at once"))  # fmt: skip
+
+
+def uneven_work(facts: Facts) -> Iterator[Claim]:
+    """Cores, or devices, of which one has more work than the others: by work, not by wall clock."""
+    lanes = facts.run.trace.lanes
+    owners = (
+        ("device", [lane.device for lane in lanes]),
+        ("core", [NONE if lane.core == NONE else lane.device * _CORES + lane.core for lane in lanes]),
+    )
+    for word, owner in owners:
+        yield from _uneven(facts, word, np.array(owner or [NONE]))
+
+
+def _uneven(facts: Facts, word: str, owner_of_lane: Numbers) -> Iterator[Claim]:
+    work = facts.work
+    computes = np.flatnonzero(np.isin(work.cause, (COMPUTE, LAYOUT)) & (work.lane != ASIDE))
+    owner = owner_of_lane[work.own_lane[computes]]
+    computes, owner = computes[owner >= 0], owner[owner >= 0]
+    numbers, place = np.unique(owner, return_inverse=True)
+    busy = np.bincount(place.reshape(-1), work.ns[computes], minlength=len(numbers))
+    if len(numbers) < 2 or not busy.any() or busy.max() < UNEVEN * busy.mean():
+        return
+    ratio, most = float(busy.max() / busy.mean()), int(busy.argmax())
+    slowest = computes[place.reshape(-1) == most]
+    yield Claim(
+        Finding(
+            f"uneven-{word}s", f"{word} {int(numbers[most]) % _CORES} has {ratio:.2f} × the work of the mean {word}",
+            f"{time(float(busy[most]))} at work against {time(float(busy.mean()))}, the mean of {len(numbers)}",
+            facts.costliest_ops(slowest, work.ns),
+            round(path_cost(facts, slowest) * (1 - 1 / ratio)), action=f"split its largest ops over the other {word}s",
+            spans=facts.rows(slowest, work.ns),
+        ),
+        slowest, (work.ns[slowest] / ratio).astype(np.int64),
+    )  # fmt: skip

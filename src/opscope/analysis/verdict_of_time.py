@@ -1,0 +1,52 @@
+"""What is the run bound by? Every moment of its wall time counts as one thing: what the critical path did then."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+import numpy as np
+
+from ..finding import OTHER_BOUND
+from ..summary import OpTotal, Share
+from .bound_words import CAUSES, COMPUTE, HOST, MEMORY, cause_of_work, is_cpu, is_dma_lane
+from .facts import Facts
+from .op_bounds import memory_bound_ops
+
+
+def breakdown(facts: Facts) -> tuple[Share, ...]:
+    """Parts of the wall time, largest first; they add up to it. Empty: the run tells no times."""
+    if facts.has_timeline:
+        path = facts.path
+        sums = np.bincount(path.cause, path.ns, minlength=len(CAUSES))
+        return _shares(Counter({cause: round(ns) for cause, ns in zip(CAUSES, sums.tolist(), strict=True)}))
+    return _of_ops(facts)
+
+
+def _of_ops(facts: Facts) -> tuple[Share, ...]:
+    """Without a timeline: the time of ops, as if they ran one after the other on as many lanes as it takes."""
+    times: Counter[str] = Counter()
+    on_cpu = [is_cpu(op.engine) for op in facts.run.summary.ops]
+    mixed = any(on_cpu) and not all(on_cpu)
+    by_bytes = {op.name for op, slow in zip(facts.run.ops, memory_bound_ops(facts.run).tolist(), strict=True) if slow}
+    for op, cpu in zip(facts.run.summary.ops, on_cpu, strict=True):
+        times[CAUSES[HOST] if mixed and cpu else _cause(op, op.name in by_bytes)] += op.busy_ns or 0
+    whole, wall = sum(times.values()), facts.wall_ns
+    if not whole:
+        return (Share(OTHER_BOUND, float(wall), 1.0),) if wall else ()
+    if wall is None:
+        return _shares(times)
+    lanes = max(1.0, whole / wall)
+    scaled = Counter({cause: round(ns / lanes) for cause, ns in times.items()})
+    scaled[OTHER_BOUND] += wall - sum(scaled.values())
+    return _shares(scaled)
+
+
+def _cause(op: OpTotal, slow_bytes: bool) -> str:
+    cause = cause_of_work(op.type)
+    return CAUSES[MEMORY if cause == COMPUTE and (slow_bytes or is_dma_lane(op.engine)) else cause]
+
+
+def _shares(times: Counter[str]) -> tuple[Share, ...]:
+    whole = sum(times.values())
+    rows = [Share(cause, float(times[cause]), times[cause] / whole) for cause in CAUSES if times[cause]]
+    return tuple(sorted(rows, key=lambda row: -row.ns))

@@ -1,0 +1,141 @@
+"""`opscope analyze` and `check` behind the api: read a Run, ask every question, keep the answers beside it."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from io import StringIO
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from ..analysis.activities import typical_inference
+from ..analysis.analyse import analyse
+from ..analysis.conservation import check_laws
+from ..errors import ProfilerError, UsageError
+from ..finding import WHAT_IF, Findings, LawCheck, Prediction
+from ..run import Run
+from .files import write_bytes
+
+if TYPE_CHECKING:
+    from ..imported import Imported
+
+FINDINGS_FILE = "findings.json"
+MOST_VIEWED_SPANS = 500_000  # beyond that one inference is written for a viewer and read back; beyond that, none
+_VIEWED = "spans written = spans a viewer reads"
+
+
+def analyze(folder: Path) -> tuple[Run, Findings]:
+    """Read a Run, find causes, and leave `findings.json` in its folder."""
+    from ..importers.run_folder import read_run
+
+    run = read_run(folder)
+    findings = findings_of(folder, run)
+    write_findings(folder, findings)
+    return run, findings
+
+
+def findings_of(folder: Path, run: Run) -> Findings:
+    """The analysis of a Run, with what lies beside its tables: checks of the importer, gains that were simulated."""
+    imported, found = _imported(folder, run), analyse(run)
+    notes = found.notes if imported is None else (*found.notes, *imported.notes)
+    found = replace(found, checks=(*found.checks, *_carried(imported)), notes=notes)
+    return _with_simulated(found, _simulated(folder))
+
+
+def check(folder: Path) -> tuple[LawCheck, ...]:
+    """Every conservation law, the ones of the importer, and what a viewer would read."""
+    from ..importers.run_folder import read_run
+
+    run = read_run(folder)
+    return (*check_laws(run), *_carried(_imported(folder, run)), viewed(run))
+
+
+def write_findings(folder: Path, findings: Findings) -> None:
+    from ..views.findings_json import FindingsJson
+
+    text = StringIO()
+    FindingsJson().render(findings, text)
+    write_bytes(folder / FINDINGS_FILE, text.getvalue().encode())
+
+
+def _imported(folder: Path, run: Run) -> Imported | None:
+    """What another tool's file said beside its timeline; None: the run was not imported."""
+    from ..importers.imported_file import FILE, decode_imported
+
+    try:
+        raw = (folder / FILE).read_bytes()
+    except FileNotFoundError:
+        return None
+    except OSError as error:
+        raise UsageError(f"{folder / FILE}: cannot be read ({error.strerror}); expected a file of the run") from error
+    return decode_imported(raw, run.trace, source=str(folder / FILE))
+
+
+def _carried(imported: Imported | None) -> tuple[LawCheck, ...]:
+    if imported is None:
+        return ()
+    return tuple(LawCheck(f"{imported.format}: {check.name}", check.holds, check.detail) for check in imported.checks)
+
+
+class _Predicted(msgspec.Struct):
+    id: str
+    title: str
+    predicted: Prediction | str | None = None
+
+
+class _Earlier(msgspec.Struct):
+    findings: list[_Predicted] = []
+
+
+def _simulated(folder: Path) -> dict[tuple[str, str], Prediction]:
+    """Gains that an earlier analysis had from a what-if: they are better than an upper bound."""
+    try:
+        earlier = msgspec.json.decode((folder / FINDINGS_FILE).read_bytes(), type=_Earlier)
+    except (OSError, ValueError):
+        return {}
+    return {
+        (found.id, found.title): found.predicted
+        for found in earlier.findings
+        if isinstance(found.predicted, Prediction) and found.predicted.basis == WHAT_IF
+    }
+
+
+def _with_simulated(findings: Findings, known: dict[tuple[str, str], Prediction]) -> Findings:
+    kept = tuple(
+        replace(finding, predicted=known.get((finding.id, finding.title), finding.predicted))
+        for finding in findings.findings
+    )
+    return replace(findings, findings=kept)
+
+
+def viewed(run: Run) -> LawCheck:
+    """The timeline written for a viewer and read back: every span is there, on its lane, with its times."""
+    spans, which = run.trace.spans, "all"
+    if len(spans) > MOST_VIEWED_SPANS:
+        spans, which = spans[spans["inference"] == typical_inference(run)], "of one inference"
+    if not len(spans) or len(spans) > MOST_VIEWED_SPANS:
+        reason = f"more than {MOST_VIEWED_SPANS:,} spans" if len(spans) else "the run has no spans"
+        return LawCheck(_VIEWED, None, reason)
+    try:
+        count, time = _read_back(replace(run, trace=replace(run.trace, spans=spans)))
+    except (ProfilerError, IndexError, ValueError) as error:
+        return LawCheck(_VIEWED, False, f"the timeline cannot be written and read back ({error})")
+    length = int((spans["end_ns"] - spans["start_ns"]).sum())
+    return LawCheck(_VIEWED, (count, time) == (len(spans), length),
+                    f"{len(spans):,} and {count:,} ({which}), {length:,} and {time:,} ns")  # fmt: skip
+
+
+def _read_back(run: Run) -> tuple[int, int]:
+    """How many spans, and how long all together, of the Chrome timeline."""
+    from ..importers.trace_json import TraceJson
+    from ..views.chrome_trace import ChromeTrace
+    from .viewing import program_of
+
+    with TemporaryDirectory() as scratch:
+        path = Path(scratch, "trace.json")
+        with path.open("wb") as out:
+            ChromeTrace(program_of(run), flows=True).render(run.trace, out)
+        found = TraceJson().read(path).trace.spans
+    return len(found), int((found["end_ns"] - found["start_ns"]).sum())

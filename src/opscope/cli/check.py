@@ -1,0 +1,56 @@
+"""opscope check"""
+
+from __future__ import annotations
+
+import sys
+from argparse import ArgumentParser, Namespace
+from dataclasses import asdict
+from pathlib import Path
+from typing import TYPE_CHECKING, TextIO
+
+from .command import write_result
+
+if TYPE_CHECKING:
+    from ..finding import LawCheck
+
+
+class CheckCommand:
+    """Hold the numbers of a run to conservation laws: busy + wait + idle = wall on every lane, bytes and MACs add up
+    between ops, rollups, commands and spans, nothing overlaps, a viewer reads what was written."""
+
+    examples = """\
+examples:
+  opscope check profile.run
+  opscope check profile.run --json
+
+Each law is ok, VIOLATED, or — where the run does not tell. Exit codes: 0 fine, 1 a law is violated, 2 unreadable.
+"""
+
+    def add_arguments(self, parser: ArgumentParser) -> None:
+        parser.add_argument("run", type=Path, metavar="RUN", help="folder that profile, opstats or import left")
+        parser.add_argument("--json", action="store_true", help="print as JSON")
+
+    def run(self, args: Namespace) -> int:
+        from .. import api
+
+        checks = api.check(args.run)
+        write_result(lambda out: _json(checks, out) if args.json else _text(checks, out), None)
+        return 1 if any(check.holds is False for check in checks) else 0
+
+
+def _json(checks: tuple[LawCheck, ...], out: TextIO) -> None:
+    import msgspec
+
+    body = {"schema": "opscope.check/1", "holds": all(check.holds is not False for check in checks),
+            "checks": [asdict(check) for check in checks]}  # fmt: skip
+    out.write(msgspec.json.format(msgspec.json.encode(body), indent=2).decode() + "\n")
+
+
+def _text(checks: tuple[LawCheck, ...], out: TextIO) -> None:
+    from ..views.findings_text import ChecksText
+    from .command import wants_colour
+
+    ChecksText(colour=wants_colour(sys.stdout)).render(checks, out)
+
+
+COMMANDS = {"check": CheckCommand()}

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+PASS, FAIL, UNKNOWN = "pass", "fail", "unknown"
+
 
 @dataclass(frozen=True, slots=True)
 class Check:
@@ -12,6 +14,14 @@ class Check:
     name: str
     passed: bool
     reason: str
+    known: bool = True  # False: there is no number to judge; such a check does not pass
+    limit: str = ""  # as the user wrote it
+    metric: str = ""  # what the limit is on
+    warning: bool = False  # passed, but a user should know the reason
+
+    @property
+    def word(self) -> str:
+        return PASS if self.passed else FAIL if self.known else UNKNOWN
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,3 +33,9 @@ class Verdict:
     @property
     def passed(self) -> bool:
         return all(check.passed for check in self.checks)
+
+    @property
+    def word(self) -> str:
+        """A limit that is broken counts before one that cannot be judged."""
+        words = {check.word for check in self.checks}
+        return FAIL if FAIL in words else UNKNOWN if UNKNOWN in words else PASS

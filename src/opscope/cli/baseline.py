@@ -1,0 +1,63 @@
+"""opscope baseline"""
+
+from __future__ import annotations
+
+import sys
+from argparse import ArgumentParser, Namespace
+from pathlib import Path
+
+from ..errors import printable
+from .compare import add_gate_arguments, show
+
+
+class BaselineCommand:
+    """Keep the numbers of a run in a repository, and hold later runs to them."""
+
+    examples = """\
+examples:
+  opscope baseline save profile.run -o perf/model.json
+  opscope baseline check profile.run perf/model.json --fail-on "latency>5%" --fail-on "peak_memory>0"
+  opscope baseline update profile.run perf/model.json
+
+A baseline is a small JSON file with sorted keys and one op per line: commit it, and review its differences.
+Exit codes of check: 0 pass, 1 regression, 2 not comparable.
+"""
+
+    def add_arguments(self, parser: ArgumentParser) -> None:
+        actions = parser.add_subparsers(dest="action", required=True, metavar="save|update|check")
+        save = actions.add_parser("save", help="write a new baseline file", allow_abbrev=False)
+        save.add_argument("run", type=Path, metavar="RUN")
+        save.add_argument("-o", "--output", type=Path, required=True, metavar="FILE")
+        update = actions.add_parser("update", help="replace a baseline file, and show what changes", allow_abbrev=False)
+        check = actions.add_parser("check", help="compare a run with a baseline file", allow_abbrev=False)
+        for part in (update, check):
+            part.add_argument("run", type=Path, metavar="RUN")
+            part.add_argument("file", type=Path, metavar="FILE")
+        add_gate_arguments(check)
+
+    def run(self, args: Namespace) -> int:
+        from .. import api
+
+        if args.action == "check":
+            return show(api.compare(args.file, args.run, fail_on=args.fail_on, allow=args.allow), args)
+        if args.action == "save":
+            api.save_baseline(args.run, args.output)
+            print(f"wrote {args.output}", file=sys.stderr)
+            return 0
+        return _update(args)
+
+
+def _update(args: Namespace) -> int:
+    from .. import api
+    from ..views.compare_text import CompareText
+
+    result = api.update_baseline(args.run, args.file)
+    if result.comparison is not None:
+        CompareText().render(result.comparison, sys.stdout)
+    else:
+        print(f"note: {printable(result.note, 400)}", file=sys.stderr)
+    print(f"wrote {args.file}" + ("" if result.changed else ", which had the same content"), file=sys.stderr)
+    return 0
+
+
+COMMANDS = {"baseline": BaselineCommand()}

@@ -1,0 +1,124 @@
+"""opscope compare"""
+
+from __future__ import annotations
+
+import sys
+from argparse import ArgumentParser, Namespace
+from pathlib import Path
+from typing import TYPE_CHECKING, Protocol, TextIO, TypeVar
+
+from ..comparison import ALLOWABLE, ROLLUPS
+from ..errors import UsageError
+from .command import positive, write_result
+
+if TYPE_CHECKING:
+    from ..comparison import Comparison, SideBySide
+    from ..figures import Figures
+    from ..run import Run
+
+_Shown_contra = TypeVar("_Shown_contra", contravariant=True)
+
+
+class _View(Protocol[_Shown_contra]):
+    def render(self, found: _Shown_contra, out: TextIO, /) -> None: ...
+
+
+FORMATS = ("text", "json", "md", "junit", "github")
+EXIT_CODES = {"pass": 0, "fail": 1, "unknown": 2}
+
+
+class CompareCommand:
+    """What differs between runs, what explains it, and whether it may pass."""
+
+    examples = """\
+examples:
+  opscope compare base.run new.run
+  opscope compare baseline.json new.run --fail-on "latency>5%" --fail-on "peak_memory>0"
+  opscope compare base.run new.run --fail-on "op:/layer.0/MatMul>100us" --format md -o comment.md
+  opscope compare std.run pro.run ultra.run --by type
+  opscope compare estimate.run measured.run --side-by-side
+
+BASE and NEW are folders of runs or baseline files. A limit is METRIC[:SELECTOR] > or < CHANGE, relative (5%) or
+absolute (100us, 64KB, 0). Exact runs are compared exactly; measured ones fail only where the samples leave no doubt.
+Exit codes: 0 pass, 1 regression, 2 not comparable.
+"""
+
+    def add_arguments(self, parser: ArgumentParser) -> None:
+        parser.add_argument("runs", type=Path, nargs="+", metavar="RUN", help="base and new; or three and more")
+        add_gate_arguments(parser)
+        parser.add_argument("--side-by-side", action="store_true", help="a column per run, and no verdict")
+
+    def run(self, args: Namespace) -> int:
+        from .. import api
+
+        if len(args.runs) == 2 and not args.side_by_side:
+            return show(api.compare(*args.runs, fail_on=args.fail_on, allow=args.allow), args)
+        return _columns(args)
+
+
+def add_gate_arguments(parser: ArgumentParser) -> None:
+    """What `compare` and `baseline check` have in common."""
+    parser.add_argument("--fail-on", action="append", default=[], metavar="LIMIT",
+                        help='such as "latency>5%%"; may be repeated')  # fmt: skip
+    parser.add_argument("--allow", type=_words, default=(), metavar="WHAT,…",
+                        help=f"compare in spite of another {', '.join(ALLOWABLE)}")  # fmt: skip
+    parser.add_argument("--format", choices=FORMATS, default="text", help="default: text")
+    parser.add_argument("--json", action="store_const", const="json", dest="format", help="the same as --format json")
+    parser.add_argument("-o", "--output", type=Path, metavar="FILE", help="default: stdout")
+    parser.add_argument("--top", type=positive, default=15, metavar="N", help="rows to print (default 15)")
+    parser.add_argument("--by", choices=ROLLUPS, default="op", help="explain the change by these (default op)")
+
+
+def show(comparison: Comparison, args: Namespace) -> int:
+    """Print in the form that was asked for; the exit code is the verdict's."""
+    from ..views.compare_github import CompareGithub
+    from ..views.compare_json import CompareJson
+    from ..views.compare_junit import CompareJunit
+    from ..views.compare_markdown import CompareMarkdown
+    from ..views.compare_text import CompareText
+
+    views: dict[str, _View[Comparison]] = {
+        "text": CompareText(by=args.by, top=args.top), "md": CompareMarkdown(by=args.by, top=args.top),
+        "github": CompareGithub(by=args.by, top=args.top), "json": CompareJson(), "junit": CompareJunit(),
+    }  # fmt: skip
+    view = views[args.format]
+    write_result(lambda out: view.render(comparison, out), args.output)
+    return EXIT_CODES[comparison.word]
+
+
+def show_against(baseline: Figures, run: Run, *, max_regression: str | None) -> int:
+    """For `profile --baseline`: the differences on stderr; 1 when slower by more than, say, `5%`."""
+    from .. import api
+    from ..units import parse_share
+    from ..views.compare_text import CompareText
+
+    limits = [] if max_regression is None else [f"latency>{100 * parse_share(max_regression):g}%"]
+    comparison = api.compare(baseline, run, fail_on=limits)
+    CompareText(top=5, brief=True).render(comparison, sys.stderr)
+    return EXIT_CODES[comparison.word]
+
+
+def _columns(args: Namespace) -> int:
+    from .. import api
+    from ..views.compare_json import SideBySideJson
+    from ..views.compare_markdown import SideBySideMarkdown
+    from ..views.compare_text import SideBySideText
+
+    views: dict[str, _View[SideBySide]] = {
+        "text": SideBySideText(top=args.top), "md": SideBySideMarkdown(top=args.top), "json": SideBySideJson(),
+    }  # fmt: skip
+    if args.fail_on:
+        raise UsageError("--fail-on: a limit needs a base and a new run; expected two runs, without --side-by-side")
+    if args.format not in views:
+        raise UsageError(f"--format {args.format}: shows a verdict; expected {', '.join(views)} for several runs")
+    found = api.side_by_side(args.runs, by=args.by)
+    write_result(lambda out: views[args.format].render(found, out), args.output)
+    return 0
+
+
+def _words(text: str) -> tuple[str, ...]:
+    """An argparse type: target,provenance."""
+    return tuple(word.strip() for word in text.split(",") if word.strip())
+
+
+COMMANDS = {"compare": CompareCommand()}

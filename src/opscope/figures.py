@@ -1,0 +1,126 @@
+"""Figures: what a comparison needs of one run – totals, the time of every op, and how far samples lie apart.
+
+Small enough to be kept in a repository: a baseline file is the Figures of a run. None is unknown, never zero.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from statistics import median
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+NO_OP_NAME = "(no op)"  # work that belongs to no op of the graph
+OTHERS_NAME = "(other ops)"  # ops that a baseline file has only the sum of
+
+EXACT = ("estimated", "simulated", "vendor-model", "compiler-fact")  # the same input gives the same number
+EMULATED = "emulated"  # its times say nothing about a device
+
+LARGEST = 1 << 62  # ns, bytes or samples; nothing that runs has more
+NS, BYTES, COUNT, PER_SECOND = "ns", "bytes", "1", "1/s"
+
+
+def check_range(name: str, *values: float | None) -> None:
+    """A file may hold any number; what is out of range would overflow somewhere else."""
+    for value in values:
+        if value is not None and not -LARGEST <= value <= LARGEST:
+            raise ValueError(f"{name!r}: a value is out of range")
+
+
+class OpSpans(NamedTuple):
+    """The columns of a trace that tell when ops were at work."""
+
+    kind: npt.NDArray[np.generic]  # SpanKind
+    op: npt.NDArray[np.generic]  # NONE: of no op
+    inference: npt.NDArray[np.generic]
+    start_ns: npt.NDArray[np.generic]
+    end_ns: npt.NDArray[np.generic]
+
+
+@dataclass(frozen=True, slots=True)
+class Spread:
+    """How far repeated samples lie apart: quantiles at evenly spaced levels, least first."""
+
+    count: int
+    effective: float  # independent samples that say as much: fewer where neighbours are alike
+    values: tuple[float, ...]  # all samples, or a sketch of them
+    tick: float = 0.0  # of the clock that took them: the true median may lie half of it further up or down
+
+    def __post_init__(self) -> None:
+        if not 1 <= self.count <= LARGEST or not self.values or not 0 < self.effective <= self.count:
+            raise ValueError("a spread needs at least one sample, and no more effective samples than samples")
+        check_range("samples", self.values[0], self.values[-1], self.tick)
+        if any(a > b for a, b in zip(self.values, self.values[1:], strict=False)):
+            raise ValueError("the values of a spread must not fall")
+
+    @property
+    def median(self) -> float:
+        return float(median(self.values))
+
+    @property
+    def mad(self) -> float:
+        """Median distance from the median."""
+        middle = self.median
+        return float(median(abs(value - middle) for value in self.values))
+
+
+@dataclass(frozen=True, slots=True)
+class Figure:
+    """One total of a run. A name may have a selector: `memory_read:DDR`."""
+
+    name: str
+    value: float | None
+    unit: str  # NS, BYTES, COUNT, PER_SECOND
+    provenance: str
+    spread: Spread | None = None
+
+    def __post_init__(self) -> None:
+        check_range(self.name, self.value)
+
+
+@dataclass(frozen=True, slots=True)
+class OpFigure:
+    """One op of a run."""
+
+    name: str
+    type: str
+    engine: str
+    location: str  # where in the model, or the ops of the model that it was made from
+    wall_ns: int | None  # time in which at least one command of it is at work
+    own_ns: int | None  # its part of the clock: an instant is divided among the commands at work in it
+    spread: Spread | None = None  # of wall_ns, over inferences
+
+    def __post_init__(self) -> None:
+        check_range(self.name, self.wall_ns, self.own_ns)
+
+
+@dataclass(frozen=True, slots=True)
+class Figures:
+    """One run, as far as it is compared."""
+
+    label: str
+    model: str
+    sha256: str | None
+    target: str
+    provenance: str
+    devices: int
+    cores: int
+    batch: int
+    metrics: tuple[Figure, ...]
+    ops: tuple[OpFigure, ...]  # in the order of the model
+    created: str = ""
+
+    def metric(self, name: str) -> Figure | None:
+        return next((metric for metric in self.metrics if metric.name == name), None)
+
+    @property
+    def latency_ns(self) -> float | None:
+        found = self.metric("latency")
+        return None if found is None else found.value
+
+    @property
+    def is_exact(self) -> bool:
+        """Whether running again would give the same numbers."""
+        return self.provenance in EXACT

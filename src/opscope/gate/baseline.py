@@ -1,0 +1,205 @@
+"""Figures ↔ a baseline file: small, sorted, one op per line, made to be reviewed in a repository."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import replace
+
+import msgspec
+
+from ..errors import UsageError, printable
+from ..figures import OTHERS_NAME, Figure, Figures, OpFigure, Spread
+from .metrics import METRICS, rate_spread
+
+SCHEMA = "opscope.baseline/1"
+MOST_OPS = 2000  # written one by one; of more, the cheapest are kept as one sum
+LARGEST_BYTES = 1 << 26
+_COLUMNS = ("name", "type", "engine", "location", "wall_ns", "own_ns", "samples")
+
+
+class _Samples(msgspec.Struct):
+    count: int
+    effective: float
+    values: list[float]
+    tick: float = 0.0
+    median: float = 0.0  # of values, for the reader
+    mad: float = 0.0
+
+
+class _Metric(msgspec.Struct):
+    unit: str
+    value: int | float | None
+    provenance: str = ""
+
+
+class _Op(msgspec.Struct, array_like=True):
+    name: str
+    type: str
+    engine: str
+    location: str
+    wall_ns: int | None
+    own_ns: int | None
+    samples: list[float] | None = None  # count, effective count, tick, quantiles
+
+
+class _Head(msgspec.Struct):
+    schema: str = ""
+
+
+class _File(msgspec.Struct):
+    model: str
+    target: str
+    provenance: str
+    devices: int
+    cores: int
+    batch: int
+    metrics: dict[str, _Metric]
+    ops: list[_Op]
+    sha256: str | None = None
+    samples: _Samples | None = None
+
+
+def encode_baseline(figures: Figures, *, labels: Mapping[str, Callable[[OpFigure], str]]) -> bytes:
+    """The file. The same figures give the same bytes; nothing in it depends on when or where it was made."""
+    ops = _kept(figures.ops)
+    latency = figures.metric("latency")
+    head = {
+        "schema": SCHEMA, "model": figures.model, "sha256": figures.sha256, "target": figures.target,
+        "provenance": figures.provenance, "devices": figures.devices, "cores": figures.cores, "batch": figures.batch,
+        "metrics": {metric.name: _metric_fields(metric) for metric in figures.metrics},
+        "samples": None if latency is None or latency.spread is None else _sample_fields(latency.spread),
+        "rollups": {name: _rollup(ops, label) for name, label in labels.items()},
+        "op_columns": list(_COLUMNS),
+    }  # fmt: skip
+    return _text(head, map(_row, ops)).encode()
+
+
+def _metric_fields(metric: Figure) -> dict[str, object]:
+    return {"unit": metric.unit, "value": _number(metric.value), "provenance": metric.provenance}
+
+
+def _row(op: OpFigure) -> list[object]:
+    row: list[object] = [op.name, op.type, op.engine, op.location, op.wall_ns, op.own_ns]
+    if op.spread is not None:
+        row.append(
+            [op.spread.count, _plain(op.spread.effective), _plain(op.spread.tick), *map(_plain, op.spread.values)]
+        )
+    return row
+
+
+def _text(head: Mapping[str, object], rows: Iterable[Sequence[object]]) -> str:
+    """JSON with sorted keys, a line for every metric and every op, so that a review shows what moved."""
+    lines = []
+    for key in sorted([*head, "ops"]):
+        if key == "ops":
+            body = ",\n".join(f"  {_json(row)}" for row in rows)
+            lines.append(f' "ops": [\n{body}\n ]' if body else ' "ops": []')
+        elif key in ("metrics", "rollups"):
+            body = ",\n".join(f"  {_json(name)}: {_json(value)}" for name, value in _entries(key, head[key]))
+            lines.append(f" {_json(key)}: {{\n{body}\n }}" if body else f" {_json(key)}: {{}}")
+        else:
+            lines.append(f" {_json(key)}: {_json(head[key])}")
+    return "{\n" + ",\n".join(lines) + "\n}\n"
+
+
+def _entries(key: str, value: object) -> Iterable[tuple[str, object]]:
+    """Sorted; rollups as `type:MatMul`, so that each has its line."""
+    if not isinstance(value, dict):
+        raise TypeError(key)
+    flat = value if key == "metrics" else {f"{a}:{b}": ns for a, rows in value.items() for b, ns in rows.items()}
+    return sorted(flat.items())
+
+
+def _json(value: object) -> str:
+    return json.dumps(value, sort_keys=True, ensure_ascii=False, allow_nan=False)
+
+
+def _number(value: float | None) -> float | int | None:
+    return value if value is None or value != int(value) else int(value)
+
+
+def _plain(value: float) -> float | int:
+    """Whole numbers without a point."""
+    return int(value) if value == int(value) else round(value, 3)
+
+
+def _sample_fields(spread: Spread) -> dict[str, object]:
+    return {
+        "count": spread.count, "effective": _plain(spread.effective), "tick": _plain(spread.tick),
+        "median": _plain(spread.median), "mad": _plain(spread.mad), "values": [_plain(v) for v in spread.values],
+    }  # fmt: skip
+
+
+def _rollup(ops: Sequence[OpFigure], label: Callable[[OpFigure], str]) -> dict[str, int]:
+    """Parts of the clock where they are known, else times: for the reviewer, never read back."""
+    totals: dict[str, int] = {}
+    for op in ops:
+        ns = op.own_ns if op.own_ns is not None else op.wall_ns
+        if ns:
+            totals[label(op)] = totals.get(label(op), 0) + ns
+    return totals
+
+
+def _kept(ops: Sequence[OpFigure]) -> list[OpFigure]:
+    """All, or the costliest and the sum of the others; in the order of the model."""
+    if len(ops) <= MOST_OPS:
+        return list(ops)
+    order = sorted(range(len(ops)), key=lambda p: (-(ops[p].own_ns or 0), -(ops[p].wall_ns or 0), p))
+    rest = [ops[p] for p in sorted(order[MOST_OPS:])]
+    return [*(ops[p] for p in sorted(order[:MOST_OPS])), _pooled(rest)]
+
+
+def _pooled(ops: Sequence[OpFigure]) -> OpFigure:
+    walls = [op.wall_ns for op in ops if op.wall_ns is not None]
+    owns = [op.own_ns for op in ops if op.own_ns is not None]
+    return OpFigure(OTHERS_NAME, "", "", "", sum(walls) if walls else None, sum(owns) if owns else None)
+
+
+def decode_baseline(data: bytes, *, source: str, label: str) -> Figures:
+    """What is damaged, unknown or of another schema is named in one line."""
+    try:
+        schema = msgspec.json.decode(data, type=_Head).schema
+        if schema != SCHEMA:
+            raise UsageError(f"{source}: schema is {printable(schema)!r}; expected {SCHEMA}")
+        return _figures(msgspec.json.decode(data, type=_File), label)
+    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
+        raise UsageError(f"{source}: not a baseline ({printable(str(error))}); expected schema {SCHEMA}") from error
+    except (ValueError, OverflowError) as error:
+        raise UsageError(f"{source}: {printable(str(error))}; expected schema {SCHEMA}") from error
+
+
+def _figures(found: _File, label: str) -> Figures:
+    unknown = [name for name in found.metrics if name.partition(":")[0] not in METRICS]
+    if unknown:
+        raise ValueError(f"metrics: {unknown[0]!r} is not known")
+    metrics = [
+        Figure(name, metric.value, metric.unit, metric.provenance or found.provenance)
+        for name, metric in found.metrics.items()
+    ]
+    if found.samples is not None:
+        spread = Spread(found.samples.count, found.samples.effective, tuple(found.samples.values), found.samples.tick)
+        metrics = [_with_samples(metric, spread, found.batch) for metric in metrics]
+    return Figures(
+        label=label, model=found.model, sha256=found.sha256, target=found.target, provenance=found.provenance,
+        devices=found.devices, cores=found.cores, batch=found.batch, metrics=tuple(metrics),
+        ops=tuple(_op(op) for op in found.ops),
+    )  # fmt: skip
+
+
+def _with_samples(metric: Figure, spread: Spread, batch: int) -> Figure:
+    if metric.name == "latency":
+        return replace(metric, spread=spread)
+    if metric.name == "throughput":
+        return replace(metric, spread=rate_spread(metric.value, spread, batch))
+    return metric
+
+
+def _op(op: _Op) -> OpFigure:
+    spread = None
+    if op.samples is not None:
+        if len(op.samples) < 4:
+            raise ValueError(f"op {op.name!r}: samples need a count, an effective count, a tick and values")
+        count, effective, tick, *values = op.samples
+        spread = Spread(int(count), effective, tuple(values), tick)
+    return OpFigure(op.name, op.type, op.engine, op.location, op.wall_ns, op.own_ns, spread)

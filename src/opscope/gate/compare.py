@@ -1,0 +1,236 @@
+"""Figures × Figures → Comparison: every difference, what explains the change, and the verdict of the limits."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence, Set
+from dataclasses import replace
+
+from ..comparison import (
+    ADDED,
+    FUSED,
+    LOCATION,
+    NAME,
+    REMOVED,
+    SPLIT,
+    Comparison,
+    Difference,
+    Interval,
+    Match,
+    OpDifference,
+)
+from ..errors import UsageError, printable
+from ..figures import NO_OP_NAME, NS, PER_SECOND, Figure, Figures, OpFigure, Spread
+from .bootstrap import FEWEST, ratio_interval, spread_of_sum
+from .explain import explain
+from .limits import Limit, judge
+from .matching import match_ops
+from .metrics import METRICS
+
+Label = Callable[[OpFigure], str]  # of an op: its type, its layer, …
+_Runs = tuple[Figures, Figures]
+_Ops = tuple[Sequence[OpFigure], Sequence[OpFigure]]
+_Spreads = tuple[Spread | None, Spread | None]
+
+_NOT_KNOWN = ("", "unknown")
+_MOST_INTERVALS = 300  # of the largest changes of ops: a bootstrap takes a millisecond
+
+
+def compare(
+    base: Figures,
+    new: Figures,
+    *,
+    limits: Sequence[Limit] = (),
+    allow: Collection[str] = (),
+    labels: Mapping[str, Label],
+    seed: int = 0,
+) -> Comparison:
+    """Everything that differs.
+
+    Args:
+        limits: that the change must stay within.
+        allow: of comparison.ALLOWABLE: differences that are insisted on, and then noted.
+        labels: rollup → label of an op.
+        seed: of the bootstrap.
+    """
+    matches = match_ops(base.ops, new.ops, same_model=base.sha256 is not None and base.sha256 == new.sha256)
+    notes = _check_comparable(base, new, matches, allow)
+    metrics = tuple(_metrics((base, new), seed))
+    wanted = {limit.name.partition(":")[2] for limit in limits}
+    runs = (base, new)
+    ops = _ops(runs, matches, wanted, seed)
+    rollups = {name: _rollup(runs, label, wanted, seed) for name, label in labels.items()}
+    verdict = judge(limits, *_by_name(metrics, ops, rollups))
+    notes += [f"{m.name}: {m.note}" for m in metrics if m.note and m.name == "latency"]
+    return Comparison(
+        base, new, metrics, ops, rollups, explain(base, new, {"op": ops, **rollups}), verdict, tuple(notes)
+    )
+
+
+def _check_comparable(base: Figures, new: Figures, matches: Sequence[Match], allow: Collection[str]) -> list[str]:
+    """Notes on what was insisted on. Anything else that makes a comparison meaningless is an error."""
+    notes = []
+    for what, problem in _obstacles(base, new, matches):
+        if what not in allow:
+            way = f", or --allow {what}" if what != "unit" else ""
+            names = f"{printable(base.label)} and {printable(new.label)}"
+            raise UsageError(f"{names}: not comparable: {problem}; expected the same{way}")
+        notes.append(f"compared in spite of this: {problem}")
+    if base.target != new.target and not notes:
+        notes.append("the target of one of the two is not known")
+    if (base.devices, base.cores) != (new.devices, new.cores):
+        notes.append(f"cores: {base.devices} × {base.cores} and {new.devices} × {new.cores}")
+    return notes
+
+
+def _obstacles(base: Figures, new: Figures, matches: Sequence[Match]) -> Iterable[tuple[str, str]]:
+    for what, one, other in (
+        ("target", base.target, new.target), ("provenance", base.provenance, new.provenance),
+        ("batch", str(base.batch), str(new.batch)),
+    ):  # fmt: skip
+        if one != other and one not in _NOT_KNOWN and other not in _NOT_KNOWN:
+            yield what, f"{what} is {printable(one)} and {printable(other)}"
+    units = {metric.name: metric.unit for metric in base.metrics}
+    for metric in new.metrics:
+        if units.get(metric.name, metric.unit) != metric.unit:
+            yield "unit", f"{printable(metric.name)} is in {printable(units[metric.name])} and {metric.unit}"
+    if base.ops and new.ops and not any(_is_sure(match, new) for match in matches):
+        yield "model", f"no op of {printable(base.model)} is in {printable(new.model)}"
+
+
+def _is_sure(match: Match, new: Figures) -> bool:
+    return match.how in (NAME, LOCATION, FUSED, SPLIT) and new.ops[match.new[0]].name != NO_OP_NAME
+
+
+def _metrics(runs: _Runs, seed: int) -> Iterable[Difference]:
+    """In report order; what only one of the two has is shown, and not judged."""
+    old, now = ({metric.name: metric for metric in figures.metrics} for figures in runs)
+    places = {name: place for place, name in enumerate(METRICS)}
+    names = dict.fromkeys((*old, *now))
+    for name in sorted(names, key=lambda name: places[name.partition(":")[0]]):
+        yield _difference(old.get(name), now.get(name), runs, seed)
+
+
+def _difference(one: Figure | None, other: Figure | None, runs: _Runs, seed: int) -> Difference:
+    some = other or one
+    if some is None:
+        raise ValueError("a figure that neither run has")
+    spreads = (one.spread if one else None, other.spread if other else None)
+    interval = _interval(spreads, seed)
+    is_time = some.unit in (NS, PER_SECOND)
+    return Difference(
+        name=some.name, base=one.value if one else None, new=other.value if other else None, unit=some.unit,
+        base_provenance=one.provenance if one else runs[0].provenance,
+        new_provenance=other.provenance if other else runs[1].provenance,
+        better=METRICS[some.name.partition(":")[0]].better, interval=interval,
+        note="" if interval or not is_time else noise_note(runs, spreads),
+    )  # fmt: skip
+
+
+def _interval(spreads: _Spreads, seed: int) -> Interval | None:
+    one, other = spreads
+    return None if one is None or other is None else ratio_interval(one, other, seed=seed)
+
+
+def noise_note(runs: _Runs, spreads: _Spreads) -> str:
+    """Why there is no interval, where there should be one."""
+    if all(run.is_exact for run in runs):
+        return ""
+    counts = [spread.count if spread else 1 for spread in spreads]
+    return f"noise is not known: {counts[0]} and {counts[1]} samples, {FEWEST} of each are needed; compared as if exact"
+
+
+def _ops(runs: _Runs, matches: Sequence[Match], wanted: Set[str], seed: int) -> tuple[OpDifference, ...]:
+    """Largest change first; the largest, and those that are `wanted`, with the interval that their samples allow."""
+    rows: list[tuple[OpDifference, _Ops]] = []
+    for match in matches:
+        ops = [runs[0].ops[p] for p in match.base], [runs[1].ops[p] for p in match.new]
+        rows.append((_op_difference(_name(*ops), match.how, ops, runs), ops))
+    return _judged(rows, runs, wanted, seed)
+
+
+def _judged(
+    rows: list[tuple[OpDifference, _Ops]], runs: _Runs, wanted: Set[str], seed: int
+) -> tuple[OpDifference, ...]:
+    rows.sort(key=lambda found: _size(found[0]))
+    return tuple(
+        _with_noise(row, ops, runs, seed)
+        if place < _MOST_INTERVALS or not wanted.isdisjoint((row.name, *row.base_names, *row.new_names))
+        else row
+        for place, (row, ops) in enumerate(rows)
+    )
+
+
+def _name(old: Sequence[OpFigure], now: Sequence[OpFigure]) -> str:
+    shown = now if now and len(now) <= max(len(old), 1) else old
+    return shown[0].name if len(shown) == 1 else f"{shown[0].name} and {len(shown) - 1} more"
+
+
+def _op_difference(name: str, how: str, ops: _Ops, runs: _Runs) -> OpDifference:
+    old, now = ops
+    of = (NS, runs[0].provenance, runs[1].provenance, "less")
+    return OpDifference(
+        name=name, type=(now or old)[0].type, how=how,
+        base_names=tuple(op.name for op in old), new_names=tuple(op.name for op in now),
+        time=Difference(name, _sum(op.wall_ns for op in old), _sum(op.wall_ns for op in now), *of),
+        own=Difference(name, _sum(op.own_ns for op in old), _sum(op.own_ns for op in now), *of),
+    )  # fmt: skip
+
+
+def _with_noise(row: OpDifference, ops: _Ops, runs: _Runs, seed: int) -> OpDifference:
+    """With what repeated samples say about the time; or with a note that they say nothing."""
+    if all(run.is_exact for run in runs) or row.time.change is None:
+        return row
+    spreads = (_spread(ops[0]), _spread(ops[1]))
+    interval = _interval(spreads, seed)
+    note = "" if interval else noise_note(runs, spreads)
+    return replace(row, time=replace(row.time, interval=interval, note=note))
+
+
+def _spread(ops: Sequence[OpFigure]) -> Spread | None:
+    """Of all together; None where one that has a time has no samples."""
+    timed = [op for op in ops if op.wall_ns is not None]
+    found = [op.spread for op in timed if op.spread is not None]
+    return spread_of_sum(found) if found and len(found) == len(timed) else None
+
+
+def _sum(values: Iterable[int | None]) -> int | None:
+    """Of what is known. An op that is not there takes no time; one whose time is not known is not known."""
+    found = list(values)
+    known = [value for value in found if value is not None]
+    return sum(known) if known or not found else None
+
+
+def _rollup(runs: _Runs, label: Label, wanted: Set[str], seed: int) -> tuple[OpDifference, ...]:
+    groups: dict[str, tuple[list[OpFigure], list[OpFigure]]] = {}
+    for side, figures in enumerate(runs):
+        for op in figures.ops:
+            groups.setdefault(label(op), ([], []))[side].append(op)
+    rows: list[tuple[OpDifference, _Ops]] = [
+        (_op_difference(name, "" if all(ops) else ADDED if ops[1] else REMOVED, ops, runs), ops)
+        for name, ops in groups.items()
+    ]
+    return _judged(rows, runs, wanted, seed)
+
+
+def _size(row: OpDifference) -> tuple[float, float, str]:
+    """Sorts the largest change first."""
+    moved = row.own.change if row.own.change is not None else row.time.change
+    return -abs(moved or 0), -(row.time.new or 0), row.name
+
+
+def _by_name(
+    metrics: Iterable[Difference], ops: Iterable[OpDifference], rollups: Mapping[str, Sequence[OpDifference]]
+) -> tuple[dict[str, Difference], dict[str, list[str]]]:
+    """What a limit can be on, by its full name; and the selectors there are, by metric."""
+    found = {metric.name: metric for metric in metrics}
+    for row in ops:
+        for name in dict.fromkeys((*row.base_names, *row.new_names)):
+            found.setdefault(f"op:{name}", row.time)
+    for rollup, rows in rollups.items():
+        found |= {f"{rollup}:{row.name}": row.time for row in rows}
+    names: dict[str, list[str]] = {}
+    for name in found:
+        metric, _, selector = name.partition(":")
+        if selector:
+            names.setdefault(metric, []).append(selector)
+    return found, names

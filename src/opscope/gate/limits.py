@@ -1,0 +1,119 @@
+"""`latency>5%` → a limit, and what a comparison says about it."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+from ..comparison import Difference, show_change, show_interval
+from ..errors import UsageError, printable
+from ..figures import BYTES, COUNT, NS, PER_SECOND
+from ..verdict import Check, Verdict
+from .metrics import METRICS, OP_METRICS
+
+_FORM = re.compile(
+    r"\s*(?P<name>.*\S)\s*(?P<sign>[<>])\s*"
+    r"(?P<number>[-+]?(?:\d{1,18}(?:\.\d{0,18})?|\.\d{1,18}))\s*(?P<unit>[A-Za-zµ%/]*)\s*",
+    re.DOTALL,
+)
+_UNITS: Mapping[str, Mapping[str, float]] = {
+    NS: {"": 1, "ns": 1, "us": 1e3, "µs": 1e3, "ms": 1e6, "s": 1e9},
+    BYTES: {"": 1, "b": 1, "kb": 1024, "mb": 1024**2, "gb": 1024**3, "kib": 1024, "mib": 1024**2, "gib": 1024**3},
+    COUNT: {"": 1},
+    PER_SECOND: {"": 1, "/s": 1},
+}
+_EXAMPLES = 'expected METRIC[:SELECTOR]>VALUE or <VALUE, such as "latency>5%", "peak_memory>0" or "op:NAME>100us"'
+
+
+@dataclass(frozen=True, slots=True)
+class Limit:
+    """How far one figure may move. The change is compared, not the figure."""
+
+    text: str
+    name: str  # with its selector
+    above: bool  # broken by a change above the value, not below it
+    value: float  # 0.05 is 5 %; otherwise in the unit of the metric
+    relative: bool
+
+
+def parse_limit(text: str) -> Limit:
+    """One `--fail-on`."""
+    shown = printable(text)
+    found = _FORM.fullmatch(text)
+    if found is None:
+        raise UsageError(f"--fail-on {shown!r}: not understood; {_EXAMPLES}")
+    name, unit = found["name"], found["unit"]
+    metric, colon, selector = name.partition(":")
+    if metric not in METRICS and metric not in OP_METRICS:
+        raise UsageError(f"--fail-on {shown!r}: {printable(metric)!r} is not known; expected one of {known_metrics()}")
+    if metric in OP_METRICS and not selector:
+        raise UsageError(f"--fail-on {shown!r}: which {metric}; expected {metric}:{OP_METRICS[metric]}>VALUE")
+    if colon and metric in METRICS and not METRICS[metric].selector:
+        raise UsageError(f"--fail-on {shown!r}: {metric} has no parts; expected {metric}>VALUE")
+    return Limit(shown, name, found["sign"] == ">", *_value(shown, metric, float(found["number"]), unit))
+
+
+def _value(text: str, metric: str, number: float, unit: str) -> tuple[float, bool]:
+    if unit == "%":
+        return number / 100, True
+    known = _UNITS[METRICS[metric].unit if metric in METRICS else NS]
+    if unit.lower() not in known:
+        units = ", ".join(["%", *(name for name in known if name)])
+        raise UsageError(f"--fail-on {text!r}: {unit!r} is no unit of {metric}; expected one of {units}")
+    return number * known[unit.lower()], False
+
+
+def known_metrics() -> str:
+    with_parts = [f"{name}[:{m.selector}]" if m.selector else name for name, m in METRICS.items()]
+    return ", ".join([*with_parts, *(f"{name}:{selector}" for name, selector in OP_METRICS.items())])
+
+
+def judge(
+    limits: Iterable[Limit], differences: Mapping[str, Difference], names: Mapping[str, Sequence[str]]
+) -> Verdict:
+    """Every limit against the difference of its name; `names` lists, by metric, those that there are."""
+    return Verdict(tuple(_check(limit, differences.get(limit.name), names) for limit in limits))
+
+
+def _check(limit: Limit, found: Difference | None, names: Mapping[str, Sequence[str]]) -> Check:
+    if found is None:
+        return _unknown(limit, f"{printable(limit.name)} is in neither run; {_near(limit, names)}")
+    if found.change is None or found.ratio is None:
+        return _unknown(limit, f"{printable(limit.name)} is not known in {_where_unknown(found)}")
+    moved = found.ratio if limit.relative else found.change
+    words = f"{printable(limit.name)} {show_change(found)}"
+    if not _beyond(limit, moved):
+        return Check(limit.text, True, f"{words}, limit {limit.text}", limit=limit.text, metric=limit.name)
+    if found.interval is not None and not _beyond(limit, _surely(limit, found)):
+        inside = f"{words}, but {limit.text} is not sure: {show_interval(found)}; measure more often to know"
+        return Check(limit.text, True, inside, limit=limit.text, metric=limit.name, warning=True)
+    sure = f" ({show_interval(found)})" if found.interval is not None else f" ({found.note})" if found.note else ""
+    return Check(limit.text, False, f"{words}, limit {limit.text}{sure}", limit=limit.text, metric=limit.name)
+
+
+def _unknown(limit: Limit, reason: str) -> Check:
+    return Check(limit.text, False, reason, known=False, limit=limit.text, metric=limit.name)
+
+
+def _where_unknown(found: Difference) -> str:
+    if found.base is None:
+        return "either run" if found.new is None else "the base"
+    return "the new run"
+
+
+def _near(limit: Limit, names: Mapping[str, Sequence[str]]) -> str:
+    metric = limit.name.partition(":")[0]
+    known = [printable(name, 60) for name in names.get(metric, ())[:5]]
+    return f"expected one such as {', '.join(known)}" if known else f"no run says anything about {metric}"
+
+
+def _beyond(limit: Limit, moved: float) -> bool:
+    return moved > limit.value if limit.above else moved < limit.value
+
+
+def _surely(limit: Limit, found: Difference) -> float:
+    """The end of the interval that is nearest to no change, on the scale of the limit."""
+    assert found.interval is not None and found.base is not None  # noqa: S101, PT018
+    end = found.interval.low if limit.above else found.interval.high
+    return end if limit.relative else end * found.base

@@ -1,0 +1,124 @@
+"""Summary → the totals that are compared, under the names that limits use."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+
+from ..figures import BYTES, COUNT, NO_OP_NAME, NS, PER_SECOND, Figure, Spread
+from ..summary import LaneTotal, Summary
+
+
+@dataclass(frozen=True, slots=True)
+class Metric:
+    """A total that runs have."""
+
+    unit: str
+    better: str  # "less", "more"; empty: neither
+    help: str
+    selector: str = ""  # what may stand behind a colon
+
+
+METRICS = {  # name → what it is; order is report order
+    "latency": Metric(NS, "less", "one inference on the device"),
+    "throughput": Metric(PER_SECOND, "more", "inferences per second"),
+    "host_latency": Metric(NS, "less", "one inference as the application sees it", "STAGE"),
+    "peak_memory": Metric(BYTES, "less", "most bytes in use in one memory", "MEMORY"),
+    "memory_read": Metric(BYTES, "less", "bytes read from memories", "MEMORY"),
+    "memory_write": Metric(BYTES, "less", "bytes written to memories", "MEMORY"),
+    "busy": Metric(NS, "less", "all lanes together at work", "ENGINE"),
+    "wait": Metric(NS, "less", "all lanes together waiting for others", "ENGINE"),
+    "idle": Metric(NS, "", "all lanes together with nothing to do", "ENGINE"),
+    "cause": Metric(NS, "less", "part of the latency that one cause takes", "CAUSE"),
+    "macs": Metric(COUNT, "", "multiply-accumulate operations"),
+    "ops": Metric(COUNT, "", "ops with a time of their own"),
+    "commands": Metric(COUNT, "", "commands on all lanes"),
+}
+OP_METRICS = {  # limits on the time of ops: name → what stands behind the colon
+    "op": "NAME",
+    "type": "TYPE",
+    "layer": "LAYER",
+    "block": "BLOCK",
+    "engine": "ENGINE",
+}
+
+
+def figures_of(summary: Summary, *, provenance: str, spread: Spread | None) -> tuple[Figure, ...]:
+    """Every total that the summary knows, in report order."""
+    return tuple(
+        Figure(name, value, METRICS[name.partition(":")[0]].unit, _provenance(name, summary, provenance),
+               _spread(name, summary, spread))
+        for name, value in _values(summary)
+    )  # fmt: skip
+
+
+def _provenance(name: str, summary: Summary, of_run: str) -> str:
+    return (summary.latency.provenance or of_run) if name == "latency" else of_run
+
+
+def _spread(name: str, summary: Summary, spread: Spread | None) -> Spread | None:
+    if name == "throughput" and spread is not None:
+        return rate_spread(summary.throughput_per_s, spread, summary.batch)
+    return spread if name == "latency" else None
+
+
+def rate_spread(rate: float | None, spread: Spread, batch: int) -> Spread | None:
+    """Of a throughput, where it is nothing but the batch over the latency; else its samples are not known."""
+    work = batch * 1e9
+    if not rate or spread.values[0] <= 0 or not work / spread.values[-1] <= rate <= work / spread.values[0]:
+        return None
+    coarse = spread.tick / spread.median * (work / spread.median)  # the same share of a rate
+    return Spread(spread.count, spread.effective, tuple(work / value for value in reversed(spread.values)), coarse)
+
+
+def _values(summary: Summary) -> Iterator[tuple[str, float | None]]:
+    yield "latency", summary.latency.value_ns
+    yield "throughput", summary.throughput_per_s
+    if summary.host:
+        yield "host_latency", sum(stage.ns for stage in summary.host)
+        yield from _by_name("host_latency", ((stage.name, stage.ns) for stage in summary.host))
+    yield from _memory(summary)
+    for word in ("busy", "wait", "idle"):
+        yield from _lanes(summary.lanes, word)
+    yield from _by_name("cause", ((share.cause, round(share.ns)) for share in summary.breakdown))
+    yield "macs", _sum(op.macs for op in summary.ops)
+    yield "ops", sum(1 for op in summary.ops if op.wall_ns is not None and op.name != NO_OP_NAME) or None
+    yield "commands", _sum(op.commands for op in summary.ops)
+
+
+def _by_name(metric: str, rows: Iterable[tuple[str, float | None]]) -> Iterator[tuple[str, float | None]]:
+    totals: dict[str, float | None] = {}
+    for name, value in rows:
+        before = totals.get(name, 0)
+        totals[name] = None if before is None or value is None else before + value
+    yield from ((f"{metric}:{name}", value) for name, value in totals.items())
+
+
+def _memory(summary: Summary) -> Iterator[tuple[str, float | None]]:
+    names = dict.fromkeys(row.name for row in summary.memory)
+    peaks = {name: [row.peak_bytes for row in summary.memory if row.name == name] for name in names}
+    known = {name: max((p for p in found if p is not None), default=None) for name, found in peaks.items()}
+    yield "peak_memory", max((peak for peak in known.values() if peak is not None), default=None)
+    yield from ((f"peak_memory:{name}", peak) for name, peak in known.items() if peak is not None)
+    for metric, field in (("memory_read", "read_bytes"), ("memory_write", "write_bytes")):
+        rows = [(row.name, getattr(row, field)) for row in summary.memory if getattr(row, field) is not None]
+        yield metric, sum(value for _, value in rows) if rows else None
+        yield from _by_name(metric, rows)
+
+
+def _lanes(lanes: tuple[LaneTotal, ...], word: str) -> Iterator[tuple[str, float | None]]:
+    rows = [(engine_class(lane.name), getattr(lane, f"{word}_ns")) for lane in lanes]
+    yield word, sum(value for _, value in rows) if rows else None
+    yield from _by_name(word, rows)
+
+
+def engine_class(lane: str) -> str:
+    """The lane without the number of its thread: `HVX t3` is an HVX."""
+    return re.sub(r"[ #_]t?\d+$", "", lane) or lane
+
+
+def _sum(values: Iterable[int | None]) -> int | None:
+    """Of what is known; None where nothing is."""
+    known = [value for value in values if value is not None]
+    return sum(known) if known else None

@@ -1,0 +1,137 @@
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+sys.path.insert(0, str(Path(__file__).parent))
+from compare_build import op
+
+from opscope.comparison import ADDED, FUSED, LOCATION, NAME, REMOVED, SPLIT, STRUCTURE, Match
+from opscope.figures import OTHERS_NAME, OpFigure
+from opscope.gate.matching import match_ops
+
+NAMES = st.sampled_from(["a", "b", "c", "a + b", "b, c", "a, b, c", "d", "d", "", "(no op)", "+", "a +"])
+OPS = st.lists(
+    st.builds(lambda name, kind, place: op(name, kind=kind, location=place), NAMES, st.sampled_from(["X", "Y", ""]),
+              st.sampled_from(["", "node 1", "a, b", "file.py:3"])),
+    max_size=8,
+)  # fmt: skip
+
+
+def matched(base: list[OpFigure], new: list[OpFigure], *, same_model: bool = False) -> list[tuple[str, ...]]:
+    """`(how, base names…, "→", new names…)`"""
+    return [
+        (m.how, *(base[p].name for p in m.base), "→", *(new[p].name for p in m.new))
+        for m in match_ops(base, new, same_model=same_model)
+    ]
+
+
+@given(OPS, OPS, st.booleans())
+def test_every_op_is_in_exactly_one_group(base: list[OpFigure], new: list[OpFigure], same: bool) -> None:
+    found = match_ops(base, new, same_model=same)
+    assert sorted(p for match in found for p in match.base) == list(range(len(base)))
+    assert sorted(p for match in found for p in match.new) == list(range(len(new)))
+    for match in found:
+        assert (match.how == ADDED) == (not match.base)
+        assert (match.how == REMOVED) == (not match.new)
+
+
+@given(OPS)
+def test_a_run_matches_itself_op_by_op(ops: list[OpFigure]) -> None:
+    assert match_ops(ops, ops, same_model=True) == [Match((n,), (n,), NAME) for n in range(len(ops))]
+
+
+@given(
+    st.lists(st.tuples(NAMES, st.sampled_from("XY")), max_size=8),
+    st.lists(st.tuples(NAMES, st.sampled_from("XY")), max_size=8),
+)
+def test_by_name_and_structure_the_order_of_the_runs_does_not_matter(
+    one: list[tuple[str, str]], other: list[tuple[str, str]]
+) -> None:
+    base = [op(name.replace("+", "").replace(",", ""), kind=kind) for name, kind in one]
+    new = [op(name.replace("+", "").replace(",", ""), kind=kind) for name, kind in other]
+    there = {(m.base, m.new) for m in match_ops(base, new, same_model=False)}
+    back = {(m.new, m.base) for m in match_ops(new, base, same_model=False)}
+    assert there == back
+
+
+def test_names_come_first_and_duplicates_keep_their_order() -> None:
+    base, new = [op("a", 1), op("a", 2), op("b")], [op("b"), op("a", 3), op("a", 4)]
+    assert [(m.base, m.new) for m in match_ops(base, new, same_model=False)] == [
+        ((2,), (0,)),
+        ((0,), (1,)),
+        ((1,), (2,)),
+    ]
+
+
+@pytest.mark.parametrize(
+    "fused",
+    [
+        op("fused_0", kind="FusedConv", location="conv, bias, relu"),  # says what it was made from
+        op("conv + bias + relu", kind="FusedConv"),  # is named after it
+        op("conv", kind="FusedConv", location="conv, bias, relu"),  # keeps the name of the first
+    ],
+)
+def test_a_fused_op_goes_with_all_that_it_was_made_from(fused: OpFigure) -> None:
+    base = [op("in"), op("conv", kind="Conv"), op("bias", kind="Add"), op("relu", kind="Relu"), op("out")]
+    found = matched(base, [op("in"), fused, op("out")])
+    assert found[1] == (FUSED, "conv", "bias", "relu", "→", fused.name)
+    assert [row[0] for row in found] == [NAME, FUSED, NAME]
+    assert (SPLIT, fused.name, "→", "conv", "bias", "relu") in matched([op("in"), fused, op("out")], base)
+
+
+def test_an_op_that_became_two_goes_with_both() -> None:
+    kernels = [op("conv_0", kind="Kernel", location="conv"), op("conv_1", kind="Kernel", location="conv")]
+    assert matched([op("conv", kind="Conv")], kernels) == [(SPLIT, "conv", "→", "conv_0", "conv_1")]
+    assert matched(kernels, [op("conv", kind="Conv")]) == [(FUSED, "conv_0", "conv_1", "→", "conv")]
+
+
+def test_an_op_that_only_sounds_fused_is_left_alone() -> None:
+    base, new = [op("a"), op("b")], [op("a"), op("b"), op("a + b", kind="Add")]
+    assert matched(base, new)[2] == (ADDED, "→", "a + b")
+
+
+def test_a_renamed_op_is_found_by_the_one_op_it_was_made_from() -> None:
+    assert matched([op("conv", kind="Conv")], [op("conv_nchwc", kind="Conv", location="conv")]) == [
+        (LOCATION, "conv", "→", "conv_nchwc")
+    ]
+
+
+def test_a_place_in_the_file_counts_only_in_the_same_file() -> None:
+    base, new = [op("a", kind="X", location="node 3"), op("q")], [op("q"), op("b", kind="X", location="node 3")]
+    assert (LOCATION, "a", "→", "b") in matched(base, new, same_model=True)
+    assert (LOCATION, "a", "→", "b") not in matched(base, new)
+    source = [op("a", kind="X", location="net.py:12")], [op("b", kind="X", location="net.py:12")]
+    assert matched(*source) == [(LOCATION, "a", "→", "b")]
+    assert matched([op("a", kind="X", location="net.py:12")], [op("b", kind="Y", location="net.py:12")])[0][0] == ADDED
+
+
+def test_renamed_layers_are_found_by_their_surroundings_between_ops_that_kept_their_names() -> None:
+    kinds = ["MatMul", "Add", "Relu", "MatMul"]
+    base = [op("in", kind="I"), *(op(f"old{n}", kind=k) for n, k in enumerate(kinds)), op("out", kind="O")]
+    new = [op("in", kind="I"), *(op(f"new{n}", kind=k) for n, k in enumerate(kinds)), op("extra", kind="Tanh"),
+           op("out", kind="O")]  # fmt: skip
+    found = matched(base, new)
+    assert [row for row in found if row[0] == STRUCTURE] == [(STRUCTURE, f"old{n}", "→", f"new{n}") for n in range(4)]
+    assert (ADDED, "→", "extra") in found
+
+
+def test_surroundings_do_not_reach_across_an_op_that_is_matched() -> None:
+    base = [op("old", kind="Tanh"), op("anchor", kind="A")]
+    new = [op("anchor", kind="A"), op("new", kind="Tanh")]
+    assert sorted(row[0] for row in matched(base, new)) == [ADDED, NAME, REMOVED]
+
+
+def test_what_a_baseline_has_only_the_sum_of_takes_what_is_left() -> None:
+    base, new = [op("a"), op(OTHERS_NAME, kind="")], [op("a"), op("x"), op("y")]
+    assert matched(base, new)[1] == (STRUCTURE, OTHERS_NAME, "→", "x", "y")
+
+
+def test_large_graphs_with_nothing_in_common_by_name_take_no_time_that_a_test_would_notice() -> None:
+    base = [op(f"a{n}", kind="X") for n in range(30_000)]
+    new = [op(f"b{n}", kind="X") for n in range(30_000)]
+    assert all(match.how == STRUCTURE for match in match_ops(base, new, same_model=False))

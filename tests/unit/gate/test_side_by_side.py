@@ -1,0 +1,63 @@
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+sys.path.insert(0, str(Path(__file__).parent))
+from compare_build import LABELS, figures, op
+
+from opscope.figures import Figures, OpFigure
+from opscope.gate.side_by_side import side_by_side
+
+RUN = st.lists(st.tuples(st.sampled_from("abcdef"), st.one_of(st.none(), st.integers(0, 99))), max_size=6).map(
+    lambda rows: figures([op(name, ns, kind=name) for name, ns in rows])
+)
+
+
+@given(st.lists(RUN, min_size=2, max_size=4))
+def test_every_time_of_every_run_is_in_its_column_once(runs: list[Figures]) -> None:
+    for label in (None, LABELS["type"]):
+        found = side_by_side(runs, by="op", label=label)
+        for number, run in enumerate(runs):
+            column = [row.values[number] for row in found.rows]
+            assert sum(v for v in column if v is not None) == sum(o.wall_ns for o in run.ops if o.wall_ns is not None)
+
+
+def test_ops_are_matched_to_the_first_run_and_fused_ones_are_put_together() -> None:
+    first = figures([op("conv", 50), op("relu", 20, kind="Relu"), op("out", 5, kind="O")], provenance="estimated")
+    second = figures([op("conv + relu", 35, kind="Fused"), op("out", 10, kind="O"), op("x", 1, kind="X")])
+    third = figures([op("conv", 140), op("relu", None, kind="Relu"), op("x", 2, kind="X")], provenance="measured")
+    found = side_by_side([first, second, third], by="op", label=None)
+    assert [(row.name, row.values) for row in found.rows] == [
+        ("conv and 1 more", (70, 35, 140)), ("out", (5, 10, None)), ("x", (None, 1, 2)),
+    ]  # fmt: skip
+    assert found.rows[0].ratios == (1.0, 0.5, 2.0)
+    assert found.rows[2].ratios == (None, None, None)
+    assert found.matched == (3, 2, 2)
+    assert "columns are of different provenance" in found.notes[0]
+
+
+def test_unknown_stays_unknown_and_metrics_have_a_row_each() -> None:
+    found = side_by_side([figures(latency=None), figures(latency=5)], by="type", label=LABELS["type"])
+    assert [(row.name, row.values) for row in found.metrics] == [("latency", (None, 5)), ("peak_memory", (4096, 4096))]
+    assert found.rows == ()
+
+
+def test_ops_matched_by_their_surroundings_are_said() -> None:
+    one = [op("in", kind="I"), op("old", kind="Conv")]
+    other = [op("in", kind="I"), op("new", kind="Conv")]
+    found = side_by_side([figures(one), figures(other, label="b")], by="op", label=None)
+    assert found.notes == ("b: 1 ops are matched by their surroundings, not by name",)
+
+
+def test_a_rollup_adds_up_what_is_known() -> None:
+    def kind(o: OpFigure) -> str:
+        return o.type
+
+    found = side_by_side(
+        [figures([op("a", 1), op("b", None), op("c", 2, kind="Add")]), figures([])], by="type", label=kind
+    )
+    assert [(row.name, row.values) for row in found.rows] == [("Add", (2, None)), ("MatMul", (1, None))]

@@ -8,9 +8,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+from .finding import Finding
 from .program import Program
 from .summary import LaneTotal, Latency, MemoryTotal, Share
-from .trace import Trace
+from .trace import NONE, Trace
 
 VENDOR_MODEL, COMPILER_FACT, MEASURED, EMULATED = "vendor-model", "compiler-fact", "measured", "emulated"
 
@@ -57,7 +58,12 @@ class NodeTotal:
     path_share: float | None = None
     wait_ns: int | None = None  # the foreground thread stood before it
     overlap_ns: int | None = None  # of its wall time: another node was at work too
-    cycles: int | None = None  # on a device: what the runtime counted for it
+    cycles: int | None = None  # what the runtime, or the vendor's model, counted for it
+    low_ns: int | None = None  # of several inferences: the 10th and the 90th percentile around `wall_ns`, the median
+    high_ns: int | None = None
+    macs: int | None = None
+    memory_bytes: int | None = None  # most of the working memory in use while it runs
+    bound: str = ""  # what it waits for most; empty: unknown
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,6 +76,7 @@ class KernelTotal:
     busy_cycles: int | None
     dram_bytes: int
     vtcm_bytes: int
+    wall_ns: int | None = None  # of one inference
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,20 +85,6 @@ class StageTime:
 
     name: str
     microseconds: int
-
-
-@dataclass(frozen=True, slots=True)
-class Cause:
-    """A bottleneck: what it is, what it costs, what to do, and the what-if point that shows it."""
-
-    id: str
-    title: str
-    detail: str
-    ops: tuple[str, ...] = ()
-    cost_ns: int | None = None
-    share: float | None = None
-    action: str = ""
-    predicted: str = ""  # cites a what-if point; empty: none was tried
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,15 +114,24 @@ class Profiled:
     nodes: tuple[NodeTotal, ...] = ()
     kernels: tuple[KernelTotal, ...] = ()
     lanes: tuple[LaneTotal, ...] = ()
-    breakdown: tuple[Share, ...] = ()  # of the dominant path, by engine; adds up to the whole
+    breakdown: tuple[Share, ...] = ()  # adds up to the whole; `breakdown_of` says of what
     memory: tuple[MemoryTotal, ...] = ()
     stages: tuple[StageTime, ...] = ()
     parts: tuple[Part, ...] = ()
-    causes: tuple[Cause, ...] = ()
+    causes: tuple[Finding, ...] = ()
     notes: tuple[str, ...] = ()
     tables: Mapping[str, object] = field(default_factory=dict)  # in the vendor's own words
     trace: Trace | None = None
     program: Program | None = None
+    samples_ns: tuple[int, ...] = ()  # latency of every inference, in order, where there were several
+    breakdown_of: str = "dominant path"
+
+    @property
+    def inferences(self) -> tuple[int, ...]:
+        """Numbers of the inferences in the timeline: as many as `samples_ns` has, where there were several."""
+        if self.trace is None:
+            return (0,)
+        return tuple(sorted(set(self.trace.spans["inference"].tolist()) - {NONE})) or (0,)
 
     def metric(self, name: str) -> Metric | None:
         return next((metric for metric in self.metrics if metric.name == name), None)

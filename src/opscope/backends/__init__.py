@@ -18,7 +18,12 @@ from ..profiled import Profiled
 
 Value = str | int | bool | None
 
-_BUILT_IN = {"htp": ("htp", "HtpBackend")}  # name → module, class
+_BUILT_IN = {  # name → module, class
+    "htp": ("htp", "HtpBackend"),
+    "ort": ("ort", "OrtBackend"),
+    "vela": ("vela", "VelaBackend"),
+    "litert": ("litert", "LitertBackend"),
+}
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,7 +10,8 @@ from itertools import product
 from pathlib import Path
 
 from ..errors import ProfilerError, UsageError
-from ..profiled import ON_CPU, Cause, Profiled, WhatIf, WhatIfPoint
+from ..finding import WHAT_IF, Finding, Prediction
+from ..profiled import ON_CPU, Profiled, WhatIf, WhatIfPoint
 from ..units import format_bytes
 from .htp_options import HtpOptions
 from .htp_profile import profile_model
@@ -173,21 +174,22 @@ def with_evidence(profiled: Profiled, points: Sequence[WhatIfPoint]) -> Profiled
         saved = round((base - (best.time_us or 0)) * 1e3)
         title = f"one change saves {100 * (1 - (best.time_us or 0) / base):.0f}%: {_change(best, profiled)}"
         tried = f"best of {len(points)} compilations that differ from this one in one choice"
-        causes.insert(0, Cause("what-if", title, tried, (), saved, saved / (base * 1e3), _change(best, profiled),
-                               _cite(best, base)))  # fmt: skip
+        causes.insert(0, Finding("what-if", title, tried, (), saved, saved / (base * 1e3), _change(best, profiled),
+                                 _cite(best, base)))  # fmt: skip
     return replace(profiled, causes=tuple(causes))
 
 
-def _helper(cause: Cause, profiled: Profiled, better: Sequence[WhatIfPoint]) -> WhatIfPoint | None:
+def _helper(cause: Finding, profiled: Profiled, better: Sequence[WhatIfPoint]) -> WhatIfPoint | None:
     keys = _HELPS.get(cause.id, ())
     return next((p for p in better if any(p.choices[key] != profiled.options[key] for key in keys)), None)
 
 
-def _cite(point: WhatIfPoint | None, base: float) -> str:
+def _cite(point: WhatIfPoint | None, base: float) -> Prediction | None:
     if point is None or point.time_us is None:
-        return ""
+        return None
     left_out = ", without the CPU's part" if point.choices["io_quant"] == "off" else ""
-    return f"what-if {point.label}: {point.time_us:,.1f} us instead of {base:,.1f} us (vendor-model{left_out})"
+    text = f"{point.label}: {point.time_us:,.1f} us instead of {base:,.1f} us (vendor-model{left_out})"
+    return Prediction(round((base - point.time_us) * 1e3), round(point.time_us * 1e3), WHAT_IF, text)
 
 
 def _change(point: WhatIfPoint, profiled: Profiled) -> str:

@@ -22,7 +22,7 @@ def test_an_unknown_backend_lists_the_known_ones() -> None:
 def test_a_plug_in_is_found_by_entry_point(monkeypatch: pytest.MonkeyPatch) -> None:
     entry = EntryPoint("toy", f"{__name__}:Toy", "opscope.backends")
     monkeypatch.setattr("importlib.metadata.entry_points", lambda group: [entry] if group == "opscope.backends" else [])
-    assert backends.names() == ("htp", "toy")
+    assert backends.names()[-1] == "toy"
     assert backends.load("toy").title == "A toy"
 
 

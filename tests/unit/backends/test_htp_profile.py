@@ -18,8 +18,8 @@ from opscope.importers.qnn_op_trace import OpTrace, Refused
 from opscope.profiled import FUSED, INSERTED, ON_ACCELERATOR, ON_CPU, Profiled
 from opscope.trace import SpanKind
 from opscope.views.chrome_trace import ChromeTrace
-from opscope.views.htp_json import ProfiledJson
-from opscope.views.htp_text import ProfiledText
+from opscope.views.profiled_json import ProfiledJson
+from opscope.views.profiled_text import ProfiledText
 from opscope.views.qhas_html import QhasHtml
 from opscope.views.qhas_json import QhasJson
 

@@ -7,7 +7,8 @@ import pytest
 from opscope.backends.htp_options import HtpOptions
 from opscope.backends.htp_whatif import device_advice, grid, neighbours, with_evidence, with_front
 from opscope.errors import UsageError
-from opscope.profiled import Cause, Metric, Profiled, WhatIfPoint
+from opscope.finding import WHAT_IF, Finding, Prediction
+from opscope.profiled import Metric, Profiled, WhatIfPoint
 
 CHOICES = {"soc": "SA8255", "vtcm_mb": None, "opt_level": None, "precision": "as-is", "io_quant": "on"}
 
@@ -58,12 +59,13 @@ def test_neighbours_differ_in_one_choice() -> None:
 def test_causes_cite_the_point_that_helps_and_never_one_that_does_not() -> None:
     base = point(100, 1, 1).profiled
     assert base is not None
-    causes = (Cause("conversions", "t", "d"), Cause("vtcm-spill", "t", "d"))
+    causes = (Finding("conversions", "t", "d"), Finding("vtcm-spill", "t", "d"))
     tried = [point(80, 1, 1, io_quant="off"), point(99.5, 1, 1, vtcm_mb=4), point(120, 1, 1, opt_level=3)]
     best, conversions, spill = with_evidence(replace(base, causes=causes), tried).causes
     assert best.title == "one change saves 20%: --io-quant off"
-    assert conversions.predicted == "what-if off: 80.0 us instead of 100.0 us (vendor-model, without the CPU's part)"
-    assert spill.predicted == ""
+    text = "off: 80.0 us instead of 100.0 us (vendor-model, without the CPU's part)"
+    assert conversions.predicted == Prediction(20_000, 80_000, WHAT_IF, text)
+    assert spill.predicted is None
 
 
 def test_device_advice_names_the_best_point_of_each_part() -> None:

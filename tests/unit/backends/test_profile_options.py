@@ -30,9 +30,9 @@ def parser(monkeypatch: pytest.MonkeyPatch) -> ArgumentParser:
     return made
 
 
-def test_options_of_two_backends_share_a_name_and_their_choices() -> None:
+def test_options_of_two_backends_share_a_name_their_words_and_their_choices() -> None:
     (option,) = merged([Option("p", "first", ("a", "b")), Option("p", "second", ("b", "c"))])
-    assert (option.help, option.choices) == ("first", ("a", "b", "c"))
+    assert (option.help, option.choices) == ("first; or: second", ("a", "b", "c"))
 
 
 def test_each_backend_gets_its_own_options(parser: ArgumentParser) -> None:

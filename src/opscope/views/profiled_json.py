@@ -11,7 +11,6 @@ from .. import __version__
 from ..profiled import Profiled, WhatIf, WhatIfPoint
 
 SCHEMA = "opscope.profile/1"
-FINDINGS_SCHEMA = "opscope.findings/1"
 WHATIF_SCHEMA = "opscope.whatif/1"
 _LEFT_OUT = {"trace", "program", "tables"}  # files of their own
 
@@ -23,22 +22,6 @@ class ProfiledJson:
 
     def render(self, profiled: Profiled, out: TextIO) -> None:
         _write(profiled_fields(profiled), out)
-
-
-class FindingsJson:
-    """The bottlenecks: `findings.json` of a Run."""
-
-    suffix = ".json"
-
-    def render(self, profiled: Profiled, out: TextIO) -> None:
-        parts = [asdict(part) for part in profiled.breakdown]
-        verdict = {"bound": profiled.breakdown[0].cause if parts else None, "breakdown": parts}
-        head: dict[str, object] = {
-            "schema": FINDINGS_SCHEMA,
-            "producer": _producer(),
-            "provenance": profiled.provenance,
-        }
-        _write(head | {"verdict": verdict, "findings": [asdict(cause) for cause in profiled.causes]}, out)
 
 
 class WhatIfJson:

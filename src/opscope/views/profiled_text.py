@@ -20,8 +20,8 @@ from ..profiled import (
 )
 from ..units import UNKNOWN, format_bytes, format_count, format_percent, format_seconds
 from .columns import bar, columns, pairs
+from .profiled_nodes import format_ns, is_timed, node_table, what_is_known
 
-_ENGINES = ("HVX", "HMX", "DMA")
 _LEVEL_PARTS = {  # profiling level → parts of the report
     "client": ("totals", "stages", "notes"),
     "basic": ("totals", "notes"),
@@ -51,7 +51,8 @@ class ProfiledText:
 
     def _chosen(self, nodes: Sequence[NodeTotal]) -> tuple[list[NodeTotal], str]:
         """The largest first where times or bytes are known; all in order when everything is shown."""
-        shown = [node for node in nodes if node.placed in (ON_ACCELERATOR, INSERTED) or node.cycles is not None]
+        placed = (ON_ACCELERATOR, INSERTED) if any(node.placed == ON_ACCELERATOR for node in nodes) else ()
+        shown = [node for node in nodes if node.placed in placed or _has_figures(node)]
         if self.top is None:
             return shown, "in order"
         ranked = sorted(shown, key=lambda n: (-(n.path_ns or 0), -(n.cycles or 0), -_dram(n)))
@@ -59,43 +60,32 @@ class ProfiledText:
 
     def _nodes(self, profiled: Profiled) -> Iterator[str]:
         nodes, which = self._chosen(profiled.nodes)
-        if not nodes:
-            return
-        yield f"nodes ({which}) – times {profiled.provenance if _timed(nodes) else UNKNOWN}, bytes compiler-fact"
-        header = (
-            "node",
-            "type",
-            "wall",
-            "path",
-            "",
-            *(f"{name} cyc" for name in _ENGINES),
-            "DDR rd",
-            "DDR wr",
-            "engines",
-        )
-        rows = [(n.name, n.type or n.placed, _ns(n.wall_ns), format_percent(n.path_share), bar(n.path_share or 0, 10),
-                 *(_busy(n, name) for name in _ENGINES), format_bytes(n.dram_read_bytes),
-                 format_bytes(n.dram_write_bytes), ",".join(n.engines)) for n in nodes]  # fmt: skip
-        if any(node.cycles is not None for node in nodes):
-            yield from _measured(nodes)
-        else:
-            yield from columns(header, rows, align="<<>><>>>>><", limits={0: 44, 1: 18})
+        if nodes:
+            yield f"nodes ({which}) – {what_is_known(nodes, profiled.provenance)}"
+            yield from node_table(nodes)
 
     def _waits(self, profiled: Profiled) -> Iterator[str]:
         """The linting level: whom the foreground thread waits for, and what runs beside what."""
         nodes, which = self._chosen(profiled.nodes)
-        if not _timed(nodes):
+        if not is_timed(nodes):
             return
         yield f"waits and overlap ({which}) – {profiled.provenance}"
         header = ("node", "type", "wall", "wait", "overlap", "alone", "path")
-        rows = [(n.name, n.type or n.placed, _ns(n.wall_ns), _ns(n.wait_ns), _ns(n.overlap_ns),
-                 _ns((n.wall_ns or 0) - (n.overlap_ns or 0)), format_percent(n.path_share)) for n in nodes]  # fmt: skip
+        rows = [
+            (n.name, n.type or n.placed, format_ns(n.wall_ns), format_ns(n.wait_ns), format_ns(n.overlap_ns),
+             format_ns((n.wall_ns or 0) - (n.overlap_ns or 0)), format_percent(n.path_share))
+            for n in nodes
+        ]  # fmt: skip
         yield from columns(header, rows, align="<<>>>>>", limits={0: 44, 1: 18})
         yield "wait: the foreground thread stood before it; overlap: another node was at work too"
 
     def _kernels(self, profiled: Profiled) -> Iterator[str]:
         kernels = profiled.kernels[: self.top]
-        if kernels:
+        if any(k.wall_ns is not None for k in kernels):
+            yield f"kernels ({len(kernels)} of {len(profiled.kernels)}) – {profiled.provenance}"
+            timed = [(k.name, k.engine, format_count(k.count), format_ns(k.wall_ns)) for k in kernels]
+            yield from columns(("kernel", "engine", "count", "time"), timed, align="<<>>", limits={0: 60})
+        elif kernels:
             yield f"kernels ({len(kernels)} of {len(profiled.kernels)}) – cycles {profiled.provenance}"
             rows = [(k.name, k.engine, format_count(k.count), format_count(k.busy_cycles), format_bytes(k.dram_bytes),
                      format_bytes(k.vtcm_bytes)) for k in kernels]  # fmt: skip
@@ -103,28 +93,12 @@ class ProfiledText:
             yield from columns(header, rows, align="<<>>>>", limits={0: 44})
 
 
+def _has_figures(node: NodeTotal) -> bool:
+    return node.cycles is not None or node.wall_ns is not None
+
+
 def _dram(node: NodeTotal) -> int:
     return (node.dram_read_bytes or 0) + (node.dram_write_bytes or 0)
-
-
-def _timed(nodes: Sequence[NodeTotal]) -> bool:
-    return any(node.wall_ns is not None for node in nodes)
-
-
-def _busy(node: NodeTotal, engine: str) -> str:
-    return UNKNOWN if node.wall_ns is None else format_count(node.busy_cycles.get(engine, 0))
-
-
-def _ns(value: int | None) -> str:
-    return format_seconds(None if value is None else value / 1e9)
-
-
-def _measured(nodes: Sequence[NodeTotal]) -> list[str]:
-    """A device's own table: cycles as it counted them."""
-    total = sum(node.cycles or 0 for node in nodes)
-    rows = [(n.name, n.type, format_count(n.cycles), format_percent((n.cycles or 0) / total if total else None))
-            for n in nodes]  # fmt: skip
-    return columns(("node", "type", "cycles", "share"), rows, align="<<>>", limits={0: 60, 1: 18})
 
 
 def metric_text(metric: Metric) -> str:
@@ -163,13 +137,14 @@ def _totals(profiled: Profiled) -> Iterator[str]:
 def _lanes(profiled: Profiled) -> Iterator[str]:
     if profiled.breakdown:
         parts = ", ".join(f"{part.cause} {format_percent(part.share)}" for part in profiled.breakdown)
-        yield f"dominant path – {profiled.provenance}: {parts}"
+        yield f"{profiled.breakdown_of} – {profiled.provenance}: {parts}"
+    if profiled.breakdown and profiled.lanes:
         yield ""
     if profiled.lanes:
-        yield f"threads – {profiled.provenance}"
-        rows = [(lane.name, format_percent(lane.utilization), bar(lane.utilization, 20), _ns(lane.busy_ns),
-                 _ns(lane.wait_ns), _ns(lane.idle_ns)) for lane in profiled.lanes]  # fmt: skip
-        yield from columns(("thread", "busy", "", "busy", "wait", "idle"), rows, align="<><>>>", limits={})
+        yield f"threads and engines – {profiled.provenance}"
+        rows = [(lane.name, format_percent(lane.utilization), bar(lane.utilization, 20), format_ns(lane.busy_ns),
+                 format_ns(lane.wait_ns), format_ns(lane.idle_ns)) for lane in profiled.lanes]  # fmt: skip
+        yield from columns(("", "busy", "", "busy", "wait", "idle"), rows, align="<><>>>", limits={})
 
 
 def _stages(profiled: Profiled) -> Iterator[str]:
@@ -180,10 +155,10 @@ def _stages(profiled: Profiled) -> Iterator[str]:
 
 def _placement(profiled: Profiled) -> Iterator[str]:
     on_cpu = profiled.of(ON_CPU)
-    if on_cpu:
+    if on_cpu and profiled.of(ON_ACCELERATOR):
         yield f"on the CPU: {len(on_cpu)}"
         yield from (f"  {printable(node.name)} ({node.type}): {printable(node.reason, 300)}" for node in on_cpu[:20])
-    for placed, words in ((FUSED, "fused into others"), (REMOVED, "taken out by the runtime before compilation")):
+    for placed, words in ((FUSED, "fused into others"), (REMOVED, "taken out before it runs")):
         nodes = profiled.of(placed)
         if nodes:
             names = ", ".join(printable(node.name, 60) for node in nodes[:8])
@@ -198,8 +173,8 @@ def _causes(profiled: Profiled) -> Iterator[str]:
         yield f"      {printable(cause.detail, 300)}"
         if cause.action:
             yield f"      try: {printable(cause.action, 300)}"
-        if cause.predicted:
-            yield f"      shown by: {cause.predicted}"
+        if cause.predicted is not None:
+            yield f"      shown by: {cause.predicted.basis} {printable(cause.predicted.text, 300)}"
 
 
 def _notes(profiled: Profiled) -> Iterator[str]:

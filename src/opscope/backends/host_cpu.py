@@ -1,0 +1,110 @@
+"""The CPU of this machine as a target, inputs for it, and what samples come to."""
+
+from __future__ import annotations
+
+import platform
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from statistics import median_low
+
+import numpy as np
+import numpy.typing as npt
+
+from ..errors import UsageError, printable
+from ..graph import Graph
+from ..profiled import MEASURED, Metric, NodeTotal, Profiled
+from ..summary import LaneTotal, Latency
+from .measuring import Measuring, allowed_cpus, cpu_model
+
+Port = tuple[str, str, tuple[int, ...]]  # name, data type, shape
+NUMPY_TYPES = {
+    "f64": "float64", "f32": "float32", "f16": "float16", "i64": "int64", "i32": "int32", "i16": "int16", "i8": "int8",
+    "u64": "uint64", "u32": "uint32", "u16": "uint16", "u8": "uint8", "bool": "bool",
+}  # fmt: skip
+LOW, HIGH = 10, 90  # percentiles
+_MOST_INPUT_BYTES = 1 << 34
+
+
+def cpu_target(measuring: Measuring) -> dict[str, str | int | float | None]:
+    """The machine itself, honestly named."""
+    return {
+        "name": "cpu", "title": f"CPU of this machine: {cpu_model()}, {platform.machine()}", "cpu_model": cpu_model(),
+        "architecture": platform.machine(), "cpus": len(allowed_cpus()), "threads": measuring.threads,
+    }  # fmt: skip
+
+
+def ports_of(graph: Graph, source: str) -> list[Port]:
+    """Inputs that arrays can be made for."""
+    ports = []
+    for number in graph.inputs:
+        tensor = graph.tensors[number]
+        if tensor.shape is None or any(extent < 0 for extent in tensor.shape):
+            raise UsageError(
+                f"{source}: input {printable(tensor.name)!r} has an open shape; expected --shape NAME=1x3x…"
+            )
+        if tensor.dtype.label not in NUMPY_TYPES or (tensor.bytes or 0) > _MOST_INPUT_BYTES:
+            kinds = ", ".join(NUMPY_TYPES)
+            raise UsageError(
+                f"{source}: input {printable(tensor.name)!r} is {tensor.dtype.label} of {tensor.shape}; "
+                f"expected one of {kinds}, of at most {_MOST_INPUT_BYTES >> 30} GB"
+            )
+        ports.append((tensor.name, tensor.dtype.label, tensor.shape))
+    return ports
+
+
+def random_inputs(ports: Sequence[Port], *, seed: int) -> Iterator[npt.NDArray[np.generic]]:
+    """Floats from −1 to 1, bytes of any value; larger integers 0 or 1, valid as mask, position and row of a table."""
+    random = np.random.default_rng(seed)
+    for _, label, shape in ports:
+        kind = np.dtype(NUMPY_TYPES[label])
+        if kind.kind == "f":
+            yield random.uniform(-1, 1, shape).astype(kind)
+        elif kind.kind in "iu" and kind.itemsize == 1:
+            yield random.integers(0, 256, shape, np.uint8).view(kind)
+        else:
+            yield random.integers(0, 2, shape).astype(kind)
+
+
+def spread(values: npt.ArrayLike) -> tuple[int, int, int]:
+    """Median, and the samples at the 10th and 90th percentile, which lie around it."""
+    times = np.asarray(values)
+    low, high = np.percentile(times, LOW, method="lower"), np.percentile(times, HIGH, method="higher")
+    return round(float(np.median(times))), int(low), int(high)
+
+
+def measured_latency(samples_ns: Sequence[int]) -> Latency:
+    """One of the samples, so that an inference of the timeline has it."""
+    _, low, high = spread(samples_ns)
+    return Latency(median_low(samples_ns), low, high, MEASURED)
+
+
+def latency_metric(name: str, samples_ns: Sequence[int], note: str) -> Metric:
+    """Median and spread, in the words that both runtimes use."""
+    latency = measured_latency(samples_ns)
+    _, low, high = spread(samples_ns)
+    words = f"{note}; median and 10th to 90th percentile of {len(samples_ns)}"
+    return Metric(name, latency.known_ns / 1e3, "us", MEASURED, words, low / 1e3, high / 1e3)
+
+
+def busy_and_idle(name: str, busy_ns: npt.NDArray[np.int64], wall_ns: npt.NDArray[np.int64]) -> LaneTotal:
+    """A lane in the inference that the latency is of: what is not busy is the runtime between its kernels."""
+    lengths = wall_ns.tolist()
+    middle = lengths.index(median_low(lengths))
+    wall = int(wall_ns[middle])
+    busy = min(int(busy_ns[middle]), wall)
+    return LaneTotal(0, 0, name, busy, 0, wall - busy, 0)
+
+
+def latency_alone(profiled: Profiled, samples_ns: Sequence[int]) -> Profiled:
+    """The same measurement without what the profiler saw: no times of ops, and the latency of other inferences."""
+    kept = [metric for metric in profiled.metrics if metric.unit == "count"]
+    return replace(
+        profiled, latency=measured_latency(samples_ns), samples_ns=tuple(samples_ns), trace=None, program=None,
+        lanes=(), kernels=(), nodes=tuple(_untimed(node) for node in profiled.nodes),
+        metrics=(latency_metric("latency", samples_ns, "without the runtime's profiler"), *kept),
+        notes=("--op-times off: what ran where is known, times of ops are not",),
+    )  # fmt: skip
+
+
+def _untimed(node: NodeTotal) -> NodeTotal:
+    return replace(node, wall_ns=None, low_ns=None, high_ns=None, path_ns=None, path_share=None)

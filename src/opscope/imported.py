@@ -33,6 +33,7 @@ class ImportedOp:
     least_ns: int | None = None
     most_ns: int | None = None
     host_ns: int | None = None  # of the host, where `time_ns` is of a device
+    estimated_ns: int | None = None  # as a model has it, where `time_ns` is measured
     cycles: int | None = None
     resource_cycles: tuple[tuple[str, int], ...] = ()  # resource → cycles it alone would take
     macs: int | None = None
@@ -40,6 +41,11 @@ class ImportedOp:
     out_bytes: int | None = None
     parameter_bytes: int | None = None
     memory_bytes: int | None = None
+
+    @property
+    def ratio(self) -> float | None:
+        """Measured over estimated."""
+        return None if self.time_ns is None or not self.estimated_ns else self.time_ns / self.estimated_ns
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,6 +12,7 @@ from typing import Protocol, runtime_checkable
 
 from ..errors import ImportFileError, UsageError, printable
 from ..imported import Imported
+from .iree_perf import IreePerf
 from .kineto import Kineto
 from .openvino import OpenVinoCounters, OpenVinoReport
 from .ort_profile import OrtProfile
@@ -23,6 +24,9 @@ from .stedgeai import StEdgeAiInfo
 from .stedgeai_text import StEdgeAiReport
 from .tensorrt import TensorRtLayers, TensorRtProfile
 from .tflite_benchmark import TfliteBenchmark
+from .torq_compile import TORQ_COMPILE
+from .torq_host import TORQ_HOST
+from .torq_runtime import TorqRuntime
 from .trace_json import TraceJson
 from .vela import VelaLayers, VelaSummary
 
@@ -60,6 +64,10 @@ IMPORTERS: tuple[Importer, ...] = (  # add yours here: the first that knows a fi
     LatencyFile(),
     LatencyPercentiles(),
     *QNN_IMPORTERS,
+    IreePerf(),
+    *TORQ_COMPILE,
+    TorqRuntime(),
+    *TORQ_HOST,
 )
 ANY_TIMELINE: tuple[Importer, ...] = (TraceJson(),)  # after all others, plug-ins too: they know their own traces better
 

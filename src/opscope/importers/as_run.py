@@ -35,8 +35,7 @@ def as_run(imported: Imported, *, command: Sequence[str], created: str) -> tuple
         inferences=tuple(int(n) for n in np.unique(trace.spans["inference"]) if n != NONE),
         options={"imported_as": imported.format, "imported_from": imported.source, "tool": imported.tool},
     )
-    table = CommandTable(program.commands, ("",), (), ("",), ("",), ("",), ("",), ("",), ((),), ("",))
-    return Run(info, program.ops, table, trace, _summary(imported)), program
+    return Run(info, program.ops, CommandTable.of(program), trace, _summary(imported)), program
 
 
 def _program(imported: Imported) -> Program:

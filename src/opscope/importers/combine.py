@@ -7,14 +7,18 @@ from dataclasses import fields, replace
 
 from ..errors import UsageError
 from ..imported import CLOCK, LATENCY, Check, Imported, ImportedOp, Metric, empty_trace
+from .overlay import find_pair, overlay
 
 FACT = "compiler-fact"  # goes with numbers of any origin: it has no times
 
 
 def combine(parts: Sequence[Imported]) -> Imported:
-    """What all parts tell. Files that measured, and files that modelled, do not go into one run."""
+    """What all parts tell. Files that measured, and files that modelled, go into one run only as two timelines."""
     if len(parts) == 1:
         return _with_times(parts[0])
+    pair = find_pair(parts)
+    if pair is not None:  # a model of what the other measured: both in one picture
+        return combine([overlay(*pair), *(part for part in parts if not any(part is one for one in pair))])
     timed = [part for part in parts if part.provenance != FACT] or list(parts)
     _only_one("provenance", [(part.source, part.provenance) for part in timed])
     lines = [part for part in parts if len(part.trace.spans)]

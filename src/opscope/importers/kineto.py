@@ -10,6 +10,7 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Annotated
 
 import msgspec
 import numpy as np
@@ -31,10 +32,13 @@ _KINDS = {
 }  # fmt: skip
 
 
+_Number = Annotated[int, msgspec.Meta(gt=-(2**62), lt=2**62)]  # has to fit a column
+
+
 class _Args(msgspec.Struct):
-    external: int | None = msgspec.field(name="External id", default=None)
-    correlation: int | None = None
-    device: int | None = None
+    external: _Number | None = msgspec.field(name="External id", default=None)
+    correlation: _Number | None = None
+    device: _Number | None = None
     stream: int | None = None
     dims: msgspec.Raw = msgspec.field(name="Input Dims", default=msgspec.Raw(b""))
 
@@ -116,12 +120,7 @@ def _all_args(events: Sequence[Event]) -> tuple[list[_Args], int]:
         except (msgspec.MsgspecError, UnicodeDecodeError):
             result.append(plain)
             odd += 1
-    return [a if _sane(a) else plain for a in result], odd
-
-
-def _sane(args: _Args) -> bool:
-    numbers = (args.external, args.correlation, args.device)
-    return all(number is None or abs(number) < 2**62 for number in numbers)
+    return result, odd
 
 
 def _matches(keys: Numbers, among: Numbers) -> Numbers:

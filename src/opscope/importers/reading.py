@@ -47,7 +47,7 @@ def read_bytes(path: Path) -> bytes:
         with path.open("rb") as file:
             packed = file.read(2) == _GZIP
             file.seek(0)
-            return _inflate(path, size) if packed else file.read(MOST_BYTES)
+            return b"".join(_inflated(path, size, _CHUNK)) if packed else file.read(MOST_BYTES)
     except OSError as error:
         raise ImportFileError(str(path), "", _unreadable(error)) from error
 
@@ -62,20 +62,34 @@ def _size_of(path: Path) -> int:
     return status.st_size
 
 
-def _inflate(path: Path, size: int) -> bytes:
+def read_blocks(path: Path, block_bytes: int = _CHUNK) -> Iterator[bytes]:
+    """A whole file, inflated, part by part, so that a long one need not be held."""
+    try:
+        size = _size_of(path)
+        with path.open("rb") as file:
+            packed = file.read(2) == _GZIP
+            file.seek(0)
+            if packed:
+                yield from _inflated(path, size, block_bytes)
+            else:
+                while part := file.read(block_bytes):
+                    yield part
+    except OSError as error:
+        raise ImportFileError(str(path), "", _unreadable(error)) from error
+
+
+def _inflated(path: Path, size: int, block_bytes: int) -> Iterator[bytes]:
     most = min(MOST_BYTES, max(_SMALL_BYTES, size * _MOST_RATIO))
-    parts: list[bytes] = []
     total = 0
     try:
         with gzip.open(path) as file:
-            while part := file.read(_CHUNK):
-                parts.append(part)
+            while part := file.read(block_bytes):
                 total += len(part)
                 if total > most:
                     raise ImportFileError(str(path), "", f"inflates to more than {most} bytes; expected a profile")
+                yield part
     except (EOFError, zlib.error, gzip.BadGzipFile) as error:
         raise ImportFileError(str(path), f"byte {total:#x} of the inflated text", f"damaged gzip ({error})") from error
-    return b"".join(parts)
 
 
 def _unreadable(error: OSError) -> str:

@@ -9,6 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ..trace import COUNTER, EDGE, NONE, SPAN, CounterTrack, Lane, Trace
+from .line_columns import distinct
 from .trace_events import Key, Numbers, Samples, Spans, Thread
 from .trace_lanes import levels
 
@@ -52,14 +53,14 @@ def _edges(ends: tuple[Numbers, Numbers] | None) -> npt.NDArray[np.void]:
 def _spread(lanes: Sequence[Lane], thread: Numbers, level: Numbers) -> tuple[Numbers, tuple[Lane, ...]]:
     """A lane for every level of every thread, in order of threads; no two lanes look the same."""
     deep = int(level.max(initial=0)) + 1
-    codes, place = np.unique(thread * deep + level, return_inverse=True)
+    codes, place = distinct(thread * deep + level)
     taken: dict[Lane, int] = {}
     spread = []
     for code in codes.tolist():
         owner, depth = divmod(code, deep)
         lane = lanes[owner] if not depth else replace(lanes[owner], name=f"{lanes[owner].name} {depth + 1}")
         spread.append(_unlike(lane, taken))
-    return place.reshape(-1).astype(np.int64), tuple(spread)
+    return place, tuple(spread)
 
 
 def _unlike(lane: Lane, taken: dict[Lane, int]) -> Lane:

@@ -20,6 +20,8 @@ _ROUNDS = 8  # so often a level may hold few of the spans; then they overlap, an
 def levels(thread: Numbers, start: Numbers, end: Numbers) -> Numbers:
     """Level of every span on its thread, from 0. For spans that nest, how deep."""
     level = np.zeros(len(thread), np.int64)
+    if ((thread[1:] > thread[:-1]) | ((thread[1:] == thread[:-1]) & (start[1:] >= end[:-1]))).all():
+        return level  # one after the other already, as in logs of one unit
     order = np.lexsort((-end, end > start, start, thread))  # an empty span fits in front of one that starts with it
     t, s, e = thread[order], start[order], end[order]
     meets = (t[1:] == t[:-1]) & (s[1:] < e[:-1])

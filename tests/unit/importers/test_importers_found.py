@@ -21,6 +21,10 @@ FORMATS = {
     "tensorrt_profile.json": "tensorrt-profile", "tensorrt_layers.json": "tensorrt-layers",
     "openvino_average.csv": "openvino-counters", "openvino_cpp.csv": "openvino-counters",
     "openvino_report.csv": "openvino-report",
+    "torq_compile_a.csv": "torq-compile-a", "torq_compile_b.csv": "torq-compile-b",
+    "torq_compile_c.csv": "torq-compile-c", "torq_runtime.csv": "torq-runtime",
+    "torq_host_h1.csv": "torq-host-h1", "torq_host_h2.csv": "torq-host-h2",
+    "torq_host_h3.csv": "torq-host", "iree_perf.jsonl": "iree-perf",
 }  # fmt: skip
 
 

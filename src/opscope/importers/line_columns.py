@@ -1,0 +1,260 @@
+"""Lines of separated fields → columns, block by block, where a standard reader of such tables would fail.
+
+Fields are found from the left and from the right of a line, so that one in the middle may hold separators and quotes
+that its writer did not escape. What is held of a long file is one block of it, and its columns.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+import numpy.typing as npt
+
+from .reading import Unread, read_blocks
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+Numbers = npt.NDArray[np.int64]
+Marks = npt.NDArray[np.bool_]
+Bytes = npt.NDArray[np.uint8]
+
+BLOCK_BYTES = 1 << 22
+_NEWLINE, _RETURN, _SPACE, _MINUS, _ZERO = b"\n\r -0"
+_MOST_DIGITS = 18  # of a number that fits in 64 bits whatever its digits are
+_LONGEST_LINE = 1 << 20  # bytes; a line that is longer is cut there, and its row then counted as unreadable
+_MARK = b"\xef\xbb\xbf"
+
+
+@dataclass(frozen=True, slots=True)
+class Fields:
+    """One field of every line: where it begins and ends in the bytes of the block."""
+
+    data: Bytes
+    start: Numbers
+    end: Numbers
+
+    def stripped(self) -> Fields:
+        """Without blanks around it."""
+        start, end = self.start.copy(), self.end.copy()
+        last = max(len(self.data) - 1, 0)
+        while (blank := (start < end) & (self.data[np.minimum(start, last)] == _SPACE)).any():
+            start += blank
+        while (blank := (start < end) & (self.data[np.clip(end - 1, 0, last)] == _SPACE)).any():
+            end -= blank
+        return Fields(self.data, start, end)
+
+    def empty(self) -> Marks:
+        return self.end <= self.start
+
+    def whole(self) -> tuple[Numbers, Marks]:
+        """Whole numbers, and which fields are such; the others are 0."""
+        if not len(self.start):
+            return np.zeros(0, np.int64), np.zeros(0, np.bool_)
+        last = len(self.data) - 1
+        negative = (self.end > self.start) & (self.data[np.minimum(self.start, last)] == _MINUS)
+        first = self.start + negative
+        width = self.end - first
+        good = (width > 0) & (width <= _MOST_DIGITS)
+        value = np.zeros(len(first), np.int64)
+        for place in range(int(width[good].max(initial=0))):
+            inside = good & (place < width)
+            digit = self.data[np.minimum(first + place, last)].astype(np.int64) - _ZERO
+            good &= ~inside | ((digit >= 0) & (digit <= 9))
+            value = np.where(inside, value * 10 + digit, value)
+        return np.where(good, np.where(negative, -value, value), 0), good
+
+    def texts(self) -> list[bytes]:
+        return [self.data[low:high].tobytes() for low, high in zip(self.start.tolist(), self.end.tolist(), strict=True)]
+
+
+class Words:
+    """Texts of a column, each kept once and called by its number."""
+
+    def __init__(self) -> None:
+        self._known: dict[bytes, int] = {}
+
+    def merged(self, column: pa.DictionaryArray) -> Numbers:
+        """Number of the text of every row of a column that is encoded already."""
+        known = [self._known.setdefault(text, len(self._known)) for text in column.dictionary.to_pylist()]
+        numbers: Numbers = np.array(known, np.int64)[column.indices.to_numpy()] if known else np.zeros(0, np.int64)
+        return numbers
+
+    def number(self, fields: Fields) -> Numbers:
+        """Number of the text of every field."""
+        import pyarrow as pa
+
+        start = fields.start.astype(np.int32)  # a block is small
+        length = fields.end.astype(np.int32) - start
+        offsets = np.zeros(len(length) + 1, np.int32)
+        np.cumsum(length, out=offsets[1:])
+        at = np.arange(offsets[-1], dtype=np.int32)
+        at += np.repeat(start - offsets[:-1], length)
+        buffers = [None, pa.py_buffer(offsets), pa.py_buffer(fields.data[at])]
+        return self.merged(pa.Array.from_buffers(pa.binary(), len(length), buffers).dictionary_encode())
+
+    @property
+    def texts(self) -> tuple[str, ...]:
+        return tuple(text.decode("utf-8", "replace") for text in self._known)
+
+
+class Lines:
+    """Lines of one block that are not empty, and the separators in them."""
+
+    def __init__(self, data: Bytes, separator: bytes, first: int) -> None:
+        self.data = data
+        ends = np.flatnonzero(data == _NEWLINE)
+        starts = np.concatenate(([0], ends[:-1] + 1)) if len(ends) else np.zeros(0, np.int64)
+        ends = ends - ((ends > starts) & (data[np.maximum(ends - 1, 0)] == _RETURN))
+        kept = ends > starts
+        self.number = np.flatnonzero(kept) + first
+        self.start, self.end = starts[kept], ends[kept]
+        self._marks = np.concatenate((np.flatnonzero(data == separator[0]), [len(data)]))
+        self._first = np.searchsorted(self._marks, self.start)
+        self.separators = np.searchsorted(self._marks, self.end) - self._first
+
+    def __len__(self) -> int:
+        return len(self.start)
+
+    def chosen(self, kept: Marks) -> Lines:
+        """Some of the lines."""
+        part = object.__new__(Lines)
+        part.data, part._marks = self.data, self._marks
+        for name in ("number", "start", "end", "_first", "separators"):
+            setattr(part, name, getattr(self, name)[kept])
+        return part
+
+    def left(self, place: int) -> Fields:
+        """Field counted from the left, from 0; of lines that have a separator before and behind it."""
+        last = len(self._marks) - 1
+        start = self.start if not place else self._marks[np.minimum(self._first + place - 1, last)] + 1
+        end = np.minimum(self._marks[np.minimum(self._first + place, last)], self.end)
+        return Fields(self.data, start, np.maximum(end, start))
+
+    def rest(self, place: int, behind: Numbers | int = 0) -> Fields:
+        """From this field on, but for so many fields at the end."""
+        start = self.left(place).start
+        final = self._first + self.separators
+        mark = self._marks[np.maximum(final - behind, 0)]
+        end = np.where(np.asarray(behind) > 0, mark, self.end)
+        return Fields(self.data, start, np.maximum(end, start))
+
+    def right(self, place: Numbers | int) -> Fields:
+        """Field counted from the right, from 0; of lines that have a separator before it."""
+        final = self._first + self.separators
+        start = self._marks[np.maximum(final - 1 - place, 0)] + 1
+        end = np.where(np.asarray(place) > 0, self._marks[np.maximum(final - place, 0)], self.end)
+        return Fields(self.data, start, np.maximum(end, start))
+
+    def refuse(self, bad: Marks, unread: Unread) -> None:
+        """Count lines that cannot be read; the first are named."""
+        at = np.flatnonzero(bad)
+        for place in at[: Unread.SHOWN].tolist():
+            text = self.data[self.start[place] : min(self.end[place], self.start[place] + 200)].tobytes()
+            unread.add(f"line {self.number[place]}", text.decode("utf-8", "replace"))
+        unread.count += max(len(at) - Unread.SHOWN, 0)
+
+
+@dataclass(frozen=True, slots=True)
+class Block:
+    """Whole lines of a file."""
+
+    raw: bytes
+    separator: bytes
+    number: int  # of the first line
+
+    def lines(self) -> Lines:
+        return Lines(np.frombuffer(self.raw, np.uint8), self.separator, self.number)
+
+    def first_line(self) -> bytes:
+        return self.raw.partition(b"\n")[0].rstrip(b"\r")
+
+    def without_first(self) -> Block:
+        return Block(self.raw.partition(b"\n")[2], self.separator, self.number + 1)
+
+    def quick(self, kinds: str) -> list[Numbers | pa.DictionaryArray] | None:
+        """Columns of a block in which every line has exactly these fields; None: one has not, see `lines`.
+
+        Args:
+            kinds: one letter per field: `n` a whole number, `w` a word, `-` not wanted.
+        """
+        import pyarrow as pa
+        from pyarrow import csv
+
+        if not self.raw or self.raw.isspace():
+            return None
+        names = [str(place) for place in range(len(kinds))]
+        words = pa.dictionary(pa.int32(), pa.binary())
+        types = {name: pa.int64() if kind == "n" else words for name, kind in zip(names, kinds, strict=True)}
+        wanted = [name for name, kind in zip(names, kinds, strict=True) if kind != "-"]
+        parse = csv.ParseOptions(delimiter=self.separator.decode(), quote_char=False)
+        convert = csv.ConvertOptions(column_types=types, include_columns=wanted, null_values=[], check_utf8=False)
+        read = csv.ReadOptions(column_names=names, use_threads=False, block_size=len(self.raw) + 1)
+        try:
+            table = csv.read_csv(pa.BufferReader(self.raw), read, parse, convert).combine_chunks()
+        except pa.ArrowInvalid:
+            return None
+        columns = (table.column(name).chunk(0) for name in wanted)
+        return [c.to_numpy() if pa.types.is_integer(c.type) else c for c in columns]
+
+
+def read_lines(path: Path, separator: bytes, *, block_bytes: int = BLOCK_BYTES) -> Iterator[Block]:
+    """The lines of a file, in blocks."""
+    left, number, fresh = b"", 1, True
+    for block in read_blocks(path, block_bytes):
+        raw = left + (block.removeprefix(_MARK) if fresh else block)
+        fresh = False
+        cut = raw.rfind(b"\n") + 1
+        endless = not cut and len(raw) > _LONGEST_LINE
+        if endless:
+            raw += b"\n"
+            cut = len(raw)
+        left = raw[cut:]
+        if cut:
+            yield Block(raw[:cut], separator, number)
+            number += 0 if endless else raw.count(b"\n", 0, cut)
+    if left:
+        yield Block(left + b"\n", separator, number)
+
+
+def joined(parts: Sequence[Numbers]) -> Numbers:
+    """Columns of all blocks as one."""
+    return np.concatenate(parts) if parts else np.zeros(0, np.int64)
+
+
+def unwrapped(values: Numbers, *, bits: int = 32) -> Numbers:
+    """A counter that only rises, put right where it was held in so many bits: a fall of more than half is a wrap."""
+    if not len(values):
+        return values
+    fell = np.diff(values) < -(1 << (bits - 1))
+    turns = np.concatenate(([int(values[0] < 0)], fell)).cumsum()
+    result: Numbers = values + (turns << bits)
+    return result
+
+
+def rising(values: Numbers) -> Numbers:
+    """Positions in rising order of values of at least 0; equal ones keep their order."""
+    bits = max(len(values), 1).bit_length()
+    if not len(values) or int(values.max()).bit_length() + bits > 63:
+        return np.argsort(values, kind="stable")
+    words = values << bits | np.arange(len(values))  # value and position in one word: words sort several times faster
+    words.sort()
+    return words & ((1 << bits) - 1)
+
+
+def distinct(values: Numbers) -> tuple[Numbers, Numbers]:
+    """Each value once, rising, and the place of every row among them."""
+    if not len(values):
+        return values, values
+    low, width = int(values.min()), int(values.max()) - int(values.min()) + 1
+    if width > 4 * len(values) + 1024:
+        found, place = np.unique(values, return_inverse=True)
+        return found, place.reshape(-1)
+    there = np.zeros(width, np.bool_)
+    there[values - low] = True
+    rank = np.cumsum(there) - 1
+    return np.flatnonzero(there) + low, rank[values - low]

@@ -1,0 +1,140 @@
+"""Host logs of the Torq runtime → Imported: what the host did, and the jobs of the device between start and wait."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+
+from ..annotated import ActionTimes
+from ..imported import Imported, ImportedOp, Metric
+from ..trace import NONE, Lane, SpanKind
+from .column_trace import MOST_OPS, SpanColumns, column_trace, op_totals, timed_ops
+from .line_columns import Numbers, distinct, rising
+from .torq_host_log import PARTS, form_of, read_actions
+from .torq_runtime import NOT_TOLD, PROVENANCE, TOOL
+
+_JOBS = "NSS Jobs"
+NSS_START, NSS_WAIT = "NSS_START", "NSS_WAIT"
+_AS_OPS = (NSS_START, "HOST_COPY", "HOST_START", "HOST_PROGRAM")
+
+
+class TorqHost:
+    """Begin and end events."""
+
+    def __init__(self, form: str) -> None:
+        self.form = form
+        self.name = "torq-host" if form == "H3" else f"torq-host-{form.lower()}"
+        columns = {
+            "H1": "actionIndex, …, location",
+            "H2": "the same, location in quotes",
+            "H3": "dispatch_name,…,event",
+        }
+        self.describe = f"Torq host log, form {form} ({columns[form]})"
+
+    def looks_like(self, head: bytes, name: str) -> bool:
+        del name
+        return form_of(head) == self.form
+
+    def read(self, path: Path) -> Imported:
+        log = read_actions(path, self.form)
+        start, wait = jobs_of(log)
+        lanes, lane = _lanes(log)
+        op, ops, more = _ops(log)
+        columns = SpanColumns(
+            lane=np.concatenate((lane, np.full(len(start), len(lanes)))),
+            name=np.concatenate((log.type, np.full(len(start), len(log.types)))),
+            start_ns=np.concatenate((log.start_ns, log.start_ns[start])),
+            end_ns=np.concatenate((log.end_ns, log.end_ns[wait])),
+            op=np.concatenate((np.where(log.type == _code(log, NSS_START), NONE, op), op[start])),
+            kind=np.concatenate((np.full(len(lane), SpanKind.HOST), np.full(len(start), SpanKind.OP))),
+        )
+        all_lanes = (*lanes, Lane(0, NONE, _JOBS))
+        trace = column_trace(columns, all_lanes, (*log.types, "job"), provenance=PROVENANCE)
+        totals = op_totals(np.asarray(columns.op), columns.end_ns - columns.start_ns, len(ops))
+        return Imported(
+            format=self.name, source=str(path), tool=TOOL, provenance=PROVENANCE, trace=trace,
+            ops=timed_ops(ops, totals, inferences=None), metrics=tuple(_metrics(log, start, wait)),
+            notes=(*log.notes, *more, NOT_TOLD), inferences=None,
+        )  # fmt: skip
+
+
+def _code(log: ActionTimes, kind: str) -> int:
+    return log.types.index(kind) if kind in log.types else len(log.types)
+
+
+def jobs_of(log: ActionTimes) -> tuple[Numbers, Numbers]:
+    """Rows that start a job and rows that wait for it: of an invocation, the first start with the first wait."""
+    start, wait = (np.flatnonzero(log.type == _code(log, kind)) for kind in (NSS_START, NSS_WAIT))
+    if not len(start) or not len(wait):
+        return start[:0], wait[:0]
+    keys = [log.invocation[rows] * len(log.dispatches) + log.dispatch[rows] for rows in (start, wait)]
+    if np.array_equal(keys[0], keys[1]) and (np.diff(keys[0]) >= 0).all():  # the usual: each start has its wait
+        good = log.end_ns[wait] >= log.start_ns[start]
+        return start[good], wait[good]
+    ranks = [_rank_within(key) for key in keys]
+    width = max(int(rank.max()) for rank in ranks) + 1
+    _, of_start, of_wait = np.intersect1d(keys[0] * width + ranks[0], keys[1] * width + ranks[1], return_indices=True)
+    first, last = start[of_start], wait[of_wait]
+    good = log.end_ns[last] >= log.start_ns[first]
+    return first[good], last[good]
+
+
+def _rank_within(key: Numbers) -> Numbers:
+    """Of every row, how many before it have the same key."""
+    order = rising(key)
+    fresh = np.concatenate(([True], key[order][1:] != key[order][:-1]))
+    begin = np.flatnonzero(fresh)
+    rank = np.empty(len(key), np.int64)
+    rank[order] = np.arange(len(key)) - np.repeat(begin, np.diff(np.append(begin, len(key))))
+    return rank
+
+
+def _lanes(log: ActionTimes) -> tuple[tuple[Lane, ...], Numbers]:
+    used = [part for part in dict.fromkeys(part for _, part in PARTS) if part in log.parts]
+    place = np.array([used.index(part) for part in log.parts] or [0], np.int64)
+    return tuple(Lane(NONE, NONE, name) for name in used), place[log.type]
+
+
+def _ops(log: ActionTimes) -> tuple[Numbers, tuple[ImportedOp, ...], tuple[str, ...]]:
+    """Jobs, host programs and copies: by location where the log has it, else by dispatch and action."""
+    wanted = np.isin(log.type, [_code(log, kind) for kind in _AS_OPS])
+    width = int(log.action.max(initial=0)) + 2
+    by_action = (log.dispatch * width + log.action + 1) * len(log.types) + log.type
+    by_place = -2 - (log.location * len(log.types) + log.type)
+    keys, place = distinct(np.where(log.location >= 0, by_place, by_action)[wanted])
+    op = np.full(len(log.type), NONE)
+    if len(keys) > MOST_OPS:
+        return op, (), (f"{len(keys)} different actions: no rows per op, only the timeline",)
+    op[wanted] = place
+    return op, tuple(_op(log, key, width) for key in keys.tolist()), ()
+
+
+def _op(log: ActionTimes, key: int, width: int) -> ImportedOp:
+    if key < 0:
+        place, kind = divmod(-2 - key, len(log.types))
+        name = log.locations[place]
+    else:
+        rest, kind = divmod(key, len(log.types))
+        dispatch, action = divmod(rest, width)
+        name = f"{log.dispatches[dispatch]} action {action - 1}".strip()
+    origins = (name,) if key < 0 else ()
+    on_device = log.types[kind] == NSS_START
+    return ImportedOp(name, type="job" if on_device else log.types[kind], engine="NPU" if on_device else "host",
+                      origins=origins)  # fmt: skip
+
+
+def _metrics(log: ActionTimes, start: Numbers, wait: Numbers) -> list[Metric]:
+    if not len(log.start_ns):
+        return []
+    result = [Metric("wall", int(log.end_ns.max() - log.start_ns.min()), "ns"), Metric("jobs", len(start), "1")]
+    if len(start):
+        result.append(Metric("jobs running", int((log.end_ns[wait] - log.start_ns[start]).sum()), "ns"))
+    dispatches = np.flatnonzero((log.type == _code(log, "DISPATCH")) & log.ended)
+    if len(dispatches):
+        took = log.end_ns[dispatches] - log.start_ns[dispatches]
+        result += [Metric("dispatches", len(dispatches), "1"), Metric("dispatch time", int(took.sum()), "ns")]
+    return result
+
+
+TORQ_HOST = tuple(TorqHost(form) for form in ("H1", "H2", "H3"))

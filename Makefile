@@ -4,20 +4,19 @@ VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.ready
 
-.PHONY: setup demo test test-slow lint types check format bench clean
+.PHONY: setup demo test test-slow lint types check format bench docs web screenshots clean
 
 setup: $(STAMP)
 
 $(STAMP): pyproject.toml src/opscope/device/core.c
 	$(PYTHON) -m venv $(VENV)
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[dev,htp]'
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[dev,docs,htp,mlir]'
 	touch $(STAMP)
 
 demo: setup
 	mkdir -p demo
-	$(BIN)/opscope zoo kws-cnn --precision int8 -o demo/kws.tflite
-	$(BIN)/opscope report demo/kws.tflite --target max32690-cm4
-	$(BIN)/opscope report demo/kws.tflite --target max32690-cm4 --format html -o demo/report.html
+	$(BIN)/opscope zoo bert-base --layers 2 --batch 8 --seq 128 --precision f16 -o demo/bert.onnx
+	$(BIN)/opscope profile demo/bert.onnx --target aic100-std --cores 2 -o demo/bert.run
 
 test: setup
 	$(BIN)/pytest -n 2
@@ -41,5 +40,18 @@ format: setup
 bench: setup
 	$(BIN)/python bench/run.py
 
+# the site, in site/; every warning is an error
+docs: setup
+	$(BIN)/sphinx-build -q -W --keep-going -b dirhtml docs site
+
+# script and style of the pages, from web/ into the package; needs Node 20, which users of the package do not
+web: setup
+	$(BIN)/python tools/page_schema.py > web/contract.schema.json
+	cd web && npm ci --silent && npm run --silent types && npm run --silent check && npm run --silent test && npm run --silent build
+
+# the pictures of docs/page.md
+screenshots: setup
+	$(BIN)/python tools/screenshots.py
+
 clean:
-	rm -rf $(VENV) demo .mypy_cache .ruff_cache .pytest_cache .hypothesis dist build src/opscope/device/*.so
+	rm -rf $(VENV) demo site .mypy_cache .ruff_cache .pytest_cache .hypothesis dist build src/opscope/device/*.so

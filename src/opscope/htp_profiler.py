@@ -8,7 +8,8 @@ from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING
 
 from .errors import UsageError
-from .profiled import Cause, Profiled
+from .finding import Finding
+from .profiled import Profiled
 
 if TYPE_CHECKING:
     import numpy as np
@@ -92,14 +93,14 @@ class HtpProfiler:
             inputs: array per input of the model; synthetic ones when not given.
             backend: htp.
         """
-        from . import api
+        from .api import profiling
 
         if backend != "htp":
             raise UsageError(f"backend {backend!r}: HtpProfiler profiles on htp; expected htp")
-        profiled = api.profile(model_path, backend=backend, options=self.options)
+        profiled = profiling.profile(Path(model_path), backend=backend, options=self.options)
         return self._outputs(Path(model_path), inputs), HtpMetrics(profiled)
 
-    def analyze_bottlenecks(self, metrics: HtpMetrics) -> tuple[Cause, ...]:
+    def analyze_bottlenecks(self, metrics: HtpMetrics) -> tuple[Finding, ...]:
         """What holds the model back, costliest first."""
         return metrics.profiled.causes
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 import numpy as np
 import numpy.typing as npt
 
-from .program import OpInfo
+from .program import OpInfo, Program
 from .summary import Summary
 from .trace import Trace
 
@@ -51,6 +51,22 @@ class CommandTable:
     shapes: tuple[str, ...]
     operands: tuple[tuple[str, ...], ...]
     attributes: tuple[str, ...]
+
+    @classmethod
+    def of(cls, program: Program) -> CommandTable:
+        details = program.details
+        return cls(
+            rows=program.commands,
+            groups=tuple(group.name for group in program.groups),
+            routes=tuple(route.name for route in program.routes),
+            kinds=program.kinds,
+            names=tuple(detail.name for detail in details),
+            memories=tuple(detail.memory for detail in details),
+            types=tuple(detail.types for detail in details),
+            shapes=tuple(detail.shape for detail in details),
+            operands=tuple(detail.operands for detail in details),
+            attributes=tuple(detail.attributes for detail in details),
+        )
 
 
 @dataclass(frozen=True, slots=True)

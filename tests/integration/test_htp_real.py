@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from functools import partial
 from importlib.metadata import version
 from importlib.util import find_spec
 from pathlib import Path
@@ -14,10 +15,13 @@ onnx = pytest.importorskip("onnx")
 
 from onnx import TensorProto, helper, numpy_helper  # noqa: E402
 
-from opscope import api, cli  # noqa: E402
+from opscope import cli  # noqa: E402
+from opscope.api import profiling  # noqa: E402
 from opscope.errors import ModelError  # noqa: E402
 from opscope.htp_profiler import HtpProfiler  # noqa: E402
 from opscope.profiled import FUSED, ON_CPU, Profiled  # noqa: E402
+
+profile = partial(profiling.profile, backend="htp", options={})
 
 pytestmark = pytest.mark.skipif(
     find_spec("onnxruntime_qnn") is None, reason="onnxruntime-qnn is not installed: pip install 'opscope[htp]'"
@@ -75,7 +79,7 @@ def figures(result: Profiled) -> dict[str, float | None]:
 
 
 def test_two_runs_give_the_same_numbers_and_they_are_those_of_this_version(conv_model: Path) -> None:
-    first, second = (api.profile(conv_model, options={"soc": "52"}) for _ in range(2))
+    first, second = (profile(conv_model, options={"soc": "52"}) for _ in range(2))
     assert figures(first) == figures(second)
     assert first.nodes == second.nodes
     assert first.tables == second.tables
@@ -91,7 +95,7 @@ def test_two_runs_give_the_same_numbers_and_they_are_those_of_this_version(conv_
 
 
 def test_copies_of_another_precision_give_the_same_numbers_again(conv_model: Path) -> None:
-    first, second = (api.profile(conv_model, options={"precision": "w8a8"}) for _ in range(2))
+    first, second = (profile(conv_model, options={"precision": "w8a8"}) for _ in range(2))
     assert figures(first) == figures(second)
     assert first.parts == second.parts
     assert first.tables == second.tables
@@ -99,7 +103,7 @@ def test_copies_of_another_precision_give_the_same_numbers_again(conv_model: Pat
 
 
 def test_the_estimate_lies_in_its_range_and_nodes_are_the_models(conv_model: Path) -> None:
-    result = api.profile(conv_model)
+    result = profile(conv_model)
     metric = result.metric("htp_execution_time")
     assert metric is not None
     assert metric.low is not None
@@ -112,13 +116,13 @@ def test_the_estimate_lies_in_its_range_and_nodes_are_the_models(conv_model: Pat
 
 
 def test_the_performance_profile_does_not_change_the_estimate_and_the_report_says_so(conv_model: Path) -> None:
-    plain, burst = (api.profile(conv_model, options={"perf-profile": word}) for word in ("balanced", "burst"))
+    plain, burst = (profile(conv_model, options={"perf-profile": word}) for word in ("balanced", "burst"))
     assert figures(plain) == figures(burst)
     assert "--perf-profile burst has no effect: the model is fixed at the highest clock" in burst.notes
 
 
 def test_a_phone_has_facts_and_a_proxy_estimate_that_is_called_so(conv_model: Path) -> None:
-    result = api.profile(conv_model, options={"soc": "Snapdragon 8 Gen 3", "proxy": True})
+    result = profile(conv_model, options={"soc": "Snapdragon 8 Gen 3", "proxy": True})
     assert result.target["id"] == 57
     assert result.latency is None
     assert (result.value("ddr_read") or 0) > 0
@@ -128,7 +132,7 @@ def test_a_phone_has_facts_and_a_proxy_estimate_that_is_called_so(conv_model: Pa
 
 
 def test_a_node_that_is_not_supported_cuts_the_model_and_says_why(two_graphs: Path) -> None:
-    result = api.profile(two_graphs)
+    result = profile(two_graphs)
     assert len(result.parts) == 2
     (node,) = result.of(ON_CPU)
     assert (node.name, "Acosh" in node.reason) == ("odd", True)
@@ -139,14 +143,14 @@ def test_a_node_that_is_not_supported_cuts_the_model_and_says_why(two_graphs: Pa
 def test_open_shapes_are_refused_with_the_flag_that_helps(tmp_path: Path) -> None:
     model = write(tmp_path / "open.onnx", [helper.make_node("Relu", ["x"], ["y"], name="r")], ["N", 3, 8, 8], {})
     with pytest.raises(ModelError, match=r"fixed shapes only: give --shape x=1x3x8x8$"):
-        api.profile(model)
-    assert api.profile(model, shapes={"x": (2, 3, 8, 8)}).latency is not None
+        profile(model)
+    assert profile(model, shapes={"x": (2, 3, 8, 8)}).latency is not None
 
 
 def test_a_model_of_which_nothing_is_taken_fails_with_the_reason(tmp_path: Path) -> None:
     model = write(tmp_path / "odd.onnx", [helper.make_node("Acosh", ["x"], ["y"], name="odd")], [1, 3, 8, 8], {})
     with pytest.raises(ModelError, match=r"takes none of its nodes: odd \(Acosh\): Operators of type `Acosh`"):
-        api.profile(model)
+        profile(model)
 
 
 def test_a_float_model_on_a_part_without_float_is_refused_with_the_flag_that_helps(conv_model: Path) -> None:
@@ -154,8 +158,8 @@ def test_a_float_model_on_a_part_without_float_is_refused_with_the_flag_that_hel
         r"SAR2230P does not take one of its nodes in this precision; expected a quantised model, or --precision w8a8"
     )
     with pytest.raises(ModelError, match=words):
-        api.profile(conv_model, options={"soc": "SAR2230P"})
-    assert api.profile(conv_model, options={"soc": "SAR2230P", "precision": "w8a8"}).latency is not None
+        profile(conv_model, options={"soc": "SAR2230P"})
+    assert profile(conv_model, options={"soc": "SAR2230P", "precision": "w8a8"}).latency is not None
 
 
 def test_spills_are_counted_where_vtcm_is_tight_and_only_there(tmp_path: Path) -> None:
@@ -163,7 +167,7 @@ def test_spills_are_counted_where_vtcm_is_tight_and_only_there(tmp_path: Path) -
     nodes.append(helper.make_node("Add", ["t1", "t3"], ["y"], name="sum"))
     shapes: dict[str, tuple[int, ...]] = {"w0": (64, 3, 3, 3), "w1": (64, 64, 3, 3), "w2": (64, 64, 3, 3)}
     model = write(tmp_path / "wide.onnx", nodes, [1, 3, 96, 96], shapes)
-    tight, wide = (api.profile(model, options={"vtcm-mb": size}) for size in (1, 8))
+    tight, wide = (profile(model, options={"vtcm-mb": size}) for size in (1, 8))
     assert (tight.value("intermediate_spill") or 0) > 0
     assert wide.value("intermediate_spill") == 0
     assert "vtcm-spill" in {cause.id for cause in tight.causes}
@@ -171,7 +175,7 @@ def test_spills_are_counted_where_vtcm_is_tight_and_only_there(tmp_path: Path) -
 
 def test_nodes_without_names_get_some(tmp_path: Path) -> None:
     nodes = [conv("", "x", "a", "w0"), helper.make_node("Relu", ["a"], ["y"])]
-    result = api.profile(write(tmp_path / "m.onnx", nodes, [1, 3, 16, 16], {"w0": (8, 3, 3, 3)}))
+    result = profile(write(tmp_path / "m.onnx", nodes, [1, 3, 16, 16], {"w0": (8, 3, 3, 3)}))
     assert {"Conv_0", "Relu_1"} <= {node.name for node in result.nodes}
 
 
@@ -237,7 +241,7 @@ def test_the_profiler_class_gives_outputs_metrics_and_bottlenecks(conv_model: Pa
 
 
 def test_fused_nodes_are_named(conv_model: Path) -> None:
-    result = api.profile(conv_model)
+    result = profile(conv_model)
     assert all("kernel" in node.reason for node in result.of(FUSED))
 
 

@@ -129,7 +129,7 @@ def test_captures_of_our_own_are_decoded_with_their_program(tmp_path: Path, caps
     api.compile_model(tmp_path / "kws.onnx", "aic100-std", tmp_path / "build", cores=2, stats_level=70)
     api.run(tmp_path / "build", num_iter=2, profile=["raw_device_stats"], out_dir=tmp_path, num_samples=2)
     captures = sorted(map(str, tmp_path.glob("*aiccyclecounts.bin")))
-    program = str(tmp_path / "build" / api.PROGRAM_FILE)
+    program = str(tmp_path / "build" / api.files.PROGRAM_FILE)
     assert main(["import", program, *captures, "-o", str(tmp_path / "run")]) == 0
     assert "provenance  simulated" in capsys.readouterr().out
     run = read_run(tmp_path / "run")

@@ -2,37 +2,38 @@
 
 from __future__ import annotations
 
-import os
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from .. import targets
 from ..errors import UsageError
 from ..estimate.build_report import build_report
-from ..estimate.price import Machine
-from ..graph import DType, Graph
+from ..graph import Graph
 from ..readers import read_model
 from ..report import Report
 from ..target import Target
-from .files import PROGRAM_FILE, write_bytes
+from .files import sha256_of, write_bytes
+from .machines import use_machine as use_machine
+from .machines import with_precision as with_precision
 
 if TYPE_CHECKING:
     import numpy as np
     import numpy.typing as npt
 
     from ..backends import BackendState
+    from ..comparison import Comparison, SideBySide
     from ..compatibility import Compatibility
-    from ..compiler.plan import Plan
-    from ..compiler.warn import PerformanceWarning
+    from ..figures import Figures
+    from ..finding import Findings, LawCheck
     from ..imported import Imported
-    from ..profiled import Profiled, WhatIf
-    from ..program import Program
+    from ..profiled import WhatIf
+    from ..run import Run
+    from .comparing import Source, Updated
+    from .compiling import Compiled
     from .decoding import OpstatsOutcome
     from .execution import RunOutcome
-
-_CHUNK_BYTES = 1 << 20
+    from .recording import Recorded
 
 
 def report(
@@ -98,41 +99,6 @@ def read(model: str | Path, *, shapes: Mapping[str, tuple[int, ...]] | None = No
     return read_model(Path(model), shapes=shapes, batch=batch)
 
 
-def use_machine(target: str | Path | Target, *, cores: int | None = None, devices: int = 1) -> Machine:
-    """So many cores and devices of a target."""
-    chosen = target if isinstance(target, Target) else targets.load(str(target))
-    have_cores, have_devices = round(chosen.topology.cores.value), round(chosen.topology.devices.value)
-    for word, asked, have in (("cores", cores, have_cores), ("devices", devices, have_devices)):
-        if asked is not None and not 1 <= asked <= have:
-            raise UsageError(f"--{word} {asked}: {chosen.name} has {have}; expected 1 to {have}")
-    return Machine(chosen, devices=devices, cores=have_cores if cores is None else cores)
-
-
-def sha256_of(path: Path) -> str:
-    import hashlib
-
-    digest = hashlib.sha256()
-    with path.open("rb") as file:
-        while chunk := file.read(_CHUNK_BYTES):
-            digest.update(chunk)
-    return digest.hexdigest()
-
-
-@dataclass(frozen=True, slots=True)
-class Compiled:
-    """A program with what the compiler has to say about it."""
-
-    program: Program
-    warnings: tuple[PerformanceWarning, ...]
-
-    def forecast(self) -> tuple[list[float], list[float]]:
-        """Estimated start and end of every command, in core cycles."""
-        from ..compiler.forecast import forecast
-
-        start, end = forecast(self.program)
-        return start.tolist(), end.tolist()
-
-
 def compile_model(
     model: str | Path,
     target: str | Path | Target,
@@ -172,38 +138,13 @@ def compile_model(
         network: name of the network in file names and traces; the target's own when not given.
         phases: folder that gets one readable file per pass.
     """
-    from ..compiler import compile_graph
-    from ..compiler.phases import phase_text
-    from ..compiler.plan import CompileOptions
-    from ..compiler.stats_options import stats_options
-    from ..compiler.warn import performance_warnings
-    from ..program_file import encode_program
+    from .compiling import Request, compile_request
 
-    machine = use_machine(with_precision(target, precision), cores=cores, devices=devices)
-    graph = read_model(Path(model), shapes=shapes, batch=batch)
-    lead = graph.tensors[graph.inputs[0]].shape if graph.inputs else None
-    options = CompileOptions(
-        stats=stats_options(
-            machine.target, level=stats_level, ddr=ddr_stats, recipe=pmu_recipe, events=pmu_events,
-            batch_size=stats_batchsize or (lead[0] if lead else 1),
-        ),
-        parallel=parallel,
-        network=network or machine.target.runtime.network,
+    request = Request(
+        Path(model), with_precision(target, precision), cores, devices, batch, shapes, stats_level, ddr_stats,
+        pmu_recipe, pmu_events, stats_batchsize, parallel, network,
     )  # fmt: skip
-    plans: list[Plan] = []
-
-    def after_pass(name: str, plan: Plan) -> None:
-        plans.append(plan)
-        if phases is not None:
-            write_bytes(phases / f"{len(plans)}.{name}.txt", phase_text(name, plan).encode())
-
-    program = compile_graph(graph, machine, options, after_pass=after_pass)
-    if output is not None:
-        folder = Path(output)
-        located = replace(program, model=os.path.relpath(Path(model).resolve(), folder.resolve()))
-        write_bytes(folder / PROGRAM_FILE, encode_program(located))
-        program = located
-    return Compiled(program, tuple(performance_warnings(plans[-1], program)))
+    return compile_request(request, None if output is None else Path(output), phases)
 
 
 def run(
@@ -255,18 +196,6 @@ def run(
     return execution.execute(
         loaded, options, profiles=profile, folder=Path(out_dir), outputs=outputs, progress=progress
     )
-
-
-def with_precision(target: str | Path | Target, precision: str | None) -> Target:
-    """The target, running float tensors as another type."""
-    chosen = target if isinstance(target, Target) else targets.load(str(target))
-    if precision is None:
-        return chosen
-    known = {dtype.label for dtype in DType if dtype.bits}
-    if precision not in known:
-        raise UsageError(f"precision {precision!r}: not known; expected one of {', '.join(sorted(known))}")
-    floats = [dtype.label for dtype in DType if dtype.is_float and dtype.bits]
-    return replace(chosen, precision={label: precision for label in floats if label != precision})
 
 
 def _when(created: str | None) -> str:
@@ -335,39 +264,70 @@ def opstats(
 
 def profile(
     model: str | Path,
+    target: str | Path | Target | None = None,
     *,
-    backend: str = "htp",
+    backend: str | None = None,
     options: Mapping[str, str | int | bool | None] | None = None,
     shapes: Mapping[str, tuple[int, ...]] | None = None,
     advise: bool = False,
     run: str | Path | None = None,
+    fresh: bool = False,
     command: Sequence[str] = (),
     created: str | None = None,
+    step: Callable[[str], None] | None = None,
     progress: Callable[[int, int], None] | None = None,
-) -> Profiled:
-    """Profile a model on a real runtime.
+) -> Recorded:
+    """Profile a model in one step: on the simulated device, or on a real runtime.
 
     Args:
-        model: path of an ONNX file.
-        backend: name of the backend; `backend_states` lists them.
-        options: the backend's own options by name, such as {"soc": "SM8650", "vtcm-mb": 4}.
+        model: path of the model file.
+        target: name from the catalogue, path of a target TOML file, or a Target; for the backends sim and estimate.
+        backend: sim, estimate, or one that `backend_states` lists; when not given, sim where the target can be
+            simulated, else estimate.
+        options: the backend's own options by name, such as {"cores": 2} or {"soc": "SM8650", "vtcm-mb": 4}.
         shapes: graph input name → shape, for dimensions the model leaves open.
-        advise: try other choices too, so that bottlenecks cite what helps.
-        run: folder to leave a run in.
+        advise: try other choices too, so that findings cite what helps; for backends that can.
+        run: folder to leave a run in; a run that is there already and still true is re-used.
+        fresh: re-use nothing.
         command: the command line, for the run.
         created: time of the run, ISO 8601; now when not given.
+        step: told what is being done now.
         progress: called with how many what-if points are done, and of how many.
     """
-    from . import profiling
+    from . import choices, profiling
 
-    path = Path(model)
-    result = profiling.profile(
-        path, backend=backend, options=options or {}, shapes=shapes, advise=advise, progress=progress
+    path, folder, when = Path(model), None if run is None else Path(run), _when(created)
+    if backend is not None and backend not in choices.OWN:
+        if target is not None:
+            raise UsageError(f"--target: backend {backend} has its own choice of hardware; expected none")
+        result = profiling.profile(
+            path, backend=backend, options=options or {}, shapes=shapes, advise=advise, progress=progress
+        )
+        batch = profiling.batch_of(path, shapes)
+        return profiling.record_profiled(
+            result, folder, command=command, created=when, sha256=sha256_of(path), batch=batch
+        )
+    from . import one_step
+
+    chosen, file = choices.load_target(target)
+    request = one_step.Request(
+        path, chosen, choices.choices_from(options or {}, shapes), folder, tuple(command), when, file, fresh
     )
-    if run is not None:
-        when = _when(created)
-        profiling.write_run(result, Path(run), command=command, created=when, sha256=sha256_of(path))
-    return result
+    simulated = (backend or choices.own_backend(chosen)) == choices.SIMULATE
+    make = one_step.simulate_model if simulated else one_step.estimate_model
+    return make(request, step=step or (lambda _: None))
+
+
+def what_if_run(run: str | Path, changes: Sequence[str]) -> tuple[Run, Run]:
+    """A simulated run timed again as it was, and with changes made such as "bandwidth*2", "cores=8", "op:NAME=0".
+
+    Args:
+        run: folder of a run that was made on the simulated device.
+        changes: all made at once. Bandwidth, clock and ops keep the program; the others compile the model again.
+    """
+    from .predicting import what_if_run as time_again
+
+    return time_again(Path(run), changes)
 
 
 def what_if(
@@ -407,6 +367,38 @@ def what_if(
     return result
 
 
+def analyze(
+    place: str | Path, *, target: str | Path | Target | None = None, shapes: Mapping[str, tuple[int, ...]] | None = None
+) -> tuple[Run, Findings]:
+    """What a run is bound by, why, and what to do about it; `findings.json` is kept in its folder.
+
+    Args:
+        place: folder of a run; or a model file, which is profiled first.
+        target: for a model: name from the catalogue, path of a target TOML file, or a Target.
+        shapes: for a model: graph input name → shape, for dimensions the model leaves open.
+    """
+    from . import analysing
+
+    path = Path(place)
+    if path.is_dir():
+        return analysing.analyze(path)
+    if target is None:
+        raise UsageError(f"{path}: is no folder of a run; a model is profiled first, expected --target for it")
+    recorded = profile(path, target, shapes=shapes)
+    return recorded.run, recorded.findings
+
+
+def check(run: str | Path) -> tuple[LawCheck, ...]:
+    """Conservation laws on the numbers of a run: held, violated, or not knowable.
+
+    Args:
+        run: folder of a run.
+    """
+    from . import analysing
+
+    return analysing.check(Path(run))
+
+
 def backend_states() -> tuple[BackendState, ...]:
     """Every backend that is known, and whether it works on this machine."""
     from . import profiling
@@ -431,49 +423,50 @@ def import_profile(
         command: the command line, for the run.
         created: time of the run, ISO 8601; now when not given.
     """
-    from ..importers import as_run, combine, imported_file, read_profile, reading
-    from ..wire import PROGRAM_MAGIC, STATS_MAGIC
+    from .importing import import_files
 
-    paths = [Path(file) for file in files]
-    when = _when(created)
-    kinds = {path: reading.head_of(path)[:8] for path in paths}
-    if {PROGRAM_MAGIC, STATS_MAGIC} & set(kinds.values()):
-        return _import_captures(kinds, run, command=command, created=when)
-    imported = combine.combine([read_profile(path, form=form) for path in paths])
-    if run is not None:
-        from ..views.run_folder import RunFolder, write_part
-
-        whole, program = as_run.as_run(imported, command=command, created=when)
-        folder = RunFolder(Path(run))
-        try:
-            write_part(whole.trace, folder.part(0))
-            folder.keep(imported_file.FILE, imported_file.encode_imported(imported))
-            folder.finish(whole.info, program, whole.summary, [(folder.part(0), 0)])
-        finally:
-            folder.discard()
-    return imported
+    return import_files([Path(file) for file in files], None if run is None else Path(run), form=form,
+                        command=tuple(command), created=_when(created))  # fmt: skip
 
 
-def _import_captures(
-    kinds: Mapping[Path, bytes], run: str | Path | None, *, command: Sequence[str], created: str
-) -> Imported:
-    """Stats buffers of our own, decoded with the program that left them."""
-    from tempfile import TemporaryDirectory
+def compare(
+    base: Source, new: Source, *, fail_on: Sequence[str] = (), allow: Collection[str] = (), seed: int = 0
+) -> Comparison:
+    """What differs between two runs, what explains it, and whether every limit holds.
 
-    from ..importers.as_run import from_run
-    from ..importers.run_folder import read_run
-    from ..wire import PROGRAM_MAGIC, STATS_MAGIC
+    Args:
+        base: folder of a run, a baseline file, or a Run in memory.
+        new: the same.
+        fail_on: limits such as "latency>5%", "peak_memory>0" or "op:/layer.0/MatMul>100us".
+        allow: differences to insist on, of target, provenance, model and batch.
+        seed: of the bootstrap that judges measured samples.
+    """
+    from .comparing import compare as compare_sources
 
-    programs = [path for path, kind in kinds.items() if kind == PROGRAM_MAGIC]
-    captures = [path for path, kind in kinds.items() if kind == STATS_MAGIC]
-    if len(programs) != 1 or not captures or len(kinds) > 1 + len(captures):
-        words = f"{len(programs)} programs, {len(captures)} stats buffers, {len(kinds)} files in all"
-        raise UsageError(f"{words}; expected one {PROGRAM_FILE} with the stats buffers of its runs, and nothing else")
-    with TemporaryDirectory() as scratch:
-        folder = Path(scratch, "in")
-        folder.mkdir()
-        for capture in captures:
-            (folder / capture.name).symlink_to(capture.resolve())
-        leave = Path(scratch, "run") if run is None else Path(run)
-        opstats(programs[0], folder, Path(scratch, "out"), run=leave, command=command, created=created)
-        return from_run(read_run(leave), source=", ".join(map(str, kinds)))
+    return compare_sources(base, new, fail_on=fail_on, allow=allow, seed=seed)
+
+
+def side_by_side(runs: Sequence[Source], *, by: str = "op") -> SideBySide:
+    """Two and more runs, one column each, ops matched to those of the first.
+
+    Args:
+        runs: folders, baseline files or Runs in memory.
+        by: op, type, layer, block or engine.
+    """
+    from .comparing import side_by_side as put_side_by_side
+
+    return put_side_by_side(runs, by=by)
+
+
+def save_baseline(run: Source, file: str | Path) -> Figures:
+    """Write the numbers of a run to a new file that is small enough for a repository."""
+    from .comparing import save_baseline as save
+
+    return save(run, Path(file))
+
+
+def update_baseline(run: Source, file: str | Path) -> Updated:
+    """Replace a baseline file by the numbers of a run; returns what that changes."""
+    from .comparing import update_baseline as update
+
+    return update(run, Path(file))

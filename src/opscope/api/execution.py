@@ -353,8 +353,8 @@ def profile_once(execution: Execution) -> Trace:
 
 def benchmark(loaded: Loaded, options: RunOptions) -> tuple[HostTimes, RunStatistics]:
     """A run that leaves no files."""
-    device_cores, _ = _device_cores(loaded.program, options)
-    execution = Execution(loaded, options, device_cores=device_cores)
+    have_cores, _ = device_cores(loaded.program, options)
+    execution = Execution(loaded, options, device_cores=have_cores)
     times = execution.times()
     return times, run_statistics(execution.program, times, [])
 
@@ -369,8 +369,8 @@ def execute(
     progress: Progress | None = None,
 ) -> RunOutcome:
     """Run a program many times; write the files that are asked for; say what it comes to."""
-    device_cores, notes = _device_cores(loaded.program, options)
-    execution = Execution(loaded, options, device_cores=device_cores)
+    have_cores, notes = device_cores(loaded.program, options)
+    execution = Execution(loaded, options, device_cores=have_cores)
     times = execution.times(progress)
     sampling = choose_samples(times, options)
     writer = ProfileWriter(execution, times, sampling, profiles, folder, progress)
@@ -405,7 +405,7 @@ def _write_outputs(writer: ProfileWriter, outputs: Mapping[str, Array] | None) -
         writer.save(name, partial(_put_array, np.asarray(value)))
 
 
-def _device_cores(program: Program, options: RunOptions) -> tuple[int | None, list[str]]:
+def device_cores(program: Program, options: RunOptions) -> tuple[int | None, list[str]]:
     """Of the catalogue only: a name in a program file must not make us read another file."""
     from .. import targets
 

@@ -4,12 +4,22 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from contextlib import suppress
+from hashlib import sha256
 from pathlib import Path
 from typing import BinaryIO
 
 from ..errors import UsageError
 
 PROGRAM_FILE = "programqpc.bin"
+_CHUNK_BYTES = 1 << 20
+
+
+def sha256_of(path: Path) -> str:
+    digest = sha256()
+    with path.open("rb") as file:
+        while chunk := file.read(_CHUNK_BYTES):
+            digest.update(chunk)
+    return digest.hexdigest()
 
 
 def write_whole(path: Path, render: Callable[[BinaryIO], object]) -> None:

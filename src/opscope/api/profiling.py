@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from io import BytesIO, StringIO
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -15,7 +16,9 @@ from ..profiled import Profiled, WhatIf
 from ..summary import Latency, OpTotal, Summary
 
 if TYPE_CHECKING:
-    from ..run import RunInfo
+    from ..program import Program
+    from ..run import Run, RunInfo
+    from .recording import Recorded
 
 Shapes = Mapping[str, tuple[int, ...]]
 Write = Callable[[Path, bytes], None]  # a file that appears whole or not at all
@@ -54,7 +57,9 @@ def what_if(
 
 def backend_states() -> tuple[BackendState, ...]:
     """Every backend that is known, and whether it works here."""
-    return tuple(backends.load(name).state() for name in backends.names())
+    from .choices import own_states
+
+    return (*own_states(), *(backends.load(name).state() for name in backends.names()))
 
 
 def chrome_trace(profiled: Profiled) -> bytes:
@@ -64,8 +69,8 @@ def chrome_trace(profiled: Profiled) -> bytes:
     if profiled.trace is None or profiled.program is None:
         title = profiled.target.get("name")
         raise UsageError(
-            f"--output-chrome-trace: there is no timeline of {title}: the vendor's performance model does not know it; "
-            "expected a part that it knows (see `opscope doctor`)"
+            f"--output-chrome-trace: backend {profiled.backend} has no timeline of {title}; expected a part that it "
+            "knows (see `opscope doctor`), or kernels that can be timed one by one"
         )
     out = BytesIO()
     ChromeTrace(profiled.program, flows=True).render(profiled.trace, out)
@@ -82,42 +87,69 @@ def analysis_summary(profiled: Profiled, form: str) -> bytes:
     return out.getvalue().encode()
 
 
-def write_run(
-    profiled: Profiled, folder: Path, *, command: Sequence[str], created: str, sha256: str | None
-) -> None:
-    """A Run; without a timeline its tables of spans are empty."""
+def record_profiled(
+    profiled: Profiled,
+    folder: Path | None,
+    *,
+    command: Sequence[str],
+    created: str,
+    sha256: str | None,
+    batch: int = 1,
+) -> Recorded:
+    """A profile as a Run, analysed; without a timeline its tables of spans are empty."""
+    from ..analysis.analyse import analyse
+    from ..views.profiled_json import ProfiledJson
+    from .recording import Recorded, record
+
+    run, program = run_of(profiled, command=command, created=created, sha256=sha256, batch=batch)
+    found = analyse(run)
+    findings = replace(found, findings=profiled.causes) if profiled.causes else found  # the vendor's tables tell more
+    files: tuple[str, ...] = ()
+    if folder is not None:
+        text = StringIO()
+        ProfiledJson().render(profiled, text)
+        files = record(run, program, findings, folder, model=None, extra={"profile.json": text.getvalue().encode()})
+    return Recorded(run, findings, folder, files, profiled=profiled)
+
+
+def batch_of(model: Path, shapes: Shapes | None) -> int:
+    """Inputs at once, where our own reader can tell; a runtime may read models that it cannot."""
+    from ..errors import ProfilerError
+    from ..readers import read_model
+
+    try:
+        graph = read_model(model, shapes=shapes)
+    except ProfilerError:
+        return 1
+    shape = graph.tensors[graph.inputs[0]].shape if graph.inputs else None
+    return shape[0] if shape else 1
+
+
+def run_of(
+    profiled: Profiled, *, command: Sequence[str], created: str, sha256: str | None, batch: int = 1
+) -> tuple[Run, Program]:
+    """The Run of a profile, and the program that its tables are written from."""
     from ..imported import empty_trace
     from ..program import OpInfo, bare_program
-    from ..views.htp_json import FindingsJson, ProfiledJson
-    from ..views.run_folder import RunFolder, write_part
+    from ..run import CommandTable, Run
 
-    info = _run_info(profiled, command=tuple(command), created=created, sha256=sha256)
+    info = replace(_run_info(profiled, command=tuple(command), created=created, sha256=sha256), batch=batch)
     ops = [OpInfo(node.name, node.type, "", "") for node in profiled.nodes]
     program = profiled.program or bare_program(info.network, info.target, ops)
-    run = RunFolder(folder)
-    try:
-        write_part(profiled.trace or empty_trace(profiled.provenance), run.part(0))
-        for name, view in (("profile.json", ProfiledJson()), ("findings.json", FindingsJson())):
-            text = StringIO()
-            view.render(profiled, text)
-            run.keep(name, text.getvalue().encode())
-        if profiled.trace is not None and profiled.program is not None:
-            run.keep("trace.json", chrome_trace(profiled))
-        run.finish(info, program, summary_of(profiled), [(run.part(0), 0)])
-    finally:
-        run.discard()
+    trace = profiled.trace or empty_trace(profiled.provenance)
+    return Run(info, program.ops, CommandTable.of(program), trace, summary_of(profiled, batch=batch)), program
 
 
 def write_runs(
     result: WhatIf, folder: Path, *, command: Sequence[str], created: str, sha256: str | None, write: Write
 ) -> None:
     """A Run per point, in folders named by their choices; and the table beside them."""
-    from ..views.htp_json import WhatIfJson
+    from ..views.profiled_json import WhatIfJson
 
     for point in result.points:
         if point.profiled is not None:
             name = re.sub(r"[^\w.+-]+", "-", point.label)
-            write_run(point.profiled, folder / name, command=command, created=created, sha256=sha256)
+            record_profiled(point.profiled, folder / name, command=command, created=created, sha256=sha256)
     text = StringIO()
     WhatIfJson().render(result, text)
     write(folder / "whatif.json", text.getvalue().encode())
@@ -132,26 +164,28 @@ def _run_info(profiled: Profiled, *, command: tuple[str, ...], created: str, sha
         command=command, created=created, model=profiled.model, sha256=sha256,
         target=str(profiled.target.get("name", "")),
         provenance=profiled.provenance, network=Path(profiled.model).stem, devices=1, cores=1, batch=1,
-        clocks_hz={} if clock is None else {"core": float(clock)}, inferences=(0,), options=options,
+        clocks_hz={} if clock is None else {"core": float(clock)}, inferences=profiled.inferences,
+        options={"backend": profiled.backend, **options},
     )  # fmt: skip
 
 
-def summary_of(profiled: Profiled) -> Summary:
+def summary_of(profiled: Profiled, *, batch: int = 1) -> Summary:
     """The totals of a profile in the form that every Run has."""
     latency = profiled.latency or Latency(None, None, None, profiled.provenance)
     ops = tuple(
         OpTotal(
             name=node.name, type=node.type, wall_ns=node.wall_ns, busy_ns=node.wall_ns, wait_ns=node.wait_ns,
             share=node.path_share, commands=node.kernels, out_bytes=None,
-            moved_bytes=_sum(node.dram_read_bytes, node.dram_write_bytes), macs=None,
+            moved_bytes=_sum(node.dram_read_bytes, node.dram_write_bytes), macs=node.macs,
             engine=node.engines[0] if node.engines else "", placed=node.placed, reason=node.reason,
         )
         for node in profiled.nodes
     )  # fmt: skip
-    rate = 1e9 / latency.value_ns if latency.value_ns else None
+    rate = batch * 1e9 / latency.value_ns if latency.value_ns else None
     return Summary(
-        latency, rate, 1, lanes=profiled.lanes, memory=profiled.memory, breakdown=profiled.breakdown, ops=ops
-    )
+        latency, rate, batch, lanes=profiled.lanes, memory=profiled.memory, breakdown=profiled.breakdown, ops=ops,
+        samples_ns=profiled.samples_ns,
+    )  # fmt: skip
 
 
 def _sum(one: int | None, other: int | None) -> int | None:

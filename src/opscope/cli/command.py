@@ -67,6 +67,11 @@ def keep_input(output: Path | None, model: Path) -> None:
         raise UsageError(f"{output}: is the model itself; expected another file to write to")
 
 
+def wants_colour(stream: TextIO) -> bool:
+    """Colour is for terminals, and not for those who asked for none (https://no-color.org)."""
+    return stream.isatty() and "NO_COLOR" not in os.environ and os.environ.get("TERM") != "dumb"
+
+
 def _umask() -> int:
     mask = os.umask(0)
     os.umask(mask)

@@ -9,52 +9,56 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ..errors import UsageError
-from .command import keep_input, named_shape, positive, write_result
+from .command import keep_input, named_shape, positive, wants_colour, write_result
+from .compare import show_against
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from ..api.recording import Recorded
     from ..backends import Option, Value
+    from ..figures import Figures
     from ..profiled import Profiled
 
 _BESIDE = Path()  # a file beside the run or in the working folder, named after the model
 
 
 class ProfileCommand:
-    """Profile a model on a real runtime: how long it takes, where the time goes, what holds it back."""
+    """Profile a model in one step: compile, run, decode and analyse it, on the simulated device or on a real runtime;
+    print what it comes to, and leave a run with its page. A run that is there already and still true is re-used."""
 
     examples = """\
 examples:
-  opscope profile model.onnx --backend htp
-  opscope profile model.onnx --backend htp --soc SM8650 --vtcm-mb 4
-  opscope profile model.onnx --backend htp --profiling-level linting --advise
+  opscope profile model.onnx --target aic100-std --cores 2 --batch 8 -o run --open
+  opscope profile model.tflite --target max32690-cm4
+  opscope profile model.onnx --target ./mychip.toml --backend estimate --json
+  opscope profile model.onnx --backend htp --soc SM8650 --vtcm-mb 4 --profiling-level linting --advise
   opscope profile model.onnx --backend htp --output-chrome-trace --qhas html -o run
   opscope profile model.onnx --backend htp --baseline run --max-regression 5%
 
-Times are of the vendor's performance model and bytes are facts of its compiler; each figure says which.
+Without --backend, a target that can be simulated is simulated, and another one estimated. Each figure says how it was
+obtained. Exit codes: 0 fine, 1 slower than the baseline allows, 2 wrong usage or unreadable input.
 """
 
     def add_arguments(self, parser: ArgumentParser) -> None:
-        from .. import backends
-
-        parser.add_argument("model", type=Path, metavar="MODEL", help="ONNX file")
-        parser.add_argument("--backend", required=True, metavar="B", help=f"runtime: {', '.join(backends.names())}")
-        parser.add_argument("-o", "--output", type=Path, metavar="RUN", help="folder to leave the run in")
+        known = known_options()
+        parser.add_argument("model", type=Path, metavar="MODEL", help="ONNX, TensorFlow Lite or MLIR file")
+        parser.add_argument("--target", metavar="T", help="name (see `opscope targets`) or TOML file")
+        parser.add_argument("--backend", metavar="B", help=f"who tells: {', '.join(known)} (see `opscope doctor`)")
+        parser.add_argument("-o", "--output", type=Path, metavar="RUN", help="folder of the run (default: MODEL.run)")
+        parser.add_argument("--open", action="store_true", help="show the page in a browser")
+        parser.add_argument("--fresh", action="store_true", help="re-use nothing of an earlier run")
         parser.add_argument("--json", action="store_true", help="print JSON")
-        parser.add_argument("--top", type=positive, default=15, metavar="N", help="nodes to print (default 15)")
-        parser.add_argument("--all", action="store_true", help="every node, in order")
+        parser.add_argument("--top", type=positive, default=10, metavar="N", help="ops to print (default 10)")
+        parser.add_argument("--all", action="store_true", help="every op")
         parser.add_argument("--shape", type=named_shape, action="append", default=[], metavar="NAME=1x3x224x224",
                             help="shape of an input that the model leaves open; may be repeated")  # fmt: skip
-        parser.add_argument("--output-chrome-trace", type=Path, nargs="?", const=_BESIDE, metavar="F",
-                            help="write the timeline (default: MODEL.trace.json, or trace.json in RUN)")  # fmt: skip
-        parser.add_argument("--qhas", choices=["json", "html"],
-                            help="write the analysis summary: MODEL.qhas.json or .html, or into RUN")  # fmt: skip
-        parser.add_argument("--advise", action="store_true", help="try other choices, and cite those that help")
-        parser.add_argument("--baseline", type=Path, metavar="RUN", help="compare with an earlier run or its JSON")
+        parser.add_argument("--advise", action="store_true", help="try other choices, and cite those that help (htp)")
+        parser.add_argument(
+            "--baseline", type=Path, metavar="RUN", help="compare with an earlier run, or a baseline file"
+        )
         parser.add_argument("--max-regression", metavar="P", help="with --baseline: exit 1 when slower by more (5%%)")
-        parser.add_argument("--inputs", type=Path, metavar="F.npz", help="with --execute: arrays by input name")
-        parser.add_argument("--outputs", type=Path, metavar="F.npz", help="with --execute: where the outputs go")
-        known = {name: backends.load(name).options for name in backends.names()}
+        _add_files(parser)
         groups = {}
         for option in merged([option for options in known.values() for option in options]):
             owners = ", ".join(name for name, options in known.items() if option.name in {o.name for o in options})
@@ -64,31 +68,58 @@ Times are of the vendor's performance model and bytes are facts of its compiler;
 
     def run(self, args: Namespace) -> int:
         from .. import api
+        from ..api import choices
 
         keep_input(args.output, args.model)
+        base = _baseline(args)  # before a run of the same name takes its place
+        if args.backend is None:
+            args.backend = choices.own_backend(choices.load_target(args.target)[0])
         options = chosen_options(args)
-        limit = _limit(args)
-        result = api.profile(
-            args.model, backend=args.backend, options=options, shapes=dict(args.shape), advise=args.advise,
-            run=args.output, command=("opscope", *sys.argv[1:]), progress=show_progress,
+        recorded = api.profile(
+            args.model, args.target, backend=args.backend, options=options, shapes=dict(args.shape),
+            advise=args.advise, run=args.output or Path(f"{args.model.stem}.run"), fresh=args.fresh,
+            command=("opscope", *sys.argv[1:]), step=show_step, progress=show_progress,
         )  # fmt: skip
-        _print(result, args)
-        _write_files(result, args)
-        if options.get("execute"):
-            _execute(args, options)
-        if args.output is not None:
-            print(f"wrote {args.output}", file=sys.stderr)
-        return 0 if args.baseline is None else _compare(result, args.baseline, limit)
+        if recorded.profiled is None:
+            _print_recorded(recorded, args)
+        else:
+            _print(recorded.profiled, args)
+            _write_files(recorded.profiled, args)
+            if options.get("execute"):
+                _execute(args, options)
+        print(f"wrote {recorded.folder}", file=sys.stderr)
+        if args.open and recorded.folder is not None:
+            _open(recorded.folder / "report.html")
+        return 0 if base is None else show_against(base, recorded.run, max_regression=args.max_regression)
+
+
+def _add_files(parser: ArgumentParser) -> None:
+    group = parser.add_argument_group("further files of --backend htp")
+    group.add_argument("--output-chrome-trace", type=Path, nargs="?", const=_BESIDE, metavar="F",
+                       help="write the timeline (default: MODEL.trace.json, or trace.json in RUN)")  # fmt: skip
+    group.add_argument("--qhas", choices=["json", "html"],
+                       help="write the analysis summary: MODEL.qhas.json or .html, or into RUN")  # fmt: skip
+    group.add_argument("--inputs", type=Path, metavar="F.npz", help="with --execute: arrays by input name")
+    group.add_argument("--outputs", type=Path, metavar="F.npz", help="with --execute: where the outputs go")
+
+
+def known_options() -> dict[str, tuple[Option, ...]]:
+    """Every backend with its options: our own first, then real runtimes."""
+    from .. import backends
+    from ..api import choices
+
+    return {**choices.OWN, **{name: backends.load(name).options for name in backends.names()}}
 
 
 def merged(options: Sequence[Option]) -> list[Option]:
-    """One option per name: of two backends with the same, the words of the first and the choices of both."""
+    """One option per name: of two backends with the same, the words and the choices of both."""
     found: dict[str, Option] = {}
     for option in options:
         first = found.setdefault(option.name, option)
         if first is not option:
             both = tuple(dict.fromkeys((*first.choices, *option.choices)))
-            found[option.name] = replace(first, choices=both if first.choices and option.choices else ())
+            words = first.help if option.help in first.help else f"{first.help}; or: {option.help}"
+            found[option.name] = replace(first, help=words, choices=both if first.choices and option.choices else ())
     return list(found.values())
 
 
@@ -113,15 +144,24 @@ def chosen_options(args: Namespace) -> dict[str, Value]:
     """What the command line says of the backend's own options; one of another backend is a mistake."""
     from .. import backends
 
-    known = {option.name for option in backends.load(args.backend).options}
+    all_known = known_options()
+    if args.backend not in all_known:
+        backends.load(args.backend)  # says which are known
+    known = {option.name for option in all_known[args.backend]}
     given: dict[str, Value] = {}
-    for option in merged([option for name in backends.names() for option in backends.load(name).options]):
+    for option in merged([option for options in all_known.values() for option in options]):
         value = getattr(args, option.name.replace("-", "_"))
         if option.name in known:
             given[option.name] = value
         elif value:
             raise UsageError(f"--{option.name}: not an option of backend {args.backend}; expected one of its own")
     return given
+
+
+def show_step(words: str) -> None:
+    """One line that says what is being done, on a terminal."""
+    if sys.stderr.isatty():
+        print(f"\r\033[K{words} …", end="" if words != "writing" else "\r\033[K", file=sys.stderr, flush=True)
 
 
 def show_progress(done: int, total: int) -> None:
@@ -132,8 +172,8 @@ def show_progress(done: int, total: int) -> None:
 
 
 def _print(result: Profiled, args: Namespace) -> None:
-    from ..views.htp_json import ProfiledJson
-    from ..views.htp_text import ProfiledText
+    from ..views.profiled_json import ProfiledJson
+    from ..views.profiled_text import ProfiledText
 
     top = None if args.all else args.top
     view = (
@@ -142,6 +182,23 @@ def _print(result: Profiled, args: Namespace) -> None:
         else ProfiledText(level=getattr(args, "profiling_level", None) or "detailed", top=top)
     )
     write_result(lambda out: view.render(result, out), None)
+
+
+def _print_recorded(recorded: Recorded, args: Namespace) -> None:
+    from ..views.profile_text import ProfileText
+    from ..views.recorded_json import RecordedJson
+
+    top = None if args.all else args.top
+    view = RecordedJson() if args.json else ProfileText(top=top, colour=wants_colour(sys.stdout))
+    write_result(lambda out: view.render(recorded.run, recorded.findings, out), None)
+    if recorded.reused:
+        print(f"note: nothing that the {recorded.reused} depends on has changed: it was re-used", file=sys.stderr)
+
+
+def _open(page: Path) -> None:
+    import webbrowser
+
+    webbrowser.open(page.resolve().as_uri())
 
 
 def _write_files(result: Profiled, args: Namespace) -> None:
@@ -177,26 +234,17 @@ def _execute(args: Namespace, options: dict[str, Value]) -> None:
     print(f"wrote {output}", file=sys.stderr)
 
 
-def _limit(args: Namespace) -> float | None:
+def _baseline(args: Namespace) -> Figures | None:
+    from ..api.comparing import figures_of
     from ..units import parse_share
 
-    if args.max_regression is None:
-        return None
-    if args.baseline is None:
+    if args.max_regression is not None:
+        parse_share(args.max_regression)  # a mistake in it is told before the work, not after
+    if args.baseline is not None:
+        return figures_of(args.baseline)
+    if args.max_regression is not None:
         raise UsageError("--max-regression: nothing to compare with; expected --baseline RUN too")
-    return parse_share(args.max_regression)
-
-
-def _compare(result: Profiled, baseline: Path, limit: float | None) -> int:
-    """Print the differences; 1 when the limit is passed."""
-    from ..gate.profile_baseline import compare_profiles, read_baseline
-
-    lines, verdict = compare_profiles(read_baseline(baseline), result, limit=limit)
-    for line in lines:
-        print(line, file=sys.stderr)
-    for check in verdict.checks:
-        print(("ok    " if check.passed else "FAIL  ") + check.reason, file=sys.stderr)
-    return 0 if verdict.passed else 1
+    return None
 
 
 COMMANDS = {"profile": ProfileCommand()}

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import shutil
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
 from tempfile import mkdtemp
@@ -55,8 +55,8 @@ class RunFolder:
         )
         _join(self.folder / "counters.parquet", [(_counters_of(path), shift) for path, shift in parts], ("time_ns",))
         for path, _ in parts:
-            _spans_of(path).unlink()
-            _counters_of(path).unlink()
+            _spans_of(path).unlink(missing_ok=True)
+            _counters_of(path).unlink(missing_ok=True)
         self.folder.chmod(0o755)
         if self.path.exists():
             old = Path(mkdtemp(prefix=f".{self.path.name}.old.", dir=self.path.parent))
@@ -92,8 +92,8 @@ def write_part(trace: Trace, path: Path) -> None:
     """Spans and counters of one inference."""
     import pyarrow.parquet as pq
 
-    pq.write_table(_spans_table(trace), _spans_of(path), compression="zstd")
-    pq.write_table(_counters_table(trace), _counters_of(path), compression="zstd")
+    for table, place in ((_spans_table(trace), _spans_of(path)), (_counters_table(trace), _counters_of(path))):
+        pq.write_table(table, place, **_encoding(table.schema))
 
 
 def write_head(folder: Path, info: RunInfo, program: Program, summary: Summary) -> None:
@@ -108,6 +108,15 @@ def write_head(folder: Path, info: RunInfo, program: Program, summary: Summary) 
     pq.write_table(_edges_table(program), folder / "edges.parquet", compression="zstd")
 
 
+def _encoding(schema: pa.Schema) -> dict[str, object]:
+    """Words as numbers of a dictionary, whole numbers as differences: half the size of the default, and quicker."""
+    import pyarrow as pa
+
+    numbers = {field.name: "DELTA_BINARY_PACKED" for field in schema if pa.types.is_integer(field.type)}
+    words = [field.name for field in schema if field.name not in numbers]
+    return {"compression": "zstd", "use_dictionary": words, "column_encoding": numbers}
+
+
 def _spans_of(path: Path) -> Path:
     return path.with_name(path.name + ".spans.parquet")
 
@@ -116,19 +125,22 @@ def _counters_of(path: Path) -> Path:
     return path.with_name(path.name + ".counters.parquet")
 
 
-def _join(path: Path, parts: Iterable[tuple[Path, int]], times: tuple[str, ...]) -> None:
+def _join(path: Path, parts: Sequence[tuple[Path, int]], times: tuple[str, ...]) -> None:
     """Tables one behind the other, one row group each, so that no more than one is in memory."""
     import pyarrow as pa
     import pyarrow.compute as pc
     import pyarrow.parquet as pq
 
+    if len(parts) == 1 and not parts[0][1]:
+        parts[0][0].replace(path)
+        return
     writer = None
     for part, shift in parts:
         table = pq.read_table(part, read_dictionary=["lane", "kind", "name", "unit"])
         for name in times if shift else ():
             place = table.schema.get_field_index(name)
             table = table.set_column(place, name, pc.add(table[name], pa.scalar(shift, pa.int64())))
-        writer = writer or pq.ParquetWriter(path, table.schema, compression="zstd")
+        writer = writer or pq.ParquetWriter(path, table.schema, **_encoding(table.schema))
         writer.write_table(table)
     if writer is not None:
         writer.close()

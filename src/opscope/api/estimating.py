@@ -1,0 +1,147 @@
+"""Report → Run: an estimate in the form that every profile has, its layers one behind the other on their engines."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from ..program import COMMAND, NO_ROUTE, OpInfo, Program, bare_program
+from ..report import PROVENANCE, Layer, Report
+from ..run import CommandTable, Run, RunInfo
+from ..summary import LaneTotal, Latency, MemoryTotal, OpTotal, Share, Summary
+from ..trace import COUNTER, EDGE, NONE, SPAN, Lane, SpanKind, Trace
+
+NANO = 1e9
+
+
+def estimated_run(report: Report, *, command: tuple[str, ...], created: str) -> tuple[Run, Program]:
+    """The Run of an estimate; without times where one layer's cost is unknown."""
+    trace, edges = _trace(report)
+    program = _program(report, edges)
+    target = report.target
+    info = RunInfo(
+        command=command,
+        created=created,
+        model=report.model.path,
+        sha256=report.model.sha256,
+        target=target.name,
+        provenance=PROVENANCE,
+        network=report.model.name,
+        devices=report.devices,
+        cores=report.cores,
+        batch=program.batch,
+        clocks_hz={"core": target.clocks.core_hz.value},
+        inferences=(0,),
+        options={"backend": "estimate"},
+    )
+    return Run(info, program.ops, CommandTable.of(program), trace, _summary(report, trace, program.batch)), program
+
+
+def _ns(layer: Layer) -> int:
+    return round((layer.latency_s or 0.0) * NANO)
+
+
+def _ends(report: Report) -> list[int]:
+    """When each layer is done. Rounded sums, not sums of rounded parts: the last one is the latency."""
+    seconds = np.cumsum([layer.latency_s or 0.0 for layer in report.layers])
+    return [round(float(end) * NANO) for end in seconds]
+
+
+def _trace(report: Report) -> tuple[Trace, list[tuple[int, int]]]:
+    """One span for each layer that takes time; none where the times do not make a whole."""
+    known = report.totals.latency_s is not None
+    lanes: dict[str, int] = {}
+    spans = np.zeros(len(report.layers) if known else 0, SPAN)
+    start = 0
+    for number, (layer, end) in enumerate(zip(report.layers, _ends(report), strict=True)) if known else ():
+        lane = lanes.setdefault(layer.engine or "CPU", len(lanes))
+        spans[number] = (lane, SpanKind.OP, 0, number, number, start, end, NONE, NONE, NONE, number)
+        start = end
+    edges = _edges(report)
+    table = np.array([(source, target, True) for source, target in edges], EDGE)
+    names = tuple(layer.name for layer in report.layers)
+    rows = tuple(Lane(0, 0, engine) for engine in lanes)
+    return Trace(rows, names, spans, table, (), np.zeros(0, COUNTER), PROVENANCE), edges
+
+
+def _edges(report: Report) -> list[tuple[int, int]]:
+    """Layer → layer, where one reads what the other wrote."""
+    writer: dict[int, int] = {}
+    edges = []
+    for number, op in enumerate(report.graph.ops):
+        edges += [(writer[tensor], number) for tensor in dict.fromkeys(op.inputs) if tensor in writer]
+        writer |= dict.fromkeys(op.outputs, number)
+    return edges
+
+
+def _program(report: Report, edges: list[tuple[int, int]]) -> Program:
+    commands = np.zeros(len(report.layers), COMMAND)
+    commands["op"], commands["route"] = np.arange(len(commands)), NO_ROUTE
+    commands["macs"] = [layer.macs for layer in report.layers]
+    commands["out_bytes"] = [layer.write_bytes for layer in report.layers]
+    pairs = np.array(edges, np.int64).reshape(-1, 2)
+    shapes = [report.graph.tensors[tensor].shape for tensor in report.graph.inputs]
+    return bare_program(
+        report.model.name, report.target.name,
+        [OpInfo(layer.name, layer.operator, layer.kind, layer.location) for layer in report.layers],
+        devices=report.devices, cores=report.cores, batch=next((shape[0] for shape in shapes if shape), 1),
+        clock_hz=report.target.clocks.core_hz.value, commands=commands, edges=(pairs[:, 0], pairs[:, 1]),
+    )  # fmt: skip
+
+
+def _summary(report: Report, trace: Trace, batch: int) -> Summary:
+    latency = report.totals.latency_s
+    value, low, high = (
+        (None, None, None)
+        if latency is None
+        else (round(latency.value * NANO), round(latency.low * NANO), round(latency.high * NANO))
+    )
+    return Summary(
+        latency=Latency(value, low, high, PROVENANCE),
+        throughput_per_s=batch * NANO / value if value else None,
+        batch=batch,
+        lanes=_lanes(trace, value),
+        memory=tuple(
+            MemoryTotal(use.name, 0, None, use.required_bytes, None, use.available_bytes, None, None)
+            for use in report.memory.uses
+        ),
+        breakdown=_breakdown(report, value),
+        ops=tuple(sorted((_op(layer, value) for layer in report.layers), key=lambda op: -(op.busy_ns or 0))),
+    )
+
+
+def _lanes(trace: Trace, wall: int | None) -> tuple[LaneTotal, ...]:
+    length = trace.spans["end_ns"] - trace.spans["start_ns"]
+    busy = np.bincount(trace.spans["lane"], length, minlength=len(trace.lanes)).tolist()
+    return tuple(
+        LaneTotal(0, 0, lane.name, round(ns), 0, (wall or 0) - round(ns), 0)
+        for lane, ns in zip(trace.lanes, busy, strict=True)
+    )
+
+
+def _breakdown(report: Report, value: int | None) -> tuple[Share, ...]:
+    """By what binds each layer; without a total there is nothing to divide."""
+    if not value:
+        return ()
+    causes: dict[str, float] = {}
+    for layer in report.layers:
+        causes[layer.bound] = causes.get(layer.bound, 0.0) + (layer.latency_s or 0.0) * NANO
+    return tuple(Share(cause, ns, ns / value) for cause, ns in sorted(causes.items(), key=lambda item: -item[1]) if ns)
+
+
+def _op(layer: Layer, value: int | None) -> OpTotal:
+    ns = None if layer.latency_s is None else _ns(layer)
+    return OpTotal(
+        name=layer.name,
+        type=layer.operator,
+        wall_ns=ns,
+        busy_ns=ns,
+        wait_ns=None,
+        share=ns / value if ns is not None and value else None,
+        commands=layer.trips,
+        out_bytes=layer.write_bytes,
+        moved_bytes=sum(layer.traffic.values()) or None,
+        macs=layer.macs,
+        engine=layer.engine or "",
+        placed="accelerator" if layer.accelerated else "cpu",
+        reason=layer.reason,
+    )

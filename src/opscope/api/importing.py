@@ -1,0 +1,61 @@
+"""`opscope import` behind `api.import_profile`: files of other tools, or stats buffers of our own, into a run."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+from ..errors import UsageError
+from ..imported import Imported
+from ..importers import as_run, combine, imported_file, read_profile, reading
+from ..wire import PROGRAM_MAGIC, STATS_MAGIC
+from .files import PROGRAM_FILE
+
+
+def import_files(
+    files: Sequence[Path], run: Path | None, *, form: str | None, command: tuple[str, ...], created: str
+) -> Imported:
+    """All files together make one run."""
+    kinds = {path: reading.head_of(path)[:8] for path in files}
+    if {PROGRAM_MAGIC, STATS_MAGIC} & set(kinds.values()):
+        return _import_captures(kinds, run, command=command, created=created)
+    imported = combine.combine([read_profile(path, form=form) for path in files])
+    if run is not None:
+        _write(imported, run, command=command, created=created)
+    return imported
+
+
+def _write(imported: Imported, run: Path, *, command: tuple[str, ...], created: str) -> None:
+    from ..views.run_folder import RunFolder, write_part
+
+    whole, program = as_run.as_run(imported, command=command, created=created)
+    folder = RunFolder(run)
+    try:
+        write_part(whole.trace, folder.part(0))
+        folder.keep(imported_file.FILE, imported_file.encode_imported(imported))
+        folder.finish(whole.info, program, whole.summary, [(folder.part(0), 0)])
+    finally:
+        folder.discard()
+
+
+def _import_captures(
+    kinds: Mapping[Path, bytes], run: Path | None, *, command: tuple[str, ...], created: str
+) -> Imported:
+    """Stats buffers of our own, decoded with the program that left them."""
+    from ..importers.run_folder import read_run
+    from . import opstats
+
+    programs = [path for path, kind in kinds.items() if kind == PROGRAM_MAGIC]
+    captures = [path for path, kind in kinds.items() if kind == STATS_MAGIC]
+    if len(programs) != 1 or not captures or len(kinds) > 1 + len(captures):
+        words = f"{len(programs)} programs, {len(captures)} stats buffers, {len(kinds)} files in all"
+        raise UsageError(f"{words}; expected one {PROGRAM_FILE} with the stats buffers of its runs, and nothing else")
+    with TemporaryDirectory() as scratch:
+        folder = Path(scratch, "in")
+        folder.mkdir()
+        for capture in captures:
+            (folder / capture.name).symlink_to(capture.resolve())
+        leave = Path(scratch, "run") if run is None else run
+        opstats(programs[0], folder, Path(scratch, "out"), run=leave, command=command, created=created)
+        return as_run.from_run(read_run(leave), source=", ".join(map(str, kinds)))

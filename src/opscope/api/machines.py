@@ -1,0 +1,34 @@
+"""Names that users give → the machine to estimate, compile or simulate for."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+from .. import targets
+from ..errors import UsageError
+from ..estimate.price import Machine
+from ..graph import DType
+from ..target import Target
+
+
+def use_machine(target: str | Path | Target, *, cores: int | None = None, devices: int = 1) -> Machine:
+    """So many cores and devices of a target."""
+    chosen = target if isinstance(target, Target) else targets.load(str(target))
+    have_cores, have_devices = round(chosen.topology.cores.value), round(chosen.topology.devices.value)
+    for word, asked, have in (("cores", cores, have_cores), ("devices", devices, have_devices)):
+        if asked is not None and not 1 <= asked <= have:
+            raise UsageError(f"--{word} {asked}: {chosen.name} has {have}; expected 1 to {have}")
+    return Machine(chosen, devices=devices, cores=have_cores if cores is None else cores)
+
+
+def with_precision(target: str | Path | Target, precision: str | None) -> Target:
+    """The target, running float tensors as another type."""
+    chosen = target if isinstance(target, Target) else targets.load(str(target))
+    if precision is None:
+        return chosen
+    known = {dtype.label for dtype in DType if dtype.bits}
+    if precision not in known:
+        raise UsageError(f"precision {precision!r}: not known; expected one of {', '.join(sorted(known))}")
+    floats = [dtype.label for dtype in DType if dtype.is_float and dtype.bits]
+    return replace(chosen, precision={label: precision for label in floats if label != precision})

@@ -1,0 +1,106 @@
+"""`opscope profile` behind `api.profile`: model → recorded Run, by whichever backend."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from ..errors import ProfilerError
+from ..program import Program
+from ..run import Run, RunInfo
+from ..target import Target
+from .choices import SIMULATE, Choices
+from .estimating import estimated_run
+from .recording import Recorded, record
+from .simulating import Keys, Step, compile_for, range_ns, run_info, run_program, with_range
+
+MOST_COMMANDS_FOR_RANGE = 100_000  # the model is compiled twice more: above it that takes longer than all the rest
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """What to profile, and where to leave it."""
+
+    model: Path
+    target: Target
+    choices: Choices
+    folder: Path | None
+    command: tuple[str, ...]
+    created: str
+    target_file: str = ""  # where the target came from; empty: the catalogue
+    fresh: bool = False  # re-use nothing
+
+
+def simulate_model(request: Request, *, step: Step) -> Recorded:
+    """Compile, run, decode, analyse and record; what an earlier run in the folder has in common is taken from it."""
+    from .execution import load_program
+    from .files import PROGRAM_FILE, sha256_of
+
+    fingerprint = sha256_of(request.model)
+    keys = Keys.of(fingerprint, request.target, request.choices)
+    earlier = None if request.fresh or request.folder is None else _earlier(request.folder)
+    if earlier is not None and request.folder is not None and earlier.options.get("run_key") == keys.run:
+        return _again(request.folder)
+    same_program = earlier is not None and earlier.options.get("program_key") == keys.program
+    if same_program and request.folder is not None:
+        program = load_program(request.folder / PROGRAM_FILE).program
+    else:
+        step("compiling")
+        program = compile_for(request.model, request.target, request.choices)
+    info = run_info(
+        request.model, fingerprint, program, request.choices, keys, target_file=request.target_file,
+        command=request.command, created=request.created,
+    )  # fmt: skip
+    run = run_program(program, info, request.choices, step=step)
+    if len(program.commands) <= MOST_COMMANDS_FOR_RANGE:
+        step("finding the range")
+        run = with_range(run, *range_ns(request.model, request.target, request.choices))
+    return _recorded(run, program, request, step, reused="program" if same_program else "")
+
+
+def estimate_model(request: Request, *, step: Step) -> Recorded:
+    """The resource report as a Run."""
+    from . import report
+
+    chosen = request.choices
+    step("estimating")
+    found = report(request.model, request.target, shapes=chosen.shapes, batch=chosen.batch, cores=chosen.cores,
+                   devices=chosen.devices, advise=False)  # fmt: skip
+    run, program = estimated_run(found, command=request.command, created=request.created)
+    return _recorded(run, program, request, step)
+
+
+def _recorded(run: Run, program: Program, request: Request, step: Step, *, reused: str = "") -> Recorded:
+    from ..analysis.analyse import analyse
+    from .predicting import with_predictions
+
+    step("analysing")
+    simulated = run.info.options.get("backend") == SIMULATE
+    findings = analyse(run)
+    if simulated:
+        findings = with_predictions(findings, program, device_ns=run.summary.latency.known_ns)
+    if request.folder is None:
+        return Recorded(run, findings, reused=reused)
+    step("writing")
+    model = request.model if simulated else None
+    return Recorded(run, findings, request.folder, record(run, program, findings, request.folder, model=model), reused)
+
+
+def _earlier(folder: Path) -> RunInfo | None:
+    """The head of the run that is there already; one that cannot be read is none."""
+    from ..importers.run_folder import read_info
+
+    try:
+        return read_info(folder) if (folder / "run.json").exists() else None
+    except ProfilerError:
+        return None
+
+
+def _again(folder: Path) -> Recorded:
+    """Nothing changed: the folder is as it would be made again."""
+    from ..importers.run_folder import read_run
+    from .analysing import findings_of
+
+    run = read_run(folder)
+    shown = [name for name in ("report.html", "trace.json", "trace.pftrace") if (folder / name).exists()]
+    return Recorded(run, findings_of(folder, run), folder, tuple(shown), "run")

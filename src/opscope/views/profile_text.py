@@ -1,0 +1,123 @@
+"""What a profile comes to, on one screen: the verdict, where the time goes, the costliest ops, what to change."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from textwrap import wrap
+from typing import TextIO
+
+from ..errors import printable
+from ..finding import Finding, Findings
+from ..run import Run
+from ..summary import OpTotal
+from ..units import UNKNOWN, format_count, format_percent, format_seconds
+from .columns import bar, columns, pairs
+
+_WIDTH = 100
+_BAR_WIDTH = 40
+_BOLD, _PLAIN = "\033[1m", "\033[0m"
+_COLOURS = {  # cause → colour of its bar; told apart by position and name too
+    "compute": "\033[36m", "memory": "\033[33m", "link": "\033[35m", "wait": "\033[31m", "layout": "\033[34m",
+    "launch": "\033[32m", "host": "\033[95m",
+}  # fmt: skip
+
+
+class ProfileText:
+    """The screen after `opscope profile`.
+
+    Args:
+        top: ops and findings to print; None prints every op.
+        colour: write colours for a terminal.
+    """
+
+    suffix = ".txt"
+
+    def __init__(self, *, top: int | None = 10, findings: int = 3, colour: bool = False) -> None:
+        self.top = top
+        self.findings = findings
+        self.colour = colour
+
+    def render(self, run: Run, found: Findings, out: TextIO) -> None:
+        parts = (self._head(run, found), self._breakdown(found), self._ops(run), self._found(found))
+        out.write("\n\n".join("\n".join(lines) for lines in parts if lines) + "\n")
+
+    def _head(self, run: Run, found: Findings) -> list[str]:
+        info, latency = run.info, run.summary.latency
+        place = f"{info.devices} × {info.cores} cores" if info.devices > 1 else f"{info.cores} cores"
+        where = f"{info.target}, {place}" if info.devices * info.cores > 1 else info.target
+        title = f"{printable(info.network, 80)} on {printable(where, 80)}"
+        rows = [("latency", _time(latency.value_ns) + _range(latency.low_ns, latency.high_ns)
+                 + _rate(run.summary.throughput_per_s))]  # fmt: skip
+        if run.summary.host:
+            seen = sum(stage.ns for stage in run.summary.host)
+            rows[0] = ("latency", f"{rows[0][1]}; the application sees {_time(seen)}")
+        if found.breakdown:
+            share = next(part.share for part in found.breakdown if part.cause == found.bound)
+            rows.append(("verdict", f"{found.bound} bound: {format_percent(share)} of the time"))
+        return [f"{self._style(title, _BOLD)} ({info.provenance})", *pairs(rows)]
+
+    def _breakdown(self, found: Findings) -> list[str]:
+        """A bar for each part of the time, longest first."""
+        parts = sorted((part for part in found.breakdown if part.share > 0), key=lambda part: -part.share)
+        lines = []
+        for part in parts:
+            length = f"{bar(part.share, _BAR_WIDTH):<{_BAR_WIDTH}}"
+            drawn = self._style(length, _COLOURS.get(part.cause, ""))
+            lines.append(f"  {part.cause:<8} {drawn} {format_percent(part.share):>6}  {_time(round(part.ns))}")
+        return lines
+
+    def _ops(self, run: Run) -> list[str]:
+        ops = run.summary.ops
+        shown = ops if self.top is None else ops[: self.top]
+        if not shown:
+            return []
+        rows = [_op_row(op) for op in shown]
+        header = ("share", "", "time", "type", "engine", "op")
+        table = columns(header, rows, align="><><<<", limits={3: 20, 4: 14, 5: 48})
+        left = len(ops) - len(shown)
+        return [self._style("COSTLIEST OPS", _BOLD), *table, *([f"… and {left} more (--all)"] if left > 0 else [])]
+
+    def _found(self, found: Findings) -> list[str]:
+        shown = found.findings[: self.findings]
+        if not shown:
+            return []
+        lines = [self._style("WHAT TO CHANGE", _BOLD)]
+        for number, finding in enumerate(shown, start=1):
+            lines += self._finding(number, finding)
+        left = len(found.findings) - len(shown)
+        return [*lines, *([f"… and {left} more (`opscope analyze`)"] if left > 0 else [])]
+
+    def _finding(self, number: int, finding: Finding) -> list[str]:
+        cost = "" if finding.share is None else f" – {format_percent(finding.share)} of the time"
+        lines = [f"{number}. {self._style(printable(finding.title, 200), _BOLD)}{cost}"]
+        lines += _folded(printable(finding.detail, 400))
+        if finding.action:
+            lines += _folded("→ " + printable(finding.action, 400))
+        if finding.predicted is not None:
+            text = f"; {finding.predicted.text}" if finding.predicted.text else ""
+            lines += _folded(f"saves {_time(finding.predicted.gain_ns)} ({finding.predicted.basis}{text})")
+        return lines
+
+    def _style(self, text: str, code: str) -> str:
+        return f"{code}{text}{_PLAIN}" if self.colour and code else text
+
+
+def _op_row(op: OpTotal) -> Sequence[str]:
+    return (format_percent(op.share), bar(op.share or 0.0, 12), _time(op.wall_ns), op.type or UNKNOWN,
+            op.engine or UNKNOWN, op.name)  # fmt: skip
+
+
+def _folded(text: str) -> list[str]:
+    return wrap(text, _WIDTH, initial_indent="   ", subsequent_indent="   ")
+
+
+def _time(ns: int | None) -> str:
+    return format_seconds(None if ns is None else ns * 1e-9)
+
+
+def _range(low: int | None, high: int | None) -> str:
+    return "" if low is None or high is None else f" ({_time(low)} – {_time(high)})"
+
+
+def _rate(per_second: float | None) -> str:
+    return "" if per_second is None else f", {format_count(round(per_second))} inferences/s"

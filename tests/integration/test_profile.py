@@ -1,0 +1,199 @@
+"""`opscope profile` in one step: what it prints, what it leaves, and what it does not do twice."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from opscope import api
+from opscope.cli import main
+from opscope.importers.run_folder import read_run
+from opscope.zoo import Recipe, make
+
+FILES = {
+    "commands.parquet", "counters.parquet", "edges.parquet", "findings.json", "ops.parquet", "programqpc.bin",
+    "report.html", "run.json", "spans.parquet", "summary.json", "trace.json",
+}  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def model(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    path = tmp_path_factory.mktemp("profile") / "kws.onnx"
+    make(Recipe("kws-cnn"), path)
+    return path
+
+
+@pytest.fixture(scope="module")
+def run(model: Path) -> Path:
+    folder = model.parent / "run"
+    assert main(["profile", str(model), "--target", "aic100-std", "--cores", "2", "-o", str(folder)]) == 0
+    return folder
+
+
+def profile(model: Path, folder: Path, *more: str) -> int:
+    return main(["profile", str(model), "--target", "aic100-std", "--cores", "2", "-o", str(folder), *more])
+
+
+def test_one_step_leaves_everything(run: Path) -> None:
+    assert {path.name for path in run.iterdir()} == FILES
+    assert "<title>kws on aic100-std" in (run / "report.html").read_text(encoding="utf-8")
+
+
+def test_the_screen_has_verdict_ops_findings_and_the_path(
+    model: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert profile(model, tmp_path / "r") == 0
+    out, err = capsys.readouterr()
+    assert out.startswith("kws on aic100-std, 2 cores (simulated)\n")
+    for words in ("latency", "bound: ", "COSTLIEST OPS", "WHAT TO CHANGE", "inferences/s"):
+        assert words in out
+    assert "\033" not in out
+    assert f"wrote {tmp_path / 'r'}" in err
+
+
+def test_the_parts_of_the_time_add_up_on_the_screen(
+    model: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert profile(model, tmp_path / "r", "--json") == 0
+    shown = json.loads(capsys.readouterr().out)
+    assert sum(part["share"] for part in shown["findings"]["verdict"]["breakdown"]) == pytest.approx(1)
+    assert shown["summary"] == json.loads((tmp_path / "r" / "summary.json").read_text())
+    assert shown["findings"] == json.loads((tmp_path / "r" / "findings.json").read_text())
+
+
+def test_it_is_the_same_inference_that_compile_run_and_opstats_show(run: Path, model: Path, tmp_path: Path) -> None:
+    build, stats = tmp_path / "build", tmp_path / "stats"
+    stats.mkdir()
+    api.compile_model(model, "aic100-std", build, cores=2, stats_level=70, ddr_stats=True)
+    api.run(build, num_iter=10, set_size=1, profile=["raw_device_stats"], out_dir=stats)
+    api.opstats(build / "programqpc.bin", stats, run=tmp_path / "long")
+    one, long = read_run(run).summary, read_run(tmp_path / "long").summary
+    assert one.latency.value_ns == long.latency.value_ns
+    assert {(op.name, op.commands, op.out_bytes, op.macs) for op in one.ops} == {
+        (op.name, op.commands, op.out_bytes, op.macs) for op in long.ops
+    }
+    times = {op.name: op.busy_ns or 0 for op in long.ops}
+    for op in one.ops:  # the axes start elsewhere: ticks of the timer are rounded to other nanoseconds
+        assert op.busy_ns == pytest.approx(times[op.name], abs=op.commands or 0)
+
+
+def test_the_latency_lies_in_its_range(run: Path) -> None:
+    latency = read_run(run).summary.latency
+    assert latency.low_ns is not None
+    assert latency.high_ns is not None
+    assert latency.low_ns < latency.known_ns <= latency.high_ns
+
+
+def test_the_stages_of_the_host_are_what_the_application_sees(run: Path) -> None:
+    stages = {stage.name: stage.ns for stage in read_run(run).summary.host}
+    assert {"preprocess", "submit", "driver", "device", "postprocess"} <= set(stages)
+    assert stages["device"] > 0
+
+
+def test_a_second_time_nothing_is_done_again(model: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    folder = tmp_path / "r"
+    assert profile(model, folder) == 0
+    first = (folder / "run.json").stat().st_mtime_ns
+    printed = capsys.readouterr().out
+    assert profile(model, folder) == 0
+    again = capsys.readouterr()
+    assert again.out == printed
+    assert "nothing that the run depends on has changed: it was re-used" in again.err
+    assert (folder / "run.json").stat().st_mtime_ns == first
+
+
+def test_another_seed_needs_no_other_program(model: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    folder = tmp_path / "r"
+    assert profile(model, folder) == 0
+    assert profile(model, folder, "--seed", "7") == 0
+    assert "nothing that the program depends on has changed: it was re-used" in capsys.readouterr().err
+    assert profile(model, folder, "--seed", "7", "--batch", "2") == 0
+    assert "re-used" not in capsys.readouterr().err
+    assert profile(model, folder, "--seed", "7", "--batch", "2", "--fresh") == 0
+    assert "re-used" not in capsys.readouterr().err
+
+
+def test_a_target_that_cannot_be_simulated_is_estimated(
+    model: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    folder = tmp_path / "r"
+    assert main(["profile", str(model), "--target", "max32690-cm4", "-o", str(folder)]) == 0
+    assert capsys.readouterr().out.startswith("kws on max32690-cm4 (estimated)\n")
+    assert read_run(folder).info.provenance == "estimated"
+
+
+def test_the_run_goes_beside_when_no_place_is_given(
+    model: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert main(["profile", str(model), "--target", "max32690-cm4"]) == 0
+    assert (tmp_path / "kws.run" / "report.html").is_file()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        ((), "profile: no target; expected --target NAME"),
+        (("--target", "aic100-std", "--backend", "nobody"), "backend 'nobody': not known"),
+        (("--target", "aic100-std", "--backend", "ort"), "backend ort has its own choice of hardware"),
+        (("--target", "max32690-cm4", "--seed", "3"), "--seed: not an option of backend estimate"),
+        (("--target", "aic100-std", "--stats-level", "40"), "stats level 40: has no operators"),
+    ],
+)
+def test_what_cannot_be_is_said_in_one_line(
+    model: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], arguments: tuple[str, ...], words: str
+) -> None:
+    assert main(["profile", str(model), "-o", str(tmp_path / "r"), *arguments]) == 2
+    error = capsys.readouterr().err
+    assert words in error
+    assert error.count("\n") == 1
+    assert not (tmp_path / "r").exists()
+
+
+def test_a_folder_that_is_no_run_is_left_alone(model: Path, tmp_path: Path) -> None:
+    (tmp_path / "mine").mkdir()
+    (tmp_path / "mine" / "thesis.txt").write_text("years of work")
+    assert profile(model, tmp_path / "mine") == 2
+    assert [path.name for path in (tmp_path / "mine").iterdir()] == ["thesis.txt"]
+
+
+def test_twice_the_bandwidth_is_never_slower(run: Path) -> None:
+    base, faster = api.what_if_run(run, ["bandwidth*2"])
+    assert faster.summary.latency.known_ns <= base.summary.latency.known_ns
+    assert base.summary.latency.known_ns == read_run(run).summary.latency.known_ns
+
+
+def test_a_change_of_cores_compiles_again(run: Path) -> None:
+    _, one = api.what_if_run(run, ["cores=1"])
+    assert one.info.cores == 1
+    assert {lane.core for lane in one.summary.lanes} == {0}
+
+
+def test_analyze_prints_what_a_change_would_do(run: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    before = (run / "findings.json").read_bytes()
+    assert main(["analyze", str(run), "--what-if", "bandwidth*2", "--what-if", "clock*2"]) == 0
+    out = capsys.readouterr().out
+    assert out.startswith("base  as it was: kws on aic100-std, 2 cores")
+    assert "new   bandwidth*2, clock*2: " in out
+    assert main(["analyze", str(run), "--json", "--what-if", "op:/conv/Conv=0"]) == 0
+    metrics = {metric["name"]: metric for metric in json.loads(capsys.readouterr().out)["metrics"]}
+    assert metrics["latency"]["new"] < metrics["latency"]["base"]
+    assert (run / "findings.json").read_bytes() == before
+
+
+def test_a_run_without_a_program_cannot_be_timed_again(
+    model: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    folder = tmp_path / "r"
+    assert main(["profile", str(model), "--target", "max32690-cm4", "-o", str(folder)]) == 0
+    capsys.readouterr()
+    assert main(["analyze", str(folder), "--what-if", "clock*2"]) == 2
+    assert "has no program, so it cannot be timed again; expected a run of `--backend sim`" in capsys.readouterr().err
+
+
+def test_a_slower_run_than_the_baseline_allows_is_told_by_the_exit_code(run: Path, model: Path, tmp_path: Path) -> None:
+    arguments = ["profile", str(model), "--target", "aic100-std", "-o", str(tmp_path / "r"), "--baseline", str(run)]
+    assert main([*arguments, "--cores", "2", "--max-regression", "0%"]) == 0
+    assert main([*arguments, "--cores", "1", "--precision", "f32", "--max-regression", "5%"]) == 1

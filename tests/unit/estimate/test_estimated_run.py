@@ -1,0 +1,79 @@
+"""An estimate as a Run: the layers one behind the other, adding up to the latency of the report."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from opscope import api
+from opscope.api.estimating import estimated_run
+from opscope.report import Report
+from opscope.run import Run
+from opscope.zoo import Recipe, make
+
+WHEN = "2026-01-01T00:00:00+00:00"
+
+
+@pytest.fixture(scope="module")
+def report(tmp_path_factory: pytest.TempPathFactory) -> Report:
+    model = tmp_path_factory.mktemp("estimated") / "kws.tflite"
+    make(Recipe("kws-cnn", format="tflite", precision="int8"), model)
+    return api.report(model, "max32690-cm4", advise=False)
+
+
+def run_of(report: Report) -> Run:
+    return estimated_run(report, command=("opscope", "profile"), created=WHEN)[0]
+
+
+def test_layers_stand_one_behind_the_other_and_end_with_the_latency(report: Report) -> None:
+    run = run_of(report)
+    starts, ends = run.trace.spans["start_ns"], run.trace.spans["end_ns"]
+    assert starts[0] == 0
+    assert np.array_equal(starts[1:], ends[:-1])
+    assert report.totals.latency_s is not None
+    assert run.summary.latency.value_ns == ends[-1] == round(report.totals.latency_s.value * 1e9)
+    low, high = run.summary.latency.low_ns, run.summary.latency.high_ns
+    assert low is not None
+    assert high is not None
+    assert low <= ends[-1] <= high
+
+
+def test_every_layer_keeps_its_work_and_its_engine(report: Report) -> None:
+    ops = {op.name: op for op in run_of(report).summary.ops}
+    assert len(ops) == len(report.layers)
+    for layer in report.layers:
+        assert ops[layer.name].macs == layer.macs
+        assert ops[layer.name].engine == layer.engine
+        assert ops[layer.name].placed == "cpu"
+    assert sum(op.share or 0 for op in ops.values()) == pytest.approx(1, abs=1e-6)
+
+
+def test_an_edge_goes_from_the_layer_that_writes_to_the_one_that_reads(report: Report) -> None:
+    edges = run_of(report).trace.edges
+    assert (edges["source"] < edges["target"]).all()
+    written = {tensor: number for number, op in enumerate(report.graph.ops) for tensor in op.outputs}
+    expected = {(written[t], n) for n, op in enumerate(report.graph.ops) for t in op.inputs if t in written}
+    assert set(zip(edges["source"].tolist(), edges["target"].tolist(), strict=True)) == expected
+
+
+def test_a_layer_of_unknown_cost_leaves_no_timeline_and_no_latency(report: Report) -> None:
+    first = replace(report.layers[0], latency_s=None, cost=None)
+    unknown = replace(report, layers=(first, *report.layers[1:]), totals=replace(report.totals, latency_s=None))
+    run = run_of(unknown)
+    assert len(run.trace.spans) == 0
+    assert run.summary.latency.value_ns is None
+    assert {op.name: op.wall_ns for op in run.summary.ops}[first.name] is None
+    assert run.summary.breakdown == ()
+
+
+def test_the_breakdown_is_the_whole_time(report: Report) -> None:
+    assert sum(part.share for part in run_of(report).summary.breakdown) == pytest.approx(1)
+
+
+def test_the_run_says_that_it_is_an_estimate(report: Report) -> None:
+    run = run_of(report)
+    assert run.info.provenance == run.trace.provenance == run.summary.latency.provenance == "estimated"
+    assert Path(run.info.model).name == "kws.tflite"

@@ -1,0 +1,360 @@
+"""The page of a Run in a real browser: every tab, the timeline's mouse and keys, numbers, hostile names, no network."""
+
+from __future__ import annotations
+
+import json
+import re
+import sys
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from io import StringIO
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import msgspec
+import numpy as np
+import pytest
+from viewers.chromium import MISSING, chromium, watched
+
+sys.path.append(str(Path(__file__).parents[1] / "unit" / "views"))
+from page_build import MATMUL_NS, OPS, SOFTMAX_NS, small_findings, small_run
+
+from opscope.finding import Findings
+from opscope.imported import empty_trace
+from opscope.program import COMMAND
+from opscope.run import CommandTable, Run
+from opscope.summary import Summary
+from opscope.views.compare_page import ComparePage
+from opscope.views.page import RunPage
+from opscope.views.page_spans import rows_of
+from opscope.views.summary_json import summary_fields
+
+if TYPE_CHECKING:
+    from playwright.sync_api import Browser, Page, Route
+
+pytestmark = pytest.mark.skipif(bool(MISSING), reason=MISSING)
+
+TABS = ("overview", "timeline", "operators", "memory", "roofline", "findings", "graph")
+Open = Callable[..., "Page"]
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Browser]:
+    with chromium() as found:
+        yield found
+
+
+@pytest.fixture
+def open_page(browser: Browser, tmp_path: Path) -> Iterator[Open]:
+    """Writes a page, opens it, and at the end holds it to silence on the console and on the network."""
+    context = browser.new_context(viewport={"width": 1400, "height": 900})
+    with watched(context.new_page()) as page:
+
+        def opened(run: Run, findings: Findings | None = None, *, width: int = 1400, tab: str = "") -> Page:
+            file = tmp_path / "report.html"
+            with file.open("w", encoding="utf-8") as out:
+                RunPage().render(run, findings, out)
+            page.set_viewport_size({"width": width, "height": 900})
+            page.goto(file.as_uri() + tab)
+            page.wait_for_selector("html[data-ready=yes]", state="attached")
+            return page
+
+        yield opened
+    context.close()
+
+
+def panel(page: Page, tab: str) -> str:
+    page.click(f"#tab-{tab}")
+    return page.inner_text(f"#panel-{tab}")
+
+
+def said(page: Page) -> str:
+    return page.inner_text("#timeline-said")
+
+
+def shown(page: Page) -> tuple[int, int]:
+    """From and to, of the timeline, after the next picture."""
+    page.evaluate("new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done)))")
+    root = page.locator(".timeline")
+    return int(root.get_attribute("data-from") or 0), int(root.get_attribute("data-to") or 0)
+
+
+def bare(run: Run) -> Run:
+    """Totals alone, and few of them: what some files of other tools come to."""
+    nothing = CommandTable(np.zeros(0, COMMAND), (), (), (), (), (), (), (), (), ())
+    latency = replace(run.summary.latency, value_ns=None, low_ns=None, high_ns=None)
+    return replace(run, trace=empty_trace("measured"), commands=nothing, summary=Summary(latency, None, 1))
+
+
+def test_every_tab_renders_what_the_run_has(open_page: Open) -> None:
+    run = small_run()
+    page = open_page(run, small_findings(run))
+    expected = {
+        "overview": ("Compute bound", "Latency", "simulated", "Where the time goes"),
+        "timeline": ("Nothing is selected.", "MatMul"),
+        "operators": ("/layer.0/query/MatMul", "Reshape", "—"),
+        "memory": ("VTCM", "Arena map", "At the peak", "tensor 0"),
+        "roofline": ("1 T MACs/s", "76.3"),
+        "findings": ("The vector engine waits for the matrix engine", "upper bound", "/folded/Reshape"),
+        "graph": ("Softmax", "Darker takes more time"),
+    }
+    for tab in TABS:
+        text = panel(page, tab)
+        for words in expected[tab]:
+            assert words in text, (tab, words)
+    assert page.locator("#panel-graph .node").count() == 4
+    assert page.locator("#panel-memory .uplot").count() == 1
+    assert page.locator("#panel-roofline .uplot").count() == 1
+
+
+def test_every_tab_says_what_the_run_does_not_have(open_page: Open) -> None:
+    page = open_page(bare(small_run()))
+    for tab in TABS:
+        assert re.search(r"does not|has no|not analysed|totals only|says nothing", panel(page, tab)), tab
+
+
+def test_numbers_on_the_page_are_those_of_the_summary(open_page: Open) -> None:
+    run = small_run()
+    page = open_page(run)
+    summary = json.loads(msgspec.json.encode(summary_fields(run.summary)))
+    latency = page.inner_text("[data-key=latency] .value")
+    assert float(latency.split()[0]) * 1e3 == pytest.approx(summary["latency"]["value_ns"], rel=5e-4)
+    assert page.inner_text("[data-key=throughput] .value") == "14,286/s"
+    page.click("#tab-operators")
+    rows = page.locator("#panel-operators tbody tr").all_inner_texts()
+    assert len(rows) == len(summary["ops"])
+    for text, op in zip(rows, sorted(summary["ops"], key=lambda op: -(op["busy_ns"] or -1)), strict=True):
+        cells = text.split("\t")
+        share, busy = cells[2].strip(), cells[3].strip()
+        assert share == ("—" if op["share"] is None else f"{100 * op['share']:.1f}%")
+        assert busy == ("—" if op["busy_ns"] is None else f"{op['busy_ns'] / 1000:g} µs")
+
+
+def test_search_and_selection_find_the_right_op(open_page: Open) -> None:
+    page = open_page(small_run(), tab="#timeline")
+    page.keyboard.press("/")
+    page.keyboard.type("layer.1/soft")
+    assert page.inner_text(".timeline .hits") == "1 spans"
+    page.keyboard.press("Enter")
+    assert said(page) == f"op softmax of {OPS[3]} on device 0, core 0, vector: from 115 µs for 25 µs"
+    text = page.inner_text(".dock")
+    for words in ("out VTCM Dest tensor 3", "1,000 cycles of the slowest thread", "4 KB at 0x4000", OPS[2]):
+        assert words in text, words
+
+
+def test_a_click_selects_the_span_under_the_pointer(open_page: Open) -> None:
+    page = open_page(small_run(), tab="#timeline")
+    start, end = shown(page)
+    box = page.locator("canvas.lanes").bounding_box()
+    assert box is not None
+    scale = (box["width"] - 200) / (end - start)
+    middle = 10_000 + MATMUL_NS + SOFTMAX_NS // 2  # of the first softmax, on the second engine
+    rows = page.evaluate("document.querySelector('.lanes').getBoundingClientRect().top")
+    for y in range(int(rows) + 24, int(rows) + 160, 4):  # from top to bottom until it is met
+        page.mouse.click(box["x"] + 200 + (middle - start) * scale, y)
+        if "softmax" in said(page):
+            break
+    assert said(page).startswith(f"op softmax of {OPS[1]} on device 0, core 0, vector: from 50 µs")
+    assert "sync" not in said(page)
+
+
+def test_the_keyboard_moves_zooms_steps_and_clears(open_page: Open) -> None:
+    page = open_page(small_run(), small_findings(small_run()), tab="#timeline")
+    whole = shown(page)
+    page.keyboard.press("w")
+    nearer = shown(page)
+    assert nearer[1] - nearer[0] == pytest.approx((whole[1] - whole[0]) / 1.5, rel=0.01)
+    page.keyboard.press("d")
+    assert shown(page)[0] > nearer[0]
+    page.keyboard.press("a")
+    page.keyboard.press("s")
+    page.keyboard.press("0")
+    assert shown(page) == whole
+    page.locator("canvas.lanes").focus()
+    page.keyboard.press("ArrowRight")
+    first = said(page)
+    page.keyboard.press("ArrowDown")
+    page.keyboard.press("ArrowRight")
+    assert len({first, said(page), "Nothing is selected."}) == 3
+    page.keyboard.press("f")
+    focused = shown(page)
+    assert focused[1] - focused[0] < (whole[1] - whole[0]) / 1.2
+    page.keyboard.press("c")
+    assert page.get_attribute("text=Critical path", "aria-pressed") == "true"
+    page.keyboard.press("?")
+    assert page.locator("dialog[open]").count() == 1
+    page.keyboard.press("Escape")
+    page.keyboard.press("Escape")
+    assert said(page) == "Nothing is selected."
+
+
+def test_tabs_follow_the_keyboard_and_tell_a_screen_reader(open_page: Open) -> None:
+    page = open_page(small_run())
+    page.focus("#tab-overview")
+    page.keyboard.press("ArrowRight")
+    page.keyboard.press("ArrowRight")
+    assert page.get_attribute("#tab-operators", "aria-selected") == "true"
+    assert page.locator("[role=tab][tabindex='0']").count() == 1
+    assert page.locator("[role=tabpanel]:visible").count() == 1
+    page.keyboard.press("End")
+    assert page.url.endswith("#graph")
+    page.click("#tab-operators")
+    head = page.locator("#panel-operators th", has_text="Wait")
+    head.locator("button").focus()
+    page.keyboard.press("Enter")
+    assert head.get_attribute("aria-sort") == "descending"
+    page.keyboard.press("Enter")
+    assert head.get_attribute("aria-sort") == "ascending"
+
+
+def test_operators_filter_and_add_up(open_page: Open) -> None:
+    page = open_page(small_run(), tab="#operators")
+    page.fill("#panel-operators input[type=search]", "softmax")
+    assert page.inner_text("#panel-operators .hits") == "2 of 5"
+    page.fill("#panel-operators input[type=search]", "")
+    page.click("label[for=rollup-engine]")
+    rows = page.locator("#panel-operators tbody tr").all_inner_texts()
+    assert [row.split("\t")[0] for row in rows] == ["matrix", "vector", "—"]
+    assert rows[0].split("\t")[2].strip() == "80 µs"
+
+
+def test_a_finding_leads_to_its_span(open_page: Open) -> None:
+    run = small_run()
+    findings = small_findings(run)
+    page = open_page(run, findings, tab="#findings")
+    page.click("text=Show in the timeline")
+    page.wait_for_selector(".dock dl")
+    span = run.trace.spans[findings.findings[0].spans[0]]
+    assert said(page).startswith("wait sync on device 0, core 0")
+    assert f"from {span['start_ns'] / 1000:g} µs" in said(page)
+    assert "Waited for" in page.inner_text(".dock")
+
+
+def test_an_op_of_any_table_leads_to_the_timeline(open_page: Open) -> None:
+    page = open_page(small_run())
+    page.click(f"#panel-overview button:text-is('{OPS[0]}')")
+    page.wait_for_selector(".dock dl")
+    assert f"of {OPS[0]} on" in said(page)
+    page.click("#tab-graph")
+    page.locator("#panel-graph .node").nth(3).focus()
+    page.keyboard.press("Enter")
+    page.wait_for_selector("#panel-timeline:visible")
+    page.wait_for_selector(f".said:has-text('{OPS[3]}')")
+
+
+HOSTILE = (
+    "</script><script>document.title='taken'</script>",
+    "<img src=x onerror=\"document.title='taken'\">",
+    "\u202eevil\u202c\u0007 שלום 😀",
+    "n" * 100_000,
+)
+
+
+def test_hostile_names_are_shown_and_do_nothing(open_page: Open) -> None:
+    run = small_run(HOSTILE)
+    run = replace(run, info=replace(run.info, network=HOSTILE[1], target=HOSTILE[2], model=HOSTILE[0]))
+    page = open_page(run, small_findings(run))
+    for tab in TABS:
+        panel(page, tab)
+        assert page.locator(f"#panel-{tab} img, #panel-{tab} script").count() == 0
+    assert page.title() != "taken"
+    text = "\n".join((page.inner_text("header"), panel(page, "overview"), panel(page, "operators")))
+    assert HOSTILE[0] in text
+    assert "\u202e" not in text
+    assert "\ufffdevil\ufffd␇ שלום 😀" in text
+    assert len(text) < 20_000
+    assert page.evaluate("document.documentElement.scrollWidth - innerWidth") <= 0
+    page.click("#tab-timeline")
+    page.fill(".timeline input", "nnnn")
+    page.keyboard.press("Enter")
+    page.click("text=show all 100,000 characters")
+    assert page.input_value("textarea") == HOSTILE[3]
+
+
+@pytest.mark.parametrize("width", [375, 768])
+def test_a_narrow_screen_never_scrolls_sideways(open_page: Open, width: int) -> None:
+    run = small_run()
+    page = open_page(run, small_findings(run), width=width)
+    for tab in TABS:
+        panel(page, tab)
+        assert page.evaluate("document.documentElement.scrollWidth - innerWidth") <= 0, tab
+
+
+def test_light_and_dark_follow_the_system_and_the_button(open_page: Open) -> None:
+    page = open_page(small_run())
+    colour = "getComputedStyle(document.body).backgroundColor"
+    light = page.evaluate(colour)
+    page.emulate_media(color_scheme="dark")
+    dark = page.evaluate(colour)
+    assert light != dark
+    page.click("[aria-label='Light or dark']")
+    assert page.evaluate(colour) == light
+
+
+def test_print_has_every_tab_but_the_canvas(open_page: Open) -> None:
+    page = open_page(small_run(), small_findings(small_run()))
+    page.evaluate("dispatchEvent(new Event('beforeprint'))")
+    page.emulate_media(media="print")
+    for chart in ("#panel-memory .uplot canvas", "#panel-roofline .uplot canvas"):
+        assert page.locator(chart).count() == 1
+    visible = {tab: page.is_visible(f"#panel-{tab}") for tab in TABS}
+    assert visible == {tab: tab != "timeline" for tab in TABS}
+    page.emulate_media(media="screen")
+    page.evaluate("dispatchEvent(new Event('afterprint'))")
+    assert page.locator("[role=tabpanel]:visible").count() == 1
+
+
+def test_a_served_page_loads_the_spans_it_left_out(browser: Browser) -> None:
+    run = small_run()
+    out = StringIO()
+    RunPage(most_rows=6, served=True).render(run, None, out)
+    whole = rows_of(run.trace, most=None)
+    asked: list[str] = []
+
+    def answer(route: Route) -> None:
+        path = route.request.url.split("/run/")[1].partition("#")[0]
+        asked.append(path)
+        match = re.fullmatch(r"spans/(\d+)\.bin", path)
+        route.fulfill(body=out.getvalue(), content_type="text/html") if not match else route.fulfill(
+            body=whole.piece(int(match[1])), content_type="application/octet-stream"
+        )
+
+    page = browser.new_page(viewport={"width": 1400, "height": 900})
+    page.route("http://127.0.0.1:1/run/**", answer)
+    page.goto("http://127.0.0.1:1/run/report.html#timeline")
+    page.wait_for_selector(".timeline[data-painted]", state="attached")
+    assert "spans are shown as" in page.inner_text(".timeline > .note")
+    page.wait_for_timeout(100)
+    start, end = shown(page)
+    box = page.locator("canvas.lanes").bounding_box()
+    assert box is not None
+    scale = (box["width"] - 200) / (end - start)
+    middle = 10_000 + MATMUL_NS + SOFTMAX_NS // 2
+    found = set()
+    for y in range(int(box["y"]) + 24, int(box["y"]) + 160, 4):
+        page.mouse.click(box["x"] + 200 + (middle - start) * scale, y)
+        found.add(said(page))
+    assert any(
+        text.startswith(f"op softmax of {OPS[1]} on device 0, core 0, vector: from 50 µs for 25") for text in found
+    )
+    assert "spans/0.bin" in asked
+    page.close()
+
+
+def test_two_runs_stand_side_by_side(browser: Browser, tmp_path: Path) -> None:
+    base = small_run()
+    slower = replace(base.summary.ops[0], busy_ns=MATMUL_NS * 2)
+    latency = replace(base.summary.latency, value_ns=base.summary.latency.known_ns + MATMUL_NS)
+    new = replace(base, summary=replace(base.summary, latency=latency, ops=(slower, *base.summary.ops[1:])))
+    file = tmp_path / "compare.html"
+    with file.open("w", encoding="utf-8") as out:
+        ComparePage(labels=("before", "after")).render((base, new), None, out)
+    with watched(browser.new_page()) as page:
+        page.goto(file.as_uri())
+        text = page.inner_text("body")
+        assert "Latency +28.6%" in text
+        assert "simulated" in text
+        first = page.locator(".sortable tbody tr").first.inner_text()
+        assert OPS[0] in first
+        assert "+40 µs" in first
+        page.close()

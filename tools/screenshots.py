@@ -1,0 +1,123 @@
+"""Draw the pictures of docs/page.md again: `make screenshots`. The Run is made on the spot."""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import TYPE_CHECKING
+
+from opscope import api
+from opscope.cli import main
+from opscope.views.compare_page import ComparePage
+
+if TYPE_CHECKING:
+    from playwright.sync_api import Browser, Page
+
+IMAGES = Path(__file__).parents[1] / "docs" / "images"
+CREATED = "2026-01-01T00:00:00+00:00"  # the same pictures from the same code
+WIDE, PHONE = (1440, 900), (390, 844)
+TABS = ("overview", "timeline", "operators", "memory", "roofline", "findings", "graph")
+
+Act = Callable[["Page"], None]
+
+
+def make_pages() -> None:
+    """A two-layer BERT on one core and on two, profiled in the current folder; and compare.html."""
+    size = ["--layers", "2", "--batch", "8", "--seq", "128", "--precision", "f16", "--no-weights"]
+    done = main(["zoo", "bert-base", *size, "-o", "bert.onnx"])
+    runs = []
+    for cores in (1, 2):
+        folder = f"bert-{cores}"
+        api.profile("bert.onnx", "aic100-std", options={"cores": cores}, run=folder, created=CREATED)
+        runs.append(api.analyze(folder)[0])
+    with Path("compare.html").open("w", encoding="utf-8") as out:
+        ComparePage(labels=("1 core", "2 cores")).render(runs, None, out)
+    if done:
+        sys.exit(done)
+
+
+def search(page: Page) -> None:
+    """Selects a product of the second layer, with its dependencies, in the middle of its neighbours."""
+    page.fill(".timeline input", "layer.1/attention/self/MatMul")
+    for _ in range(20):
+        page.keyboard.press("Enter")
+        if re.match(r"op \S+ of .* HMX:", page.inner_text("#timeline-said")):
+            break
+    page.click("#tab-timeline")
+    page.keyboard.press("f")
+    for _ in range(6):
+        page.keyboard.press("s")
+
+
+def path(page: Page) -> None:
+    page.keyboard.press("c")
+
+
+def nothing(_: Page) -> None:
+    pass
+
+
+@contextmanager
+def opened(browser: Browser, file: Path, size: tuple[int, int], *, dark: bool = False) -> Iterator[Page]:
+    context = browser.new_context(
+        viewport={"width": size[0], "height": size[1]},
+        color_scheme="dark" if dark else "light",
+        device_scale_factor=2 if size == PHONE else 1,
+    )
+    page = context.new_page()
+    page.goto(file.as_uri())
+    page.wait_for_selector("html[data-ready=yes]", state="attached")
+    yield page
+    context.close()
+
+
+def take(page: Page, tab: str, name: str, act: Act = nothing) -> None:
+    if tab:
+        page.click(f"#tab-{tab}")
+    page.wait_for_timeout(300)
+    act(page)
+    page.mouse.move(0, 0)
+    page.wait_for_timeout(300)
+    target = IMAGES / f"page-{name}.png"
+    page.screenshot(path=target)
+    sys.stdout.write(f"wrote {target.relative_to(Path(__file__).parents[1])}\n")
+
+
+def take_all(browser: Browser, report: Path, compare: Path) -> None:
+    for tab in TABS:
+        with opened(browser, report, WIDE) as page:
+            take(page, tab, tab, search if tab == "timeline" else nothing)
+    with opened(browser, report, WIDE) as page:
+        take(page, "timeline", "critical-path", path)
+    with opened(browser, report, WIDE, dark=True) as page:
+        take(page, "timeline", "dark")
+    with opened(browser, report, PHONE) as page:
+        take(page, "overview", "phone")
+    with opened(browser, compare, WIDE) as page:
+        take(page, "", "compare")
+
+
+def run() -> None:
+    from playwright.sync_api import sync_playwright
+
+    path = shutil.which("chromium")
+    if path is None:
+        sys.exit("screenshots: no chromium on the path; `apt-get install chromium` adds it")
+    IMAGES.mkdir(exist_ok=True)
+    with TemporaryDirectory() as folder, sync_playwright() as playwright:
+        os.chdir(folder)
+        make_pages()
+        browser = playwright.chromium.launch(executable_path=path, args=["--no-sandbox"])
+        take_all(browser, Path(folder) / "bert-2" / "report.html", Path(folder) / "compare.html")
+        browser.close()
+        os.chdir("/")
+
+
+if __name__ == "__main__":
+    run()

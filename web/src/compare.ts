@@ -1,0 +1,356 @@
+// Two or more runs: metrics side by side, and what changed per op.
+
+import type { CompareData, ComparedRun } from "./contract";
+import { el, nothing, section } from "./dom";
+import { bytes, count, decimal, joules, percent, time, UNKNOWN } from "./format";
+import { provenance } from "./provenance";
+import { causeClass, shareBar } from "./shares";
+import { SortTable, type Col } from "./table";
+import { shorten, tailOf } from "./text";
+import { longText } from "./timeline/details";
+
+type Metric = {
+  name: string;
+  less: boolean;
+  of: (run: ComparedRun) => number | null;
+  text: (value: number | null) => string;
+  from: (run: ComparedRun) => string;
+};
+
+const total = (run: ComparedRun, key: "read_bytes" | "write_bytes"): number | null => {
+  const known = run.summary.memory.flatMap((row) => (row[key] === null ? [] : [row[key]]));
+  return known.length ? known.reduce((sum, value) => sum + value, 0) : null;
+};
+const peak = (run: ComparedRun): number | null =>
+  run.summary.memory.reduce<number | null>(
+    (most, row) => (row.peak_bytes === null ? most : Math.max(most ?? 0, row.peak_bytes)),
+    null,
+  );
+const busy = (run: ComparedRun): number | null =>
+  run.summary.ops.length && run.summary.ops.every((op) => op.busy_ns !== null)
+    ? run.summary.ops.reduce((sum, op) => sum + op.busy_ns!, 0)
+    : null;
+
+const METRICS: Metric[] = [
+  {
+    name: "Latency",
+    less: true,
+    of: (run) => run.summary.latency.value_ns,
+    text: (value) => time(value),
+    from: (run) => run.summary.latency.provenance,
+  },
+  {
+    name: "Throughput",
+    less: false,
+    of: (run) => run.summary.throughput_per_s,
+    text: (value) => (value === null ? UNKNOWN : `${decimal(value)}/s`),
+    from: (run) => run.summary.latency.provenance,
+  },
+  {
+    name: "Busy time of all ops",
+    less: true,
+    of: busy,
+    text: (value) => time(value),
+    from: (run) => run.info.provenance,
+  },
+  { name: "Peak memory", less: true, of: peak, text: bytes, from: (run) => run.info.provenance },
+  {
+    name: "Outer memory read",
+    less: true,
+    of: (run) => total(run, "read_bytes"),
+    text: bytes,
+    from: (run) => run.info.provenance,
+  },
+  {
+    name: "Outer memory written",
+    less: true,
+    of: (run) => total(run, "write_bytes"),
+    text: bytes,
+    from: (run) => run.info.provenance,
+  },
+  {
+    name: "Energy",
+    less: true,
+    of: (run) => run.summary.energy?.value_j ?? null,
+    text: joules,
+    from: (run) => run.summary.energy?.provenance ?? run.info.provenance,
+  },
+  { name: "Ops", less: true, of: (run) => run.summary.ops.length, text: count, from: (run) => run.info.provenance },
+];
+
+export function compare(data: CompareData): HTMLElement {
+  return el(
+    "div",
+    {},
+    verdict(data),
+    section("Metrics", metrics(data)),
+    breakdowns(data),
+    explanation(data),
+    section("Ops", opTable(data)),
+    section("Runs", runs(data)),
+  );
+}
+
+export function changeText(base: number | null, now: number | null): string {
+  if (base === null || now === null) return UNKNOWN;
+  if (base === now) return "unchanged";
+  if (base === 0) return "from nothing";
+  const change = now / base - 1;
+  return `${change > 0 ? "+" : "−"}${percent(Math.abs(change))}`;
+}
+
+/** A word beside the colour: better, worse, or neither. */
+function judged(metric: Pick<Metric, "less">, base: number | null, now: number | null): string {
+  if (base === null || now === null || base === now) return "";
+  return now < base === metric.less ? "better" : "worse";
+}
+
+function verdict(data: CompareData): HTMLElement {
+  const [base, now] = [data.runs[0]!, data.runs[data.runs.length - 1]!];
+  const [a, b] = [base.summary.latency.value_ns, now.summary.latency.value_ns];
+  const word = data.compared
+    ? ({ pass: "Pass", fail: "Fail", unknown: "Cannot be judged" }[data.compared.verdict] ?? data.compared.verdict)
+    : null;
+  const text =
+    a === null || b === null
+      ? "Latency is not known of all runs"
+      : a === b
+        ? "Latency is unchanged"
+        : `Latency ${changeText(a, b)}`;
+  const checks = data.compared?.checks ?? [];
+  return el(
+    "div",
+    { class: `verdict ${data.compared?.verdict ?? ""}` },
+    el(
+      "div",
+      {},
+      el("p", { class: "eyebrow" }, data.runs.map((run) => shorten(run.label, 40)).join(" → ")),
+      el("h1", {}, word ? `${word}: ${text}` : text),
+      checks.length
+        ? el(
+            "ul",
+            {},
+            ...checks.map((check) => el("li", {}, `${check.passed ? "✓" : "✕"} ${shorten(check.reason, 300)}`)),
+          )
+        : "",
+    ),
+  );
+}
+
+function metrics(data: CompareData): HTMLElement {
+  const heads = [
+    "Metric",
+    ...data.runs.map((run) => shorten(run.label, 30)),
+    ...data.runs.slice(1).map((run) => (data.runs.length > 2 ? `Change to ${shorten(run.label, 20)}` : "Change")),
+  ];
+  const rows = METRICS.map((metric) => {
+    const base = metric.of(data.runs[0]!);
+    return el(
+      "tr",
+      {},
+      el("th", { scope: "row" }, metric.name),
+      ...data.runs.map((run) =>
+        el(
+          "td",
+          { class: "number" },
+          metric.text(metric.of(run)),
+          " ",
+          metric.of(run) === null ? "" : provenance(metric.from(run)),
+        ),
+      ),
+      ...data.runs
+        .slice(1)
+        .map((run) =>
+          el(
+            "td",
+            { class: `number ${judged(metric, base, metric.of(run))}` },
+            changeText(base, metric.of(run)),
+            judged(metric, base, metric.of(run)) ? el("small", {}, ` ${judged(metric, base, metric.of(run))}`) : "",
+          ),
+        ),
+    );
+  });
+  return el(
+    "div",
+    { class: "scroll" },
+    el(
+      "table",
+      { class: "plain" },
+      el(
+        "thead",
+        {},
+        el("tr", {}, ...heads.map((head, i) => el("th", { scope: "col", class: i ? "number" : "" }, head))),
+      ),
+      el("tbody", {}, ...rows),
+    ),
+  );
+}
+
+type Diff = { name: string; type: string; values: (number | null)[]; change: number | null };
+
+/** Ops by name; those with the same name are added up. What a run does not have is unknown in it, not zero. */
+export function differences(runs: ComparedRun[]): Diff[] {
+  const found = new Map<string, Diff>();
+  runs.forEach((run, number) => {
+    for (const op of run.summary.ops) {
+      const diff = found.get(op.name) ?? { name: op.name, type: op.type, values: runs.map(() => null), change: null };
+      diff.values[number] = op.busy_ns === null ? diff.values[number]! : (diff.values[number] ?? 0) + op.busy_ns;
+      found.set(op.name, diff);
+    }
+  });
+  for (const diff of found.values()) {
+    const last = diff.values[diff.values.length - 1]!;
+    const first = diff.values[0]!;
+    diff.change = first === null && last === null ? null : (last ?? 0) - (first ?? 0);
+  }
+  return [...found.values()].sort((a, b) => Math.abs(b.change ?? 0) - Math.abs(a.change ?? 0));
+}
+
+function signedBar(change: number | null, most: number): HTMLElement {
+  const bar = el("span", { class: "signed-bar", "aria-hidden": "true" }, el("i"));
+  const piece = bar.firstElementChild as HTMLElement;
+  const width = change === null ? 0 : (50 * Math.abs(change)) / most;
+  piece.className = change !== null && change > 0 ? "worse" : "better";
+  piece.style.width = `${width}%`;
+  piece.style.left = change !== null && change > 0 ? "50%" : `${50 - width}%`;
+  return bar;
+}
+
+function opTable(data: CompareData): HTMLElement {
+  const rows = differences(data.runs);
+  if (!rows.length) return nothing("No run has times per op.");
+  const most = Math.max(...rows.map((row) => Math.abs(row.change ?? 0)), 1);
+  const columns: Col<Diff>[] = [
+    { label: "Op", value: (row) => row.name, cell: (row) => longText(tailOf(row.name, 64), 80) },
+    { label: "Type", value: (row) => row.type, cell: (row) => shorten(row.type, 24) },
+    ...data.runs.map((run, number): Col<Diff> => ({
+      label: shorten(run.label, 24),
+      number: true,
+      value: (row) => row.values[number]!,
+      cell: (row) => time(row.values[number]!),
+    })),
+    {
+      label: "Difference",
+      number: true,
+      value: (row) => (row.change === null ? null : Math.abs(row.change)),
+      cell: (row) =>
+        el(
+          "span",
+          { class: "with-bar" },
+          signedBar(row.change, most),
+          el(
+            "span",
+            {},
+            row.change === null
+              ? UNKNOWN
+              : row.change === 0
+                ? "0"
+                : `${row.change > 0 ? "+" : "−"}${time(Math.abs(row.change))}`,
+          ),
+        ),
+    },
+  ];
+  const table = new SortTable(columns, columns.length - 1, true, "Busy time of ops");
+  table.set(rows);
+  return el(
+    "div",
+    {},
+    table.root,
+    el("p", { class: "note" }, "busy time of ops of the same name; of the last run against the first"),
+  );
+}
+
+function breakdowns(data: CompareData): HTMLElement | string {
+  const known = data.runs.filter((run) => run.summary.breakdown.length);
+  if (!known.length) return "";
+  const longest = Math.max(...known.map((run) => run.summary.breakdown.reduce((sum, part) => sum + part.ns, 0)), 1);
+  const causes = [...new Set(known.flatMap((run) => run.summary.breakdown.map((part) => part.cause)))];
+  const rows = known.map((run) => {
+    const parts = causes.map(
+      (cause) => run.summary.breakdown.find((part) => part.cause === cause) ?? { cause, ns: 0, share: 0 },
+    );
+    const whole = parts.reduce((sum, part) => sum + part.ns, 0);
+    const bar = shareBar(parts);
+    bar.style.width = `${(100 * whole) / longest}%`;
+    return el(
+      "tr",
+      {},
+      el("td", {}, shorten(run.label, 30)),
+      el("td", { class: "most" }, bar),
+      el("td", { class: "number" }, time(whole)),
+    );
+  });
+  return section(
+    "Where the time goes",
+    el("table", { class: "plain" }, el("tbody", {}, ...rows)),
+    el(
+      "p",
+      { class: "legend" },
+      ...causes.map((cause, number) =>
+        el("span", { class: `swatch ${causeClass(cause, number)}` }, shorten(cause, 30)),
+      ),
+    ),
+    el("p", { class: "note" }, "of the wall time, mean over cores; on one scale"),
+  );
+}
+
+function explanation(data: CompareData): HTMLElement | string {
+  const found = data.compared;
+  if (!found || found.change_ns === null)
+    return found?.notes.length ? section("Notes", ...found.notes.map((note) => el("p", {}, shorten(note, 400)))) : "";
+  const most = Math.max(...found.parts.map((part) => Math.abs(part.ns)), 1);
+  const rows = found.parts.map((part) =>
+    el(
+      "tr",
+      {},
+      el("td", {}, tailOf(part.name, 60)),
+      el("td", {}, shorten(part.how, 20)),
+      el("td", { class: "wide" }, signedBar(part.ns, most)),
+      el("td", { class: "number" }, `${part.ns > 0 ? "+" : "−"}${time(Math.abs(part.ns))}`),
+    ),
+  );
+  return section(
+    "What explains the change of latency",
+    el("table", { class: "plain" }, el("tbody", {}, ...rows)),
+    ...found.notes.map((note) => el("p", { class: "note" }, shorten(note, 400))),
+  );
+}
+
+function runs(data: CompareData): HTMLElement {
+  const facts: [string, (run: ComparedRun) => string][] = [
+    ["Model", (run) => run.info.model],
+    ["SHA-256", (run) => run.info.sha256 ?? UNKNOWN],
+    ["Network", (run) => run.info.network],
+    ["Target", (run) => run.info.target],
+    ["Devices × cores", (run) => `${count(run.info.devices)} × ${count(run.info.cores)}`],
+    ["Batch", (run) => count(run.info.batch)],
+    ["Provenance", (run) => run.info.provenance],
+    ["Made", (run) => run.info.created],
+    ["Command", (run) => run.info.command.join(" ")],
+  ];
+  const rows = facts.map(([label, of]) =>
+    el(
+      "tr",
+      {},
+      el("th", { scope: "row" }, label),
+      ...data.runs.map((run) =>
+        el("td", { class: new Set(data.runs.map(of)).size > 1 ? "differs" : "" }, shorten(of(run), 160)),
+      ),
+    ),
+  );
+  return el(
+    "div",
+    { class: "scroll" },
+    el(
+      "table",
+      { class: "plain" },
+      el(
+        "thead",
+        {},
+        el("tr", {}, el("th", {}), ...data.runs.map((run) => el("th", { scope: "col" }, shorten(run.label, 40)))),
+      ),
+      el("tbody", {}, ...rows),
+    ),
+    el("p", { class: "note" }, "Rows that differ are bold."),
+  );
+}

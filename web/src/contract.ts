@@ -1,0 +1,488 @@
+/* Made from contract.schema.json by `npm run types`; change src/opscope/views/page_contract.py instead. */
+
+/**
+ * Both kinds of page, for one schema.
+ */
+export interface Contract {
+  page: PageData;
+  compare: CompareData;
+}
+/**
+ * A Run for its page. Tables of numbers are in blocks beside it: `spans-0` …, `commands`, `edges`, …
+ */
+export interface PageData {
+  schema: "opscope.page/1";
+  producer: Producer;
+  info: RunInfo;
+  summary: Summary;
+  findings: Findings | null;
+  ops: OpInfo[];
+  lanes: PageLane[];
+  counters: PageCounter[];
+  names: string[];
+  spans: PageSpans;
+  commands: CommandWords | null;
+  path: PathWords | null;
+  graph: PageGraph;
+  notes: string[];
+}
+export interface Producer {
+  name: string;
+  version: string;
+}
+/**
+ * The head of a run: `run.json`.
+ */
+export interface RunInfo {
+  command: string[];
+  created: string;
+  model: string;
+  sha256: string | null;
+  target: string;
+  provenance: string;
+  network: string;
+  devices: number;
+  cores: number;
+  batch: number;
+  clocks_hz: {
+    [k: string]: number;
+  };
+  inferences: number[];
+  options: {
+    [k: string]: string | number | boolean;
+  };
+  limits: {
+    [k: string]: number;
+  };
+}
+/**
+ * Totals of one inference over everything it ran on.
+ */
+export interface Summary {
+  latency: Latency;
+  throughput_per_s: number | null;
+  batch: number;
+  lanes: LaneTotal[];
+  memory: MemoryTotal[];
+  breakdown: Share[];
+  op_types: OpTotal[];
+  ops: OpTotal[];
+  layers: OpTotal[];
+  blocks: OpTotal[];
+  routes: RouteTotal[];
+  waits: WaitTotal[];
+  producers: ProducerTotal[];
+  balance: CoreBalance[];
+  placement: Placement[];
+  histogram: Bucket[];
+  energy: Energy | null;
+  host: HostStage[];
+  samples_ns: number[];
+}
+/**
+ * Time of one inference on the device; None: not known.
+ */
+export interface Latency {
+  value_ns: number | null;
+  low_ns: number | null;
+  high_ns: number | null;
+  provenance: string;
+}
+/**
+ * One thread group of one core: busy + wait + idle = wall.
+ */
+export interface LaneTotal {
+  device: number;
+  core: number;
+  name: string;
+  busy_ns: number;
+  wait_ns: number;
+  idle_ns: number;
+  barrier_ns: number;
+}
+/**
+ * One memory of one core or device.
+ */
+export interface MemoryTotal {
+  name: string;
+  device: number;
+  core: number | null;
+  peak_bytes: number | null;
+  mean_bytes: number | null;
+  capacity_bytes: number | null;
+  read_bytes: number | null;
+  write_bytes: number | null;
+}
+/**
+ * A disjoint part of the wall time, averaged over cores.
+ */
+export interface Share {
+  cause: string;
+  ns: number;
+  share: number;
+}
+/**
+ * One graph op, or all ops of one layer, over all cores.
+ */
+export interface OpTotal {
+  name: string;
+  type: string;
+  wall_ns: number | null;
+  busy_ns: number | null;
+  wait_ns: number | null;
+  share: number | null;
+  commands: number | null;
+  out_bytes: number | null;
+  moved_bytes: number | null;
+  macs: number | null;
+  engine: string;
+  placed: string;
+  reason: string;
+  energy_j: number | null;
+}
+/**
+ * Transfers of one route on one core; core None: of all cores of the device.
+ */
+export interface RouteTotal {
+  device: number;
+  core: number | null;
+  route: string;
+  transfers: number;
+  bytes: number;
+  busy_ns: number;
+  most_in_flight: number;
+}
+/**
+ * What lanes of one group waited for: an engine, a transfer, another core or another device.
+ */
+export interface WaitTotal {
+  group: string;
+  cause: string;
+  wait_ns: number;
+  count: number;
+}
+/**
+ * One producer that was waited for.
+ */
+export interface ProducerTotal {
+  op: string;
+  kind: string;
+  group: string;
+  device: number;
+  core: number;
+  wait_ns: number;
+  count: number;
+}
+/**
+ * Work of one core against the mean of its device, without the flush of the statistics at the end.
+ */
+export interface CoreBalance {
+  device: number;
+  core: number;
+  busy_pcycles: number;
+  ratio: number;
+  end_ns: number;
+}
+/**
+ * Time that commands of one kind spent with all operands in local memory, and with one in outer memory.
+ */
+export interface Placement {
+  kind: string;
+  group: string;
+  local_count: number;
+  local_ns: number;
+  outer_count: number;
+  outer_ns: number;
+  outer_memory: string;
+}
+/**
+ * Commands that took at least `low_ns` and less than `high_ns`.
+ */
+export interface Bucket {
+  low_ns: number;
+  high_ns: number;
+  count: number;
+  busy_ns: number;
+}
+/**
+ * What one inference takes.
+ */
+export interface Energy {
+  value_j: number;
+  low_j: number | null;
+  high_j: number | null;
+  provenance: string;
+  note: string;
+}
+/**
+ * One stage of an inference as the application sees it: a part of its latency.
+ */
+export interface HostStage {
+  name: string;
+  ns: number;
+}
+/**
+ * The analysis of one Run: the verdict first, then causes, costliest first.
+ */
+export interface Findings {
+  bound: string;
+  breakdown: Share[];
+  wall_ns: number | null;
+  provenance: string;
+  findings: Finding[];
+  path: PathStep[];
+  slack: OpSlack[];
+  roofline: RooflineOp[];
+  coverage: Coverage | null;
+  engines: EngineUse[];
+  gaps: Gap[];
+  waits: WaitFor[];
+  rollups: Rollup[];
+  checks: LawCheck[];
+  notes: string[];
+}
+/**
+ * One cause. `id` is the rule's and stays the same from release to release.
+ */
+export interface Finding {
+  id: string;
+  title: string;
+  detail: string;
+  ops: string[];
+  cost_ns: number | null;
+  share: number | null;
+  action: string;
+  predicted: Prediction | null;
+  spans: number[];
+  bytes: number | null;
+}
+/**
+ * What acting on a finding would gain.
+ */
+export interface Prediction {
+  gain_ns: number;
+  latency_ns: number;
+  basis: string;
+  text: string;
+}
+/**
+ * A stretch of the critical path: one span, or the gap before it.
+ */
+export interface PathStep {
+  start_ns: number;
+  end_ns: number;
+  span: number | null;
+  op: string | null;
+  cause: string;
+  after: string;
+}
+/**
+ * How much later an op could have ended without the run ending later.
+ */
+export interface OpSlack {
+  op: string;
+  slack_ns: number;
+  path_ns: number;
+}
+/**
+ * One op against the machine's limits; None where the run or the target does not tell.
+ */
+export interface RooflineOp {
+  op: string;
+  macs: number;
+  outer_bytes: number;
+  intensity: number | null;
+  macs_per_s: number | null;
+  attainable_macs_per_s: number | null;
+  bound_ns: number | null;
+  wall_ns: number;
+}
+/**
+ * How much of the run the capture caught.
+ */
+export interface Coverage {
+  share: number | null;
+  lost_records: number | null;
+  ops_without_time: string[];
+  notes: string[];
+}
+/**
+ * All lanes of one name: at work, waiting for something that is known, and neither; per lane, on average.
+ */
+export interface EngineUse {
+  engine: string;
+  lanes: number;
+  busy_ns: number;
+  wait_ns: number;
+  idle_ns: number;
+}
+/**
+ * A stretch in which a lane did nothing, and what ended it.
+ */
+export interface Gap {
+  device: number;
+  core: number;
+  lane: string;
+  start_ns: number;
+  end_ns: number;
+  before: string | null;
+  ended_by: string;
+}
+/**
+ * What lanes of one name stood still for, over all of them.
+ */
+export interface WaitFor {
+  engine: string;
+  cause: string;
+  op: string | null;
+  wait_ns: number;
+  count: number;
+}
+/**
+ * One way to add ops up, costliest first. The rows hold every op once.
+ */
+export interface Rollup {
+  by: string;
+  rows: RollupRow[];
+}
+/**
+ * Ops under one label, added up; None where the run does not tell.
+ */
+export interface RollupRow {
+  name: string;
+  ops: number;
+  busy_ns: number | null;
+  path_ns: number | null;
+  share: number | null;
+  macs: number | null;
+  moved_bytes: number | null;
+}
+/**
+ * A conservation law, and whether the numbers of a run obey it.
+ */
+export interface LawCheck {
+  name: string;
+  holds: boolean | null;
+  detail: string;
+}
+/**
+ * A graph op that commands point back to.
+ */
+export interface OpInfo {
+  name: string;
+  type: string;
+  kind: string;
+  location: string;
+}
+/**
+ * A row of the timeline; its spans are the rows `first` to `first + rows` of all pieces together.
+ */
+export interface PageLane {
+  device: number;
+  core: number;
+  name: string;
+  thread: number;
+  first: number;
+  rows: number;
+}
+/**
+ * A counter; its samples are the rows `first` to `first + rows` of the block `counters`.
+ */
+export interface PageCounter {
+  device: number;
+  core: number;
+  name: string;
+  unit: string;
+  first: number;
+  rows: number;
+}
+/**
+ * Where the spans are and how much was put together.
+ */
+export interface PageSpans {
+  spans: number;
+  rows: number;
+  window_ns: number;
+  piece_rows: number;
+  pieces: number;
+  end_ns: number;
+  served: Served | null;
+}
+/**
+ * Every span, in pieces under the page's own address: `spans/<number>.bin`.
+ */
+export interface Served {
+  rows: number;
+  pieces: number;
+  lane_first: number[];
+}
+/**
+ * Words that the numbers of the block `commands` stand for.
+ */
+export interface CommandWords {
+  rows: number;
+  groups: string[];
+  routes: string[];
+  kinds: string[];
+  names: string[];
+  memories: string[];
+  types: string[];
+  shapes: string[];
+  operands: string[][];
+  attributes: string[];
+}
+/**
+ * Words that the numbers of the block `path` stand for.
+ */
+export interface PathWords {
+  rows: number;
+  causes: string[];
+  after: string[];
+}
+/**
+ * Data that flows from op to op, as far as the commands tell.
+ */
+export interface PageGraph {
+  sources: number[];
+  targets: number[];
+}
+/**
+ * Two or more Runs; the first is the base.
+ */
+export interface CompareData {
+  schema: "opscope.compare-page/1";
+  producer: Producer;
+  runs: ComparedRun[];
+  compared: Compared | null;
+}
+export interface ComparedRun {
+  label: string;
+  info: RunInfo;
+  summary: Summary;
+}
+/**
+ * What a comparison of the first with the last run says.
+ */
+export interface Compared {
+  verdict: string;
+  checks: ComparedCheck[];
+  change_ns: number | null;
+  parts: ComparedPart[];
+  notes: string[];
+}
+/**
+ * One limit of a gate.
+ */
+export interface ComparedCheck {
+  name: string;
+  passed: boolean;
+  reason: string;
+}
+/**
+ * A part of the change of latency.
+ */
+export interface ComparedPart {
+  name: string;
+  how: string;
+  ns: number;
+}

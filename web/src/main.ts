@@ -1,0 +1,153 @@
+// A page wakes up: reads its data, shows the first tab, unpacks the rest.
+
+import { compare } from "./compare";
+import type { CompareData, PageData } from "./contract";
+import { button, el, nothing } from "./dom";
+import { findings } from "./findings";
+import { graph } from "./graph";
+import { memory } from "./memory";
+import { Model } from "./model";
+import { operators } from "./operators";
+import { overview } from "./overview";
+import { provenance } from "./provenance";
+import { roofline } from "./roofline";
+import { currentTheme, type App, type TabName } from "./state";
+import { Tabs } from "./tabs";
+import { shorten } from "./text";
+import { Timeline } from "./timeline/timeline";
+
+const themed: (() => void)[] = [];
+
+function start(): void {
+  const root = document.getElementById("app")!;
+  const data = JSON.parse(document.getElementById("data")!.textContent ?? "null") as PageData | CompareData;
+  if (data.schema === "opscope.page/1") runPage(root, data);
+  else comparePage(root, data);
+}
+
+function themeButton(act: () => void): HTMLButtonElement {
+  const changed = (): void => {
+    act();
+    themed.forEach((redraw) => redraw());
+  };
+  matchMedia("(prefers-color-scheme: dark)").addEventListener("change", changed);
+  return button(
+    "◐",
+    () => {
+      document.documentElement.dataset["theme"] = currentTheme().dark ? "light" : "dark";
+      changed();
+    },
+    { class: "quiet", "aria-label": "Light or dark", title: "Light or dark" },
+  );
+}
+
+/** Paper is white and has one width; what is drawn by hand is drawn again for it. */
+function forPaper(before: () => void, after: () => void, retheme: () => void): void {
+  const { dataset } = document.documentElement;
+  const redraw = (): void => {
+    retheme();
+    themed.forEach((act) => act());
+  };
+  let chosen: string | undefined;
+  addEventListener("beforeprint", () => {
+    chosen = dataset["theme"];
+    Object.assign(dataset, { theme: "light", printing: "yes" });
+    before();
+  });
+  addEventListener("beforeprint", redraw); // of its own: what the first built is there by now
+  addEventListener("afterprint", () => {
+    delete dataset["printing"];
+    if (chosen) dataset["theme"] = chosen;
+    else delete dataset["theme"];
+    after();
+    redraw();
+  });
+}
+
+function runPage(root: HTMLElement, data: PageData): void {
+  const model = new Model(data);
+  const unpacked =
+    document.readyState === "loading"
+      ? new Promise<void>((resolve) => document.addEventListener("DOMContentLoaded", () => resolve()))
+      : Promise.resolve();
+  let timeline: Promise<Timeline> | null = null;
+  const app: App = {
+    model,
+    theme: currentTheme(),
+    ready: unpacked.then(() => model.load()),
+    open: (tab) => tabs.open(tab),
+    showOp: (name) => void showTimeline((shown) => shown.showOps(model.opsNamed(name), name)),
+    showRows: (rows) => void showTimeline((shown) => shown.showRows(rows)),
+    showTime: (from, to) => void showTimeline((shown) => shown.showTime(from, to)),
+    onTheme: (act) => void themed.push(act),
+  };
+  const timelineTab = (): HTMLElement => {
+    const box = el("div", { class: "timeline-tab" }, nothing("Unpacking …"));
+    timeline = app.ready.then(() => {
+      const built = new Timeline(app);
+      box.replaceChildren(
+        ...(data.spans.rows ? [built.root] : [nothing("The run has totals only: no spans to draw.")]),
+      );
+      built.redraw();
+      return built;
+    });
+    timeline.catch((error: unknown) => box.replaceChildren(nothing(`The timeline cannot be shown: ${String(error)}`)));
+    return box;
+  };
+  const showTimeline = async (act: (timeline: Timeline) => void): Promise<void> => {
+    tabs.open("timeline");
+    const shown = await timeline;
+    if (shown) requestAnimationFrame(() => act(shown)); // laid out by then
+  };
+  const tabs = new Tabs<TabName>([
+    ["overview", "Overview", () => overview(app)],
+    ["timeline", "Timeline", timelineTab],
+    ["operators", "Operators", () => operators(app)],
+    ["memory", "Memory", () => memory(app)],
+    ["roofline", "Roofline", () => roofline(app)],
+    [
+      "findings",
+      data.findings?.findings.length ? `Findings ${data.findings.findings.length}` : "Findings",
+      () => findings(app),
+    ],
+    ["graph", "Graph", () => graph(app)],
+  ]);
+  const header = el(
+    "header",
+    { class: "top" },
+    el(
+      "div",
+      { class: "brand" },
+      el("b", {}, "opscope"),
+      el("span", { class: "title" }, shorten(`${data.info.network} · ${data.info.target}`, 80)),
+      provenance(data.info.provenance),
+    ),
+    tabs.list,
+    themeButton(() => (app.theme = currentTheme())),
+  );
+  root.append(header, tabs.panels);
+  tabs.start();
+  forPaper(
+    () => tabs.showAll(),
+    () => tabs.start(),
+    () => (app.theme = currentTheme()),
+  );
+  app.ready.then(
+    () => (document.documentElement.dataset["ready"] = "yes"),
+    (error: unknown) => root.append(nothing(String(error))),
+  );
+}
+
+function comparePage(root: HTMLElement, data: CompareData): void {
+  const header = el(
+    "header",
+    { class: "top" },
+    el("div", { class: "brand" }, el("b", {}, "opscope"), el("span", { class: "title" }, "Comparison")),
+    el("span", { class: "gap" }),
+    themeButton(() => undefined),
+  );
+  root.append(header, el("main", { class: "panel" }, compare(data)));
+  document.documentElement.dataset["ready"] = "yes";
+}
+
+start();

@@ -1,0 +1,73 @@
+// Colours that most eyes can tell apart (after Okabe and Ito), in a light and a dark version. Never the only sign.
+
+const LIGHT = ["#2f74b5", "#e69f00", "#14805f", "#b0487a", "#5d5fb8", "#bd4a27", "#56b4e9", "#b3b22e"];
+const DARK_WORDS = "#0c0f13";
+const DARK = ["#5a9bd8", "#e6a23c", "#3bb58f", "#d67fa5", "#8d8fdb", "#e27d5c", "#6fc3e3", "#bdbb52"];
+
+export type Theme = {
+  dark: boolean;
+  colours: string[];
+  other: string;
+  words: string[]; // on each of the colours, and on the grey
+  background: string;
+  panel: string;
+  stripe: string;
+  grid: string;
+  text: string;
+  dim: string;
+  strong: string;
+  wait: string;
+  hatch: string;
+  path: string;
+  before: string;
+  after: string;
+  select: string;
+};
+
+export function themeOf(dark: boolean): Theme {
+  return dark
+    ? {
+        dark,
+        colours: DARK,
+        words: DARK.map(() => DARK_WORDS).concat(DARK_WORDS),
+        other: "#7d8794",
+        background: "#12151a",
+        panel: "#181c22",
+        stripe: "#161a20",
+        grid: "#262c35",
+        text: "#d5dae1",
+        dim: "#8b95a3",
+        strong: "#ffffff",
+        wait: "#2a3039",
+        hatch: "#4d5765",
+        path: "#ff5c3d",
+        before: "#56b4e9",
+        after: "#f0a202",
+        select: "#ffffff",
+      }
+    : {
+        dark,
+        colours: LIGHT,
+        words: LIGHT.map((_, number) => ([1, 6, 7].includes(number) ? "#14110a" : "#ffffff")).concat("#ffffff"),
+        other: "#7f8a99",
+        background: "#ffffff",
+        panel: "#f7f8fa",
+        stripe: "#fafbfc",
+        grid: "#e6e9ee",
+        text: "#1d232b",
+        dim: "#66707e",
+        strong: "#000000",
+        wait: "#eceff3",
+        hatch: "#bcc4ce",
+        path: "#d13a1c",
+        before: "#0072b2",
+        after: "#b56a00",
+        select: "#0b0d10",
+      };
+}
+
+/** Largest first get the colours; everything after them is grey. */
+export function colourNumbers(weights: Map<string, number>, colours = LIGHT.length): Map<string, number> {
+  const names = [...weights.entries()].sort((a, b) => b[1] - a[1] || (a[0] < b[0] ? -1 : 1)).map(([name]) => name);
+  return new Map(names.map((name, place) => [name, place < colours ? place : colours]));
+}

@@ -1,0 +1,202 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { peakOf, heldAt, type Block } from "../src/arena";
+import type { ComparedRun, OpTotal, PageData } from "../src/contract";
+import { changeText, differences } from "../src/compare";
+import * as format from "../src/format";
+import { grouped } from "../src/model";
+import { network } from "../src/network";
+import { rollup } from "../src/operators";
+import { colourNumbers } from "../src/palette";
+import { comparing } from "../src/table";
+import { clean, shorten, tailOf } from "../src/text";
+import { layerOf } from "../src/timeline/colours";
+import { layOut, rowAt } from "../src/timeline/rows";
+import { View } from "../src/timeline/view";
+
+test("numbers read as they do on the terminal; unknown is a dash", () => {
+  assert.equal(format.time(3982344), "3.982 ms");
+  assert.equal(format.time(0), "0 ns");
+  assert.equal(format.time(null), "—");
+  assert.equal(format.bytes(3590234), "3.424 MB");
+  assert.equal(format.percent(0.0881868), "8.8%");
+  assert.equal(format.count(1234567.4), "1,234,567");
+  assert.equal(format.short(2415919104), "2.42 G");
+  assert.equal(format.moment(1_500_000, 100_000), "1.5 ms");
+  assert.equal(format.niceStep(1000, 8), 200);
+});
+
+test("text that hides or reorders is made visible, and long text is cut in the middle", () => {
+  assert.equal(clean("a\u202eb\u0007c"), "a\ufffdb\u2407c");
+  assert.equal(clean("ok 😀 שלום"), "ok 😀 שלום");
+  assert.equal(shorten("x".repeat(100_000), 21).length, 21);
+  assert.equal(shorten("abc", 3), "abc");
+  assert.ok(!/[\ud800-\udfff]/.test(shorten("😀".repeat(50), 21).replace(/[\ud800-\udbff][\udc00-\udfff]/g, "")));
+  assert.equal(tailOf("/encoder/layer.0/output/dense/MatMul", 24), "…/output/dense/MatMul");
+});
+
+test("a view never leaves the run and zooms around the pointer", () => {
+  const view = new View(1000);
+  view.zoom(4, 250);
+  assert.ok(Math.abs((250 - view.from) / view.span - 0.25) < 1e-9);
+  assert.ok(Math.abs(view.span - 250) < 1e-9);
+  view.pan(-1e9);
+  assert.ok(view.from >= -0.1 * 1000 && view.from <= 0);
+  view.zoom(1e-9, 0);
+  assert.ok(view.span <= 1100.0001);
+  view.zoom(1e12, 500);
+  assert.ok(view.span >= 20 && view.from >= 0);
+});
+
+test("positions are grouped by key, those without one left out", () => {
+  const { first, order } = grouped([2, 0, -1, 2, 1]);
+  assert.deepEqual([...first], [0, 1, 2, 4]);
+  assert.deepEqual([...order], [1, 4, 0, 3]);
+});
+
+test("unknown sorts last whichever way", () => {
+  const rows = [{ v: 1 }, { v: null }, { v: 3 }];
+  assert.deepEqual(
+    [...rows].sort(comparing((row) => row.v, true)).map((row) => row.v),
+    [3, 1, null],
+  );
+  assert.deepEqual(
+    [...rows].sort(comparing((row) => row.v, false)).map((row) => row.v),
+    [1, 3, null],
+  );
+});
+
+test("the largest get a colour of their own", () => {
+  assert.deepEqual(
+    [
+      ...colourNumbers(
+        new Map([
+          ["a", 1],
+          ["b", 5],
+          ["c", 3],
+        ]),
+        2,
+      ),
+    ],
+    [
+      ["b", 0],
+      ["c", 1],
+      ["a", 2],
+    ],
+  );
+});
+
+test("a layer is a name up to its first number", () => {
+  assert.equal(layerOf("/encoder/layer.10/output/dense/MatMul"), "/encoder/layer.10");
+  assert.equal(layerOf("/pooler/dense/Gemm"), "/pooler/dense");
+});
+
+const op = (name: string, part: Partial<OpTotal>): OpTotal => ({
+  name,
+  type: "T",
+  wall_ns: 1,
+  busy_ns: 1,
+  wait_ns: 1,
+  share: 0.1,
+  commands: 1,
+  out_bytes: 1,
+  moved_bytes: 1,
+  macs: 1,
+  engine: "E",
+  placed: "local",
+  energy_j: null,
+  reason: "",
+  ...part,
+});
+
+test("a rollup adds what is known and does not invent the rest", () => {
+  const [first, second] = rollup(
+    [op("a", { busy_ns: 5 }), op("b", { busy_ns: 7, macs: null }), op("c", { engine: "F" })],
+    (part) => part.engine,
+  );
+  assert.deepEqual([first!.name, first!.busy_ns, first!.macs, first!.wall_ns], ["E", 12, null, null]);
+  assert.equal(second!.name, "F");
+});
+
+test("the peak is where most bytes are held; a block that ends makes room at once", () => {
+  const block = (from: number, to: number, bytes: number): Block => ({ command: 0, from, to, address: 0, bytes });
+  const blocks = [block(0, 10, 5), block(5, 20, 7), block(10, 30, 6), block(10, 12, 1)];
+  assert.deepEqual(peakOf(blocks), { moment: 10, bytes: 14 });
+  assert.deepEqual(
+    heldAt(blocks, 10).map((held) => held.bytes),
+    [7, 6, 1],
+  );
+});
+
+function page(ops: string[], edges: [number, number][]): PageData {
+  const lanes = [
+    ["HMX", 0],
+    ["HMX DMA read", 0],
+    ["HMX DMA read 2", 0],
+    ["Execution", -1],
+  ].map(([name, core]) => ({ device: 0, core: core as number, name: name as string, thread: -1, first: 0, rows: 1 }));
+  return {
+    ops: ops.map((name) => ({ name, type: "T", kind: "", location: "" })),
+    graph: { sources: edges.map(([a]) => a), targets: edges.map(([, b]) => b) },
+    summary: { ops: ops.map((name) => op(name, { busy_ns: 10 })) },
+    lanes,
+    counters: [{ device: 0, core: 0, name: "in use", unit: "bytes", first: 0, rows: 1 }],
+    info: { devices: 1 },
+    spans: { window_ns: 0 },
+  } as unknown as PageData;
+}
+
+test("a large network is closed into layers, and an opened layer shows its ops", () => {
+  const ops = Array.from({ length: 400 }, (_, i) => `/layer.${Math.floor(i / 40)}/op${i % 40}/Add`);
+  const data = page(
+    ops,
+    ops.slice(1).map((_, i) => [i, i + 1]),
+  );
+  const closed = network(data, new Set());
+  assert.equal(closed.nodes.length, 10);
+  assert.equal(closed.edges.length, 9);
+  assert.equal(
+    closed.nodes.reduce((sum, node) => sum + (node.ns ?? 0), 0),
+    4000,
+  );
+  assert.equal(network(data, new Set(["/layer.3"])).nodes.length, 9 + 40);
+  assert.equal(
+    network(
+      page(ops.slice(0, 5), [
+        [0, 1],
+        [1, 2],
+      ]),
+      new Set(),
+    ).hidden,
+    2,
+  );
+});
+
+test("rows go from the device to its cores, transfers below engines, overflow beside its lane", () => {
+  const layout = layOut(page([], []), new Set());
+  assert.deepEqual(
+    layout.rows.map((row) => (row.type === "group" ? row.label : row.label || "+")),
+    ["Device 0", "whole", "Core 0", "HMX", "read · HMX", "+", "in use"],
+  );
+  layout.rows.forEach((row, i) => assert.equal(rowAt(layout, row.top + row.height / 2), i));
+  assert.equal(rowAt(layout, layout.height + 1), -1);
+  assert.equal(layOut(page([], []), new Set(["0/0"])).rows.length, 3);
+});
+
+test("differences are of the last run against the first; what one lacks is unknown in it", () => {
+  const run = (ops: OpTotal[]): ComparedRun => ({ label: "", info: {}, summary: { ops } }) as unknown as ComparedRun;
+  const found = differences([
+    run([op("a", { busy_ns: 10 }), op("b", { busy_ns: 4 })]),
+    run([op("a", { busy_ns: 13 }), op("c", { busy_ns: 9 })]),
+  ]);
+  assert.deepEqual(
+    found.map(({ name, values, change }) => [name, values, change]),
+    [
+      ["c", [null, 9], 9],
+      ["b", [4, null], -4],
+      ["a", [10, 13], 3],
+    ],
+  );
+  assert.equal(changeText(100, 105), "+5.0%");
+  assert.equal(changeText(100, null), "—");
+});

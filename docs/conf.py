@@ -1,0 +1,38 @@
+"""How `make docs` builds the site: every warning is an error, and nothing in a page is fetched from elsewhere."""
+
+import re
+from pathlib import Path
+
+from sphinx.application import Sphinx
+
+REPOSITORY = "https://github.com/opscope/opscope/blob/main"
+
+project = "opscope"
+copyright = "the opscope authors"  # noqa: A001 - Sphinx reads this name
+extensions = ["myst_parser"]
+exclude_patterns = ["images"]
+nitpicky = True
+
+myst_heading_anchors = 4  # links to headings, as code hosts write them
+myst_links_external_new_tab = False
+
+html_theme = "furo"
+html_title = "opscope"
+html_copy_source = False
+html_show_sourcelink = False
+html_show_sphinx = False
+
+
+def links_out(app: Sphinx, name: str, source: list[str]) -> None:
+    """Links to files of the repository that are not pages lead to the repository."""
+    docs = Path(app.srcdir)
+
+    def absolute(link: re.Match[str]) -> str:
+        place = (docs / name).parent.joinpath(link[1]).resolve()
+        return link[0] if place.is_relative_to(docs) else f"]({REPOSITORY}/{place.relative_to(docs.parent).as_posix()}"
+
+    source[0] = re.sub(r"\]\((\.\./[^)#\s]+)", absolute, source[0])
+
+
+def setup(app: Sphinx) -> None:
+    app.connect("source-read", links_out)

@@ -1,0 +1,185 @@
+"""Address → answer. Nothing of a request is ever used as a path: it names entries of tables."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable
+from http import HTTPStatus
+from pathlib import Path
+from secrets import compare_digest
+from threading import Lock
+from typing import TYPE_CHECKING
+from urllib.parse import parse_qsl, quote
+
+from .. import __version__
+from ..api import viewing
+from ..errors import ProfilerError, UsageError
+from . import answers, pages, perfetto
+from .answers import Answer, refusal
+from .catalogue import Catalogue, Entry
+from .store import Store
+
+if TYPE_CHECKING:
+    from ..run import Run
+    from ..views.page_spans import SpanRows
+
+_RUN = re.compile(r"run/([0-9a-f]{16})/(|perfetto|trace\.(?:json|json\.gz|pftrace)|spans/(\d{1,6})\.bin)")
+_UI = "perfetto/"
+_MOST_FIELDS = 32  # of a query
+_MOST_COMPARED = 8
+Query = tuple[tuple[str, str], ...]
+
+
+class Site:
+    """Everything that can be asked for."""
+
+    def __init__(self, catalogue: Catalogue, *, token: str, origin: str, scratch: Path, ui: Path | None) -> None:
+        self._catalogue = catalogue
+        self._token = token
+        self._origin = origin
+        self._store = Store(scratch)
+        self._runs = _LastRun()
+        self._ui = {} if ui is None else perfetto.ui_files(ui)
+
+    @property
+    def address(self) -> str:
+        """Where to start: the page of a single run, else the list."""
+        start = f"{self._origin}/{self._token}/"
+        listing = self._catalogue.listing()
+        return f"{start}run/{listing.entries[0].id}/" if self._catalogue.is_single else start
+
+    def answer(self, target: str) -> Answer:
+        """The answer for the path and query of a request, as they came over the wire."""
+        path, _, query = target.partition("?")
+        token, slash, place = path.removeprefix("/").partition("/")
+        if not slash or not compare_digest(token.encode(), self._token.encode()):
+            return refusal(HTTPStatus.NOT_FOUND)
+        try:
+            return self._place(place, _fields(query))
+        except ProfilerError as error:
+            page = pages.problem_page("This cannot be shown", str(error))
+            return Answer(page, status=HTTPStatus.UNPROCESSABLE_ENTITY)
+
+    def _place(self, place: str, query: Query) -> Answer:
+        if place == "":
+            return self._list(query)
+        if place in pages.ASSETS:
+            return Answer(pages.asset(place), pages.ASSETS[place], policy=answers.DATA)
+        if place == "compare":
+            return self._compare(dict.fromkeys(value for name, value in query if name == "run"))
+        if place.startswith(_UI):
+            return self._ui_file(place.removeprefix(_UI))
+        found = _RUN.fullmatch(place)
+        entry = None if found is None else self._catalogue.find(found[1])
+        if found is None or entry is None:
+            return refusal(HTTPStatus.NOT_FOUND)
+        if found[3] is not None:
+            return self._piece(entry, int(found[3]))
+        route: dict[str, Callable[[Entry], Answer]] = {
+            "": self._page,
+            "perfetto": self._perfetto,
+            viewing.trace_name(entry.path): self._trace,
+        }
+        return route[found[2]](entry) if found[2] in route else refusal(HTTPStatus.NOT_FOUND)
+
+    def _list(self, query: Query) -> Answer:
+        sort = dict(query).get("sort")
+        return Answer(pages.list_page(self._catalogue.listing(), root=str(self._catalogue.root), sort=sort))
+
+    def _compare(self, run_ids: Iterable[str]) -> Answer:
+        entries = [entry for run_id in run_ids if (entry := self._catalogue.find(run_id)) is not None]
+        if not 2 <= len(entries) <= _MOST_COMPARED:
+            raise UsageError(f"{len(entries)} runs are ticked; expected 2 to {_MOST_COMPARED}")
+        stamps = tuple(_stamp(entry.path) for entry in entries)
+        page = self._store.open(
+            f"compare {' '.join(entry.id for entry in entries)}",
+            stamps,
+            lambda out: viewing.write_compare_page([(e.name, viewing.open_folder(e.path)) for e in entries], out),
+        )
+        return Answer(page, policy=answers.RUN_PAGE)
+
+    def _ui_file(self, name: str) -> Answer:
+        found = self._ui.get(name or "index.html")
+        if found is None:
+            return refusal(HTTPStatus.NOT_FOUND)
+        return Answer(found[0].open("rb"), found[1], policy=answers.PERFETTO_UI)
+
+    def _page(self, entry: Entry) -> Answer:
+        if viewing.has_own_page(entry.path):
+            page = viewing.open_plain(entry.path / viewing.PAGE)
+            return Answer(page, policy=answers.FOREIGN_PAGE, opener=answers.NO_OPENER_POLICY)
+        stamp = _stamp(entry.path)
+        page = self._store.open(
+            f"page {entry.id}",
+            stamp,
+            lambda out: viewing.write_page(entry.path, self._runs.get(entry.path, stamp), out),
+        )
+        return Answer(page, policy=answers.RUN_PAGE)
+
+    def _perfetto(self, entry: Entry) -> Answer:
+        if not viewing.has_timeline(entry.path):
+            raise UsageError(f"{entry.name}: has totals and no timeline; expected a run with spans")
+        name = viewing.trace_name(entry.path)
+        if not self._ui:
+            return Answer(pages.consent_page(entry, trace=name), opener=answers.MAY_OPEN_WINDOWS)
+        trace = quote(f"{self._origin}/{self._token}/run/{entry.id}/{name}", safe="")
+        place = f"../../perfetto/index.html#!/?url={trace}"
+        return Answer(b"", status=HTTPStatus.SEE_OTHER, policy=answers.DATA, extra=(("Location", place),))
+
+    def _trace(self, entry: Entry) -> Answer:
+        own, stamp = viewing.own_trace(entry.path), _stamp(entry.path)
+        if own is not None:
+            trace = viewing.open_plain(own)
+        else:
+            trace = self._store.open(
+                f"trace {entry.id}", stamp, lambda out: viewing.write_trace(self._runs.get(entry.path, stamp), out)
+            )
+        save = (("Content-Disposition", f'attachment; filename="{viewing.trace_name(entry.path)}"'),)
+        return Answer(trace, answers.BINARY, policy=answers.DATA, extra=save)
+
+    def _piece(self, entry: Entry, number: int) -> Answer:
+        rows = self._runs.rows(entry.path, _stamp(entry.path))
+        if rows is None or number >= rows.pieces:
+            return refusal(HTTPStatus.NOT_FOUND)
+        return Answer(rows.piece(number), answers.BINARY, policy=answers.DATA)
+
+
+class _LastRun:
+    """The run that was asked for last, in memory: pages ask for many pieces of one, seldom of two at once."""
+
+    def __init__(self) -> None:
+        self._lock = Lock()
+        self._key: object = None
+        self._run: Run | None = None
+        self._rows: SpanRows | None = None
+
+    def get(self, path: Path, stamp: object) -> Run:
+        with self._lock:
+            return self._get(path, stamp)
+
+    def rows(self, path: Path, stamp: object) -> SpanRows | None:
+        with self._lock:
+            run = self._get(path, stamp)
+            if self._rows is None:
+                self._rows = viewing.span_pieces(run)
+            return self._rows
+
+    def _get(self, path: Path, stamp: object) -> Run:
+        if self._run is None or self._key != (path, stamp):
+            self._run = self._rows = None
+            self._run = viewing.open_folder(path)
+            self._key = (path, stamp)
+        return self._run
+
+
+def _stamp(folder: Path) -> object:
+    """What changes when a run is made anew."""
+    files = [path.lstat() for name in viewing.RUN_FILES if (path := folder / name).exists()]
+    return __version__, tuple((file.st_mtime_ns, file.st_size, file.st_ino) for file in files)
+
+
+def _fields(query: str) -> Query:
+    try:
+        return tuple(parse_qsl(query, max_num_fields=_MOST_FIELDS))
+    except ValueError:  # more fields than any of our pages sends
+        return ()

@@ -1,0 +1,107 @@
+"""The documentation site builds without a warning, fetches nothing from elsewhere, and every link leads somewhere."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import sys
+from html.parser import HTMLParser
+from importlib.util import find_spec
+from pathlib import Path
+from urllib.parse import unquote, urlsplit
+
+import pytest
+
+ROOT = Path(__file__).parents[1]
+PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").rglob("*.md"))]
+LINK = re.compile(r"!?\[[^\]]*\]\(([^)\s]+)\)")
+FENCE = re.compile(r"^(```+).*?^\1\s*$", re.DOTALL | re.MULTILINE)
+HEADING = re.compile(r"^#+\s+(.*)$", re.MULTILINE)
+LOADS = {"script": "src", "link": "href", "img": "src", "iframe": "src", "source": "src", "object": "data"}
+
+
+def links_of(page: Path) -> list[str]:
+    text = FENCE.sub("", page.read_text(encoding="utf-8"))
+    return [link for link in LINK.findall(text) if not urlsplit(link).scheme]
+
+
+def anchors_of(page: Path) -> set[str]:
+    """Names of headings, as code hosts make them."""
+    text = FENCE.sub("", page.read_text(encoding="utf-8"))
+    bare = (re.sub(r"[`*_]|\[([^\]]*)\]\([^)]*\)", r"\1", words).strip().lower() for words in HEADING.findall(text))
+    return {re.sub(r"[^\w\- ]", "", words).replace(" ", "-") for words in bare}
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.relative_to(ROOT).as_posix())
+def test_every_link_within_the_repository_leads_somewhere(page: Path) -> None:
+    broken = []
+    for link in links_of(page):
+        place, _, anchor = unquote(link).partition("#")
+        target = (page.parent / place).resolve() if place else page
+        found = target.exists() and target.is_relative_to(ROOT)
+        if not found or (anchor and target.suffix == ".md" and anchor not in anchors_of(target)):
+            broken.append(link)
+    assert not broken
+
+
+class Loaded(HTMLParser):
+    """Addresses that a page loads by itself; not those that a reader may click on."""
+
+    def __init__(self, text: str) -> None:
+        super().__init__()
+        self.addresses: list[str] = []
+        self.feed(text)
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        values = dict(attrs)
+        if tag in LOADS and (address := values.get(LOADS[tag])) and values.get("rel") not in ("canonical", "author"):
+            self.addresses.append(address)
+
+
+@pytest.fixture(scope="module")
+def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    if find_spec("sphinx") is None:
+        pytest.skip("no Sphinx; the extra [docs] brings it")
+    out = tmp_path_factory.mktemp("site")
+    command = [
+        sys.executable,
+        "-m",
+        "sphinx",
+        "-q",
+        "-W",
+        "--keep-going",
+        "-b",
+        "dirhtml",
+        str(ROOT / "docs"),
+        str(out),
+    ]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=300, check=False)
+    assert done.returncode == 0, done.stderr
+    return out
+
+
+def test_the_site_builds_without_a_warning_and_has_every_page(site: Path) -> None:
+    for page in (ROOT / "docs").rglob("*.md"):
+        place = page.relative_to(ROOT / "docs").with_suffix("")
+        assert (site / ("" if place.name == "index" else place) / "index.html").is_file(), place
+
+
+def test_a_page_of_the_site_loads_nothing_from_elsewhere(site: Path) -> None:
+    pages = list(site.rglob("*.html"))
+    assert len(pages) > 15
+    away = {a for page in pages for a in Loaded(page.read_text(encoding="utf-8")).addresses if urlsplit(a).netloc}
+    assert not away
+    for style in site.rglob("*.css"):
+        text = style.read_text(encoding="utf-8")
+        assert not re.search(r"url\(\s*['\"]?(https?:)?//", text), style
+        assert not re.search(r"@import\s+['\"]?(https?:)?//", text), style
+
+
+def test_the_checker_of_links_bites(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    page = tmp_path / "page.md"
+    page.write_text(
+        "# One *two*, `three`\n[a](#one-two-three) [b](gone.md) [c](#no)\n```sh\n[d](x.md)\n```\n", encoding="utf-8"
+    )
+    monkeypatch.setattr(sys.modules[__name__], "ROOT", tmp_path)
+    with pytest.raises(AssertionError, match=r"gone\.md.*#no"):
+        test_every_link_within_the_repository_leads_somewhere(page)

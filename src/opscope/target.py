@@ -13,6 +13,7 @@ from enum import Enum
 from .graph import DType, Op
 
 ANY = "*"
+MOST_UNITS = 64  # of an engine in one core
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,21 +86,43 @@ class Engine:
     ops: tuple[str, ...]  # kinds or families it runs; "*" for all
     accelerator: bool  # False: the general-purpose processor that everything falls back to
     threads: int = 1
+    units: int = 1  # of them in a core, alike and each on its own: tiles go to them in turn; rates are of one
+    memory: str = (
+        ""  # name of the memory its operands are brought to and its results fetched from; empty: the local one
+    )
     macs_per_cycle: Mapping[str, Figure] = field(default_factory=dict)  # by data type; "*" for any
     element_ops_per_cycle: Mapping[str, Figure] = field(default_factory=dict)  # by data type; "*" for any
     efficiency: Figure | None = None  # share of the peak that is reached while busy
     launch_cycles: Figure | None = None  # per op, before work starts
+    command_cycles: Figure | None = None  # of any command, whatever it does: where nothing finer is published
     weight_bytes_per_cycle: Figure | None = None  # weights cannot enter it faster, however few rows they meet
     tile_extent: Figure | None = None  # reduced and produced extents are padded to a multiple of this
     kernels: Mapping[str, Figure] = field(default_factory=dict)  # cycles per KB of output, by op kind
     picojoules_per_mac: Mapping[str, Figure] = field(default_factory=dict)  # by data type; "*" for any
     picojoules_per_element_op: Mapping[str, Figure] = field(default_factory=dict)
 
+    def __post_init__(self) -> None:
+        if not 1 <= self.units <= MOST_UNITS:
+            raise ValueError(f"engine {self.name!r} has {self.units} units; expected 1 to {MOST_UNITS}")
+
     def takes(self, op: Op) -> bool:
         return ANY in self.ops or op.kind in self.ops or op.family.value in self.ops
 
     def rate(self, table: Mapping[str, Figure], dtype: DType) -> Figure | None:
         return table.get(dtype.label, table.get(ANY))
+
+
+@dataclass(frozen=True, slots=True)
+class Burst:
+    """Bytes travel in bursts, and every burst has beats that carry none."""
+
+    beats: Figure  # with data
+    overhead_beats: Figure
+
+    @property
+    def share(self) -> float:
+        """Share of the beats that carry data."""
+        return self.beats.value / (self.beats.value + self.overhead_beats.value)
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,10 +137,16 @@ class Memory:
     bytes_per_cycle: Figure | None = None
     efficiency: Figure | None = None
     picojoules_per_byte: Figure | None = None
+    burst: Burst | None = None
 
     def __post_init__(self) -> None:
         if self.bytes_per_second is not None and self.bytes_per_cycle is not None:
             raise ValueError(f"memory {self.name!r} has both bytes_per_second and bytes_per_cycle; expected one")
+
+    @property
+    def reached(self) -> float:
+        """Share of the peak bandwidth that is reached."""
+        return _reached(self.efficiency, self.burst)
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,11 +154,45 @@ class Route:
     """A way for bytes to move without an engine: a DMA queue per core on something that all cores share."""
 
     name: str
-    carries: str  # read (outer memory → local), write (local → outer), multicast (core → cores), link (device → device)
-    bytes_per_second: Figure  # what everybody shares
+    carries: (
+        str  # read (outer memory → local), write (local → outer), multicast (core → cores), link (device → device),
+    )
+    #               bring (local → an engine's own memory), fetch (from there → local)
+    bytes_per_second: Figure | None = None  # what everybody shares
     core_bytes_per_second: Figure | None = None  # what one core's queue reaches at most
     efficiency: Figure | None = None
     issue_cycles: Figure | None = None  # of the thread that starts a transfer
+    bytes_per_cycle: Figure | None = None  # of the core clock, where the route runs on it
+    burst: Burst | None = None
+
+    def __post_init__(self) -> None:
+        if (self.bytes_per_second is None) == (self.bytes_per_cycle is None):
+            found = "neither" if self.bytes_per_second is None else "both"
+            raise ValueError(f"route {self.name!r} has {found} of bytes_per_second and bytes_per_cycle; expected one")
+
+    def peak(self, clock_hz: float) -> float:
+        """Bytes per core cycle that everybody shares, before losses."""
+        if self.bytes_per_cycle is not None:
+            return self.bytes_per_cycle.value
+        return self.bytes_per_second.value / clock_hz if self.bytes_per_second is not None else 0.0
+
+    @property
+    def reached(self) -> float:
+        """Share of the peak that is reached."""
+        return _reached(self.efficiency, self.burst)
+
+
+def _reached(efficiency: Figure | None, burst: Burst | None) -> float:
+    return (1.0 if efficiency is None else efficiency.value) * (1.0 if burst is None else burst.share)
+
+
+@dataclass(frozen=True, slots=True)
+class Sequencer:
+    """One unit per core that starts everything, in the order of the program: it waits for what a command needs and
+    for the engine or the route itself to be free, starts it, and goes on."""
+
+    name: str
+    start_cycles: Figure
 
 
 @dataclass(frozen=True, slots=True)
@@ -151,6 +214,7 @@ class Tiling:
     weight_bytes: Figure
     activation_bytes: Figure
     buffers: Figure  # weight tiles held at once: one in use, the others on their way
+    keeps_constants: bool = True  # those that fit stay in local memory between inferences
 
 
 @dataclass(frozen=True, slots=True)
@@ -232,6 +296,7 @@ class Target:
     routes: tuple[Route, ...] = ()
     layout: Layout | None = None
     tiling: Tiling | None = None
+    sequencer: Sequencer | None = None
     host: HostCosts | None = None
     simulation: Simulation | None = None
     pmu: Pmu | None = None
@@ -245,6 +310,10 @@ class Target:
         for wanted in (Holds.ACTIVATIONS, Holds.CONSTANTS):
             if not any(wanted in memory.holds for memory in self.memories):
                 raise ValueError(f"no memory holds {wanted.value}; expected one whose `holds` lists it")
+        names = [memory.name for memory in self.memories]
+        for engine in self.engines:
+            if engine.memory and engine.memory not in names:
+                raise ValueError(f"engine {engine.name!r} works in {engine.memory!r}; expected one of {names}")
 
     def home(self, what: Holds) -> Memory:
         """The memory that holds activations or constants when nothing else is said: the first one listed."""
@@ -254,6 +323,12 @@ class Target:
     def local(self) -> Memory | None:
         """The working memory beside the engines, where the chip has one."""
         return next((memory for memory in self.memories if Holds.TILES in memory.holds), None)
+
+    @property
+    def is_compilable(self) -> bool:
+        """The file says what a compiler and a simulated device need."""
+        whole = self.tiling is not None and self.local is not None and self.clocks.stats_hz is not None
+        return whole and bool(self.routes)
 
     def instances(self, memory: Memory, *, devices: int, cores: int) -> int:
         if memory.scope is Scope.HOST:
@@ -290,6 +365,7 @@ def at_corner(target: Target, corner: Corner) -> Target:
             efficiency=rate(engine.efficiency),
             weight_bytes_per_cycle=rate(engine.weight_bytes_per_cycle),
             launch_cycles=cost(engine.launch_cycles),
+            command_cycles=cost(engine.command_cycles),
             kernels=costs(engine.kernels),
             picojoules_per_mac=costs(engine.picojoules_per_mac),
             picojoules_per_element_op=costs(engine.picojoules_per_element_op),
@@ -306,10 +382,23 @@ def at_corner(target: Target, corner: Corner) -> Target:
         )
         for memory in target.memories
     )
+    routes = tuple(
+        replace(
+            route,
+            bytes_per_second=rate(route.bytes_per_second),
+            core_bytes_per_second=rate(route.core_bytes_per_second),
+            bytes_per_cycle=rate(route.bytes_per_cycle),
+            efficiency=rate(route.efficiency),
+            issue_cycles=cost(route.issue_cycles),
+        )
+        for route in target.routes
+    )
     clock = target.clocks.core_hz
     picked = _pick(clock, clock.largest if corner is Corner.FAST else clock.smallest)
     clocks = replace(target.clocks, core_hz=picked)
-    return replace(target, engines=engines, memories=memories, clocks=clocks, idle_watts=cost(target.idle_watts))
+    return replace(
+        target, engines=engines, memories=memories, routes=routes, clocks=clocks, idle_watts=cost(target.idle_watts)
+    )
 
 
 def _pick(figure: Figure, value: float) -> Figure:

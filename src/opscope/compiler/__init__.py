@@ -57,9 +57,11 @@ def compile_graph(
 def _check(machine: Machine) -> None:
     """Refuse a target whose file does not say what a compiler needs."""
     target = machine.target
-    if target.tiling is None or target.local is None or not target.routes or target.clocks.stats_hz is None:
+    if not target.is_compilable:
         raise UsageError(f"{target.name}: cannot be compiled for; its file has no [tiling], [[routes]] or local memory")
-    needed = {"read": True, "write": True, "multicast": machine.cores > 1, "link": machine.devices > 1}
+    apart = any(engine.memory for engine in target.engines)
+    needed = {"read": True, "write": True, "multicast": machine.cores > 1, "link": machine.devices > 1,
+              "bring": apart, "fetch": apart}  # fmt: skip
     carried = {route.carries for route in target.routes}
     missing = [carries for carries, is_needed in needed.items() if is_needed and carries not in carried]
     if missing:
@@ -126,6 +128,6 @@ def _peak(plan: Plan) -> dict[str, float]:
     engines = {engine.name: engine for engine in plan.machine.target.engines}
     working = [placed for placed in plan.placed if placed.engine and placed.task.work.macs]
     used = {(placed.engine, placed.task.placement.dtype) for placed in working}
-    rates = [engines[name].rate(engines[name].macs_per_cycle, dtype) for name, dtype in used]
-    known = [rate.value for rate in rates if rate is not None]
+    rates = [(engines[name].rate(engines[name].macs_per_cycle, dtype), engines[name].units) for name, dtype in used]
+    known = [rate.value * units for rate, units in rates if rate is not None]
     return {"macs_per_cycle": max(known)} if known else {}

@@ -9,6 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ..program import COMMAND, NO_ROUTE, ORDER, TRUE, Detail
+from ..sequence import START_KIND
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,6 +28,14 @@ class Order:
     macs: float = 0.0
     address: int = 0
     local_bytes: float = 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class Starts:
+    """A core's sequencer: every command of another group is started by one of its own."""
+
+    group: int
+    cycles: float
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,21 +58,36 @@ def share(total: float, number: int, count: int) -> int:
 class Emitter:
     """Commands in the order of compilation; `columns` sorts them by lane."""
 
-    def __init__(self, *, cores: int, groups: int) -> None:
+    def __init__(self, *, cores: int, groups: int, starts: Starts | None = None) -> None:
         self.cores = cores  # per device
         self.groups = groups
+        self.starts = starts
         self.rows: list[tuple[int, ...]] = []
         self.dependencies: list[tuple[tuple[int, int], ...]] = []
         self.stream_of: list[int] = []  # of each command: lane and route, whose commands finish in order
         self.kinds: dict[str, int] = {}
         self.details: dict[Detail, int] = {}
         self._settled: dict[int, dict[int, int]] = {}  # lane → stream → last command it is known to come after
+        self._last: dict[int, int] = {}  # stream → its last command
 
     def detail(self, detail: Detail) -> int:
         return self.details.setdefault(detail, len(self.details))
 
     def emit(self, order: Order, after: Iterable[int] = (), reuses: Iterable[int] = ()) -> int:
         """Add a command; it reads what `after` wrote and writes where `reuses` worked. Returns its number."""
+        if self.starts is None:
+            return self._add(order, after, reuses)
+        stream = (order.core * self.groups + order.group) * 16 + order.route + 1
+        busy = [self._last[stream]] if stream in self._last else []  # it is started again when it is free
+        if order.group == self.starts.group:
+            command = self._add(order, after, [*reuses, *busy])
+        else:
+            start = Order(order.core, self.starts.group, START_KIND, order.op, order.detail, self.starts.cycles)
+            command = self._add(order, (), [self._add(start, after, [*reuses, *busy])])
+        self._last[stream] = command
+        return command
+
+    def _add(self, order: Order, after: Iterable[int], reuses: Iterable[int]) -> int:
         lane = order.core * self.groups + order.group
         kept = [(c, TRUE) for c in after if self._is_news(lane, c)]
         kept += [(c, ORDER) for c in reuses if self._is_news(lane, c)]

@@ -16,7 +16,7 @@ from .seating import Desk, Seating
 from .tensors import Held, Outside, Piece, Tensors
 from .tiles import Tile, TileRunner
 from .weights import WeightStream
-from .workbench import VECTOR_GROUP, Workbench
+from .workbench import Workbench
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,7 +70,7 @@ class Lowering:
         """Elementwise ops that follow each other on tensors of one size: run piece by piece, depth first."""
         first, split = self.plan.placed[start], self.plan.splits[start]
         chain = [start]
-        if first.op.family is not Family.ELEMENTWISE or not first.engine:
+        if first.op.family is not Family.ELEMENTWISE or not first.engine or not self._takes_chains(first.engine):
             return chain
         for index in range(start + 1, len(self.plan.placed)):
             placed, other = self.plan.placed[index], self.plan.splits[index]
@@ -88,6 +88,14 @@ class Lowering:
                 break
             chain.append(index)
         return chain
+
+    def _takes_chains(self, engine: str) -> bool:
+        """What passes from op to op has room for two tiles: whoever reads one must come before who writes it again.
+
+        A unit runs its commands in order, so that holds where every second tile is the same unit's.
+        """
+        found = self.bench.engines[engine]
+        return found.units <= 2 and not found.memory
 
     def _reads_alike(self, chain: list[int], index: int) -> bool:
         """Whether an op reads the bytes that others read in the same form: their parts lie in memory once."""
@@ -118,7 +126,7 @@ class Lowering:
         weighted = has_weights(placed.op, self.plan.graph)
         desks: dict[int, Desk] = {}
         for lane in bench.lanes(split):
-            natural = 1 if weighted else bench.pieces(bench.out_bytes(placed.op) * bench.portion(split, lane))
+            natural = 1 if weighted else bench.rows([index], lane)
             desks[lane] = self.seating.seat([index], lane, tiled=bench.is_tiled(placed), rows=natural)[0]
         tiles = {lane: self.weights.tiles(placed, split, lane) if weighted else 1 for lane in desks}
         for row in range(max(desk.rows for desk in desks.values())):
@@ -140,9 +148,8 @@ class Lowering:
 
     def _vector(self, chain: list[int], lane: int) -> None:
         """Ops of one size on one engine, piece by piece through all of them."""
-        bench = self.bench
-        size = bench.out_bytes(self.plan.placed[chain[0]].op) * bench.portion(self.plan.splits[chain[0]], lane)
-        desks = self.seating.seat(chain, lane, tiled=self._layout(chain, lane), rows=bench.pieces(size))
+        rows = self.bench.rows(chain, lane)
+        desks = self.seating.seat(chain, lane, tiled=self._layout(chain, lane), rows=rows)
         for row in range(desks[0].rows):
             for desk in desks:
                 self.tiles.run(desk, Tile(row, desk.rows))
@@ -194,7 +201,7 @@ class Lowering:
             op, lanes = self.plan.placed[body.index].op, bench.lanes(self.plan.splits[body.index])
             commands = {*range(body.first, len(bench.emitter.rows))}
             commands.update(c for gate in self.tensors.gates[op.name].values() for c in gate)
-            order = Order(lanes[0], VECTOR_GROUP, bench.command_name(op.kind), body.index,
+            order = Order(lanes[0], bench.doorbells, bench.command_name(op.kind), body.index,
                           bench.compute_detail(body.index, 0, 1), 1.0)  # fmt: skip
             done = bench.emitter.emit(order, bench.emitter.latest(commands))
             for lane in lanes:
@@ -237,5 +244,5 @@ class Lowering:
         size = sum(bench.tensor_bytes(t) for t in tensors) if lane == 0 else 0.0
         name = ", ".join(bench.graph.tensors[t].name[:80] for t in tensors[:4])
         detail = bench.emitter.detail(Detail(f"{form} {name}", bench.local_name, "i8", "", (), ""))
-        order = Order(lane, VECTOR_GROUP, bench.command_name(form), NO_OP, detail, 1.0, size)
+        order = Order(lane, bench.doorbells, bench.command_name(form), NO_OP, detail, 1.0, size)
         return bench.emitter.emit(order, after)

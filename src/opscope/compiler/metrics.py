@@ -24,7 +24,8 @@ def memory_metrics(plan: Plan, lowering: Lowering, columns: Columns) -> MemoryMe
         for core in range(plan.machine.cores):
             here = (table["device"] == device) & (table["core"] == core)
             moved = {c: here & (table["route"] == number) for number, c in carries.items()}
-            read, write, cast = (moved.get(c, np.zeros(0, bool)) for c in ("read", "write", "multicast"))
+            nothing = np.zeros(len(table), np.bool_)
+            read, write, cast = (moved.get(c, nothing) for c in ("read", "write", "multicast"))
             rows.append(
                 TrafficRow(
                     device,
@@ -51,4 +52,4 @@ def memory_metrics(plan: Plan, lowering: Lowering, columns: Columns) -> MemoryMe
 
 
 def _bytes(table: npt.NDArray[np.void], mask: npt.NDArray[np.bool_]) -> int:
-    return int(table["moved_bytes"][mask].sum()) if len(mask) else 0
+    return int(table["moved_bytes"][mask].sum())

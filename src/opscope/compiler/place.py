@@ -28,6 +28,7 @@ def _place(op: Op, plan: Plan) -> Placed:
     able = [e for e in target.engines if e.takes(op) and can_price(e, op, work, first.dtype)]
     if not able or not work.known:
         return Placed(op, task, "", 0.0, form, first.reason or "no engine of the target can be priced for it")
+    able = [e for e in able if e.command_cycles is None] or able  # a fixed cost says nothing of how an op compares
     costs = {engine.name: tiled_cycles(op, work, engine, first, graph) for engine in able}
     best = min(able, key=lambda engine: costs[engine.name])
     reason = "" if best is able[0] else f"{able[0].name} would take {costs[able[0].name]:,.0f} cycles"

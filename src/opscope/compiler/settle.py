@@ -13,7 +13,7 @@ from .plan import Plan, Split, channel_axis
 def settle(plan: Plan) -> Plan:
     """Decide once for all weights, by the core that needs most of them."""
     local = plan.machine.target.local
-    if local is None:
+    if local is None or (tiling := plan.machine.target.tiling) is None or not tiling.keeps_constants:
         return plan
     activations = plan_memory(plan.graph, plan.machine.target.runtime).arena_bytes
     return replace(plan, resident=constants_per_core(plan) + activations <= local.bytes.value)

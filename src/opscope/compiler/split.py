@@ -117,7 +117,7 @@ class _Splitter:
     def rates(self) -> dict[str, float]:
         """Bytes per core cycle of what lanes exchange through."""
         machine = self.plan.machine
-        found = {route.carries: route.bytes_per_second.value / machine.clock_hz for route in machine.target.routes}
+        found = {route.carries: route.peak(machine.clock_hz) for route in machine.target.routes}
         return dict.fromkeys(("read", "write", "multicast", "link"), inf) | found
 
     @cached_property

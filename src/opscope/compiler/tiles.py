@@ -8,6 +8,7 @@ from math import ceil, floor
 
 from ..graph import Family
 from .emit import Order, share
+from .plan import Placed
 from .seating import Desk, Operand
 from .tensors import CHANNELS, ROWS, Held, Outside, Piece, Tensors
 from .workbench import Workbench
@@ -46,6 +47,7 @@ class TileRunner:
 
     def __init__(self, bench: Workbench, tensors: Tensors) -> None:
         self.bench, self.tensors = bench, tensors
+        self._fetched: dict[int, int] = {}  # lane → command after which the memory of its own is free again
 
     def run(self, desk: Desk, tile: Tile, weights: Sequence[int] = (), *, at_least: float = 0.0) -> int:
         """Compute a tile; `weights` bring the weights that it reads. Returns its command."""
@@ -53,8 +55,7 @@ class TileRunner:
         after = list(weights)
         for operand in desk.operands:
             after += self._arrivals(desk, operand, tile, along)
-        order = self._order(desk, tile, at_least)
-        command = self.bench.emitter.emit(order, after, self._guards(desk, tile))
+        command = self._compute(desk, tile, self._order(desk, tile, at_least), after)
         for operand in desk.operands:
             self.tensors.touch(operand.held, command)
             if tile.step == tile.steps - 1:
@@ -68,6 +69,21 @@ class TileRunner:
                 held.along = along
                 held.pieces.append(Piece(tile.low, tile.high, command))
         return command
+
+    def _compute(self, desk: Desk, tile: Tile, order: Order, after: list[int]) -> int:
+        """Emit the command; around it, where its engine works in a memory of its own, what brings and fetches."""
+        emitter, guards = self.bench.emitter, self._guards(desk, tile)
+        if self.bench.own_memory(self.bench.plan.placed[desk.index].engine) is None:
+            return emitter.emit(order, after, guards)
+        worked = sum(operand.held.size for operand in desk.operands) / tile.count
+        before = [self._fetched[desk.lane]] if desk.lane in self._fetched else []
+        bring = self.bench.transfer("bring", desk.lane, desk.index, worked, step=tile.number)
+        brought = emitter.emit(bring, after, before)
+        done = emitter.emit(replace(order, address=0, local_bytes=0.0), [brought])
+        fetch = self.bench.transfer("fetch", desk.lane, desk.index, order.out_bytes, step=tile.number,
+                                    address=order.address, local_bytes=order.local_bytes)  # fmt: skip
+        self._fetched[desk.lane] = emitter.emit(fetch, [done], guards)
+        return self._fetched[desk.lane]
 
     def clear(self, desks: Sequence[Desk]) -> None:
         """Give back the places that slices went through."""
@@ -85,13 +101,18 @@ class TileRunner:
         size = share(bench.out_bytes(placed.op) * portion, tile.number, tile.count)
         first = desk.results[0]
         return Order(
-            desk.lane, bench.group_of[placed.engine], bench.command_name(placed.form), desk.index,
+            desk.lane, bench.group_of[placed.engine] + tile.number % bench.engines[placed.engine].units,
+            bench.command_name(placed.form), desk.index,
             bench.compute_detail(desk.index, tile.number, tile.count),
-            max(at_least, placed.cycles * portion / tile.count), size,
+            max(at_least, self._cycles(placed, portion, tile)), size,
             macs=share(work.macs * placed.task.trips * portion, tile.number, tile.count),
             address=first.at(tile.number, tile.count),
             local_bytes=first.size / tile.count if first.address is not None else 0.0,
         )  # fmt: skip
+
+    def _cycles(self, placed: Placed, portion: float, tile: Tile) -> float:
+        fixed = self.bench.engines[placed.engine].command_cycles
+        return placed.cycles * portion / tile.count if fixed is None else fixed.value
 
     def _guards(self, desk: Desk, tile: Tile) -> list[int]:
         """Commands that must be done before the tile may be written."""

@@ -6,7 +6,7 @@ from math import ceil
 
 from .emit import share
 from .place import has_weights
-from .plan import Placed, Split
+from .plan import Placed, Split, channel_axis
 from .settle import constants_per_core
 from .workbench import Workbench
 
@@ -32,7 +32,13 @@ class WeightStream:
     def tiles(self, placed: Placed, split: Split, lane: int) -> int:
         """Pieces that the weights of an op come in on a lane."""
         part = self.bench.portion(split, lane) if self.bench.cuts_channels(placed.op, split) else 1.0
-        return max(1, ceil(self.bench.tensor_bytes(placed.op.inputs[1]) * part / self.slot_bytes))
+        return max(self._units(placed), ceil(self.bench.tensor_bytes(placed.op.inputs[1]) * part / self.slot_bytes))
+
+    def _units(self, placed: Placed) -> int:
+        """Units of the engine, which take tiles in turn; 1 where the op makes fewer channels."""
+        units, shape = self.bench.engines[placed.engine].units, self.bench.out_shape(placed.op) or ()
+        axis = channel_axis(placed.op, self.bench.graph)
+        return units if axis < len(shape) and shape[axis] >= units else 1
 
     def bring(self, index: int, step: int, counts: dict[int, int]) -> dict[int, list[int]]:
         """Commands that bring tile `step` to each lane that has so many: read once and multicast, or each its own."""

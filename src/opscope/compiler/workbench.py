@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from math import ceil
+from math import ceil, inf
 
 from ..graph import ABSENT, Family, Op, Role
 from ..program import NO_OP, Channel, Detail, Group
 from ..target import Holds, Layout, Memory, Route, Tiling
 from .axes import input_axes
-from .emit import Emitter, Order
+from .emit import Emitter, Order, Starts
 from .place import has_weights
 from .plan import Placed, Plan, Split, channel_axis
 
@@ -31,13 +31,19 @@ class Workbench:
         self.capacity = round(local.bytes.value)
         self.lane_count = plan.machine.lanes
         self.groups = engine_groups(plan)
-        self.group_of = {group.engine: number for number, group in enumerate(self.groups)}
+        self.group_of: dict[str, int] = {}  # engine → its first group; further units follow
+        for number, group in enumerate(self.groups):
+            self.group_of.setdefault(group.engine, number)
+        self.engines = {engine.name: engine for engine in target.engines}
         self.dma = len(self.groups) - 1
+        self.doorbells = VECTOR_GROUP if target.sequencer is None else self.dma
         self.routes = {route.carries: number for number, route in enumerate(target.routes)}
-        self.emitter = Emitter(cores=plan.machine.cores, groups=len(self.groups))
+        starts = None if target.sequencer is None else Starts(self.dma, target.sequencer.start_cycles.value)
+        self.emitter = Emitter(cores=plan.machine.cores, groups=len(self.groups), starts=starts)
         self.local_name = local.name
         self.outer_name = target.home(Holds.CONSTANTS).name
-        self.settled = settled_constants(plan, round(local.bytes.value / SETTLED_SHARE))
+        share = SETTLED_SHARE if tiling.keeps_constants else inf
+        self.settled = settled_constants(plan, round(local.bytes.value / share))
         self.maker = {t: i for i, placed in enumerate(plan.placed) for t in placed.op.outputs}
         self.constant_details: set[int] = set()  # of commands that move constants
         self._portions: dict[tuple[int | None, int, tuple[int, ...]], dict[int, float]] = {}
@@ -119,12 +125,34 @@ class Workbench:
     def pieces(self, size: float) -> int:
         return max(1, ceil(size / self.tiling.activation_bytes.value))
 
+    def own_memory(self, engine: str) -> Memory | None:
+        """The memory that an engine works in, where that is not the local one."""
+        name = self.engines[engine].memory
+        return next((memory for memory in self.plan.machine.target.memories if memory.name == name), None)
+
+    def rows(self, chain: list[int], lane: int) -> int:
+        """Slices that ops of one size run in: one a unit at least, and small enough for the memory they work in."""
+        placed = self.plan.placed[chain[0]]
+        share, units = self.portion(self.plan.splits[chain[0]], lane), self.engines[placed.engine].units
+        size = self.out_bytes(placed.op) * share
+        least = min(units, max(1, round(size)))
+        own = self.own_memory(placed.engine)
+        if own is not None:
+            worked = max(self.worked_bytes(self.plan.placed[index].op) for index in chain)
+            least = max(least, ceil(worked * share / own.bytes.value))
+        return max(least, self.pieces(size))
+
+    def worked_bytes(self, op: Op) -> float:
+        """Bytes that an op reads and writes."""
+        return self.out_bytes(op) + sum(self.tensor_bytes(t) for t in op.inputs if t != ABSENT)
+
     def transfer(self, carries: str, lane: int, index: int, size: float, *, form: str = "", group: int | None = None,
                  tensor: int = ABSENT, step: int = 0, address: int = 0, local_bytes: float = 0.0) -> Order:  # fmt: skip
         """A command that moves bytes."""
         route = self.plan.machine.target.routes[self.routes[carries]]
         issue = route.issue_cycles.value if route.issue_cycles is not None else 1.0
         memory = self.outer_name if carries in ("read", "write") else self.local_name
+        local_bytes = 0.0 if carries == "bring" else local_bytes
         return Order(
             lane, self.dma if group is None else group, self.command_name(form or carries), index,
             self.move_detail(index, step, memory, tensor), issue, size, route=self.routes[carries],
@@ -196,9 +224,12 @@ def _extents(shape: tuple[int, ...] | None) -> str:
 
 
 def engine_groups(plan: Plan) -> tuple[Group, ...]:
-    """Thread groups of a core: engines with most threads first, and the thread that issues transfers last."""
-    engines = sorted(plan.machine.target.engines, key=lambda engine: -engine.threads)
-    return (*(Group(engine.name, engine.name, engine.threads) for engine in engines), Group(TRANSFER_GROUP, "", 1))
+    """Thread groups of a core: engines with most threads first, and what issues transfers last."""
+    target = plan.machine.target
+    engines = sorted(target.engines, key=lambda engine: -engine.threads)
+    names = [(e, f"{e.name} {unit}" if e.units > 1 else e.name) for e in engines for unit in range(e.units)]
+    issuer = TRANSFER_GROUP if target.sequencer is None else target.sequencer.name
+    return (*(Group(name, engine.name, engine.threads) for engine, name in names), Group(issuer, "", 1))
 
 
 def channels(plan: Plan) -> tuple[Channel, ...]:
@@ -206,8 +237,7 @@ def channels(plan: Plan) -> tuple[Channel, ...]:
     clock = plan.machine.clock_hz
 
     def channel(route: Route) -> Channel:
-        efficiency = route.efficiency.value if route.efficiency is not None else 1.0
-        shared = route.bytes_per_second.value * efficiency / clock
+        shared = route.peak(clock) * route.reached
         own = route.core_bytes_per_second
         return Channel(route.name, route.carries, shared, min(shared, own.value / clock) if own is not None else shared)
 

@@ -67,8 +67,11 @@ class Words:
 _SWITCH = {"true": "true", "1": "true", "on": "true", "false": "false", "0": "false", "off": "false"}
 
 
-def read_words(tool: str, table: Sequence[Flag], words: Sequence[str]) -> Words:
-    """Look every word up. A flag that is not in the table is an error that names those that look like it."""
+def read_words(tool: str, table: Sequence[Flag], words: Sequence[str], *, positional: str = "") -> Words:
+    """Look every word up. A flag that is not in the table is an error that names those that look like it.
+
+    `positional` is the parameter that words without a dash are values of; empty: they are errors.
+    """
     known = {name: flag for flag in table for name in flag.names}
     found = Words()
     rest = list(words)
@@ -76,6 +79,9 @@ def read_words(tool: str, table: Sequence[Flag], words: Sequence[str]) -> Words:
         word = rest.pop(0)
         if word in ("-h", "-help", "--help"):
             found.help = True
+            continue
+        if positional and word and not word.startswith("-"):
+            found.values.setdefault(positional, []).append(word)
             continue
         name, equals, value = word.lstrip("-").partition("=")
         if not word.startswith("-") or not name:

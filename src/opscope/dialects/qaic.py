@@ -14,6 +14,7 @@ from .flags import Flag, Takes, Words, read_words
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from ..api.compiling import Compiled
     from ..api.execution import RunOutcome
 
 DEFAULT_TARGET = "aic100-std"
@@ -212,7 +213,7 @@ def runner_call(words: Sequence[str]) -> RunnerCall | None:
     )
 
 
-def compile_program(call: CompileCall) -> api.Compiled:
+def compile_program(call: CompileCall) -> Compiled:
     return api.compile_model(
         call.model, call.target, call.output, cores=call.cores, batch=call.batch, precision=call.precision,
         stats_level=call.stats_level, ddr_stats=call.ddr_stats, pmu_recipe=call.pmu_recipe, pmu_events=call.pmu_events,

@@ -83,7 +83,7 @@ class _Fusion:
         if position is None or self.uses[data] != 1:
             return None
         first = self.ops[position]
-        if first.scope != op.scope or "activation" in first.attributes:
+        if first.scope != op.scope or first.attributes.get("activation", "quantize") != "quantize":
             return None
         if adds_bias or op.kind == "batch_norm":
             takes = first.family is Family.CONTRACTION and len(first.inputs) == 2
@@ -123,7 +123,10 @@ def _merged(first: Op, op: Op, graph: Graph) -> Op:
         return replace(first, inputs=(*first.inputs, bias), outputs=op.outputs, sources=sources)
     if op.kind == "batch_norm":  # scale goes into the weights, shift becomes the bias
         return replace(first, inputs=(*first.inputs, *op.inputs[2:3]), outputs=op.outputs, sources=sources)
-    return replace(first, outputs=op.outputs, attributes={**first.attributes, "activation": op.kind}, sources=sources)
+    scales = op.inputs[1:] if op.kind == "quantize" else ()
+    inputs = (*first.inputs, *(ABSENT,) * (3 - len(first.inputs)), *scales) if scales else first.inputs
+    attributes = {**first.attributes, "activation": op.kind}
+    return replace(first, inputs=inputs, outputs=op.outputs, attributes=attributes, sources=sources)
 
 
 def fold_quantisation(graph: Graph) -> Graph:

@@ -86,7 +86,8 @@ class _Routes:
         if self.local is not None:
             instances = target.instances(self.local, devices=machine.devices, cores=machine.cores)
             self.capacity = self.local.bytes.value * instances
-        self.resident = parameter_bytes(graph) + plan.bound_bytes <= self.capacity
+        keeps = target.tiling is None or target.tiling.keeps_constants
+        self.resident = keeps and parameter_bytes(graph) + plan.bound_bytes <= self.capacity
         self.outputs = frozenset(graph.outputs)
 
     def traffic(self, step: int, op: Op, work: Work) -> dict[str, int]:

@@ -47,7 +47,7 @@ def can_price(engine: Engine, op: Op, work: Work, dtype: DType) -> bool:
     """Whether the target says how fast this engine does this work; an opaque op has no price anywhere."""
     if op.family is Family.OPAQUE:
         return False
-    if op.kind in engine.kernels or op.family.value in engine.kernels:
+    if engine.command_cycles is not None or op.kind in engine.kernels or op.family.value in engine.kernels:
         return True
     if work.macs and engine.rate(engine.macs_per_cycle, dtype) is None:
         return False

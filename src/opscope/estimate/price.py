@@ -47,7 +47,8 @@ class Task:
 
 def price(task: Task, engine: Engine, machine: Machine) -> Cost:
     """One trip. Engine and memories work at the same time; the launch comes before."""
-    busy = engine_cycles(task, engine) / machine.lanes
+    units = 1 if engine.command_cycles is not None else machine.lanes * engine.units
+    busy = engine_cycles(task, engine) / units
     parts = [Part(engine.name, Cycles(busy))] if busy else []
     for memory in machine.target.memories:
         cycles = memory_cycles(memory, task.traffic.get(memory.name, 0), machine)
@@ -61,6 +62,8 @@ def price(task: Task, engine: Engine, machine: Machine) -> Cost:
 def engine_cycles(task: Task, engine: Engine) -> float:
     """Cycles of one lane, if one lane did it all. A published kernel cost beats the engine's peak rate."""
     op, work, dtype = task.op, task.work, task.placement.dtype
+    if engine.command_cycles is not None:
+        return engine.command_cycles.value
     kernel = engine.kernels.get(op.kind, engine.kernels.get(op.family.value))
     if kernel is not None:
         return kernel.value * work.write_bytes / 1024
@@ -78,7 +81,7 @@ def engine_cycles(task: Task, engine: Engine) -> float:
 
 def memory_cycles(memory: Memory, size_bytes: int, machine: Machine) -> float:
     """Core-clock cycles to move bytes through all instances of a memory; 0 where no bandwidth is published."""
-    efficiency = memory.efficiency.value if memory.efficiency is not None else 1.0
+    efficiency = memory.reached
     instances = machine.target.instances(memory, devices=machine.devices, cores=machine.cores)
     if memory.bytes_per_cycle is not None:
         return size_bytes / (memory.bytes_per_cycle.value * efficiency * instances)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -10,7 +11,10 @@ from ..graph import Graph
 
 TFLITE_IDENTIFIER = b"TFL3"  # of every TensorFlow Lite flatbuffer, behind the offset of its root
 
+MLIR_MAGIC = b"ML\xefR"  # of MLIR bytecode
+
 _HEAD_BYTES = 4096
+_STARTS_AS_TEXT = re.compile(rb"\s*[#!/\"a-z]")  # as MLIR does, and protocol buffers of a model do not
 
 
 def read_model(path: Path, *, shapes: Mapping[str, tuple[int, ...]] | None = None, batch: int | None = None) -> Graph:
@@ -20,12 +24,17 @@ def read_model(path: Path, *, shapes: Mapping[str, tuple[int, ...]] | None = Non
         from .tflite import read_tflite
 
         return read_tflite(path, shapes=shapes or {}, batch=batch)
+    if head[:4] == MLIR_MAGIC or path.suffix == ".mlir" or _STARTS_AS_TEXT.match(head):
+        from .mlir import looks_like_mlir, read_mlir
+
+        if looks_like_mlir(head, path.suffix):
+            return read_mlir(path, shapes=shapes or {}, batch=batch)
     from .onnx import looks_like_onnx, read_onnx
 
     if looks_like_onnx(head, size):
         return read_onnx(path, shapes=shapes or {}, batch=batch)
     looks = f"it starts with the bytes {head[:8].hex(' ')}" if head else "the file is empty"
-    raise ModelError(str(path), "byte 0x0", f"not a model; {looks}; expected ONNX or TensorFlow Lite")
+    raise ModelError(str(path), "byte 0x0", f"not a model; {looks}; expected ONNX, TensorFlow Lite or MLIR")
 
 
 def _head(path: Path) -> tuple[bytes, int]:

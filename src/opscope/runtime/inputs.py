@@ -56,6 +56,15 @@ def check_inputs(program: Program, given: Mapping[str, Array]) -> dict[str, Arra
     return {name: np.ascontiguousarray(given[name]) for name in ports}
 
 
+def zero_inputs(program: Program) -> dict[str, Array]:
+    """Zeros for every input."""
+    return {
+        name: np.zeros(shape, _numpy_type(dtype))
+        for name, dtype, shape in program.inputs
+        if _count(name, shape, np.dtype(_numpy_type(dtype))) >= 0
+    }
+
+
 def random_inputs(program: Program, *, seed: int) -> dict[str, Array]:
     """Bounded random inputs: floats from −1 to 1, small integers of any value, large ones 0 or 1.
 

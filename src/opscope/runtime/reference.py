@@ -24,7 +24,13 @@ def open_reference(model: Path, *, inputs: Sequence[str], outputs: Sequence[str]
         raise UsageError(
             f"{model}: the model is not there, and outputs are computed from it; expected the file that was compiled"
         )
-    return _LiteRt(model, inputs, outputs) if model.suffix == ".tflite" else _OnnxRuntime(model)
+    if model.suffix == ".tflite":
+        return _LiteRt(model, inputs, outputs)
+    if model.suffix.startswith(".mlir"):
+        from .iree_reference import IreeReference
+
+        return IreeReference(model, outputs)
+    return _OnnxRuntime(model)
 
 
 class _OnnxRuntime:

@@ -22,7 +22,7 @@ _FOLDER = Path(__file__).parent
 _DTYPES = {dtype.label for dtype in DType} | {ANY}
 _DIVISORS = {  # figures that something is divided by
     "core_hz", "stats_hz", "cores", "devices", "macs_per_cycle", "element_ops_per_cycle", "efficiency",
-    "bytes_per_second", "bytes_per_cycle", "core_bytes_per_second",
+    "bytes_per_second", "bytes_per_cycle", "core_bytes_per_second", "beats",
 }  # fmt: skip
 _VARIANTS = {"scalar_mul", "scalar_add", "broadcast_add", "broadcast_mul"}  # forms of kinds that cost differently
 _OPS = set(KINDS) | {family.value for family in Family} | {ANY}

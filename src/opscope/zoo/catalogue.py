@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from ..errors import UsageError
 from .blueprint import Blueprint
 from .network import Network, Option, Settings
-from .networks import bert, cifar_resnet, kws, llm_decoder, mobilenetv2, resnet50, sample_resnet, vit
+from .networks import bert, cifar_resnet, conv_small, fc, kws, llm_decoder, mobilenetv2, resnet50, sample_resnet, vit
 from .output import Progress
 
 NETWORKS: tuple[Network, ...] = (  # add yours here: order is listing order
@@ -21,9 +21,15 @@ NETWORKS: tuple[Network, ...] = (  # add yours here: order is listing order
     kws.NETWORK,
     cifar_resnet.NETWORK,
     sample_resnet.NETWORK,
+    fc.NETWORK,
+    conv_small.NETWORK,
 )
 
-PRECISIONS: Mapping[str, tuple[str, ...]] = {"onnx": ("f32", "f16", "int8"), "tflite": ("f32", "int8")}
+PRECISIONS: Mapping[str, tuple[str, ...]] = {  # by format; the first is meant where nothing is said
+    "onnx": ("f32", "f16", "int8"),
+    "tflite": ("f32", "int8"),
+    "tosa": ("int8",),
+}
 
 _EXTERNAL = Option(
     "external_above_mb",
@@ -44,8 +50,8 @@ class Recipe:
         name: a name that `names()` lists.
         batch: inputs at once.
         sequence: tokens at once, for networks that read tokens; None for the network's own default.
-        precision: f32, f16 or int8.
-        format: onnx or tflite.
+        precision: f32, f16 or int8; None for the first that the format has.
+        format: onnx, tflite or tosa.
         weights: False leaves the weights' data out of an ONNX model, which still says where they would be.
         options: settings of the network itself, as `names()` lists them.
     """
@@ -53,7 +59,7 @@ class Recipe:
     name: str
     batch: int = 1
     sequence: int | None = None
-    precision: str = "f32"
+    precision: str | None = "f32"
     format: str = "onnx"
     weights: bool = True
     options: Mapping[str, int | str] = field(default_factory=dict)
@@ -95,6 +101,8 @@ def make(recipe: Recipe, path: Path, *, progress: Progress | None = None) -> Non
         progress: called with the bytes of weights written so far and in total.
     """
     network = _find(recipe.name)
+    if recipe.precision is None:
+        recipe = replace(recipe, precision=PRECISIONS.get(recipe.format, ("f32",))[0])
     _check_form(network, recipe)
     settings = _settings(network, recipe)
     plan = Blueprint(network.name, half=recipe.precision == "f16")
@@ -120,8 +128,9 @@ def _check_form(network: Network, recipe: Recipe) -> None:
         raise UsageError(
             f"{network.name}: precision {recipe.precision!r} does not exist in {recipe.format}; expected one of {known}"
         )
-    if recipe.format == "tflite" and not recipe.weights:
-        raise UsageError(f"{network.name}: a tflite file always holds its weights; expected format onnx without them")
+    if recipe.format != "onnx" and not recipe.weights:
+        problem = f"a {recipe.format} file always holds its weights; expected format onnx without them"
+        raise UsageError(f"{network.name}: {problem}")
 
 
 def _settings(network: Network, recipe: Recipe) -> Settings:
@@ -148,7 +157,7 @@ def _write_onnx(plan: Blueprint, path: Path, recipe: Recipe, settings: Settings,
     write_onnx.write(
         plan,
         path,
-        precision=recipe.precision,
+        precision=recipe.precision or "f32",
         weights=recipe.weights,
         external_above=limit,
         progress=progress,
@@ -159,10 +168,18 @@ def _write_tflite(plan: Blueprint, path: Path, recipe: Recipe, settings: Setting
     from . import write_tflite
 
     del settings
-    write_tflite.write(plan, path, precision=recipe.precision, progress=progress)
+    write_tflite.write(plan, path, precision=recipe.precision or "f32", progress=progress)
+
+
+def _write_tosa(plan: Blueprint, path: Path, recipe: Recipe, settings: Settings, progress: Progress | None) -> None:
+    from . import write_tosa
+
+    del recipe, settings
+    write_tosa.write(plan, path, progress=progress)
 
 
 _WRITERS: Mapping[str, Callable[[Blueprint, Path, Recipe, Settings, Progress | None], None]] = {
     "onnx": _write_onnx,
     "tflite": _write_tflite,
+    "tosa": _write_tosa,
 }

@@ -170,10 +170,11 @@ def work_is_conserved(built: Built) -> None:
 
 
 def compute_rows(built: Built) -> dict[int, dict[int, list[int]]]:
-    """Op → lane → rows of the commands that compute it, in order."""
+    """Op → lane → rows of the commands that compute it, in the order of their tiles, whichever unit has them."""
     table, lanes, bench = built.program.commands, built.lanes().tolist(), built.lowering.bench
+    computing = (table["route"] == NO_ROUTE) & (table["op"] != NO_OP)
     found: dict[int, dict[int, list[int]]] = {}
-    for row in np.flatnonzero((table["route"] == NO_ROUTE) & (table["op"] != NO_OP)).tolist():
+    for row in (row for row in built.row_of if computing[row]):
         index = int(table["op"][row])
         placed = built.plan.placed[index]
         if placed.engine and built.program.kinds[table["kind"][row]] == bench.command_name(placed.form):

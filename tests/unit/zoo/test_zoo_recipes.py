@@ -67,6 +67,8 @@ def test_the_listing_tells_what_each_network_takes() -> None:
         "kws-cnn",
         "cifar-resnet",
         "sample-resnet",
+        "fc",
+        "conv-small",
     ]
     defaults = {option.name: option.default for option in entries["llm-decoder"].options}
     assert (defaults["layers"], defaults["hidden"], defaults["step"]) == (32, 4096, "decode")

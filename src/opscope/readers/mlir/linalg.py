@@ -1,0 +1,250 @@
+"""linalg, tensor, arith and math on tensors, in the vocabulary of graph.py.
+
+A structured operation says by its maps and its body what it does: a product with a sum behind it is a contraction, a
+sum alone a reduction, no sum at all works element by element, and an empty body copies.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from string import ascii_letters
+from typing import TYPE_CHECKING
+
+from .rules import CUSTOM, Rule
+from .site import Attributes, Site
+
+if TYPE_CHECKING:
+    from iree.compiler import ir
+
+_SCALAR: Mapping[str, str] = {  # operation on a number → kind, cheapest first: a body is as dear as its dearest
+    "arith.bitcast": "identity", "arith.index_cast": "cast", "arith.extf": "cast", "arith.extsi": "cast",
+    "arith.extui": "cast", "arith.truncf": "cast", "arith.trunci": "cast", "arith.sitofp": "cast",
+    "arith.uitofp": "cast", "arith.fptosi": "cast", "arith.fptoui": "cast",
+    "arith.addf": "add", "arith.addi": "add", "arith.subf": "sub", "arith.subi": "sub",
+    "arith.mulf": "mul", "arith.muli": "mul",
+    "arith.maximumf": "maximum", "arith.maxnumf": "maximum", "arith.maxsi": "maximum", "arith.maxui": "maximum",
+    "arith.minimumf": "minimum", "arith.minnumf": "minimum", "arith.minsi": "minimum", "arith.minui": "minimum",
+    "arith.negf": "negate", "math.absf": "abs", "math.absi": "abs", "math.ceil": "round", "math.floor": "round",
+    "math.round": "round", "math.roundeven": "round", "arith.andi": "logical", "arith.ori": "logical",
+    "arith.xori": "logical", "arith.shli": "binary", "arith.shrsi": "binary", "arith.shrui": "binary",
+    "arith.cmpf": "compare", "arith.cmpi": "compare", "arith.select": "select",
+    "arith.divf": "div", "arith.divsi": "div", "arith.divui": "div", "arith.remf": "div", "arith.remsi": "div",
+    "math.sqrt": "sqrt", "math.rsqrt": "rsqrt", "math.exp": "exp", "math.exp2": "exp", "math.log": "log",
+    "math.log2": "log", "math.log1p": "log", "math.tanh": "tanh", "math.sin": "trigonometric",
+    "math.cos": "trigonometric", "math.erf": "erf", "math.powf": "pow", "math.fpowi": "pow",
+}  # fmt: skip
+_DEAREST = {kind: place for place, kind in enumerate(dict.fromkeys(_SCALAR.values()))}
+_NAMED: Mapping[str, str] = {
+    "add": "add", "sub": "sub", "mul": "mul", "div": "div", "div_unsigned": "div", "max": "maximum", "min": "minimum",
+    "powf": "pow", "exp": "exp", "log": "log", "abs": "abs", "ceil": "round", "floor": "round", "round": "round",
+    "negf": "negate", "sqrt": "sqrt", "rsqrt": "rsqrt", "square": "mul", "tanh": "tanh", "erf": "erf",
+    "reciprocal": "reciprocal", "select": "select", "softmax": "softmax",
+}  # fmt: skip
+_TENSOR: Mapping[str, str] = {
+    "tensor.pad": "pad", "tensor.extract_slice": "slice", "tensor.insert_slice": "dynamic_update",
+    "tensor.collapse_shape": "reshape", "tensor.expand_shape": "reshape", "tensor.reshape": "reshape",
+    "tensor.cast": "reshape", "tensor.concat": "concat", "tensor.splat": "fill", "tensor.from_elements": "fill",
+    "tensor.generate": "fill", "tensor.gather": "gather", "tensor.scatter": "scatter", "tensor.bitcast": "reshape",
+    "iree_linalg_ext.attention": "custom", "linalg.copy": "tile", "linalg.broadcast": "expand",
+}  # fmt: skip
+_CONV = re.compile(r"(depthwise_)?conv_(\d)d(?:_(\w+))?")
+_POOL = re.compile(r"pooling_(\w+?)_(sum|max|min)\w*")
+
+
+def rule_of(op: ir.Operation) -> Rule | None:
+    """The rule of an operation of these dialects; None where there is none."""
+    name = str(op.name)
+    if name in _TENSOR:
+        return Rule(_TENSOR[name])
+    if name in _SCALAR:
+        return Rule(_SCALAR[name])
+    if not name.startswith("linalg."):
+        return None
+    short = name.removeprefix("linalg.")
+    if short in _NAMED:
+        return Rule(_NAMED[short], _dimension if short == "softmax" else _nothing)
+    if short == "transpose":
+        return Rule("transpose", lambda site: {"permutation": site.integers("permutation") or ()})
+    if short == "reduce":
+        return Rule("reduce", lambda site: {"axes": site.integers("dimensions") or ()})
+    if short == "quantized_matmul" or "matmul" in short or short in ("matvec", "vecmat", "dot", "mmt4d"):
+        return _product(op)
+    windowed = _windowed(short)
+    if windowed is not None:
+        return windowed
+    if short in ("generic", "map", "elementwise"):
+        return _structured(op)
+    return CUSTOM
+
+
+def _nothing(_site: Site) -> Attributes:
+    return {}
+
+
+def _dimension(site: Site) -> Attributes:
+    return {"axes": (site.integer("dimension", 0),)}
+
+
+# -- contractions
+
+
+def _product(op: ir.Operation) -> Rule:
+    """A matrix product, with a second operand that may be turned; any other contraction by its equation."""
+    labels = _labels(op)
+    if labels is None:
+        return Rule("matmul", lambda site: _extents(site, turned=False))
+    left, right, out = labels[0], labels[1], labels[-1]
+    reduced = [letter for letter in left if letter not in out]
+    if len(reduced) == 1 and left[-1:] == reduced[0] and len(right) >= 2 and out[:-1] == left[:-1]:
+        pair = right[-2:]
+        if pair in (reduced[0] + out[-1:], out[-1:] + reduced[0]) and right[:-2] == out[: len(right) - 2]:
+            return Rule("matmul", lambda site: _extents(site, turned=pair[1] == reduced[0]))
+    equation = f"{left},{right}->{out}"
+    return Rule("einsum", lambda _site: {"equation": equation})
+
+
+def _extents(site: Site, *, turned: bool) -> Attributes:
+    right = site.input(1) or ()
+    if len(right) < 2:
+        return {}
+    return {"k": right[-1], "n": right[-2]} if turned else {"k": right[-2], "n": right[-1]}
+
+
+def _labels(op: ir.Operation) -> list[str] | None:
+    """A word of letters for every map: which loop each axis of an operand runs along."""
+    if "indexing_maps" not in op.attributes:
+        return None
+    words = []
+    for attribute in op.attributes["indexing_maps"]:
+        results = _results(str(attribute))
+        numbers = [re.fullmatch(r"d(\d+)", result) for result in results]
+        if any(number is None or int(number[1]) >= len(ascii_letters) for number in numbers):
+            return None
+        words.append("".join(ascii_letters[int(number[1])] for number in numbers if number is not None))
+    return words
+
+
+def _results(text: str) -> list[str]:
+    """`affine_map<(d0, d1) -> (d0, d1 + 1)>` → ["d0", "d1 + 1"]."""
+    inner = text.partition("-> (")[2].rpartition(")")[0]
+    return [part.strip() for part in inner.split(",") if part.strip()]
+
+
+def _windowed(short: str) -> Rule | None:
+    """Convolutions and pools say their layout by name."""
+    conv, pool = _CONV.fullmatch(short), _POOL.fullmatch(short)
+    if conv is not None:
+        layout, depthwise = conv[3] or "", bool(conv[1])
+        return Rule("conv", lambda site: _conv(site, layout, depthwise=depthwise))
+    if pool is not None:
+        order = pool[1]
+        return Rule("average_pool" if pool[2] == "sum" else "max_pool", lambda site: _pool(site, order), 1)
+    return None
+
+
+def _conv(site: Site, layout: str, *, depthwise: bool) -> Attributes:
+    """`nhwc_hwcf`: order of the data, then of the weights; f is the produced channel, q a quantised form."""
+    data, _, weights = layout.removesuffix("_q").partition("_")
+    shape, stored = site.input(0) or (), site.input(1) or ()
+    spatial = [axis for axis, letter in enumerate(weights) if letter in "dhw"] or list(range(len(stored)))
+    if not shape or not stored or max(spatial) >= len(stored):
+        return {}
+    kernel = tuple(stored[axis] for axis in spatial)
+    channel = data.find("c") if "c" in data else len(shape) - 1
+    ones = (1,) * len(kernel)
+    groups = shape[channel] if depthwise else shape[data.find("g")] if "g" in data else 1
+    return {
+        "kernel": kernel, "strides": site.integers("strides") or ones, "dilations": site.integers("dilations") or ones,
+        "groups": groups, "channel_axis": channel,
+    }  # fmt: skip
+
+
+def _pool(site: Site, layout: str) -> Attributes:
+    window = site.input(1) or ()
+    channel = layout.find("c")
+    return {
+        "kernel": window, "strides": site.integers("strides") or (1,) * len(window),
+        "channel_axis": channel if channel >= 0 else len(site.input(0) or ()) - 1,
+    }  # fmt: skip
+
+
+# -- structured operations with a body
+
+
+def _structured(op: ir.Operation) -> Rule:
+    body = list(_body(op))
+    reductions = _reduction_loops(op)
+    if reductions:
+        multiplies = any(name in ("arith.mulf", "arith.muli") for name in body)
+        adds = any(name in ("arith.addf", "arith.addi") for name in body)
+        if multiplies and adds and _operand_count(op) == 2:
+            return _product(op) if _labels(op) else CUSTOM
+        return Rule("reduce", lambda site: {"axes": _reduced_axes(site, reductions)})
+    kinds = [_SCALAR.get(name, "") for name in body]
+    if not kinds:
+        return _copying(op)
+    if "" in kinds:
+        return Rule("binary" if _operand_count(op) > 1 else "unary")
+    return Rule(_elementwise(kinds))
+
+
+def _body(op: ir.Operation) -> Iterator[str]:
+    """Operations of the body that compute: yields, constants and loop numbers do not."""
+    for region in op.regions:
+        for block in region.blocks:
+            for inner in block.operations:
+                name = str(inner.operation.name)
+                if name not in ("linalg.yield", "arith.constant", "linalg.index"):
+                    yield name
+
+
+def _elementwise(kinds: list[str]) -> str:
+    found = set(kinds)
+    if {"exp", "div", "add"} <= found <= {"exp", "div", "add", "negate", "sub"}:
+        return "sigmoid"
+    if found in ({"compare", "select"}, {"minimum", "maximum"}):
+        return "clip"
+    return max(kinds, key=lambda kind: _DEAREST[kind])
+
+
+def _copying(op: ir.Operation) -> Rule:
+    """An empty body: a permutation, or a tensor repeated along new axes."""
+    labels = _labels(op)
+    if labels and len(labels) == 2 and sorted(labels[0]) == sorted(labels[1]):
+        order = tuple(labels[0].index(letter) for letter in labels[1])
+        return (
+            Rule("identity") if order == tuple(sorted(order)) else Rule("transpose", lambda _s: {"permutation": order})
+        )
+    return Rule("expand")
+
+
+def _reduction_loops(op: ir.Operation) -> list[int]:
+    if "iterator_types" not in op.attributes:
+        return []
+    return [loop for loop, kind in enumerate(op.attributes["iterator_types"]) if "parallel" not in str(kind)]
+
+
+def _reduced_axes(site: Site, loops: list[int]) -> tuple[int, ...]:
+    labels = _labels(site.op)
+    if not labels:
+        return ()
+    letters = {ascii_letters[loop] for loop in loops if loop < len(ascii_letters)}
+    return tuple(axis for axis, letter in enumerate(labels[0]) if letter in letters)
+
+
+def _operand_count(op: ir.Operation) -> int:
+    """Inputs of a structured operation, without those it writes into."""
+    if "operandSegmentSizes" not in op.attributes:
+        return len(op.operands) - 1
+    return int(next(iter(op.attributes["operandSegmentSizes"])))
+
+
+def input_count(op: ir.Operation) -> int | None:
+    """How many operands a linalg operation reads; the others it writes into. None: not one of these."""
+    name = str(op.name)
+    if not name.startswith("linalg.") and not name.startswith("iree_linalg_ext."):
+        return None
+    if "operandSegmentSizes" in op.attributes:
+        return _operand_count(op)
+    return len(op.operands) - len(op.results)

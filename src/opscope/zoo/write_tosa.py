@@ -1,0 +1,161 @@
+"""Blueprint to TOSA as MLIR text: images channels last, int8 with 32-bit sums, one operation a line.
+
+The text is that of TOSA 1.0 as LLVM has it since 2025 (`values`, zero points as operands, shapes as constants). Weights
+are raw bytes in hexadecimal, which a parser takes without reading number after number.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from pathlib import Path
+
+import numpy as np
+
+from . import quantise, weights
+from .blueprint import Blueprint, Shape, Step, Value, Weight
+from .output import Progress, replacing
+from .tflite_fusion import fuse
+from .tflite_layout import channels_last, images
+from .tosa_sheet import Named, Sheet, tensor
+
+_HEADROOM = 20  # bits that the operands of an addition are shifted up by, so that rounding does no harm
+_DEPTHWISE = (2, 3, 0, 1)  # (channels, 1, height, width) to (height, width, channels, 1)
+
+
+def write(plan: Blueprint, path: Path, *, progress: Progress | None) -> None:
+    """Write `plan` as a module with one function, `main`."""
+    steps = list(fuse(plan.steps))
+    sheet = Sheet(images(steps))
+    for number, value in enumerate(plan.inputs):
+        sheet.values[value.name] = f"%arg{number}"
+    for step in steps:
+        if step.op not in _FORMS:
+            raise ValueError(f"{step.name}: {step.op} has no TOSA form here")
+        _FORMS[step.op](sheet, step)
+    text = _module(sheet, plan)
+    with replacing(path) as out:
+        out.write(text)
+    if progress is not None:
+        progress(len(text), len(text))
+
+
+def _module(sheet: Sheet, plan: Blueprint) -> bytes:
+    arguments = ", ".join(f"%arg{n}: {sheet.type_of(value)}" for n, value in enumerate(plan.inputs))
+    results = ", ".join(sheet.type_of(value) for _, value in plan.outputs)
+    names = ", ".join(sheet.values[value.name] for _, value in plan.outputs)
+    lines = [
+        "module {",
+        f"  func.func @main({arguments}) -> ({results}) {{",
+        *(f"    {line}" for line in sheet.lines),
+        f"    return {names} : {results}",
+        "  }",
+        "}",
+    ]
+    return ("\n".join(lines) + "\n").encode()
+
+
+def _conv(sheet: Sheet, step: Step) -> None:
+    kernel = step.inputs[1]
+    depthwise = step.attributes["group"] != 1
+    top, left, bottom, right = _numbers(step, "pads")
+    attributes = (
+        f" {{acc_type = i32, dilation = array<i64: 1, 1>, pad = array<i64: {top}, {bottom}, {left}, {right}>, "
+        f"stride = array<i64: {', '.join(map(str, _numbers(step, 'strides')))}>}}"
+    )
+    order = _DEPTHWISE if depthwise else channels_last(len(kernel.shape))
+    name = "depthwise_conv2d" if depthwise else "conv2d"
+    shape = sheet.shape(step.output)
+    made = _weighted(sheet, step, name, sheet.use(_source(step)), order=order, attributes=attributes, shape=shape)
+    sheet.keep(step, made)
+
+
+def _dense(sheet: Sheet, step: Step) -> None:
+    """TOSA has no fully connected operator: a 1 x 1 convolution of a 1 x 1 image is one."""
+    x, ones = _source(step), "array<i64: 1, 1>"
+    attributes = f" {{acc_type = i32, dilation = {ones}, pad = array<i64: 0, 0, 0, 0>, stride = {ones}}}"
+    batch, features = x.shape
+    image = (batch, 1, 1, features)
+    data = sheet.op("reshape", [sheet.use(x), sheet.extents(image)], "", tensor(image, "i8"))
+    shape = (batch, 1, 1, step.output.shape[1])
+    made = _weighted(sheet, step, "conv2d", data, order=(0, 2, 3, 1), attributes=attributes, shape=shape)
+    flat = sheet.op("reshape", [made, sheet.extents(step.output.shape)], "", sheet.type_of(step.output))
+    sheet.keep(step, flat)
+
+
+def _weighted(
+    sheet: Sheet, step: Step, name: str, data: Named, *, order: tuple[int, ...], attributes: str, shape: Shape
+) -> Named:
+    """A product with a kernel and a bias, and its sums brought back to 8 bits."""
+    x, kernel, bias = step.inputs
+    if not isinstance(x, Value) or not isinstance(kernel, Weight) or not isinstance(bias, Weight):
+        raise TypeError(f"{step.name}: expected a value, a kernel and a bias")
+    integers, scales = weights.all_integers(kernel), weights.integer_scales(kernel)
+    stored = integers.reshape(*integers.shape, *(1,) * (len(order) - integers.ndim)).transpose(order)
+    sums = quantise.bias_scales(x, scales)
+    source, result = quantise.of_value(x), quantise.of_value(step.output)
+    zero = sheet.number(0, np.int8)
+    operands = [data, sheet.constant(stored), sheet.constant(quantise.bias_integers(bias, sums))]
+    operands += [sheet.number(source.zero_point, np.int8), zero]
+    made = sheet.op(name, operands, attributes, tensor(shape, "i32"))
+    points = (sheet.number(0, np.int32), sheet.number(result.zero_point, np.int8))
+    return sheet.rescale(made, (sums / result.scale).tolist(), points, tensor(shape, "i8"))
+
+
+def _add(sheet: Sheet, step: Step) -> None:
+    """In 32 bits: both operands at twice the larger scale, shifted up, added, and brought back."""
+    operands = [operand for operand in step.inputs if isinstance(operand, Value)]
+    scales = [quantise.of_value(operand) for operand in operands]
+    common = 2 * max(scale.scale for scale in scales)
+    wide, none = tensor(sheet.shape(step.output), "i32"), sheet.number(0, np.int32)
+    shifted = [
+        sheet.rescale(
+            sheet.use(operand), [scale.scale / common * 2**_HEADROOM], (sheet.number(scale.zero_point, np.int8), none),
+            wide,
+        )
+        for operand, scale in zip(operands, scales, strict=True)
+    ]  # fmt: skip
+    added, result = sheet.op("add", shifted, "", wide), quantise.of_value(step.output)
+    points = (none, sheet.number(result.zero_point, np.int8))
+    factor = common / 2**_HEADROOM / result.scale
+    sheet.keep(step, sheet.rescale(added, [factor], points, sheet.type_of(step.output)))
+
+
+def _global_average_pool(sheet: Sheet, step: Step) -> None:
+    x = _source(step)
+    height, width = x.shape[2:]
+    zero = sheet.number(quantise.of_value(x).zero_point, np.int8)
+    attributes = (
+        f" {{acc_type = i32, kernel = array<i64: {height}, {width}>, pad = array<i64: 0, 0, 0, 0>, "
+        "stride = array<i64: 1, 1>}"
+    )
+    sheet.keep(step, sheet.op("avg_pool2d", [sheet.use(x), zero, zero], attributes, sheet.type_of(step.output)))
+
+
+def _reshape(sheet: Sheet, step: Step) -> None:
+    x = _source(step)
+    shape = sheet.extents(sheet.shape(step.output))
+    sheet.keep(step, sheet.op("reshape", [sheet.use(x), shape], "", sheet.type_of(step.output)))
+
+
+def _source(step: Step) -> Value:
+    x = step.inputs[0]
+    if not isinstance(x, Value):
+        raise TypeError(f"{step.name}: reads {x.name}, not a value")
+    return x
+
+
+def _numbers(step: Step, name: str) -> tuple[int, ...]:
+    numbers = step.attributes[name]
+    if not isinstance(numbers, tuple):
+        raise TypeError(f"{step.name}: {name} is {numbers!r}, not a list of numbers")
+    return numbers
+
+
+_FORMS: Mapping[str, Callable[[Sheet, Step], None]] = {
+    "Add": _add,
+    "Conv": _conv,
+    "Flatten": _reshape,
+    "Gemm": _dense,
+    "GlobalAveragePool": _global_average_pool,
+    "Reshape": _reshape,
+}

@@ -1,0 +1,156 @@
+"""Every command line that Torq's profiling page prints, word for word, with `opscope` in front of the tool's name."""
+
+from __future__ import annotations
+
+import csv
+import re
+import shlex
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from opscope.cli import VERBS, main
+from opscope.zoo import Recipe, make
+
+pytest.importorskip("iree.compiler.ir", reason="the extra [mlir] is not installed")
+
+SEEDS = Path(__file__).parents[3] / "shared" / "seeds"
+PAGE = next(iter(sorted(SEEDS.glob("002*"))), None)
+ANNOTATE = "annotate_profiling.py"
+COMMANDS = (  # what the page prints, for where the page is not beside this repository
+    "torq-compile samples/tosa/fc.mlir -o model.vmfb --torq-enable-profiling --torq-dump-profiling=./trace.csv "
+    "--dump-compilation-phases-to=./compilation_phases",
+    'iree-run-module --device=torq --module=model.vmfb --input="1x1280xi8=0" --torq_profile=./runtime.csv',
+    f"{ANNOTATE} ./compilation_phases/fc.9.executable-targets.mlir ./runtime.csv ./annotated_runtime.csv",
+)
+
+
+@pytest.fixture
+def workplace(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The folder of someone who follows the page: the sample model that it names."""
+    (tmp_path / "samples" / "tosa").mkdir(parents=True)
+    make(Recipe("fc", precision=None, format="tosa"), tmp_path / "samples" / "tosa" / "fc.mlir")
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+@pytest.mark.skipif(PAGE is None, reason="the vendor's page is not beside this repository")
+def test_these_are_the_lines_of_the_page() -> None:
+    assert PAGE is not None
+    found = re.findall(r"^\s*\$ (.*)$", PAGE.read_text(encoding="utf-8"), flags=re.MULTILINE)
+    assert tuple(found) == COMMANDS
+
+
+def run(line: str) -> int:
+    return main(shlex.split(line))
+
+
+def test_the_page_works_from_the_first_line_to_the_last(workplace: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    compile_line, run_line, annotate_line = COMMANDS
+    assert run(compile_line) == 0
+    check_trace(workplace / "trace.csv")
+    assert (workplace / "compilation_phases" / "fc.9.executable-targets.mlir").stat().st_size > 1000
+    capsys.readouterr()
+    assert run(run_line) == 0
+    check_outputs(capsys.readouterr().out)
+    check_runtime(workplace / "runtime.csv")
+    if ANNOTATE not in VERBS:
+        pytest.skip(f"{ANNOTATE} is not there yet")
+    assert run(annotate_line) == 0
+    text = (workplace / "annotated_runtime.csv").read_text(encoding="utf-8")
+    assert "slice_start" in text
+    assert "fully_connected" in text
+
+
+def check_trace(path: Path) -> None:
+    """ID, Start, End, Location, Op Type, as the page's table has it."""
+    rows = list(csv.reader(path.read_text(encoding="utf-8").splitlines()))
+    assert {len(row) for row in rows} == {5}
+    assert {re.sub(r"\d+$", "", row[0]) for row in rows} == {"DI", "DO", "S"}
+    assert {row[4] for row in rows} == {"DMA_IN", "DMA_OUT", "fully_connected"}
+    assert all(0 <= int(row[1]) <= int(row[2]) for row in rows)
+    assert all(row[3].startswith("loc(") and "samples/tosa/fc.mlir" in row[3] for row in rows)
+
+
+def check_outputs(text: str) -> None:
+    lines = text.splitlines()
+    assert lines[:2] == ["EXEC @main", "result[0]: hal.buffer_view"]
+    found = re.fullmatch(r"1x1000xi8=\[(.*)\]", lines[2])
+    assert found is not None
+    assert len(found[1].split()) == 1000
+    assert np.ptp([int(word) for word in found[1].split()]) > 0  # a bias, since the input is zero
+
+
+def check_runtime(path: Path) -> None:
+    """id, time_since_open, time_since_start, Location; 1.28 MB at 3.8 GB/s are 337 us."""
+    rows = list(csv.DictReader(path.read_text(encoding="utf-8").splitlines(), delimiter=";", quoting=csv.QUOTE_NONE))
+    assert list(rows[0]) == ["id", "time_since_open", "time_since_start", "location"]
+    assert [row["id"] for row in rows] == [str(number) for number in range(len(rows))]
+    assert 337 <= int(rows[-1]["time_since_open"]) <= 360
+
+
+def test_profiling_without_a_file_name_writes_the_default_one(workplace: Path) -> None:
+    assert run("torq-compile samples/tosa/fc.mlir -o model.vmfb --torq-enable-profiling") == 0
+    check_trace(workplace / "timeline.csv")
+
+
+def test_without_the_flag_nothing_but_the_program_is_written(workplace: Path) -> None:
+    assert run("torq-compile samples/tosa/fc.mlir -o model.vmfb") == 0
+    assert sorted(path.name for path in workplace.iterdir()) == ["model.vmfb", "samples"]
+
+
+def test_phases_before_the_last_say_cycles_and_engines(workplace: Path) -> None:
+    assert run("torq-compile samples/tosa/fc.mlir -o model.vmfb --dump-compilation-phases-to=phases") == 0
+    names = sorted(path.name for path in (workplace / "phases").iterdir())
+    assert names == ["fc.1.canonicalise.txt", "fc.2.place.txt", "fc.3.split.txt", "fc.4.settle.txt",
+                     "fc.9.executable-targets.mlir"]  # fmt: skip
+    assert re.search(r"engine=Slice cycles=\d+", (workplace / "phases" / "fc.2.place.txt").read_text(encoding="utf-8"))
+
+
+def test_host_events_and_outputs_go_where_they_are_asked_to(
+    workplace: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert run("torq-compile samples/tosa/fc.mlir -o model.vmfb") == 0
+    np.save(workplace / "x.npy", np.ones((1, 1280), np.int8))
+    line = "torq-run-module --device=torq --module=model.vmfb --input=@x.npy --output=@y.npy --torq_profile_host=h.csv"
+    assert run(line) == 0
+    assert np.load(workplace / "y.npy").shape == (1, 1000)
+    head = (workplace / "h.csv").read_text(encoding="utf-8").splitlines()
+    assert head[0] == "dispatch_name,invocation_id,action_id,timestamp_us,event"
+    assert all(line.startswith(("main_dispatch_0,", "__HAL_")) for line in head[1:])
+    assert "(simulated)" in capsys.readouterr().err
+
+
+def test_other_formats_compile_too_and_what_has_no_cost_is_said(
+    workplace: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    make(Recipe("kws-cnn", precision="int8", format="tflite"), workplace / "kws.tflite")
+    make(Recipe("kws-cnn"), workplace / "kws.onnx")
+    assert run("torq-compile kws.tflite -o a.vmfb --torq-enable-profiling --csv-version=C") == 0
+    assert run("torq-run-module --module=a.vmfb --torq_profile=r.csv") == 0
+    assert "1x12xi8=[" in capsys.readouterr().out
+    assert run("torq-compile kws.onnx -o b.vmfb") == 0
+    said = capsys.readouterr().err
+    assert "10 ops are not costed and take no time here; /conv/Conv is not costed: Slice has no rate for f32" in said
+    assert "at least" in said
+    assert run("torq-compile kws.onnx -o b.vmfb --precision=bf16") == 0
+    assert "at least" not in capsys.readouterr().err
+
+
+def test_outputs_that_cannot_be_computed_are_said_and_not_made_up(
+    workplace: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert run("torq-compile samples/tosa/fc.mlir -o model.vmfb") == 0
+    (workplace / "samples" / "tosa" / "fc.mlir").unlink()
+    assert run("torq-run-module --module=model.vmfb --torq_profile=r.csv") == 0
+    output = capsys.readouterr()
+    assert output.out == "EXEC @main\n"
+    assert "outputs are not computed: samples/tosa/fc.mlir: the model is not there" in output.err
+    assert (workplace / "r.csv").exists()
+
+
+def test_a_module_of_another_tool_is_refused(workplace: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (workplace / "real.vmfb").write_bytes(b"PK\x03\x04" + bytes(100))
+    assert run("torq-run-module --module=real.vmfb") == 2
+    assert "real.vmfb: byte 0x0: not a program" in capsys.readouterr().err

@@ -1,0 +1,166 @@
+"""Engines of several units, an engine with a memory of its own, a sequencer, and routes that move bytes in bursts."""
+
+from __future__ import annotations
+
+import sys
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from compiler_build import build
+
+sys.path.insert(0, str(Path(__file__).parents[2]))
+from build import Sketch
+from opscope import targets
+from opscope.compiler.forecast import forecast
+from opscope.device import simulate
+from opscope.errors import ProgramError, TargetError
+from opscope.estimate.price import Machine, Task, price
+from opscope.graph import DType, Graph
+from opscope.program import Program
+from opscope.sequence import Unit, sequence_of
+from opscope.target import Burst, Engine, Figure, Memory, Route, Target
+
+TORQ = targets.load("torq-sl2610")
+
+
+def dense(features: int = 1280, units: int = 1000) -> Graph:
+    draw = Sketch("fc", dtype=DType.I8)
+    return draw.graph(draw.dense(draw.input(1, features), units))
+
+
+def compiled(graph: Graph, target: Target = TORQ) -> Program:
+    return build(graph, target).program
+
+
+def figure(value: float) -> Figure:
+    return Figure(value, "by hand")
+
+
+def test_the_dma_reaches_the_published_rate() -> None:
+    """4.754 bytes a cycle, 3.8 GB/s at 800 MHz: what the vendor's compile-time model works with."""
+    rates = {channel.carries: channel.bytes_per_cycle for channel in compiled(dense()).routes}
+    assert rates["read"] == rates["write"] == pytest.approx(8 * 0.65 * 16 / 17.5)
+    assert rates["read"] == pytest.approx(4.754, abs=5e-4)
+    assert rates["read"] * 800e6 == pytest.approx(3.8e9, rel=2e-3)
+    assert rates["bring"] == rates["fetch"] == pytest.approx(16 * 0.36)
+
+
+def test_a_dense_layer_of_one_row_takes_as_long_as_its_weights_take_to_arrive() -> None:
+    program = compiled(dense())
+    _, done = forecast(program)
+    assert done.max() == pytest.approx(1.28e6 / 4.754, rel=0.03)
+
+
+def test_tiles_go_to_the_units_in_turn() -> None:
+    program = compiled(dense())
+    starts = [step for _, step in sequence_of(program).starts() if step.unit is Unit.COMPUTE]
+    assert [step.number for step in starts] == [0, 1] * (len(starts) // 2)
+    assert [group.name for group in program.groups] == ["Slice 0", "Slice 1", "CSS", "NSS"]
+
+
+@pytest.mark.parametrize("units", [1, 2, 4])
+def test_more_units_do_the_same_work_sooner(units: int) -> None:
+    draw = Sketch("conv", dtype=DType.I8)
+    graph = draw.graph(draw.conv(draw.input(1, 32, 32, 32), 64))
+    engines = tuple(replace(e, units=units) if e.name == "Slice" else e for e in TORQ.engines)
+    program = compiled(graph, replace(TORQ, engines=engines))
+    slices = [n for n, group in enumerate(program.groups) if group.engine == "Slice"]
+    busy = [int(program.commands["cycles"][program.commands["group"] == n].sum()) for n in slices]
+    macs = 32 * 32 * 64 * 9 * 32
+    assert len(busy) == units
+    assert sum(busy) == pytest.approx(macs / 256, rel=0.02)
+    assert max(busy) == pytest.approx(macs / 256 / units, rel=0.02)
+
+
+def test_the_estimate_divides_the_work_among_the_units() -> None:
+    program = build(dense(), TORQ)
+    placed = program.plan.placed[0]
+    engine = placed.task.placement.engine
+    assert engine is not None
+    one = price(Task(placed.op, placed.task.work, placed.task.placement, {}), engine, Machine(TORQ))
+    four = price(Task(placed.op, placed.task.work, placed.task.placement, {}), replace(engine, units=4), Machine(TORQ))
+    assert one.total == pytest.approx(2 * four.total)
+
+
+def softmax() -> Program:
+    draw = Sketch("soft", dtype=DType.I8)
+    return compiled(draw.graph(draw.same("softmax", draw.input(4, 20_000), axes=(1,))))
+
+
+def test_an_engine_with_a_memory_of_its_own_gets_its_operands_brought_and_its_results_fetched() -> None:
+    program = softmax()
+    units = [step.unit for _, step in sequence_of(program).starts()]
+    pieces = units.count(Unit.APART)
+    assert units.count(Unit.BRING) == units.count(Unit.FETCH) == pieces
+    moved = dict.fromkeys((Unit.BRING, Unit.FETCH), 0)
+    for _, step in sequence_of(program).starts():
+        if step.unit in moved:
+            moved[step.unit] += int(program.commands["moved_bytes"][step.command])
+    assert moved == {Unit.BRING: 80_000, Unit.FETCH: 80_000}
+    assert pieces >= 2 * 80_000 / 32_768  # what is brought and what is made lie there together
+
+
+def test_a_command_of_fixed_cost_takes_it_however_much_it_does() -> None:
+    program = softmax()
+    css = program.commands[program.commands["group"] == 2]
+    assert len(css) > 1
+    assert set(css["cycles"].tolist()) == {8000}
+
+
+def test_an_engine_of_fixed_cost_gets_only_what_no_other_takes() -> None:
+    """A large addition would look cheap there: the fixed cost is of a start, whatever it does."""
+    draw = Sketch("sum", dtype=DType.I8)
+    data = draw.input(1, 200, 200, 16)
+    placed = build(draw.graph(draw.same("softmax", draw.same("add", data, data), axes=(3,))), TORQ).plan.placed
+    assert [p.engine for p in placed] == ["Slice", "CSS"]
+
+
+def test_constants_are_read_in_every_inference_where_local_memory_does_not_keep_them() -> None:
+    kept = replace(TORQ, tiling=replace(TORQ.tiling, keeps_constants=True)) if TORQ.tiling else TORQ
+    small = dense(64, 32)
+    assert compiled(small).metrics.traffic[0].read_constant == 64 * 32 + 32
+    assert compiled(small, kept).metrics.traffic[0].read_constant == 0
+
+
+def test_forecast_and_simulation_agree_where_nothing_is_shared() -> None:
+    program = compiled(dense())
+    assert forecast(program)[1].max() == pytest.approx(simulate(program).total_cycles)
+
+
+def test_a_program_without_a_sequencer_has_no_sequence() -> None:
+    program = build(dense(), targets.load("aic100-std")).program
+    with pytest.raises(ProgramError, match="has no sequencer; expected a program for one core"):
+        sequence_of(program)
+
+
+def test_a_burst_with_no_overhead_loses_nothing() -> None:
+    assert Burst(figure(16), figure(0)).share == 1
+    assert Burst(figure(16), figure(16)).share == 0.5
+
+
+@pytest.mark.parametrize(
+    ("rates", "found"),
+    [({}, "neither"), ({"bytes_per_second": figure(1e9), "bytes_per_cycle": figure(8)}, "both")],
+)
+def test_a_route_has_one_rate(rates: dict[str, Figure], found: str) -> None:
+    with pytest.raises(ValueError, match=f"route 'DMA' has {found} of bytes_per_second and bytes_per_cycle"):
+        Route("DMA", "read", **rates)
+
+
+@pytest.mark.parametrize("units", [0, 65])
+def test_an_engine_has_a_possible_number_of_units(units: int) -> None:
+    with pytest.raises(ValueError, match=f"has {units} units; expected 1 to 64"):
+        Engine("npu", ("*",), True, units=units)
+
+
+def test_an_engine_works_in_a_memory_that_is_there() -> None:
+    raw = (Path(targets.__file__).parent / "torq-sl2610.toml").read_bytes()
+    with pytest.raises(TargetError, match="engine 'CSS' works in 'TCM'; expected one of"):
+        targets.parse(raw.replace(b'memory = "DTCM"', b'memory = "TCM"'), source="mine.toml")
+
+
+def test_a_memory_reaches_its_efficiency_times_its_bursts() -> None:
+    xram = next(memory for memory in TORQ.memories if memory.name == "XRAM")
+    assert isinstance(xram, Memory)
+    assert xram.reached == pytest.approx(0.65 * 16 / 17.5)

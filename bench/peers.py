@@ -54,3 +54,4 @@ VELA = Peer("ethos-u-vela", ("ethos-u-vela",), "import ethosu.vela.vela")
 ZIGZAG = Peer("zigzag-dse", ("zigzag-dse", "six"), "import zigzag.api")  # imports six without asking for it
 # Turns an array of one element into an int, which numpy 2.4 refuses.
 SCALESIM = Peer("scalesim", ("scalesim", "numpy<2.4"), "import scalesim.scale_sim")
+HTA = Peer("hta", ("HolisticTraceAnalysis",), "import hta.trace_analysis")

@@ -15,27 +15,31 @@ SOURCE = Path(__file__).parents[1] / "src" / "opscope"
 FOUNDATION = {"errors", "units"}
 NOUNS = {
     "graph", "target", "cost", "program", "program_file", "wire", "capture", "trace", "run", "summary", "finding",
-    "report", "verdict", "compatibility", "host", "profiled", "imported",
+    "report", "verdict", "compatibility", "host", "profiled", "imported", "annotated", "sequence",
+    "figures", "comparison",
 }  # fmt: skip
 STAGES = {
     "readers", "targets", "estimate", "compiler", "device", "backends", "decode", "importers", "analysis", "gate",
     "views", "zoo", "runtime",
 }  # fmt: skip
-TOP = {"api", "session", "htp_profiler", "dialects", "cli"}
+TOP = {"api", "session", "htp_profiler", "notebook", "server", "dialects", "cli"}
 
 # What a part may import of the others, from the ground up. `opscope` itself is the version; the verbs that it lends
 # from `api` are imported by type checkers, and otherwise only when asked for.
 ALLOWED = (
-    {"opscope": {"api", "session", "htp_profiler"}, "errors": set(), "units": {"errors"}}
+    {"opscope": {"api", "session", "htp_profiler", "notebook"}, "errors": set(), "units": {"errors"}}
     | {noun: {"opscope"} | FOUNDATION | NOUNS for noun in NOUNS}
     | {stage: {"opscope"} | FOUNDATION | NOUNS for stage in STAGES}
     | {"compiler": {"opscope", "estimate"} | FOUNDATION | NOUNS}
-    | {"backends": {"opscope", "importers"} | FOUNDATION | NOUNS}  # a runtime leaves files that importers read
+    # a runtime leaves files that importers read, and its rows go by the names that readers give to ops
+    | {"backends": {"opscope", "importers", "readers"} | FOUNDATION | NOUNS}
     | {"api": {"opscope"} | FOUNDATION | NOUNS | STAGES}
     | {"session": {"opscope", "api", "runtime"} | FOUNDATION | NOUNS}
     | {"htp_profiler": {"opscope", "api", "backends"} | FOUNDATION | NOUNS}
     | {"dialects": {"opscope", "api", "targets"} | FOUNDATION | NOUNS}
-    | {"cli": {"opscope", "api", "dialects"} | FOUNDATION | NOUNS | STAGES}
+    | {"server": {"opscope", "api", "views"} | FOUNDATION | NOUNS}
+    | {"notebook": {"opscope", "api", "views"} | FOUNDATION | NOUNS}
+    | {"cli": {"opscope", "api", "dialects", "server"} | FOUNDATION | NOUNS | STAGES}
 )
 
 VENDOR_WORDS = (
@@ -44,7 +48,7 @@ VENDOR_WORDS = (
 )  # fmt: skip
 VENDOR_PARTS = {"targets", "readers", "importers", "backends", "dialects"}
 VENDOR_LINES = {  # file → what may stand there: the entrance to a dialect has to say its name
-    "cli/__init__.py": ('("cfs", "CodeFusion Studio', '("qaic", "Cloud AI command line'),
+    "cli/__init__.py": ('("cfs", "CodeFusion Studio', '("qaic", "Cloud AI command line', '("torq", "Torq command line'),
     "cli/report.py": ('COMPAT = ("cfs",)', "--target cfs-sample --compat cfs"),
 }
 

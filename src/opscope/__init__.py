@@ -6,23 +6,61 @@ from types import ModuleType
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from .api import compile_model, profile, report, run, what_if
+    from .api import (
+        analyze,
+        check,
+        compare,
+        compile_model,
+        profile,
+        report,
+        run,
+        save_baseline,
+        side_by_side,
+        update_baseline,
+        what_if,
+    )
     from .htp_profiler import HtpProfiler
+    from .notebook import RunView, open_run
     from .session import Session
 
 __version__ = "0.1.0"
 
 _VERBS = {  # name → module it comes from, imported when first asked for
     "HtpProfiler": "htp_profiler",
+    "RunView": "notebook",
     "Session": "session",
+    "open_run": "notebook",
+    "analyze": "api",
+    "check": "api",
     "profile": "api",
     "what_if": "api",
     "report": "api",
+    "compare": "api",
+    "side_by_side": "api",
+    "save_baseline": "api",
+    "update_baseline": "api",
     "compile_model": "api",
     "run": "api",
 }
 
-__all__ = ["HtpProfiler", "Session", "__version__", "compile_model", "profile", "report", "run", "what_if"]
+__all__ = [
+    "HtpProfiler",
+    "RunView",
+    "Session",
+    "__version__",
+    "analyze",
+    "check",
+    "compare",
+    "compile_model",
+    "open_run",
+    "profile",
+    "report",
+    "run",
+    "save_baseline",
+    "side_by_side",
+    "update_baseline",
+    "what_if",
+]
 
 
 class _Package(ModuleType):

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from .figures import BYTES, NS, PER_SECOND, Figures, Spread
-from .units import UNKNOWN, format_bytes, format_percent, format_seconds
+from .figures import BYTES, JOULES, NS, PER_SECOND, Figures, Spread
+from .units import UNKNOWN, format_bytes, format_joules, format_percent, format_seconds
 from .verdict import Verdict
 
 NAME, LOCATION, STRUCTURE = "name", "location", "structure"  # how ops of two runs were found to be the same
@@ -168,6 +168,8 @@ def show_value(value: float | None, unit: str) -> str:
         return format_seconds(value / 1e9)
     if unit == BYTES:
         return format_bytes(value)
+    if unit == JOULES:
+        return format_joules(value)
     if unit == PER_SECOND:
         return f"{value:,.4g}/s" if abs(value) < 1000 else f"{value:,.0f}/s"
     return f"{value:,.0f}"

@@ -19,7 +19,7 @@ EXACT = ("estimated", "simulated", "vendor-model", "compiler-fact")  # the same 
 EMULATED = "emulated"  # its times say nothing about a device
 
 LARGEST = 1 << 62  # ns, bytes or samples; nothing that runs has more
-NS, BYTES, COUNT, PER_SECOND = "ns", "bytes", "1", "1/s"
+NS, BYTES, COUNT, PER_SECOND, JOULES = "ns", "bytes", "1", "1/s", "J"
 
 
 def check_range(name: str, *values: float | None) -> None:
@@ -72,7 +72,7 @@ class Figure:
 
     name: str
     value: float | None
-    unit: str  # NS, BYTES, COUNT, PER_SECOND
+    unit: str  # NS, BYTES, COUNT, PER_SECOND, JOULES
     provenance: str
     spread: Spread | None = None
 

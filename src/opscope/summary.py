@@ -135,6 +135,17 @@ class Latency:
 
 
 @dataclass(frozen=True, slots=True)
+class Energy:
+    """What one inference takes."""
+
+    value_j: float
+    low_j: float | None
+    high_j: float | None
+    provenance: str
+    note: str = ""  # what it leaves out
+
+
+@dataclass(frozen=True, slots=True)
 class LaneTotal:
     """One thread group of one core: busy + wait + idle = wall."""
 
@@ -172,6 +183,7 @@ class OpTotal:
     engine: str  # the group with most of its busy time; empty: unknown
     placed: str  # local, or the outer memory that one of its operands lies in; empty: unknown
     reason: str = ""  # why it runs where it runs, where someone said so
+    energy_j: float | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -299,6 +311,7 @@ class Summary:
     balance: tuple[CoreBalance, ...] = ()
     placement: tuple[Placement, ...] = ()
     histogram: tuple[Bucket, ...] = ()
+    energy: Energy | None = None
     host: tuple[HostStage, ...] = ()  # of one inference, in order; together what the application sees
     samples_ns: tuple[int, ...] = ()  # latency of every inference, in order, where there were several
 

@@ -145,3 +145,12 @@ def test_importing_loads_no_heavy_package() -> None:
     code = "import sys, opscope.importers; print([m for m in ('onnx', 'pyarrow', 'onnxruntime') if m in sys.modules])"
     result = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=60)
     assert result.stdout.strip() == "[]"
+
+
+def test_the_user_may_say_how_times_were_obtained_where_the_file_cannot(tmp_path: Path) -> None:
+    latency = tmp_path / "latency.txt"
+    latency.write_text((Path(__file__).parents[1] / "unit/importers/samples/latency.txt").read_text())
+    assert api.import_profile([latency], None).provenance == "measured"
+    assert main(["import", str(latency), "-o", str(tmp_path / "run"), "--provenance", "simulated"]) == 0
+    run = read_run(tmp_path / "run")
+    assert run.info.provenance == run.trace.provenance == run.summary.latency.provenance == "simulated"

@@ -50,8 +50,10 @@ SMALL: dict[str, Recipe] = {
     ),
     "kws-cnn": Recipe("kws-cnn"),
     "cifar-resnet": Recipe("cifar-resnet", batch=2),
+    "fc": Recipe("fc", batch=2, options={"features": 64, "units": 32}),
+    "conv-small": Recipe("conv-small", batch=2),
 }
-TFLITE = ("resnet50", "mobilenetv2", "vit-b16", "kws-cnn", "cifar-resnet")
+TFLITE = ("resnet50", "mobilenetv2", "vit-b16", "kws-cnn", "cifar-resnet", "fc", "conv-small")
 PRECISIONS = ("f32", "f16", "int8")
 
 

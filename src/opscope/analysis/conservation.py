@@ -251,9 +251,14 @@ def _share_law(name: str, parts: tuple[Share, ...]) -> LawCheck:
 
 
 def energy_adds_up(facts: Facts) -> Iterator[LawCheck]:
-    """No run holds energy of ops yet; where one does, it has to add up too."""
-    del facts
-    yield LawCheck("energy of ops = energy of the run", None, "the run tells no energy")
+    """Energy of all ops is that of the run, where the run tells both."""
+    name, summary = "energy of ops = energy of the run", facts.run.summary
+    parts = [op.energy_j for op in summary.ops]
+    if summary.energy is None or None in parts:
+        yield LawCheck(name, None, "the run tells no energy" if summary.energy is None else "not of every op")
+        return
+    whole, total = summary.energy.value_j, sum(part for part in parts if part is not None)
+    yield LawCheck(name, abs(total - whole) <= NEAR * whole, f"{total:.6g} and {whole:.6g} J")
 
 
 def samples_hold_latency(facts: Facts) -> Iterator[LawCheck]:

@@ -73,8 +73,8 @@ def _routes(facts: Facts) -> list[EngineUse]:
     aside = np.flatnonzero(work.lane == ASIDE)
     if not len(aside):
         return []
-    devices = max(lane.device for lane in lanes) + 1
-    device = np.array([lane.device for lane in lanes])[work.own_lane[aside]]
+    devices = max(lane.device for lane in lanes) + 2  # one more: a device that is not told
+    device = np.array([lane.device + 1 for lane in lanes])[work.own_lane[aside]]
     key = (routes_of(facts, aside) + 1) * devices + device
     busy = union(key, work.start[aside], work.end[aside]).total((len(facts.run.commands.routes) + 1) * devices)
     rows = []

@@ -44,17 +44,18 @@ def _rows(facts: Facts, labels: Sequence[str]) -> tuple[RollupRow, ...]:
     for position, label in enumerate(labels):
         members.setdefault(label, []).append(position)
     whole = sum(op.busy_ns or 0 for op in facts.run.summary.ops)
-    rows = [_row(facts, label, positions, whole) for label, positions in members.items()]
+    path = facts.op_path_ns.tolist() if facts.has_timeline else None
+    rows = [_row(facts, label, positions, whole, path) for label, positions in members.items()]
     other = _other(facts, whole)
     if other is not None:
         rows.append(other)
     return tuple(sorted(rows, key=lambda row: (-(row.busy_ns or 0), -(row.path_ns or 0), row.name)))
 
 
-def _row(facts: Facts, label: str, positions: list[int], whole: int) -> RollupRow:
+def _row(facts: Facts, label: str, positions: list[int], whole: int, path_ns: list[int] | None) -> RollupRow:
     totals = [facts.ops[position] for position in positions]
     busy = known_sum(total.busy_ns for total in totals)
-    path = int(facts.op_path_ns[positions].sum()) if facts.has_timeline else None
+    path = None if path_ns is None else sum(path_ns[position] for position in positions)
     share = busy / whole if busy is not None and whole else None
     macs, moved = (known_sum(getattr(total, key) for total in totals) for key in ("macs", "moved_bytes"))
     return RollupRow(label, len(positions), busy, path, share, macs, moved)

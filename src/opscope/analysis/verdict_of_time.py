@@ -26,7 +26,7 @@ def _of_ops(facts: Facts) -> tuple[Share, ...]:
     """Without a timeline: the time of ops, as if they ran one after the other on as many lanes as it takes."""
     times: Counter[str] = Counter()
     on_cpu = [is_cpu(op.engine) for op in facts.run.summary.ops]
-    mixed = any(on_cpu) and not all(on_cpu)
+    mixed = any(op.engine and not cpu for op, cpu in zip(facts.run.summary.ops, on_cpu, strict=True))
     by_bytes = {op.name for op, slow in zip(facts.run.ops, memory_bound_ops(facts.run).tolist(), strict=True) if slow}
     for op, cpu in zip(facts.run.summary.ops, on_cpu, strict=True):
         times[CAUSES[HOST] if mixed and cpu else _cause(op, op.name in by_bytes)] += op.busy_ns or 0

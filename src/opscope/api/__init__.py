@@ -411,6 +411,7 @@ def import_profile(
     run: str | Path | None = None,
     *,
     form: str | None = None,
+    provenance: str | None = None,
     command: Sequence[str] = (),
     created: str | None = None,
 ) -> Imported:
@@ -420,13 +421,16 @@ def import_profile(
         files: about the same run: together they make one. The format of each is found by content.
         run: folder to leave a run in; None writes nothing.
         form: name of the format, where the content does not tell.
+        provenance: how the times were obtained, where the files cannot say.
         command: the command line, for the run.
         created: time of the run, ISO 8601; now when not given.
     """
     from .importing import import_files
 
-    return import_files([Path(file) for file in files], None if run is None else Path(run), form=form,
-                        command=tuple(command), created=_when(created))  # fmt: skip
+    return import_files(
+        [Path(file) for file in files], None if run is None else Path(run), form=form, provenance=provenance,
+        command=tuple(command), created=_when(created),
+    )  # fmt: skip
 
 
 def compare(

@@ -7,7 +7,7 @@ import numpy as np
 from ..program import COMMAND, NO_ROUTE, OpInfo, Program, bare_program
 from ..report import PROVENANCE, Layer, Report
 from ..run import CommandTable, Run, RunInfo
-from ..summary import LaneTotal, Latency, MemoryTotal, OpTotal, Share, Summary
+from ..summary import Energy, LaneTotal, Latency, MemoryTotal, OpTotal, Share, Summary
 from ..trace import COUNTER, EDGE, NONE, SPAN, Lane, SpanKind, Trace
 
 NANO = 1e9
@@ -89,12 +89,7 @@ def _program(report: Report, edges: list[tuple[int, int]]) -> Program:
 
 
 def _summary(report: Report, trace: Trace, batch: int) -> Summary:
-    latency = report.totals.latency_s
-    value, low, high = (
-        (None, None, None)
-        if latency is None
-        else (round(latency.value * NANO), round(latency.low * NANO), round(latency.high * NANO))
-    )
+    value, low, high = _latency_ns(report)
     return Summary(
         latency=Latency(value, low, high, PROVENANCE),
         throughput_per_s=batch * NANO / value if value else None,
@@ -105,8 +100,26 @@ def _summary(report: Report, trace: Trace, batch: int) -> Summary:
             for use in report.memory.uses
         ),
         breakdown=_breakdown(report, value),
+        energy=_energy(report),
         ops=tuple(sorted((_op(layer, value) for layer in report.layers), key=lambda op: -(op.busy_ns or 0))),
     )
+
+
+def _latency_ns(report: Report) -> tuple[int | None, int | None, int | None]:
+    """Value, low and high; a target whose figures have no ranges gives none."""
+    latency = report.totals.latency_s
+    if latency is None:
+        return None, None, None
+    value, low, high = (round(seconds * NANO) for seconds in (latency.value, latency.low, latency.high))
+    return (value, low, high) if low < high else (value, None, None)
+
+
+def _energy(report: Report) -> Energy | None:
+    found = report.totals.energy_j
+    if found is None:
+        return None
+    low, high = (found.low, found.high) if found.low < found.high else (None, None)
+    return Energy(found.value, low, high, PROVENANCE, report.totals.energy_note)
 
 
 def _lanes(trace: Trace, wall: int | None) -> tuple[LaneTotal, ...]:
@@ -144,4 +157,5 @@ def _op(layer: Layer, value: int | None) -> OpTotal:
         engine=layer.engine or "",
         placed="accelerator" if layer.accelerated else "cpu",
         reason=layer.reason,
+        energy_j=layer.energy_j,
     )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
@@ -14,13 +15,16 @@ from .files import PROGRAM_FILE
 
 
 def import_files(
-    files: Sequence[Path], run: Path | None, *, form: str | None, command: tuple[str, ...], created: str
-) -> Imported:
-    """All files together make one run."""
+    files: Sequence[Path], run: Path | None, *, form: str | None, provenance: str | None, command: tuple[str, ...],
+    created: str,
+) -> Imported:  # fmt: skip
+    """All files together make one run; `provenance` takes the place of what the files let one think."""
     kinds = {path: reading.head_of(path)[:8] for path in files}
     if {PROGRAM_MAGIC, STATS_MAGIC} & set(kinds.values()):
         return _import_captures(kinds, run, command=command, created=created)
     imported = combine.combine([read_profile(path, form=form) for path in files])
+    if provenance is not None:
+        imported = replace(imported, provenance=provenance, trace=replace(imported.trace, provenance=provenance))
     if run is not None:
         _write(imported, run, command=command, created=created)
     return imported

@@ -15,13 +15,20 @@ from ..errors import ProfilerError, printable
 from .command import Command
 
 VERBS = {  # verb → module, line for --help
-    "profile": ("profile", "Profile a model on a real runtime: times, nodes, bottlenecks, timeline"),
+    "profile": ("profile", "Profile a model in one step: the verdict, where the time goes, a run with its page"),
     "whatif": ("whatif", "Try choices with the vendor's own compiler and show the best"),
     "report": ("report", "What a model takes on a target: memory, latency, energy, layer by layer"),
     "compile": ("compile", "Compile a model into a program for the simulated device"),
     "run": ("run", "Run a compiled program on the simulated device, with a host around it"),
     "opstats": ("opstats", "Decode stats buffers into summaries, timelines and runs"),
+    "analyze": ("analyze", "Why a run takes as long as it does: the verdict, causes, critical path, what to do"),
+    "check": ("check", "Hold the numbers of a run to conservation laws"),
     "import": ("import_", "Profile files of other tools into a run"),
+    "annotate": ("annotate", "A compiler's dump with a runtime's log: units used, times, timeline"),
+    "annotate_profiling.py": ("annotate", "The same, with the order of arguments of the vendor's script"),
+    "compare": ("compare", "What differs between runs, what explains it, and whether it may pass"),
+    "baseline": ("baseline", "Keep the numbers of a run in a repository, and hold later runs to them"),
+    "view": ("view", "Show runs in the browser: pages, timelines, comparisons"),
     "doctor": ("doctor", "Which backends work here, and how to get the rest"),
     "targets": ("targets", "The hardware that is known, and the source of every figure"),
     "zoo": ("zoo", "Make a sample model on the spot"),
@@ -30,11 +37,15 @@ VERBS = {  # verb → module, line for --help
     "qaic-compile": ("qaic", "Cloud AI command line: compile"),
     "qaic-opstats": ("qaic", "Cloud AI command line: decode"),
     "qaic-runner": ("qaic", "Cloud AI command line: run"),
+    "torq-compile": ("torq", "Torq command line: compile"),
+    "torq-run-module": ("torq", "Torq command line: run"),
+    "iree-run-module": ("torq", "Torq command line: run, under its other name"),
 }
 
 EXAMPLES = """\
 examples:
   opscope zoo kws-cnn --format tflite --precision int8 -o kws.tflite
+  opscope profile kws.tflite --target aic100-std --open
   opscope report kws.tflite --target max32690-cm4
   opscope report model.onnx --target aic100-std --batch 8 --format html -o report.html
   opscope targets show max78002-cm4
@@ -74,7 +85,7 @@ def _run(arguments: list[str]) -> int:
     command: Command = import_module(f".{VERBS[verb][0]}", __package__).COMMANDS[verb]
     parser = ArgumentParser(
         prog=f"opscope {verb}",
-        description=command.__doc__,
+        description="\n".join(line.strip() for line in (command.__doc__ or "").splitlines()),
         epilog=command.examples,
         formatter_class=RawDescriptionHelpFormatter,
         allow_abbrev=False,

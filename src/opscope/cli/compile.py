@@ -65,7 +65,7 @@ def _add_statistics(parser: ArgumentParser) -> None:
 
 def report_compiled(compiled: object, metrics: bool, warnings: bool, timeline: Path | None) -> None:
     """Print what the user asked to see of a compiled program."""
-    from ..api import Compiled
+    from ..api.compiling import Compiled
     from ..units import format_bytes
     from ..views.memory_metrics import MemoryMetricsText
     from ..views.timeline_csv import TimelineCsv

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, TextIO
 
 from ..errors import UsageError, printable
+from ..imported import PROVENANCES
 from .command import positive, write_result
 
 if TYPE_CHECKING:
@@ -22,6 +23,8 @@ examples:
   opscope import onnxruntime_profile.json -o run
   opscope import model_per-layer.csv model_summary_system.csv -o run
   opscope import trace.json.gz -o run --top 20
+  opscope import compile.csv runtime.csv -o run
+  opscope import runtime.csv -o run --provenance simulated
   opscope import --list
 
 Several files make one run: give those that are about the same one. Exit codes: 0 fine, 2 unreadable or unknown.
@@ -31,6 +34,10 @@ Several files make one run: give those that are about the same one. Exit codes: 
         parser.add_argument("files", nargs="*", type=Path, metavar="FILE", help="profile files about one run")
         parser.add_argument("-o", "--output", type=Path, metavar="RUN", help="folder of the run; none: print only")
         parser.add_argument("--format", metavar="NAME", help="take the files to be of this format (see --list)")
+        parser.add_argument(
+            "--provenance", choices=PROVENANCES, metavar="WORD",
+            help=f"how the times were obtained, where the file cannot say: {', '.join(PROVENANCES)}",
+        )  # fmt: skip
         parser.add_argument("--top", type=positive, default=10, metavar="N", help="ops to print (default 10)")
         parser.add_argument("--json", action="store_true", help="print everything as JSON")
         parser.add_argument("--list", action="store_true", help="print the formats that are known")
@@ -43,7 +50,9 @@ Several files make one run: give those that are about the same one. Exit codes: 
             return 0
         if not args.files:
             raise UsageError("import: no file given; expected profile files, or --list for the formats that are known")
-        imported = api.import_profile(args.files, args.output, form=args.format, command=("opscope", *sys.argv[1:]))
+        imported = api.import_profile(
+            args.files, args.output, form=args.format, provenance=args.provenance, command=("opscope", *sys.argv[1:])
+        )
         write_result(lambda out: _json(imported, out) if args.json else _text(imported, args.top, out), None)
         for note in imported.notes:
             print(f"note: {printable(note, 1000)}", file=sys.stderr)
@@ -95,13 +104,17 @@ def _ops(imported: Imported, top: int) -> list[str]:
     whole = sum(op.time_ns or 0 for op in imported.ops)
     ranked = sorted(imported.ops, key=lambda op: (-(op.time_ns or 0), -(op.cycles or 0), -(op.macs or 0)))[:top]
 
+    modelled = any(op.estimated_ns is not None for op in imported.ops)
+
     def row(op: ImportedOp) -> tuple[str, ...]:
         share = None if op.time_ns is None or not whole else op.time_ns / whole
         seconds = None if op.time_ns is None else op.time_ns * 1e-9
+        estimate = format_seconds(None if op.estimated_ns is None else op.estimated_ns * 1e-9)
+        ratio = UNKNOWN if op.ratio is None else f"{op.ratio:,.3g}"
         return (op.name, op.type or UNKNOWN, op.engine or UNKNOWN, format_seconds(seconds), format_percent(share),
-                format_count(op.cycles), format_count(op.macs))  # fmt: skip
+                *((estimate, ratio) if modelled else (format_count(op.cycles), format_count(op.macs))))  # fmt: skip
 
-    header = ("op", "type", "engine", "time", "share", "cycles", "MACs")
+    header = ("op", "type", "engine", "time", "share", *(("estimate", "ratio") if modelled else ("cycles", "MACs")))
     table = columns(header, [row(op) for op in ranked], align="<<<>>>>", limits={0: 44, 1: 24, 2: 22})
     left = len(imported.ops) - len(ranked)
     return [*table, *([f"… and {left} more"] if left > 0 else [])]

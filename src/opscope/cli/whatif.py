@@ -41,8 +41,8 @@ examples:
 
     def run(self, args: Namespace) -> int:
         from .. import api
-        from ..views.htp_json import WhatIfJson
-        from ..views.htp_text import WhatIfText
+        from ..views.profiled_json import WhatIfJson
+        from ..views.profiled_text import WhatIfText
 
         axes = {name: _values(args, name) for name in AXES if getattr(args, name.replace("-", "_"))}
         if not axes:

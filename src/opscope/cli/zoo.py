@@ -26,14 +26,17 @@ examples:
   opscope zoo resnet50 -o resnet50.onnx
   opscope zoo bert-base --batch 8 --seq 128 --precision f16 -o bert.onnx
   opscope zoo kws-cnn --format tflite --precision int8 -o kws.tflite
+  opscope zoo fc --format tosa -o fc.mlir
   opscope zoo llm-decoder --layers 32 --kv-length 2048 --precision f16 --no-weights -o llm.onnx
 """
 
     def add_arguments(self, parser: ArgumentParser) -> None:
         parser.add_argument("name", nargs="?", metavar="NAME", help="a network; `opscope zoo` lists them")
         parser.add_argument("-o", "--output", type=Path, metavar="FILE", help="the model file to write")
-        parser.add_argument("--format", choices=["onnx", "tflite"], help="default: from the suffix of FILE, else onnx")
-        parser.add_argument("--precision", choices=["f32", "f16", "int8"], default="f32", help="default: f32")
+        parser.add_argument(
+            "--format", choices=["onnx", "tflite", "tosa"], help="default: from the suffix of FILE, else onnx"
+        )
+        parser.add_argument("--precision", choices=["f32", "f16", "int8"], help="default: f32; of TOSA, int8")
         parser.add_argument("--batch", type=positive, default=1, metavar="N", help="inputs at once (default 1)")
         parser.add_argument("--seq", type=positive, metavar="N", help="tokens at once, for networks that read tokens")
         parser.add_argument("--no-weights", action="store_true", help="leave the weights' data out (ONNX)")
@@ -54,7 +57,7 @@ examples:
             batch=args.batch,
             sequence=args.seq,
             precision=args.precision,
-            format=args.format or ("tflite" if args.output.suffix == ".tflite" else "onnx"),
+            format=args.format or {".tflite": "tflite", ".mlir": "tosa"}.get(args.output.suffix, "onnx"),
             weights=not args.no_weights,
             options=given,
         )

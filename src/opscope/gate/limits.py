@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from ..comparison import Difference, show_change, show_interval
 from ..errors import UsageError, printable
-from ..figures import BYTES, COUNT, NS, PER_SECOND
+from ..figures import BYTES, COUNT, JOULES, NS, PER_SECOND
 from ..verdict import Check, Verdict
 from .metrics import METRICS, OP_METRICS
 
@@ -21,6 +21,7 @@ _UNITS: Mapping[str, Mapping[str, float]] = {
     NS: {"": 1, "ns": 1, "us": 1e3, "µs": 1e3, "ms": 1e6, "s": 1e9},
     BYTES: {"": 1, "b": 1, "kb": 1024, "mb": 1024**2, "gb": 1024**3, "kib": 1024, "mib": 1024**2, "gib": 1024**3},
     COUNT: {"": 1},
+    JOULES: {"": 1, "j": 1, "mj": 1e-3, "uj": 1e-6, "µj": 1e-6, "nj": 1e-9},
     PER_SECOND: {"": 1, "/s": 1},
 }
 _EXAMPLES = 'expected METRIC[:SELECTOR]>VALUE or <VALUE, such as "latency>5%", "peak_memory>0" or "op:NAME>100us"'

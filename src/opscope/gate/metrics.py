@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
-from ..figures import BYTES, COUNT, NO_OP_NAME, NS, PER_SECOND, Figure, Spread
+from ..figures import BYTES, COUNT, JOULES, NO_OP_NAME, NS, PER_SECOND, Figure, Spread
 from ..summary import LaneTotal, Summary
 
 
@@ -27,6 +27,7 @@ METRICS = {  # name → what it is; order is report order
     "peak_memory": Metric(BYTES, "less", "most bytes in use in one memory", "MEMORY"),
     "memory_read": Metric(BYTES, "less", "bytes read from memories", "MEMORY"),
     "memory_write": Metric(BYTES, "less", "bytes written to memories", "MEMORY"),
+    "energy": Metric(JOULES, "less", "one inference"),
     "busy": Metric(NS, "less", "all lanes together at work", "ENGINE"),
     "wait": Metric(NS, "less", "all lanes together waiting for others", "ENGINE"),
     "idle": Metric(NS, "", "all lanes together with nothing to do", "ENGINE"),
@@ -79,6 +80,7 @@ def _values(summary: Summary) -> Iterator[tuple[str, float | None]]:
         yield "host_latency", sum(stage.ns for stage in summary.host)
         yield from _by_name("host_latency", ((stage.name, stage.ns) for stage in summary.host))
     yield from _memory(summary)
+    yield "energy", None if summary.energy is None else summary.energy.value_j
     for word in ("busy", "wait", "idle"):
         yield from _lanes(summary.lanes, word)
     yield from _by_name("cause", ((share.cause, round(share.ns)) for share in summary.breakdown))

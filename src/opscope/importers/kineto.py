@@ -23,6 +23,7 @@ from .reading import read_bytes
 from .trace_build import Marks, build_trace, thread_label
 from .trace_events import Event, Events, Key, Numbers, Samples, Spans, Thread, decode_events
 
+Flags = npt.NDArray[np.bool_]
 _KERNELS = frozenset({"kernel", "gpu_memcpy", "gpu_memset", "memcpy", "memset"})
 _HOST_OPS = frozenset({"cpu_op", "operator"})
 _KINDS = {
@@ -89,11 +90,8 @@ class Kineto:
 
 def _join(file: Events, spans: Spans) -> Joined:
     events = [file.events[number] for number in spans.event.tolist()]
-    categories = [event.cat.lower() for event in events]
+    is_kernel, is_op, kind = _told_by_category([event.cat for event in events])
     args, odd = _all_args(events)
-    is_kernel = np.array([category in _KERNELS for category in categories], np.bool_)
-    is_op = np.array([category in _HOST_OPS for category in categories], np.bool_)
-    kind = np.array([_KINDS.get(category, SpanKind.HOST) for category in categories], np.int64)
     correlation = np.array([NONE if a.correlation is None else a.correlation for a in args], np.int64)
     external = np.array([NONE if a.external is None else a.external for a in args], np.int64)
     device = np.array([NONE if a.device is None else a.device for a in args], np.int64)
@@ -111,7 +109,27 @@ def _join(file: Events, spans: Spans) -> Joined:
     return Joined(kind, op, launch, device, rows, tuple(notes))
 
 
+def _told_by_category(categories: Sequence[str]) -> tuple[Flags, Flags, Numbers]:
+    """Of every span: is it a kernel, is it an op of the host, and its kind."""
+    words = list(dict.fromkeys(categories))
+    number = {word: place for place, word in enumerate(words)}
+    code = np.fromiter(map(number.__getitem__, categories), np.int64, len(categories))
+    plain = [word.lower() for word in words]
+    kernels, ops = (np.array([*(word in wanted for word in plain), False]) for wanted in (_KERNELS, _HOST_OPS))
+    kinds = np.array([*(_KINDS.get(word, SpanKind.HOST).value for word in plain), 0])
+    return kernels[code], ops[code], kinds[code]
+
+
 def _all_args(events: Sequence[Event]) -> tuple[list[_Args], int]:
+    """Arguments of every event, and of how many they have another form; all at once where none has."""
+    try:
+        raw = b",".join([bytes(event.args) or b"{}" for event in events])
+        return msgspec.json.decode(b"[" + raw + b"]", type=list[_Args], strict=False), 0
+    except (msgspec.MsgspecError, UnicodeDecodeError):
+        return _args_one_by_one(events)
+
+
+def _args_one_by_one(events: Sequence[Event]) -> tuple[list[_Args], int]:
     decoder = msgspec.json.Decoder(_Args, strict=False)
     result, odd, plain = [], 0, _Args()
     for event in events:
@@ -137,9 +155,12 @@ def _labels(spans: Spans, args: Sequence[_Args], is_op: npt.NDArray[np.bool_]) -
     """A number for every host op that has name and shapes in common with others, and these."""
     known: dict[tuple[str, str], int] = {}
     code = np.full(len(spans.name), NONE, np.int64)
-    for number in np.flatnonzero(is_op).tolist():
-        label = (spans.names[spans.name[number]], bytes(args[number].dims).decode("utf-8", "replace"))
-        code[number] = known.setdefault(label, len(known))
+    ops = np.flatnonzero(is_op)
+    found = [
+        known.setdefault((spans.names[name], bytes(args[number].dims).decode("utf-8", "replace")), len(known))
+        for number, name in zip(ops.tolist(), spans.name[ops].tolist(), strict=True)
+    ]
+    code[ops] = found
     return code, list(known)
 
 

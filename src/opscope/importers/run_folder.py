@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
@@ -22,7 +23,8 @@ if TYPE_CHECKING:
 Numbers = npt.NDArray[np.int64]
 Noun = TypeVar("Noun", RunInfo, Summary)
 SUMMARY_SCHEMA = "opscope.summary/1"
-MOST_NS = 1 << 50  # thirteen days: no trace is longer
+MOST = 1 << 50  # nanoseconds: thirteen days, no trace is longer; bytes and MACs of a command
+MOST_PLACES = 4096  # devices, and cores of a device
 BLOCK = 1 << 14  # rows
 _PLAIN = ("op", "command", "inference", "start_ns", "end_ns", "ucycles", "pcycles", "waits_on")
 _COMMAND_NUMBERS = ("device", "core", "op", "ordinal", "cycles", "out_bytes", "moved_bytes", "macs", "local_address",
@@ -39,21 +41,34 @@ def read_run(path: Path) -> Run:
     try:
         columns = (tables["ops"][key].to_pylist() for key in ("name", "type", "kind", "location"))
         ops = tuple(OpInfo(*row) for row in zip(*columns, strict=True))
-        run = Run(info, ops, _commands(tables["commands"]), _trace(tables, info.provenance), summary)
+        commands = _commands(tables["commands"], _Bounds(path / "commands.parquet", len(ops), 0))
+        limits = _Bounds(path / "spans.parquet", len(ops), len(commands.rows) + len(tables["spans"]))
+        return Run(info, ops, commands, _trace(tables, limits, info.provenance), summary)
     except (KeyError, ValueError, TypeError, IndexError, OverflowError, pa.ArrowException) as error:
         raise UsageError(f"{path}: a table does not have the columns of a run ({str(error)[:200]})") from error
-    _check(run, path)
-    return run
 
 
-def _check(run: Run, path: Path) -> None:
-    """Every span and command belongs to an op that there is, and times are those of a trace."""
-    for table, op in (("spans", run.trace.spans["op"]), ("commands", run.commands.rows["op"])):
-        if len(op) and not NONE <= int(op.min()) <= int(op.max()) < len(run.ops):
-            raise UsageError(f"{path / table}.parquet: op {int(op.max())}; expected less than the {len(run.ops)} ops")
-    start, end = run.trace.spans["start_ns"], run.trace.spans["end_ns"]
-    if len(start) and not -MOST_NS < int(start.min()) <= int(end.max()) < MOST_NS:
-        raise UsageError(f"{path / 'spans.parquet'}: times up to {int(end.max())} ns; expected less than {MOST_NS}")
+@dataclass(frozen=True, slots=True)
+class _Bounds:
+    """What the numbers of a table may be: they point to ops and commands, or are amounts that a run can have."""
+
+    path: Path
+    ops: int
+    commands: int  # a span may be of one that the table of commands does not tell of
+
+    def check(self, columns: Mapping[str, Numbers]) -> None:
+        ranges = {"op": (NONE, self.ops), "command": (NONE, self.commands), "waits_on": (NONE, self.commands),
+                  "source": (0, self.commands), "target": (0, self.commands), "start_ns": (-MOST, MOST),
+                  "end_ns": (-MOST, MOST), "device": (NONE, MOST_PLACES), "core": (NONE, MOST_PLACES)}  # fmt: skip
+        ranges |= dict.fromkeys(("macs", "moved_bytes", "out_bytes"), (0, MOST))
+        for key, column in columns.items():
+            low, high = ranges.get(key, (0, 0))
+            if key not in ranges or not len(column):
+                continue
+            least, greatest = int(column.min()), int(column.max())
+            if least < low or greatest >= high:
+                wrong = least if least < low else greatest
+                raise UsageError(f"{self.path}: {key} {wrong}; expected {low} to {high - 1}")
 
 
 def read_info(path: Path) -> RunInfo:
@@ -125,22 +140,24 @@ def _distinct(*columns: Numbers) -> tuple[Numbers, list[tuple[int, ...]]]:
     return place, list(zip(*(column[first].tolist() for column in columns), strict=True))
 
 
-def _trace(tables: dict[str, pa.Table], provenance: str) -> Trace:
+def _trace(tables: dict[str, pa.Table], bounds: _Bounds, provenance: str) -> Trace:
     table = tables["spans"]
     name, lane_names = _words(table, "lane")
-    lane, lanes = _distinct(*(_numbers(table, key) for key in ("device", "core", "thread")), name)
+    places = {key: _numbers(table, key) for key in ("device", "core", "thread")}
+    bounds.check(places)
+    lane, lanes = _distinct(*places.values(), name)
     kind, kinds = _words(table, "kind")
     place, names = _words(table, "name")
     columns = {key: _numbers(table, key) for key in _PLAIN}
+    bounds.check(columns)
     columns |= {
         "lane": lane,
         "name": place,
         "kind": np.array([*(SpanKind[word.upper()].value for word in kinds), 0])[kind],
     }
-    edges = np.zeros(len(tables["edges"]), EDGE)
-    for key in ("source", "target"):
-        edges[key] = _numbers(tables["edges"], key)
-    edges["data"] = tables["edges"]["data"].to_numpy()
+    ends = {key: _numbers(tables["edges"], key) for key in ("source", "target")}
+    replace(bounds, path=bounds.path.with_name("edges.parquet")).check(ends)
+    edges = _rows({**ends, "data": tables["edges"]["data"].to_numpy()}, len(tables["edges"]), EDGE)
     counters, samples = _counters(tables["counters"])
     return Trace(tuple(Lane(d, c, lane_names[n], t) for d, c, t, n in lanes), tuple(names),
                  _rows(columns, len(table), SPAN), edges, counters, samples, provenance)  # fmt: skip
@@ -164,9 +181,10 @@ def _counters(table: pa.Table) -> tuple[tuple[CounterTrack, ...], npt.NDArray[np
     return tuple(CounterTrack(d, c, names[n], units[u]) for d, c, n, u in tracks), _rows(columns, len(table), COUNTER)
 
 
-def _commands(table: pa.Table) -> CommandTable:
+def _commands(table: pa.Table, bounds: _Bounds) -> CommandTable:
     words = {key: _words(table, key) for key in ("group", "route", "kind")}
     columns = {key: _numbers(table, key) for key in _COMMAND_NUMBERS}
+    bounds.check(columns)
     for key, (index, found) in words.items():
         lowest = NO_ROUTE if key == "route" else 0
         if len(found) > np.iinfo(COMMAND[key]).max or (len(index) and int(index.min()) < lowest):

@@ -13,7 +13,7 @@ from ..program import Program
 from ..summary import KB
 from ..trace import NONE, SpanKind, Trace
 from .decimal_text import Numbers, Text, TextRows, same_width
-from .trace_args import CATEGORY, constant_args, template_of_commands
+from .trace_args import CATEGORY, constant_args, shown_kinds, template_of_commands
 from .trace_flows import Flows, find_flows
 from .trace_rows import Rows, lay_out
 
@@ -66,7 +66,7 @@ class ChromeTrace:
         """Blocks of events, one kind of span after the other."""
         prefix = same_width([b"" if row is None else b'{"ph":"X","pid":%d,"tid":%d,"ts":' % (row.pid, row.tid)
                              for row in rows.of_lane])  # fmt: skip
-        shown, kind = rows.shown[trace.spans["lane"]], trace.spans["kind"]
+        shown, kind = rows.shown[trace.spans["lane"]], shown_kinds(self.program, trace.spans)
         writers: tuple[tuple[SpanKind, Callable[[Trace, Spans, TextRows], bytes]], ...] = (
             (SpanKind.HOST, self._plain),
             (SpanKind.PHASE, self._plain),
@@ -92,7 +92,7 @@ class ChromeTrace:
         megahertz = pcycles / np.maximum(ucycles, 1) * (self.program.stats_hz / 1e6)
         line.text(b',"cat":"%s","args":{' % CATEGORY.encode())
         line.string("oc", table["ordinal"][command].astype(np.int64), first=True)
-        line.string("opPCycle", pcycles).string("opUCycle", ucycles)
+        line.string("opPCycle", pcycles, present=pcycles != NONE).string("opUCycle", ucycles, present=ucycles != NONE)
         line.string("effectiveFreq", hundredths(megahertz), places=2, present=computes)
         line.string("PCyclesPerKB", hundredths(pcycles / kilobytes), places=2, present=writes)
         line.string("UCyclesPerKB", hundredths(ucycles / kilobytes), places=2, present=writes)

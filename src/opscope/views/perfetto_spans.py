@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import numpy.typing as npt
@@ -14,7 +14,7 @@ from ..trace import NONE, SpanKind, Trace
 from .interned import Interned
 from .protobuf import MessageRows, bytes_field, fixed64s, number_field, padded, varint, width_of
 from .protobuf import Rows as ByteRows
-from .trace_args import constant_args, template_of_commands
+from .trace_args import constant_args, shown_kinds, template_of_commands
 from .trace_flows import Flows
 from .trace_rows import Rows
 
@@ -78,6 +78,7 @@ class SpanPackets:
 
     def blocks(self, trace: Trace, rows: Rows, names: Numbers, flows: Flows | None) -> Iterator[bytes]:
         """Packets of all spans that are shown."""
+        trace = self._plain_where_unknown(trace)
         tracks = np.array([0 if row is None else row.tid for row in rows.of_lane] or [0], np.int64)
         width = width_of(int(trace.spans["end_ns"].max(initial=0)))
         context = _Context(trace, tracks, names, width, None if flows is None else _Arrows.of(flows, len(trace.spans)))
@@ -91,6 +92,15 @@ class SpanPackets:
         for chosen in self._alike(context, lasting):
             yield self._starts(context, chosen).tobytes()
 
+    def _plain_where_unknown(self, trace: Trace) -> Trace:
+        """Spans that no command describes are drawn with their own name and times alone."""
+        kinds = shown_kinds(self.program, trace.spans)
+        if bool((kinds == trace.spans["kind"]).all()):
+            return trace
+        spans = trace.spans.copy()
+        spans["kind"] = kinds
+        return replace(trace, spans=spans)
+
     def _alike(self, context: _Context, chosen: Numbers) -> Iterator[Numbers]:
         """Spans by the fields their packets have; in each part, in the order of the trace."""
         spans = context.trace.spans
@@ -98,7 +108,7 @@ class SpanPackets:
         for wanted in np.flatnonzero(np.bincount(kind)).tolist():
             same = chosen[kind == wanted]
             if wanted in _WORK:
-                code = self._shape[spans["command"][same]] * 2 + (spans["ucycles"][same] > 0)
+                code = self._shape[spans["command"][same]] * 3 + 1 + np.sign(spans["ucycles"][same])  # −1: NONE
             else:
                 known = [spans[name][same] != NONE for name in ("waits_on", "pcycles", "ucycles")]
                 code = known[0] + 2 * known[1].astype(np.int64) + 4 * known[2]
@@ -138,8 +148,10 @@ class SpanPackets:
     def _work(self, event: MessageRows, spans: Spans) -> None:
         table, command = self.program.commands, spans["command"]
         size, ucycles, pcycles = table["out_bytes"][command].astype(np.int64), spans["ucycles"], spans["pcycles"]
-        for key, values in (("oc", table["ordinal"][command]), ("opPCycle", pcycles), ("opUCycle", ucycles)):
-            self._whole(event, key, values)
+        self._whole(event, "oc", table["ordinal"][command])
+        for key, values in (("opPCycle", pcycles), ("opUCycle", ucycles)):
+            if values[0] != NONE:
+                self._whole(event, key, values)
         if ucycles[0] > 0 and table["route"][command[0]] < 0:
             self._real(event, "effectiveFreq", pcycles / ucycles * (self.program.stats_hz / 1e6))
         if size[0] > 0:

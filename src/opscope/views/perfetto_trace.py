@@ -46,7 +46,10 @@ class PerfettoTrace:
         self._packets = SpanPackets(program, self._interned)
 
     def render(self, trace: Trace, out: BinaryIO) -> None:
-        rows = lay_out(trace, self.program, cores=self.cores, devices=self.devices)
+        self.render_rows(trace, lay_out(trace, self.program, cores=self.cores, devices=self.devices), out)
+
+    def render_rows(self, trace: Trace, rows: Rows, out: BinaryIO) -> None:
+        """The trace with every lane where it is told to be."""
         names = np.array([self._interned.number(Interned.NAMES, name) for name in trace.names], np.int64)
         flows = find_flows(trace, rows.shown) if self.flows else None
         state = number_field(_SEQUENCE, SEQUENCE_ID) + number_field(_FLAGS, STATE_CLEARED)

@@ -9,7 +9,7 @@ from typing import TextIO
 from ..profiled import ON_CPU, NodeTotal, Profiled
 from ..units import UNKNOWN, format_bytes, format_count, format_percent, format_seconds
 from .html_text import full_name, prose, short_name
-from .htp_text import metric_text
+from .profiled_text import metric_text
 
 MOST_ROWS = 400  # a page of more is slow to scroll; the JSON has every one
 _WIDTH, _HEIGHT, _MOST_POINTS = 1000, 200, 2000
@@ -45,7 +45,12 @@ def _page(profiled: Profiled) -> dict[str, object]:
         "provenance": profiled.provenance,
         "metrics": [(metric.name.replace("_", " "), prose(metric_text(metric))) for metric in profiled.metrics],
         "causes": [
-            {"title": prose(c.title), "detail": prose(c.detail), "action": prose(c.action), "predicted": c.predicted}
+            {
+                "title": prose(c.title),
+                "detail": prose(c.detail),
+                "action": prose(c.action),
+                "predicted": f"{c.predicted.basis} {prose(c.predicted.text)}" if c.predicted else "",
+            }
             for c in profiled.causes
         ],
         "lanes": [

@@ -197,7 +197,7 @@ def _slopes(report: Report, outer: Sequence[Memory]) -> Iterator[Slope]:
     """Memories of equal speed share a line."""
     names: dict[tuple[float, float], list[str]] = {}
     for memory in outer:
-        efficiency = memory.efficiency.value if memory.efficiency is not None else 1.0
+        efficiency = memory.reached
         names.setdefault((_bytes_per_second(report, memory), efficiency), []).append(short_name(memory.name))
     for (rate, efficiency), sharing in names.items():
         yield Slope(f"{', '.join(sharing)} {scaled(rate)}B/s", rate)
@@ -212,7 +212,7 @@ def _ceilings(report: Report, layers: Iterable[Layer]) -> Iterator[Ceiling]:
         rate = engine.macs_per_cycle.get(dtype, engine.macs_per_cycle.get(ANY))
         if rate is None:
             continue
-        peak = rate.value * report.target.clocks.core_hz.value * report.devices * report.cores
+        peak = rate.value * report.target.clocks.core_hz.value * report.devices * report.cores * engine.units
         label = f"{short_name(name)} {dtype}"
         yield Ceiling(f"{label} {scaled(peak)}MAC/s", peak)
         yield from _reached(engine, label, peak)

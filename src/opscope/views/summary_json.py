@@ -28,5 +28,4 @@ def summary_fields(summary: Summary) -> dict[str, object]:
     fields |= asdict(summary)
     fields["lanes"] = [asdict(lane) | {"utilization": lane.utilization} for lane in summary.lanes]
     fields["routes"] = [asdict(route) | {"gigabytes_per_s": route.gigabytes_per_s} for route in summary.routes]
-    fields["energy"] = None
     return fields

@@ -8,6 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ..program import Detail, Program
+from ..trace import SpanKind
 
 MEMORY_NAMES = {"VTCM": "TCM"}  # as this format spells them
 CATEGORY = "aic"
@@ -18,6 +19,15 @@ def template_of_commands(program: Program) -> tuple[npt.NDArray[np.int64], list[
     commands, details = program.commands, max(len(program.details), 1)
     codes, number = np.unique(commands["kind"].astype(np.int64) * details + commands["detail"], return_inverse=True)
     return number.reshape(-1).astype(np.int64), [divmod(code, details) for code in codes.tolist()]
+
+
+def shown_kinds(program: Program, spans: npt.NDArray[np.void]) -> npt.NDArray[np.int64]:
+    """Kind of every span; PHASE where no command says what it is: then its own name and times are all there is."""
+    command, rows = spans["command"], program.commands
+    told = (command >= 0) & (command < len(rows))
+    named = np.array([kind != "" for kind in program.kinds] or [False])
+    told[told] = named[rows["kind"][command[told]]]
+    return np.where(told | (spans["kind"] == SpanKind.HOST), spans["kind"], SpanKind.PHASE).astype(np.int64)
 
 
 def constant_args(program: Program, kind: int, detail: int) -> Iterator[tuple[str, str]]:

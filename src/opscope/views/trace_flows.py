@@ -30,7 +30,7 @@ def find_flows(trace: Trace, shown: npt.NDArray[np.bool_]) -> Flows:
         int(max(edges["source"].max(initial=-1), edges["target"].max(initial=-1), spans["command"].max(initial=-1))) + 1
     )
     inferences = np.unique(spans["inference"][spans["kind"] == SpanKind.OP]).tolist()
-    visible = shown[spans["lane"]]
+    visible = shown[spans["lane"]] & (spans["command"] != NONE)
     can_bind = _can_bind(trace)
     parts, undrawn = [], 0
     for inference in inferences:

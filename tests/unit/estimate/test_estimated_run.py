@@ -10,7 +10,7 @@ import pytest
 
 from opscope import api
 from opscope.api.estimating import estimated_run
-from opscope.report import Report
+from opscope.report import Range, Report
 from opscope.run import Run
 from opscope.zoo import Recipe, make
 
@@ -35,10 +35,21 @@ def test_layers_stand_one_behind_the_other_and_end_with_the_latency(report: Repo
     assert np.array_equal(starts[1:], ends[:-1])
     assert report.totals.latency_s is not None
     assert run.summary.latency.value_ns == ends[-1] == round(report.totals.latency_s.value * 1e9)
-    low, high = run.summary.latency.low_ns, run.summary.latency.high_ns
-    assert low is not None
-    assert high is not None
-    assert low <= ends[-1] <= high
+    assert (run.summary.latency.low_ns, run.summary.latency.high_ns) == (None, None)  # its figures have no ranges
+
+
+def test_the_range_is_that_of_the_report(report: Report) -> None:
+    found = Range(0.002, 0.001, 0.004)
+    run = run_of(replace(report, totals=replace(report.totals, latency_s=found, energy_j=found)))
+    assert (run.summary.latency.low_ns, run.summary.latency.high_ns) == (1_000_000, 4_000_000)
+    assert run.summary.energy is not None
+    assert (run.summary.energy.low_j, run.summary.energy.high_j) == (0.001, 0.004)
+
+
+def test_energy_of_the_layers_is_that_of_the_run(report: Report) -> None:
+    run = run_of(report)
+    assert run.summary.energy is not None
+    assert run.summary.energy.value_j == pytest.approx(sum(op.energy_j or 0 for op in run.summary.ops))
 
 
 def test_every_layer_keeps_its_work_and_its_engine(report: Report) -> None:

@@ -98,8 +98,8 @@ def on_the_cpu(facts: Facts) -> Iterator[Claim]:
     """Ops that the accelerator does not take, where others do run on it."""
     totals = facts.run.summary.ops
     cpu = [op for op in totals if _on_cpu(op)]
-    if not cpu or len(cpu) == len(totals):
-        return
+    if not cpu or not any(op.engine and not is_cpu(op.engine) for op in totals):
+        return  # nothing runs anywhere else
     known = [op.busy_ns for op in cpu if op.busy_ns is not None]
     reasons = "; ".join(dict.fromkeys(op.reason for op in cpu if op.reason))
     types = ", ".join(dict.fromkeys(op.type for op in cpu if op.type))

@@ -1,0 +1,29 @@
+"""python analyze_trace.py TRACE ROUNDS: import a Kineto trace and analyse it; prints seconds of every round as JSON."""
+
+import gc
+import json
+import sys
+from pathlib import Path
+from time import perf_counter
+
+from opscope.analysis.analyse import analyse
+from opscope.analysis.facts import Facts
+from opscope.analysis.gaps import waits_for
+from opscope.importers import read_profile
+from opscope.importers.as_run import as_run
+
+gc.set_threshold(200_000, 50, 50)  # as the command line has it
+path, rounds = Path(sys.argv[1]), int(sys.argv[2])
+read, ask, everything = [], [], []
+for _ in range(rounds + 1):
+    begin = perf_counter()
+    run, _ = as_run(read_profile(path), command=(), created="")
+    loaded = perf_counter()
+    facts = Facts(run)
+    temporal, idle, kernels = facts.engines, waits_for(facts), run.summary.ops  # these were added up while reading
+    asked = perf_counter()
+    found = analyse(run)
+    read.append(loaded - begin)
+    ask.append(asked - loaded)
+    everything.append(perf_counter() - asked)
+print(json.dumps({"read": read[1:], "ask": ask[1:], "all": everything[1:]}))

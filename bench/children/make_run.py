@@ -1,0 +1,44 @@
+"""Leave a Run of so many spans in a folder: lanes of a large machine at work, waiting and moving bytes."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import numpy as np
+
+from opscope.imported import Imported, ImportedOp, Metric
+from opscope.importers.as_run import as_run
+from opscope.trace import COUNTER, EDGE, NONE, SPAN, Lane, SpanKind, Trace
+from opscope.views.run_folder import write_run
+
+LANES, OPS, INFERENCES = 192, 2000, 4
+
+
+def trace_of(count: int, seed: int) -> Trace:
+    rng = np.random.default_rng(seed)
+    spans = np.zeros(count, SPAN)
+    spans["lane"] = np.arange(count) % LANES
+    spans["inference"] = np.arange(count) * INFERENCES // count
+    spans["kind"] = rng.choice([SpanKind.OP, SpanKind.WAIT, SpanKind.TRANSFER], count, p=[0.6, 0.25, 0.15])
+    place = np.arange(count) % (count // INFERENCES) // LANES  # of its lane
+    spans["op"] = np.where(spans["kind"] == SpanKind.WAIT, NONE, place * OPS // (count // INFERENCES // LANES + 1))
+    spans["start_ns"] = spans["inference"] * 10**9 + place * 5000 + rng.integers(0, 500, count)
+    spans["end_ns"] = spans["start_ns"] + rng.integers(500, 4500, count)
+    spans["command"] = spans["ucycles"] = spans["pcycles"] = spans["waits_on"] = NONE
+    lanes = tuple(Lane(0, number // 3, ("HVX", "HMX", "DMA")[number % 3]) for number in range(LANES))
+    return Trace(lanes, ("work",), spans, np.zeros(0, EDGE), (), np.zeros(0, COUNTER), "measured")
+
+
+def main() -> None:
+    count, seed, folder = int(sys.argv[1]), int(sys.argv[2]), Path(sys.argv[3])
+    trace = trace_of(count, seed)
+    ops = tuple(ImportedOp(f"/layer.{n // 20}/op_{n % 20}/MatMul", type="MatMul", time_ns=1000 + n) for n in range(OPS))
+    latency = int(trace.spans["end_ns"].max()) % 10**9
+    imported = Imported("bench", "bench", "bench", "measured", trace, ops, (Metric("latency", latency, "ns"),))
+    run, program = as_run(imported, command=(), created="2026-01-01T00:00:00+00:00")
+    write_run(run, program, folder)
+
+
+if __name__ == "__main__":
+    main()

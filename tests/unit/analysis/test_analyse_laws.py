@@ -1,0 +1,103 @@
+"""Conservation laws: each is violated by a run that breaks it, and by no other."""
+
+from __future__ import annotations
+
+import sys
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+sys.path.insert(0, str(Path(__file__).parent))
+from analyse_build import DMA, HVX, Command, Span, run_of, total
+
+from opscope.analysis.conservation import check_laws
+from opscope.program import OpInfo
+from opscope.run import Run
+from opscope.summary import LaneTotal, Latency, RouteTotal, Share, Summary
+from opscope.trace import Lane, SpanKind
+
+EXECUTION = Lane(0, 0, "Execution")
+OPS = (OpInfo("a", "MatMul", "", ""),)
+
+
+def sound() -> Run:
+    """One command that computes, one that moves bytes; every total is right."""
+    spans = [
+        Span(2, 0, 100, SpanKind.PHASE, name="Core-0-Execution"),
+        Span(0, 0, 5, op=0, command=0),
+        Span(1, 5, 40, SpanKind.TRANSFER, op=0, command=0),
+        Span(0, 5, 40, SpanKind.WAIT, op=0, command=1, waits_on=0),
+        Span(0, 40, 100, op=0, command=1),
+    ]
+    row = total("a", 100, macs=7, moved_bytes=64, out_bytes=64, commands=2, share=1.0)
+    summary = Summary(
+        Latency(100, 90, 110, "simulated"), None, 1, lanes=(LaneTotal(0, 0, "HVX", 65, 35, 0, 0),),
+        breakdown=(Share("compute", 100.0, 1.0),), op_types=(row,), ops=(row,), layers=(row,), blocks=(row,),
+        routes=(RouteTotal(0, None, "DDR read", 1, 64, 35, 1), RouteTotal(0, 0, "DDR read", 1, 64, 35, 1)),
+    )  # fmt: skip
+    commands = [Command(0, 0, 64), Command(0, macs=7)]
+    return run_of(spans, lanes=(HVX, DMA, EXECUTION), ops=OPS, edges=[(0, 1)], commands=commands, summary=summary)
+
+
+def violated(run: Run) -> list[str]:
+    return [check.name for check in check_laws(run) if check.holds is False]
+
+
+def test_a_sound_run_violates_nothing_and_only_energy_is_not_knowable() -> None:
+    checks = check_laws(sound())
+    assert [check.name for check in checks if check.holds is False] == []
+    assert [check.name for check in checks if check.holds is None] == ["energy of ops = energy of the run"]
+
+
+def with_summary(**changes: object) -> Run:
+    run = sound()
+    return replace(run, summary=replace(run.summary, **changes))  # type: ignore[arg-type]
+
+
+ROW = sound().summary.ops[0]
+
+
+@pytest.mark.parametrize(
+    ("change", "law"),
+    [
+        ({"lanes": (LaneTotal(0, 0, "HVX", 105, 35, -40, 0),)}, "busy + wait + idle = wall on every lane"),
+        ({"lanes": (LaneTotal(0, 0, "HVX", 35, 65, 0, 0),)}, "busy and wait of every lane = its spans"),
+        ({"latency": Latency(150, 90, 160, "simulated")}, "timeline = latency"),
+        ({"latency": Latency(100, 110, 120, "simulated")}, "low ≤ latency ≤ high"),
+        ({"layers": (replace(ROW, macs=8),)}, "ops = layers: time, MACs, bytes"),
+        ({"op_types": (replace(ROW, busy_ns=99),)}, "ops = types: time, MACs, bytes"),
+        ({"blocks": (replace(ROW, moved_bytes=63),)}, "ops = blocks: time, MACs, bytes"),
+        ({"breakdown": (Share("compute", 90.0, 0.9),)}, "shares of the breakdown add up to 1"),
+        ({"routes": (RouteTotal(0, None, "DDR read", 1, 65, 35, 1), RouteTotal(0, 0, "DDR read", 1, 65, 35, 1))},
+         "bytes of routes = bytes of transfers"),
+        ({"routes": (RouteTotal(0, None, "DDR read", 1, 64, 35, 1), RouteTotal(0, 0, "DDR read", 1, 60, 35, 1))},
+         "bytes of routes = bytes of their cores"),
+    ],
+)  # fmt: skip
+def test_a_total_that_is_wrong_violates_its_law_alone(change: dict[str, object], law: str) -> None:
+    wrong = violated(with_summary(**change))
+    assert law in wrong
+    assert len(wrong) <= 2  # negative idle time also disagrees with the spans
+
+
+def test_ops_that_differ_from_their_commands_are_named_by_what_differs() -> None:
+    row = replace(ROW, macs=8, moved_bytes=65, busy_ns=50)
+    run = with_summary(op_types=(row,), ops=(row,), layers=(row,), blocks=(row,))
+    assert violated(run) == [
+        "time of ops = time of their commands", "MACs of ops = MACs of commands",
+        "bytes moved by ops = bytes moved by commands",
+    ]  # fmt: skip
+
+
+def test_spans_that_overlap_on_a_lane_are_counted() -> None:
+    run = run_of([Span(0, 0, 10, op=0), Span(0, 9, 20, op=0), Span(0, 20, 30, op=0)], ops=OPS)
+    check = next(check for check in check_laws(run) if check.name == "spans of a lane do not overlap")
+    assert (check.holds, check.detail) == (False, "1 of 3 start before the last one has ended")
+
+
+def test_a_run_of_totals_alone_violates_nothing_and_says_what_it_lacks() -> None:
+    checks = {check.name: check for check in check_laws(run_of(ops=OPS, totals=[total("a", 5, share=1.0)]))}
+    assert not [check for check in checks.values() if check.holds is False]
+    assert checks["spans of a lane do not overlap"].detail == "the run has no spans"
+    assert checks["MACs of ops = MACs of commands"].holds is None

@@ -1,0 +1,54 @@
+from __future__ import annotations
+
+from opscope.analysis.unit_usage import expected_work, usage_of, work_name
+from opscope.annotated import Job, Phase, Step, Task
+
+
+def step(
+    unit: str, phase: Phase, number: int | None = None, *, cycles: int | None = None, invocation: str | None = None
+) -> Step:
+    return Step(f"hw.{unit}_{phase.value}", unit, phase, number, invocation, cycles)
+
+
+def job(*steps: Step, **times: int) -> Job:
+    return Job("job", (Task(steps, **times),))
+
+
+def test_a_unit_is_used_from_its_start_to_the_job_that_waits_for_it() -> None:
+    jobs = [job(step("dma_in", Phase.START)), job(), job(step("dma_in", Phase.WAIT)), job()]
+    assert [usage.uses("dma_in") for usage in usage_of(jobs)] == [True, True, True, False]
+
+
+def test_a_configuration_uses_nothing() -> None:
+    assert not usage_of([job(step("dma_in", Phase.CONFIGURE))])[0].units
+
+
+def test_slices_are_told_apart_by_number() -> None:
+    jobs = [job(step("slice", Phase.START, 0), step("slice", Phase.START, 3)), job(step("slice", Phase.WAIT, 0)), job()]
+    assert [usage.slices for usage in usage_of(jobs)] == [{0, 3}, {0, 3}, {3}]
+
+
+def test_expected_work_starts_at_the_clock_and_waits_move_it() -> None:
+    task = Task((step("dma_in", Phase.START, cycles=100), step("slice", Phase.START, 0, cycles=30, invocation="add")))
+    wait = Task((step("dma_in", Phase.WAIT), step("css", Phase.START, cycles=8000)))
+    found = [(work.unit, work.name, work.start, work.end) for work in expected_work(Job("job", (task, wait)))]
+    assert found == [
+        ("dma_in", "DMA In", 0, 100),
+        ("slice", "add", 0, 30),
+        ("task", "task", 0, 1),
+        ("css", "CSS", 100, 8100),
+        ("task", "task", 1, 101),
+    ]
+
+
+def test_a_task_that_says_when_it_begins_is_believed() -> None:
+    first = Task((step("dma_in", Phase.START, cycles=10),), start_cycles=500)
+    second = Task((step("dma_out", Phase.START, cycles=10),), number=7, start_cycles=640)
+    found = [(work.name, work.start, work.end) for work in expected_work(Job("job", (first, second)))]
+    assert found == [("DMA In", 0, 10), ("task", 0, 0), ("DMA Out", 140, 150), ("task 7", 140, 140)]
+
+
+def test_a_copy_is_named_by_its_memories() -> None:
+    assert (
+        work_name(Step("hw.cdma_start", "cdma", Phase.START, source="LRAM", destination="DTCM")) == "CDMA LRAM to DTCM"
+    )

@@ -1,4 +1,4 @@
-"""python long_kineto.py TRACE TIMES OUT: the same iteration so many times, one after the other, with numbers of its own."""
+"""python long_kineto.py TRACE TIMES OUT: the same iteration so many times, one behind the other, each with its number."""
 
 import gzip
 import json

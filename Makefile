@@ -25,8 +25,8 @@ test-slow: setup
 	$(BIN)/pytest -n 2 -m slow
 
 lint: setup
-	$(BIN)/ruff check src tests bench
-	$(BIN)/ruff format --check src tests bench
+	$(BIN)/ruff check src tests bench tools
+	$(BIN)/ruff format --check src tests bench tools
 
 types: setup
 	$(BIN)/mypy
@@ -34,8 +34,8 @@ types: setup
 check: lint types test
 
 format: setup
-	$(BIN)/ruff format src tests bench
-	$(BIN)/ruff check --fix src tests bench
+	$(BIN)/ruff format src tests bench tools
+	$(BIN)/ruff check --fix src tests bench tools
 
 bench: setup
 	$(BIN)/python bench/run.py

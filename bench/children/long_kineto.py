@@ -1,4 +1,4 @@
-"""python long_kineto.py TRACE TIMES OUT: the same iteration so many times, one behind the other, each with its number."""
+"""python long_kineto.py TRACE TIMES OUT: the same iteration so many times in a row, with numbers of its own."""
 
 import gzip
 import json

@@ -205,14 +205,15 @@ def test_the_command_leaves_a_run_a_trace_and_a_summary(conv_model: Path, tmp_pa
     events = json.loads((run / "trace.json").read_text())["traceEvents"]
     assert {"X", "C", "M", "s", "f"} <= {event["ph"] for event in events}
     assert cli.main(["profile", str(conv_model), "--backend", "htp", "--json", "--baseline", str(run),
-                     "--max-regression", "0%"]) == 0  # fmt: skip
+                     "--max-regression", "0%", "-o", str(tmp_path / "again")]) == 0  # fmt: skip
 
 
 def test_emulation_gives_outputs_and_no_time(
     conv_model: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     outputs = tmp_path / "out.npz"
-    arguments = ["profile", str(conv_model), "--backend", "htp", "--execute", "--outputs", str(outputs)]
+    arguments = ["profile", str(conv_model), "--backend", "htp", "--execute", "--outputs", str(outputs),
+                 "-o", str(tmp_path / "run")]  # fmt: skip
     assert cli.main(arguments) == 0
     assert "ran once in emulation (emulated): outputs only" in capsys.readouterr().err
     assert np.load(outputs)["y"].shape == (1, 16, 32, 32)

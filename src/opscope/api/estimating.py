@@ -8,6 +8,7 @@ from ..program import COMMAND, NO_ROUTE, OpInfo, Program, bare_program
 from ..report import PROVENANCE, Layer, Report
 from ..run import CommandTable, Run, RunInfo
 from ..summary import Energy, LaneTotal, Latency, MemoryTotal, OpTotal, Share, Summary
+from ..target import ANY, Holds
 from ..trace import COUNTER, EDGE, NONE, SPAN, Lane, SpanKind, Trace
 
 NANO = 1e9
@@ -32,8 +33,25 @@ def estimated_run(report: Report, *, command: tuple[str, ...], created: str) -> 
         clocks_hz={"core": target.clocks.core_hz.value},
         inferences=(0,),
         options={"backend": "estimate"},
+        limits=_limits(report),
     )
     return Run(info, program.ops, CommandTable.of(program), trace, _summary(report, trace, program.batch)), program
+
+
+def _limits(report: Report) -> dict[str, float]:
+    """What the engines that the layers run on, and the memory they read from, can do at the most."""
+    target, lanes = report.target, report.devices * report.cores
+    clock, home = target.clocks.core_hz.value, target.home(Holds.ACTIVATIONS)
+    engines = {engine.name: engine for engine in target.engines}
+    used = {(layer.engine, layer.dtype) for layer in report.layers if layer.engine and layer.macs}
+    tables = [(engines[name].macs_per_cycle, dtype) for name, dtype in used if name in engines]
+    rates = [found.value for table, dtype in tables if (found := table.get(dtype, table.get(ANY))) is not None]
+    limits = {"macs_per_s": max(rates) * clock * lanes} if rates else {}
+    if home.bytes_per_second is not None:
+        limits["outer_bytes_per_s"] = home.bytes_per_second.value * report.devices
+    elif home.bytes_per_cycle is not None:
+        limits["outer_bytes_per_s"] = home.bytes_per_cycle.value * clock * report.devices
+    return limits
 
 
 def _ns(layer: Layer) -> int:

@@ -13,6 +13,7 @@ from io import TextIOWrapper
 from .. import __version__
 from ..errors import ProfilerError, printable
 from .command import Command
+from .progress import step
 
 VERBS = {  # verb → module, line for --help
     "profile": ("profile", "Profile a model in one step: the verdict, where the time goes, a run with its page"),
@@ -64,9 +65,11 @@ def main(argv: Sequence[str] | None = None) -> int:
     try:
         return _run(arguments)
     except ProfilerError as error:
+        step("")
         print(f"opscope: {printable(str(error), 4000)}", file=sys.stderr)
         return 2
     except KeyboardInterrupt:
+        step("")
         print("opscope: interrupted", file=sys.stderr)
         return 130
     except BrokenPipeError:  # the reader of our output has gone, as `| head` does

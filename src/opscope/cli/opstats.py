@@ -5,10 +5,10 @@ from __future__ import annotations
 import os
 import sys
 from argparse import ArgumentParser, ArgumentTypeError, Namespace
-from collections.abc import Callable
 from pathlib import Path
 
 from ..errors import UsageError, printable
+from .progress import counted
 
 
 class OpstatsCommand:
@@ -53,15 +53,14 @@ Exit codes: 0 fine, 1 some buffers could not be decoded, 2 wrong usage or nothin
 
         if not (args.summary or args.trace or args.run):
             raise UsageError("opstats: nothing to write; expected --summary, --trace or --run RUN")
-        with _Bar() as bar:
-            outcome = api.opstats(
-                args.qpc, args.input_dir, args.output_dir, summary=args.summary, trace=args.trace,
-                trace_format=args.trace_format, host_trace=args.host_trace, cores=args.select_cores,
-                devices=args.select_devices, merge_devices=args.merge_mq_traces,
-                merge_thread_groups=args.merge_thread_groups, flows=args.flow_events == "full",
-                barriers=args.show_barrier_events, run=args.run, workers=os.cpu_count() or 1,
-                command=tuple(sys.argv), progress=bar.show,
-            )  # fmt: skip
+        outcome = api.opstats(
+            args.qpc, args.input_dir, args.output_dir, summary=args.summary, trace=args.trace,
+            trace_format=args.trace_format, host_trace=args.host_trace, cores=args.select_cores,
+            devices=args.select_devices, merge_devices=args.merge_mq_traces,
+            merge_thread_groups=args.merge_thread_groups, flows=args.flow_events == "full",
+            barriers=args.show_barrier_events, run=args.run, workers=os.cpu_count() or 1,
+            command=tuple(sys.argv), progress=counted("decoding"),
+        )  # fmt: skip
         for line in outcome.problems:
             print(f"opscope: {printable(line, 4000)}", file=sys.stderr)
         for line in (*outcome.warnings, *(outcome.notes if args.verbose else ())):
@@ -71,31 +70,6 @@ Exit codes: 0 fine, 1 some buffers could not be decoded, 2 wrong usage or nothin
         if not outcome.written:
             return 2
         return 1 if outcome.problems else 0
-
-
-class _Bar:
-    """A progress bar on a terminal; nothing elsewhere."""
-
-    def __init__(self) -> None:
-        self.show: Callable[[int, int], None] | None = None
-
-    def __enter__(self) -> _Bar:
-        if sys.stderr.isatty():
-            from rich.console import Console
-            from rich.progress import Progress
-
-            self._progress = Progress(console=Console(stderr=True), transient=True, auto_refresh=False)
-            self._task = self._progress.add_task("decoding")
-            self._progress.start()
-            self.show = self._show
-        return self
-
-    def _show(self, done: int, total: int) -> None:
-        self._progress.update(self._task, completed=done, total=total, refresh=True)
-
-    def __exit__(self, *_: object) -> None:
-        if self.show is not None:
-            self._progress.stop()
 
 
 def _numbers(text: str) -> tuple[int, ...]:

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 from ..errors import UsageError
 from .command import keep_input, named_shape, positive, wants_colour, write_result
 from .compare import show_against
+from .progress import counted, step
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -78,8 +79,9 @@ obtained. Exit codes: 0 fine, 1 slower than the baseline allows, 2 wrong usage o
         recorded = api.profile(
             args.model, args.target, backend=args.backend, options=options, shapes=dict(args.shape),
             advise=args.advise, run=args.output or Path(f"{args.model.stem}.run"), fresh=args.fresh,
-            command=("opscope", *sys.argv[1:]), step=show_step, progress=show_progress,
+            command=("opscope", *sys.argv[1:]), step=step, progress=counted("compiling"),
         )  # fmt: skip
+        step("")
         if recorded.profiled is None:
             _print_recorded(recorded, args)
         else:
@@ -156,19 +158,6 @@ def chosen_options(args: Namespace) -> dict[str, Value]:
         elif value:
             raise UsageError(f"--{option.name}: not an option of backend {args.backend}; expected one of its own")
     return given
-
-
-def show_step(words: str) -> None:
-    """One line that says what is being done, on a terminal."""
-    if sys.stderr.isatty():
-        print(f"\r\033[K{words} …", end="" if words != "writing" else "\r\033[K", file=sys.stderr, flush=True)
-
-
-def show_progress(done: int, total: int) -> None:
-    if sys.stderr.isatty():
-        filled = 30 * done // total
-        end = "\n" if done == total else ""
-        print(f"\r[{'#' * filled}{'.' * (30 - filled)}] {done} of {total}", end=end, file=sys.stderr, flush=True)
 
 
 def _print(result: Profiled, args: Namespace) -> None:

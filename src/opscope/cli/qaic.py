@@ -7,7 +7,8 @@ from argparse import ArgumentParser, Namespace
 
 from .compile import report_compiled
 from .opstats import OpstatsCommand
-from .run import report_outcome, show_progress
+from .progress import counted
+from .run import report_outcome
 from .vendor_flags import say, show_help, take_all
 
 
@@ -60,7 +61,7 @@ examples:
         if call is None:
             return show_help(args)
         say(call.notes)
-        return report_outcome(qaic.run_program(call, progress=show_progress if sys.stderr.isatty() else None))
+        return report_outcome(qaic.run_program(call, progress=counted("running")))
 
 
 class QaicOpstatsCommand(OpstatsCommand):

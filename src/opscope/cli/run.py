@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from .command import positive
+from .progress import counted
 
 if TYPE_CHECKING:
     from ..api.execution import RunOutcome
@@ -57,7 +58,7 @@ examples:
             activations=args.activations, set_size=args.set_size, threads=args.threads, profile=args.profile,
             out_dir=args.out_dir, num_samples=args.num_samples, start_iter=args.start_iter,
             start_delay=args.start_delay, seed=args.seed, save_outputs=args.save_outputs,
-            progress=show_progress if sys.stderr.isatty() else None,
+            progress=counted("running"),
         )  # fmt: skip
         return report_outcome(outcome)
 
@@ -93,11 +94,6 @@ def report_outcome(outcome: RunOutcome) -> int:
         print("opscope: interrupted; what was finished is kept", file=sys.stderr)
         return 130
     return 0
-
-
-def show_progress(done: int, total: int) -> None:
-    end = "\n" if done >= total else ""
-    print(f"\rrunning {100 * done // max(1, total):3d}%", end=end, file=sys.stderr, flush=True)
 
 
 def _named_file(text: str) -> tuple[str, Path]:

@@ -8,7 +8,8 @@ from pathlib import Path
 
 from ..errors import UsageError
 from .command import named_shape, positive, write_result
-from .profile import add_option, show_progress
+from .profile import add_option
+from .progress import counted
 
 AXES = ("soc", "vtcm-mb", "precision", "opt-level", "io-quant")
 
@@ -49,7 +50,7 @@ examples:
             raise UsageError(f"whatif: nothing to vary; expected at least one of {', '.join(f'--{a}' for a in AXES)}")
         result = api.what_if(
             args.model, axes, backend=args.backend, shapes=dict(args.shape), jobs=args.jobs, runs=args.output,
-            command=("opscope", *sys.argv[1:]), progress=show_progress,
+            command=("opscope", *sys.argv[1:]), progress=counted("compiling"),
         )  # fmt: skip
         view = WhatIfJson() if args.json else WhatIfText()
         write_result(lambda out: view.render(result, out), None)

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, TextIO
 from ..errors import UsageError
 from ..zoo import Recipe, make, names
 from .command import positive, write_result
+from .progress import counted
 
 if TYPE_CHECKING:
     from ..zoo import Entry
@@ -62,7 +63,7 @@ examples:
             options=given,
         )
         try:
-            make(recipe, args.output, progress=_progress if sys.stderr.isatty() else None)
+            make(recipe, args.output, progress=counted("writing weights"))
         except OSError as error:
             raise UsageError(
                 f"{args.output}: cannot be written ({error.strerror}); expected a writable place"
@@ -81,11 +82,6 @@ def _options(entries: list[Entry]) -> list[tuple[str, str, str]]:
             text.setdefault(option.name, option.description)
     everyone = len(entries)
     return [(n, "all" if len(u) == everyone else ", ".join(u), text[n]) for n, u in users.items()]
-
-
-def _progress(done: int, total: int) -> None:
-    end = "\n" if done >= total else ""
-    print(f"\rwriting weights {done >> 20} of {total >> 20} MB", end=end, file=sys.stderr, flush=True)
 
 
 def _list(out: TextIO) -> None:

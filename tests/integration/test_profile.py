@@ -69,6 +69,7 @@ def test_it_is_the_same_inference_that_compile_run_and_opstats_show(run: Path, m
     api.compile_model(model, "aic100-std", build, cores=2, stats_level=70, ddr_stats=True)
     api.run(build, num_iter=10, set_size=1, profile=["raw_device_stats"], out_dir=stats)
     api.opstats(build / "programqpc.bin", stats, run=tmp_path / "long")
+    assert api.what_if_run(tmp_path / "long", ["precision=f32"])[1].info.cores == 2  # it keeps the cores it had
     one, long = read_run(run).summary, read_run(tmp_path / "long").summary
     assert one.latency.value_ns == long.latency.value_ns
     assert {(op.name, op.commands, op.out_bytes, op.macs) for op in one.ops} == {

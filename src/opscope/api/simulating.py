@@ -154,8 +154,9 @@ def run_info(
 
 
 def choices_of(info: RunInfo) -> Choices:
-    """What a simulated run was made with."""
+    """What a simulated run was made with, or the nearest that one decoded from stats buffers tells."""
     known = {name: value for name, value in info.options.items() if name in Choices.__dataclass_fields__}
+    known = {"cores": info.cores, "devices": info.devices, **known}
     pairs = (part.rpartition("=") for part in str(known.pop("shapes", "")).split(";") if part)
     try:
         shapes = {name: tuple(int(extent) for extent in text.split("x")) for name, _, text in pairs}

@@ -36,21 +36,23 @@ class Keys:
 
     @classmethod
     def of(cls, model_sha256: str, target: Target, choices: Choices) -> Keys:
-        base = (__version__, _source_digest(), model_sha256, repr(target), repr(choices.of_compiler))
-        return cls(_digest(*base), _digest(*base, repr(asdict(choices))))
+        base = (__version__, _code("compiler", "estimate", "readers"), model_sha256, repr(target),
+                repr(choices.of_compiler))  # fmt: skip
+        rest = _code("analysis", "api", "decode", "device", "runtime", "views")
+        return cls(_digest(*base), _digest(*base, rest, repr(asdict(choices))))
 
 
 def _digest(*parts: str) -> str:
     return sha256("\0".join(parts).encode()).hexdigest()[:32]
 
 
-def _source_digest() -> str:
+def _code(*parts: str) -> str:
     """Of the code itself, so that a changed compiler is not taken for the one of yesterday."""
     package = Path(__file__).parents[1]
     digest = sha256()
-    for part in ("analysis", "compiler", "decode", "device", "estimate", "readers", "runtime"):
-        for file in sorted((package / part).rglob("*.[pc]*")):
-            if file.suffix in (".py", ".c"):
+    for part in parts:
+        for file in sorted((package / part).rglob("*")):
+            if file.is_file() and file.suffix not in (".pyc", ".so", ".pyd"):
                 digest.update(file.read_bytes())
     return digest.hexdigest()
 

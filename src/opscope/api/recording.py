@@ -18,7 +18,7 @@ from .files import PROGRAM_FILE
 if TYPE_CHECKING:
     from ..profiled import Profiled
 
-MOST_TRACE_SPANS = 500_000  # above it the timeline is written in the binary form, which is a tenth of the size
+MOST_TRACE_SPANS = 100_000  # above it the timeline is written in the binary form, which is a tenth of the size
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
@@ -29,12 +30,9 @@ def find_flows(trace: Trace, shown: npt.NDArray[np.bool_]) -> Flows:
     commands = (
         int(max(edges["source"].max(initial=-1), edges["target"].max(initial=-1), spans["command"].max(initial=-1))) + 1
     )
-    inferences = np.unique(spans["inference"][spans["kind"] == SpanKind.OP]).tolist()
-    visible = shown[spans["lane"]] & (spans["command"] != NONE)
     can_bind = _can_bind(trace)
     parts, undrawn = [], 0
-    for inference in inferences:
-        here = visible & (spans["inference"] == inference)
+    for here in _by_inference(trace, shown):
         makes, needs = _ends(trace, here, commands)
         source, target = makes[edges["source"]], needs[edges["target"]]
         both = (source != NONE) & (target != NONE)
@@ -47,15 +45,26 @@ def find_flows(trace: Trace, shown: npt.NDArray[np.bool_]) -> Flows:
     return Flows(np.arange(1, len(source) + 1), source, target, data.astype(np.bool_), undrawn)
 
 
-def _ends(trace: Trace, here: npt.NDArray[np.bool_], commands: int) -> tuple[Numbers, Numbers]:
+def _by_inference(trace: Trace, shown: npt.NDArray[np.bool_]) -> Iterator[Numbers]:
+    """Positions of the spans of commands that are shown, one inference after the other, sorted once for all."""
+    spans = trace.spans
+    wanted = np.isin(spans["kind"], (SpanKind.OP, SpanKind.TRANSFER)) & (spans["command"] != NONE)
+    visible = np.flatnonzero(wanted & shown[spans["lane"]])
+    inference = spans["inference"][visible]
+    order = np.argsort(inference, kind="stable")
+    bounds = np.flatnonzero(np.diff(inference[order])) + 1
+    yield from np.split(visible[order], bounds) if len(visible) else ()
+
+
+def _ends(trace: Trace, here: Numbers, commands: int) -> tuple[Numbers, Numbers]:
     """Command → the span that ends when it is done, and the span that starts when it starts."""
     spans = trace.spans
     makes, needs = np.full(commands, NONE, np.int64), np.full(commands, NONE, np.int64)
-    ops = np.flatnonzero(here & (spans["kind"] == SpanKind.OP))
+    is_op = spans["kind"][here] == SpanKind.OP
+    ops, flights = here[is_op], here[~is_op]
     by_end = ops[np.argsort(spans["end_ns"][ops], kind="stable")]  # of several threads, the last one to end
     makes[spans["command"][by_end]] = by_end
     needs[spans["command"][ops[::-1]]] = ops[::-1]  # of several threads, the first lane
-    flights = np.flatnonzero(here & (spans["kind"] == SpanKind.TRANSFER))
     makes[spans["command"][flights]] = flights
     return makes, needs
 

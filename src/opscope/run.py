@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 import numpy as np
 import numpy.typing as npt
 
+from .graph import ABSENT, Graph
 from .program import OpInfo, Program
 from .summary import Summary
 from .trace import Trace
@@ -15,6 +16,9 @@ from .trace import Trace
 SCHEMA = "opscope.run/1"
 
 TABLES = ("ops", "commands", "spans", "edges", "counters")
+
+GRAPH_FILE = "graph.parquet"  # a further table, of runs whose graph is known
+GRAPH_EDGE = np.dtype([("source", "<i4"), ("target", "<i4")])  # two ops: the second reads what the first writes
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,3 +82,14 @@ class Run:
     commands: CommandTable
     trace: Trace
     summary: Summary
+    graph: npt.NDArray[np.void] | None = None  # of GRAPH_EDGE, each pair once; None: only the commands tell what flows
+
+
+def graph_edges(graph: Graph) -> npt.NDArray[np.void]:
+    """Op → op, where one reads what the other wrote, whether or not either has commands."""
+    writer: dict[int, int] = {}
+    edges: dict[tuple[int, int], None] = {}
+    for number, op in enumerate(graph.ops):
+        edges |= dict.fromkeys((writer[tensor], number) for tensor in op.inputs if tensor in writer)
+        writer |= dict.fromkeys((tensor for tensor in op.outputs if tensor != ABSENT), number)
+    return np.array(list(edges), GRAPH_EDGE)

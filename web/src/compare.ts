@@ -1,8 +1,9 @@
 // Two or more runs: metrics side by side, and what changed per op.
 
-import type { CompareData, ComparedRun } from "./contract";
+import type { CompareData, ComparedOp, ComparedRun } from "./contract";
 import { el, nothing, section } from "./dom";
 import { bytes, count, decimal, joules, percent, time, UNKNOWN } from "./format";
+import { outerTraffic } from "./outer";
 import { provenance } from "./provenance";
 import { causeClass, shareBar } from "./shares";
 import { SortTable, type Col } from "./table";
@@ -11,16 +12,14 @@ import { longText } from "./timeline/details";
 
 type Metric = {
   name: string;
-  less: boolean;
+  less: boolean | null; // null: neither way is better
   of: (run: ComparedRun) => number | null;
   text: (value: number | null) => string;
   from: (run: ComparedRun) => string;
 };
 
-const total = (run: ComparedRun, key: "read_bytes" | "write_bytes"): number | null => {
-  const known = run.summary.memory.flatMap((row) => (row[key] === null ? [] : [row[key]]));
-  return known.length ? known.reduce((sum, value) => sum + value, 0) : null;
-};
+const total = (run: ComparedRun, key: "read_bytes" | "write_bytes"): number | null =>
+  outerTraffic(run.summary.memory)?.[key] ?? null;
 const peak = (run: ComparedRun): number | null =>
   run.summary.memory.reduce<number | null>(
     (most, row) => (row.peak_bytes === null ? most : Math.max(most ?? 0, row.peak_bytes)),
@@ -75,7 +74,7 @@ const METRICS: Metric[] = [
     text: joules,
     from: (run) => run.summary.energy?.provenance ?? run.info.provenance,
   },
-  { name: "Ops", less: true, of: (run) => run.summary.ops.length, text: count, from: (run) => run.info.provenance },
+  { name: "Ops", less: null, of: (run) => run.summary.ops.length, text: count, from: (run) => run.info.provenance },
 ];
 
 export function compare(data: CompareData): HTMLElement {
@@ -99,9 +98,10 @@ export function changeText(base: number | null, now: number | null): string {
   return `${change > 0 ? "+" : "−"}${percent(Math.abs(change))}`;
 }
 
-/** A word beside the colour: better, worse, or neither. */
-function judged(metric: Pick<Metric, "less">, base: number | null, now: number | null): string {
-  if (base === null || now === null || base === now) return "";
+/** A word beside the colour: better, worse, or neither; what reads as no change is none. */
+export function judged(metric: Pick<Metric, "less">, base: number | null, now: number | null): string {
+  if (metric.less === null || base === null || now === null || base === now) return "";
+  if (base !== 0 && percent(Math.abs(now / base - 1)) === percent(0)) return "";
   return now < base === metric.less ? "better" : "worse";
 }
 
@@ -186,24 +186,38 @@ function metrics(data: CompareData): HTMLElement {
   );
 }
 
-type Diff = { name: string; type: string; values: (number | null)[]; change: number | null };
+type Diff = { name: string; type: string; how: string; values: (number | null)[]; change: number | null };
 
-/** Ops by name; those with the same name are added up. What a run does not have is unknown in it, not zero. */
+/** Ops by name; those with the same name are added up. A run that has no such op spends nothing on it; one that has
+ * it without a time leaves the change unknown. */
 export function differences(runs: ComparedRun[]): Diff[] {
-  const found = new Map<string, Diff>();
+  const found = new Map<string, Diff & { has: boolean[] }>();
   runs.forEach((run, number) => {
     for (const op of run.summary.ops) {
-      const diff = found.get(op.name) ?? { name: op.name, type: op.type, values: runs.map(() => null), change: null };
-      diff.values[number] = op.busy_ns === null ? diff.values[number]! : (diff.values[number] ?? 0) + op.busy_ns;
+      const none = { name: op.name, type: op.type, how: "", values: runs.map(() => null), change: null };
+      const diff = found.get(op.name) ?? { ...none, has: runs.map(() => false) };
+      const before = diff.has[number] ? diff.values[number]! : 0;
+      diff.values[number] = op.busy_ns === null || before === null ? null : before + op.busy_ns;
+      diff.has[number] = true;
       found.set(op.name, diff);
     }
   });
-  for (const diff of found.values()) {
-    const last = diff.values[diff.values.length - 1]!;
-    const first = diff.values[0]!;
-    diff.change = first === null && last === null ? null : (last ?? 0) - (first ?? 0);
-  }
-  return [...found.values()].sort((a, b) => Math.abs(b.change ?? 0) - Math.abs(a.change ?? 0));
+  const end = runs.length - 1;
+  return [...found.values()]
+    .map(({ has, ...diff }) => {
+      const [first, last] = [0, end].map((number) => (has[number] ? diff.values[number]! : 0)) as [Known, Known];
+      const how = has[0] === has[end] ? "" : has[end] ? "added" : "removed";
+      const change = (has[0] || has[end]) && first !== null && last !== null ? last - first : null;
+      return { ...diff, how, change };
+    })
+    .sort((a, b) => Math.abs(b.change ?? 0) - Math.abs(a.change ?? 0));
+}
+
+type Known = number | null;
+
+/** Ops as a comparison matched them: through other names, fusion and splitting. */
+function matched(ops: ComparedOp[]): Diff[] {
+  return ops.map((op) => ({ ...op, values: [op.base_ns, op.new_ns], change: op.change_ns }));
 }
 
 function signedBar(change: number | null, most: number): HTMLElement {
@@ -216,13 +230,17 @@ function signedBar(change: number | null, most: number): HTMLElement {
   return bar;
 }
 
+const signedTime = (ns: number): string => (ns === 0 ? "0" : `${ns > 0 ? "+" : "−"}${time(Math.abs(ns))}`);
+
 function opTable(data: CompareData): HTMLElement {
-  const rows = differences(data.runs);
+  const given = data.compared?.ops ?? [];
+  const rows = given.length ? matched(given) : differences(data.runs);
   if (!rows.length) return nothing("No run has times per op.");
   const most = Math.max(...rows.map((row) => Math.abs(row.change ?? 0)), 1);
   const columns: Col<Diff>[] = [
     { label: "Op", value: (row) => row.name, cell: (row) => longText(tailOf(row.name, 64), 80) },
     { label: "Type", value: (row) => row.type, cell: (row) => shorten(row.type, 24) },
+    { label: "Matched by", value: (row) => row.how || "name", cell: (row) => shorten(row.how || "name", 20) },
     ...data.runs.map((run, number): Col<Diff> => ({
       label: shorten(run.label, 24),
       number: true,
@@ -241,22 +259,24 @@ function opTable(data: CompareData): HTMLElement {
           el(
             "span",
             {},
-            row.change === null
-              ? UNKNOWN
-              : row.change === 0
-                ? "0"
-                : `${row.change > 0 ? "+" : "−"}${time(Math.abs(row.change))}`,
+            row.change === null ? UNKNOWN : signedTime(row.change),
           ),
         ),
     },
   ];
-  const table = new SortTable(columns, columns.length - 1, true, "Busy time of ops");
+  const table = new SortTable(columns, columns.length - 1, true, `${given.length ? "Wall" : "Busy"} time of ops`);
   table.set(rows);
   return el(
     "div",
     {},
     table.root,
-    el("p", { class: "note" }, "busy time of ops of the same name; of the last run against the first"),
+    el(
+      "p",
+      { class: "note" },
+      given.length
+        ? "wall time of ops, matched by name, place or structure, through fusion and splitting"
+        : "busy time of ops of the same name; of the last run against the first",
+    ),
   );
 }
 
@@ -306,7 +326,7 @@ function explanation(data: CompareData): HTMLElement | string {
       el("td", {}, tailOf(part.name, 60)),
       el("td", {}, shorten(part.how, 20)),
       el("td", { class: "wide" }, signedBar(part.ns, most)),
-      el("td", { class: "number" }, `${part.ns > 0 ? "+" : "−"}${time(Math.abs(part.ns))}`),
+      el("td", { class: "number" }, signedTime(part.ns)),
     ),
   );
   return section(

@@ -86,6 +86,7 @@ function checks(app: App): HTMLElement | string {
 
 function card(app: App, found: Finding, number: number): HTMLElement {
   const { predicted } = found;
+  const wall = app.model.data.findings?.wall_ns;
   const cost: Child[] =
     found.cost_ns === null && found.share === null
       ? ["its cost is not known"]
@@ -105,7 +106,7 @@ function card(app: App, found: Finding, number: number): HTMLElement {
         "p",
         { class: "predicted" },
         el("b", {}, "Would gain: "),
-        `${time(predicted.gain_ns)}, latency ${time(predicted.latency_ns)} (${shorten(predicted.basis, 40)})${predicted.text ? `: ${shorten(predicted.text, 300)}` : ""}`,
+        `${time(predicted.gain_ns)}; ${time(wall)} would be ${time(predicted.latency_ns)} (${shorten(predicted.basis, 40)})${predicted.text ? `: ${shorten(predicted.text, 300)}` : ""}`,
       ),
     );
   if (found.ops.length)

@@ -2,14 +2,16 @@
 
 import dagre from "@dagrejs/dagre";
 import { button, el, nothing, section, svg } from "./dom";
-import { count, percent, time } from "./format";
-import { network, opTimes, type Network, type Node } from "./network";
+import { count, percent, time, UNKNOWN } from "./format";
+import { network, type Network, type Node } from "./network";
 import { provenance } from "./provenance";
 import type { App } from "./state";
 import { shorten, tailOf } from "./text";
 
 const WIDTH = 206;
 const HEIGHT = 40;
+const WORDS = 34; // characters of the second line
+const STILL = 3; // pixels that a click may move
 
 export function graph(app: App): HTMLElement {
   const { data } = app.model;
@@ -19,23 +21,14 @@ export function graph(app: App): HTMLElement {
   const box = el("div", { class: "graph-box" });
   const said = el("p", { class: "note", role: "status" });
   const picture = new Picture(box);
-  const draw = (): void => {
+  const draw = (around?: number): void => {
     const net = network(data, opened);
-    const whole = opTimes(data).reduce<number>((sum, ns) => sum + (ns ?? 0), 0) || 1;
     const most = net.nodes.reduce((high, node) => Math.max(high, node.ns ?? 0), 1);
-    picture.show(net, (node) =>
-      nodeOf(
-        app,
-        node,
-        whole,
-        most,
-        () => {
-          opened.add(node.key);
-          draw();
-        },
-        said,
-      ),
-    );
+    const open = (node: Node) => (): void => {
+      opened.add(node.key);
+      draw(node.ops[0]);
+    };
+    picture.show(net, (node) => nodeOf(app, node, most, open(node), said), around);
     said.textContent = [
       net.collapsed ? "Layers are closed; click one to see its ops." : "Click an op to see it in the timeline.",
       net.hidden ? `${count(net.hidden)} ops that no data flow is known of are not shown.` : "",
@@ -69,11 +62,13 @@ export function graph(app: App): HTMLElement {
   );
 }
 
-function nodeOf(app: App, node: Node, whole: number, most: number, open: () => void, said: HTMLElement): SVGElement {
-  const share = (node.ns ?? 0) / whole;
+function nodeOf(app: App, node: Node, most: number, open: () => void, said: HTMLElement): SVGElement {
   const heat = Math.min(Math.ceil(6 * Math.sqrt((node.ns ?? 0) / most)), 6);
   const label = node.expands ? `${shorten(node.label, 24)} (${count(node.ops.length)})` : tailOf(node.label, 28);
-  const words = `${node.expands ? `${count(node.ops.length)} ops` : shorten(node.detail, 20)} · ${time(node.ns)} · ${percent(share)}`;
+  const cost = node.ns === null ? UNKNOWN : `${time(node.ns)} · ${percent(node.share)}`;
+  const what = node.expands ? `${count(node.ops.length)} ops` : shorten(node.detail, 40);
+  const words = `${what} · ${cost}`;
+  const room = Math.max(WORDS - cost.length - 3, 4); // the time is never what is cut
   const group = svg(
     "g",
     {
@@ -84,7 +79,7 @@ function nodeOf(app: App, node: Node, whole: number, most: number, open: () => v
     },
     svg("rect", { width: WIDTH, height: HEIGHT, rx: 5 }),
     svg("text", { x: 9, y: 16, class: "node-name" }, label),
-    svg("text", { x: 9, y: 31, class: "node-time" }, words),
+    svg("text", { x: 9, y: 31, class: "node-time" }, [shorten(what, room), cost].filter(Boolean).join(" · ")),
     svg("title", {}, shorten(node.label, 300)),
   );
   const act = (): void => (node.expands ? open() : app.showOp(node.label));
@@ -106,15 +101,18 @@ class Picture {
   private box = { x: 0, y: 0, width: 1, height: 1 };
   private size = { width: 1, height: 1 };
   private left = 0;
+  private moved = false;
 
   constructor(private readonly parent: HTMLElement) {
     parent.append(this.root);
     this.root.addEventListener("wheel", (event) => this.wheel(event), { passive: false });
     this.root.addEventListener("pointerdown", (event) => this.drag(event));
+    this.root.addEventListener("click", (event) => this.moved && event.stopPropagation(), { capture: true });
     new ResizeObserver(() => this.fit()).observe(parent);
   }
 
-  show(net: Network, draw: (node: Node) => SVGElement): void {
+  /** Draws the network from its top, or around one of its ops. */
+  show(net: Network, draw: (node: Node) => SVGElement, around?: number): void {
     const laid = layOut(net);
     this.size = laid.size;
     this.left = laid.left;
@@ -131,6 +129,12 @@ class Picture {
     );
     this.root.replaceChildren(svg("defs", {}, tip), ...lines, ...nodes);
     this.fit();
+    const place = around === undefined ? -1 : net.nodes.findIndex((node) => node.ops.includes(around));
+    if (place < 0) return;
+    this.box.x = laid.nodes[place]!.x - this.box.width / 2;
+    this.box.y = laid.nodes[place]!.y - this.box.height / 4;
+    this.apply();
+    (nodes[place] as SVGElement).focus({ preventScroll: true });
   }
 
   /** From the top, as wide as it needs to be read. */
@@ -184,13 +188,18 @@ class Picture {
   private drag(event: PointerEvent): void {
     const start = { ...this.box, clientX: event.clientX, clientY: event.clientY };
     const scale = this.box.width / this.parent.clientWidth;
+    const done = new AbortController();
+    this.moved = false;
     const move = (at: PointerEvent): void => {
-      this.box.x = start.x - (at.clientX - start.clientX) * scale;
-      this.box.y = start.y - (at.clientY - start.clientY) * scale;
+      const [dx, dy] = [at.clientX - start.clientX, at.clientY - start.clientY];
+      this.moved ||= Math.hypot(dx, dy) > STILL;
+      this.box.x = start.x - dx * scale;
+      this.box.y = start.y - dy * scale;
       this.apply();
     };
-    addEventListener("pointermove", move);
-    addEventListener("pointerup", () => removeEventListener("pointermove", move), { once: true });
+    addEventListener("pointermove", move, { signal: done.signal });
+    for (const end of ["pointerup", "pointercancel"])
+      addEventListener(end, () => done.abort(), { signal: done.signal });
   }
 }
 

@@ -5,16 +5,24 @@ import { layerOf } from "./timeline/colours";
 
 export const MOST_NODES = 180;
 
-export type Node = { key: string; label: string; detail: string; ops: number[]; ns: number | null; expands: boolean };
+export type Node = {
+  key: string;
+  label: string;
+  detail: string;
+  ops: number[];
+  ns: number | null;
+  share: number | null;
+  expands: boolean;
+};
 export type Network = { nodes: Node[]; edges: [number, number][]; collapsed: boolean; hidden: number };
 
-/** Time of every op, by its name; ops that share a name share its time. */
-export function opTimes(data: PageData): (number | null)[] {
-  const times = new Map<string, { ns: number | null; left: number }>();
+/** Time, or share, of every op, by its name; ops that have a name in common share what it has. */
+export function ofOps(data: PageData, key: "busy_ns" | "share"): (number | null)[] {
+  const times = new Map<string, { value: number | null; left: number }>();
   for (const op of data.summary.ops) {
     const known = times.get(op.name);
-    if (known) known.ns = known.ns === null || op.busy_ns === null ? null : known.ns + op.busy_ns;
-    else times.set(op.name, { ns: op.busy_ns, left: 0 });
+    if (known) known.value = known.value === null || op[key] === null ? null : known.value + op[key];
+    else times.set(op.name, { value: op[key], left: 0 });
   }
   for (const op of data.ops) {
     const known = times.get(op.name);
@@ -22,7 +30,7 @@ export function opTimes(data: PageData): (number | null)[] {
   }
   return data.ops.map((op) => {
     const known = times.get(op.name);
-    return known && known.ns !== null ? known.ns / Math.max(known.left, 1) : null;
+    return known && known.value !== null ? known.value / Math.max(known.left, 1) : null;
   });
 }
 
@@ -31,7 +39,8 @@ export function network(data: PageData, opened: ReadonlySet<string>, most = MOST
   const all = data.ops.map((_, op) => op).filter((op) => used.has(op));
   const collapsed = all.length > most;
   const keyOf = keys(data, all, collapsed, most);
-  const times = opTimes(data);
+  const times = ofOps(data, "busy_ns");
+  const shares = ofOps(data, "share");
   const nodes = new Map<string, Node>();
   const nodeOf = new Map<number, string>();
   const sizes = new Map<string, number>();
@@ -44,7 +53,8 @@ export function network(data: PageData, opened: ReadonlySet<string>, most = MOST
     const node = nodes.get(key);
     if (node) {
       node.ops.push(op);
-      node.ns = node.ns === null || times[op] === null ? (node.ns ?? times[op]!) : node.ns + times[op]!;
+      node.ns = plus(node.ns, times[op]!);
+      node.share = plus(node.share, shares[op]!);
     } else
       nodes.set(key, {
         key: single ? key : group,
@@ -52,6 +62,7 @@ export function network(data: PageData, opened: ReadonlySet<string>, most = MOST
         detail: data.ops[op]!.type,
         ops: [op],
         ns: times[op]!,
+        share: shares[op]!,
         expands: !single,
       });
   }
@@ -62,6 +73,9 @@ export function network(data: PageData, opened: ReadonlySet<string>, most = MOST
     hidden: data.ops.length - all.length,
   };
 }
+
+/** A layer takes what its ops are known to take. */
+const plus = (a: number | null, b: number | null): number | null => (a === null || b === null ? (a ?? b) : a + b);
 
 function keys(data: PageData, all: number[], collapsed: boolean, most: number): (op: number) => string {
   if (!collapsed) return (op) => String(op);

@@ -3,10 +3,11 @@
 import { button, el, meter, nothing, section, type Child } from "./dom";
 import { engines, utilization } from "./engines";
 import { bytes, count, decimal, hertz, joules, percent, time, UNKNOWN } from "./format";
+import { outerTraffic } from "./outer";
 import { provenance } from "./provenance";
 import { causeClass, shareBar } from "./shares";
 import type { App } from "./state";
-import { plainTable } from "./table";
+import { comparing, plainTable } from "./table";
 import { shorten, tailOf } from "./text";
 
 const TOP = 8;
@@ -58,7 +59,7 @@ function verdict(app: App): HTMLElement {
     .slice(0, 4)
     .map((part) => `${percent(part.share, 0)} ${shorten(part.cause, 30)}`);
   const detail = largest
-    ? `${whole === null ? "" : `${time(whole)} wall time: `}${parts.join(", ")}`
+    ? `${whole === null ? "" : `${time(whole)} wall time${findings && summary.host.length ? ", host included" : ""}: `}${parts.join(", ")}`
     : "The run has times per op, but no breakdown of its time.";
   return el(
     "div",
@@ -84,11 +85,9 @@ function cards(app: App): HTMLElement {
       value: time(latency.value_ns),
       from: latency.provenance,
       note:
-        latency.low_ns !== null
-          ? `${time(latency.low_ns)} – ${time(latency.high_ns)}`
-          : latency.value_ns === null
-            ? "the run does not say it"
-            : "of one inference on the device",
+        latency.value_ns === null
+          ? "the run does not say it"
+          : `${summary.host.length ? "on the device" : "of one inference"}${range(latency.low_ns, latency.high_ns, time)}`,
     },
     {
       label: "Throughput",
@@ -122,6 +121,11 @@ function cards(app: App): HTMLElement {
   );
 }
 
+/** ", low – high"; nothing where both read the same. */
+export function range(low: number | null, high: number | null, text: (value: number | null) => string): string {
+  return low === null || high === null || text(low) === text(high) ? "" : `, ${text(low)} – ${text(high)}`;
+}
+
 function memoryCards(app: App): Card[] {
   const { summary, info } = app.model.data;
   const cards: Card[] = [];
@@ -136,15 +140,13 @@ function memoryCards(app: App): Card[] {
       from: info.provenance,
       note: `of ${bytes(local.capacity_bytes)} ${shorten(local.name, 20)}${local.core === null ? "" : `, core ${local.core}`}`,
     });
-  const outer = summary.memory.filter((row) => row.read_bytes !== null || row.write_bytes !== null);
-  const sum = (key: "read_bytes" | "write_bytes"): number | null =>
-    outer.length ? outer.reduce((all, row) => all + (row[key] ?? 0), 0) : null;
-  if (outer.length)
+  const outer = outerTraffic(summary.memory);
+  if (outer)
     cards.push({
-      label: `${shorten(outer[0]!.name, 20)} traffic`,
-      value: bytes((sum("read_bytes") ?? 0) + (sum("write_bytes") ?? 0)),
+      label: `${shorten(outer.name, 20)} traffic`,
+      value: bytes(outer.read_bytes === null || outer.write_bytes === null ? null : outer.read_bytes + outer.write_bytes),
       from: info.provenance,
-      note: `${bytes(sum("read_bytes"))} read, ${bytes(sum("write_bytes"))} written`,
+      note: `${bytes(outer.read_bytes)} read, ${bytes(outer.write_bytes)} written`,
     });
   return cards;
 }
@@ -152,8 +154,8 @@ function memoryCards(app: App): Card[] {
 function energyCard(app: App): Card[] {
   const { energy } = app.model.data.summary;
   if (energy === null) return [];
-  const range = energy.low_j === null ? "of one inference" : `${joules(energy.low_j)} – ${joules(energy.high_j)}`;
-  return [{ label: "Energy", value: joules(energy.value_j), from: energy.provenance, note: energy.note || range }];
+  const note = energy.note || `of one inference${range(energy.low_j, energy.high_j, joules)}`;
+  return [{ label: "Energy", value: joules(energy.value_j), from: energy.provenance, note }];
 }
 
 function engineCard(app: App): Card[] {
@@ -202,18 +204,23 @@ export function opLink(app: App, name: string, limit = 44): HTMLElement {
 function topOps(app: App): HTMLElement {
   const { ops } = app.model.data.summary;
   if (!ops.length) return nothing("The run has no times per op.");
-  const most = Math.max(...ops.slice(0, TOP).map((op) => op.share ?? 0), 1e-9);
-  const rows = ops
-    .slice(0, TOP)
-    .map((op) => [
-      opLink(app, op.name),
-      shorten(op.type, 18),
-      meter((op.share ?? 0) / most),
-      time(op.busy_ns),
-      percent(op.share),
-    ]);
+  const costliest = [...ops].sort(comparing((op) => op.busy_ns, true)).slice(0, TOP);
+  const most = Math.max(...costliest.map((op) => op.busy_ns ?? 0), 1e-9);
+  const rows = costliest.map((op) => [
+    opLink(app, op.name),
+    shorten(op.type, 18),
+    meter((op.busy_ns ?? 0) / most),
+    time(op.busy_ns),
+    percent(op.share),
+  ]);
   const all = button(`All ${count(ops.length)} ops`, () => app.open("operators"), { class: "link" });
-  return el("div", {}, plainTable(["Op", "Type", "", "Busy", "Share"], 3, rows), el("p", { class: "note" }, all));
+  const lanes = app.model.data.summary.lanes.length > 1 ? "busy: on all lanes together. " : "";
+  return el(
+    "div",
+    {},
+    plainTable(["Op", "Type", "", "Busy", "Share"], 3, rows),
+    el("p", { class: "note" }, lanes, all),
+  );
 }
 
 function topFindings(app: App): HTMLElement {
@@ -227,7 +234,9 @@ function topFindings(app: App): HTMLElement {
         "li",
         {},
         el("b", {}, shorten(found.title, 120)),
-        el("span", { class: "cost" }, `${time(found.cost_ns)} · ${percent(found.share)}`),
+        found.cost_ns === null && found.share === null
+          ? ""
+          : el("span", { class: "cost" }, `${time(found.cost_ns)} · ${percent(found.share)}`),
       ),
     );
   return section(
@@ -264,6 +273,7 @@ function host(app: App): HTMLElement | string {
           ),
         ),
       ),
+      el("p", { class: "note" }, `${time(whole)} in all; the median of each over all inferences `, provenance(latency.provenance)),
     );
   }
   if (samples.length > 1) {

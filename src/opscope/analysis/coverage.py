@@ -59,7 +59,7 @@ def _notes(facts: Facts) -> list[str]:
         notes.append("no latency: shares are of what is known")
     if not run.info.limits:
         notes.append("no limits of the machine: no roofline")
-    if facts.work.staged and bool((run.trace.spans["kind"] == SpanKind.HOST).any()):
+    if facts.work.staged and bool((run.trace.spans["kind"][facts.work.row] == SpanKind.HOST).any()):
         notes.append("the wall time is what the application sees: the device, and the host around it")
     if run.trace.spans.size and len(run.info.inferences) > 1:
         notes.append(f"inference {facts.work.inference} of {len(run.info.inferences)}: the one of median latency")

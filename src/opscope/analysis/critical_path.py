@@ -15,13 +15,13 @@ from ..finding import PathStep
 from ..trace import NONE, SpanKind
 from .activities import Activities, Numbers
 from .bound_words import CAUSES, HOST, LAUNCH, OTHER, WAIT
-from .dependencies import ASSUMED, DATA, ISSUE, LANE, ORDER, Dependencies
+from .dependencies import ASSUMED, DATA, ISSUE, LANE, ORDER, STAGE, Dependencies
 from .intervals import union
 
 LAUNCH_GAP_NS = 5_000  # a shorter gap between two activities is what starting one takes
 MOST_STEPS = 2_000  # that a result lists
 _WORDS = {DATA: "data of {}", ORDER: "memory of {}", ISSUE: "issue of {}", LANE: "lane {} was busy",
-          ASSUMED: "the end of {}, which nothing says it needed"}  # fmt: skip
+          STAGE: "the end of {}", ASSUMED: "the end of {}, which nothing says it needed"}  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)

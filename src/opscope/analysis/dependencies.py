@@ -12,7 +12,7 @@ from .bound_words import WAIT
 from .distinct import distinct
 from .intervals import rising
 
-START, ASSUMED, LANE, ISSUE, ORDER, DATA = range(6)  # why one activity follows another; the later one wins a tie
+START, ASSUMED, STAGE, LANE, ISSUE, ORDER, DATA = range(7)  # why one activity follows another; the later one wins a tie
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,7 +57,7 @@ def dependencies_of(work: Activities) -> Dependencies:
     ready = np.full(len(work), work.start_ns)
     np.maximum.at(ready, second, reach)
     holder, held_why = np.full(len(work), NONE), np.full(len(work), START)
-    for reason in (ASSUMED, LANE, ISSUE, ORDER, DATA):
+    for reason in (ASSUMED, STAGE, LANE, ISSUE, ORDER, DATA):
         binding = (reach == ready[second]) & (why == reason)
         holder[second[binding]], held_why[second[binding]] = first[binding], reason
     return Dependencies(work, first, second, why, reach, ready, holder, held_why)
@@ -118,12 +118,14 @@ def _assumed_pairs(work: Activities, first: Numbers, second: Numbers, why: Numbe
     free = np.full(len(work), work.start_ns)
     np.maximum.at(free, second, work.end[first])
     late = np.flatnonzero(device & ~told & (work.start > free))
-    done = np.flatnonzero(device)
-    if not len(late):
-        return _pairs(late, late, ASSUMED)
+    done = np.flatnonzero(device & (work.end > work.start))  # a mark takes no time: nothing waits for it
+    if not len(late) or not len(done):
+        return _pairs(late[:0], late[:0], ASSUMED)
     done = done[np.argsort(work.end[done], kind="stable")]
     place = np.searchsorted(work.end[done], work.start[late], "right") - 1
-    return _pairs(done[place[place >= 0]], late[place >= 0], ASSUMED)
+    first, second = done[place[place >= 0]], late[place >= 0]
+    host = work.run.trace.spans["kind"][work.row] == SpanKind.HOST
+    return first, second, np.where(host[first] | host[second], STAGE, ASSUMED)
 
 
 def _edge_pairs(work: Activities) -> tuple[Pairs, Pairs]:

@@ -12,7 +12,7 @@ import numpy.typing as npt
 from ..finding import EngineUse
 from ..run import Run
 from ..summary import OpTotal
-from ..trace import NONE
+from ..trace import NONE, SpanKind
 from .activities import Activities, Numbers, activities_of
 from .bound_words import COMPUTE, MEMORY
 from .critical_path import Path, critical_path
@@ -110,6 +110,11 @@ class Facts:
     def of_ops(self, chosen: npt.NDArray[np.bool_]) -> Numbers:
         """Positions of the activities of some ops; `chosen` has one entry per op."""
         return np.flatnonzero(np.append(chosen, False)[self.work.op])
+
+    @cached_property
+    def on_host(self) -> npt.NDArray[np.bool_]:
+        """Per activity, whether it is a call or a stage of the host."""
+        return np.asarray(self.run.trace.spans["kind"][self.work.row] == SpanKind.HOST, np.bool_)
 
     @property
     def has_timeline(self) -> bool:

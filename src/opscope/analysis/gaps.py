@@ -11,6 +11,7 @@ import numpy as np
 from ..finding import EngineUse, Gap, WaitFor
 from ..trace import NONE, Lane, SpanKind
 from .activities import ASIDE, Activities, Numbers
+from .bound_words import is_dma_lane
 from .critical_path import afters
 from .dependencies import ASSUMED
 from .distinct import distinct
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
 
 MOST_GAPS = 20
 NOTHING = "nothing that was recorded"
+THE_HOST = "the host"
 _DISTANCES = ("", " of another core", " of another device")
 
 
@@ -80,10 +82,15 @@ def _routes(facts: Facts) -> list[EngineUse]:
     rows = []
     for route in distinct(key // devices).tolist():
         own = [int(busy[k]) for k in distinct(key[key // devices == route]).tolist()]
-        name = "DMA " + (facts.run.commands.routes[route - 1] if route else "of a route that is not known")
+        name = route_name(facts.run.commands.routes[route - 1]) if route else "DMA of a route that is not known"
         mean = round(sum(own) / len(own))
         rows.append(EngineUse(name, len(own), mean, 0, work.wall_ns - mean))
     return rows
+
+
+def route_name(route: str) -> str:
+    """What transfers of a route are called among engines."""
+    return route if is_dma_lane(route) else f"DMA {route}"
 
 
 def routes_of(facts: Facts, positions: Numbers) -> Numbers:
@@ -147,7 +154,7 @@ def _groups(facts: Facts, position: Numbers, holder: Numbers) -> tuple[Numbers, 
     for code in codes.tolist():
         pair, way = divmod(code, 256)
         mine, other = (lanes[number] for number in divmod(pair, len(lanes)))
-        name = other.name if way == 0 else f"DMA {facts.run.commands.routes[way - 1]}"
+        name = other.name if way == 0 else route_name(facts.run.commands.routes[way - 1])
         of_code.append(numbers.setdefault((mine.name, _seen_from(mine, other, name)), len(numbers)))
     group = np.full(len(position), NONE)
     group[known] = np.array(of_code or [NONE], np.int64)[place.reshape(-1)] if len(known) else NONE
@@ -157,7 +164,7 @@ def _groups(facts: Facts, position: Numbers, holder: Numbers) -> tuple[Numbers, 
 def _seen_from(mine: Lane, other: Lane, name: str) -> str:
     """Who was waited for, as the one who waited sees it: an engine, a transfer, another core or device, the host."""
     if other.device == NONE:
-        return "the host"
+        return THE_HOST
     return name + _DISTANCES[2 if mine.device != other.device else 1 if mine.core != other.core else 0]
 
 

@@ -24,7 +24,7 @@ class OpSums:
     wait: Numbers
     count: Numbers
     amounts: tuple[Numbers, Numbers, Numbers]  # bytes out, bytes moved, MACs
-    by_group: Numbers  # op × group: busy
+    by_group: Numbers  # op × group: busy computing; where it only moves data, issuing
     outer: Numbers  # number of the outer memory that an operand lies in
     stretches: Stretches  # by op
 
@@ -32,7 +32,6 @@ class OpSums:
     def of(cls, work: Work) -> OpSums:
         index, part = work.index, work.network
         key, count = index.op[part.command], len(index.program.ops) + 1
-        groups = len(index.program.groups)
         outer = np.zeros(count, np.int64)
         for number in range(1, len(index.memories)):
             outer[np.bincount(key[index.outer[part.command] == number], minlength=count) > 0] = number
@@ -46,7 +45,7 @@ class OpSums:
                 total(key, index.moved_bytes[part.command], count),
                 total(key, index.macs[part.command], count),
             ),
-            by_group=total(key * groups + index.group[part.command], part.ns, count * groups).reshape(count, groups),
+            by_group=_by_group(work, key, count),
             outer=outer,
             stretches=union(key, part.start, part.end),
         )
@@ -100,6 +99,16 @@ class OpSums:
 
     def by_block(self) -> tuple[OpTotal, ...]:
         return self.by_label([block_of(op.name) for op in self.work.index.program.ops])
+
+
+def _by_group(work: Work, key: Numbers, count: int) -> Numbers:
+    """A matrix product is done by the engine that multiplies, however long its operands are on their way."""
+    index, part = work.index, work.network
+    groups = len(index.program.groups)
+    cell, moves = key * groups + index.group[part.command], index.moves[part.command]
+    every, computing = (total(cell[of], part.ns[of], count * groups).reshape(count, groups)
+                        for of in (np.ones(len(cell), np.bool_), ~moves))  # fmt: skip
+    return np.where(computing.any(axis=1, keepdims=True), computing, every)
 
 
 def layer_of(name: str) -> str:

@@ -6,7 +6,7 @@ import numpy as np
 
 from ..program import COMMAND, NO_ROUTE, OpInfo, Program, bare_program
 from ..report import PROVENANCE, Layer, Report
-from ..run import CommandTable, Run, RunInfo
+from ..run import CommandTable, Run, RunInfo, graph_edges
 from ..summary import Energy, LaneTotal, Latency, MemoryTotal, OpTotal, Share, Summary
 from ..target import ANY, Holds
 from ..trace import COUNTER, EDGE, NONE, SPAN, Lane, SpanKind, Trace

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
 
+from ..analysis.bound_words import reads_or_writes
 from ..errors import UsageError, printable
 from ..finding import WHAT_IF, Finding, Findings, Prediction
 from ..program import NO_ROUTE, Program
@@ -18,6 +19,7 @@ if TYPE_CHECKING:
     from ..run import Run, RunInfo
 
 MOST_TRIED = 3  # findings, costliest first, whose gain is simulated
+_SIMULATED = ("slow-op", "memory-transfers")  # rules whose cause a simulation can do without
 MOST_COMMANDS = 2_000_000  # above it a simulation takes seconds, and the upper bound has to do
 
 _NUMBER = r"(?P<factor>\d+\.?\d*|\.\d+)"
@@ -132,8 +134,9 @@ def _model_of(folder: Path, model: Path) -> Path:
 
 
 def with_predictions(findings: Findings, program: Program, *, device_ns: int) -> Findings:
-    """Findings whose ops are made free in a simulation: what that gains takes the place of the upper bound.
+    """Findings with a cause that can be simulated away: what that gains takes the place of the upper bound.
 
+    Slow ops are made free; where transfers to and from outer memory are the cause, it gets twice the bandwidth.
     `device_ns` is what the program took on the device, at the clock that it had.
     """
     from ..device import simulate
@@ -144,13 +147,26 @@ def with_predictions(findings: Findings, program: Program, *, device_ns: int) ->
     base = simulate(program, seed=0).total_cycles
 
     def tried(finding: Finding) -> Finding:
-        ops = [number[name] for name in finding.ops if name in number]
-        if not ops or not findings.wall_ns:
+        changed, words = _without_cause(finding, program, number)
+        if changed is None or not findings.wall_ns:
             return finding
-        left = simulate(with_ops_scaled(program, ops, 0.0), seed=0).total_cycles
-        gain = round(device_ns * (base - left) / base)
-        text = f"simulated with {'this op' if len(ops) == 1 else f'these {len(ops)} ops'} taking no time"
-        return replace(finding, predicted=Prediction(gain, findings.wall_ns - gain, WHAT_IF, text))
+        gain = round(device_ns * (base - simulate(changed, seed=0).total_cycles) / base)
+        return replace(finding, predicted=Prediction(gain, findings.wall_ns - gain, WHAT_IF, f"simulated with {words}"))
 
-    first = tuple(tried(finding) for finding in findings.findings[:MOST_TRIED])
-    return replace(findings, findings=(*first, *findings.findings[MOST_TRIED:]))
+    places = [place for place, finding in enumerate(findings.findings) if finding.id in _SIMULATED][:MOST_TRIED]
+    return replace(findings, findings=tuple(
+        tried(finding) if place in places else finding for place, finding in enumerate(findings.findings)
+    ))  # fmt: skip
+
+
+def _without_cause(finding: Finding, program: Program, number: Mapping[str, int]) -> tuple[Program | None, str]:
+    """The program with the cause of a finding taken away, and how that is said; None: it cannot be."""
+    if finding.id == "memory-transfers":
+        outer = [route.name for route in program.routes if reads_or_writes(route.name)]
+        changed = program
+        for name in outer:
+            changed = _with_bandwidth(changed, name, 2.0)
+        return (changed, f"twice the bandwidth of {' and '.join(outer)}") if outer else (None, "")
+    ops = [number[name] for name in finding.ops if name in number]
+    words = "this op taking no time" if len(ops) == 1 else f"these {len(ops)} ops taking no time"
+    return (with_ops_scaled(program, ops, 0.0), words) if ops else (None, "")

@@ -63,7 +63,7 @@ def record(
         shown = {**page_of(run, findings), **trace_of(run, program)}
         for name, data in ({"findings.json": text.getvalue().encode()} | shown | dict(extra or {})).items():
             files.keep(name, data)
-        files.finish(run.info, program, run.summary, [(files.part(0), 0)])
+        files.finish(run.info, program, run.summary, [(files.part(0), 0)], graph=run.graph)
     finally:
         files.discard()
     return tuple(shown)

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from ..program import Program
     from ..summary import Summary
     from ..trace import Trace
+    from .compiling import Compiled
 
 Step = Callable[[str], None]  # told what is being done now
 
@@ -57,7 +58,7 @@ def _code(*parts: str) -> str:
     return digest.hexdigest()
 
 
-def compile_for(model: Path, target: Target, choices: Choices) -> Program:
+def compile_for(model: Path, target: Target, choices: Choices) -> Compiled:
     """The program for these choices, in memory."""
     from . import compile_model
 
@@ -65,7 +66,7 @@ def compile_for(model: Path, target: Target, choices: Choices) -> Program:
         model, target, cores=choices.cores, devices=choices.devices, batch=choices.batch, shapes=choices.shapes,
         precision=choices.precision, parallel=choices.parallel, stats_level=choices.stats_level,
         ddr_stats=choices.ddr_stats, pmu_recipe=choices.pmu_recipe,
-    ).program  # fmt: skip
+    )  # fmt: skip
 
 
 def range_ns(model: Path, target: Target, choices: Choices) -> tuple[int, int]:
@@ -74,7 +75,7 @@ def range_ns(model: Path, target: Target, choices: Choices) -> tuple[int, int]:
 
     found = []
     for corner in (Corner.FAST, Corner.SLOW):
-        program = compile_for(model, at_corner(target, corner), choices)
+        program = compile_for(model, at_corner(target, corner), choices).program
         found.append(round(simulate(program, seed=choices.seed).total_cycles / program.clock_hz * 1e9))
     return min(found), max(found)
 

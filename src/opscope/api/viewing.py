@@ -21,7 +21,7 @@ from ..comparison import Comparison
 from ..errors import UsageError
 from ..finding import Findings
 from ..program import Channel, Detail, Group, Program, bare_program
-from ..run import SCHEMA, TABLES, Run, RunInfo
+from ..run import GRAPH_FILE, SCHEMA, TABLES, Run, RunInfo
 from ..summary import Latency, Summary
 from ..trace import NONE, Trace
 from ..views.page_spans import MOST_ROWS, SpanRows, rows_of
@@ -29,7 +29,7 @@ from .recording import MOST_TRACE_SPANS
 
 HEAD, SUMMARY, PAGE = "run.json", "summary.json", "report.html"
 TRACES = ("trace.json", "trace.json.gz", "trace.pftrace")  # timelines that a run may hold, the first found is shown
-SIDE_FILES = ("findings.json", "imported.json")
+SIDE_FILES = ("findings.json", "imported.json", GRAPH_FILE)
 RUN_FILES = (HEAD, SUMMARY, *(f"{table}.parquet" for table in TABLES))
 MOST_HEAD_BYTES = 1 << 20
 MOST_SUMMARY_BYTES = 1 << 28

@@ -40,7 +40,7 @@ VERBS = {  # verb → module, line for --help
     "torq-compile": ("torq", "Torq command line: compile"),
     "torq-run-module": ("torq", "Torq command line: run"),
     "iree-run-module": ("torq", "Torq command line: run, under its other name"),
-    "annotate_profiling.py": ("annotate", "The same, with the order of arguments of the vendor's script"),
+    "annotate_profiling.py": ("annotate", "annotate with the arguments of the vendor's script"),
 }
 
 EXAMPLES = """\

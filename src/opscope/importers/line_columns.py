@@ -26,6 +26,7 @@ Bytes = npt.NDArray[np.uint8]
 BLOCK_BYTES = 1 << 22
 _NEWLINE, _RETURN, _SPACE, _MINUS, _ZERO = b"\n\r -0"
 _MOST_DIGITS = 18  # of a number that fits in 64 bits whatever its digits are
+_MOST_BLANKS = 64
 _LONGEST_LINE = 1 << 20  # bytes; a line that is longer is cut there, and its row then counted as unreadable
 _MARK = b"\xef\xbb\xbf"
 
@@ -39,13 +40,16 @@ class Fields:
     end: Numbers
 
     def stripped(self) -> Fields:
-        """Without blanks around it."""
+        """Without blanks around it, a few of them: there is no reason for more."""
         start, end = self.start.copy(), self.end.copy()
         last = max(len(self.data) - 1, 0)
-        while (blank := (start < end) & (self.data[np.minimum(start, last)] == _SPACE)).any():
-            start += blank
-        while (blank := (start < end) & (self.data[np.clip(end - 1, 0, last)] == _SPACE)).any():
-            end -= blank
+        for _ in range(_MOST_BLANKS):
+            before = (start < end) & (self.data[np.minimum(start, last)] == _SPACE)
+            start += before
+            behind = (start < end) & (self.data[np.clip(end - 1, 0, last)] == _SPACE)
+            end -= behind
+            if not (before.any() or behind.any()):
+                break
         return Fields(self.data, start, end)
 
     def empty(self) -> Marks:

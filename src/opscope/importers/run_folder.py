@@ -13,7 +13,7 @@ import numpy.typing as npt
 
 from ..errors import UsageError
 from ..program import COMMAND, NO_ROUTE, OpInfo
-from ..run import SCHEMA, TABLES, CommandTable, Run, RunInfo
+from ..run import GRAPH_EDGE, GRAPH_FILE, SCHEMA, TABLES, CommandTable, Run, RunInfo
 from ..summary import Summary
 from ..trace import COUNTER, EDGE, NONE, SPAN, CounterTrack, Lane, SpanKind, Trace
 
@@ -43,7 +43,8 @@ def read_run(path: Path) -> Run:
         ops = tuple(OpInfo(*row) for row in zip(*columns, strict=True))
         commands = _commands(tables["commands"], _Bounds(path / "commands.parquet", len(ops), 0))
         limits = _Bounds(path / "spans.parquet", len(ops), len(commands.rows) + len(tables["spans"]))
-        return Run(info, ops, commands, _trace(tables, limits, info.provenance), summary)
+        trace = _trace(tables, limits, info.provenance)
+        return Run(info, ops, commands, trace, summary, read_graph(path, len(ops)))
     except (KeyError, ValueError, TypeError, IndexError, OverflowError, pa.ArrowException) as error:
         raise UsageError(f"{path}: a table does not have the columns of a run ({str(error)[:200]})") from error
 
@@ -69,6 +70,17 @@ class _Bounds:
             if least < low or greatest >= high:
                 wrong = least if least < low else greatest
                 raise UsageError(f"{self.path}: {key} {wrong}; expected {low} to {high - 1}")
+
+
+def read_graph(path: Path, ops: int) -> npt.NDArray[np.void] | None:
+    """Data that flows from op to op; None where the run does not say."""
+    file = path / GRAPH_FILE
+    if not file.exists():
+        return None
+    table = _table(file)
+    ends = {key: _numbers(table, key) for key in ("source", "target")}
+    _Bounds(file, ops, ops).check(ends)
+    return _rows(ends, len(table), GRAPH_EDGE)
 
 
 def read_info(path: Path) -> RunInfo:

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
 
 from ..annotated import ActionTimes
-from ..imported import Imported, ImportedOp, Metric
+from ..imported import LATENCY, Imported, ImportedOp, Metric
 from ..trace import NONE, Lane, SpanKind
 from .column_trace import MOST_OPS, SpanColumns, column_trace, op_totals, timed_ops
 from .line_columns import Numbers, distinct, rising
-from .torq_host_log import PARTS, form_of, read_actions
+from .torq_host_log import PARTS, form_of, ranked, read_actions
 from .torq_runtime import NOT_TOLD, PROVENANCE, TOOL
 
 _JOBS = "NSS Jobs"
@@ -41,6 +43,7 @@ class TorqHost:
         start, wait = jobs_of(log)
         lanes, lane = _lanes(log)
         op, ops, more = _ops(log)
+        rounds = _rounds(log)
         columns = SpanColumns(
             lane=np.concatenate((lane, np.full(len(start), len(lanes)))),
             name=np.concatenate((log.type, np.full(len(start), len(log.types)))),
@@ -48,14 +51,15 @@ class TorqHost:
             end_ns=np.concatenate((log.end_ns, log.end_ns[wait])),
             op=np.concatenate((np.where(log.type == _code(log, NSS_START), NONE, op), op[start])),
             kind=np.concatenate((np.full(len(lane), SpanKind.HOST), np.full(len(start), SpanKind.OP))),
+            inference=np.concatenate((np.full(len(lane), NONE), rounds.of(log.start_ns[start]))),
         )
         all_lanes = (*lanes, Lane(0, NONE, _JOBS))
         trace = column_trace(columns, all_lanes, (*log.types, "job"), provenance=PROVENANCE)
         totals = op_totals(np.asarray(columns.op), columns.end_ns - columns.start_ns, len(ops))
         return Imported(
             format=self.name, source=str(path), tool=TOOL, provenance=PROVENANCE, trace=trace,
-            ops=timed_ops(ops, totals, inferences=None), metrics=tuple(_metrics(log, start, wait)),
-            notes=(*log.notes, *more, NOT_TOLD), inferences=None,
+            ops=timed_ops(ops, totals, inferences=rounds.count), metrics=tuple(_metrics(log, start, wait, rounds)),
+            notes=(*log.notes, *more, *rounds.notes(), NOT_TOLD), inferences=rounds.count,
         )  # fmt: skip
 
 
@@ -72,6 +76,8 @@ def jobs_of(log: ActionTimes) -> tuple[Numbers, Numbers]:
     if np.array_equal(keys[0], keys[1]) and (np.diff(keys[0]) >= 0).all():  # the usual: each start has its wait
         good = log.end_ns[wait] >= log.start_ns[start]
         return start[good], wait[good]
+    dense = distinct(np.concatenate(keys))[1]
+    keys = [dense[: len(start)], dense[len(start) :]]
     ranks = [_rank_within(key) for key in keys]
     width = max(int(rank.max()) for rank in ranks) + 1
     _, of_start, of_wait = np.intersect1d(keys[0] * width + ranks[0], keys[1] * width + ranks[1], return_indices=True)
@@ -90,6 +96,44 @@ def _rank_within(key: Numbers) -> Numbers:
     return rank
 
 
+@dataclass(frozen=True, slots=True)
+class _Rounds:
+    """Inferences, as far as a log tells them: from the begin of the first dispatch of each to the end of the last."""
+
+    begin_ns: Numbers
+    end_ns: Numbers
+    dispatches: int  # of one inference
+
+    @property
+    def count(self) -> int | None:
+        return len(self.begin_ns) or None
+
+    def of(self, start_ns: Numbers) -> Numbers:
+        """The inference of what starts at these times."""
+        return (
+            np.searchsorted(self.begin_ns, start_ns, side="right") - 1 if self.count else np.full_like(start_ns, NONE)
+        )
+
+    def notes(self) -> Iterator[str]:
+        if self.count is not None and self.count > 1:
+            each = "the dispatch" if self.dispatches == 1 else f"each of {self.dispatches} dispatches"
+            yield f"{self.count} inferences: {each} is taken to run once in every one"
+
+
+def _rounds(log: ActionTimes) -> _Rounds:
+    """Dispatches that follow each other in the same order time and again; none where they do not."""
+    rows = np.flatnonzero((log.type == _code(log, "DISPATCH")) & log.ended)
+    rows = rows[np.argsort(log.start_ns[rows], kind="stable")]
+    period = len(distinct(log.dispatch[rows])[0])
+    none = np.zeros(0, np.int64)
+    if not period or len(rows) % period or (log.type == _code(log, "DISPATCH")).sum() != len(rows):
+        return _Rounds(none, none, period)
+    table = log.dispatch[rows].reshape(-1, period)
+    if len(distinct(table[0])[0]) != period or (table != table[0]).any():
+        return _Rounds(none, none, period)
+    return _Rounds(log.start_ns[rows[::period]], log.end_ns[rows].reshape(-1, period).max(axis=1), period)
+
+
 def _lanes(log: ActionTimes) -> tuple[tuple[Lane, ...], Numbers]:
     used = [part for part in dict.fromkeys(part for _, part in PARTS) if part in log.parts]
     place = np.array([used.index(part) for part in log.parts] or [0], np.int64)
@@ -98,36 +142,42 @@ def _lanes(log: ActionTimes) -> tuple[tuple[Lane, ...], Numbers]:
 
 def _ops(log: ActionTimes) -> tuple[Numbers, tuple[ImportedOp, ...], tuple[str, ...]]:
     """Jobs, host programs and copies: by location where the log has it, else by dispatch and action."""
-    wanted = np.isin(log.type, [_code(log, kind) for kind in _AS_OPS])
-    width = int(log.action.max(initial=0)) + 2
-    by_action = (log.dispatch * width + log.action + 1) * len(log.types) + log.type
-    by_place = -2 - (log.location * len(log.types) + log.type)
-    keys, place = distinct(np.where(log.location >= 0, by_place, by_action)[wanted])
+    wanted = np.flatnonzero(np.isin(log.type, [_code(log, kind) for kind in _AS_OPS]))
+    by_action = ranked(ranked(log.dispatch[wanted], log.action[wanted]), log.type[wanted])
+    location = log.location[wanted]
+    by_place = NONE - ranked(np.maximum(location, 0), log.type[wanted])
+    keys, place = distinct(np.where(location >= 0, by_place, by_action))
     op = np.full(len(log.type), NONE)
     if len(keys) > MOST_OPS:
         return op, (), (f"{len(keys)} different actions: no rows per op, only the timeline",)
     op[wanted] = place
-    return op, tuple(_op(log, key, width) for key in keys.tolist()), ()
+    first = np.zeros(len(keys), np.int64)
+    first[place[::-1]] = wanted[::-1]
+    return op, tuple(_op(log, row) for row in first.tolist()), ()
 
 
-def _op(log: ActionTimes, key: int, width: int) -> ImportedOp:
-    if key < 0:
-        place, kind = divmod(-2 - key, len(log.types))
+def _op(log: ActionTimes, row: int) -> ImportedOp:
+    """What a row is a part of."""
+    place, kind = int(log.location[row]), log.types[log.type[row]]
+    if place >= 0:
         name = log.locations[place]
     else:
-        rest, kind = divmod(key, len(log.types))
-        dispatch, action = divmod(rest, width)
-        name = f"{log.dispatches[dispatch]} action {action - 1}".strip()
-    origins = (name,) if key < 0 else ()
-    on_device = log.types[kind] == NSS_START
-    return ImportedOp(name, type="job" if on_device else log.types[kind], engine="NPU" if on_device else "host",
-                      origins=origins)  # fmt: skip
+        name = f"{log.dispatches[log.dispatch[row]]} action {log.action[row]}".strip()
+    on_device = kind == NSS_START
+    return ImportedOp(name, type="job" if on_device else kind, engine="NPU" if on_device else "host",
+                      origins=(name,) if place >= 0 else ())  # fmt: skip
 
 
-def _metrics(log: ActionTimes, start: Numbers, wait: Numbers) -> list[Metric]:
+def _metrics(log: ActionTimes, start: Numbers, wait: Numbers, rounds: _Rounds) -> list[Metric]:
     if not len(log.start_ns):
         return []
-    result = [Metric("wall", int(log.end_ns.max() - log.start_ns.min()), "ns"), Metric("jobs", len(start), "1")]
+    result = []
+    if rounds.count is not None:
+        result = [
+            Metric(LATENCY, round(float((rounds.end_ns - rounds.begin_ns).mean())), "ns"),
+            Metric("inferences", rounds.count, "1"),
+        ]
+    result += [Metric("wall", int(log.end_ns.max() - log.start_ns.min()), "ns"), Metric("jobs", len(start), "1")]
     if len(start):
         result.append(Metric("jobs running", int((log.end_ns[wait] - log.start_ns[start]).sum()), "ns"))
     dispatches = np.flatnonzero((log.type == _code(log, "DISPATCH")) & log.ended)

@@ -28,6 +28,7 @@ _H3 = re.compile(rb"dispatch_name,\s*invocation_id,\s*action_id,\s*timestamp_us,
 _MARK = b"\xef\xbb\xbf"
 _US = 1000
 _MOST_US = LONGEST_NS // _US // 4
+_MOST_NUMBER = 1 << 31  # of invocations and actions, which are counted from 0; -1: of none
 _SHOWN = 5
 PARTS = (  # prefix of a type → part of the host; the first that fits
     ("HAL", "HAL"), ("NSS", "NSS Programs"), ("HOST_COPY", "Host Copy"), ("HOST", "Host Programs"),
@@ -79,11 +80,17 @@ def _h3_rows(block: Block, words: tuple[Words, Words, Words], unread: Unread) ->
     found = block.quick("wnnnw")
     if found is not None:
         dispatch, invocation, action, time, event = found
-        if block.raw.count(b"\n") == len(time) and (np.abs(time) < _MOST_US).all():  # no empty lines: rows are lines
+        whole = block.raw.count(b"\n") == len(time)  # no empty lines: rows are lines
+        if whole and _possible(invocation, action, time).all():
             line = np.arange(block.number, block.number + len(time))
             names, events = words[0].merged(dispatch), words[1].merged(event)
             return names, invocation, action, time, events, np.full(len(time), NONE), line
     return _slow_h3_rows(block.lines(), words, unread)
+
+
+def _possible(invocation: Numbers, action: Numbers, time: Numbers) -> Marks:
+    numbered = (invocation > -_MOST_NUMBER) & (invocation < _MOST_NUMBER)
+    return numbered & (action > -_MOST_NUMBER) & (action < _MOST_NUMBER) & (time > -_MOST_US) & (time < _MOST_US)
 
 
 def _slow_h3_rows(lines: Lines, words: tuple[Words, Words, Words], unread: Unread) -> tuple[Numbers, ...]:
@@ -91,7 +98,7 @@ def _slow_h3_rows(lines: Lines, words: tuple[Words, Words, Words], unread: Unrea
     invocation, good = lines.right(3).stripped().whole()
     action, good_action = lines.right(2).stripped().whole()
     time, good_time = lines.right(1).stripped().whole()
-    good &= good_action & good_time & (lines.separators >= 4) & (np.abs(time) < _MOST_US)
+    good &= good_action & good_time & (lines.separators >= 4) & _possible(invocation, action, time)
     lines.refuse(~good, unread)
     kept = lines.chosen(good)
     dispatch, event = words[0].number(kept.rest(0, 4)), words[1].number(kept.right(0).stripped())
@@ -102,7 +109,7 @@ def _h12_rows(lines: Lines, words: tuple[Words, Words, Words], unread: Unread) -
     action, good = lines.left(0).whole()
     _, good_elapsed = lines.left(1).stripped().whole()
     time, good_time = lines.left(2).stripped().whole()
-    good &= good_elapsed & good_time & (lines.separators >= 4) & (np.abs(time) < _MOST_US)
+    good &= good_elapsed & good_time & (lines.separators >= 4) & _possible(action, action, time)
     lines.refuse(~good, unread)
     kept = lines.chosen(good)
     event, location = words[1].number(kept.left(3).stripped()), words[2].number(kept.rest(4).stripped())
@@ -167,15 +174,12 @@ def _events(columns: list[Numbers], texts: tuple[str, ...], form: str, unread: U
 def _paired(
     path: Path, events: _Events, names: tuple[str, ...], places: tuple[str, ...], notes: list[str]
 ) -> ActionTimes:
-    time, scope = events.time, _ranked(events.dispatch, events.invocation)
-    begin, end, lone, stray = _pairs(_ranked(_ranked(scope, events.action), events.type), events.begins)
+    time, scope = events.time, ranked(events.dispatch, events.invocation)
+    begin, end, lone, stray = _pairs(ranked(ranked(scope, events.action), events.type), events.begins)
     notes += events.named("without an end, drawn to the end of what they are part of", lone)
     notes += events.named("without a begin, left out", stray)
-    last = np.full(int(scope.max(initial=-1)) + 1, np.iinfo(np.int64).min)
-    if len(lone):
-        np.maximum.at(last, scope, time)
     rows = np.concatenate((begin, lone))
-    ends = np.concatenate((time[end], np.maximum(last[scope[lone]], time[lone])))
+    ends = np.concatenate((time[end], _last_of(scope, time)[lone] if len(lone) else time[lone]))
     ended = np.arange(len(rows)) < len(begin)
     backwards = ends < time[rows]
     notes += events.named("that end before they begin, left out", rows[backwards])
@@ -191,6 +195,14 @@ def _paired(
     )  # fmt: skip
 
 
+def _last_of(scope: Numbers, time: Numbers) -> Numbers:
+    """Of every row, the last time in what it is part of."""
+    _, place = distinct(scope)
+    last = np.full(int(place.max()) + 1, np.iinfo(np.int64).min)
+    np.maximum.at(last, place, time)
+    return last[place]
+
+
 def _places(texts: tuple[str, ...], number: Numbers) -> tuple[tuple[str, ...], Numbers]:
     """Each location once, and that of every row; NONE where there is none."""
     plain = [plain_location(text) for text in texts]
@@ -198,15 +210,15 @@ def _places(texts: tuple[str, ...], number: Numbers) -> tuple[tuple[str, ...], N
     return tuple(known), np.array([*(known.get(text, NONE) for text in plain), NONE], np.int64)[number]
 
 
-def _ranked(first: Numbers, second: Numbers) -> Numbers:
+def ranked(first: Numbers, second: Numbers) -> Numbers:
     """One number for two, the same where both are the same. Small, so that it can be combined again."""
     if not len(first):
         return first
     low, width = int(second.min()), int(second.max()) - int(second.min()) + 1
     if (int(first.max()) + 1) * width < 1 << 40:
         return first * width + (second - low)
-    _, dense = distinct(second)
-    return distinct(first * (int(dense.max()) + 1) + dense)[1]
+    (_, outer), (_, inner) = distinct(first), distinct(second)
+    return distinct(outer * (int(inner.max()) + 1) + inner)[1]
 
 
 def _pairs(key: Numbers, begins: Marks) -> tuple[Numbers, Numbers, Numbers, Numbers]:

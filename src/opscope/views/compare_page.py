@@ -7,7 +7,7 @@ from pathlib import PurePath
 from typing import TextIO
 
 from .. import __version__
-from ..comparison import Comparison, Part
+from ..comparison import ADDED, REMOVED, Comparison, OpDifference, Part
 from ..errors import UsageError
 from ..run import Run
 from .page_contract import (
@@ -15,6 +15,7 @@ from .page_contract import (
     Compared,
     CompareData,
     ComparedCheck,
+    ComparedOp,
     ComparedPart,
     ComparedRun,
     Producer,
@@ -22,6 +23,7 @@ from .page_contract import (
 from .page_html import write_page
 
 MOST_PARTS = 40
+MOST_OPS = 20_000
 
 
 class ComparePage:
@@ -75,5 +77,13 @@ def _compared(comparison: Comparison) -> Compared:
         checks=tuple(ComparedCheck(check.name, check.passed, check.reason) for check in comparison.verdict.checks),
         change_ns=None if explanation is None else explanation.change_ns,
         parts=tuple(ComparedPart(part.name, part.how, part.ns) for part in parts),
+        ops=tuple(_op(row) for row in comparison.ops[:MOST_OPS]),
         notes=comparison.notes,
     )
+
+
+def _op(row: OpDifference) -> ComparedOp:
+    """An op that only one run has costs nothing in the other."""
+    base, new = row.time.base, row.time.new
+    change = {ADDED: new, REMOVED: None if base is None else -base}.get(row.how, row.time.change)
+    return ComparedOp(row.name, row.type, row.how, base, new, change)

@@ -86,7 +86,7 @@ class PathWords(msgspec.Struct, frozen=True):
 
 
 class PageGraph(msgspec.Struct, frozen=True):
-    """Data that flows from op to op, as far as the commands tell."""
+    """Data that flows from op to op: of the graph, else as far as the commands tell."""
 
     sources: tuple[int, ...]
     targets: tuple[int, ...]
@@ -133,6 +133,17 @@ class ComparedPart(msgspec.Struct, frozen=True):
     ns: float
 
 
+class ComparedOp(msgspec.Struct, frozen=True):
+    """An op, or ops that became others, in both runs."""
+
+    name: str
+    type: str
+    how: str  # they were found to be the same
+    base_ns: float | None
+    new_ns: float | None
+    change_ns: float | None
+
+
 class Compared(msgspec.Struct, frozen=True):
     """What a comparison of the first with the last run says."""
 
@@ -140,6 +151,7 @@ class Compared(msgspec.Struct, frozen=True):
     checks: tuple[ComparedCheck, ...]
     change_ns: float | None
     parts: tuple[ComparedPart, ...]
+    ops: tuple[ComparedOp, ...]  # largest change first
     notes: tuple[str, ...]
 
 

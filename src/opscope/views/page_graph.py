@@ -1,4 +1,4 @@
-"""Which op gives data to which: read off the dependencies of commands and the tensors that their operands name."""
+"""Which op gives data to which: as the graph says, else read off the dependencies and operands of commands."""
 
 from __future__ import annotations
 
@@ -20,7 +20,10 @@ def op_edges(run: Run) -> PageGraph:
     count = len(run.ops)
     if not count:
         return PageGraph((), ())
-    codes = np.concatenate((_of_commands(run), _of_tensors(run.commands, count)))
+    if run.graph is not None:
+        codes = _codes(run.graph["source"].astype(np.int64), run.graph["target"].astype(np.int64), count)
+    else:
+        codes = np.concatenate((_of_commands(run), _of_tensors(run.commands, count)))
     codes = np.unique(codes)[:MOST_EDGES]
     sources, targets = np.divmod(codes, count)
     return PageGraph(tuple(sources.tolist()), tuple(targets.tolist()))

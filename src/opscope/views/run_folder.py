@@ -11,11 +11,12 @@ from typing import TYPE_CHECKING
 
 import msgspec
 import numpy as np
+import numpy.typing as npt
 
 from .. import __version__
 from ..errors import UsageError
 from ..program import Program
-from ..run import SCHEMA, Run, RunInfo
+from ..run import GRAPH_FILE, SCHEMA, Run, RunInfo
 from ..summary import Summary
 from ..trace import NONE, SpanKind, Trace
 from .summary_json import summary_fields
@@ -47,9 +48,14 @@ class RunFolder:
         """A further file of the run."""
         (self.folder / name).write_bytes(data)
 
-    def finish(self, info: RunInfo, program: Program, summary: Summary, parts: Sequence[tuple[Path, int]]) -> None:
+    def finish(
+        self, info: RunInfo, program: Program, summary: Summary, parts: Sequence[tuple[Path, int]],
+        *, graph: npt.NDArray[np.void] | None = None,
+    ) -> None:  # fmt: skip
         """Put parts and tables together. A part is the path that `write_part` took, and ns to add to its times."""
         write_head(self.folder, info, program, summary)
+        if graph is not None:
+            _write_graph(graph, self.folder / GRAPH_FILE)
         _join(
             self.folder / "spans.parquet", [(_spans_of(path), shift) for path, shift in parts], ("start_ns", "end_ns")
         )
@@ -83,7 +89,7 @@ def write_run(run: Run, program: Program, path: Path) -> None:
     folder = RunFolder(path)
     try:
         write_part(run.trace, folder.part(0))
-        folder.finish(run.info, program, run.summary, [(folder.part(0), 0)])
+        folder.finish(run.info, program, run.summary, [(folder.part(0), 0)], graph=run.graph)
     finally:
         folder.discard()
 
@@ -106,6 +112,14 @@ def write_head(folder: Path, info: RunInfo, program: Program, summary: Summary) 
     pq.write_table(_ops_table(program), folder / "ops.parquet", compression="zstd")
     pq.write_table(_commands_table(program), folder / "commands.parquet", compression="zstd")
     pq.write_table(_edges_table(program), folder / "edges.parquet", compression="zstd")
+
+
+def _write_graph(graph: npt.NDArray[np.void], path: Path) -> None:
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    table = pa.table({name: pa.array(graph[name].copy()) for name in ("source", "target")})
+    pq.write_table(table, path, **_encoding(table.schema))
 
 
 def _encoding(schema: pa.Schema) -> dict[str, object]:

@@ -134,7 +134,7 @@ def _assumed(acts: Sequence[Act], lane_pairs: set[tuple[int, int]], told: set[in
     found = set()
     for second, act in enumerate(acts):
         free = max([begin, *(acts[first].span.end for first, other in lane_pairs if other == second)])
-        ended = [place for place, other in enumerate(acts) if other.span.end <= act.span.start]
+        ended = [p for p, a in enumerate(acts) if a.span.end <= act.span.start and a.span.end > a.span.start]
         if second not in told and act.span.start > free and ended:
             last = max(ended, key=lambda place: (acts[place].span.end, place))
             if last < second:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Iterator
 
@@ -11,6 +12,7 @@ from ...finding import Finding
 from ...summary import HostStage
 from ...trace import NONE, SpanKind
 from ...units import format_percent
+from ..activities import Numbers
 from ..bound_words import HOST
 from ..distinct import distinct
 from ..facts import Facts
@@ -28,7 +30,7 @@ PARTIES = {  # stage of host.STAGES → whose it is, as system profiles group th
 
 def host_stages(facts: Facts) -> Iterator[Claim]:
     """Application, runtime, driver and device: who takes how much of what the application waits."""
-    stages = facts.run.summary.host
+    stages = _stages(facts)
     whole, own = sum(stage.ns for stage in stages), [stage for stage in stages if _party(stage) != DEVICE]
     cost = sum(stage.ns for stage in own)
     if not whole or cost < HOST_SHARE * whole:
@@ -37,11 +39,39 @@ def host_stages(facts: Facts) -> Iterator[Claim]:
     for stage in stages:
         parties[_party(stage)] += stage.ns
     longest = max(own, key=lambda stage: stage.ns)
-    yield Claim(Finding(
-        "host-stages", f"{format_percent(cost / whole)} of what the application waits is not the device",
-        ", ".join(f"{party} {time(ns)}" for party, ns in parties.items()), cost_ns=cost, share=cost / whole,
-        action=f"{longest.name} is the longest with {time(longest.ns)}; more inferences on their way at once hide it",
-    ))  # fmt: skip
+    positions = _stage_positions(facts)
+    yield Claim(
+        Finding(
+            "host-stages", f"{format_percent(cost / whole)} of what the application waits is not the device",
+            ", ".join(f"{party} {time(ns)}" for party, ns in parties.items()), cost_ns=cost, share=cost / whole,
+            action=f"{longest.name} is the longest with {time(longest.ns)}; with more inferences on their way at once "
+            "the device need not stand still for it", spans=facts.rows(positions, facts.path_ns),
+        ),
+        positions if len(positions) else None,
+    )  # fmt: skip
+
+
+def _stages(facts: Facts) -> tuple[HostStage, ...]:
+    """Of the inference that is looked at, where the timeline shows them; else as the summary has them."""
+    work = facts.work
+    if not work.staged or not facts.on_host.any():
+        return facts.run.summary.host
+    found = [
+        HostStage(_stage_name(facts, place), int(work.ns[place])) for place in np.flatnonzero(facts.on_host).tolist()
+    ]
+    return (*found, HostStage(DEVICE, work.wall_ns - sum(stage.ns for stage in found)))
+
+
+def _stage_positions(facts: Facts) -> Numbers:
+    """Stages on the path that are not the device's."""
+    places = np.flatnonzero(facts.on_host & (facts.path_ns > 0)) if facts.work.staged else np.zeros(0, np.int64)
+    chosen = [place for place in places.tolist() if PARTIES.get(_stage_name(facts, place)) != DEVICE]
+    return np.array(chosen, np.int64)
+
+
+def _stage_name(facts: Facts, place: int) -> str:
+    """`input transfer` of `input transfer-Inf-0`."""
+    return re.sub(r"-Inf-\d+$", "", facts.work.name(place))
 
 
 def _party(stage: HostStage) -> str:
@@ -60,7 +90,7 @@ def host_calls(facts: Facts) -> Iterator[Claim]:
     yield Claim(
         Finding(
             "host-bound", f"the host is what {format_percent(cost / work.wall_ns)} of the time depends on",
-            _host_detail(facts), facts.costliest_ops(positions, facts.path_ns), cost,
+            _host_detail(facts, int(facts.path.ns[on_path & (facts.path.is_gap == 1)].sum())), facts.costliest_ops(positions, facts.path_ns), cost,
             action="launch ahead: fewer and larger ops, a captured graph, the next inference while this one runs",
             spans=facts.rows(positions, facts.path_ns),
         ),
@@ -68,9 +98,11 @@ def host_calls(facts: Facts) -> Iterator[Claim]:
     )  # fmt: skip
 
 
-def _host_detail(facts: Facts) -> str:
+def _host_detail(facts: Facts, between_ns: int) -> str:
     work = facts.work
     device = np.flatnonzero(facts.run.trace.spans["kind"][work.row] != SpanKind.HOST)
     busy = union(np.zeros(len(device), np.int64), work.start[device], work.end[device])
     calls = count(len(distinct(work.row)) - len(device), "call")
-    return f"{calls} on the host; the device works {time(int((busy.end - busy.start).sum()))} of {time(work.wall_ns)}"
+    works = f"the device works {time(int((busy.end - busy.start).sum()))} of {time(work.wall_ns)}"
+    between = f"; {time(between_ns)} lie between calls that were recorded" if between_ns else ""
+    return f"{calls} on the host; {works}{between}"

@@ -15,12 +15,15 @@ from ..distinct import distinct
 from ..facts import Facts
 from ..gaps import routes_of
 from ..intervals import most_open, union
+from ..op_bounds import OUTER_BYTES_PER_S
 from ..outer_memory import TensorTraffic, tensor_traffic
 from .claim import Claim, count, path_cost, time
 
 EXPOSED_SHARE = 0.01  # of the wall time, that the critical path runs through transfers
 AGAIN_SHARE = 0.05  # of all bytes read
 LOW_FILL = 0.6  # of local memory, at its fullest
+FULL_SHARE = 0.7  # of the bandwidth: what is left to gain is in fewer bytes, not in earlier ones
+FEWER_BYTES = "the memory gives nearly all it can: a smaller data type, operands kept in local memory, a larger batch"
 SERIAL_TRANSFERS = 8  # of one route on one device, before never overlapping is no accident
 SERIAL_SHARE = 0.02  # of the wall time, on the critical path
 
@@ -30,22 +33,39 @@ def exposed_transfers(facts: Facts) -> Iterator[Claim]:
     for cause, rule, what, action in (
         (MEMORY, "memory-transfers", "outer memory", "prefetch earlier, keep the operands in local memory, or use a "
          "smaller data type"),
-        (LINK, "link-transfers", "other cores, devices or the host", "split the work so that less is handed over, or "
+        (LINK, "link-transfers", "other cores and devices", "split the work so that less is handed over, or "
          "send it while something is computed"),
     ):  # fmt: skip
-        positions = np.flatnonzero(facts.work.cause == cause)
+        positions = np.flatnonzero((facts.work.cause == cause) & ~facts.on_host)  # stages of the host: `host_stages`
         cost = path_cost(facts, positions)
         if facts.wall_ns and cost >= EXPOSED_SHARE * facts.wall_ns:
             on_path = positions[facts.path_ns[positions] > 0]
             moved = moved_bytes(facts, on_path)
-            amount = "" if moved is None else f" of {format_bytes(moved)}"
+            rate, full = _rate(facts, positions) if cause == MEMORY else ("", False)
             yield Claim(
                 Finding(rule, f"transfers to and from {what} take {format_percent(cost / facts.wall_ns)} of the "
-                        "critical path", f"{count(len(on_path), 'transfer')}{amount}; the others are hidden behind "
-                        "work", facts.costliest_ops(on_path, facts.path_ns), cost, action=action,
-                        spans=facts.rows(on_path, facts.path_ns), bytes=moved),
+                        "critical path", _seen(len(on_path), len(positions), moved) + rate, facts.costliest_ops(on_path, facts.path_ns), cost,
+                        action=FEWER_BYTES if full else action, spans=facts.rows(on_path, facts.path_ns),
+                        bytes=moved),
                 positions,
             )  # fmt: skip
+
+
+def _seen(on_path: int, whole: int, moved: int | None) -> str:
+    amount = f" of {format_bytes(moved)}" if moved else ""
+    return f"{count(on_path, 'transfer')}{amount} on the path, of {whole:,} in all"
+
+
+def _rate(facts: Facts, positions: Numbers) -> tuple[str, bool]:
+    """What the memory gave while anything was in flight, against what it can; and whether that is nearly all."""
+    work, moved = facts.work, moved_bytes(facts, positions)
+    busy = union(np.zeros(len(positions), np.int64), work.start[positions], work.end[positions])
+    ns, most = int((busy.end - busy.start).sum()), facts.run.info.limits.get(OUTER_BYTES_PER_S)
+    if not moved or not ns:
+        return "", False
+    limit = f" of {most / 1e9:.3g}" if most else ""
+    words = f"; {format_bytes(moved)} in {time(ns)} of transfers, {moved / ns:.3g}{limit} GB/s"
+    return words, bool(most) and moved * 1e9 / ns >= FULL_SHARE * (most or 0)
 
 
 def moved_bytes(facts: Facts, positions: Numbers) -> int | None:
@@ -117,7 +137,7 @@ def residency(facts: Facts) -> Iterator[Claim]:
     local = [m for m in facts.run.summary.memory if m.peak_bytes is not None and m.capacity_bytes]
     outer_ns = sum(p.outer_ns for p in facts.run.summary.placement)
     all_ns = outer_ns + sum(p.local_ns for p in facts.run.summary.placement)
-    if not local or not all_ns:
+    if not local or not all_ns or not _memory_matters(facts):
         return
     fullest = max(local, key=lambda m: (m.peak_bytes or 0) / (m.capacity_bytes or 1))
     fill = (fullest.peak_bytes or 0) / (fullest.capacity_bytes or 1)
@@ -130,6 +150,12 @@ def residency(facts: Facts) -> Iterator[Claim]:
             action="larger tiles, or weights that stay resident between inferences",
             bytes=(fullest.capacity_bytes or 0) - (fullest.peak_bytes or 0),
         ))  # fmt: skip
+
+
+def _memory_matters(facts: Facts) -> bool:
+    """A timeline on whose critical path hardly any transfer lies has nothing to gain from local memory."""
+    transfers = np.flatnonzero((facts.work.cause == MEMORY) & ~facts.on_host)
+    return not len(transfers) or path_cost(facts, transfers) >= EXPOSED_SHARE * facts.work.wall_ns
 
 
 def serial_transfers(facts: Facts) -> Iterator[Claim]:

@@ -10,7 +10,7 @@ from ...finding import Finding
 from ...summary import OpTotal
 from ...trace import NONE, SpanKind
 from ...units import format_percent
-from ..bound_words import LAUNCH, LAYOUT, is_cpu, is_layout
+from ..bound_words import LAUNCH, LAYOUT, WAIT, cause_of_work, is_cpu, is_layout
 from ..distinct import distinct
 from ..facts import Facts
 from .claim import Claim, count, path_cost, time
@@ -36,7 +36,7 @@ def _layout_on_path(facts: Facts) -> Iterator[Claim]:
 
 
 def _layout_of_ops(facts: Facts) -> Iterator[Claim]:
-    ops = facts.run.summary.ops
+    ops = [op for op in facts.run.summary.ops if cause_of_work(op.type) != WAIT]  # waits are no ops of the network
     totals = [op for op in ops if is_layout(op.type)]
     cost, whole = (sum(op.busy_ns or 0 for op in rows) for rows in (totals, ops))
     if whole and cost >= LAYOUT_SHARE * whole:

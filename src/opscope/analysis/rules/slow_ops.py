@@ -19,9 +19,9 @@ SLOW_SHARE = 0.05  # of the critical path: a block above it is worth a line
 MOST_BLOCKS = 3
 FAR_FACTOR = 2.0  # times its lower bound
 FAR_SHARE = 0.02  # of the wall time, that all such ops lose together
-MOST_NAMES = 10
+MOST_NAMES = 200  # a what-if makes all of them free
 _ACTIONS = {
-    COMPUTE: "a smaller data type, a cheaper form of the op, or more cores for it",
+    COMPUTE: "a cheaper form of the op; a smaller data type, or more cores for it, where the target has them",
     MEMORY: "fetch its operands earlier, or keep them in local memory",
     LINK: "split it so that less is handed between cores",
     LAYOUT: "give it the layout that it needs from the start",
@@ -97,5 +97,5 @@ def far_from_bound(facts: Facts) -> Iterator[Claim]:
             action="look for small tiles, poor engine use or conversions around them",
             spans=facts.rows(positions, facts.path_ns),
         ),
-        positions, (facts.work.ns[positions] * left[facts.work.op[positions]]).astype(np.int64),
+        positions, np.rint(facts.work.ns[positions] * left[facts.work.op[positions]]).astype(np.int64),
     )  # fmt: skip

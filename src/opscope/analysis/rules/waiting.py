@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from ...finding import Finding
+from ...finding import Finding, WaitFor
 from ...trace import NONE
 from ...units import format_percent
 from ..activities import ASIDE, Numbers
@@ -14,7 +14,7 @@ from ..bound_words import COMPUTE, LAYOUT, OTHER, is_dma_lane
 from ..critical_path import after
 from ..distinct import distinct
 from ..facts import Facts
-from ..gaps import longest_gaps, waits_for
+from ..gaps import THE_HOST, longest_gaps, waits_for
 from .claim import Claim, count, path_cost, time
 
 WAIT_SHARE = 0.15  # of the time of the lanes that wait
@@ -32,7 +32,7 @@ def waits(facts: Facts) -> Iterator[Claim]:
     stalls, told = facts.stalls, 0
     for row in waits_for(facts):
         whole = facts.work.wall_ns * lanes.get(row.engine, 1)
-        if (row.engine, row.cause) not in stalls.groups or _issues(row.engine):
+        if (row.engine, row.cause) not in stalls.groups or _as_it_should(facts, row):
             continue
         if not whole or row.wait_ns < WAIT_SHARE * whole or told == MOST_WAITS:
             return
@@ -53,9 +53,12 @@ def waits(facts: Facts) -> Iterator[Claim]:
         )  # fmt: skip
 
 
-def _issues(engine: str) -> bool:
-    """Sends transfers off; it waits most of the time, and that is as it should be."""
-    return is_dma_lane(engine) or "issue" in engine.lower()
+def _as_it_should(facts: Facts, row: WaitFor) -> bool:
+    """A wait that is no cause of its own: rules about slow ops, or about the host, say what is behind it."""
+    if is_dma_lane(row.engine) or "issue" in row.engine.lower() or row.cause == THE_HOST:
+        return True  # sends transfers off, and stands still most of the time; or has nothing to do yet
+    busy = {use.engine: use.busy_ns for use in facts.engines}
+    return busy.get(row.cause, 0) > busy.get(row.engine, 0)  # whoever has more to do is waited for
 
 
 def unexplained_gaps(facts: Facts) -> Iterator[Claim]:
@@ -86,7 +89,8 @@ def idle_engines(facts: Facts) -> Iterator[Claim]:
     busiest = max((use for use in facts.engines if use.engine in names), key=lambda use: use.busy_ns, default=None)
     if busiest is None or busiest.utilization is None or busiest.utilization >= LOW_USE:
         return
-    detail = f"{count(busiest.lanes, 'lane')} busy for {time(busiest.busy_ns)} each"
+    each = " each" if busiest.lanes > 1 else ""
+    detail = f"{count(busiest.lanes, 'lane')} busy for {time(busiest.busy_ns)}{each}"
     gap = next((gap for gap in longest_gaps(facts) if gap.lane == busiest.engine), None)
     if gap is not None:
         rest = time(gap.end_ns - gap.start_ns)

@@ -37,7 +37,7 @@ def make_pages() -> None:
         api.profile("bert.onnx", "aic100-std", options={"cores": cores}, run=folder, created=CREATED)
         runs.append(api.analyze(folder)[0])
     with Path("compare.html").open("w", encoding="utf-8") as out:
-        ComparePage(labels=("1 core", "2 cores")).render(runs, None, out)
+        ComparePage(labels=("1 core", "2 cores")).render(runs, api.compare(*runs), out)
     if done:
         sys.exit(done)
 

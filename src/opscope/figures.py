@@ -16,6 +16,7 @@ NO_OP_NAME = "(no op)"  # work that belongs to no op of the graph
 OTHERS_NAME = "(other ops)"  # ops that a baseline file has only the sum of
 
 EXACT = ("estimated", "simulated", "vendor-model", "compiler-fact")  # the same input gives the same number
+SIMULATED = "simulated"  # records whatever happened
 EMULATED = "emulated"  # its times say nothing about a device
 
 LARGEST = 1 << 62  # ns, bytes or samples; nothing that runs has more
@@ -91,9 +92,15 @@ class OpFigure:
     wall_ns: int | None  # time in which at least one command of it is at work
     own_ns: int | None  # its part of the clock: an instant is divided among the commands at work in it
     spread: Spread | None = None  # of wall_ns, over inferences
+    kind: str = ""  # the type in the vocabulary of a Graph, whatever the model's format calls it; empty: unknown
 
     def __post_init__(self) -> None:
         check_range(self.name, self.wall_ns, self.own_ns)
+
+    @property
+    def is_timed(self) -> bool:
+        """Has a time of its own; one that others do the work of may be written down with none, or with 0."""
+        return bool(self.wall_ns or self.own_ns)
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from .summary import DeviceSummary
+from .summary import DeviceSummary, HostStage
 from .trace import COUNTER, EDGE, SPAN, Trace
 
 PROVENANCES = ("measured", "vendor-model", "estimated", "compiler-fact", "simulated")
@@ -44,8 +44,8 @@ class ImportedOp:
 
     @property
     def ratio(self) -> float | None:
-        """Measured over estimated."""
-        return None if self.time_ns is None or not self.estimated_ns else self.time_ns / self.estimated_ns
+        """Measured over estimated; of what was too short for its clock there is none."""
+        return self.time_ns / self.estimated_ns if self.time_ns and self.estimated_ns else None
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,6 +88,7 @@ class Imported:
     model: str | None = None
     inferences: int | None = None
     tables: tuple[DeviceSummary, ...] = ()  # of formats that have such tables
+    host: tuple[HostStage, ...] = ()  # of one inference, in order, where the file tells; together what it takes
 
     def __post_init__(self) -> None:
         if self.provenance not in PROVENANCES or self.trace.provenance != self.provenance:

@@ -180,7 +180,7 @@ class OpTotal:
     out_bytes: int | None
     moved_bytes: int | None
     macs: int | None
-    engine: str  # the group with most of its busy time; empty: unknown
+    engine: str  # the group that computes most of it, or where it only moves data, that issues it; empty: unknown
     placed: str  # local, or the outer memory that one of its operands lies in; empty: unknown
     reason: str = ""  # why it runs where it runs, where someone said so
     energy_j: float | None = None

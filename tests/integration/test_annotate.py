@@ -282,7 +282,7 @@ def test_the_timeline_has_the_vendors_tracks(place: Path) -> None:
     tracks, found = tracks_and_slices(Path("out.pftrace"))
     assert list(tracks) == [
         "Host", "NPU Task Breakdown", "NPU Task Measurements", "Compiler Input Locations", "Operator Type Totals",
-        "Host Profile Overview",
+        "Host Profile Overview", "Compile Profile Overview",
     ]  # fmt: skip
     assert tracks["NPU Task Measurements"] == [
         "DMA In Used", "DMA Out Used", "Slice 0 Used", "CSS Used",

@@ -19,7 +19,7 @@ from compare_build import op_infos, rows
 import opscope
 from opscope.api import comparing
 from opscope.cli import main
-from opscope.imported import Imported, ImportedOp, Metric
+from opscope.imported import Imported, ImportedOp, Metric, empty_trace
 from opscope.importers.as_run import as_run
 from opscope.importers.run_columns import read_columns
 from opscope.importers.run_folder import read_run
@@ -150,6 +150,8 @@ def test_what_is_not_comparable_is_said_in_one_line(
     )
     assert main(["compare", str(base), str(new), "--allow", "provenance,target"]) == 0
     assert "compared in spite of this: provenance is simulated and measured" in capsys.readouterr().out
+    assert main(["compare", str(base), str(new), "--allow", "provenance", "--allow", "target"]) == 0
+    capsys.readouterr()
     assert main(["compare", str(base), str(new), "--allow", "everything"]) == 2
     assert "--allow everything: not known; expected of target, provenance" in capsys.readouterr().err
     assert main(["compare", str(base), str(new), "--side-by-side"]) == 0
@@ -259,3 +261,34 @@ def test_the_library_has_the_same_verbs(folder: Callable[..., Path], tmp_path: P
     assert updated.comparison is not None
     assert updated.comparison.metrics[0].change == 20
     assert opscope.side_by_side([base, new, base], by="layer").rows[0].values == (20, 20, 20)
+
+
+def test_what_never_ends_is_not_read(folder: Callable[..., Path], capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["compare", str(folder("a", spans(10, 10, 10))), "/dev/zero"]) == 2
+    assert "/dev/zero: is no regular file; expected the folder of a run, or a baseline file" in capsys.readouterr().err
+
+
+def test_a_run_without_one_of_its_tables_is_named(
+    folder: Callable[..., Path], capsys: pytest.CaptureFixture[str]
+) -> None:
+    base, new = (folder(name, spans(10, 10, 10)) for name in ("a", "b"))
+    (new / "ops.parquet").unlink()
+    for command in (["compare", str(base), str(new)], ["analyze", str(new)]):
+        assert main(command) == 2
+        expected = "ops.parquet: cannot be read as Parquet (No such file or directory); expected the table of a run\n"
+        assert capsys.readouterr().err.endswith(expected)
+
+
+def test_a_network_in_two_formats_stands_side_by_side(tmp_path: Path) -> None:
+    """Types are spelled as the formats do: the vocabulary of graphs tells that they are the same."""
+    times = {"Conv": 30, "MaxPool": 10, "Gemm": 20}
+    tflite = ("CONV_2D", "MAX_POOL_2D", "FULLY_CONNECTED")
+    for name, types in (("onnx", tuple(times)), ("tflite", tflite)):
+        ops = tuple(ImportedOp(f"{name}{n}", type=kind, time_ns=ns) for n, (kind, ns) in
+                    enumerate(zip(types, times.values(), strict=True)))  # fmt: skip
+        found = Imported("test", "test", "test", "measured", empty_trace("measured"), ops)
+        write_run(*as_run(found, command=(), created=""), tmp_path / name)
+    found_rows = opscope.side_by_side([tmp_path / "onnx", tmp_path / "tflite"]).rows
+    assert [(row.name, row.values) for row in found_rows] == [
+        ("onnx0", (30, 30)), ("onnx2", (20, 20)), ("onnx1", (10, 10)),
+    ]  # fmt: skip

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import replace
 from io import StringIO
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 import msgspec
 import numpy as np
@@ -19,11 +19,13 @@ from viewers.chromium import MISSING, chromium, watched
 sys.path.append(str(Path(__file__).parents[1] / "unit" / "views"))
 from page_build import MATMUL_NS, OPS, SOFTMAX_NS, small_findings, small_run
 
+from opscope import api
 from opscope.finding import Findings
 from opscope.imported import empty_trace
-from opscope.program import COMMAND
-from opscope.run import CommandTable, Run
+from opscope.program import COMMAND, OpInfo
+from opscope.run import GRAPH_EDGE, CommandTable, Run
 from opscope.summary import Summary
+from opscope.trace import Lane
 from opscope.views.compare_page import ComparePage
 from opscope.views.page import RunPage
 from opscope.views.page_spans import rows_of
@@ -240,6 +242,149 @@ def test_an_op_of_any_table_leads_to_the_timeline(open_page: Open) -> None:
     page.keyboard.press("Enter")
     page.wait_for_selector("#panel-timeline:visible")
     page.wait_for_selector(f".said:has-text('{OPS[3]}')")
+
+
+def test_the_costliest_ops_come_first_whatever_their_order_in_the_run(open_page: Open) -> None:
+    run = small_run()
+    ops = run.summary.ops
+    page = open_page(replace(run, summary=replace(run.summary, ops=(ops[4], ops[1], ops[3], ops[0], ops[2]))))
+    card = page.locator("#panel-overview section", has=page.locator("h2:text-is('Costliest ops')"))
+    rows = card.locator("tbody tr").all_inner_texts()
+    assert {row.split("\t")[0] for row in rows[:2]} == {OPS[0], OPS[2]}
+    assert rows[-1].startswith("/folded/Reshape")
+
+
+def in_sight(page: Page, label: str) -> bool:
+    """Whether a selected span's lane lies in the part of the lanes that is scrolled to."""
+    assert label in said(page)
+    page.wait_for_timeout(100)
+    scroller = page.locator(".lanes-scroll")
+    room = scroller.evaluate("(box) => [box.scrollTop, box.clientHeight, box.scrollHeight]")
+    return bool(room[0] + room[1] >= room[2] - 60)  # the last lane: the end of all rows
+
+
+def test_a_finding_scrolls_to_its_lane_however_many_lie_above_it(open_page: Open) -> None:
+    run = small_run()
+    lanes = (*run.trace.lanes, *(Lane(0, core, f"engine {n}") for core in range(1, 12) for n in range(6)))
+    spans = np.concatenate((run.trace.spans, run.trace.spans[-2:-1]))
+    spans["lane"][-1] = len(lanes) - 1
+    wide = replace(run, trace=replace(run.trace, lanes=lanes, spans=spans))
+    findings = small_findings(run)
+    cause = replace(findings.findings[0], spans=(len(spans) - 1, 0))
+    page = open_page(wide, replace(findings, findings=(cause,)), tab="#findings")
+    page.click("text=Show in the timeline")
+    page.wait_for_selector(".dock dl")
+    assert page.inner_text(".timeline .hits") == "1 of 2 spans"
+    assert in_sight(page, "core 11, engine 5")
+    page.keyboard.press("n")
+    assert "transfer copy" in said(page)
+
+
+def test_the_graph_has_the_shares_of_the_table_and_a_drag_is_no_click(open_page: Open) -> None:
+    run = small_run()
+    ops = tuple(replace(op, share=0.01) for op in run.summary.ops)
+    edges = np.array([(0, 1), (1, 2), (2, 3), (0, 3)], GRAPH_EDGE)
+    page = open_page(replace(run, summary=replace(run.summary, ops=ops), graph=edges), tab="#graph")
+    nodes = page.locator("#panel-graph .node")
+    assert "MatMul · 40 µs · 1.0%" in (nodes.nth(0).text_content() or "")
+    assert page.locator("#panel-graph .edge").count() == 4
+    box = nodes.nth(1).bounding_box()
+    assert box is not None
+    page.mouse.move(box["x"] + 20, box["y"] + 10)
+    page.mouse.down()
+    page.mouse.move(box["x"] + 90, box["y"] + 70, steps=5)
+    page.mouse.up()
+    assert page.is_visible("#panel-graph")
+    moved = nodes.nth(1).bounding_box()
+    assert moved is not None
+    assert moved["x"] == pytest.approx(box["x"] + 70, abs=2)
+    nodes.nth(1).click()
+    page.wait_for_selector("#panel-timeline:visible")
+
+
+def test_an_opened_layer_stays_where_it_was_looked_at(open_page: Open) -> None:
+    names = tuple(f"/encoder/layer.{i // 10}/part{i % 10}/MatMul" for i in range(400))
+    run = small_run(names)
+    page = open_page(run, tab="#graph")
+    layer = page.locator("#panel-graph .node", has_text="layer.5 (10)")
+    layer.focus()
+    page.keyboard.press("Enter")
+    focused = page.evaluate("document.activeElement.getAttribute('aria-label')")
+    assert focused.startswith("/encoder/layer.5/part0/MatMul")
+    place = page.locator("#panel-graph .node:focus").bounding_box()
+    around = page.locator(".graph-box").bounding_box()
+    assert place is not None
+    assert around is not None
+    assert around["y"] <= place["y"] <= around["y"] + around["height"]
+
+
+AXE = Path(__file__).parents[2] / "web" / "node_modules" / "axe-core" / "axe.min.js"
+
+
+def violations(page: Page) -> list[str]:
+    found = page.evaluate("axe.run(document, {resultTypes: ['violations']})")["violations"]
+    return [f"{rule['id']}: {node['target']} {node['html'][:120]}" for rule in found for node in rule["nodes"]]
+
+
+@pytest.mark.skipif(not AXE.exists(), reason="no axe-core; `npm ci --prefix web` brings it")
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+@pytest.mark.parametrize("width", [1400, 390])
+def test_nothing_stands_between_a_screen_reader_and_the_page(
+    browser: Browser, tmp_path: Path, scheme: Literal["light", "dark"], width: int
+) -> None:
+    """Contrast, names, roles and order of headings, by axe-core."""
+    run = small_run()
+    report, compared = tmp_path / "report.html", tmp_path / "compare.html"
+    with report.open("w", encoding="utf-8") as out:
+        RunPage().render(run, small_findings(run), out)
+    with compared.open("w", encoding="utf-8") as out:
+        ComparePage(labels=("a", "b", "c", "d")).render((run, run, run, run), None, out)
+    context = browser.new_context(color_scheme=scheme, viewport={"width": width, "height": 900}, bypass_csp=True)
+    context.add_init_script(path=AXE)
+    page = context.new_page()
+    page.goto(report.as_uri())
+    page.wait_for_selector("html[data-ready=yes]", state="attached")
+    for tab in TABS:
+        page.click(f"#tab-{tab}")
+        if tab == "timeline":
+            page.fill(".timeline input", "sync")
+            page.keyboard.press("Enter")
+        page.wait_for_timeout(150)
+        assert violations(page) == [], tab
+    page.goto(compared.as_uri())
+    page.wait_for_timeout(150)
+    assert violations(page) == []
+    context.close()
+
+
+def test_a_given_comparison_is_shown_with_its_verdict_and_its_matches(browser: Browser, tmp_path: Path) -> None:
+    base = small_run()
+    latency = replace(base.summary.latency, value_ns=base.summary.latency.known_ns + MATMUL_NS)
+    slower = replace(base.summary.ops[0], wall_ns=MATMUL_NS * 2, busy_ns=MATMUL_NS * 2)
+    more = replace(base.summary.ops[1], name="/added/Softmax", type="Tanh")
+    ops = (slower, *base.summary.ops[1:4], more)
+    known = (*base.ops, OpInfo(more.name, more.type, "", "node 9"))
+    new = replace(base, ops=known, summary=replace(base.summary, latency=latency, ops=ops))
+    comparison = api.compare(base, new, fail_on=["latency>5%"])
+    file = tmp_path / "compare.html"
+    with file.open("w", encoding="utf-8") as out:
+        ComparePage(labels=("before", "after")).render((base, new), comparison, out)
+    with watched(browser.new_page()) as page:
+        page.goto(file.as_uri())
+        assert page.inner_text("h1") == "Fail: Latency +28.6%"
+        assert "limit latency>5%" in page.inner_text(".verdict")
+        rows = page.locator(".sortable tbody tr").all_inner_texts()
+        assert rows[0].startswith(OPS[0])
+        assert "+40 µs" in rows[0]
+        added = next(row for row in rows if row.startswith("/added/Softmax"))
+        assert "added" in added
+        assert "+25 µs" in added
+        assert "wall time of ops" in page.inner_text("body")
+        with file.open("w", encoding="utf-8") as out:
+            ComparePage(labels=("before", "after")).render((base, new), api.compare(base, new), out)
+        page.goto(file.as_uri())
+        assert page.inner_text("h1") == "Latency +28.6%"  # without a limit there is nothing to pass
+        page.close()
 
 
 HOSTILE = (

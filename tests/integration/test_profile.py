@@ -13,8 +13,8 @@ from opscope.importers.run_folder import read_run
 from opscope.zoo import Recipe, make
 
 FILES = {
-    "commands.parquet", "counters.parquet", "edges.parquet", "findings.json", "ops.parquet", "programqpc.bin",
-    "report.html", "run.json", "spans.parquet", "summary.json", "trace.json",
+    "commands.parquet", "counters.parquet", "edges.parquet", "findings.json", "graph.parquet", "ops.parquet",
+    "programqpc.bin", "report.html", "run.json", "spans.parquet", "summary.json", "trace.json",
 }  # fmt: skip
 
 
@@ -47,7 +47,15 @@ def test_the_screen_has_verdict_ops_findings_and_the_path(
     assert profile(model, tmp_path / "r") == 0
     out, err = capsys.readouterr()
     assert out.startswith("kws on aic100-std, 2 cores (simulated)\n")
-    for words in ("latency", "bound: ", "COSTLIEST OPS", "WHAT TO CHANGE", "inferences/s"):
+    for words in (
+        "latency",
+        "bound: ",
+        "COSTLIEST OPS",
+        "WHAT TO CHANGE",
+        "inferences/s",
+        "report.html",
+        "opscope view",
+    ):
         assert words in out
     assert "\033" not in out
     assert f"wrote {tmp_path / 'r'}" in err
@@ -114,6 +122,29 @@ def test_another_seed_needs_no_other_program(model: Path, tmp_path: Path, capsys
     assert "re-used" not in capsys.readouterr().err
     assert profile(model, folder, "--seed", "7", "--batch", "2", "--fresh") == 0
     assert "re-used" not in capsys.readouterr().err
+
+
+def test_the_graph_of_a_run_joins_ops_without_commands_too(model: Path, run: Path, tmp_path: Path) -> None:
+    found = read_run(run)
+    assert found.graph is not None
+    pairs = {(found.ops[a].name, found.ops[b].name) for a, b in found.graph.tolist()}
+    view = next(op.name for op in found.ops if op.kind == "reshape")
+    assert view in {a for a, _ in pairs} & {b for _, b in pairs}
+    assert profile(model, tmp_path / "r", "--seed", "2") == 0
+    assert profile(model, tmp_path / "r", "--seed", "3") == 0  # the program of the run before
+    assert read_run(tmp_path / "r").graph.tolist() == found.graph.tolist()  # type: ignore[union-attr]
+
+
+def test_an_estimate_has_its_graph_and_what_lies_in_memory(tmp_path: Path, model: Path) -> None:
+    recorded = api.profile(model, "max32690-cm4", run=tmp_path / "r")
+    run = recorded.run
+    assert run.graph is not None
+    assert run.graph.tolist() == [(a, b) for a, b, _ in run.trace.edges.tolist()]
+    (track,) = run.trace.counters
+    assert (track.name, track.unit) == ("RAM: tensors alive", "bytes")
+    peak = next(memory.peak_bytes for memory in run.summary.memory if memory.name == "RAM")
+    assert 0 < run.trace.samples["value"].max() <= (peak or 0)
+    assert run.trace.samples["value"][-1] == 0
 
 
 def test_a_target_that_cannot_be_simulated_is_estimated(

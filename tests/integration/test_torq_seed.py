@@ -100,12 +100,18 @@ def test_without_the_flag_nothing_but_the_program_is_written(workplace: Path) ->
     assert sorted(path.name for path in workplace.iterdir()) == ["model.vmfb", "samples"]
 
 
-def test_phases_before_the_last_say_cycles_and_engines(workplace: Path) -> None:
+def test_phases_say_cycles_engines_and_memory(workplace: Path) -> None:
     assert run("torq-compile samples/tosa/fc.mlir -o model.vmfb --dump-compilation-phases-to=phases") == 0
     names = sorted(path.name for path in (workplace / "phases").iterdir())
     assert names == ["fc.1.canonicalise.txt", "fc.2.place.txt", "fc.3.split.txt", "fc.4.settle.txt",
                      "fc.9.executable-targets.mlir"]  # fmt: skip
-    assert re.search(r"engine=Slice cycles=\d+", (workplace / "phases" / "fc.2.place.txt").read_text(encoding="utf-8"))
+    operands = [1280, 1280 * 1000, 4 * 1000, 4 * 1000, 1000]  # input, weights, bias, multipliers, output
+    placed = (workplace / "phases" / "fc.2.place.txt").read_text(encoding="utf-8")
+    assert re.search(rf"engine=Slice cycles=\d+ memory_bytes={sum(operands)}\b", placed)
+    dump = (workplace / "phases" / "fc.9.executable-targets.mlir").read_text(encoding="utf-8")
+    listed = "+".join(map(str, operands))
+    assert f'slice_mem = {sum(operands)} : i64, slice_meminfo = "{listed}", out_bytes = 50 : i64' in dump
+    assert re.search(r"lram_peak_bytes = \d+ : i64, lram_capacity_bytes = 524288 : i64", dump)
 
 
 def test_host_events_and_outputs_go_where_they_are_asked_to(
@@ -120,6 +126,31 @@ def test_host_events_and_outputs_go_where_they_are_asked_to(
     assert head[0] == "dispatch_name,invocation_id,action_id,timestamp_us,event"
     assert all(line.startswith(("main_dispatch_0,", "__HAL_")) for line in head[1:])
     assert "(simulated)" in capsys.readouterr().err
+
+
+def test_a_model_without_fixed_shapes_takes_at_least_what_is_known(
+    workplace: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    kind = "tensor<?x4xi8>"
+    (workplace / "open.mlir").write_text(
+        f"func.func @f(%a: {kind}) -> {kind} {{\n%r = tosa.maximum %a, %a : ({kind}, {kind}) -> {kind}\n"
+        f"return %r : {kind}\n}}\n"
+    )
+    assert run("torq-compile open.mlir -o model.vmfb") == 0
+    told = capsys.readouterr().err
+    assert "1 op is not costed and takes no time here, first maximum_0" in told
+    assert "at least 2 cycles" in told
+
+
+def test_more_outputs_than_there_are_and_a_program_that_is_not_there_are_said(
+    workplace: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert run("torq-compile samples/tosa/fc.mlir -o model.vmfb") == 0
+    assert run("torq-run-module --module=model.vmfb --output=@a.npy --output=@b.npy --torq_profile=r.csv") == 2
+    assert "--output: given 2 times; expected at most 1, one per output" in capsys.readouterr().err
+    assert not (workplace / "r.csv").exists()
+    assert run("torq-run-module --module=nope.vmfb") == 2
+    assert "nope.vmfb: there is no such file; expected a compiled program" in capsys.readouterr().err
 
 
 def test_other_formats_compile_too_and_what_has_no_cost_is_said(

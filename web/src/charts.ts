@@ -19,14 +19,10 @@ export function samples(app: App, counter: PageCounter): Line | null {
   if (!times || !values || !counter.rows) return null;
   const part = (column: ArrayLike<number>): Float64Array =>
     Float64Array.from({ length: counter.rows }, (_, i) => column[counter.first + i]!);
-  const place =
-    counter.core >= 0
-      ? `core ${counter.core}`
-      : counter.device >= 0 && app.model.data.info.devices > 1
-        ? `device ${counter.device}`
-        : "";
+  const device = counter.device >= 0 && app.model.data.info.devices > 1 ? `device ${counter.device}` : "";
+  const core = counter.core >= 0 ? `core ${counter.core}` : "";
   return {
-    label: [shorten(counter.name, 40), place].filter(Boolean).join(", "),
+    label: [shorten(counter.name, 40), device, core].filter(Boolean).join(", "),
     times: part(times),
     values: part(values),
   };

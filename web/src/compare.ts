@@ -1,7 +1,7 @@
 // Two or more runs: metrics side by side, and what changed per op.
 
 import type { CompareData, ComparedOp, ComparedRun } from "./contract";
-import { el, nothing, section } from "./dom";
+import { el, nothing, scrollBox, section } from "./dom";
 import { bytes, count, decimal, joules, percent, time, UNKNOWN } from "./format";
 import { outerTraffic } from "./outer";
 import { provenance } from "./provenance";
@@ -108,7 +108,7 @@ export function judged(metric: Pick<Metric, "less">, base: number | null, now: n
 function verdict(data: CompareData): HTMLElement {
   const [base, now] = [data.runs[0]!, data.runs[data.runs.length - 1]!];
   const [a, b] = [base.summary.latency.value_ns, now.summary.latency.value_ns];
-  const word = data.compared
+  const word = data.compared?.checks.length // without a limit there is nothing to pass
     ? ({ pass: "Pass", fail: "Fail", unknown: "Cannot be judged" }[data.compared.verdict] ?? data.compared.verdict)
     : null;
   const text =
@@ -170,9 +170,8 @@ function metrics(data: CompareData): HTMLElement {
         ),
     );
   });
-  return el(
-    "div",
-    { class: "scroll" },
+  return scrollBox(
+    "Metrics",
     el(
       "table",
       { class: "plain" },
@@ -256,11 +255,7 @@ function opTable(data: CompareData): HTMLElement {
           "span",
           { class: "with-bar" },
           signedBar(row.change, most),
-          el(
-            "span",
-            {},
-            row.change === null ? UNKNOWN : signedTime(row.change),
-          ),
+          el("span", {}, row.change === null ? UNKNOWN : signedTime(row.change)),
         ),
     },
   ];
@@ -358,16 +353,15 @@ function runs(data: CompareData): HTMLElement {
       ),
     ),
   );
-  return el(
-    "div",
-    { class: "scroll" },
+  return scrollBox(
+    "Runs",
     el(
       "table",
-      { class: "plain" },
+      { class: "plain runs" },
       el(
         "thead",
         {},
-        el("tr", {}, el("th", {}), ...data.runs.map((run) => el("th", { scope: "col" }, shorten(run.label, 40)))),
+        el("tr", {}, el("td"), ...data.runs.map((run) => el("th", { scope: "col" }, shorten(run.label, 40)))),
       ),
       el("tbody", {}, ...rows),
     ),

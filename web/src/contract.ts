@@ -440,7 +440,7 @@ export interface PathWords {
   after: string[];
 }
 /**
- * Data that flows from op to op, as far as the commands tell.
+ * Data that flows from op to op: of the graph, else as far as the commands tell.
  */
 export interface PageGraph {
   sources: number[];
@@ -468,6 +468,7 @@ export interface Compared {
   checks: ComparedCheck[];
   change_ns: number | null;
   parts: ComparedPart[];
+  ops: ComparedOp[];
   notes: string[];
 }
 /**
@@ -485,4 +486,15 @@ export interface ComparedPart {
   name: string;
   how: string;
   ns: number;
+}
+/**
+ * An op, or ops that became others, in both runs.
+ */
+export interface ComparedOp {
+  name: string;
+  type: string;
+  how: string;
+  base_ns: number | null;
+  new_ns: number | null;
+  change_ns: number | null;
 }

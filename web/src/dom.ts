@@ -52,6 +52,18 @@ export function section(title: string, ...children: Child[]): HTMLElement {
   return el("section", { class: "card" }, el("h2", {}, title), ...children);
 }
 
+/** A box that a table may be wider than; then it can be reached, and moved, by keys. */
+export function scrollBox(label: string, ...children: Child[]): HTMLElement {
+  const box = el("div", { class: "scroll" }, ...children);
+  new ResizeObserver(() => {
+    const wide = box.scrollWidth > box.clientWidth;
+    for (const [name, value] of Object.entries({ tabindex: "0", role: "region", "aria-label": label }))
+      if (wide) box.setAttribute(name, value);
+      else box.removeAttribute(name);
+  }).observe(box);
+  return box;
+}
+
 /** A bar of which so much is full; widths are set by the style object, which the policy of the page allows. */
 export function meter(share: number, name = ""): HTMLElement {
   const fill = el("i", name ? { class: name } : {});

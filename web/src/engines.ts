@@ -12,9 +12,11 @@ const MOST = 200;
 const wall = (lane: LaneTotal): number => Math.max(lane.busy_ns + lane.wait_ns + lane.idle_ns, 1);
 export const utilization = (lane: LaneTotal): number => lane.busy_ns / wall(lane);
 
-function placeWords(lane: LaneTotal): string {
+/** Where a lane is; the device is named where there are several. */
+export function placeWords(lane: LaneTotal, lanes: LaneTotal[]): string {
   if (lane.device < 0) return "host";
-  return lane.core < 0 ? `device ${lane.device}` : `core ${lane.core}`;
+  if (lane.core < 0) return `device ${lane.device}`;
+  return lanes.some(({ device }) => device > 0) ? `device ${lane.device}, core ${lane.core}` : `core ${lane.core}`;
 }
 
 /** All lanes of a name as one: the mean of each part. */
@@ -50,16 +52,16 @@ function row(place: string, lane: LaneTotal): Child[] {
 
 export function engines(lanes: LaneTotal[]): HTMLElement {
   if (!lanes.length) return nothing("The run has no totals per engine.");
-  const heads = ["", "", "", "Busy", "Wait"];
+  const heads = ["Where", "Engine", "", "Busy", "Wait"];
   const each = plainTable(
     heads,
     3,
-    lanes.slice(0, MOST).map((lane) => row(placeWords(lane), lane)),
+    lanes.slice(0, MOST).map((lane) => row(placeWords(lane, lanes), lane)),
     2,
   );
   if (lanes.length <= MANY) return each;
   const rows = means(lanes).map(({ lane, lanes: all }) =>
-    row(all.length > 1 ? `mean of ${count(all.length)}` : placeWords(lane), lane),
+    row(all.length > 1 ? `mean of ${count(all.length)}` : placeWords(lane, lanes), lane),
   );
   const more = el("details", {}, el("summary", {}, `All ${count(lanes.length)} lanes`), each);
   return el("div", {}, plainTable(heads, 3, rows, 2), more);

@@ -119,7 +119,7 @@ function runPage(root: HTMLElement, data: PageData): void {
       "div",
       { class: "brand" },
       el("b", {}, "opscope"),
-      el("span", { class: "title" }, shorten(`${data.info.network} · ${data.info.target}`, 80)),
+      el("h1", { class: "title" }, shorten(`${data.info.network} · ${data.info.target}`, 80)),
       provenance(data.info.provenance),
     ),
     tabs.list,

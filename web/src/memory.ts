@@ -16,6 +16,7 @@ const MOST = 40;
 const MOST_LINES = 4;
 const MOST_ROWS = 24;
 const MOST_MEMORIES = 200;
+const NEAR = 0.3; // of the capacity; a memory less full is drawn by itself
 
 export function memory(app: App): HTMLElement {
   const { summary, counters } = app.model.data;
@@ -74,10 +75,14 @@ function chart(app: App, unit: string, reason: string): HTMLElement {
             (row) => row.capacity_bytes !== null && found.some((counter) => counter.name.startsWith(row.name)),
           )?.capacity_bytes
         : null;
+    const near = capacity && Math.max(...lines.map(peakValue), 0) > NEAR * capacity; // else all else would be flat
     box.replaceChildren(
       lines.length
-        ? stepChart(app, lines, unit, capacity ? { label: "capacity", value: capacity } : null)
+        ? stepChart(app, lines, unit, capacity && near ? { label: "capacity", value: capacity } : null)
         : nothing(reason),
+      capacity && lines.length && !near
+        ? el("p", { class: "note" }, `capacity ${bytes(capacity)}, far above this picture`)
+        : "",
       all.length > lines.length
         ? el("p", { class: "note" }, `the ${lines.length} fullest of ${count(all.length)}; the timeline has all`)
         : "",
@@ -88,10 +93,11 @@ function chart(app: App, unit: string, reason: string): HTMLElement {
 
 /** The lines that rise highest, in their own order. */
 function fullest(lines: Line[]): Line[] {
-  const peak = (line: Line): number => line.values.reduce((most, value) => Math.max(most, value), 0);
-  const least = lines.map(peak).sort((a, b) => b - a)[MOST_LINES - 1]!;
-  return lines.filter((line) => peak(line) >= least).slice(0, MOST_LINES);
+  const least = lines.map(peakValue).sort((a, b) => b - a)[MOST_LINES - 1]!;
+  return lines.filter((line) => peakValue(line) >= least).slice(0, MOST_LINES);
 }
+
+const peakValue = (line: Line): number => line.values.reduce((most, value) => Math.max(most, value), 0);
 
 function arena(app: App): HTMLElement {
   const box = el("div");

@@ -1,7 +1,7 @@
 // Overview: what bounds the run, the key numbers, where the time goes.
 
 import { button, el, meter, nothing, section, type Child } from "./dom";
-import { engines, utilization } from "./engines";
+import { engines, placeWords, utilization } from "./engines";
 import { bytes, count, decimal, hertz, joules, percent, time, UNKNOWN } from "./format";
 import { outerTraffic } from "./outer";
 import { provenance } from "./provenance";
@@ -68,7 +68,7 @@ function verdict(app: App): HTMLElement {
       "div",
       {},
       el("p", { class: "eyebrow" }, `${shorten(info.network, 60)} on ${shorten(info.target, 60)}`),
-      el("h1", {}, shorten(bound, 80)),
+      el("h2", { class: "headline" }, shorten(bound, 80)),
       el("p", {}, detail),
     ),
   );
@@ -144,7 +144,9 @@ function memoryCards(app: App): Card[] {
   if (outer)
     cards.push({
       label: `${shorten(outer.name, 20)} traffic`,
-      value: bytes(outer.read_bytes === null || outer.write_bytes === null ? null : outer.read_bytes + outer.write_bytes),
+      value: bytes(
+        outer.read_bytes === null || outer.write_bytes === null ? null : outer.read_bytes + outer.write_bytes,
+      ),
       from: info.provenance,
       note: `${bytes(outer.read_bytes)} read, ${bytes(outer.write_bytes)} written`,
     });
@@ -168,7 +170,7 @@ function engineCard(app: App): Card[] {
           value: percent(utilization(best)),
           share: utilization(best),
           from: info.provenance,
-          note: `${shorten(best.name, 30)}${best.core < 0 ? "" : `, core ${best.core}`}`,
+          note: `${shorten(best.name, 30)}, ${placeWords(best, summary.lanes)}`,
         },
       ]
     : [];
@@ -273,7 +275,12 @@ function host(app: App): HTMLElement | string {
           ),
         ),
       ),
-      el("p", { class: "note" }, `${time(whole)} in all; the median of each over all inferences `, provenance(latency.provenance)),
+      el(
+        "p",
+        { class: "note" },
+        `${time(whole)} in all; the median of each over all inferences `,
+        provenance(latency.provenance),
+      ),
     );
   }
   if (samples.length > 1) {

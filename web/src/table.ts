@@ -1,6 +1,6 @@
 // A table to sort and filter. Only so many rows are in the document; the rest come when asked for.
 
-import { button, el, type Child } from "./dom";
+import { button, el, scrollBox, type Child } from "./dom";
 import { count } from "./format";
 
 const STEP = 200;
@@ -111,7 +111,13 @@ export function comparing<Row>(
 /** A table to read: text first, numbers from column `numbers` on; a bar may take what room there is. */
 export function plainTable(heads: string[], numbers: number, rows: Child[][], wide = -1): HTMLElement {
   const name = (i: number): string => (i >= numbers ? "number" : i === wide ? "wide" : "");
-  const head = el("tr", {}, ...heads.map((label, i) => el("th", { scope: "col", class: name(i) }, label)));
+  const head = el(
+    "tr",
+    {},
+    ...heads.map((label, i) =>
+      label ? el("th", { scope: "col", class: name(i) }, label) : el("td", { class: name(i) }),
+    ),
+  );
   const body = rows.map((cells) => el("tr", {}, ...cells.map((cell, i) => el("td", { class: name(i) }, cell))));
   const table = el(
     "table",
@@ -119,5 +125,5 @@ export function plainTable(heads: string[], numbers: number, rows: Child[][], wi
     heads.some(Boolean) ? el("thead", {}, head) : "",
     el("tbody", {}, ...body),
   );
-  return el("div", { class: "scroll" }, table);
+  return scrollBox(heads.filter(Boolean).join(", ") || "Table", table);
 }

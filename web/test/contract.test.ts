@@ -69,7 +69,7 @@ const compare: CompareData = {
   schema: "opscope.compare-page/1",
   producer,
   runs: [{ label: "a", info, summary }],
-  compared: { verdict: "pass", checks: [], change_ns: null, parts: [], notes: [] },
+  compared: { verdict: "pass", checks: [], change_ns: null, parts: [], ops: [], notes: [] },
 };
 
 test("what the types accept, the schema accepts", () => {

@@ -1,12 +1,14 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { peakOf, heldAt, type Block } from "../src/arena";
-import type { ComparedRun, OpTotal, PageData } from "../src/contract";
-import { changeText, differences } from "../src/compare";
+import type { ComparedRun, MemoryTotal, OpTotal, PageData } from "../src/contract";
+import { changeText, differences, judged } from "../src/compare";
 import * as format from "../src/format";
 import { grouped } from "../src/model";
 import { network } from "../src/network";
 import { rollup } from "../src/operators";
+import { outerTraffic } from "../src/outer";
+import { range } from "../src/overview";
 import { colourNumbers } from "../src/palette";
 import { comparing } from "../src/table";
 import { clean, shorten, tailOf } from "../src/text";
@@ -181,6 +183,54 @@ test("rows go from the device to its cores, transfers below engines, overflow be
   layout.rows.forEach((row, i) => assert.equal(rowAt(layout, row.top + row.height / 2), i));
   assert.equal(rowAt(layout, layout.height + 1), -1);
   assert.equal(layOut(page([], []), new Set(["0/0"])).rows.length, 3);
+});
+
+const memory = (name: string, core: number | null, read_bytes: number | null): MemoryTotal => ({
+  name,
+  device: 0,
+  core,
+  peak_bytes: null,
+  mean_bytes: null,
+  capacity_bytes: null,
+  read_bytes,
+  write_bytes: read_bytes,
+});
+
+test("outer traffic is of one memory, the outermost, never of local memory beside it", () => {
+  assert.deepEqual(outerTraffic([memory("VTCM", 0, 5), memory("DDR", null, 70), memory("DDR", null, 3)]), {
+    name: "DDR",
+    read_bytes: 73,
+    write_bytes: 73,
+  });
+  assert.equal(outerTraffic([memory("VTCM", 0, null)]), null);
+});
+
+test("an op that a run has without a time leaves the change unknown; one that it has not costs it nothing", () => {
+  const run = (ops: OpTotal[]): ComparedRun => ({ label: "", info: {}, summary: { ops } }) as unknown as ComparedRun;
+  const found = differences([
+    run([op("a", { busy_ns: null })]),
+    run([op("a", { busy_ns: 9 }), op("b", { busy_ns: 2 })]),
+  ]);
+  assert.deepEqual(
+    found.map(({ name, how, change }) => [name, how, change]),
+    [
+      ["b", "added", 2],
+      ["a", "", null],
+    ],
+  );
+});
+
+test("what reads as no change is neither better nor worse, nor is a number of ops", () => {
+  assert.equal(judged({ less: true }, 100_000, 100_001), "");
+  assert.equal(judged({ less: true }, 100, 90), "better");
+  assert.equal(judged({ less: false }, 100, 90), "worse");
+  assert.equal(judged({ less: null }, 100, 90), "");
+});
+
+test("a range that reads the same at both ends is none", () => {
+  assert.equal(range(3_750_100, 3_750_200, format.time), "");
+  assert.equal(range(1e6, 2e6, format.time), ", 1 ms – 2 ms");
+  assert.equal(range(null, 2e6, format.time), "");
 });
 
 test("differences are of the last run against the first; what one lacks is unknown in it", () => {

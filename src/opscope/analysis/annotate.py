@@ -78,7 +78,7 @@ def _annotated(listing: Listing, seen: _Seen, options: AnnotateOptions) -> Annot
 def _check_counts(listing: Listing, jobs: tuple[Job, ...], times: JobTimes, inferences: int | None) -> None:
     """Rows are jobs in order, inference after inference. What does not fit is explained."""
     rows = len(times.id)
-    have = f"{times.source} has {rows} rows, {listing.source} has {len(jobs)} jobs"
+    have = f"{times.source} has {_count(rows, 'row')}, {listing.source} has {_count(len(jobs), 'job')}"
     have += f" ({', '.join(f'{printable(d.name)}: {len(d.jobs)}' for d in listing.dispatches[:_SHOWN])})"
     if not jobs:
         raise UsageError(f"{have}; expected the dump that the runtime was run from")
@@ -95,7 +95,13 @@ def _check_counts(listing: Listing, jobs: tuple[Job, ...], times: JobTimes, infe
         raise UsageError(f"{have}: {which} {_difference(jobs, ids)}; expected a row per job: {_ADVICE}")
 
 
-_ADVICE = "the dump is of another compilation, rows are missing, or ids run on over inferences (say how many there are)"
+def _count(number: int, what: str) -> str:
+    return f"{number} {what}" if number == 1 else f"{number} {what}s"
+
+
+_ADVICE = (
+    "the dump is of another compilation, rows are missing, or ids run on over inferences (`--inferences` says how many)"
+)
 
 
 def _difference(jobs: tuple[Job, ...], ids: Numbers) -> str:

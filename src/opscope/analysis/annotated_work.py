@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from ..annotated import SLICE, Job, Numbers, Phase, Share, Usage, WorkColumns
+from .expected_shares import expected_shares
 from .overlap import Busy, Part, UnitClass
 from .unit_usage import expected_work, work_name
 
@@ -19,6 +20,7 @@ _LANES = {"dma_in": "NDMA In", "dma_out": "NDMA Out", "cdma": "CDMA", "css": "CS
 _USED = {"dma_in": "DMA In Used", "dma_out": "DMA Out Used", "cdma": "CDMA Used", "css": "CSS Used"}
 HOST, BREAKDOWN, MEASURED = "Host", "NPU Task Breakdown", "NPU Task Measurements"
 LOCATIONS, TYPES, OVERVIEW = "Compiler Input Locations", "Operator Type Totals", "Host Profile Overview"
+EXPECTED = "Compile Profile Overview"
 _NONE = np.zeros(0, np.int64)
 _HOST_ORDER = ("HAL", "NSS Programs", "Host Programs", "Host Copy")
 
@@ -94,11 +96,17 @@ def work_columns(
     _expected(lanes, shown, clock_hz, slices)
     _measured(lanes, shown, slices)
     _sources(lanes, shown, operators)
+    _bars(lanes, OVERVIEW, shares)
+    _bars(lanes, EXPECTED, expected_shares(units.jobs, clock_hz=clock_hz, slices=slices))
+    return lanes.columns(), notes
+
+
+def _bars(lanes: _Lanes, group: str, shares: Sequence[Share]) -> None:
+    """A bar per metric."""
     for share in shares:
         percent = "" if share.percent is None else f" ({share.percent:.2f}%)"
         label = f"{share.name}: {share.time_ns / 1000:.3f}us{percent}"
-        lanes.add(OVERVIEW, share.name, label, np.zeros(1, np.int64), np.array([share.time_ns]))
-    return lanes.columns(), notes
+        lanes.add(group, share.name, label, np.zeros(1, np.int64), np.array([share.time_ns]))
 
 
 def _host_lanes(lanes: _Lanes, units: Units, host: Sequence[HostRows], types: Sequence[str]) -> None:

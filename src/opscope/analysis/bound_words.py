@@ -8,6 +8,7 @@ from ..finding import BOUNDS, OTHER_BOUND
 
 CAUSES = (*BOUNDS, OTHER_BOUND)
 COMPUTE, MEMORY, LINK, WAIT, LAYOUT, LAUNCH, HOST, OTHER = range(len(CAUSES))
+DEVICE = "device"  # the stage of an inference that is not the host's
 MOST_READ = 120  # characters of a name: what it does stands at its head
 
 _LAYOUT = re.compile(

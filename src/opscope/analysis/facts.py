@@ -18,7 +18,8 @@ from .bound_words import COMPUTE, MEMORY
 from .critical_path import Path, critical_path
 from .dependencies import Dependencies, dependencies_of
 from .gaps import Stalls, engine_uses
-from .op_bounds import memory_bound_ops
+from .op_bounds import memory_bound_commands, memory_bound_ops
+from .outer_memory import TensorTraffic, tensor_traffic
 from .repeats import structure_of
 from .replay import Replay, slack_of
 
@@ -34,7 +35,10 @@ class Facts:
     @cached_property
     def work(self) -> Activities:
         found = activities_of(self.run)
-        slow_bytes = np.append(memory_bound_ops(self.run), False)[found.op] & (found.cause == COMPUTE)
+        slow_bytes = np.append(memory_bound_ops(self.run), False)[found.op]
+        commands = np.append(memory_bound_commands(self.run), False)
+        known = (found.command >= 0) & (found.command < len(commands) - 1)
+        slow_bytes = (slow_bytes | commands[np.where(known, found.command, -1)]) & (found.cause == COMPUTE)
         return replace(found, cause=np.where(slow_bytes, MEMORY, found.cause)) if slow_bytes.any() else found
 
     @cached_property
@@ -52,6 +56,10 @@ class Facts:
     @cached_property
     def slack(self) -> Numbers:
         return slack_of(self.order)
+
+    @cached_property
+    def traffic(self) -> tuple[TensorTraffic, ...]:
+        return tensor_traffic(self.run)
 
     @cached_property
     def stalls(self) -> Stalls:

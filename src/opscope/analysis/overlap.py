@@ -41,16 +41,22 @@ class Busy:
         return np.array_equal(self.start, other.start) and np.array_equal(self.end, other.end)
 
     def __or__(self, other: Busy) -> Busy:
+        if not len(self.start) or not len(other.start):
+            return self if len(self.start) else other
         return Busy.of(np.concatenate((self.start, other.start)), np.concatenate((self.end, other.end)))
 
     def __and__(self, other: Busy) -> Busy:
         """Moments in both: where two of the intervals are open at once."""
-        return self._open(other, 2)
+        if not len(self.start) or not len(other.start):
+            return EMPTY
+        return self if self.same_as(other) else self._open(other, 2)
 
     def __sub__(self, other: Busy) -> Busy:
         """Moments of this one that are not of the other."""
         if not len(self.start) or not len(other.start):
             return self
+        if self.same_as(other):
+            return EMPTY
         low, high = min(self.start[0], other.start[0]), max(self.end[-1], other.end[-1])
         gaps = Busy(np.concatenate(([low], other.end)), np.concatenate((other.start, [high])))
         return self & Busy.of(gaps.start, gaps.end)

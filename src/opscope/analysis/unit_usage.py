@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from ..annotated import SLICE, Job, Phase, Step, Usage
 
+WAITING = "WAITING"  # a unit that is done, until the sequencer waits for it
 _ISSUE_CYCLES = {SLICE: 1, "css": 1}  # of the sequencer, for a start
 
 
@@ -47,7 +48,7 @@ def expected_work(job: Job) -> Iterator[Expected]:
 
     Work without cycles takes none; a task that says when it begins is believed.
     """
-    clock, origin = 0, _first_cycle(job)
+    clock, origin = 0, first_cycle(job)
     ends: dict[tuple[str, int | None], int] = {}
     for task in job.tasks:
         if task.start_cycles is not None and origin is not None:
@@ -61,12 +62,16 @@ def expected_work(job: Job) -> Iterator[Expected]:
                 ends[unit] = max(ends.get(unit, 0), end)
                 clock += _ISSUE_CYCLES.get(step.unit, 0)
             elif step.phase is Phase.WAIT:
-                clock = max(clock, ends.get(unit, clock))
+                done = ends.pop(unit, clock)
+                if done < clock:
+                    yield Expected(step.unit, step.number, WAITING, done, clock)
+                clock = max(clock, done)
         number = "" if task.number is None else f" {task.number}"
         yield Expected("task", None, f"task{number}", began, clock)
 
 
-def _first_cycle(job: Job) -> int | None:
+def first_cycle(job: Job) -> int | None:
+    """When a job begins, where its tasks say so."""
     return next((task.start_cycles for task in job.tasks if task.start_cycles is not None), None)
 
 

@@ -8,9 +8,9 @@ import numpy as np
 
 from ..finding import OTHER_BOUND
 from ..summary import OpTotal, Share
-from .bound_words import CAUSES, COMPUTE, HOST, MEMORY, cause_of_work, is_cpu, is_dma_lane
+from .bound_words import CAUSES, COMPUTE, DEVICE, HOST, MEMORY, cause_of_host, cause_of_work, is_cpu, is_dma_lane
 from .facts import Facts
-from .op_bounds import memory_bound_ops
+from .op_bounds import names_bound_by_bytes
 
 
 def breakdown(facts: Facts) -> tuple[Share, ...]:
@@ -27,12 +27,12 @@ def _of_ops(facts: Facts) -> tuple[Share, ...]:
     times: Counter[str] = Counter()
     on_cpu = [is_cpu(op.engine) for op in facts.run.summary.ops]
     mixed = any(op.engine and not cpu for op, cpu in zip(facts.run.summary.ops, on_cpu, strict=True))
-    by_bytes = {op.name for op, slow in zip(facts.run.ops, memory_bound_ops(facts.run).tolist(), strict=True) if slow}
+    by_bytes = names_bound_by_bytes(facts.run)
     for op, cpu in zip(facts.run.summary.ops, on_cpu, strict=True):
         times[CAUSES[HOST] if mixed and cpu else _cause(op, op.name in by_bytes)] += op.busy_ns or 0
     whole, wall = sum(times.values()), facts.wall_ns
     if not whole:
-        return (Share(OTHER_BOUND, float(wall), 1.0),) if wall else ()
+        return _of_stages(facts) or ((Share(OTHER_BOUND, float(wall), 1.0),) if wall else ())
     if wall is None:
         return _shares(times)
     lanes = max(1.0, whole / wall)
@@ -41,8 +41,19 @@ def _of_ops(facts: Facts) -> tuple[Share, ...]:
     return _shares(scaled)
 
 
+def _of_stages(facts: Facts) -> tuple[Share, ...]:
+    """Where only the stages around the device are known: what the device did is not."""
+    times: Counter[str] = Counter()
+    for stage in facts.run.summary.host:
+        times[OTHER_BOUND if stage.name == DEVICE else CAUSES[cause_of_host(stage.name)]] += stage.ns
+    if facts.wall_ns and times:  # stages may be means, and the latency a median
+        whole = sum(times.values())
+        times = Counter({cause: round(ns * facts.wall_ns / whole) for cause, ns in times.items()})
+    return _shares(times) if times else ()
+
+
 def _cause(op: OpTotal, slow_bytes: bool) -> str:
-    cause = cause_of_work(op.type)
+    cause = cause_of_work(op.type or op.name)
     return CAUSES[MEMORY if cause == COMPUTE and (slow_bytes or is_dma_lane(op.engine)) else cause]
 
 

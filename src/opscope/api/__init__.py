@@ -382,6 +382,8 @@ def analyze(
     path = Path(place)
     if path.is_dir():
         return analysing.analyze(path)
+    if not path.exists():
+        raise UsageError(f"{path}: is not there; expected the folder of a run, or a model file with --target")
     if target is None:
         raise UsageError(f"{path}: is no folder of a run; a model is profiled first, expected --target for it")
     recorded = profile(path, target, shapes=shapes)

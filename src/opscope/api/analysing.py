@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 from io import StringIO
 from pathlib import Path
@@ -13,8 +14,8 @@ import msgspec
 from ..analysis.activities import typical_inference
 from ..analysis.analyse import analyse
 from ..analysis.conservation import check_laws
-from ..errors import ProfilerError, UsageError
-from ..finding import WHAT_IF, Findings, LawCheck, Prediction
+from ..errors import ProfilerError, UsageError, printable
+from ..finding import WHAT_IF, Finding, Findings, LawCheck, Prediction
 from ..run import Run
 from .files import write_bytes
 
@@ -23,6 +24,8 @@ if TYPE_CHECKING:
 
 FINDINGS_FILE = "findings.json"
 MOST_VIEWED_SPANS = 500_000  # beyond that one inference is written for a viewer and read back; beyond that, none
+PROFILE_FILE = "profile.json"  # what a backend told, in its own words
+SAME_RULES = {"slow-node": "slow-op", "conversions": "layout", "vtcm-spill": "spill"}  # backend's id → ours
 _VIEWED = "spans written = spans a viewer reads"
 
 
@@ -40,8 +43,48 @@ def findings_of(folder: Path, run: Run) -> Findings:
     """The analysis of a Run, with what lies beside its tables: checks of the importer, gains that were simulated."""
     imported, found = _imported(folder, run), analyse(run)
     notes = found.notes if imported is None else (*found.notes, *imported.notes)
-    found = replace(found, checks=(*found.checks, *_carried(imported)), notes=notes)
+    causes = merged(_told(folder), found.findings)
+    found = replace(found, findings=causes, checks=(*found.checks, *_carried(imported)), notes=notes)
     return _with_simulated(found, _simulated(folder))
+
+
+def merged(told: Sequence[Finding], found: Sequence[Finding]) -> tuple[Finding, ...]:
+    """What a backend told of its own run and what every run is asked, costliest first; the same cause once.
+
+    The backend's words are kept, with what to do and what it would gain from the other where it does not say.
+    """
+    left = list(found)
+    own = []
+    for cause in told:
+        twins = [other for other in left if _is_same(cause, other)]
+        left = [other for other in left if other not in twins]
+        own.append(_with_advice(cause, twins[0]) if twins else cause)
+    return tuple(sorted([*own, *left], key=lambda cause: -(cause.cost_ns or 0)))
+
+
+def _is_same(told: Finding, found: Finding) -> bool:
+    """The same rule under whatever name; where it names ops, the same ones."""
+    same_rule = SAME_RULES.get(told.id, told.id) == found.id
+    return same_rule and (found.id != "slow-op" or set(found.ops) <= set(told.ops))
+
+
+def _with_advice(told: Finding, found: Finding) -> Finding:
+    return replace(told, action=told.action or found.action, predicted=told.predicted or found.predicted,
+                   spans=told.spans or found.spans)  # fmt: skip
+
+
+class _Profile(msgspec.Struct):
+    causes: list[Finding] = []
+
+
+def _told(folder: Path) -> Sequence[Finding]:
+    """What the backend that made a run found by itself."""
+    try:
+        return msgspec.json.decode((folder / PROFILE_FILE).read_bytes(), type=_Profile).causes
+    except FileNotFoundError:
+        return ()
+    except (OSError, ValueError) as error:
+        raise UsageError(f"{folder / PROFILE_FILE}: {printable(str(error))}; expected what `profile` wrote") from error
 
 
 def check(folder: Path) -> tuple[LawCheck, ...]:

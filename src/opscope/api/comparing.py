@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
+from functools import cache
 from pathlib import Path
 
 from ..analysis.ops import block_of, layer_of
@@ -38,6 +39,27 @@ LABELS: dict[str, Callable[[OpFigure], str]] = {
 
 def figures_of(source: Source, *, label: str | None = None) -> Figures:
     """What a comparison needs of a run or a baseline file."""
+    return with_kinds(_figures_of(source, label))
+
+
+def with_kinds(figures: Figures) -> Figures:
+    """Types in the vocabulary of a Graph, so that a network in two formats has ops of the same kinds."""
+    kinds = _kinds_of_types()
+    ops = (op if op.kind else replace(op, kind=kinds.get(op.type, "")) for op in figures.ops)
+    return replace(figures, ops=tuple(ops))
+
+
+@cache
+def _kinds_of_types() -> Mapping[str, str]:
+    """Type as a model file spells it → kind."""
+    from ..readers.onnx.ops import DOMAINS
+    from ..readers.tflite.schema import BUILTINS
+
+    onnx = {name: rule.kind for rules in DOMAINS.values() for name, rule in rules.items()}
+    return onnx | {builtin.name: builtin.kind for builtin in BUILTINS}
+
+
+def _figures_of(source: Source, label: str | None) -> Figures:
     if isinstance(source, Figures):
         return source if label is None else replace(source, label=label)
     if isinstance(source, Run):
@@ -59,6 +81,8 @@ def _figures_of_run(path: Path, label: str) -> Figures:
 
 def _read(path: Path) -> bytes:
     try:
+        if path.exists() and not path.is_file():
+            raise UsageError(f"{path}: is no regular file; expected the folder of a run, or a baseline file")
         if path.stat().st_size > LARGEST_BYTES:
             raise UsageError(f"{path}: larger than {LARGEST_BYTES >> 20} MB; expected a baseline file")
         return path.read_bytes()

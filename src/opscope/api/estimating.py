@@ -3,20 +3,22 @@
 from __future__ import annotations
 
 import numpy as np
+import numpy.typing as npt
 
 from ..program import COMMAND, NO_ROUTE, OpInfo, Program, bare_program
 from ..report import PROVENANCE, Layer, Report
 from ..run import CommandTable, Run, RunInfo, graph_edges
 from ..summary import Energy, LaneTotal, Latency, MemoryTotal, OpTotal, Share, Summary
 from ..target import ANY, Holds
-from ..trace import COUNTER, EDGE, NONE, SPAN, Lane, SpanKind, Trace
+from ..trace import COUNTER, EDGE, NONE, SPAN, CounterTrack, Lane, SpanKind, Trace
 
 NANO = 1e9
 
 
 def estimated_run(report: Report, *, command: tuple[str, ...], created: str) -> tuple[Run, Program]:
     """The Run of an estimate; without times where one layer's cost is unknown."""
-    trace, edges = _trace(report)
+    edges = graph_edges(report.graph)
+    trace = _trace(report, edges)
     program = _program(report, edges)
     target = report.target
     info = RunInfo(
@@ -35,7 +37,8 @@ def estimated_run(report: Report, *, command: tuple[str, ...], created: str) -> 
         options={"backend": "estimate"},
         limits=_limits(report),
     )
-    return Run(info, program.ops, CommandTable.of(program), trace, _summary(report, trace, program.batch)), program
+    summary = _summary(report, trace, program.batch)
+    return Run(info, program.ops, CommandTable.of(program), trace, summary, edges), program
 
 
 def _limits(report: Report) -> dict[str, float]:
@@ -64,7 +67,7 @@ def _ends(report: Report) -> list[int]:
     return [round(float(end) * NANO) for end in seconds]
 
 
-def _trace(report: Report) -> tuple[Trace, list[tuple[int, int]]]:
+def _trace(report: Report, edges: npt.NDArray[np.void]) -> Trace:
     """One span for each layer that takes time; none where the times do not make a whole."""
     known = report.totals.latency_s is not None
     lanes: dict[str, int] = {}
@@ -74,35 +77,39 @@ def _trace(report: Report) -> tuple[Trace, list[tuple[int, int]]]:
         lane = lanes.setdefault(layer.engine or "CPU", len(lanes))
         spans[number] = (lane, SpanKind.OP, 0, number, number, start, end, NONE, NONE, NONE, number)
         start = end
-    edges = _edges(report)
-    table = np.array([(source, target, True) for source, target in edges], EDGE)
+    table = np.zeros(len(edges), EDGE)
+    table["source"], table["target"], table["data"] = edges["source"], edges["target"], True
     names = tuple(layer.name for layer in report.layers)
     rows = tuple(Lane(0, 0, engine) for engine in lanes)
-    return Trace(rows, names, spans, table, (), np.zeros(0, COUNTER), PROVENANCE), edges
+    counters, samples = _occupancy(report, known=known)
+    return Trace(rows, names, spans, table, counters, samples, PROVENANCE)
 
 
-def _edges(report: Report) -> list[tuple[int, int]]:
-    """Layer → layer, where one reads what the other wrote."""
-    writer: dict[int, int] = {}
-    edges = []
-    for number, op in enumerate(report.graph.ops):
-        edges += [(writer[tensor], number) for tensor in dict.fromkeys(op.inputs) if tensor in writer]
-        writer |= dict.fromkeys(op.outputs, number)
-    return edges
+def _occupancy(report: Report, *, known: bool) -> tuple[tuple[CounterTrack, ...], npt.NDArray[np.void]]:
+    """Bytes of tensors alive while each layer runs, none after the last; arena, scratch and runtime are more."""
+    from ..estimate.memory import plan_memory
+
+    alive = plan_memory(report.graph, report.target.runtime).live_bytes
+    if not known or not alive or not report.memory.uses:
+        return (), np.zeros(0, COUNTER)
+    starts = [0, *_ends(report)]
+    samples = np.zeros(len(starts), COUNTER)
+    samples["time_ns"], samples["value"] = starts, [*alive, 0]
+    return (CounterTrack(0, NONE, f"{report.memory.uses[0].name}: tensors alive", "bytes"),), samples
 
 
-def _program(report: Report, edges: list[tuple[int, int]]) -> Program:
+def _program(report: Report, edges: npt.NDArray[np.void]) -> Program:
     commands = np.zeros(len(report.layers), COMMAND)
     commands["op"], commands["route"] = np.arange(len(commands)), NO_ROUTE
     commands["macs"] = [layer.macs for layer in report.layers]
     commands["out_bytes"] = [layer.write_bytes for layer in report.layers]
-    pairs = np.array(edges, np.int64).reshape(-1, 2)
+    sources, targets = (edges[key].astype(np.int64) for key in ("source", "target"))
     shapes = [report.graph.tensors[tensor].shape for tensor in report.graph.inputs]
     return bare_program(
         report.model.name, report.target.name,
         [OpInfo(layer.name, layer.operator, layer.kind, layer.location) for layer in report.layers],
         devices=report.devices, cores=report.cores, batch=next((shape[0] for shape in shapes if shape), 1),
-        clock_hz=report.target.clocks.core_hz.value, commands=commands, edges=(pairs[:, 0], pairs[:, 1]),
+        clock_hz=report.target.clocks.core_hz.value, commands=commands, edges=(sources, targets),
     )  # fmt: skip
 
 

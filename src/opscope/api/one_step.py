@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
+
+import numpy as np
+import numpy.typing as npt
 
 from ..errors import ProfilerError
 from ..program import Program
-from ..run import Run, RunInfo
+from ..run import Run, RunInfo, graph_edges
 from ..target import Target
 from .choices import SIMULATE, Choices
 from .estimating import estimated_run
 from .recording import Recorded, record
-from .simulating import Keys, Step, compile_for, range_ns, run_info, run_program, with_range
+from .simulating import Keys, Step, compiled_for, range_ns, run_info, run_program, with_range
 
 MOST_COMMANDS_FOR_RANGE = 100_000  # the model is compiled twice more: above it that takes longer than all the rest
 
@@ -33,8 +36,7 @@ class Request:
 
 def simulate_model(request: Request, *, step: Step) -> Recorded:
     """Compile, run, decode, analyse and record; what an earlier run in the folder has in common is taken from it."""
-    from .execution import load_program
-    from .files import PROGRAM_FILE, sha256_of
+    from .files import sha256_of
 
     fingerprint = sha256_of(request.model)
     keys = Keys.of(fingerprint, request.target, request.choices)
@@ -42,20 +44,30 @@ def simulate_model(request: Request, *, step: Step) -> Recorded:
     if earlier is not None and request.folder is not None and earlier.options.get("run_key") == keys.run:
         return _again(request.folder)
     same_program = earlier is not None and earlier.options.get("program_key") == keys.program
-    if same_program and request.folder is not None:
-        program = load_program(request.folder / PROGRAM_FILE).program
-    else:
-        step("compiling")
-        program = compile_for(request.model, request.target, request.choices)
+    program, graph = _program(request, step, same=same_program)
     info = run_info(
         request.model, fingerprint, program, request.choices, keys, target_file=request.target_file,
         command=request.command, created=request.created,
     )  # fmt: skip
-    run = run_program(program, info, request.choices, step=step)
+    run = replace(run_program(program, info, request.choices, step=step), graph=graph)
     if len(program.commands) <= MOST_COMMANDS_FOR_RANGE:
         step("finding the range")
         run = with_range(run, *range_ns(request.model, request.target, request.choices))
     return _recorded(run, program, request, step, reused="program" if same_program else "")
+
+
+def _program(request: Request, step: Step, *, same: bool) -> tuple[Program, npt.NDArray[np.void] | None]:
+    """The program, and the data that flows between its ops; of the earlier run where that has the same."""
+    from ..importers.run_folder import read_graph
+    from .execution import load_program
+    from .files import PROGRAM_FILE
+
+    if same and request.folder is not None:
+        program = load_program(request.folder / PROGRAM_FILE).program
+        return program, read_graph(request.folder, len(program.ops))
+    step("compiling")
+    compiled = compiled_for(request.model, request.target, request.choices)
+    return compiled.program, graph_edges(compiled.graph)
 
 
 def estimate_model(request: Request, *, step: Step) -> Recorded:

@@ -12,11 +12,11 @@ from typing import TYPE_CHECKING
 from .. import backends
 from ..backends import BackendState, Value
 from ..errors import UsageError
-from ..profiled import Profiled, WhatIf
+from ..profiled import NodeTotal, Profiled, WhatIf
 from ..summary import Latency, OpTotal, Summary
 
 if TYPE_CHECKING:
-    from ..program import Program
+    from ..program import OpInfo, Program
     from ..run import Run, RunInfo
     from .recording import Recorded
 
@@ -99,16 +99,17 @@ def record_profiled(
     """A profile as a Run, analysed; without a timeline its tables of spans are empty."""
     from ..analysis.analyse import analyse
     from ..views.profiled_json import ProfiledJson
+    from .analysing import PROFILE_FILE, merged
     from .recording import Recorded, record
 
     run, program = run_of(profiled, command=command, created=created, sha256=sha256, batch=batch)
     found = analyse(run)
-    findings = replace(found, findings=profiled.causes) if profiled.causes else found  # the vendor's tables tell more
+    findings = replace(found, findings=merged(profiled.causes, found.findings))
     files: tuple[str, ...] = ()
     if folder is not None:
         text = StringIO()
         ProfiledJson().render(profiled, text)
-        files = record(run, program, findings, folder, model=None, extra={"profile.json": text.getvalue().encode()})
+        files = record(run, program, findings, folder, model=None, extra={PROFILE_FILE: text.getvalue().encode()})
     return Recorded(run, findings, folder, files, profiled=profiled)
 
 
@@ -136,8 +137,19 @@ def run_of(
     info = replace(_run_info(profiled, command=tuple(command), created=created, sha256=sha256), batch=batch)
     ops = [OpInfo(node.name, node.type, "", "") for node in profiled.nodes]
     program = profiled.program or bare_program(info.network, info.target, ops)
+    program = replace(program, ops=tuple(_with_covered(program.ops, profiled.nodes)))
     trace = profiled.trace or empty_trace(profiled.provenance)
     return Run(info, program.ops, CommandTable.of(program), trace, summary_of(profiled, batch=batch)), program
+
+
+def _with_covered(ops: Sequence[OpInfo], nodes: Sequence[NodeTotal]) -> list[OpInfo]:
+    """Ops that do the work of others of the model say so: by that they are found in runs where those run alone."""
+    covers = {node.name: node.covers for node in nodes if node.covers}
+    return [
+        replace(op, location=", ".join(([op.location] if op.location else []) + list(covers[op.name])))
+        if op.name in covers else op
+        for op in ops
+    ]  # fmt: skip
 
 
 def write_runs(

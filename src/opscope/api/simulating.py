@@ -58,8 +58,13 @@ def _code(*parts: str) -> str:
     return digest.hexdigest()
 
 
-def compile_for(model: Path, target: Target, choices: Choices) -> Compiled:
+def compile_for(model: Path, target: Target, choices: Choices) -> Program:
     """The program for these choices, in memory."""
+    return compiled_for(model, target, choices).program
+
+
+def compiled_for(model: Path, target: Target, choices: Choices) -> Compiled:
+    """The same, with the graph that the program is of."""
     from . import compile_model
 
     return compile_model(
@@ -75,7 +80,7 @@ def range_ns(model: Path, target: Target, choices: Choices) -> tuple[int, int]:
 
     found = []
     for corner in (Corner.FAST, Corner.SLOW):
-        program = compile_for(model, at_corner(target, corner), choices).program
+        program = compile_for(model, at_corner(target, corner), choices)
         found.append(round(simulate(program, seed=choices.seed).total_cycles / program.clock_hz * 1e9))
     return min(found), max(found)
 

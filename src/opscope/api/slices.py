@@ -13,7 +13,7 @@ import numpy.typing as npt
 
 from ..errors import ProfilerError, UsageError, printable
 from ..estimate.price import Machine
-from ..graph import KINDS, Family, Graph
+from ..graph import ABSENT, KINDS, Family, Graph, Op
 from ..program import OpInfo, Program
 from ..program_file import encode_program
 from ..readers import read_model
@@ -42,6 +42,7 @@ class Scheduled:
     done: Times
     warnings: tuple[PerformanceWarning, ...]
     notes: tuple[str, ...]
+    operand_bytes: Sequence[tuple[int, ...]] = ()  # of every op: inputs, constants, outputs; empty: not known
 
     @property
     def cycles(self) -> float:
@@ -51,6 +52,11 @@ class Scheduled:
     def uncosted(self) -> tuple[PerformanceWarning, ...]:
         """Ops that no engine can be priced for: times are of the others."""
         return tuple(warning for warning in self.warnings if warning.kind == "unknown-cost")
+
+    @property
+    def idle_ops(self) -> tuple[str, ...]:
+        """Names of all ops that no command does, for want of a price or of a shape."""
+        return _without_commands(self.program)
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,10 +72,13 @@ class Ran:
     @property
     def uncosted(self) -> tuple[str, ...]:
         """Names of ops that no command does: times are of the others."""
-        done = set(np.unique(self.program.commands["op"]).tolist())
-        silent = (Family.VIEW, Family.CONTROL)
-        ops = enumerate(self.program.ops)
-        return tuple(op.name for n, op in ops if n not in done and KINDS.get(op.kind) not in silent)
+        return _without_commands(self.program)
+
+
+def _without_commands(program: Program) -> tuple[str, ...]:
+    done = set(np.unique(program.commands["op"]).tolist())
+    silent = (Family.VIEW, Family.CONTROL)
+    return tuple(op.name for n, op in enumerate(program.ops) if n not in done and KINDS.get(op.kind) not in silent)
 
 
 def schedule_model(
@@ -108,7 +117,15 @@ def schedule_model(
     issued = start + program.commands["cycles"]
     warnings = tuple(performance_warnings(plans[-1], program))
     notes = tuple(note.text for note in graph.notes)
-    return Scheduled(program, sequence_of(program), _ready(program, issued), start, issued, done, warnings, notes)
+    return Scheduled(
+        program, sequence_of(program), _ready(program, issued), start, issued, done, warnings, notes,
+        [_operand_bytes(plans[-1], placed.op) for placed in plans[-1].placed],
+    )  # fmt: skip
+
+
+def _operand_bytes(plan: Plan, op: Op) -> tuple[int, ...]:
+    sizes = [plan.graph.tensors[tensor].bytes for tensor in (*op.inputs, *op.outputs) if tensor != ABSENT]
+    return tuple(int(size) for size in sizes if size is not None) if None not in sizes else ()
 
 
 def _ready(program: Program, issued: Times) -> Times:
@@ -143,7 +160,10 @@ def run_program(
     from ..device import simulate
     from .execution import load_program
 
-    loaded = load_program(Path(program_file))
+    path = Path(program_file)
+    if not path.exists():
+        raise UsageError(f"{path}: there is no such file; expected a compiled program, such as model.vmfb")
+    loaded = load_program(path)
     if function is not None and function.lstrip("@") != loaded.program.name:
         name = printable(loaded.program.name)
         raise UsageError(f"--function={printable(function)}: the program has none of that name; expected {name}")

@@ -72,6 +72,13 @@ def wants_colour(stream: TextIO) -> bool:
     return stream.isatty() and "NO_COLOR" not in os.environ and os.environ.get("TERM") != "dumb"
 
 
+def screen_width(stream: TextIO) -> int:
+    """Columns of a terminal, within what a line can be read at; of a file, the most of them."""
+    from shutil import get_terminal_size
+
+    return max(60, min(get_terminal_size((100, 24)).columns, 100)) if stream.isatty() else 100
+
+
 def _umask() -> int:
     mask = os.umask(0)
     os.umask(mask)

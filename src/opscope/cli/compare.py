@@ -60,7 +60,7 @@ def add_gate_arguments(parser: ArgumentParser) -> None:
     """What `compare` and `baseline check` have in common."""
     parser.add_argument("--fail-on", action="append", default=[], metavar="LIMIT",
                         help='such as "latency>5%%"; may be repeated')  # fmt: skip
-    parser.add_argument("--allow", type=_words, default=(), metavar="WHAT,…",
+    parser.add_argument("--allow", type=_words, action="extend", default=[], metavar="WHAT,…",
                         help=f"compare in spite of another {', '.join(ALLOWABLE)}")  # fmt: skip
     parser.add_argument("--format", choices=FORMATS, default="text", help="default: text")
     parser.add_argument("--json", action="store_const", const="json", dest="format", help="the same as --format json")

@@ -114,7 +114,14 @@ def _ops(imported: Imported, top: int) -> list[str]:
         return (op.name, op.type or UNKNOWN, op.engine or UNKNOWN, format_seconds(seconds), format_percent(share),
                 *((estimate, ratio) if modelled else (format_count(op.cycles), format_count(op.macs))))  # fmt: skip
 
-    header = ("op", "type", "engine", "time", "share", *(("estimate", "ratio") if modelled else ("cycles", "MACs")))
+    header = (
+        "op",
+        "type",
+        "engine",
+        "time",
+        "share",
+        *(("estimate", "time ÷ est.") if modelled else ("cycles", "MACs")),
+    )
     table = columns(header, [row(op) for op in ranked], align="<<<>>>>", limits={0: 44, 1: 24, 2: 22})
     left = len(imported.ops) - len(ranked)
     return [*table, *([f"… and {left} more"] if left > 0 else [])]
@@ -127,7 +134,12 @@ def _value(metric: Metric) -> str:
         return format_seconds(metric.value * 1e-9)
     if metric.unit == "bytes":
         return format_bytes(metric.value)
-    return f"{metric.value:,.6g}" + (f" {metric.unit}" if metric.unit != "1" else "")
+    if metric.unit == "Hz":
+        return f"{metric.value / 1e6:,.6g} MHz"
+    whole = float(metric.value).is_integer()
+    return (f"{metric.value:,.0f}" if whole else f"{metric.value:,.6g}") + (
+        f" {metric.unit}" if metric.unit != "1" else ""
+    )
 
 
 COMMANDS = {"import": ImportCommand()}

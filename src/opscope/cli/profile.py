@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 import sys
 from argparse import ArgumentParser, Namespace
 from dataclasses import replace
@@ -9,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ..errors import UsageError
-from .command import keep_input, named_shape, positive, wants_colour, write_result
+from .command import keep_input, named_shape, positive, screen_width, wants_colour, write_result
 from .compare import show_against
 from .progress import counted, step
 
@@ -178,10 +179,21 @@ def _print_recorded(recorded: Recorded, args: Namespace) -> None:
     from ..views.recorded_json import RecordedJson
 
     top = None if args.all else args.top
-    view = RecordedJson() if args.json else ProfileText(top=top, colour=wants_colour(sys.stdout))
+    view = RecordedJson() if args.json else ProfileText(
+        top=top, colour=wants_colour(sys.stdout), width=screen_width(sys.stdout), places=_places(recorded)
+    )  # fmt: skip
     write_result(lambda out: view.render(recorded.run, recorded.findings, out), None)
     if recorded.reused:
         print(f"note: nothing that the {recorded.reused} depends on has changed: it was re-used", file=sys.stderr)
+
+
+def _places(recorded: Recorded) -> list[tuple[str, str]]:
+    """What a user opens next, as it is typed."""
+    if recorded.folder is None:
+        return []
+    names = {"report.html": "page", "trace.json": "timeline", "trace.pftrace": "timeline"}
+    files = [(names[name], str(recorded.folder / name)) for name in recorded.files if name in names]
+    return [*files, ("both", f"opscope view {shlex.quote(str(recorded.folder))}")]
 
 
 def _open(page: Path) -> None:

@@ -16,6 +16,27 @@ examples:
 """
 
 
+COMPILE_FLAGS = {  # parameter → what stands behind its flag, what it does
+    "output": ("FILE", "the program, under the name asked for"),
+    "profiling": ("", "write the compile-time table"),
+    "timeline": ("FILE", "its name (timeline.csv)"),
+    "phases": ("DIR", "what each pass left, and NAME.9.executable-targets.mlir"),
+    "hw": ("HW", "SL2610, or ID:LRAM_KB:SLICES:CSS:NSS[:DMA_BYTES_PER_CYCLE[:FACTOR]]"),
+    "version": ("A|B|C", "columns of the table (A, the manual's)"),
+    "precision": ("TYPE", "what float tensors run as, such as bf16; the slices have no f32"),
+}
+RUN_FLAGS = {
+    "module": ("FILE", "what torq-compile wrote"),
+    "input": ("BUFFER", "one per input: 1x1280xi8=0, 2x2xf32=[1 2][3 4], 4xi8=@raw.bin, @array.npy (zeros)"),
+    "function": ("NAME", "checked against the compiled one"),
+    "profile": ("FILE", "times of every NSS program"),
+    "host": ("FILE", "events of the host"),
+    "device": ("torq", "the only one"),
+    "output": ("@FILE.npy", "one per output"),
+    "seed": ("N", "chooses everything that varies (0)"),
+}
+
+
 class TorqCompileCommand:
     """The Torq compiler's command line, for the simulated device: a program under the name asked for, the estimated
     timeline as CSV, and the dump that `opscope annotate` takes."""
@@ -29,7 +50,7 @@ examples:
     def add_arguments(self, parser: ArgumentParser) -> None:
         from ..dialects.torq import COMPILE
 
-        take_all(parser, COMPILE)
+        take_all(parser, COMPILE, COMPILE_FLAGS)
         parser.usage = f"{parser.prog} MODEL -o FILE [--FLAG[=VALUE] …]"
 
     def run(self, args: Namespace) -> int:
@@ -44,8 +65,12 @@ examples:
         say(scheduled.notes)
         if uncosted:
             first = printable(f"{uncosted[0].op} {uncosted[0].text}", 300)
-            say([f"{len(uncosted)} ops are not costed and take no time here; {first}"])
-        least = "at least " if uncosted else ""
+            say([f"{_uncosted(len(uncosted))}; {first}"])
+            if call.precision is None and any(warning.text.endswith("f32") for warning in uncosted):
+                say(["--precision=bf16 runs float tensors on the slices"])
+        elif scheduled.idle_ops:
+            say([f"{_uncosted(len(scheduled.idle_ops))}, first {printable(scheduled.idle_ops[0])}"])
+        least = "at least " if uncosted or scheduled.idle_ops else ""
         _summary(scheduled.program.clock_hz, scheduled.cycles, len(scheduled.sequence.jobs), "estimated", least)
         _wrote(written)
         return 0
@@ -62,7 +87,7 @@ class RunModuleCommand:
     def add_arguments(self, parser: ArgumentParser) -> None:
         from ..dialects.torq import RUN
 
-        take_all(parser, RUN)
+        take_all(parser, RUN, RUN_FLAGS)
         parser.usage = f"{parser.prog} --module=FILE [--input=BUFFER …] [--FLAG[=VALUE] …]"
 
     def run(self, args: Namespace) -> int:
@@ -81,11 +106,19 @@ class RunModuleCommand:
             say([f"outputs are not computed: {ran.reason}"])
         cycles, least = max((end for _, end in ran.bounds), default=0.0), ""
         if ran.uncosted:
-            say([f"{len(ran.uncosted)} ops are not costed and take no time here, first {printable(ran.uncosted[0])}"])
+            say([f"{_uncosted(len(ran.uncosted))}, first {printable(ran.uncosted[0])}"])
             least = "at least "
         _summary(ran.program.clock_hz, cycles, len(ran.bounds), "simulated", least)
         _wrote(written)
         return 0
+
+
+def _uncosted(count: int) -> str:
+    return (
+        "1 op is not costed and takes no time here"
+        if count == 1
+        else f"{count} ops are not costed and take no time here"
+    )
 
 
 def _summary(clock_hz: float, cycles: float, jobs: int, how: str, least: str = "") -> None:

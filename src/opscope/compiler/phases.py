@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from ..graph import ABSENT
+from ..graph import ABSENT, Op
 from .plan import Plan
 
 
@@ -24,11 +24,18 @@ def _lines(plan: Plan) -> Iterable[str]:
         if index < len(plan.placed):
             placed = plan.placed[index]
             line += f" engine={placed.engine or 'none'} cycles={placed.cycles:.0f}"
+            line += f" memory_bytes={_footprint(plan, op)}"
         if index < len(plan.splits):
             split = plan.splits[index]
             line += f" split={'none' if split.axis is None else f'axis {split.axis} of {split.extent}'}"
             line += f" gathers={len(split.gathers)}" if split.gathers else ""
         yield line
+
+
+def _footprint(plan: Plan, op: Op) -> str:
+    """Bytes of what an op reads and writes: inputs, constants and outputs together; `?` where a shape is not known."""
+    sizes = [plan.graph.tensors[tensor].bytes for tensor in (*op.inputs, *op.outputs) if tensor != ABSENT]
+    return "?" if None in sizes else str(sum(size for size in sizes if size is not None))
 
 
 def _tensor(plan: Plan, tensor: int) -> str:

@@ -171,6 +171,9 @@ def run_program(call: RunCall) -> tuple[slices.Ran, list[Path]]:
 
     inputs = load_buffers(call.inputs)
     ran = slices.run_program(call.module, inputs, function=call.function, seed=call.seed)
+    there = len(ran.program.outputs)
+    if len(call.outputs) > there:
+        raise UsageError(f"--output: given {len(call.outputs)} times; expected at most {there}, one per output")
     written = []
     for path, table in ((call.profile, runtime_table), (call.host, host_table)):
         if path is not None:

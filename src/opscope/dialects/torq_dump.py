@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from .. import __version__
 from ..api.slices import Scheduled
 from ..sequence import Job, Step, Task, Unit
-from .torq_tables import dispatch_name, job_location, start_action, step_location
+from .torq_tables import dispatch_name, job_location, start_action, step_cycles, step_location
 
 _CODE = "memref<64xi8>"
 _XRAM, _DTCM = 'memref<?xi8, "xram">', 'memref<32768xi8, "dtcm">'
@@ -134,8 +134,9 @@ class ExecutableTargets:
         yield f'%p{own} = "torq_hl.program"() <{{name = "{code.name}"}}> ({{'
         yield f"^bb0(%a: {self.lram}):"
         yield f'  "torq_hw.{executor}_task"(%a) {{op_name = "{_escaped(kind)}"}} : ({self.lram}) -> () {location}'
+        memory = self._footprint(op, executor)
         yield (
-            f'  "torq_hw.{executor}_profiling"() {{{executor}_mem = {row["out_bytes"]} : i64, '
+            f'  "torq_hw.{executor}_profiling"() {{{memory}out_bytes = {row["out_bytes"]} : i64, '
             f"macs = {row['macs']} : i64, max_cycle = {row['cycles']} : i64}} : () -> () {location}"
         )
         yield '  "torq_hl.return"() : () -> ()'
@@ -144,6 +145,14 @@ class ExecutableTargets:
             f'%i{own}, %c{own} = "torq_hl.create_invocation"(%p{own}) {{name = "{code.name}"}} : '
             f"(!torq_hl.program<{executor}>) -> (!torq_hl.invocation<{executor}>, {_CODE}) {location}"
         )
+
+    def _footprint(self, op: int, executor: str) -> str:
+        """Bytes of the operands of the op that a program does a part of: together, and one by one."""
+        operands = self.scheduled.operand_bytes[op] if 0 <= op < len(self.scheduled.operand_bytes) else ()
+        if not operands:
+            return ""
+        listed = "+".join(map(str, operands))
+        return f'{executor}_mem = {sum(operands)} : i64, {executor}_meminfo = "{listed}", '
 
     # -- NSS programs
 
@@ -195,8 +204,7 @@ class ExecutableTargets:
     def _step_lines(self, step: Step) -> Iterator[str]:
         program, command = self.scheduled.program, step.command
         location = step_location(program, step)
-        cycles = round(self.scheduled.done[command]) - round(self.scheduled.start[command])
-        takes = f'"torq-async-duration-cycles" = {cycles} : i64'
+        takes = f'"torq-async-duration-cycles" = {step_cycles(program, step)} : i64'
         size = program.commands["moved_bytes"][command]
         if step.unit in _DMAS:
             yield from self._dma_lines(_DMAS[step.unit], step, int(size), takes, location)

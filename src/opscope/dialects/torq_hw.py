@@ -35,7 +35,8 @@ def _custom(base: Target, text: str) -> Target:
     if not 5 <= len(fields) <= 10:
         raise UsageError(f"--torq-hw={printable(text)}: {len(fields)} fields; expected {FORM}")
     identity = _number(fields[0], "ID", int, least=0)
-    lram, slices = _number(fields[1], "LRAM_KB", int, most=1 << 20), _number(fields[2], "SLICES", int, most=64)
+    lram = _number(fields[1], "LRAM_KB", int, least=1, most=1 << 20)
+    slices = _number(fields[2], "SLICES", int, least=1, most=64)
     for word, known, name in ((fields[3], _CSS, "CSS"), (fields[4], _NSS, "NSS")):
         if word not in known:
             raise UsageError(f"--torq-hw: {name} is {printable(word)!r}; expected one of {', '.join(known)}")
@@ -90,5 +91,7 @@ def _number(text: str, name: str, kind: Callable[[str], float], *, least: float 
     except ValueError:
         value = float("nan")
     if not least <= value <= most:
-        raise UsageError(f"--torq-hw: {name} is {printable(text)!r}; expected a number above 0, at most {most:g}")
+        what = "whole number" if kind is int else "number"
+        bounds = f"from {least:g} to {most:,.0f}" if kind is int else f"above 0, at most {most:,.0f}"
+        raise UsageError(f"--torq-hw: {name} is {printable(text)!r}; expected a {what} {bounds}")
     return value

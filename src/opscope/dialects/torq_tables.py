@@ -8,16 +8,16 @@
 | runtime (`--torq_profile`) | `;` | id, time_since_open, time_since_start, location; one row per NSS program |
 | host (`--torq_profile_host`) | `,` | dispatch_name, invocation_id, action_id, timestamp_us, event |
 
-A location with a comma is quoted as CSV has it; one without stands as it is, as in the vendor's files.
+A location that holds commas or quotes is quoted as CSV has it. The vendor's files are not: by this ours are told apart.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from math import floor
+from math import ceil, floor
 
 from ..api.slices import Ran, Scheduled, fused_location
-from ..program import Program
+from ..program import NO_ROUTE, Program
 from ..sequence import Job, Step, Unit
 
 VERSIONS = ("A", "B", "C")
@@ -25,6 +25,7 @@ C_HEADER = "taskId, elapsed_time(us), timestamp(us), event, location, bytes"
 RUNTIME_HEADER = "id;time_since_open;time_since_start;location"
 HOST_HEADER = "dispatch_name,invocation_id,action_id,timestamp_us,event"
 
+_ROUNDING = 1e-9  # a quotient that should be whole is this near to it
 _TRANSFERS = (Unit.READ, Unit.WRITE, Unit.BRING, Unit.FETCH)
 _PREFIXES = {Unit.READ: "DI", Unit.WRITE: "DO", Unit.BRING: "CDMA_L2D", Unit.FETCH: "CDMA_D2L"}
 _TYPES = {
@@ -53,7 +54,16 @@ def job_location(program: Program, job: Job) -> str:
 
 def quoted(text: str) -> str:
     """A field of a comma-separated file."""
-    return '"' + text.replace('"', '""') + '"' if "," in text or "\n" in text else text
+    return '"' + text.replace('"', '""') + '"' if any(mark in text for mark in ',"\n') else text
+
+
+def step_cycles(program: Program, step: Step) -> int:
+    """What a start takes: a transfer, its bytes at the route's rate, rounded up as the vendor does."""
+    row = program.commands[step.command]
+    if row["route"] == NO_ROUTE:
+        return int(row["cycles"])
+    exact: float = int(row["moved_bytes"]) / program.routes[row["route"]].core_bytes_per_cycle
+    return max(1, ceil(exact - _ROUNDING))
 
 
 def compile_table(scheduled: Scheduled, version: str) -> str:
@@ -72,7 +82,8 @@ def _compile_rows(scheduled: Scheduled, version: str) -> Iterator[str]:
 
 def _compile_row(scheduled: Scheduled, version: str, number: int, task: int, step: Step) -> str:
     program, command = scheduled.program, step.command
-    start, end = round(scheduled.start[command]), round(scheduled.done[command])
+    start = round(scheduled.start[command])
+    end = start + step_cycles(program, step)
     location = quoted(step_location(program, step))
     size = str(program.commands["moved_bytes"][command]) if step.unit in _TRANSFERS else ""
     if version == "C":

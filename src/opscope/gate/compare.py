@@ -94,7 +94,8 @@ def _obstacles(base: Figures, new: Figures, matches: Sequence[Match]) -> Iterabl
         if units.get(metric.name, metric.unit) != metric.unit:
             yield "unit", f"{printable(metric.name)} is in {printable(units[metric.name])} and {metric.unit}"
     if base.ops and new.ops and not any(_is_sure(match, new) for match in matches):
-        yield "model", f"no op of {printable(base.model)} is in {printable(new.model)}"
+        models = f"{printable(base.model)} and {printable(new.model)}"
+        yield "model", f"no op of the two models, {models}, has the same name or place"
 
 
 def _is_sure(match: Match, new: Figures) -> bool:
@@ -161,6 +162,7 @@ def _judged(
 
 
 def _name(old: Sequence[OpFigure], now: Sequence[OpFigure]) -> str:
+    old, now = ([op for op in ops if op.is_timed] or ops for ops in (old, now))  # what was folded in goes unsaid
     shown = now if now and len(now) <= max(len(old), 1) else old
     return shown[0].name if len(shown) == 1 else f"{shown[0].name} and {len(shown) - 1} more"
 

@@ -26,6 +26,7 @@ def match_ops(base: Sequence[OpFigure], new: Sequence[OpFigure], *, same_model: 
     work.by_location(same_model=same_model)
     work.by_structure()
     work.leftovers()
+    work.put_inside()
     return work.matches()
 
 
@@ -37,6 +38,7 @@ class _Matching:
         self.group_of: tuple[list[int | None], list[int | None]] = ([None] * len(base), [None] * len(new))
         self.members: list[tuple[list[int], list[int]]] = []
         self.how: list[str] = []
+        self.inside = (_inside(base), _inside(new))  # op without a time → op of its own run that does its work
 
     def pair(self, base: int, new: int, how: str) -> None:
         for side, position in enumerate((base, new)):
@@ -45,7 +47,8 @@ class _Matching:
         self.how.append(how)
 
     def free(self, side: int) -> list[int]:
-        return [position for position, group in enumerate(self.group_of[side]) if group is None]
+        inside = self.inside[side]
+        return [p for p, group in enumerate(self.group_of[side]) if group is None and p not in inside]
 
     def by_name(self) -> None:
         """The same name; ops that share one go together in their order."""
@@ -54,8 +57,11 @@ class _Matching:
     def by_origin(self) -> None:
         """Several ops became one that is named after them, or says that it was made from them; or the other way."""
         for side in (1, 0):
-            others = {self.sides[1 - side][p].name: p for p in reversed(range(len(self.sides[1 - side])))}
+            there, inside = self.sides[1 - side], self.inside[1 - side]
+            others = {there[p].name: inside.get(p, p) for p in reversed(range(len(there)))}
             for position, op in enumerate(self.sides[side]):
+                if position in self.inside[side]:
+                    continue
                 made_from = [others[name] for name in dict.fromkeys(_listed(op)) if name in others]
                 named_after = [others[name] for name in dict.fromkeys(_named(op)) if name in others]
                 parts = [p for p in dict.fromkeys((*made_from, *named_after)) if self.group_of[1 - side][p] is None]
@@ -104,15 +110,14 @@ class _Matching:
         return found
 
     def _contexts(self, side: int, reach: int, gaps: list[int]) -> list[tuple[Hashable, ...] | None]:
-        ops, free = self.sides[side], self.group_of[side]
-        types = [op.type for op in ops]
-        keys: list[tuple[Hashable, ...] | None] = []
-        for position, op in enumerate(ops):
-            if free[position] is not None or not op.type or op.name in (NO_OP_NAME, OTHERS_NAME):
-                keys.append(None)
-                continue
-            around = (*types[max(0, position - reach) : position], "→", *types[position + 1 : position + 1 + reach])
-            keys.append((gaps[position], op.type, *around))
+        ops, free, inside = self.sides[side], self.group_of[side], self.inside[side]
+        shown = [position for position in range(len(ops)) if position not in inside]
+        types = [_kind(ops[position]) for position in shown]
+        keys: list[tuple[Hashable, ...] | None] = [None] * len(ops)
+        for place, position in enumerate(shown):
+            if free[position] is None and types[place] and ops[position].name not in (NO_OP_NAME, OTHERS_NAME):
+                around = (*types[max(0, place - reach) : place], "→", *types[place + 1 : place + 1 + reach])
+                keys[position] = (gaps[position], types[place], *around)
         return keys
 
     def _pair_keys(
@@ -137,6 +142,32 @@ class _Matching:
                 self._absorb(side, pooled[0], rest)
                 self.how[-1] = STRUCTURE
 
+    def put_inside(self) -> None:
+        """Ops that others of their own run do the work of: a pair where both sides have it, else with those."""
+        for base, new in self._both_inside():
+            self.pair(base, new, NAME)
+            del self.inside[0][base], self.inside[1][new]
+        for side, how in ((0, REMOVED), (1, ADDED)):
+            for part, owner in self.inside[side].items():
+                group = self.group_of[side][owner]
+                if group is None:
+                    group = self.group_of[side][owner] = len(self.members)
+                    self.members.append(([], []))
+                    self.members[group][side].append(owner)
+                    self.how.append(how)
+                self.group_of[side][part] = group
+                self.members[group][side].append(part)
+
+    def _both_inside(self) -> list[tuple[int, int]]:
+        """Pairs of one name that ops which go together do the work of."""
+        keys: tuple[dict[tuple[str, int], int], dict[tuple[str, int], int]] = ({}, {})
+        for side in (0, 1):
+            for part, owner in self.inside[side].items():
+                group = self.group_of[side][owner]
+                if group is not None:
+                    keys[side].setdefault((self.sides[side][part].name, group), part)
+        return [(part, keys[1][key]) for key, part in keys[0].items() if key in keys[1]]
+
     def matches(self) -> list[Match]:
         """Groups in the order of the new run, then what was removed."""
         found = [
@@ -145,6 +176,23 @@ class _Matching:
         found += [Match((), (position,), ADDED) for position in self.free(1)]
         found += [Match((position,), (), REMOVED) for position in self.free(0)]
         return sorted(found, key=lambda match: (match.new or (len(self.sides[1]),), match.base))
+
+
+def _inside(ops: Sequence[OpFigure]) -> dict[int, int]:
+    """Ops without a time that another one says it was made from, each with that one."""
+    place = {op.name: position for position, op in reversed(list(enumerate(ops)))}
+    found: dict[int, int] = {}
+    for position, op in enumerate(ops):
+        for name in _listed(op) if op.is_timed else ():
+            part = place.get(name)
+            if part is not None and not ops[part].is_timed:
+                found.setdefault(part, position)
+    return found
+
+
+def _kind(op: OpFigure) -> str:
+    """Formats spell the same type in many ways; the kind is the same in all."""
+    return op.kind or op.type
 
 
 def _listed(op: OpFigure) -> Iterable[str]:

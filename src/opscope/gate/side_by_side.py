@@ -92,7 +92,8 @@ def _join(parent: list[int], nodes: Sequence[int]) -> None:
 
 def _op_row(runs: Sequence[Figures], group: Sequence[Sequence[int]]) -> SideRow:
     ops = [[run.ops[position] for position in positions] for run, positions in zip(runs, group, strict=True)]
-    names = list(dict.fromkeys(op.name for op in next(found for found in ops if found)))
+    shown = next(found for found in ops if found)
+    names = list(dict.fromkeys(op.name for op in [op for op in shown if op.is_timed] or shown))
     name = names[0] if len(names) == 1 else f"{names[0]} and {len(names) - 1} more"
     return SideRow(name, NS, tuple(_sum(op.wall_ns for op in found) for found in ops), "less")
 

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 import numpy as np
+import numpy.typing as npt
 
 from ..imported import CLOCK, LATENCY, Imported, ImportedOp, Metric
-from ..program import COMMAND, NO_OP, NO_ROUTE, OpInfo, Program, bare_program
+from ..program import COMMAND, NO_OP, NO_ROUTE, Detail, OpInfo, Program, bare_program
 from ..run import CommandTable, Run, RunInfo
 from ..summary import LaneTotal, Latency, OpTotal, Summary
 from ..trace import NONE, SpanKind, Trace
@@ -46,7 +48,10 @@ def _program(imported: Imported) -> Program:
     commands["op"], commands["route"] = NO_OP, NO_ROUTE
     named = trace.spans[(trace.spans["command"] >= 0) & (trace.spans["command"] < count)]
     commands["op"][named["command"]] = named["op"]
-    return bare_program(
+    details = () if count or len(trace.spans) else _resource_details(imported.ops)
+    if details:
+        commands = _one_per_op(imported.ops)
+    program = bare_program(
         imported.model or imported.format, imported.target or UNKNOWN,
         [OpInfo(op.name, op.type or "", "", ", ".join(op.origins)) for op in imported.ops],
         devices=max((lane.device for lane in trace.lanes), default=0) + 1 or 1,
@@ -54,6 +59,24 @@ def _program(imported: Imported) -> Program:
         batch=round(batch) if batch else 1, clock_hz=imported.metric(CLOCK) or 0.0,
         commands=commands, edges=(sources, targets),
     )  # fmt: skip
+    return replace(program, details=details) if details else program
+
+
+def _resource_details(ops: Sequence[ImportedOp]) -> tuple[Detail, ...]:
+    """What each op would take on every resource alone, as a model of a compiler has it; empty: the file has none."""
+    words = [", ".join(f"{name}={cycles}" for name, cycles in op.resource_cycles) for op in ops]
+    return (
+        tuple(Detail(op.name, "", "", "", (), text) for op, text in zip(ops, words, strict=True)) if any(words) else ()
+    )
+
+
+def _one_per_op(ops: Sequence[ImportedOp]) -> npt.NDArray[np.void]:
+    commands = np.zeros(len(ops), COMMAND)
+    commands["op"] = commands["detail"] = commands["ordinal"] = np.arange(len(ops))
+    commands["route"] = NO_ROUTE
+    commands["cycles"] = [min(op.cycles or 0, np.iinfo(np.uint32).max) for op in ops]
+    commands["macs"] = [op.macs or 0 for op in ops]
+    return commands
 
 
 def _summary(imported: Imported) -> Summary:
@@ -64,6 +87,7 @@ def _summary(imported: Imported) -> Summary:
         batch=round(batch) if batch else 1,
         lanes=lane_totals(imported.trace),
         ops=op_totals(imported),
+        host=imported.host,
     )
 
 

@@ -7,6 +7,7 @@ from dataclasses import fields
 import msgspec
 
 from ..imported import Check, Imported, ImportedOp, Metric
+from ..summary import HostStage
 from ..trace import Trace
 from .reading import decode_json
 
@@ -29,6 +30,7 @@ class _File(msgspec.Struct, kw_only=True):
     checks: tuple[Check, ...]
     notes: tuple[str, ...]
     ops: tuple[ImportedOp, ...]
+    host: tuple[HostStage, ...] = ()
 
 
 def encode_imported(imported: Imported) -> bytes:

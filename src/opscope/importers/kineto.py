@@ -24,6 +24,7 @@ from .trace_build import Marks, build_trace, thread_label
 from .trace_events import Event, Events, Key, Numbers, Samples, Spans, Thread, decode_events
 
 Flags = npt.NDArray[np.bool_]
+_PROFILER = -1  # process under which the profiler writes what it takes itself, without a name
 _KERNELS = frozenset({"kernel", "gpu_memcpy", "gpu_memset", "memcpy", "memset"})
 _HOST_OPS = frozenset({"cpu_op", "operator"})
 _KINDS = {
@@ -189,6 +190,8 @@ def _lanes(
 ) -> tuple[Spans, list[Lane], list[CounterTrack]]:
     """Streams are lanes of their device, the rest of the host; what marks a stretch has a lane of its own."""
     processes, names = file.names()
+    processes.setdefault(_PROFILER, "profiler")
+    names.setdefault((_PROFILER, 0), "overhead")
     threads: dict[tuple[Thread, int, bool], int] = {}
     columns = (spans.thread.tolist(), joined.device.tolist(), (joined.kind == SpanKind.PHASE).tolist())
     thread = [

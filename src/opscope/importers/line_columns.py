@@ -26,7 +26,7 @@ Bytes = npt.NDArray[np.uint8]
 BLOCK_BYTES = 1 << 22
 _NEWLINE, _RETURN, _SPACE, _MINUS, _ZERO = b"\n\r -0"
 _MOST_DIGITS = 18  # of a number that fits in 64 bits whatever its digits are
-_MOST_BLANKS = 64
+_FEW_BLANKS = 4
 _LONGEST_LINE = 1 << 20  # bytes; a line that is longer is cut there, and its row then counted as unreadable
 _MARK = b"\xef\xbb\xbf"
 
@@ -40,17 +40,20 @@ class Fields:
     end: Numbers
 
     def stripped(self) -> Fields:
-        """Without blanks around it, a few of them: there is no reason for more."""
+        """Without blanks around it."""
         start, end = self.start.copy(), self.end.copy()
         last = max(len(self.data) - 1, 0)
-        for _ in range(_MOST_BLANKS):
+        for _ in range(_FEW_BLANKS):
             before = (start < end) & (self.data[np.minimum(start, last)] == _SPACE)
             start += before
             behind = (start < end) & (self.data[np.clip(end - 1, 0, last)] == _SPACE)
             end -= behind
             if not (before.any() or behind.any()):
-                break
-        return Fields(self.data, start, end)
+                return Fields(self.data, start, end)
+        ink = np.flatnonzero(self.data != _SPACE)  # one search for many blanks: a step for each would take too long
+        first, behind_last = np.searchsorted(ink, start), np.searchsorted(ink, end)
+        start = np.minimum(np.append(ink, len(self.data))[first], end)
+        return Fields(self.data, start, np.maximum(np.append(-1, ink)[behind_last] + 1, start))
 
     def empty(self) -> Marks:
         return self.end <= self.start

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import subprocess
 import sys
 from collections.abc import Sequence
@@ -70,6 +71,7 @@ def texts_of(paths: Sequence[Path]) -> dict[Path, bytes]:
 
 
 def _words(text: bytes) -> str:
-    """The last line of what the parser said: the first only says that it failed."""
-    lines = [line for line in text.decode("utf-8", "replace").splitlines() if line.strip()]
-    return printable(lines[-1] if lines else "cannot be parsed", 200)
+    """The error in what the parser said, without a place: the first line only says that it failed."""
+    lines = [line.strip() for line in text.decode("utf-8", "replace").splitlines() if line.strip()]
+    errors = [line for line in lines if line.startswith("error:")] or lines[-1:] or ["cannot be parsed"]
+    return printable(re.sub(r'^error: (?:"-":0:0: )?', "", errors[0]), 200)

@@ -129,7 +129,10 @@ def _metrics(measured: Imported, model: Imported) -> Iterator[Metric]:
 def _notes(measured: Imported, model: Imported, matched: set[int], unmatched: int) -> Iterator[str]:
     lanes = f"lanes marked ({model.provenance}) are estimates"
     if not matched:
-        yield f"{lanes}, laid from the first measured job on: no location of {model.source} is in {measured.source}"
+        yield (
+            f"{lanes}, laid from the first measured job on: no location of {model.source} is in {measured.source}, so "
+            "there is no ratio per op; a log with locations has it, and `opscope annotate` where there is the dump"
+        )
         return
     yield f"{lanes}, each laid where the first measured span of its op begins"
     if unmatched:

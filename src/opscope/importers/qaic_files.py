@@ -11,6 +11,7 @@ import numpy as np
 
 from ..errors import ImportFileError
 from ..imported import LATENCY, Check, Imported, Metric, empty_trace
+from ..summary import HostStage
 from .reading import Unread, number_in, numbered, to_ns, whole_in
 
 TOOL = "qaic-runner"
@@ -119,7 +120,7 @@ class LatencyFile:
         return Imported(
             format=self.name, source=str(path), tool=TOOL, provenance="measured", trace=empty_trace("measured"),
             metrics=tuple(metrics), checks=tuple(_identities(columns, table)), notes=unread.notes(), model=program,
-            inferences=len(rows),
+            inferences=len(rows), host=_stages(metrics),
         )  # fmt: skip
 
 
@@ -204,8 +205,24 @@ class LatencyPercentiles:
             means.update((match[1], value) for name, value in named if name == "mean")
         return Imported(
             format=self.name, source=str(path), tool=TOOL, provenance="measured", trace=empty_trace("measured"),
-            metrics=tuple(metrics), checks=tuple(_mean_identity(means)), notes=unread.notes(),
+            metrics=tuple(metrics), checks=tuple(_mean_identity(means)), notes=unread.notes(), host=_stages(metrics),
         )  # fmt: skip
+
+
+def _stages(metrics: Sequence[Metric]) -> tuple[HostStage, ...]:
+    """Who took how much of what the application saw, on average: counters that hold others, taken apart."""
+    mean = {name: metric.value for metric in metrics if (name := metric.name.removesuffix(", mean")) != metric.name}
+    if not {"totalRoundtripTime", "hostRoundTrip", "devExec", "enqTime"} <= set(mean):
+        return ()
+    pre, post = mean.get("preProcTime", 0.0), mean.get("postProc", 0.0)
+    stages = {
+        "enqueue": mean["enqTime"], "preprocess": pre,
+        "submit": mean["totalRoundtripTime"] - mean["enqTime"] - pre - post - mean["hostRoundTrip"],  # and the return
+        "driver": mean["hostRoundTrip"] - mean["devExec"], "device": mean["devExec"], "postprocess": post,
+    }  # fmt: skip
+    if min(stages.values()) < 0:  # of different inferences: the file was put together from several
+        return ()
+    return tuple(HostStage(name, round(ns)) for name, ns in stages.items() if ns)
 
 
 def _mean_identity(means: dict[str, float]) -> Iterator[Check]:

@@ -40,7 +40,8 @@ def _table(path: Path, columns: tuple[str, ...], words: tuple[str, ...] = ()) ->
         with pq.ParquetFile(path, read_dictionary=list(words), memory_map=True) as file:
             table = file.read(columns=list(columns))
     except (OSError, pa.ArrowException) as error:
-        raise UsageError(f"{path}: cannot be read as Parquet ({str(error)[:200]})") from error
+        problem = str(error)[:200] if path.exists() else "No such file or directory"
+        raise UsageError(f"{path}: cannot be read as Parquet ({problem}); expected the table of a run") from error
     missing = set(columns) - set(table.column_names)
     if missing:
         raise UsageError(f"{path}: column {min(missing)} is missing; expected the table of a run")

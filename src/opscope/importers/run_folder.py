@@ -110,7 +110,8 @@ def _table(path: Path) -> pa.Table:
     try:
         return pq.read_table(path)
     except (OSError, pa.ArrowException) as error:
-        raise UsageError(f"{path}: cannot be read as Parquet ({str(error)[:200]})") from error
+        problem = str(error)[:200] if path.exists() else "No such file or directory"
+        raise UsageError(f"{path}: cannot be read as Parquet ({problem}); expected the table of a run") from error
 
 
 def _numbers(table: pa.Table, name: str) -> Numbers:

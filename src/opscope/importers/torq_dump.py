@@ -26,11 +26,13 @@ if TYPE_CHECKING:
 
 _MOST_BYTES, _DEEPEST = 1 << 28, 200  # the parser recurses: deeper text would end the process
 _SPACE_ATTRIBUTE = re.compile(rb"#torq_hl\.enc<[^<>]*?mem_space\s*=\s*(\w+)[^<>]*>")
+_STRING = re.compile(rb'"[^"\\\n]*+(?:\\.[^"\\\n]*+)*+"')  # brackets in names nest nothing
 _INVOCATIONS = ("torq_hl.create_invocation", "torq_hl.descriptor")
 _ORDER = (  # in which the steps of a task are told
     "dma_in_cfg", "dma_in_start", "dma_in_wait", "slice_start", "slice_wait", "dma_out_cfg", "dma_out_start",
     "dma_out_wait", "css_start", "css_wait", "cdma_start", "cdma_wait",
 )  # fmt: skip
+_MOST_SLICES, _MOST_CYCLES = 1 << 10, 1 << 50  # what is beyond is damage, and would take memory without end
 _PRODUCER = "opscope.producer"  # attribute of a module that our compiler wrote
 _PREFIXES = ("slice_program_", "css_program_", "torq_hl.")
 _NEEDS = "reading MLIR needs iree-base-compiler 3.10; expected `pip install 'opscope[mlir]'`"
@@ -62,10 +64,16 @@ def _files(path: Path) -> list[Path]:
     if not path.is_dir():
         return [path]
     for pattern in ("*.mlirb", "*executable-targets.mlir"):
-        found = sorted(path.glob(pattern))
+        found = sorted(path.glob(pattern), key=_in_order)
         if found:
             return found
     raise UsageError(f"{path}: no dump in this folder; expected *.mlirb or *.executable-targets.mlir")
+
+
+def _in_order(path: Path) -> list[tuple[bool, int, str]]:
+    """Dispatch 2 before dispatch 10: the order in which they are compiled, and run."""
+    words = re.split(r"(\d{1,18})", path.name)
+    return [(word.isdecimal(), int(word) if word.isdecimal() else 0, word) for word in words]
 
 
 def _parse(path: Path, raw: bytes) -> tuple[ir.Module, ir.Context]:
@@ -89,13 +97,13 @@ def _parse(path: Path, raw: bytes) -> tuple[ir.Module, ir.Context]:
 
 
 def _check_depth(path: Path, raw: bytes) -> None:
-    data = np.frombuffer(raw, np.uint8)
+    data = np.frombuffer(_STRING.sub(b"", raw), np.uint8)
     opens = np.isin(data, np.frombuffer(b"({[<", np.uint8))
     closes = np.isin(data, np.frombuffer(b")}]>", np.uint8))
     closes[1:] &= ~((data[1:] == ord(">")) & (data[:-1] == ord("-")))
     depth = np.cumsum(opens.astype(np.int32) - closes)
     if int(depth.max(initial=0)) > _DEEPEST:
-        line = 1 + raw.count(b"\n", 0, int(np.argmax(depth > _DEEPEST)))
+        line = 1 + int((data[: int(np.argmax(depth > _DEEPEST))] == ord("\n")).sum())
         raise ImportFileError(str(path), f"line {line}", f"nested more than {_DEEPEST} deep; expected a dump")
 
 
@@ -155,7 +163,10 @@ class _Reader:
     def _task(self, task: Any, bound: dict[Any, Any], last: dict[int, str | None]) -> Task:
         steps = [op.operation for block in task.regions[0].blocks for op in block.operations]
         ranked = sorted(steps, key=lambda op: _rank(op.name))
-        numbers = [_number(task, f"torq-{what}") for what in ("task-id", "start-time-cycles", "end-time-cycles")]
+        numbers = [
+            self._count(task, f"torq-{what}", _MOST_CYCLES)
+            for what in ("task-id", "start-time-cycles", "end-time-cycles")
+        ]
         return Task(tuple(self._step(op, bound, last) for op in ranked), *numbers)
 
     def _step(self, op: Any, bound: dict[Any, Any], last: dict[int, str | None]) -> Step:
@@ -166,17 +177,33 @@ class _Reader:
         except ValueError:
             self.notes.append(f"{self.path}: step {printable(op.name)} is not known: it uses no unit")
             return Step(op.name, "other", Phase.CONFIGURE, location=_location(op))
-        number = _number(op, "id") if unit == "slice" else None
+        number = self._count(op, "id", _MOST_SLICES) if unit == "slice" else None
         invocation = None
         if unit in ("slice", "css") and phase is Phase.START and len(op.operands):
             invocation = _plain_name(_text(bound.get(op.operands[0]), "name"))
         if unit == "slice" and number is not None:
             invocation = last[number] = invocation if phase is Phase.START else last.get(number)
         source, destination = _ends(op, unit, phase)
-        cycles = _number(op, "torq-async-duration-cycles")
+        cycles = self._count(op, "torq-async-duration-cycles", _MOST_CYCLES)
         if cycles is None and unit == "slice" and phase is Phase.START and len(op.operands):
-            cycles = _program_cycles(_program_of(bound.get(op.operands[0])))
+            cycles = self._program_cycles(_program_of(bound.get(op.operands[0])))
         return Step(op.name, unit, phase, number, invocation, cycles, source, destination, _location(op))
+
+    def _program_cycles(self, program: Any | None) -> int | None:
+        """Of a slice program: the cycles of its tasks, one after the other."""
+        if program is None:
+            return None
+        tasks = [op.operation for block in program.regions[0].blocks for op in block.operations]
+        known = [self._count(op, "max_cycle", _MOST_CYCLES) for op in tasks if op.name == "torq_hw.slice_profiling"]
+        return sum(value or 0 for value in known) if known else None
+
+    def _count(self, op: Any, name: str, most: int) -> int | None:
+        """A number from 0 on; one that cannot be is noted, and unknown."""
+        value = _number(op, name)
+        if value is None or 0 <= value < most:
+            return value
+        self.notes.append(f"{self.path}: {printable(op.name)} has {name} {value}, expected 0 to {most - 1}: left out")
+        return None
 
     def _action(self, op: Any, job: int | None) -> Action:
         role = Role.OTHER if job is None else Role.START if op.name.endswith("start_program") else Role.WAIT
@@ -213,15 +240,6 @@ def _program_of(invocation: Any) -> Any | None:
         return None
     owners = (operand.owner for operand in invocation.operands)
     return next((owner for owner in owners if getattr(owner, "name", "") == "torq_hl.program"), None)
-
-
-def _program_cycles(program: Any | None) -> int | None:
-    """Of a slice program: the cycles of its tasks, one after the other."""
-    if program is None:
-        return None
-    tasks = [op.operation for block in program.regions[0].blocks for op in block.operations]
-    known = [_number(op, "max_cycle") for op in tasks if op.name == "torq_hw.slice_profiling"]
-    return sum(value or 0 for value in known) if known else None
 
 
 def _bindings(program: Any, start: Any | None) -> dict[Any, Any]:

@@ -89,8 +89,8 @@ def _h3_rows(block: Block, words: tuple[Words, Words, Words], unread: Unread) ->
 
 
 def _possible(invocation: Numbers, action: Numbers, time: Numbers) -> Marks:
-    numbered = (invocation > -_MOST_NUMBER) & (invocation < _MOST_NUMBER)
-    return numbered & (action > -_MOST_NUMBER) & (action < _MOST_NUMBER) & (time > -_MOST_US) & (time < _MOST_US)
+    numbered = (invocation > -_MOST_NUMBER) & (invocation < _MOST_NUMBER) & (action >= -1) & (action < _MOST_NUMBER)
+    return numbered & (time > -_MOST_US) & (time < _MOST_US)
 
 
 def _slow_h3_rows(lines: Lines, words: tuple[Words, Words, Words], unread: Unread) -> tuple[Numbers, ...]:

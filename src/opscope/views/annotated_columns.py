@@ -63,12 +63,16 @@ class Table:
     """The rows of an Annotated. A part is a list of arrays, one per column, of the same length.
 
     Neighbouring columns that repeat together are given to `prepare` as a whole, once, before their values are repeated:
-    a view that writes text turns them into one column of text.
+    a view that writes text turns them into one column of text. The last columns may be given to a rule of their own.
     """
 
-    def __init__(self, annotated: Annotated, prepare: Prepare | None = None) -> None:
+    def __init__(self, annotated: Annotated, prepare: Prepare | None = None, last: Prepare | None = None) -> None:
         rows, slices, made = annotated.rows, annotated.slices, prepare or _as_they_are
-        self._source = _Steps(rows, slices, made) if isinstance(rows, StepRows) else _Actions(rows, slices, made)
+        self._source: _Steps | _Actions
+        if isinstance(rows, StepRows):
+            self._source = _Steps(rows, slices, made, last or made)
+        else:
+            self._source = _Actions(rows, slices, made, last or made)
 
     @property
     def columns(self) -> tuple[Column, ...]:
@@ -85,7 +89,7 @@ class Table:
 class _Steps:
     """A row per step of every job of every inference."""
 
-    def __init__(self, rows: StepRows, slices: int, prepare: Prepare) -> None:
+    def __init__(self, rows: StepRows, slices: int, prepare: Prepare, last: Prepare) -> None:
         self.rows, self._prepare = rows, prepare
         steps = [(number, step) for number, job in enumerate(rows.jobs) for step in job.steps]
         self._several = rows.inferences > 1
@@ -104,7 +108,7 @@ class _Steps:
             *(_USED[unit] for unit in _STEP_UNITS),
         )
         self._told = prepare(_told([step for _, step in steps]))
-        self._flags = prepare(_flags([rows.usage[number] for number, _ in steps], slices, _STEP_UNITS))
+        self._flags = last(_flags([rows.usage[number] for number, _ in steps], slices, _STEP_UNITS))
 
     def __len__(self) -> int:
         return len(self._job) * self.rows.inferences
@@ -153,7 +157,7 @@ def _flags(usage: Sequence[Usage | None], slices: int, units: Sequence[str]) -> 
 class _Actions:
     """A row per action that was logged."""
 
-    def __init__(self, rows: ActionRows, slices: int, prepare: Prepare) -> None:
+    def __init__(self, rows: ActionRows, slices: int, prepare: Prepare, last: Prepare) -> None:
         import pyarrow as pa
 
         self.rows, self._prepare = rows, prepare
@@ -171,7 +175,7 @@ class _Actions:
         first = [dispatch] if self._several else []
         self._told = prepare([*first, action, job, operation, names, operators])
         self._flags = prepare(_flags([kind.usage for kind in kinds], slices, _ACTION_UNITS))
-        self._location = prepare([location])
+        self._location = last([location])
         self.columns = (
             *((_DISPATCH,) if self._several else ()),
             Column("action_id", "Action ID"),

@@ -26,12 +26,10 @@ class AnnotatedCsv:
     def render(self, annotated: Annotated, out: BinaryIO) -> None:
         import pyarrow.compute as pc
 
-        table = Table(annotated, _one_text)
+        table = Table(annotated, _one_text, _end_of_line)
         out.write((SEPARATOR.join(column.called(self.headers) for column in table.columns) + "\n").encode())
         for part in table.parts():
-            *before, last = part
-            lines = pc.binary_join_element_wise(*before, pc.binary_join_element_wise(last, "", "\n"), SEPARATOR)
-            out.write(_bytes_of(lines))
+            out.write(_bytes_of(pc.binary_join_element_wise(*part, SEPARATOR)))
 
 
 def _bytes_of(texts: pa.Array) -> memoryview:
@@ -49,6 +47,13 @@ def _one_text(columns: Sequence[pa.Array]) -> list[pa.Array]:
     import pyarrow.compute as pc
 
     return [pc.binary_join_element_wise(*(_as_text(column) for column in columns), SEPARATOR)]
+
+
+def _end_of_line(columns: Sequence[pa.Array]) -> list[pa.Array]:
+    """The same of the last columns: there are few of them before they are repeated, so the newline is put here."""
+    import pyarrow.compute as pc
+
+    return [pc.binary_join_element_wise(*_one_text(columns), "", "\n")]
 
 
 def _as_text(column: pa.Array) -> pa.Array:

@@ -8,6 +8,7 @@ from typing import TextIO
 from ..errors import printable
 from ..finding import OTHER_BOUND, UPPER_BOUND, Finding, Findings, LawCheck, PathStep
 from ..run import Run
+from ..trace import SpanKind
 from ..units import UNKNOWN, format_bytes, format_count, format_percent, format_seconds
 from .columns import bar, columns, pairs
 from .ink import Ink
@@ -36,9 +37,9 @@ class FindingsText:
         self.ink = Ink(colour)
 
     def render(self, run: Run, findings: Findings, out: TextIO) -> None:
-        sections = (self._head(run, findings), self._verdict(findings), self._causes(findings), self._engines(findings),
-                    self._rollup(findings), self._steps(findings) if self.path else iter(()),
-                    self._caught(run, findings))  # fmt: skip
+        sections = (self._head(run, findings), self._verdict(findings), self._causes(findings),
+                    self._engines(run, findings), self._rollup(findings),
+                    self._steps(findings) if self.path else iter(()), self._caught(run, findings))  # fmt: skip
         blocks = ["\n".join(lines) for section in sections if (lines := list(section))]
         out.write("\n\n".join(blocks) + "\n")
 
@@ -102,15 +103,16 @@ class FindingsText:
         note = f" ({found.basis}: {printable(found.text, 80)})" if found.basis != UPPER_BOUND and found.text else ""
         return "; " + self.ink(words, "good") + note
 
-    def _engines(self, findings: Findings) -> Iterator[str]:
+    def _engines(self, run: Run, findings: Findings) -> Iterator[str]:
         if not findings.engines:
             return
+        waits = bool((run.trace.spans["kind"] == SpanKind.WAIT).any())  # else they are not recorded, and in `idle`
         worst: dict[str, str] = {}
         for wait in findings.waits:
             worst.setdefault(wait.engine, wait.cause)
         rows = [
             (use.engine, str(use.lanes), format_percent(use.utilization), bar(use.utilization or 0.0, 16),
-             format_seconds(use.wait_ns * 1e-9), format_seconds(use.idle_ns * 1e-9), worst.get(use.engine, ""))
+             _time(use.wait_ns if waits else None), format_seconds(use.idle_ns * 1e-9), worst.get(use.engine, ""))
             for use in findings.engines[: self.top]
         ]  # fmt: skip
         yield from columns(("engine", "lanes", "busy", "", "waits", "idle", "stands still most for"), rows,

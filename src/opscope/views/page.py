@@ -6,6 +6,8 @@ from collections.abc import Iterator
 from dataclasses import replace
 from typing import TextIO
 
+import numpy as np
+
 from .. import __version__
 from ..finding import Findings
 from ..run import Run
@@ -68,8 +70,7 @@ class RunPage:
     def _spans(self, run: Run, rows: SpanRows) -> PageSpans:
         trace, served = run.trace, None
         if self.served and rows.window_ns:
-            whole = rows_of(trace, most=None)
-            served = Served(len(whole), whole.pieces, tuple(whole.lane_first.tolist()))
+            served = _served(run)
         ends = [int(column.max()) for column in (trace.spans["end_ns"], trace.samples["time_ns"]) if len(column)]
         return PageSpans(
             len(trace.spans), len(rows), rows.window_ns, PIECE_ROWS, rows.pieces, max(ends, default=0), served
@@ -123,6 +124,13 @@ class _Blocks:
             return None
         self._named.append(("path", found[1]))
         return found[0]
+
+
+def _served(run: Run) -> Served:
+    """What `rows_of` with no limit comes to, without sorting every span again."""
+    spans = run.trace.spans
+    each = np.bincount(spans["lane"], minlength=len(run.trace.lanes))
+    return Served(len(spans), -(-len(spans) // PIECE_ROWS), (0, *np.cumsum(each).tolist()))
 
 
 def _lanes(run: Run, rows: SpanRows) -> tuple[PageLane, ...]:

@@ -13,8 +13,9 @@ from ..summary import OpTotal
 from ..units import UNKNOWN, format_count, format_percent, format_seconds
 from .columns import bar, columns, pairs
 
-_WIDTH = 100
+WIDTH = 100  # of the screen, where nobody says
 _BAR_WIDTH = 40
+_LEAST_NAME = 16  # columns of a name, however narrow the screen
 _BOLD, _PLAIN = "\033[1m", "\033[0m"
 _COLOURS = {  # cause → colour of its bar; told apart by position and name too
     "compute": "\033[36m", "memory": "\033[33m", "link": "\033[35m", "wait": "\033[31m", "layout": "\033[34m",
@@ -28,40 +29,49 @@ class ProfileText:
     Args:
         top: ops and findings to print; None prints every op.
         colour: write colours for a terminal.
+        width: columns of the screen.
+        places: where to look next: what it is, and its path or command.
     """
 
     suffix = ".txt"
 
-    def __init__(self, *, top: int | None = 10, findings: int = 3, colour: bool = False) -> None:
+    def __init__(
+        self, *, top: int | None = 10, findings: int = 3, colour: bool = False, width: int = WIDTH,
+        places: Sequence[tuple[str, str]] = (),
+    ) -> None:  # fmt: skip
         self.top = top
         self.findings = findings
         self.colour = colour
+        self.width = width
+        self.places = places
 
     def render(self, run: Run, found: Findings, out: TextIO) -> None:
-        parts = (self._head(run, found), self._breakdown(found), self._ops(run), self._found(found))
+        parts = (self._head(run, found), self._breakdown(found), self._ops(run), self._found(found), self._places())
         out.write("\n\n".join("\n".join(lines) for lines in parts if lines) + "\n")
 
     def _head(self, run: Run, found: Findings) -> list[str]:
         info, latency = run.info, run.summary.latency
         place = f"{info.devices} × {info.cores} cores" if info.devices > 1 else f"{info.cores} cores"
         where = f"{info.target}, {place}" if info.devices * info.cores > 1 else info.target
-        title = f"{printable(info.network, 80)} on {printable(where, 80)}"
-        rows = [("latency", _time(latency.value_ns) + _range(latency.low_ns, latency.high_ns)
-                 + _rate(run.summary.throughput_per_s))]  # fmt: skip
+        title = f"{printable(info.network, 80)} on {printable(where, 80)} ({info.provenance})"
+        rows = [("latency", _time(latency.value_ns) + _range(latency.low_ns, latency.high_ns))]
         if run.summary.host:
             seen = sum(stage.ns for stage in run.summary.host)
             rows[0] = ("latency", f"{rows[0][1]}; the application sees {_time(seen)}")
+        if run.summary.throughput_per_s is not None:
+            rows.append(("throughput", f"{_rate(run.summary.throughput_per_s)} inferences/s"))
         if found.breakdown:
             share = next(part.share for part in found.breakdown if part.cause == found.bound)
             rows.append(("verdict", f"{found.bound} bound: {format_percent(share)} of the time"))
-        return [f"{self._style(title, _BOLD)} ({info.provenance})", *pairs(rows)]
+        return [*(self._style(line, _BOLD) for line in wrap(title, self.width)), *pairs(rows)]
 
     def _breakdown(self, found: Findings) -> list[str]:
         """A bar for each part of the time, longest first."""
         parts = sorted((part for part in found.breakdown if part.share > 0), key=lambda part: -part.share)
         lines = []
         for part in parts:
-            length = f"{bar(part.share, _BAR_WIDTH):<{_BAR_WIDTH}}"
+            most = min(_BAR_WIDTH, self.width - 32)
+            length = f"{bar(part.share, most):<{most}}"
             drawn = self._style(length, _COLOURS.get(part.cause, ""))
             lines.append(f"  {part.cause:<8} {drawn} {format_percent(part.share):>6}  {_time(round(part.ns))}")
         return lines
@@ -72,10 +82,17 @@ class ProfileText:
         if not shown:
             return []
         rows = [_op_row(op) for op in shown]
-        header = ("share", "", "time", "type", "engine", "op")
-        table = columns(header, rows, align="><><<<", limits={3: 20, 4: 14, 5: 48})
+        header = ("busy", "", "time", "type", "engine", "op")
+        before = columns(header[:5], [row[:5] for row in rows], align="><><<", limits={3: 20, 4: 14})[1]  # its rule
+        name = max(self.width - len(before) - 2, _LEAST_NAME)
+        table = columns(header, rows, align="><><<<", limits={3: 20, 4: 14, 5: name})
         left = len(ops) - len(shown)
-        return [self._style("COSTLIEST OPS", _BOLD), *table, *([f"… and {left} more (--all)"] if left > 0 else [])]
+        note = " – busy: share of the work of all engines; time: on the clock" if self.width >= 80 else ""
+        return [
+            self._style("COSTLIEST OPS", _BOLD) + note,
+            *table,
+            *([f"… and {left} more (--all)"] if left > 0 else []),
+        ]
 
     def _found(self, found: Findings) -> list[str]:
         shown = found.findings[: self.findings]
@@ -89,14 +106,26 @@ class ProfileText:
 
     def _finding(self, number: int, finding: Finding) -> list[str]:
         cost = "" if finding.share is None else f" – {format_percent(finding.share)} of the time"
-        lines = [f"{number}. {self._style(printable(finding.title, 200), _BOLD)}{cost}"]
-        lines += _folded(printable(finding.detail, 400))
+        title = wrap(f"{number}. {printable(finding.title, 200)}{cost}", self.width, subsequent_indent="   ")
+        lines = [self._style(line, _BOLD) for line in title]
+        lines += self._folded(printable(finding.detail, 400))
         if finding.action:
-            lines += _folded("→ " + printable(finding.action, 400))
+            lines += self._folded("→ " + printable(finding.action, 400))
         if finding.predicted is not None:
             text = f"; {finding.predicted.text}" if finding.predicted.text else ""
-            lines += _folded(f"saves {_time(finding.predicted.gain_ns)} ({finding.predicted.basis}{text})")
+            lines += self._folded(f"saves {_time(finding.predicted.gain_ns)} ({finding.predicted.basis}{text})")
         return lines
+
+    def _folded(self, text: str) -> list[str]:
+        return wrap(text, self.width, initial_indent="   ", subsequent_indent="   ")
+
+    def _places(self) -> list[str]:
+        if not self.places:
+            return []
+        return [
+            self._style("WHERE TO LOOK", _BOLD),
+            *pairs([(name, printable(text, 400)) for name, text in self.places]),
+        ]
 
     def _style(self, text: str, code: str) -> str:
         return f"{code}{text}{_PLAIN}" if self.colour and code else text
@@ -107,17 +136,14 @@ def _op_row(op: OpTotal) -> Sequence[str]:
             op.engine or UNKNOWN, op.name)  # fmt: skip
 
 
-def _folded(text: str) -> list[str]:
-    return wrap(text, _WIDTH, initial_indent="   ", subsequent_indent="   ")
-
-
 def _time(ns: int | None) -> str:
     return format_seconds(None if ns is None else ns * 1e-9)
 
 
 def _range(low: int | None, high: int | None) -> str:
-    return "" if low is None or high is None else f" ({_time(low)} – {_time(high)})"
+    """Nothing where both ends read the same."""
+    return "" if low is None or high is None or _time(low) == _time(high) else f" ({_time(low)} – {_time(high)})"
 
 
-def _rate(per_second: float | None) -> str:
-    return "" if per_second is None else f", {format_count(round(per_second))} inferences/s"
+def _rate(per_second: float) -> str:
+    return format_count(round(per_second)) if per_second >= 100 else f"{per_second:.3g}"

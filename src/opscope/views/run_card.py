@@ -65,10 +65,12 @@ def _head(info: RunInfo, summary: Summary, findings: Findings | None) -> Iterabl
     )
     latency = summary.latency
     parts = [f"latency <strong>{_ns(latency.value_ns)}</strong>"]
-    if latency.low_ns is not None and latency.high_ns is not None and latency.low_ns != latency.high_ns:
-        parts.append(f"range {_ns(latency.low_ns)} – {_ns(latency.high_ns)}")
-    if summary.throughput_per_s is not None:
-        parts.append(f"{format_count(summary.throughput_per_s)} per second")
+    low, high = _ns(latency.low_ns), _ns(latency.high_ns)
+    if UNKNOWN not in (low, high) and low != high:
+        parts.append(f"range {low} – {high}")
+    rate = summary.throughput_per_s
+    if rate is not None:
+        parts.append(f"{format_count(rate) if rate >= 100 else f'{rate:.3g}'} per second")
     if findings is not None:
         parts.append(f"bound by <strong>{_text(findings.bound)}</strong>")
     yield f"<div>{' · '.join(parts)}</div>\n"

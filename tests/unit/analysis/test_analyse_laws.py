@@ -101,3 +101,13 @@ def test_a_run_of_totals_alone_violates_nothing_and_says_what_it_lacks() -> None
     assert not [check for check in checks.values() if check.holds is False]
     assert checks["spans of a lane do not overlap"].detail == "the run has no spans"
     assert checks["MACs of ops = MACs of commands"].holds is None
+
+
+def test_shares_of_times_in_whole_nanoseconds_may_be_off_by_the_rounding() -> None:
+    ops = tuple(OpInfo(name, "", "", "") for name in "abc")
+    totals = [replace(total(op.name, 1), share=1 / 3 + 0.4 / 3_000_000) for op in ops]
+    run = run_of(ops=ops, totals=totals, latency=3_000_000)
+    law = next(check for check in check_laws(run) if check.name.startswith("shares of ops"))
+    assert law.holds
+    wrong = run_of(ops=ops, totals=[replace(row, share=0.34) for row in totals], latency=3_000_000)
+    assert next(check for check in check_laws(wrong) if check.name.startswith("shares of ops")).holds is False

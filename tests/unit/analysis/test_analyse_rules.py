@@ -137,10 +137,17 @@ def test_transfers_that_never_overlap_are_serial_and_two_at_once_are_not() -> No
 
 
 def test_an_engine_that_waits_names_whom_it_waits_for() -> None:
-    spans = [Span(0, 0, 60, op=0, command=0), Span(1, 60, 100, op=1, command=1)]
+    spans = [Span(0, 0, 40, op=0, command=0), Span(1, 40, 100, op=1, command=1)]
     found = finding(run_of(spans, ops=(A, C), edges=[(0, 1)]), "wait")
-    assert found.title == "HMX waits 60.0% of the time for HVX"
-    assert (found.ops, found.cost_ns) == (("a",), 60)
+    assert found.title == "HMX waits 40.0% of the time for HVX"
+    assert (found.ops, found.cost_ns) == (("a",), 40)
+
+
+def test_an_engine_that_waits_for_a_busier_one_is_no_finding() -> None:
+    spans = [Span(0, 0, 60, op=0, command=0), Span(1, 60, 100, op=1, command=1)]
+    run = run_of(spans, ops=(A, C), edges=[(0, 1)])
+    assert "wait" not in ids(run)
+    assert next((row.engine, row.cause) for row in analyse(run).waits) == ("HMX", "HVX")
 
 
 def test_time_that_nothing_explains_is_a_gap_with_what_follows_it() -> None:
@@ -188,7 +195,10 @@ def test_a_device_that_waits_for_launches_is_host_bound() -> None:
     run = run_of(spans, lanes=lanes, ops=(A,), edges=[(2 * n, 2 * n + 1) for n in range(4)])
     found = analyse(run)
     assert found.bound == "host"
-    assert finding(run, "host-bound").detail == "4 calls on the host; the device works 20 ns of 395 ns"
+    assert finding(run, "host-bound").detail == (
+        "4 calls on the host; the device works 20 ns of 395 ns; 30 ns lie between calls that were recorded"
+    )
+    assert "wait" not in ids(run)  # the same time, and the finding about the host says it better
 
 
 def test_a_call_that_waits_for_the_device_is_the_devices_time() -> None:
@@ -226,6 +236,68 @@ def test_stages_of_the_host_stand_before_and_after_the_device_on_the_path() -> N
     found = analyse(run_of(spans, lanes=lanes, ops=(A,)))
     assert {share.cause: share.ns for share in found.breakdown} == {"compute": 55, "host": 40, "link": 5}
     assert found.wall_ns == 100
+
+
+def staged(*device: Span, begin: int, end: int) -> list[Span]:
+    """A device from `begin` to `end` under a host that takes 20 ns before it, 5 for inputs, and 20 after it."""
+    return [
+        Span(2, begin - 25, end + 20, SpanKind.HOST, name="inference-Inf-0"),
+        Span(3, begin - 25, begin - 5, SpanKind.HOST, name="preprocess-Inf-0"),
+        Span(3, begin - 5, begin, SpanKind.HOST, name="input transfer-Inf-0"),
+        Span(3, begin, end, SpanKind.HOST, name="device-Inf-0"),
+        Span(1, begin, end, PHASE, name="Core-0-Execution"),
+        *device,
+        Span(3, end, end + 20, SpanKind.HOST, name="postprocess-Inf-0"),
+    ]
+
+
+STAGED_LANES = (HVX, Lane(0, 0, "Execution"), Lane(NONE, NONE, "Application"), Lane(NONE, NONE, "Runtime"))
+
+
+def test_a_mark_without_length_at_the_start_of_the_device_follows_the_stage_before_it() -> None:
+    device = (Span(0, 25, 25, command=0, name="aicinputsemaphoreinc"), Span(0, 25, 80, op=0, command=1))
+    run = run_of(staged(*device, begin=25, end=80), lanes=STAGED_LANES, ops=(A,), edges=[(0, 1)])
+    found = analyse(run)
+    assert {share.cause: share.ns for share in found.breakdown} == {"compute": 55, "host": 40, "link": 5}
+    assert "gap" not in {cause.id for cause in found.findings}
+    assert found.gaps[0].ended_by == "the end of input transfer-Inf-0"
+
+
+def test_stages_cost_what_they_take_in_the_inference_that_is_looked_at() -> None:
+    medians = [HostStage("preprocess", 10), HostStage("device", 55), HostStage("postprocess", 10)]
+    run = run_of(staged(Span(0, 25, 80, op=0), begin=25, end=80), lanes=STAGED_LANES, ops=(A,), host=medians)
+    found = finding(run, "host-stages")
+    assert (found.cost_ns, found.share) == (45, 0.45)
+    assert found.detail == "runtime 40 ns, driver 5 ns, device 55 ns"
+    assert found.predicted is not None
+    assert (found.predicted.gain_ns, found.predicted.latency_ns) == (45, 55)
+    assert "link-transfers" not in ids(run)  # the way from the host is in the stages already
+
+
+def test_shares_of_conversions_and_of_slow_ops_are_of_the_same_whole() -> None:
+    totals = [total("a", 60, type="MatMul"), total("b", 40, type="Transpose"), total("w", 900, type="sync")]
+    run = run_of(ops=(A, B, OpInfo("w", "sync", "", "")), totals=totals)
+    assert finding(run, "layout").share == 0.4
+    assert finding(run, "slow-op").share == 0.6
+
+
+def test_local_memory_is_no_matter_where_transfers_are_hidden() -> None:
+    commands = [Command(0, 0, 4096), Command(0)]
+    spans = [*copy(0, 60, 0), Span(0, 0, 100, op=0, command=1)]
+    run = run_of(spans, ops=(A,), commands=commands)
+    summary = replace(run.summary, memory=(MemoryTotal("SRAM", 0, 0, 100, 50.0, 1000, None, None),),
+                      placement=(Placement("conv", "HMX", 1, 10, 9, 90, "DDR"),))  # fmt: skip
+    assert "residency" not in ids(replace(run, summary=summary))
+
+
+@pytest.mark.parametrize(("limit", "action"), [(80e9, "the memory gives nearly all it can"), (800e9, "prefetch")])
+def test_transfers_are_held_against_the_bandwidth_of_the_memory(limit: float, action: str) -> None:
+    commands = [Command(0, 0, 4096), Command(0)]
+    spans = [*copy(0, 60, 0), Span(0, 60, 100, op=0, command=1)]
+    run = run_of(spans, ops=(A,), edges=[(0, 1)], commands=commands, limits={"outer_bytes_per_s": limit})
+    found = finding(run, "memory-transfers")
+    assert found.detail.endswith(f"brings 4.00 KB at 69.4 of {limit / 1e9:.3g} GB/s")
+    assert found.action.startswith(action)
 
 
 def test_ops_on_the_cpu_say_why() -> None:
@@ -304,3 +376,27 @@ def test_an_op_whose_bytes_take_longer_is_memory_bound_where_transfers_are_not_s
     assert {share.cause for share in analyse(run_of(shown, ops=(A, C), totals=totals, limits=limits)).breakdown} == {
         "compute"
     }
+
+
+def test_an_op_without_a_type_counts_as_its_name_says() -> None:
+    ops = (OpInfo("conv1 + relu1", "", "", ""), OpInfo("Reformatting CopyNode for conv1", "", "", ""))
+    run = run_of(ops=ops, totals=[total(ops[0].name, 80, type=""), total(ops[1].name, 20, type="")])
+    assert {share.cause: share.share for share in analyse(run).breakdown} == {"compute": 0.8, "layout": 0.2}
+    assert [found.id for found in analyse(run).findings] == ["slow-op", "layout"]  # the copy is told once
+    assert finding(run, "slow-op").detail == "1 op: 80 ns, mostly compute"
+
+
+@pytest.mark.parametrize("timeline", [True, False])
+def test_work_that_lists_more_cycles_of_a_memory_than_of_its_engine_is_memory_bound(timeline: bool) -> None:
+    spans = [Span(0, 0, 60, op=0, command=0), Span(0, 60, 100, op=1, command=1)] if timeline else []
+    totals = [total("a", 60, type="MatMul"), total("c", 40, type="Softmax")]
+    run = run_of(spans, ops=(A, C), totals=totals, commands=[Command(0), Command(1)], latency=100)
+    words = ("NPU=238, SRAM=11, off-chip flash=1040", "NPU=900, SRAM=300, off-chip flash=0")
+    run = replace(run, commands=replace(run.commands, attributes=words, routes=()))
+    assert {share.cause: share.ns for share in analyse(run).breakdown} == {"memory": 60, "compute": 40}
+    assert finding(run, "slow-op").detail.endswith("60 ns, mostly memory")
+
+
+def test_where_only_stages_are_known_the_device_stays_unknown_and_parts_add_up_to_the_latency() -> None:
+    run = run_of(latency=50, host=[HostStage("enqueue", 10), HostStage("input transfer", 30), HostStage("device", 60)])
+    assert {share.cause: share.ns for share in analyse(run).breakdown} == {"unknown": 30, "link": 15, "host": 5}

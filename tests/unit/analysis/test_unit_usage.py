@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+from opscope.analysis.expected_shares import expected_shares
 from opscope.analysis.unit_usage import expected_work, usage_of, work_name
 from opscope.annotated import Job, Phase, Step, Task
 
@@ -52,3 +53,37 @@ def test_a_copy_is_named_by_its_memories() -> None:
     assert (
         work_name(Step("hw.cdma_start", "cdma", Phase.START, source="LRAM", destination="DTCM")) == "CDMA LRAM to DTCM"
     )
+
+
+def test_a_unit_that_is_done_before_its_wait_waits() -> None:
+    """CSS for 100 cycles, a slice for 30 that is waited for behind it: done at 31, waited for at 100."""
+    starts = Task((step("css", Phase.START, cycles=100), step("slice", Phase.START, 0, cycles=30, invocation="add")))
+    waits = Task((step("css", Phase.WAIT), step("slice", Phase.WAIT, 0)))
+    found = [(work.name, work.start, work.end) for work in expected_work(Job("job", (starts, waits)))]
+    assert found == [("CSS", 0, 100), ("add", 1, 31), ("task", 0, 2), ("WAITING", 31, 100), ("task", 2, 100)]
+
+
+def test_the_compilers_own_shares_are_of_its_units_alone() -> None:
+    """At 1 GHz: DMA 0 to 100, slice 1 from 100 to 140; in a second job DMA 200 to 250 while the slice works to 260."""
+    first = Job("a", (
+        Task((step("dma_in", Phase.START, cycles=100), step("dma_in", Phase.WAIT)), start_cycles=0),
+        Task((step("slice", Phase.START, 1, cycles=40), step("slice", Phase.WAIT, 1)), start_cycles=100),
+    ))  # fmt: skip
+    second = Job("b", (
+        Task((step("dma_in", Phase.START, cycles=50), step("slice", Phase.START, 1, cycles=60)), start_cycles=200),
+    ))  # fmt: skip
+    found = {share.name: share.time_ns for share in expected_shares([first, second], clock_hz=10**9, slices=2)}
+    assert found["OVERALL"] == 260
+    assert (found["DMA"], found["SLICE_0"], found["SLICE_1"], found["CSS"]) == (150, 0, 100, 0)
+    assert (found["DMA_ONLY"], found["COMPUTE_ONLY"], found["DMA_COMPUTE_OVERLAP"]) == (100, 50, 50)
+    assert found["IDLE"] == 60
+
+
+def test_cycles_that_start_again_are_of_another_dispatch() -> None:
+    jobs = [job(step("css", Phase.START, cycles=10), start_cycles=start) for start in (0, 50, 0, 50)]
+    found = {share.name: share.time_ns for share in expected_shares(jobs, clock_hz=10**9, slices=2)}
+    assert (found["OVERALL"], found["CSS"]) == (120, 40)
+
+
+def test_a_dump_without_cycles_has_no_shares() -> None:
+    assert expected_shares([job(step("css", Phase.START))], clock_hz=10**9, slices=2) == ()

@@ -197,3 +197,4 @@ def test_a_phase_tells_engine_cycles_and_split_of_every_op() -> None:
     assert text.splitlines()[0] == "// after split: 1 ops on 1 × 14 cores of aic100-std"
     assert "%3:1x11008xf16 = matmul(%0:1x4096xf16, %1:11008x4096xf16, %2:11008xf16) name='up' engine=HMX" in text
     assert "split=axis 1 of 11008" in text
+    assert f" memory_bytes={2 * (4096 + 11008 * 4096 + 11008 + 11008)} " in text

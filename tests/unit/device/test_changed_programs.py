@@ -11,7 +11,7 @@ from device_build import DMA, HVX, READ, ROUTES, WRITE, Step, program_of
 from opscope.api.predicting import Change, parse_change, retimed, with_ops_scaled, with_predictions
 from opscope.device import simulate
 from opscope.errors import UsageError
-from opscope.finding import WHAT_IF, Finding, Findings
+from opscope.finding import UPPER_BOUND, WHAT_IF, Finding, Findings, Prediction
 from opscope.program import OpInfo, Program
 
 
@@ -86,10 +86,29 @@ def test_an_unknown_op_or_route_is_named() -> None:
 
 def test_a_gain_is_what_the_simulation_says() -> None:
     program = two_ops()
-    findings = Findings("compute", (), 3500, "simulated", findings=(Finding("slow", "t", "d", ops=("later",)),))
+    findings = Findings("compute", (), 3500, "simulated", findings=(Finding("slow-op", "t", "d", ops=("later",)),))
     (finding,) = with_predictions(findings, program, device_ns=700).findings
     assert finding.predicted is not None
     assert (finding.predicted.gain_ns, finding.predicted.latency_ns, finding.predicted.basis) == (100, 3400, WHAT_IF)
+
+
+def test_outer_memory_is_given_twice_its_bandwidth() -> None:
+    cause = Finding("memory-transfers", "t", "d", ops=("later",))  # that wait for the bytes, and do not cause them
+    (finding,) = with_predictions(Findings("memory", (), 3500, "simulated", findings=(cause,)), two_ops(),
+                                  device_ns=700).findings  # fmt: skip
+    assert finding.predicted is not None
+    assert finding.predicted.gain_ns == 200  # 100 of 350 cycles
+    assert finding.predicted.text == "simulated with twice the bandwidth of DDR read and DDR write"
+
+
+def test_a_cause_that_cannot_be_simulated_away_keeps_its_bound_and_takes_no_place() -> None:
+    bound = Prediction(7, 8, UPPER_BOUND)
+    far = [Finding("far-from-bound", "t", "d", ops=("first",), predicted=bound)] * 5
+    findings = Findings("compute", (), 3500, "simulated", findings=(*far, Finding("slow-op", "t", "d", ops=("later",))))
+    *others, last = with_predictions(findings, two_ops(), device_ns=700).findings
+    assert {finding.predicted for finding in others} == {bound}
+    assert last.predicted is not None
+    assert last.predicted.basis == WHAT_IF
 
 
 def test_scaling_by_one_changes_nothing() -> None:

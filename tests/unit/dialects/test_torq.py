@@ -6,6 +6,7 @@ import csv
 import io
 import sys
 from dataclasses import replace
+from math import ceil
 from pathlib import Path
 
 import numpy as np
@@ -83,7 +84,7 @@ def test_version_a_has_the_columns_of_the_manual(scheduled: slices.Scheduled) ->
 
 def test_version_b_adds_bytes_and_the_slice(scheduled: slices.Scheduled) -> None:
     lines = compile_table(scheduled, "B").splitlines()
-    assert lines[0] == 'DI0,1,15,loc("net.mlir":3:10),DMA_IN,64'
+    assert lines[0] == 'DI0,1,15,"loc(""net.mlir"":3:10)",DMA_IN,64'
     assert [line.partition(",")[0] for line in lines if line.startswith("S")] == ["S0_0", "S1_1"]
     assert lines[-1].endswith(",CSS")
 
@@ -91,17 +92,40 @@ def test_version_b_adds_bytes_and_the_slice(scheduled: slices.Scheduled) -> None
 def test_version_c_is_by_task_with_a_header_and_an_empty_field_of_bytes(scheduled: slices.Scheduled) -> None:
     lines = compile_table(scheduled, "C").splitlines()
     assert lines[0] == "taskId, elapsed_time(us), timestamp(us), event, location, bytes"
-    assert lines[1] == '0,14,1,DMA In,loc("net.mlir":3:10),64'
+    assert lines[1] == '0,14,1,DMA In,"loc(""net.mlir"":3:10)",64'
     assert next(line for line in lines if ",Slice 1," in line).endswith(",")
     assert lines[-1].split(",")[1] == "8000"
 
 
-def test_only_a_location_with_a_comma_is_quoted(scheduled: slices.Scheduled) -> None:
-    assert quoted(PLACES[0]) == PLACES[0]
+def test_a_location_with_commas_or_quotes_is_quoted_as_csv_has_it(scheduled: slices.Scheduled) -> None:
+    assert quoted(PLACES[0]) == '"loc(""net.mlir"":3:10)"'
     assert quoted(PLACES[1]) == '"loc(fused[""net.mlir"":5:10, ""net.mlir"":6:10])"'
+    assert quoted("loc(unknown)") == "loc(unknown)"
     for version, fields in (("A", {5}), ("B", {5, 6}), ("C", {6})):
         rows = list(csv.reader(io.StringIO(compile_table(scheduled, version))))
         assert {len(row) for row in rows} == fields
+
+
+def test_our_own_table_is_told_from_the_vendors_even_without_commas(
+    scheduled: slices.Scheduled, tmp_path: Path
+) -> None:
+    path = tmp_path / "t.csv"
+    for version in "ABC":
+        lines = [line for line in compile_table(scheduled, version).splitlines() if "fused" not in line]
+        path.write_text("\n".join(lines) + "\n", encoding="utf-8")
+        assert api.import_profile([path]).provenance == "estimated"
+
+
+def test_a_transfer_takes_its_bytes_at_the_rate_rounded_up(scheduled: slices.Scheduled) -> None:
+    """8 x 0.65 x 16/17.5 bytes a cycle in and out, 16 x 0.36 to the CSS: the vendor's formulas, to the cycle."""
+    rows = [line.split(",") for line in compile_table(scheduled, "C").splitlines()[1:]]
+    rates = {"DMA In": 8 * 0.65 * 16 / 17.5, "DMA Out": 8 * 0.65 * 16 / 17.5, "CDMA LRAM to DTCM": 16 * 0.36,
+             "CDMA DTCM to LRAM": 16 * 0.36}  # fmt: skip
+    moved = [(row[3], int(row[1]), int(row[-1])) for row in rows if row[3] in rates]
+    assert {event for event, _, _ in moved} == set(rates)
+    assert all(cycles == max(1, ceil(size / rates[event])) for event, cycles, size in moved)
+    spans = sorted((int(row[2]), int(row[2]) + int(row[1])) for row in rows if row[3] == "DMA In")
+    assert all(before[1] <= after[0] for before, after in itertools.pairwise(spans))
 
 
 def test_the_tables_tell_of_every_start(scheduled: slices.Scheduled) -> None:
@@ -228,7 +252,8 @@ def test_the_defaults_of_the_option_are_the_vendors() -> None:
     [
         ("SL9999", r"--torq-hw=SL9999: not known; expected SL2610 or ID:LRAM_KB:"),
         ("1:512:2", r"--torq-hw=1:512:2: 3 fields; expected ID:LRAM_KB:SLICES:CSS:NSS"),
-        ("1:512:0:coral_v1:nss_v1", r"--torq-hw: SLICES is '0'; expected a number above 0"),
+        ("1:512:0:coral_v1:nss_v1", r"--torq-hw: SLICES is '0'; expected a whole number from 1 to 64"),
+        ("-1:512:2:coral_v1:nss_v1", r"--torq-hw: ID is '-1'; expected a whole number from 0 to 1,000,000"),
         ("1:512:2.5:coral_v1:nss_v1", r"--torq-hw: SLICES is '2\.5'"),
         ("1:nan:2:coral_v1:nss_v1", r"--torq-hw: LRAM_KB is 'nan'"),
         ("1:512:2:coral_v9:nss_v1", r"--torq-hw: CSS is 'coral_v9'; expected one of coral_v1, coral_v2"),
@@ -241,6 +266,13 @@ def test_hardware_that_cannot_be_is_refused(text: str, message: str) -> None:
 
 
 # -- command lines
+
+
+def test_every_flag_that_does_something_is_explained_by_the_help() -> None:
+    from opscope.cli.torq import COMPILE_FLAGS, RUN_FLAGS
+
+    for table, meanings in ((torq.COMPILE, COMPILE_FLAGS), (torq.RUN, RUN_FLAGS)):
+        assert {flag.parameter for flag in table if flag.parameter} == set(meanings)
 
 
 def test_a_compile_line_becomes_a_call() -> None:

@@ -17,6 +17,9 @@ from opscope.gate.bootstrap import spread_of
 from opscope.gate.compare import compare
 from opscope.gate.figures import figures_of_parts
 from opscope.gate.limits import parse_limit
+from opscope.program import OpInfo
+from opscope.summary import LaneTotal, Latency, Summary
+from opscope.trace import SpanKind
 
 OPS = 6
 
@@ -140,7 +143,7 @@ def test_runs_that_do_not_compare_are_refused_in_one_line_unless_insisted_on(
 
 def test_another_model_is_one_without_an_op_in_common() -> None:
     base, new = figures([op("a", kind="X")], model="one"), figures([op("b", kind="X")], model="two")
-    with pytest.raises(UsageError, match="not comparable: no op of one is in two; expected the same, or --allow model"):
+    with pytest.raises(UsageError, match="one and two, has the same name or place; expected the same, or --allow"):
         compared(base, new)
     assert compared(base, new, allow=("model",)).ops[0].how == "structure"
     assert compared(base, figures([], model="two")).ops[0].how == REMOVED  # without ops there is nothing to say
@@ -200,3 +203,15 @@ def test_ops_and_rollups_of_measured_runs_are_judged_by_their_samples() -> None:
     assert compared(run(1), run(1.2), "op:a>5%", "type:Conv>5%").word == "fail"
     found = compared(run(1), noisy, "op:a>5%", "type:Conv>5%")
     assert [(check.word, check.warning) for check in found.verdict.checks] == [("pass", True), ("pass", True)]
+
+
+@pytest.mark.parametrize(("provenance", "waited"), [("measured", None), ("simulated", 0)])
+def test_waits_that_a_run_does_not_record_are_unknown(provenance: str, waited: int | None) -> None:
+    lanes = (LaneTotal(0, 0, "CPU", 60, 0, 40, 0),)
+    summary = Summary(Latency(100, None, None, provenance), None, 1, lanes=lanes)
+    spans = spans_of([(SpanKind.OP, 0, 0, 0, 60)])
+    found = figures_of_parts(info(provenance), [OpInfo("a", "", "", "")], summary, spans, label="run")
+    metric = found.metric("wait")
+    assert metric is not None
+    assert metric.value == waited
+    assert (found.metric("wait:CPU") is None) == (waited is None)

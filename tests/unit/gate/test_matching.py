@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -16,8 +17,9 @@ from opscope.gate.matching import match_ops
 
 NAMES = st.sampled_from(["a", "b", "c", "a + b", "b, c", "a, b, c", "d", "d", "", "(no op)", "+", "a +"])
 OPS = st.lists(
-    st.builds(lambda name, kind, place: op(name, kind=kind, location=place), NAMES, st.sampled_from(["X", "Y", ""]),
-              st.sampled_from(["", "node 1", "a, b", "file.py:3"])),
+    st.builds(lambda name, kind, place, ns: op(name, ns, kind=kind, location=place), NAMES,
+              st.sampled_from(["X", "Y", ""]), st.sampled_from(["", "node 1", "a, b", "file.py:3"]),
+              st.sampled_from([100, None])),
     max_size=8,
 )  # fmt: skip
 
@@ -135,3 +137,31 @@ def test_large_graphs_with_nothing_in_common_by_name_take_no_time_that_a_test_wo
     base = [op(f"a{n}", kind="X") for n in range(30_000)]
     new = [op(f"b{n}", kind="X") for n in range(30_000)]
     assert all(match.how == STRUCTURE for match in match_ops(base, new, same_model=False))
+
+
+def test_the_same_network_in_two_formats_is_matched_by_kinds() -> None:
+    onnx = [op(name, kind=kind) for name, kind in (("c", "Conv"), ("p", "MaxPool"), ("g", "Gemm"))]
+    tflite = [op(name, kind=kind) for name, kind in (("0", "CONV_2D"), ("1", "MAX_POOL_2D"), ("2", "FULLY_CONNECTED"))]
+    kinds = ("conv", "pool", "matmul")
+    base, new = ([replace(o, kind=k) for o, k in zip(ops, kinds, strict=True)] for ops in (onnx, tflite))
+    assert matched(base, new) == [(STRUCTURE, a, "→", b) for a, b in (("c", "0"), ("p", "1"), ("g", "2"))]
+    assert {how for how, *_ in matched(onnx, tflite)} == {ADDED, REMOVED}
+
+
+@pytest.mark.parametrize("nothing", [None, 0])
+def test_an_op_that_does_the_work_of_another_is_matched_with_both(nothing: int | None) -> None:
+    apart = [op("conv", kind="Conv"), op("relu", kind="Relu")]
+    fused = [op("conv", nothing, kind="Conv"), op("relu", kind="Relu", location="graph, conv")]
+    assert matched(apart, fused) == [(FUSED, "conv", "relu", "→", "conv", "relu")]
+    assert matched(fused, fused) == [(NAME, "conv", "→", "conv"), (NAME, "relu", "→", "relu")]
+    alone = [op("conv", kind="Conv")]  # the other run knows the convolution only
+    assert matched(alone, fused) == [(LOCATION, "conv", "→", "conv", "relu")]
+
+
+def test_ops_folded_into_others_do_not_stand_between_neighbours() -> None:
+    folded = [op("c", kind="conv", location="r"), op("r", None, kind="relu"), op("d", kind="conv", location="s"),
+              op("s", None, kind="relu"), op("g", kind="matmul")]  # fmt: skip
+    plain = [op("0", kind="conv"), op("1", kind="conv"), op("2", kind="matmul")]
+    assert matched(folded, plain) == [
+        (STRUCTURE, "c", "r", "→", "0"), (STRUCTURE, "d", "s", "→", "1"), (STRUCTURE, "g", "→", "2"),
+    ]  # fmt: skip

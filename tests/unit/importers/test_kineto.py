@@ -126,3 +126,9 @@ def test_lanes_of_a_real_trace_hold_one_span_at_a_time() -> None:
     spans = trace.spans[order]
     same = spans["lane"][1:] == spans["lane"][:-1]
     assert not (same & (spans["start_ns"][1:] < spans["end_ns"][:-1])).any()
+
+
+def test_what_the_profiler_takes_itself_has_a_name(tmp_path: Path) -> None:
+    overhead = span("overhead", "Activity Buffer Request", 1, 4, tid=0, pid=-1)
+    names = {lane.name for lane in read([*EVENTS, overhead], tmp_path / "t.json").trace.lanes}
+    assert "profiler / overhead" in names

@@ -46,6 +46,11 @@ def test_ops_have_measured_and_estimated_times_and_their_ratio(tmp_path: Path) -
     assert found.metric("latency (vendor-model)") == 800
 
 
+def test_a_job_too_short_for_its_clock_has_no_ratio(tmp_path: Path) -> None:
+    found = both(tmp_path, COMPILE.format(a=A, b=B, c=C), RUNTIME + f"0;100;40;{A}\n1;300;0;{B}\n")
+    assert [op.ratio for op in found.ops] == [200.0, None, None]
+
+
 def test_a_fused_job_takes_the_estimates_of_all_its_parts_once(tmp_path: Path) -> None:
     fused = 'loc(fused["m.mlir":1:1, "m.mlir":2:1])'
     found = both(tmp_path, f"DI0,0,160,{A},DMA_IN\nS0,80,480,{B},conv\n", RUNTIME + f"0;100;40;{fused}\n")
@@ -57,7 +62,7 @@ def test_an_estimate_without_any_common_location_is_laid_from_the_first_job_on(t
         read_profile(shared("synthetic_compile_C.csv")), read_profile(shared("synthetic_runtime_host_D.csv"))
     ])  # fmt: skip
     assert ("DMA In (vendor-model)", "DMA In", 215_000, 215_338) in spans(found)
-    assert found.latency_ns is None  # an estimate never stands for what was measured
+    assert found.latency_ns == 200_000  # of the dispatch: an estimate never stands for what was measured
     assert any("laid from the first measured job on" in note for note in found.notes)
 
 

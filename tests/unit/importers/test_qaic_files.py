@@ -126,3 +126,12 @@ def test_a_number_of_a_summary_that_is_none_is_an_error(tmp_path: Path) -> None:
     (tmp_path / "s.txt").write_text(shared(SUMMARY).read_text().replace("525124.00", "525.124.00", 1))
     with pytest.raises(ImportFileError, match=r"s\.txt: .*525\.124\.00.*; expected the rows of a summary"):
         read_profile(tmp_path / "s.txt")
+
+
+def test_what_the_application_sees_is_taken_apart() -> None:
+    imported = read_profile(shared("qaic/bert_base.latency_percentiles.txt"))
+    stages = {stage.name: stage.ns for stage in imported.host}
+    assert stages["enqueue"] == 6_761  # 0.006761 ms
+    assert stages["device"] == 23_051_370
+    assert stages["driver"] == 23_372_801 - 23_051_370
+    assert sum(stages.values()) == pytest.approx(imported.metric("totalRoundtripTime, mean"), abs=3)

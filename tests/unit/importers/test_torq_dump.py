@@ -183,3 +183,43 @@ def test_damaged_bytecode_ends_in_an_error_and_not_in_the_end_of_the_process(dam
     (tmp_path / "a.mlirb").write_bytes(raw[: len(raw) // 2] + damage)
     with pytest.raises(ImportFileError, match=r"a\.mlirb: .*; expected"):
         read_listing(tmp_path / "a.mlirb")
+
+
+def test_of_bytecode_that_is_cut_short_the_error_is_told_and_not_its_notes(tmp_path: Path) -> None:
+    context = ir.Context()
+    context.allow_unregistered_dialects = True
+    buffer = io.BytesIO()
+    ir.Module.parse(module(function([job(0, [[DMA_IN[0]]])])), context).operation.write_bytecode(buffer)
+    (tmp_path / "a.mlirb").write_bytes(buffer.getvalue()[:200])
+    with pytest.raises(ImportFileError, match=r"a\.mlirb: attempting to parse .* when only .* remain; expected"):
+        read_listing(tmp_path / "a.mlirb")
+
+
+def test_dispatches_of_a_folder_come_in_the_order_of_their_numbers(tmp_path: Path) -> None:
+    for number in (10, 2, 1):
+        text = module(function([job(0, [[DMA_IN[0], DMA_IN[1]]])], name=f"main_dispatch_{number}"))
+        (tmp_path / f"main_dispatch_{number}.executable-targets.mlir").write_text(text)
+    found = read_listing(tmp_path)
+    assert [dispatch.name for dispatch in found.dispatches] == [f"main_dispatch_{number}" for number in (1, 2, 10)]
+
+
+def test_brackets_in_names_nest_nothing(tmp_path: Path) -> None:
+    text = module(function([job(0, [[DMA_IN[0], DMA_IN[1]]])]))
+    before = "".join(f'"torq_hl.other"() {{name = "a<b(["}} : () -> () loc("x({n}")\n' for n in range(150))
+    path = tmp_path / "x.mlir"
+    path.write_text(text.replace('"torq_hl.start_program"', before + '"torq_hl.start_program"', 1))
+    assert len(read_listing(path).dispatches[0].jobs) == 1
+
+
+@pytest.mark.parametrize("number", [2**63 - 1, -1, 1024])
+def test_a_slice_that_cannot_be_is_noted_and_takes_no_memory(number: int, tmp_path: Path) -> None:
+    found = listing(tmp_path, module(function([job(0, [[slice_start(number), slice_wait(0)]])])))
+    assert found.slices <= 1
+    assert any(f"torq_hw.slice_start has id {number}, expected 0 to 1023: left out" in note for note in found.notes)
+
+
+@pytest.mark.parametrize("cycles", [2**63 - 1, -5])
+def test_cycles_that_cannot_be_are_unknown(cycles: int, tmp_path: Path) -> None:
+    found = listing(tmp_path, module(function([job(0, [[slice_start(0, cycles), slice_wait(0)]])])))
+    assert steps(found)[0].cycles == 120  # of its program
+    assert len(found.notes) == 1

@@ -138,3 +138,53 @@ def test_jobs_that_overlap_are_joined_first_with_first(tmp_path: Path) -> None:
         (0, 25_000),
         (10_000, 45_000),
     ]
+
+
+@pytest.mark.parametrize(
+    ("field", "number"),
+    [(1, 2**31), (1, 10**17), (1, 2**63 - 1), (1, -(2**63)), (2, 2**31), (2, 2**63 - 1), (2, -2)],
+)
+def test_numbers_that_no_counter_reaches_are_rows_that_cannot_be_read(field: int, number: int, tmp_path: Path) -> None:
+    rows = [
+        ["d", "0", "0", "5", "NSS_START_BEGIN"],
+        ["d", "0", "1", "6", "ALLOC_BEGIN"],
+        ["d", "0", "1", "7", "ALLOC_END"],
+    ]
+    rows[0][field] = str(number)
+    found = imported(tmp_path, H3 + "".join(f"{','.join(row)}\n" for row in rows))
+    assert len(found.trace.spans) == 1
+    assert found.notes[0].startswith("1 rows could not be read: line 2: d,")
+
+
+def test_the_largest_numbers_take_no_memory_of_their_own(tmp_path: Path) -> None:
+    most = 2**31 - 1
+    text = f"d,{most},{most},5,NSS_START_BEGIN\nd,0,0,6,ALLOC_BEGIN\nd,{most},-1,9,DISPATCH_BEGIN\n"
+    found = imported(tmp_path, H3 + text)
+    assert [op.name for op in found.ops] == [f"d action {most}"]
+    assert found.notes[0].startswith("3 events without an end")
+
+
+def log_of(*dispatches: str) -> str:
+    """Dispatches of 30 us, 100 us after each other, each with one job."""
+    events = ((-1, 0, "DISPATCH_BEGIN"), (0, 5, "NSS_START_BEGIN"), (0, 5, "NSS_START_END"), (1, 5, "NSS_WAIT_BEGIN"),
+              (1, 25, "NSS_WAIT_END"), (-1, 30, "DISPATCH_END"))  # fmt: skip
+    rows = ((name, n, *event) for n, name in enumerate(dispatches) for event in events)
+    return H3 + "".join(f"{name},{n},{action},{100 * n + at},{event}\n" for name, n, action, at, event in rows)
+
+
+def test_dispatches_that_come_in_turn_make_inferences(tmp_path: Path) -> None:
+    found = imported(tmp_path, log_of(*"ababab"))
+    assert (found.inferences, found.latency_ns) == (3, 130_000)
+    assert [(op.name, op.time_ns, op.calls) for op in found.ops] == [
+        ("a action 0", 20_000, 1),
+        ("b action 0", 20_000, 1),
+    ]
+    assert "3 inferences: each of 2 dispatches is taken to run once in every one" in found.notes
+    jobs = found.trace.spans[found.trace.spans["op"] >= 0]
+    assert jobs["inference"].tolist() == [0, 0, 1, 1, 2, 2]
+
+
+@pytest.mark.parametrize("order", ["aab", "abba", "aba"])
+def test_dispatches_in_no_such_order_tell_no_inferences(order: str, tmp_path: Path) -> None:
+    found = imported(tmp_path, log_of(*order))
+    assert (found.inferences, found.latency_ns) == (None, None)

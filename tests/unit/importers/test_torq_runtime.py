@@ -102,3 +102,10 @@ def test_times_past_2_to_the_31_microseconds_are_kept(tmp_path: Path) -> None:
 def test_locations_can_be_left_out(tmp_path: Path) -> None:
     path = written(tmp_path, HEADER + f"0;10;4;{FUSED}\n")
     assert read_jobs(path, locations=False).location.tolist() == [-1]
+
+
+def test_blanks_around_a_number_are_nothing_however_many(tmp_path: Path) -> None:
+    rows = ["", " 0 ;  9;4  ", f"1;{' ' * 100_000}20;5", f"2;30{' ' * 1000};{' ' * 7}6 ", f"3;{' ' * 100};6", "odd"]
+    found = imported(tmp_path, "id;time_since_open;time_since_start" + "\n".join(rows) + "\n")
+    assert [(start, end) for _, _, start, end in spans(found)] == [(0, 4_000), (10_000, 15_000), (19_000, 25_000)]
+    assert found.notes[0].startswith("2 rows could not be read: line 5: 3;")

@@ -18,11 +18,15 @@ import numpy as np
 import pytest
 from page_build import small_findings, small_run
 
+from opscope import api
+from opscope.api.viewing import program_of
 from opscope.errors import UsageError
 from opscope.finding import Findings
+from opscope.graph import ABSENT, DType, Graph, Op, Role, Tensor
 from opscope.imported import empty_trace
-from opscope.program import COMMAND
-from opscope.run import CommandTable, Run
+from opscope.importers.run_folder import read_run
+from opscope.program import COMMAND, OpInfo
+from opscope.run import GRAPH_EDGE, CommandTable, Run, graph_edges
 from opscope.summary import Summary
 from opscope.views import page, page_contract, page_tables
 from opscope.views.compare_page import ComparePage, default_labels
@@ -31,6 +35,8 @@ from opscope.views.page_columns import decode
 from opscope.views.page_contract import CompareData, PageData
 from opscope.views.page_graph import op_edges
 from opscope.views.page_html import asset
+from opscope.views.page_spans import rows_of
+from opscope.views.run_folder import write_run
 from opscope.views.summary_json import summary_fields
 
 ROOT = Path(__file__).parents[3]
@@ -123,6 +129,41 @@ def test_the_graph_follows_data_not_the_reuse_of_memory() -> None:
     order["data"] = False
     bare = replace(run.commands, operands=((),) * len(run.commands.operands))
     assert op_edges(replace(run, trace=replace(run.trace, edges=order), commands=bare)).sources == ()
+
+
+def test_the_graph_of_the_run_goes_before_what_commands_tell() -> None:
+    run = replace(small_run(), graph=np.array([(0, 3), (3, 2), (1, 1), (9, 0)], GRAPH_EDGE))
+    graph = op_edges(run)
+    assert list(zip(graph.sources, graph.targets, strict=True)) == [(0, 3), (3, 2)]
+
+
+def test_the_graph_is_kept_with_a_run_and_an_older_run_has_none(tmp_path: Path) -> None:
+    run = replace(small_run(), graph=np.array([(0, 3), (3, 2)], GRAPH_EDGE))
+    for name, kept in (("with", run), ("without", replace(run, graph=None))):
+        write_run(kept, program_of(kept), tmp_path / name)
+    assert read_run(tmp_path / "without").graph is None
+    assert read_run(tmp_path / "with").graph.tolist() == [(0, 3), (3, 2)]  # type: ignore[union-attr]
+    wrong = replace(run, graph=np.array([(0, 4)], GRAPH_EDGE))
+    write_run(wrong, program_of(wrong), tmp_path / "wrong")
+    with pytest.raises(UsageError, match=r"graph\.parquet: target 4; expected 0 to 3"):
+        read_run(tmp_path / "wrong")
+
+
+def test_an_absent_output_gives_nothing_to_an_absent_input() -> None:
+    tensors = tuple(Tensor(name, (1,), DType.F32, Role.ACTIVATION) for name in "abc")
+    ops = (Op("split", "Split", "one", (0,), (1, ABSENT)), Op("conv", "Conv", "two", (1, 1, ABSENT), (2,)))
+    assert graph_edges(Graph("net", "", "ONNX", ops, tensors, (0,), (2,))).tolist() == [(0, 1)]
+    unlinked = (ops[0], replace(ops[1], inputs=(0, ABSENT)))
+    assert not len(graph_edges(Graph("net", "", "ONNX", unlinked, tensors, (0,), (2,))))
+
+
+def test_a_served_page_knows_the_pieces_of_every_span() -> None:
+    run = small_run()
+    served = page_of(rendered(run, view=RunPage(most_rows=6, served=True))).spans.served
+    whole = rows_of(run.trace, most=None)
+    assert served is not None
+    assert (served.rows, served.pieces) == (len(whole), whole.pieces)
+    assert served.lane_first == tuple(whole.lane_first.tolist())
 
 
 def test_the_policy_names_the_one_script_and_the_one_style_by_their_hashes() -> None:
@@ -235,6 +276,26 @@ def test_a_comparison_holds_the_summaries_of_its_runs() -> None:
     assert [run.label for run in data.runs] == ["before", "after"]
     assert [run.summary for run in data.runs] == [base.summary, new.summary]
     assert data.compared is None
+
+
+def test_a_given_comparison_brings_its_ops_as_it_matched_them() -> None:
+    base = small_run()
+    more = replace(base.summary.ops[1], name="/other", type="Tanh")
+    known = (*base.ops[1:], OpInfo(more.name, more.type, "", "node 9"))
+    new = replace(base, ops=known, summary=replace(base.summary, ops=(*base.summary.ops[1:4], more)))
+    comparison = api.compare(base, new)
+    out = StringIO()
+    ComparePage().render((base, new), comparison, out)
+    data = msgspec.json.decode(data_of(out.getvalue()), type=CompareData)
+    assert data.compared is not None
+    shown = {op.name: op for op in data.compared.ops}
+    assert len(data.compared.ops) == len(comparison.ops)
+    assert {op.how for op in data.compared.ops} >= {"name", "added", "removed"}
+    for row in comparison.ops:
+        found = shown[row.name]
+        assert (found.how, found.base_ns, found.new_ns) == (row.how, row.time.base, row.time.new)
+        known = {"added": row.time.new, "removed": None if row.time.base is None else -row.time.base}
+        assert found.change_ns == known.get(row.how, row.time.change)
 
 
 def test_one_run_is_nothing_to_compare() -> None:

@@ -76,9 +76,9 @@ export function details(model: Model, pick: Pick, jump: Jump): HTMLElement {
   return el(
     "div",
     { class: "details-columns" },
-    el("div", {}, el("h3", {}, KINDS[spans.kind[row]!] === "wait" ? "Wait" : "Span"), facts),
-    el("div", {}, el("h3", {}, "Command"), commandFacts(model, spans.command[row]!)),
-    el("div", {}, el("h3", {}, "Dependencies"), dependencies(model, pick, jump)),
+    el("div", {}, el("h2", {}, KINDS[spans.kind[row]!] === "wait" ? "Wait" : "Span"), facts),
+    el("div", {}, el("h2", {}, "Command"), commandFacts(model, spans.command[row]!)),
+    el("div", {}, el("h2", {}, "Dependencies"), dependencies(model, pick, jump)),
   );
 }
 
@@ -132,19 +132,19 @@ function dependencies(model: Model, pick: Pick, jump: Jump): HTMLElement {
   const box = el("div", { class: "dependencies" });
   const waited = spans.waitsOn[row]!;
   if (waited >= 0)
-    append(box, [el("h4", {}, "Waited for"), list(model, pick, [{ command: waited, data: true }], jump)]);
+    append(box, [el("h3", {}, "Waited for"), list(model, pick, [{ command: waited, data: true }], jump)]);
   else if (spans.kind[row] === WAIT) box.append(nothing("The run does not say what it waited for."));
   const command = spans.command[row]!;
   const before = command >= 0 ? model.before(command) : [];
   const following = command >= 0 ? model.following(command) : [];
   if (before.length)
     append(box, [
-      el("h4", {}, el("i", { class: "key before" }), `After (${count(before.length)})`),
+      el("h3", {}, el("i", { class: "key before" }), `After (${count(before.length)})`),
       list(model, pick, before, jump),
     ]);
   if (following.length)
     append(box, [
-      el("h4", {}, el("i", { class: "key after" }), `Before (${count(following.length)})`),
+      el("h3", {}, el("i", { class: "key after" }), `Before (${count(following.length)})`),
       list(model, pick, following, jump),
     ]);
   if (!box.childElementCount)

@@ -6,7 +6,7 @@ import type { Flags } from "./scene";
 
 const MOST = 100_000; // rows to step through
 
-export type Found = { flags: NonNullable<Flags>; rows: Int32Array; total: number };
+export type Found = { flags: Flags; rows: Int32Array; total: number };
 
 export function search(model: Model, words: string): Found | null {
   const wanted = words.trim().toLowerCase();

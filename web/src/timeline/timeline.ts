@@ -256,19 +256,21 @@ export class Timeline {
   goTo(row: number, near = false): void {
     const { model } = this.app;
     const lane = model.laneOf(row);
-    const item = model.data.lanes[lane];
-    if (item && this.closed.delete(`${item.device}/${item.core}`)) this.layout = layOut(model.data, this.closed);
     const start = model.spans.start[row]!;
     const length = model.spans.length[row]!;
     if (near || start + length < this.view.from || start > this.view.to || length < 2 * this.pixel) {
       if (near || length < this.view.span / 400) this.view.around(start, start + length, 12);
       else this.view.set(start + length / 2 - this.view.span / 2, start + length / 2 + this.view.span / 2);
     }
-    this.scrollTo(lane);
     this.pick({ spans: model.spans, row, lane });
+    this.scrollTo(lane); // last: what is said of a span takes room from the lanes
   }
 
+  /** Opens the group of a lane and brings the lane into view. */
   private scrollTo(lane: number): void {
+    const item = this.app.model.data.lanes[lane];
+    if (item && this.closed.delete(`${item.device}/${item.core}`))
+      this.layout = layOut(this.app.model.data, this.closed);
     const row = this.layout.rows[this.layout.laneRow.get(lane) ?? -1];
     if (!row) return;
     const height = this.scroller.clientHeight - RULER;
@@ -348,7 +350,18 @@ export class Timeline {
     if (!this.toolbar.hasPath) return;
     this.scene.showPath = !this.scene.showPath;
     this.toolbar.pressPath(this.scene.showPath);
+    if (this.scene.showPath) this.bringPath();
     this.redraw();
+  }
+
+  /** Scrolls to the first lane of the critical path, where none of its lanes is in sight. */
+  private bringPath(): void {
+    const { model } = this.app;
+    const lanes = new Set(Array.from(model.path?.row ?? []).flatMap((row) => (row < 0 ? [] : [model.laneOf(row)])));
+    const rows = [...lanes].flatMap((lane) => this.layout.rows[this.layout.laneRow.get(lane) ?? -1] ?? []);
+    const [top, height] = [this.scroller.scrollTop, this.scroller.clientHeight - RULER];
+    if (!rows.length || rows.some((row) => row.top >= top && row.top + row.height <= top + height)) return;
+    this.scroller.scrollTop = Math.min(...rows.map((row) => row.top)) - 30;
   }
 
   private toggle(y: number): void {
@@ -419,10 +432,15 @@ export class Timeline {
     this.showFound();
   }
 
+  /** The evidence of a finding: the first span of it, the others by n and N. */
   showRows(rows: ArrayLike<number>): void {
     const { spans } = this.app.model;
-    const known = Array.from(rows).filter((row) => row >= 0 && row < spans.rows);
-    if (known.length) this.goTo(known[0]!, true);
+    const known = Int32Array.from(rows).filter((row) => row >= 0 && row < spans.rows);
+    if (!known.length) return;
+    this.toolbar.input.value = "";
+    this.found = { flags: null, rows: known, total: known.length };
+    this.hit = -1;
+    this.nextHit(1);
   }
 
   /** A stretch of time, marked. */
@@ -444,8 +462,8 @@ export class Timeline {
           spans.kind[row] === OP && (spans.kind[best] !== OP || spans.length[row]! > spans.length[best]!) ? row : best,
         rows[0]!,
       );
-      this.scrollTo(this.app.model.laneOf(longest));
       this.pick({ spans, row: longest, lane: this.app.model.laneOf(longest) });
+      this.scrollTo(this.app.model.laneOf(longest));
     }
     this.shown();
   }

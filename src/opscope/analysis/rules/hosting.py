@@ -13,14 +13,13 @@ from ...summary import HostStage
 from ...trace import NONE, SpanKind
 from ...units import format_percent
 from ..activities import Numbers
-from ..bound_words import HOST
+from ..bound_words import DEVICE, HOST
 from ..distinct import distinct
 from ..facts import Facts
 from ..intervals import union
 from .claim import Claim, count, time
 
 HOST_SHARE = 0.05  # of what the application waits, or of the critical path
-DEVICE = "device"
 PARTIES = {  # stage of host.STAGES → whose it is, as system profiles group them
     "enqueue": "application", "preprocess": "runtime", "submit": "runtime", "return": "runtime",
     "postprocess": "runtime", "driver": "driver", "input transfer": "driver", "output transfer": "driver",
@@ -90,7 +89,7 @@ def host_calls(facts: Facts) -> Iterator[Claim]:
     yield Claim(
         Finding(
             "host-bound", f"the host is what {format_percent(cost / work.wall_ns)} of the time depends on",
-            _host_detail(facts, int(facts.path.ns[on_path & (facts.path.is_gap == 1)].sum())), facts.costliest_ops(positions, facts.path_ns), cost,
+            _host_detail(facts, int(facts.gap_ns[gaps].sum())), facts.costliest_ops(positions, facts.path_ns), cost,
             action="launch ahead: fewer and larger ops, a captured graph, the next inference while this one runs",
             spans=facts.rows(positions, facts.path_ns),
         ),

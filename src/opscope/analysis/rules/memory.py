@@ -16,7 +16,7 @@ from ..facts import Facts
 from ..gaps import routes_of
 from ..intervals import most_open, union
 from ..op_bounds import OUTER_BYTES_PER_S
-from ..outer_memory import TensorTraffic, tensor_traffic
+from ..outer_memory import TensorTraffic
 from .claim import Claim, count, path_cost, time
 
 EXPOSED_SHARE = 0.01  # of the wall time, that the critical path runs through transfers
@@ -44,7 +44,8 @@ def exposed_transfers(facts: Facts) -> Iterator[Claim]:
             rate, full = _rate(facts, positions) if cause == MEMORY else ("", False)
             yield Claim(
                 Finding(rule, f"transfers to and from {what} take {format_percent(cost / facts.wall_ns)} of the "
-                        "critical path", _seen(len(on_path), len(positions), moved) + rate, facts.costliest_ops(on_path, facts.path_ns), cost,
+                        "critical path", _seen(len(on_path), len(positions), moved) + rate,
+                        facts.costliest_ops(on_path, facts.path_ns), cost,
                         action=FEWER_BYTES if full else action, spans=facts.rows(on_path, facts.path_ns),
                         bytes=moved),
                 positions,
@@ -57,15 +58,21 @@ def _seen(on_path: int, whole: int, moved: int | None) -> str:
 
 
 def _rate(facts: Facts, positions: Numbers) -> tuple[str, bool]:
-    """What the memory gave while anything was in flight, against what it can; and whether that is nearly all."""
-    work, moved = facts.work, moved_bytes(facts, positions)
-    busy = union(np.zeros(len(positions), np.int64), work.start[positions], work.end[positions])
-    ns, most = int((busy.end - busy.start).sum()), facts.run.info.limits.get(OUTER_BYTES_PER_S)
-    if not moved or not ns:
+    """What the memory gave on its busiest route, against what it can; and whether that is nearly all."""
+    routes, most = routes_of(facts, positions), facts.run.info.limits.get(OUTER_BYTES_PER_S)
+    known = distinct(routes[routes != NONE]).tolist()
+    if not known:
+        return "", False
+    moved = {number: moved_bytes(facts, positions[routes == number]) or 0 for number in known}
+    busiest = max(known, key=lambda number: moved[number])
+    own, amount = positions[routes == busiest], moved[busiest]
+    busy = union(np.zeros(len(own), np.int64), facts.work.start[own], facts.work.end[own])
+    ns = int((busy.end - busy.start).sum())
+    if not amount or not ns:
         return "", False
     limit = f" of {most / 1e9:.3g}" if most else ""
-    words = f"; {format_bytes(moved)} in {time(ns)} of transfers, {moved / ns:.3g}{limit} GB/s"
-    return words, bool(most) and moved * 1e9 / ns >= FULL_SHARE * (most or 0)
+    words = f"; {facts.run.commands.routes[busiest]} brings {format_bytes(amount)} at {amount / ns:.3g}{limit} GB/s"
+    return words, most is not None and amount * 1e9 / ns >= FULL_SHARE * most
 
 
 def moved_bytes(facts: Facts, positions: Numbers) -> int | None:
@@ -78,7 +85,7 @@ def moved_bytes(facts: Facts, positions: Numbers) -> int | None:
 
 def reads_again(facts: Facts) -> Iterator[Claim]:
     """Tensors that were read from outer memory more often than once."""
-    found = tensor_traffic(facts.run)
+    found = facts.traffic
     tensors = sorted((t for t in found if t.again_bytes and not t.is_spill), key=lambda t: -t.again_bytes)
     again, whole = sum(t.again_bytes for t in tensors), sum(t.read_bytes for t in found)
     if not again or again < AGAIN_SHARE * whole:
@@ -110,9 +117,7 @@ def _left_after_once(
 
 def spills(facts: Facts) -> Iterator[Claim]:
     """Intermediate results that did not fit local memory."""
-    tensors = sorted(
-        (t for t in tensor_traffic(facts.run) if t.is_spill), key=lambda t: -(t.read_bytes + t.write_bytes)
-    )
+    tensors = sorted((t for t in facts.traffic if t.is_spill), key=lambda t: -(t.read_bytes + t.write_bytes))
     if not tensors:
         return
     out, back = sum(t.write_bytes for t in tensors), sum(t.read_bytes for t in tensors)

@@ -36,12 +36,17 @@ def _layout_on_path(facts: Facts) -> Iterator[Claim]:
 
 
 def _layout_of_ops(facts: Facts) -> Iterator[Claim]:
-    ops = [op for op in facts.run.summary.ops if cause_of_work(op.type) != WAIT]  # waits are no ops of the network
-    totals = [op for op in ops if is_layout(op.type)]
+    ops = [op for op in facts.run.summary.ops if cause_of_work(_word(op)) != WAIT]  # waits are no ops
+    totals = [op for op in ops if is_layout(_word(op))]
     cost, whole = (sum(op.busy_ns or 0 for op in rows) for rows in (totals, ops))
     if whole and cost >= LAYOUT_SHARE * whole:
         names = tuple(dict.fromkeys(op.name for op in totals))
         yield Claim(_layout_finding(cost, whole, "the time of all ops", names[:MOST_NAMES], ()))
+
+
+def _word(op: OpTotal) -> str:
+    """What tells what an op does: its type, or where the run has none, its name."""
+    return op.type or op.name
 
 
 def _layout_finding(cost: int, whole: int, of: str, ops: tuple[str, ...], rows: tuple[int, ...]) -> Finding:

@@ -11,6 +11,7 @@ from ...units import format_percent
 from ..activities import Numbers
 from ..bound_words import CAUSES, COMPUTE, HOST, LAYOUT, LINK, MEMORY, WAIT, cause_of_work
 from ..facts import Facts
+from ..op_bounds import names_bound_by_bytes
 from ..repeats import NOT_REPEATED
 from ..roofline import roofline
 from .claim import Claim, count, time
@@ -24,7 +25,6 @@ _ACTIONS = {
     COMPUTE: "a cheaper form of the op; a smaller data type, or more cores for it, where the target has them",
     MEMORY: "fetch its operands earlier, or keep them in local memory",
     LINK: "split it so that less is handed between cores",
-    LAYOUT: "give it the layout that it needs from the start",
     HOST: "launch it ahead, or fuse it with its neighbours",
 }
 
@@ -40,16 +40,18 @@ def slow_ops(facts: Facts) -> Iterator[Claim]:
     for place in np.argsort(-sums, kind="stable")[:MOST_BLOCKS].tolist():
         if not whole or sums[place] < SLOW_SHARE * whole:
             return
-        if blocks[place] != NOT_REPEATED:
-            yield _slow(facts, blocks[place], np.flatnonzero(of_op == place), times, whole)
+        claim = _slow(facts, blocks[place], np.flatnonzero(of_op == place), times, whole)
+        if blocks[place] != NOT_REPEATED and claim is not None:
+            yield claim
 
 
 def _own_times(facts: Facts) -> Numbers:
     """Without a timeline: the time of every op that does work; those that are waits are no ops of the network."""
-    return np.array([0 if cause_of_work(op.type) == WAIT else op.busy_ns or 0 for op in facts.ops], np.int64)
+    return np.array([0 if cause_of_work(op.type or op.name) == WAIT else op.busy_ns or 0 for op in facts.ops], np.int64)
 
 
-def _slow(facts: Facts, block: str, ops: Numbers, times: Numbers, whole: int) -> Claim:
+def _slow(facts: Facts, block: str, ops: Numbers, times: Numbers, whole: int) -> Claim | None:
+    """None: a change of layout, which has a rule of its own."""
     cost, costliest = int(times[ops].sum()), ops[np.argsort(-times[ops], kind="stable")]
     first = int(costliest[0])
     name = facts.run.ops[first].name if len(ops) == 1 else block
@@ -58,17 +60,26 @@ def _slow(facts: Facts, block: str, ops: Numbers, times: Numbers, whole: int) ->
     chosen[ops] = True
     positions = facts.of_ops(chosen)
     sums = np.bincount(facts.work.cause[positions], facts.path_ns[positions], minlength=len(CAUSES))
-    cause = int(sums.argmax()) if facts.has_timeline else COMPUTE
+    cause = int(sums.argmax()) if facts.has_timeline else _cause(facts, first)
+    if cause == LAYOUT:
+        return None
     of = "the critical path" if facts.has_timeline else "the time of all ops"
-    kind = facts.run.ops[first].type or "op"
+    kind = f"{facts.run.ops[first].type} op".strip()
     finding = Finding(
         "slow-op", f"{name} takes {format_percent(cost / whole)} of {of}",
-        f"{count(len(ops), kind + ' op')}{engine}: {time(cost)}, mostly {CAUSES[cause]}",
+        f"{count(len(ops), kind)}{engine}: {time(cost)}, mostly {CAUSES[cause]}",
         tuple(dict.fromkeys(facts.run.ops[op].name for op in costliest.tolist()))[:MOST_NAMES], cost, cost / whole,
         action=_ACTIONS.get(cause, "look at it first: nothing else takes as long"),
         spans=facts.rows(positions, facts.path_ns),
     )  # fmt: skip
     return Claim(finding, positions if facts.has_timeline else None)
+
+
+def _cause(facts: Facts, op: int) -> int:
+    """Without a timeline: what the time of an op counts as."""
+    info = facts.run.ops[op]
+    cause = cause_of_work(info.type or info.name)
+    return MEMORY if cause == COMPUTE and info.name in names_bound_by_bytes(facts.run) else cause
 
 
 def far_from_bound(facts: Facts) -> Iterator[Claim]:

@@ -12,15 +12,11 @@ from ..run import Run
 from ..summary import OpTotal
 from ..units import UNKNOWN, format_count, format_percent, format_seconds
 from .columns import bar, columns, pairs
+from .ink import Ink
 
 WIDTH = 100  # of the screen, where nobody says
 _BAR_WIDTH = 40
 _LEAST_NAME = 16  # columns of a name, however narrow the screen
-_BOLD, _PLAIN = "\033[1m", "\033[0m"
-_COLOURS = {  # cause → colour of its bar; told apart by position and name too
-    "compute": "\033[36m", "memory": "\033[33m", "link": "\033[35m", "wait": "\033[31m", "layout": "\033[34m",
-    "launch": "\033[32m", "host": "\033[95m",
-}  # fmt: skip
 
 
 class ProfileText:
@@ -41,7 +37,7 @@ class ProfileText:
     ) -> None:  # fmt: skip
         self.top = top
         self.findings = findings
-        self.colour = colour
+        self.ink = Ink(colour)
         self.width = width
         self.places = places
 
@@ -63,7 +59,7 @@ class ProfileText:
         if found.breakdown:
             share = next(part.share for part in found.breakdown if part.cause == found.bound)
             rows.append(("verdict", f"{found.bound} bound: {format_percent(share)} of the time"))
-        return [*(self._style(line, _BOLD) for line in wrap(title, self.width)), *pairs(rows)]
+        return [*(self.ink(line, "strong") for line in wrap(title, self.width)), *pairs(rows)]
 
     def _breakdown(self, found: Findings) -> list[str]:
         """A bar for each part of the time, longest first."""
@@ -72,7 +68,7 @@ class ProfileText:
         for part in parts:
             most = min(_BAR_WIDTH, self.width - 32)
             length = f"{bar(part.share, most):<{most}}"
-            drawn = self._style(length, _COLOURS.get(part.cause, ""))
+            drawn = self.ink(length, part.cause)
             lines.append(f"  {part.cause:<8} {drawn} {format_percent(part.share):>6}  {_time(round(part.ns))}")
         return lines
 
@@ -89,7 +85,7 @@ class ProfileText:
         left = len(ops) - len(shown)
         note = " – busy: share of the work of all engines; time: on the clock" if self.width >= 80 else ""
         return [
-            self._style("COSTLIEST OPS", _BOLD) + note,
+            self.ink("COSTLIEST OPS", "strong") + note,
             *table,
             *([f"… and {left} more (--all)"] if left > 0 else []),
         ]
@@ -98,7 +94,7 @@ class ProfileText:
         shown = found.findings[: self.findings]
         if not shown:
             return []
-        lines = [self._style("WHAT TO CHANGE", _BOLD)]
+        lines = [self.ink("WHAT TO CHANGE", "strong")]
         for number, finding in enumerate(shown, start=1):
             lines += self._finding(number, finding)
         left = len(found.findings) - len(shown)
@@ -107,7 +103,7 @@ class ProfileText:
     def _finding(self, number: int, finding: Finding) -> list[str]:
         cost = "" if finding.share is None else f" – {format_percent(finding.share)} of the time"
         title = wrap(f"{number}. {printable(finding.title, 200)}{cost}", self.width, subsequent_indent="   ")
-        lines = [self._style(line, _BOLD) for line in title]
+        lines = [self.ink(line, "strong") for line in title]
         lines += self._folded(printable(finding.detail, 400))
         if finding.action:
             lines += self._folded("→ " + printable(finding.action, 400))
@@ -123,12 +119,9 @@ class ProfileText:
         if not self.places:
             return []
         return [
-            self._style("WHERE TO LOOK", _BOLD),
+            self.ink("WHERE TO LOOK", "strong"),
             *pairs([(name, printable(text, 400)) for name, text in self.places]),
         ]
-
-    def _style(self, text: str, code: str) -> str:
-        return f"{code}{text}{_PLAIN}" if self.colour and code else text
 
 
 def _op_row(op: OpTotal) -> Sequence[str]:

@@ -126,7 +126,7 @@ KINDS: Mapping[str, Family] = (
         "transpose concat split slice gather scatter pad tile expand space_to_depth depth_to_space reverse one_hot "
         "fill range dynamic_update",
     )
-    | _kinds(Family.VIEW, "reshape identity shape")
+    | _kinds(Family.VIEW, "reshape identity shape join divide")  # the last two: parts of a batch, made by compilers
     | _kinds(Family.CONTROL, "if loop scan call variable sequence")
     | _kinds(Family.OPAQUE, "custom compiled")
 )

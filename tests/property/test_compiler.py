@@ -14,7 +14,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "unit" / "compiler"))
-from compiler_build import KB, build, small_target
+from compiler_build import KB, any_parts, build, small_target, whole_batch
 from compiler_graphs import graphs
 from compiler_laws import all_laws
 
@@ -22,7 +22,7 @@ from opscope.compiler.warn import performance_warnings
 from opscope.device import simulate
 from opscope.errors import ProgramError
 from opscope.graph import Graph
-from opscope.program import Program
+from opscope.program import NO_OP, Program
 from opscope.program_file import decode_program, encode_program
 from opscope.wire import PROGRAM_HEADER
 
@@ -56,6 +56,24 @@ def test_long_graphs_on_little_memory_obey_the_laws(graph: Graph, cores: int, de
     target = small_target(local_bytes=32 * KB, weight_bytes=KB, activation_bytes=4 * KB)
     built = build(graph, target, cores=cores, devices=devices)
     all_laws(built, simulate(built.program))
+
+
+@PATIENT
+@given(graphs(most_ops=16), LIMITS, st.integers(1, 4), st.integers(1, 2), st.integers(0, 1 << 30))
+def test_the_laws_hold_whatever_parts_of_the_batch_ops_run_in(
+    graph: Graph, limits: Limits, cores: int, devices: int, seed: int
+) -> None:
+    target = small_target(**limits)
+    whole = build(graph, target, cores=cores, devices=devices, stretch=whole_batch).program
+    built = build(graph, target, cores=cores, devices=devices, stretch=any_parts(seed))
+    all_laws(built, simulate(built.program))
+    assert built.program.ops == whole.ops
+    assert macs_by_op(built.program) == macs_by_op(whole)
+
+
+def macs_by_op(program: Program) -> list[int]:
+    table = program.commands[program.commands["op"] != NO_OP]
+    return np.bincount(table["op"], table["macs"], minlength=len(program.ops)).astype(np.int64).tolist()
 
 
 @settings(PATIENT, max_examples=30)

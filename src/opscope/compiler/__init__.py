@@ -18,6 +18,8 @@ from .place import place
 from .plan import CompileOptions, Plan
 from .settle import settle
 from .split import split
+from .stretches import batch_of, stretch
+from .unroll import Unrolled, unroll
 from .workbench import channels
 
 
@@ -31,6 +33,7 @@ PASSES: tuple[tuple[str, Callable[[Plan], Plan]], ...] = (
     ("place", place),
     ("split", split),
     ("settle", settle),
+    ("stretch", stretch),
 )
 
 
@@ -48,10 +51,11 @@ def compile_graph(
         plan = run(plan)
         if after_pass is not None:
             after_pass(name, plan)
-    lowering = Lowering(plan)
+    unrolled = unroll(plan)
+    lowering = Lowering(unrolled.plan)
     lowering.run()
     instrument(plan, lowering)
-    return _program(graph, plan, lowering)
+    return _program(graph, plan, lowering, unrolled)
 
 
 def _check(machine: Machine) -> None:
@@ -69,14 +73,15 @@ def _check(machine: Machine) -> None:
         raise UsageError(f"{target.name}: no route carries {missing[0]!r}; expected one to compile for {place}")
 
 
-def _program(graph: Graph, plan: Plan, lowering: Lowering) -> Program:
-    machine, columns, stats_hz = plan.machine, lowering.bench.emitter.columns(), plan.machine.target.clocks.stats_hz
+def _program(graph: Graph, plan: Plan, lowering: Lowering, unrolled: Unrolled) -> Program:
+    machine, stats_hz = plan.machine, plan.machine.target.clocks.stats_hz
+    columns = unrolled.in_whole_ops(lowering.bench.emitter.columns())
     return Program(
         name=plan.options.network,
         target=machine.target.name,
         devices=machine.devices,
         cores=machine.cores,
-        batch=_batch(graph),
+        batch=batch_of(graph),
         clock_hz=machine.clock_hz,
         stats_hz=stats_hz.value if stats_hz is not None else machine.clock_hz,
         groups=lowering.bench.groups,
@@ -101,11 +106,6 @@ def _ports(graph: Graph, tensors: tuple[int, ...]) -> tuple[tuple[str, str, tupl
     """Name, data type in the model, and shape."""
     found = (graph.tensors[t] for t in tensors)
     return tuple((tensor.name, tensor.dtype.label, tensor.shape or ()) for tensor in found)
-
-
-def _batch(graph: Graph) -> int:
-    shape = graph.tensors[graph.inputs[0]].shape if graph.inputs else None
-    return shape[0] if shape else 1
 
 
 def _host(machine: Machine) -> dict[str, float]:

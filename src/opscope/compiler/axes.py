@@ -145,6 +145,11 @@ def _gather(op: Op, graph: Graph, axis: int) -> Axes | None:
     return (WHOLE, axis - along, *(WHOLE,) * (len(op.inputs) - 2))
 
 
+def _parts(op: Op, graph: Graph, axis: int) -> Axes:
+    """Parts of a batch are cut as the whole."""
+    return (axis,) * len(op.inputs)
+
+
 def _reshape(op: Op, graph: Graph, axis: int) -> Axes | None:
     """An axis survives when the extents before it multiply to the same number on both sides."""
     source, out = _shape(graph, op.inputs[0]), _shape(graph, op.outputs[0])
@@ -172,6 +177,8 @@ _BY_KIND: dict[str, Callable[[Op, Graph, int], Axes | None]] = {
     "gather": _gather,
     "reshape": _reshape,
     "identity": _same_axis,
+    "join": _parts,
+    "divide": _parts,
     "concat": _same_axis,
     "slice": _same_axis,
     "pad": _same_axis,

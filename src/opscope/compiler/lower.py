@@ -10,6 +10,7 @@ from ..graph import ABSENT, Family, Op, Role
 from ..program import NO_OP, Detail
 from .emit import Order
 from .exchange import exchange
+from .parts import divide, join
 from .place import has_weights
 from .plan import Placed, Plan
 from .seating import Desk, Seating
@@ -105,7 +106,11 @@ class Lowering:
     def _lower(self, chain: list[int]) -> None:
         placed = self.plan.placed[chain[0]]
         op = placed.op
-        if op.family is Family.VIEW and op.inputs and op.inputs[0] != ABSENT:
+        if op.kind == "join":
+            join(self.tensors, op.inputs, op.outputs[0])
+        elif op.kind == "divide":
+            divide(self.tensors, op.inputs[0], op.outputs)
+        elif op.family is Family.VIEW and op.inputs and op.inputs[0] != ABSENT:
             for t in op.outputs:
                 self.tensors.view(op.inputs[0], t)
         elif op.family is Family.CONTROL:

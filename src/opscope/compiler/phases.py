@@ -29,6 +29,8 @@ def _lines(plan: Plan) -> Iterable[str]:
             split = plan.splits[index]
             line += f" split={'none' if split.axis is None else f'axis {split.axis} of {split.extent}'}"
             line += f" gathers={len(split.gathers)}" if split.gathers else ""
+        if index < len(plan.parts) and plan.parts[index] > 1:
+            line += f" parts={plan.parts[index]}"
         yield line
 
 

@@ -55,6 +55,7 @@ class Plan:
     options: CompileOptions
     placed: tuple[Placed, ...] = ()
     splits: tuple[Split, ...] = ()
+    parts: tuple[int, ...] = ()  # of the batch, one after the other; neighbours of one number go through them together
     resident: bool = False  # weights stay in local memory between inferences
 
 

@@ -202,6 +202,8 @@ class _Attempt:
             operand = self.tensors.get(t, self.lane, tiled=self.tiled) if t != ABSENT else None
             if operand is None or operand.address is None or operand.size != size or self.bench.is_constant(t):
                 continue
+            if operand.further:  # not one place
+                continue
             if (operand.ring and not ring) or t in streamed or not self._is_last_read(t, index):
                 continue
             made = {piece.command for piece in operand.pieces}  # a piece is overwritten after it was read: no wait

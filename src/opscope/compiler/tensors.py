@@ -41,6 +41,7 @@ class Held:
     size: float
     along: str = ROWS  # which way the pieces are cut
     address: int | None = None  # None: takes no place of its own
+    further: tuple[int, ...] = ()  # addresses of parts that lie elsewhere
     guards: tuple[int, ...] = ()  # commands that used the place before; the first writer waits for them
     ring: bool = False  # has room for two tiles, which take turns
     part: Part | None = None  # what was read of a tensor that outer memory holds whole; None: all
@@ -51,6 +52,10 @@ class Held:
         if self.along != along:
             return [piece.command for piece in self.pieces]
         return [p.command for p in self.pieces if p.low < high - 1e-9 and p.high > low + 1e-9]
+
+    @property
+    def places(self) -> tuple[int, ...]:
+        return self.further if self.address is None else (self.address, *self.further)
 
     def at(self, step: int, steps: int) -> int:
         """Address of one tile of several."""
@@ -221,7 +226,8 @@ class Tensors:
     def _release(self, lane: int, held: Held) -> None:
         if held.address is not None:
             users = self.bench.emitter.latest([*held.touched.values(), *(piece.command for piece in held.pieces)])
-            self.memory[lane].release(held.address, tuple(users) or held.guards)
+            for address in held.places:
+                self.memory[lane].release(address, tuple(users) or held.guards)
 
     def retire(self, op: Op) -> None:
         """An op is done; give back the places of what nobody reads any more."""

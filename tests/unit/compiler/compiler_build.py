@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from unittest.mock import patch
@@ -10,8 +10,9 @@ from unittest.mock import patch
 import numpy as np
 import numpy.typing as npt
 
-from opscope import targets
+from opscope import compiler, targets
 from opscope.compiler import compile_graph
+from opscope.compiler.demand import Demand, demands
 from opscope.compiler.local import LocalMemory
 from opscope.compiler.lower import Lowering
 from opscope.compiler.plan import CompileOptions, Plan
@@ -91,12 +92,13 @@ class WeightTile:
 class Built:
     """A program with everything the compiler thought on the way."""
 
-    plan: Plan
+    plan: Plan  # as it was lowered: ops that run in parts stand there once for each
     program: Program
     lowering: Lowering
     places: list[Place]  # in order of allocation
     weight_tiles: list[WeightTile]
     row_of: list[int]  # number of a command at its emission → row in the program
+    ops: npt.NDArray[np.int64]  # of every row, its op in the plan
 
     def lanes(self) -> npt.NDArray[np.int64]:
         """Core of every command, over all devices."""
@@ -106,19 +108,56 @@ class Built:
 
 
 def build(
-    graph: Graph, target: Target, *, cores: int = 1, devices: int = 1, parallel: str = "tensor", level: int = 40
+    graph: Graph,
+    target: Target,
+    *,
+    cores: int = 1,
+    devices: int = 1,
+    parallel: str = "tensor",
+    level: int = 40,
+    stretch: Callable[[Plan], Plan] | None = None,
 ) -> Built:
-    """Compile, and note who used what."""
-    plans: list[Plan] = []
+    """Compile, and note who used what; `stretch` may choose other parts of the batch than the compiler would."""
+    passes = tuple((name, stretch if stretch and name == "stretch" else run) for name, run in compiler.PASSES)
     options = CompileOptions(stats=StatsOptions(level=level), parallel=parallel)
     machine = Machine(target, devices=devices, cores=cores)
-    with _recorded() as record:
-        program = compile_graph(graph, machine, options, after_pass=lambda _, plan: plans.append(plan))
-    lowering = record.lowering[0]
+    with _recorded() as record, patch.object(compiler, "PASSES", passes):
+        program = compile_graph(graph, machine, options)
+    lowering = record.lowering[-1]
     order = np.argsort(np.array(lowering.bench.emitter.stream_of) // 16, kind="stable")
     row_of = np.empty(len(order), np.int64)
     row_of[order] = np.arange(len(order))
-    return Built(plans[-1], program, lowering, record.places, record.tiles, row_of.tolist())
+    ops = np.array([row[5] for row in lowering.bench.emitter.rows], np.int64)[order]
+    return Built(lowering.plan, program, lowering, record.places, record.tiles, row_of.tolist(), ops)
+
+
+def whole_batch(plan: Plan) -> Plan:
+    """Instead of `stretch`: all of the batch at once, whatever is moved for it."""
+    return replace(plan, parts=(1,) * len(plan.placed))
+
+
+def any_parts(seed: int, *, most: int = 8) -> Callable[[Plan], Plan]:
+    """Instead of `stretch`: numbers of parts at random, of those that are possible."""
+
+    def chosen(plan: Plan) -> Plan:
+        dice, found, now = np.random.default_rng(seed), [], 1
+        for step in _demands(plan):
+            possible = [parts for parts in range(1, most + 1) if step.divisible % parts == 0]
+            if now not in possible or (not step.views and dice.random() < 0.4):
+                if step.views:
+                    return whole_batch(plan)
+                now = int(dice.choice(possible))
+            found.append(now)
+        return replace(plan, parts=tuple(found[:-1]))
+
+    return chosen
+
+
+def _demands(plan: Plan) -> list[Demand]:
+    target = plan.machine.target
+    assert target.tiling is not None
+    assert target.local is not None
+    return list(demands(plan, Workbench(plan, target.tiling, target.local)))
 
 
 @dataclass(slots=True)
@@ -132,10 +171,17 @@ class _Recorder:
     tensors: list[Tensors] = field(default_factory=list)
     lowering: list[Lowering] = field(default_factory=list)
 
-    def use(self, lane: int, address: int | None, command: int) -> None:
+    def use(self, lane: int, addresses: Iterable[int], command: int) -> None:
         """What came before the allocation did not work there: it is only waited for."""
-        if address is not None and command >= self.taken[lane, address].born:
-            self.taken[lane, address].users.append(command)
+        for address in addresses:
+            if command >= self.taken[lane, address].born:
+                self.taken[lane, address].users.append(command)
+
+    def forget(self) -> None:
+        """Another try begins."""
+        for notes in (self.places, self.tiles, self.tensors, self.lowering):
+            notes.clear()
+        self.taken.clear()
 
 
 @contextmanager
@@ -146,6 +192,7 @@ def _recorded() -> Iterator[_Recorder]:
     bring, used, lower = WeightStream.bring, WeightStream.used, Lowering.__init__
 
     def noted_lower(self: Lowering, plan: Plan) -> None:
+        record.forget()
         lower(self, plan)
         record.lowering.append(self)
 
@@ -170,12 +217,12 @@ def _recorded() -> Iterator[_Recorder]:
     def noted_touch(self: Tensors, held: Held, command: int) -> None:
         touch(self, held, command)
         device, core = self.bench.emitter.rows[command][:2]
-        record.use(device * self.bench.plan.machine.cores + core, held.address, command)
+        record.use(device * self.bench.plan.machine.cores + core, held.places, command)
 
     def noted_store(self: Tensors, tensor: int, lane: int, held: Held, *, tiled: bool) -> None:
         store(self, tensor, lane, held, tiled=tiled)
         for piece in held.pieces:  # other lanes wrote them
-            record.use(lane, held.address, piece.command)
+            record.use(lane, held.places, piece.command)
 
     def noted_bring(self: WeightStream, index: int, step: int, counts: dict[int, int]) -> dict[int, list[int]]:
         arrivals = bring(self, index, step, counts)

@@ -172,10 +172,10 @@ def work_is_conserved(built: Built) -> None:
 def compute_rows(built: Built) -> dict[int, dict[int, list[int]]]:
     """Op → lane → rows of the commands that compute it, in the order of their tiles, whichever unit has them."""
     table, lanes, bench = built.program.commands, built.lanes().tolist(), built.lowering.bench
-    computing = (table["route"] == NO_ROUTE) & (table["op"] != NO_OP)
+    computing = (table["route"] == NO_ROUTE) & (built.ops != NO_OP)
     found: dict[int, dict[int, list[int]]] = {}
     for row in (row for row in built.row_of if computing[row]):
-        index = int(table["op"][row])
+        index = int(built.ops[row])
         placed = built.plan.placed[index]
         if placed.engine and built.program.kinds[table["kind"][row]] == bench.command_name(placed.form):
             found.setdefault(index, {}).setdefault(lanes[row], []).append(row)
@@ -245,7 +245,7 @@ def rings_are_read_as_they_turn(built: Built) -> None:
 def _writes_of(built: Built, index: int, lane: int) -> int:
     table = built.program.commands
     writes = [number for number, route in enumerate(built.program.routes) if route.carries == "write"]
-    return int((np.isin(table["route"], writes) & (table["op"] == index) & (built.lanes() == lane)).sum())
+    return int((np.isin(table["route"], writes) & (built.ops == index) & (built.lanes() == lane)).sum())
 
 
 # ---- traffic --------------------------------------------------------------------------------------------------------
@@ -261,7 +261,7 @@ def weights_are_read_as_often_as_the_plan_says(built: Built) -> None:
             continue
         tensor = built.plan.graph.tensors[placed.op.inputs[1]]
         named = [i for i, detail in enumerate(program.details) if any(f" {tensor.name} " in o for o in detail.operands)]
-        mine = moves & (table["op"] == index) & np.isin(table["detail"], named)
+        mine = moves & (built.ops == index) & np.isin(table["detail"], named)
         times = 0.0
         for lanes in bench.lanes_by_device(split):
             tiles = [built.lowering.weights.tiles(placed, split, lane) for lane in lanes]
@@ -278,10 +278,10 @@ def what_is_moved_out_is_read_again(built: Built) -> None:
     """Activations in outer memory: nothing is read that was not written there, nothing written that nobody reads."""
     table, program, graph = built.program.commands, built.program, built.plan.graph
     carries = [route.carries for route in program.routes]
-    root = [built.lowering.tensors.root(t) for t in range(len(graph.tensors))]
+    root = _bytes_of(built)
     roots = {graph.tensors[t].name: root[t] for t in range(len(root)) if graph.tensors[root[t]].role is Role.ACTIVATION}
     moved: dict[str, set[int]] = {"read": set(), "write": set()}
-    for command in table[(table["route"] != NO_ROUTE) & (table["op"] != NO_OP)]:
+    for command in table[(table["route"] != NO_ROUTE) & (built.ops != NO_OP)]:
         for operand in program.details[int(command["detail"])].operands:
             name, way = operand.split(" ")[3], carries[command["route"]]
             if name in roots and way in moved:
@@ -292,11 +292,28 @@ def what_is_moved_out_is_read_again(built: Built) -> None:
     assert moved["read"] <= moved["write"] | elsewhere
 
 
+def _bytes_of(built: Built) -> list[int]:
+    """Tensor → one that stands for its bytes: a view is what it is a view of, parts are the whole."""
+    root = [built.lowering.tensors.root(t) for t in range(len(built.plan.graph.tensors))]
+    same = list(range(len(root)))
+
+    def find(t: int) -> int:
+        while same[t] != t:
+            t = same[t]
+        return t
+
+    for op in built.plan.graph.ops:
+        if op.kind in ("join", "divide"):
+            for t in (*op.inputs, *op.outputs):
+                same[find(root[t])] = find(root[op.outputs[0]])
+    return [find(t) for t in root]
+
+
 def outputs_are_written_once(built: Built) -> None:
     """Every graph output leaves for outer memory, all of it, and no part of it twice."""
     table, program, graph = built.program.commands, built.program, built.plan.graph
     writes = [number for number, route in enumerate(program.routes) if route.carries == "write"]
-    leaving = np.isin(table["route"], writes) & (table["op"] == NO_OP)
+    leaving = np.isin(table["route"], writes) & (built.ops == NO_OP)
     written = int(table["moved_bytes"][leaving].sum())
     roots = {built.lowering.tensors.root(t) for t in graph.outputs}
     computed = sum(graph.tensors[t].bytes or 0 for t in roots if graph.tensors[t].role is Role.ACTIVATION)

@@ -12,7 +12,7 @@ import pytest
 
 sys.path.insert(0, str(Path(__file__).parents[2]))
 sys.path.insert(0, str(Path(__file__).parent))
-from compiler_build import KB, Built, build, small_target
+from compiler_build import KB, Built, build, small_target, whole_batch
 from compiler_laws import Order, all_laws, compute_rows
 
 from build import Sketch
@@ -24,8 +24,9 @@ from opscope.program import NO_OP, NO_ROUTE
 
 
 def lawful(graph: Graph, *, cores: int = 1, devices: int = 1, parallel: str = "tensor", **limits: int) -> Built:
-    """A build that obeys every law."""
-    built = build(graph, small_target(**limits), cores=cores, devices=devices, parallel=parallel)  # type: ignore[arg-type]
+    """A build that obeys every law, with all of the batch at once."""
+    target = small_target(**limits)  # type: ignore[arg-type]
+    built = build(graph, target, cores=cores, devices=devices, parallel=parallel, stretch=whole_batch)
     all_laws(built, simulate(built.program))
     return built
 

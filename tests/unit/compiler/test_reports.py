@@ -11,7 +11,7 @@ import numpy as np
 
 sys.path.insert(0, str(Path(__file__).parents[2]))
 sys.path.insert(0, str(Path(__file__).parent))
-from compiler_build import KB, Built, build, small_target
+from compiler_build import KB, Built, build, small_target, whole_batch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -64,7 +64,7 @@ def test_tiles_that_stay_empty_are_warned_of() -> None:
 
 
 def test_spills_are_warned_of_with_their_bytes() -> None:
-    built = build(spilling(), small_target(local_bytes=160 * KB, weight_bytes=KB))
+    built = build(spilling(), small_target(local_bytes=160 * KB, weight_bytes=KB), stretch=whole_batch)
     found = {warning.op: warning.text for warning in warnings(built)["spill"]}
     assert found == {"kept": "spills 64 KB to outer memory and reads them again"}
 
@@ -155,7 +155,7 @@ def test_what_is_read_is_weights_and_inputs() -> None:
 
 
 def test_what_is_read_beyond_weights_and_inputs_was_spilled() -> None:
-    built = build(spilling(), small_target(local_bytes=160 * KB, weight_bytes=KB))
+    built = build(spilling(), small_target(local_bytes=160 * KB, weight_bytes=KB), stretch=whole_batch)
     (row,) = built.program.metrics.traffic
     size = 128 * 256 * 2
     assert row.read - row.read_constant == size + size  # the input, and what was moved out

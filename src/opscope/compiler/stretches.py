@@ -37,7 +37,7 @@ def stretch(plan: Plan) -> Plan:
     room, steps = bench.capacity - WeightStream(bench).reserved, list(demands(plan, bench))
     if room <= 0:
         return replace(plan, parts=undivided)
-    proposed = (Walk(choices, room, gaps=gaps).run(steps) for gaps in (False, True))
+    proposed = (Walk(_useful(choices, steps, room), room, gaps=gaps).run(steps) for gaps in (False, True))
     plans = [replace(plan, parts=parts) for parts in dict.fromkeys((undivided, *proposed))]
     return min(plans, key=outer_bytes) if len(plans) > 1 else plans[0]
 
@@ -51,6 +51,16 @@ def divisors(number: int) -> list[int]:
     """All of them, the least first."""
     small = [d for d in range(1, isqrt(max(1, number)) + 1) if number % d == 0]
     return sorted({*small, *(number // d for d in small)}) if number > 0 else [1]
+
+
+def _useful(choices: Sequence[int], steps: Sequence[Demand], room: float) -> list[int]:
+    """Numbers of parts up to the first with which every op fits, so that a huge batch does not take long to cut.
+
+    With more, no op would fit any better; there would only be more room for what waits until a stretch ends.
+    """
+    most = max((step.need + step.gaps for step in steps), default=0.0)
+    first = next((parts for parts in choices if most <= parts * room), choices[-1])
+    return [parts for parts in choices if parts <= first]
 
 
 def outer_bytes(plan: Plan) -> float:

@@ -92,6 +92,7 @@ class WeightTile:
 class Built:
     """A program with everything the compiler thought on the way."""
 
+    passed: Plan  # as the passes left it
     plan: Plan  # as it was lowered: ops that run in parts stand there once for each
     program: Program
     lowering: Lowering
@@ -118,17 +119,18 @@ def build(
     stretch: Callable[[Plan], Plan] | None = None,
 ) -> Built:
     """Compile, and note who used what; `stretch` may choose other parts of the batch than the compiler would."""
+    plans: list[Plan] = []
     passes = tuple((name, stretch if stretch and name == "stretch" else run) for name, run in compiler.PASSES)
     options = CompileOptions(stats=StatsOptions(level=level), parallel=parallel)
     machine = Machine(target, devices=devices, cores=cores)
     with _recorded() as record, patch.object(compiler, "PASSES", passes):
-        program = compile_graph(graph, machine, options)
+        program = compile_graph(graph, machine, options, after_pass=lambda _, plan: plans.append(plan))
     lowering = record.lowering[-1]
     order = np.argsort(np.array(lowering.bench.emitter.stream_of) // 16, kind="stable")
     row_of = np.empty(len(order), np.int64)
     row_of[order] = np.arange(len(order))
     ops = np.array([row[5] for row in lowering.bench.emitter.rows], np.int64)[order]
-    return Built(lowering.plan, program, lowering, record.places, record.tiles, row_of.tolist(), ops)
+    return Built(plans[-1], lowering.plan, program, lowering, record.places, record.tiles, row_of.tolist(), ops)
 
 
 def whole_batch(plan: Plan) -> Plan:

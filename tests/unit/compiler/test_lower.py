@@ -290,7 +290,7 @@ def test_an_op_of_unknown_cost_hands_on_its_operands_and_is_warned_of() -> None:
     built = lawful(draw.graph(draw.dense(odd, 32, name="after")), cores=2)
     order, rows = Order(built), compute_rows(built)
     assert all(order.all_hold(rows[0][lane], rows[2][lane][0]) for lane in (0, 1))
-    warnings = [w for w in performance_warnings(built.plan, built.program) if w.kind == "unknown-cost"]
+    warnings = [w for w in performance_warnings(built.passed, built.program) if w.kind == "unknown-cost"]
     assert [(w.op, w.cycles) for w in warnings] == [("odd", 0.0)]
     assert warnings[0].text.startswith("is not costed: ")
 

@@ -30,7 +30,7 @@ AIC100 = targets.load("aic100-std")
 
 def warnings(built: Built) -> dict[str, list[PerformanceWarning]]:
     found: dict[str, list[PerformanceWarning]] = {}
-    for warning in performance_warnings(built.plan, built.program):
+    for warning in performance_warnings(built.passed, built.program):
         found.setdefault(warning.kind, []).append(warning)
     return found
 
@@ -89,7 +89,7 @@ def test_layouts_that_change_to_and_fro_are_warned_of() -> None:
 
 def test_warnings_come_costliest_first() -> None:
     built = build(spilling(), small_target(local_bytes=160 * KB, weight_bytes=KB), cores=3)
-    costs = [warning.cycles for warning in performance_warnings(built.plan, built.program)]
+    costs = [warning.cycles for warning in performance_warnings(built.passed, built.program)]
     assert costs == sorted(costs, reverse=True)
 
 

@@ -18,7 +18,7 @@ from build import Sketch
 from opscope.compiler.demand import Demand
 from opscope.compiler.phases import phase_text
 from opscope.compiler.plan import Plan
-from opscope.compiler.stretches import Walk, divisors, outer_bytes, stretch
+from opscope.compiler.stretches import Walk, divisors, outer_bytes
 from opscope.device import simulate
 from opscope.graph import DType, Graph
 from opscope.program_file import encode_program
@@ -53,14 +53,7 @@ def lawful(graph: Graph, stretch: Callable[[Plan], Plan] | None = None, *, cores
 
 def chosen(graph: Graph, *, cores: int = 1, kb: int = 160) -> tuple[int, ...]:
     """Parts that the compiler chooses."""
-    plans: list[Plan] = []
-
-    def noted(plan: Plan) -> Plan:
-        plans.append(stretch(plan))
-        return plans[-1]
-
-    lawful(graph, noted, cores=cores, kb=kb)
-    return plans[0].parts
+    return lawful(graph, cores=cores, kb=kb).passed.parts
 
 
 def traffic(built: Built) -> tuple[int, int]:
@@ -127,14 +120,8 @@ def test_ops_that_need_the_whole_batch_are_not_cut() -> None:
 @pytest.mark.parametrize("kb", [48, 64, 100, 160, 320])
 @pytest.mark.parametrize("shortcut", [False, True])
 def test_no_choice_moves_more_than_no_parts_at_all(kb: int, shortcut: bool) -> None:
-    plans: list[Plan] = []
-
-    def noted(plan: Plan) -> Plan:
-        plans.extend((whole_batch(plan), stretch(plan)))
-        return plans[-1]
-
-    lawful(images(6, shortcut=shortcut), noted, kb=kb)
-    assert outer_bytes(plans[1]) <= outer_bytes(plans[0])
+    passed = lawful(images(6, shortcut=shortcut), kb=kb).passed
+    assert outer_bytes(passed) <= outer_bytes(whole_batch(passed))
 
 
 # ---- what becomes of it ---------------------------------------------------------------------------------------------
@@ -174,14 +161,7 @@ def test_a_shortcut_past_a_stretch_is_whole_where_it_is_read() -> None:
 
 
 def test_a_phase_says_the_parts_of_every_op() -> None:
-    plans: list[Plan] = []
-
-    def noted(plan: Plan) -> Plan:
-        plans.append(stretch(plan))
-        return plans[-1]
-
-    lawful(images(8), noted)
-    lines = phase_text("stretch", plans[0]).splitlines()
+    lines = phase_text("stretch", lawful(images(8)).passed).splitlines()
     assert " parts=4" in lines[1]
     assert " parts=" not in lines[-1]
 

@@ -71,7 +71,8 @@ class _Life:
         over = self._written_over(op, index, read, made)
         tiled = self._order(placed, read)
         fresh = [size for t, size in (*read.items(), *made.items()) if t not in self.alive]
-        fresh += [size for t, size in read.items() if (t in self.tiled) != tiled]  # again, in the order that it needs
+        if placed.engine:  # what has another order than the op needs is there twice
+            fresh += [size for t, size in read.items() if (t in self.tiled) != tiled]
         demand = Demand(
             alive=self.bytes, views=len(self.views), need=self.bytes + sum(fresh) - over,
             gaps=0.0 if over else len(self.alive) * max(fresh, default=0.0),

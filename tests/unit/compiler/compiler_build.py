@@ -223,7 +223,7 @@ def _recorded() -> Iterator[_Recorder]:
 
     def noted_store(self: Tensors, tensor: int, lane: int, held: Held, *, tiled: bool) -> None:
         store(self, tensor, lane, held, tiled=tiled)
-        for piece in held.pieces:  # other lanes wrote them
+        for piece in held.pieces if not held.further else ():  # other lanes wrote them; parts are noted each for itself
             record.use(lane, held.places, piece.command)
 
     def noted_bring(self: WeightStream, index: int, step: int, counts: dict[int, int]) -> dict[int, list[int]]:

@@ -34,7 +34,7 @@ async function buildPage() {
     legalComments: "none",
     write: false,
     metafile: true,
-    target: ["chrome103", "firefox113", "safari16.4"],
+    target: ["chrome123", "firefox120", "safari17.5"],
   };
   const script = await build({ ...common, entryPoints: ["src/main.ts"], format: "iife", outfile: "page.js" });
   const style = await build({ ...common, entryPoints: ["src/page.css"], outfile: "page.css" });

@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from opscope.cli import VERBS, main
+from opscope.cli import main
 from opscope.zoo import Recipe, make
 
 pytest.importorskip("iree.compiler.ir", reason="the extra [mlir] is not installed")
@@ -55,8 +55,6 @@ def test_the_page_works_from_the_first_line_to_the_last(workplace: Path, capsys:
     assert run(run_line) == 0
     check_outputs(capsys.readouterr().out)
     check_runtime(workplace / "runtime.csv")
-    if ANNOTATE not in VERBS:
-        pytest.skip(f"{ANNOTATE} is not there yet")
     assert run(annotate_line) == 0
     text = (workplace / "annotated_runtime.csv").read_text(encoding="utf-8")
     assert "slice_start" in text

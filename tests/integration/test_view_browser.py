@@ -4,10 +4,8 @@ from __future__ import annotations
 
 import shutil
 import sys
-import threading
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
@@ -17,10 +15,10 @@ import pytest
 sys.path.insert(0, str(Path(__file__).parent))
 from opstats_folder import keyword_spotter
 from viewers.packages import chromium, ui_package
+from viewers.serving import serving
 
 from opscope import api
 from opscope.api import viewing
-from opscope.server.http import RunServer
 from opscope.server.perfetto import PUBLIC_UI, installed_ui
 
 if TYPE_CHECKING:
@@ -58,20 +56,6 @@ def page(context: BrowserContext) -> Iterator[Page]:
     page = context.new_page()
     yield page
     page.close()
-
-
-@contextmanager
-def serving(root: Path, *, ui: Path | None = None) -> Iterator[str]:
-    problems: list[str] = []
-    with RunServer(root, ui=ui, log=problems.append) as server:
-        thread = threading.Thread(target=server.serve)
-        thread.start()
-        try:
-            yield server.address
-        finally:
-            server.stop()
-            thread.join()
-    assert problems == []
 
 
 def wait_for(page: Page, question: Callable[[], object]) -> None:

@@ -12,8 +12,6 @@ import socket
 import subprocess
 import sys
 import threading
-from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import replace
 from io import BytesIO
 from pathlib import Path
@@ -25,6 +23,7 @@ import pytest
 
 sys.path.insert(0, str(Path(__file__).parent))
 from opstats_folder import keyword_spotter
+from viewers.serving import serving
 
 from opscope import api
 from opscope.api import viewing
@@ -32,7 +31,6 @@ from opscope.cli import main
 from opscope.imported import empty_trace
 from opscope.program import bare_program
 from opscope.program_file import decode_program
-from opscope.server.http import RunServer
 from opscope.views.chrome_trace import ChromeTrace
 from opscope.views.page_columns import decode
 from opscope.views.run_folder import write_run
@@ -59,21 +57,6 @@ def runs(run: Path, tmp_path: Path) -> Path:
     shutil.copytree(run, folder / "nightly" / "second.run")
     (folder / "nightly" / "notes.txt").write_bytes(SECRET)
     return folder
-
-
-@contextmanager
-def serving(root: Path, *, ui: Path | None = None) -> Iterator[str]:
-    """The address of a server at work; what goes wrong inside it fails the test."""
-    problems: list[str] = []
-    with RunServer(root, ui=ui, log=problems.append) as server:
-        thread = threading.Thread(target=server.serve)
-        thread.start()
-        try:
-            yield server.address
-        finally:
-            server.stop()
-            thread.join()
-    assert problems == []
 
 
 def ask(

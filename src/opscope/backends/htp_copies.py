@@ -10,6 +10,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 import numpy.typing as npt
 
+from .worker import RefusedError
+
 if TYPE_CHECKING:
     import onnx
 
@@ -23,10 +25,6 @@ _TYPES = {
 }  # fmt: skip
 LARGEST_BYTES = 2_000_000_000  # of one ONNX file
 CALIBRATION = "calibrated with synthetic inputs: for performance questions only, its outputs mean nothing"
-
-
-class RefusedError(Exception):
-    """The request cannot be carried out; the message is for the user."""
 
 
 def prepared_model(

@@ -6,13 +6,13 @@ The answer goes into a file, because the library prints to stdout. Nothing here 
 
 from __future__ import annotations
 
-import json
 import sys
 from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from .htp_copies import RefusedError, prepared_model, synthetic
+from .htp_copies import prepared_model, synthetic
+from .worker import RefusedError, answer
 
 if TYPE_CHECKING:
     import onnxruntime
@@ -20,19 +20,7 @@ if TYPE_CHECKING:
 PROVIDER = "QNNExecutionProvider"
 
 
-def main(request_file: str, result_file: str) -> None:
-    request = json.loads(Path(request_file).read_text(encoding="utf-8"))
-    result: dict[str, object]
-    try:
-        result = {"ok": True, **_work(request)}
-    except RefusedError as refusal:
-        result = {"ok": False, "problem": str(refusal)}
-    except Exception as error:  # of the runtime: its classes share no base below Exception
-        result = {"ok": False, "problem": f"{type(error).__name__}: {error}"}
-    Path(result_file).write_text(json.dumps(result), encoding="utf-8")
-
-
-def _work(request: dict[str, object]) -> dict[str, object]:
+def _work(request: Mapping[str, object]) -> dict[str, object]:
     folder = Path.cwd()
     model, nodes, notes = prepared_model(
         Path(str(request["model"])), folder, precision=str(request["precision"]), shapes=_shapes(request["shapes"])
@@ -109,4 +97,4 @@ def _versions() -> dict[str, object]:
 
 
 if __name__ == "__main__":
-    main(*sys.argv[1:3])
+    answer(_work, *sys.argv[1:3])

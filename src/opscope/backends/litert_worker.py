@@ -6,7 +6,6 @@ Nothing here is imported by the rest of opscope.
 
 from __future__ import annotations
 
-import json
 import os
 import sys
 from collections.abc import Callable, Mapping, Sequence
@@ -21,18 +20,9 @@ import numpy.typing as npt
 
 from .host_cpu import random_inputs
 from .litert_library import CompiledModel, Event, Library, UnavailableError
+from .worker import answer
 
 Arrays = Sequence[npt.NDArray[np.generic]]
-
-
-def main(request_file: str, answer_file: str) -> None:
-    request = json.loads(Path(request_file).read_text(encoding="utf-8"))
-    answer: dict[str, object]
-    try:
-        answer = {"ok": True, **_work(request)}
-    except Exception as error:  # of the runtime: ValueError and RuntimeError with its words
-        answer = {"ok": False, "problem": f"{type(error).__name__}: {error}"}
-    Path(answer_file).write_text(json.dumps(answer), encoding="utf-8")
 
 
 def _work(request: Mapping[str, Any]) -> dict[str, object]:
@@ -100,4 +90,4 @@ def _timed(run: Callable[[], None], request: Mapping[str, Any]) -> list[int]:
 
 
 if __name__ == "__main__":
-    main(*sys.argv[1:3])
+    answer(_work, *sys.argv[1:3])

@@ -6,7 +6,6 @@ Nothing here is imported by the rest of opscope.
 
 from __future__ import annotations
 
-import json
 import os
 import sys
 from collections.abc import Mapping, Sequence
@@ -15,20 +14,11 @@ from time import perf_counter_ns
 from typing import Any
 
 from .host_cpu import random_inputs
+from .worker import answer
 
 OPTIMISED = "optimised.onnx"
 _LARGEST_PROTO = 2**31 - 1
 _MOST_EVENTS, _EVENTS_BESIDE = 900_000, 8
-
-
-def main(request_file: str, answer_file: str) -> None:
-    request = json.loads(Path(request_file).read_text(encoding="utf-8"))
-    answer: dict[str, object]
-    try:
-        answer = {"ok": True, **_work(request)}
-    except Exception as error:  # of the runtime: its classes share no base below Exception
-        answer = {"ok": False, "problem": f"{type(error).__name__}: {error}"}
-    Path(answer_file).write_text(json.dumps(answer), encoding="utf-8")
 
 
 def _work(request: Mapping[str, Any]) -> dict[str, object]:
@@ -111,4 +101,4 @@ def _optimised() -> dict[str, object]:
 
 
 if __name__ == "__main__":
-    main(*sys.argv[1:3])
+    answer(_work, *sys.argv[1:3])

@@ -37,7 +37,7 @@ addEventListener("message", (event) => {
 
 @pytest.fixture(scope="module")
 def runs(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    folder = keyword_spotter(tmp_path_factory.mktemp("kws"))
+    folder = keyword_spotter(tmp_path_factory.mktemp("a_folder_with_a_name_that_is_wider_than_the_screen_of_a_phone"))
     api.opstats(folder / "programqpc.bin", folder / "stats", folder / "out", run=folder / "runs" / "kws.run")
     shutil.copytree(folder / "runs" / "kws.run", folder / "runs" / "again.run")
     return folder / "runs"

@@ -49,6 +49,8 @@ PMU_COUNTS = (  # what a PMU event can count on a thread, or on the threads of t
 
 TRUE, ORDER = 1, 0  # a dependency on data; a dependency because memory is used again
 
+THREAD_LEVEL, PORT_LEVEL, OP_LEVEL, OP_PMU_LEVEL = 40, 50, 70, 100  # stats levels: each adds to those before it
+
 
 @dataclass(frozen=True, slots=True)
 class Group:
@@ -95,7 +97,7 @@ class Detail:
 class StatsOptions:
     """What the device writes down while it runs."""
 
-    level: int = 40
+    level: int = THREAD_LEVEL
     ddr: bool = False
     recipe: str = ""
     events: tuple[int, ...] = ()  # numbers of the counted PMU events

@@ -22,6 +22,7 @@ from .program import (
     StatsOptions,
     TrafficRow,
 )
+from .program_check import check_program
 from .wire import PROGRAM_HEADER, PROGRAM_MAGIC, PROGRAM_SECTION, PROGRAM_VERSION, ProgramSection
 
 _ARRAYS = {
@@ -69,9 +70,11 @@ def decode_program(raw: bytes | memoryview, *, source: str) -> Program:
     try:
         meta = json.loads(bytes(sections[ProgramSection.META]))
         arrays = {kind: _array(sections, kind, source) for kind in _ARRAYS}
-        return _program(meta, arrays)
+        program = _program(meta, arrays)
     except (KeyError, TypeError, ValueError, RecursionError) as error:
         raise ProgramError(source, f"section META does not describe a program ({error})") from error
+    check_program(program, source=source)
+    return program
 
 
 def _sections(raw: bytes | memoryview, source: str) -> dict[ProgramSection, memoryview]:

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from enum import Enum
+from typing import TypeVar
 
 from .graph import DType, Op
 
@@ -340,66 +341,42 @@ class Target:
         return not listed or op.kind in listed or op.family.value in listed or op.type in listed
 
 
+_Figures = TypeVar("_Figures", Clocks, Engine, Memory, Route, Target)
+
+_RATES = frozenset({  # figures that are fast where they are large
+    "core_hz", "macs_per_cycle", "element_ops_per_cycle", "efficiency", "weight_bytes_per_cycle", "bytes_per_second",
+    "bytes_per_cycle", "core_bytes_per_second",
+})  # fmt: skip
+_COSTS = frozenset({  # figures that are fast where they are small
+    "launch_cycles", "command_cycles", "kernels", "picojoules_per_mac", "picojoules_per_element_op",
+    "picojoules_per_byte", "issue_cycles", "idle_watts",
+})  # fmt: skip
+
+
 def at_corner(target: Target, corner: Corner) -> Target:
-    """The same target with every figure at the fast or the slow end of its range."""
+    """The same target with every figure at the fast or the slow end of its range; sizes and counts stay."""
     if corner is Corner.TYPICAL:
         return target
-
-    def rate(figure: Figure | None) -> Figure | None:
-        return None if figure is None else _pick(figure, figure.largest if corner is Corner.FAST else figure.smallest)
-
-    def cost(figure: Figure | None) -> Figure | None:
-        return None if figure is None else _pick(figure, figure.smallest if corner is Corner.FAST else figure.largest)
-
-    def rates(table: Mapping[str, Figure]) -> dict[str, Figure]:
-        return {key: picked for key, figure in table.items() if (picked := rate(figure)) is not None}
-
-    def costs(table: Mapping[str, Figure]) -> dict[str, Figure]:
-        return {key: picked for key, figure in table.items() if (picked := cost(figure)) is not None}
-
-    engines = tuple(
-        replace(
-            engine,
-            macs_per_cycle=rates(engine.macs_per_cycle),
-            element_ops_per_cycle=rates(engine.element_ops_per_cycle),
-            efficiency=rate(engine.efficiency),
-            weight_bytes_per_cycle=rate(engine.weight_bytes_per_cycle),
-            launch_cycles=cost(engine.launch_cycles),
-            command_cycles=cost(engine.command_cycles),
-            kernels=costs(engine.kernels),
-            picojoules_per_mac=costs(engine.picojoules_per_mac),
-            picojoules_per_element_op=costs(engine.picojoules_per_element_op),
-        )
-        for engine in target.engines
-    )
-    memories = tuple(
-        replace(
-            memory,
-            bytes_per_second=rate(memory.bytes_per_second),
-            bytes_per_cycle=rate(memory.bytes_per_cycle),
-            efficiency=rate(memory.efficiency),
-            picojoules_per_byte=cost(memory.picojoules_per_byte),
-        )
-        for memory in target.memories
-    )
-    routes = tuple(
-        replace(
-            route,
-            bytes_per_second=rate(route.bytes_per_second),
-            core_bytes_per_second=rate(route.core_bytes_per_second),
-            bytes_per_cycle=rate(route.bytes_per_cycle),
-            efficiency=rate(route.efficiency),
-            issue_cycles=cost(route.issue_cycles),
-        )
-        for route in target.routes
-    )
-    clock = target.clocks.core_hz
-    picked = _pick(clock, clock.largest if corner is Corner.FAST else clock.smallest)
-    clocks = replace(target.clocks, core_hz=picked)
     return replace(
-        target, engines=engines, memories=memories, routes=routes, clocks=clocks, idle_watts=cost(target.idle_watts)
+        _moved(target, corner),
+        clocks=_moved(target.clocks, corner),
+        engines=tuple(_moved(engine, corner) for engine in target.engines),
+        memories=tuple(_moved(memory, corner) for memory in target.memories),
+        routes=tuple(_moved(route, corner) for route in target.routes),
     )
 
 
-def _pick(figure: Figure, value: float) -> Figure:
-    return Figure(value, figure.source)
+def _moved(part: _Figures, corner: Corner) -> _Figures:
+    changes: dict[str, object] = {}
+    for name in _RATES | _COSTS:
+        found = getattr(part, name, None)
+        to_largest = (corner is Corner.FAST) == (name in _RATES)
+        if isinstance(found, Figure):
+            changes[name] = _at_end(found, to_largest)
+        elif isinstance(found, Mapping):
+            changes[name] = {key: _at_end(figure, to_largest) for key, figure in found.items()}
+    return replace(part, **changes)  # type: ignore[arg-type]
+
+
+def _at_end(figure: Figure, to_largest: bool) -> Figure:
+    return Figure(figure.largest if to_largest else figure.smallest, figure.source)

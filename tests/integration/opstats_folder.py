@@ -7,7 +7,7 @@ from pathlib import Path
 from opscope import api
 from opscope.capture import encode_capture
 from opscope.compiler import CompileOptions, compile_graph
-from opscope.device import collect, simulate
+from opscope.device import Inference, collect, simulate
 from opscope.program import Program, StatsOptions
 from opscope.program_file import encode_program, program_id
 from opscope.zoo import Recipe, make
@@ -35,11 +35,9 @@ def run(folder: Path, program: Program, *, inferences: int = 2) -> Path:
     stats.mkdir(exist_ok=True)
     for inference in range(inferences):
         timeline = simulate(program, seed=1, inference=inference)
+        ran = Inference(identity, 0, inference, START_TICK + inference * 1_000_000, 700, 3)
         for device in range(program.devices):
-            capture = collect(
-                program, timeline, program_id=identity, device=device, activation=0, inference=inference,
-                start_tick=START_TICK + inference * 1_000_000, input_wait_ticks=700, output_wait_ticks=3,
-            )  # fmt: skip
+            capture = collect(program, timeline, ran, device=device)
             part = "" if program.devices == 1 else f"_slice{device:02d}"
             name = f"aic-profiling-program-0-activation-0-inf-{inference}-{program.name}{part}-aiccyclecounts.bin"
             (stats / name).write_bytes(encode_capture(capture))

@@ -18,12 +18,17 @@ from compiler_build import KB, any_parts, build, small_target, whole_batch
 from compiler_graphs import graphs
 from compiler_laws import all_laws
 
+sys.path.insert(0, str(Path(__file__).parents[1] / "unit" / "analysis"))
+from analyse_build import run_of
+
+from opscope.analysis.repeated_work import repeated_work
 from opscope.compiler.warn import performance_warnings
 from opscope.device import simulate
 from opscope.errors import ProgramError
 from opscope.graph import Graph
 from opscope.program import NO_OP, Program
 from opscope.program_file import decode_program, encode_program
+from opscope.run import CommandTable
 from opscope.wire import PROGRAM_HEADER
 
 Limits = dict[str, int]
@@ -48,6 +53,18 @@ def test_programs_obey_the_laws(graph: Graph, limits: Limits, cores: int, device
     unknown = {placed.op.name for placed in built.plan.placed if placed.op.kind == "custom"}
     warned = {w.op for w in performance_warnings(built.passed, built.program) if w.kind == "unknown-cost"}
     assert unknown <= warned
+
+
+@PATIENT
+@given(graphs(), LIMITS, st.integers(1, 4), st.integers(1, 2), st.sampled_from(["tensor", "pipeline"]))
+def test_macs_less_those_computed_again_are_those_of_the_graph(
+    graph: Graph, limits: Limits, cores: int, devices: int, parallel: str
+) -> None:
+    program = build(graph, small_target(**limits), cores=cores, devices=devices, parallel=parallel).program
+    found = repeated_work(replace(run_of(), ops=program.ops, commands=CommandTable.of(program)))
+    assert all(1 < work.times <= cores * devices for work in found)
+    once = int(program.commands["macs"].sum()) - sum(work.again_macs for work in found)
+    assert abs(once - program.metrics.macs) <= len(program.commands)  # each command has whole MACs
 
 
 @settings(PATIENT, max_examples=30)

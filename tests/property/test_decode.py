@@ -23,9 +23,9 @@ from test_device import programs
 from opscope.analysis.intervals import most_open, rising, total_between, union
 from opscope.analysis.summarise import summarise_device, timeline
 from opscope.decode import LaneIndex, Threads, decode_buffer, read_lanes
-from opscope.decode.sublanes import sublanes
 from opscope.importers.opstats_text import read_opstats_text
 from opscope.program import StatsOptions
+from opscope.sublanes import sublanes
 from opscope.trace import SPAN, SpanKind, Trace
 from opscope.views.chrome_trace import ChromeTrace
 from opscope.views.decimal_text import TextRows

@@ -18,7 +18,7 @@ from device_build import KINDS, Step, program_of
 from device_reference import Reference
 
 from opscope.capture import Capture, encode_capture
-from opscope.device import Timeline, collect, event_loop, simulate
+from opscope.device import Inference, Timeline, collect, event_loop, simulate
 from opscope.device.tables import tables
 from opscope.errors import ProgramError
 from opscope.program import COMMAND, NO_ROUTE, PMU_COUNTS, Channel, Group, Program, StatsOptions
@@ -83,10 +83,8 @@ def intervals(program: Program, timeline: Timeline) -> dict[tuple[int, int], lis
 
 
 def captured(program: Program, *, seed: int = 0, capacity: int | None = None) -> Capture:
-    return collect(
-        program, simulate(program, seed=seed), program_id=1, device=0, activation=0, inference=0, start_tick=10**6,
-        capacity_records=capacity,
-    )  # fmt: skip
+    ran = Inference(program_id=1, activation=0, number=0, start_tick=10**6)
+    return collect(program, simulate(program, seed=seed), ran, device=0, capacity_records=capacity)
 
 
 def assert_same_as_reference(program: Program) -> None:

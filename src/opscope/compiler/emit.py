@@ -8,8 +8,11 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
+from ..errors import UsageError, printable
 from ..program import COMMAND, NO_ROUTE, ORDER, TRUE, Detail
 from ..sequence import START_KIND
+
+_STREAMS = 256  # of a lane: what it computes, and what it moves over each route; the number of a route has 8 bits
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,7 +80,7 @@ class Emitter:
         """Add a command; it reads what `after` wrote and writes where `reuses` worked. Returns its number."""
         if self.starts is None:
             return self._add(order, after, reuses)
-        stream = (order.core * self.groups + order.group) * 16 + order.route + 1
+        stream = (order.core * self.groups + order.group) * _STREAMS + order.route + 1
         busy = [self._last[stream]] if stream in self._last else []  # it is started again when it is free
         if order.group == self.starts.group:
             command = self._add(order, after, [*reuses, *busy])
@@ -99,12 +102,12 @@ class Emitter:
              round(order.out_bytes), round(order.moved_bytes), round(order.macs), order.address,
              round(order.local_bytes))
         )  # fmt: skip
-        self.stream_of.append(lane * 16 + order.route + 1)
+        self.stream_of.append(lane * _STREAMS + order.route + 1)
         return len(self.rows) - 1
 
     def _is_news(self, lane: int, command: int) -> bool:
         stream = self.stream_of[command]
-        if stream == lane * 16:  # computed on the same lane: order is enough
+        if stream == lane * _STREAMS:  # computed on the same lane: order is enough
             return False
         known = self._settled.setdefault(lane, {})
         if known.get(stream, -1) >= command:
@@ -120,10 +123,25 @@ class Emitter:
             last[stream] = max(command, last.get(stream, -1))
         return sorted(last.values())
 
+    def _records(self) -> npt.NDArray[np.void]:
+        try:
+            return np.array(self.rows, dtype=COMMAND)
+        except OverflowError as error:
+            raise self._too_large() from error
+
+    def _too_large(self) -> UsageError:
+        """The first number that a command has no room for."""
+        fields = COMMAND.names or ()
+        numbers = ((row, name, found) for row in self.rows for name, found in zip(fields, row, strict=True))
+        row, name, found = next(each for each in numbers if each[2] > np.iinfo(COMMAND[each[1]]).max)
+        op = printable(list(self.details)[row[fields.index("detail")]].name)
+        most = np.iinfo(COMMAND[name]).max
+        return UsageError(f"{op}: {name} of one command is {found}; expected at most {most}, of a smaller model")
+
     def columns(self) -> Columns:
         """Sort by lane; dependencies follow."""
-        commands = np.array(self.rows, dtype=COMMAND) if self.rows else np.zeros(0, COMMAND)
-        lanes = np.array(self.stream_of, dtype=np.int64) // 16
+        commands = self._records()
+        lanes = np.array(self.stream_of, dtype=np.int64) // _STREAMS
         order = np.argsort(lanes, kind="stable")
         place = np.empty(len(order), dtype=np.int64)
         place[order] = np.arange(len(order))

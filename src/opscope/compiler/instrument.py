@@ -4,17 +4,15 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from ..program import NO_OP, Detail
+from ..program import NO_OP, OP_LEVEL, Detail
 from ..wire import OP_RECORD
 from .lower import Lowering
 from .plan import Plan
 
-OPERATOR_LEVEL = 70
-
 
 def instrument(plan: Plan, lowering: Lowering) -> None:
     """Add the flush where operator statistics were asked for; the buffer's bytes are its output."""
-    if plan.options.stats.level < OPERATOR_LEVEL:
+    if plan.options.stats.level < OP_LEVEL:
         return
     bench = lowering.bench
     records = sum(bench.groups[row[2]].threads for row in bench.emitter.rows)

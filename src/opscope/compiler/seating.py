@@ -24,6 +24,7 @@ class Operand:
     held: Held
     streamed: bool
     slice_done: int = -1  # streamed: command after which the slice at hand is there
+    awaited: int = 0  # streamed: so many writes of it to outer memory are done before the slice at hand is read
     users: list[int] = field(default_factory=list)  # the last command that read each slice
 
 

@@ -3,23 +3,22 @@
 from __future__ import annotations
 
 from ..errors import UsageError
-from ..program import StatsOptions
+from ..program import OP_LEVEL, OP_PMU_LEVEL, PORT_LEVEL, THREAD_LEVEL, StatsOptions
 from ..target import Pmu, Target
 
 LEVELS = {
     0: "nothing",
-    40: "time of every thread, set-up time, PMU counters and DDR traffic where asked for",
-    50: "waits on input and output ports, doorbell times",
-    70: "cycles of every operator",
-    100: "PMU counters of every operator",
+    THREAD_LEVEL: "time of every thread, set-up time, PMU counters and DDR traffic where asked for",
+    PORT_LEVEL: "waits on input and output ports, doorbell times",
+    OP_LEVEL: "cycles of every operator",
+    OP_PMU_LEVEL: "PMU counters of every operator",
 }
-DEFAULT_LEVEL = 40
 
 
 def stats_options(
     target: Target,
     *,
-    level: int = DEFAULT_LEVEL,
+    level: int = THREAD_LEVEL,
     ddr: bool = False,
     recipe: str | None = None,
     events: str | None = None,
@@ -28,8 +27,8 @@ def stats_options(
     """Levels are additive. `events` is a comma list of hexadecimal numbers; a recipe names a set of them."""
     if level not in LEVELS:
         raise UsageError(f"stats level {level}: not known; expected one of {', '.join(map(str, LEVELS))}")
-    if ddr and level < DEFAULT_LEVEL:
-        raise UsageError(f"ddr stats need a stats level of at least {DEFAULT_LEVEL}; found {level}")
+    if ddr and level < THREAD_LEVEL:
+        raise UsageError(f"ddr stats need a stats level of at least {THREAD_LEVEL}; found {level}")
     if recipe and events:
         raise UsageError("a PMU recipe and PMU events exclude each other; expected one of them")
     numbers = _numbers(target, recipe, events)

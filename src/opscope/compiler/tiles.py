@@ -173,7 +173,9 @@ class TileRunner:
         moved = held.size if self._is_needed_by_every_row(desk, operand.position) else size
         order = bench.transfer("read", desk.lane, desk.index, moved, tensor=tensor, step=tile.row, address=address,
                                local_bytes=size)  # fmt: skip
-        command = bench.emitter.emit(order, tensors.sources(root, desk.lane), guards)
+        written = tensors.sources(root, desk.lane)
+        command = bench.emitter.emit(order, written[operand.awaited :], guards)  # issued behind the slice before it
+        operand.awaited = len(written)
         tensors.touch(held, command)
         outside = tensors.outside(root, desk.lane)
         tiled = outside is not None and outside.tiled

@@ -38,7 +38,7 @@ class WeightStream:
         """Units of the engine, which take tiles in turn; 1 where the op makes fewer channels."""
         units, shape = self.bench.engines[placed.engine].units, self.bench.out_shape(placed.op) or ()
         axis = channel_axis(placed.op, self.bench.graph)
-        return units if axis < len(shape) and shape[axis] >= units else 1
+        return units if 0 <= axis < len(shape) and shape[axis] >= units else 1
 
     def bring(self, index: int, step: int, counts: dict[int, int]) -> dict[int, list[int]]:
         """Commands that bring tile `step` to each lane that has so many: read once and multicast, or each its own."""

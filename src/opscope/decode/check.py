@@ -8,11 +8,10 @@ import numpy as np
 import numpy.typing as npt
 
 from ..errors import CaptureError
-from ..program import Program
+from ..program import THREAD_LEVEL, Program
 from ..wire import StatsFlag, StatsSection
 from .buffer import Buffer, field_offset
 
-THREAD_LEVEL, PORT_LEVEL, OP_LEVEL, OP_PMU_LEVEL = 40, 50, 70, 100
 Flags = npt.NDArray[np.bool_]
 _LAST_TICK = 1 << 62
 

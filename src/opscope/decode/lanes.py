@@ -8,11 +8,11 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from ..program import NO_ROUTE, TRUE, Program
+from ..program import NO_ROUTE, OP_LEVEL, PORT_LEVEL, TRUE, Program
 from ..trace import EDGE
 from ..wire import StatsSection
 from .buffer import Buffer
-from .check import OP_LEVEL, PORT_LEVEL, refuse, thread_groups
+from .check import refuse, thread_groups
 
 Numbers = npt.NDArray[np.int64]
 _OPS = StatsSection.OPS

@@ -11,11 +11,11 @@ import numpy as np
 import numpy.typing as npt
 
 from ..program import NO_ROUTE, Program
+from ..sublanes import sublanes
 from ..trace import COUNTER, EDGE, NONE, SPAN, CounterTrack, Lane, SpanKind, Trace
 from ..wire import INPUT_PORT, StatsSection
 from .buffer import Buffer
 from .lanes import LaneIndex, LaneRecords, longest, read_lanes
-from .sublanes import sublanes
 
 Numbers = npt.NDArray[np.int64]
 Spans = npt.NDArray[np.void]

@@ -7,8 +7,9 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from ..errors import ProgramError, printable
+from ..errors import printable
 from ..program import PMU_COUNTS, Program
+from ..program_check import fault
 from ..wire import OP_PMU_RECORD, PMU_RECORD
 from .lane_times import LaneTimes
 
@@ -35,18 +36,17 @@ class Event:
 def counted_events(program: Program) -> tuple[Event, ...]:
     """The events of the program's stats options, checked."""
     stats = program.stats
-    source = printable(program.name) or "program"
     if len(stats.events) != len(stats.event_counts):
-        raise ProgramError(source, f"{len(stats.event_counts)} event_counts; expected {len(stats.events)}, as events")
+        raise fault(program, f"{len(stats.event_counts)} event_counts; expected {len(stats.events)}, as events")
     events = []
     for number, text in zip(stats.events, stats.event_counts, strict=True):
         counts, _, name = text.partition(":")
         groups = frozenset(i for i, group in enumerate(program.groups) if name in ("", group.name))
         if counts not in PMU_COUNTS or not groups or not 0 <= number <= 0xFFFF:
             known = ", ".join(PMU_COUNTS)
-            raise ProgramError(
-                source, f"event {number:#x} counts {printable(text)!r}; expected one of {known}, alone or with a colon "
-                f"and a group ({', '.join(printable(group.name, 40) for group in program.groups)}), and 16 bits"
+            raise fault(
+                program, f"event {number:#x} counts {printable(text)!r}; expected one of {known}, alone or with a "
+                f"colon and a group ({', '.join(printable(group.name, 40) for group in program.groups)}), and 16 bits"
             )  # fmt: skip
         events.append(Event(number, counts, groups))
     return tuple(events)

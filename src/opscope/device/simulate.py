@@ -7,8 +7,9 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from ..errors import ProgramError, printable
+from ..errors import ProgramError
 from ..program import Program
+from ..program_check import fault
 from .tables import Tables, describe, tables
 
 try:
@@ -79,8 +80,8 @@ def _columns(timeline: Timeline) -> tuple[npt.NDArray[np.generic], ...]:
 def _deadlock(program: Program, timeline: Timeline) -> ProgramError:
     stuck = int(np.isnan(timeline.start).argmax())  # the first in its lane, as its lane stands still from there on
     waits_for = next(source for source in program.dependencies(stuck) if np.isnan(timeline.done[source]))
-    return ProgramError(
-        printable(program.name) or "program",
+    return fault(
+        program,
         f"{describe(program, stuck)} waits for {describe(program, waits_for)}, which is never done; "
         "expected dependencies that neither form a circle nor point forward in a lane",
     )

@@ -9,8 +9,9 @@ import numpy as np
 import numpy.typing as npt
 
 from ..capture import Capture
-from ..errors import ProgramError, UsageError, printable
-from ..program import Program
+from ..errors import UsageError
+from ..program import OP_LEVEL, OP_PMU_LEVEL, PORT_LEVEL, THREAD_LEVEL, Program
+from ..program_check import fault
 from ..wire import (
     DDR_RECORD,
     DOORBELL_RECORD,
@@ -31,7 +32,6 @@ from .simulate import Timeline
 
 Records = npt.NDArray[np.void]
 
-THREAD_LEVEL, PORT_LEVEL, OP_LEVEL, OP_PMU_LEVEL = 40, 50, 70, 100
 MOST_BUFFER_BYTES = 2**32  # a larger buffer is a broken program, or needs capacity_records
 _SEMAPHORE, _INPUT, _OUTPUT = "semaphoreinc", "inputsemaphoreinc", "outputsemaphoreinc"  # in the names of kinds
 _U32 = 0xFFFFFFFF
@@ -39,15 +39,30 @@ _LAST_TICK = 2**63 - 1
 
 
 @dataclass(frozen=True, slots=True)
+class Inference:
+    """One inference as the stats buffers of all its devices bear it."""
+
+    program_id: int  # of the program's file, so that a decoder can tell that they belong together
+    activation: int  # number of the instance of the program on the device
+    number: int
+    start_tick: int  # statistics timer at its start
+    input_wait_ticks: int = 0  # how long the device had waited for the input before
+    output_wait_ticks: int = 0  # how long it waits for the host to take the output afterwards
+
+    def __post_init__(self) -> None:
+        for name in ("start_tick", "input_wait_ticks", "output_wait_ticks"):
+            if getattr(self, name) < 0:
+                raise UsageError(f"{name} {getattr(self, name)}: negative; expected 0 or more")
+
+
+@dataclass(frozen=True, slots=True)
 class _Recorder:
     """All that the sections of one capture have in common."""
 
     program: Program
-    start_tick: int
+    inference: Inference
     input_cores: frozenset[int]
     output_cores: frozenset[int]
-    input_wait_ticks: int
-    output_wait_ticks: int
     capacity_records: int | None
     events: tuple[Event, ...]
 
@@ -72,12 +87,12 @@ class _Recorder:
         records = np.zeros(sum(lane.threads for lane in lanes), THREAD_RECORD)
         records["thread"] = np.arange(len(records))
         records["activate"] = _activate_ticks(self.program)
-        records["start"] = self.start_tick
+        records["start"] = self.inference.start_tick
         for lane in lanes:
             own = slice(lane.first_thread, lane.first_thread + lane.threads)
             end = np.array([lane.end])
             records["group"][own] = lane.group
-            records["end"][own] = self.start_tick + int(lane.clock.ticks(end)[0])
+            records["end"][own] = self.inference.start_tick + int(lane.clock.ticks(end)[0])
             records["pcycles"][own] = lane.clock.pcycles(end)[0]
         return records
 
@@ -90,15 +105,15 @@ class _Recorder:
         """Thread 0 of a core that takes inputs or gives outputs waits for the host's doorbell."""
         rows = []
         if core in self.input_cores:
-            rows.append((0, INPUT_PORT, min(self.input_wait_ticks, _U32)))
+            rows.append((0, INPUT_PORT, min(self.inference.input_wait_ticks, _U32)))
         if core in self.output_cores:
-            rows.append((0, OUTPUT_PORT, min(self.output_wait_ticks, _U32)))
+            rows.append((0, OUTPUT_PORT, min(self.inference.output_wait_ticks, _U32)))
         return np.array(rows, PORT_RECORD)
 
     def doorbells(self, core: int) -> Records:
         """An inference starts when its input's doorbell has rung."""
         rung = core in self.input_cores
-        return np.array([(INPUT_PORT, (0, 0, 0), self.start_tick)][: int(rung)], DOORBELL_RECORD)
+        return np.array([(INPUT_PORT, (0, 0, 0), self.inference.start_tick)][: int(rung)], DOORBELL_RECORD)
 
     def kept(self, lane: LaneTimes) -> npt.NDArray[np.bool_]:
         """The commands that are written down. A full buffer ends with the last command that fits on all threads."""
@@ -118,7 +133,7 @@ class _Recorder:
         records["ordinal"] = lane.commands["ordinal"][kept][:, None]
         records["thread"] = lane.first_thread + np.arange(lane.threads)
         records["group"] = lane.group
-        records["start"] = (self.start_tick + lane.clock.ticks(lane.start))[kept][:, None]
+        records["start"] = (self.inference.start_tick + lane.clock.ticks(lane.start))[kept][:, None]
         records["ucycles"] = np.minimum(lane.ucycles[kept], _U32)  # counters of 32 bits stop at their end
         records["pcycles"] = np.minimum(lane.pcycles[kept], _U32)
         records["wait"] = np.minimum(lane.wait_ticks[kept], _U32)[:, None]
@@ -136,47 +151,23 @@ class _Recorder:
 
 
 def collect(
-    program: Program,
-    timeline: Timeline,
-    *,
-    program_id: int,
-    device: int,
-    activation: int,
-    inference: int,
-    start_tick: int,
-    input_wait_ticks: int = 0,
-    output_wait_ticks: int = 0,
-    capacity_records: int | None = None,
+    program: Program, timeline: Timeline, inference: Inference, *, device: int, capacity_records: int | None = None
 ) -> Capture:
     """What one inference leaves in the stats buffer of one device.
 
     Args:
         program: what ran; its stats options say what is written down.
         timeline: of `simulate`, of the same program.
-        program_id: of the program's file, so that a decoder can tell that they belong together.
+        inference: which one, and when.
         device: whose buffer.
-        activation: number of the instance of the program on the device.
-        inference: number that the buffer bears.
-        start_tick: statistics timer at the start of the inference.
-        input_wait_ticks: how long the device had waited for the input before.
-        output_wait_ticks: how long it waits for the host to take the output afterwards.
         capacity_records: records of ops that fit in the buffer per lane; what comes later is lost.
     """
-    if not 0 <= device < program.devices:
-        raise UsageError(f"device {device}: the program has {program.devices}; expected 0 to {program.devices - 1}")
-    if min(start_tick, input_wait_ticks, output_wait_ticks, capacity_records or 0) < 0:
-        raise UsageError("collect: a tick, wait or capacity is negative; expected 0 or more")
-    if len(timeline.done) != len(program.commands):
-        raise UsageError(f"timeline of {len(timeline.done)} commands; expected {len(program.commands)}, as the program")
-    if start_tick + timeline.total_cycles * program.stats_hz / program.clock_hz >= _LAST_TICK:
-        raise UsageError(f"start_tick {start_tick}: the timer would overflow; expected less than {_LAST_TICK}")
+    _check_call(program, timeline, inference, device, capacity_records)
     recorder = _Recorder(
         program=program,
-        start_tick=start_tick,
+        inference=inference,
         input_cores=_port_cores(program, device, _INPUT),
         output_cores=_port_cores(program, device, _OUTPUT),
-        input_wait_ticks=input_wait_ticks,
-        output_wait_ticks=output_wait_ticks,
         capacity_records=capacity_records,
         events=counted_events(program),
     )
@@ -186,18 +177,33 @@ def collect(
     for core, lanes in enumerate(device_lanes(program, timeline, device)):
         sections.update({(kind, core): records for kind, records in recorder.sections(core, lanes) if len(records)})
     return Capture(
-        program_id=program_id,
+        program_id=inference.program_id,
         device=device,
         cores=program.cores,
         threads=sum(group.threads for group in program.groups),
         level=program.stats.level,
         flags=_flags(program, sections),
-        activation=activation,
-        inference=inference,
+        activation=inference.activation,
+        inference=inference.number,
         batch_size=program.stats.batch_size,
         stats_hz=program.stats_hz,
         sections=sections,
     )
+
+
+def _check_call(
+    program: Program, timeline: Timeline, inference: Inference, device: int, capacity_records: int | None
+) -> None:
+    if not 0 <= device < program.devices:
+        raise UsageError(f"device {device}: the program has {program.devices}; expected 0 to {program.devices - 1}")
+    if capacity_records is not None and capacity_records < 0:
+        raise UsageError(f"capacity_records {capacity_records}: negative; expected 0 or more")
+    if len(timeline.done) != len(program.commands):
+        raise UsageError(f"timeline of {len(timeline.done)} commands; expected {len(program.commands)}, as the program")
+    if inference.start_tick + timeline.total_cycles * program.stats_hz / program.clock_hz >= _LAST_TICK:
+        raise UsageError(
+            f"start_tick {inference.start_tick}: the timer would overflow; expected less than {_LAST_TICK}"
+        )
 
 
 def _flags(program: Program, sections: dict[tuple[StatsSection, int], Records]) -> StatsFlag:
@@ -214,7 +220,7 @@ def _check_header(program: Program) -> None:
     limits = (("stats level", program.stats.level, 0xFFFF), ("stats batch size", program.stats.batch_size, _U32))
     for name, value, most in (*limits, ("stats_hz", program.stats_hz, 1e15)):
         if not 0 <= value <= most:
-            raise ProgramError(printable(program.name) or "program", f"{name} is {value}; expected 0 to {most:.15g}")
+            raise fault(program, f"{name} is {value}; expected 0 to {most:.15g}")
 
 
 def _check_size(program: Program, device: int) -> None:
@@ -228,8 +234,8 @@ def _check_size(program: Program, device: int) -> None:
         record += events * OP_PMU_RECORD.itemsize if program.stats.level >= OP_PMU_LEVEL else 0
         size += (np.bincount(commands["group"], minlength=len(threads)) * threads).sum() * record
     if size > MOST_BUFFER_BYTES:
-        raise ProgramError(
-            printable(program.name) or "program",
+        raise fault(
+            program,
             f"stats level {program.stats.level} needs a buffer of {size:.3g} bytes; expected at most "
             f"{MOST_BUFFER_BYTES}: choose a lower level or fewer events",
         )
@@ -245,9 +251,7 @@ def _port_cores(program: Program, device: int, kind: str) -> frozenset[int]:
 def _activate_ticks(program: Program) -> int:
     ticks = program.simulation.get("activate_ticks", 0.0)
     if not 0.0 <= ticks <= _U32:
-        raise ProgramError(
-            printable(program.name) or "program", f"simulation: activate_ticks is {ticks}; expected 0 to {_U32}"
-        )
+        raise fault(program, f"simulation: activate_ticks is {ticks}; expected 0 to {_U32}")
     return round(ticks)
 
 

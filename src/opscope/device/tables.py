@@ -2,22 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
-from math import inf, isfinite
+from math import inf
 
 import numpy as np
 import numpy.typing as npt
 
-from ..errors import ProgramError, printable
+from ..errors import printable
 from ..program import NO_ROUTE, Program
+from ..program_check import check_program, fault, source_of
 
 Floats = npt.NDArray[np.float64]
 Numbers = npt.NDArray[np.int64]
 
 MOST_CYCLES = 2.0**53  # beyond it a float no longer counts single cycles
-_MOST_COMMANDS = 2**31 - 2
-_MOST_IDS = 0xFFFF  # devices, cores and threads are 16 bits wide in a stats buffer
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,9 +35,8 @@ class Tables:
 
 def tables(program: Program) -> Tables:
     """Check everything that the event loop relies on, and number what is in use."""
-    _check_machine(program)
-    _check_commands(program)
-    _check_dependencies(program)
+    check_program(program, source=source_of(program))
+    _check_routes(program)
     commands = program.commands
     moves = (commands["route"] != NO_ROUTE) & (commands["moved_bytes"] > 0)
     queue_of, channel_of, channel_keys = _queues(program, moves)
@@ -66,71 +63,14 @@ def describe(program: Program, command: int) -> str:
     return f"command {command} (device {row['device']}, core {row['core']}, {group}, ordinal {row['ordinal']})"
 
 
-def _check_machine(program: Program) -> None:
-    for name, value in (("devices", program.devices), ("cores", program.cores)):
-        if not 1 <= value <= _MOST_IDS:
-            raise _error(program, f"{name} is {value}; expected 1 to {_MOST_IDS}")
-    for name, rate in (("clock_hz", program.clock_hz), ("stats_hz", program.stats_hz)):
-        if not (isfinite(rate) and rate > 0):
-            raise _error(program, f"{name} is {rate}; expected a positive number")
-    for group in program.groups:
-        if group.threads < 1:
-            raise _error(program, f"group {printable(group.name)!r} has {group.threads} threads; expected 1 or more")
-    threads = sum(group.threads for group in program.groups)
-    if threads > _MOST_IDS:
-        raise _error(program, f"a core has {threads} threads; expected at most {_MOST_IDS}")
+def _check_routes(program: Program) -> None:
     for route in program.routes:
-        limits = (route.bytes_per_cycle, route.core_bytes_per_cycle)
-        if not (0 < limits[0] < inf and limits[1] > 0):
-            raise _error(
-                program, f"route {printable(route.name)!r} moves {limits[0]} bytes per cycle, {limits[1]} of one core; "
+        shared, own = route.bytes_per_cycle, route.core_bytes_per_cycle
+        if not (0 < shared < inf and own > 0):
+            raise fault(
+                program, f"route {printable(route.name)!r} moves {shared} bytes per cycle, {own} of one core; "
                 "expected positive numbers"
             )  # fmt: skip
-
-
-def _check_commands(program: Program) -> None:
-    commands = program.commands
-    if len(commands) > _MOST_COMMANDS:
-        raise _error(program, f"{len(commands)} commands; expected at most {_MOST_COMMANDS}")
-    limits = (
-        ("device", 0, program.devices),
-        ("core", 0, program.cores),
-        ("group", 0, len(program.groups)),
-        ("route", NO_ROUTE, len(program.routes)),
-        ("kind", 0, len(program.kinds)),
-    )
-    for name, low, end in limits:
-        column = commands[name]
-        bad = (column >= end) | (column < low) if low else column >= end
-        _refuse(program, bad, lambda at, n=name, e=end: f"{n} {commands[n][at]}; expected below {e}")  # type: ignore[misc]
-    lane = program.lane_of_commands()
-    _refuse(
-        program,
-        np.concatenate(([False], lane[1:] < lane[:-1])),
-        lambda at: "stands behind a later lane; expected commands sorted by device, core and group",
-    )
-    place = np.arange(len(commands)) - np.repeat(_lane_first(program)[:-1], np.diff(_lane_first(program)))
-    _refuse(
-        program,
-        commands["ordinal"] != place,
-        lambda at: f"ordinal {commands['ordinal'][at]}; expected {place[at]}, its place in its lane",
-    )
-
-
-def _check_dependencies(program: Program) -> None:
-    offsets, sources = program.dependency_offsets, program.dependency_sources
-    if int(offsets[0]) != 0 or int(offsets[-1]) != len(sources):
-        raise _error(
-            program, f"dependency_offsets run from {offsets[0]} to {offsets[-1]}; expected 0 to {len(sources)}"
-        )
-    _refuse(program, offsets[1:] < offsets[:-1], lambda at: "its dependencies end before they begin")
-    outside = sources >= len(program.commands)
-    if outside.any():
-        at = int(outside.argmax())
-        user = int(np.searchsorted(offsets, at, "right")) - 1
-        raise _error(
-            program, f"command {user}: depends on command {sources[at]}; expected below {len(program.commands)}"
-        )
 
 
 def _check_duration(program: Program, built: Tables) -> None:
@@ -142,7 +82,7 @@ def _check_duration(program: Program, built: Tables) -> None:
     with np.errstate(over="ignore"):
         longest = built.cycles.sum() + (built.moved_bytes[moving] / slowest[channel]).sum()
     if not longest < MOST_CYCLES:
-        raise _error(program, f"may take {longest:.3g} cycles; expected less than {MOST_CYCLES:.3g}")
+        raise fault(program, f"may take {longest:.3g} cycles; expected less than {MOST_CYCLES:.3g}")
 
 
 def _lane_first(program: Program) -> Numbers:
@@ -174,14 +114,3 @@ def _number(keys: Numbers, end: int) -> tuple[Numbers, Numbers]:
     present = np.zeros(end, np.bool_)
     present[keys] = True
     return np.flatnonzero(present), (np.cumsum(present) - 1)[keys]
-
-
-def _refuse(program: Program, bad: npt.NDArray[np.bool_], problem: Callable[[int], str]) -> None:
-    """Stop at the first bad command."""
-    if bad.any():
-        at = int(bad.argmax())
-        raise _error(program, f"command {at}: {problem(at)}")
-
-
-def _error(program: Program, problem: str) -> ProgramError:
-    return ProgramError(printable(program.name) or "program", problem)

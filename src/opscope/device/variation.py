@@ -11,8 +11,8 @@ from statistics import NormalDist
 import numpy as np
 import numpy.typing as npt
 
-from ..errors import ProgramError, printable
 from ..program import Program
+from ..program_check import fault
 from .simulate import Timeline
 
 Floats = npt.NDArray[np.float64]
@@ -69,9 +69,7 @@ def _spread(program: Program, name: str, *, below: float) -> float:
     """A figure of the simulation; a target that does not give it has no such variation."""
     value = program.simulation.get(name, 0.0)
     if not 0.0 <= value < below:
-        raise ProgramError(
-            printable(program.name) or "program", f"simulation: {name} is {value}; expected 0 to less than {below:.3g}"
-        )
+        raise fault(program, f"simulation: {name} is {value}; expected 0 to less than {below:.3g}")
     return value
 
 

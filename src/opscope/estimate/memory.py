@@ -140,7 +140,7 @@ def live_bytes(buffers: Sequence[Buffer], steps: int) -> tuple[int, ...]:
     change = [0] * (steps + 1)
     for buffer in buffers:
         change[buffer.first] += buffer.size_bytes
-        change[buffer.last + 1 if buffer.last + 1 <= steps else steps] -= buffer.size_bytes
+        change[min(buffer.last + 1, steps)] -= buffer.size_bytes
     alive, total = [], 0
     for step in range(steps):
         total += change[step]

@@ -132,13 +132,14 @@ def _labels(word: str, rank: int) -> list[str]:
 
 
 def _recurrent(op: Op, _inputs: list[Tensor], outputs: list[Tensor]) -> tuple[int, int, bool]:
+    if "hidden_size" not in op.attributes:  # the model leaves the weights out
+        return 0, 0, False
     hidden, steps = number(op, "hidden_size"), number(op, "steps")
     cells = number(op, "directions", 1) * number(op, "batch", 1) * steps
     projection = number(op, "projection_size", 0)
-    macs = cells * (
-        _GATES[op.kind] * hidden * (number(op, "input_size") + (projection or hidden)) + hidden * projection
-    )
-    return macs, cells * hidden * 10 * _GATES[op.kind], True
+    gates = number(op, "gates", _GATES[op.kind])
+    macs = cells * (gates * hidden * (number(op, "input_size") + (projection or hidden)) + hidden * projection)
+    return macs, cells * hidden * 10 * gates, True
 
 
 def _fft(_op: Op, _inputs: list[Tensor], outputs: list[Tensor]) -> tuple[int, int, bool]:

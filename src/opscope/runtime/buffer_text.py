@@ -54,11 +54,14 @@ def _values(text: str, shape: tuple[int, ...], dtype: np.dtype[np.generic], show
 
 
 def _number(word: str, dtype: np.dtype[np.generic]) -> int | float:
-    if dtype.kind == "f":
-        return float(word)
     if dtype.kind == "b":
         return word.lower() not in ("0", "false")
-    number, bits = int(word, 0), 8 * dtype.itemsize
+    try:
+        if dtype.kind == "f":
+            return float(word)
+        number, bits = int(word, 0), 8 * dtype.itemsize
+    except ValueError as error:
+        raise ValueError(f"{word!r} is no number") from error
     least, most = (0, 2**bits - 1) if dtype.kind == "u" else (-(2 ** (bits - 1)), 2 ** (bits - 1) - 1)
     if not least <= number <= most:
         raise OverflowError(f"{number} is outside {least} to {most}")

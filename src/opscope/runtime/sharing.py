@@ -6,17 +6,15 @@ from dataclasses import replace
 
 import numpy as np
 
-from ..errors import ProgramError, printable
+from ..errors import printable
 from ..program import Channel, Program
+from ..program_check import fault
 
 
 def slots_of(program: Program, cores: int) -> int:
     """Activations that run at the same time on a device of so many cores: each has its cores to itself."""
     if not 1 <= program.cores <= cores:
-        raise ProgramError(
-            printable(program.name) or "program",
-            f"compiled for {program.cores} cores a device; {printable(program.target)} has {cores}",
-        )
+        raise fault(program, f"compiled for {program.cores} cores a device; {printable(program.target)} has {cores}")
     return cores // program.cores
 
 

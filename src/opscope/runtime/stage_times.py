@@ -11,9 +11,9 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from ..errors import ProgramError, printable
 from ..graph import DType
 from ..program import Program
+from ..program_check import fault
 
 # Natural logarithm of 90 % over 50 % of a stage in a published run, over 1.28 (the normal's 90 %): 0.18 enqueue,
 # 0.43 pre-processing, 0.12 submit, 0.14 driver, 0.11 post-processing. The one in the middle serves where a target
@@ -72,7 +72,7 @@ def _means_ns(program: Program) -> npt.NDArray[np.float64]:
     for name in STAGES:
         value = program.host_microseconds.get(name, 0.0)
         if not 0.0 <= value <= _MOST_MICROSECONDS:
-            raise _fault(program, f"host_microseconds: {name} is {value}; expected 0 to {_MOST_MICROSECONDS:.0e}")
+            raise fault(program, f"host_microseconds: {name} is {value}; expected 0 to {_MOST_MICROSECONDS:.0e}")
         means.append(value * 1e3)
     return np.array(means)
 
@@ -80,7 +80,7 @@ def _means_ns(program: Program) -> npt.NDArray[np.float64]:
 def _spread(program: Program) -> float:
     value = program.simulation.get("host_spread", HOST_SPREAD)
     if not 0.0 <= value <= 1.0:
-        raise _fault(program, f"simulation: host_spread is {value}; expected 0 to 1")
+        raise fault(program, f"simulation: host_spread is {value}; expected 0 to 1")
     return value
 
 
@@ -99,7 +99,3 @@ def port_bytes(ports: tuple[tuple[str, str, tuple[int, ...]], ...]) -> float:
             size *= max(0, extent)
         total += size
     return total
-
-
-def _fault(program: Program, problem: str) -> ProgramError:
-    return ProgramError(printable(program.name) or "program", problem)

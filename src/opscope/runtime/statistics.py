@@ -9,12 +9,11 @@ import numpy.typing as npt
 
 from ..capture import Capture
 from ..host import HostTimes, Metric, RunStatistics
-from ..program import Program
+from ..program import PORT_LEVEL, THREAD_LEVEL, Program
 from ..wire import StatsSection
 
 Floats = npt.NDArray[np.float64]
 
-EXEC_LEVEL, WAIT_LEVEL = 40, 50  # stats levels from which the device records them
 _ACTIVE = "_ACTIVE"  # how events that count busy cycles are called
 _MEGA, _GIGA = 1e6, 1e9
 
@@ -22,9 +21,9 @@ _MEGA, _GIGA = 1e6, 1e9
 def run_statistics(program: Program, times: HostTimes, samples: Sequence[Mapping[str, float]]) -> RunStatistics:
     """Totals of a run. `samples` holds what each inference counted that was simulated in full."""
     level, rows, us = program.stats.level, times.rows, 1e6 / times.stats_hz
-    waits = level >= WAIT_LEVEL
+    waits = level >= PORT_LEVEL
     metrics = [
-        metric("ExecTimeUs", rows["exec_ticks"] * us if level >= EXEC_LEVEL else None),
+        metric("ExecTimeUs", rows["exec_ticks"] * us if level >= THREAD_LEVEL else None),
         metric("InputWaitTimeUs", rows["input_wait_ticks"] * us if waits else None),
         metric("OutputWaitTimeUs", rows["output_wait_ticks"] * us if waits else None),
     ]

@@ -292,6 +292,22 @@ def what_is_moved_out_is_read_again(built: Built) -> None:
     assert moved["read"] <= moved["write"] | elsewhere
 
 
+def outer_memory_is_read_after_it_is_written(built: Built, order: Order) -> None:
+    """Before a core reads an activation, all that it has sent of it to outer memory has arrived there."""
+    program, graph, lanes = built.program, built.plan.graph, built.lanes()
+    roots = {tensor.name: built.lowering.tensors.root(t) for t, tensor in enumerate(graph.tensors)}
+    sent: dict[tuple[int, int], list[int]] = {}
+    for row in built.row_of:
+        command = program.commands[row]
+        carries = program.routes[command["route"]].carries if command["route"] != NO_ROUTE else ""
+        for operand in program.details[int(command["detail"])].operands if carries in ("read", "write") else ():
+            key = int(lanes[row]), roots[operand.split(" ")[3]]
+            if carries == "write":
+                sent.setdefault(key, []).append(row)
+            else:
+                assert order.all_hold(sent.get(key, ()), row)
+
+
 def _bytes_of(built: Built) -> list[int]:
     """Tensor → one that stands for its bytes: a view is what it is a view of, parts are the whole."""
     root = [built.lowering.tensors.root(t) for t in range(len(built.plan.graph.tensors))]
@@ -357,6 +373,7 @@ def all_laws(built: Built, timeline: Timeline) -> None:
         tiles_are_read_before_they_are_overwritten,
         weight_slots_are_not_overwritten,
         data_arrives_before_it_is_read,
+        outer_memory_is_read_after_it_is_written,
     ):
         ordered(built, order)
     for law in (

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import numpy as np
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from opscope.compiler.emit import Emitter, Order
-from opscope.program import NO_OP, NO_ROUTE, TRUE
+from opscope.errors import UsageError
+from opscope.program import NO_OP, NO_ROUTE, TRUE, Detail
 
 CORES, GROUPS, ROUTES = 2, 2, 2
 
@@ -68,6 +70,14 @@ def test_what_was_waited_for_on_a_lane_is_not_waited_for_again() -> None:
     assert emitter.dependencies == [(), (), ((1, TRUE),), ()]
 
 
+def test_however_many_routes_there_are_none_is_taken_for_the_lane_behind() -> None:
+    for route in range(127):
+        emitter = Emitter(cores=2, groups=1)
+        emitter.emit(order(0, 0, route))
+        emitter.emit(order(1, 0), [0])
+        assert emitter.dependencies == [(), ((0, TRUE),)]
+
+
 def test_the_latest_of_each_stream_stand_for_all() -> None:
     emitter = Emitter(cores=1, groups=2)
     for route in (NO_ROUTE, 0, NO_ROUTE, 0, 1):
@@ -92,3 +102,11 @@ def test_nothing_emitted_is_an_empty_table() -> None:
     assert len(columns.commands) == 0
     assert columns.offsets.tolist() == [0]
     assert columns.sources.dtype == np.uint32
+
+
+def test_a_command_that_takes_longer_than_a_program_can_say_is_refused_by_name() -> None:
+    emitter = Emitter(cores=1, groups=1)
+    detail = emitter.detail(Detail("conv/__0", "", "", "", (), ""))
+    emitter.emit(Order(0, 0, "conv", 0, detail, 2.0**32))
+    with pytest.raises(UsageError, match=r"^conv/__0: cycles of one command is 4294967296; expected at most "):
+        emitter.columns()

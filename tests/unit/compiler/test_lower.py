@@ -111,6 +111,17 @@ def test_rows_that_pass_the_weights_again_read_them_again() -> None:
     assert weights > 256 * 256 * 2
 
 
+def test_a_slice_is_read_while_the_one_before_it_is_computed() -> None:
+    draw = Sketch(dtype=DType.F16)
+    graph = draw.graph(draw.op("reduce", (draw.input(64, 256),), (64,), axes=(1,)))
+    program = lawful(graph, local_bytes=12 * KB, weight_bytes=KB, activation_bytes=4 * KB).program
+    reads = np.flatnonzero(program.commands["kind"] == program.kinds.index("aiccopytovtcm")).tolist()
+    computes = np.flatnonzero((program.commands["op"] == 0) & (program.commands["route"] == NO_ROUTE)).tolist()
+    assert len(reads) == len(computes) > 4
+    waits = [[computes.index(c) for c in program.dependencies(read) if c in computes] for read in reads]
+    assert waits == [[], [], *([number] for number in range(len(reads) - 2))]  # of two places, the one left before
+
+
 def test_the_second_operand_of_a_product_streams_past_every_slice_of_the_first() -> None:
     draw = Sketch(dtype=DType.F16)
     left, right = draw.input(256, 128, name="left"), draw.input(128, 256, name="right")
@@ -362,3 +373,10 @@ def test_the_stats_buffer_is_written_by_every_group_at_the_end() -> None:
     assert len({int(command["out_bytes"]) for command in last}) == 1
     assert all(command["op"] == NO_OP for command in last)
     assert "aicendcyclestats" not in build(gelu(8), small_target(), level=50).program.kinds
+
+
+@pytest.mark.parametrize("cores", [1, 3])
+def test_a_product_of_two_vectors_is_one_number(cores: int) -> None:
+    draw = Sketch()
+    graph = draw.graph(draw.op("matmul", (draw.input(8), draw.constant(8)), (), k=8, n=1))
+    assert lawful(graph, cores=cores).program.commands["macs"].max() == 8

@@ -21,6 +21,7 @@ from opscope.compiler.forecast import forecast
 from opscope.compiler.warn import PerformanceWarning, performance_warnings
 from opscope.device import simulate
 from opscope.graph import DType, Graph
+from opscope.importers import read_profile
 from opscope.program import NO_ROUTE
 from opscope.views.memory_metrics import MemoryMetricsText
 from opscope.views.timeline_csv import TimelineCsv
@@ -138,11 +139,25 @@ def two_layers() -> Built:
     return build(draw.graph(draw.dense(data, 1024, name="down")), AIC100, cores=2)
 
 
-def test_totals_are_the_sums_of_the_cores() -> None:
+def test_totals_are_the_sums_of_the_cores_and_of_the_host() -> None:
     lines = text_of(two_layers())
+    host = {"MC  traffic write": kilobytes(lines, "   host: MC  traffic write")}
     for what in ("DDR traffic  read", "DDR traffic write", "MC  traffic write"):
         cores = [kilobytes(lines, f"    c0{core}: {what}") for core in (0, 1)]
-        assert abs(kilobytes(lines, f"  total: {what}") - sum(cores)) <= 1
+        assert abs(kilobytes(lines, f"  total: {what}") - sum(cores) - host.get(what, 0)) <= 1
+    assert host["MC  traffic write"] == 1024 * 1024 * 2 // KB
+    assert kilobytes(lines, "  total: MC  traffic  read") == kilobytes(lines, "   host: MC  traffic  read")
+
+
+def test_an_importer_reads_them_back(tmp_path: Path) -> None:
+    file = tmp_path / "metrics.txt"
+    file.write_text("\n".join(text_of(two_layers())))
+    found = read_profile(file)
+    assert (found.format, found.tool, found.provenance) == ("qaic-compile-metrics", "opscope", "compiler-fact")
+    assert found.metric("total DDR read, constants") == 2 * 1024 * 4096 * 2
+    assert found.metric("total DDR read, constants, first inference") == 2 * 1024 * 4096 * 2 + 10 * KB
+    assert len(found.checks) == 6
+    assert all(check.holds for check in found.checks)
 
 
 def test_what_is_read_is_weights_and_inputs() -> None:

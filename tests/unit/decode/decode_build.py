@@ -13,7 +13,7 @@ from device_build import DMA, HMX, HVX, READ, WRITE, Step, program_of
 from opscope.analysis.work import ProgramIndex
 from opscope.capture import Capture, encode_capture
 from opscope.decode import Buffer, LaneIndex, check_buffer, decode_buffer, decode_trace, origin_tick
-from opscope.device import collect, simulate
+from opscope.device import Inference, collect, simulate
 from opscope.program import Detail, MemoryMetrics, OpInfo, Program, StatsOptions
 from opscope.program_file import encode_program, program_id
 from opscope.trace import Trace
@@ -77,11 +77,10 @@ def furnished(program: Program) -> Program:
 def profiled(program: Program, *, seed: int = 1, inference: int = 3, capacity: int | None = None) -> Profiled:
     raw = encode_program(program)
     timeline = simulate(program, seed=seed, inference=inference)
+    ran = Inference(program_id(raw), 0, inference, START_TICK, input_wait_ticks=40, output_wait_ticks=2)
     captures = [
-        collect(program, timeline, program_id=program_id(raw), device=device, activation=0, inference=inference,
-                start_tick=START_TICK, input_wait_ticks=40, output_wait_ticks=2, capacity_records=capacity)
-        for device in range(program.devices)
-    ]  # fmt: skip
+        collect(program, timeline, ran, device=device, capacity_records=capacity) for device in range(program.devices)
+    ]
     return Profiled(program, raw, tuple(captures))
 
 

@@ -7,7 +7,17 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from opscope.program import COMMAND, NO_ROUTE, Channel, Group, MemoryMetrics, Program, StatsOptions
+from opscope.program import (
+    COMMAND,
+    NO_ROUTE,
+    Channel,
+    Detail,
+    Group,
+    MemoryMetrics,
+    OpInfo,
+    Program,
+    StatsOptions,
+)
 
 HVX, HMX, DMA = 0, 1, 2
 READ, WRITE = 0, 1
@@ -68,8 +78,8 @@ def program_of(
         groups=groups,
         routes=routes,
         kinds=KINDS,
-        ops=(),
-        details=(),
+        ops=(OpInfo("op", "", "", ""),),
+        details=(Detail("", "", "", "", (), ""),),
         commands=commands,
         dependency_offsets=np.array(offsets, np.uint32),
         dependency_sources=np.array(sources, np.uint32),

@@ -89,7 +89,12 @@ def test_a_gain_is_what_the_simulation_says() -> None:
     findings = Findings("compute", (), 3500, "simulated", findings=(Finding("slow-op", "t", "d", ops=("later",)),))
     (finding,) = with_predictions(findings, program, device_ns=700).findings
     assert finding.predicted is not None
-    assert (finding.predicted.gain_ns, finding.predicted.latency_ns, finding.predicted.basis) == (100, 3400, WHAT_IF)
+    assert (finding.predicted.gain_ns, finding.predicted.latency_ns, finding.predicted.basis) == (
+        50,
+        3450,
+        WHAT_IF,
+    )  # 25 of 350 cycles
+    assert finding.predicted.text == "simulated with this op twice as fast"
 
 
 def test_outer_memory_is_given_twice_its_bandwidth() -> None:

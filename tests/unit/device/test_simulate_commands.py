@@ -112,13 +112,13 @@ def test_commands_that_wait_for_each_other_are_named(steps: list[Step], words: s
 @pytest.mark.parametrize(
     ("column", "value", "words"),
     [
-        ("device", 1, "command 1: device 1; expected below 1"),
-        ("core", 9, "command 1: core 9; expected below 1"),
-        ("group", 3, "command 1: group 3; expected below 3"),
-        ("route", 2, "command 1: route 2; expected below 2"),
-        ("route", -2, "command 1: route -2; expected below 2"),
-        ("kind", 4, "command 1: kind 4; expected below 4"),
-        ("ordinal", 7, "command 1: ordinal 7; expected 1, its place in its lane"),
+        ("device", 1, "command 1: device is 1; expected 0 to 0"),
+        ("core", 9, "command 1: core is 9; expected 0 to 0"),
+        ("group", 3, "command 1: group is 3; expected 0 to 2"),
+        ("route", 2, "command 1: route is 2; expected -1 to 1"),
+        ("route", -2, "command 1: route is -2; expected -1 to 1"),
+        ("kind", 4, "command 1: kind is 4; expected 0 to 3"),
+        ("ordinal", 7, "command 1: out of order; expected commands sorted"),
     ],
 )
 def test_an_impossible_column_is_refused_before_anything_runs(column: str, value: int, words: str) -> None:
@@ -130,7 +130,7 @@ def test_an_impossible_column_is_refused_before_anything_runs(column: str, value
 
 def test_commands_out_of_lane_order_are_refused() -> None:
     program = program_of([Step(HVX), Step(HMX)])
-    with pytest.raises(ProgramError, match=r"command 1: stands behind a later lane; expected commands sorted"):
+    with pytest.raises(ProgramError, match=r"command 1: out of order; expected commands sorted"):
         simulate(replace(program, commands=program.commands[::-1].copy()))
 
 
@@ -149,6 +149,7 @@ def test_dependencies_that_lead_nowhere_are_refused(offsets: list[int], sources:
         program_of([Step(), Step()]),
         dependency_offsets=np.array(offsets, np.uint32),
         dependency_sources=np.array(sources, np.uint32),
+        dependency_kinds=np.ones(len(sources), np.uint8),
     )
     with pytest.raises(ProgramError, match=words):
         simulate(program)

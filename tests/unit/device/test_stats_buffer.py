@@ -9,7 +9,7 @@ import pytest
 from device_build import COPY, DMA, HMX, HVX, INPUT, OUTPUT, READ, WRITE, Step, program_of
 
 from opscope.capture import Capture
-from opscope.device import collect, simulate
+from opscope.device import Inference, collect, simulate
 from opscope.errors import ProgramError, UsageError
 from opscope.program import Group, Program, StatsOptions
 from opscope.wire import INPUT_PORT, OUTPUT_PORT, StatsFlag, StatsSection
@@ -34,14 +34,20 @@ EVENTS = StatsOptions(
 )  # fmt: skip
 
 
-def capture_of(program: Program, **options: int | None) -> Capture:
-    chosen = {"program_id": 7, "device": 0, "activation": 0, "inference": 3, "start_tick": 10**12, **options}
-    return collect(program, simulate(program), **chosen)  # type: ignore[arg-type]
+FOURTH = Inference(program_id=7, activation=0, number=3, start_tick=10**12)
 
 
-def at_level(level: int, **options: int | None) -> Capture:
-    stats = StatsOptions(level=level)
-    return capture_of(program_of(STEPS, stats=stats, simulation=SPREAD), **options)
+def capture_of(
+    program: Program, inference: Inference = FOURTH, *, device: int = 0, capacity_records: int | None = None
+) -> Capture:
+    return collect(program, simulate(program), inference, device=device, capacity_records=capacity_records)
+
+
+def at_level(
+    level: int, inference: Inference = FOURTH, *, device: int = 0, capacity_records: int | None = None
+) -> Capture:
+    program = program_of(STEPS, stats=StatsOptions(level=level), simulation=SPREAD)
+    return capture_of(program, inference, device=device, capacity_records=capacity_records)
 
 
 def kinds_of(capture: Capture) -> set[str]:
@@ -164,7 +170,7 @@ def test_a_wait_names_the_command_that_ended_it() -> None:
 
 
 def test_thread_0_of_the_cores_with_ports_waits_for_the_host() -> None:
-    capture = at_level(50, input_wait_ticks=30711, output_wait_ticks=2)
+    capture = at_level(50, replace(FOURTH, input_wait_ticks=30711, output_wait_ticks=2))
     assert capture.sections[StatsSection.PORTS, 0].tolist() == [(0, INPUT_PORT, 30711), (0, OUTPUT_PORT, 2)]
     assert capture.sections[StatsSection.DOORBELLS, 0][["port", "time"]].tolist() == [(INPUT_PORT, 10**12)]
     assert (StatsSection.PORTS, 1) not in capture.sections
@@ -189,6 +195,7 @@ def test_effective_frequency_differs_by_core_and_stays_within_the_spread() -> No
     megahertz = [int(t["pcycles"]) / int(t["end"] - t["start"]) * 19.2 for t in threads]
     assert len({round(value, 1) for value in megahertz}) > 4
     assert all(abs(value / 1233.12 - 1) <= 0.00501 for value in megahertz)
+    assert min(megahertz) < 1233 < max(megahertz)  # to either side of the clock of the program
 
 
 def test_a_full_buffer_loses_the_last_commands_of_a_lane_and_says_how_many() -> None:
@@ -198,6 +205,12 @@ def test_a_full_buffer_loses_the_last_commands_of_a_lane_and_says_how_many() -> 
     assert ops[ops["group"] == HVX]["ordinal"].tolist() == [0] * 4  # one command of four threads fits in five records
     assert capture.sections[StatsSection.LOST, 0].tolist() == [(thread, HVX, 1, 1) for thread in range(4)]
     assert (StatsSection.LOST, 1) not in capture.sections
+
+
+def test_a_counter_of_32_bits_stops_at_its_end() -> None:
+    steps = [Step(cycles=2**32 - 1)]
+    capture = capture_of(program_of(steps, stats=StatsOptions(level=70), clock_hz=1e8, stats_hz=1e9))
+    assert set(capture.sections[StatsSection.OPS, 0]["ucycles"].tolist()) == {2**32 - 1}
 
 
 def test_a_buffer_that_is_large_enough_loses_nothing() -> None:
@@ -216,9 +229,7 @@ def test_a_buffer_without_room_loses_everything() -> None:
     ("options", "words"),
     [
         ({"device": 1}, r"^device 1: the program has 1; expected 0 to 0"),
-        ({"start_tick": -1}, "negative"),
-        ({"start_tick": 2**63}, r"^start_tick 9223372036854775808: the timer would overflow"),
-        ({"capacity_records": -1}, "negative"),
+        ({"capacity_records": -1}, r"^capacity_records -1: negative; expected 0 or more"),
     ],
 )
 def test_impossible_arguments_are_refused(options: dict[str, int], words: str) -> None:
@@ -226,12 +237,20 @@ def test_impossible_arguments_are_refused(options: dict[str, int], words: str) -
         at_level(70, **options)
 
 
+def test_an_inference_beyond_the_end_of_the_timer_is_refused() -> None:
+    with pytest.raises(UsageError, match=r"^start_tick 9223372036854775808: the timer would overflow"):
+        at_level(70, replace(FOURTH, start_tick=2**63))
+
+
+@pytest.mark.parametrize("name", ["start_tick", "input_wait_ticks", "output_wait_ticks"])
+def test_an_inference_has_no_negative_times(name: str) -> None:
+    with pytest.raises(UsageError, match=rf"^{name} -1: negative; expected 0 or more"):
+        replace(FOURTH, **{name: -1})
+
+
 def test_a_timeline_of_another_program_is_refused() -> None:
     with pytest.raises(UsageError, match=r"^timeline of 1 commands; expected 8, as the program"):
-        collect(
-            program_of(STEPS), simulate(program_of([Step()])),
-            program_id=0, device=0, activation=0, inference=0, start_tick=0,
-        )  # fmt: skip
+        collect(program_of(STEPS), simulate(program_of([Step()])), FOURTH, device=0)
 
 
 @pytest.mark.parametrize("counts", ["cats", "cycles:GPU", ""])
@@ -264,9 +283,7 @@ def test_shares_differ_from_inference_to_inference_and_clocks_do_not() -> None:
 
     def barriers(seed: int, inference: int) -> tuple[list[int], list[int]]:
         timeline = simulate(program, seed=seed, inference=inference)
-        capture = collect(
-            program, timeline, program_id=0, device=0, activation=0, inference=inference, start_tick=0
-        )  # fmt: skip
+        capture = collect(program, timeline, replace(FOURTH, number=inference), device=0)
         threads, ops = capture.sections[StatsSection.THREADS, 0], capture.sections[StatsSection.OPS, 0]
         return threads["pcycles"].tolist(), ops["barrier"].tolist()
 

@@ -9,8 +9,9 @@ import numpy as np
 import pytest
 
 from opscope import api
-from opscope.api.estimating import estimated_run
-from opscope.report import Range, Report
+from opscope.api.estimating import estimated_run, suggested
+from opscope.finding import Trial
+from opscope.report import Prediction, Range, Report, Suggestion
 from opscope.run import Run
 from opscope.zoo import Recipe, make
 
@@ -88,3 +89,13 @@ def test_the_run_says_that_it_is_an_estimate(report: Report) -> None:
     run = run_of(report)
     assert run.info.provenance == run.trace.provenance == run.summary.latency.provenance == "estimated"
     assert Path(run.info.model).name == "kws.tflite"
+
+
+def test_what_a_report_suggests_is_a_change_that_was_tried(report: Report) -> None:
+    before, after = Prediction(2.0, 0, 0, None), Prediction(0.5, 0, 0, None)
+    told = (
+        Suggestion("prune", "half the channels", (), before, after),
+        Suggestion("store", "int8 weights", (), before, before),
+        Suggestion("guess", "unknown", (), before, replace(after, latency_s=None)),
+    )
+    assert suggested(replace(report, suggestions=told)) == (Trial("half the channels", 500_000_000, 4.0),)

@@ -182,6 +182,25 @@ class TestTraffic:
         first, _ = self.layers(outer, memory("SRAM", Holds.TILES, scope=Scope.CORE, size=64))
         assert first.traffic == {"SRAM": 1152, "DRAM": 128 + 1024}
 
+    @pytest.mark.parametrize(("size", "crossing"), [(127, 128), (128, 64)])
+    def test_spills_from_the_first_byte_that_does_not_fit(self, size: int, crossing: int) -> None:
+        outer = memory("DRAM", Holds.ACTIVATIONS, Holds.CONSTANTS)
+        first, _ = self.layers(outer, memory("SRAM", Holds.TILES, scope=Scope.CORE, size=size))
+        assert first.traffic["DRAM"] == crossing + 1024
+
+    @pytest.mark.parametrize(("size", "streamed"), [(2048 + 127, 1024), (2048 + 128, 0)])
+    def test_keeps_weights_only_where_they_fit_beside_the_activations(self, size: int, streamed: int) -> None:
+        outer = memory("DRAM", Holds.ACTIVATIONS, Holds.CONSTANTS)
+        first, _ = self.layers(outer, memory("SRAM", Holds.TILES, scope=Scope.CORE, size=size))
+        assert first.traffic["DRAM"] == 64 + streamed
+
+    def test_brings_of_a_table_the_rows_that_are_looked_up(self) -> None:
+        draw = Sketch()
+        rows = draw.op("gather", (draw.input(1000, 16), draw.constant(3)), (3, 16))
+        memories = memory("DRAM", Holds.ACTIVATIONS, Holds.CONSTANTS), memory("SRAM", Holds.TILES, scope=Scope.CORE)
+        (layer,) = estimate(draw.graph(rows), machine(memories=memories)).layers
+        assert layer.traffic["DRAM"] == 2 * 3 * 16 * 4
+
     def test_is_counted_once_where_one_memory_is_both_home_and_working_memory(self) -> None:
         shared = memory("SRAM", Holds.ACTIVATIONS, Holds.TILES)
         first, _ = self.layers(shared, memory("flash", Holds.CONSTANTS, size=1 << 30))

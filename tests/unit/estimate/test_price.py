@@ -52,6 +52,11 @@ def test_lanes_share_the_work_but_not_the_launch() -> None:
     assert cost.total == 110
 
 
+def test_an_engine_with_one_cost_for_all_commands_is_not_made_faster_by_lanes() -> None:
+    unit = engine(command_cycles=figure(30))
+    assert price(task(unit, Work(macs=800)), unit, Machine(target(unit, cores=4), cores=4)).total == 30
+
+
 def test_an_op_without_work_is_not_launched() -> None:
     unit = engine(launch_cycles=figure(10))
     assert price(task(unit, Work(), kind="reshape"), unit, Machine(target(unit))).total == 0

@@ -40,6 +40,19 @@ def test_an_lstm_is_counted_gate_by_gate_and_step_by_step() -> None:
     assert counted(draw.graph()).macs == 10 * 4 * 64 * (32 + 64)
 
 
+def test_an_lstm_whose_input_and_forget_gate_are_one_has_three_gates() -> None:
+    draw = Sketch()
+    data, sizes = draw.input(10, 1, 32), {"steps": 10, "batch": 1, "input_size": 32, "hidden_size": 64}
+    draw.op("lstm", (data,), (10, 1, 64), **sizes, gates=3)
+    assert counted(draw.graph()).macs == 10 * 3 * 64 * (32 + 64)
+
+
+def test_the_work_of_a_cell_without_weights_is_unknown() -> None:
+    draw = Sketch()
+    draw.op("rnn", (draw.input(10, 1, 32),), (10, 1, 64), steps=10, batch=1)
+    assert not counted(draw.graph()).known
+
+
 def test_a_projection_of_an_lstm_shortens_what_recurs_and_adds_its_own_product() -> None:
     draw = Sketch()
     sizes = {"steps": 5, "batch": 2, "input_size": 8, "hidden_size": 16, "projection_size": 4}

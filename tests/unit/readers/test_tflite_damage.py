@@ -116,6 +116,30 @@ def test_an_operator_that_reads_its_own_output_is_an_error(tmp_path: Path) -> No
         model.graph(tmp_path)
 
 
+def test_an_operator_without_output_is_reported(tmp_path: Path) -> None:
+    model = small_cnn()
+    model.main.operators[-1].outputs = []
+    with pytest.raises(ModelError, match="operator 4: SOFTMAX: no output; expected at least one"):
+        model.graph(tmp_path)
+
+
+@pytest.mark.parametrize("inputs", [[], [0], [-1, 1, 2], [0, -1, 2]])
+def test_a_convolution_without_data_or_weights_is_reported(tmp_path: Path, inputs: list[int]) -> None:
+    model = small_cnn()
+    model.main.operators[0].inputs = inputs
+    with pytest.raises(ModelError, match="operator 0: CONV_2D: an input is missing; expected at least 2"):
+        model.graph(tmp_path)
+
+
+def test_weights_without_an_element_are_reported(tmp_path: Path) -> None:
+    model = small_cnn()
+    model.main.tensors[1].shape = [0, 3, 3, 1]
+    with pytest.raises(
+        ModelError, match=r"operator 0: CONV_2D: input 1 of shape \[0, 3, 3, 1\]; expected at least one"
+    ):
+        model.graph(tmp_path)
+
+
 def test_writing_twice_names_operator_and_tensor(tmp_path: Path) -> None:
     model = small_cnn()
     model.main.operators.append(model.main.operators[-1])

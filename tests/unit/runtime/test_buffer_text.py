@@ -61,7 +61,8 @@ def test_files_hold_whole_arrays_or_raw_values(tmp_path: Path) -> None:
     [
         ("1x4xi8=1 2", "2 values; expected 1 or 4"),
         ("1x4xi8=300", "300 is outside -128 to 127; expected numbers of type int8"),
-        ("2xf32=one two", "could not convert"),
+        ("2xf32=one two", "2xf32=one two: 'one' is no number; expected numbers of type float32"),
+        ("2xi8=nan", "2xi8=nan: 'nan' is no number; expected numbers of type int8"),
         ("bananas", "not a buffer; expected SHAPExTYPE=VALUES"),
         ("1xf8=0", "not a buffer"),
         ("99999999999x99999999xf32=0", "larger than 17179869184 bytes"),

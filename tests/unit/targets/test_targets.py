@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -9,7 +10,7 @@ import pytest
 from opscope import targets
 from opscope.errors import TargetError
 from opscope.graph import DType
-from opscope.target import Corner, Holds, at_corner
+from opscope.target import Corner, Engine, Figure, Holds, Memory, Route, Scope, at_corner
 
 GOOD = """\
 schema = "opscope.target/1"
@@ -204,3 +205,42 @@ def test_corners_take_the_fast_or_the_slow_end_of_every_figure() -> None:
     assert [t.clocks.core_hz.value for t in (slow, target, fast)] == [1030e6, 1233.12e6, 1450e6]
     assert [t.engines[0].efficiency.value for t in (slow, target, fast)] == [0.38, 0.70, 0.70]
     assert [t.engines[1].kernels["gather"].value for t in (fast, target, slow)] == [29.03, 29.03, 75.16]
+
+
+WIDE = Figure(2, "by hand", 1, 3)
+PARTS = (  # a part of a target, its figures that are fast where they are large, and those that are fast where small
+    (
+        Engine("cpu", ("*",), accelerator=False),
+        ("efficiency", "weight_bytes_per_cycle"),
+        ("launch_cycles", "command_cycles"),
+    ),
+    (Memory("RAM", Scope.CORE, WIDE, ()), ("bytes_per_second", "efficiency"), ("picojoules_per_byte",)),
+    (Memory("ROM", Scope.CORE, WIDE, ()), ("bytes_per_cycle",), ()),
+    (
+        Route("dma", "read", bytes_per_second=WIDE),
+        ("bytes_per_second", "core_bytes_per_second", "efficiency"),
+        ("issue_cycles",),
+    ),
+)
+TABLES = {  # of an engine: whether they are fast where they are large
+    "macs_per_cycle": True, "element_ops_per_cycle": True, "kernels": False, "picojoules_per_mac": False,
+    "picojoules_per_element_op": False,
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(("corner", "rate", "cost"), [(Corner.FAST, 3, 1), (Corner.SLOW, 1, 3)])
+def test_no_figure_is_left_where_it_was(corner: Corner, rate: float, cost: float) -> None:
+    parts = [replace(part, **dict.fromkeys((*rates, *costs), WIDE)) for part, rates, costs in PARTS]
+    engine = replace(parts[0], **{name: {"*": WIDE} for name in TABLES})
+    whole = replace(
+        targets.load("aic100-std"), engines=(engine,), memories=(*parts[1:3], *targets.load("aic100-std").memories),
+        routes=(parts[3],), idle_watts=WIDE,
+    )  # fmt: skip
+    moved = at_corner(whole, corner)
+    assert moved.idle_watts.value == cost
+    found = (moved.engines[0], *moved.memories[:2], moved.routes[0])
+    for part, (_, rates, costs) in zip(found, PARTS, strict=True):
+        assert [getattr(part, name).value for name in (*rates, *costs)] == [rate] * len(rates) + [cost] * len(costs)
+    for name, is_rate in TABLES.items():
+        assert getattr(moved.engines[0], name)["*"].value == (rate if is_rate else cost), name
+    assert moved.memories[0].bytes == WIDE

@@ -46,7 +46,9 @@ def test_a_recipe_that_cannot_be_made_says_what_can(recipe: Recipe, message: str
 
 
 def test_a_folder_that_does_not_exist_is_named() -> None:
-    with pytest.raises(UsageError, match=r"^/nonexistent/folder/model: cannot be written, No such file or directory; "):
+    with pytest.raises(
+        UsageError, match=r"^/nonexistent/folder/model: cannot be written \(No such file or directory\); "
+    ):
         make(Recipe("kws-cnn"), NOWHERE)
 
 

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from struct import Struct
 
 from ...errors import ModelError, printable
-from ...graph import ABSENT, DType, Note, Op, Role, Tensor
+from ...graph import ABSENT, KINDS, DType, Family, Note, Op, Role, Tensor
 from ...units import Bytes
 from .bodies import Bodies, Runs, bodies, scalar_body
 from .model import StoredModel, StoredOperator, StoredTensor, Subgraph
@@ -19,6 +19,7 @@ MOST_TENSORS = 1 << 19
 MOST_NOTES = 100
 MOST_INTEGERS = 64  # a longer constant is data, not a parameter such as axes
 
+_ANY_OPERANDS = (Family.CONTROL, Family.OPAQUE)
 _INTEGERS = {DType.I64: ("q", 8), DType.I32: ("i", 4), DType.I16: ("h", 2), DType.I8: ("b", 1)}
 
 
@@ -170,13 +171,15 @@ class _OperandReader:
     def op(self, stored: StoredOperator, number: int, location: str, scope: str, trips: int | None) -> Op:
         self._check_order(stored)
         operator = Operator(stored.code, stored.inputs, stored.outputs, stored.options, self._shapes, self._integers)
+        inputs = canonical_inputs(operator)
+        self._check_operands(KINDS[stored.code.kind], inputs, stored.outputs)
         ids = self._ids
         outputs = tuple([ids[tensor] for tensor in stored.outputs])
         return Op(
             stored.code.kind,
             stored.code.type,
             self._name(stored, number),
-            tuple([ids[tensor] for tensor in canonical_inputs(operator)]),
+            tuple([ids[tensor] for tensor in inputs]),
             outputs,
             attributes(operator),
             location,
@@ -190,6 +193,20 @@ class _OperandReader:
             if name:
                 return name
         return f"{stored.code.type}_{number}"
+
+    def _check_operands(self, family: Family, inputs: tuple[int, ...], outputs: tuple[int, ...]) -> None:
+        """What is counted, placed and cut by its first operands has them, and none of them is empty."""
+        if family in _ANY_OPERANDS:
+            return
+        if not outputs:
+            raise ValueError("no output; expected at least one")
+        least = 2 if family is Family.CONTRACTION else 1  # data and weights, or data
+        if len(inputs) < least or ABSENT in inputs[:least]:
+            raise ValueError(f"an input is missing; expected at least {least}")
+        for tensor in inputs[:least] if family is Family.CONTRACTION else ():
+            shape = self._tensors[tensor].shape
+            if shape is not None and 0 in shape:
+                raise ValueError(f"input {tensor} of shape {list(shape)}; expected at least one element")
 
     def _check_order(self, stored: StoredOperator) -> None:
         pending = self._pending

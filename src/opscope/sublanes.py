@@ -22,7 +22,7 @@ def sublanes(start: Numbers, end: Numbers) -> Numbers:
     if bool((last[1:] >= last[:-1]).all()):
         level[order] = np.arange(len(order)) % _most_open(first, last)
     else:
-        level[order] = _lowest_free(first.tolist(), last.tolist())
+        level[order] = lowest_free(first.tolist(), last.tolist())
     return level
 
 
@@ -33,7 +33,8 @@ def _most_open(start: Numbers, end: Numbers) -> int:
     return int((np.arange(len(start)) + 1 - over).max(initial=1))
 
 
-def _lowest_free(start: list[int], end: list[int]) -> list[int]:
+def lowest_free(start: list[int], end: list[int]) -> list[int]:
+    """Of intervals in the order of their starts, each on the lowest lane that is free when it starts."""
     busy: list[tuple[int, int]] = []
     free: list[int] = []
     level, lanes = [], 0

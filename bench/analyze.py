@@ -3,6 +3,9 @@
 Figures are of the work alone, without starting Python; the best of some rounds is what the machine can do when nothing
 else disturbs it, and sides are compared by the best of each. "ask" are the questions that both answer: where device
 time goes, which kernels take it, why the device is idle; "all" is everything `opscope analyze` answers.
+
+"whole" are whole processes, which take turns: `opscope import` and then `opscope analyze`, which leave a run and its
+findings on disk, against one process that imports HTA, reads the trace, asks those questions and keeps nothing.
 """
 
 from __future__ import annotations
@@ -14,7 +17,18 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 import models
-from measure import CHILDREN, OPSCOPE, PYTHON, Row, main, progress, run_child
+from measure import (
+    CHILDREN,
+    OPSCOPE,
+    PYTHON,
+    Row,
+    alternate,
+    main,
+    middle_seconds,
+    progress,
+    run_child,
+    times_slower,
+)
 from peers import HTA
 
 TITLE = "Analyse a run: read its tables, find path, slack, causes, rollups, checks"
@@ -62,11 +76,14 @@ def against_hta(rounds: int, folder: Path) -> Iterator[Row]:
     traces = sorted(TRACES.glob("*.json.gz")) if python is not None else []
     for path in traces:
         yield side_by_side(path.name.removesuffix(".json.gz"), path, str(python), rounds)
+        yield whole_processes(path.name.removesuffix(".json.gz"), path, str(python), rounds, folder / "whole.run")
     if traces:
         long = folder / "long.json.gz"
         source = max(traces, key=lambda path: path.stat().st_size)
         run_child([PYTHON, str(CHILDREN / "long_kineto.py"), str(source), str(REPEATS), str(long)], timeout=300)
-        yield side_by_side(f"{source.name.removesuffix('.json.gz')} × {REPEATS}", long, str(python), 2)
+        name = f"{source.name.removesuffix('.json.gz')} × {REPEATS}"
+        yield side_by_side(name, long, str(python), 2)
+        yield whole_processes(name, long, str(python), 3, folder / "whole.run")
 
 
 def side_by_side(what: str, path: Path, python: str, rounds: int) -> Row:
@@ -88,6 +105,18 @@ def side_by_side(what: str, path: Path, python: str, rounds: int) -> Row:
     notes = (f"HTA gives up on {what}: {', '.join(failed)}; its time until then counts",) if failed else ()
     met = ratios["ask"] >= TIMES_FASTER
     return Row(f"{what}, Kineto", values, f"≥ {TIMES_FASTER} × to ask", met, notes)
+
+
+def whole_processes(what: str, path: Path, python: str, rounds: int, run: Path) -> Row:
+    both = '"$0" import "$1" -o "$2" && "$0" analyze "$2"'
+    sides = {
+        "ours": ["/bin/sh", "-c", both, OPSCOPE, str(path), str(run)],
+        "HTA": [python, str(CHILDREN / "hta_trace.py"), str(path), "0"],
+    }
+    samples = alternate(sides, rounds=rounds)
+    values: dict[str, float | str] = {f"{name} whole s": middle_seconds(found) for name, found in samples.items()}
+    ratio = times_slower(samples["HTA"], samples["ours"])
+    return Row(f"{what}, whole processes", values | {"whole ×": ratio}, f"≥ {TIMES_FASTER} ×", ratio >= TIMES_FASTER)
 
 
 def measure(options: Namespace) -> Iterator[Row]:

@@ -1,8 +1,8 @@
 """How fast are long runtime logs imported and annotated, and in how much memory?
 
-Each row is a process of its own, from its start to its end, with everything it reads and writes; the best of some runs,
-by processor time, since the machine may be busy. Beside it, the share of that time in which Python's csv module only
-splits the same lines.
+Each row is a process of its own, from its start to its end, with everything it reads and writes; the best of some runs.
+The goal is for the wall clock, as a user reads it; processor time, of all threads, stands beside it, since the machine
+may be busy. Last, the share of that time in which Python's csv module only splits the same lines.
 """
 
 from __future__ import annotations
@@ -50,14 +50,14 @@ def write_events(out: TextIO, rows: int) -> None:
 
 
 def best(argv: Sequence[str], rounds: int) -> tuple[Sample, float]:
-    """The run that took least processor time, and how much that was: other work on the machine does not count."""
-    found = []
+    """The run that took least time by the wall clock, and the least processor time of all."""
+    found: list[tuple[Sample, float]] = []
     for _ in range(rounds):
         before = getrusage(RUSAGE_CHILDREN)
         sample = run_child(argv, timeout=300)
         after = getrusage(RUSAGE_CHILDREN)
         found.append((sample, after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime))
-    return min(found, key=lambda pair: pair[1])
+    return min((sample for sample, _ in found), key=lambda sample: sample.seconds), min(spent for _, spent in found)
 
 
 def row(what: str, argv: Sequence[str], path: Path, separator: str, rounds: int) -> Row:
@@ -70,7 +70,7 @@ def row(what: str, argv: Sequence[str], path: Path, separator: str, rounds: int)
         "peak MB": ours.peak_bytes / 1e6,
         "csv.reader alone": splitting / seconds,
     }
-    return Row(what, values, f"≥ {GOAL:,} rows per processor s", ROWS / seconds >= GOAL)
+    return Row(what, values, f"≥ {GOAL:,} rows/s", ROWS / ours.seconds >= GOAL)
 
 
 def memory(what: str, path: Path, few: Path) -> Row:

@@ -21,7 +21,7 @@ from opscope.analysis.summarise import timeline
 from opscope.analysis.work import ProgramIndex
 from opscope.capture import encode_capture
 from opscope.decode import LaneIndex, check_buffer, decode_buffer, decode_trace, origin_tick, read_lanes
-from opscope.device import collect, simulate
+from opscope.device import Inference, collect, simulate
 from opscope.program import COMMAND, NO_ROUTE, Channel, Detail, Group, MemoryMetrics, OpInfo, Program, StatsOptions
 from opscope.program_file import decode_program, encode_program, program_id
 from opscope.trace import SpanKind, Trace
@@ -94,8 +94,7 @@ def write_samples(program: Program, identity: int, folder: Path) -> list[bytes]:
     timeline_ = simulate(program)
     buffers = []
     for inference in range(SAMPLES):
-        capture = collect(program, timeline_, program_id=identity, device=0, activation=0, inference=inference,
-                          start_tick=10**12 + inference * 10**6)  # fmt: skip
+        capture = collect(program, timeline_, Inference(identity, 0, inference, 10**12 + inference * 10**6), device=0)
         buffers.append(encode_capture(capture))
         name = f"aic-profiling-program-0-activation-0-inf-{inference}-{program.name}-aiccyclecounts.bin"
         (folder / name).write_bytes(buffers[-1])

@@ -21,7 +21,7 @@ from device_build import DMA, HMX, HVX, KINDS, READ, program_of
 from device_reference import Reference
 
 from opscope.capture import encode_capture
-from opscope.device import collect, event_loop, simulate
+from opscope.device import Inference, collect, event_loop, simulate
 from opscope.device.tables import tables
 from opscope.program import COMMAND, NO_ROUTE, Program, StatsOptions
 
@@ -84,9 +84,9 @@ def rates() -> Iterator[Row]:
     yield Row(f"simulate {count:,} commands", {"commands/s": rate}, "≥ 1,000,000/s", rate >= 1_000_000)
     yield Row("of which checking the program", {"share": seconds(lambda: tables(large)) / compiled})
     timeline = simulate(large)
-    place = {"program_id": 0, "device": 0, "activation": 0, "inference": 0, "start_tick": 0}
-    writing = seconds(lambda: collect(large, timeline, **place), 1)
-    written = len(encode_capture(collect(large, timeline, **place)))
+    first = Inference(program_id=0, activation=0, number=0, start_tick=0)
+    writing = seconds(lambda: collect(large, timeline, first, device=0), 1)
+    written = len(encode_capture(collect(large, timeline, first, device=0)))
     yield Row("collect at level 70", {"commands/s": count / writing, "MB": written / 1e6})
 
 

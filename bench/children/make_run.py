@@ -23,7 +23,7 @@ def trace_of(count: int, seed: int) -> Trace:
     spans["kind"] = rng.choice([SpanKind.OP, SpanKind.WAIT, SpanKind.TRANSFER], count, p=[0.6, 0.25, 0.15])
     place = np.arange(count) % (count // INFERENCES) // LANES  # of its lane
     spans["op"] = np.where(spans["kind"] == SpanKind.WAIT, NONE, place * OPS // (count // INFERENCES // LANES + 1))
-    spans["start_ns"] = spans["inference"] * 10**9 + place * 5000 + rng.integers(0, 500, count)
+    spans["start_ns"] = spans["inference"] * np.int64(10**9) + place * 5000 + rng.integers(0, 500, count)
     spans["end_ns"] = spans["start_ns"] + rng.integers(500, 4500, count)
     spans["command"] = spans["ucycles"] = spans["pcycles"] = spans["waits_on"] = NONE
     lanes = tuple(Lane(0, number // 3, ("HVX", "HMX", "DMA")[number % 3]) for number in range(LANES))

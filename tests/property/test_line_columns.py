@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import tempfile
+from itertools import pairwise
 from pathlib import Path
 
 import numpy as np
@@ -10,8 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from opscope.importers.column_trace import Clock, open_length
-from opscope.importers.line_columns import Block, Words, distinct, read_lines, rising, unwrapped
-from opscope.importers.torq_host_log import _pairs
+from opscope.importers.event_pairs import Events, Pairing
+from opscope.importers.line_columns import Block, Counter, Words, distinct, read_lines, rising, unwrapped
 
 words = st.text(st.sampled_from('ab"(), 1-'), max_size=8)
 lines_of = st.lists(
@@ -49,34 +50,53 @@ def test_numbers_are_those_of_int(texts: list[str]) -> None:
         assert value == (int(text) if fine else 0)
 
 
-@given(st.lists(st.integers(0, 2**31 - 1), min_size=1, max_size=30), st.booleans())
-def test_a_counter_of_32_bits_is_put_right(steps: list[int], signed: bool) -> None:
+@given(st.lists(st.integers(0, 2**31 - 1), min_size=1, max_size=30), st.booleans(), st.integers(0, 30))
+def test_a_counter_of_32_bits_is_put_right_also_in_parts(steps: list[int], signed: bool, cut: int) -> None:
     true = np.cumsum(np.array(steps, np.int64))
     held = true & 0xFFFFFFFF
     if signed:
         held = np.where(held >= 2**31, held - 2**32, held)
     assert unwrapped(held).tolist() == true.tolist()
+    counter = Counter()
+    assert [counter.unwrapped(part).tolist() for part in np.split(held, [cut])] == [
+        part.tolist() for part in np.split(true, [cut])
+    ]
 
 
-@given(st.lists(st.tuples(st.integers(0, 3), st.booleans()), max_size=40))
-def test_pairs_are_those_of_a_walk(events: list[tuple[int, bool]]) -> None:
-    key = np.array([owner for owner, _ in events], np.int64)
-    begins = np.array([begin for _, begin in events], np.bool_)
-    begun: dict[int, int] = {}
+@given(
+    st.lists(st.tuples(st.integers(0, 1), st.integers(-1, 1), st.integers(0, 1), st.booleans()), max_size=40),
+    st.lists(st.integers(0, 40), max_size=6),
+)
+def test_pairs_are_those_of_a_walk_however_the_events_come(
+    told: list[tuple[int, int, int, bool]], cuts: list[int]
+) -> None:
+    begun: dict[tuple[int, ...], int] = {}
     pairs, lone, stray = [], [], []
-    for row, (owner, begin) in enumerate(events):
-        if begin:
-            if owner in begun:
-                lone.append(begun[owner])
-            begun[owner] = row
-        elif owner in begun:
-            pairs.append((begun.pop(owner), row))
+    for row, (*owner, begins) in enumerate(told):
+        if begins:
+            if tuple(owner) in begun:
+                lone.append(begun[tuple(owner)])
+            begun[tuple(owner)] = row
+        elif tuple(owner) in begun:
+            pairs.append((begun.pop(tuple(owner)), row))
         else:
             stray.append(row)
     lone += begun.values()
-    begin_rows, end_rows, lone_rows, stray_rows = _pairs(key, begins)
-    assert sorted(zip(begin_rows.tolist(), end_rows.tolist(), strict=True)) == sorted(pairs)
-    assert (lone_rows.tolist(), stray_rows.tolist()) == (sorted(lone), stray)
+    rows = np.arange(len(told))
+    invocation, action, kind, starts = (np.array([row[i] for row in told], np.int64) for i in range(4))
+    events = Events(rows * 0, invocation, action, kind, rows * 0, rows, 100 + rows, starts > 0)
+    pairing = Pairing()
+    for low, high in pairwise([0, *sorted(cuts), 40]):
+        pairing.add(events.at(rows[low:high]))
+    found = pairing.finish()
+    assert list(zip(found.begin.line.tolist(), (found.end - 100).tolist(), strict=True)) == sorted(pairs)
+    assert (found.lone.line.tolist(), found.stray.line.tolist()) == (sorted(lone), stray)
+    last = {owner: max(100 + n for n, row in enumerate(told) if row[0] == owner) for owner in {row[0] for row in told}}
+    all_rows, ends, ended = found.rows()
+    ends_of = dict(pairs)
+    assert all_rows.line.tolist() == sorted([*ends_of, *lone])
+    assert ended.tolist() == [row in ends_of for row in all_rows.line.tolist()]
+    assert ends.tolist() == [100 + ends_of[n] if n in ends_of else last[told[n][0]] for n in all_rows.line.tolist()]
 
 
 @given(st.lists(st.integers(0, 2**62), max_size=40))
@@ -112,7 +132,7 @@ any_row = st.one_of(
 
 @given(st.lists(any_row.filter(lambda row: row.strip() and "\n" not in row), min_size=1, max_size=12))
 def test_the_quick_way_reads_what_the_slow_way_reads_or_nothing(rows: list[str]) -> None:
-    block = Block("".join(f"{row}\n" for row in rows).encode(), b";", 1)
+    block = Block("".join(f"{row}\n" for row in rows).encode(), b";", 1, len(rows))
     found = block.quick("nnw")
     fits = all(row.count(";") == 2 and _whole(row.split(";")[0]) and _whole(row.split(";")[1]) for row in rows)
     if found is None:

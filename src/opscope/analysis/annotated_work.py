@@ -9,7 +9,7 @@ import numpy as np
 
 from ..annotated import SLICE, Job, Numbers, Phase, Share, Usage, WorkColumns
 from .expected_shares import expected_shares
-from .overlap import Busy, Part, UnitClass
+from .overlap import EMPTY, Busy, Part, UnitClass
 from .unit_usage import expected_work, work_name
 
 Operators = Mapping[str, tuple[str, ...]]  # location → ops of the model's file
@@ -36,7 +36,9 @@ class Units:
     end_ns: Numbers
 
     def _using(self, used: Sequence[bool]) -> Busy:
-        chosen = np.array([*used, False])[self.job]
+        if all(used) or not any(used):  # as most jobs have it: nothing to choose
+            return Busy.of(self.start_ns, self.end_ns) if any(used) else EMPTY
+        chosen = np.array(used)[self.job]
         return Busy.of(self.start_ns[chosen], self.end_ns[chosen])
 
     def classes(self, slices: int) -> list[UnitClass]:

@@ -51,6 +51,7 @@ class Found:
     known: bool = True  # the dump has it, or it is no action
     role: Role = Role.OTHER
     job: int = -1
+    logged_as: str = ""  # where the log says that it is of the sequencer and the dump that it is not, or the other way
 
 
 def kinds_of(
@@ -80,12 +81,14 @@ def kinds_of(
             listing.dispatches[number].name, action, listed.operation, location=shown(place),
             operators=operators.get(place or "", ()),
         )  # fmt: skip
+        is_job = log.parts[log.type[row]] == SEQUENCER
+        logged_as = logged if is_job != (listed.role is not Role.OTHER) else ""
         if listed.job is None:
-            return Found(kind)
+            return Found(kind, logged_as=logged_as)
         job = listing.dispatches[number].jobs[listed.job]
         kind = replace(kind, job=listed.job if job.id is None else job.id, invocations=job.invocations,
                        usage=usage[number][listed.job])  # fmt: skip
-        return Found(kind, True, listed.role, before[number] + listed.job)
+        return Found(kind, True, listed.role, before[number] + listed.job, logged_as)
 
     return tuple(found(row) for row in first.tolist()), place
 
@@ -109,6 +112,12 @@ def strangers(listing: Listing, log: ActionTimes, kinds: tuple[Found, ...], kind
     if rows:
         names = [f"{printable(f.kind.dispatch)} action {f.kind.action}" for f in kinds if not f.known]
         yield f"{rows} rows are of actions that {listing.source} does not have: {listed(names)}"
+    twisted = np.array([bool(found.logged_as) for found in kinds] or [False])
+    if rows := int(twisted[kind].sum()):
+        names = [f"{printable(f.kind.dispatch)} action {f.kind.action} is {printable(f.logged_as)} there and "
+                 f"{printable(f.kind.operation)} here" for f in kinds if f.logged_as]  # fmt: skip
+        words = f"{rows} rows of {log.source} are something else in {listing.source}, which is of another compilation"
+        yield f"{words}: {listed(names)}"
     seen = {(found.kind.dispatch, found.kind.action) for found in kinds}
     ran = {name for name, _ in seen}
     missing = [
@@ -155,6 +164,7 @@ def _matched(rows: list[Numbers], keys: list[Numbers]) -> tuple[Numbers, Numbers
     return rows[0][of_start[order]], rows[1][of_wait[order]]
 
 
+SEQUENCER = "NSS Programs"  # part of the host that starts jobs and waits for them
 _ENDS = (Role.START, Role.WAIT)
 _HOST_CLASSES = {HAL: HAL, "Host Programs": "HOST", "Host Copy": "HOST_COPY"}
 

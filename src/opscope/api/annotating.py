@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, BinaryIO
 
 from ..errors import UsageError
-from .files import write_whole
+from .files import check_apart, write_whole
 
 if TYPE_CHECKING:
     from ..annotated import Annotated, Listing
@@ -58,8 +58,7 @@ def _check(outputs: Sequence[Path], inputs: Sequence[Path], choices: AnnotateCho
         if output.suffix not in (*TABLES, *TIMELINES):
             known = ", ".join((*TABLES, *TIMELINES))
             raise UsageError(f"{output}: suffix {output.suffix!r} is not known; expected one of {known}")
-        if any(output.exists() and given.exists() and output.samefile(given) for given in inputs):
-            raise UsageError(f"{output}: is one of the files that are read; expected another file to write to")
+    check_apart(outputs, inputs)
     if choices.provenance is not None and choices.provenance not in PROVENANCES:
         raise UsageError(f"provenance {choices.provenance!r}: not known; expected one of {', '.join(PROVENANCES)}")
     if choices.clock_hz <= 0:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from .. import api
 from ..errors import UsageError, printable
+from ..program import OP_LEVEL, THREAD_LEVEL
 from .flags import Flag, Takes, Words, read_words
 
 if TYPE_CHECKING:
@@ -18,7 +19,6 @@ if TYPE_CHECKING:
     from ..api.execution import RunOutcome
 
 DEFAULT_TARGET = "aic100-std"
-OPERATOR_LEVEL = 70
 
 _SWITCH = Takes.NOTHING
 _OWN = "accepted; the simulated compiler decides this by itself"
@@ -166,7 +166,7 @@ def compile_call(words: Sequence[str]) -> CompileCall | None:
         return None
     level = found.number("stats_level", "-stats-level", least=0)
     if level is None:
-        level = OPERATOR_LEVEL if "profiling" in found.values else 40
+        level = OP_LEVEL if "profiling" in found.values else THREAD_LEVEL
     return CompileCall(
         model=Path(_needed(found, "model", "qaic-compile", "-model=MODEL")),
         output=Path(_needed(found, "output", "qaic-compile", "-aic-binary-dir=DIR")),

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from ..api import slices
-from ..api.files import write_bytes
+from ..api.files import check_apart, write_bytes
 from ..errors import UsageError, printable
 from .flags import Flag, Takes, Words, read_words
 from .torq_dump import ExecutableTargets
@@ -152,14 +152,15 @@ def _needed(found: Words, parameter: str, tool: str, flag: str) -> str:
 
 def compile_program(call: CompileCall) -> tuple[slices.Scheduled, list[Path]]:
     """Compile, and write what is asked for; returns the files."""
+    dump = None if call.phases is None else call.phases / f"{call.model.stem}.9.executable-targets.mlir"
+    check_apart([path for path in (call.output, call.timeline, dump) if path is not None], [call.model])
     scheduled = slices.schedule_model(call.model, hardware(call.hw), precision=call.precision, phases=call.phases)
     slices.save_program(scheduled.program, call.output, call.model)
     written = [call.output]
     if call.timeline is not None:
         write_bytes(call.timeline, compile_table(scheduled, call.version).encode())
         written.append(call.timeline)
-    if call.phases is not None:
-        dump = call.phases / f"{call.model.stem}.9.executable-targets.mlir"
+    if dump is not None:
         write_bytes(dump, ExecutableTargets(scheduled).render().encode())
         written.append(dump)
     return scheduled, written
@@ -169,6 +170,9 @@ def run_program(call: RunCall) -> tuple[slices.Ran, list[Path]]:
     """Run one inference, and write what is asked for; returns the files."""
     from ..api.slices import load_buffers
 
+    outputs = [Path(place[1:]) for place in call.outputs if place.startswith("@")]
+    read = [Path(text.partition("@")[2]) for text in call.inputs if "@" in text]
+    check_apart([path for path in (call.profile, call.host, *outputs) if path is not None], [call.module, *read])
     inputs = load_buffers(call.inputs)
     ran = slices.run_program(call.module, inputs, function=call.function, seed=call.seed)
     there = len(ran.program.outputs)

@@ -6,6 +6,7 @@ IMPORTERS; others are found through entry points of the group `opscope.importers
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from importlib.metadata import entry_points
 from pathlib import Path
 from typing import Protocol, runtime_checkable
@@ -16,6 +17,7 @@ from .iree_perf import IreePerf
 from .kineto import Kineto
 from .openvino import OpenVinoCounters, OpenVinoReport
 from .ort_profile import OrtProfile
+from .qaic_compile import CompileMetrics
 from .qaic_files import LatencyFile, LatencyPercentiles, RunnerStdout
 from .qaic_summary import OpstatsSummary
 from .qnn_device import QNN_IMPORTERS
@@ -63,6 +65,7 @@ IMPORTERS: tuple[Importer, ...] = (  # add yours here: the first that knows a fi
     RunnerStdout(),
     LatencyFile(),
     LatencyPercentiles(),
+    CompileMetrics(),
     *QNN_IMPORTERS,
     IreePerf(),
     *TORQ_COMPILE,
@@ -74,7 +77,14 @@ ANY_TIMELINE: tuple[Importer, ...] = (TraceJson(),)  # after all others, plug-in
 
 def importers() -> tuple[Importer, ...]:
     """Every format that is known here, in the order in which files are offered to them."""
-    return (*IMPORTERS, *_plugins(), *ANY_TIMELINE)
+    return tuple(_in_turn())
+
+
+def _in_turn() -> Iterator[Importer]:
+    """Plug-ins are looked for when none of our own formats fits: it takes longer than reading a short file."""
+    yield from IMPORTERS
+    yield from _plugins()
+    yield from ANY_TIMELINE
 
 
 def _plugins() -> tuple[Importer, ...]:
@@ -95,18 +105,29 @@ def _plugins() -> tuple[Importer, ...]:
 
 def find_importer(path: Path, *, form: str | None = None) -> Importer:
     """The importer for a file: by its content, or by the name of a format."""
-    known = importers()
     if form is not None:
-        chosen = next((importer for importer in known if importer.name == form), None)
+        chosen = next((importer for importer in _in_turn() if importer.name == form), None)
         if chosen is None:
-            raise UsageError(f"format {form!r}: not known; expected one of {', '.join(i.name for i in known)}")
+            raise UsageError(f"format {form!r}: not known; expected one of {_names()}")
         return chosen
     head = head_of(path)
-    for importer in known:
-        if importer.looks_like(head, path.name):
-            return importer
-    names = ", ".join(importer.name for importer in known)
-    raise ImportFileError(str(path), "", f"looks like {appearance(head)}, of no known format; known are {names}")
+    found = _known(head, path.name)
+    if found is None:
+        raise ImportFileError(str(path), "", f"looks like {appearance(head)}, of no known format; known are {_names()}")
+    return found
+
+
+def is_profile(path: Path) -> bool:
+    """Whether a file has a format that is known here."""
+    return _known(head_of(path), path.name) is not None
+
+
+def _known(head: bytes, name: str) -> Importer | None:
+    return next((importer for importer in _in_turn() if importer.looks_like(head, name)), None)
+
+
+def _names() -> str:
+    return ", ".join(importer.name for importer in importers())
 
 
 def read_profile(path: Path, *, form: str | None = None) -> Imported:

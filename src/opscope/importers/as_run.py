@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -11,16 +11,17 @@ import numpy.typing as npt
 from ..imported import CLOCK, LATENCY, Imported, ImportedOp, Metric
 from ..program import COMMAND, NO_OP, NO_ROUTE, Detail, OpInfo, Program, bare_program
 from ..run import CommandTable, Run, RunInfo
-from ..summary import LaneTotal, Latency, OpTotal, Summary
-from ..trace import NONE, SpanKind, Trace
+from ..summary import DeviceSummary, LaneTotal, Latency, OpTotal, Summary
+from ..trace import NONE, SpanKind, Trace, level_owners
 
 UNKNOWN = "unknown"
+Numbers = npt.NDArray[np.int64]
 
 
 def as_run(imported: Imported, *, command: Sequence[str], created: str) -> tuple[Run, Program]:
     """The Run, and a Program that says only what its folder needs: ops, and which command waits for which."""
     trace = imported.trace
-    program = _program(imported)
+    program, summary = _program(imported), _summary(imported)
     clock = imported.metric(CLOCK)
     info = RunInfo(
         command=tuple(command),
@@ -32,16 +33,32 @@ def as_run(imported: Imported, *, command: Sequence[str], created: str) -> tuple
         network=program.name,
         devices=program.devices,
         cores=program.cores,
-        batch=program.batch,
+        batch=_batch(imported),
         clocks_hz={} if clock is None else {"core": clock},
         inferences=tuple(int(n) for n in np.unique(trace.spans["inference"]) if n != NONE),
         options={"imported_as": imported.format, "imported_from": imported.source, "tool": imported.tool},
+        caveats=(*imported.caveats, *_caveats(imported, lanes=bool(summary.lanes))),
     )
-    return Run(info, program.ops, CommandTable.of(program), trace, _summary(imported)), program
+    return Run(info, program.ops, CommandTable.of(program), trace, summary), program
+
+
+def _caveats(imported: Imported, *, lanes: bool) -> Iterator[str]:
+    trace = imported.trace
+    others = dict.fromkeys(lane.provenance for lane, own in zip(trace.lanes, trace.own_lanes, strict=True) if not own)
+    if others:
+        yield f"lanes marked ({'), ('.join(others)}) are in no total"
+    if lanes and imported.inferences != 1:
+        rounds = "inferences are not told apart" if imported.inferences is None else f"{imported.inferences} inferences"
+        yield f"totals of lanes are of the whole timeline: {rounds}"
+
+
+def _batch(imported: Imported) -> int | None:
+    batch = imported.metric("batch")
+    return round(batch) if batch else None
 
 
 def _program(imported: Imported) -> Program:
-    trace, batch = imported.trace, imported.metric("batch")
+    trace = imported.trace
     sources, targets = trace.edges["source"].astype(np.int64), trace.edges["target"].astype(np.int64)
     count = int(max(sources.max(initial=NONE), targets.max(initial=NONE))) + 1
     commands = np.zeros(count, COMMAND)
@@ -56,7 +73,7 @@ def _program(imported: Imported) -> Program:
         [OpInfo(op.name, op.type or "", "", ", ".join(op.origins)) for op in imported.ops],
         devices=max((lane.device for lane in trace.lanes), default=0) + 1 or 1,
         cores=max((lane.core for lane in trace.lanes), default=0) + 1 or 1,
-        batch=round(batch) if batch else 1, clock_hz=imported.metric(CLOCK) or 0.0,
+        batch=_batch(imported) or 1, clock_hz=imported.metric(CLOCK) or 0.0,
         commands=commands, edges=(sources, targets),
     )  # fmt: skip
     return replace(program, details=details) if details else program
@@ -80,12 +97,11 @@ def _one_per_op(ops: Sequence[ImportedOp]) -> npt.NDArray[np.void]:
 
 
 def _summary(imported: Imported) -> Summary:
-    latency, batch = imported.latency_ns, imported.metric("batch")
     return Summary(
-        latency=Latency(latency, None, None, imported.provenance),
+        latency=Latency(imported.latency_ns, None, None, imported.provenance),
         throughput_per_s=imported.metric("throughput"),
-        batch=round(batch) if batch else 1,
-        lanes=lane_totals(imported.trace),
+        batch=_batch(imported),
+        lanes=lane_totals(imported.trace) or _lanes_of_tables(imported.tables),
         ops=op_totals(imported),
         host=imported.host,
     )
@@ -115,14 +131,55 @@ def op_totals(imported: Imported) -> tuple[OpTotal, ...]:
 
 
 def lane_totals(trace: Trace) -> tuple[LaneTotal, ...]:
-    """Busy and idle from the first start to the last end of the whole trace; spans of a lane do not overlap."""
-    length = trace.spans["end_ns"] - trace.spans["start_ns"]
-    busy = np.bincount(trace.spans["lane"], length, minlength=len(trace.lanes)).tolist()
-    wall = int(trace.spans["end_ns"].max(initial=0) - trace.spans["start_ns"].min(initial=0))
+    """Busy, wait and idle from the first start to the last end of what the file is about.
+
+    Spans of a lane do not overlap. A file without a single wait does not tell them. Lanes that only mark a part of the
+    run, or hold what the calls of another lane consist of, are no lanes at work.
+    """
+    own = trace.own_spans
+    lane, kind, start, end = (own[key].copy() for key in ("lane", "kind", "start_ns", "end_ns"))
+    length, count, waits = end - start, len(trace.lanes), kind == SpanKind.WAIT
+    total, wait = (np.bincount(lane, weights, minlength=count) for weights in (length, length * waits))
+    spans, marks = (np.bincount(lane, weights, minlength=count) for weights in (None, kind == SpanKind.PHASE))
+    only_marks = (spans > 0) & (marks == spans)
+    wall, tells_waits = int(end.max() - start.min()) if len(end) else 0, bool(waits.any())
+    left_out = _inside_others(trace, lane, start, end) | set(np.flatnonzero(~trace.own_lanes | only_marks).tolist())
     return tuple(
-        LaneTotal(lane.device, lane.core, lane.name, round(ns), 0, wall - round(ns), 0)
-        for lane, ns in zip(trace.lanes, busy, strict=True)
-    )
+        LaneTotal(row.device, row.core, row.name, round(ns - stood), round(stood) if tells_waits else None,
+                  wall - round(ns - stood) - round(stood))
+        for number, (row, ns, stood) in enumerate(zip(trace.lanes, total.tolist(), wait.tolist(), strict=True))
+        if number not in left_out
+    )  # fmt: skip
+
+
+def _inside_others(trace: Trace, lane: Numbers, start: Numbers, end: Numbers) -> set[int]:
+    """Lanes of deeper calls all of which lie in calls of the lane above; else they ran beside those."""
+    deeper = level_owners(trace.lanes)
+    if not deeper:
+        return set()
+    order = np.argsort(lane.astype(np.uint16) if len(trace.lanes) < 1 << 16 else lane, kind="stable")
+    first = np.searchsorted(lane[order], np.arange(len(trace.lanes) + 1))
+    found = set()
+    for number, owner in deeper.items():
+        own, outer = (order[first[n] : first[n + 1]] for n in (number, owner))
+        if len(own) and len(outer):
+            outer = outer[np.argsort(start[outer], kind="stable")]
+            place = np.searchsorted(start[outer], start[own], side="right") - 1
+            if bool(((place >= 0) & (end[outer[place]] >= end[own])).all()):
+                found.add(number)
+    return found
+
+
+def _lanes_of_tables(tables: Sequence[DeviceSummary]) -> tuple[LaneTotal, ...]:
+    """Of a file that says how busy threads were, and not when."""
+    rows = []
+    for table in tables:
+        for thread in table.threads:
+            if thread.utilization is not None:
+                wall = round(thread.ucycles * 1e9 / table.stats_hz)
+                busy = min(round(wall * thread.utilization), wall)
+                rows.append(LaneTotal(table.device or 0, thread.core, thread.group, busy, None, wall - busy))
+    return tuple(rows)
 
 
 def from_run(run: Run, *, source: str) -> Imported:

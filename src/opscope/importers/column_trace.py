@@ -36,11 +36,9 @@ def column_trace(columns: SpanColumns, lanes: Sequence[Lane], names: Sequence[st
     """A Trace that starts with the first span; spans of a lane that overlap get lanes of their own."""
     spans = Spans([], list(names), columns.lane, columns.name, columns.start_ns, columns.end_ns, columns.lane)
     empty = np.zeros(0, np.int64)
-    marks = Marks(columns.kind, columns.op, columns.inference)
-    trace = build_trace(spans, Samples([], empty, empty, empty.astype(np.float64)), lanes, (), marks=marks,
-                        provenance=provenance)  # fmt: skip
-    trace.spans["pcycles"] = columns.cycles
-    return trace
+    marks = Marks(columns.kind, columns.op, columns.inference, cycles=columns.cycles)
+    return build_trace(spans, Samples([], empty, empty, empty.astype(np.float64)), lanes, (), marks=marks,
+                       provenance=provenance)  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)

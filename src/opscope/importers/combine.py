@@ -9,13 +9,14 @@ from ..errors import UsageError
 from ..imported import CLOCK, LATENCY, Check, Imported, ImportedOp, Metric, empty_trace
 from .overlay import find_pair, overlay
 
+_MOST = 2**50
 FACT = "compiler-fact"  # goes with numbers of any origin: it has no times
 
 
 def combine(parts: Sequence[Imported]) -> Imported:
     """What all parts tell. Files that measured, and files that modelled, go into one run only as two timelines."""
     if len(parts) == 1:
-        return _with_times(parts[0])
+        return _with_times(_believable(parts[0]))
     pair = find_pair(parts)
     if pair is not None:  # a model of what the other measured: both in one picture
         return combine([overlay(*pair), *(part for part in parts if not any(part is one for one in pair))])
@@ -42,8 +43,35 @@ def combine(parts: Sequence[Imported]) -> Imported:
         model=next((part.model for part in parts if part.model), None),
         inferences=first.inferences,
         tables=tuple(table for part in parts for table in part.tables),
+        host=next((part.host for part in parts if part.host), ()),
+        caveats=tuple(dict.fromkeys(caveat for part in parts for caveat in part.caveats)),
     )
-    return _with_times(whole)
+    return _with_times(_believable(whole))
+
+
+def _believable(whole: Imported) -> Imported:
+    """Counts that no op can have are unknown: a run with them in its tables could not be read again."""
+    wrong = sum(
+        value is not None and not 0 <= value < _MOST
+        for op in whole.ops
+        for value in (op.macs, op.cycles, op.in_bytes, op.out_bytes, op.parameter_bytes, op.memory_bytes)
+    )
+    if not wrong:
+        return whole
+    ops = tuple(
+        replace(
+            op, macs=_bounded(op.macs), cycles=_bounded(op.cycles), in_bytes=_bounded(op.in_bytes),
+            out_bytes=_bounded(op.out_bytes), parameter_bytes=_bounded(op.parameter_bytes),
+            memory_bytes=_bounded(op.memory_bytes),
+        )
+        for op in whole.ops
+    )  # fmt: skip
+    note = f"{wrong} counts of ops are negative or beyond 2^50, and taken for unknown"
+    return replace(whole, ops=ops, notes=(*whole.notes, note))
+
+
+def _bounded(value: int | None) -> int | None:
+    return value if value is not None and 0 <= value < _MOST else None
 
 
 def _only_one(what: str, found: Sequence[tuple[str, str]]) -> None:

@@ -31,6 +31,7 @@ class _File(msgspec.Struct, kw_only=True):
     notes: tuple[str, ...]
     ops: tuple[ImportedOp, ...]
     host: tuple[HostStage, ...] = ()
+    caveats: tuple[str, ...] = ()
 
 
 def encode_imported(imported: Imported) -> bytes:

@@ -78,7 +78,10 @@ class IreePerf:
         found = _records(path, unread)
         if not found.events:
             known = ", ".join(f"{count} {kind}" for kind, count in found.others.most_common(5)) or "nothing"
-            raise ImportFileError(str(path), "", f"no host_execution_event among {known}; expected a run's events")
+            lost = "".join(f"; {note}" for note in unread.notes())
+            raise ImportFileError(
+                str(path), "", f"no host_execution_event among {known}{lost}; expected a run's events"
+            )
         runs, inference = _inferences(found.events)
         spans, ops, op = _spans(found.events)
         marks = Marks(_kinds(found.events), op=op, inference=inference)

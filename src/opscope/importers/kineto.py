@@ -21,7 +21,7 @@ from ..trace import NONE, CounterTrack, Lane, SpanKind
 from .kineto_gaps import device_metrics
 from .reading import read_bytes
 from .trace_build import Marks, build_trace, thread_label
-from .trace_events import Event, Events, Key, Numbers, Samples, Spans, Thread, decode_events
+from .trace_events import NO_ARGS, Event, Events, Key, Numbers, Samples, Spans, coded, decode_events
 
 Flags = npt.NDArray[np.bool_]
 _PROFILER = -1  # process under which the profiler writes what it takes itself, without a name
@@ -37,7 +37,7 @@ _KINDS = {
 _Number = Annotated[int, msgspec.Meta(gt=-(2**62), lt=2**62)]  # has to fit a column
 
 
-class _Args(msgspec.Struct):
+class _Args(msgspec.Struct, gc=False):
     external: _Number | None = msgspec.field(name="External id", default=None)
     correlation: _Number | None = None
     device: _Number | None = None
@@ -90,9 +90,9 @@ class Kineto:
 
 
 def _join(file: Events, spans: Spans) -> Joined:
-    events = [file.events[number] for number in spans.event.tolist()]
+    events = list(map(file.events.__getitem__, spans.event.tolist()))
     is_kernel, is_op, kind = _told_by_category([event.cat for event in events])
-    args, odd = _all_args(events)
+    args, odd = _args(events)
     correlation = np.array([NONE if a.correlation is None else a.correlation for a in args], np.int64)
     external = np.array([NONE if a.external is None else a.external for a in args], np.int64)
     device = np.array([NONE if a.device is None else a.device for a in args], np.int64)
@@ -110,35 +110,25 @@ def _join(file: Events, spans: Spans) -> Joined:
     return Joined(kind, op, launch, device, rows, tuple(notes))
 
 
-def _told_by_category(categories: Sequence[str]) -> tuple[Flags, Flags, Numbers]:
+def _told_by_category(categories: list[str]) -> tuple[Flags, Flags, Numbers]:
     """Of every span: is it a kernel, is it an op of the host, and its kind."""
-    words = list(dict.fromkeys(categories))
-    number = {word: place for place, word in enumerate(words)}
-    code = np.fromiter(map(number.__getitem__, categories), np.int64, len(categories))
+    code, words = coded(categories)
     plain = [word.lower() for word in words]
     kernels, ops = (np.array([*(word in wanted for word in plain), False]) for wanted in (_KERNELS, _HOST_OPS))
     kinds = np.array([*(_KINDS.get(word, SpanKind.HOST).value for word in plain), 0])
     return kernels[code], ops[code], kinds[code]
 
 
-def _all_args(events: Sequence[Event]) -> tuple[list[_Args], int]:
-    """Arguments of every event, and of how many they have another form; all at once where none has."""
-    try:
-        raw = b",".join([bytes(event.args) or b"{}" for event in events])
-        return msgspec.json.decode(b"[" + raw + b"]", type=list[_Args], strict=False), 0
-    except (msgspec.MsgspecError, UnicodeDecodeError):
-        return _args_one_by_one(events)
-
-
-def _args_one_by_one(events: Sequence[Event]) -> tuple[list[_Args], int]:
-    decoder = msgspec.json.Decoder(_Args, strict=False)
+def _args(events: Sequence[Event]) -> tuple[list[_Args], int]:
+    """Arguments of every event, and of how many they have another form."""
+    decode = msgspec.json.Decoder(_Args, strict=False).decode
     result, odd, plain = [], 0, _Args()
     for event in events:
         try:
-            result.append(decoder.decode(event.args) if len(bytes(event.args)) > 2 else plain)
+            result.append(plain if event.args is NO_ARGS else decode(event.args))
         except (msgspec.MsgspecError, UnicodeDecodeError):
             result.append(plain)
-            odd += 1
+            odd += len(bytes(event.args)) > 2  # an empty list, or a digit, says nothing
     return result, odd
 
 
@@ -154,15 +144,12 @@ def _matches(keys: Numbers, among: Numbers) -> Numbers:
 
 def _labels(spans: Spans, args: Sequence[_Args], is_op: npt.NDArray[np.bool_]) -> tuple[Numbers, list[tuple[str, str]]]:
     """A number for every host op that has name and shapes in common with others, and these."""
-    known: dict[tuple[str, str], int] = {}
     code = np.full(len(spans.name), NONE, np.int64)
     ops = np.flatnonzero(is_op)
-    found = [
-        known.setdefault((spans.names[name], bytes(args[number].dims).decode("utf-8", "replace")), len(known))
-        for number, name in zip(ops.tolist(), spans.name[ops].tolist(), strict=True)
-    ]
-    code[ops] = found
-    return code, list(known)
+    raw, found = coded([bytes(args[number].dims) for number in ops.tolist()])
+    dims, texts = coded([text.decode("utf-8", "replace") for text in found])
+    code[ops], pairs = coded((spans.name[ops] * len(texts) + dims[raw]).tolist())
+    return code, [(spans.names[pair // len(texts)], texts[pair % len(texts)]) for pair in pairs]
 
 
 def _rows(
@@ -192,17 +179,17 @@ def _lanes(
     processes, names = file.names()
     processes.setdefault(_PROFILER, "profiler")
     names.setdefault((_PROFILER, 0), "overhead")
-    threads: dict[tuple[Thread, int, bool], int] = {}
-    columns = (spans.thread.tolist(), joined.device.tolist(), (joined.kind == SpanKind.PHASE).tolist())
-    thread = [
-        threads.setdefault((spans.threads[t], d, marks), len(threads)) for t, d, marks in zip(*columns, strict=True)
-    ]
-    lanes = []
-    for key, device, marks in threads:
+    device_code, devices = coded(joined.device.tolist())
+    cell = (spans.thread * len(devices) + device_code) * 2 + (joined.kind == SpanKind.PHASE)
+    thread, cells = coded(cell.tolist())
+    lanes, threads = [], []
+    for place in cells:
+        owner, marks = divmod(place, 2)
+        key, device = spans.threads[owner // len(devices)], devices[owner % len(devices)]
+        threads.append(key)
         label = thread_label(key, processes, names) if device == NONE else names.get(key, f"stream {key[1]}")
         lanes.append(Lane(device, NONE, label.strip() + (" marks" if marks else "")))
-    moved = Spans([key for key, _, _ in threads], spans.names, np.array(thread, np.int64), spans.name,
-                  spans.start, spans.end, spans.event)  # fmt: skip
+    moved = Spans(threads, spans.names, thread, spans.name, spans.start, spans.end, spans.event)
     pids: dict[Key, int] = {}
     tracks = [CounterTrack(pids.setdefault(pid, len(pids)), NONE, title, "") for pid, title in samples.tracks]
     return moved, lanes, tracks

@@ -6,14 +6,17 @@ that its writer did not escape. What is held of a long file is one block of it, 
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+import codecs
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from itertools import islice
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
 
+from ..ahead import ahead
 from .reading import Unread, read_blocks
 
 if TYPE_CHECKING:
@@ -28,7 +31,7 @@ _NEWLINE, _RETURN, _SPACE, _MINUS, _ZERO = b"\n\r -0"
 _MOST_DIGITS = 18  # of a number that fits in 64 bits whatever its digits are
 _FEW_BLANKS = 4
 _LONGEST_LINE = 1 << 20  # bytes; a line that is longer is cut there, and its row then counted as unreadable
-_MARK = b"\xef\xbb\xbf"
+_MARK, _UTF16_MARKS = codecs.BOM_UTF8, (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,7 +91,9 @@ class Words:
     def merged(self, column: pa.DictionaryArray) -> Numbers:
         """Number of the text of every row of a column that is encoded already."""
         known = [self._known.setdefault(text, len(self._known)) for text in column.dictionary.to_pylist()]
-        numbers: Numbers = np.array(known, np.int64)[column.indices.to_numpy()] if known else np.zeros(0, np.int64)
+        if not known:
+            return np.zeros(0, np.int64)
+        numbers: Numbers = np.array(known, np.int64)[_as_they_lie(column.indices, np.int32)]
         return numbers
 
     def number(self, fields: Fields) -> Numbers:
@@ -106,7 +111,14 @@ class Words:
 
     @property
     def texts(self) -> tuple[str, ...]:
-        return tuple(text.decode("utf-8", "replace") for text in self._known)
+        return self.after(0)
+
+    def after(self, count: int) -> tuple[str, ...]:
+        """Texts but for the first ones."""
+        return tuple(text.decode("utf-8", "replace") for text in islice(self._known, count, None))
+
+    def __len__(self) -> int:
+        return len(self._known)
 
 
 class Lines:
@@ -173,6 +185,7 @@ class Block:
     raw: bytes
     separator: bytes
     number: int  # of the first line
+    count: int  # of lines, those that are empty too
 
     def lines(self) -> Lines:
         return Lines(np.frombuffer(self.raw, np.uint8), self.separator, self.number)
@@ -181,7 +194,7 @@ class Block:
         return self.raw.partition(b"\n")[0].rstrip(b"\r")
 
     def without_first(self) -> Block:
-        return Block(self.raw.partition(b"\n")[2], self.separator, self.number + 1)
+        return Block(self.raw.partition(b"\n")[2], self.separator, self.number + 1, self.count - 1)
 
     def quick(self, kinds: str) -> list[Numbers | pa.DictionaryArray] | None:
         """Columns of a block in which every line has exactly these fields; None: one has not, see `lines`.
@@ -206,26 +219,86 @@ class Block:
         except pa.ArrowInvalid:
             return None
         columns = (table.column(name).chunk(0) for name in wanted)
-        return [c.to_numpy() if pa.types.is_integer(c.type) else c for c in columns]
+        return [_as_they_lie(c, np.int64) if pa.types.is_integer(c.type) else c for c in columns]
+
+
+def _as_they_lie(column: pa.Array, kind: type[np.integer[Any]]) -> Numbers:
+    """Numbers where they are in memory: `to_numpy` would import pandas where there is one."""
+    numbers: Numbers = np.frombuffer(column.buffers()[1], kind)[column.offset : column.offset + len(column)]
+    return numbers
 
 
 def read_lines(path: Path, separator: bytes, *, block_bytes: int = BLOCK_BYTES) -> Iterator[Block]:
     """The lines of a file, in blocks."""
-    left, number, fresh = b"", 1, True
-    for block in read_blocks(path, block_bytes):
-        raw = left + (block.removeprefix(_MARK) if fresh else block)
-        fresh = False
-        cut = raw.rfind(b"\n") + 1
-        endless = not cut and len(raw) > _LONGEST_LINE
-        if endless:
-            raw += b"\n"
-            cut = len(raw)
-        left = raw[cut:]
+    left, number = b"", 1
+    for block in _as_utf8(read_blocks(path, block_bytes)):
+        cut = block.rfind(b"\n") + 1
+        endless = not cut and len(left) + len(block) > _LONGEST_LINE
         if cut:
-            yield Block(raw[:cut], separator, number)
-            number += 0 if endless else raw.count(b"\n", 0, cut)
+            raw, left = b"".join((left, memoryview(block)[:cut])), block[cut:]
+            count = raw.count(b"\n")
+            yield Block(raw, separator, number, count)
+            number += count
+        elif endless:
+            yield Block(left + block + b"\n", separator, number, 1)
+            left = b""
+        else:
+            left += block
     if left:
-        yield Block(left + b"\n", separator, number)
+        yield Block(left + b"\n", separator, number, 1)
+
+
+def _as_utf8(blocks: Iterator[bytes]) -> Iterator[bytes]:
+    """Without the mark of its encoding, and with newlines; what the file has instead, its first block tells."""
+    decoder, returns = None, False
+    for place, raw in enumerate(blocks):
+        if not place and raw.startswith(_UTF16_MARKS):
+            decoder = codecs.getincrementaldecoder("utf-16")("replace")
+        block = raw if decoder is None else decoder.decode(raw).encode()
+        if not place:
+            block = block.removeprefix(_MARK)
+            returns = with_newlines(block) is not block
+        yield block.replace(b"\r", b"\n") if returns else block
+
+
+def with_newlines(raw: bytes) -> bytes:
+    """Text whose lines end in a carriage return alone, as some spreadsheets save it, with newlines."""
+    return raw.replace(b"\r", b"\n") if b"\r" in raw and b"\n" not in raw else raw
+
+
+@dataclass(frozen=True, slots=True)
+class Parsed:
+    """A block below the header, its fields as `Block.quick` calls them, and their columns; None: see its lines."""
+
+    block: Block
+    kinds: str
+    columns: list[Numbers | pa.DictionaryArray] | None
+
+
+def read_parsed(path: Path, separator: bytes, kinds: Callable[[bytes], str]) -> Iterator[Parsed]:
+    """The lines below the header; while one block is looked at, the next is parsed.
+
+    Args:
+        path: the file.
+        separator: of fields.
+        kinds: what fields there are, by the first line; raises where it is no header.
+    """
+    return ahead(_parsed, _below_header(path, separator, kinds), threads=1)
+
+
+def _parsed(told: tuple[Block, str]) -> Parsed:
+    block, kinds = told
+    return Parsed(block, kinds, block.quick(kinds))
+
+
+def _below_header(path: Path, separator: bytes, kinds: Callable[[bytes], str]) -> Iterator[tuple[Block, str]]:
+    wanted = ""
+    for block in read_lines(path, separator):
+        if wanted:
+            yield block, wanted
+        else:
+            wanted = kinds(block.first_line())
+            yield block.without_first(), wanted
 
 
 def joined(parts: Sequence[Numbers]) -> Numbers:
@@ -233,14 +306,34 @@ def joined(parts: Sequence[Numbers]) -> Numbers:
     return np.concatenate(parts) if parts else np.zeros(0, np.int64)
 
 
-def unwrapped(values: Numbers, *, bits: int = 32) -> Numbers:
-    """A counter that only rises, put right where it was held in so many bits: a fall of more than half is a wrap."""
-    if not len(values):
-        return values
-    fell = np.diff(values) < -(1 << (bits - 1))
-    turns = np.concatenate(([int(values[0] < 0)], fell)).cumsum()
-    result: Numbers = values + (turns << bits)
-    return result
+class Counter:
+    """A counter that only rises, put right where it was held in 32 bits: a fall of more than half is a wrap."""
+
+    _BITS = 32
+
+    def __init__(self) -> None:
+        self._last: int | None = None
+        self._turns = 0
+
+    def unwrapped(self, values: Numbers) -> Numbers:
+        """The next of its values."""
+        if not len(values):
+            return values
+        half = 1 << (self._BITS - 1)
+        fell = np.diff(values, prepend=values[0]) < -half
+        fell[0] = values[0] < 0 if self._last is None else int(values[0]) - self._last < -half
+        self._last = int(values[-1])
+        if not self._turns and not fell.any():
+            return values
+        turns = self._turns + np.cumsum(fell)
+        self._turns = int(turns[-1])
+        result: Numbers = values + (turns << self._BITS)
+        return result
+
+
+def unwrapped(values: Numbers) -> Numbers:
+    """All values of a counter."""
+    return Counter().unwrapped(values)
 
 
 def rising(values: Numbers) -> Numbers:

@@ -25,6 +25,7 @@ _INFERENCE = re.compile(r"c(\d+): Total inference pcycle is (\d+)")
 _PORT = re.compile(r"c(\d+)t(\d+)p(\d+) Host_IO_Port ucycles:\s*(\d+)")
 _ACTIVATE = re.compile(r"c(\d+)t(\d+) activate ucycles:\s*(\d+)")
 _RATE = re.compile(r"\[(.+)\] Device instance inf/s: \((\d+)/[\d.e+-]+\): (?:[\d.e+-]+|N/A)")
+_ROW = re.compile(r"c\d+\s+t?\d")  # of the tables of op kinds and of threads
 T = TypeVar("T", int, float)
 _MOST_LINES = 10_000_000
 
@@ -41,17 +42,19 @@ class _Found:
     network: str = ""
     batch_size: int = 1
 
-    def kind(self, match: re.Match[str]) -> None:
+    def kind(self, match: re.Match[str]) -> bool:
         core, ucycles, pcycles, count, out_kb, deviation, details = match.groups()
         numbers = (int(ucycles), _optional(int, pcycles), int(count))
         size = None if out_kb == "N/A" else round(float(out_kb) * KB)
         wait, whole = _WAIT.fullmatch(details), _DETAILS.fullmatch(details)
         if wait is not None:
             self.kinds.append(KindRow(int(core), wait[1], wait[2], "", "", *numbers, None, None))
-        elif whole is not None:
+            return True
+        if whole is not None:
             kind, group, memory, types = whole.groups()
             row = KindRow(int(core), kind, group, memory, types or "", *numbers, size, _optional(float, deviation))
             self.kinds.append(row)
+        return whole is not None
 
     def thread(self, match: re.Match[str]) -> None:
         core, thread, group, start, end, pcycles, utilization = match.groups()
@@ -73,26 +76,26 @@ class _Found:
         self.network, self.batch_size = match[1], int(match[2])
 
 
-def read_opstats_text(text: TextIO, *, source: str) -> DeviceSummary:
+def read_opstats_text(text: TextIO, *, source: str, unread: Callable[[str, str], None] | None = None) -> DeviceSummary:
     """The tables of a summary; what the text does not hold is unknown.
 
     Args:
         text: the open file.
         source: its name, for errors.
+        unread: told the place and the text of every row that could not be read.
     """
     found = _Found()
-    kinds: tuple[tuple[re.Pattern[str], Callable[[re.Match[str]], None]], ...] = (
+    kinds: tuple[tuple[re.Pattern[str], Callable[[re.Match[str]], bool | None]], ...] = (
         (_KIND, found.kind), (_THREAD, found.thread), (_PORT, found.port), (_ACTIVATE, found.activated),
         (_INFERENCE, found.whole), (_RATE, found.rate),
     )  # fmt: skip
     for number, line in enumerate(text):
         if number >= _MOST_LINES:
             raise CaptureError(source, 0, f"more than {_MOST_LINES} lines; expected a summary of one inference")
-        for pattern, take in kinds:
-            match = pattern.fullmatch(line.rstrip("\n"))
-            if match is not None:
-                take(match)
-                break
+        matches = ((pattern.fullmatch(line.rstrip("\n")), take) for pattern, take in kinds)
+        taken = next((take(match) for match, take in matches if match is not None), False)
+        if taken is False and unread is not None and _ROW.match(line) is not None:
+            unread(f"line {number + 1}", line)
     if not found.threads:
         raise CaptureError(source, 0, "not an opstats summary; expected lines such as `c0    t0 HVX  … utilization`")
     threads = [ThreadRow(*row, found.activate.get((row[0], row[1]))) for row in found.threads]

@@ -1,26 +1,31 @@
 """Session profile of ONNX Runtime → Trace: every node of every run, with provider, shapes and sizes.
 
 Names are of the nodes that ran. The runtime fuses nodes and changes layouts before: its own names stay as they are.
+A provider that profiles its device adds the kernels behind the node that launched them: their time is the node's then.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import msgspec
 import numpy as np
 import numpy.typing as npt
 
-from ..imported import LATENCY, Check, Imported, ImportedOp, Metric
+from ..imported import LATENCY, Imported, ImportedOp, Metric
 from ..trace import NONE, Lane, SpanKind
+from .ort_runs import Runs, own_length
 from .reading import read_bytes
 from .trace_build import Marks, build_trace
-from .trace_events import Event, Events, Numbers, Spans, decode_events
+from .trace_events import Event, Numbers, Spans, decode_events
 
+Flags = npt.NDArray[np.bool_]
 RUN = "model_run"
-_NODE_ENDINGS = ("_kernel_time", "_fence_before", "_fence_after")
+_NODE_ENDING = "_kernel_time"
+_DEVICE = "Kernel"  # category of what a device ran
+_WHOLE = (RUN, "SequentialExecutor::Execute", "ParallelExecutor::Execute")
 _SESSION = ("model_loading_uri", "model_loading_from_saved_proto", "model_loading_array", "session_initialization")
 
 
@@ -32,6 +37,34 @@ class _Args(msgspec.Struct):
     activation_size: int | None = None
     output_size: int | None = None
     parameter_size: int | None = None
+    stream: int | str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class _Told:
+    """Spans by what their events say they are."""
+
+    events: Sequence[Event]
+    node: Flags
+    device: Flags  # kernels that a node launched
+    launcher: Numbers  # of a kernel: the node before it in the file; NONE: there is none
+
+    @classmethod
+    def of(cls, spans: Spans, events: Sequence[Event]) -> _Told:
+        node = np.array([event.cat == "Node" and event.name.endswith(_NODE_ENDING) for event in events], np.bool_)
+        device = np.array([event.cat == _DEVICE for event in events], np.bool_)
+        order = np.argsort(spans.event, kind="stable")
+        last = np.maximum.accumulate(np.where(node[order], np.arange(len(order)), NONE))
+        launcher = np.full(len(order), NONE, np.int64)
+        launcher[order] = np.where(last == NONE, NONE, order[last])
+        return cls(events, node, device, np.where(device, launcher, NONE))
+
+    def kinds(self) -> Numbers:
+        """What holds a whole run is no work; a node that launched kernels is the call that did."""
+        kind = np.array([SpanKind.PHASE if event.name in _WHOLE else SpanKind.HOST for event in self.events], np.int64)
+        kind[self.node | self.device] = SpanKind.OP
+        kind[self.launcher[self.launcher != NONE]] = SpanKind.HOST
+        return kind
 
 
 class OrtProfile:
@@ -42,74 +75,92 @@ class OrtProfile:
 
     def looks_like(self, head: bytes, name: str) -> bool:
         del name
+        if head.lstrip()[:1] != b"[":
+            return False
         words = head.replace(b'" :', b'":').replace(b": ", b":")
         is_session = b'"cat":"Session"' in words or b'"cat":"Node"' in words
-        return words.lstrip()[:1] == b"[" and is_session and (b'"model_loading' in words or b"_kernel_time" in words)
+        return is_session and (b'"model_loading' in words or b"_kernel_time" in words)
 
     def read(self, path: Path) -> Imported:
         file = decode_events(read_bytes(path), source=str(path))
         spans = file.spans()
         events = [file.events[number] for number in spans.event.tolist()]
-        node = np.array([event.cat == "Node" and event.name.endswith(_NODE_ENDINGS[0]) for event in events], np.bool_)
-        inference, runs = _inferences(spans, events)
-        op, rows = _nodes(spans, events, node, inference, len(runs))
-        lanes, thread = _lanes(spans, events, node)
+        told = _Told.of(spans, events)
+        runs = Runs.of(spans, np.array([event.cat == "Session" and event.name == RUN for event in events], np.bool_))
+        inference = runs.numbers(spans)
+        inference = np.where(told.device, np.where(told.launcher == NONE, NONE, inference[told.launcher]), inference)
+        own = own_length(spans, told.node)
+        op, rows = _nodes(spans, told, own, inference, len(runs.place))
+        lanes, thread = _lanes(told)
         moved = Spans([], spans.names, thread, spans.name, spans.start, spans.end, spans.event)
-        kind = np.where(node, SpanKind.OP, np.array([_kind(event) for event in events], np.int64))
-        marks = Marks(kind, op=op, inference=inference)
+        launched = np.flatnonzero(told.launcher != NONE)
+        edges = (told.launcher[launched], launched)
+        marks = Marks(told.kinds(), op=op, inference=inference, command=np.arange(len(events)), edges=edges)
         trace = build_trace(moved, file.samples(), lanes, (), marks=marks, provenance="measured")
+        notes = _notes(told, rows, runs, nests=own < spans.end - spans.start)
         return Imported(
             format=self.name, source=str(path), tool="ONNX Runtime", provenance="measured", trace=trace, ops=rows,
-            metrics=_metrics(spans, events, runs), checks=_checks(spans, node, inference, runs),
-            notes=_notes(file, events, rows, node, len(runs)), inferences=len(runs) or None,
+            metrics=_metrics(spans, events, runs), checks=runs.checks(spans, told.node, inference, own),
+            notes=(*notes, *file.left_out()), inferences=len(runs.place) or None,
         )  # fmt: skip
 
 
-def _kind(event: Event) -> SpanKind:
-    return SpanKind.PHASE if event.name == RUN else SpanKind.HOST
-
-
-def _inferences(spans: Spans, events: Sequence[Event]) -> tuple[Numbers, Numbers]:
-    """The run that every span starts in, and the positions of the runs by start; NONE: outside of all."""
-    runs = np.array([n for n, event in enumerate(events) if event.cat == "Session" and event.name == RUN], np.int64)
-    if not len(runs):
-        return np.full(len(events), NONE, np.int64), runs
-    runs = runs[np.argsort(spans.start[runs], kind="stable")]
-    place = np.searchsorted(spans.start[runs], spans.start, side="right") - 1
-    inside = (place >= 0) & (spans.start <= spans.end[runs[np.maximum(place, 0)]])
-    return np.where(inside, place, NONE), runs
-
-
-def _lanes(spans: Spans, events: Sequence[Event], node: npt.NDArray[np.bool_]) -> tuple[list[Lane], Numbers]:
-    """Nodes stand on the lane of their thread, the session's own stages on one beside it."""
+def _lanes(told: _Told) -> tuple[list[Lane], Numbers]:
+    """Nodes stand on the lane of their thread, the session's own stages on one beside it, kernels on their stream."""
     known: dict[Lane, int] = {}
-    thread = [
-        known.setdefault(Lane(NONE, NONE, f"thread {events[n].tid}" + ("" if ran else " session")), len(known))
-        for n, ran in enumerate(node.tolist())
-    ]
+    thread = []
+    for event, ran, on_device in zip(told.events, told.node.tolist(), told.device.tolist(), strict=True):
+        if on_device:
+            stream = _args(event).stream
+            lane = Lane(0, NONE, f"stream {event.tid if stream is None else stream}")
+        else:
+            lane = Lane(NONE, NONE, f"thread {event.tid}" + ("" if ran else " session"))
+        thread.append(known.setdefault(lane, len(known)))
     return list(known), np.array(thread, np.int64)
 
 
 def _nodes(
-    spans: Spans, events: Sequence[Event], node: npt.NDArray[np.bool_], inference: Numbers, runs: int
+    spans: Spans, told: _Told, own: Numbers, inference: Numbers, runs: int
 ) -> tuple[Numbers, tuple[ImportedOp, ...]]:
-    """Op of every span, and a row per node with its times over the runs."""
+    """Op of every span, and a row per node with its times over the runs: of its kernels where it launched any."""
     known: dict[str, int] = {}
     first: list[int] = []
-    op = np.full(len(events), NONE, np.int64)
-    for n in np.flatnonzero(node).tolist():
-        op[n] = known.setdefault(events[n].name.removesuffix(_NODE_ENDINGS[0]), len(known))
+    op = np.full(len(told.events), NONE, np.int64)
+    for n in np.flatnonzero(told.node).tolist():
+        op[n] = known.setdefault(told.events[n].name.removesuffix(_NODE_ENDING), len(known))
         if op[n] == len(first):
             first.append(n)
-    rows = [_row(name, events[first[number]]) for name, number in known.items()]
-    return op, _with_times(rows, op, spans.end - spans.start, inference, runs)
+    rows = [_row(name, told.events[first[number]]) for name, number in known.items()]
+    on_host = _with_times(rows, op, own, inference, runs)
+    launched = told.launcher != NONE
+    if not launched.any():
+        return op, on_host
+    op = np.where(launched, op[told.launcher], op)
+    on_device = _with_times(rows, np.where(launched, op, NONE), spans.end - spans.start, inference, runs)
+    kernels = _longest(spans, op, launched)
+    merged = (
+        host if kernel.time_ns is None else replace(kernel, host_ns=host.time_ns, kernel=kernels.get(number))
+        for number, (host, kernel) in enumerate(zip(on_host, on_device, strict=True))
+    )
+    return op, tuple(merged)
+
+
+def _longest(spans: Spans, op: Numbers, launched: Flags) -> dict[int, str]:
+    """Op → the name of its longest kernel."""
+    found = np.flatnonzero(launched)
+    found = found[np.argsort(spans.end[found] - spans.start[found], kind="stable")]
+    return {int(op[n]): spans.names[spans.name[n]] for n in found.tolist()}
+
+
+def _args(event: Event) -> _Args:
+    try:
+        return msgspec.json.decode(event.args, type=_Args, strict=False)
+    except (msgspec.MsgspecError, UnicodeDecodeError):
+        return _Args()
 
 
 def _row(name: str, event: Event) -> ImportedOp:
-    try:
-        args = msgspec.json.decode(event.args, type=_Args, strict=False)
-    except (msgspec.MsgspecError, UnicodeDecodeError):
-        return ImportedOp(name)
+    args = _args(event)
     shapes = [bytes(raw).decode("utf-8", "replace") for raw in (args.input_type_shape, args.output_type_shape)]
     return ImportedOp(
         name, type=args.op_name, engine=args.provider, shape=" → ".join(shapes) if all(shapes) else None,
@@ -140,15 +191,15 @@ def _with_times(
     return tuple(result)
 
 
-def _metrics(spans: Spans, events: Sequence[Event], runs: Numbers) -> tuple[Metric, ...]:
+def _metrics(spans: Spans, events: Sequence[Event], runs: Runs) -> tuple[Metric, ...]:
     length = spans.end - spans.start
     found = [
         Metric(event.name.replace("_", " "), int(length[n]), "ns")
         for n, event in enumerate(events) if event.cat == "Session" and event.name in _SESSION
     ]  # fmt: skip
-    if not len(runs):
+    if not len(runs.place):
         return tuple(found)
-    times = length[runs]
+    times = length[runs.place]
     return (
         Metric(LATENCY, float(np.median(times)), "ns"), Metric("latency, mean", float(times.mean()), "ns"),
         Metric("latency, least", int(times.min()), "ns"), Metric("latency, most", int(times.max()), "ns"),
@@ -156,24 +207,18 @@ def _metrics(spans: Spans, events: Sequence[Event], runs: Numbers) -> tuple[Metr
     )  # fmt: skip
 
 
-def _checks(spans: Spans, node: npt.NDArray[np.bool_], inference: Numbers, runs: Numbers) -> tuple[Check, ...]:
-    if not len(runs) or not node.any():
-        return ()
-    last = spans.end[runs[np.maximum(inference, 0)]]
-    outside = int((node & (inference != NONE) & (spans.end > last + 1000)).sum())  # the file counts in microseconds
-    return (Check("nodes lie inside their run", not outside, f"{outside} of {int(node.sum())} end after it"),)
-
-
-def _notes(
-    file: Events, events: Sequence[Event], rows: Sequence[ImportedOp], node: npt.NDArray[np.bool_], runs: int
-) -> tuple[str, ...]:
+def _notes(told: _Told, rows: Sequence[ImportedOp], runs: Runs, *, nests: Flags) -> tuple[str, ...]:
     renamed = sum(row.name.endswith(("_nchwc", "_nhwc")) or "fused" in row.name.lower() for row in rows)
-    fences = sum(event.cat == "Node" for event in events) - int(node.sum())
-    notes = ["times are whole microseconds in the file"]
-    if renamed:
-        notes.append(f"{renamed} of {len(rows)} nodes have names that the runtime gave them when it fused or laid out")
-    if fences:
-        notes.append(f"{fences} events of nodes beside their kernels are spans of the session's lane")
-    if not runs:
-        notes.append("no model_run events: times are of the whole file")
-    return (*notes, *file.left_out())
+    fences = sum(event.cat == "Node" for event in told.events) - int(told.node.sum())
+    kernels = int(told.device.sum())
+    hold = len({told.events[n].name for n in np.flatnonzero(nests).tolist()})
+    found = (
+        (True, "times are whole microseconds in the file"),
+        (renamed, f"{renamed} of {len(rows)} nodes have names that the runtime gave them when it fused or laid out"),
+        (hold, f"{hold} nodes run others: their times are without these"),
+        (kernels, f"{kernels} kernels of a device: the time of a node is of its kernels, its host time beside it"),
+        (fences, f"{fences} events of nodes beside their kernels are spans of the session's lane"),
+        (runs.overlap, "runs overlap: nodes are given to them by thread, and others to the run that began last"),
+        (not len(runs.place), "no model_run events: times are of the whole file"),
+    )
+    return tuple(note for there, note in found if there)

@@ -102,7 +102,7 @@ def _both(measured: Trace, model: Trace, shift: Numbers, provenance: str) -> Tra
         spans["lane"].astype(np.int64), spans["name"].astype(np.int64), spans["start_ns"] + shift,
         spans["end_ns"] + shift, kind=spans["kind"].astype(np.int64), cycles=spans["pcycles"],
     )  # fmt: skip
-    lanes = [replace(lane, name=f"{lane.name} ({provenance})") for lane in model.lanes]
+    lanes = [replace(lane, name=f"{lane.name} ({provenance})", provenance=provenance) for lane in model.lanes]
     moved = column_trace(columns, lanes, model.names, provenance=measured.provenance)
     rows = np.concatenate((measured.spans, moved.spans)).astype(SPAN)
     added = rows[len(measured.spans) :]

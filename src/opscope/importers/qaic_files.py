@@ -12,7 +12,7 @@ import numpy as np
 from ..errors import ImportFileError
 from ..imported import LATENCY, Check, Imported, Metric, empty_trace
 from ..summary import HostStage
-from .reading import Unread, number_in, numbered, to_ns, whole_in
+from .reading import Unread, number_in, numbered
 
 TOOL = "qaic-runner"
 _LONGEST_LINE = 1_000
@@ -75,10 +75,11 @@ class RunnerStdout:
 
 
 def _counted(counts: re.Match[str]) -> Iterator[Metric]:
-    yield Metric("inferences", whole_in(counts[1]) or 0, "1")
-    yield Metric("duration", to_ns(number_in(counts[2]), 1e3) or 0, "ns")
-    yield Metric("batch", whole_in(counts[3]) or 0, "1")
-    yield Metric("throughput", number_in(counts[4]) or 0.0, "1/s")
+    figures = (("inferences", 1.0, "1"), ("duration", 1e3, "ns"), ("batch", 1.0, "1"), ("throughput", 1.0, "1/s"))
+    for number, (name, factor, unit) in enumerate(figures, start=1):
+        value = number_in(counts[number])
+        if value is not None:
+            yield Metric(name, value * factor, unit)
 
 
 def _rate(counts: re.Match[str]) -> Check:

@@ -40,16 +40,15 @@ class OpstatsSummary:
         return b"ucycles(%)" in head or (b" ucycles [" in head and b"% utilization" in head)
 
     def read(self, path: Path) -> Imported:
-        text = read_text(path)
+        text, unread = read_text(path), Unread("rows")
         if len(text) > _MOST_BYTES:
             raise ImportFileError(str(path), "", f"{len(text)} characters; expected a summary of one inference")
         try:
-            summary = read_opstats_text(StringIO(text), source=str(path))
+            summary = read_opstats_text(StringIO(text), source=str(path), unread=unread.add)
         except CaptureError as error:
             raise ImportFileError(str(path), "", str(error).partition(": byte 0x0: ")[2] or str(error)) from error
         except (ValueError, OverflowError) as error:
             raise ImportFileError(str(path), "", f"{str(error)[:100]}; expected the rows of a summary") from error
-        unread = Unread("rows")
         summary = _sane(summary, unread)
         if not summary.threads:
             raise ImportFileError(str(path), "", f"{unread.notes()[0]}; expected threads that end after they start")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import codecs
 import gzip
 import math
 import stat
@@ -19,6 +20,7 @@ MOST_BYTES = 1 << 31
 MOST_LINES = 5_000_000
 LONGEST_NS = 1 << 62
 _GZIP = b"\x1f\x8b"
+_UTF8_MARK, _UTF16_MARKS = codecs.BOM_UTF8, (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
 _CHUNK = 1 << 20
 _MOST_RATIO, _SMALL_BYTES = 100, 1 << 26  # text deflates 5 to 30 times; a bomb, a thousand times
 T = TypeVar("T")
@@ -33,9 +35,9 @@ def head_of(path: Path) -> bytes:
     except OSError as error:
         raise ImportFileError(str(path), "", _unreadable(error)) from error
     if not raw.startswith(_GZIP):
-        return raw
+        return _as_utf8(raw)
     try:
-        return zlib.decompressobj(wbits=31).decompress(raw, HEAD_BYTES)
+        return _as_utf8(zlib.decompressobj(wbits=31).decompress(raw, HEAD_BYTES))
     except zlib.error:
         return raw
 
@@ -47,9 +49,16 @@ def read_bytes(path: Path) -> bytes:
         with path.open("rb") as file:
             packed = file.read(2) == _GZIP
             file.seek(0)
-            return b"".join(_inflated(path, size, _CHUNK)) if packed else file.read(MOST_BYTES)
+            return _as_utf8(b"".join(_inflated(path, size, _CHUNK)) if packed else file.read(MOST_BYTES))
     except OSError as error:
         raise ImportFileError(str(path), "", _unreadable(error)) from error
+
+
+def _as_utf8(raw: bytes) -> bytes:
+    """Without the mark of its encoding; UTF-16, as a Windows shell writes what a tool prints, becomes UTF-8."""
+    if raw.startswith(_UTF16_MARKS):
+        return raw.decode("utf-16", "replace").encode()
+    return raw.removeprefix(_UTF8_MARK)
 
 
 def _size_of(path: Path) -> int:
@@ -98,7 +107,7 @@ def _unreadable(error: OSError) -> str:
 
 def read_text(path: Path) -> str:
     """A whole file as text; bytes that are no UTF-8 show as �."""
-    return read_bytes(path).decode("utf-8-sig", "replace").replace("\r\n", "\n")
+    return read_bytes(path).decode("utf-8", "replace").replace("\r\n", "\n")
 
 
 def numbered(path: Path) -> Iterator[tuple[int, str]]:
@@ -109,10 +118,10 @@ def numbered(path: Path) -> Iterator[tuple[int, str]]:
         yield number, line
 
 
-def decode_json(raw: bytes, kind: type[T], *, source: str) -> T:
-    """JSON as a type; what does not fit is named by byte or by field."""
+def decode_json(raw: bytes, kind: type[T], *, source: str, strict: bool = True) -> T:
+    """JSON as a type; what does not fit is named by byte or by field. Not strict: numbers may be written as words."""
     try:
-        return msgspec.json.decode(raw.removeprefix(b"\xef\xbb\xbf"), type=kind)
+        return msgspec.json.decode(raw, type=kind, strict=strict)
     except msgspec.ValidationError as error:
         raise ImportFileError(
             source, "", f"{printable(str(error), 300)}; expected the fields of this format"

@@ -14,7 +14,8 @@ from ..program import OpInfo
 from ..run import SCHEMA, RunInfo
 from ..summary import Summary
 from ..trace import NONE, SpanKind
-from .run_folder import SUMMARY_SCHEMA, _json
+from .arrow_numbers import chunk_numbers, whole_numbers
+from .run_folder import INFO, PROVENANCE, SUMMARY, SUMMARY_SCHEMA, _json
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -26,19 +27,22 @@ _SPAN_COLUMNS = ("kind", "op", "inference", "start_ns", "end_ns")
 
 def read_columns(path: Path) -> tuple[RunInfo, tuple[OpInfo, ...], Summary, OpSpans]:
     """Head, ops, totals, and when ops were at work. What is missing or of another schema is named."""
-    info: RunInfo = _json(path / "run.json", RunInfo, SCHEMA)
-    summary: Summary = _json(path / "summary.json", Summary, SUMMARY_SCHEMA)
+    info = _json(path / "run.json", INFO, SCHEMA)
+    summary = _json(path / "summary.json", SUMMARY, SUMMARY_SCHEMA)
     ops = _ops(_table(path / "ops.parquet", ("name", "type", "kind", "location")))
-    return info, ops, summary, _spans(path / "spans.parquet", len(ops))
+    return info, ops, summary, _spans(path / "spans.parquet", len(ops), info.provenance)
 
 
-def _table(path: Path, columns: tuple[str, ...], words: tuple[str, ...] = ()) -> pa.Table:
+def _table(
+    path: Path, columns: tuple[str, ...], words: tuple[str, ...] = (), *, further: tuple[str, ...] = ()
+) -> pa.Table:
+    """`further` columns are read where there are any."""
     import pyarrow as pa
     import pyarrow.parquet as pq
 
     try:  # not read_table: it imports all of pandas where that is installed
         with pq.ParquetFile(path, read_dictionary=list(words), memory_map=True) as file:
-            table = file.read(columns=list(columns))
+            table = file.read(columns=[*columns, *(name for name in further if name in file.schema_arrow.names)])
     except (OSError, pa.ArrowException) as error:
         problem = str(error)[:200] if path.exists() else "No such file or directory"
         raise UsageError(f"{path}: cannot be read as Parquet ({problem}); expected the table of a run") from error
@@ -53,10 +57,14 @@ def _ops(table: pa.Table) -> tuple[OpInfo, ...]:
     return tuple(OpInfo(*row) for row in zip(*columns, strict=True))
 
 
-def _spans(path: Path, ops: int) -> OpSpans:
-    table = _table(path, _SPAN_COLUMNS, ("kind",))
+def _spans(path: Path, ops: int, provenance: str) -> OpSpans:
+    """Of the lanes that are of the run's own provenance."""
+    table = _table(path, _SPAN_COLUMNS, ("kind",), further=(PROVENANCE,))
+    if PROVENANCE in table.column_names:
+        own = [word is None or word == provenance for word in table[PROVENANCE].to_pylist()]
+        table = table.filter(own)
     try:
-        numbers = [_numbers(table[name]) for name in _SPAN_COLUMNS[1:]]
+        numbers = [whole_numbers(table[name]) for name in _SPAN_COLUMNS[1:]]
         kind = _kinds(table["kind"])
     except (KeyError, ValueError, TypeError, AttributeError) as error:
         raise UsageError(f"{path}: a column is not as in a run ({str(error)[:200]})") from error
@@ -68,33 +76,11 @@ def _spans(path: Path, ops: int) -> OpSpans:
     return OpSpans(kind, *numbers)
 
 
-def _numbers(column: pa.ChunkedArray) -> Integers:
-    """Whole numbers; null is NONE."""
-    parts = [_chunk_numbers(chunk) for chunk in column.chunks]
-    return np.concatenate(parts) if parts else np.zeros(0, np.int64)
-
-
-def _chunk_numbers(chunk: pa.Array) -> Integers:
-    """Of the buffers: Arrow's own fill_null and to_numpy import all of pandas where that is installed."""
-    kind = np.dtype(chunk.type.to_pandas_dtype())
-    if kind.kind not in "iu":
-        raise TypeError(f"{chunk.type} where whole numbers are expected")
-    valid, data = chunk.buffers()
-    if data is None or not len(chunk):
-        return np.full(len(chunk), NONE, np.int64)
-    rows = slice(chunk.offset, chunk.offset + len(chunk))
-    values: Integers = np.frombuffer(data, kind)[rows]
-    if chunk.null_count:
-        present = np.unpackbits(np.frombuffer(valid, np.uint8), bitorder="little")[rows]
-        values = np.where(present, values, NONE)
-    return values
-
-
 def _kinds(column: pa.ChunkedArray) -> Integers:
     """SpanKind of every span; chunks may have dictionaries of their own."""
     parts = [
         np.array([int(SpanKind[word.upper()]) for word in chunk.dictionary.to_pylist()] or [0])[
-            _chunk_numbers(chunk.indices)
+            chunk_numbers(chunk.indices)
         ]
         for chunk in column.chunks
         if len(chunk)

@@ -16,16 +16,20 @@ from ..program import COMMAND, NO_ROUTE, OpInfo
 from ..run import GRAPH_EDGE, GRAPH_FILE, SCHEMA, TABLES, CommandTable, Run, RunInfo
 from ..summary import Summary
 from ..trace import COUNTER, EDGE, NONE, SPAN, CounterTrack, Lane, SpanKind, Trace
+from .arrow_numbers import chunk_numbers, flags_or_floats, whole_numbers
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
 Numbers = npt.NDArray[np.int64]
 Noun = TypeVar("Noun", RunInfo, Summary)
+# made here, not at first use: where two threads at once have a class looked into, msgspec crashes
+INFO, SUMMARY = msgspec.json.Decoder(RunInfo), msgspec.json.Decoder(Summary)
 SUMMARY_SCHEMA = "opscope.summary/1"
 MOST = 1 << 50  # nanoseconds: thirteen days, no trace is longer; bytes and MACs of a command
 MOST_PLACES = 4096  # devices, and cores of a device
 BLOCK = 1 << 14  # rows
+PROVENANCE = "provenance"  # a further column of spans, of runs that hold lanes of several
 _PLAIN = ("op", "command", "inference", "start_ns", "end_ns", "ucycles", "pcycles", "waits_on")
 _COMMAND_NUMBERS = ("device", "core", "op", "ordinal", "cycles", "out_bytes", "moved_bytes", "macs", "local_address",
                     "local_bytes")  # fmt: skip
@@ -35,8 +39,8 @@ def read_run(path: Path) -> Run:
     """Everything in the folder. What is missing or of another schema is named."""
     import pyarrow as pa
 
-    info: RunInfo = _json(path / "run.json", RunInfo, SCHEMA)
-    summary: Summary = _json(path / "summary.json", Summary, SUMMARY_SCHEMA)
+    info = _json(path / "run.json", INFO, SCHEMA)
+    summary = _json(path / "summary.json", SUMMARY, SUMMARY_SCHEMA)
     tables = {name: _table(path / f"{name}.parquet") for name in TABLES}
     try:
         columns = (tables["ops"][key].to_pylist() for key in ("name", "type", "kind", "location"))
@@ -85,12 +89,13 @@ def read_graph(path: Path, ops: int) -> npt.NDArray[np.void] | None:
 
 def read_info(path: Path) -> RunInfo:
     """The head of the run in a folder."""
-    return _json(path / "run.json", RunInfo, SCHEMA)
+    return _json(path / "run.json", INFO, SCHEMA)
 
 
-def _json(path: Path, kind: type[Noun], schema: str) -> Noun:
+def _json(path: Path, decoder: msgspec.json.Decoder[Noun], schema: str) -> Noun:
     try:
-        fields = msgspec.json.decode(path.read_bytes())
+        data = path.read_bytes()
+        fields = msgspec.json.decode(data)
     except OSError as error:
         raise UsageError(f"{path}: cannot be read ({error.strerror}); expected the folder of a run") from error
     except ValueError as error:
@@ -98,7 +103,7 @@ def _json(path: Path, kind: type[Noun], schema: str) -> Noun:
     if not isinstance(fields, dict) or fields.get("schema") != schema:
         raise UsageError(f"{path}: has another schema; expected {schema}")
     try:
-        return msgspec.convert(fields, kind)
+        return decoder.decode(data)
     except msgspec.ValidationError as error:
         raise UsageError(f"{path}: {error}; expected schema {schema}") from error
 
@@ -108,7 +113,8 @@ def _table(path: Path) -> pa.Table:
     import pyarrow.parquet as pq
 
     try:
-        return pq.read_table(path)
+        with pq.ParquetFile(path) as file:  # read_table imports all of pandas where that is installed
+            return file.read()
     except (OSError, pa.ArrowException) as error:
         problem = str(error)[:200] if path.exists() else "No such file or directory"
         raise UsageError(f"{path}: cannot be read as Parquet ({problem}); expected the table of a run") from error
@@ -117,39 +123,45 @@ def _table(path: Path) -> pa.Table:
 def _numbers(table: pa.Table, name: str) -> Numbers:
     """A column of whole numbers; null is NONE."""
     import pyarrow as pa
-    import pyarrow.compute as pc
 
-    column = table[name]
-    if not pa.types.is_integer(column.type):
-        column = column.cast("int64")
-    if column.null_count:
-        column = pc.fill_null(column if pa.types.is_signed_integer(column.type) else column.cast("int64"), NONE)
-    values: Numbers = column.to_numpy()
-    return values
+    column, is_kind = table[name], pa.types.is_signed_integer if table[name].null_count else pa.types.is_integer
+    return whole_numbers(column if is_kind(column.type) else column.cast("int64"))
 
 
 def _words(table: pa.Table, name: str) -> tuple[Numbers, list[str]]:
     """Numbers of the words of a column, and the words; null is NONE."""
+    import pyarrow as pa
+
     if not len(table):
         return np.zeros(0, np.int64), []
-    column = table[name].dictionary_encode().combine_chunks()
-    indices = column.indices.fill_null(NONE) if column.indices.null_count else column.indices
-    return indices.to_numpy(zero_copy_only=False), column.dictionary.to_pylist()
+    words = table[name]
+    column = (words if pa.types.is_dictionary(words.type) else words.dictionary_encode()).combine_chunks()
+    return chunk_numbers(column.indices), column.dictionary.to_pylist()
+
+
+def _numbered(values: Numbers) -> tuple[Numbers, Numbers]:
+    """Every value of at least 0 as its place among the distinct ones, and where each of these comes first."""
+    most, count = int(values.max()), len(values)
+    if most > 4 * count + 1024:
+        _, first, code = np.unique(values, return_index=True, return_inverse=True)
+        return code, first
+    first = np.full(most + 1, NONE)
+    first[values[::-1]] = np.arange(count)[::-1]  # of several, the last that is written stays
+    present = first != NONE
+    return (np.cumsum(present) - 1)[values], first[present]
 
 
 def _distinct(*columns: Numbers) -> tuple[Numbers, list[tuple[int, ...]]]:
     """Number of the combination that every row has, in order of first appearance; and the combinations."""
-    import pyarrow as pa
-
     count = len(columns[0])
-    place = np.zeros(count, np.int64)
+    code, first = np.zeros(count, np.int64), np.zeros(min(count, 1), np.int64)
     for column in columns if count else ():
         low, width = int(column.min()), int(column.max()) - int(column.min()) + 1
         if width > 1:
-            encoded = pa.array(place * width + (column - low)).dictionary_encode()
-            place = encoded.indices.to_numpy().astype(np.int64)
-    first = np.zeros(int(place.max(initial=-1)) + 1, np.int64)
-    first[place[::-1]] = np.arange(count)[::-1]  # of several, the last that is written stays
+            code, first = _numbered(code * width + (column - low))
+    rank = np.empty(len(first), np.int64)
+    rank[np.argsort(first)] = np.arange(len(first))
+    place, first = rank[code], np.sort(first)
     return place, list(zip(*(column[first].tolist() for column in columns), strict=True))
 
 
@@ -158,7 +170,8 @@ def _trace(tables: dict[str, pa.Table], bounds: _Bounds, provenance: str) -> Tra
     name, lane_names = _words(table, "lane")
     places = {key: _numbers(table, key) for key in ("device", "core", "thread")}
     bounds.check(places)
-    lane, lanes = _distinct(*places.values(), name)
+    origin, origins = _words(table, PROVENANCE) if PROVENANCE in table.column_names else (np.zeros_like(name), [""])
+    lane, lanes = _distinct(*places.values(), name, origin)
     kind, kinds = _words(table, "kind")
     place, names = _words(table, "name")
     columns = {key: _numbers(table, key) for key in _PLAIN}
@@ -170,13 +183,20 @@ def _trace(tables: dict[str, pa.Table], bounds: _Bounds, provenance: str) -> Tra
     }
     ends = {key: _numbers(tables["edges"], key) for key in ("source", "target")}
     replace(bounds, path=bounds.path.with_name("edges.parquet")).check(ends)
-    edges = _rows({**ends, "data": tables["edges"]["data"].to_numpy()}, len(tables["edges"]), EDGE)
+    edges = _rows({**ends, "data": flags_or_floats(tables["edges"]["data"])}, len(tables["edges"]), EDGE)
     counters, samples = _counters(tables["counters"])
-    return Trace(tuple(Lane(d, c, lane_names[n], t) for d, c, t, n in lanes), tuple(names),
-                 _rows(columns, len(table), SPAN), edges, counters, samples, provenance)  # fmt: skip
+    rows = tuple(Lane(d, c, lane_names[n], t, _foreign(origins[o], provenance)) for d, c, t, n, o in lanes)
+    return Trace(rows, tuple(names), _rows(columns, len(table), SPAN), edges, counters, samples, provenance)
 
 
-def _rows(columns: Mapping[str, Numbers], count: int, layout: np.dtype[np.void]) -> npt.NDArray[np.void]:
+def _foreign(origin: str | None, provenance: str) -> str:
+    """How a lane was obtained, where that is not how the run was."""
+    return "" if origin == provenance else origin or ""
+
+
+def _rows(
+    columns: Mapping[str, npt.NDArray[np.generic]], count: int, layout: np.dtype[np.void]
+) -> npt.NDArray[np.void]:
     """Columns side by side; a block at a time, so that the rows of a block stay in the cache."""
     rows = np.empty(count, layout)
     for low in range(0, count, BLOCK):
@@ -190,7 +210,7 @@ def _counters(table: pa.Table) -> tuple[tuple[CounterTrack, ...], npt.NDArray[np
     name, names = _words(table, "name")
     unit, units = _words(table, "unit")
     track, tracks = _distinct(_numbers(table, "device"), _numbers(table, "core"), name, unit)
-    columns = {"counter": track, "time_ns": _numbers(table, "time_ns"), "value": table["value"].to_numpy()}
+    columns = {"counter": track, "time_ns": _numbers(table, "time_ns"), "value": flags_or_floats(table["value"])}
     return tuple(CounterTrack(d, c, names[n], units[u]) for d, c, n, u in tracks), _rows(columns, len(table), COUNTER)
 
 

@@ -5,16 +5,18 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 from pathlib import Path
+from typing import TypeVar
 
 import msgspec
 
 from ..imported import LATENCY, Check, Imported, ImportedOp, Metric, empty_trace
-from .reading import decode_json, read_bytes, to_ns
+from .reading import Unread, decode_json, read_bytes, to_ns
 
 TOOL = "ST Edge AI Core"
+T = TypeVar("T")
 _MS = 1e6
 _MAPPING = {"NODE_SW": "CPU", "NODE_HW": "NPU", "NODE_EC": "NPU", "NODE_SW_HW": "CPU and NPU"}
-_HOSTS = re.compile(r"x86|amd64|linux|windows|darwin", re.IGNORECASE)
+HOSTS = re.compile(r"x86|amd64|linux|windows|darwin", re.IGNORECASE)
 
 
 class _Time(msgspec.Struct):
@@ -28,8 +30,17 @@ class _Buffer(msgspec.Struct):
     is_param: bool = False
 
 
+class _Estimate(msgspec.Struct):
+    """What the compiler of an NPU expects; the most is of computing and of every memory."""
+
+    node_id: int
+    compute_cycles: int | None = None
+    max_cycles: int | None = None
+
+
 class _Node(msgspec.Struct):
     name: str
+    id: int | None = None
     description: str | None = None
     macc: int | None = None
     mapping: str | None = None
@@ -42,7 +53,7 @@ class _Node(msgspec.Struct):
 
 
 class _Graph(msgspec.Struct):
-    nodes: list[_Node]
+    nodes: list[msgspec.Raw]
     exec_time: _Time | None = None
 
 
@@ -73,7 +84,8 @@ class _Footprint(msgspec.Struct):
 
 class _File(msgspec.Struct):
     graphs: list[_Graph]
-    buffers: list[_Buffer] = []
+    buffers: list[msgspec.Raw] = []
+    power_estimates: list[msgspec.Raw] = []
     environment: _Environment | None = None
     memory_footprint: _Footprint | None = None
     json_schema_version: str | None = None
@@ -92,20 +104,47 @@ class StEdgeAiInfo:
 
     def read(self, path: Path) -> Imported:
         file = decode_json(read_bytes(path), _File, source=str(path))
-        sizes = {buffer.id: buffer for buffer in file.buffers}
-        nodes = [node for graph in file.graphs for node in graph.nodes]
+        unread = Unread("entries")
+        buffers = _each(file.buffers, _Buffer, "buffer", unread)
+        nodes = _each([raw for graph in file.graphs for raw in graph.nodes], _Node, "node", unread)
+        estimates = {e.node_id: e for e in _each(file.power_estimates, _Estimate, "estimate", unread) if e.max_cycles}
         timed = any(_known(node.exec_time) for node in nodes)
-        provenance = "measured" if timed else "compiler-fact"
+        modelled = not timed and any(node.id in estimates for node in nodes)
+        provenance = "measured" if timed else "vendor-model" if modelled else "compiler-fact"
         environment = file.environment or _Environment()
         tool = environment.tools[0] if environment.tools else _Tool()
-        ops = tuple(_op(node, sizes) for node in nodes)
+        sizes = {buffer.id: buffer for buffer in buffers}
+        ops = tuple(_op(node, sizes, estimates if modelled else {}) for node in nodes)
         return Imported(
             format=self.name, source=str(path), tool=f"{TOOL} {tool.version}".strip(), provenance=provenance,
             trace=empty_trace(provenance), ops=ops, metrics=tuple(_metrics(file, ops)),
-            checks=tuple(_checks(file, nodes)), notes=tuple(_notes(file, nodes, timed)),
+            checks=tuple(_checks(file, nodes, buffers)),
+            notes=(*_notes(file, nodes, timed), *_estimated(nodes, estimates, modelled), *unread.notes()),
             target=_target(environment, file.memory_footprint, timed),
-            model=tool.input_model.name if tool.input_model else None, inferences=1 if timed else None,
+            model=tool.input_model.name if tool.input_model else None, inferences=1 if timed or modelled else None,
         )  # fmt: skip
+
+
+def _each(raws: Sequence[msgspec.Raw], kind: type[T], what: str, unread: Unread) -> list[T]:
+    """Entries that can be read; the others are counted."""
+    decoder = msgspec.json.Decoder(kind)
+    found = []
+    for number, raw in enumerate(raws):
+        try:
+            found.append(decoder.decode(raw))
+        except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
+            unread.add(f"{what} {number}", str(error))
+    return found
+
+
+def _estimated(nodes: Sequence[_Node], estimates: dict[int, _Estimate], modelled: bool) -> Iterator[str]:
+    known = sum(node.id in estimates for node in nodes)
+    if modelled:
+        yield f"cycles of {known} of {len(nodes)} nodes are the compiler's estimate: the most of computing and memories"
+    elif estimates:
+        yield f"{len(estimates)} estimates of the compiler are not read: " + (
+            "times were measured" if known else "they are of other nodes"
+        )
 
 
 def _known(time: _Time | None) -> bool:
@@ -118,18 +157,21 @@ def _target(environment: _Environment, footprint: _Footprint | None, timed: bool
     return (environment.device or series) if timed else (series or environment.device)
 
 
-def _op(node: _Node, sizes: dict[int, _Buffer]) -> ImportedOp:
+def _op(node: _Node, sizes: dict[int, _Buffer], estimates: dict[int, _Estimate]) -> ImportedOp:
     def total(ids: Sequence[int], *, params: bool) -> int | None:
         known = [sizes[i].size_bytes for i in ids if i in sizes and sizes[i].is_param is params]
         return None if None in known or any(i not in sizes for i in ids) else sum(size or 0 for size in known)
 
     timed = _known(node.exec_time)
-    cycles = node.exec_time.cycles if node.exec_time and node.exec_time.cycles else None
+    estimate = estimates.get(node.id) if node.id is not None else None
+    cycles: float | None = estimate.max_cycles if estimate else node.exec_time.cycles if node.exec_time else None
+    computing = estimate.compute_cycles if estimate else None
     return ImportedOp(
         node.name, type=node.description, engine=_MAPPING.get(node.mapping or ""), calls=1,
         kernel=", ".join(node.sw_functions) or None, macs=node.macc,
         time_ns=to_ns(node.exec_time.duration, _MS) if timed and node.exec_time else None,
-        cycles=None if cycles is None or not 0 <= cycles < 2**62 else round(cycles),
+        cycles=round(cycles) if cycles and 0 <= cycles < 2**62 else None,
+        resource_cycles=(("computing", computing),) if computing is not None and 0 <= computing < 2**62 else (),
         in_bytes=total(node.inputs, params=False), out_bytes=total(node.outputs, params=False),
         parameter_bytes=total(node.inputs, params=True), memory_bytes=total(node.scratchs, params=False) or None,
     )  # fmt: skip
@@ -141,7 +183,7 @@ def _metrics(file: _File, ops: Sequence[ImportedOp]) -> Iterator[Metric]:
             value = to_ns(graph.exec_time.duration, _MS)
             if value:
                 yield Metric(LATENCY, value, "ns")
-    if all(op.macs is not None for op in ops):
+    if ops and all(op.macs is not None for op in ops):
         yield Metric("MACs", sum(op.macs or 0 for op in ops), "1")
     footprint = file.memory_footprint
     for key in ("activations", "weights", "kernel_flash", "kernel_ram", "toolchain_flash", "toolchain_ram"):
@@ -150,9 +192,9 @@ def _metrics(file: _File, ops: Sequence[ImportedOp]) -> Iterator[Metric]:
             yield Metric(key.replace("_", " "), value, "bytes")
 
 
-def _checks(file: _File, nodes: Sequence[_Node]) -> Iterator[Check]:
+def _checks(file: _File, nodes: Sequence[_Node], buffers: Sequence[_Buffer]) -> Iterator[Check]:
     footprint = file.memory_footprint
-    params = [buffer.size_bytes for buffer in file.buffers if buffer.is_param]
+    params = [buffer.size_bytes for buffer in buffers if buffer.is_param]
     if footprint and footprint.weights is not None and params and None not in params:
         total = sum(size or 0 for size in params)
         slack = 8 * len(params)  # buffers are aligned
@@ -170,7 +212,7 @@ def _notes(file: _File, nodes: Sequence[_Node], timed: bool) -> Iterator[str]:
     device = file.environment.device if file.environment else None
     if not timed:
         yield "no times: they come with `stedgeai validate` on the target"
-    elif device and _HOSTS.search(device):
+    elif device and HOSTS.search(device):
         yield f"times were measured on the host ({device}), not on the target"
     nested = sum(len(node.subgraph_nodes) for node in nodes)
     if nested:

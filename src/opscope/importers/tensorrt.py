@@ -16,18 +16,10 @@ from .reading import Unread, decode_json, read_bytes, to_ns
 TOOL = "TensorRT trtexec"
 _MS = 1e6
 _LONGEST_METADATA = 10_000
-_BYTES = {
-    "Float": 4,
-    "FP32": 4,
-    "Half": 2,
-    "FP16": 2,
-    "BF16": 2,
-    "Int8": 1,
-    "FP8": 1,
-    "Int32": 4,
-    "Int64": 8,
-    "UInt8": 1,
-}
+_BITS = {
+    "Float": 32, "FP32": 32, "Half": 16, "FP16": 16, "BF16": 16, "BFloat16": 16, "Int8": 8, "UInt8": 8, "FP8": 8,
+    "Int4": 4, "FP4": 4, "Int32": 32, "Int64": 64, "Bool": 8,
+}  # fmt: skip
 _ORIGIN = re.compile(r"\[ONNX Layer: (.*?)\]")
 
 
@@ -78,21 +70,37 @@ class TensorRtProfile:
         return head.lstrip()[:1] == b"[" and b'"averageMs"' in head and b'"timeMs"' in head
 
     def read(self, path: Path) -> Imported:
-        entries = decode_json(read_bytes(path), list[_Layer], source=str(path))
+        unread = Unread("entries")
+        entries = list(_entries(path, unread))
         runs = next((entry.count for entry in entries if entry.count is not None), None)
         layers = [entry for entry in entries if entry.name is not None]
-        unread = Unread("entries")
-        for number, entry in enumerate(entries):
-            if entry.name is None and entry.count is None:
-                unread.add(f"entry {number}", "neither name nor count")
-        total = sum(layer.average for layer in layers if layer.average is not None)
+        ops = tuple(_times(layer) for layer in layers)
+        if not ops:
+            raise ImportFileError(str(path), "", "no layer that can be read; expected the times of an engine's layers")
+        total = Metric(LATENCY, sum(op.time_ns or 0 for op in ops), "ns")
+        whole = all(op.time_ns is not None for op in ops) and not unread.count
+        note = (
+            "is the sum of the layers: profiling runs them one by one" if whole else "is withheld: layers have no time"
+        )
         return Imported(
             format=self.name, source=str(path), tool=TOOL, provenance="measured", trace=empty_trace("measured"),
-            ops=tuple(_times(layer) for layer in layers),
-            metrics=(Metric(LATENCY, total * _MS, "ns"), *([Metric("runs", runs, "1")] if runs is not None else ())),
-            checks=tuple(_checks(layers, runs)), inferences=runs,
-            notes=("latency is the sum of the layers: profiling runs them one by one", *unread.notes()),
+            ops=ops, checks=tuple(_checks(layers, runs)), inferences=runs, notes=(f"latency {note}", *unread.notes()),
+            metrics=(*([total] if whole else ()), *([Metric("runs", runs, "1")] if runs is not None else ())),
         )  # fmt: skip
+
+
+def _entries(path: Path, unread: Unread) -> Iterator[_Layer]:
+    decoder = msgspec.json.Decoder(_Layer)
+    for number, raw in enumerate(decode_json(read_bytes(path), list[msgspec.Raw], source=str(path))):
+        try:
+            entry = decoder.decode(raw)
+        except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
+            unread.add(f"entry {number}", str(error))
+            continue
+        if entry.name is None and entry.count is None:
+            unread.add(f"entry {number}", "neither name nor count")
+        else:
+            yield entry
 
 
 def _times(layer: _Layer) -> ImportedOp:
@@ -154,16 +162,17 @@ class TensorRtLayers:
 
 
 def _facts(info: _Info) -> ImportedOp:
-    constants = [
-        size for c in (info.weights, info.bias) if c is not None and (size := _size(c.type, c.count)) is not None
-    ]
+    sizes = [_size(constant.type, constant.count) for constant in (info.weights, info.bias) if constant is not None]
     shapes = ["×".join(map(str, tensor.dims)) for tensor in (*info.inputs[:1], *info.outputs[:1])]
     return ImportedOp(
         info.name, type=info.type, kernel=info.tactic or None, shape=" → ".join(shapes) or None,
         origins=tuple(_ORIGIN.findall(info.metadata[:_LONGEST_METADATA])),
-        parameter_bytes=sum(constants) if constants else None,
+        parameter_bytes=None if None in sizes or not sizes else sum(size or 0 for size in sizes),
     )  # fmt: skip
 
 
 def _size(kind: str, count: int) -> int | None:
-    return _BYTES[kind] * count if kind in _BYTES and 0 <= count < 2**48 else None
+    """Of so many numbers of a type; none at all take no bytes, whatever their type."""
+    if not count:
+        return 0
+    return -(-_BITS[kind] * count // 8) if kind in _BITS and 0 <= count < 2**48 else None

@@ -21,7 +21,7 @@ from ..errors import ImportFileError
 from ..imported import CLOCK, LATENCY, Check, Imported, ImportedOp, Metric
 from ..trace import NONE, Lane, SpanKind
 from .column_trace import Clock, SpanColumns, column_trace, op_totals, open_length
-from .line_columns import Lines, Numbers, Words, joined, read_lines, unwrapped
+from .line_columns import Lines, Numbers, Words, joined, read_lines, unwrapped, with_newlines
 from .mlir_location import plain_location
 from .reading import Unread
 
@@ -43,7 +43,7 @@ _OF_ID = (("DI", "DMA In"), ("DO", "DMA Out"), ("CDMA", "CDMA"), ("CSS", "CSS"),
 
 def form_of(head: bytes) -> str | None:
     """A, B, C, or None: no such file."""
-    text = head.removeprefix(b"\xef\xbb\xbf").lstrip()
+    text = with_newlines(head.removeprefix(b"\xef\xbb\xbf").lstrip())
     if _C_HEADER.match(text):
         return "C"
     if _SEED_HEADER.match(text):

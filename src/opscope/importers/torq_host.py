@@ -12,8 +12,9 @@ from ..annotated import ActionTimes
 from ..imported import LATENCY, Imported, ImportedOp, Metric
 from ..trace import NONE, Lane, SpanKind
 from .column_trace import MOST_OPS, SpanColumns, column_trace, op_totals, timed_ops
+from .event_pairs import ranked
 from .line_columns import Numbers, distinct, rising
-from .torq_host_log import PARTS, form_of, ranked, read_actions
+from .torq_host_log import PARTS, form_of, read_actions
 from .torq_runtime import NOT_TOLD, PROVENANCE, TOOL
 
 _JOBS = "NSS Jobs"

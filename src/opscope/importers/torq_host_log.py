@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -19,7 +19,8 @@ import numpy as np
 from ..annotated import ActionTimes
 from ..errors import ImportFileError, printable
 from ..trace import NONE
-from .line_columns import Block, Lines, Marks, Numbers, Words, distinct, joined, read_lines, rising, unwrapped
+from .event_pairs import Events, Paired, Pairing
+from .line_columns import Counter, Lines, Marks, Numbers, Parsed, Words, read_lines, read_parsed, with_newlines
 from .mlir_location import plain_location
 from .reading import LONGEST_NS, Unread
 
@@ -43,45 +44,58 @@ EXPECTED = {
 
 def form_of(head: bytes) -> str | None:
     """H1, H2, H3, or None: no such file."""
-    first, _, rest = head.removeprefix(_MARK).partition(b"\n")
+    first, _, rest = with_newlines(head.removeprefix(_MARK)).partition(b"\n")
     if _H3.fullmatch(first):
         return "H3"
     if not _H12.fullmatch(first):
         return None
-    row = rest.partition(b"\n")[0].split(b",", 4)
+    row = rest.lstrip().partition(b"\n")[0].split(b",", 4)
     return "H2" if len(row) == 5 and row[4].lstrip().startswith(b'"loc(') else "H1"
 
 
 def read_actions(path: Path, form: str) -> ActionTimes:
     """What a log tells. Rows that cannot be read, and events without their other end, are counted in the notes."""
     unread, words = Unread("rows"), (Words(), Words(), Words())
-    parts: list[tuple[Numbers, ...]] = []
-    begun = False
-    for block in read_lines(path, b","):
-        kept = block
-        if not begun:
-            _check_header(path, block.first_line(), form)
-            kept, begun = block.without_first(), True
-        parts.append(_h3_rows(kept, words, unread) if form == "H3" else _h12_rows(kept.lines(), words, unread))
-    columns = [joined([part[i] for part in parts]) for i in range(7)]
-    if not len(columns[0]) and unread.count:
+    kinds, counter, pairing = _EventKinds(words[1], form), Counter(), Pairing()
+    for columns in _h3_blocks(path, words, unread) if form == "H3" else _h12_blocks(path, form, words, unread):
+        events = kinds.events(columns)
+        pairing.add(replace(events, time=counter.unwrapped(events.time)))
+    kinds.tell(unread)
+    paired = pairing.finish()
+    told = len(paired.begin) + len(paired.lone) + len(paired.stray)
+    if not told and unread.count:
         raise ImportFileError(str(path), "", f"no row that can be read; {unread.notes()[0]}")
-    events = _events(columns, words[1].texts, form, unread)
-    notes = [*unread.notes(), *([] if len(events.time) else ["the file has no rows: nothing was run"])]
-    return _paired(path, events, words[0].texts if form == "H3" else ("",), words[2].texts, notes)
+    notes = [*unread.notes(), *([] if told else ["the file has no rows: nothing was run"])]
+    found = _action_times(path, paired, kinds.types, words[2].texts, notes)
+    return replace(found, dispatches=words[0].texts) if form == "H3" else found
 
 
-def _check_header(path: Path, first: bytes, form: str) -> None:
+def _checked(path: Path, first: bytes, form: str) -> str:
+    """Kinds of the fields of a form, once its header was seen."""
     if not (_H3 if form == "H3" else _H12).fullmatch(first):
         raise ImportFileError(str(path), "line 1", f"no header of form {form}; expected {EXPECTED[form]}")
+    return "wnnnw"
 
 
-def _h3_rows(block: Block, words: tuple[Words, Words, Words], unread: Unread) -> tuple[Numbers, ...]:
-    found = block.quick("wnnnw")
-    if found is not None:
-        dispatch, invocation, action, time, event = found
-        whole = block.raw.count(b"\n") == len(time)  # no empty lines: rows are lines
-        if whole and _possible(invocation, action, time).all():
+def _h3_blocks(path: Path, words: tuple[Words, Words, Words], unread: Unread) -> Iterator[tuple[Numbers, ...]]:
+    for part in read_parsed(path, b",", lambda first: _checked(path, first, "H3")):
+        yield _h3_rows(part, words, unread)
+
+
+def _h12_blocks(
+    path: Path, form: str, words: tuple[Words, Words, Words], unread: Unread
+) -> Iterator[tuple[Numbers, ...]]:
+    for block in read_lines(path, b","):
+        if block.number == 1:
+            _checked(path, block.first_line(), form)
+        yield _h12_rows((block.without_first() if block.number == 1 else block).lines(), words, unread)
+
+
+def _h3_rows(part: Parsed, words: tuple[Words, Words, Words], unread: Unread) -> tuple[Numbers, ...]:
+    block = part.block
+    if part.columns is not None:
+        dispatch, invocation, action, time, event = part.columns
+        if block.count == len(time) and _possible(invocation, action, time).all():  # no empty lines: rows are lines
             line = np.arange(block.number, block.number + len(time))
             names, events = words[0].merged(dispatch), words[1].merged(event)
             return names, invocation, action, time, events, np.full(len(time), NONE), line
@@ -128,79 +142,76 @@ def _type_of(event: str, form: str) -> tuple[str, bool] | None:
     return (event[:-6], True) if event.endswith("_START") else None
 
 
-@dataclass(frozen=True, slots=True)
-class _Events:
-    """Rows that begin or end something, in file order."""
+class _EventKinds:
+    """Names of events, as they come up: of which type each is, and whether it begins or ends something."""
 
-    dispatch: Numbers
-    invocation: Numbers
-    action: Numbers
-    time: Numbers
-    type: Numbers  # position in `types`
-    location: Numbers
-    line: Numbers
-    begins: Marks
-    types: tuple[str, ...]
+    def __init__(self, names: Words, form: str) -> None:
+        self._names, self._form = names, form
+        self._type, self._begins = np.zeros(0, np.int64), np.zeros(0, np.bool_)  # per name
+        self._types: dict[str, int] = {}
+        self._odd: set[int] = set()
+        self._odd_rows, self._first_odd = 0, 0
 
-    def named(self, words: str, rows: Numbers) -> Iterator[str]:
-        """A note on some rows, with the first of them by line."""
-        if len(rows):
-            shown = [
-                f"line {self.line[row]}: {printable(self.types[self.type[row]], 60)}" for row in rows[:_SHOWN].tolist()
-            ]
-            more = f" and {len(rows) - _SHOWN} more" if len(rows) > _SHOWN else ""
-            yield f"{len(rows)} events {words}: {'; '.join(shown)}{more}"
+    @property
+    def types(self) -> tuple[str, ...]:
+        return tuple(self._types)
+
+    def events(self, columns: tuple[Numbers, ...]) -> Events:
+        """Rows with the type of their event; those that neither begin nor end anything are counted."""
+        if len(self._type) < len(self._names):
+            found = [_type_of(text, self._form) for text in self._names.after(len(self._type))]
+            codes = [NONE if kind is None else self._types.setdefault(kind[0], len(self._types)) for kind in found]
+            self._type = np.append(self._type, codes)
+            self._begins = np.append(self._begins, [bool(kind and kind[1]) for kind in found])
+        dispatch, invocation, action, time, event, location, line = columns
+        code = self._type[event] if len(event) else event
+        begins = self._begins[event] if len(event) else np.zeros(0, np.bool_)
+        told = Events(dispatch, invocation, action, code, location, line, time, begins)
+        known = code >= 0
+        if known.all():
+            return told
+        self._first_odd = self._first_odd or int(line[np.argmin(known)])
+        self._odd_rows += int((~known).sum())
+        self._odd |= set(np.unique(event[~known]).tolist())
+        return told.at(known)
+
+    def tell(self, unread: Unread) -> None:
+        """Count the odd ones."""
+        if self._odd:
+            texts = self._names.texts
+            odd = sorted({texts[number] for number in self._odd})
+            unread.add(f"line {self._first_odd}", f"neither begin nor end: {', '.join(odd[:_SHOWN])}")
+            unread.count += self._odd_rows - 1
 
 
-def _events(columns: list[Numbers], texts: tuple[str, ...], form: str, unread: Unread) -> _Events:
-    """Rows with the type of their event; those that neither begin nor end anything are counted."""
-    dispatch, invocation, action, time, event, location, line = columns
-    types: dict[str, int] = {}
-    of_event = [_type_of(text, form) for text in texts]
-    codes = [NONE if found is None else types.setdefault(found[0], len(types)) for found in of_event]
-    code = np.array(codes or [NONE], np.int64)[event]
-    begins = np.array([bool(found and found[1]) for found in of_event] or [False])[event]
-    known = code >= 0
-    if not known.all():
-        odd = sorted({texts[number] for number in np.unique(event[~known]).tolist()})
-        unread.add(f"line {line[np.argmin(known)]}", f"neither begin nor end: {', '.join(odd[:_SHOWN])}")
-        unread.count += int((~known).sum()) - 1
-        dispatch, invocation, action, time, code, location, line, begins = (
-            column[known] for column in (dispatch, invocation, action, time, code, location, line, begins)
-        )
-    return _Events(dispatch, invocation, action, unwrapped(time), code, location, line, begins, tuple(types))
+def _named(words: str, events: Events, types: tuple[str, ...]) -> Iterator[str]:
+    """A note on some rows, with the first of them by line."""
+    if len(events):
+        first = zip(events.line[:_SHOWN].tolist(), events.type[:_SHOWN].tolist(), strict=True)
+        shown = [f"line {line}: {printable(types[kind], 60)}" for line, kind in first]
+        more = f" and {len(events) - _SHOWN} more" if len(events) > _SHOWN else ""
+        yield f"{len(events)} events {words}: {'; '.join(shown)}{more}"
 
 
-def _paired(
-    path: Path, events: _Events, names: tuple[str, ...], places: tuple[str, ...], notes: list[str]
+def _action_times(
+    path: Path, paired: Paired, types: tuple[str, ...], places: tuple[str, ...], notes: list[str]
 ) -> ActionTimes:
-    time, scope = events.time, ranked(events.dispatch, events.invocation)
-    begin, end, lone, stray = _pairs(ranked(ranked(scope, events.action), events.type), events.begins)
-    notes += events.named("without an end, drawn to the end of what they are part of", lone)
-    notes += events.named("without a begin, left out", stray)
-    rows = np.concatenate((begin, lone))
-    ends = np.concatenate((time[end], _last_of(scope, time)[lone] if len(lone) else time[lone]))
-    ended = np.arange(len(rows)) < len(begin)
-    backwards = ends < time[rows]
-    notes += events.named("that end before they begin, left out", rows[backwards])
-    order = rising(np.where(backwards, len(time), rows))[: len(rows) - int(backwards.sum())]
-    rows, ends, ended = rows[order], ends[order], ended[order]
-    locations, place = _places(places, events.location[rows])
+    """What has an end and what has none, in file order; of dispatches without a name."""
+    notes += _named("without an end, drawn to the end of what they are part of", paired.lone, types)
+    notes += _named("without a begin, left out", paired.stray, types)
+    rows, ends, ended = paired.rows()
+    backwards = ends < rows.time
+    if backwards.any():
+        notes += _named("that end before they begin, left out", rows.at(backwards), types)
+        rows, ends, ended = rows.at(~backwards), ends[~backwards], ended[~backwards]
+    locations, place = _places(places, rows.location)
     return ActionTimes(
-        source=str(path), dispatch=events.dispatch[rows], dispatches=names, invocation=events.invocation[rows],
-        action=events.action[rows], type=events.type[rows], types=events.types,
-        parts=tuple(next(part for prefix, part in PARTS if kind.startswith(prefix)) for kind in events.types),
-        start_ns=time[rows] * _US, end_ns=ends * _US, ended=ended, location=place, locations=locations,
+        source=str(path), dispatch=rows.dispatch, dispatches=("",), invocation=rows.invocation,
+        action=rows.action, type=rows.type, types=types,
+        parts=tuple(next(part for prefix, part in PARTS if kind.startswith(prefix)) for kind in types),
+        start_ns=rows.time * _US, end_ns=ends * _US, ended=ended, location=place, locations=locations,
         notes=tuple(notes),
     )  # fmt: skip
-
-
-def _last_of(scope: Numbers, time: Numbers) -> Numbers:
-    """Of every row, the last time in what it is part of."""
-    _, place = distinct(scope)
-    last = np.full(int(place.max()) + 1, np.iinfo(np.int64).min)
-    np.maximum.at(last, place, time)
-    return last[place]
 
 
 def _places(texts: tuple[str, ...], number: Numbers) -> tuple[tuple[str, ...], Numbers]:
@@ -208,28 +219,3 @@ def _places(texts: tuple[str, ...], number: Numbers) -> tuple[tuple[str, ...], N
     plain = [plain_location(text) for text in texts]
     known = {text: at for at, text in enumerate(dict.fromkeys(text for text in plain if text))}
     return tuple(known), np.array([*(known.get(text, NONE) for text in plain), NONE], np.int64)[number]
-
-
-def ranked(first: Numbers, second: Numbers) -> Numbers:
-    """One number for two, the same where both are the same. Small, so that it can be combined again."""
-    if not len(first):
-        return first
-    low, width = int(second.min()), int(second.max()) - int(second.min()) + 1
-    if (int(first.max()) + 1) * width < 1 << 40:
-        return first * width + (second - low)
-    (_, outer), (_, inner) = distinct(first), distinct(second)
-    return distinct(outer * (int(inner.max()) + 1) + inner)[1]
-
-
-def _pairs(key: Numbers, begins: Marks) -> tuple[Numbers, Numbers, Numbers, Numbers]:
-    """Rows that begin something and those that end it; begins without an end; ends without a begin."""
-    order = rising(key)
-    same = key[order][1:] == key[order][:-1]
-    starts = begins[order]
-    paired = np.zeros(len(key), np.bool_)
-    if len(key):
-        paired[:-1] = same & starts[:-1] & ~starts[1:]
-    at = np.flatnonzero(paired)
-    taken = np.zeros(len(key), np.bool_)
-    taken[at], taken[at + 1] = True, True
-    return order[at], order[at + 1], np.sort(order[~taken & starts]), np.sort(order[~taken & ~starts])

@@ -16,7 +16,7 @@ from ..errors import ImportFileError
 from ..imported import LATENCY, Imported, ImportedOp, Metric
 from ..trace import NONE, Lane
 from .column_trace import MOST_OPS, SpanColumns, column_trace, op_totals, timed_ops
-from .line_columns import Block, Lines, Marks, Numbers, Words, distinct, joined, read_lines, unwrapped
+from .line_columns import Lines, Marks, Numbers, Parsed, Words, distinct, joined, read_parsed, unwrapped
 from .mlir_location import plain_location
 from .reading import LONGEST_NS, Unread
 
@@ -58,13 +58,9 @@ def read_jobs(path: Path, *, locations: bool = True) -> JobTimes:
     """The rows of a file, with their locations or without. Those that cannot be read are counted in the notes."""
     unread, words = Unread("rows"), Words()
     parts: list[tuple[Numbers, ...]] = []
-    fields = 0
-    for block in read_lines(path, b";"):
-        kept = block
-        if not fields:
-            fields, kept = _fields(path, block.first_line()), block.without_first()
-        parts.append(_rows(kept, fields, words if locations else None, unread))
-    if not fields:
+    for part in read_parsed(path, b";", lambda first: _kinds(path, first, locations=locations)):
+        parts.append(_rows(part, words, unread))
+    if not parts:
         raise ImportFileError(str(path), "line 1", "empty; expected id;time_since_open;time_since_start[;location]")
     number, opened, took, location = (joined([part[i] for part in parts]) for i in range(4))
     if not len(number) and unread.count:
@@ -72,26 +68,25 @@ def read_jobs(path: Path, *, locations: bool = True) -> JobTimes:
     start, end, notes = _axis(opened, took)
     if not len(number):
         notes.append("the file has a header and no rows: nothing was run")
-    texts, location = _locations(words.texts, location)
+    texts, location = _locations(words.texts, location) if len(location) else ((), np.full(len(number), NONE))
     return JobTimes(str(path), number, start, end, location, texts, (*notes, *unread.notes()))
 
 
-def _fields(path: Path, first: bytes) -> int:
+def _kinds(path: Path, first: bytes, *, locations: bool) -> str:
+    """What fields there are, by the header."""
     header = _HEADER.fullmatch(first)
     if header is None:
         raise ImportFileError(str(path), "line 1", "no header; expected id;time_since_open;time_since_start[;location]")
-    return 4 if header[1] else 3
+    return "nnn" + (("w" if locations else "-") if header[1] else "")
 
 
-def _rows(block: Block, fields: int, words: Words | None, unread: Unread) -> tuple[Numbers, ...]:
-    """Number, end, time and location of every row that can be read."""
-    found = block.quick("nnn" + ("" if fields == 3 else "w" if words else "-"))
-    if found is not None:
-        number, opened, took = found[:3]
+def _rows(part: Parsed, words: Words, unread: Unread) -> tuple[Numbers, ...]:
+    """Number, end, time and location of every row that can be read; no locations where there are none."""
+    if part.columns is not None:
+        number, opened, took = part.columns[:3]
         if _possible(number, opened, took).all():
-            location = words.merged(found[3]) if words and fields == 4 else np.full(len(number), NONE)
-            return number, opened, took, location
-    return _slow_rows(block.lines(), fields, words, unread)
+            return number, opened, took, words.merged(part.columns[3]) if part.kinds == "nnnw" else number[:0]
+    return _slow_rows(part.block.lines(), part.kinds, words, unread)
 
 
 def _possible(number: Numbers, opened: Numbers, took: Numbers) -> Marks:
@@ -99,15 +94,15 @@ def _possible(number: Numbers, opened: Numbers, took: Numbers) -> Marks:
     return (number >= 0) & (took >= 0) & (took < most) & (np.abs(opened) < most)
 
 
-def _slow_rows(lines: Lines, fields: int, words: Words | None, unread: Unread) -> tuple[Numbers, ...]:
+def _slow_rows(lines: Lines, kinds: str, words: Words, unread: Unread) -> tuple[Numbers, ...]:
     """The same, of lines of which some cannot be read, or hold separators in their location."""
     number, good = lines.left(0).stripped().whole()
     opened, good_opened = lines.left(1).stripped().whole()
-    took, good_took = (lines.left(2) if fields == 4 else lines.rest(2)).stripped().whole()
-    good &= good_opened & good_took & (lines.separators >= fields - 1) & _possible(number, opened, took)
+    took, good_took = (lines.left(2) if len(kinds) == 4 else lines.rest(2)).stripped().whole()
+    good &= good_opened & good_took & (lines.separators >= len(kinds) - 1) & _possible(number, opened, took)
     lines.refuse(~good, unread)
     kept = lines.chosen(good)
-    location = words.number(kept.rest(3)) if fields == 4 and words else np.full(len(kept), NONE)
+    location = words.number(kept.rest(3)) if kinds == "nnnw" else number[:0]
     return number[good], opened[good], took[good], location
 
 
@@ -129,8 +124,6 @@ def _axis(opened: Numbers, took: Numbers) -> tuple[Numbers, Numbers, list[str]]:
 def _locations(texts: tuple[str, ...], number: Numbers) -> tuple[tuple[str, ...], Numbers]:
     plain = [plain_location(text) for text in texts]
     known = {text: at for at, text in enumerate(dict.fromkeys(text for text in plain if text))}
-    if not len(number) or not plain:
-        return (), np.full(len(number), NONE)
     return tuple(known), np.array([known.get(text, NONE) for text in plain], np.int64)[number]
 
 

@@ -13,6 +13,8 @@ from .line_columns import distinct
 from .trace_events import Key, Numbers, Samples, Spans, Thread
 from .trace_lanes import levels
 
+_ROWS_AT_A_TIME = 1 << 13
+
 
 @dataclass(frozen=True, slots=True)
 class Marks:
@@ -23,6 +25,7 @@ class Marks:
     inference: Numbers | int = NONE
     command: Numbers | int = NONE
     edges: tuple[Numbers, Numbers] | None = None  # commands: from, to
+    cycles: Numbers | int = NONE
 
 
 def build_trace(
@@ -32,12 +35,17 @@ def build_trace(
     """Everything on an axis that starts at the first span or sample. `lanes` has one entry per thread of `spans`."""
     origin = min((int(column.min()) for column in (spans.start, samples.time) if len(column)), default=0)
     lane, all_lanes = _spread(lanes, spans.thread, levels(spans.thread, spans.start, spans.end))
+    columns: dict[str, Numbers | int] = {
+        "lane": lane, "name": spans.name, "kind": marks.kind, "op": marks.op, "inference": marks.inference,
+        "command": marks.command, "ucycles": NONE, "pcycles": marks.cycles, "waits_on": NONE,
+    }  # fmt: skip
     rows = np.zeros(len(spans.start), SPAN)
-    rows["lane"], rows["name"] = lane, spans.name
-    rows["start_ns"], rows["end_ns"] = spans.start - origin, spans.end - origin
-    for column, value in (("kind", marks.kind), ("op", marks.op), ("inference", marks.inference)):
-        rows[column] = value
-    rows["command"], rows["ucycles"], rows["pcycles"], rows["waits_on"] = marks.command, NONE, NONE, NONE
+    for low in range(0, len(rows), _ROWS_AT_A_TIME):  # a column of all rows would go through all memory, each anew
+        part = slice(low, low + _ROWS_AT_A_TIME)
+        some = rows[part]
+        some["start_ns"], some["end_ns"] = spans.start[part] - origin, spans.end[part] - origin
+        for column, value in columns.items():
+            some[column] = value if isinstance(value, int) else value[part]
     values = np.zeros(len(samples.time), COUNTER)
     values["counter"], values["time_ns"], values["value"] = samples.track, samples.time - origin, samples.value
     return Trace(all_lanes, tuple(spans.names), rows, _edges(marks.edges), tuple(tracks), values, provenance)

@@ -9,9 +9,11 @@ others        counted: instants, flows, objects, samples, memory dumps, clock sy
 from __future__ import annotations
 
 import re
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from itertools import compress, count, repeat
+from operator import eq
 from typing import TypeVar
 
 import msgspec
@@ -19,6 +21,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ..errors import ImportFileError, printable
+from ..trace import NONE
 from .reading import LONGEST_NS, Unread, decode_json
 
 Key = int | str | None
@@ -35,7 +38,7 @@ _KINDS = {
 }  # fmt: skip
 _BEGIN_END, _BEGIN, _BY_ID, _READ = frozenset("BEbe"), frozenset("Bb"), frozenset("be"), frozenset("XBEbeCM")
 _SIGN = {"B": 1, "E": -1}
-_NO_ARGS = msgspec.Raw(b"")
+NO_ARGS = msgspec.Raw(b"")  # of an event that has none: this very object
 
 
 class Event(msgspec.Struct, gc=False):  # a million of these hold nothing that could form a cycle
@@ -47,17 +50,17 @@ class Event(msgspec.Struct, gc=False):  # a million of these hold nothing that c
     ts: float | None = None
     dur: float | None = None
     id: int | str | None = None
-    args: msgspec.Raw = _NO_ARGS
+    args: msgspec.Raw = NO_ARGS
 
 
 class Head(msgspec.Struct, kw_only=True):
     """The object form without its events."""
 
-    deviceProperties: msgspec.Raw = _NO_ARGS  # noqa: N815 - the names are the format's
-    otherData: msgspec.Raw = _NO_ARGS  # noqa: N815
-    stackFrames: msgspec.Raw = _NO_ARGS  # noqa: N815
-    samples: msgspec.Raw = _NO_ARGS
-    systemTraceEvents: msgspec.Raw = _NO_ARGS  # noqa: N815
+    deviceProperties: msgspec.Raw = NO_ARGS  # noqa: N815 - the names are the format's
+    otherData: msgspec.Raw = NO_ARGS  # noqa: N815
+    stackFrames: msgspec.Raw = NO_ARGS  # noqa: N815
+    samples: msgspec.Raw = NO_ARGS
+    systemTraceEvents: msgspec.Raw = NO_ARGS  # noqa: N815
 
 
 class Document(Head, kw_only=True):
@@ -114,12 +117,13 @@ class Events:
     kinds: Counter[str] = field(default_factory=Counter)  # phase → events
 
     def __post_init__(self) -> None:
-        phases = [event.ph for event in self.events]
-        self.kinds = Counter(phases)
+        phase, letters = coded([event.ph for event in self.events])
+        self.kinds = Counter(dict(zip(letters, np.bincount(phase).tolist(), strict=True)))
         self.complete = self.events
         if self.kinds["X"] < len(self.events):
-            self.complete = [event for event in self.events if event.ph == "X"]
-            self.others = [number for number, phase in enumerate(phases) if phase != "X"]
+            complete = phase == (letters.index("X") if self.kinds["X"] else NONE)
+            self.complete = list(compress(self.events, complete.tolist()))
+            self.others = np.flatnonzero(~complete).tolist()
 
     def of_kind(self, phase: str) -> list[tuple[int, Event]]:
         """Events of a phase, with their positions."""
@@ -157,15 +161,15 @@ class Events:
         args = [event.args for event in self.complete]
         if _BEGIN & set(self.kinds):
             args += [self.events[number].args for number in self.others if self.events[number].ph in _BEGIN]
-        return len(args) - args.count(_NO_ARGS)
+        return len(args) - args.count(NO_ARGS)
 
     def left_out(self) -> list[str]:
         """Events that are counted only, and parts of the file that are not read."""
         counted = Counter[str]()
-        for letter, count in self.kinds.items():
+        for letter, number in self.kinds.items():
             if letter not in _READ:
-                counted[_KINDS.get(letter, f"event of unknown phase {printable(letter, 10)!r}")] += count
-        notes = [f"{count} {what} events are not kept" for what, count in sorted(counted.items())]
+                counted[_KINDS.get(letter, f"event of unknown phase {printable(letter, 10)!r}")] += number
+        notes = [f"{number} {what} events are not kept" for what, number in sorted(counted.items())]
         for name in ("stackFrames", "samples", "systemTraceEvents"):
             if self.head is not None and len(bytes(getattr(self.head, name))) > 2:
                 notes.append(f"{name} is not read")
@@ -243,7 +247,7 @@ def to_nanoseconds(ts: Floats, dur: Floats) -> tuple[Numbers, Numbers, npt.NDArr
 
 @dataclass(frozen=True, slots=True)
 class _Columns:
-    """What spans need of every event, gathered in one go: a million small objects are slow to visit twice."""
+    """What spans need of events, gathered in one go: a million small objects are slow to visit twice."""
 
     ts: Floats
     code: Numbers  # process × threads + thread
@@ -253,9 +257,9 @@ class _Columns:
     @classmethod
     def of(cls, file: Events) -> _Columns:
         events = file.events
-        pid, pids = _coded([event.pid for event in events])
+        pid, pids = coded([event.pid for event in events])
         by_id = _BY_ID & set(file.kinds)  # begin events of an id have a row of their own
-        tid, tids = _coded([_row(event) for event in events] if by_id else [event.tid for event in events])
+        tid, tids = coded([_row(event) for event in events] if by_id else [event.tid for event in events])
         ts = np.array([event.ts for event in events], np.float64)
         return cls(ts, pid * len(tids) + tid, pids, tids)
 
@@ -290,7 +294,7 @@ def _spans(file: Events) -> Spans:
         file.unread.add(f"event {place[number]}", f"{event.name} ts {event.ts} dur {event.dur}")
     thread, threads = columns.threads(place)
     chosen = file.complete if not len(begun) else [file.events[number] for number in place.tolist()]
-    name, names = _coded([event.name for event in chosen])
+    name, names = coded([event.name for event in chosen])
     kept = [column if good.all() else column[good] for column in (thread, name, start, end, place)]
     _note_resolution(file, columns.ts[place][np.isfinite(columns.ts[place])])
     return Spans(threads, names, *kept)
@@ -303,12 +307,13 @@ def _positions(file: Events) -> Numbers:
     return np.flatnonzero(complete)
 
 
-def _coded(values: list[V]) -> tuple[Numbers, list[V]]:
-    """A number for every value, and the values in the order of their numbers."""
-    known = {value: number for number, value in enumerate(dict.fromkeys(values))}
-    if len(known) == 1:
-        return np.zeros(len(values), np.int64), list(known)
-    return np.fromiter(map(known.__getitem__, values), np.int64, len(values)), list(known)
+def coded(values: list[V]) -> tuple[Numbers, list[V]]:
+    """A number for every value, and the values in the order of their numbers, which is that of their first coming."""
+    if values and all(map(eq, values, repeat(values[0]))):
+        return np.zeros(len(values), np.int64), values[:1]
+    numbers: defaultdict[V, int] = defaultdict(count().__next__)
+    code = np.fromiter(map(numbers.__getitem__, values), np.int64, len(values))
+    return code, list(numbers)
 
 
 def _note_resolution(file: Events, ts: Floats) -> None:

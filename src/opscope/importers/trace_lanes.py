@@ -7,10 +7,10 @@ overlap without nesting are kept the same way. None is dropped.
 
 from __future__ import annotations
 
-from heapq import heappop, heappush
-
 import numpy as np
 import numpy.typing as npt
+
+from ..sublanes import lowest_free
 
 Numbers = npt.NDArray[np.int64]
 
@@ -37,7 +37,7 @@ def levels(thread: Numbers, start: Numbers, end: Numbers) -> Numbers:
         level[left[free]] = depth
         depth, poor = depth + 1, poor + (int(free.sum()) * 64 < len(left))
         left, low, high = left[~free], low[~free], high[~free]
-    level[left] = depth + np.array(_lowest_free(low.tolist(), high.tolist(), thread[left].tolist()), np.int64)
+    level[left] = depth + np.array(lowest_free(low.tolist(), high.tolist()), np.int64)
     return level
 
 
@@ -50,22 +50,3 @@ def _one_axis(thread: Numbers, start: Numbers, end: Numbers) -> tuple[Numbers, N
     times, rank = np.unique(np.concatenate((start, end)), return_inverse=True)
     base, rank = thread * len(times), rank.reshape(-1)
     return base + rank[: len(start)], base + rank[len(start) :]
-
-
-def _lowest_free(start: list[int], end: list[int], thread: list[int]) -> list[int]:
-    """Of spans sorted by thread and start."""
-    busy: list[tuple[int, int]] = []
-    free: list[int] = []
-    result, lanes, last = [], 0, -1
-    for first, final, owner in zip(start, end, thread, strict=True):
-        if owner != last:
-            busy, free, lanes, last = [], [], 0, owner
-        while busy and busy[0][0] <= first:
-            heappush(free, heappop(busy)[1])
-        if free:
-            lane = heappop(free)
-        else:
-            lane, lanes = lanes, lanes + 1
-        heappush(busy, (final, lane))
-        result.append(lane)
-    return result

@@ -39,7 +39,7 @@ class VelaLayers:
 
     def looks_like(self, head: bytes, name: str) -> bool:
         del name
-        first = head.removeprefix(b"\xef\xbb\xbf").split(b"\n", 1)[0]
+        first = head.split(b"\n", 1)[0]
         return b"NNG Operator," in first and b"Op Cycles," in first
 
     def read(self, path: Path) -> Imported:
@@ -70,7 +70,7 @@ class VelaSummary:
 
     def looks_like(self, head: bytes, name: str) -> bool:
         del name
-        first = head.removeprefix(b"\xef\xbb\xbf").split(b"\n", 1)[0]
+        first = head.split(b"\n", 1)[0]
         return b"accelerator_configuration," in first and b"cycles_total" in first
 
     def read(self, path: Path) -> Imported:
@@ -98,7 +98,7 @@ def _rows(path: Path, unread: Unread) -> Iterator[tuple[int, dict[str, str]]]:
             cells = next(csv.reader([line]), [])
         except csv.Error as error:
             raise ImportFileError(str(path), f"line {number}", f"not CSV ({error})") from error
-        if columns is None:
+        if columns is None or cells == columns:  # every subgraph may have its heading
             columns = cells
         elif len(cells) == len(columns):
             row: dict[str, str] = {}

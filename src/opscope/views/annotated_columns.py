@@ -82,8 +82,15 @@ class Table:
         return len(self._source)
 
     def parts(self) -> Iterator[list[pa.Array]]:
-        for low in range(0, len(self), ROWS_AT_A_TIME):
-            yield self._source.part(np.arange(low, min(low + ROWS_AT_A_TIME, len(self))))
+        return map(self.part, self.starts())
+
+    def starts(self) -> range:
+        """The first row of every part."""
+        return range(0, len(self), ROWS_AT_A_TIME)
+
+    def part(self, start: int) -> list[pa.Array]:
+        """The rows from one of the starts to the next."""
+        return self._source.part(np.arange(start, min(start + ROWS_AT_A_TIME, len(self))))
 
 
 class _Steps:
@@ -107,31 +114,36 @@ class _Steps:
             *(_slice_column(number) for number in range(slices)),
             *(_USED[unit] for unit in _STEP_UNITS),
         )
-        self._told = prepare(_told([step for _, step in steps]))
+        self._told = prepare([_column(self._job), *_told([step for _, step in steps])])
         self._flags = last(_flags([rows.usage[number] for number, _ in steps], slices, _STEP_UNITS))
 
     def __len__(self) -> int:
         return len(self._job) * self.rows.inferences
 
     def part(self, at: Numbers) -> list[pa.Array]:
-        import pyarrow as pa
-
         inference, step = np.divmod(at, max(len(self._job), 1))
         cell = inference * len(self.rows.jobs) + self._job[step]  # one run of a job: its steps have the same times
-        low = int(cell[0])
-        place, step_place = pa.array(cell - low), pa.array(step)
-        numbers, times = (
-            [column.take(place) for column in self._prepare([pa.array(column) for column in of])]
-            for of in self._of_cells(np.arange(low, int(cell[-1]) + 1))
-        )
-        told, flags = ([column.take(step_place) for column in of] for of in (self._told, self._flags))
+        low, high = int(cell[0]), int(cell[-1]) + 1
+        start, end = (times.reshape(-1)[low:high] // _US for times in (self.rows.start_ns, self.rows.end_ns))
+        first, last = int(inference[0]), int(inference[-1])
+        numbers = self._repeated([np.arange(first, last + 1)], inference - first) if self._several else []
+        times = self._repeated([start, end, end - start], cell - low)
+        told, flags = ([column.take(_column(step)) for column in of] for of in (self._told, self._flags))
         return [*numbers, *told, *times, *flags]
 
-    def _of_cells(self, cell: Numbers) -> tuple[list[Numbers], list[Numbers]]:
-        """Of some runs of jobs: inference where there are several, and job; start, end and time."""
-        inference, job = np.divmod(cell, len(self.rows.jobs))
-        start, end = (times.reshape(-1)[cell] // _US for times in (self.rows.start_ns, self.rows.end_ns))
-        return [*((inference,) if self._several else ()), job], [start, end, end - start]
+    def _repeated(self, columns: Sequence[Numbers], place: Numbers) -> list[pa.Array]:
+        """What is told once of a job or of an inference, for each of its rows."""
+        at = _column(place)
+        return [column.take(at) for column in self._prepare([_column(values) for values in columns])]
+
+
+def _column(values: npt.NDArray[Any], lost: npt.NDArray[np.bool_] | None = None) -> pa.Array:
+    """Numbers, null where they are lost; as they lie in memory, since `pa.array` would import pandas where it is."""
+    import pyarrow as pa
+
+    if lost is not None and lost.any():
+        return pa.array(values, mask=lost)
+    return pa.Array.from_buffers(pa.from_numpy_dtype(values.dtype), len(values), [None, pa.py_buffer(values)])
 
 
 def _told(steps: Sequence[Step]) -> list[pa.Array]:
@@ -195,12 +207,10 @@ class _Actions:
         return len(self.rows.kind)
 
     def part(self, at: Numbers) -> list[pa.Array]:
-        import pyarrow as pa
-
-        kind = pa.array(self.rows.kind[at])
+        kind = _column(self.rows.kind[at])
         start, end = self.rows.start_ns[at] / _US, self.rows.end_ns[at] / _US
         lost: npt.NDArray[np.bool_] = ~self.rows.ended[at]  # an end that was not logged is unknown
-        took = self._prepare([pa.array(end - start, mask=lost)])
-        times = self._prepare([pa.array(start), pa.array(end, mask=lost)])
+        took = self._prepare([_column(end - start, lost)])
+        times = self._prepare([_column(start), _column(end, lost)])
         told, flags, location = ([c.take(kind) for c in of] for of in (self._told, self._flags, self._location))
         return [*told, *took, *flags, *times, *location]

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, BinaryIO
 
+from ..ahead import ahead
 from ..annotated import Annotated
 from .annotated_columns import Headers, Table
 
@@ -28,8 +29,12 @@ class AnnotatedCsv:
 
         table = Table(annotated, _one_text, _end_of_line)
         out.write((SEPARATOR.join(column.called(self.headers) for column in table.columns) + "\n").encode())
-        for part in table.parts():
-            out.write(_bytes_of(pc.binary_join_element_wise(*part, SEPARATOR)))
+
+        def text(start: int) -> memoryview:
+            return _bytes_of(pc.binary_join_element_wise(*table.part(start), SEPARATOR))
+
+        for lines in ahead(text, table.starts()):
+            out.write(lines)
 
 
 def _bytes_of(texts: pa.Array) -> memoryview:

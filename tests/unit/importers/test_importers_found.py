@@ -20,7 +20,7 @@ FORMATS = {
     "stedgeai_validate.txt": "stedgeai-text",
     "tensorrt_profile.json": "tensorrt-profile", "tensorrt_layers.json": "tensorrt-layers",
     "openvino_average.csv": "openvino-counters", "openvino_cpp.csv": "openvino-counters",
-    "openvino_report.csv": "openvino-report",
+    "openvino_report.csv": "openvino-report", "qaic_compile_metrics.txt": "qaic-compile-metrics",
     "torq_compile_a.csv": "torq-compile-a", "torq_compile_b.csv": "torq-compile-b",
     "torq_compile_c.csv": "torq-compile-c", "torq_runtime.csv": "torq-runtime",
     "torq_host_h1.csv": "torq-host-h1", "torq_host_h2.csv": "torq-host-h2",
@@ -123,10 +123,19 @@ def test_a_plug_in_comes_before_the_reader_of_any_timeline(tmp_path: Path, monke
 @pytest.mark.parametrize(
     ("value", "words"), [("a_plug_in:nothing", "cannot be loaded"), ("a_plug_in:FORMATS", "no importer")]
 )
-def test_a_broken_plug_in_is_named(value: str, words: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_broken_plug_in_is_named(value: str, words: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     _plug_in(monkeypatch, value)
+    path = tmp_path / "x"
+    path.write_bytes(b'{"traceEvents": "mine"}')
     with pytest.raises(UsageError, match=f"plug-in mine .*{words}"):
-        find_importer(SAMPLES / "latency.txt")
+        find_importer(path)
+    with pytest.raises(UsageError, match=f"plug-in mine .*{words}"):
+        importers.importers()
+
+
+def test_a_broken_plug_in_does_not_stop_a_file_of_a_format_of_ours(monkeypatch: pytest.MonkeyPatch) -> None:
+    _plug_in(monkeypatch, "a_plug_in:nothing")
+    assert find_importer(SAMPLES / "latency.txt").name == "qaic-latency"
 
 
 def test_appearance_of_long_lines_is_short() -> None:

@@ -62,3 +62,10 @@ def test_a_duration_that_is_not_end_minus_start_violates_a_check(tmp_path: Path)
 def test_a_profile_without_events_is_an_error(tmp_path: Path) -> None:
     with pytest.raises(ImportFileError, match="no host_execution_event among nothing"):
         imported(tmp_path, SCHEMA)
+
+
+def test_a_profile_of_unreadable_lines_says_so(tmp_path: Path) -> None:
+    with pytest.raises(
+        ImportFileError, match=r"no host_execution_event among nothing; 1 records could not be read: line 2"
+    ):
+        imported(tmp_path, SCHEMA + "{broken\n")

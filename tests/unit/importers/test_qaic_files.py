@@ -135,3 +135,18 @@ def test_what_the_application_sees_is_taken_apart() -> None:
     assert stages["device"] == 23_051_370
     assert stages["driver"] == 23_372_801 - 23_051_370
     assert sum(stages.values()) == pytest.approx(imported.metric("totalRoundtripTime, mean"), abs=3)
+
+
+def test_a_damaged_row_of_a_summary_is_named_and_the_others_stay(tmp_path: Path) -> None:
+    text = shared("qaic/aic-profiling-program-0-activation-0-inf-100.txt").read_text()
+    lines = text.split("\n")
+    place = next(number for number, line in enumerate(lines) if line.startswith("c0") and "HMX" in line and "%" in line)
+    lines[place] = lines[place].replace("%", "?")
+    (tmp_path / "s.txt").write_text("\n".join(lines))
+    whole, damaged = (
+        read_profile(shared("qaic/aic-profiling-program-0-activation-0-inf-100.txt")),
+        read_profile(tmp_path / "s.txt"),
+    )
+    assert not any("could not be read" in note for note in whole.notes)
+    assert len(damaged.ops) + len(damaged.trace.spans) == len(whole.ops) + len(whole.trace.spans) - 1
+    assert damaged.notes[-1].startswith(f"1 rows could not be read: line {place + 1}: c0")

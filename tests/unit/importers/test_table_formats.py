@@ -57,6 +57,66 @@ def test_a_row_of_the_log_that_cannot_be_read_is_named(tmp_path: Path) -> None:
     assert not all_hold(imported)
 
 
+def test_a_step_of_initialization_that_was_done_twice_took_twice_its_average() -> None:
+    assert sample("tflite_log.txt").metric("initialization: AllocateTensors") == 2 * 450_000
+
+
+def test_litert_counts_in_milliseconds_and_says_more_digits_elsewhere() -> None:
+    imported = sample("tflite_litert_log.txt")
+    assert all_hold(imported)
+    assert imported.latency_ns == 500_500
+    assert (imported.metric("latency, least"), imported.metric("latency, most")) == (482_000, 900_000)
+    assert (imported.metric("init"), imported.metric("first inference")) == (3_100_000, 910_000)
+    assert imported.metric("memory footprint, overall") == 11.25 * 2**20
+
+
+def test_litert_without_the_line_of_its_runs_has_two_digits(tmp_path: Path) -> None:
+    imported = changed(tmp_path, "tflite_litert_log.txt", "INFO: count=1000 ", "INFO: counted=1000 ")
+    assert imported.latency_ns == 500_000
+
+
+def test_a_node_called_less_than_once_a_run_has_its_share_and_not_nothing() -> None:
+    row = op(sample("tflite_litert_log.txt"), "AllocateTensors/0")
+    assert (row.calls, row.time_ns) == (None, 1_000)  # 0.25 % of 400 µs
+
+
+def test_a_log_that_counts_no_calls_at_all_has_one_of_each(tmp_path: Path) -> None:
+    text = (SAMPLES / "tflite_log.txt").read_text().replace("0.000\t        1\t[", "0.000\t        0\t[")
+    (tmp_path / "x").write_text(text.replace("0.000\t        2\t[", "0.000\t        0\t["))
+    assert [row.time_ns for row in read_profile(tmp_path / "x").ops] == [3_640_000, 5_300_000, 319_000]
+
+
+def test_bodies_and_insides_of_delegates_are_not_counted_twice() -> None:
+    imported = sample("tflite_subgraphs_log.txt")
+    assert all_hold(imported)
+    assert [(row.name, (row.time_ns or 0) // 1000) for row in imported.ops] == [
+        ("Delegate/Convolution (NHWC, F32) IGEMM:0", 400),
+        ("Delegate/Add (ND, F32):1", 100),
+        ("a: the rest", 100),
+        ("loop", 300),
+        ("softmax", 100),
+    ]
+    assert sum(row.time_ns or 0 for row in imported.ops) == imported.latency_ns
+    assert imported.inferences == 50
+    assert imported.notes == (
+        "1 nodes of 1 subgraphs are part of the ops that run them",
+        "1 delegates are shown as the 2 nodes inside of them, and the rest of their time",
+    )
+
+
+def test_nodes_that_take_longer_than_their_delegate_are_left_out(tmp_path: Path) -> None:
+    imported = changed(tmp_path, "tflite_subgraphs_log.txt", "\t    0.400\t    0.400", "\t    0.900\t    0.900")
+    assert [row.name for row in imported.ops] == ["a", "loop", "softmax"]
+    assert imported.notes[-1] == "2 nodes inside of delegates are left out: they take longer than these"
+
+
+def test_memory_of_the_benchmark_is_read_in_bytes() -> None:
+    imported = sample("tflite_subgraphs_log.txt")
+    assert imported.metric("memory footprint, init") == 3.5 * 2**20
+    assert imported.metric("memory footprint, overall") == 12.25 * 2**20
+    assert imported.metric("peak memory footprint, overall") == 20.5 * 2**20
+
+
 def test_a_log_with_nothing_in_it_is_an_error(tmp_path: Path) -> None:
     (tmp_path / "x").write_text("Operator-wise Profiling Info for Regular Benchmark Runs:\n")
     with pytest.raises(ImportFileError, match="no table of nodes and no timings"):
@@ -131,6 +191,51 @@ def test_a_validation_report_has_times_per_node() -> None:
     assert (imported.latency_ns, imported.provenance) == (130_000, "measured")
 
 
+@pytest.mark.parametrize(
+    ("name", "tool", "target", "macs"),
+    [
+        ("stedgeai_v5.txt", "STM32Cube.AI 5.2.0", None, [3856, 8632, 64]),
+        ("stedgeai_v6.txt", "STM32Cube.AI 6.0.0-RC6", "stm32f4", [None, None, 50240, 2080]),
+        ("stedgeai_v8.txt", "STM32Cube.AI 8.1.0-19520", "stm32f7", [34564, 3840, 448, 448]),
+    ],
+)
+def test_reports_of_earlier_releases_are_read(name: str, tool: str, target: str | None, macs: list[int | None]) -> None:
+    imported = sample(name)
+    assert all_hold(imported)
+    assert len(imported.checks) == 2
+    assert (imported.tool, imported.target, [row.macs for row in imported.ops]) == (tool, target, macs)
+    assert imported.notes == ("no times: they come with `stedgeai validate` on the target",)
+
+
+def test_a_validation_on_the_host_is_no_time_of_the_target() -> None:
+    imported = sample("stedgeai_host.txt")
+    assert (imported.provenance, imported.latency_ns, imported.target) == ("measured", 18_000, "x86_64, x86_64, Linux")
+    assert imported.notes == ("times were measured on the host (x86_64, x86_64, Linux), not on the target",)
+    assert [(row.name, row.macs, row.time_ns) for row in imported.ops] == [("fc", 896, None), ("relu", 64, None)]
+
+
+def test_cycles_that_the_compiler_of_an_npu_expects_are_its_model(tmp_path: Path) -> None:
+    body = json.loads((SAMPLES / "stedgeai_info.json").read_text())
+    del body["graphs"][0]["exec_time"]
+    for node in body["graphs"][0]["nodes"]:
+        del node["exec_time"]
+    body["power_estimates"] = [
+        {"node_id": 7, "compute_cycles": 0, "max_cycles": 0, "ops": 0},
+        {"node_id": 8, "compute_cycles": 256, "max_cycles": 768, "ops": 4352},
+    ]
+    (tmp_path / "i.json").write_text(json.dumps(body))
+    imported = read_profile(tmp_path / "i.json")
+    assert imported.provenance == "vendor-model"
+    assert [(row.cycles, row.resource_cycles) for row in imported.ops] == [(None, ()), (768, (("computing", 256),))]
+    assert any(note.startswith("cycles of 1 of 2 nodes are the compiler's estimate") for note in imported.notes)
+
+
+def test_a_node_of_another_form_is_counted_and_the_others_stay(tmp_path: Path) -> None:
+    imported = changed(tmp_path, "stedgeai_info.json", '"macc": 896', '"macc": "many"')
+    assert [row.name for row in imported.ops] == ["relu"]
+    assert imported.notes[-1].startswith("1 entries could not be read: node 0: Expected `int | null`, got `str`")
+
+
 # TensorRT
 
 
@@ -160,6 +265,29 @@ def test_a_layer_of_another_form_is_counted(tmp_path: Path) -> None:
     assert imported.notes[0].startswith("1 layers could not be read: layer 2")
 
 
+def test_an_entry_of_another_form_is_counted_and_the_latency_withheld(tmp_path: Path) -> None:
+    imported = changed(tmp_path, "tensorrt_profile.json", '"timeMs" : 6,', '"timeMs" : "6",')
+    assert [row.time_ns for row in imported.ops] == [15_000, 25_000]
+    assert imported.latency_ns is None
+    assert imported.notes[0] == "latency is withheld: layers have no time"
+    assert imported.notes[1].startswith("1 entries could not be read: entry 2: Expected `float | null`")
+
+
+def test_a_negative_time_is_none_and_the_latency_withheld(tmp_path: Path) -> None:
+    imported = changed(tmp_path, "tensorrt_profile.json", '"averageMs" : 0.025', '"averageMs" : -0.025')
+    assert [row.time_ns for row in imported.ops] == [15_000, 60_000, None]
+    assert imported.latency_ns is None
+
+
+@pytest.mark.parametrize(
+    ("weights", "size"),
+    [('"Int4", "Count": 101', 51 + 1024), ('"E8M0", "Count": 9', None), ('"E8M0", "Count": 0', 1024)],
+)
+def test_weights_of_an_unknown_type_make_the_size_unknown(tmp_path: Path, weights: str, size: int | None) -> None:
+    imported = changed(tmp_path, "tensorrt_layers.json", '"Int8", "Count": 131072', weights)
+    assert op(imported, "conv1 + relu1").parameter_bytes == size
+
+
 # OpenVINO
 
 
@@ -179,6 +307,55 @@ def test_a_table_per_request_gives_the_mean_and_the_spread() -> None:
     assert (conv.time_ns, conv.least_ns, conv.most_ns, imported.inferences) == (12_000, 10_000, 14_000, 2)
 
 
+@pytest.mark.parametrize("name", ["openvino_sort.csv", "openvino_sorted.csv"])
+def test_sorted_counters_have_a_column_of_shares_behind_their_times(name: str) -> None:
+    imported = sample(name)
+    assert all_hold(imported)
+    assert len(imported.checks) == 1
+    assert [(row.time_ns, row.host_ns) for row in imported.ops] == [(30_000, 20_000), (10_000, 10_000)]
+    assert imported.notes == ()
+
+
+def test_a_name_with_commas_is_one_cell() -> None:
+    assert [row.name for row in sample("openvino_sorted.csv").ops] == ["conv", "odd,name"]
+
+
+def test_columns_are_found_by_their_names(tmp_path: Path) -> None:
+    text = (
+        "layerName;execStatus;layerType;execType;numaId;realTime (ms);cpuTime (ms);\na;b;EXECUTED;C;k;1;0.030;0.020;\n"
+    )
+    (tmp_path / "x").write_text(text)
+    (row,) = read_profile(tmp_path / "x").ops
+    assert (row.name, row.type, row.time_ns, row.host_ns) == ("a;b", "C", 30_000, 20_000)
+
+
+def test_counters_may_be_json() -> None:
+    imported = sample("openvino_detailed.json")
+    assert all_hold(imported)
+    assert [(row.name, row.kernel, row.time_ns) for row in imported.ops] == [
+        ("conv", "brgconv", 30_000),
+        ("relu", None, None),
+    ]
+
+
+def test_a_report_of_the_cpp_tool_ends_every_line_with_a_separator() -> None:
+    imported = sample("openvino_report_cpp.csv")
+    assert (imported.latency_ns, imported.model, imported.target) == (50_500_000, "kws.xml", "CPU")
+    assert imported.metric("throughput") == 39.998
+    assert imported.metric("Average latency") == 51_250_000
+    assert imported.metric("batch") == 1
+    assert imported.notes == ("latencies of 1 groups of shapes are not read",)
+
+
+def test_another_percentile_than_the_median_is_not_the_latency(tmp_path: Path) -> None:
+    text = (SAMPLES / "openvino_report_cpp.csv").read_text()
+    text = text.replace("Median latency", "latency (90 percentile)").replace("boundary;50", "boundary;90")
+    (tmp_path / "x").write_text(text)
+    imported = read_profile(tmp_path / "x")
+    assert imported.latency_ns == 51_250_000
+    assert imported.metric("latency (90 percentile)") == 50_500_000
+
+
 def test_counters_and_report_make_one() -> None:
     both = combine([sample("openvino_average.csv"), sample("openvino_report.csv")])
     assert (both.latency_ns, both.target, both.model) == (60_000, "CPU", "kws.onnx")
@@ -196,6 +373,16 @@ def test_a_layer_without_numbers_is_counted(tmp_path: Path) -> None:
 
 
 # together
+
+
+@pytest.mark.parametrize("encoding", ["utf-8-sig", "utf-16"])
+@pytest.mark.parametrize("name", ["openvino_average.csv", "tensorrt_profile.json", "vela_summary.csv", "tflite_log.txt",
+                                  "latency.txt", "stedgeai_info.json", "stedgeai_v8.txt"])  # fmt: skip
+def test_a_file_that_went_through_windows_says_the_same(name: str, encoding: str, tmp_path: Path) -> None:
+    text = (SAMPLES / name).read_text()
+    (tmp_path / name).write_bytes(text.replace("\n", "\r\n").encode(encoding))
+    there, back = sample(name), read_profile(tmp_path / name)
+    assert (back.ops, back.metrics, back.checks, back.notes) == (there.ops, there.metrics, there.checks, there.notes)
 
 
 def test_measured_and_modelled_files_do_not_make_one_run() -> None:

@@ -188,3 +188,9 @@ def test_dispatches_that_come_in_turn_make_inferences(tmp_path: Path) -> None:
 def test_dispatches_in_no_such_order_tell_no_inferences(order: str, tmp_path: Path) -> None:
     found = imported(tmp_path, log_of(*order))
     assert (found.inferences, found.latency_ns) == (None, None)
+
+
+def test_a_log_of_events_that_neither_begin_nor_end_is_an_error_and_not_an_empty_run(tmp_path: Path) -> None:
+    words = "no row that can be read; 2 rows could not be read: line 2: neither begin nor end: EVEN, ODD and 1 more"
+    with pytest.raises(ImportFileError, match=words):
+        read_actions(written(tmp_path, H3 + "a,0,0,1,ODD\na,0,0,2,EVEN\n"), "H3")

@@ -91,3 +91,22 @@ def test_a_summary_without_a_row_is_an_error(tmp_path: Path) -> None:
     path.write_text((SAMPLES / "vela_summary.csv").read_text().split("\n")[0] + "\n")
     with pytest.raises(ImportFileError, match=r"s\.csv: line 2: no row"):
         read_profile(path)
+
+
+def test_a_file_of_an_earlier_release_has_other_columns_and_a_heading_per_subgraph(tmp_path: Path) -> None:
+    head = (
+        "TFLite_operator,NNG Operator,SRAM Usage,Peak%,Op Cycles,Network%,NPU,SRAM AC,DRAM AC,OnFlash AC,OffFlash AC,"
+        "MAC Count,Network%,Util%,Name\n"
+    )
+    path = tmp_path / "old_per-layer.csv"
+    first = "CONV_2D,Conv2DBias,11936,54.65,7312.0,70.96,7312.0,2000.0,0.0,0.0,0.0,73008,91.3,3.9,a;b\n"
+    path.write_text(
+        f"{head}{first}{head}MAX_POOL_2D,MaxPool,10944,50.1,2992.0,29.04,1330.0,2992.0,0,0,0,6912,8.7,0.9,p\n"
+    )
+    imported = read_profile(path)
+    assert all_hold(imported)
+    assert [(row.type, row.cycles, row.memory_bytes) for row in imported.ops] == [
+        ("CONV_2D", 7312, 11936), ("MAX_POOL_2D", 2992, 10944),
+    ]  # fmt: skip
+    assert imported.notes == ()
+    assert imported.metric("cycles") == 7312 + 2992

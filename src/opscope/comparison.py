@@ -144,9 +144,12 @@ class SideRow:
 
     @property
     def ratios(self) -> tuple[float | None, ...]:
-        """To the first run."""
+        """To the first run. A time of nothing has none: it was too short for its clock."""
         first = self.values[0]
-        return tuple(None if value is None or not first else value / first for value in self.values)
+        return tuple(
+            None if value is None or not first or (not value and self.unit == NS) else value / first
+            for value in self.values
+        )
 
 
 @dataclass(frozen=True, slots=True)

@@ -114,10 +114,11 @@ class Figures:
     provenance: str
     devices: int
     cores: int
-    batch: int
+    batch: int | None
     metrics: tuple[Figure, ...]
     ops: tuple[OpFigure, ...]  # in the order of the model
     created: str = ""
+    caveats: tuple[str, ...] = ()  # as in RunInfo
 
     def metric(self, name: str) -> Figure | None:
         return next((metric for metric in self.metrics if metric.name == name), None)
@@ -126,6 +127,11 @@ class Figures:
     def latency_ns(self) -> float | None:
         found = self.metric("latency")
         return None if found is None else found.value
+
+    @property
+    def tells_op_times(self) -> bool:
+        """Whether an op that is not among `ops` took no time; else nothing is known of it."""
+        return any(op.wall_ns is not None or op.own_ns is not None for op in self.ops)
 
     @property
     def is_exact(self) -> bool:

@@ -89,6 +89,7 @@ class Imported:
     inferences: int | None = None
     tables: tuple[DeviceSummary, ...] = ()  # of formats that have such tables
     host: tuple[HostStage, ...] = ()  # of one inference, in order, where the file tells; together what it takes
+    caveats: tuple[str, ...] = ()  # as in RunInfo
 
     def __post_init__(self) -> None:
         if self.provenance not in PROVENANCES or self.trace.provenance != self.provenance:

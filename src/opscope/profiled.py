@@ -125,6 +125,7 @@ class Profiled:
     program: Program | None = None
     samples_ns: tuple[int, ...] = ()  # latency of every inference, in order, where there were several
     breakdown_of: str = "dominant path"
+    caveats: tuple[str, ...] = ()  # as in RunInfo
 
     @property
     def inferences(self) -> tuple[int, ...]:

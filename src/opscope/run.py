@@ -34,11 +34,12 @@ class RunInfo:
     network: str
     devices: int
     cores: int  # per device
-    batch: int
+    batch: int | None
     clocks_hz: Mapping[str, float]
     inferences: tuple[int, ...]
     options: Mapping[str, str | int | float | bool] = field(default_factory=dict)
     limits: Mapping[str, float] = field(default_factory=dict)  # of what it ran on, all cores: macs_per_s, …
+    caveats: tuple[str, ...] = ()  # what to know before its totals are set against those of another run
 
 
 @dataclass(frozen=True, slots=True)

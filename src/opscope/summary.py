@@ -147,19 +147,19 @@ class Energy:
 
 @dataclass(frozen=True, slots=True)
 class LaneTotal:
-    """One thread group of one core: busy + wait + idle = wall."""
+    """One thread group of one core: busy + wait + idle = wall. Waits that are not told are in idle."""
 
     device: int
     core: int
     name: str
     busy_ns: int
-    wait_ns: int
+    wait_ns: int | None
     idle_ns: int
-    barrier_ns: int  # of busy: what its threads waited for each other, on average
+    barrier_ns: int | None = None  # of busy: what its threads waited for each other, on average
 
     @property
     def wall_ns(self) -> int:
-        return self.busy_ns + self.wait_ns + self.idle_ns
+        return self.busy_ns + (self.wait_ns or 0) + self.idle_ns
 
     @property
     def utilization(self) -> float:
@@ -297,7 +297,7 @@ class Summary:
 
     latency: Latency
     throughput_per_s: float | None
-    batch: int
+    batch: int | None
     lanes: tuple[LaneTotal, ...] = ()
     memory: tuple[MemoryTotal, ...] = ()
     breakdown: tuple[Share, ...] = ()

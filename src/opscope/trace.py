@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import IntEnum
 
 import numpy as np
@@ -52,6 +53,19 @@ class Lane:
     core: int  # NONE: the device as a whole
     name: str  # "HVX", "HMX", "DMAIssue", "HVX t0", "DMAIssue DMA"
     thread: int = NONE
+    provenance: str = ""  # of its spans, where that is not the trace's
+
+
+def level_owners(lanes: Sequence[Lane]) -> dict[int, int]:
+    """Lane with deeper calls of a thread → the lane with its outermost ones: `thread 2` → `thread`."""
+    place = {lane: number for number, lane in enumerate(lanes)}
+    found = {}
+    for number, lane in enumerate(lanes):
+        deeper = re.fullmatch(r"(.+) \d+", lane.name)
+        owner = None if deeper is None else place.get(replace(lane, name=deeper[1]))
+        if owner is not None:
+            found[number] = owner
+    return found
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,3 +95,14 @@ class Trace:
             raise ValueError("a table of the trace has another layout than SPAN, EDGE or COUNTER")
         if len(self.spans) and bool((self.spans["end_ns"] < self.spans["start_ns"]).any()):
             raise ValueError("a span ends before it starts")
+
+    @property
+    def own_lanes(self) -> npt.NDArray[np.bool_]:
+        """Which lanes are of the trace's own provenance: totals are of these alone."""
+        return np.array([lane.provenance in ("", self.provenance) for lane in self.lanes], np.bool_)
+
+    @property
+    def own_spans(self) -> npt.NDArray[np.void]:
+        """Spans of the trace's own provenance."""
+        own = self.own_lanes
+        return self.spans if own.all() else self.spans[own[self.spans["lane"]]]

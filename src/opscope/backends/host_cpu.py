@@ -22,6 +22,8 @@ NUMPY_TYPES = {
     "u64": "uint64", "u32": "uint32", "u16": "uint16", "u8": "uint8", "bool": "bool",
 }  # fmt: skip
 LOW, HIGH = 10, 90  # percentiles
+WATCHED = "latency, times of ops and lanes are with the runtime's profiler on"
+UNWATCHED = "latency is with the runtime's profiler off"
 _MOST_INPUT_BYTES = 1 << 34
 
 
@@ -92,7 +94,7 @@ def busy_and_idle(name: str, busy_ns: npt.NDArray[np.int64], wall_ns: npt.NDArra
     middle = lengths.index(median_low(lengths))
     wall = int(wall_ns[middle])
     busy = min(int(busy_ns[middle]), wall)
-    return LaneTotal(0, 0, name, busy, 0, wall - busy, 0)
+    return LaneTotal(0, 0, name, busy, None, wall - busy)
 
 
 def latency_alone(profiled: Profiled, samples_ns: Sequence[int]) -> Profiled:
@@ -102,7 +104,7 @@ def latency_alone(profiled: Profiled, samples_ns: Sequence[int]) -> Profiled:
         profiled, latency=measured_latency(samples_ns), samples_ns=tuple(samples_ns), trace=None, program=None,
         lanes=(), kernels=(), nodes=tuple(_untimed(node) for node in profiled.nodes),
         metrics=(latency_metric("latency", samples_ns, "without the runtime's profiler"), *kept),
-        notes=("--op-times off: what ran where is known, times of ops are not",),
+        notes=("--op-times off: what ran where is known, times of ops are not",), caveats=(UNWATCHED,),
     )  # fmt: skip
 
 

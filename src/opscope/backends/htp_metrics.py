@@ -71,7 +71,7 @@ def lane_totals(graphs: Sequence[GraphNodes], whole_ns: int) -> tuple[LaneTotal,
                 busy[lane] = busy.get(lane, 0) + round(float(length[here & ~waits].sum()))
                 wait[lane] = wait.get(lane, 0) + round(float(length[here & waits].sum()))
     return tuple(
-        LaneTotal(0, core, name, ns, wait[core, name], max(0, whole_ns - ns - wait[core, name]), 0)
+        LaneTotal(0, core, name, ns, wait[core, name], max(0, whole_ns - ns - wait[core, name]))
         for (core, name), ns in sorted(busy.items(), key=lambda item: _lane_order(item[0]))
     )
 

@@ -114,26 +114,32 @@ class GraphNodes:
 
     def totals(self) -> Iterator[NodeTotal]:
         """In the order of the graph."""
+        shown = {
+            name: found
+            for name in self.naming.rows
+            if (found := self.facts.get(name, _Facts())).kernels or name not in self.naming.own
+        }
+        owner = {name: self._next_with_kernels(name) for name, found in shown.items() if not found.kernels}
         for number, name in enumerate(self.naming.rows):
-            found = self.facts.get(name, _Facts())
-            if name in self.naming.own and not found.kernels:
-                continue
-            yield self._total(number, name, found)
+            if name in shown:
+                yield self._total(number, name, shown[name], owner)
 
-    def _total(self, number: int, name: str, found: _Facts) -> NodeTotal:
+    def _total(self, number: int, name: str, found: _Facts, owner: Mapping[str, str | None]) -> NodeTotal:
+        """`owner` has, of every node without kernels, the one that does its work."""
         op, model = self.naming.op_of.get(name), self.naming.nodes
         placed = ON_ACCELERATOR if name in model else INSERTED
         reason = "" if placed == ON_ACCELERATOR else "not in the model: the compiler's own"
-        if not found.kernels:
-            placed, reason = FUSED, self._fused_reason(name)
-        covers = tuple(node for node in op.nodes if node in model and node != name) if op else ()
+        if name in owner:
+            placed, reason = FUSED, _fused_reason(owner[name])
+        made_from = [node for node in op.nodes if node in model and node != name] if op else []
+        covers = (*made_from, *(node for node, other in owner.items() if other == name and node in model))
         moved = found.moved
         total = NodeTotal(
             name=name,
             type=model.get(name) or (op.type if op else ""),
             placed=placed,
             reason=reason,
-            covers=covers,
+            covers=tuple(dict.fromkeys(covers)),
             kernels=found.kernels,
             dram_read_bytes=moved["dram_read"],
             dram_write_bytes=moved["dram_write"],
@@ -145,8 +151,8 @@ class GraphNodes:
         )
         return self._timed(total, number)
 
-    def _fused_reason(self, name: str) -> str:
-        """Names the next node with kernels: the compiler does not say where work went, but it goes with the data."""
+    def _next_with_kernels(self, name: str) -> str | None:
+        """The compiler does not say where work went, but it goes with the data."""
         queue = [op for op, node in self.naming.ids() if node == name]
         seen: set[int] = set()
         while queue:
@@ -154,18 +160,18 @@ class GraphNodes:
             for user in self._users.get(op, ()):
                 node = self.naming.name(user)
                 if node != name and node not in self.naming.own and self.facts.get(node, _Facts()).kernels:
-                    return f"no kernel of its own; the next node with kernels is {node}"
+                    return node
                 if user not in seen:
                     seen.add(user)
                     queue.append(user)
-        return "no kernel of its own; its work is part of another node's"
+        return None
 
     def _timed(self, total: NodeTotal, number: int) -> NodeTotal:
-        """With what only a timeline can tell."""
-        if self.cycles is None:
+        """With what only a timeline can tell; a node that others do the work of has no time of its own."""
+        wall = self.cycles.wall.get(number, 0) if self.cycles is not None else 0
+        if self.cycles is None or (total.placed == FUSED and not wall):
             return total
         cycles, path_ns = self.cycles, self._ns(self.path[number])
-        wall = cycles.wall.get(number, 0)
         busy = cycles.busy.get(number, Counter())
         return replace(
             total,
@@ -179,6 +185,12 @@ class GraphNodes:
 
     def _ns(self, cycles: int) -> int:
         return round(cycles * 1e9 / self.clock_hz) if self.clock_hz else 0
+
+
+def _fused_reason(owner: str | None) -> str:
+    if owner is None:
+        return "no kernel of its own; its work is part of another node's"
+    return f"no kernel of its own; the next node with kernels is {owner}"
 
 
 def node_totals(compilation: Compilation, graphs: Iterable[GraphNodes]) -> tuple[NodeTotal, ...]:

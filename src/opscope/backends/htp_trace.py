@@ -78,7 +78,7 @@ def _ops(graphs: Sequence[GraphNodes]) -> tuple[tuple[OpInfo, ...], dict[tuple[i
             place[number, row] = len(ops)
             op = graph.naming.op_of.get(name)
             kind = graph.naming.nodes.get(name) or (op.type if op else "")
-            ops.append(OpInfo(name, kind, op.type if op else "", graph.graph.name))
+            ops.append(OpInfo(name, kind, op.type if op else "", ""))  # a graph is no place that tells ops apart
     return tuple(ops), place
 
 

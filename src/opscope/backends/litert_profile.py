@@ -15,7 +15,16 @@ from ..program import OpInfo, Program
 from ..readers import read_model
 from ..summary import LaneTotal
 from ..trace import Trace
-from .host_cpu import busy_and_idle, cpu_target, latency_alone, latency_metric, measured_latency, spread
+from .host_cpu import (
+    UNWATCHED,
+    WATCHED,
+    busy_and_idle,
+    cpu_target,
+    latency_alone,
+    latency_metric,
+    measured_latency,
+    spread,
+)
 from .litert_kernels import NO_OP, map_kernels, neighbour
 from .litert_run import Measurement, Times, measure, read_times
 from .measuring import Measuring
@@ -44,15 +53,17 @@ def assemble(model: Path, graph: Graph, measuring: Measuring, found: Measurement
     op_of = map_kernels(graph, times.kernels) if times else []
     nodes = node_totals(graph, times, op_of) if times else ()
     program, trace, samples = None, None, found.samples_ns
+    caveat = f"{UNWATCHED}, times of ops and lanes with it on" if times else UNWATCHED
     if times and times.start_ns is not None:
         program, trace = _timeline(model, nodes, times, op_of)
-        samples = tuple(times.whole_ns.tolist())  # of the inferences in the timeline
+        samples, caveat = tuple(times.whole_ns.tolist()), WATCHED  # of the inferences in the timeline
     return Profiled(
         backend="litert", model=str(model), target=cpu_target(measuring),
         options={"kernels": kernels, **measuring.shown()}, producer=found.producer, provenance=MEASURED,
         latency=measured_latency(samples), metrics=tuple(_metrics(found, times, nodes)), nodes=nodes,
         kernels=_kernels(times) if times else (), lanes=_lanes(times) if times else (),
         notes=tuple(_notes(found, times, measuring)), trace=trace, program=program, samples_ns=samples,
+        caveats=(caveat,),
     )  # fmt: skip
 
 

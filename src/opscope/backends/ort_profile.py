@@ -14,7 +14,7 @@ from ..program import OpInfo
 from ..readers import read_model
 from ..summary import LaneTotal
 from ..trace import NONE
-from .host_cpu import busy_and_idle, cpu_target, latency_alone, latency_metric, measured_latency, spread
+from .host_cpu import WATCHED, busy_and_idle, cpu_target, latency_alone, latency_metric, measured_latency, spread
 from .measuring import Measuring, allowed_cpus
 from .ort_fusion import NOWHERE, Mapped, Node, map_nodes
 from .ort_run import Measurement, Times, measure, model_nodes, read_times, top_level
@@ -53,7 +53,7 @@ def assemble(model: Path, graph: Graph, measuring: Measuring, found: Measurement
         options={"graph_optimization": level, **measuring.shown()}, producer=found.producer, provenance=MEASURED,
         latency=measured_latency(times.profiled_ns.tolist()), metrics=tuple(_metrics(found, times, nodes)), nodes=nodes,
         kernels=_kernels(found, times), lanes=(_lane(times),), notes=tuple(_notes(found, measuring, times)),
-        trace=trace, program=program, samples_ns=tuple(times.profiled_ns.tolist()),
+        trace=trace, program=program, samples_ns=tuple(times.profiled_ns.tolist()), caveats=(WATCHED,),
     )  # fmt: skip
 
 

@@ -14,7 +14,7 @@ import numpy as np
 from ..errors import ModelError, printable
 from ..graph import ABSENT, Graph, Op
 from ..imported import Imported
-from ..importers.ort_profile import OrtProfile
+from ..importers.ort_profile import RUN, OrtProfile
 from ..trace import NONE, SpanKind
 from .host_cpu import ports_of
 from .measuring import Measuring, allowed_cpus
@@ -110,7 +110,8 @@ def read_times(imported: Imported, executed: Sequence[Node], *, warmup: int) -> 
     command = np.where(spans["op"] != NONE, command_of[spans["op"]], NONE)
     counts = spans["inference"] >= warmup
     worked = counts & (spans["kind"] == SpanKind.OP) & (command != NONE)
-    whole = counts & (spans["kind"] == SpanKind.PHASE)
+    runs = np.array([name == RUN for name in imported.trace.names], np.bool_)
+    whole = counts & (spans["kind"] == SpanKind.PHASE) & runs[spans["name"]]
     work, phases = (
         Work(command[rows], spans["inference"][rows].astype(np.int64) - warmup, spans["start_ns"][rows],
              spans["end_ns"][rows])

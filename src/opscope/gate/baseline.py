@@ -53,11 +53,15 @@ class _File(msgspec.Struct):
     provenance: str
     devices: int
     cores: int
-    batch: int
+    batch: int | None
     metrics: dict[str, _Metric]
     ops: list[_Op]
     sha256: str | None = None
     samples: _Samples | None = None
+    caveats: list[str] = []
+
+
+_HEAD, _BASELINE = msgspec.json.Decoder(_Head), msgspec.json.Decoder(_File)  # before threads read: see run_folder
 
 
 def encode_baseline(figures: Figures, *, labels: Mapping[str, Callable[[OpFigure], str]]) -> bytes:
@@ -70,7 +74,7 @@ def encode_baseline(figures: Figures, *, labels: Mapping[str, Callable[[OpFigure
         "metrics": {metric.name: _metric_fields(metric) for metric in figures.metrics},
         "samples": None if latency is None or latency.spread is None else _sample_fields(latency.spread),
         "rollups": {name: _rollup(ops, label) for name, label in labels.items()},
-        "op_columns": list(_COLUMNS),
+        "op_columns": list(_COLUMNS), "caveats": list(figures.caveats),
     }  # fmt: skip
     return _text(head, map(_row, ops)).encode()
 
@@ -159,10 +163,10 @@ def _pooled(ops: Sequence[OpFigure]) -> OpFigure:
 def decode_baseline(data: bytes, *, source: str, label: str) -> Figures:
     """What is damaged, unknown or of another schema is named in one line."""
     try:
-        schema = msgspec.json.decode(data, type=_Head).schema
+        schema = _HEAD.decode(data).schema
         if schema != SCHEMA:
             raise UsageError(f"{source}: schema is {printable(schema)!r}; expected {SCHEMA}")
-        return _figures(msgspec.json.decode(data, type=_File), label)
+        return _figures(_BASELINE.decode(data), label)
     except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
         raise UsageError(f"{source}: not a baseline ({printable(str(error))}); expected schema {SCHEMA}") from error
     except (ValueError, OverflowError) as error:
@@ -183,11 +187,11 @@ def _figures(found: _File, label: str) -> Figures:
     return Figures(
         label=label, model=found.model, sha256=found.sha256, target=found.target, provenance=found.provenance,
         devices=found.devices, cores=found.cores, batch=found.batch, metrics=tuple(metrics),
-        ops=tuple(_op(op) for op in found.ops),
+        ops=tuple(_op(op) for op in found.ops), caveats=tuple(found.caveats),
     )  # fmt: skip
 
 
-def _with_samples(metric: Figure, spread: Spread, batch: int) -> Figure:
+def _with_samples(metric: Figure, spread: Spread, batch: int | None) -> Figure:
     if metric.name == "latency":
         return replace(metric, spread=spread)
     if metric.name == "throughput":

@@ -21,6 +21,7 @@ from ..comparison import (
 from ..errors import UsageError, printable
 from ..figures import NO_OP_NAME, NS, PER_SECOND, Figure, Figures, OpFigure, Spread
 from .bootstrap import FEWEST, ratio_interval, spread_of_sum
+from .caveats import caveats_of
 from .explain import explain
 from .limits import Limit, judge
 from .matching import match_ops
@@ -32,6 +33,7 @@ _Ops = tuple[Sequence[OpFigure], Sequence[OpFigure]]
 _Spreads = tuple[Spread | None, Spread | None]
 
 _NOT_KNOWN = ("", "unknown")
+FEW_OPS = 0.5  # share of the ops of a run that an earlier one of the same model has in common with it, or more
 _MOST_INTERVALS = 300  # of the largest changes of ops: a bootstrap takes a millisecond
 
 
@@ -60,7 +62,7 @@ def compare(
     ops = _ops(runs, matches, wanted, seed)
     rollups = {name: _rollup(runs, label, wanted, seed) for name, label in labels.items()}
     verdict = judge(limits, *_by_name(metrics, ops, rollups))
-    notes += [f"{m.name}: {m.note}" for m in metrics if m.note and m.name == "latency"]
+    notes += [*caveats_of(runs), *(f"{m.name}: {m.note}" for m in metrics if m.note and m.name == "latency")]
     return Comparison(
         base, new, metrics, ops, rollups, explain(base, new, {"op": ops, **rollups}), verdict, tuple(notes)
     )
@@ -75,8 +77,14 @@ def _check_comparable(base: Figures, new: Figures, matches: Sequence[Match], all
             names = f"{printable(base.label)} and {printable(new.label)}"
             raise UsageError(f"{names}: not comparable: {problem}; expected the same{way}")
         notes.append(f"compared in spite of this: {problem}")
-    if base.target != new.target and not notes:
+    if (base.target in _NOT_KNOWN) is not (new.target in _NOT_KNOWN):
         notes.append("the target of one of the two is not known")
+    sure = sum(len(match.base) for match in matches if match.new and _is_sure(match, new))
+    if 0 < sure < FEW_OPS * len(base.ops):  # with none, it was insisted on
+        notes.append(f"only {sure} of {len(base.ops)} ops of {base.label} are in {new.label}: another model?")
+    silent = [run.label for run in (base, new) if not run.tells_op_times]
+    if len(silent) == 1:
+        notes.append(f"{silent[0]} tells no times of ops")
     if (base.devices, base.cores) != (new.devices, new.cores):
         notes.append(f"cores: {base.devices} × {base.cores} and {new.devices} × {new.cores}")
     return notes
@@ -85,7 +93,7 @@ def _check_comparable(base: Figures, new: Figures, matches: Sequence[Match], all
 def _obstacles(base: Figures, new: Figures, matches: Sequence[Match]) -> Iterable[tuple[str, str]]:
     for what, one, other in (
         ("target", base.target, new.target), ("provenance", base.provenance, new.provenance),
-        ("batch", str(base.batch), str(new.batch)),
+        ("batch", str(base.batch or ""), str(new.batch or "")),
     ):  # fmt: skip
         if one != other and one not in _NOT_KNOWN and other not in _NOT_KNOWN:
             yield what, f"{what} is {printable(one)} and {printable(other)}"
@@ -117,7 +125,8 @@ def _difference(one: Figure | None, other: Figure | None, runs: _Runs, seed: int
         raise ValueError("a figure that neither run has")
     spreads = (one.spread if one else None, other.spread if other else None)
     interval = _interval(spreads, seed)
-    is_time = some.unit in (NS, PER_SECOND)
+    can_be_noise = one is not None and other is not None and None not in (one.value, other.value)
+    is_time = some.unit in (NS, PER_SECOND) and can_be_noise
     return Difference(
         name=some.name, base=one.value if one else None, new=other.value if other else None, unit=some.unit,
         base_provenance=one.provenance if one else runs[0].provenance,
@@ -170,11 +179,13 @@ def _name(old: Sequence[OpFigure], now: Sequence[OpFigure]) -> str:
 def _op_difference(name: str, how: str, ops: _Ops, runs: _Runs) -> OpDifference:
     old, now = ops
     of = (NS, runs[0].provenance, runs[1].provenance, "less")
+    sides = list(zip(ops, runs, strict=True))
+    walls = [_sum([op.wall_ns for op in found], run) for found, run in sides]
+    parts = [_sum([op.own_ns for op in found], run) for found, run in sides]
     return OpDifference(
         name=name, type=(now or old)[0].type, how=how,
         base_names=tuple(op.name for op in old), new_names=tuple(op.name for op in now),
-        time=Difference(name, _sum(op.wall_ns for op in old), _sum(op.wall_ns for op in now), *of),
-        own=Difference(name, _sum(op.own_ns for op in old), _sum(op.own_ns for op in now), *of),
+        time=Difference(name, walls[0], walls[1], *of), own=Difference(name, parts[0], parts[1], *of),
     )  # fmt: skip
 
 
@@ -195,11 +206,10 @@ def _spread(ops: Sequence[OpFigure]) -> Spread | None:
     return spread_of_sum(found) if found and len(found) == len(timed) else None
 
 
-def _sum(values: Iterable[int | None]) -> int | None:
-    """Of what is known. An op that is not there takes no time; one whose time is not known is not known."""
-    found = list(values)
-    known = [value for value in found if value is not None]
-    return sum(known) if known or not found else None
+def _sum(values: Sequence[int | None], run: Figures) -> int | None:
+    """Of what is known. An op that is not there takes no time in a run that has times of ops; else it is not known."""
+    known = [value for value in values if value is not None]
+    return sum(known) if known or (not values and run.tells_op_times) else None
 
 
 def _rollup(runs: _Runs, label: Label, wanted: Set[str], seed: int) -> tuple[OpDifference, ...]:

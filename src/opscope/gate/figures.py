@@ -3,17 +3,15 @@
 from __future__ import annotations
 
 from collections import defaultdict, deque
-from collections.abc import Iterable, Sequence
-from dataclasses import replace
+from collections.abc import Sequence
 
 import numpy as np
 import numpy.typing as npt
 
-from ..figures import EMULATED, EXACT, NO_OP_NAME, SIMULATED, Figure, Figures, OpFigure, OpSpans, Spread
+from ..figures import EMULATED, EXACT, NO_OP_NAME, Figures, OpFigure, OpSpans, Spread
 from ..program import OpInfo
 from ..run import Run, RunInfo
 from ..summary import OpTotal, Summary
-from ..trace import SpanKind
 from .bootstrap import spread_of, tick_of
 from .metrics import METRICS, figures_of
 from .op_times import Work, own_times, wall_times
@@ -25,7 +23,7 @@ OP_QUANTILES = 9  # kept of the samples of an op: a baseline of some hundred ops
 
 def of_run(run: Run, *, label: str) -> Figures:
     """Of a run that is in memory."""
-    rows = run.trace.spans
+    rows = run.trace.own_spans
     spans = OpSpans(rows["kind"], rows["op"], rows["inference"], rows["start_ns"], rows["end_ns"])
     return figures_of_parts(run.info, run.ops, run.summary, spans, label=label)
 
@@ -40,8 +38,6 @@ def figures_of_parts(info: RunInfo, ops: Sequence[OpInfo], summary: Summary, spa
             metric for metric in metrics if METRICS[metric.name.partition(":")[0]].unit not in ("ns", "1/s")
         )
         spans = OpSpans(*(column[:0] for column in spans))
-    if info.provenance != SIMULATED and not bool((np.asarray(spans.kind) == SpanKind.WAIT).any()):
-        metrics = tuple(_without_waits(metrics))
     work = Work.of(spans, len(ops))
     own = _own(info, summary, work)
     spreads = {} if exact else _spreads(work)
@@ -49,16 +45,8 @@ def figures_of_parts(info: RunInfo, ops: Sequence[OpInfo], summary: Summary, spa
         label=label, model=info.network or info.model, sha256=info.sha256, target=info.target,
         provenance=info.provenance, devices=info.devices, cores=info.cores, batch=info.batch, metrics=metrics,
         ops=tuple(_ops(ops, summary, own, spreads, timed=info.provenance != EMULATED)), created=info.created,
+        caveats=info.caveats,
     )  # fmt: skip
-
-
-def _without_waits(metrics: Iterable[Figure]) -> Iterable[Figure]:
-    """Of a run that records none: what its lanes waited is not known, and is not nothing."""
-    for metric in metrics:
-        if metric.name == "wait":
-            yield replace(metric, value=None)
-        elif not metric.name.startswith("wait:"):
-            yield metric
 
 
 def _own(info: RunInfo, summary: Summary, work: Work) -> Floats | None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from difflib import get_close_matches
 
 from ..comparison import Difference, show_change, show_interval
 from ..errors import UsageError, printable
@@ -24,6 +25,7 @@ _UNITS: Mapping[str, Mapping[str, float]] = {
     JOULES: {"": 1, "j": 1, "mj": 1e-3, "uj": 1e-6, "µj": 1e-6, "nj": 1e-9},
     PER_SECOND: {"": 1, "/s": 1},
 }
+_MOST_NAMES, _NEAR_NAMES = 2000, 5  # that a misspelt one is looked for in, and that are shown
 _EXAMPLES = 'expected METRIC[:SELECTOR]>VALUE or <VALUE, such as "latency>5%", "peak_memory>0" or "op:NAME>100us"'
 
 
@@ -48,8 +50,8 @@ def parse_limit(text: str) -> Limit:
     metric, colon, selector = name.partition(":")
     if metric not in METRICS and metric not in OP_METRICS:
         raise UsageError(f"--fail-on {shown!r}: {printable(metric)!r} is not known; expected one of {known_metrics()}")
-    if metric in OP_METRICS and not selector:
-        raise UsageError(f"--fail-on {shown!r}: which {metric}; expected {metric}:{OP_METRICS[metric]}>VALUE")
+    if not selector and (metric in OP_METRICS or METRICS[metric].only_parts):
+        raise UsageError(f"--fail-on {shown!r}: which {metric}; expected {_spelt(metric)}>VALUE")
     if colon and metric in METRICS and not METRICS[metric].selector:
         raise UsageError(f"--fail-on {shown!r}: {metric} has no parts; expected {metric}>VALUE")
     return Limit(shown, name, found["sign"] == ">", *_value(shown, metric, float(found["number"]), unit))
@@ -66,8 +68,15 @@ def _value(text: str, metric: str, number: float, unit: str) -> tuple[float, boo
 
 
 def known_metrics() -> str:
-    with_parts = [f"{name}[:{m.selector}]" if m.selector else name for name, m in METRICS.items()]
-    return ", ".join([*with_parts, *(f"{name}:{selector}" for name, selector in OP_METRICS.items())])
+    return ", ".join(map(_spelt, (*METRICS, *OP_METRICS)))
+
+
+def _spelt(metric: str) -> str:
+    """`busy[:ENGINE]`, `op:NAME`, `latency`"""
+    about = METRICS.get(metric)
+    if about is None or about.only_parts:
+        return f"{metric}:{OP_METRICS[metric] if about is None else about.selector}"
+    return f"{metric}[:{about.selector}]" if about.selector else metric
 
 
 def judge(
@@ -104,8 +113,11 @@ def _where_unknown(found: Difference) -> str:
 
 
 def _near(limit: Limit, names: Mapping[str, Sequence[str]]) -> str:
-    metric = limit.name.partition(":")[0]
-    known = [printable(name, 60) for name in names.get(metric, ())[:5]]
+    metric, _, selector = limit.name.partition(":")
+    found = list(names.get(metric, ()))[:_MOST_NAMES]
+    folded = {name.casefold(): name for name in reversed(found)}
+    near = [folded[name] for name in get_close_matches(selector.casefold(), folded, n=_NEAR_NAMES)] or found
+    known = [printable(name, 60) for name in near[:_NEAR_NAMES]]
     return f"expected one such as {', '.join(known)}" if known else f"no run says anything about {metric}"
 
 

@@ -90,7 +90,8 @@ class _Matching:
         """The same type at the same place of the source."""
 
         def key(op: OpFigure) -> tuple[str, ...] | None:
-            is_place = bool(op.location) and (same_model or not _POSITION.fullmatch(op.location))
+            first = next(iter(_listed(op)), "")  # behind it may stand what was fused into the op
+            is_place = bool(op.location) and (same_model or not _POSITION.fullmatch(first))
             return (op.location, op.type) if is_place else None
 
         self._pair_keys([key(op) for op in self.sides[0]], [key(op) for op in self.sides[1]], LOCATION)
@@ -179,13 +180,14 @@ class _Matching:
 
 
 def _inside(ops: Sequence[OpFigure]) -> dict[int, int]:
-    """Ops without a time that another one says it was made from, each with that one."""
+    """Ops without a time that another one says it was made from, each with that one; a run may know no times at all."""
+    is_timed = any(op.is_timed for op in ops)
     place = {op.name: position for position, op in reversed(list(enumerate(ops)))}
     found: dict[int, int] = {}
     for position, op in enumerate(ops):
-        for name in _listed(op) if op.is_timed else ():
+        for name in _listed(op) if op.is_timed or not is_timed else ():
             part = place.get(name)
-            if part is not None and not ops[part].is_timed:
+            if part is not None and part != position and not ops[part].is_timed:
                 found.setdefault(part, position)
     return found
 

@@ -18,6 +18,7 @@ class Metric:
     better: str  # "less", "more"; empty: neither
     help: str
     selector: str = ""  # what may stand behind a colon
+    only_parts: bool = False  # there is no sum of them
 
 
 METRICS = {  # name → what it is; order is report order
@@ -30,8 +31,8 @@ METRICS = {  # name → what it is; order is report order
     "energy": Metric(JOULES, "less", "one inference"),
     "busy": Metric(NS, "less", "all lanes together at work", "ENGINE"),
     "wait": Metric(NS, "less", "all lanes together waiting for others", "ENGINE"),
-    "idle": Metric(NS, "", "all lanes together with nothing to do", "ENGINE"),
-    "cause": Metric(NS, "less", "part of the latency that one cause takes", "CAUSE"),
+    "idle": Metric(NS, "", "all lanes together with nothing to do; waits are in it where they are not told", "ENGINE"),
+    "cause": Metric(NS, "less", "part of the latency that one cause takes", "CAUSE", only_parts=True),
     "macs": Metric(COUNT, "", "multiply-accumulate operations"),
     "ops": Metric(COUNT, "", "ops with a time of their own"),
     "commands": Metric(COUNT, "", "commands on all lanes"),
@@ -64,9 +65,9 @@ def _spread(name: str, summary: Summary, spread: Spread | None) -> Spread | None
     return spread if name == "latency" else None
 
 
-def rate_spread(rate: float | None, spread: Spread, batch: int) -> Spread | None:
+def rate_spread(rate: float | None, spread: Spread, batch: int | None) -> Spread | None:
     """Of a throughput, where it is nothing but the batch over the latency; else its samples are not known."""
-    work = batch * 1e9
+    work = (batch or 0) * 1e9
     if not rate or spread.values[0] <= 0 or not work / spread.values[-1] <= rate <= work / spread.values[0]:
         return None
     coarse = spread.tick / spread.median * (work / spread.median)  # the same share of a rate
@@ -110,9 +111,11 @@ def _memory(summary: Summary) -> Iterator[tuple[str, float | None]]:
 
 
 def _lanes(lanes: tuple[LaneTotal, ...], word: str) -> Iterator[tuple[str, float | None]]:
+    """A sum of lanes one of which is not known is not known."""
     rows = [(engine_class(lane.name), getattr(lane, f"{word}_ns")) for lane in lanes]
-    yield word, sum(value for _, value in rows) if rows else None
-    yield from _by_name(word, rows)
+    known = [value for _, value in rows if value is not None]
+    yield word, sum(known) if rows and len(known) == len(rows) else None
+    yield from ((name, value) for name, value in _by_name(word, rows) if value is not None)
 
 
 def engine_class(lane: str) -> str:

@@ -6,6 +6,8 @@ from collections.abc import Callable, Iterable, Sequence
 
 from ..comparison import ADDED, REMOVED, STRUCTURE, SideBySide, SideRow
 from ..figures import NO_OP_NAME, NS, Figures, OpFigure
+from ..units import UNKNOWN
+from .caveats import caveats_of
 from .matching import match_ops
 from .metrics import METRICS
 
@@ -21,14 +23,16 @@ def side_by_side(runs: Sequence[Figures], *, by: str, label: Callable[[OpFigure]
 
 def _notes(runs: Sequence[Figures], likely: Sequence[int]) -> Iterable[str]:
     for what in ("target", "batch", "devices", "cores"):
-        values = [str(getattr(run, what)) for run in runs]
+        values = [UNKNOWN if (value := getattr(run, what)) is None else str(value) for run in runs]
         if len(set(values)) > 1:
             yield f"{what}: {', '.join(values)}"
     if len({run.provenance for run in runs}) > 1:
         yield "columns are of different provenance: a ratio between them says how far two methods are apart"
+    yield from caveats_of(runs)
     for run, count in zip(runs, likely, strict=True):
         if count:
-            yield f"{run.label}: {count} ops are matched by their surroundings, not by name"
+            words = "op is" if count == 1 else "ops are"
+            yield f"{run.label}: {count} {words} matched by surroundings, not by name"
 
 
 def _metric_rows(runs: Sequence[Figures]) -> Iterable[SideRow]:

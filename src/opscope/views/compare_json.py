@@ -64,6 +64,7 @@ def _run(figures: Figures) -> dict[str, object]:
     return {
         "label": figures.label, "model": figures.model, "sha256": figures.sha256, "target": figures.target,
         "provenance": figures.provenance, "devices": figures.devices, "cores": figures.cores, "batch": figures.batch,
+        "caveats": figures.caveats,
     }  # fmt: skip
 
 

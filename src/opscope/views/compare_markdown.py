@@ -8,7 +8,7 @@ from typing import TextIO
 from ..comparison import Comparison, SideBySide
 from ..errors import printable
 from .compare_rows import counts, left_cells, metric_cells, part_cells, run_line, shown_metrics, signed_ns
-from .compare_text import side_cell
+from .compare_text import NO_TOTALS, side_cell
 
 _HEADLINES = {"pass": "✅ no regression", "fail": "❌ regression", "unknown": "⚠️ a limit cannot be judged"}
 _NO_LIMITS = "differences"
@@ -33,7 +33,7 @@ class CompareMarkdown:
             f"**new** {safe(comparison.new.label)} – {safe(run_line(comparison.new))}", "",
             *(f"- {_WORDS[c.word] if not c.warning else '⚠️'} {safe(c.reason)}" for c in checks), *[""][: len(checks)],
             *self._metrics(comparison), *self._explanation(comparison),
-            *(f"> {safe(note)}" for note in comparison.notes),
+            *(f"> - {safe(note)}" for note in comparison.notes),
         ]  # fmt: skip
         out.write("\n".join(lines).rstrip("\n") + "\n")
 
@@ -42,6 +42,9 @@ class CompareMarkdown:
         judged = {check.metric for check in comparison.verdict.checks}
         short = [metric for metric in shown if metric.name in _SHORT or metric.name in judged]
         header = ("metric", "base", "new", "change", "noise")
+        if not shown:
+            yield from (NO_TOTALS, "")
+            return
         yield from table(header, [metric_cells(metric) for metric in short], right=(1, 2, 3))
         rest = [metric_cells(metric) for metric in shown if metric not in short]
         yield from folded(f"{len(rest)} more metrics", table(header, rest, right=(1, 2, 3)) if rest else [])
@@ -72,8 +75,8 @@ class SideBySideMarkdown:
         lines = [f"- **{safe(run.label)}** – {safe(run_line(run))}" for run in found.runs] + [""]
         for title, rows in (("metric", metrics), (f"time of {found.by}", found.rows[: self.top])):
             cells = [(row.name, *(side_cell(row, n) for n in range(len(heads)))) for row in rows]
-            lines += table((title, *heads), cells, right=right)
-        lines += [f"> {safe(note)}" for note in found.notes]
+            lines += table((title, *heads), cells, right=right) if cells else [f"no {title} in any of the runs", ""]
+        lines += [f"> - {safe(note)}" for note in found.notes]
         out.write("\n".join(lines).rstrip("\n") + "\n")
 
 

@@ -34,7 +34,8 @@ def run_line(figures: Figures) -> str:
     """`net on chip, 2 × 4 cores, batch 8 – simulated`"""
     cores = f"{figures.cores} core{'s' if figures.cores > 1 else ''}"
     cores = f"{figures.devices} × {cores}" if figures.devices > 1 else cores
-    return f"{figures.model} on {figures.target}, {cores}, batch {figures.batch} – {figures.provenance}"
+    batch = UNKNOWN if figures.batch is None else figures.batch
+    return f"{figures.model} on {figures.target}, {cores}, batch {batch} – {figures.provenance}"
 
 
 def shown_metrics(metrics: Sequence[Difference]) -> list[Difference]:
@@ -103,9 +104,11 @@ def how_words(row: OpDifference) -> str:
 
 def counts(comparison: Comparison) -> str:
     """`40 ops in both, 24 added, 2 removed`"""
+    if not comparison.base.ops or not comparison.new.ops:
+        return "no ops in either run" if comparison.base.ops == comparison.new.ops else "ops in one of the runs only"
     found = Counter(row.how for row in comparison.ops)
     both = sum(count for how, count in found.items() if how not in (ADDED, REMOVED))
-    words = [f"{both} ops in both"]
+    words = [f"{both} {'op' if both == 1 else 'ops'} in both"]
     words += [f"{found[how]} {_HOW[how]}" for how in (FUSED, SPLIT, LOCATION, STRUCTURE) if found[how]]
     words += [f"{found[how]} {how}" for how in (ADDED, REMOVED) if found[how]]
     return ", ".join(words)

@@ -16,6 +16,7 @@ from .compare_rows import counts, left_cells, metric_cells, part_cells, run_line
 _NAME_WIDTH = 56
 _RUNS_PER_TABLE = 4
 _BAR_WIDTH = 30
+NO_TOTALS = "no totals in either run"
 
 
 class CompareText:
@@ -44,12 +45,15 @@ class CompareText:
         width = 5 if has_noise else 4
         header = ("metric", "base", "new", "change", "noise")[:width]
         yield ""
+        if not rows:
+            yield NO_TOTALS
+            return
         yield from columns(header, [row[:width] for row in rows], align="<>>><"[:width], limits={0: _NAME_WIDTH})
 
     def _explanation(self, comparison: Comparison) -> Iterable[str]:
         whole = comparison.explanations.get(self.by)
         if whole is None:
-            yield "\nlatency is not known in both runs: there is no change to explain"
+            yield f"\nlatency is not known in {_where_unknown(comparison)}: there is no change to explain"
         elif whole.parts or whole.change_ns:
             yield f"\nwhat explains the change of latency, {signed_ns(whole.change_ns)}, by {self.by}"
             shown = [part_cells(part, whole.change_ns) for part in whole.parts[: self.top]]
@@ -62,6 +66,12 @@ class CompareText:
             cut = [row[:width] for row in rows]
             yield from columns(header, cut, align=">><<>><"[:width], limits={3: _NAME_WIDTH, 6: 48})
         yield f"\n{counts(comparison)}"
+
+
+def _where_unknown(comparison: Comparison) -> str:
+    unknown = [word for word, run in (("the base", comparison.base), ("the new run", comparison.new))
+               if run.latency_ns is None]  # fmt: skip
+    return unknown[0] if len(unknown) == 1 else "either run"
 
 
 def check_line(check: Check) -> str:
@@ -83,7 +93,8 @@ class SideBySideText:
         lines += latency_bars(found)
         for start in range(1, len(found.runs), _RUNS_PER_TABLE - 1):
             chosen = [0, *range(start, min(start + _RUNS_PER_TABLE - 1, len(found.runs)))]
-            lines += ["", *self._table(found, chosen, "metric", [row for row in found.metrics if ":" not in row.name])]
+            known = [row for row in found.metrics if any(row.values[number] is not None for number in chosen)]
+            lines += ["", *self._table(found, chosen, "metric", [row for row in known if ":" not in row.name])]
             lines += ["", *self._table(found, chosen, f"time of {found.by}", found.rows[: self.top])]
         if len(found.rows) > self.top:
             lines.append(f"({len(found.rows) - self.top} more in --format json)")
@@ -92,6 +103,8 @@ class SideBySideText:
     def _table(self, found: SideBySide, chosen: list[int], title: str, rows: Iterable[SideRow]) -> list[str]:
         header = [title, *(f"{printable(found.runs[n].label, 28)} [{found.runs[n].provenance}]" for n in chosen)]
         cells = [[row.name, *(side_cell(row, n) for n in chosen)] for row in rows]
+        if not cells:
+            return [f"no {title} in any of the runs"]
         return columns(header, cells, align="<" + ">" * len(chosen), limits={0: _NAME_WIDTH})
 
 

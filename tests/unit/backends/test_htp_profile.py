@@ -67,6 +67,14 @@ def test_fused_and_inserted_nodes_are_called_so() -> None:
     assert fused["sig3"] == "no kernel of its own; the next node with kernels is mul3"
     assert {"Transpose_token_34", "graph input"} <= {node.name for node in result.of(INSERTED)}
     assert {node.name for node in result.of(ON_ACCELERATOR)} >= {"conv0", "mul3"}
+    covers = {node.name: node.covers for node in result.nodes}
+    assert covers["mul3"] == ("sig3",)
+    assert covers["sig3"] == ()
+
+
+def test_a_node_that_others_do_the_work_of_has_no_time_of_its_own() -> None:
+    for result in (profiled(tiny()), profiled(two_partitions())):
+        assert all((node.wall_ns is None) == (node.placed in (FUSED, ON_CPU)) for node in result.nodes)
 
 
 def test_bytes_of_nodes_add_up_to_the_total_and_the_vtcm_peak_is_the_models() -> None:

@@ -69,6 +69,7 @@ def test_a_baseline_reads_like_this() -> None:
         == """\
 {
  "batch": 1,
+ "caveats": [],
  "cores": 1,
  "devices": 1,
  "metrics": {

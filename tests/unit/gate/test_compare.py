@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -90,7 +91,8 @@ def test_rollups_are_the_sums_of_their_ops(one: Figures, other: Figures) -> None
             for side, run in ((row.own.base, one), (row.own.new, other)):
                 known = [o.own_ns for o in run.ops if label(o) == row.name and o.own_ns is not None]
                 missing = [o for o in run.ops if label(o) == row.name]
-                assert side == (sum(known) if known or not missing else None)
+                tells = any(o.wall_ns is not None or o.own_ns is not None for o in run.ops)
+                assert side == (sum(known) if known or (not missing and tells) else None)
 
 
 def test_added_removed_and_fused_ops_explain_the_change() -> None:
@@ -205,13 +207,74 @@ def test_ops_and_rollups_of_measured_runs_are_judged_by_their_samples() -> None:
     assert [(check.word, check.warning) for check in found.verdict.checks] == [("pass", True), ("pass", True)]
 
 
-@pytest.mark.parametrize(("provenance", "waited"), [("measured", None), ("simulated", 0)])
-def test_waits_that_a_run_does_not_record_are_unknown(provenance: str, waited: int | None) -> None:
-    lanes = (LaneTotal(0, 0, "CPU", 60, 0, 40, 0),)
-    summary = Summary(Latency(100, None, None, provenance), None, 1, lanes=lanes)
+@pytest.mark.parametrize("waited", [None, 0])
+def test_waits_that_a_run_does_not_record_are_unknown(waited: int | None) -> None:
+    lanes = (LaneTotal(0, 0, "CPU", 60, waited, 40),)
+    summary = Summary(Latency(100, None, None, "measured"), None, 1, lanes=lanes)
     spans = spans_of([(SpanKind.OP, 0, 0, 0, 60)])
-    found = figures_of_parts(info(provenance), [OpInfo("a", "", "", "")], summary, spans, label="run")
+    found = figures_of_parts(info("measured"), [OpInfo("a", "", "", "")], summary, spans, label="run")
     metric = found.metric("wait")
     assert metric is not None
     assert metric.value == waited
     assert (found.metric("wait:CPU") is None) == (waited is None)
+
+
+def test_what_makes_totals_unlike_is_said_once_with_the_runs_that_it_is_true_of() -> None:
+    ops = [op("a")]
+    watched = replace(figures(ops, label="one"), caveats=("latency is with the profiler on",))
+    again = replace(watched, label="two")
+    plain = replace(figures(ops, label="three"), caveats=("latency is with the profiler off",))
+    assert compared(watched, again).notes == ("one, two: latency is with the profiler on",)
+    assert compared(watched, plain).notes == (
+        "one: latency is with the profiler on", "three: latency is with the profiler off",
+    )  # fmt: skip
+    assert compared(figures(ops), figures(ops)).notes == ()
+
+
+def test_an_unknown_target_is_said_beside_whatever_was_insisted_on() -> None:
+    found = compare(
+        figures([op("a")], target="unknown"), figures([op("a")], provenance="estimated"), allow=["provenance"],
+        labels=LABELS,
+    )  # fmt: skip
+    assert found.notes == (
+        "compared in spite of this: provenance is simulated and estimated",
+        "the target of one of the two is not known",
+    )
+
+
+def test_a_run_without_times_of_ops_does_not_say_that_they_took_none() -> None:
+    timed = figures([op("a", 60), op("b", 40)], label="timed")
+    for ops in ([], [op("a", None), op("b", None)]):
+        found = compared(timed, figures(ops, label="silent", latency=900), "op:a>0", "type:MatMul<0")
+        assert [check.word for check in found.verdict.checks] == ["unknown", "unknown"]
+        assert "silent tells no times of ops" in found.notes
+        assert found.explanation is not None
+        assert found.explanation.parts == ()
+        assert found.explanation.rest.ns == -100
+
+
+def test_an_op_that_is_gone_from_a_run_with_times_takes_none() -> None:
+    found = compared(figures([op("a", 60), op("b", 40)]), figures([op("a", 60)]), "op:b>0")
+    assert found.word == "pass"
+    assert next(row.time.change for row in found.ops if row.name == "b") == -40
+
+
+def test_runs_with_few_ops_in_common_are_questioned() -> None:
+    base = figures([op(f"a{n}", kind=f"A{n}") for n in range(9)] + [op("in")], label="old")
+    other = figures([op(f"b{n}", kind=f"B{n}") for n in range(9)] + [op("in")], label="new")
+    assert compared(base, other).notes == ("only 1 of 10 ops of old are in new: another model?",)
+    assert compared(base, base).notes == ()
+    (insisted,) = compared(figures([op("a", kind="A")]), figures([op("b", kind="B")]), allow=("model",)).notes
+    assert insisted.startswith("compared in spite of this: no op of the two models")
+
+
+def test_a_batch_that_is_not_known_keeps_nothing_from_being_compared() -> None:
+    ops = [op("a")]
+    assert compared(replace(figures(ops), batch=None), figures(ops, batch=8)).notes == ()
+    with pytest.raises(UsageError, match=r"batch is 1 and 8; expected the same, or --allow batch"):
+        compared(figures(ops), figures(ops, batch=8))
+
+
+def test_nothing_is_said_of_the_noise_of_a_latency_that_is_not_known() -> None:
+    run = figures([op("a")], latency=None, provenance="measured")
+    assert compared(run, run).notes == ()

@@ -143,3 +143,17 @@ def test_where_noise_is_not_known_the_reason_says_so() -> None:
     found = check("latency>5%", difference(1000, 1100, note="noise is not known: 1 and 1 samples"))
     assert not found.passed
     assert found.reason.endswith("limit latency>5% (noise is not known: 1 and 1 samples)")
+
+
+def test_a_metric_that_has_only_parts_needs_one() -> None:
+    with pytest.raises(UsageError, match=r"'cause>5%': which cause; expected cause:CAUSE>VALUE"):
+        parse_limit("cause>5%")
+    assert parse_limit("cause:compute>5%").name == "cause:compute"
+
+
+def test_a_misspelt_name_is_answered_with_the_nearest() -> None:
+    names = {"op": ["/first/Add", "/layer.3/MatMul", "/layer.30/MatMul", "z"]}
+    (found,) = judge([parse_limit("op:/Layer.3/matmul>0")], {}, names).checks
+    assert found.reason.endswith("is in neither run; expected one such as /layer.3/MatMul, /layer.30/MatMul")
+    (found,) = judge([parse_limit("op:???>0")], {}, names).checks
+    assert found.reason.endswith("expected one such as /first/Add, /layer.3/MatMul, /layer.30/MatMul, z")

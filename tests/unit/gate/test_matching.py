@@ -165,3 +165,22 @@ def test_ops_folded_into_others_do_not_stand_between_neighbours() -> None:
     assert matched(folded, plain) == [
         (STRUCTURE, "c", "r", "→", "0"), (STRUCTURE, "d", "s", "→", "1"), (STRUCTURE, "g", "→", "2"),
     ]  # fmt: skip
+
+
+def test_a_position_in_a_file_is_no_place_in_another_whatever_was_fused_into_the_op() -> None:
+    base = [op("a", kind="Conv", location="node 3, relu"), op("s")]
+    new = [op("b", kind="Conv", location="node 3, relu"), op("s"), op("t", kind="T")]
+    assert ("location", "a", "→", "b") in matched(base, new, same_model=True)
+    assert ("structure", "a", "→", "b") in matched(base, new)
+
+
+def test_ops_of_a_run_without_any_time_go_with_the_same_ones_that_have_some() -> None:
+    timed = [op("conv", 9, kind="Conv", location="relu"), op("relu", None, kind="Relu")]
+    untimed = [op("conv", None, kind="Conv", location="relu"), op("relu", None, kind="Relu")]
+    for base, new in ((timed, untimed), (untimed, timed), (untimed, untimed)):
+        assert matched(base, new) == [("name", "conv", "→", "conv"), ("name", "relu", "→", "relu")]
+
+
+def test_an_op_that_names_itself_as_its_origin_is_not_inside_itself() -> None:
+    ops = [op("a", None, location="a"), op("b", None, location="b")]
+    assert matched(ops, ops) == [("name", "a", "→", "a"), ("name", "b", "→", "b")]

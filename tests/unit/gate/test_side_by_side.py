@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 from hypothesis import given
@@ -50,7 +51,7 @@ def test_ops_matched_by_their_surroundings_are_said() -> None:
     one = [op("in", kind="I"), op("old", kind="Conv")]
     other = [op("in", kind="I"), op("new", kind="Conv")]
     found = side_by_side([figures(one), figures(other, label="b")], by="op", label=None)
-    assert found.notes == ("b: 1 ops are matched by their surroundings, not by name",)
+    assert found.notes == ("b: 1 op is matched by surroundings, not by name",)
 
 
 def test_a_rollup_adds_up_what_is_known() -> None:
@@ -61,3 +62,20 @@ def test_a_rollup_adds_up_what_is_known() -> None:
         [figures([op("a", 1), op("b", None), op("c", 2, kind="Add")]), figures([])], by="type", label=kind
     )
     assert [(row.name, row.values) for row in found.rows] == [("Add", (2, None)), ("MatMul", (1, None))]
+
+
+def test_a_time_of_nothing_has_no_ratio_and_no_bytes_have_one() -> None:
+    first = figures([op("a", 3000), op("b", 10)], peak=8, provenance="measured")
+    found = side_by_side([first, figures([op("a", 0), op("b", 0)], peak=0)], by="op", label=None)
+    assert [row.ratios for row in found.rows] == [(1.0, None), (1.0, None)]
+    assert next(row.ratios for row in found.metrics if row.name == "peak_memory") == (1.0, 0.0)
+
+
+def test_what_makes_columns_unlike_is_said() -> None:
+    runs = [replace(figures(label=name), caveats=(caveat,)) for name, caveat in (("a", "x"), ("b", "y"), ("c", "x"))]
+    assert side_by_side(runs, by="op", label=None).notes == ("a, c: x", "b: y")
+
+
+def test_a_batch_that_is_not_known_is_a_dash() -> None:
+    found = side_by_side([figures(), replace(figures(batch=8), batch=None)], by="op", label=None)
+    assert found.notes == ("batch: 1, —",)

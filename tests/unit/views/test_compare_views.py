@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
+from dataclasses import replace
 from io import StringIO
 from pathlib import Path
 from xml.etree import ElementTree as ET
@@ -80,7 +81,7 @@ def test_text_of_no_change_is_short_and_an_unknown_latency_is_said() -> None:
     same = figures([op("a")])
     assert "what explains" not in text_of(CompareText(), compared(same, same))
     unknown = text_of(CompareText(), compared(figures(latency=None), figures()))
-    assert "latency is not known in both runs: there is no change to explain" in unknown
+    assert "latency is not known in the base: there is no change to explain" in unknown
     assert next(line.split() for line in unknown.splitlines() if line.startswith("latency ")) == [
         "latency",
         "—",
@@ -206,3 +207,53 @@ def test_several_runs_as_markdown_and_json() -> None:
     assert fields["schema"] == "opscope.side-by-side/1"
     assert fields["rows"][1] == {"name": "b", "unit": "ns", "values": [500, None, 100], "ratios": [1.0, None, 0.2]}
     assert [run["provenance"] for run in fields["runs"]] == ["estimated", "simulated", "measured"]
+
+
+def test_every_note_is_a_line_of_its_own_in_markdown() -> None:
+    runs = [replace(run, caveats=("with x", "without y")) for run in several()]
+    for text in (
+        text_of(SideBySideMarkdown(), side_by_side(runs, by="op", label=None)),
+        text_of(CompareMarkdown(), compared(runs[0], runs[0])),
+    ):
+        lines = text.splitlines()
+        assert sum(line.endswith(("with x", "without y")) for line in lines) == 2
+        assert all(line.startswith("> - ") for line in lines if line.startswith(">"))
+
+
+def test_caveats_are_in_every_form() -> None:
+    runs = [replace(run, caveats=("with x",)) for run in several()]
+    assert "note  one, two, three: with x" in text_of(SideBySideText(), side_by_side(runs, by="op", label=None))
+    assert "note  one: with x" in text_of(CompareText(), compared(runs[0], runs[0]))
+    fields = json.loads(text_of(CompareJson(), compared(runs[0], runs[0])))
+    assert fields["notes"] == ["one: with x"]
+    assert fields["base"]["caveats"] == ["with x"]
+
+
+def test_a_table_of_some_of_the_runs_has_no_row_that_is_unknown_in_all_of_them() -> None:
+    runs = [figures(label=f"run{n}", peak=4096 if n == 7 else None) for n in range(8)]
+    tables = text_of(SideBySideText(), side_by_side(runs, by="op", label=None)).split("metric")[1:]
+    assert ["peak_memory" in table for table in tables] == [False, False, True]
+
+
+def test_what_is_not_known_of_a_run_is_a_dash_and_one_op_is_one() -> None:
+    run = replace(figures([op("a")]), batch=None)
+    text = text_of(CompareText(), compared(run, run))
+    assert "net on chip, 1 core, batch — – simulated" in text
+    assert text.endswith("\n1 op in both\n")
+    assert text_of(CompareText(), compared(figures(), figures())).endswith("\nno ops in either run\n")
+    assert text_of(CompareText(), compared(run, figures())).endswith("\nops in one of the runs only\n")
+
+
+def test_runs_without_anything_have_no_empty_tables() -> None:
+    nothing = figures(latency=None, peak=None)
+    for view in (CompareText(), CompareMarkdown()):
+        text = text_of(view, compared(nothing, nothing))
+        assert "no totals in either run" in text
+        assert "metric" not in text
+    assert "latency is not known in either run" in text_of(CompareText(), compared(nothing, nothing))
+    for view in (SideBySideText(), SideBySideMarkdown()):
+        text = text_of(view, side_by_side([nothing, nothing], by="type", label=LABELS["type"]))
+        assert "no metric in any of the runs" in text
+        assert "no time of type in any of the runs" in text
+        assert "---" not in text
+        assert "──" not in text

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import re
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import replace
 from io import StringIO
 from pathlib import Path
@@ -15,12 +15,13 @@ import msgspec
 import numpy as np
 import pytest
 from viewers.chromium import MISSING, chromium, watched
+from viewers.run_page import TABS, Open, page_opener, panel, said
+from viewers.waiting import settle, wait_for
 
 sys.path.append(str(Path(__file__).parents[1] / "unit" / "views"))
 from page_build import MATMUL_NS, OPS, SOFTMAX_NS, small_findings, small_run
 
 from opscope import api
-from opscope.finding import Findings
 from opscope.imported import empty_trace
 from opscope.program import COMMAND, OpInfo
 from opscope.run import GRAPH_EDGE, CommandTable, Run
@@ -36,9 +37,6 @@ if TYPE_CHECKING:
 
 pytestmark = pytest.mark.skipif(bool(MISSING), reason=MISSING)
 
-TABS = ("overview", "timeline", "operators", "memory", "roofline", "findings", "graph")
-Open = Callable[..., "Page"]
-
 
 @pytest.fixture(scope="module")
 def browser() -> Iterator[Browser]:
@@ -48,35 +46,13 @@ def browser() -> Iterator[Browser]:
 
 @pytest.fixture
 def open_page(browser: Browser, tmp_path: Path) -> Iterator[Open]:
-    """Writes a page, opens it, and at the end holds it to silence on the console and on the network."""
-    context = browser.new_context(viewport={"width": 1400, "height": 900})
-    with watched(context.new_page()) as page:
-
-        def opened(run: Run, findings: Findings | None = None, *, width: int = 1400, tab: str = "") -> Page:
-            file = tmp_path / "report.html"
-            with file.open("w", encoding="utf-8") as out:
-                RunPage().render(run, findings, out)
-            page.set_viewport_size({"width": width, "height": 900})
-            page.goto(file.as_uri() + tab)
-            page.wait_for_selector("html[data-ready=yes]", state="attached")
-            return page
-
+    with page_opener(browser, tmp_path) as opened:
         yield opened
-    context.close()
-
-
-def panel(page: Page, tab: str) -> str:
-    page.click(f"#tab-{tab}")
-    return page.inner_text(f"#panel-{tab}")
-
-
-def said(page: Page) -> str:
-    return page.inner_text("#timeline-said")
 
 
 def shown(page: Page) -> tuple[int, int]:
     """From and to, of the timeline, after the next picture."""
-    page.evaluate("new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done)))")
+    settle(page)
     root = page.locator(".timeline")
     return int(root.get_attribute("data-from") or 0), int(root.get_attribute("data-to") or 0)
 
@@ -97,7 +73,13 @@ def test_every_tab_renders_what_the_run_has(open_page: Open) -> None:
         "operators": ("/layer.0/query/MatMul", "Reshape", "—"),
         "memory": ("VTCM", "Arena map", "At the peak", "tensor 0"),
         "roofline": ("1 T MACs/s", "76.3"),
-        "findings": ("The vector engine waits for the matrix engine", "upper bound", "/folded/Reshape"),
+        "findings": (
+            "The vector engine waits for the matrix engine",
+            "upper bound",
+            "/folded/Reshape",
+            "cores=4",
+            "2.00 × as fast",
+        ),
         "graph": ("Softmax", "Darker takes more time"),
     }
     for tab in TABS:
@@ -105,8 +87,8 @@ def test_every_tab_renders_what_the_run_has(open_page: Open) -> None:
         for words in expected[tab]:
             assert words in text, (tab, words)
     assert page.locator("#panel-graph .node").count() == 4
-    assert page.locator("#panel-memory .uplot").count() == 1
-    assert page.locator("#panel-roofline .uplot").count() == 1
+    for chart in ("#panel-memory .uplot", "#panel-roofline .uplot"):
+        wait_for(page, lambda chart=chart: page.locator(chart).count() == 1)
 
 
 def test_every_tab_says_what_the_run_does_not_have(open_page: Open) -> None:
@@ -136,7 +118,7 @@ def test_search_and_selection_find_the_right_op(open_page: Open) -> None:
     page = open_page(small_run(), tab="#timeline")
     page.keyboard.press("/")
     page.keyboard.type("layer.1/soft")
-    assert page.inner_text(".timeline .hits") == "1 spans"
+    assert page.inner_text(".timeline .hits") == "1 span"
     page.keyboard.press("Enter")
     assert said(page) == f"op softmax of {OPS[3]} on device 0, core 0, vector: from 115 µs for 25 µs"
     text = page.inner_text(".dock")
@@ -257,7 +239,7 @@ def test_the_costliest_ops_come_first_whatever_their_order_in_the_run(open_page:
 def in_sight(page: Page, label: str) -> bool:
     """Whether a selected span's lane lies in the part of the lanes that is scrolled to."""
     assert label in said(page)
-    page.wait_for_timeout(100)
+    settle(page)
     scroller = page.locator(".lanes-scroll")
     room = scroller.evaluate("(box) => [box.scrollTop, box.clientHeight, box.scrollHeight]")
     return bool(room[0] + room[1] >= room[2] - 60)  # the last lane: the end of all rows
@@ -349,10 +331,10 @@ def test_nothing_stands_between_a_screen_reader_and_the_page(
         if tab == "timeline":
             page.fill(".timeline input", "sync")
             page.keyboard.press("Enter")
-        page.wait_for_timeout(150)
+        settle(page)
         assert violations(page) == [], tab
     page.goto(compared.as_uri())
-    page.wait_for_timeout(150)
+    page.wait_for_selector("html[data-ready=yes]", state="attached")
     assert violations(page) == []
     context.close()
 
@@ -430,23 +412,22 @@ def test_light_and_dark_follow_the_system_and_the_button(open_page: Open) -> Non
     colour = "getComputedStyle(document.body).backgroundColor"
     light = page.evaluate(colour)
     page.emulate_media(color_scheme="dark")
-    dark = page.evaluate(colour)
-    assert light != dark
+    wait_for(page, lambda: page.evaluate(colour) != light)
     page.click("[aria-label='Light or dark']")
-    assert page.evaluate(colour) == light
+    wait_for(page, lambda: page.evaluate(colour) == light)
 
 
 def test_print_has_every_tab_but_the_canvas(open_page: Open) -> None:
     page = open_page(small_run(), small_findings(small_run()))
     page.evaluate("dispatchEvent(new Event('beforeprint'))")
     page.emulate_media(media="print")
-    for chart in ("#panel-memory .uplot canvas", "#panel-roofline .uplot canvas"):
-        assert page.locator(chart).count() == 1
-    visible = {tab: page.is_visible(f"#panel-{tab}") for tab in TABS}
-    assert visible == {tab: tab != "timeline" for tab in TABS}
+    for chart in ("#panel-memory .uplot canvas", "#panel-roofline .uplot canvas"):  # drawn when their size is known
+        wait_for(page, lambda chart=chart: page.locator(chart).count() == 1)
+    visible = {tab: tab != "timeline" for tab in TABS}
+    wait_for(page, lambda: {tab: page.is_visible(f"#panel-{tab}") for tab in TABS} == visible)
     page.emulate_media(media="screen")
     page.evaluate("dispatchEvent(new Event('afterprint'))")
-    assert page.locator("[role=tabpanel]:visible").count() == 1
+    wait_for(page, lambda: page.locator("[role=tabpanel]:visible").count() == 1)
 
 
 def test_a_served_page_loads_the_spans_it_left_out(browser: Browser) -> None:
@@ -469,19 +450,21 @@ def test_a_served_page_loads_the_spans_it_left_out(browser: Browser) -> None:
     page.goto("http://127.0.0.1:1/run/report.html#timeline")
     page.wait_for_selector(".timeline[data-painted]", state="attached")
     assert "spans are shown as" in page.inner_text(".timeline > .note")
-    page.wait_for_timeout(100)
     start, end = shown(page)
     box = page.locator("canvas.lanes").bounding_box()
     assert box is not None
-    scale = (box["width"] - 200) / (end - start)
-    middle = 10_000 + MATMUL_NS + SOFTMAX_NS // 2
-    found = set()
-    for y in range(int(box["y"]) + 24, int(box["y"]) + 160, 4):
-        page.mouse.click(box["x"] + 200 + (middle - start) * scale, y)
-        found.add(said(page))
-    assert any(
-        text.startswith(f"op softmax of {OPS[1]} on device 0, core 0, vector: from 50 µs for 25") for text in found
-    )
+    x = box["x"] + 200 + (10_000 + MATMUL_NS + SOFTMAX_NS // 2 - start) * (box["width"] - 200) / (end - start)
+    expected = f"op softmax of {OPS[1]} on device 0, core 0, vector: from 50 µs for 25"
+
+    def is_met() -> bool:
+        """By a click somewhere from top to bottom; until the piece is there, spans are not told apart."""
+        for y in range(int(box["y"]) + 24, int(box["y"]) + 160, 4):
+            page.mouse.click(x, y)
+            if said(page).startswith(expected):
+                return True
+        return False
+
+    wait_for(page, is_met)
     assert "spans/0.bin" in asked
     page.close()
 

@@ -2,90 +2,62 @@
 
 from __future__ import annotations
 
-import html
-import json
 import re
-import shutil
-import subprocess
+from collections.abc import Iterator
 from io import StringIO
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
+from viewers.chromium import MISSING, chromium, watched
+from viewers.waiting import settle, wait_for
 
 from opscope import api
 from opscope.views.report_html import ReportHtml
 from opscope.views.report_html_layers import MOST_HTML_ROWS
 from opscope.zoo import Recipe, make
 
-CHROMIUM = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
-pytestmark = pytest.mark.skipif(CHROMIUM is None, reason="no Chromium on the path; `apt-get install chromium` adds it")
+if TYPE_CHECKING:
+    from playwright.sync_api import Browser, Locator, Page
 
-CHECK = """
-<script>
-addEventListener("load", () => {
-  const seen = {};
-  const column = (css) => Array.from(document.querySelectorAll(`#layer-table tbody td.${css}`));
-  const header = (css) => document.querySelector(`#layer-table th.${css}`);
-  const filter = document.getElementById("filter");
-  const type = (text) => { filter.value = text; filter.dispatchEvent(new Event("input")); };
-  seen.overflow = document.documentElement.scrollWidth - document.documentElement.clientWidth;
-  seen.width = innerWidth;
-  seen.rows = column("index").length;
-  header("latency").querySelector("button").click();
-  seen.slowest = column("index").slice(0, 3).map((cell) => Number(cell.textContent));
-  seen.sort = header("latency").getAttribute("aria-sort");
-  header("latency").querySelector("button").click();
-  seen.again = header("latency").getAttribute("aria-sort");
-  type("FILTER");
-  seen.filtered = document.getElementById("shown").textContent;
-  seen.operators = [...new Set(column("operator").map((cell) => cell.textContent))];
-  type("");
-  document.getElementById("theme").click();
-  seen.theme = document.documentElement.dataset.theme;
-  const pane = document.querySelector(".tall");
-  pane.scrollTop = pane.scrollHeight;
-  setTimeout(() => {
-    seen.last = Number(column("index").at(-1).textContent);
-    parent.postMessage(JSON.stringify(seen), "*");
-  }, 300);
-});
-</script>
-"""
-
-# a window is never narrower than 500 pixels; a frame may be as narrow as a phone
-FRAME = """<!DOCTYPE html><body>
-<script>addEventListener("message", (event) => { document.body.dataset.check = event.data; });</script>
-<iframe src="checked.html" style="width:WIDTHpx;height:800px;border:0"></iframe>
-"""
+pytestmark = pytest.mark.skipif(bool(MISSING), reason=MISSING)
 
 
-def browse(page: Path, profile: Path) -> tuple[str, list[str]]:
-    """The document after its scripts ran, and what they wrote to the console."""
-    assert CHROMIUM is not None
-    options = (
-        "--headless", "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-sync",
-        "--disable-background-networking", "--disable-component-update", f"--user-data-dir={profile}",
-        "--enable-logging=stderr", "--virtual-time-budget=3000", "--window-size=1400,900", "--dump-dom",
-    )  # fmt: skip
-    done = subprocess.run([CHROMIUM, *options, page.as_uri()], capture_output=True, text=True, timeout=60, check=True)
-    return done.stdout, [line for line in done.stderr.splitlines() if "CONSOLE" in line]
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Browser]:
+    with chromium() as found:
+        yield found
 
 
-def checked(page: Path, tmp_path: Path, *, filter_text: str, width: int) -> dict[str, object]:
-    """What a script put into a copy of the page finds; the copy alone may run it."""
-    known_hash = "script-src &#39;sha256-[^;]+&#39;"
-    text = re.sub(known_hash, "script-src 'unsafe-inline'", page.read_text(encoding="utf-8"))
-    text = text.replace("</body>", CHECK.replace("FILTER", filter_text) + "</body>")
-    (tmp_path / "checked.html").write_text(text, encoding="utf-8")
-    frame = tmp_path / "frame.html"
-    frame.write_text(FRAME.replace("WIDTH", str(width)), encoding="utf-8")
-    document, console = browse(frame, tmp_path / "profile")
-    assert console == []
-    found = re.search('data-check="([^"]+)"', document)
-    assert found is not None
-    answer = json.loads(html.unescape(found[1]))
-    assert isinstance(answer, dict)
-    return answer
+@pytest.fixture
+def page(browser: Browser) -> Iterator[Page]:
+    """At the end held to silence: a script that its own policy forbids is a word on the console."""
+    context = browser.new_context(viewport={"width": 1400, "height": 900})
+    with watched(context.new_page()) as opened:
+        yield opened
+    context.close()
+
+
+def show(page: Page, file: Path, *, width: int = 1400) -> None:
+    page.set_viewport_size({"width": width, "height": 800})
+    page.goto(file.as_uri())
+    page.wait_for_selector("html.ready", state="attached")
+    settle(page)
+
+
+def layers(page: Page, column: str) -> list[str]:
+    return page.locator(f"#layer-table tbody td.{column}").all_inner_texts()
+
+
+def head(page: Page, column: str) -> Locator:
+    return page.locator(f"#layer-table th.{column}")
+
+
+def slowest_first(page: Page) -> list[int]:
+    """The first three layers after a click on the column of times."""
+    head(page, "latency").locator("button").click()
+    wait_for(page, lambda: head(page, "latency").get_attribute("aria-sort") == "descending")
+    return [int(text) for text in layers(page, "index")[:3]]
 
 
 def page_for(recipe: Recipe, target: str, folder: Path) -> tuple[Path, list[float]]:
@@ -99,31 +71,36 @@ def page_for(recipe: Recipe, target: str, folder: Path) -> tuple[Path, list[floa
     return page, [layer.latency_s or 0.0 for layer in report.layers]
 
 
-def test_the_page_runs_under_its_own_policy_without_a_word_on_the_console(tmp_path: Path) -> None:
-    page, _ = page_for(Recipe("kws-cnn", format="tflite"), "max32690-cm4", tmp_path)
-    document, console = browse(page, tmp_path / "profile")
-    assert console == []
-    assert re.search('<html[^>]+class="ready"', document)
+def test_the_page_runs_under_its_own_policy_without_a_word_on_the_console(tmp_path: Path, page: Page) -> None:
+    file, _ = page_for(Recipe("kws-cnn", format="tflite"), "max32690-cm4", tmp_path)
+    show(page, file)
+    assert "script-src" in file.read_text(encoding="utf-8")
 
 
-def test_sorting_and_filtering_work_and_a_phone_needs_no_sideways_scrolling(tmp_path: Path) -> None:
-    page, times = page_for(Recipe("cifar-resnet", format="tflite"), "cfs-sample", tmp_path)
-    seen = checked(page, tmp_path, filter_text="conv_2d", width=375)
-    assert (seen["width"], seen["overflow"]) == (375, 0)
-    assert seen["rows"] == len(times)
-    assert seen["slowest"] == sorted(range(len(times)), key=lambda i: -times[i])[:3]
-    assert (seen["sort"], seen["again"]) == ("descending", "ascending")
-    assert seen["operators"] == ["CONV_2D"]
-    assert re.fullmatch(rf"\d+ of {len(times)} layers", str(seen["filtered"]))
-    assert seen["theme"] in ("dark", "light")
+def test_sorting_and_filtering_work_and_a_phone_needs_no_sideways_scrolling(tmp_path: Path, page: Page) -> None:
+    file, times = page_for(Recipe("cifar-resnet", format="tflite"), "cfs-sample", tmp_path)
+    show(page, file, width=375)
+    assert page.evaluate("document.documentElement.scrollWidth - document.documentElement.clientWidth") == 0
+    assert len(layers(page, "index")) == len(times)
+    assert slowest_first(page) == sorted(range(len(times)), key=lambda i: -times[i])[:3]
+    head(page, "latency").locator("button").click()
+    wait_for(page, lambda: head(page, "latency").get_attribute("aria-sort") == "ascending")
+    page.fill("#filter", "conv_2d")
+    wait_for(page, lambda: set(layers(page, "operator")) == {"CONV_2D"})
+    assert re.fullmatch(rf"\d+ of {len(times)} layers", page.inner_text("#shown"))
+    page.click("#theme")
+    wait_for(page, lambda: page.get_attribute("html", "data-theme") in ("dark", "light"))
 
 
-def test_thousands_of_layers_are_windowed_and_still_sort(tmp_path: Path) -> None:
+def test_thousands_of_layers_are_windowed_and_still_sort(tmp_path: Path, page: Page) -> None:
     recipe = Recipe("llm-decoder", precision="f16", weights=False, options={"layers": 40})
-    page, times = page_for(recipe, "max32690-cm4", tmp_path)
+    file, times = page_for(recipe, "max32690-cm4", tmp_path)
     assert len(times) > MOST_HTML_ROWS
-    seen = checked(page, tmp_path, filter_text="matmul", width=1280)
-    assert isinstance(seen["rows"], int)
-    assert seen["rows"] < 100
-    assert seen["slowest"] == sorted(range(len(times)), key=lambda i: -times[i])[:3]
-    assert seen["last"] == max(range(len(times)), key=lambda i: times[i] + i * 1e-15)
+    show(page, file, width=1280)
+    assert len(layers(page, "index")) < 100
+    assert slowest_first(page) == sorted(range(len(times)), key=lambda i: -times[i])[:3]
+    head(page, "latency").locator("button").click()
+    wait_for(page, lambda: head(page, "latency").get_attribute("aria-sort") == "ascending")
+    page.evaluate("document.querySelector('.tall').scrollTop = 1e9")
+    slowest = max(range(len(times)), key=lambda i: times[i] + i * 1e-15)
+    wait_for(page, lambda: int(layers(page, "index")[-1]) == slowest)

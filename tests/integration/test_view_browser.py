@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import shutil
 import sys
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
@@ -16,6 +15,7 @@ sys.path.insert(0, str(Path(__file__).parent))
 from opstats_folder import keyword_spotter
 from viewers.packages import chromium, ui_package
 from viewers.serving import serving
+from viewers.waiting import resize, wait_for
 
 from opscope import api
 from opscope.api import viewing
@@ -25,7 +25,6 @@ if TYPE_CHECKING:
     from playwright.sync_api import BrowserContext, Page
 
 playwright = pytest.importorskip("playwright.sync_api", reason="no Playwright; the extra [dev] brings it")
-SECONDS = 60
 STUB = """<!DOCTYPE html><title>stub</title><script>
 addEventListener("message", (event) => {
   if (event.data === "PING") event.source.postMessage("PONG", event.origin);
@@ -58,12 +57,10 @@ def page(context: BrowserContext) -> Iterator[Page]:
     page.close()
 
 
-def wait_for(page: Page, question: Callable[[], object]) -> None:
-    """Until the answer is yes. Playwright's own waiting needs `eval`, which these pages forbid."""
-    end = time.monotonic() + SECONDS
-    while not question():
-        assert time.monotonic() < end, f"nothing happened in {SECONDS} s"
-        page.wait_for_timeout(100)
+def follow(page: Page, link: str) -> None:
+    """A click that leads to another page; what is read next is of that page."""
+    with page.expect_navigation():
+        page.click(link)
 
 
 def watch(page: Page) -> tuple[list[str], list[str]]:
@@ -83,12 +80,10 @@ def test_the_list_renders_and_leads_to_every_run(runs: Path, page: Page) -> None
         assert page.locator("tbody tr").count() == 2
         assert page.evaluate("getComputedStyle(document.querySelector('table')).borderCollapse") == "collapse"
         for first in ("again.run", "kws.run"):
-            with page.expect_navigation():  # until its style is there: before, the path is as wide as it likes
-                page.click("thead >> text=Run")
+            follow(page, "thead >> text=Run")
             assert page.locator("tbody a >> nth=0").inner_text() == first
-        page.set_viewport_size({"width": 375, "height": 700})
+        resize(page, 375, 700)
         assert page.evaluate("document.documentElement.scrollWidth") <= 375
-        page.set_viewport_size({"width": 1300, "height": 800})
     assert said == []
     assert {urlsplit(url).hostname for url in sent} == {"127.0.0.1"}
 
@@ -97,7 +92,7 @@ def test_a_run_opens_with_one_click_and_its_page_says_nothing_on_the_console(run
     sent, said = watch(page)
     with serving(runs) as address:
         page.goto(address)
-        page.click("text=kws.run")
+        follow(page, "text=kws.run")
         wait_for(page, lambda: "aic100-std" in page.title())
         wait_for(page, lambda: "simulated" in page.inner_text("body"))
     assert said == []
@@ -110,7 +105,7 @@ def test_ticking_two_runs_compares_them(runs: Path, page: Page) -> None:
         page.goto(address)
         for box in page.locator("input[type=checkbox]").all():
             box.check()
-        page.click("text=Compare the ticked runs")
+        follow(page, "text=Compare the ticked runs")
         wait_for(page, lambda: "against" in page.title())
         wait_for(page, lambda: "simulated" in page.inner_text("body"))
     assert said == []
@@ -123,7 +118,7 @@ def test_a_page_that_came_with_a_run_works_and_reaches_nothing(runs: Path, tmp_p
     (tmp_path / "kws.run" / "report.html").write_text(f"<title>x</title><script>{script}</script>", encoding="utf-8")
     with serving(tmp_path) as address:
         page.goto(address)
-        page.click("text=kws.run")
+        follow(page, "text=kws.run")
         wait_for(page, lambda: page.title() == "kept out")
         assert page.evaluate("self.origin") == "null"
     with (tmp_path / "kws.run" / "report.html").open("wb") as out:
@@ -160,7 +155,7 @@ def test_the_offline_perfetto_ui_opens_the_timeline_and_talks_to_nobody_else(run
     expected = len(viewing.open_folder(runs / "kws.run").trace.spans)
     with serving(runs, ui=ui_package() / "web_dist") as address:
         page.goto(address)
-        page.click("tr:has-text('kws.run') >> text=Open in Perfetto")
+        follow(page, "tr:has-text('kws.run') >> text=Open in Perfetto")
         wait_for(page, lambda: page.evaluate("Boolean(window.app && window.app.trace)"))
         query = "app.trace.engine.query('select count(*) as n from slice').then((r) => r.firstRow({n: 0}).n)"
         assert page.evaluate(query) == expected
@@ -181,7 +176,7 @@ def test_the_public_ui_gets_the_timeline_after_a_click_and_not_before(
     context.route(f"{PUBLIC_UI}/**", answer)
     with serving(runs) as address:
         page.goto(address)
-        page.click("tr:has-text('kws.run') >> text=Open in Perfetto")
+        follow(page, "tr:has-text('kws.run') >> text=Open in Perfetto")
         assert PUBLIC_UI in page.inner_text("main")
         assert "Nothing has been sent so far" in page.inner_text("main").replace("\n", " ")
         page.wait_for_timeout(300)

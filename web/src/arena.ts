@@ -30,7 +30,7 @@ export function blocksOf(model: Model, place: Place): Block[] {
   return blocks;
 }
 
-function firstInference(model: Model): number {
+export function firstInference(model: Model): number {
   const { spans } = model;
   let least = Infinity;
   for (let row = 0; row < spans.rows; row++)

@@ -6,7 +6,7 @@ import { bytes, count, decimal, joules, percent, time, UNKNOWN } from "./format"
 import { outerTraffic } from "./outer";
 import { provenance } from "./provenance";
 import { causeClass, shareBar } from "./shares";
-import { SortTable, type Col } from "./table";
+import { plainTable, SortTable, type Col } from "./table";
 import { shorten, tailOf } from "./text";
 import { longText } from "./timeline/details";
 
@@ -314,19 +314,15 @@ function explanation(data: CompareData): HTMLElement | string {
   if (!found || found.change_ns === null)
     return found?.notes.length ? section("Notes", ...found.notes.map((note) => el("p", {}, shorten(note, 400)))) : "";
   const most = Math.max(...found.parts.map((part) => Math.abs(part.ns)), 1);
-  const rows = found.parts.map((part) =>
-    el(
-      "tr",
-      {},
-      el("td", {}, tailOf(part.name, 60)),
-      el("td", {}, shorten(part.how, 20)),
-      el("td", { class: "wide" }, signedBar(part.ns, most)),
-      el("td", { class: "number" }, signedTime(part.ns)),
-    ),
-  );
+  const rows = found.parts.map((part) => [
+    tailOf(part.name, 60),
+    shorten(part.how, 20),
+    signedBar(part.ns, most),
+    signedTime(part.ns),
+  ]);
   return section(
     "What explains the change of latency",
-    el("table", { class: "plain" }, el("tbody", {}, ...rows)),
+    plainTable(["Op", "Matched by", "", "Change"], 3, rows, 2),
     ...found.notes.map((note) => el("p", { class: "note" }, shorten(note, 400))),
   );
 }

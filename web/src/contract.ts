@@ -43,7 +43,7 @@ export interface RunInfo {
   network: string;
   devices: number;
   cores: number;
-  batch: number;
+  batch: number | null;
   clocks_hz: {
     [k: string]: number;
   };
@@ -54,6 +54,7 @@ export interface RunInfo {
   limits: {
     [k: string]: number;
   };
+  caveats: string[];
 }
 /**
  * Totals of one inference over everything it ran on.
@@ -61,7 +62,7 @@ export interface RunInfo {
 export interface Summary {
   latency: Latency;
   throughput_per_s: number | null;
-  batch: number;
+  batch: number | null;
   lanes: LaneTotal[];
   memory: MemoryTotal[];
   breakdown: Share[];
@@ -89,16 +90,16 @@ export interface Latency {
   provenance: string;
 }
 /**
- * One thread group of one core: busy + wait + idle = wall.
+ * One thread group of one core: busy + wait + idle = wall. Waits that are not told are in idle.
  */
 export interface LaneTotal {
   device: number;
   core: number;
   name: string;
   busy_ns: number;
-  wait_ns: number;
+  wait_ns: number | null;
   idle_ns: number;
-  barrier_ns: number;
+  barrier_ns: number | null;
 }
 /**
  * One memory of one core or device.
@@ -240,6 +241,7 @@ export interface Findings {
   rollups: Rollup[];
   checks: LawCheck[];
   notes: string[];
+  trials: Trial[];
 }
 /**
  * One cause. `id` is the rule's and stays the same from release to release.
@@ -364,6 +366,14 @@ export interface LawCheck {
   name: string;
   holds: boolean | null;
   detail: string;
+}
+/**
+ * One change that a user could make, made: the run was simulated, or estimated, with it.
+ */
+export interface Trial {
+  change: string;
+  latency_ns: number;
+  speedup: number;
 }
 /**
  * A graph op that commands point back to.

@@ -9,7 +9,8 @@ import { shorten } from "./text";
 const MANY = 8;
 const MOST = 200;
 
-const wall = (lane: LaneTotal): number => Math.max(lane.busy_ns + lane.wait_ns + lane.idle_ns, 1);
+// Waits that are not told are in idle.
+const wall = (lane: LaneTotal): number => Math.max(lane.busy_ns + (lane.wait_ns ?? 0) + lane.idle_ns, 1);
 export const utilization = (lane: LaneTotal): number => lane.busy_ns / wall(lane);
 
 /** Where a lane is; the device is named where there are several. */
@@ -24,10 +25,13 @@ export function means(lanes: LaneTotal[]): { lane: LaneTotal; lanes: LaneTotal[]
   const named = new Map<string, LaneTotal[]>();
   for (const lane of lanes) named.set(lane.name, [...(named.get(lane.name) ?? []), lane]);
   return [...named.values()].map((all) => {
-    const mean = (key: "busy_ns" | "wait_ns" | "idle_ns" | "barrier_ns"): number =>
-      all.reduce((sum, lane) => sum + lane[key], 0) / all.length;
-    const parts = { busy_ns: mean("busy_ns"), wait_ns: mean("wait_ns"), idle_ns: mean("idle_ns") };
-    return { lane: { ...all[0]!, ...parts, barrier_ns: mean("barrier_ns") }, lanes: all };
+    const mean = (key: "busy_ns" | "idle_ns"): number => all.reduce((sum, lane) => sum + lane[key], 0) / all.length;
+    const meanIfTold = (key: "wait_ns" | "barrier_ns"): number | null => {
+      const told = all.map((lane) => lane[key]).filter((ns) => ns !== null);
+      return told.length < all.length ? null : told.reduce((sum, ns) => sum + ns, 0) / all.length;
+    };
+    const parts = { busy_ns: mean("busy_ns"), wait_ns: meanIfTold("wait_ns"), idle_ns: mean("idle_ns") };
+    return { lane: { ...all[0]!, ...parts, barrier_ns: meanIfTold("barrier_ns") }, lanes: all };
   });
 }
 
@@ -44,10 +48,11 @@ export function partsBar(parts: (readonly [string, number])[]): HTMLElement {
 function row(place: string, lane: LaneTotal): Child[] {
   const bar = partsBar([
     ["busy", lane.busy_ns],
-    ["wait", lane.wait_ns],
+    ["wait", lane.wait_ns ?? 0],
     ["idle", lane.idle_ns],
   ]);
-  return [place, shorten(lane.name, 26), bar, percent(utilization(lane)), percent(lane.wait_ns / wall(lane))];
+  const waits = lane.wait_ns === null ? null : lane.wait_ns / wall(lane);
+  return [place, shorten(lane.name, 26), bar, percent(utilization(lane)), percent(waits)];
 }
 
 export function engines(lanes: LaneTotal[]): HTMLElement {

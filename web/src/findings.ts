@@ -7,8 +7,8 @@ import { BOUND_WORDS, opLink } from "./overview";
 import { provenance } from "./provenance";
 import { shareBar } from "./shares";
 import type { App } from "./state";
-import { plainTable } from "./table";
-import { shorten } from "./text";
+import { firstRows, plainTable } from "./table";
+import { prose, shorten } from "./text";
 
 const MOST_OPS = 8;
 const MOST_ROWS = 12;
@@ -33,9 +33,31 @@ export function findings(app: App): HTMLElement {
     found.findings.length
       ? el("ol", { class: "findings" }, ...found.findings.map((item, number) => card(app, item, number)))
       : section("Findings", nothing("No rule found anything that costs time.")),
+    trials(app),
     el("div", { class: "columns" }, waits(app), gaps(app)),
     coverage(app),
     checks(app),
+  );
+}
+
+function trials(app: App): HTMLElement | string {
+  const found = app.model.data.findings;
+  if (!found?.trials.length) return "";
+  const body = found.trials.map((row) => [
+    shorten(row.change, 80),
+    meter(1 / row.speedup),
+    time(row.latency_ns),
+    `${row.speedup.toFixed(2)} × as fast`,
+  ]);
+  return section(
+    "Changes tried",
+    plainTable(["Change", "Time left", "Latency", "Against the run"], 2, body, 1),
+    el(
+      "p",
+      { class: "note" },
+      "each with one thing changed; the others are as in this run ",
+      provenance(found.provenance),
+    ),
   );
 }
 
@@ -43,29 +65,30 @@ function waits(app: App): HTMLElement {
   const rows = app.model.data.findings?.waits ?? [];
   if (!rows.length) return section("Who waits for what", nothing("No wait is recorded."));
   const most = Math.max(...rows.map((row) => row.wait_ns), 1);
-  const body = rows
-    .slice(0, MOST_ROWS)
-    .map((row) => [
-      shorten(row.engine, 24),
-      shorten(row.cause, 40),
-      row.op ? opLink(app, row.op, 30) : "",
-      meter(row.wait_ns / most),
-      time(row.wait_ns),
-      count(row.count),
-    ]);
-  return section("Who waits for what", plainTable(["Engine", "Waits for", "Mostly", "", "Time", "Times"], 4, body));
+  const body = rows.map((row) => [
+    shorten(row.engine, 24),
+    shorten(row.cause, 40),
+    row.op ? opLink(app, row.op, 30) : "",
+    meter(row.wait_ns / most),
+    time(row.wait_ns),
+    count(row.count),
+  ]);
+  return section(
+    "Who waits for what",
+    firstRows(["Engine", "Waits for", "Mostly", "", "Time", "Times"], 4, body, MOST_ROWS),
+  );
 }
 
 function gaps(app: App): HTMLElement {
   const rows = app.model.data.findings?.gaps ?? [];
   if (!rows.length) return section("Longest gaps", nothing("No lane stood without work for long."));
-  const body = rows.slice(0, MOST_ROWS).map((row) => {
+  const body = rows.map((row) => {
     const name = `${row.core >= 0 ? `core ${row.core} ` : ""}${shorten(row.lane, 24)}`;
     const lane = button(name, () => app.showTime(row.start_ns, row.end_ns), { class: "link" });
     const ended = el("span", { title: shorten(row.ended_by, 300) }, shorten(row.ended_by, 44));
     return [lane, ended, time(row.start_ns), time(row.end_ns - row.start_ns)];
   });
-  return section("Longest gaps", plainTable(["Lane", "Ended by", "From", "Length"], 2, body));
+  return section("Longest gaps", firstRows(["Lane", "Ended by", "From", "Length"], 2, body, MOST_ROWS));
 }
 
 function checks(app: App): HTMLElement | string {
@@ -75,7 +98,7 @@ function checks(app: App): HTMLElement | string {
     holds === null ? "— not known" : holds ? "✓ holds" : el("span", { class: "worse" }, "✕ broken");
   const held = rows.filter((row) => row.holds).length;
   const unknown = rows.filter((row) => row.holds === null).length;
-  const body = rows.map((row) => [shorten(row.name, 80), word(row.holds), shorten(row.detail, 200)]);
+  const body = rows.map((row) => [shorten(row.name, 80), word(row.holds), prose(row.detail, 200)]);
   const all = el("summary", {}, "All laws");
   return section(
     "Do the numbers add up?",
@@ -94,19 +117,19 @@ function card(app: App, found: Finding, number: number): HTMLElement {
   if (found.bytes !== null) cost.push(` · ${bytes(found.bytes)}`);
   const item = el(
     "li",
-    { class: "card finding", id: `finding-${number}` },
-    el("header", {}, el("h2", {}, `${number + 1}. `, shorten(found.title, 200)), el("code", {}, shorten(found.id, 60))),
+    { class: "card finding", id: `finding-${number}`, tabindex: "-1" },
+    el("header", {}, el("h2", {}, `${number + 1}. `, prose(found.title, 200)), el("code", {}, shorten(found.id, 60))),
     el("p", { class: "cost" }, found.share === null ? "" : meter(found.share, "warm"), ...cost),
-    el("p", {}, shorten(found.detail, 1500)),
+    el("p", {}, prose(found.detail, 1500)),
   );
-  if (found.action) item.append(el("p", { class: "action" }, el("b", {}, "Do: "), shorten(found.action, 600)));
+  if (found.action) item.append(el("p", { class: "action" }, el("b", {}, "Do: "), prose(found.action, 600)));
   if (predicted)
     item.append(
       el(
         "p",
         { class: "predicted" },
         el("b", {}, "Would gain: "),
-        `${time(predicted.gain_ns)}; ${time(wall)} would be ${time(predicted.latency_ns)} (${shorten(predicted.basis, 40)})${predicted.text ? `: ${shorten(predicted.text, 300)}` : ""}`,
+        `${time(predicted.gain_ns)}; ${time(wall)} would be ${time(predicted.latency_ns)} (${shorten(predicted.basis, 40)})${predicted.text ? `: ${prose(predicted.text, 300)}` : ""}`,
       ),
     );
   if (found.ops.length)
@@ -135,6 +158,6 @@ function coverage(app: App): HTMLElement | string {
   return section(
     "How much of the run was caught",
     list,
-    ...found.notes.map((note) => el("p", { class: "note" }, shorten(note, 400))),
+    ...found.notes.map((note) => el("p", { class: "note" }, prose(note, 400))),
   );
 }

@@ -50,6 +50,8 @@ export const bytes = (size: Maybe): string => (known(size) ? scaled(size, SIZES,
 export const joules = (energy: Maybe): string => (known(energy) ? scaled(energy, ENERGIES, 4) : UNKNOWN);
 export const count = (value: Maybe): string =>
   known(value) ? value.toLocaleString("en-US", { maximumFractionDigits: 0 }) : UNKNOWN;
+/** "1 op", "2 ops". */
+export const counted = (value: number, word: string): string => `${count(value)} ${word}${value === 1 ? "" : "s"}`;
 export const percent = (share: Maybe, places = 1): string =>
   known(share) ? `${(100 * share).toFixed(places)}%` : UNKNOWN;
 export const short = (value: Maybe, unit = ""): string =>

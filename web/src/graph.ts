@@ -2,7 +2,8 @@
 
 import dagre from "@dagrejs/dagre";
 import { button, el, nothing, section, svg } from "./dom";
-import { count, percent, time, UNKNOWN } from "./format";
+import type { PageData } from "./contract";
+import { count, counted, percent, time, UNKNOWN } from "./format";
 import { network, type Network, type Node } from "./network";
 import { provenance } from "./provenance";
 import type { App } from "./state";
@@ -11,6 +12,7 @@ import { shorten, tailOf } from "./text";
 const WIDTH = 206;
 const HEIGHT = 40;
 const WORDS = 34; // characters of the second line
+const LEGIBLE = 0.8; // the least scale at which names can be read
 const STILL = 3; // pixels that a click may move
 
 export function graph(app: App): HTMLElement {
@@ -38,7 +40,13 @@ export function graph(app: App): HTMLElement {
       .join(" ");
   };
   draw();
-  app.onTheme(() => picture.fit());
+  app.onTheme(() => picture.read());
+  const find = searchBox(data.ops, (op) => {
+    const node = network(data, opened).nodes.find((node) => node.ops.includes(op));
+    if (!node) return;
+    if (node.expands) opened.add(node.key);
+    draw(op);
+  });
   const close = button("Close layers", () => {
     opened.clear();
     draw();
@@ -50,16 +58,43 @@ export function graph(app: App): HTMLElement {
       "div",
       { class: "tools" },
       el("h2", {}, "Graph"),
+      ...find,
       el("span", { class: "gap" }),
       button("−", () => picture.zoom(1.4), { "aria-label": "Zoom out" }),
       button("+", () => picture.zoom(1 / 1.4), { "aria-label": "Zoom in" }),
-      button("All", () => picture.fit()),
+      button("All", () => picture.whole(), { "aria-label": "Whole network", title: "Whole network" }),
       close,
       provenance(data.info.provenance),
     ),
     box,
     said,
   );
+}
+
+/** A field that goes from one op that has the words in its name or type to the next, at Enter. */
+function searchBox(ops: PageData["ops"], show: (op: number) => void): HTMLElement[] {
+  const input = el("input", { type: "search", placeholder: "Find an op", "aria-label": "Find an op in the graph" });
+  const hits = el("span", { class: "hits", role: "status" });
+  let at = -1;
+  const found = (): number[] => {
+    const words = input.value.trim().toLowerCase();
+    return words
+      ? ops.flatMap((op, number) => (`${op.name}\n${op.type}`.toLowerCase().includes(words) ? [number] : []))
+      : [];
+  };
+  input.addEventListener("input", () => {
+    at = -1;
+    hits.textContent = input.value.trim() ? counted(found().length, "op") : "";
+  });
+  input.addEventListener("keydown", (event) => {
+    const rows = found();
+    if (event.key !== "Enter" || !rows.length) return;
+    at = (at + (event.shiftKey ? -1 : 1) + rows.length) % rows.length;
+    hits.textContent = `${count(at + 1)} of ${counted(rows.length, "op")}`;
+    show(rows[at]!);
+    input.focus({ preventScroll: true }); // Enter again goes on
+  });
+  return [input, hits];
 }
 
 function nodeOf(app: App, node: Node, most: number, open: () => void, said: HTMLElement): SVGElement {
@@ -101,6 +136,7 @@ class Picture {
   private box = { x: 0, y: 0, width: 1, height: 1 };
   private size = { width: 1, height: 1 };
   private left = 0;
+  private top = 0; // where across the work at the top lies
   private moved = false;
 
   constructor(private readonly parent: HTMLElement) {
@@ -108,7 +144,7 @@ class Picture {
     this.root.addEventListener("wheel", (event) => this.wheel(event), { passive: false });
     this.root.addEventListener("pointerdown", (event) => this.drag(event));
     this.root.addEventListener("click", (event) => this.moved && event.stopPropagation(), { capture: true });
-    new ResizeObserver(() => this.fit()).observe(parent);
+    new ResizeObserver(() => this.read()).observe(parent);
   }
 
   /** Draws the network from its top, or around one of its ops. */
@@ -128,30 +164,40 @@ class Picture {
       svg("path", { d: "M0 0 8 4 0 8z" }),
     );
     this.root.replaceChildren(svg("defs", {}, tip), ...lines, ...nodes);
-    this.fit();
+    this.top = topOf(net, laid.nodes);
+    this.read();
     const place = around === undefined ? -1 : net.nodes.findIndex((node) => node.ops.includes(around));
     if (place < 0) return;
     this.box.x = laid.nodes[place]!.x - this.box.width / 2;
     this.box.y = laid.nodes[place]!.y - this.box.height / 4;
     this.apply();
+    nodes[place]!.classList.add("found");
     (nodes[place] as SVGElement).focus({ preventScroll: true });
   }
 
-  /** From the top, as wide as it needs to be read. */
-  fit(): void {
+  /** From the top, as large as it needs to be read; what does not fit lies around the work at the top. */
+  read(): void {
+    if (document.documentElement.dataset["printing"] !== undefined) return this.whole(); // paper does not scroll
+    const across = this.parent.clientWidth / (this.size.width + 40);
+    return across < LEGIBLE ? this.place(LEGIBLE, this.top) : this.place(Math.min(across, 1), this.middle);
+  }
+
+  /** All of it, however small. */
+  whole(): void {
+    const { clientWidth, clientHeight } = this.parent;
+    const scale = Math.min(clientWidth / (this.size.width + 40), clientHeight / (this.size.height + 40), 1);
+    this.place(scale, this.middle);
+  }
+
+  private get middle(): number {
+    return this.left + this.size.width / 2;
+  }
+
+  private place(scale: number, x: number): void {
     const { clientWidth, clientHeight } = this.parent;
     if (!clientWidth || !clientHeight) return;
-    const across = clientWidth / (this.size.width + 40);
-    const paper = document.documentElement.dataset["printing"] !== undefined; // it does not scroll: all of it
-    const scale = paper
-      ? Math.min(across, clientHeight / (this.size.height + 40), 1)
-      : Math.max(Math.min(across, 1), 0.45);
-    this.box = {
-      width: clientWidth / scale,
-      height: clientHeight / scale,
-      x: this.left + this.size.width / 2 - clientWidth / scale / 2,
-      y: -16,
-    };
+    const [width, height] = [clientWidth / scale, clientHeight / scale];
+    this.box = { width, height, x: x - width / 2, y: -16 };
     this.apply();
   }
 
@@ -204,6 +250,13 @@ class Picture {
 }
 
 type Point = { x: number; y: number };
+
+/** Where across the costliest of the first nodes lies. */
+function topOf(net: Network, places: Point[]): number {
+  const first = places.map((place, i) => ({ x: place.x, y: place.y, ns: net.nodes[i]!.ns ?? 0 }));
+  const near = first.sort((a, b) => a.y - b.y).slice(0, 12);
+  return near.reduce((best, node) => (node.ns > best.ns ? node : best), near[0] ?? { x: 0, y: 0, ns: 0 }).x;
+}
 
 function layOut(net: Network): {
   size: { width: number; height: number };

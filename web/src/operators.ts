@@ -105,6 +105,13 @@ export function operators(app: App): HTMLElement {
   );
 }
 
+/** Items by their name; those that share one cannot be told apart by it, and are left out. */
+export function unique<Item>(items: readonly Item[], nameOf: (item: Item) => string): Map<string, Item> {
+  const found = new Map<string, Item | null>();
+  for (const item of items) found.set(nameOf(item), found.has(nameOf(item)) ? null : item);
+  return new Map([...found].filter((pair): pair is [string, Item] => pair[1] !== null));
+}
+
 function columns(app: App, which: Rollup): Col<OpTotal>[] {
   const most = Math.max(...(which === "ops" ? app.model.data.summary.ops : []).map((op) => op.share ?? 0), 1e-9);
   const scale = which === "ops" ? most : 1;
@@ -165,21 +172,26 @@ function columns(app: App, which: Rollup): Col<OpTotal>[] {
       cell: (op) => bytes(op.out_bytes),
     },
   ];
-  const slack = new Map((app.model.data.findings?.slack ?? []).map((item) => [item.op, item]));
+  const named = unique(app.model.data.summary.ops, (op) => op.name);
+  const slack = unique(
+    (app.model.data.findings?.slack ?? []).filter((item) => named.has(item.op)),
+    (item) => item.op,
+  );
   if (which === "ops" && slack.size) {
     columns.splice(
       4,
       0,
       {
         label: "On path",
-        title: "of the critical path",
+        title: "of the critical path; not known where several ops share a name",
         number: true,
         value: (op) => slack.get(op.name)?.path_ns ?? null,
         cell: (op) => time(slack.get(op.name)?.path_ns),
       },
       {
         label: "Slack",
-        title: "how much later it could have ended without the run ending later",
+        title:
+          "how much later it could have ended without the run ending later; not known where several ops share a name",
         number: true,
         value: (op) => slack.get(op.name)?.slack_ns ?? null,
         cell: (op) => time(slack.get(op.name)?.slack_ns),

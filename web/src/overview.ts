@@ -2,13 +2,13 @@
 
 import { button, el, meter, nothing, section, type Child } from "./dom";
 import { engines, placeWords, utilization } from "./engines";
-import { bytes, count, decimal, hertz, joules, percent, time, UNKNOWN } from "./format";
+import { bytes, count, counted, decimal, hertz, joules, percent, time, UNKNOWN } from "./format";
 import { outerTraffic } from "./outer";
 import { provenance } from "./provenance";
 import { causeClass, shareBar } from "./shares";
 import type { App } from "./state";
 import { comparing, plainTable } from "./table";
-import { shorten, tailOf } from "./text";
+import { prose, shorten, tailOf } from "./text";
 
 const TOP = 8;
 
@@ -102,7 +102,7 @@ function cards(app: App): HTMLElement {
       label: "Spans",
       value: count(app.model.data.spans.spans),
       from: info.provenance,
-      note: `${count(app.model.data.ops.length)} ops on ${count(info.devices)} × ${count(info.cores)} core${info.devices * info.cores === 1 ? "" : "s"}`,
+      note: `${counted(app.model.data.ops.length, "op")} on ${count(info.devices)} × ${count(info.cores)} core${info.devices * info.cores === 1 ? "" : "s"}`,
     },
   ];
   return el(
@@ -215,7 +215,9 @@ function topOps(app: App): HTMLElement {
     time(op.busy_ns),
     percent(op.share),
   ]);
-  const all = button(`All ${count(ops.length)} ops`, () => app.open("operators"), { class: "link" });
+  const all = button(ops.length === 1 ? "1 op" : `All ${count(ops.length)} ops`, () => app.open("operators"), {
+    class: "link",
+  });
   const lanes = app.model.data.summary.lanes.length > 1 ? "busy: on all lanes together. " : "";
   return el(
     "div",
@@ -229,27 +231,37 @@ function topFindings(app: App): HTMLElement {
   const { findings } = app.model.data;
   if (!findings) return section("Findings", nothing("This run was not analysed; opscope analyze looks for causes."));
   if (!findings.findings.length) return section("Findings", nothing("No rule found anything that costs time."));
-  const items = findings.findings
-    .slice(0, 4)
-    .map((found) =>
-      el(
-        "li",
-        {},
-        el("b", {}, shorten(found.title, 120)),
-        found.cost_ns === null && found.share === null
-          ? ""
-          : el("span", { class: "cost" }, `${time(found.cost_ns)} · ${percent(found.share)}`),
-      ),
-    );
+  const items = findings.findings.slice(0, 4).map((found, number) =>
+    el(
+      "li",
+      {},
+      button(prose(found.title, 120), () => showFinding(app, number), { class: "link" }),
+      found.cost_ns === null && found.share === null
+        ? ""
+        : el("span", { class: "cost" }, `${time(found.cost_ns)} · ${percent(found.share)}`),
+    ),
+  );
   return section(
     "Findings",
     el("ol", { class: "short-findings" }, ...items),
     el(
       "p",
       { class: "note" },
-      button(`All ${count(findings.findings.length)} findings`, () => app.open("findings"), { class: "link" }),
+      button(
+        findings.findings.length === 1 ? "1 finding" : `All ${count(findings.findings.length)} findings`,
+        () => app.open("findings"),
+        { class: "link" },
+      ),
     ),
   );
+}
+
+/** Its card, with all it says. */
+function showFinding(app: App, number: number): void {
+  app.open("findings");
+  const card = document.getElementById(`finding-${number}`);
+  card?.scrollIntoView({ block: "center" });
+  card?.focus({ preventScroll: true });
 }
 
 function host(app: App): HTMLElement | string {
@@ -317,6 +329,7 @@ function facts(app: App): HTMLElement {
   fact(
     "Options",
     Object.entries(info.options)
+      .filter(([name]) => !name.endsWith("_key")) // by which a run is used again: run.json has them
       .map(([name, value]) => `${shorten(name, 40)} ${shorten(String(value), 80)}`)
       .join(", "),
   );

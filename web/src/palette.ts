@@ -1,8 +1,9 @@
-// Colours that most eyes can tell apart (after Okabe and Ito), in a light and a dark version. Never the only sign.
+// Colours that all eyes can tell apart (near those of Okabe and Ito; a test simulates each kind of colour blindness), in
+// a light and a dark version. Never the only sign.
 
-const LIGHT = ["#2f74b5", "#e69f00", "#14805f", "#b0487a", "#5d5fb8", "#bd4a27", "#56b4e9", "#b3b22e"];
+const LIGHT = ["#2f76b8", "#f4ad15", "#006942", "#ae4678", "#3749a3", "#b7451d", "#54b7ec", "#a8a83c"];
 const DARK_WORDS = "#0c0f13";
-const DARK = ["#5a9bd8", "#e6a23c", "#3bb58f", "#d67fa5", "#8d8fdb", "#e27d5c", "#6fc3e3", "#bdbb52"];
+const DARK = ["#3686c6", "#eca93b", "#41be95", "#cc7cab", "#a5a7fa", "#e07c5e", "#95ceee", "#cace6d"];
 
 export type Theme = {
   dark: boolean;

@@ -108,6 +108,27 @@ export function comparing<Row>(
   };
 }
 
+/** A table to read that starts with so many rows; the others come when asked for. */
+export function firstRows(heads: string[], numbers: number, rows: Child[][], most: number, wide = -1): HTMLElement {
+  const box = el("div", {}, plainTable(heads, numbers, rows.slice(0, most), wide));
+  if (rows.length > most)
+    box.append(
+      el(
+        "p",
+        { class: "more" },
+        button(
+          `All ${count(rows.length)} rows`,
+          () => {
+            box.replaceChildren(plainTable(heads, numbers, rows, wide));
+            box.querySelector<HTMLElement>(".scroll")!.focus();
+          },
+          { class: "link" },
+        ),
+      ),
+    );
+  return box;
+}
+
 /** A table to read: text first, numbers from column `numbers` on; a bar may take what room there is. */
 export function plainTable(heads: string[], numbers: number, rows: Child[][], wide = -1): HTMLElement {
   const name = (i: number): string => (i >= numbers ? "number" : i === wide ? "wide" : "");

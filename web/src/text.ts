@@ -10,6 +10,9 @@ export function clean(text: string): string {
   );
 }
 
+/** A sentence of the analysis, which writes for terminals, with the units of the page. */
+export const prose = (text: string, limit: number): string => shorten(text.replace(/(\d) us\b/g, "$1 µs"), limit);
+
 /** Cut in the middle: both ends of a name tell more than its beginning alone. */
 export function shorten(text: string, limit: number): string {
   if (text.length <= limit) return clean(text);

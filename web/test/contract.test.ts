@@ -47,6 +47,7 @@ const info: PageData["info"] = {
   inferences: [0],
   options: { a: 1 },
   limits: {},
+  caveats: [],
 };
 const producer = { name: "opscope", version: "1" };
 const page: PageData = {

@@ -1,11 +1,15 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { peakOf, heldAt, type Block } from "../src/arena";
-import type { ComparedRun, MemoryTotal, OpTotal, PageData } from "../src/contract";
+import type { ComparedRun, LaneTotal, MemoryTotal, OpTotal, PageData } from "../src/contract";
 import { changeText, differences, judged } from "../src/compare";
+import { means, utilization } from "../src/engines";
 import * as format from "../src/format";
 import { grouped } from "../src/model";
 import { network } from "../src/network";
+import { addressStep } from "../src/arena_map";
+import { unique } from "../src/operators";
+import { prose } from "../src/text";
 import { rollup } from "../src/operators";
 import { outerTraffic } from "../src/outer";
 import { range } from "../src/overview";
@@ -249,4 +253,41 @@ test("differences are of the last run against the first; what one lacks is unkno
   );
   assert.equal(changeText(100, 105), "+5.0%");
   assert.equal(changeText(100, null), "—");
+});
+
+test("the mean of lanes one of which does not tell its waits tells none; its waits are in idle", () => {
+  const lane = (part: Partial<LaneTotal>): LaneTotal => ({
+    ...{ device: 0, core: 0, name: "E", busy_ns: 40, wait_ns: 20, idle_ns: 40, barrier_ns: 4 },
+    ...part,
+  });
+  const told = means([lane({}), lane({ core: 1, wait_ns: 40, idle_ns: 20 })])[0]!.lane;
+  assert.deepEqual([told.busy_ns, told.wait_ns, told.idle_ns, told.barrier_ns], [40, 30, 30, 4]);
+  const untold = means([lane({}), lane({ core: 1, wait_ns: null, idle_ns: 60, barrier_ns: null })])[0]!.lane;
+  assert.deepEqual([untold.busy_ns, untold.wait_ns, untold.idle_ns, untold.barrier_ns], [40, null, 50, null]);
+  assert.equal(utilization(lane({ wait_ns: null, idle_ns: 60 })), 0.4);
+});
+
+test("what is counted agrees with its number", () => {
+  assert.deepEqual(
+    [format.counted(0, "op"), format.counted(1, "op"), format.counted(1200, "op")],
+    ["0 ops", "1 op", "1,200 ops"],
+  );
+});
+
+test("sentences have the units of the page; names that end so are left alone", () => {
+  assert.equal(prose("takes 73.4 us, not 9 us; bonus 3", 100), "takes 73.4 µs, not 9 µs; bonus 3");
+  assert.equal(prose("/layer.7 user", 100), "/layer.7 user");
+});
+
+test("items that share a name are told apart by nothing, and left out", () => {
+  const found = unique([{ n: "a" }, { n: "b" }, { n: "a" }, { n: "a" }], (item) => item.n);
+  assert.deepEqual([...found.keys()], ["b"]);
+});
+
+test("addresses are marked at powers of two, about as many as asked for", () => {
+  for (const top of [1, 4096, 687 * 1024, 8 * 1024 ** 2]) {
+    const step = addressStep(top, 5);
+    assert.equal(Math.log2(step) % 1, 0);
+    assert.ok(top / step <= 5 && (top / step > 2 || step === 1), String(step));
+  }
 });

@@ -20,6 +20,8 @@ import numpy as np
 from ..comparison import Comparison
 from ..errors import UsageError
 from ..finding import Findings
+from ..importers.run_folder import INFO
+from ..importers.run_folder import SUMMARY as TOTALS
 from ..program import Channel, Detail, Group, Program, bare_program
 from ..run import GRAPH_FILE, SCHEMA, TABLES, Run, RunInfo
 from ..summary import Latency, Summary
@@ -29,7 +31,7 @@ from .recording import MOST_TRACE_SPANS
 
 HEAD, SUMMARY, PAGE = "run.json", "summary.json", "report.html"
 TRACES = ("trace.json", "trace.json.gz", "trace.pftrace")  # timelines that a run may hold, the first found is shown
-SIDE_FILES = ("findings.json", "imported.json", GRAPH_FILE)
+SIDE_FILES = ("findings.json", "imported.json", "profile.json", GRAPH_FILE)
 RUN_FILES = (HEAD, SUMMARY, *(f"{table}.parquet" for table in TABLES))
 MOST_HEAD_BYTES = 1 << 20
 MOST_SUMMARY_BYTES = 1 << 28
@@ -53,6 +55,10 @@ class _Schema(msgspec.Struct):
     schema: str
 
 
+# made here, before threads serve: see importers/run_folder
+_SCHEMA, _SUMMARY_HEAD = msgspec.json.Decoder(_Schema), msgspec.json.Decoder(_SummaryHead)
+
+
 def is_plain(path: Path) -> bool:
     """A file of its own: no link to somewhere else, no pipe, no device."""
     try:
@@ -70,10 +76,10 @@ def read_head(folder: Path) -> RunHead:
     """The head of a run, without its tables."""
     head = _small(folder / HEAD, MOST_HEAD_BYTES)
     try:
-        if msgspec.json.decode(head, type=_Schema).schema != SCHEMA:
+        if _SCHEMA.decode(head).schema != SCHEMA:
             raise UsageError(f"{folder / HEAD}: has another schema; expected {SCHEMA}")
-        info = msgspec.json.decode(head, type=RunInfo)
-        latency = msgspec.json.decode(_small(folder / SUMMARY, MOST_SUMMARY_BYTES), type=_SummaryHead).latency
+        info = INFO.decode(head)
+        latency = _SUMMARY_HEAD.decode(_small(folder / SUMMARY, MOST_SUMMARY_BYTES)).latency
     except (msgspec.DecodeError, UnicodeDecodeError) as error:
         raise UsageError(f"{folder}: run.json or summary.json is damaged ({error}); expected {SCHEMA}") from error
     return RunHead(info, latency)
@@ -114,16 +120,16 @@ def read_summary(folder: Path) -> Summary:
     """The totals of a run, without its tables."""
     data = _small(folder / SUMMARY, MOST_SUMMARY_BYTES)
     try:
-        return msgspec.json.decode(data, type=Summary)
+        return TOTALS.decode(data)
     except (msgspec.DecodeError, UnicodeDecodeError) as error:
         raise UsageError(f"{folder / SUMMARY}: is damaged ({error}); expected opscope.summary/1") from error
 
 
 def findings_of(folder: Path, run: Run) -> Findings:
     """The analysis of a run: the same that `opscope analyze` prints."""
-    from .analysing import findings_of as analyse_folder
+    from .analysing import current_findings
 
-    return analyse_folder(folder, run)
+    return current_findings(folder, run)
 
 
 def write_page(folder: Path, run: Run, out: BinaryIO) -> None:
@@ -219,7 +225,7 @@ def program_of(run: Run) -> Program:
     """What the tables of a run say of the program that ran: names, kinds, operands and dependencies of its commands."""
     table, edges, info = run.commands, run.trace.edges, run.info
     bare = bare_program(
-        info.network, info.target, run.ops, devices=info.devices, cores=info.cores, batch=info.batch,
+        info.network, info.target, run.ops, devices=info.devices, cores=info.cores, batch=info.batch or 1,
         clock_hz=info.clocks_hz.get("core", 0.0), commands=table.rows,
         edges=(edges["source"].astype(np.int64), edges["target"].astype(np.int64)),
     )  # fmt: skip

@@ -6,6 +6,7 @@ in ns that leaves no more rows than asked for: a screen that shows windows narro
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections.abc import Iterator
 from dataclasses import dataclass
 
@@ -89,11 +90,14 @@ def window_for(spans: npt.NDArray[np.void], most: int) -> int:
     """The smallest window, a power of two, that leaves at most so many rows; 0: none is needed."""
     if len(spans) <= most:
         return 0
-    longest = int(spans["end_ns"].max()) * 2
-    window = 1
-    while window < longest and int(_groups(spans, window)[-1]) + 1 > most:
-        window *= 2
-    return window
+    start = np.ascontiguousarray(spans["start_ns"])
+    other_lane = np.diff(spans["lane"]) != 0
+
+    def fits(power: int) -> bool:
+        return 1 + int(np.count_nonzero((np.diff(start >> power) != 0) | other_lane)) <= most
+
+    powers = range((max(int(spans["end_ns"].max()) * 2, 1) - 1).bit_length())
+    return 1 << bisect_left(powers, True, key=fits)  # a wider window never leaves more rows
 
 
 def _groups(spans: npt.NDArray[np.void], window: int) -> Numbers:

@@ -135,7 +135,9 @@ export class Frame {
       context.fillStyle = scene.theme.grid;
       context.fillRect(Math.round(x), RULER - 6, 1, 6);
       context.fillStyle = scene.theme.dim;
-      if (x >= scene.gutter - 1) context.fillText(moment(ns, step), x + 4, RULER / 2);
+      const words = moment(ns, step);
+      if (x >= scene.gutter - 1 && x + 4 + context.measureText(words).width <= scene.width)
+        context.fillText(words, x + 4, RULER / 2);
     }
     context.fillStyle = scene.theme.panel;
     context.fillRect(0, 0, scene.gutter, RULER - 1);

@@ -1,7 +1,7 @@
 // The timeline: a canvas, what moves it, and what a selection says.
 
 import { el } from "../dom";
-import { count } from "../format";
+import { count, counted } from "../format";
 import { Served } from "../served";
 import { BARRIER, OP, PHASE, spanAt, spanWithin, WAIT } from "../spans";
 import type { App } from "../state";
@@ -412,7 +412,7 @@ export class Timeline {
   private shown(): void {
     this.scene.matches = this.found?.flags ?? null;
     this.toolbar.hits.textContent = this.found
-      ? `${this.hit >= 0 ? `${count(this.hit + 1)} of ` : ""}${count(this.found.total)} spans`
+      ? `${this.hit >= 0 ? `${count(this.hit + 1)} of ` : ""}${counted(this.found.total, "span")}`
       : "";
     this.redraw();
   }

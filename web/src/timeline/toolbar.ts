@@ -42,11 +42,15 @@ export class Toolbar {
       el("span", { class: "gap" }),
       this.path,
       this.colours(),
-      named("−", () => acts.zoom(0.5), "Zoom out (s)"),
-      named("+", () => acts.zoom(2), "Zoom in (w)"),
-      named("All", acts.whole, "Whole run (0)"),
-      named("▾ ▸", acts.groups, "Close or open all groups"),
-      named("?", acts.help, "Keys (?)"),
+      el(
+        "span",
+        { class: "together" }, // also where the bar takes two lines
+        named("−", () => acts.zoom(0.5), "Zoom out (s)"),
+        named("+", () => acts.zoom(2), "Zoom in (w)"),
+        named("All", acts.whole, "Whole run (0)"),
+        named("▾ ▸", acts.groups, "Close or open all groups"),
+        named("?", acts.help, "Keys (?)"),
+      ),
     );
     this.input.addEventListener("input", () => acts.find(this.input.value));
     this.input.addEventListener("keydown", (event) => this.key(event));

@@ -9,6 +9,7 @@ STAMP := $(VENV)/.ready
 setup: $(STAMP)
 
 $(STAMP): pyproject.toml src/opscope/device/core.c
+	@echo "setting up $(VENV): some minutes, once"
 	$(PYTHON) -m venv $(VENV)
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[dev,docs,htp,mlir]'
 	touch $(STAMP)

@@ -1,16 +1,22 @@
-"""The documentation site builds without a warning, fetches nothing from elsewhere, and every link leads somewhere."""
+"""The documentation site builds without a warning, fetches nothing from elsewhere, every link leads somewhere, and
+every option of every verb is on a page."""
 
 from __future__ import annotations
 
 import re
 import subprocess
 import sys
+from argparse import ArgumentParser, _SubParsersAction
+from collections.abc import Iterator, Sequence
 from html.parser import HTMLParser
+from importlib import import_module
 from importlib.util import find_spec
 from pathlib import Path
 from urllib.parse import unquote, urlsplit
 
 import pytest
+
+from opscope.cli import VERBS
 
 ROOT = Path(__file__).parents[1]
 PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").rglob("*.md"))]
@@ -42,6 +48,26 @@ def test_every_link_within_the_repository_leads_somewhere(page: Path) -> None:
         if not found or (anchor and target.suffix == ".md" and anchor not in anchors_of(target)):
             broken.append(link)
     assert not broken
+
+
+@pytest.mark.parametrize("verb", list(VERBS))
+def test_every_option_of_a_verb_is_on_a_page(verb: str) -> None:
+    parser = ArgumentParser()
+    import_module(f"opscope.cli.{VERBS[verb][0]}").COMMANDS[verb].add_arguments(parser)
+    text = "\n".join(page.read_text(encoding="utf-8") for page in PAGES)
+    said = set(re.findall(r"(?<![\w-])--?[a-zA-Z][\w-]*", text))
+    assert f"opscope {verb}" in text
+    assert not [names for names in options_of(parser) if not said & set(names)]
+
+
+def options_of(parser: ArgumentParser) -> Iterator[Sequence[str]]:
+    """The names of each option, those of the verb's own verbs too."""
+    for action in parser._actions:
+        if action.option_strings and "--help" not in action.option_strings:
+            yield action.option_strings
+        if isinstance(action, _SubParsersAction):
+            for inner in action.choices.values():
+                yield from options_of(inner)
 
 
 class Loaded(HTMLParser):

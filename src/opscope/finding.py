@@ -45,6 +45,19 @@ class Finding:
 
 
 @dataclass(frozen=True, slots=True)
+class Trial:
+    """One change that a user could make, made: the run was simulated, or estimated, with it."""
+
+    change: str  # of a simulated run: in the words of `opscope analyze --what-if`
+    latency_ns: int  # on the device
+    speedup: float  # latency of the run as it is ÷ latency with the change
+
+    def __post_init__(self) -> None:
+        if not self.speedup > 0:
+            raise ValueError(f"speedup is {self.speedup}; expected more than 0")
+
+
+@dataclass(frozen=True, slots=True)
 class PathStep:
     """A stretch of the critical path: one span, or the gap before it."""
 
@@ -178,6 +191,7 @@ class Findings:
     rollups: tuple[Rollup, ...] = ()
     checks: tuple[LawCheck, ...] = ()
     notes: tuple[str, ...] = ()  # what cannot be known of this run, and why
+    trials: tuple[Trial, ...] = ()  # changes made one at a time, best first
 
     def rollup(self, by: str) -> Rollup | None:
         return next((rollup for rollup in self.rollups if rollup.by == by), None)

@@ -11,7 +11,8 @@ An operator with no kind of its own keeps its `type` and becomes `custom`: its c
 | einsum                   | operands                        | equation                                           |
 | attention                | operands                        | batch, heads, query_length, key_length, head_size, |
 |                          |                                 | value_size, projection_macs                        |
-| lstm, gru, rnn           | data, weights, [recurrent, …]   | steps, batch, input_size, hidden_size, directions  |
+| lstm, gru, rnn           | data, weights, [recurrent, …]   | steps, batch, input_size, hidden_size, directions, |
+|                          |                                 | gates and projection_size where they are unusual   |
 | max_pool, average_pool   | data                            | kernel, strides, channel_axis                      |
 | softmax, *_norm, reduce  | data, [scale, bias]             | axes                                               |
 | transpose                | data                            | permutation                                        |

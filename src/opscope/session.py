@@ -15,6 +15,7 @@ from . import api
 from .api import execution
 from .api.execution import Execution
 from .errors import UsageError
+from .program import THREAD_LEVEL
 from .target import Target
 
 if TYPE_CHECKING:
@@ -22,8 +23,6 @@ if TYPE_CHECKING:
     from .runtime.inputs import Array
     from .runtime.reference import Reference
     from .trace import Trace
-
-_STATISTICS_LEVEL = 40
 
 
 class Session:
@@ -120,7 +119,7 @@ class Session:
 
     def profile(self) -> Trace:
         """One inference in full: everything that every device did, under the stages of the host."""
-        if self.program.stats.level < _STATISTICS_LEVEL:
+        if self.program.stats.level < THREAD_LEVEL:
             raise UsageError(
                 f"stats level {self.program.stats.level}: the device writes nothing down; expected stats_level=70"
             )

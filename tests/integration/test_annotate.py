@@ -228,6 +228,21 @@ def test_actions_that_only_one_side_has_are_noted(place: Path, capsys: pytest.Ca
     assert [row["operation"] for row in rows_of("out.csv") if row["action_id"] == "40"] == ["NSS_START"]
 
 
+def test_an_action_that_is_something_else_in_the_dump_is_noted(place: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    Path("host.csv").write_text(host_log(1).replace("NSS_WAIT", "ALLOC", 2))
+    assert main(["annotate", DUMP, "host.csv", "out.csv"]) == 0
+    words = (
+        f"1 rows of host.csv are something else in {DUMP}, which is of another compilation: main_dispatch_0 action 1"
+    )
+    assert f"{words} is ALLOC there and torq_hl.wait_program here" in capsys.readouterr().err
+
+
+def test_a_log_that_fits_its_dump_is_something_else_nowhere(place: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    Path("host.csv").write_text(host_log(1, 2))
+    assert main(["annotate", DUMP, "host.csv", "out.csv"]) == 0
+    assert "something else" not in capsys.readouterr().err
+
+
 def test_a_workbook_is_a_real_one_with_numbers_and_flags(place: Path) -> None:
     openpyxl = pytest.importorskip("openpyxl")
     assert main(["annotate", DUMP, "runtime.csv", "out.xlsx"]) == 0

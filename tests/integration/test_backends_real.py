@@ -67,7 +67,8 @@ def check_whole(result: Profiled, path: Path, **shapes: tuple[int, ...]) -> None
             node.placed in (FUSED, REMOVED) or (node.placed == ON_CPU and not node.kernels)
         )
     for lane in result.lanes:
-        assert lane.busy_ns + lane.wait_ns + lane.idle_ns == lane.wall_ns
+        assert lane.wait_ns is None
+        assert lane.busy_ns + lane.idle_ns == lane.wall_ns
     if result.trace is not None:
         check_spans(result)
 

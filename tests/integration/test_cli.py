@@ -7,14 +7,18 @@ import os
 import stat
 import subprocess
 import sys
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
+from typing import BinaryIO
 
 import pytest
 
 from opscope import targets
+from opscope.api.files import write_whole
 from opscope.cli import VERBS, main
 from opscope.zoo import Recipe, make
+from opscope.zoo.output import replacing
 
 OPSCOPE = [sys.executable, "-c", "import sys; from opscope.cli import main; sys.exit(main())"]
 
@@ -74,6 +78,11 @@ def spawn(*arguments: object, **options: object) -> Outcome:
         [*OPSCOPE, *map(str, arguments)], capture_output=True, text=True, check=False, timeout=60, **options
     )  # type: ignore[call-overload]
     return Outcome(done.returncode, done.stdout, done.stderr)
+
+
+def replacing_of_the_zoo(path: Path, render: Callable[[BinaryIO], object]) -> None:
+    with replacing(path) as out:
+        render(out)
 
 
 class TestReport:
@@ -195,6 +204,24 @@ class TestOutput:
         tmp_path.chmod(0o700)
         assert "Permission denied" in found.one_line()
 
+    def test_to_a_dash_is_to_stdout(self, run, resnet, tmp_path, monkeypatch) -> None:
+        monkeypatch.chdir(tmp_path)
+        found = run("report", resnet, "--target", "cfs-sample", "--json", "-o", "-")
+        assert (found.code, found.err) == (0, "")
+        assert found.out == run("report", resnet, "--target", "cfs-sample", "--format", "json").out
+        assert list(tmp_path.iterdir()) == []
+
+    @pytest.mark.parametrize("write", [replacing_of_the_zoo, write_whole], ids=["zoo", "api"])
+    def test_to_a_pipe_writes_into_it_and_does_not_replace_it(self, tmp_path, write) -> None:
+        pipe = tmp_path / "pipe"
+        os.mkfifo(pipe)
+        reader = os.open(pipe, os.O_RDONLY | os.O_NONBLOCK)
+        write(pipe, lambda out: out.write(b"model"))
+        assert os.read(reader, 100) == b"model"
+        os.close(reader)
+        assert stat.S_ISFIFO(pipe.stat().st_mode)
+        assert list(tmp_path.iterdir()) == [pipe]
+
     def test_to_a_device_writes_into_it_and_does_not_replace_it(self, run, resnet) -> None:
         found = run("report", resnet, "--target", "cfs-sample", "-o", "/dev/null")
         assert found.code == 0
@@ -265,11 +292,49 @@ class TestWrongUse:
         assert "mychip.toml: key engines[0].ops: 'convv' is not known; did you mean conv?" in found.one_line()
 
     @pytest.mark.parametrize("words", [["fly"], ["report"], ["report", "m", "--target"], ["--nonsense"]])
-    def test_of_words_is_explained_with_the_usage(self, run, words) -> None:
-        found = run(*words)
-        assert found.code == 2
-        assert "usage: opscope" in found.err
-        assert "Traceback" not in found.err
+    def test_of_words_is_one_line_that_says_where_the_help_is(self, run, words) -> None:
+        verb = " report" if words[0] == "report" else ""
+        assert run(*words).one_line().endswith(f"see `opscope{verb} --help`\n")
+
+    def test_of_a_verb_or_an_option_is_answered_with_the_nearest(self, run) -> None:
+        assert (
+            run("analyse", "x.run").one_line().startswith("opscope: analyse: no such verb; did you mean analyze? see")
+        )
+        found = run("profile", "m.onnx", "--targt=aic100-std")
+        assert "unrecognized arguments: --targt=aic100-std; did you mean --target? see" in found.one_line()
+
+    @pytest.mark.parametrize("target", ["aic100-std", "max32690-cm4"])
+    def test_of_a_model_to_profile_that_is_not_there_or_is_a_folder(self, run, tmp_path, target) -> None:
+        for name, reason in (("gone.onnx", "No such file or directory"), (".", "Is a directory")):
+            found = run("profile", tmp_path / name, "--target", target, "-o", tmp_path / "x.run")
+            assert found.one_line() == f"opscope: {tmp_path / name}: cannot be read ({reason}); expected a model file\n"
+        assert list(tmp_path.iterdir()) == []
+
+    def test_of_a_backend_lists_our_own_too(self, run, keywords) -> None:
+        found = run("profile", keywords, "--backend", "simm")
+        assert "backend 'simm': not known; did you mean sim? known: sim, estimate, " in found.one_line()
+
+    def test_of_an_option_of_another_backend_names_those_that_fit(self, run, keywords) -> None:
+        found = run("profile", keywords, "--target", "max32690-cm4", "--num-iter", 2)
+        wanted = "--num-iter: not an option of backend estimate; expected of --batch, --cores, --devices"
+        assert wanted in found.one_line()
+
+    @pytest.mark.parametrize("words", [["--output-chrome-trace", "t.json"], ["--qhas", "json"], ["--advise"]])
+    def test_of_what_our_own_backends_do_not_do_is_not_passed_over(self, run, keywords, words) -> None:
+        found = run("profile", keywords, "--target", "aic100-std", *words)
+        assert f"{words[0]}: not an option of backend sim; expected a runtime such as htp" in found.one_line()
+
+    def test_of_outputs_without_execution_is_not_passed_over(self, run, keywords) -> None:
+        found = run("profile", keywords, "--target", "aic100-std", "--outputs", "x.npz")
+        assert "--outputs: nothing is executed; expected --backend htp --execute too" in found.one_line()
+
+    def test_of_a_share_names_the_option(self, run, keywords) -> None:
+        found = run("profile", keywords, "--target", "aic100-std", "--baseline", "x", "--max-regression", "5")
+        assert found.one_line() == "opscope: --max-regression '5': not understood; expected a share such as 10%\n"
+
+    def test_of_the_zoo_s_word_for_a_precision_is_answered_with_the_type(self, run, keywords, tmp_path) -> None:
+        found = run("profile", keywords, "--target", "aic100-std", "--precision", "int8", "-o", tmp_path / "x.run")
+        assert "precision 'int8': not known; did you mean i8? expected one of" in found.one_line()
 
     def test_of_an_abbreviated_option(self, run, keywords) -> None:
         assert run("report", keywords, "--targ", "cfs-sample").code == 2
@@ -358,6 +423,45 @@ class TestProcess:
                 process.stdout.close()
                 assert process.stderr.read() == b""
                 assert process.wait(timeout=60) == 0
+
+    def test_a_reader_that_leaves_early_does_not_let_a_gate_pass(self, resnet) -> None:
+        words = [*OPSCOPE, "report", str(resnet), "--target", "cfs-sample", "--all", "--budget", "ram=1KB"]
+        with subprocess.Popen(words, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
+            process.stdout.close()
+            assert process.stderr.read().startswith(b"FAIL  budget ram")
+            assert process.wait(timeout=60) == 1
+
+    @pytest.mark.skipif(not Path("/dev/full").is_char_device(), reason="no device that is always full")
+    def test_a_full_disk_behind_stdout_is_one_line(self, resnet) -> None:
+        with Path("/dev/full").open("w") as full:
+            words = [*OPSCOPE, "report", str(resnet), "--target", "cfs-sample"]
+            done = subprocess.run(words, stdout=full, stderr=subprocess.PIPE, check=False, text=True)
+        wanted = "opscope: output: cannot be used (No space left on device); expected a place to read and write\n"
+        assert (done.returncode, done.stderr) == (2, wanted)
+
+    def test_a_run_whose_name_is_no_text_is_refused_in_one_line(self, keywords, tmp_path) -> None:
+        words = [
+            *OPSCOPE,
+            "profile",
+            str(keywords),
+            "--target",
+            "aic100-std",
+            "-o",
+            os.fsencode(tmp_path) + b"/\xff.run",
+        ]
+        done = subprocess.run(words, capture_output=True, check=False)
+        assert done.returncode == 2
+        assert done.stderr.endswith(b": is not UTF-8; expected names in UTF-8\n")
+        assert done.stderr.count(b"\n") == 1
+        assert list(tmp_path.iterdir()) == []
+
+    def test_classes_of_a_run_are_looked_into_before_threads_read(self) -> None:
+        """msgspec does so at first use, and crashes where two threads meet in it."""
+        code = "from opscope.api import comparing, viewing; from opscope.run import RunInfo; "
+        code += "from opscope.summary import Latency, Summary; "
+        code += "print([hasattr(kind, '__msgspec_cache__') for kind in (RunInfo, Summary, Latency)])"
+        done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+        assert done.stdout == "[True, True, True]\n"
 
     def test_a_terminal_without_dashes_gets_escapes(self, resnet) -> None:
         words = ("report", resnet, "--target", "cfs-sample", "--no-advice")

@@ -265,7 +265,7 @@ def test_the_library_has_the_same_verbs(folder: Callable[..., Path], tmp_path: P
 
 def test_what_never_ends_is_not_read(folder: Callable[..., Path], capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["compare", str(folder("a", spans(10, 10, 10))), "/dev/zero"]) == 2
-    assert "/dev/zero: is no regular file; expected the folder of a run, or a baseline file" in capsys.readouterr().err
+    assert "/dev/zero: is no regular file; expected a run, a profile file or a baseline file" in capsys.readouterr().err
 
 
 def test_a_run_without_one_of_its_tables_is_named(
@@ -292,3 +292,22 @@ def test_a_network_in_two_formats_stands_side_by_side(tmp_path: Path) -> None:
     assert [(row.name, row.values) for row in found_rows] == [
         ("onnx0", (30, 30)), ("onnx2", (20, 20)), ("onnx1", (10, 10)),
     ]  # fmt: skip
+
+
+def test_profile_files_are_compared_as_the_runs_that_they_would_make(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    samples = Path(__file__).parents[1] / "unit" / "importers" / "samples"
+    file, other = samples / "torq_compile_a.csv", samples / "torq_compile_b.csv"
+    opscope.api.import_profile([file], tmp_path / file.name)
+    found = []
+    for base in (file, tmp_path / file.name):
+        assert main(["compare", str(base), str(other), "--format", "json"]) == 0
+        found.append(json.loads(capsys.readouterr().out))
+    assert found[0] == found[1]
+
+
+def test_a_file_that_is_no_profile_is_taken_for_a_baseline(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "x.json").write_text("{}")
+    assert main(["compare", str(tmp_path / "x.json"), str(tmp_path / "x.json")]) == 2
+    assert "expected opscope.baseline/1" in capsys.readouterr().err

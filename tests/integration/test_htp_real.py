@@ -15,7 +15,7 @@ onnx = pytest.importorskip("onnx")
 
 from onnx import TensorProto, helper, numpy_helper  # noqa: E402
 
-from opscope import cli  # noqa: E402
+from opscope import api, cli  # noqa: E402
 from opscope.api import profiling  # noqa: E402
 from opscope.errors import ModelError  # noqa: E402
 from opscope.htp_profiler import HtpProfiler  # noqa: E402
@@ -244,6 +244,25 @@ def test_the_profiler_class_gives_outputs_metrics_and_bottlenecks(conv_model: Pa
 def test_fused_nodes_are_named(conv_model: Path) -> None:
     result = profile(conv_model)
     assert all("kernel" in node.reason for node in result.of(FUSED))
+
+
+def test_fused_nodes_stand_beside_the_op_that_an_estimate_has_for_them(tmp_path: Path) -> None:
+    """The compiler runs `first` in `act`, the estimate `act` in `first`: one row with a ratio, and nothing alone."""
+    nodes = [conv("first", "x", "a", "w0"), helper.make_node("Relu", ["a"], ["b"], name="act"),
+             conv("second", "b", "y", "w1")]  # fmt: skip
+    model = write(tmp_path / "relu.onnx", nodes, [1, 16, 32, 32], {"w0": (16, 16, 3, 3), "w1": (16, 16, 3, 3)})
+    vendor = api.profile(model, backend="htp", run=tmp_path / "htp")
+    assert vendor.profiled is not None
+    owner = {part: node.name for node in vendor.profiled.nodes for part in node.covers}
+    fused = [node.name for node in vendor.profiled.of(FUSED) if node.name in ("first", "second")]
+    assert fused  # else the model shows nothing
+    assert set(fused) <= set(owner)
+    api.profile(model, "max32690-cm4", run=tmp_path / "estimate")
+    rows = {row.name: row for row in api.side_by_side([tmp_path / "estimate", tmp_path / "htp"]).rows}
+    for name in fused:
+        assert None not in rows[name].values
+        assert rows[name].ratios[1]
+        assert owner[name] not in rows
 
 
 def test_doctor_says_that_the_backend_works(capsys: pytest.CaptureFixture[str]) -> None:

@@ -68,7 +68,9 @@ def test_the_parts_of_the_time_add_up_on_the_screen(
     shown = json.loads(capsys.readouterr().out)
     assert sum(part["share"] for part in shown["findings"]["verdict"]["breakdown"]) == pytest.approx(1)
     assert shown["summary"] == json.loads((tmp_path / "r" / "summary.json").read_text())
-    assert shown["findings"] == json.loads((tmp_path / "r" / "findings.json").read_text())
+    kept = json.loads((tmp_path / "r" / "findings.json").read_text())
+    assert kept.pop("key")  # of the tables that it was made of
+    assert shown["findings"] == kept
 
 
 def test_it_is_the_same_inference_that_compile_run_and_opstats_show(run: Path, model: Path, tmp_path: Path) -> None:
@@ -195,6 +197,22 @@ def test_twice_the_bandwidth_is_never_slower(run: Path) -> None:
     base, faster = api.what_if_run(run, ["bandwidth*2"])
     assert faster.summary.latency.known_ns <= base.summary.latency.known_ns
     assert base.summary.latency.known_ns == read_run(run).summary.latency.known_ns
+
+
+def test_changes_that_were_tried_are_what_if_says_of_them(run: Path) -> None:
+    trials = json.loads((run / "findings.json").read_text())["trials"]
+    assert [trial["change"] for trial in trials if trial["change"].startswith("cores=")] != []
+    assert [trial["latency_ns"] for trial in trials] == sorted(trial["latency_ns"] for trial in trials)
+    for trial in trials:
+        base, new = (each.summary.latency.known_ns for each in api.what_if_run(run, [trial["change"]]))
+        assert trial["speedup"] == pytest.approx(base / new, rel=0.02)  # inferences vary a little
+        assert trial["latency_ns"] == pytest.approx(base / trial["speedup"], abs=1)
+
+
+def test_an_analysis_keeps_the_changes_that_were_tried(run: Path) -> None:
+    before = json.loads((run / "findings.json").read_text())
+    assert api.analyze(run)[1].trials
+    assert json.loads((run / "findings.json").read_text()) == before
 
 
 def test_a_change_of_cores_compiles_again(run: Path) -> None:

@@ -6,7 +6,6 @@ call at every moment, so that nothing of a lane overlaps.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from statistics import median_low
@@ -16,7 +15,7 @@ import numpy.typing as npt
 
 from ..program import NO_ROUTE
 from ..run import Run
-from ..trace import NONE, SpanKind
+from ..trace import NONE, SpanKind, level_owners
 from .bound_words import (
     COMPUTE,
     HOST,
@@ -32,7 +31,7 @@ from .bound_words import (
     is_layout,
 )  # fmt: skip
 from .distinct import distinct
-from .intervals import rising
+from .intervals import ranked, rising
 
 Numbers = npt.NDArray[np.int64]
 Flags = npt.NDArray[np.bool_]
@@ -91,6 +90,8 @@ def activities_of(run: Run) -> Activities:
     spans = run.trace.spans
     inference = typical_inference(run)
     chosen = np.flatnonzero(spans["inference"] == inference) if inference != NONE else np.arange(len(spans))
+    own = run.trace.own_lanes
+    chosen = chosen if own.all() else chosen[own[spans["lane"][chosen]]]
     kind = spans["kind"][chosen]
     rows, waits = (chosen[wanted[kind]] for wanted in (_WORK, _WAITS))
     marks = execution_marks(run, inference)
@@ -128,18 +129,16 @@ def typical_inference(run: Run) -> int:
 
 
 def _of_median_length(run: Run) -> int:
-    spans, numbers = run.trace.spans, np.array(sorted(run.info.inferences))
-    place = np.searchsorted(numbers, spans["inference"])
-    known = numbers[np.minimum(place, len(numbers) - 1)] == spans["inference"]
-    place, start, end = place[known], spans["start_ns"][known], spans["end_ns"][known]
-    if not len(place):
-        return NONE
+    """Spans of an inference mostly lie together in the table: stretches of it are looked at, not spans."""
+    spans = run.trace.spans
+    begins = np.flatnonzero(np.diff(spans["inference"], prepend=NONE - 1))
+    numbers, place = np.unique(spans["inference"][begins], return_inverse=True)
     first, last = np.full(len(numbers), np.iinfo(np.int64).max), np.full(len(numbers), np.iinfo(np.int64).min)
-    np.minimum.at(first, place, start)
-    np.maximum.at(last, place, end)
-    lengths = [(end - start, number) for start, end, number in zip(first.tolist(), last.tolist(), numbers.tolist(),
-                                                                     strict=True) if end >= start]  # fmt: skip
-    return int(median_low(lengths)[1])
+    np.minimum.at(first, place, np.minimum.reduceat(spans["start_ns"], begins))
+    np.maximum.at(last, place, np.maximum.reduceat(spans["end_ns"], begins))
+    known = np.isin(numbers, run.info.inferences)
+    lengths = zip((last - first)[known].tolist(), numbers[known].tolist(), strict=True)
+    return int(median_low(lengths)[1]) if known.any() else NONE
 
 
 @dataclass(frozen=True, slots=True)
@@ -180,27 +179,24 @@ def _base_lanes(run: Run, lane: Numbers) -> Numbers | None:
     """Lane → the lane whose deeper calls it holds: `thread` for `thread 2`; None: no lane has deeper ones."""
     used = set(distinct(lane[lane != ASIDE]).tolist())
     lanes = run.trace.lanes
-    place = {lanes[number]: number for number in used}
     base = np.arange(len(lanes))
-    for number in used:
-        found = re.fullmatch(r"(.+) (\d+)", lanes[number].name)
-        if found is not None:
-            owner = type(lanes[number])(lanes[number].device, lanes[number].core, found[1], lanes[number].thread)
-            base[number] = place.get(owner, number)
+    for number, owner in level_owners(lanes).items():
+        if {number, owner} <= used:
+            base[number] = owner
     return None if bool((base == np.arange(len(lanes))).all()) else base
 
 
 def _innermost(parts: _Parts, chosen: Numbers, lane: int) -> _Parts:
     """The deepest call at every moment. Lanes come from outer to inner ones."""
     start, end, level = parts.start[chosen], parts.end[chosen], parts.lane[chosen]
-    moments = distinct(np.concatenate((start, end)))
+    moments, (first, last) = ranked(start, end)
     owner = np.full(max(len(moments) - 1, 0), NONE)
     for number in distinct(level).tolist():
-        own = np.flatnonzero(level == number)
-        own = own[np.argsort(start[own], kind="stable")]
-        found = np.searchsorted(start[own], moments[:-1], "right") - 1
-        inside = (found >= 0) & (end[own[found]] > moments[:-1])
-        owner[inside] = own[found[inside]]
+        own = np.flatnonzero((level == number) & (last > first))
+        length = last[own] - first[own]
+        owner[np.repeat(first[own] - (np.cumsum(length) - length), length) + np.arange(length.sum())] = np.repeat(
+            own, length
+        )
     change = np.flatnonzero(np.diff(owner, prepend=NONE - 1))
     until = np.append(change[1:], len(owner))
     kept = owner[change] != NONE
@@ -252,16 +248,22 @@ def _causes(run: Run, spans: npt.NDArray[np.void]) -> Numbers:
     for wanted, rule in rules:
         own = np.flatnonzero(kind == wanted)
         cause[own] = _by_name(run.trace.names, spans["name"][own], rule)
-    work, moved = kind == SpanKind.OP, kind == SpanKind.TRANSFER
-    typed = np.array([*(is_layout(op.type) for op in run.ops), False])[spans["op"]]
-    dma = np.array([is_dma_lane(lane.name) for lane in run.trace.lanes] or [False])[spans["lane"]]
-    cause[work & (cause == COMPUTE) & typed] = LAYOUT
-    cause[work & (cause != LAUNCH) & dma] = MEMORY
-    route, route_cause = _routes(run, spans["command"])
-    cause[work & (route != NO_ROUTE)] = LAUNCH
-    cause[moved] = np.where(route != NO_ROUTE, route_cause[route], cause)[moved]
-    flush = np.flatnonzero(moved)
-    cause[flush[_by_name(run.trace.names, spans["name"][flush], is_flush) == 1]] = LAUNCH
+    work, moved = np.flatnonzero(kind == SpanKind.OP), np.flatnonzero(kind == SpanKind.TRANSFER)
+    cause[work] = _causes_at_work(run, *(spans[key][work] for key in ("lane", "op", "command")), by_name=cause[work])
+    route, route_cause = _routes(run, spans["command"][moved])
+    cause[moved] = np.where(route != NO_ROUTE, route_cause[route], cause[moved])
+    cause[moved[_by_name(run.trace.names, spans["name"][moved], is_flush) == 1]] = LAUNCH
+    return cause
+
+
+def _causes_at_work(run: Run, lane: Numbers, op: Numbers, command: Numbers, *, by_name: Numbers) -> Numbers:
+    """Of engines at work: a lane that moves bytes, or a type of op, says more than a name."""
+    layouts = {word: is_layout(word) for word in {op.type for op in run.ops}}
+    typed = np.array([*(layouts[op.type] for op in run.ops), False])[op]
+    dma = np.array([is_dma_lane(lane.name) for lane in run.trace.lanes] or [False])[lane]
+    cause = np.where((by_name == COMPUTE) & typed, LAYOUT, by_name)
+    cause[(cause != LAUNCH) & dma] = MEMORY
+    cause[_routes(run, command)[0] != NO_ROUTE] = LAUNCH
     return cause
 
 

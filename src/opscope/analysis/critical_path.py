@@ -16,7 +16,7 @@ from ..trace import NONE, SpanKind
 from .activities import Activities, Numbers
 from .bound_words import CAUSES, HOST, LAUNCH, OTHER, WAIT
 from .dependencies import ASSUMED, DATA, ISSUE, LANE, ORDER, STAGE, Dependencies
-from .intervals import union
+from .intervals import largest, union
 
 LAUNCH_GAP_NS = 5_000  # a shorter gap between two activities is what starting one takes
 MOST_STEPS = 2_000  # that a result lists
@@ -119,7 +119,7 @@ def path_steps(order: Dependencies, path: Path) -> tuple[PathStep, ...]:
     until = np.append(begins[1:], len(code)) - 1
     if len(begins) > MOST_STEPS:
         length = path.end[until] - path.start[begins]
-        longest = np.sort(np.argsort(-length, kind="stable")[:MOST_STEPS])
+        longest = np.sort(largest(length, MOST_STEPS))
         begins, until = begins[longest], until[longest]
     return tuple(_steps(order, path, begins, until))
 

@@ -54,13 +54,20 @@ def dependencies_of(work: Activities) -> Dependencies:
     if len(assumed[0]):
         first, second, why = _valid([(first, second, why), assumed])
     reach = np.minimum(work.end[first], work.start[second])
-    ready = np.full(len(work), work.start_ns)
-    np.maximum.at(ready, second, reach)
+    ready = _latest(work, second, reach)
     holder, held_why = np.full(len(work), NONE), np.full(len(work), START)
-    for reason in (ASSUMED, STAGE, LANE, ISSUE, ORDER, DATA):
-        binding = (reach == ready[second]) & (why == reason)
-        holder[second[binding]], held_why[second[binding]] = first[binding], reason
+    binding = np.flatnonzero(reach == ready[second])
+    binding = binding[rising(why[binding])]  # what is written last stays
+    holder[second[binding]], held_why[second[binding]] = first[binding], why[binding]
     return Dependencies(work, first, second, why, reach, ready, holder, held_why)
+
+
+def _latest(work: Activities, second: Numbers, moments: Numbers) -> Numbers:
+    """Per activity, the latest of the moments of its pairs; the start of the window where it has none."""
+    found = np.full(len(work), work.start_ns)
+    begins = np.flatnonzero(np.diff(second, prepend=NONE))
+    found[second[begins]] = np.maximum(np.maximum.reduceat(moments, begins), work.start_ns)
+    return found
 
 
 Pairs = tuple[Numbers, Numbers, Numbers]
@@ -115,13 +122,11 @@ def _assumed_pairs(work: Activities, first: Numbers, second: Numbers, why: Numbe
     device = (work.run.trace.spans["kind"][work.row] != SpanKind.HOST) | work.staged
     told = np.zeros(len(work), np.bool_)
     told[second[why != LANE]] = True
-    free = np.full(len(work), work.start_ns)
-    np.maximum.at(free, second, work.end[first])
-    late = np.flatnonzero(device & ~told & (work.start > free))
+    late = np.flatnonzero(device & ~told & (work.start > _latest(work, second, work.end[first])))
     done = np.flatnonzero(device & (work.end > work.start))  # a mark takes no time: nothing waits for it
     if not len(late) or not len(done):
         return _pairs(late[:0], late[:0], ASSUMED)
-    done = done[np.argsort(work.end[done], kind="stable")]
+    done = done[rising(work.end[done] - work.start_ns)]
     place = np.searchsorted(work.end[done], work.start[late], "right") - 1
     first, second = done[place[place >= 0]], late[place >= 0]
     host = work.run.trace.spans["kind"][work.row] == SpanKind.HOST
@@ -136,14 +141,16 @@ def _edge_pairs(work: Activities) -> tuple[Pairs, Pairs]:
     source = np.concatenate((edges["source"], waits["waits_on"]))
     target = np.concatenate((edges["target"], waits["command"]))
     data = np.concatenate((edges["data"], np.ones(len(waits), np.bool_)))
-    codes = distinct(work.command[work.command != NONE])
+    told = (source > NONE) & (target > NONE)
+    source, target, data = source[told], target[told], data[told]
+    codes = distinct(np.concatenate((source, target)))
     place = _code(codes, work.command)
-    positions = np.arange(len(work))
-    begins = _last(place[::-1], positions[::-1], len(codes))
-    by_end = np.argsort(work.end, kind="stable")
-    ends = _last(place[by_end], positions[by_end], len(codes))
+    named = np.flatnonzero(place != NONE)
+    begins = _last(place[named][::-1], named[::-1], len(codes))
+    by_end = named[np.argsort(work.end[named], kind="stable")]
+    ends = _last(place[by_end], by_end, len(codes))
     starts, stops = _code(codes, target), _code(codes, source)
-    known = (starts != NONE) & (stops != NONE)
+    known = (begins[starts] != NONE) & (begins[stops] != NONE)
     second = begins[starts[known]]
     first = ends[stops[known]]
     first = np.where(first < second, first, begins[stops[known]])  # it goes on after it has let the other go

@@ -10,7 +10,7 @@ Numbers = npt.NDArray[np.int64]
 
 def distinct(values: Numbers) -> Numbers:
     """Every value once, rising."""
-    ordered = np.sort(values)
+    ordered = np.sort(values, kind="stable")  # most columns come nearly sorted: it merges runs
     first = np.ones(len(ordered), np.bool_)
     first[1:] = ordered[1:] != ordered[:-1]
     return ordered[first]

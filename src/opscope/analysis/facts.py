@@ -18,6 +18,7 @@ from .bound_words import COMPUTE, MEMORY
 from .critical_path import Path, critical_path
 from .dependencies import Dependencies, dependencies_of
 from .gaps import Stalls, engine_uses
+from .intervals import largest
 from .op_bounds import memory_bound_commands, memory_bound_ops
 from .outer_memory import TensorTraffic, tensor_traffic
 from .repeats import structure_of
@@ -143,5 +144,5 @@ class Facts:
 
     def rows(self, positions: Numbers, weights: Numbers, most: int = 10) -> tuple[int, ...]:
         """Rows of the spans table, the weightiest first."""
-        best = positions[np.argsort(-weights[positions], kind="stable")]
-        return tuple(dict.fromkeys(self.work.row[best[: 4 * most]].tolist()))[:most]
+        best = positions[largest(weights[positions], 4 * most)]
+        return tuple(dict.fromkeys(self.work.row[best].tolist()))[:most]

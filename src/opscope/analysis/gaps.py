@@ -15,7 +15,7 @@ from .bound_words import is_dma_lane
 from .critical_path import afters
 from .dependencies import ASSUMED
 from .distinct import distinct
-from .intervals import rising, union
+from .intervals import largest, rising, union
 
 if TYPE_CHECKING:
     from .facts import Facts
@@ -107,7 +107,7 @@ def longest_gaps(facts: Facts, *, most: int = MOST_GAPS) -> tuple[Gap, ...]:
     """The longest idle stretches of lanes of a device, with what ended each."""
     work, stalls = facts.work, facts.stalls
     length = stalls.wait + stalls.rest
-    longest = np.argsort(-length, kind="stable")[:most]
+    longest = largest(length, most)
     ended = afters(facts.order, stalls.position[longest])
     rows = []
     for place, ended_by in zip(longest.tolist(), ended, strict=True):

@@ -13,14 +13,38 @@ Numbers = npt.NDArray[np.int64]
 def rising(values: Numbers) -> Numbers:
     """Positions in rising order of values of at least 0; equal ones keep their order.
 
-    Value and position share a word where they fit: words are sorted many times faster than positions.
+    Short words are sorted by counting. Else value and position share a word where they fit: words are sorted many
+    times faster than positions.
     """
-    bits = max(len(values), 1).bit_length()
-    if not len(values) or int(values.max()).bit_length() + bits > 63:
+    bits, most = len(values).bit_length(), int(values.max(initial=0))
+    if most <= np.iinfo(np.uint16).max:
+        return np.argsort(values.astype(np.uint16), kind="stable")
+    if most.bit_length() + bits > 63:
         return np.argsort(values, kind="stable")
     words = values << bits | np.arange(len(values))
     words.sort(kind="stable")  # lanes come sorted: it merges runs
     return words & ((1 << bits) - 1)
+
+
+def largest(values: Numbers, most: int) -> Numbers:
+    """Positions of so many of the largest values, from the largest on; equal ones keep their order."""
+    if len(values) > most:
+        least = np.partition(values, len(values) - most)[len(values) - most]
+        found = np.flatnonzero(values >= least)
+        return found[np.argsort(-values[found], kind="stable")][:most]
+    return np.argsort(-values, kind="stable")
+
+
+def ranked(*columns: Numbers) -> tuple[Numbers, list[Numbers]]:
+    """The distinct values of all columns, rising; and the place among them of every entry of each column."""
+    values = np.concatenate(columns)
+    order = rising(values - values.min(initial=0))
+    ordered = values[order]
+    first = np.ones(len(values), np.bool_)
+    first[1:] = ordered[1:] != ordered[:-1]
+    place = np.empty(len(values), np.int64)
+    place[order] = np.cumsum(first) - 1
+    return ordered[first], np.split(place, np.cumsum([len(column) for column in columns[:-1]]))
 
 
 @dataclass(frozen=True, slots=True)

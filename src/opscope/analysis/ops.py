@@ -13,6 +13,7 @@ from .intervals import Stretches, union
 from .work import Numbers, Work, total
 
 OTHER = "(no op)"
+_NUMBERED = re.compile(r"(^|[._])\d+$")  # the end of a part of a name
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,11 +116,11 @@ def layer_of(name: str) -> str:
     """A numbered part of the network: the path up to its first part with a number; without one, its first part."""
     parts = [part for part in name.split("/") if part]
     for position, part in enumerate(parts):
-        if re.search(r"(?:^|[._])\d+$", part):
+        if _NUMBERED.search(part):
             return "/" + "/".join(parts[: position + 1])
     return "/" + parts[0] if parts else name
 
 
 def block_of(name: str) -> str:
     """The same place in every layer: the name with the numbers of layers left open."""
-    return "/".join(re.sub(r"(^|[._])\d+$", r"\1*", part) for part in name.split("/"))
+    return "/".join([_NUMBERED.sub(r"\1*", part) for part in name.split("/")])

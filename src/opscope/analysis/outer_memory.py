@@ -8,12 +8,14 @@ from math import prod
 
 import numpy as np
 
+from ..figures import LARGEST
 from ..run import Run
 from ..trace import NONE
 from .activities import Numbers
 from .bound_words import is_flush, reads_or_writes
 
-_OPERAND = re.compile(r"(?:in|out) \S+ \S+ (?P<tensor>.+) (?P<type>[a-z]+\d+) <(?P<shape>[\d x]*)>")
+_SHAPE = r"<(?P<shape>\d{1,18}(?: x \d{1,18})*|)>"
+_OPERAND = re.compile(r"(?:in|out) \S+ \S+ (?P<tensor>.+) (?P<type>[a-z]+\d{1,3}) " + _SHAPE)
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,7 +49,7 @@ def tensor_traffic(run: Run) -> tuple[TensorTraffic, ...]:
     chosen = np.flatnonzero(outer[commands.rows["route"]]) if len(commands.rows) else np.zeros(0, np.int64)
     kept = np.array([not is_flush(kind) for kind in commands.kinds] or [True])
     chosen = chosen[kept[commands.rows["kind"][chosen]]]
-    named, tensors = _tensors(run)
+    named, tensors = named_tensors(run)
     tensor = named[commands.rows["detail"][chosen]]
     chosen, tensor = chosen[tensor != NONE], tensor[tensor != NONE]
     writes = np.array([*("write" in name.lower() for name in commands.routes), False])[commands.rows["route"][chosen]]
@@ -71,8 +73,8 @@ def _on_every_device(run: Run, commands: Numbers) -> bool:
     return len(np.unique(run.commands.rows["device"][commands])) > 1
 
 
-def _tensors(run: Run) -> tuple[Numbers, list[tuple[str, int | None]]]:
-    """Per detail the number of the tensor that it moves, and of every number the name and size."""
+def named_tensors(run: Run) -> tuple[Numbers, list[tuple[str, int | None]]]:
+    """Per detail the number of the tensor that it moves or writes, and of every number the name and size."""
     found: dict[str, int] = {}
     tensors: list[tuple[str, int | None]] = []
     place = []
@@ -92,4 +94,5 @@ def _tensors(run: Run) -> tuple[Numbers, list[tuple[str, int | None]]]:
 def _size(kind: str, shape: str) -> int | None:
     bits = int(re.sub(r"\D", "", kind) or 0)
     extents = [int(extent) for extent in shape.split(" x ") if extent.strip()]
-    return -(-prod(extents) * bits // 8) if bits else None
+    size = -(-prod(extents) * bits // 8)
+    return size if bits and size <= LARGEST else None

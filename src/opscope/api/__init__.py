@@ -373,7 +373,7 @@ def analyze(
     """What a run is bound by, why, and what to do about it; `findings.json` is kept in its folder.
 
     Args:
-        place: folder of a run; or a model file, which is profiled first.
+        place: folder of a run; or a profile file of another tool; or a model file, which is profiled first.
         target: for a model: name from the catalogue, path of a target TOML file, or a Target.
         shapes: for a model: graph input name → shape, for dimensions the model leaves open.
     """
@@ -383,9 +383,13 @@ def analyze(
     if path.is_dir():
         return analysing.analyze(path)
     if not path.exists():
-        raise UsageError(f"{path}: is not there; expected the folder of a run, or a model file with --target")
+        raise UsageError(f"{path}: is not there; expected a run, a profile file, or a model file with --target")
     if target is None:
-        raise UsageError(f"{path}: is no folder of a run; a model is profiled first, expected --target for it")
+        from ..importers import is_profile
+
+        if not is_profile(path):
+            raise UsageError(f"{path}: is no run and no profile file; a model is profiled first, expected --target")
+        return analysing.analyze_file(path, created=_when(None))
     recorded = profile(path, target, shapes=shapes)
     return recorded.run, recorded.findings
 

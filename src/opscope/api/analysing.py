@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from io import StringIO
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING
@@ -15,16 +14,15 @@ from ..analysis.activities import typical_inference
 from ..analysis.analyse import analyse
 from ..analysis.conservation import check_laws
 from ..errors import ProfilerError, UsageError, printable
-from ..finding import WHAT_IF, Finding, Findings, LawCheck, Prediction
+from ..finding import WHAT_IF, Finding, Findings, LawCheck, Prediction, Trial
 from ..run import Run
 from .files import write_bytes
+from .known_findings import FINDINGS_FILE, PROFILE_FILE, findings_bytes, known_findings
 
 if TYPE_CHECKING:
     from ..imported import Imported
 
-FINDINGS_FILE = "findings.json"
 MOST_VIEWED_SPANS = 500_000  # beyond that one inference is written for a viewer and read back; beyond that, none
-PROFILE_FILE = "profile.json"  # what a backend told, in its own words
 SAME_RULES = {"slow-node": "slow-op", "conversions": "layout", "vtcm-spill": "spill"}  # backend's id → ours
 _VIEWED = "spans written = spans a viewer reads"
 
@@ -39,13 +37,30 @@ def analyze(folder: Path) -> tuple[Run, Findings]:
     return run, findings
 
 
+def analyze_file(path: Path, *, created: str) -> tuple[Run, Findings]:
+    """The same of a profile file of another tool, which leaves nothing."""
+    from .importing import run_of_file
+
+    run, imported = run_of_file(path, created=created)
+    return run, _with_imported(analyse(run), imported)
+
+
+def current_findings(folder: Path, run: Run) -> Findings:
+    """The analysis of a Run: the one in its folder where that is of this very Run, else made now."""
+    return known_findings(folder, run) or findings_of(folder, run)
+
+
 def findings_of(folder: Path, run: Run) -> Findings:
     """The analysis of a Run, with what lies beside its tables: checks of the importer, gains that were simulated."""
-    imported, found = _imported(folder, run), analyse(run)
-    notes = found.notes if imported is None else (*found.notes, *imported.notes)
-    causes = merged(_told(folder), found.findings)
-    found = replace(found, findings=causes, checks=(*found.checks, *_carried(imported)), notes=notes)
-    return _with_simulated(found, _simulated(folder))
+    found = _with_imported(analyse(run), _imported(folder, run))
+    found = replace(found, findings=merged(_told(folder), found.findings))
+    return _with_simulated(found, _earlier(folder))
+
+
+def _with_imported(found: Findings, imported: Imported | None) -> Findings:
+    """With the checks of the importer, and what it noticed."""
+    notes = () if imported is None else imported.notes
+    return replace(found, checks=(*found.checks, *_carried(imported)), notes=(*found.notes, *notes))
 
 
 def merged(told: Sequence[Finding], found: Sequence[Finding]) -> tuple[Finding, ...]:
@@ -96,11 +111,7 @@ def check(folder: Path) -> tuple[LawCheck, ...]:
 
 
 def write_findings(folder: Path, findings: Findings) -> None:
-    from ..views.findings_json import FindingsJson
-
-    text = StringIO()
-    FindingsJson().render(findings, text)
-    write_bytes(folder / FINDINGS_FILE, text.getvalue().encode())
+    write_bytes(folder / FINDINGS_FILE, findings_bytes(folder, findings))
 
 
 def _imported(folder: Path, run: Run) -> Imported | None:
@@ -130,27 +141,29 @@ class _Predicted(msgspec.Struct):
 
 class _Earlier(msgspec.Struct):
     findings: list[_Predicted] = []
+    trials: list[Trial] = []
 
 
-def _simulated(folder: Path) -> dict[tuple[str, str], Prediction]:
-    """Gains that an earlier analysis had from a what-if: they are better than an upper bound."""
+def _earlier(folder: Path) -> _Earlier:
+    """What an earlier analysis of the same run left."""
     try:
-        earlier = msgspec.json.decode((folder / FINDINGS_FILE).read_bytes(), type=_Earlier)
+        return msgspec.json.decode((folder / FINDINGS_FILE).read_bytes(), type=_Earlier)
     except (OSError, ValueError):
-        return {}
-    return {
+        return _Earlier()
+
+
+def _with_simulated(findings: Findings, earlier: _Earlier) -> Findings:
+    """With gains that were simulated, which are better than upper bounds, and changes that were tried."""
+    known = {
         (found.id, found.title): found.predicted
         for found in earlier.findings
         if isinstance(found.predicted, Prediction) and found.predicted.basis == WHAT_IF
     }
-
-
-def _with_simulated(findings: Findings, known: dict[tuple[str, str], Prediction]) -> Findings:
     kept = tuple(
         replace(finding, predicted=known.get((finding.id, finding.title), finding.predicted))
         for finding in findings.findings
     )
-    return replace(findings, findings=kept)
+    return replace(findings, findings=kept, trials=tuple(earlier.trials))
 
 
 def viewed(run: Run) -> LawCheck:

@@ -9,6 +9,7 @@ from pathlib import Path
 from .. import __version__, targets
 from ..backends import BackendState, Option, Value
 from ..errors import UsageError
+from ..program import OP_LEVEL
 from ..target import Target
 
 SIMULATE, ESTIMATE = "sim", "estimate"
@@ -33,7 +34,6 @@ OWN: dict[str, tuple[Option, ...]] = {  # backends that need a target and no run
     ),
     ESTIMATE: _OF_BOTH,
 }
-OPERATOR_LEVEL = 70  # of the statistics: below it there are no ops to profile
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,7 +46,7 @@ class Choices:
     shapes: Mapping[str, tuple[int, ...]] = field(default_factory=dict)
     precision: str | None = None
     parallel: str = "tensor"
-    stats_level: int = OPERATOR_LEVEL
+    stats_level: int = OP_LEVEL
     ddr_stats: bool = True
     pmu_recipe: str | None = None
     num_iter: int = 10
@@ -57,7 +57,7 @@ class Choices:
     seed: int = 0
 
     def __post_init__(self) -> None:
-        if self.stats_level < OPERATOR_LEVEL:
+        if self.stats_level < OP_LEVEL:
             raise UsageError(f"stats level {self.stats_level}: has no operators; expected 70 or 100 to profile")
 
     @property

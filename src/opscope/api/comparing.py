@@ -18,11 +18,13 @@ from ..gate.compare import compare as compare_figures
 from ..gate.figures import figures_of_parts, of_run
 from ..gate.limits import parse_limit
 from ..gate.side_by_side import side_by_side as put_side_by_side
+from ..importers import is_profile
 from ..importers.run_columns import read_columns
 from ..run import Run
 from .files import write_bytes
+from .importing import run_of_file
 
-Source = str | Path | Run | Figures  # folder of a run, baseline file, or what either holds
+Source = str | Path | Run | Figures  # folder of a run, profile or baseline file, or what either holds
 
 
 def _of_name(label: Callable[[str], str]) -> Callable[[OpFigure], str]:
@@ -38,7 +40,7 @@ LABELS: dict[str, Callable[[OpFigure], str]] = {
 
 
 def figures_of(source: Source, *, label: str | None = None) -> Figures:
-    """What a comparison needs of a run or a baseline file."""
+    """What a comparison needs of a run, a profile file of another tool, or a baseline file."""
     return with_kinds(_figures_of(source, label))
 
 
@@ -68,6 +70,8 @@ def _figures_of(source: Source, label: str | None) -> Figures:
     name = label or path.name or str(path.resolve().name)
     if path.is_dir():
         return _figures_of_run(path, name)
+    if path.is_file() and is_profile(path):
+        return of_run(run_of_file(path, created="")[0], label=name)
     return decode_baseline(_read(path), source=str(path), label=name)
 
 
@@ -82,14 +86,16 @@ def _figures_of_run(path: Path, label: str) -> Figures:
 def _read(path: Path) -> bytes:
     try:
         if path.exists() and not path.is_file():
-            raise UsageError(f"{path}: is no regular file; expected the folder of a run, or a baseline file")
+            raise UsageError(f"{path}: is no regular file; expected a run, a profile file or a baseline file")
         if path.stat().st_size > LARGEST_BYTES:
-            raise UsageError(f"{path}: larger than {LARGEST_BYTES >> 20} MB; expected a baseline file")
+            raise UsageError(
+                f"{path}: larger than {LARGEST_BYTES >> 20} MB; expected a run, a profile file or a baseline file"
+            )
         return path.read_bytes()
     except OSError as error:
         problem = error.strerror or type(error).__name__
         raise UsageError(
-            f"{path}: cannot be read ({problem}); expected the folder of a run, or a baseline file"
+            f"{path}: cannot be read ({problem}); expected a run, a profile file or a baseline file"
         ) from error
 
 
@@ -116,8 +122,10 @@ def side_by_side(sources: Sequence[Source], *, by: str = "op") -> SideBySide:
 
 def _read_all(sources: Sequence[Source]) -> list[Figures]:
     """Each under its own name; where two would have the same, under the path that was given."""
+    ready = [source if isinstance(source, str | Path) and Path(source).is_dir() else figures_of(source)
+             for source in sources]  # fmt: skip
     with ThreadPoolExecutor(2) as readers:  # most of the work is sorting and decompressing, outside the interpreter
-        found = list(readers.map(figures_of, sources))
+        found = list(readers.map(figures_of, ready))
     times = Counter(figures.label for figures in found)
     return [
         replace(figures, label=str(source)) if times[figures.label] > 1 and isinstance(source, str | Path) else figures

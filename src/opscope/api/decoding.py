@@ -22,11 +22,10 @@ import numpy.typing as npt
 from ..analysis.summarise import summarise, summarise_device, timeline, typical
 from ..analysis.work import ProgramIndex
 from ..decode import Buffer, LaneIndex, Threads, check_buffer, decode_buffer, decode_trace, merge_traces, origin_tick
-from ..decode.program_check import check_program
 from ..errors import CaptureError, UsageError, printable
 from ..importers.host_trace import read_host_trace
 from ..importers.stats_files import EXPECTED, Sample, StatsFile, find_samples, output_name, plain_name
-from ..program import Program
+from ..program import OP_LEVEL, Program
 from ..program_file import decode_program, encode_program, program_id
 from ..run import RunInfo
 from ..summary import Summary
@@ -38,7 +37,6 @@ from ..views.run_folder import RunFolder, write_part
 from .files import PROGRAM_FILE, write_whole
 
 PROVENANCE = "simulated"  # nothing but the simulated device writes this format yet
-OP_LEVEL = 70
 _MOST_BYTES = 1 << 32
 _TRIM_THRESHOLD, _MMAP_THRESHOLD = -1, -3  # malloc.h
 _WORTH_A_PROCESS = 4 << 20  # bytes of stats buffers; starting a process costs as much as decoding so many
@@ -85,6 +83,15 @@ class OpstatsOutcome:
     notes: tuple[str, ...]
 
 
+@dataclass(frozen=True, slots=True)
+class _Decoded:
+    """One buffer of a sample, with the trace of its device."""
+
+    file: StatsFile
+    buffer: Buffer
+    trace: Trace
+
+
 class Decoder:
     """A program, with what decoding any of its samples needs."""
 
@@ -93,7 +100,6 @@ class Decoder:
         self.source = str(qpc)
         self.options = options
         self.program: Program = decode_program(raw, source=self.source)
-        check_program(self.program, source=self.source)
         self.program_id = program_id(raw)
         self.lanes = LaneIndex.of(self.program)
         self.index = ProgramIndex.of(self.program)
@@ -107,15 +113,16 @@ class Decoder:
         if not buffers:
             return outcome
         outcome.origin = origin_tick(buffer for _, buffer in buffers)
-        traces = []
+        decoded: list[_Decoded] = []
         for file, buffer in buffers:
             trace = decode_trace(self.program, buffer, self.lanes, origin=outcome.origin, provenance=PROVENANCE)
-            traces.append(timeline(trace, self.index) if self.view is not None or part is not None else trace)
+            shown = timeline(trace, self.index) if self.view is not None or part is not None else trace
+            decoded.append(_Decoded(file, buffer, shown))
             self._summary(file, buffer, trace, folder, outcome)
         if self.view is not None:
-            self._traces(sample, buffers, traces, folder, outcome)
+            self._traces(self.view, sample, decoded, folder, outcome)
         if part is not None:
-            merged = merge_traces(traces)
+            merged = merge_traces([each.trace for each in decoded])
             write_part(merged, part)
             outcome.summary = summarise(merged, {b.capture.device: b.capture for _, b in buffers}, self.index)
             outcome.inferences = (buffers[0][1].capture.inference,)
@@ -176,31 +183,27 @@ class Decoder:
         outcome.notes += tables.notes
 
     def _traces(
-        self, sample: Sample, buffers: list[tuple[StatsFile, Buffer]], traces: list[Trace], folder: Path,
+        self, view: ChromeTrace | PerfettoTrace, sample: Sample, decoded: list[_Decoded], folder: Path,
         outcome: SampleOutcome,
     ) -> None:  # fmt: skip
-        view, options = _view(self.program, self.options) if self.view is None else self.view, self.options
-        if not options.merge_groups or options.barriers:
-            threads = Threads.MERGED if options.merge_groups else Threads.APART
-            detailed = [
-                decode_trace(self.program, buffer, self.lanes, origin=outcome.origin, provenance=PROVENANCE,
-                             threads=threads, barriers=options.barriers)
-                for _, buffer in buffers
-            ]  # fmt: skip
-            traces = [
-                replace(fine, counters=coarse.counters, samples=coarse.samples)
-                for fine, coarse in zip(detailed, traces, strict=True)
-            ]
-        whole = options.merge_devices or sample.files[0].slice is None
-        parts = (
-            [(sample.merged_stem, traces)]
-            if whole
-            else [(f.stem, [t]) for (f, _), t in zip(buffers, traces, strict=True)]
-        )
+        traces = [self._detailed(each, outcome.origin) for each in decoded]
+        parts = [(each.file.stem, [trace]) for each, trace in zip(decoded, traces, strict=True)]
+        if self.options.merge_devices or sample.files[0].slice is None:
+            parts = [(sample.merged_stem, traces)]
         for stem, chosen in parts:
             path = folder / output_name(stem, view.suffix)
             write_whole(path, partial(view.render, self._with_host(merge_traces(chosen), outcome)))
             outcome.written.append(path)
+
+    def _detailed(self, each: _Decoded, origin: int) -> Trace:
+        """With every thread or barrier where that is asked for; its counters are those of the plain trace."""
+        options = self.options
+        if options.merge_groups and not options.barriers:
+            return each.trace
+        threads = Threads.MERGED if options.merge_groups else Threads.APART
+        fine = decode_trace(self.program, each.buffer, self.lanes, origin=origin, provenance=PROVENANCE,
+                            threads=threads, barriers=options.barriers)  # fmt: skip
+        return replace(fine, counters=each.trace.counters, samples=each.trace.samples)
 
     def _with_host(self, trace: Trace, outcome: SampleOutcome) -> Trace:
         """Host spans near the sample, on its axis; the axis starts with the first of all."""

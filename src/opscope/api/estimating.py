@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
+from ..finding import Trial
 from ..program import COMMAND, NO_ROUTE, OpInfo, Program, bare_program
 from ..report import PROVENANCE, Layer, Report
 from ..run import CommandTable, Run, RunInfo, graph_edges
@@ -39,6 +40,16 @@ def estimated_run(report: Report, *, command: tuple[str, ...], created: str) -> 
     )
     summary = _summary(report, trace, program.batch)
     return Run(info, program.ops, CommandTable.of(program), trace, summary, edges), program
+
+
+def suggested(report: Report) -> tuple[Trial, ...]:
+    """What the report suggests and estimates to be faster."""
+    found = [
+        Trial(suggestion.text, round(after * NANO), before / after)
+        for suggestion in report.suggestions
+        if (before := suggestion.before.latency_s) and (after := suggestion.after.latency_s) and after < before
+    ]
+    return tuple(sorted(found, key=lambda trial: trial.latency_ns))
 
 
 def _limits(report: Report) -> dict[str, float]:
@@ -148,10 +159,11 @@ def _energy(report: Report) -> Energy | None:
 
 
 def _lanes(trace: Trace, wall: int | None) -> tuple[LaneTotal, ...]:
+    """Formulas know what is at work, and not who waits for whom."""
     length = trace.spans["end_ns"] - trace.spans["start_ns"]
     busy = np.bincount(trace.spans["lane"], length, minlength=len(trace.lanes)).tolist()
     return tuple(
-        LaneTotal(0, 0, lane.name, round(ns), 0, (wall or 0) - round(ns), 0)
+        LaneTotal(0, 0, lane.name, round(ns), None, (wall or 0) - round(ns))
         for lane, ns in zip(trace.lanes, busy, strict=True)
     )
 

@@ -14,10 +14,10 @@ from typing import TYPE_CHECKING, BinaryIO
 import numpy as np
 
 from ..capture import Capture, encode_capture
-from ..device import collect, simulate, vary
+from ..device import Inference, collect, simulate, vary
 from ..errors import UsageError, printable
 from ..host import HostTimes, Rows, RunStatistics
-from ..program import Program
+from ..program import OP_LEVEL, PORT_LEVEL, THREAD_LEVEL, Program
 from ..program_file import decode_program, encode_program, program_id
 from ..runtime.file_names import latency_name, network_name, output_names, raw_name, stats_name, trace_name
 from ..runtime.inputs import Array
@@ -27,7 +27,7 @@ from ..runtime.pipeline import Pipeline, Progress
 from ..runtime.sampling import Sampling, choose_samples
 from ..runtime.sharing import beside_others, load_ns, slots_of
 from ..runtime.stage_times import StageSource
-from ..runtime.statistics import EXEC_LEVEL, WAIT_LEVEL, counted, run_statistics
+from ..runtime.statistics import counted, run_statistics
 from .files import PROGRAM_FILE, write_whole
 
 if TYPE_CHECKING:
@@ -35,8 +35,6 @@ if TYPE_CHECKING:
     from ..decode import LaneIndex
     from ..runtime.reference import Reference
     from ..trace import Trace
-
-OPERATOR_LEVEL = 70
 
 Render = Callable[[BinaryIO], object]
 
@@ -102,10 +100,10 @@ def check_profiles(program: Program, profiles: Sequence[str]) -> None:
     for name in profiles:
         if name not in PROFILES:
             raise UsageError(f"profile {printable(name)!r}: not known; expected one of {', '.join(PROFILES)}")
-    if "raw_device_stats" in profiles and program.stats.level < EXEC_LEVEL:
+    if "raw_device_stats" in profiles and program.stats.level < THREAD_LEVEL:
         raise UsageError(
             f"profile raw_device_stats: the program was compiled with stats level {program.stats.level} and leaves no "
-            f"stats buffer; expected {EXEC_LEVEL} or more: compile with --stats-level 70"
+            f"stats buffer; expected {THREAD_LEVEL} or more: compile with --stats-level 70"
         )
 
 
@@ -188,15 +186,9 @@ class Execution:
         clocked = replace(self.program, clock_hz=self._clock_hz(activation, inference))
         timeline = simulate(clocked, seed=self.options.seed, inference=_number(activation, inference))
         tick = round(int(row["started_ns"][0]) * clocked.stats_hz / 1e9)
-        captures = [
-            collect(
-                clocked, timeline, program_id=self.loaded.identity, device=device, activation=activation,
-                inference=inference, start_tick=tick, input_wait_ticks=int(row["input_wait_ticks"][0]),
-                output_wait_ticks=int(row["output_wait_ticks"][0]),
-            )
-            for device in range(clocked.devices)
-        ]  # fmt: skip
-        return Sample(row, tuple(captures))
+        waits = int(row["input_wait_ticks"][0]), int(row["output_wait_ticks"][0])
+        ran = Inference(self.loaded.identity, activation, inference, tick, *waits)
+        return Sample(row, tuple(collect(clocked, timeline, ran, device=device) for device in range(clocked.devices)))
 
     def _clock_hz(self, activation: int, inference: int) -> float:
         """The clock of the device varies from inference to inference; the cycles are the same."""
@@ -232,7 +224,7 @@ class Execution:
         from ..decode import merge_traces
 
         merged = merge_traces([trace for _, trace in self.device_traces(sample)])
-        return timeline(merged, self.program_index) if self.program.stats.level >= OPERATOR_LEVEL else merged
+        return timeline(merged, self.program_index) if self.program.stats.level >= OP_LEVEL else merged
 
 
 def _number(activation: int, inference: int) -> int:
@@ -288,7 +280,7 @@ class ProfileWriter:
 
     @property
     def _instrumented(self) -> bool:
-        return self.execution.program.stats.level >= EXEC_LEVEL
+        return self.execution.program.stats.level >= THREAD_LEVEL
 
     def _raw(self, sample: Sample) -> None:
         for capture in sample.captures:
@@ -393,7 +385,7 @@ def execute(
 def _steady_sample(execution: Execution, times: HostTimes) -> list[dict[str, float]]:
     """Counters of one inference, where there are any and nothing else was simulated in full."""
     stats = execution.program.stats
-    if stats.level < EXEC_LEVEL or not (stats.ddr or stats.events):
+    if stats.level < THREAD_LEVEL or not (stats.ddr or stats.events):
         return []
     return [counted(execution.program, execution.capture(times.rows[:1]).captures)]
 
@@ -429,9 +421,9 @@ def _notes(execution: Execution, times: HostTimes, writer: ProfileWriter) -> lis
         )
     if writer.sampling.note and writer.profiles:
         notes.append(writer.sampling.note)
-    if level < EXEC_LEVEL:
+    if level < THREAD_LEVEL:
         notes.append(f"no device times at stats level {level}: compile with --stats-level 40 or more")
-    elif level < WAIT_LEVEL:
+    elif level < PORT_LEVEL:
         notes.append(
             f"no waits of the device for input and output at stats level {level}: compile with --stats-level 50"
         )

@@ -10,6 +10,7 @@ from tempfile import TemporaryDirectory
 from ..errors import UsageError
 from ..imported import Imported
 from ..importers import as_run, combine, imported_file, read_profile, reading
+from ..run import Run
 from ..wire import PROGRAM_MAGIC, STATS_MAGIC
 from .files import PROGRAM_FILE
 
@@ -28,6 +29,12 @@ def import_files(
     if run is not None:
         _write(imported, run, command=command, created=created)
     return imported
+
+
+def run_of_file(path: Path, *, created: str) -> tuple[Run, Imported]:
+    """A profile file of another tool as a run that is left nowhere, and what the file says beside it."""
+    imported = read_profile(path)
+    return as_run.as_run(imported, command=(), created=created)[0], imported
 
 
 def _write(imported: Imported, run: Path, *, command: tuple[str, ...], created: str) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from difflib import get_close_matches
 from pathlib import Path
 
 from .. import targets
@@ -29,6 +30,8 @@ def with_precision(target: str | Path | Target, precision: str | None) -> Target
         return chosen
     known = {dtype.label for dtype in DType if dtype.bits}
     if precision not in known:
-        raise UsageError(f"precision {precision!r}: not known; expected one of {', '.join(sorted(known))}")
+        near = get_close_matches(precision, known, n=1)
+        hint = f"did you mean {near[0]}? " if near else ""
+        raise UsageError(f"precision {precision!r}: not known; {hint}expected one of {', '.join(sorted(known))}")
     floats = [dtype.label for dtype in DType if dtype.is_float and dtype.bits]
     return replace(chosen, precision={label: precision for label in floats if label != precision})

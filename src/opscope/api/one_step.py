@@ -8,16 +8,17 @@ from pathlib import Path
 import numpy as np
 import numpy.typing as npt
 
-from ..errors import ProfilerError
+from ..errors import ModelError, ProfilerError
+from ..finding import Findings
 from ..program import Program
 from ..run import Run, RunInfo, graph_edges
 from ..target import Target
-from .choices import SIMULATE, Choices
-from .estimating import estimated_run
+from .choices import Choices
+from .estimating import estimated_run, suggested
 from .recording import Recorded, record
 from .simulating import Keys, Step, compiled_for, range_ns, run_info, run_program, with_range
 
-MOST_COMMANDS_FOR_RANGE = 100_000  # the model is compiled twice more: above it that takes longer than all the rest
+MOST_COMMANDS_FOR_MORE = 100_000  # for range and trials the model is compiled again: above it that takes longest
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,9 +37,8 @@ class Request:
 
 def simulate_model(request: Request, *, step: Step) -> Recorded:
     """Compile, run, decode, analyse and record; what an earlier run in the folder has in common is taken from it."""
-    from .files import sha256_of
-
-    fingerprint = sha256_of(request.model)
+    step("reading")
+    fingerprint = _fingerprint(request.model)
     keys = Keys.of(fingerprint, request.target, request.choices)
     earlier = None if request.fresh or request.folder is None else _earlier(request.folder)
     if earlier is not None and request.folder is not None and earlier.options.get("run_key") == keys.run:
@@ -50,10 +50,22 @@ def simulate_model(request: Request, *, step: Step) -> Recorded:
         command=request.command, created=request.created,
     )  # fmt: skip
     run = replace(run_program(program, info, request.choices, step=step), graph=graph)
-    if len(program.commands) <= MOST_COMMANDS_FOR_RANGE:
+    if len(program.commands) <= MOST_COMMANDS_FOR_MORE:
         step("finding the range")
         run = with_range(run, *range_ns(request.model, request.target, request.choices))
-    return _recorded(run, program, request, step, reused="program" if same_program else "")
+    findings = _findings(run, program, request, step)
+    return _recorded(
+        run, program, findings, request, step, model=request.model, reused="program" if same_program else ""
+    )
+
+
+def _fingerprint(model: Path) -> str:
+    from .files import sha256_of
+
+    try:
+        return sha256_of(model)
+    except OSError as error:
+        raise ModelError(str(model), "", f"cannot be read ({error.strerror}); expected a model file") from error
 
 
 def _program(request: Request, step: Step, *, same: bool) -> tuple[Program, npt.NDArray[np.void] | None]:
@@ -71,30 +83,44 @@ def _program(request: Request, step: Step, *, same: bool) -> tuple[Program, npt.
 
 
 def estimate_model(request: Request, *, step: Step) -> Recorded:
-    """The resource report as a Run."""
+    """The resource report as a Run; what it suggests are the changes tried."""
+    from ..analysis.analyse import analyse
     from . import report
 
     chosen = request.choices
     step("estimating")
     found = report(request.model, request.target, shapes=chosen.shapes, batch=chosen.batch, cores=chosen.cores,
-                   devices=chosen.devices, advise=False)  # fmt: skip
+                   devices=chosen.devices)  # fmt: skip
     run, program = estimated_run(found, command=request.command, created=request.created)
-    return _recorded(run, program, request, step)
+    step("analysing")
+    findings = replace(analyse(run), trials=suggested(found))
+    return _recorded(run, program, findings, request, step, model=None)
 
 
-def _recorded(run: Run, program: Program, request: Request, step: Step, *, reused: str = "") -> Recorded:
+def _findings(run: Run, program: Program, request: Request, step: Step) -> Findings:
+    """With what smaller causes would gain, and what changes would, by simulating them."""
     from ..analysis.analyse import analyse
     from .predicting import with_predictions
+    from .trying import trials
 
     step("analysing")
-    simulated = run.info.options.get("backend") == SIMULATE
-    findings = analyse(run)
-    if simulated:
-        findings = with_predictions(findings, program, device_ns=run.summary.latency.known_ns)
+    device_ns = run.summary.latency.known_ns
+    findings = with_predictions(analyse(run), program, device_ns=device_ns)
+    if len(program.commands) > MOST_COMMANDS_FOR_MORE:
+        return findings
+    step("trying changes")
+    tried = trials(program, request.model, request.target, request.choices, device_ns=device_ns)
+    return replace(findings, trials=tried)
+
+
+def _recorded(
+    run: Run, program: Program, findings: Findings, request: Request, step: Step,
+    *, model: Path | None, reused: str = "",
+) -> Recorded:  # fmt: skip
+    """In its folder, where there is one; `model` is kept for what compiles it again."""
     if request.folder is None:
         return Recorded(run, findings, reused=reused)
     step("writing")
-    model = request.model if simulated else None
     return Recorded(run, findings, request.folder, record(run, program, findings, request.folder, model=model), reused)
 
 
@@ -111,8 +137,8 @@ def _earlier(folder: Path) -> RunInfo | None:
 def _again(folder: Path) -> Recorded:
     """Nothing changed: the folder is as it would be made again."""
     from ..importers.run_folder import read_run
-    from .analysing import findings_of
+    from .analysing import current_findings
 
     run = read_run(folder)
     shown = [name for name in ("report.html", "trace.json", "trace.pftrace") if (folder / name).exists()]
-    return Recorded(run, findings_of(folder, run), folder, tuple(shown), "run")
+    return Recorded(run, current_findings(folder, run), folder, tuple(shown), "run")

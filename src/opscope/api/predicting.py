@@ -17,9 +17,11 @@ from ..program import NO_ROUTE, Program
 
 if TYPE_CHECKING:
     from ..run import Run, RunInfo
+    from ..target import Target
+    from .choices import Choices
 
 MOST_TRIED = 3  # findings, costliest first, whose gain is simulated
-_SIMULATED = ("slow-op", "memory-transfers")  # rules whose cause a simulation can do without
+_SIMULATED = ("slow-op", "memory-transfers")  # rules whose cause a simulation can make smaller
 MOST_COMMANDS = 2_000_000  # above it a simulation takes seconds, and the upper bound has to do
 
 _NUMBER = r"(?P<factor>\d+\.?\d*|\.\d+)"
@@ -99,25 +101,35 @@ def with_ops_scaled(program: Program, ops: Sequence[int], factor: float) -> Prog
     return replace(program, commands=commands)
 
 
+def changed(
+    program: Program, changes: Sequence[Change], model: Path, target: Target, choices: Choices
+) -> tuple[Program, Choices]:
+    """The program with the changes made, compiled again where it must be, and the choices that it then stands for."""
+    from .simulating import compile_for
+
+    built = [change for change in changes if change.compiles]
+    if built:
+        named = {change.what: change.value if change.what == "precision" else int(change.value) for change in built}
+        choices = replace(choices, **named)  # type: ignore[arg-type]
+        program = compile_for(model, target, choices)
+    for change in changes:
+        program = program if change.compiles else retimed(program, change)
+    return program, choices
+
+
 def what_if_run(folder: Path, changes: Sequence[str]) -> tuple[Run, Run]:
     """The run in a folder simulated again as it was, and with the changes made."""
     from ..importers.run_folder import read_run
     from .execution import load_program
     from .files import PROGRAM_FILE
-    from .simulating import choices_of, compile_for, run_program, target_of
+    from .simulating import choices_of, run_program, target_of
 
     run = read_run(folder)
     if not (folder / PROGRAM_FILE).exists():
         raise UsageError(f"{folder}: has no program, so it cannot be timed again; expected a run of `--backend sim`")
     loaded, parsed = load_program(folder / PROGRAM_FILE), [parse_change(text) for text in changes]
-    choices, program = choices_of(run.info), loaded.program
-    built = [change for change in parsed if change.compiles]
-    if built:
-        named = {change.what: change.value if change.what == "precision" else int(change.value) for change in built}
-        choices = replace(choices, **named)  # type: ignore[arg-type]
-        program = compile_for(_model_of(folder, loaded.model), target_of(run.info), choices)
-    for change in parsed:
-        program = program if change.compiles else retimed(program, change)
+    model = _model_of(folder, loaded.model) if any(change.compiles for change in parsed) else loaded.model
+    program, choices = changed(loaded.program, parsed, model, target_of(run.info), choices_of(run.info))
     quiet = replace(choices, num_iter=1, num_samples=1)
     runs = [run_program(each, _head(run, each), quiet, step=lambda _: None) for each in (loaded.program, program)]
     return runs[0], runs[1]
@@ -134,9 +146,9 @@ def _model_of(folder: Path, model: Path) -> Path:
 
 
 def with_predictions(findings: Findings, program: Program, *, device_ns: int) -> Findings:
-    """Findings with a cause that can be simulated away: what that gains takes the place of the upper bound.
+    """Findings with a cause that a simulation can make smaller: what that gains takes the place of the upper bound.
 
-    Slow ops are made free; where transfers to and from outer memory are the cause, it gets twice the bandwidth.
+    Slow ops are made twice as fast, as a better kernel might; so is outer memory, where transfers are the cause.
     `device_ns` is what the program took on the device, at the clock that it had.
     """
     from ..device import simulate
@@ -147,10 +159,10 @@ def with_predictions(findings: Findings, program: Program, *, device_ns: int) ->
     base = simulate(program, seed=0).total_cycles
 
     def tried(finding: Finding) -> Finding:
-        changed, words = _without_cause(finding, program, number)
-        if changed is None or not findings.wall_ns:
+        better, words = _with_less_cause(finding, program, number)
+        if better is None or not findings.wall_ns:
             return finding
-        gain = round(device_ns * (base - simulate(changed, seed=0).total_cycles) / base)
+        gain = round(device_ns * (base - simulate(better, seed=0).total_cycles) / base)
         return replace(finding, predicted=Prediction(gain, findings.wall_ns - gain, WHAT_IF, f"simulated with {words}"))
 
     places = [place for place, finding in enumerate(findings.findings) if finding.id in _SIMULATED][:MOST_TRIED]
@@ -159,14 +171,14 @@ def with_predictions(findings: Findings, program: Program, *, device_ns: int) ->
     ))  # fmt: skip
 
 
-def _without_cause(finding: Finding, program: Program, number: Mapping[str, int]) -> tuple[Program | None, str]:
-    """The program with the cause of a finding taken away, and how that is said; None: it cannot be."""
+def _with_less_cause(finding: Finding, program: Program, number: Mapping[str, int]) -> tuple[Program | None, str]:
+    """The program with half the cause of a finding, and how that is said; None: it cannot be."""
     if finding.id == "memory-transfers":
         outer = [route.name for route in program.routes if reads_or_writes(route.name)]
-        changed = program
+        better = program
         for name in outer:
-            changed = _with_bandwidth(changed, name, 2.0)
-        return (changed, f"twice the bandwidth of {' and '.join(outer)}") if outer else (None, "")
+            better = _with_bandwidth(better, name, 2.0)
+        return (better, f"twice the bandwidth of {' and '.join(outer)}") if outer else (None, "")
     ops = [number[name] for name in finding.ops if name in number]
-    words = "this op taking no time" if len(ops) == 1 else f"these {len(ops)} ops taking no time"
-    return (with_ops_scaled(program, ops, 0.0), words) if ops else (None, "")
+    words = "this op twice as fast" if len(ops) == 1 else f"these {len(ops)} ops twice as fast"
+    return (with_ops_scaled(program, ops, 0.5), words) if ops else (None, "")

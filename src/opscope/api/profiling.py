@@ -99,7 +99,8 @@ def record_profiled(
     """A profile as a Run, analysed; without a timeline its tables of spans are empty."""
     from ..analysis.analyse import analyse
     from ..views.profiled_json import ProfiledJson
-    from .analysing import PROFILE_FILE, merged
+    from .analysing import merged
+    from .known_findings import PROFILE_FILE
     from .recording import Recorded, record
 
     run, program = run_of(profiled, command=command, created=created, sha256=sha256, batch=batch)
@@ -177,7 +178,7 @@ def _run_info(profiled: Profiled, *, command: tuple[str, ...], created: str, sha
         target=str(profiled.target.get("name", "")),
         provenance=profiled.provenance, network=Path(profiled.model).stem, devices=1, cores=1, batch=1,
         clocks_hz={} if clock is None else {"core": float(clock)}, inferences=profiled.inferences,
-        options={"backend": profiled.backend, **options},
+        options={"backend": profiled.backend, **options}, caveats=profiled.caveats,
     )  # fmt: skip
 
 

@@ -49,8 +49,8 @@ def record(
         model: kept in the program, relative to the folder, so that it can be compiled again; None keeps no program.
         extra: further files by name.
     """
-    from ..views.findings_json import FindingsJson
     from ..views.run_folder import RunFolder, write_part
+    from .known_findings import FINDINGS_FILE, findings_bytes
 
     files = RunFolder(folder)
     try:
@@ -58,12 +58,12 @@ def record(
         if model is not None:
             located = replace(program, model=os.path.relpath(model.resolve(), folder.resolve()))
             files.keep(PROGRAM_FILE, encode_program(located))
-        text = StringIO()
-        FindingsJson().render(findings, text)
         shown = {**page_of(run, findings), **trace_of(run, program)}
-        for name, data in ({"findings.json": text.getvalue().encode()} | shown | dict(extra or {})).items():
+        for name, data in (shown | dict(extra or {})).items():
             files.keep(name, data)
-        files.finish(run.info, program, run.summary, [(files.part(0), 0)], graph=run.graph)
+        files.fill(run.info, program, run.summary, [(files.part(0), 0)], graph=run.graph)
+        files.keep(FINDINGS_FILE, findings_bytes(files.folder, findings))
+        files.appear()
     finally:
         files.discard()
     return tuple(shown)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import asdict, dataclass, replace
-from hashlib import sha256
 from pathlib import Path
 from statistics import median_low
 from typing import TYPE_CHECKING
@@ -18,6 +17,7 @@ from ..target import Corner, Target, at_corner
 from .choices import Choices
 from .decoding import PROVENANCE, limits_of
 from .execution import Execution, device_cores, loaded_from
+from .keys import code_of, digest_of
 
 if TYPE_CHECKING:
     from ..program import Program
@@ -37,25 +37,10 @@ class Keys:
 
     @classmethod
     def of(cls, model_sha256: str, target: Target, choices: Choices) -> Keys:
-        base = (__version__, _code("compiler", "estimate", "readers"), model_sha256, repr(target),
+        base = (__version__, code_of("compiler", "estimate", "readers"), model_sha256, repr(target),
                 repr(choices.of_compiler))  # fmt: skip
-        rest = _code("analysis", "api", "decode", "device", "runtime", "views")
-        return cls(_digest(*base), _digest(*base, rest, repr(asdict(choices))))
-
-
-def _digest(*parts: str) -> str:
-    return sha256("\0".join(parts).encode()).hexdigest()[:32]
-
-
-def _code(*parts: str) -> str:
-    """Of the code itself, so that a changed compiler is not taken for the one of yesterday."""
-    package = Path(__file__).parents[1]
-    digest = sha256()
-    for part in parts:
-        for file in sorted((package / part).rglob("*")):
-            if file.is_file() and file.suffix not in (".pyc", ".so", ".pyd"):
-                digest.update(file.read_bytes())
-    return digest.hexdigest()
+        rest = code_of("analysis", "api", "decode", "device", "runtime", "views")
+        return cls(digest_of(*base), digest_of(*base, rest, repr(asdict(choices))))
 
 
 def compile_for(model: Path, target: Target, choices: Choices) -> Program:

@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 import gc
-import os
 import sys
-from argparse import ArgumentParser, RawDescriptionHelpFormatter
+from argparse import RawDescriptionHelpFormatter
 from collections.abc import Sequence
 from importlib import import_module
 from io import TextIOWrapper
 
 from .. import __version__
-from ..errors import ProfilerError, printable
-from .command import Command
+from ..errors import ProfilerError, UsageError, printable
+from .command import Command, forget_reader
+from .parser import Parser, did_you_mean
 from .progress import step
 
 VERBS = {  # verb → module, line for --help
@@ -73,20 +73,30 @@ def main(argv: Sequence[str] | None = None) -> int:
         print("opscope: interrupted", file=sys.stderr)
         return 130
     except BrokenPipeError:  # the reader of our output has gone, as `| head` does
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        forget_reader()
         return 0
+    except UnicodeEncodeError as error:  # a name in bytes of another encoding, where it must be text
+        step("")
+        print(f"opscope: {printable(str(error.object))}: is not UTF-8; expected names in UTF-8", file=sys.stderr)
+        return 2
+    except OSError as error:  # a full disk, a file that went away
+        step("")
+        place, reason = printable(str(error.filename or "output")), error.strerror or type(error).__name__
+        print(f"opscope: {place}: cannot be used ({reason}); expected a place to read and write", file=sys.stderr)
+        return 2
     except MemoryError:
         print("opscope: out of memory; the model needs more than this machine has", file=sys.stderr)
         return 2
 
 
 def _run(arguments: list[str]) -> int:
-    if not arguments or arguments[0] not in VERBS:
-        _top_parser().parse_args(arguments or ["--help"])
-        return 2
-    verb, rest = arguments[0], arguments[1:]
+    verb, rest = (arguments or ["--help"])[0], arguments[1:]
+    if verb.startswith("-"):
+        _top_parser().parse_args([verb, *rest])
+    if verb not in VERBS:
+        raise UsageError(f"{verb}: no such verb; {did_you_mean(verb, VERBS)}see `opscope --help`")
     command: Command = import_module(f".{VERBS[verb][0]}", __package__).COMMANDS[verb]
-    parser = ArgumentParser(
+    parser = Parser(
         prog=f"opscope {verb}",
         description="\n".join(line.strip() for line in (command.__doc__ or "").splitlines()),
         epilog=command.examples,
@@ -97,15 +107,16 @@ def _run(arguments: list[str]) -> int:
     return command.run(parser.parse_args(rest))
 
 
-def _top_parser() -> ArgumentParser:
+def _top_parser() -> Parser:
     width = max(map(len, VERBS))
     verbs = "\n".join(f"  {verb:<{width}}  {line}" for verb, (_, line) in VERBS.items())
-    parser = ArgumentParser(
+    parser = Parser(
         prog="opscope",
         description="The open profiler for AI accelerators.\n\nverbs (opscope VERB --help for each):\n" + verbs,
         epilog=EXAMPLES,
         formatter_class=RawDescriptionHelpFormatter,
         usage="opscope VERB …",
+        allow_abbrev=False,
     )
     parser.add_argument("--version", action="version", version=f"opscope {__version__}")
     parser.add_argument("verb", choices=list(VERBS), metavar="VERB", help="what to do")

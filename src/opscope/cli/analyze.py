@@ -19,7 +19,8 @@ if TYPE_CHECKING:
 
 class AnalyzeCommand:
     """Say what a run is bound by, why, what to do about it, and what that would gain at most. A run is the folder that
-    profile, opstats or import left; findings.json is kept in it. A model is profiled first, which needs --target."""
+    profile, opstats or import left; findings.json is kept in it. A profile file of another tool will do. A model is
+    profiled first, which needs --target."""
 
     examples = """\
 examples:
@@ -28,6 +29,7 @@ examples:
   opscope analyze profile.run --path
   opscope analyze profile.run --json
   opscope analyze model.onnx --target aic100-std
+  opscope analyze trace.json
   opscope analyze profile.run --what-if "bandwidth*2" --what-if "op:/layer.0/MatMul=0"
 
 A what-if simulates the run again with the change made: bandwidth*2, bandwidth:ROUTE*2, clock*1.5, op:NAME=0 and
@@ -37,7 +39,11 @@ Exit codes: 0 fine, 2 wrong usage or unreadable input.
 
     def add_arguments(self, parser: ArgumentParser) -> None:
         parser.add_argument(
-            "places", nargs="+", type=Path, metavar="RUN|MODEL", help="folder of a run, or a model file"
+            "places",
+            nargs="+",
+            type=Path,
+            metavar="RUN|FILE|MODEL",
+            help="folder of a run, a profile file of another tool, or a model file",
         )
         parser.add_argument("--target", metavar="T", help="hardware to profile a model on (see `opscope targets`)")
         parser.add_argument(

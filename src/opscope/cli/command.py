@@ -23,10 +23,13 @@ class Command(Protocol):
 
 
 def write_result(write: Callable[[TextIO], None], output: Path | None) -> None:
-    """To stdout, or to a file that appears whole or not at all."""
-    if output is None:
-        write(sys.stdout)
-        sys.stdout.flush()
+    """To stdout, also called `-`, or to a file that appears whole or not at all."""
+    if output is None or str(output) == "-":
+        try:
+            write(sys.stdout)
+            sys.stdout.flush()
+        except BrokenPipeError:  # what the command found still decides its exit code
+            forget_reader()
         return
     try:
         if output.exists() and not output.is_file() and not output.is_dir():  # a pipe or a device: nothing to replace
@@ -37,6 +40,11 @@ def write_result(write: Callable[[TextIO], None], output: Path | None) -> None:
     except OSError as error:
         raise UsageError(f"{output}: cannot be written ({error.strerror}); expected a writable place") from error
     print(f"wrote {output}", file=sys.stderr)
+
+
+def forget_reader() -> None:
+    """The reader of our output has gone, as `| head` does: what is left of it goes nowhere."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def _replace(write: Callable[[TextIO], None], output: Path) -> None:

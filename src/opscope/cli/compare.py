@@ -37,9 +37,11 @@ examples:
   opscope compare base.run new.run --fail-on "op:/layer.0/MatMul>100us" --format md -o comment.md
   opscope compare std.run pro.run ultra.run --by type
   opscope compare estimate.run measured.run --side-by-side
+  opscope compare old-trace.json new-trace.json
 
-BASE and NEW are folders of runs or baseline files. A limit is METRIC[:SELECTOR] > or < CHANGE, relative (5%) or
-absolute (100us, 64KB, 0). Exact runs are compared exactly; measured ones fail only where the samples leave no doubt.
+BASE and NEW are folders of runs, profile files of other tools, or baseline files. A limit is METRIC[:SELECTOR] > or <
+CHANGE, relative (5%) or absolute (100us, 64KB, 0). Exact runs are compared exactly; measured ones fail only where the
+samples leave no doubt.
 Exit codes: 0 pass, 1 regression, 2 not comparable.
 """
 
@@ -63,7 +65,7 @@ def add_gate_arguments(parser: ArgumentParser) -> None:
     parser.add_argument("--allow", type=_words, action="extend", default=[], metavar="WHAT,…",
                         help=f"compare in spite of another {', '.join(ALLOWABLE)}")  # fmt: skip
     parser.add_argument("--format", choices=FORMATS, default="text", help="default: text")
-    parser.add_argument("--json", action="store_const", const="json", dest="format", help="the same as --format json")
+    parser.add_argument("--json", action="store_const", const="json", dest="format", help="as --format json")
     parser.add_argument("-o", "--output", type=Path, metavar="FILE", help="default: stdout")
     parser.add_argument("--top", type=positive, default=15, metavar="N", help="rows to print (default 15)")
     parser.add_argument("--by", choices=ROLLUPS, default="op", help="explain the change by these (default op)")

@@ -20,7 +20,7 @@ examples:
 """
 
     def add_arguments(self, parser: ArgumentParser) -> None:
-        parser.add_argument("model", type=Path, metavar="MODEL", help="ONNX or TensorFlow Lite file")
+        parser.add_argument("model", type=Path, metavar="MODEL", help="ONNX, TensorFlow Lite or MLIR file")
         parser.add_argument("--target", required=True, metavar="T", help="name (see `opscope targets`) or TOML file")
         parser.add_argument("-o", "--output", type=Path, required=True, metavar="DIR", help="folder of the program")
         parser.add_argument("--cores", type=positive, metavar="N", help="cores to use per device (default: all)")
@@ -32,7 +32,9 @@ examples:
             "--shape", type=named_shape, action="append", default=[], metavar="NAME=1x3x224x224",
             help="shape of an input that the model leaves open; may be repeated",
         )  # fmt: skip
-        parser.add_argument("--precision", metavar="P", help="run float tensors as this type: f16, i8 (default: as is)")
+        parser.add_argument(
+            "--precision", metavar="P", help="run float tensors as this type: f16, i8 (default: as the target says)"
+        )
         _add_statistics(parser)
         parser.add_argument("--perf-metrics", action="store_true", help="print memory and traffic metrics")
         parser.add_argument("--perf-warnings", action="store_true", help="print what costs time that it need not")

@@ -9,9 +9,10 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from ..errors import UsageError
+from ..errors import UsageError, printable
 from .command import keep_input, named_shape, positive, screen_width, wants_colour, write_result
 from .compare import show_against
+from .parser import did_you_mean
 from .progress import counted, step
 
 if TYPE_CHECKING:
@@ -44,6 +45,7 @@ obtained. Exit codes: 0 fine, 1 slower than the baseline allows, 2 wrong usage o
 
     def add_arguments(self, parser: ArgumentParser) -> None:
         known = known_options()
+        parser.usage = "opscope profile MODEL [--target T | --backend B] [-o RUN] [OPTION …]"
         parser.add_argument("model", type=Path, metavar="MODEL", help="ONNX, TensorFlow Lite or MLIR file")
         parser.add_argument("--target", metavar="T", help="name (see `opscope targets`) or TOML file")
         parser.add_argument("--backend", metavar="B", help=f"who tells: {', '.join(known)} (see `opscope doctor`)")
@@ -77,6 +79,7 @@ obtained. Exit codes: 0 fine, 1 slower than the baseline allows, 2 wrong usage o
         if args.backend is None:
             args.backend = choices.own_backend(choices.load_target(args.target)[0])
         options = chosen_options(args)
+        _refuse_in_vain(args, options)
         recorded = api.profile(
             args.model, args.target, backend=args.backend, options=options, shapes=dict(args.shape),
             advise=args.advise, run=args.output or Path(f"{args.model.stem}.run"), fresh=args.fresh,
@@ -97,7 +100,7 @@ obtained. Exit codes: 0 fine, 1 slower than the baseline allows, 2 wrong usage o
 
 
 def _add_files(parser: ArgumentParser) -> None:
-    group = parser.add_argument_group("further files of --backend htp")
+    group = parser.add_argument_group("further files of a runtime: htp, ort, vela, litert")
     group.add_argument("--output-chrome-trace", type=Path, nargs="?", const=_BESIDE, metavar="F",
                        help="write the timeline (default: MODEL.trace.json, or trace.json in RUN)")  # fmt: skip
     group.add_argument("--qhas", choices=["json", "html"],
@@ -145,11 +148,10 @@ def add_option(parser: object, option: Option, *, several: bool = False) -> None
 
 def chosen_options(args: Namespace) -> dict[str, Value]:
     """What the command line says of the backend's own options; one of another backend is a mistake."""
-    from .. import backends
-
     all_known = known_options()
     if args.backend not in all_known:
-        backends.load(args.backend)  # says which are known
+        hint = did_you_mean(args.backend, all_known)
+        raise UsageError(f"backend {printable(args.backend)!r}: not known; {hint}known: {', '.join(all_known)}")
     known = {option.name for option in all_known[args.backend]}
     given: dict[str, Value] = {}
     for option in merged([option for options in all_known.values() for option in options]):
@@ -157,8 +159,22 @@ def chosen_options(args: Namespace) -> dict[str, Value]:
         if option.name in known:
             given[option.name] = value
         elif value:
-            raise UsageError(f"--{option.name}: not an option of backend {args.backend}; expected one of its own")
+            own = ", ".join(f"--{name}" for name in sorted(known))
+            raise UsageError(f"--{option.name}: not an option of backend {args.backend}; expected of {own}")
     return given
+
+
+def _refuse_in_vain(args: Namespace, options: dict[str, Value]) -> None:
+    """What would be left undone without a word."""
+    from ..api import choices
+
+    for name in ("advise", "output_chrome_trace", "qhas") if args.backend in choices.OWN else ():
+        if getattr(args, name):
+            wanted = "expected a runtime such as htp; the run holds its own timeline and findings"
+            raise UsageError(f"--{name.replace('_', '-')}: not an option of backend {args.backend}; {wanted}")
+    for name in ("inputs", "outputs"):
+        if getattr(args, name) and not options.get("execute"):
+            raise UsageError(f"--{name}: nothing is executed; expected --backend htp --execute too")
 
 
 def _print(result: Profiled, args: Namespace) -> None:
@@ -240,7 +256,10 @@ def _baseline(args: Namespace) -> Figures | None:
     from ..units import parse_share
 
     if args.max_regression is not None:
-        parse_share(args.max_regression)  # a mistake in it is told before the work, not after
+        try:
+            parse_share(args.max_regression)  # a mistake in it is told before the work, not after
+        except UsageError as error:
+            raise UsageError(f"--max-regression {error}") from error
     if args.baseline is not None:
         return figures_of(args.baseline)
     if args.max_regression is not None:

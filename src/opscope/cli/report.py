@@ -29,12 +29,15 @@ examples:
   opscope report model.onnx --target ./mychip.toml --shape input=1x3x224x224 --format html -o report.html
   opscope report model.tflite --target max78002-cm4 --budget ram=256KB,flash=1MB,latency=20ms
   opscope report resnet.tflite --target cfs-sample --compat cfs
+
+Exit codes: 0 fine, 1 a budget is exceeded, 2 wrong usage or unreadable input.
 """
 
     def add_arguments(self, parser: ArgumentParser) -> None:
-        parser.add_argument("model", type=Path, metavar="MODEL", help="ONNX or TensorFlow Lite file")
+        parser.add_argument("model", type=Path, metavar="MODEL", help="ONNX, TensorFlow Lite or MLIR file")
         parser.add_argument("--target", required=True, metavar="T", help="name (see `opscope targets`) or TOML file")
         parser.add_argument("--format", choices=FORMATS, default="text", help="default: text")
+        parser.add_argument("--json", action="store_const", const="json", dest="format", help="as --format json")
         parser.add_argument("-o", "--output", type=Path, metavar="FILE", help="write here instead of stdout")
         parser.add_argument("--top", type=positive, default=15, metavar="N", help="layers in text and md (default 15)")
         parser.add_argument("--all", action="store_true", help="every layer, in order")

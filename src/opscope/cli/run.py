@@ -70,7 +70,8 @@ def _add_profiling(parser: ArgumentParser) -> None:
         help="stats: text with host stages; trace: Chrome JSON with host stages; latency: CSV; raw_device_stats: "
         "stats buffers for `opscope opstats`; may be repeated",
     )  # fmt: skip
-    group.add_argument("--out-dir", type=Path, default=Path(), metavar="D", help="folder, must exist (default: here)")
+    group.add_argument("-o", "--out-dir", type=Path, default=Path(), metavar="DIR",
+                       help="folder, must exist (default: here)")  # fmt: skip
     group.add_argument("--num-samples", type=positive, default=1, metavar="N",
                        help="inferences of each activation to profile (default 1)")  # fmt: skip
     group.add_argument(

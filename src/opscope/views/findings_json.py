@@ -14,12 +14,20 @@ SCHEMA = "opscope.findings/1"
 
 
 class FindingsJson:
-    """The verdict, causes, critical path, slack, rollups, roofline, coverage and checks."""
+    """The verdict, causes, critical path, slack, rollups, roofline, coverage and checks.
+
+    Args:
+        key: of what the findings were made; a file that holds it can be told from one that is out of date.
+    """
 
     suffix = ".json"
 
+    def __init__(self, *, key: str | None = None) -> None:
+        self.key = key
+
     def render(self, findings: Findings, out: TextIO) -> None:
-        out.write(msgspec.json.format(msgspec.json.encode(findings_fields(findings)), indent=2).decode() + "\n")
+        fields = findings_fields(findings) | ({} if self.key is None else {"key": self.key})
+        out.write(msgspec.json.format(msgspec.json.encode(fields), indent=2).decode() + "\n")
 
 
 def findings_fields(findings: Findings) -> dict[str, object]:
@@ -31,7 +39,8 @@ def findings_fields(findings: Findings) -> dict[str, object]:
         "breakdown": whole["breakdown"],
     }
     engines = [asdict(use) | {"utilization": use.utilization} for use in findings.engines]
-    rest = ("findings", "path", "slack", "rollups", "roofline", "coverage", "gaps", "waits", "checks", "notes")
+    rest = ("findings", "trials", "path", "slack", "rollups", "roofline", "coverage", "gaps", "waits", "checks",
+            "notes")  # fmt: skip
     return {
         "schema": SCHEMA,
         "producer": {"name": "opscope", "version": __version__},

@@ -12,8 +12,10 @@ from ..trace import SpanKind
 from ..units import UNKNOWN, format_bytes, format_count, format_percent, format_seconds
 from .columns import bar, columns, pairs
 from .ink import Ink
+from .trial_rows import trial_rows, tried_again
 
 _BAR_WIDTH = 32
+_WIDTH = 100  # of the table of changes
 _NAMES = 3  # of the ops of a finding
 _EXPLAIN = {
     "compute": "engines at work on the network",
@@ -38,7 +40,7 @@ class FindingsText:
 
     def render(self, run: Run, findings: Findings, out: TextIO) -> None:
         sections = (self._head(run, findings), self._verdict(findings), self._causes(findings),
-                    self._engines(run, findings), self._rollup(findings),
+                    self._tried(findings), self._engines(run, findings), self._rollup(findings),
                     self._steps(findings) if self.path else iter(()), self._caught(run, findings))  # fmt: skip
         blocks = ["\n".join(lines) for section in sections if (lines := list(section))]
         out.write("\n\n".join(blocks) + "\n")
@@ -102,6 +104,11 @@ class FindingsText:
         words = f"gain {at_most}{format_seconds(found.gain_ns * 1e-9)} → {format_seconds(found.latency_ns * 1e-9)}"
         note = f" ({found.basis}: {printable(found.text, 80)})" if found.basis != UPPER_BOUND and found.text else ""
         return "; " + self.ink(words, "good") + note
+
+    def _tried(self, findings: Findings) -> Iterator[str]:
+        if findings.trials:
+            yield self.ink("Changes tried", "strong") + f" – {tried_again(findings)}"
+            yield from trial_rows(findings, width=_WIDTH)
 
     def _engines(self, run: Run, findings: Findings) -> Iterator[str]:
         if not findings.engines:

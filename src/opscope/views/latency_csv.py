@@ -8,9 +8,8 @@ from typing import TextIO
 import numpy as np
 
 from ..host import HostTimes, Rows, between
-from ..program import Program
+from ..program import PORT_LEVEL, THREAD_LEVEL, Program
 
-EXEC_LEVEL, WAIT_LEVEL = 40, 50
 _LEAST_WIDTH, _GAP = 14, 2
 _ABSENT = "N/A"
 
@@ -47,7 +46,7 @@ class LatencyCsv:
         return [f"{value:.3f}" for value in (rows[name] * (1e6 / self.program.stats_hz)).tolist()]
 
     def rate(self, rows: Rows) -> list[str]:
-        if self.program.stats.level < EXEC_LEVEL:
+        if self.program.stats.level < THREAD_LEVEL:
             return [_ABSENT] * len(rows)
         ticks = np.maximum(rows["exec_ticks"], 1)
         return [f"{v:.3f}" for v in (self.program.stats.batch_size * self.program.stats_hz / ticks).tolist()]
@@ -68,9 +67,9 @@ def _number(name: str) -> Column:
 COLUMNS: tuple[tuple[str, Column], ...] = (
     ("Sample", _number("inference")),
     ("devInfPerSec", lambda view, rows, times: view.rate(rows)),
-    ("devExecUs", lambda view, rows, times: view.ticks(rows, "exec_ticks", EXEC_LEVEL)),
-    ("devInWaitTimeUs", lambda view, rows, times: view.ticks(rows, "input_wait_ticks", WAIT_LEVEL)),
-    ("devOutWaitTimeUs", lambda view, rows, times: view.ticks(rows, "output_wait_ticks", WAIT_LEVEL)),
+    ("devExecUs", lambda view, rows, times: view.ticks(rows, "exec_ticks", THREAD_LEVEL)),
+    ("devInWaitTimeUs", lambda view, rows, times: view.ticks(rows, "input_wait_ticks", PORT_LEVEL)),
+    ("devOutWaitTimeUs", lambda view, rows, times: view.ticks(rows, "output_wait_ticks", PORT_LEVEL)),
     ("hostRoundTripUs", _stage("submitted_ns", "completed_ns")),
     ("enqTimeUs", _stage("enqueued_ns", "taken_ns")),
     ("preProcTimeUs", _stage("taken_ns", "prepared_ns")),

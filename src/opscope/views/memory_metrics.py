@@ -57,16 +57,18 @@ def _traffic(program: Program) -> Iterable[str]:
     for row in rows:
         yield _line(_core(program, row), "MC  traffic write", row.multicast)
         yield _line("", "constant only", row.multicast_constant)
-    yield from _totals(rows, first)
+    yield from _totals(rows, first, inputs, outputs)
     yield from (f"  {_core(program, row)} barriers: {metrics.barriers // max(1, len(rows)):>10}" for row in rows)
 
 
-def _totals(rows: Sequence[TrafficRow], first: int) -> Iterable[str]:
+def _totals(rows: Sequence[TrafficRow], first: int, inputs: int, outputs: int) -> Iterable[str]:
+    """Of the cores and of the host."""
     read, constant = sum(row.read for row in rows), sum(row.read_constant for row in rows)
     yield _line("total", "DDR traffic  read", read, read + first)
     yield _line("", "constant only", constant, constant + first)
     yield _line("total", "DDR traffic write", sum(row.write for row in rows))
-    yield _line("total", "MC  traffic write", sum(row.multicast for row in rows))
+    yield _line("total", "MC  traffic  read", outputs)
+    yield _line("total", "MC  traffic write", inputs + sum(row.multicast for row in rows))
     yield _line("", "constant only", sum(row.multicast_constant for row in rows))
 
 

@@ -7,12 +7,13 @@ from textwrap import wrap
 from typing import TextIO
 
 from ..errors import printable
-from ..finding import Finding, Findings
+from ..finding import UPPER_BOUND, Finding, Findings
 from ..run import Run
 from ..summary import OpTotal
 from ..units import UNKNOWN, format_count, format_percent, format_seconds
 from .columns import bar, columns, pairs
 from .ink import Ink
+from .trial_rows import trial_rows, tried_again
 
 WIDTH = 100  # of the screen, where nobody says
 _BAR_WIDTH = 40
@@ -42,7 +43,8 @@ class ProfileText:
         self.places = places
 
     def render(self, run: Run, found: Findings, out: TextIO) -> None:
-        parts = (self._head(run, found), self._breakdown(found), self._ops(run), self._found(found), self._places())
+        parts = (self._head(run, found), self._breakdown(found), self._ops(run), self._found(found),
+                 self._tried(found), self._places())  # fmt: skip
         out.write("\n\n".join("\n".join(lines) for lines in parts if lines) + "\n")
 
     def _head(self, run: Run, found: Findings) -> list[str]:
@@ -55,7 +57,8 @@ class ProfileText:
             seen = sum(stage.ns for stage in run.summary.host)
             rows[0] = ("latency", f"{rows[0][1]}; the application sees {_time(seen)}")
         if run.summary.throughput_per_s is not None:
-            rows.append(("throughput", f"{_rate(run.summary.throughput_per_s)} inferences/s"))
+            alone = " of the device alone" if run.summary.host else ""  # the host may not keep up with it
+            rows.append(("throughput", f"{_rate(run.summary.throughput_per_s)} inferences/s{alone}"))
         if found.breakdown:
             share = next(part.share for part in found.breakdown if part.cause == found.bound)
             rows.append(("verdict", f"{found.bound} bound: {format_percent(share)} of the time"))
@@ -101,19 +104,27 @@ class ProfileText:
         return [*lines, *([f"… and {left} more (`opscope analyze`)"] if left > 0 else [])]
 
     def _finding(self, number: int, finding: Finding) -> list[str]:
-        cost = "" if finding.share is None else f" – {format_percent(finding.share)} of the time"
+        share = format_percent(finding.share)
+        cost = "" if finding.share is None or share in finding.title else f" – {share} of the time"
         title = wrap(f"{number}. {printable(finding.title, 200)}{cost}", self.width, subsequent_indent="   ")
         lines = [self.ink(line, "strong") for line in title]
         lines += self._folded(printable(finding.detail, 400))
         if finding.action:
             lines += self._folded("→ " + printable(finding.action, 400))
         if finding.predicted is not None:
-            text = f"; {finding.predicted.text}" if finding.predicted.text else ""
-            lines += self._folded(f"saves {_time(finding.predicted.gain_ns)} ({finding.predicted.basis}{text})")
+            at_most = "at most " if finding.predicted.basis == UPPER_BOUND else ""
+            text = f" ({finding.predicted.text})" if finding.predicted.text else ""
+            lines += self._folded(f"saves {at_most}{_time(finding.predicted.gain_ns)}{text}")
         return lines
 
     def _folded(self, text: str) -> list[str]:
         return wrap(text, self.width, initial_indent="   ", subsequent_indent="   ")
+
+    def _tried(self, found: Findings) -> list[str]:
+        if not found.trials:
+            return []
+        note = f" – {tried_again(found)}" if self.width >= 60 else ""
+        return [self.ink("CHANGES TRIED", "strong") + note, *trial_rows(found, width=self.width)]
 
     def _places(self) -> list[str]:
         if not self.places:

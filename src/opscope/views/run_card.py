@@ -58,7 +58,8 @@ def _titled(words: str) -> str:
 
 
 def _head(info: RunInfo, summary: Summary, findings: Findings | None) -> Iterable[str]:
-    machine = f"{info.devices} × {info.cores} {'core' if info.cores == 1 else 'cores'}, batch {info.batch}"
+    batch = UNKNOWN if info.batch is None else info.batch
+    machine = f"{info.devices} × {info.cores} {'core' if info.cores == 1 else 'cores'}, batch {batch}"
     yield (
         f"<div><strong>{_titled(info.network)}</strong> on <strong>{_titled(info.target)}</strong> ({machine}) – "
         f"all times <em>{_text(info.provenance)}</em></div>\n"

@@ -52,6 +52,14 @@ class RunFolder:
         self, info: RunInfo, program: Program, summary: Summary, parts: Sequence[tuple[Path, int]],
         *, graph: npt.NDArray[np.void] | None = None,
     ) -> None:  # fmt: skip
+        """Fill the folder and let it appear."""
+        self.fill(info, program, summary, parts, graph=graph)
+        self.appear()
+
+    def fill(
+        self, info: RunInfo, program: Program, summary: Summary, parts: Sequence[tuple[Path, int]],
+        *, graph: npt.NDArray[np.void] | None = None,
+    ) -> None:  # fmt: skip
         """Put parts and tables together. A part is the path that `write_part` took, and ns to add to its times."""
         write_head(self.folder, info, program, summary)
         if graph is not None:
@@ -63,6 +71,9 @@ class RunFolder:
         for path, _ in parts:
             _spans_of(path).unlink(missing_ok=True)
             _counters_of(path).unlink(missing_ok=True)
+
+    def appear(self) -> None:
+        """The folder takes its final name, in place of an earlier run."""
         self.folder.chmod(0o755)
         if self.path.exists():
             old = Path(mkdtemp(prefix=f".{self.path.name}.old.", dir=self.path.parent))
@@ -118,7 +129,7 @@ def _write_graph(graph: npt.NDArray[np.void], path: Path) -> None:
     import pyarrow as pa
     import pyarrow.parquet as pq
 
-    table = pa.table({name: pa.array(graph[name].copy()) for name in ("source", "target")})
+    table = pa.table({name: _column(graph[name]) for name in ("source", "target")})
     pq.write_table(table, path, **_encoding(table.schema))
 
 
@@ -141,16 +152,17 @@ def _counters_of(path: Path) -> Path:
 
 def _join(path: Path, parts: Sequence[tuple[Path, int]], times: tuple[str, ...]) -> None:
     """Tables one behind the other, one row group each, so that no more than one is in memory."""
+    if len(parts) == 1 and not parts[0][1]:
+        parts[0][0].replace(path)
+        return
     import pyarrow as pa
     import pyarrow.compute as pc
     import pyarrow.parquet as pq
 
-    if len(parts) == 1 and not parts[0][1]:
-        parts[0][0].replace(path)
-        return
     writer = None
     for part, shift in parts:
-        table = pq.read_table(part, read_dictionary=["lane", "kind", "name", "unit"])
+        with pq.ParquetFile(part) as file:
+            table = file.read()
         for name in times if shift else ():
             place = table.schema.get_field_index(name)
             table = table.set_column(place, name, pc.add(table[name], pa.scalar(shift, pa.int64())))
@@ -160,12 +172,27 @@ def _join(path: Path, parts: Sequence[tuple[Path, int]], times: tuple[str, ...])
         writer.close()
 
 
-def _known(values: np.ndarray[tuple[int], np.dtype[np.int64]]) -> pa.Array:
+def _known(values: npt.NDArray[np.generic]) -> pa.Array:
     """A column of numbers in which NONE is null."""
+    return _column(values, values != NONE)
+
+
+def _column(values: npt.NDArray[np.generic], present: npt.NDArray[np.bool_] | None = None) -> pa.Array:
+    """A column of numbers, null where none is present; `pyarrow.array` imports all of pandas where it is installed."""
     import pyarrow as pa
 
-    plain = np.ascontiguousarray(values)
-    return pa.array(plain, mask=plain == NONE)
+    bits = None if present is None or present.all() else pa.py_buffer(np.packbits(present, bitorder="little"))
+    flags = values.dtype == np.bool_
+    plain = np.packbits(values.astype(np.bool_), bitorder="little") if flags else np.ascontiguousarray(values)
+    return pa.Array.from_buffers(pa.from_numpy_dtype(values.dtype), len(values), [bits, pa.py_buffer(plain)])
+
+
+def _texts(words: Sequence[str]) -> pa.Array:
+    import pyarrow as pa
+
+    parts = [word.encode() for word in words]
+    ends = np.cumsum([0, *map(len, parts)], dtype=np.int32)
+    return pa.StringArray.from_buffers(len(parts), pa.py_buffer(ends), pa.py_buffer(b"".join(parts)))
 
 
 def _words(index: np.ndarray[tuple[int], np.dtype[np.int64]], words: Sequence[str]) -> pa.Array:
@@ -174,7 +201,7 @@ def _words(index: np.ndarray[tuple[int], np.dtype[np.int64]], words: Sequence[st
 
     known = {word: number for number, word in enumerate(dict.fromkeys(words))}
     place = np.array([known[word] for word in words] or [0], np.int32)
-    return pa.DictionaryArray.from_arrays(pa.array(place[index]), pa.array(list(known), pa.string()))
+    return pa.DictionaryArray.from_arrays(_column(place[index]), _texts(list(known)))
 
 
 def _spans_table(trace: Trace) -> pa.Table:
@@ -184,15 +211,21 @@ def _spans_table(trace: Trace) -> pa.Table:
     lanes = [(item.device, item.core, item.thread) for item in trace.lanes] or [(NONE, NONE, NONE)]
     device, core, thread = (np.array(column, np.int32) for column in zip(*lanes, strict=True))
     kinds = [kind.name.lower() for kind in SpanKind]
+    mixed = (
+        {}
+        if trace.own_lanes.all()
+        else {"provenance": _words(lane, [item.provenance or trace.provenance for item in trace.lanes])}
+    )
     return pa.table({
         "device": _known(device[lane]), "core": _known(core[lane]),
         "lane": _words(lane, [item.name for item in trace.lanes]), "thread": _known(thread[lane]),
         "kind": _words(spans["kind"].astype(np.int64) - 1, kinds),
         "name": _words(spans["name"], trace.names),
         "op": _known(spans["op"]), "command": _known(spans["command"]),
-        "inference": pa.array(spans["inference"].copy()),
-        "start_ns": pa.array(spans["start_ns"].copy()), "end_ns": pa.array(spans["end_ns"].copy()),
+        "inference": _column(spans["inference"]),
+        "start_ns": _column(spans["start_ns"]), "end_ns": _column(spans["end_ns"]),
         "ucycles": _known(spans["ucycles"]), "pcycles": _known(spans["pcycles"]), "waits_on": _known(spans["waits_on"]),
+        **mixed,
     })  # fmt: skip
 
 
@@ -207,7 +240,7 @@ def _counters_table(trace: Trace) -> pa.Table:
         "device": _known(device[track]), "core": _known(core[track]),
         "name": _words(track, [c.name for c in trace.counters]),
         "unit": _words(track, [c.unit for c in trace.counters]),
-        "time_ns": pa.array(samples["time_ns"].copy()), "value": pa.array(samples["value"].copy()),
+        "time_ns": _column(samples["time_ns"]), "value": _column(samples["value"]),
     })  # fmt: skip
 
 
@@ -215,8 +248,8 @@ def _ops_table(program: Program) -> pa.Table:
     import pyarrow as pa
 
     columns = {key: [getattr(op, key) for op in program.ops] for key in ("name", "type", "kind", "location")}
-    words = {key: pa.array(values, pa.string()) for key, values in columns.items()}
-    return pa.table({"op": pa.array(range(len(program.ops)), pa.int32()), **words})
+    words = {key: _texts(values) for key, values in columns.items()}
+    return pa.table({"op": _column(np.arange(len(program.ops), dtype=np.int32)), **words})
 
 
 def _commands_table(program: Program) -> pa.Table:
@@ -225,16 +258,16 @@ def _commands_table(program: Program) -> pa.Table:
     commands, detail = program.commands, program.commands["detail"].astype(np.int64)
     details = program.details
     route = commands["route"].astype(np.int64)
-    columns: dict[str, pa.Array] = {"command": pa.array(np.arange(len(commands), dtype=np.int64))}
-    columns |= {key: pa.array(commands[key].copy()) for key in ("device", "core", "ordinal")}
+    columns: dict[str, pa.Array] = {"command": _column(np.arange(len(commands), dtype=np.int64))}
+    columns |= {key: _column(commands[key]) for key in ("device", "core", "ordinal")}
     columns["group"] = _words(commands["group"].astype(np.int64), [group.name for group in program.groups])
     columns["kind"] = _words(commands["kind"].astype(np.int64), program.kinds)
     columns["route"] = pa.DictionaryArray.from_arrays(
-        pa.array(route.astype(np.int32), mask=route < 0), pa.array([r.name for r in program.routes], pa.string())
+        _column(route.astype(np.int32), route >= 0), _texts([r.name for r in program.routes])
     )
     columns["op"] = _known(commands["op"])
     numbers = ("cycles", "out_bytes", "moved_bytes", "macs", "local_address", "local_bytes")
-    columns |= {key: pa.array(commands[key].copy()) for key in numbers}
+    columns |= {key: _column(commands[key]) for key in numbers}
     for key in ("name", "memory", "types", "shape", "attributes"):
         columns[key] = _words(detail, [getattr(d, key) for d in details])
     columns["operands"] = _words(detail, ["\n".join(d.operands) for d in details])
@@ -246,6 +279,6 @@ def _edges_table(program: Program) -> pa.Table:
 
     target = np.repeat(np.arange(len(program.commands), dtype=np.int64), np.diff(program.dependency_offsets))
     return pa.table({
-        "source": pa.array(program.dependency_sources.astype(np.int64)), "target": pa.array(target),
-        "data": pa.array(program.dependency_kinds.astype(np.bool_)),
+        "source": _column(program.dependency_sources.astype(np.int64)), "target": _column(target),
+        "data": _column(program.dependency_kinds.astype(np.bool_)),
     })  # fmt: skip

@@ -50,6 +50,14 @@ def test_a_sound_run_violates_nothing_and_only_energy_is_not_knowable() -> None:
     assert [check.name for check in checks if check.holds is None] == ["energy of ops = energy of the run"]
 
 
+def test_waits_that_are_not_told_are_said_and_lie_in_idle() -> None:
+    untold = replace(sound().summary, lanes=(LaneTotal(0, 0, "HVX", 65, None, 35),))
+    (law,) = (c for c in check_laws(replace(sound(), summary=untold)) if c.name.startswith("busy + wait + idle"))
+    assert law.holds
+    assert law.detail == "1 lanes, wall 100 ns; waits of 1 are not known, and in idle"
+    assert violated(replace(sound(), summary=untold)) == ["busy and wait of every lane = its spans"]  # they tell them
+
+
 def with_summary(**changes: object) -> Run:
     run = sound()
     return replace(run, summary=replace(run.summary, **changes))  # type: ignore[arg-type]

@@ -99,11 +99,33 @@ def test_a_tensor_that_every_core_reads_for_itself_is_read_again() -> None:
     assert "read-again" not in ids(run_of(spans, ops=(A,), commands=parts))
 
 
+@pytest.mark.parametrize("shape", ["8x 8", "8 x", f"{'9' * 5000} x 8", " x ".join(["9" * 18] * 30)])
+def test_a_tensor_whose_shape_makes_no_sense_has_no_size_and_is_not_read_again(shape: str) -> None:
+    commands = [Command(0, 0, 128, operand=f"in DDR Src weight f16 <{shape}>") for _ in range(4)]
+    spans = [span for n in range(4) for span in copy(10 * n, 10 * n + 10, n)]
+    assert "read-again" not in ids(run_of(spans, ops=(A,), commands=commands))
+
+
 def test_devices_have_a_memory_each_and_read_a_tensor_once_each() -> None:
     commands = [Command(0, 0, 128, operand="in DDR Src weight f16 <8 x 8>", device=n) for n in range(2)]
     spans = [span for n in range(2) for span in copy(10 * n, 10 * n + 10, n)]
     run = run_of(spans, ops=(A,), commands=commands)
     assert "read-again" not in ids(replace(run, info=replace(run.info, devices=2)))
+
+
+def test_a_product_that_every_core_computes_whole_is_computed_again() -> None:
+    operand = "out VTCM Dest y f16 <8 x 8> 1KB"  # 128 bytes
+    product = OpInfo("a", "MatMul", "matmul", "")
+    spans = [Span(0, 0, 80, command=0), Span(1, 0, 80, command=1), Span(0, 80, 100, command=2)]
+    commands = [Command(0, moved=128, macs=500, operand=operand) for _ in range(2)] + [Command(0, macs=1000)]
+    found = finding(run_of(spans, ops=(product,), edges=[(0, 2), (1, 2)], commands=commands), "computed-again")
+    assert found.title == "500 of 2,000 MACs were computed on another core too"
+    assert found.detail == "1 product run whole on several cores, a on 2"
+    assert found.cost_ns == 40
+    assert found.predicted is not None
+    assert found.predicted.gain_ns == 40
+    parts = [replace(command, moved=64) for command in commands]
+    assert "computed-again" not in ids(run_of(spans, ops=(product,), commands=parts))
 
 
 def test_what_is_written_out_and_read_back_is_a_spill() -> None:

@@ -7,7 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from opscope.api.analysing import PROFILE_FILE, _told, merged
+from opscope.api.analysing import _told, merged
+from opscope.api.known_findings import PROFILE_FILE
 from opscope.errors import UsageError
 from opscope.finding import UPPER_BOUND, Finding, Prediction
 

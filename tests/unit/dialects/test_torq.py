@@ -326,6 +326,46 @@ def test_a_run_line_that_makes_no_sense_is_refused(words: list[str], message: st
         torq.run_call(words)
 
 
+@pytest.mark.parametrize(
+    "flags",
+    [
+        ["-o", "net.mlir"],
+        ["-o", "linked.vmfb"],
+        ["-o", "m.vmfb", "--torq-enable-profiling", "--torq-dump-profiling=net.mlir"],
+    ],
+)
+def test_the_model_is_never_written_over(flags: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("net.mlir").write_text("module {}")
+    Path("linked.vmfb").symlink_to("net.mlir")
+    call = torq.compile_call(["net.mlir", *flags])
+    assert call is not None
+    with pytest.raises(UsageError, match="is one of the files that are read; expected another file to write to"):
+        torq.compile_program(call)
+    assert Path("net.mlir").read_text() == "module {}"
+
+
+def test_two_outputs_do_not_share_a_file() -> None:
+    call = torq.compile_call(["net.mlir", "-o", "m", "--torq-enable-profiling", "--torq-dump-profiling=./m"])
+    assert call is not None
+    with pytest.raises(UsageError, match="m: is to be written twice; expected a file for each output"):
+        torq.compile_program(call)
+
+
+@pytest.mark.parametrize(
+    "flags",
+    [["--torq_profile=m.vmfb"], ["--torq_profile_host=./m.vmfb"], ["--input=@a.npy", "--output=@a.npy"]],
+)
+def test_what_a_run_reads_is_never_written_over(
+    flags: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    call = torq.run_call(["--module=m.vmfb", *flags])
+    assert call is not None
+    with pytest.raises(UsageError, match="is one of the files that are read"):
+        torq.run_program(call)
+
+
 def test_locations_of_fused_ops_are_told_together_and_others_by_name() -> None:
     assert slices.fused_location(['loc("a":1:2)', 'loc("a":1:2)']) == 'loc("a":1:2)'
     assert slices.fused_location(['loc("a":1:2)', 'loc("b")']) == 'loc(fused["a":1:2, "b"])'

@@ -15,6 +15,7 @@ from opscope.finding import (
     PathStep,
     Prediction,
     RooflineOp,
+    Trial,
 )
 from opscope.program import COMMAND, OpInfo
 from opscope.run import CommandTable, Run, RunInfo
@@ -125,5 +126,5 @@ def small_findings(run: Run) -> Findings:
         (OpSlack(run.ops[0].name, 0, MATMUL_NS),),
         (RooflineOp(run.ops[0].name, 5_000_000, 65_536, 76.3, 1.25e11, 7.6e11, 5000, MATMUL_NS),
          RooflineOp(run.ops[1].name, 0, 0, None, None, None, None, SOFTMAX_NS)),
-        Coverage(1.0, 0, ("/folded/Reshape",)),
+        Coverage(1.0, 0, ("/folded/Reshape",)), trials=(Trial("cores=4", latency // 2, 2.0),),
     )  # fmt: skip

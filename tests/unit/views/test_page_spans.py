@@ -80,6 +80,14 @@ def test_the_window_is_the_smallest_power_of_two_that_fits() -> None:
     assert [rows_of(trace, most=most).window_ns for most in (64, 63, 32, 16, 15, 1)] == [0, 16, 16, 32, 64, 512]
 
 
+@given(traces(), st.integers(1, 40))
+def test_the_window_is_the_one_that_trying_each_in_turn_finds(trace: Trace, most: int) -> None:
+    window = 1
+    while window < 2 * trace.spans["end_ns"].max(initial=0) and len(obvious(trace, window)) > most:
+        window *= 2
+    assert rows_of(trace, most=most).window_ns == (window if len(trace.spans) > most else 0)
+
+
 def pieces_of(found: SpanRows) -> dict[str, list[int]]:
     tables = [decode(piece) for piece in found.all_pieces()]
     return {name: [int(v) for table in tables for v in table[name]] for name in tables[0]}

@@ -9,8 +9,9 @@ from unicodedata import east_asian_width
 import pytest
 from page_build import OPS, small_findings, small_run
 
-from opscope.finding import Findings
+from opscope.finding import Findings, Trial
 from opscope.run import Run
+from opscope.summary import HostStage
 from opscope.views.profile_text import ProfileText
 
 LONG = (
@@ -19,6 +20,7 @@ LONG = (
     "\x1b[31mred\u202e" + "層" * 60,
     "n" * 100_000,
 )
+TRIALS = (Trial("precision=i8", 70_000, 2.0), Trial("cores=4", 280_000, 0.5))
 PLACES = (("page", "a.run/report.html"), ("timeline", "a.run/trace.json"))
 
 
@@ -38,9 +40,26 @@ def test_no_line_is_wider_than_the_screen(names: tuple[str, ...], columns: int) 
     run = small_run(names)
     found = small_findings(run)
     cause = replace(found.findings[0], title="transfers to and from other cores, devices or the host " * 3)
-    lines = screen(run, ProfileText(width=columns), replace(found, findings=(cause,)))
+    lines = screen(run, ProfileText(width=columns), replace(found, findings=(cause,), trials=TRIALS))
     assert max(width(line) for line in lines) <= columns
     assert not any("\x1b" in line or "\u202e" in line for line in lines)
+
+
+def test_a_change_that_was_tried_shows_what_time_is_left() -> None:
+    run = small_run()
+    lines = screen(run, findings=replace(small_findings(run), trials=TRIALS))
+    place = lines.index("CHANGES TRIED – simulated again with one thing changed")
+    assert lines[place + 3 : place + 5] == [
+        f"precision=i8    70 us  2.00 × as fast  {'█' * 6}",
+        f"cores=4        280 us  0.50 × as fast  {'█' * 12}",
+    ]
+
+
+def test_a_share_that_the_title_says_is_not_said_again() -> None:
+    run = small_run()
+    cause = replace(small_findings(run).findings[0], title="a takes 12.5% of it", share=0.125)
+    lines = screen(run, findings=replace(small_findings(run), findings=(cause,)))
+    assert "1. a takes 12.5% of it" in lines
 
 
 def test_a_wide_screen_tells_long_names_apart() -> None:
@@ -53,6 +72,8 @@ def test_less_than_one_in_a_second_is_not_none() -> None:
     run = small_run()
     slow = replace(run, summary=replace(run.summary, throughput_per_s=0.3194))
     assert "  throughput  0.319 inferences/s" in screen(slow)
+    hosted = replace(slow, summary=replace(slow.summary, host=(HostStage("submit", 5),)))
+    assert "  throughput  0.319 inferences/s of the device alone" in screen(hosted)
     unknown = replace(run, summary=replace(run.summary, throughput_per_s=None))
     assert not any("inferences/s" in line for line in screen(unknown))
 

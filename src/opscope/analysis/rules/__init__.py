@@ -5,13 +5,14 @@ from __future__ import annotations
 from .claim import Claim, Rule, settled
 from .hosting import host_calls, host_stages
 from .memory import exposed_transfers, reads_again, residency, serial_transfers, spills
-from .overhead import launches, layout_changes, on_the_cpu, small_ops
+from .overhead import computed_again, launches, layout_changes, on_the_cpu, small_ops
 from .slow_ops import far_from_bound, slow_ops
 from .waiting import idle_engines, uneven_work, unexplained_gaps, waits
 
 RULES: tuple[Rule, ...] = (
     slow_ops,
     far_from_bound,
+    computed_again,
     layout_changes,
     exposed_transfers,
     reads_again,

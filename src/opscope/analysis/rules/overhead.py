@@ -1,4 +1,4 @@
-"""Work that is not the network's: changes of layout, launches, ops on the CPU."""
+"""Work that is not the network's: changes of layout, launches, ops on the CPU, products computed again."""
 
 from __future__ import annotations
 
@@ -9,15 +9,17 @@ import numpy as np
 from ...finding import Finding
 from ...summary import OpTotal
 from ...trace import NONE, SpanKind
-from ...units import format_percent
+from ...units import format_count, format_percent
 from ..bound_words import LAUNCH, LAYOUT, WAIT, cause_of_work, is_cpu, is_layout
 from ..distinct import distinct
 from ..facts import Facts
+from ..repeated_work import repeated_work
 from .claim import Claim, count, path_cost, time
 
 LAYOUT_SHARE = 0.03  # of the critical path
 LAUNCH_SHARE = 0.03  # of the critical path
 SMALL_SHARE = 0.02  # of the wall time, that is spent on starting ops that are shorter than their start
+AGAIN_SHARE = 0.01  # of the wall time, that the critical path runs through products computed before
 MOST_NAMES = 20
 
 
@@ -96,6 +98,31 @@ def small_ops(facts: Facts) -> Iterator[Claim]:
             spans=facts.rows(small, facts.gap_ns),
         ),
         gaps=small,
+    )  # fmt: skip
+
+
+def computed_again(facts: Facts) -> Iterator[Claim]:
+    """Products that several cores compute whole, instead of a part each."""
+    found = sorted(repeated_work(facts.run), key=lambda work: -work.again_macs)
+    times = np.ones(len(facts.run.commands.rows))
+    for work in found:
+        times[work.commands] = work.times
+    positions = np.flatnonzero(np.isin(facts.work.command, np.flatnonzero(times > 1)))
+    left = 1 / times[facts.work.command[positions]]
+    cost = int((facts.path_ns[positions] * (1 - left)).sum())
+    if not facts.wall_ns or not found or cost < AGAIN_SHARE * facts.wall_ns:
+        return
+    whole, again = int(facts.run.commands.rows["macs"].sum()), sum(work.again_macs for work in found)
+    yield Claim(
+        Finding(
+            "computed-again", f"{format_count(again)} of {format_count(whole)} MACs were computed on another core too",
+            f"{count(len(found), 'product')} run whole on several cores, {facts.run.ops[found[0].op].name} on "
+            f"{found[0].times}",
+            tuple(dict.fromkeys(facts.run.ops[work.op].name for work in found))[:MOST_NAMES], cost,
+            action="a larger batch or fewer cores: parts this small cost more to hand around than to compute again",
+            spans=facts.rows(positions, facts.path_ns),
+        ),
+        positions, np.ceil(facts.work.ns[positions] * left).astype(np.int64),
     )  # fmt: skip
 
 

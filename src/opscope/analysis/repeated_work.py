@@ -1,0 +1,51 @@
+"""Which products did more than one core compute whole? Commands say what they write, and of which tensor."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from ..program import NO_OP, NO_ROUTE
+from ..run import Run
+from ..trace import NONE
+from .activities import Numbers
+from .outer_memory import named_tensors
+
+ONE_RESULT = ("conv", "conv_transpose", "matmul", "einsum")  # kinds whose commands write one tensor and nothing beside
+
+
+@dataclass(frozen=True, slots=True)
+class RepeatedWork:
+    """A product that was computed several times over."""
+
+    op: int
+    times: int
+    macs: int  # of all times together
+    commands: Numbers
+
+    @property
+    def again_macs(self) -> int:
+        """Beyond the first time."""
+        return self.macs - self.macs // self.times
+
+
+def repeated_work(run: Run) -> tuple[RepeatedWork, ...]:
+    """Per tensor that was written more than once; none where commands do not name tensors."""
+    rows = run.commands.rows
+    products = np.array([*(op.kind in ONE_RESULT for op in run.ops), False])  # the last is where NO_OP points
+    chosen = np.flatnonzero((rows["route"] == NO_ROUTE) & (rows["macs"] > 0) & (rows["op"] >= NO_OP))
+    chosen = chosen[products[rows["op"][chosen]]]
+    named, tensors = named_tensors(run)
+    tensor = named[rows["detail"][chosen]]
+    chosen, tensor = chosen[tensor != NONE], tensor[tensor != NONE]
+    written = np.bincount(tensor, rows["out_bytes"][chosen], minlength=len(tensors))
+    found = []
+    for number in np.flatnonzero(written).tolist():
+        size = tensors[number][1]
+        times = round(written[number] / size) if size else 1
+        if times > 1:
+            commands = chosen[tensor == number]
+            op, macs = int(rows["op"][commands[0]]), int(rows["macs"][commands].sum())
+            found.append(RepeatedWork(op, times, macs, commands))
+    return tuple(found)

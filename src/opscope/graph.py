@@ -72,6 +72,11 @@ class DType(Enum):
         self.bits = bits
 
     @property
+    def is_number(self) -> bool:
+        """A real number of a fixed size: what a network can be computed in."""
+        return self.bits > 0 and self.label[0] in "fbiu" and self is not DType.BOOL
+
+    @property
     def is_float(self) -> bool:
         return self.label[0] in "fbc" and self is not DType.BOOL
 

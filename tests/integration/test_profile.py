@@ -10,6 +10,7 @@ import pytest
 from opscope import api
 from opscope.cli import main
 from opscope.importers.run_folder import read_run
+from opscope.trace import SpanKind
 from opscope.zoo import Recipe, make
 
 FILES = {
@@ -71,6 +72,14 @@ def test_the_parts_of_the_time_add_up_on_the_screen(
     kept = json.loads((tmp_path / "r" / "findings.json").read_text())
     assert kept.pop("key")  # of the tables that it was made of
     assert shown["findings"] == kept
+
+
+def test_barriers_of_threads_are_in_the_timeline_and_in_no_total(run: Path) -> None:
+    found = read_run(run)
+    spans, lanes = found.trace.spans, found.trace.lanes
+    barriers = spans[spans["kind"] == SpanKind.BARRIER]
+    assert {lanes[number].name for number in barriers["lane"].tolist()} == {"HVX Barrier"}  # no other has threads
+    assert not any("Barrier" in lane.name for lane in found.summary.lanes)
 
 
 def test_it_is_the_same_inference_that_compile_run_and_opstats_show(run: Path, model: Path, tmp_path: Path) -> None:

@@ -30,10 +30,10 @@ export function findings(app: App): HTMLElement {
       found.breakdown.length ? shareBar(found.breakdown) : "",
       el("p", { class: "note" }, `of ${time(found.wall_ns)} wall time `, provenance(found.provenance)),
     ),
+    trials(app),
     found.findings.length
       ? el("ol", { class: "findings" }, ...found.findings.map((item, number) => card(app, item, number)))
       : section("Findings", nothing("No rule found anything that costs time.")),
-    trials(app),
     el("div", { class: "columns" }, waits(app), gaps(app)),
     coverage(app),
     checks(app),

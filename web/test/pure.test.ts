@@ -189,6 +189,21 @@ test("rows go from the device to its cores, transfers below engines, overflow be
   assert.equal(layOut(page([], []), new Set(["0/0"])).rows.length, 3);
 });
 
+test("barriers of the threads of an engine stand below one name, each saying its thread", () => {
+  const barrier = (thread: number) => ({ device: 0, core: 0, name: "HVX Barrier", thread, first: 0, rows: 0 });
+  const data = page([], []);
+  const { rows } = layOut({ ...data, lanes: [...data.lanes, barrier(0), barrier(1)] }, new Set());
+  const found = rows.flatMap((row) => (row.type === "lane" && /Barrier/.test(row.title) ? [row] : []));
+  assert.deepEqual(
+    found.map(({ label, title }) => [label, title]),
+    [
+      ["HVX Barrier", "HVX Barrier, thread 0"],
+      ["", "HVX Barrier, thread 1"],
+    ],
+  );
+  assert.ok(found[1]!.height < found[0]!.height);
+});
+
 const memory = (name: string, core: number | null, read_bytes: number | null): MemoryTotal => ({
   name,
   device: 0,

@@ -207,7 +207,7 @@ class Execution:
 
         return ProgramIndex.of(self.loaded.program)
 
-    def device_traces(self, sample: Sample) -> Iterator[tuple[Capture, Trace]]:
+    def device_traces(self, sample: Sample, *, barriers: bool = False) -> Iterator[tuple[Capture, Trace]]:
         """What each device did in one inference, on the run's own time axis, through the bytes of its buffer."""
         from ..decode import check_buffer, decode_buffer, decode_trace
 
@@ -215,7 +215,8 @@ class Execution:
         for capture in sample.captures:
             buffer = decode_buffer(encode_capture(capture), source=network_name(program, capture.device))
             check_buffer(buffer, program, program_id=self.loaded.identity)
-            trace = decode_trace(program, buffer, self.lane_index, origin=0, provenance="simulated")
+            trace = decode_trace(program, buffer, self.lane_index, origin=0, provenance="simulated",
+                                 barriers=barriers)  # fmt: skip
             yield buffer.capture, trace
 
     def trace(self, sample: Sample) -> Trace:

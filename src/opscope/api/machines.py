@@ -28,7 +28,7 @@ def with_precision(target: str | Path | Target, precision: str | None) -> Target
     chosen = target if isinstance(target, Target) else targets.load(str(target))
     if precision is None:
         return chosen
-    known = {dtype.label for dtype in DType if dtype.bits}
+    known = {dtype.label for dtype in DType if dtype.is_number}
     if precision not in known:
         near = get_close_matches(precision, known, n=1)
         hint = f"did you mean {near[0]}? " if near else ""

@@ -104,7 +104,7 @@ def _decode(execution: Execution, row: Rows) -> tuple[Trace, Summary]:
     from ..analysis.summarise import summarise, timeline
     from ..decode import merge_traces
 
-    pairs = list(execution.device_traces(execution.capture(row)))
+    pairs = list(execution.device_traces(execution.capture(row), barriers=True))
     merged = merge_traces([trace for _, trace in pairs])
     captures = {capture.device: capture for capture, _ in pairs}
     index = execution.program_index

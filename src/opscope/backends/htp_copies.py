@@ -36,7 +36,7 @@ def prepared_model(
     try:
         proto = onnx.load(str(model), load_external_data=False)
     except Exception as error:  # protobuf's errors share no base
-        raise RefusedError(f"not an ONNX model: {error}") from error
+        raise RefusedError(f"not an ONNX model ({error}); expected an ONNX file") from error
     if not proto.graph.node:
         raise RefusedError("the model has no nodes; expected an ONNX model with at least one")
     changed = _name_nodes(proto.graph)

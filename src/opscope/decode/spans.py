@@ -207,6 +207,8 @@ class _Build:
 
     def _barriers(self, lane: Lane, own: LaneRecords, thread: int) -> None:
         stood = np.flatnonzero(own.barrier[:, thread])
+        if not len(stood):  # an engine of one thread waits for nobody
+            return
         end = own.end[stood]
         block = self.add(lane, SpanKind.BARRIER, own.commands[stood], end - own.barrier[stood, thread], end)
         block["name"] = len(self.program.kinds) + len(self.program.groups) + own.group

@@ -35,11 +35,17 @@ export function baseOf(lane: PageLane, names: Set<string>): string | null {
   return names.has(base) ? base : null;
 }
 
+const WHOLE = 0,
+  PORT = 1,
+  ENGINE = 2,
+  ROUTE = 3,
+  BARRIER = 4;
+
 function place(name: string): number {
-  if (/^Execution$/.test(name)) return 0;
-  if (/Port/.test(name)) return 1;
-  if (/barrier/i.test(name)) return 4;
-  return / DMA /.test(name) ? 3 : 2;
+  if (/^Execution$/.test(name)) return WHOLE;
+  if (/Port/.test(name)) return PORT;
+  if (/ Barrier$/.test(name)) return BARRIER;
+  return / DMA /.test(name) ? ROUTE : ENGINE;
 }
 
 function labelOf(lane: PageLane): string {
@@ -92,8 +98,10 @@ export function layOut(data: PageData, closed: ReadonlySet<string>): Layout {
     });
     if (!open) continue;
     for (const { number, lane, sub } of lanes) {
-      const height = lane.name === "Execution" ? PHASE : sub ? SUB : place(lane.name) === 3 ? TRANSFER : LANE;
-      put({ type: "lane", lane: number, label: sub ? "" : labelOf(lane), title: lane.name, sub, top, height });
+      const kind = place(lane.name);
+      const height = kind === WHOLE ? PHASE : sub ? SUB : kind >= ROUTE ? TRANSFER : LANE;
+      const title = kind === BARRIER ? `${lane.name}, thread ${lane.thread}` : lane.name;
+      put({ type: "lane", lane: number, label: sub ? "" : labelOf(lane), title, sub, top, height });
     }
     data.counters.forEach((counter, number) => {
       if (keyOf(counter) === key) put(counterRow(counter, number, top));
@@ -116,8 +124,11 @@ function counterRow(counter: PageCounter, number: number, top: number): Row {
 function lanesOf(data: PageData, key: string): { number: number; lane: PageLane; sub: boolean }[] {
   const found = data.lanes.map((lane, number) => ({ lane, number })).filter(({ lane }) => keyOf(lane) === key);
   const names = new Set(found.map(({ lane }) => lane.name));
+  const first = new Map(found.map(({ lane, number }) => [lane.name, number] as const).reverse());
+  const isNext = (lane: PageLane, number: number): boolean =>
+    place(lane.name) === BARRIER && first.get(lane.name) !== number; // of the same engine: its next thread
   return found
-    .map(({ lane, number }) => ({ lane, number, sub: baseOf(lane, names) !== null }))
+    .map(({ lane, number }) => ({ lane, number, sub: baseOf(lane, names) !== null || isNext(lane, number) }))
     .sort((a, b) => place(a.lane.name) - place(b.lane.name) || a.number - b.number);
 }
 

@@ -389,7 +389,7 @@ class TestFiles:
         assert [entry.name for entry in tmp_path.iterdir()] == ["model.onnx"]
 
     def test_a_folder_in_the_way_is_named(self, tmp_path: Path) -> None:
-        with pytest.raises(UsageError, match=r": cannot be written, Is a directory; expected a folder with room"):
+        with pytest.raises(UsageError, match=r": cannot be written \(Is a directory\); expected a writable place"):
             make(Recipe("kws-cnn"), tmp_path)
 
     def test_listing_the_zoo_imports_no_format_library(self) -> None:

@@ -74,6 +74,7 @@ class OpSlack:
     """How much later an op could have ended without the run ending later."""
 
     op: str
+    row: int  # of the ops table: several ops may have one name
     slack_ns: int
     path_ns: int  # of the critical path that is this op's
 
@@ -109,12 +110,12 @@ class EngineUse:
     engine: str
     lanes: int
     busy_ns: int
-    wait_ns: int
+    wait_ns: int | None  # None: waits are not recorded, and in `idle_ns`
     idle_ns: int
 
     @property
     def utilization(self) -> float | None:
-        wall = self.busy_ns + self.wait_ns + self.idle_ns
+        wall = self.busy_ns + (self.wait_ns or 0) + self.idle_ns
         return self.busy_ns / wall if wall else None
 
 

@@ -6,6 +6,7 @@ import json
 import sys
 from io import BytesIO, StringIO
 from pathlib import Path
+from shutil import copytree
 
 import pytest
 
@@ -322,3 +323,20 @@ def test_what_is_neither_run_nor_profile_nor_model_with_a_target_is_refused(
     (tmp_path / "m.onnx").write_bytes(b"\x08\x07")
     assert main(["analyze", str(tmp_path / "m.onnx")]) == 2
     assert "is no run and no profile file; a model is profiled first, expected --target" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        (("--path",), "--path: a what-if prints a difference"),
+        (("--by", "location"), "--by location: a what-if has no difference by it; expected one of op, type"),
+        (("--what-if", "cores=4", "--what-if", "cores=8"), "--what-if cores: is set to 4 and to 8"),
+    ],
+)
+def test_what_a_what_if_would_pass_over_is_refused(
+    decoded: Path, tmp_path: Path, options: tuple[str, ...], words: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    run = Path(copytree(decoded, tmp_path / "run"))
+    (run / "programqpc.bin").write_bytes((decoded.parent / "programqpc.bin").read_bytes())
+    assert main(["analyze", str(run), "--what-if", "bandwidth*2", *options]) == 2
+    assert words in capsys.readouterr().err

@@ -194,7 +194,7 @@ def test_engines_waits_and_gaps_are_the_idle_time_of_lanes(drawn: Drawn) -> None
             lanes = [n for n, lane in enumerate(LANES) if lane.name == use.engine]
             busy = [sum(s.end - s.start for s in spans if s.lane == n and s.kind == SpanKind.OP) for n in lanes]
             assert use.busy_ns == round(sum(busy) / use.lanes)
-        assert use.busy_ns + use.wait_ns + use.idle_ns == found.wall_ns
+        assert use.busy_ns + (use.wait_ns or 0) + use.idle_ns == found.wall_ns
 
 
 @given(RUNS)

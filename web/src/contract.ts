@@ -283,6 +283,7 @@ export interface PathStep {
  */
 export interface OpSlack {
   op: string;
+  row: number;
   slack_ns: number;
   path_ns: number;
 }
@@ -315,7 +316,7 @@ export interface EngineUse {
   engine: string;
   lanes: number;
   busy_ns: number;
-  wait_ns: number;
+  wait_ns: number | null;
   idle_ns: number;
 }
 /**

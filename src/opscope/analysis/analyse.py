@@ -56,6 +56,6 @@ def causes(facts: Facts) -> tuple[Finding, ...]:
 def op_slack(facts: Facts) -> tuple[OpSlack, ...]:
     """Every op that has a span: least slack first, then most of the critical path."""
     least = slack_of_ops(facts.order, facts.slack)
-    rows = [OpSlack(facts.run.ops[place].name, int(least[place]), int(facts.op_path_ns[place]))
+    rows = [OpSlack(facts.run.ops[place].name, place, int(least[place]), int(facts.op_path_ns[place]))
             for place in np.flatnonzero(least != NONE).tolist()]  # fmt: skip
-    return tuple(sorted(rows, key=lambda row: (row.slack_ns, -row.path_ns, row.op)))
+    return tuple(sorted(rows, key=lambda row: (row.slack_ns, -row.path_ns, row.op, row.row)))

@@ -62,6 +62,11 @@ def is_dma_lane(name: str) -> bool:
     return bool(_DMA_LANE.search(name.lower()))
 
 
+def is_dma_engine(name: str) -> bool:
+    """Moves bytes, or sends them off and has their time in its totals."""
+    return is_dma_lane(name) or name.lower().startswith("dma")
+
+
 def is_cpu(engine: str) -> bool:
     return bool(_CPU.search(engine.lower()))
 

@@ -52,7 +52,8 @@ def _timed(total: OpTotal) -> bool:
 def _notes(facts: Facts) -> list[str]:
     run, notes = facts.run, []
     if not facts.has_timeline:
-        notes.append("no timeline: there is no critical path, no slack and no gaps; shares are of the time of ops")
+        of_ops = "; shares are of the time of ops" if any(_timed(total) for total in run.summary.ops) else ""
+        notes.append(f"no timeline: there is no critical path, no slack and no gaps{of_ops}")
     elif not len(run.trace.edges):
         notes.append("no dependencies: the critical path follows lanes, and what ended last")
     if facts.wall_ns is None:

@@ -14,7 +14,7 @@ from ..run import Run
 from ..summary import OpTotal
 from ..trace import NONE, SpanKind
 from .activities import Activities, Numbers, activities_of
-from .bound_words import COMPUTE, MEMORY
+from .bound_words import COMPUTE, MEMORY, is_dma_lane
 from .critical_path import Path, critical_path
 from .dependencies import Dependencies, dependencies_of
 from .gaps import Stalls, engine_uses
@@ -124,6 +124,19 @@ class Facts:
     def on_host(self) -> npt.NDArray[np.bool_]:
         """Per activity, whether it is a call or a stage of the host."""
         return np.asarray(self.run.trace.spans["kind"][self.work.row] == SpanKind.HOST, np.bool_)
+
+    @cached_property
+    def moves(self) -> npt.NDArray[np.bool_]:
+        """Per activity, whether it is bytes on their way, and not work that waits for them."""
+        dma = np.array([is_dma_lane(lane.name) for lane in self.run.trace.lanes] or [False])
+        kind = self.run.trace.spans["kind"][self.work.row]
+        return np.asarray((kind == SpanKind.TRANSFER) | dma[self.work.own_lane], np.bool_)
+
+    @cached_property
+    def device_ns(self) -> int:
+        """From the first to the last work that is not the host's."""
+        device = np.flatnonzero(~self.on_host)
+        return int(self.work.end[device].max() - self.work.start[device].min()) if len(device) else 0
 
     @property
     def has_timeline(self) -> bool:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -49,14 +49,15 @@ def engine_uses(facts: Facts) -> tuple[EngineUse, ...]:
     work, lanes = facts.work, facts.run.trace.lanes
     kept = np.flatnonzero(work.lane != ASIDE)
     busy = np.bincount(work.lane[kept], work.ns[kept], minlength=len(lanes))
-    waits = _lane_waits(facts)
+    waits, told = _lane_waits(facts), bool((facts.run.trace.spans["kind"] == SpanKind.WAIT).any())
     by_name: dict[str, list[int]] = defaultdict(list)
     for number in distinct(work.lane[kept]).tolist():
         by_name[lanes[number].name].append(number)
     rows = []
     for name, numbers in by_name.items():
         at_work, stood = (round(float(column[numbers].sum()) / len(numbers)) for column in (busy, waits))
-        rows.append(EngineUse(name, len(numbers), at_work, stood, work.wall_ns - at_work - stood))
+        known = told and all(lanes[number].device != NONE for number in numbers)  # the host's are not recorded
+        rows.append(EngineUse(name, len(numbers), at_work, stood if known else None, work.wall_ns - at_work - stood))
     return tuple(sorted([*rows, *_routes(facts)], key=lambda row: (-row.busy_ns, row.engine)))
 
 
@@ -84,7 +85,7 @@ def _routes(facts: Facts) -> list[EngineUse]:
         own = [int(busy[k]) for k in distinct(key[key // devices == route]).tolist()]
         name = route_name(facts.run.commands.routes[route - 1]) if route else "DMA of a route that is not known"
         mean = round(sum(own) / len(own))
-        rows.append(EngineUse(name, len(own), mean, 0, work.wall_ns - mean))
+        rows.append(EngineUse(name, len(own), mean, None, work.wall_ns - mean))
     return rows
 
 
@@ -125,6 +126,7 @@ class Stalls:
     position: Numbers  # that waited
     holder: Numbers  # that was waited for; NONE: nobody that the trace tells of
     wait: Numbers  # until the holder was done
+    early: Numbers  # of that, before anything of the device had started: that is the host's
     rest: Numbers  # from then on
     group: Numbers  # position in groups, of those with a holder; NONE
     groups: tuple[tuple[str, str], ...]  # who waited, for whom
@@ -139,7 +141,16 @@ class Stalls:
         holder = np.where(told, order.holder[position], NONE)
         ready = np.where(holder != NONE, order.ready[position], free)
         group, groups = _groups(facts, position, holder)
-        return cls(position, holder, ready - free, work.start[position] - ready, group, groups)
+        early = np.where(holder == NONE, 0, np.clip(_begin(facts, holder) - free, 0, ready - free))
+        return cls(position, holder, ready - free, early, work.start[position] - ready, group, groups)
+
+
+def _begin(facts: Facts, holder: Numbers) -> Numbers:
+    """For every holder, when the device started; the start of the window where the host did not start it."""
+    work, device = facts.work, np.flatnonzero(~facts.on_host)
+    if not len(device) or facts.order.holder[device[0]] == NONE or not facts.on_host[facts.order.holder[device[0]]]:
+        return np.full(len(holder), work.start_ns)
+    return np.where(facts.on_host[holder], work.start_ns, work.start[device[0]])
 
 
 def _groups(facts: Facts, position: Numbers, holder: Numbers) -> tuple[Numbers, tuple[tuple[str, str], ...]]:
@@ -173,11 +184,12 @@ def waits_for(facts: Facts) -> tuple[WaitFor, ...]:
     stalls, work = facts.stalls, facts.work
     known = np.flatnonzero(stalls.group != NONE)
     count = len(stalls.groups)
-    ns = np.bincount(stalls.group[known], stalls.wait[known], minlength=count)
+    ns = np.bincount(stalls.group[known], (stalls.wait - stalls.early)[known], minlength=count)
     number = np.bincount(stalls.group[known], minlength=count)
     longest = _longest_producers(facts, stalls, known)
     rows = [WaitFor(who, cause, longest.get(place), round(float(ns[place])), int(number[place]))
             for place, (who, cause) in enumerate(stalls.groups)]  # fmt: skip
+    rows = _with_early(facts, rows)
     late = np.flatnonzero(stalls.rest > 0)
     lane = work.lane[stalls.position[late]]
     left = np.bincount(lane, stalls.rest[late], minlength=len(facts.run.trace.lanes))
@@ -190,6 +202,17 @@ def waits_for(facts: Facts) -> tuple[WaitFor, ...]:
     return tuple(sorted(rows, key=lambda row: (-row.wait_ns, row.engine, row.cause)))
 
 
+def _with_early(facts: Facts, rows: list[WaitFor]) -> list[WaitFor]:
+    """With the waits before the device had started, which are for the host whatever a lane went on with."""
+    stalls, lanes = facts.stalls, facts.run.trace.lanes
+    found = {(row.engine, row.cause): row for row in rows}
+    for place in np.flatnonzero(stalls.early > 0).tolist():
+        who = lanes[int(facts.work.lane[stalls.position[place]])].name
+        row = found.get((who, THE_HOST), WaitFor(who, THE_HOST, None, 0, 0))
+        found[who, THE_HOST] = replace(row, wait_ns=row.wait_ns + int(stalls.early[place]), count=row.count + 1)
+    return list(found.values())
+
+
 def _longest_producers(facts: Facts, stalls: Stalls, known: Numbers) -> dict[int, str]:
     """Group → the op, or the name of the span, that was waited for longest."""
     work, ops = facts.work, len(facts.run.ops)
@@ -197,7 +220,7 @@ def _longest_producers(facts: Facts, stalls: Stalls, known: Numbers) -> dict[int
     what = np.where(work.op[holder] != NONE, work.op[holder], ops + facts.run.trace.spans["name"][work.row[holder]])
     width = ops + len(facts.run.trace.names) + 1
     codes, place = np.unique(stalls.group[known] * width + what, return_inverse=True)
-    sums = np.bincount(place.reshape(-1), stalls.wait[known], minlength=len(codes))
+    sums = np.bincount(place.reshape(-1), (stalls.wait - stalls.early)[known], minlength=len(codes))
     found: dict[int, str] = {}
     for best in np.argsort(-sums, kind="stable").tolist():
         group, number = divmod(int(codes[best]), width)

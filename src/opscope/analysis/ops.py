@@ -13,6 +13,7 @@ from .intervals import Stretches, union
 from .work import Numbers, Work, total
 
 OTHER = "(no op)"
+_CORE = re.compile(r"^c\d+ ")  # the head of a row of one core, where a run has totals per core
 _NUMBERED = re.compile(r"(^|[._])\d+$")  # the end of a part of a name
 
 
@@ -122,5 +123,5 @@ def layer_of(name: str) -> str:
 
 
 def block_of(name: str) -> str:
-    """The same place in every layer: the name with the numbers of layers left open."""
-    return "/".join([_NUMBERED.sub(r"\1*", part) for part in name.split("/")])
+    """The same place in every layer, and on every core: the name with their numbers left open."""
+    return "/".join([_NUMBERED.sub(r"\1*", part) for part in _CORE.sub("c* ", name).split("/")])

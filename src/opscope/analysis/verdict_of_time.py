@@ -8,7 +8,18 @@ import numpy as np
 
 from ..finding import OTHER_BOUND
 from ..summary import OpTotal, Share
-from .bound_words import CAUSES, COMPUTE, DEVICE, HOST, MEMORY, cause_of_host, cause_of_work, is_cpu, is_dma_lane
+from .bound_words import (
+    CAUSES,
+    COMPUTE,
+    DEVICE,
+    HOST,
+    MEMORY,
+    cause_of_host,
+    cause_of_transfer,
+    cause_of_work,
+    is_cpu,
+    is_dma_engine,
+)
 from .facts import Facts
 from .op_bounds import names_bound_by_bytes
 
@@ -29,7 +40,7 @@ def _of_ops(facts: Facts) -> tuple[Share, ...]:
     mixed = any(op.engine and not cpu for op, cpu in zip(facts.run.summary.ops, on_cpu, strict=True))
     by_bytes = names_bound_by_bytes(facts.run)
     for op, cpu in zip(facts.run.summary.ops, on_cpu, strict=True):
-        times[CAUSES[HOST] if mixed and cpu else _cause(op, op.name in by_bytes)] += op.busy_ns or 0
+        times[CAUSES[HOST if mixed and cpu else cause_of_op(op, op.name in by_bytes)]] += op.busy_ns or 0
     whole, wall = sum(times.values()), facts.wall_ns
     if not whole:
         return _of_stages(facts) or ((Share(OTHER_BOUND, float(wall), 1.0),) if wall else ())
@@ -37,7 +48,8 @@ def _of_ops(facts: Facts) -> tuple[Share, ...]:
         return _shares(times)
     lanes = max(1.0, whole / wall)
     scaled = Counter({cause: round(ns / lanes) for cause, ns in times.items()})
-    scaled[OTHER_BOUND] += wall - sum(scaled.values())
+    rest = OTHER_BOUND if whole < wall else scaled.most_common(1)[0][0]  # all is known: what is left is rounding
+    scaled[rest] += wall - sum(scaled.values())
     return _shares(scaled)
 
 
@@ -52,9 +64,13 @@ def _of_stages(facts: Facts) -> tuple[Share, ...]:
     return _shares(times) if times else ()
 
 
-def _cause(op: OpTotal, slow_bytes: bool) -> str:
-    cause = cause_of_work(op.type or op.name)
-    return CAUSES[MEMORY if cause == COMPUTE and (slow_bytes or is_dma_lane(op.engine)) else cause]
+def cause_of_op(op: OpTotal, slow_bytes: bool) -> int:
+    """Without a timeline: what the time of an op counts as."""
+    word = op.type or op.name
+    cause = cause_of_work(word)
+    if cause == COMPUTE and is_dma_engine(op.engine):
+        return cause_of_transfer(word)
+    return MEMORY if cause == COMPUTE and slow_bytes else cause
 
 
 def _shares(times: Counter[str]) -> tuple[Share, ...]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 
 MOST_TRIED = 3  # findings, costliest first, whose gain is simulated
 _SIMULATED = ("slow-op", "memory-transfers")  # rules whose cause a simulation can make smaller
+LARGEST_FACTOR = 1_000_000
 MOST_COMMANDS = 2_000_000  # above it a simulation takes seconds, and the upper bound has to do
 
 _NUMBER = r"(?P<factor>\d+\.?\d*|\.\d+)"
@@ -61,7 +62,19 @@ def parse_change(text: str) -> Change:
     change = Change(parts["what"], parts.get("name") or "", float(parts.get("factor") or 0), parts.get("value") or "")
     if change.what in ("bandwidth", "clock") and not change.factor:
         raise UsageError(f"--what-if {printable(text)!r}: nothing would ever end; expected a factor above 0")
+    if change.factor > LARGEST_FACTOR:
+        raise UsageError(f"--what-if {printable(text, 60)!r}: too much; expected a factor up to {LARGEST_FACTOR:,}")
     return change
+
+
+def parse_changes(texts: Sequence[str]) -> list[Change]:
+    """All of them; what is set is set once."""
+    found = [parse_change(text) for text in texts]
+    for what in dict.fromkeys(change.what for change in found if change.compiles):
+        values = [change.value for change in found if change.what == what]
+        if len(values) > 1:
+            raise UsageError(f"--what-if {what}: is set to {' and to '.join(values)}; expected one value")
+    return found
 
 
 def retimed(program: Program, change: Change) -> Program:
@@ -72,10 +85,16 @@ def retimed(program: Program, change: Change) -> Program:
     if change.what == "clock":  # memories keep their pace: they bring fewer bytes in a shorter cycle
         slower = _with_bandwidth(program, "", 1 / factor)
         return replace(slower, clock_hz=program.clock_hz * factor)
-    numbers = [number for number, op in enumerate(program.ops) if op.name == change.name]
+    numbers = _numbered(program, (change.name,))
     if not numbers:
         raise UsageError(f"--what-if op:{printable(change.name)}: no such op; expected a name from `opscope analyze`")
     return with_ops_scaled(program, numbers, factor)
+
+
+def _numbered(program: Program, names: Sequence[str]) -> list[int]:
+    """Every op of one of these names; several ops may have one."""
+    wanted = frozenset(names)
+    return [number for number, op in enumerate(program.ops) if op.name in wanted]
 
 
 def _with_bandwidth(program: Program, name: str, factor: float) -> Program:
@@ -127,7 +146,7 @@ def what_if_run(folder: Path, changes: Sequence[str]) -> tuple[Run, Run]:
     run = read_run(folder)
     if not (folder / PROGRAM_FILE).exists():
         raise UsageError(f"{folder}: has no program, so it cannot be timed again; expected a run of `--backend sim`")
-    loaded, parsed = load_program(folder / PROGRAM_FILE), [parse_change(text) for text in changes]
+    loaded, parsed = load_program(folder / PROGRAM_FILE), parse_changes(changes)
     model = _model_of(folder, loaded.model) if any(change.compiles for change in parsed) else loaded.model
     program, choices = changed(loaded.program, parsed, model, target_of(run.info), choices_of(run.info))
     quiet = replace(choices, num_iter=1, num_samples=1)
@@ -155,11 +174,10 @@ def with_predictions(findings: Findings, program: Program, *, device_ns: int) ->
 
     if not 0 < len(program.commands) <= MOST_COMMANDS:
         return findings
-    number = {op.name: place for place, op in enumerate(program.ops)}
     base = simulate(program, seed=0).total_cycles
 
     def tried(finding: Finding) -> Finding:
-        better, words = _with_less_cause(finding, program, number)
+        better, words = _with_less_cause(finding, program)
         if better is None or not findings.wall_ns:
             return finding
         gain = round(device_ns * (base - simulate(better, seed=0).total_cycles) / base)
@@ -171,7 +189,7 @@ def with_predictions(findings: Findings, program: Program, *, device_ns: int) ->
     ))  # fmt: skip
 
 
-def _with_less_cause(finding: Finding, program: Program, number: Mapping[str, int]) -> tuple[Program | None, str]:
+def _with_less_cause(finding: Finding, program: Program) -> tuple[Program | None, str]:
     """The program with half the cause of a finding, and how that is said; None: it cannot be."""
     if finding.id == "memory-transfers":
         outer = [route.name for route in program.routes if reads_or_writes(route.name)]
@@ -179,6 +197,6 @@ def _with_less_cause(finding: Finding, program: Program, number: Mapping[str, in
         for name in outer:
             better = _with_bandwidth(better, name, 2.0)
         return (better, f"twice the bandwidth of {' and '.join(outer)}") if outer else (None, "")
-    ops = [number[name] for name in finding.ops if name in number]
+    ops = _numbered(program, finding.ops)
     words = "this op twice as fast" if len(ops) == 1 else f"these {len(ops)} ops twice as fast"
     return (with_ops_scaled(program, ops, 0.5), words) if ops else (None, "")

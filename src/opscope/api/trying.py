@@ -24,7 +24,7 @@ def worth_trying(program: Program, target: Target, choices: Choices) -> Iterator
     if devices > program.devices:
         yield f"devices={devices}"
     fastest = fastest_type(target)
-    if fastest is not None and fastest != choices.precision:
+    if fastest is not None and fastest != choices.precision and not _computes_in(program, fastest):
         yield f"precision={fastest}"
     yield "bandwidth*2"
 
@@ -35,6 +35,12 @@ def fastest_type(target: Target) -> str | None:
     known = [dtype.label for dtype in DType if dtype.label in rates]
     slowest = min(rates.values(), default=0.0)
     return max((label for label in known if rates[label] > slowest), key=lambda label: rates[label], default=None)
+
+
+def _computes_in(program: Program, label: str) -> bool:
+    """Every product is of this data type already."""
+    details = np.unique(program.commands["detail"][program.commands["macs"] > 0]).tolist()
+    return bool(details) and all(label in program.details[detail].types.split(", ") for detail in details)
 
 
 def _matrix_engine(target: Target) -> Engine:

@@ -82,11 +82,14 @@ def _what_if(args: Namespace) -> int:
 
     if len(args.places) != 1:
         raise UsageError("--what-if: changes are made to one run; expected one folder")
+    if args.path:
+        raise UsageError("--path: a what-if prints a difference, which has no path; expected one of the two")
+    if args.by not in COMPARED:
+        raise UsageError(f"--by {args.by}: a what-if has no difference by it; expected one of {', '.join(COMPARED)}")
     before, after = api.what_if_run(args.places[0], args.what_if)
     labelled = (figures_of(before, label="as it was"), figures_of(after, label=", ".join(args.what_if)))
     found = api.compare(*labelled, allow=("batch",))
-    by = args.by if args.by in COMPARED else "op"
-    view = CompareJson() if args.json else CompareText(by=by, top=args.top)
+    view = CompareJson() if args.json else CompareText(by=args.by, top=args.top)
     write_result(lambda out: view.render(found, out), None)
     return 0
 

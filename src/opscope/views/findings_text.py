@@ -8,7 +8,6 @@ from typing import TextIO
 from ..errors import printable
 from ..finding import OTHER_BOUND, UPPER_BOUND, Finding, Findings, LawCheck, PathStep
 from ..run import Run
-from ..trace import SpanKind
 from ..units import UNKNOWN, format_bytes, format_count, format_percent, format_seconds
 from .columns import bar, columns, pairs
 from .ink import Ink
@@ -40,7 +39,7 @@ class FindingsText:
 
     def render(self, run: Run, findings: Findings, out: TextIO) -> None:
         sections = (self._head(run, findings), self._verdict(findings), self._causes(findings),
-                    self._tried(findings), self._engines(run, findings), self._rollup(findings),
+                    self._tried(findings), self._engines(findings), self._rollup(findings),
                     self._steps(findings) if self.path else iter(()), self._caught(run, findings))  # fmt: skip
         blocks = ["\n".join(lines) for section in sections if (lines := list(section))]
         out.write("\n\n".join(blocks) + "\n")
@@ -110,16 +109,15 @@ class FindingsText:
             yield self.ink("Changes tried", "strong") + f" – {tried_again(findings)}"
             yield from trial_rows(findings, width=_WIDTH)
 
-    def _engines(self, run: Run, findings: Findings) -> Iterator[str]:
+    def _engines(self, findings: Findings) -> Iterator[str]:
         if not findings.engines:
             return
-        waits = bool((run.trace.spans["kind"] == SpanKind.WAIT).any())  # else they are not recorded, and in `idle`
         worst: dict[str, str] = {}
         for wait in findings.waits:
             worst.setdefault(wait.engine, wait.cause)
         rows = [
             (use.engine, str(use.lanes), format_percent(use.utilization), bar(use.utilization or 0.0, 16),
-             _time(use.wait_ns if waits else None), format_seconds(use.idle_ns * 1e-9), worst.get(use.engine, ""))
+             _time(use.wait_ns), format_seconds(use.idle_ns * 1e-9), worst.get(use.engine, ""))
             for use in findings.engines[: self.top]
         ]  # fmt: skip
         yield from columns(("engine", "lanes", "busy", "", "waits", "idle", "stands still most for"), rows,

@@ -8,6 +8,8 @@ from itertools import pairwise
 
 import numpy as np
 
+from opscope.analysis.analyse import analyse
+from opscope.finding import Finding
 from opscope.program import COMMAND, NO_ROUTE, OpInfo
 from opscope.run import CommandTable, Run, RunInfo
 from opscope.summary import HostStage, Latency, OpTotal, Summary
@@ -16,6 +18,7 @@ from opscope.trace import COUNTER, EDGE, NONE, SPAN, Lane, SpanKind, Trace
 HVX, HMX, DMA = Lane(0, 0, "HVX"), Lane(0, 0, "HMX"), Lane(0, 0, "HVX DMA DDR read")
 HOST = Lane(NONE, NONE, "thread")
 ROUTES = ("DDR read", "DDR write", "multicast")
+A, B, C = (OpInfo(name, kind, "", "") for name, kind in (("a", "MatMul"), ("b", "Transpose"), ("c", "Softmax")))
 
 
 @dataclass(frozen=True)
@@ -84,6 +87,21 @@ def _table(commands: Sequence[Command]) -> CommandTable:
     operands = tuple((command.operand,) if command.operand else () for command in commands)
     return CommandTable(rows, ("HVX",), ROUTES if commands else (), ("work",), empty, empty, empty, empty, operands,
                         empty)  # fmt: skip
+
+
+def finding(run: Run, rule: str) -> Finding:
+    return next(found for found in analyse(run).findings if found.id == rule)
+
+
+def ids(run: Run) -> set[str]:
+    return {found.id for found in analyse(run).findings}
+
+
+def copy(start: int, end: int, command: int, *, lane: int = 2) -> tuple[Span, Span]:
+    """The issue, and the bytes in flight."""
+    return Span(1, start, start + 1, command=command), Span(
+        lane, start + 1, end, SpanKind.TRANSFER, command=command, name="copy"
+    )
 
 
 @dataclass(frozen=True)

@@ -9,32 +9,15 @@ from pathlib import Path
 import pytest
 
 sys.path.insert(0, str(Path(__file__).parent))
-from analyse_build import DMA, HMX, HOST, HVX, Command, Span, run_of, total
+from analyse_build import DMA, HMX, HOST, HVX, A, B, C, Command, Span, copy, finding, ids, run_of, total
 
 from opscope.analysis.analyse import analyse
-from opscope.finding import UPPER_BOUND, Finding
+from opscope.finding import UPPER_BOUND
 from opscope.program import OpInfo
-from opscope.run import Run
 from opscope.summary import HostStage, Latency, MemoryTotal, Placement, Summary
 from opscope.trace import NONE, Lane, SpanKind
 
 TRANSFER, OP, WAIT, PHASE = SpanKind.TRANSFER, SpanKind.OP, SpanKind.WAIT, SpanKind.PHASE
-A, B, C = (OpInfo(name, kind, "", "") for name, kind in (("a", "MatMul"), ("b", "Transpose"), ("c", "Softmax")))
-
-
-def finding(run: Run, rule: str) -> Finding:
-    return next(found for found in analyse(run).findings if found.id == rule)
-
-
-def ids(run: Run) -> set[str]:
-    return {found.id for found in analyse(run).findings}
-
-
-def copy(start: int, end: int, command: int, *, lane: int = 2) -> tuple[Span, Span]:
-    """The issue, and the bytes in flight."""
-    return Span(1, start, start + 1, command=command), Span(
-        lane, start + 1, end, TRANSFER, command=command, name="copy"
-    )
 
 
 def test_the_slowest_op_is_named_with_what_it_would_gain() -> None:
@@ -312,13 +295,24 @@ def test_local_memory_is_no_matter_where_transfers_are_hidden() -> None:
     assert "residency" not in ids(replace(run, summary=summary))
 
 
-@pytest.mark.parametrize(("limit", "action"), [(80e9, "the memory gives nearly all it can"), (800e9, "prefetch")])
-def test_transfers_are_held_against_the_bandwidth_of_the_memory(limit: float, action: str) -> None:
+@pytest.mark.parametrize(
+    ("limit", "until", "rate", "action"),
+    [
+        (50e9, 90, "45.5 of 50 GB/s, busy 90.0% of the device's time", "the memory gives nearly all it can"),
+        (500e9, 90, "45.5 of 500 GB/s, busy 90.0% of the device's time", "fetch earlier"),
+        (80e9, 60, "68.3 of 80 GB/s, busy 60.0% of the device's time", "fetch earlier"),  # it has time left
+        (45e9, 90, "45.5 GB/s, all it can, busy 90.0% of the device's time", "the memory gives nearly all it can"),
+    ],
+)
+def test_transfers_are_held_against_the_bandwidth_of_the_memory(
+    limit: float, until: int, rate: str, action: str
+) -> None:
     commands = [Command(0, 0, 4096), Command(0)]
-    spans = [*copy(0, 60, 0), Span(0, 60, 100, op=0, command=1)]
+    spans = [Span(0, 0, 0, op=0, command=0), Span(2, 0, until, SpanKind.TRANSFER, 0, 0, name="DDR read"),
+             Span(0, until, 100, op=0, command=1)]  # fmt: skip
     run = run_of(spans, ops=(A,), edges=[(0, 1)], commands=commands, limits={"outer_bytes_per_s": limit})
     found = finding(run, "memory-transfers")
-    assert found.detail.endswith(f"brings 4.00 KB at 69.4 of {limit / 1e9:.3g} GB/s")
+    assert found.detail.endswith(f"brings 4.00 KB at {rate}")
     assert found.action.startswith(action)
 
 

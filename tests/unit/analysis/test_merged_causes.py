@@ -31,6 +31,16 @@ def test_the_same_cause_is_told_once_in_the_words_of_the_backend_with_the_advice
     assert (only.id, only.cost_ns, only.action, only.predicted) == ("slow-node", 49, "do this", GAIN)
 
 
+def test_a_gain_is_no_more_than_what_the_backend_says_that_it_costs() -> None:
+    (only,) = merged([cause("conversions", 3, "a")], [cause("layout", 5, "a", "b", gain=GAIN)])
+    assert only.predicted == Prediction(3, 7, UPPER_BOUND)
+
+
+def test_a_slow_node_that_changes_layout_is_told_of_once() -> None:
+    told = [cause("conversions", 9, "a", "b"), cause("slow-node", 5, "a"), cause("slow-node", 4, "c")]
+    assert merged(told, []) == (told[0], told[2])
+
+
 def test_the_same_op_of_every_layer_is_more_than_one_slow_node() -> None:
     block = cause("slow-op", 90, "a.0", "a.1")
     assert merged([cause("slow-node", 50, "a.0")], [block]) == (block, cause("slow-node", 50, "a.0"))

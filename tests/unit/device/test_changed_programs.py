@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from device_build import DMA, HVX, READ, ROUTES, WRITE, Step, program_of
 
-from opscope.api.predicting import Change, parse_change, retimed, with_ops_scaled, with_predictions
+from opscope.api.predicting import Change, parse_change, parse_changes, retimed, with_ops_scaled, with_predictions
 from opscope.device import simulate
 from opscope.errors import UsageError
 from opscope.finding import UPPER_BOUND, WHAT_IF, Finding, Findings, Prediction
@@ -53,6 +53,18 @@ def test_what_is_not_understood_is_answered_with_what_is(text: str) -> None:
 def test_a_bandwidth_of_nothing_is_refused() -> None:
     with pytest.raises(UsageError, match=r"nothing would ever end; expected a factor above 0$"):
         parse_change("bandwidth*0")
+
+
+@pytest.mark.parametrize("text", ["bandwidth*1000001", "clock*" + 400 * "9", "op:a*" + 30 * "9"])
+def test_a_factor_that_no_time_can_be_counted_with_is_refused(text: str) -> None:
+    with pytest.raises(UsageError, match=r"too much; expected a factor up to 1,000,000$"):
+        parse_change(text)
+
+
+def test_what_is_set_twice_is_refused_and_what_is_scaled_twice_is_not() -> None:
+    with pytest.raises(UsageError, match=r"^--what-if cores: is set to 4 and to 8; expected one value$"):
+        parse_changes(["cores=4", "precision=i8", "cores=8"])
+    assert [change.factor for change in parse_changes(["clock*2", "clock*0.5"])] == [2, 0.5]
 
 
 def test_twice_the_bandwidth_halves_the_transfer() -> None:

@@ -43,6 +43,13 @@ def test_a_type_that_is_in_use_is_not_tried() -> None:
     assert "precision=i8" not in worth_trying(program, target, Choices(precision="i8"))
 
 
+def test_a_type_that_every_product_is_of_already_is_not_tried(tmp_path: Path) -> None:
+    model, target = tmp_path / "resnet.onnx", targets.load("aic100-std")
+    make(Recipe("cifar-resnet", precision="int8", weights=False), model)
+    program = api.compile_model(model, target, cores=2, stats_level=70).program
+    assert "precision=i8" not in worth_trying(program, target, Choices())
+
+
 def test_a_trial_is_the_latency_of_the_program_compiled_so(tmp_path: Path) -> None:
     model, target = tmp_path / "kws.onnx", targets.load("aic100-std")
     make(Recipe("kws-cnn", weights=False), model)

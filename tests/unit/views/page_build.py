@@ -123,7 +123,7 @@ def small_findings(run: Run) -> Findings:
     )  # fmt: skip
     return Findings(
         "compute", (Share("compute", 1e5, 0.7), Share("wait", 4e4, 0.3)), latency, "simulated", (found,), path,
-        (OpSlack(run.ops[0].name, 0, MATMUL_NS),),
+        (OpSlack(run.ops[0].name, 0, 0, MATMUL_NS),),
         (RooflineOp(run.ops[0].name, 5_000_000, 65_536, 76.3, 1.25e11, 7.6e11, 5000, MATMUL_NS),
          RooflineOp(run.ops[1].name, 0, 0, None, None, None, None, SOFTMAX_NS)),
         Coverage(1.0, 0, ("/folded/Reshape",)), trials=(Trial("cores=4", latency // 2, 2.0),),

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from .claim import Claim, Rule, settled
-from .hosting import host_calls, host_stages
+from .hosting import device_queue, host_calls, host_stages
 from .memory import exposed_transfers, reads_again, residency, serial_transfers, spills
 from .overhead import computed_again, launches, layout_changes, on_the_cpu, small_ops
 from .slow_ops import far_from_bound, slow_ops
@@ -25,6 +25,7 @@ RULES: tuple[Rule, ...] = (
     launches,
     small_ops,
     host_stages,
+    device_queue,
     host_calls,
     on_the_cpu,
     unexplained_gaps,

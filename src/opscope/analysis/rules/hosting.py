@@ -20,34 +20,75 @@ from ..intervals import union
 from .claim import Claim, count, time
 
 HOST_SHARE = 0.05  # of what the application waits, or of the critical path
+IT_STANDS_STILL = "with more inferences on their way at once the device need not stand still for it"
+IT_HAS_WORK = "it costs latency, not throughput: the device has work meanwhile"
+QUEUE = "device queue"
 PARTIES = {  # stage of host.STAGES → whose it is, as system profiles group them
     "enqueue": "application", "preprocess": "runtime", "submit": "runtime", "return": "runtime",
     "postprocess": "runtime", "driver": "driver", "input transfer": "driver", "output transfer": "driver",
-    "device queue": DEVICE, "device": DEVICE,
+    QUEUE: "queue", DEVICE: DEVICE,
 }  # fmt: skip
+DEVICE_PARTIES = (DEVICE, "queue")
+QUEUE_SHARE = 0.01  # of what the application waits: below it the queue counts as the device
 
 
 def host_stages(facts: Facts) -> Iterator[Claim]:
     """Application, runtime, driver and device: who takes how much of what the application waits."""
     stages = _stages(facts)
-    whole, own = sum(stage.ns for stage in stages), [stage for stage in stages if _party(stage) != DEVICE]
+    whole, own = sum(stage.ns for stage in stages), [stage for stage in stages if _party(stage) not in DEVICE_PARTIES]
     cost = sum(stage.ns for stage in own)
     if not whole or cost < HOST_SHARE * whole:
         return
-    parties: Counter[str] = Counter()
-    for stage in stages:
-        parties[_party(stage)] += stage.ns
-    longest = max(own, key=lambda stage: stage.ns)
-    positions = _stage_positions(facts)
+    longest, positions = max(own, key=lambda stage: stage.ns), _stage_positions(facts)
+    so = IT_HAS_WORK if _queue_ns(stages) >= HOST_SHARE * whole else IT_STANDS_STILL
     yield Claim(
         Finding(
             "host-stages", f"{format_percent(cost / whole)} of what the application waits is not the device",
-            ", ".join(f"{party} {time(ns)}" for party, ns in parties.items()), cost_ns=cost, share=cost / whole,
-            action=f"{longest.name} is the longest with {time(longest.ns)}; with more inferences on their way at once "
-            "the device need not stand still for it", spans=facts.rows(positions, facts.path_ns),
+            _parties(stages, whole), cost_ns=cost, share=cost / whole,
+            action=f"{longest.name} is the longest with {time(longest.ns)}; {so}",
+            spans=facts.rows(positions, facts.path_ns),
         ),
         positions if len(positions) else None,
     )  # fmt: skip
+
+
+def device_queue(facts: Facts) -> Iterator[Claim]:
+    """Time that an inference stands before a device that is busy with others."""
+    stages = _stages(facts)
+    whole, cost = sum(stage.ns for stage in stages), _queue_ns(stages)
+    if not whole or cost < HOST_SHARE * whole:
+        return
+    work = facts.work
+    places = np.flatnonzero(facts.on_host) if work.staged else np.zeros(0, np.int64)
+    positions = np.array([place for place in places.tolist() if _stage_name(facts, place) == QUEUE], np.int64)
+    yield Claim(
+        Finding(
+            "device-queue", f"{format_percent(cost / whole)} of what the application waits is the queue of the device",
+            f"{time(cost)} behind inferences that came before, {time(_device_ns(stages))} on the device",
+            cost_ns=cost, share=cost / whole,
+            action="fewer on their way at once wait less; only a faster device serves more",
+            spans=facts.rows(positions, facts.path_ns),
+        ),
+        positions if len(positions) else None,
+    )  # fmt: skip
+
+
+def _parties(stages: tuple[HostStage, ...], whole: int) -> str:
+    """Who takes how long; the queue where there is one to speak of."""
+    parties: Counter[str] = Counter()
+    for stage in stages:
+        parties[_party(stage)] += stage.ns
+    if parties["queue"] < QUEUE_SHARE * whole:
+        parties[DEVICE] += parties.pop("queue", 0)
+    return ", ".join(f"{party} {time(ns)}" for party, ns in parties.items())
+
+
+def _queue_ns(stages: tuple[HostStage, ...]) -> int:
+    return sum(stage.ns for stage in stages if stage.name == QUEUE)
+
+
+def _device_ns(stages: tuple[HostStage, ...]) -> int:
+    return sum(stage.ns for stage in stages if stage.name == DEVICE)
 
 
 def _stages(facts: Facts) -> tuple[HostStage, ...]:
@@ -64,7 +105,7 @@ def _stages(facts: Facts) -> tuple[HostStage, ...]:
 def _stage_positions(facts: Facts) -> Numbers:
     """Stages on the path that are not the device's."""
     places = np.flatnonzero(facts.on_host & (facts.path_ns > 0)) if facts.work.staged else np.zeros(0, np.int64)
-    chosen = [place for place in places.tolist() if PARTIES.get(_stage_name(facts, place)) != DEVICE]
+    chosen = [place for place in places.tolist() if PARTIES.get(_stage_name(facts, place)) not in DEVICE_PARTIES]
     return np.array(chosen, np.int64)
 
 

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 import numpy as np
 
 from ...finding import Finding
+from ...program import NO_ROUTE
+from ...summary import MemoryTotal, Placement
 from ...trace import NONE
 from ...units import format_bytes, format_percent
 from ..activities import ASIDE, Numbers
 from ..bound_words import LINK, MEMORY
+from ..data_types import computed_in_floats
 from ..distinct import distinct
 from ..facts import Facts
 from ..gaps import routes_of
@@ -18,69 +21,55 @@ from ..intervals import most_open, union
 from ..op_bounds import OUTER_BYTES_PER_S
 from ..outer_memory import TensorTraffic
 from .claim import Claim, count, path_cost, time
+from .flow import flow_of, moved_bytes
 
 EXPOSED_SHARE = 0.01  # of the wall time, that the critical path runs through transfers
 AGAIN_SHARE = 0.05  # of all bytes read
 LOW_FILL = 0.6  # of local memory, at its fullest
-FULL_SHARE = 0.7  # of the bandwidth: what is left to gain is in fewer bytes, not in earlier ones
-FEWER_BYTES = "the memory gives nearly all it can: a smaller data type, operands kept in local memory, a larger batch"
+RESIDENCY_SHARE = 0.05  # of the wall time, that the critical path runs through transfers
+FEWER_BYTES = "the memory gives nearly all it can; move less: operands kept in local memory, a larger batch"
+EARLIER_BYTES = "fetch earlier, while something is computed; move less: operands kept in local memory"
+RESIDENT = ", or weights that stay resident between inferences"
+NEARER = "keep their operands in faster memory, or use them more often while they are there: larger tiles"
+LESS_HANDED_OVER = "split the work so that less is handed over, or send it while something is computed"
 SERIAL_TRANSFERS = 8  # of one route on one device, before never overlapping is no accident
 SERIAL_SHARE = 0.02  # of the wall time, on the critical path
 
 
 def exposed_transfers(facts: Facts) -> Iterator[Claim]:
     """Transfers that the critical path runs through, to memory and over links."""
-    for cause, rule, what, action in (
-        (MEMORY, "memory-transfers", "outer memory", "prefetch earlier, keep the operands in local memory, or use a "
-         "smaller data type"),
-        (LINK, "link-transfers", "other cores and devices", "split the work so that less is handed over, or "
-         "send it while something is computed"),
-    ):  # fmt: skip
+    for cause, rule, what in (
+        (MEMORY, "memory-transfers", "outer memory"),
+        (LINK, "link-transfers", "other cores and devices"),
+    ):
         positions = np.flatnonzero((facts.work.cause == cause) & ~facts.on_host)  # stages of the host: `host_stages`
         cost = path_cost(facts, positions)
         if facts.wall_ns and cost >= EXPOSED_SHARE * facts.wall_ns:
             on_path = positions[facts.path_ns[positions] > 0]
-            moved = moved_bytes(facts, on_path)
-            rate, full = _rate(facts, positions) if cause == MEMORY else ("", False)
-            yield Claim(
-                Finding(rule, f"transfers to and from {what} take {format_percent(cost / facts.wall_ns)} of the "
-                        "critical path", _seen(len(on_path), len(positions), moved) + rate,
-                        facts.costliest_ops(on_path, facts.path_ns), cost,
-                        action=FEWER_BYTES if full else action, spans=facts.rows(on_path, facts.path_ns),
-                        bytes=moved),
-                positions,
-            )  # fmt: skip
+            share, ops = format_percent(cost / facts.wall_ns), facts.costliest_ops(on_path, facts.path_ns)
+            title = f"transfers to and from {what} take {share} of the critical path"
+            if not facts.moves[positions].any():
+                title = f"ops that {what} holds up take {share} of the critical path"
+            detail, action = _seen(facts, cause, positions, on_path)
+            yield Claim(Finding(rule, title, detail, ops, cost, action=action, spans=facts.rows(on_path, facts.path_ns),
+                                bytes=moved_bytes(facts, on_path)), positions)  # fmt: skip
 
 
-def _seen(on_path: int, whole: int, moved: int | None) -> str:
+def _seen(facts: Facts, cause: int, positions: Numbers, on_path: Numbers) -> tuple[str, str]:
+    """What of transfers, or of work that waits for bytes, was seen; and what to do about it."""
+    if not facts.moves[positions].any():
+        held = len(distinct(facts.work.op[on_path]))
+        return f"{count(held, 'op')} whose bytes take longer than {'its' if held == 1 else 'their'} MACs", NEARER
+    moved = moved_bytes(facts, on_path)
     amount = f" of {format_bytes(moved)}" if moved else ""
-    return f"{count(on_path, 'transfer')}{amount} on the path, of {whole:,} in all"
-
-
-def _rate(facts: Facts, positions: Numbers) -> tuple[str, bool]:
-    """What the memory gave on its busiest route, against what it can; and whether that is nearly all."""
-    routes, most = routes_of(facts, positions), facts.run.info.limits.get(OUTER_BYTES_PER_S)
-    known = distinct(routes[routes != NONE]).tolist()
-    if not known:
-        return "", False
-    moved = {number: moved_bytes(facts, positions[routes == number]) or 0 for number in known}
-    busiest = max(known, key=lambda number: moved[number])
-    own, amount = positions[routes == busiest], moved[busiest]
-    busy = union(np.zeros(len(own), np.int64), facts.work.start[own], facts.work.end[own])
-    ns = int((busy.end - busy.start).sum())
-    if not amount or not ns:
-        return "", False
-    limit = f" of {most / 1e9:.3g}" if most else ""
-    words = f"; {facts.run.commands.routes[busiest]} brings {format_bytes(amount)} at {amount / ns:.3g}{limit} GB/s"
-    return words, most is not None and amount * 1e9 / ns >= FULL_SHARE * most
-
-
-def moved_bytes(facts: Facts, positions: Numbers) -> int | None:
-    """Bytes of the commands of these activities; None where commands are not known."""
-    rows, command = facts.run.commands.rows, facts.work.command[positions]
-    if not facts.run.commands.routes:
-        return None
-    return int(rows["moved_bytes"][command[(command >= 0) & (command < len(rows))]].sum())
+    seen = f"{count(len(on_path), 'transfer')}{amount} on the path, of {len(positions):,} in all"
+    if cause == LINK:
+        return seen, LESS_HANDED_OVER
+    flow = flow_of(facts, positions)
+    narrower = ", a smaller data type" if computed_in_floats(facts.run) else ""
+    full = flow is not None and flow.is_full
+    action = f"{FEWER_BYTES if full else EARLIER_BYTES}{narrower}"
+    return seen + ("" if flow is None else f"; {flow}"), action
 
 
 def reads_again(facts: Facts) -> Iterator[Claim]:
@@ -94,6 +83,8 @@ def reads_again(facts: Facts) -> Iterator[Claim]:
     positions = _transfers_of(facts, [t.read_commands for t in tensors])
     left = _left_after_once(facts, tensors, positions)
     cost = int((facts.path_ns[positions] * (1 - left)).sum())
+    if not _worth_a_line(facts, again, cost):
+        return
     yield Claim(
         Finding("read-again", f"{format_bytes(again)} of {format_bytes(whole)} read from outer memory were read before",
                 f"{count(len(tensors), 'tensor')}; {worst.tensor} ({format_bytes(worst.size_bytes)}) is read "
@@ -122,14 +113,31 @@ def spills(facts: Facts) -> Iterator[Claim]:
         return
     out, back = sum(t.write_bytes for t in tensors), sum(t.read_bytes for t in tensors)
     positions = _transfers_of(facts, [c for t in tensors for c in (t.read_commands, t.write_commands)])
+    cost = path_cost(facts, positions)
+    if not _worth_a_line(facts, out + back, cost):
+        return
     yield Claim(
         Finding("spill", f"{format_bytes(out)} moved out of local memory and {format_bytes(back)} read back",
                 f"{count(len(tensors), 'tensor')} did not fit or were not kept, most of {tensors[0].tensor}",
-                facts.costliest_ops(positions, facts.work.ns), path_cost(facts, positions),
-                action="use a smaller batch, tile or data type, or more cores, so that results stay local",
+                facts.costliest_ops(positions, facts.work.ns), cost,
+                action=f"results that stay local: {_smaller(facts)}",
                 spans=facts.rows(positions, facts.work.ns), bytes=out + back),
         positions,
     )  # fmt: skip
+
+
+def _worth_a_line(facts: Facts, moved: int, cost: int) -> bool:
+    """On the critical path, or that many bytes that the memory is kept busy with them; else it is noise."""
+    wall, most = facts.wall_ns or 0, facts.run.info.limits.get(OUTER_BYTES_PER_S)
+    return cost >= EXPOSED_SHARE * wall or most is None or moved * 1e9 / most >= EXPOSED_SHARE * wall
+
+
+def _smaller(facts: Facts) -> str:
+    """What makes results fit local memory."""
+    ways = ["smaller tiles"]
+    ways += ["a smaller batch"] if (facts.run.info.batch or 1) > 1 else []
+    ways += ["a smaller data type"] if computed_in_floats(facts.run) else []
+    return ", ".join(ways)
 
 
 def _transfers_of(facts: Facts, commands: list[Numbers]) -> Numbers:
@@ -140,27 +148,41 @@ def _transfers_of(facts: Facts, commands: list[Numbers]) -> Numbers:
 def residency(facts: Facts) -> Iterator[Claim]:
     """Local memory that stays empty while operands are fetched from outer memory."""
     local = [m for m in facts.run.summary.memory if m.peak_bytes is not None and m.capacity_bytes]
-    outer_ns = sum(p.outer_ns for p in facts.run.summary.placement)
-    all_ns = outer_ns + sum(p.local_ns for p in facts.run.summary.placement)
+    placed = _readers(facts)
+    outer_ns = sum(p.outer_ns for p in placed)
+    all_ns = outer_ns + sum(p.local_ns for p in placed)
     if not local or not all_ns or not _memory_matters(facts):
         return
     fullest = max(local, key=lambda m: (m.peak_bytes or 0) / (m.capacity_bytes or 1))
     fill = (fullest.peak_bytes or 0) / (fullest.capacity_bytes or 1)
     if fill < LOW_FILL and outer_ns > all_ns / 2:
-        worst = max(facts.run.summary.placement, key=lambda p: p.outer_ns)
+        worst = max(placed, key=lambda p: p.outer_ns)
         yield Claim(Finding(
             "residency", f"{fullest.name} is at most {format_percent(fill)} full, and "
             f"{format_percent(outer_ns / all_ns)} of the work reads operands from outer memory",
             f"{worst.kind} on {worst.group} has one in {worst.outer_memory} for {time(worst.outer_ns)} of all lanes",
-            action="larger tiles, or weights that stay resident between inferences",
+            action=f"larger tiles{RESIDENT if _fits(facts, local) else ''}",
             bytes=(fullest.capacity_bytes or 0) - (fullest.peak_bytes or 0),
         ))  # fmt: skip
+
+
+def _readers(facts: Facts) -> list[Placement]:
+    """Where operands of work lie; those of transfers have to lie outside."""
+    commands = facts.run.commands
+    moving = distinct(commands.rows["kind"][commands.rows["route"] != NO_ROUTE].astype(np.int64)).tolist()
+    kinds = {commands.kinds[number] for number in moving}
+    return [placed for placed in facts.run.summary.placement if placed.kind not in kinds]
+
+
+def _fits(facts: Facts, local: Sequence[MemoryTotal]) -> bool:
+    """What is read from outer memory has room in all that is local, as far as sizes are known."""
+    return sum(t.size_bytes or t.read_bytes for t in facts.traffic) <= sum(m.capacity_bytes or 0 for m in local)
 
 
 def _memory_matters(facts: Facts) -> bool:
     """A timeline on whose critical path hardly any transfer lies has nothing to gain from local memory."""
     transfers = np.flatnonzero((facts.work.cause == MEMORY) & ~facts.on_host)
-    return not len(transfers) or path_cost(facts, transfers) >= EXPOSED_SHARE * facts.work.wall_ns
+    return not len(transfers) or path_cost(facts, transfers) >= RESIDENCY_SHARE * facts.work.wall_ns
 
 
 def serial_transfers(facts: Facts) -> Iterator[Claim]:
@@ -176,6 +198,9 @@ def serial_transfers(facts: Facts) -> Iterator[Claim]:
         own = moves[route == number]
         cost = path_cost(facts, own)
         if most[number] > 1 or len(own) < SERIAL_TRANSFERS or cost < SERIAL_SHARE * work.wall_ns:
+            continue
+        flow = flow_of(facts, own[work.cause[own] == MEMORY])
+        if flow is not None and flow.is_saturated:
             continue
         yield Claim(
             Finding(

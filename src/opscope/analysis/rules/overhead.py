@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 import numpy as np
+import numpy.typing as npt
 
 from ...finding import Finding
 from ...summary import OpTotal
-from ...trace import NONE, SpanKind
+from ...trace import NONE
 from ...units import format_count, format_percent
-from ..bound_words import LAUNCH, LAYOUT, WAIT, cause_of_work, is_cpu, is_layout
+from ..bound_words import LAUNCH, LAYOUT, WAIT, cause_of_work, is_cpu, is_flush, is_layout
 from ..distinct import distinct
 from ..facts import Facts
 from ..repeated_work import repeated_work
@@ -63,11 +64,11 @@ def _layout_finding(cost: int, whole: int, of: str, ops: tuple[str, ...], rows: 
 def launches(facts: Facts) -> Iterator[Claim]:
     """Time on the critical path that goes into starting work."""
     path = facts.path
-    chosen = path.cause == LAUNCH
+    chosen = (path.cause == LAUNCH) & ~_flushes(facts)[path.activity]
     cost, starts = int(path.ns[chosen].sum()), int(chosen.sum())
     if not facts.work.wall_ns or cost < LAUNCH_SHARE * facts.work.wall_ns:
         return
-    positions = np.flatnonzero(facts.work.cause == LAUNCH)
+    positions = np.flatnonzero((facts.work.cause == LAUNCH) & ~_flushes(facts)[:-1])
     gaps = path.activity[chosen & (path.is_gap == 1) & (path.activity != NONE)]
     yield Claim(
         Finding(
@@ -81,20 +82,29 @@ def launches(facts: Facts) -> Iterator[Claim]:
     )  # fmt: skip
 
 
+def _flushes(facts: Facts) -> npt.NDArray[np.bool_]:
+    """Per activity, whether it writes the recording itself out; one more, False, for none."""
+    flush = np.array([is_flush(name) for name in facts.run.trace.names] or [False])
+    return np.append(flush[facts.run.trace.spans["name"][facts.work.row]], False)
+
+
 def small_ops(facts: Facts) -> Iterator[Claim]:
-    """Work of a device that is shorter than the gap before it."""
-    work = facts.work
-    device = facts.run.trace.spans["kind"][work.row] != SpanKind.HOST
-    small = np.flatnonzero(device & (work.op != NONE) & (facts.order.lag > work.ns) & (facts.gap_ns > 0))
+    """Work of a device that is shorter than what starting it took."""
+    work, path = facts.work, facts.path
+    starts = np.zeros(len(work), np.bool_)
+    starts[path.activity[(path.cause == LAUNCH) & (path.is_gap == 1)]] = True
+    small = np.flatnonzero(starts & ~facts.on_host & (work.op != NONE) & (facts.order.lag > work.ns))
     cost = int(facts.gap_ns[small].sum())
     if not work.wall_ns or cost < SMALL_SHARE * work.wall_ns:
         return
-    ops = count(len(distinct(work.op[small])), "op")
+    ops, one = count(len(distinct(work.op[small])), "op"), len(small) == 1
     yield Claim(
         Finding(
-            "small-ops", f"{count(len(small), 'command')} of {ops} are shorter than what starting them takes",
+            "small-ops", f"{count(len(small), 'command')} of {ops} {'is' if one else 'are'} shorter than what starting "
+            f"{'it' if one else 'them'} takes",
             f"{time(int(work.ns[small].sum()))} of work after {time(cost)} of gaps",
-            facts.costliest_ops(small, facts.gap_ns), cost, action="fuse them with their neighbours",
+            facts.costliest_ops(small, facts.gap_ns), cost,
+            action=f"fuse {'it with its' if one else 'them with their'} neighbours",
             spans=facts.rows(small, facts.gap_ns),
         ),
         gaps=small,

@@ -2,28 +2,37 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator
 
 import numpy as np
+import numpy.typing as npt
 
 from ...finding import Finding
+from ...trace import NONE
 from ...units import format_percent
 from ..activities import Numbers
 from ..bound_words import CAUSES, COMPUTE, HOST, LAYOUT, LINK, MEMORY, WAIT, cause_of_work
+from ..data_types import computed_in_floats
+from ..distinct import distinct
 from ..facts import Facts
 from ..op_bounds import names_bound_by_bytes
 from ..repeats import NOT_REPEATED
 from ..roofline import roofline
+from ..verdict_of_time import cause_of_op
 from .claim import Claim, count, time
+from .flow import flow_of
 
 SLOW_SHARE = 0.05  # of the critical path: a block above it is worth a line
 MOST_BLOCKS = 3
 FAR_FACTOR = 2.0  # times its lower bound
 FAR_SHARE = 0.02  # of the wall time, that all such ops lose together
 MOST_NAMES = 200  # a what-if makes all of them free
+MOST_ENGINES = 2  # that are named
+KEPT = "keep its operands in local memory"
+EARLIER = "fetch its operands earlier, or keep them in local memory"
+LOOK = "look at it first: nothing else takes as long"
 _ACTIONS = {
-    COMPUTE: "a cheaper form of the op; a smaller data type, or more cores for it, where the target has them",
-    MEMORY: "fetch its operands earlier, or keep them in local memory",
     LINK: "split it so that less is handed between cores",
     HOST: "launch it ahead, or fuse it with its neighbours",
 }
@@ -51,35 +60,62 @@ def _own_times(facts: Facts) -> Numbers:
 
 
 def _slow(facts: Facts, block: str, ops: Numbers, times: Numbers, whole: int) -> Claim | None:
-    """None: a change of layout, which has a rule of its own."""
+    """None: a change of layout, or nothing but transfers, which have rules of their own."""
     cost, costliest = int(times[ops].sum()), ops[np.argsort(-times[ops], kind="stable")]
     first = int(costliest[0])
     name = facts.run.ops[first].name if len(ops) == 1 else block
-    engine = f" on {facts.ops[first].engine}" if facts.ops[first].engine else ""
     chosen = np.zeros(len(facts.run.ops), np.bool_)
     chosen[ops] = True
     positions = facts.of_ops(chosen)
     sums = np.bincount(facts.work.cause[positions], facts.path_ns[positions], minlength=len(CAUSES))
-    cause = int(sums.argmax()) if facts.has_timeline else _cause(facts, first)
-    if cause == LAYOUT:
+    cause = (
+        int(sums.argmax())
+        if facts.has_timeline
+        else cause_of_op(facts.ops[first], name in names_bound_by_bytes(facts.run))
+    )
+    if cause == LAYOUT or (cause == MEMORY and len(positions) and facts.moves[positions].all()):
         return None
     of = "the critical path" if facts.has_timeline else "the time of all ops"
     kind = f"{facts.run.ops[first].type} op".strip()
     finding = Finding(
         "slow-op", f"{name} takes {format_percent(cost / whole)} of {of}",
-        f"{count(len(ops), kind)}{engine}: {time(cost)}, mostly {CAUSES[cause]}",
+        f"{count(len(ops), kind)}{_engines(facts, costliest)}: {time(cost)}, mostly {CAUSES[cause]}",
         tuple(dict.fromkeys(facts.run.ops[op].name for op in costliest.tolist()))[:MOST_NAMES], cost, cost / whole,
-        action=_ACTIONS.get(cause, "look at it first: nothing else takes as long"),
+        action=_action(facts, cause, chosen, positions),
         spans=facts.rows(positions, facts.path_ns),
     )  # fmt: skip
     return Claim(finding, positions if facts.has_timeline else None)
 
 
-def _cause(facts: Facts, op: int) -> int:
-    """Without a timeline: what the time of an op counts as."""
-    info = facts.run.ops[op]
-    cause = cause_of_work(info.type or info.name)
-    return MEMORY if cause == COMPUTE and info.name in names_bound_by_bytes(facts.run) else cause
+def _engines(facts: Facts, ops: Numbers) -> str:
+    """What these ops run on, costliest first; nothing where that is not told, or too much to say."""
+    names = list(dict.fromkeys(facts.ops[op].engine for op in ops.tolist() if facts.ops[op].engine))
+    return f" on {' and '.join(names)}" if 0 < len(names) <= MOST_ENGINES else ""
+
+
+def _action(facts: Facts, cause: int, chosen: npt.NDArray[np.bool_], positions: Numbers) -> str:
+    if cause == COMPUTE:
+        return _cheaper(facts, chosen, positions)
+    if cause == MEMORY:
+        narrower = ", or a smaller data type" if computed_in_floats(facts.run, chosen) else ""
+        flow = flow_of(facts, np.flatnonzero((facts.work.cause == MEMORY) & ~facts.on_host))
+        return (KEPT if flow is not None and flow.is_full else EARLIER) + narrower
+    return _ACTIONS.get(cause, LOOK)
+
+
+def _cheaper(facts: Facts, chosen: npt.NDArray[np.bool_], positions: Numbers) -> str:
+    """What would make these ops compute for less time, of what the run tells: their types, and where they ran."""
+    ways = ["a cheaper form of the op"]
+    if computed_in_floats(facts.run, chosen):
+        ways.append("a smaller data type")
+    lanes = [facts.run.trace.lanes[lane] for lane in distinct(facts.work.own_lane[positions]).tolist()]
+    places = Counter(
+        device for device, core in {(lane.device, lane.core) for lane in lanes} if NONE not in (device, core)
+    )
+    cores = max(places.values(), default=0)
+    if 0 < cores < facts.run.info.cores:
+        ways.append(f"more cores for it: it runs on {cores} of {facts.run.info.cores}")
+    return ", or ".join([", ".join(ways[:-1]), ways[-1]]) if len(ways) > 1 else ways[0]
 
 
 def far_from_bound(facts: Facts) -> Iterator[Claim]:

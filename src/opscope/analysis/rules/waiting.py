@@ -23,7 +23,6 @@ MOST_WAITS = 3
 GAP_SHARE = 0.02  # of the wall time
 LOW_USE = 0.3  # of the engine that computes most
 UNEVEN = 1.10  # busiest core or device, to their mean
-_CORES = 4096  # more than any device has
 
 
 def waits(facts: Facts) -> Iterator[Claim]:
@@ -77,8 +76,14 @@ def unexplained_gaps(facts: Facts) -> Iterator[Claim]:
     yield Claim(
         Finding("gap", f"nothing that was recorded explains {format_percent(cost / facts.wall_ns)} of the time", detail,
                 facts.costliest_ops(before, facts.gap_ns), cost,
-                action="record more: a finer stats level, or host events beside the device",
+                action=_recorded_more(facts),
                 spans=facts.rows(before, facts.gap_ns)), gaps=before)  # fmt: skip
+
+
+def _recorded_more(facts: Facts) -> str:
+    finer = ["a finer stats level"] if "stats_level" in facts.run.info.options else []
+    host = [] if facts.on_host.any() else ["what the host and the runtime do meanwhile"]
+    return f"record more: {', or '.join([*finer, *host]) or 'what lies between'}"
 
 
 def idle_engines(facts: Facts) -> Iterator[Claim]:
@@ -87,28 +92,31 @@ def idle_engines(facts: Facts) -> Iterator[Claim]:
     computes = np.flatnonzero(np.isin(work.cause, (COMPUTE, LAYOUT)) & (work.lane != ASIDE))
     names = {facts.run.trace.lanes[lane].name for lane in distinct(work.lane[computes]).tolist()}
     busiest = max((use for use in facts.engines if use.engine in names), key=lambda use: use.busy_ns, default=None)
-    if busiest is None or busiest.utilization is None or busiest.utilization >= LOW_USE:
+    whole = facts.device_ns if work.staged else work.wall_ns  # stages of the host have a rule of their own
+    if busiest is None or not whole or busiest.busy_ns >= LOW_USE * whole:
         return
     each = " each" if busiest.lanes > 1 else ""
     detail = f"{count(busiest.lanes, 'lane')} busy for {time(busiest.busy_ns)}{each}"
-    gap = next((gap for gap in longest_gaps(facts) if gap.lane == busiest.engine), None)
+    begin = work.start[~facts.on_host].min() if work.staged else work.start_ns
+    gap = next((gap for gap in longest_gaps(facts) if gap.lane == busiest.engine and gap.start_ns >= begin), None)
     if gap is not None:
         rest = time(gap.end_ns - gap.start_ns)
         detail += f"; the longest rest, {rest} before {gap.before}, ends with {gap.ended_by}"
-    use = format_percent(busiest.utilization)
-    yield Claim(Finding("low-utilization", f"{busiest.engine} works {use} of the time, and no engine more", detail,
+    use, of = format_percent(busiest.busy_ns / whole), "the device's time" if work.staged else "the time"
+    yield Claim(Finding("low-utilization", f"{busiest.engine} works {use} of {of}, and no engine more", detail,
                         action="a larger batch, or several inferences at once"))  # fmt: skip
 
 
 def uneven_work(facts: Facts) -> Iterator[Claim]:
-    """Cores, or devices, of which one has more work than the others: by work, not by wall clock."""
+    """Devices, or cores of one device, of which one has more work than the others: by work, not by wall clock."""
     lanes = facts.run.trace.lanes
-    owners = (
-        ("device", [lane.device for lane in lanes]),
-        ("core", [NONE if lane.core == NONE else lane.device * _CORES + lane.core for lane in lanes]),
-    )
-    for word, owner in owners:
-        yield from _uneven(facts, word, np.array(owner or [NONE]))
+    yield from _uneven(facts, "device", np.array([lane.device for lane in lanes] or [NONE]))
+    for device in sorted({lane.device for lane in lanes if lane.device != NONE}):
+        cores = [lane.core if lane.device == device else NONE for lane in lanes]
+        found = list(_uneven(facts, "core", np.array(cores)))
+        if found:
+            yield found[0]
+            return  # devices mostly do alike, and one says it
 
 
 def _uneven(facts: Facts, word: str, owner_of_lane: Numbers) -> Iterator[Claim]:
@@ -124,7 +132,7 @@ def _uneven(facts: Facts, word: str, owner_of_lane: Numbers) -> Iterator[Claim]:
     slowest = computes[place.reshape(-1) == most]
     yield Claim(
         Finding(
-            f"uneven-{word}s", f"{word} {int(numbers[most]) % _CORES} has {ratio:.2f} × the work of the mean {word}",
+            f"uneven-{word}s", f"{word} {int(numbers[most])} has {ratio:.2f} × the work of the mean {word}",
             f"{time(float(busy[most]))} at work against {time(float(busy.mean()))}, the mean of {len(numbers)}",
             facts.costliest_ops(slowest, work.ns),
             round(path_cost(facts, slowest) * (1 - 1 / ratio)), action=f"split its largest ops over the other {word}s",

@@ -93,6 +93,16 @@ class Detail:
     attributes: str
 
 
+def operand_text(place: str, name: str, dtype: str, shape: Sequence[int], size_bytes: int | None = None) -> str:
+    """One of `Detail.operands`.
+
+    Args:
+        place: which way, in which memory, as what: "out VTCM Dest", "in DDR Src1".
+    """
+    size = "" if size_bytes is None else f" {-(-size_bytes // 1024)}KB"
+    return f"{place} {name} {dtype} <{' x '.join(map(str, shape))}>{size}"
+
+
 @dataclass(frozen=True, slots=True)
 class StatsOptions:
     """What the device writes down while it runs."""

@@ -80,7 +80,7 @@ export function peakOf(blocks: Block[]): { moment: number; bytes: number } {
 export const heldAt = (blocks: Block[], moment: number): Block[] =>
   blocks.filter((block) => block.from <= moment && block.to > moment).sort((a, b) => b.bytes - a.bytes);
 
-/** The tensor that a command writes, as its operands call it. */
+/** The tensor that a command writes, as its operands call it; else what the command is called. */
 export function tensorOf(model: Model, command: number): string {
   const words = model.data.commands;
   const detail = model.commandValue("detail", command);

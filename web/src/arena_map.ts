@@ -11,6 +11,10 @@ import { shorten, tailOf } from "./text";
 const MOST = 20;
 const LEFT = 58; // room for addresses
 const BOTTOM = 20; // room for moments
+const OTHER = 8; // behind the colours: of what belongs to no op
+const LETTER = 6; // pixels, and of a line of them
+const LINE = 14;
+const FEWEST_LETTERS = 12; // fewer tell no name from another
 const HINT = "Point at a block for its tensor; click to see it in the timeline.";
 
 export function arena(app: App): HTMLElement {
@@ -31,7 +35,12 @@ export function arena(app: App): HTMLElement {
     choice.addEventListener("change", draw);
     draw();
     return box.replaceChildren(
-      el("section", { class: "card" }, el("div", { class: "tools" }, el("h2", {}, "Arena map"), choice), body),
+      el(
+        "section",
+        { class: "card" },
+        el("div", { class: "tools" }, el("h2", {}, "Arena map"), places.length > 1 ? choice : ""),
+        body,
+      ),
     );
   });
   return box;
@@ -71,8 +80,20 @@ function arenaOf(app: App, place: Place): HTMLElement[] {
     const found = hit(frameOf(app, canvas, blocks), blocks, event);
     if (found) app.showRows([app.model.rowOf(found.command, firstInference(app.model))], "");
   });
-  return [canvas, said, ...atPeak(app, heldAt(blocks, peak.moment), peak)];
+  return [canvas, said, ...atPeak(app, heldAt(blocks, peak.moment), peak), ...holes(app, blocks, peak.bytes)];
 }
+
+/** Where a memory is needed up to its highest block, and not only as much as is held at once. */
+function holes(app: App, blocks: Block[], held: number): HTMLElement[] {
+  const top = topOf(blocks);
+  const memory = app.model.data.summary.memory.find((row) => row.peak_bytes === top);
+  if (!memory || top === held) return [];
+  const text = `${shorten(memory.name, 30)} is needed up to the end of the highest block, ${bytes(top)}: ${bytes(top - held)} below it are free at the peak, between blocks that cannot be moved.`;
+  return [el("p", { class: "note" }, text)];
+}
+
+const topOf = (blocks: Block[]): number =>
+  blocks.reduce((most, block) => Math.max(most, block.address + block.bytes), 0);
 
 function atPeak(app: App, held: Block[], peak: { moment: number; bytes: number }): HTMLElement[] {
   const rows = held.map((block) => {
@@ -103,7 +124,7 @@ function frameOf(app: App, canvas: HTMLCanvasElement, blocks: Block[]): Frame {
     width: Math.max(canvas.clientWidth - LEFT, 1),
     height: Math.max(canvas.clientHeight - BOTTOM, 1),
     span: Math.max(app.model.data.spans.end_ns, 1),
-    top: blocks.reduce((most, block) => Math.max(most, block.address + block.bytes), capacity ?? 1),
+    top: Math.max(topOf(blocks), capacity ?? 1),
   };
 }
 
@@ -118,20 +139,29 @@ function paintArena(app: App, canvas: HTMLCanvasElement, blocks: Block[], peak: 
   context.fillStyle = app.theme.panel;
   context.fillRect(0, 0, canvas.clientWidth, canvas.clientHeight);
   paintAxes(app, context, frame);
-  for (const block of blocks) {
-    const op = app.model.commandValue("op", block.command) ?? -1;
-    context.fillStyle = op < 0 ? app.theme.other : app.theme.colours[op % 8]!;
-    context.globalAlpha = 0.82;
-    const [x, y, width, height] = boxOf(frame, block);
-    context.fillRect(x, y, Math.max(width - 0.5, 1), Math.max(height - 0.5, 1));
-  }
-  context.globalAlpha = 1;
+  for (const block of blocks) paintBlock(app, context, frame, block);
   context.strokeStyle = app.theme.path;
   context.setLineDash([4, 3]);
   context.beginPath();
   context.moveTo(LEFT + (peak / frame.span) * frame.width, 0);
   context.lineTo(LEFT + (peak / frame.span) * frame.width, frame.height);
   context.stroke();
+}
+
+/** A block, with the name of its tensor where there is room for it. */
+function paintBlock(app: App, context: CanvasRenderingContext2D, frame: Frame, block: Block): void {
+  const op = app.model.commandValue("op", block.command) ?? -1;
+  const colour = op < 0 ? OTHER : op % OTHER;
+  const [x, y, width, height] = boxOf(frame, block);
+  context.globalAlpha = 0.82;
+  context.fillStyle = app.theme.colours[colour] ?? app.theme.other;
+  context.fillRect(x, y, Math.max(width - 0.5, 1), Math.max(height - 0.5, 1));
+  context.globalAlpha = 1;
+  const letters = Math.floor((width - 8) / LETTER);
+  if (letters < FEWEST_LETTERS || height < LINE) return;
+  context.textAlign = "left";
+  context.fillStyle = app.theme.words[colour]!;
+  context.fillText(tailOf(tensorOf(app.model, block.command), letters), x + 4, y + height / 2, width - 8);
 }
 
 function paintAxes(app: App, context: CanvasRenderingContext2D, frame: Frame): void {

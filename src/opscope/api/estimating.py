@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from dataclasses import replace
+
 import numpy as np
 import numpy.typing as npt
 
@@ -12,6 +15,8 @@ from ..run import CommandTable, Run, RunInfo, graph_edges
 from ..summary import Energy, LaneTotal, Latency, MemoryTotal, OpTotal, Share, Summary
 from ..target import ANY, Holds
 from ..trace import COUNTER, EDGE, NONE, SPAN, CounterTrack, Lane, SpanKind, Trace
+from .estimated_arena import MARKS, Arena, arena_of
+from .estimated_operands import details_of
 
 NANO = 1e9
 
@@ -19,8 +24,9 @@ NANO = 1e9
 def estimated_run(report: Report, *, command: tuple[str, ...], created: str) -> tuple[Run, Program]:
     """The Run of an estimate; without times where one layer's cost is unknown."""
     edges = graph_edges(report.graph)
-    trace = _trace(report, edges)
-    program = _program(report, edges)
+    arena = arena_of(report, edges)
+    program = _program(report, arena, edges)
+    trace = _trace(report, arena, program)
     target = report.target
     info = RunInfo(
         command=command,
@@ -38,7 +44,7 @@ def estimated_run(report: Report, *, command: tuple[str, ...], created: str) -> 
         options={"backend": "estimate"},
         limits=_limits(report),
     )
-    summary = _summary(report, trace, program.batch)
+    summary = _summary(report, arena, trace, program.batch)
     return Run(info, program.ops, CommandTable.of(program), trace, summary, edges), program
 
 
@@ -78,53 +84,71 @@ def _ends(report: Report) -> list[int]:
     return [round(float(end) * NANO) for end in seconds]
 
 
-def _trace(report: Report, edges: npt.NDArray[np.void]) -> Trace:
-    """One span for each layer that takes time; none where the times do not make a whole."""
-    known = report.totals.latency_s is not None
+def _trace(report: Report, arena: Arena, program: Program) -> Trace:
+    """A span for every command; none where the times do not make a whole."""
+    known = bool(report.layers) and report.totals.latency_s is not None
     lanes: dict[str, int] = {}
-    spans = np.zeros(len(report.layers) if known else 0, SPAN)
-    start = 0
-    for number, (layer, end) in enumerate(zip(report.layers, _ends(report), strict=True)) if known else ():
-        lane = lanes.setdefault(layer.engine or "CPU", len(lanes))
-        spans[number] = (lane, SpanKind.OP, 0, number, number, start, end, NONE, NONE, NONE, number)
-        start = end
-    table = np.zeros(len(edges), EDGE)
-    table["source"], table["target"], table["data"] = edges["source"], edges["target"], True
-    names = tuple(layer.name for layer in report.layers)
+    spans = np.zeros(len(program.commands) if known else 0, SPAN)
+    layers, bounds, steps = report.layers, [0, *_ends(report)], arena.steps
+    for command, number in enumerate(arena.order) if known else ():
+        step = steps[number]
+        lane = lanes.setdefault(layers[min(step, len(layers) - 1)].engine or "CPU", len(lanes))
+        op, end = (number, bounds[step + 1]) if number < len(layers) else (NONE, bounds[step])  # a mark is no op's work
+        spans[command] = (lane, SpanKind.OP, 0, op, command, bounds[step], end, NONE, NONE, NONE, command)
+    table = np.zeros(len(program.dependency_sources), EDGE)
+    table["source"], table["data"] = program.dependency_sources, True
+    table["target"] = np.repeat(np.arange(len(program.commands)), np.diff(program.dependency_offsets))
+    names = tuple(program.details[detail].name for detail in program.commands["detail"])
     rows = tuple(Lane(0, 0, engine) for engine in lanes)
-    counters, samples = _occupancy(report, known=known)
+    counters, samples = _occupancy(report, arena) if known else ((), np.zeros(0, COUNTER))
     return Trace(rows, names, spans, table, counters, samples, PROVENANCE)
 
 
-def _occupancy(report: Report, *, known: bool) -> tuple[tuple[CounterTrack, ...], npt.NDArray[np.void]]:
-    """Bytes of tensors alive while each layer runs, none after the last; arena, scratch and runtime are more."""
-    from ..estimate.memory import plan_memory
-
-    alive = plan_memory(report.graph, report.target.runtime).live_bytes
-    if not known or not alive or not report.memory.uses:
-        return (), np.zeros(0, COUNTER)
+def _occupancy(report: Report, arena: Arena) -> tuple[tuple[CounterTrack, ...], npt.NDArray[np.void]]:
+    """Bytes in use while each layer runs, and how far they reach: holes between them are of no use to others."""
+    tracks = {"in use": arena.in_use_bytes, "reach": arena.reach_bytes}
     starts = [0, *_ends(report)]
-    samples = np.zeros(len(starts), COUNTER)
-    samples["time_ns"], samples["value"] = starts, [*alive, 0]
-    return (CounterTrack(0, NONE, f"{report.memory.uses[0].name}: tensors alive", "bytes"),), samples
+    samples = np.zeros(len(tracks) * len(starts), COUNTER)
+    samples["counter"] = np.repeat(np.arange(len(tracks)), len(starts))
+    samples["time_ns"] = starts * len(tracks)
+    samples["value"] = [value for values in tracks.values() for value in (*values, 0)]
+    memory = report.memory.uses[0].name
+    return tuple(CounterTrack(0, NONE, f"{memory}: arena {what}", "bytes") for what in tracks), samples
 
 
-def _program(report: Report, edges: npt.NDArray[np.void]) -> Program:
-    commands = np.zeros(len(report.layers), COMMAND)
-    commands["op"], commands["route"] = np.arange(len(commands)), NO_ROUTE
-    commands["macs"] = [layer.macs for layer in report.layers]
-    commands["out_bytes"] = [layer.write_bytes for layer in report.layers]
-    sources, targets = (edges[key].astype(np.int64) for key in ("source", "target"))
+def _program(report: Report, arena: Arena, edges: npt.NDArray[np.void]) -> Program:
+    order = np.array(arena.order, np.int64)
+    place = np.argsort(order)
+    # Of those that end at once, analysis takes the last as what was waited for: a layer before an input before scratch.
+    pairs = place[np.array([*arena.edges[::-1], *edges.tolist()], np.int64).reshape(-1, 2)]
     shapes = [report.graph.tensors[tensor].shape for tensor in report.graph.inputs]
-    return bare_program(
+    bare = bare_program(
         report.model.name, report.target.name,
         [OpInfo(layer.name, layer.operator, layer.kind, layer.location) for layer in report.layers],
         devices=report.devices, cores=report.cores, batch=next((shape[0] for shape in shapes if shape), 1),
-        clock_hz=report.target.clocks.core_hz.value, commands=commands, edges=(sources, targets),
+        clock_hz=report.target.clocks.core_hz.value, commands=_commands(report, arena)[order],
+        edges=(pairs[:, 0], pairs[:, 1]),
     )  # fmt: skip
+    return replace(bare, kinds=("", *MARKS), details=details_of(report, arena) or bare.details)
 
 
-def _summary(report: Report, trace: Trace, batch: int) -> Summary:
+def _commands(report: Report, arena: Arena) -> npt.NDArray[np.void]:
+    """Of layers, then of marks."""
+    count = len(report.layers)
+    commands = np.zeros(count + len(arena.marks), COMMAND)
+    commands["op"], commands["route"] = [*range(count), *(mark.op for mark in arena.marks)], NO_ROUTE
+    commands["kind"][count:] = [1 + MARKS.index(mark.kind) for mark in arena.marks]
+    commands["detail"] = np.arange(len(commands))
+    commands["ordinal"] = np.argsort(np.array(arena.order, np.int64))
+    commands["macs"][:count] = [layer.macs for layer in report.layers]
+    commands["out_bytes"][:count] = [layer.write_bytes for layer in report.layers]
+    holders = [block.holder for block in arena.blocks]
+    commands["local_address"][holders] = [block.address for block in arena.blocks]
+    commands["local_bytes"][holders] = [block.size_bytes for block in arena.blocks]
+    return commands
+
+
+def _summary(report: Report, arena: Arena, trace: Trace, batch: int) -> Summary:
     value, low, high = _latency_ns(report)
     return Summary(
         latency=Latency(value, low, high, PROVENANCE),
@@ -132,13 +156,22 @@ def _summary(report: Report, trace: Trace, batch: int) -> Summary:
         batch=batch,
         lanes=_lanes(trace, value),
         memory=tuple(
-            MemoryTotal(use.name, 0, None, use.required_bytes, None, use.available_bytes, None, None)
-            for use in report.memory.uses
+            MemoryTotal(use.name, 0, None, use.required_bytes, mean, use.available_bytes, None, None)
+            for use, mean in zip(report.memory.uses, _means(report, arena, value), strict=True)
         ),
         breakdown=_breakdown(report, value),
         energy=_energy(report),
         ops=tuple(sorted((_op(layer, value) for layer in report.layers), key=lambda op: -(op.busy_ns or 0))),
     )
+
+
+def _means(report: Report, arena: Arena, value: int | None) -> Iterator[float | None]:
+    """Of every memory the bytes in use over time; constants stay where they are."""
+    held, times = np.array(arena.in_use_bytes, np.float64), np.diff([0, *_ends(report)])
+    for number, use in enumerate(report.memory.uses):
+        arena_bytes = report.memory.peak_bytes if number == 0 else 0
+        over_time = float((held * times).sum()) / value if number == 0 and value else 0.0
+        yield use.required_bytes - arena_bytes + over_time if value else None
 
 
 def _latency_ns(report: Report) -> tuple[int | None, int | None, int | None]:
@@ -175,7 +208,8 @@ def _breakdown(report: Report, value: int | None) -> tuple[Share, ...]:
     causes: dict[str, float] = {}
     for layer in report.layers:
         causes[layer.bound] = causes.get(layer.bound, 0.0) + (layer.latency_s or 0.0) * NANO
-    return tuple(Share(cause, ns, ns / value) for cause, ns in sorted(causes.items(), key=lambda item: -item[1]) if ns)
+    whole = sum(causes.values())  # the latency before it was rounded
+    return tuple(Share(cause, ns, ns / whole) for cause, ns in sorted(causes.items(), key=lambda item: -item[1]) if ns)
 
 
 def _op(layer: Layer, value: int | None) -> OpTotal:

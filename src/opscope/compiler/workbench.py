@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from math import ceil, inf
 
-from ..graph import ABSENT, Family, Op, Role
-from ..program import NO_OP, Channel, Detail, Group
+from ..graph import ABSENT, Family, Op, Role, Tensor
+from ..program import NO_OP, Channel, Detail, Group, operand_text
 from ..target import Holds, Layout, Memory, Route, Tiling
 from .axes import input_axes
 from .emit import Emitter, Order, Starts
@@ -164,7 +164,7 @@ class Workbench:
         if key not in self._details:
             name = self.plan.placed[index].op.name if index != NO_OP else "output"
             what = self.graph.tensors[tensor] if tensor != ABSENT else None
-            operands = (f"in {memory} Src {what.name} {what.dtype.label} <{_extents(what.shape)}>",) if what else ()
+            operands = (operand_text(f"in {memory} Src", *_named(what)),) if what else ()
             self._details[key] = self.emitter.detail(Detail(f"{name}/__{step}", memory, "", "", operands, ""))
             if tensor != ABSENT and self.is_constant(tensor):
                 self.constant_details.add(self._details[key])
@@ -189,8 +189,7 @@ class Workbench:
             ", ".join(dict.fromkeys(_TYPE_NAMES.get(label, label) for label in labels)),
             ", ".join(f"{role} [{_extents(tensors[t].shape)}]" for _, role, t in named),
             tuple(
-                f"{way} {self._memory_of(op, t)} {role} {tensors[t].name} {tensors[t].dtype.label} "
-                f"<{_extents(tensors[t].shape)}> {ceil((tensors[t].bytes or 0) / 1024)}KB"
+                operand_text(f"{way} {self._memory_of(op, t)} {role}", *_named(tensors[t]), tensors[t].bytes or 0)
                 for way, role, t in named
             ),
             "{" + ", ".join(f"{key}: {value}" for key, value in op.attributes.items()) + "}",
@@ -217,6 +216,10 @@ def settled_constants(plan: Plan, limit: int) -> frozenset[int]:
             break
         settled.add(t)
     return frozenset(settled)
+
+
+def _named(tensor: Tensor) -> tuple[str, str, tuple[int, ...]]:
+    return tensor.name, tensor.dtype.label, tensor.shape or ()
 
 
 def _extents(shape: tuple[int, ...] | None) -> str:

@@ -33,10 +33,10 @@ class Buffer:
 class MemoryPlan:
     """Where every buffer lies, and how the peak comes about."""
 
-    buffers: tuple[Buffer, ...]
-    offsets: tuple[int, ...]  # of each buffer, in the arena without scratch
-    live_bytes: tuple[int, ...]  # alive at each step
-    arena_bytes: Bytes
+    buffers: tuple[Buffer, ...]  # of tensors, then scratch
+    offsets: tuple[int, ...]  # of each buffer; they reach to arena and scratch together
+    live_bytes: tuple[int, ...]  # of tensors, alive at each step
+    arena_bytes: Bytes  # without scratch
     scratch_bytes: Bytes  # what kernel scratch adds to the arena
     unknown_tensors: int  # tensors without a size: the plan is a lower bound then
 
@@ -58,23 +58,23 @@ def plan_memory(graph: Graph, runtime: Runtime) -> MemoryPlan:
     """Lifetimes, lower bound and placement for the activations of a canonical graph."""
     buffers, unknown = lifetimes(graph, runtime.in_place)
     scratch = [b for step, op in enumerate(graph.ops) if (b := _scratch(step, op, graph, runtime)) is not None]
-    offsets = place(buffers)
-    arena = _extent(buffers, offsets)
-    with_scratch = [*buffers, *scratch]
-    total = _extent(with_scratch, place(with_scratch)) if scratch else arena
+    together = [*buffers, *scratch]
+    offsets = place(together)
+    total = _extent(together, offsets)
+    arena = min(total, _extent(buffers, place(buffers))) if scratch else total  # greedy: more may need less
     return MemoryPlan(
-        buffers=tuple(buffers),
+        buffers=tuple(together),
         offsets=tuple(offsets),
         live_bytes=live_bytes(buffers, len(graph.ops)),
         arena_bytes=Bytes(arena),
-        scratch_bytes=Bytes(max(0, total - arena)),
+        scratch_bytes=Bytes(total - arena),
         unknown_tensors=unknown,
     )
 
 
 def lifetimes(graph: Graph, in_place: Sequence[str]) -> tuple[list[Buffer], int]:
     """A buffer for every tensor that needs RAM, from its producer to its last reader."""
-    end = len(graph.ops) - 1
+    end, outputs = len(graph.ops) - 1, set(graph.outputs)
     first: dict[int, int] = {}
     last: dict[int, int] = {}
     for t in graph.inputs:
@@ -91,7 +91,7 @@ def lifetimes(graph: Graph, in_place: Sequence[str]) -> tuple[list[Buffer], int]
             if t in first:
                 last[t] = step
     for t in first:
-        if t in graph.outputs or graph.tensors[t].role is Role.VARIABLE:
+        if t in outputs or graph.tensors[t].role is Role.VARIABLE:
             last[t] = max(end, 0)
         if graph.tensors[t].role is Role.VARIABLE:
             first[t] = 0
@@ -102,12 +102,13 @@ def lifetimes(graph: Graph, in_place: Sequence[str]) -> tuple[list[Buffer], int]
 def _share(graph: Graph, first: dict[int, int], last: dict[int, int], in_place: set[str]) -> dict[int, int]:
     """Tensor → the tensor whose bytes it takes over, where an op works in place."""
     owner: dict[int, int] = {}
+    outputs = set(graph.outputs)
     for step, op in enumerate(graph.ops):
         if op.kind not in in_place or not op.inputs or len(op.outputs) != 1:
             continue
         source, result = op.inputs[0], op.outputs[0]
         same_size = source != ABSENT and graph.tensors[source].bytes == graph.tensors[result].bytes
-        kept = source in graph.outputs and op.family is not Family.VIEW  # an output must not be written over
+        kept = source in outputs and op.family is not Family.VIEW  # an output must not be written over
         if source in first and last[source] == step and same_size and result in first and not kept:
             owner[result] = owner.get(source, source)
     return owner

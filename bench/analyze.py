@@ -4,8 +4,8 @@ Figures are of the work alone, without starting Python; the best of some rounds 
 else disturbs it, and sides are compared by the best of each. "ask" are the questions that both answer: where device
 time goes, which kernels take it, why the device is idle; "all" is everything `opscope analyze` answers.
 
-"whole" are whole processes, which take turns: `opscope import` and then `opscope analyze`, which leave a run and its
-findings on disk, against one process that imports HTA, reads the trace, asks those questions and keeps nothing.
+"whole" are whole processes, which take turns: `opscope analyze TRACE`, which answers all of its questions, against one
+that imports HTA, reads the trace and asks the questions that both answer. Neither keeps anything.
 """
 
 from __future__ import annotations
@@ -76,14 +76,14 @@ def against_hta(rounds: int, folder: Path) -> Iterator[Row]:
     traces = sorted(TRACES.glob("*.json.gz")) if python is not None else []
     for path in traces:
         yield side_by_side(path.name.removesuffix(".json.gz"), path, str(python), rounds)
-        yield whole_processes(path.name.removesuffix(".json.gz"), path, str(python), rounds, folder / "whole.run")
+        yield whole_processes(path.name.removesuffix(".json.gz"), path, str(python), rounds)
     if traces:
         long = folder / "long.json.gz"
         source = max(traces, key=lambda path: path.stat().st_size)
         run_child([PYTHON, str(CHILDREN / "long_kineto.py"), str(source), str(REPEATS), str(long)], timeout=300)
         name = f"{source.name.removesuffix('.json.gz')} × {REPEATS}"
         yield side_by_side(name, long, str(python), 2)
-        yield whole_processes(name, long, str(python), 3, folder / "whole.run")
+        yield whole_processes(name, long, str(python), 3)
 
 
 def side_by_side(what: str, path: Path, python: str, rounds: int) -> Row:
@@ -107,10 +107,9 @@ def side_by_side(what: str, path: Path, python: str, rounds: int) -> Row:
     return Row(f"{what}, Kineto", values, f"≥ {TIMES_FASTER} × to ask", met, notes)
 
 
-def whole_processes(what: str, path: Path, python: str, rounds: int, run: Path) -> Row:
-    both = '"$0" import "$1" -o "$2" && "$0" analyze "$2"'
+def whole_processes(what: str, path: Path, python: str, rounds: int) -> Row:
     sides = {
-        "ours": ["/bin/sh", "-c", both, OPSCOPE, str(path), str(run)],
+        "ours": [OPSCOPE, "analyze", str(path)],
         "HTA": [python, str(CHILDREN / "hta_trace.py"), str(path), "0"],
     }
     samples = alternate(sides, rounds=rounds)

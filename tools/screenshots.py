@@ -28,7 +28,7 @@ Act = Callable[["Page"], None]
 
 
 def make_pages() -> None:
-    """A two-layer BERT on one core and on two, profiled in the current folder; and compare.html."""
+    """A two-layer BERT on one core and on two, profiled in the current folder; compare.html; and an estimate."""
     size = ["--layers", "2", "--batch", "8", "--seq", "128", "--precision", "f16", "--no-weights"]
     done = main(["zoo", "bert-base", *size, "-o", "bert.onnx"])
     runs = []
@@ -38,8 +38,10 @@ def make_pages() -> None:
         runs.append(api.analyze(folder)[0])
     with Path("compare.html").open("w", encoding="utf-8") as out:
         ComparePage(labels=("1 core", "2 cores")).render(runs, api.compare(*runs), out)
+    done = done or main(["zoo", "cifar-resnet", "--precision", "int8", "-o", "cifar.tflite"])
     if done:
         sys.exit(done)
+    api.profile("cifar.tflite", "max32690-cm4", run="cifar", created=CREATED)
 
 
 def search(page: Page) -> None:
@@ -89,7 +91,8 @@ def take(page: Page, tab: str, name: str, act: Act = nothing) -> None:
     sys.stdout.write(f"wrote {target.relative_to(Path(__file__).parents[1])}\n")
 
 
-def take_all(browser: Browser, report: Path, compare: Path) -> None:
+def take_all(browser: Browser, folder: Path) -> None:
+    report = folder / "bert-2" / "report.html"
     for tab in TABS:
         with opened(browser, report, WIDE) as page:
             take(page, tab, tab, search if tab == "timeline" else nothing)
@@ -99,8 +102,10 @@ def take_all(browser: Browser, report: Path, compare: Path) -> None:
         take(page, "timeline", "dark")
     with opened(browser, report, PHONE) as page:
         take(page, "overview", "phone")
-    with opened(browser, compare, WIDE) as page:
+    with opened(browser, folder / "compare.html", WIDE) as page:
         take(page, "", "compare")
+    with opened(browser, folder / "cifar" / "report.html", WIDE) as page:
+        take(page, "memory", "arena")
 
 
 def run() -> None:
@@ -114,7 +119,7 @@ def run() -> None:
         os.chdir(folder)
         make_pages()
         browser = playwright.chromium.launch(executable_path=path, args=["--no-sandbox"])
-        take_all(browser, Path(folder) / "bert-2" / "report.html", Path(folder) / "compare.html")
+        take_all(browser, Path(folder))
         browser.close()
         os.chdir("/")
 

@@ -8,6 +8,7 @@ from functools import partial
 from time import process_time
 
 from opscope import api
+from opscope.api.machines import use_machine
 from opscope.estimate.estimator import estimate
 from opscope.views.report_text import ReportText
 
@@ -19,7 +20,7 @@ def seconds(work: Callable[[], object]) -> float:
 
 
 def main(model: str, target: str, runs: int) -> None:
-    machine = api.use_machine(target)
+    machine = use_machine(target)
     estimate(api.read(model), machine)  # whatever is imported on first use is imported now
 
     def report() -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from opscope import api
+from opscope.api.machines import use_machine
 from opscope.capture import encode_capture
 from opscope.compiler import CompileOptions, compile_graph
 from opscope.device import Inference, collect, simulate
@@ -23,7 +24,7 @@ def compiled(
     model = folder / f"model.{recipe.format}"
     make(recipe, model)
     options = CompileOptions(stats=StatsOptions(level=level, batch_size=4), network="QAicGraph")
-    program = compile_graph(api.read(model), api.use_machine(target, cores=cores, devices=devices), options)
+    program = compile_graph(api.read(model), use_machine(target, cores=cores, devices=devices), options)
     (folder / "programqpc.bin").write_bytes(encode_program(program))
     return program
 

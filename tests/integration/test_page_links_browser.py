@@ -94,7 +94,7 @@ def test_one_is_not_called_many(open_page: Open) -> None:
 
 def test_what_is_known_by_name_is_not_shown_of_ops_that_share_one(open_page: Open) -> None:
     run = small_run((OPS[0], OPS[1], OPS[0], OPS[3]))
-    slack = (OpSlack(OPS[0], 0, 111), OpSlack(OPS[0], 7, 222), OpSlack(OPS[1], 5, 333))
+    slack = (OpSlack(OPS[0], 0, 0, 111), OpSlack(OPS[0], 1, 7, 222), OpSlack(OPS[1], 2, 5, 333))
     page = open_page(run, replace(small_findings(run), slack=slack), tab="#operators")
     rows = [row.split("\t") for row in page.locator("#panel-operators tbody tr").all_inner_texts()]
     shown = {(row[0].strip(), row[5].strip(), row[6].strip()) for row in rows}

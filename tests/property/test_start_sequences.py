@@ -19,7 +19,7 @@ from compiler_graphs import graphs
 from compiler_laws import all_laws
 
 from build import Sketch
-from opscope import api
+from opscope.api.machines import with_precision
 from opscope.api.slices import Ran
 from opscope.device import simulate
 from opscope.dialects.torq_hw import hardware
@@ -45,7 +45,7 @@ SMALL = small()
 
 
 def target(text: str) -> Target:
-    return api.with_precision(hardware(text), "bf16")
+    return with_precision(hardware(text), "bf16")
 
 
 @FEW

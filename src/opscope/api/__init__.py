@@ -8,14 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ..errors import UsageError
-from ..estimate.build_report import build_report
-from ..graph import Graph
-from ..readers import read_model
-from ..report import Report
-from ..target import Target
 from .files import sha256_of, write_bytes
-from .machines import use_machine as use_machine
-from .machines import with_precision as with_precision
 
 if TYPE_CHECKING:
     import numpy as np
@@ -26,9 +19,12 @@ if TYPE_CHECKING:
     from ..compatibility import Compatibility
     from ..figures import Figures
     from ..finding import Findings, LawCheck
+    from ..graph import Graph
     from ..imported import Imported
     from ..profiled import WhatIf
+    from ..report import Report
     from ..run import Run
+    from ..target import Target
     from .comparing import Source, Updated
     from .compiling import Compiled
     from .decoding import OpstatsOutcome
@@ -59,6 +55,10 @@ def report(
         advise: try changes to the graph and suggest those that help.
         fingerprint: put the SHA-256 of the model file into the report, which means reading all of it.
     """
+    from ..estimate.build_report import build_report
+    from ..readers import read_model
+    from .machines import use_machine
+
     path = Path(model)
     machine = use_machine(target, cores=cores, devices=devices)
     graph = read_model(path, shapes=shapes, batch=batch)
@@ -78,6 +78,8 @@ def flat_report(
 ) -> Report:
     """The report by flat counting: every operation priced like a MAC. Arguments as for `report`."""
     from ..estimate.flat import flat_report as count_flat
+    from ..readers import read_model
+    from .machines import use_machine
 
     path = Path(model)
     machine = use_machine(target, cores=cores, devices=devices)
@@ -89,6 +91,8 @@ def flat_report(
 def compatibility(model: str | Path, target: str | Path | Target) -> tuple[Graph, Compatibility]:
     """What of a model a target cannot take, with the graph it was found in."""
     from ..estimate.compatible import check_compatibility
+    from ..readers import read_model
+    from .machines import use_machine
 
     graph = read_model(Path(model))
     return graph, check_compatibility(graph, use_machine(target))
@@ -96,6 +100,8 @@ def compatibility(model: str | Path, target: str | Path | Target) -> tuple[Graph
 
 def read(model: str | Path, *, shapes: Mapping[str, tuple[int, ...]] | None = None, batch: int | None = None) -> Graph:
     """Read a model file."""
+    from ..readers import read_model
+
     return read_model(Path(model), shapes=shapes, batch=batch)
 
 
@@ -139,6 +145,7 @@ def compile_model(
         phases: folder that gets one readable file per pass.
     """
     from .compiling import Request, compile_request
+    from .machines import with_precision
 
     request = Request(
         Path(model), with_precision(target, precision), cores, devices, batch, shapes, stats_level, ddr_stats,

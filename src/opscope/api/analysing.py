@@ -27,6 +27,25 @@ SAME_RULES = {"slow-node": "slow-op", "conversions": "layout", "vtcm-spill": "sp
 _VIEWED = "spans written = spans a viewer reads"
 
 
+class _Profile(msgspec.Struct):
+    causes: list[Finding] = []
+
+
+class _Predicted(msgspec.Struct):
+    id: str
+    title: str
+    predicted: Prediction | str | None = None
+
+
+class _Earlier(msgspec.Struct):
+    findings: list[_Predicted] = []
+    trials: list[Trial] = []
+
+
+# made here, not at first use: where two threads at once have a class looked into, msgspec crashes
+_PROFILE, _EARLIER = msgspec.json.Decoder(_Profile), msgspec.json.Decoder(_Earlier)
+
+
 def analyze(folder: Path) -> tuple[Run, Findings]:
     """Read a Run, find causes, and leave `findings.json` in its folder."""
     from ..importers.run_folder import read_run
@@ -66,36 +85,48 @@ def _with_imported(found: Findings, imported: Imported | None) -> Findings:
 def merged(told: Sequence[Finding], found: Sequence[Finding]) -> tuple[Finding, ...]:
     """What a backend told of its own run and what every run is asked, costliest first; the same cause once.
 
-    The backend's words are kept, with what to do and what it would gain from the other where it does not say.
+    The backend's words are kept, with what to do and what it would gain from the other where it does not say. Of an op
+    that changes layout it is told among the changes of layout.
     """
     left = list(found)
     own = []
+    layout = {op for cause in told if _rule(cause) == "layout" for op in cause.ops}
     for cause in told:
+        if _rule(cause) == "slow-op" and cause.ops and layout.issuperset(cause.ops):
+            continue
         twins = [other for other in left if _is_same(cause, other)]
         left = [other for other in left if other not in twins]
         own.append(_with_advice(cause, twins[0]) if twins else cause)
     return tuple(sorted([*own, *left], key=lambda cause: -(cause.cost_ns or 0)))
 
 
+def _rule(told: Finding) -> str:
+    return SAME_RULES.get(told.id, told.id)
+
+
 def _is_same(told: Finding, found: Finding) -> bool:
     """The same rule under whatever name; where it names ops, the same ones."""
-    same_rule = SAME_RULES.get(told.id, told.id) == found.id
+    same_rule = _rule(told) == found.id
     return same_rule and (found.id != "slow-op" or set(found.ops) <= set(told.ops))
 
 
 def _with_advice(told: Finding, found: Finding) -> Finding:
-    return replace(told, action=told.action or found.action, predicted=told.predicted or found.predicted,
+    return replace(told, action=told.action or found.action,
+                   predicted=told.predicted or _at_most(found.predicted, told.cost_ns),
                    spans=told.spans or found.spans)  # fmt: skip
 
 
-class _Profile(msgspec.Struct):
-    causes: list[Finding] = []
+def _at_most(predicted: Prediction | None, cost_ns: int | None) -> Prediction | None:
+    """No more than what the backend says that it costs."""
+    if predicted is None or cost_ns is None or predicted.gain_ns <= cost_ns:
+        return predicted
+    return replace(predicted, gain_ns=cost_ns, latency_ns=predicted.latency_ns + predicted.gain_ns - cost_ns)
 
 
 def _told(folder: Path) -> Sequence[Finding]:
     """What the backend that made a run found by itself."""
     try:
-        return msgspec.json.decode((folder / PROFILE_FILE).read_bytes(), type=_Profile).causes
+        return _PROFILE.decode((folder / PROFILE_FILE).read_bytes()).causes
     except FileNotFoundError:
         return ()
     except (OSError, ValueError) as error:
@@ -133,21 +164,10 @@ def _carried(imported: Imported | None) -> tuple[LawCheck, ...]:
     return tuple(LawCheck(f"{imported.format}: {check.name}", check.holds, check.detail) for check in imported.checks)
 
 
-class _Predicted(msgspec.Struct):
-    id: str
-    title: str
-    predicted: Prediction | str | None = None
-
-
-class _Earlier(msgspec.Struct):
-    findings: list[_Predicted] = []
-    trials: list[Trial] = []
-
-
 def _earlier(folder: Path) -> _Earlier:
     """What an earlier analysis of the same run left."""
     try:
-        return msgspec.json.decode((folder / FINDINGS_FILE).read_bytes(), type=_Earlier)
+        return _EARLIER.decode((folder / FINDINGS_FILE).read_bytes())
     except (OSError, ValueError):
         return _Earlier()
 

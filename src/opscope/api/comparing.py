@@ -18,11 +18,9 @@ from ..gate.compare import compare as compare_figures
 from ..gate.figures import figures_of_parts, of_run
 from ..gate.limits import parse_limit
 from ..gate.side_by_side import side_by_side as put_side_by_side
-from ..importers import is_profile
 from ..importers.run_columns import read_columns
 from ..run import Run
 from .files import write_bytes
-from .importing import run_of_file
 
 Source = str | Path | Run | Figures  # folder of a run, profile or baseline file, or what either holds
 
@@ -70,9 +68,15 @@ def _figures_of(source: Source, label: str | None) -> Figures:
     name = label or path.name or str(path.resolve().name)
     if path.is_dir():
         return _figures_of_run(path, name)
-    if path.is_file() and is_profile(path):
-        return of_run(run_of_file(path, created="")[0], label=name)
-    return decode_baseline(_read(path), source=str(path), label=name)
+    return _figures_of_profile(path, name) or decode_baseline(_read(path), source=str(path), label=name)
+
+
+def _figures_of_profile(path: Path, label: str) -> Figures | None:
+    """None: it is no profile file of another tool."""
+    from ..importers import is_profile  # all formats: a tenth of a second
+    from .importing import run_of_file
+
+    return of_run(run_of_file(path, created="")[0], label=label) if path.is_file() and is_profile(path) else None
 
 
 def _figures_of_run(path: Path, label: str) -> Figures:

@@ -19,8 +19,8 @@ from ..program_file import encode_program
 from ..readers import read_model
 from ..sequence import StartSequence, sequence_of
 from ..target import Target
-from . import with_precision
 from .files import write_bytes
+from .machines import with_precision
 
 if TYPE_CHECKING:
     from ..compiler.plan import Plan

@@ -208,7 +208,7 @@ def trace_name(folder: Path) -> str:
 
 
 def has_timeline(folder: Path) -> bool:
-    """Totals alone make no timeline: an estimate has none, and many files of other tools."""
+    """Totals alone, as many files of other tools have, make no timeline."""
     return own_trace(folder) is not None or _span_count(folder) > 0
 
 

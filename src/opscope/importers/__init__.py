@@ -7,7 +7,6 @@ IMPORTERS; others are found through entry points of the group `opscope.importers
 from __future__ import annotations
 
 from collections.abc import Iterator
-from importlib.metadata import entry_points
 from pathlib import Path
 from typing import Protocol, runtime_checkable
 
@@ -88,6 +87,8 @@ def _in_turn() -> Iterator[Importer]:
 
 
 def _plugins() -> tuple[Importer, ...]:
+    from importlib.metadata import entry_points
+
     found: list[Importer] = []
     for entry in entry_points(group=GROUP):
         try:

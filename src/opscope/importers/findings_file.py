@@ -57,15 +57,18 @@ class _File(msgspec.Struct):
     engines: tuple[EngineUse, ...]
 
 
+_HEAD, _FILE = msgspec.json.Decoder(_Head), msgspec.json.Decoder(_File)
+
+
 def key_of(raw: bytes, *, source: str) -> str | None:
     """What the findings were made of, as the file says; None: it does not say."""
-    head = decode_json(raw, _Head, source=source)
+    head = decode_json(raw, _HEAD, source=source)
     return head.key if head.schema == SCHEMA else None
 
 
 def decode_findings(raw: bytes, *, spans: int, source: str) -> Findings:
     """The findings of a Run with so many spans."""
-    file = decode_json(raw, _File, source=source)
+    file = decode_json(raw, _FILE, source=source)
     rows = [row for found in file.findings for row in found.spans]
     rows += [step.span for step in file.path if step.span is not None]
     if not all(0 <= row < spans for row in rows):

@@ -34,6 +34,9 @@ class _File(msgspec.Struct, kw_only=True):
     caveats: tuple[str, ...] = ()
 
 
+_FILE = msgspec.json.Decoder(_File)
+
+
 def encode_imported(imported: Imported) -> bytes:
     body = _File(**{name: getattr(imported, name) for name in _File.__struct_fields__ if name != "schema"})
     return msgspec.json.format(msgspec.json.encode(body), indent=2) + b"\n"
@@ -41,6 +44,6 @@ def encode_imported(imported: Imported) -> bytes:
 
 def decode_imported(raw: bytes, trace: Trace, *, source: str) -> Imported:
     """What `encode_imported` wrote, with the timeline of its Run. The vendor's tables are not in it."""
-    file = decode_json(raw, _File, source=source)
+    file = decode_json(raw, _FILE, source=source)
     known = {field.name for field in fields(Imported)}
     return Imported(trace=trace, **{name: getattr(file, name) for name in _File.__struct_fields__ if name in known})

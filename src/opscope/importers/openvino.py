@@ -39,6 +39,9 @@ class _Counters(msgspec.Struct):
     average: _Request | None = msgspec.field(name="avg_performance", default=None)
 
 
+_COUNTERS = msgspec.json.Decoder(_Counters, strict=False)  # numbers may be written as words
+
+
 class OpenVinoCounters:
     """One table, or one per infer request; times are rounded to 1 µs by the tool."""
 
@@ -69,7 +72,7 @@ class OpenVinoCounters:
 
 
 def _json_tables(path: Path, unread: Unread) -> tuple[list[list[_Row]], list[float | None]]:
-    file = decode_json(read_bytes(path), _Counters, source=str(path), strict=False)
+    file = decode_json(read_bytes(path), _COUNTERS, source=str(path))
     detailed = [file.detailed] if isinstance(file.detailed, _Request) else file.detailed
     requests = detailed or ([file.average] if file.average is not None else [])
     decoder = msgspec.json.Decoder(_Layer, strict=False)

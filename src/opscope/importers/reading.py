@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import codecs
-import gzip
 import math
 import stat
 import zlib
@@ -22,6 +21,7 @@ LONGEST_NS = 1 << 62
 _GZIP = b"\x1f\x8b"
 _UTF8_MARK, _UTF16_MARKS = codecs.BOM_UTF8, (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
 _CHUNK = 1 << 20
+_PACKED_CHUNK = 1 << 16  # inflates to 64 MB at the very most
 _MOST_RATIO, _SMALL_BYTES = 100, 1 << 26  # text deflates 5 to 30 times; a bomb, a thousand times
 T = TypeVar("T")
 
@@ -49,7 +49,7 @@ def read_bytes(path: Path) -> bytes:
         with path.open("rb") as file:
             packed = file.read(2) == _GZIP
             file.seek(0)
-            return _as_utf8(b"".join(_inflated(path, size, _CHUNK)) if packed else file.read(MOST_BYTES))
+            return _as_utf8(b"".join(_inflated(path, size)) if packed else file.read(MOST_BYTES))
     except OSError as error:
         raise ImportFileError(str(path), "", _unreadable(error)) from error
 
@@ -79,7 +79,7 @@ def read_blocks(path: Path, block_bytes: int = _CHUNK) -> Iterator[bytes]:
             packed = file.read(2) == _GZIP
             file.seek(0)
             if packed:
-                yield from _inflated(path, size, block_bytes)
+                yield from _inflated(path, size)
             else:
                 while part := file.read(block_bytes):
                     yield part
@@ -87,18 +87,33 @@ def read_blocks(path: Path, block_bytes: int = _CHUNK) -> Iterator[bytes]:
         raise ImportFileError(str(path), "", _unreadable(error)) from error
 
 
-def _inflated(path: Path, size: int, block_bytes: int) -> Iterator[bytes]:
+def _inflated(path: Path, size: int) -> Iterator[bytes]:
+    """Part by part; what is damaged, cut short or far too long ends it."""
     most = min(MOST_BYTES, max(_SMALL_BYTES, size * _MOST_RATIO))
     total = 0
     try:
-        with gzip.open(path) as file:
-            while part := file.read(block_bytes):
-                total += len(part)
-                if total > most:
-                    raise ImportFileError(str(path), "", f"inflates to more than {most} bytes; expected a profile")
+        for part in _members(path):
+            total += len(part)
+            if total > most:
+                raise ImportFileError(str(path), "", f"inflates to more than {most} bytes; expected a profile")
+            if part:
                 yield part
-    except (EOFError, zlib.error, gzip.BadGzipFile) as error:
+    except (EOFError, zlib.error) as error:
         raise ImportFileError(str(path), f"byte {total:#x} of the inflated text", f"damaged gzip ({error})") from error
+
+
+def _members(path: Path) -> Iterator[bytes]:
+    """Straight from zlib, which checks sums and lengths: `gzip.open` copies every byte twice more."""
+    inflate = zlib.decompressobj(wbits=31)
+    with path.open("rb") as file:
+        while raw := file.read(_PACKED_CHUNK):
+            while raw:
+                yield inflate.decompress(raw)
+                raw = inflate.unused_data.lstrip(b"\0")  # between members, and behind the last, there may be padding
+                if inflate.eof and raw:
+                    inflate = zlib.decompressobj(wbits=31)
+    if not inflate.eof:
+        raise EOFError("it is cut short")
 
 
 def _unreadable(error: OSError) -> str:
@@ -118,10 +133,13 @@ def numbered(path: Path) -> Iterator[tuple[int, str]]:
         yield number, line
 
 
-def decode_json(raw: bytes, kind: type[T], *, source: str, strict: bool = True) -> T:
-    """JSON as a type; what does not fit is named by byte or by field. Not strict: numbers may be written as words."""
+def decode_json(raw: bytes, decoder: msgspec.json.Decoder[T], *, source: str) -> T:
+    """JSON as the type of a decoder; what does not fit is named by byte or by field.
+
+    Decoders are made where modules are: two threads that make the first of a type at once can end the process.
+    """
     try:
-        return msgspec.json.decode(raw, type=kind, strict=strict)
+        return decoder.decode(raw)
     except msgspec.ValidationError as error:
         raise ImportFileError(
             source, "", f"{printable(str(error), 300)}; expected the fields of this format"

@@ -91,6 +91,9 @@ class _File(msgspec.Struct):
     json_schema_version: str | None = None
 
 
+_FILE = msgspec.json.Decoder(_File)
+
+
 class StEdgeAiInfo:
     """Times are in it only after `validate`; the rest is what the compiler knows."""
 
@@ -103,7 +106,7 @@ class StEdgeAiInfo:
         return start and (sum(word in head for word in words) >= 2 or name == "network_c_info.json")
 
     def read(self, path: Path) -> Imported:
-        file = decode_json(read_bytes(path), _File, source=str(path))
+        file = decode_json(read_bytes(path), _FILE, source=str(path))
         unread = Unread("entries")
         buffers = _each(file.buffers, _Buffer, "buffer", unread)
         nodes = _each([raw for graph in file.graphs for raw in graph.nodes], _Node, "node", unread)

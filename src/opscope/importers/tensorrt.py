@@ -59,6 +59,9 @@ class _Engine(msgspec.Struct):
     bindings: list[str] = msgspec.field(name="Bindings", default_factory=list)
 
 
+_ENTRIES, _ENGINE = msgspec.json.Decoder(list[msgspec.Raw]), msgspec.json.Decoder(_Engine)
+
+
 class TensorRtProfile:
     """A count of runs, then one entry per layer."""
 
@@ -91,7 +94,8 @@ class TensorRtProfile:
 
 def _entries(path: Path, unread: Unread) -> Iterator[_Layer]:
     decoder = msgspec.json.Decoder(_Layer)
-    for number, raw in enumerate(decode_json(read_bytes(path), list[msgspec.Raw], source=str(path))):
+    entries = decode_json(read_bytes(path), _ENTRIES, source=str(path))
+    for number, raw in enumerate(entries):
         try:
             entry = decoder.decode(raw)
         except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
@@ -141,7 +145,7 @@ class TensorRtLayers:
         return head.lstrip()[:1] == b"{" and re.match(rb'\s*\{\s*"Layers"\s*:\s*\[', head) is not None
 
     def read(self, path: Path) -> Imported:
-        engine = decode_json(read_bytes(path), _Engine, source=str(path))
+        engine = decode_json(read_bytes(path), _ENGINE, source=str(path))
         unread = Unread("layers")
         decoder = msgspec.json.Decoder(_Info | str)
         ops = []

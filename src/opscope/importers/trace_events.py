@@ -75,6 +75,10 @@ class _Loose(Head, kw_only=True):
     traceEvents: list[msgspec.Raw]  # noqa: N815
 
 
+_EVENTS, _DOCUMENT = msgspec.json.Decoder(list[Event]), msgspec.json.Decoder(Document)
+_CLOSED, _LOOSE = msgspec.json.Decoder(list[msgspec.Raw]), msgspec.json.Decoder(_Loose)
+
+
 class _SeriesArgs(msgspec.Struct):
     name: str | None = None
     labels: str | None = None
@@ -196,11 +200,11 @@ def decode_events(raw: bytes, *, source: str) -> Events:
         return _one_by_one(raw, is_array, unread, source)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
         if not is_array:
-            decode_json(raw, Document, source=source)  # says what is wrong, and where
+            decode_json(raw, _DOCUMENT, source=source)  # says what is wrong, and where
     try:
         closed = _typed(raw.rstrip().rstrip(b",") + b"]", True, unread)
     except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
-        decode_json(raw, list[Event], source=source)
+        decode_json(raw, _EVENTS, source=source)
         raise
     closed.notes.append("the array is not closed: the file may be cut short")
     return closed
@@ -208,15 +212,15 @@ def decode_events(raw: bytes, *, source: str) -> Events:
 
 def _typed(raw: bytes, is_array: bool, unread: Unread) -> Events:
     if is_array:
-        return Events(msgspec.json.decode(raw.removeprefix(b"\xef\xbb\xbf"), type=list[Event]), None, unread)
-    document = msgspec.json.decode(raw.removeprefix(b"\xef\xbb\xbf"), type=Document)
+        return Events(_EVENTS.decode(raw.removeprefix(b"\xef\xbb\xbf")), None, unread)
+    document = _DOCUMENT.decode(raw.removeprefix(b"\xef\xbb\xbf"))
     return Events(document.traceEvents, document, unread)
 
 
 def _one_by_one(raw: bytes, is_array: bool, unread: Unread, source: str) -> Events:
     """Each event alone, so that the odd one can be left out."""
-    head = None if is_array else decode_json(raw, _Loose, source=source)
-    parts = decode_json(raw, list[msgspec.Raw], source=source) if head is None else head.traceEvents
+    head = None if is_array else decode_json(raw, _LOOSE, source=source)
+    parts = decode_json(raw, _CLOSED, source=source) if head is None else head.traceEvents
     decoder = msgspec.json.Decoder(Event)
     events = []
     for number, part in enumerate(parts):

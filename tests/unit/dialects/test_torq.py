@@ -18,6 +18,7 @@ import itertools
 from build import Sketch
 from opscope import api
 from opscope.api import slices
+from opscope.api.machines import with_precision
 from opscope.compiler import compile_graph
 from opscope.compiler.forecast import forecast
 from opscope.compiler.plan import CompileOptions
@@ -377,7 +378,7 @@ def test_a_target_without_a_sequencer_is_refused(tmp_path: Path) -> None:
     with pytest.raises(
         UsageError, match=r"aic100-std: has no sequencer; expected a target whose file has \[sequencer\]"
     ):
-        slices.schedule_model(tmp_path / "x.mlir", api.with_precision("aic100-std", None))
+        slices.schedule_model(tmp_path / "x.mlir", with_precision("aic100-std", None))
 
 
 def test_outputs_are_in_the_order_of_the_function(scheduled: slices.Scheduled) -> None:

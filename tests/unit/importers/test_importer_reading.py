@@ -2,13 +2,16 @@ from __future__ import annotations
 
 import gzip
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 import msgspec
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from opscope.errors import ImportFileError
 from opscope.importers import reading
-from opscope.importers.reading import Unread, decode_json, number_in, read_bytes, to_ns, whole_in
+from opscope.importers.reading import Unread, decode_json, number_in, read_blocks, read_bytes, to_ns, whole_in
 
 
 def test_a_bomb_is_stopped_long_before_it_is_inflated(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -45,7 +48,7 @@ def test_a_file_beyond_the_limit_is_not_read(tmp_path: Path, monkeypatch: pytest
 )
 def test_json_that_does_not_fit_says_where(raw: bytes, words: str) -> None:
     with pytest.raises(ImportFileError, match=words):
-        decode_json(raw, dict[str, int], source="x.json")
+        decode_json(raw, msgspec.json.Decoder(dict[str, int]), source="x.json")
 
 
 def test_unknown_fields_of_any_depth_are_bounded() -> None:
@@ -53,7 +56,7 @@ def test_unknown_fields_of_any_depth_are_bounded() -> None:
         a: int = 0
 
     with pytest.raises(ImportFileError, match="nested too deep"):
-        decode_json(b'{"b": ' + b"[" * 100_000 + b"]" * 100_000 + b"}", Narrow, source="x.json")
+        decode_json(b'{"b": ' + b"[" * 100_000 + b"]" * 100_000 + b"}", msgspec.json.Decoder(Narrow), source="x.json")
 
 
 @pytest.mark.parametrize(
@@ -89,3 +92,31 @@ def test_rows_that_cannot_be_read_are_counted_and_the_first_are_named() -> None:
     (note,) = unread.notes()
     assert note.startswith(r"7 rows could not be read: line 0: bad\x07text; line 1")
     assert note.endswith("and 2 more")
+
+
+@given(st.lists(st.binary(max_size=200), min_size=1, max_size=4), st.integers(0, 3), st.integers(0, 5))
+def test_every_member_of_a_gzip_file_is_read(parts: list[bytes], between: int, behind: int) -> None:
+    with TemporaryDirectory() as scratch:
+        path = Path(scratch, "x.gz")
+        packed = [gzip.compress(part) + bytes(between) for part in parts]
+        path.write_bytes(b"".join(packed) + bytes(behind))
+        assert b"".join(read_blocks(path)) == b"".join(parts)
+
+
+@given(st.binary(min_size=1, max_size=300), st.data())
+def test_a_gzip_file_that_is_cut_or_followed_by_something_else_is_damaged(text: bytes, data: st.DataObject) -> None:
+    whole = gzip.compress(text)
+    cut = whole[: data.draw(st.integers(2, len(whole) - 1))]
+    with TemporaryDirectory() as scratch:
+        for raw in (cut, whole + b"x"):
+            path = Path(scratch, "x.gz")
+            path.write_bytes(raw)
+            with pytest.raises(ImportFileError, match="damaged gzip"):
+                list(read_blocks(path))
+
+
+def test_members_end_where_chunks_of_the_file_end(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(reading, "_PACKED_CHUNK", len(gzip.compress(b"one")))
+    path = tmp_path / "x.gz"
+    path.write_bytes(gzip.compress(b"one") + bytes(3) + gzip.compress(b"two") + gzip.compress(b"three") + bytes(30))
+    assert b"".join(read_blocks(path)) == b"onetwothree"

@@ -110,7 +110,7 @@ MINE = _Mine()
 def _plug_in(monkeypatch: pytest.MonkeyPatch, value: str) -> None:
     monkeypatch.setitem(sys.modules, "a_plug_in", sys.modules[__name__])
     entry = EntryPoint("mine", value, importers.GROUP)
-    monkeypatch.setattr(importers, "entry_points", lambda group: (entry,) if group == importers.GROUP else ())
+    monkeypatch.setattr("importlib.metadata.entry_points", lambda group: (entry,) if group == importers.GROUP else ())
 
 
 def test_a_plug_in_comes_before_the_reader_of_any_timeline(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -17,8 +17,7 @@ from .choices import Choices
 from .estimating import estimated_run, suggested
 from .recording import Recorded, record
 from .simulating import Keys, Step, compiled_for, range_ns, run_info, run_program, with_range
-
-MOST_COMMANDS_FOR_MORE = 100_000  # for range and trials the model is compiled again: above it that takes longest
+from .trying import MOST_COMPILED, trials
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,7 +49,7 @@ def simulate_model(request: Request, *, step: Step) -> Recorded:
         command=request.command, created=request.created,
     )  # fmt: skip
     run = replace(run_program(program, info, request.choices, step=step), graph=graph)
-    if len(program.commands) <= MOST_COMMANDS_FOR_MORE:
+    if len(program.commands) <= MOST_COMPILED:
         step("finding the range")
         run = with_range(run, *range_ns(request.model, request.target, request.choices))
     findings = _findings(run, program, request, step)
@@ -101,13 +100,10 @@ def _findings(run: Run, program: Program, request: Request, step: Step) -> Findi
     """With what smaller causes would gain, and what changes would, by simulating them."""
     from ..analysis.analyse import analyse
     from .predicting import with_predictions
-    from .trying import trials
 
     step("analysing")
     device_ns = run.summary.latency.known_ns
     findings = with_predictions(analyse(run), program, device_ns=device_ns)
-    if len(program.commands) > MOST_COMMANDS_FOR_MORE:
-        return findings
     step("trying changes")
     tried = trials(program, request.model, request.target, request.choices, device_ns=device_ns)
     return replace(findings, trials=tried)

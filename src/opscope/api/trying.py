@@ -13,7 +13,9 @@ from ..graph import DType
 from ..program import Program
 from ..target import Engine, Target
 from .choices import Choices
-from .predicting import changed, parse_change
+from .predicting import MOST_COMMANDS, changed, parse_change
+
+MOST_COMPILED = 100_000  # commands: beyond that, compiling again takes longer than all the rest of a profile
 
 
 def worth_trying(program: Program, target: Target, choices: Choices) -> Iterator[str]:
@@ -51,10 +53,12 @@ def trials(program: Program, model: Path, target: Target, choices: Choices, *, d
     """Best first. A change that leaves the program as it is, or that cannot be compiled, is none."""
     from ..device import simulate
 
-    base = _seconds(program, simulate(program, seed=0).total_cycles)
+    base = _seconds(program, simulate(program, seed=0).total_cycles) if len(program.commands) <= MOST_COMMANDS else 0.0
     found = []
-    for text in worth_trying(program, target, choices):
+    for text in worth_trying(program, target, choices) if base else ():
         change = parse_change(text)
+        if change.compiles and len(program.commands) > MOST_COMPILED:
+            continue
         try:
             other, _ = changed(program, [change], model, target, choices)
         except ProfilerError:

@@ -9,6 +9,7 @@ import pytest
 from device_build import HVX, Step, program_of
 
 from opscope import api, targets
+from opscope.api import trying
 from opscope.api.choices import Choices
 from opscope.api.predicting import parse_change
 from opscope.api.trying import fastest_type, trials, worth_trying
@@ -74,3 +75,16 @@ def test_a_change_that_changes_nothing_is_no_trial(tmp_path: Path) -> None:
     program = api.compile_model(model, target, cores=1, stats_level=70).program
     tried = [trial.change for trial in trials(program, model, target, Choices(cores=1, ddr_stats=False), device_ns=1)]
     assert sorted(tried) == ["bandwidth*2", "cores=14", "cores=2"]  # it is int8 already
+
+
+def test_a_program_that_is_long_to_compile_is_only_timed_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    model, target = tmp_path / "kws.onnx", targets.load("aic100-std")
+    make(Recipe("kws-cnn", weights=False), model)
+    program = api.compile_model(model, target, cores=1, stats_level=70).program
+    monkeypatch.setattr(trying, "MOST_COMPILED", len(program.commands) - 1)
+    assert [trial.change for trial in trials(program, model, target, Choices(cores=1), device_ns=1)] == ["bandwidth*2"]
+
+
+def test_of_a_program_that_does_nothing_nothing_is_tried(tmp_path: Path) -> None:
+    program = program_of([])
+    assert trials(program, tmp_path / "none", targets.load("aic100-std"), Choices(), device_ns=0) == ()

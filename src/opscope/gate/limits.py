@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from difflib import get_close_matches
 
 from ..comparison import Difference, show_change, show_interval
@@ -83,7 +83,17 @@ def judge(
     limits: Iterable[Limit], differences: Mapping[str, Difference], names: Mapping[str, Sequence[str]]
 ) -> Verdict:
     """Every limit against the difference of its name; `names` lists, by metric, those that there are."""
-    return Verdict(tuple(_check(limit, differences.get(limit.name), names) for limit in limits))
+    return Verdict(tuple(_of_parts(limit, differences, names) for limit in limits))
+
+
+def _of_parts(limit: Limit, differences: Mapping[str, Difference], names: Mapping[str, Sequence[str]]) -> Check:
+    """A limit on the largest part holds for every part that both runs know; the first that breaks it is told."""
+    whole = _check(limit, differences.get(limit.name), names)
+    if not whole.passed or limit.name not in METRICS or not METRICS[limit.name].largest_part:
+        return whole
+    parts = (replace(limit, name=f"{limit.name}:{part}") for part in names.get(limit.name, ()) if part)
+    checks = (_check(part, differences.get(part.name), names) for part in parts)
+    return next((check for check in checks if check.known and not check.passed), whole)
 
 
 def _check(limit: Limit, found: Difference | None, names: Mapping[str, Sequence[str]]) -> Check:

@@ -19,13 +19,14 @@ class Metric:
     help: str
     selector: str = ""  # what may stand behind a colon
     only_parts: bool = False  # there is no sum of them
+    largest_part: bool = False  # the total is the largest part: a smaller one can grow unseen
 
 
 METRICS = {  # name → what it is; order is report order
     "latency": Metric(NS, "less", "one inference on the device"),
     "throughput": Metric(PER_SECOND, "more", "inferences per second"),
     "host_latency": Metric(NS, "less", "one inference as the application sees it", "STAGE"),
-    "peak_memory": Metric(BYTES, "less", "most bytes in use in one memory", "MEMORY"),
+    "peak_memory": Metric(BYTES, "less", "most bytes in use in one memory", "MEMORY", largest_part=True),
     "memory_read": Metric(BYTES, "less", "bytes read from memories", "MEMORY"),
     "memory_write": Metric(BYTES, "less", "bytes written to memories", "MEMORY"),
     "energy": Metric(JOULES, "less", "one inference"),

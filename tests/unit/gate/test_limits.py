@@ -157,3 +157,15 @@ def test_a_misspelt_name_is_answered_with_the_nearest() -> None:
     assert found.reason.endswith("is in neither run; expected one such as /layer.3/MatMul, /layer.30/MatMul")
     (found,) = judge([parse_limit("op:???>0")], {}, names).checks
     assert found.reason.endswith("expected one such as /first/Add, /layer.3/MatMul, /layer.30/MatMul, z")
+
+
+def test_a_limit_on_the_fullest_memory_holds_for_every_memory() -> None:
+    sizes = {"peak_memory": (24, 24), "peak_memory:flash": (24, 24), "peak_memory:RAM": (15, 20)}
+    found = {name: difference(base, new, unit=BYTES) for name, (base, new) in sizes.items()}
+    names = {"peak_memory": ["flash", "RAM", "gone"]}
+    (only,) = judge([parse_limit("peak_memory>0")], found, names).checks
+    assert (only.passed, only.metric) == (False, "peak_memory:RAM")
+    (only,) = judge([parse_limit("peak_memory>50%")], found, names).checks
+    assert (only.passed, only.metric) == (True, "peak_memory")
+    (only,) = judge([parse_limit("peak_memory:flash>0")], found, names).checks
+    assert (only.passed, only.metric) == (True, "peak_memory:flash")

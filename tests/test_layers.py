@@ -12,7 +12,7 @@ import pytest
 
 SOURCE = Path(__file__).parents[1] / "src" / "opscope"
 
-FOUNDATION = {"errors", "units", "ahead"}
+FOUNDATION = {"errors", "units", "ahead", "ordering"}
 NOUNS = {
     "graph", "target", "cost", "program", "program_check", "program_file", "wire", "capture", "sublanes", "trace",
     "run", "summary", "finding", "report", "verdict", "compatibility", "host", "profiled", "imported", "annotated",
@@ -27,7 +27,13 @@ TOP = {"api", "session", "htp_profiler", "notebook", "server", "dialects", "cli"
 # What a part may import of the others, from the ground up. `opscope` itself is the version; the verbs that it lends
 # from `api` are imported by type checkers, and otherwise only when asked for.
 ALLOWED = (
-    {"opscope": {"api", "session", "htp_profiler", "notebook"}, "errors": set(), "units": {"errors"}, "ahead": set()}
+    {
+        "opscope": {"api", "session", "htp_profiler", "notebook"},
+        "errors": set(),
+        "units": {"errors"},
+        "ahead": set(),
+        "ordering": set(),
+    }
     | {noun: {"opscope"} | FOUNDATION | NOUNS for noun in NOUNS}
     | {stage: {"opscope"} | FOUNDATION | NOUNS for stage in STAGES}
     | {"compiler": {"opscope", "estimate"} | FOUNDATION | NOUNS}

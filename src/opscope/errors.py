@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 
 class ProfilerError(Exception):
     """Base of every error a user can cause or mend; the CLI prints it without a traceback and exits 2."""
@@ -50,3 +52,11 @@ def printable(text: str, limit: int = 120) -> str:
     """A name from a file, made safe for one line of a terminal: control characters escaped, cut at `limit`."""
     clean = "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in text[: limit + 1])
     return clean if len(clean) <= limit else clean[: limit - 1] + "…"
+
+
+def did_you_mean(word: str, known: Iterable[str]) -> str:
+    """The nearest known word, as a question; nothing where none is near."""
+    from difflib import get_close_matches  # only a mistake needs it
+
+    near = get_close_matches(word, list(known), n=1)
+    return f"did you mean {near[0]}? " if near else ""

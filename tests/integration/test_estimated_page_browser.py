@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
-from viewers.chromium import MISSING, chromium
-from viewers.run_page import Open, page_opener, said
+from viewers.chromium import MISSING
+from viewers.run_page import Open, said
 from viewers.waiting import wait_for
 
 sys.path.append(str(Path(__file__).parents[1] / "unit" / "estimate"))
@@ -24,23 +23,11 @@ from opscope.run import Run
 from opscope.zoo import Recipe, make
 
 if TYPE_CHECKING:
-    from playwright.sync_api import Browser, Locator, Page
+    from playwright.sync_api import Locator, Page
 
 pytestmark = pytest.mark.skipif(bool(MISSING), reason=MISSING)
 
 LEFT, BOTTOM = 58, 20  # pixels that the axes take
-
-
-@pytest.fixture(scope="module")
-def browser() -> Iterator[Browser]:
-    with chromium() as found:
-        yield found
-
-
-@pytest.fixture
-def open_page(browser: Browser, tmp_path: Path) -> Iterator[Open]:
-    with page_opener(browser, tmp_path) as opened:
-        yield opened
 
 
 @pytest.fixture(scope="module")

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import re
 import sys
-from collections.abc import Iterator
 from dataclasses import replace
 from io import StringIO
 from pathlib import Path
@@ -14,8 +13,8 @@ from typing import TYPE_CHECKING, Literal
 import msgspec
 import numpy as np
 import pytest
-from viewers.chromium import MISSING, chromium, watched
-from viewers.run_page import TABS, Open, page_opener, panel, said
+from viewers.chromium import MISSING, watched
+from viewers.run_page import TABS, Open, panel, said
 from viewers.waiting import settle, wait_for
 
 sys.path.append(str(Path(__file__).parents[1] / "unit" / "views"))
@@ -36,18 +35,6 @@ if TYPE_CHECKING:
     from playwright.sync_api import Browser, Page, Route
 
 pytestmark = pytest.mark.skipif(bool(MISSING), reason=MISSING)
-
-
-@pytest.fixture(scope="module")
-def browser() -> Iterator[Browser]:
-    with chromium() as found:
-        yield found
-
-
-@pytest.fixture
-def open_page(browser: Browser, tmp_path: Path) -> Iterator[Open]:
-    with page_opener(browser, tmp_path) as opened:
-        yield opened
 
 
 def shown(page: Page) -> tuple[int, int]:

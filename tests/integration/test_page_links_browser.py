@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
-from viewers.chromium import MISSING, chromium, watched
-from viewers.run_page import TABS, Open, page_opener, panel, said
+from viewers.chromium import MISSING, watched
+from viewers.run_page import TABS, Open, panel, said
 from viewers.waiting import settle, wait_for
 
 sys.path.append(str(Path(__file__).parents[1] / "unit" / "views"))
@@ -28,18 +27,6 @@ if TYPE_CHECKING:
 pytestmark = pytest.mark.skipif(bool(MISSING), reason=MISSING)
 
 LONG = "/encoder/layer.*/intermediate/intermediate_act_fn/intermediate_activation_function/Erf"
-
-
-@pytest.fixture(scope="module")
-def browser() -> Iterator[Browser]:
-    with chromium() as found:
-        yield found
-
-
-@pytest.fixture
-def open_page(browser: Browser, tmp_path: Path) -> Iterator[Open]:
-    with page_opener(browser, tmp_path) as opened:
-        yield opened
 
 
 def long_findings(run: Run) -> Findings:

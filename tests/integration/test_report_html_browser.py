@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
-from viewers.chromium import MISSING, chromium, watched
+from viewers.chromium import MISSING, watched
 from viewers.waiting import settle, wait_for
 
 from opscope import api
@@ -21,12 +21,6 @@ if TYPE_CHECKING:
     from playwright.sync_api import Browser, Locator, Page
 
 pytestmark = pytest.mark.skipif(bool(MISSING), reason=MISSING)
-
-
-@pytest.fixture(scope="module")
-def browser() -> Iterator[Browser]:
-    with chromium() as found:
-        yield found
 
 
 @pytest.fixture

@@ -20,10 +20,11 @@ import opstats_reference as reference
 from decode_build import Profiled, furnished, profiled
 from test_device import programs
 
-from opscope.analysis.intervals import most_open, rising, total_between, union
+from opscope.analysis.intervals import most_open, total_between, union
 from opscope.analysis.summarise import summarise_device, timeline
 from opscope.decode import LaneIndex, Threads, decode_buffer, read_lanes
 from opscope.importers.opstats_text import read_opstats_text
+from opscope.ordering import rising
 from opscope.program import StatsOptions
 from opscope.sublanes import sublanes
 from opscope.trace import SPAN, SpanKind, Trace

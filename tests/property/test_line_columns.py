@@ -12,7 +12,8 @@ from hypothesis import strategies as st
 
 from opscope.importers.column_trace import Clock, open_length
 from opscope.importers.event_pairs import Events, Pairing
-from opscope.importers.line_columns import Block, Counter, Words, distinct, read_lines, rising, unwrapped
+from opscope.importers.line_columns import Block, Counter, Words, read_lines, unwrapped
+from opscope.ordering import places, rising
 
 words = st.text(st.sampled_from('ab"(), 1-'), max_size=8)
 lines_of = st.lists(
@@ -103,7 +104,7 @@ def test_pairs_are_those_of_a_walk_however_the_events_come(
 def test_order_and_distinct_values_are_those_of_numpy(values: list[int]) -> None:
     column = np.array(values, np.int64)
     assert rising(column).tolist() == np.argsort(column, kind="stable").tolist()
-    found, place = distinct(column)
+    found, place = places(column)
     assert found.tolist() == sorted(set(values))
     assert found[place].tolist() == values
 

@@ -19,9 +19,10 @@ from analyse_build import HOST, Span, run_of
 from opscope.analysis.activities import activities_of, typical_inference
 from opscope.analysis.conservation import lanes_keep_order
 from opscope.analysis.facts import Facts
-from opscope.analysis.intervals import largest, ranked, rising
+from opscope.analysis.intervals import largest, ranked
 from opscope.importers.run_folder import _distinct
 from opscope.importers.trace_events import coded
+from opscope.ordering import rising
 from opscope.trace import NONE, Lane, SpanKind
 
 LEVELS = (HOST, *(Lane(NONE, NONE, f"{HOST.name} {depth}") for depth in (2, 3)))

@@ -13,6 +13,7 @@ from statistics import median_low
 import numpy as np
 import numpy.typing as npt
 
+from ..ordering import distinct, rising
 from ..program import NO_ROUTE
 from ..run import Run
 from ..trace import NONE, SpanKind, level_owners
@@ -30,8 +31,7 @@ from .bound_words import (
     is_flush,
     is_layout,
 )  # fmt: skip
-from .distinct import distinct
-from .intervals import ranked, rising
+from .intervals import ranked
 
 Numbers = npt.NDArray[np.int64]
 Flags = npt.NDArray[np.bool_]

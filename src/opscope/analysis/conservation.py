@@ -12,6 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ..finding import LawCheck
+from ..ordering import distinct, rising
 from ..program import NO_OP, NO_ROUTE
 from ..run import Run
 from ..summary import OpTotal, Share
@@ -19,9 +20,7 @@ from ..trace import NONE, SpanKind
 from ..units import format_seconds
 from .activities import Numbers, execution_marks
 from .bound_words import is_flush
-from .distinct import distinct
 from .facts import Facts
-from .intervals import rising
 from .verdict_of_time import breakdown
 
 NEAR = 1e-9  # of a sum of shares

@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 
 from ..finding import Coverage
+from ..ordering import distinct
 from ..summary import OpTotal
 from ..trace import SpanKind
-from .distinct import distinct
 from .facts import Facts
 from .intervals import union
 

@@ -6,11 +6,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from ..ordering import distinct, rising
 from ..trace import NONE, SpanKind
 from .activities import ASIDE, Activities, Numbers
 from .bound_words import WAIT
-from .distinct import distinct
-from .intervals import rising
 
 START, ASSUMED, STAGE, LANE, ISSUE, ORDER, DATA = range(7)  # why one activity follows another; the later one wins a tie
 

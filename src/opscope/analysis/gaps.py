@@ -9,13 +9,13 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from ..finding import EngineUse, Gap, WaitFor
+from ..ordering import distinct, rising
 from ..trace import NONE, Lane, SpanKind
 from .activities import ASIDE, Activities, Numbers
 from .bound_words import is_dma_lane
 from .critical_path import afters
 from .dependencies import ASSUMED
-from .distinct import distinct
-from .intervals import largest, rising, union
+from .intervals import largest, union
 
 if TYPE_CHECKING:
     from .facts import Facts

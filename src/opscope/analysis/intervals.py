@@ -7,23 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-Numbers = npt.NDArray[np.int64]
-
-
-def rising(values: Numbers) -> Numbers:
-    """Positions in rising order of values of at least 0; equal ones keep their order.
-
-    Short words are sorted by counting. Else value and position share a word where they fit: words are sorted many
-    times faster than positions.
-    """
-    bits, most = len(values).bit_length(), int(values.max(initial=0))
-    if most <= np.iinfo(np.uint16).max:
-        return np.argsort(values.astype(np.uint16), kind="stable")
-    if most.bit_length() + bits > 63:
-        return np.argsort(values, kind="stable")
-    words = values << bits | np.arange(len(values))
-    words.sort(kind="stable")  # lanes come sorted: it merges runs
-    return words & ((1 << bits) - 1)
+from ..ordering import Numbers, rising
 
 
 def largest(values: Numbers, most: int) -> Numbers:

@@ -13,8 +13,9 @@ from enum import Enum
 import numpy as np
 
 from ..annotated import Share
+from ..ordering import Numbers
 from ..trace import Lane, SpanKind, Trace
-from .intervals import Numbers, union
+from .intervals import union
 
 
 @dataclass(frozen=True, slots=True)

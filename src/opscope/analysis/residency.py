@@ -6,8 +6,8 @@ from itertools import pairwise
 
 import numpy as np
 
+from ..ordering import rising
 from ..summary import MemoryTotal
-from .intervals import rising
 from .work import Numbers, Work
 
 Occupancy = dict[int, tuple[Numbers, Numbers]]  # device × cores + core → times in ns, bytes from then on

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from difflib import get_close_matches
 from pathlib import Path
 
 from .. import targets
-from ..errors import UsageError
+from ..errors import UsageError, did_you_mean
 from ..estimate.price import Machine
 from ..graph import DType
 from ..target import Target
@@ -30,8 +29,7 @@ def with_precision(target: str | Path | Target, precision: str | None) -> Target
         return chosen
     known = {dtype.label for dtype in DType if dtype.is_number}
     if precision not in known:
-        near = get_close_matches(precision, known, n=1)
-        hint = f"did you mean {near[0]}? " if near else ""
+        hint = did_you_mean(precision, known)
         raise UsageError(f"precision {precision!r}: not known; {hint}expected one of {', '.join(sorted(known))}")
     floats = [dtype.label for dtype in DType if dtype.is_float and dtype.bits]
     return replace(chosen, precision={label: precision for label in floats if label != precision})

@@ -8,12 +8,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from difflib import get_close_matches
 from importlib import import_module
 from pathlib import Path
 from typing import Protocol
 
-from ..errors import UsageError, printable
+from ..errors import UsageError, did_you_mean, printable
 from ..profiled import Profiled
 
 Value = str | int | bool | None
@@ -80,8 +79,7 @@ def load(name: str) -> Backend:
         if known == name:
             found: Backend = place.load()  # type: ignore[attr-defined]
             return found() if isinstance(found, type) else found
-    near = get_close_matches(name, names(), n=1)
-    hint = f"did you mean {near[0]}? " if near else ""
+    hint = did_you_mean(name, names())
     raise UsageError(f"backend {printable(name)!r}: not known; {hint}known: {', '.join(names())}")
 
 

@@ -7,9 +7,8 @@ table. The seven parts with a `model` are those that the vendor's performance mo
 from __future__ import annotations
 
 from dataclasses import dataclass
-from difflib import get_close_matches
 
-from ..errors import TargetError, printable
+from ..errors import TargetError, did_you_mean, printable
 
 DEFAULT = "SA8255"
 
@@ -109,8 +108,7 @@ def find_soc(text: str) -> Soc:
         if any(key.removeprefix("snapdragon") == wanted for key in keys):
             return soc
     known = [word for soc in SOCS for word in (soc.name, *soc.marketing) if word]
-    near = get_close_matches(text, known, n=1)
-    hint = f"did you mean {near[0]}? " if near else ""
+    hint = did_you_mean(text, known)
     numbers = ", ".join(str(soc.id) for soc in SOCS if not soc.name)
     raise TargetError(
         f"SoC {printable(text)}", "", f"not known; {hint}known names: {', '.join(known)}; ids without a name: {numbers}"

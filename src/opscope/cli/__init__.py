@@ -10,9 +10,9 @@ from importlib import import_module
 from io import TextIOWrapper
 
 from .. import __version__
-from ..errors import ProfilerError, UsageError, printable
+from ..errors import ProfilerError, UsageError, did_you_mean, printable
 from .command import Command, forget_reader
-from .parser import Parser, did_you_mean
+from .parser import Parser
 from .progress import step
 
 VERBS = {  # verb → module, line for --help

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from argparse import ArgumentParser
-from collections.abc import Iterable
 from typing import NoReturn
+
+from ..errors import did_you_mean
 
 _UNKNOWN = "unrecognized arguments: "  # argparse's own words
 
@@ -17,11 +18,3 @@ class Parser(ArgumentParser):
         known = [option for action in self._actions for option in action.option_strings]
         hint = did_you_mean(given[0], known) if message.startswith(_UNKNOWN) else ""
         self.exit(2, f"{self.prog}: {message}; {hint}see `{self.prog} --help`\n")
-
-
-def did_you_mean(word: str, known: Iterable[str]) -> str:
-    """The nearest known word, as a question; nothing where none is near."""
-    from difflib import get_close_matches
-
-    near = get_close_matches(word, list(known), n=1)
-    return f"did you mean {near[0]}? " if near else ""

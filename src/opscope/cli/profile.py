@@ -9,10 +9,9 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from ..errors import UsageError, printable
+from ..errors import UsageError, did_you_mean, printable
 from .command import keep_input, named_shape, positive, screen_width, wants_colour, write_result
 from .compare import show_against
-from .parser import did_you_mean
 from .progress import counted, step
 
 if TYPE_CHECKING:

@@ -11,7 +11,8 @@ from dataclasses import dataclass, fields
 
 import numpy as np
 
-from .line_columns import Marks, Numbers, distinct, rising
+from ..ordering import places, rising
+from .line_columns import Marks, Numbers
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,7 +77,7 @@ class Paired:
         rows = (self.lone, self.begin, self.begin, self.stray)
         dispatch, invocation = (np.concatenate([getattr(r, name) for r in rows]) for name in ("dispatch", "invocation"))
         time = np.concatenate((self.lone.time, self.begin.time, self.end, self.stray.time))
-        _, place = distinct(ranked(dispatch, invocation))
+        _, place = places(ranked(dispatch, invocation))
         last = np.full(int(place.max()) + 1, np.iinfo(np.int64).min)
         np.maximum.at(last, place, time)
         found: Numbers = last[place[: len(self.lone)]]
@@ -139,5 +140,5 @@ def ranked(first: Numbers, second: Numbers) -> Numbers:
     low, width = int(second.min()), int(second.max()) - int(second.min()) + 1
     if (int(first.max()) + 1) * width < 1 << 40:
         return first * width + (second - low)
-    (_, outer), (_, inner) = distinct(first), distinct(second)
-    return distinct(outer * (int(inner.max()) + 1) + inner)[1]
+    (_, outer), (_, inner) = places(first), places(second)
+    return places(outer * (int(inner.max()) + 1) + inner)[1]

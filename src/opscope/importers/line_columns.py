@@ -334,27 +334,3 @@ class Counter:
 def unwrapped(values: Numbers) -> Numbers:
     """All values of a counter."""
     return Counter().unwrapped(values)
-
-
-def rising(values: Numbers) -> Numbers:
-    """Positions in rising order of values of at least 0; equal ones keep their order."""
-    bits = max(len(values), 1).bit_length()
-    if not len(values) or int(values.max()).bit_length() + bits > 63:
-        return np.argsort(values, kind="stable")
-    words = values << bits | np.arange(len(values))  # value and position in one word: words sort several times faster
-    words.sort()
-    return words & ((1 << bits) - 1)
-
-
-def distinct(values: Numbers) -> tuple[Numbers, Numbers]:
-    """Each value once, rising, and the place of every row among them."""
-    if not len(values):
-        return values, values
-    low, width = int(values.min()), int(values.max()) - int(values.min()) + 1
-    if width > 4 * len(values) + 1024:
-        found, place = np.unique(values, return_inverse=True)
-        return found, place.reshape(-1)
-    there = np.zeros(width, np.bool_)
-    there[values - low] = True
-    rank = np.cumsum(there) - 1
-    return np.flatnonzero(there) + low, rank[values - low]

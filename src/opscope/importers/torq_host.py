@@ -10,10 +10,11 @@ import numpy as np
 
 from ..annotated import ActionTimes
 from ..imported import LATENCY, Imported, ImportedOp, Metric
+from ..ordering import places, rising
 from ..trace import NONE, Lane, SpanKind
 from .column_trace import MOST_OPS, SpanColumns, column_trace, op_totals, timed_ops
 from .event_pairs import ranked
-from .line_columns import Numbers, distinct, rising
+from .line_columns import Numbers
 from .torq_host_log import PARTS, form_of, read_actions
 from .torq_runtime import NOT_TOLD, PROVENANCE, TOOL
 
@@ -77,7 +78,7 @@ def jobs_of(log: ActionTimes) -> tuple[Numbers, Numbers]:
     if np.array_equal(keys[0], keys[1]) and (np.diff(keys[0]) >= 0).all():  # the usual: each start has its wait
         good = log.end_ns[wait] >= log.start_ns[start]
         return start[good], wait[good]
-    dense = distinct(np.concatenate(keys))[1]
+    dense = places(np.concatenate(keys))[1]
     keys = [dense[: len(start)], dense[len(start) :]]
     ranks = [_rank_within(key) for key in keys]
     width = max(int(rank.max()) for rank in ranks) + 1
@@ -125,12 +126,12 @@ def _rounds(log: ActionTimes) -> _Rounds:
     """Dispatches that follow each other in the same order time and again; none where they do not."""
     rows = np.flatnonzero((log.type == _code(log, "DISPATCH")) & log.ended)
     rows = rows[np.argsort(log.start_ns[rows], kind="stable")]
-    period = len(distinct(log.dispatch[rows])[0])
+    period = len(places(log.dispatch[rows])[0])
     none = np.zeros(0, np.int64)
     if not period or len(rows) % period or (log.type == _code(log, "DISPATCH")).sum() != len(rows):
         return _Rounds(none, none, period)
     table = log.dispatch[rows].reshape(-1, period)
-    if len(distinct(table[0])[0]) != period or (table != table[0]).any():
+    if len(places(table[0])[0]) != period or (table != table[0]).any():
         return _Rounds(none, none, period)
     return _Rounds(log.start_ns[rows[::period]], log.end_ns[rows].reshape(-1, period).max(axis=1), period)
 
@@ -147,7 +148,7 @@ def _ops(log: ActionTimes) -> tuple[Numbers, tuple[ImportedOp, ...], tuple[str, 
     by_action = ranked(ranked(log.dispatch[wanted], log.action[wanted]), log.type[wanted])
     location = log.location[wanted]
     by_place = NONE - ranked(np.maximum(location, 0), log.type[wanted])
-    keys, place = distinct(np.where(location >= 0, by_place, by_action))
+    keys, place = places(np.where(location >= 0, by_place, by_action))
     op = np.full(len(log.type), NONE)
     if len(keys) > MOST_OPS:
         return op, (), (f"{len(keys)} different actions: no rows per op, only the timeline",)

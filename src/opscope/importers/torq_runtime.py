@@ -14,9 +14,10 @@ import numpy as np
 from ..annotated import JobTimes
 from ..errors import ImportFileError
 from ..imported import LATENCY, Imported, ImportedOp, Metric
+from ..ordering import places
 from ..trace import NONE, Lane
 from .column_trace import MOST_OPS, SpanColumns, column_trace, op_totals, timed_ops
-from .line_columns import Lines, Marks, Numbers, Parsed, Words, distinct, joined, read_parsed, unwrapped
+from .line_columns import Lines, Marks, Numbers, Parsed, Words, joined, read_parsed, unwrapped
 from .mlir_location import plain_location
 from .reading import LONGEST_NS, Unread
 
@@ -135,7 +136,7 @@ def inference_of(number: Numbers) -> Numbers:
 def _ops(jobs: JobTimes) -> tuple[Numbers, tuple[ImportedOp, ...], tuple[str, ...]]:
     """Jobs by location; those without one by their number."""
     nameless = jobs.location < 0
-    numbers, rank = distinct(jobs.id[nameless])
+    numbers, rank = places(jobs.id[nameless])
     count = len(jobs.locations) + len(numbers)
     if count > MOST_OPS:
         return np.full(len(jobs.id), NONE), (), (f"{count} different jobs: no rows per op, only the timeline",)

@@ -8,8 +8,8 @@ from dataclasses import dataclass, replace
 import numpy as np
 import numpy.typing as npt
 
+from ..ordering import places
 from ..trace import COUNTER, EDGE, NONE, SPAN, CounterTrack, Lane, Trace
-from .line_columns import distinct
 from .trace_events import Key, Numbers, Samples, Spans, Thread
 from .trace_lanes import levels
 
@@ -61,7 +61,7 @@ def _edges(ends: tuple[Numbers, Numbers] | None) -> npt.NDArray[np.void]:
 def _spread(lanes: Sequence[Lane], thread: Numbers, level: Numbers) -> tuple[Numbers, tuple[Lane, ...]]:
     """A lane for every level of every thread, in order of threads; no two lanes look the same."""
     deep = int(level.max(initial=0)) + 1
-    codes, place = distinct(thread * deep + level)
+    codes, place = places(thread * deep + level)
     taken: dict[Lane, int] = {}
     spread = []
     for code in codes.tolist():

@@ -11,7 +11,7 @@ from pathlib import Path
 from types import UnionType
 from typing import Union, get_args, get_origin, get_type_hints
 
-from ..errors import TargetError, printable
+from ..errors import TargetError, did_you_mean, printable
 from ..graph import KINDS, DType, Family
 from ..target import ANY, Figure, Target
 
@@ -47,8 +47,7 @@ def load(name: str) -> Target:
     known = catalogue()
     if name in known:
         return read(known[name])
-    near = _nearest(name, known)
-    hint = f"did you mean {near[0]}? " if near else ""
+    hint = did_you_mean(name, known)
     raise TargetError(
         printable(name), "", f"no such target; {hint}known: {', '.join(known)}; or give a path to your own .toml"
     )
@@ -112,12 +111,6 @@ def _place(message: str) -> tuple[str, str]:
     return (f"key {match[2]}" if match and match[2] else "", text[:1].lower() + text[1:])
 
 
-def _nearest(word: str, known: Iterable[str]) -> list[str]:
-    from difflib import get_close_matches
-
-    return get_close_matches(word, list(known), n=1)
-
-
 class _KeyCheck:
     """Finds keys that the schema does not have: a typo must not be ignored silently."""
 
@@ -147,8 +140,7 @@ class _KeyCheck:
             if key in known:
                 yield from self.unknown(part, known[key], where)
                 continue
-            near = _nearest(key, known)
-            hint = f"did you mean {near[0]}?" if near else f"expected one of {', '.join(known)}"
+            hint = did_you_mean(key, known).strip() or f"expected one of {', '.join(known)}"
             yield where, f"is not a key of the schema; {hint}"
 
 
@@ -156,8 +148,7 @@ def _check_vocabulary(target: Target, source: str) -> None:
     for place, words, known in _vocabulary(target):
         for word in words:
             if word not in known:
-                near = _nearest(word, known)
-                hint = f"did you mean {near[0]}?" if near else f"expected one of {', '.join(sorted(known))}"
+                hint = did_you_mean(word, known).strip() or f"expected one of {', '.join(sorted(known))}"
                 raise TargetError(source, f"key {place}", f"{printable(repr(word))} is not known; {hint}")
 
 

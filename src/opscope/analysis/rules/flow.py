@@ -6,10 +6,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from ...ordering import distinct
 from ...trace import NONE
 from ...units import format_bytes, format_percent
 from ..activities import Numbers
-from ..distinct import distinct
 from ..facts import Facts
 from ..gaps import routes_of
 from ..intervals import union

@@ -9,12 +9,12 @@ from collections.abc import Iterator
 import numpy as np
 
 from ...finding import Finding
+from ...ordering import distinct
 from ...summary import HostStage
 from ...trace import NONE, SpanKind
 from ...units import format_percent
 from ..activities import Numbers
 from ..bound_words import DEVICE, HOST
-from ..distinct import distinct
 from ..facts import Facts
 from ..intervals import union
 from .claim import Claim, count, time

@@ -7,6 +7,7 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 
 from ...finding import Finding
+from ...ordering import distinct
 from ...program import NO_ROUTE
 from ...summary import MemoryTotal, Placement
 from ...trace import NONE
@@ -14,7 +15,6 @@ from ...units import format_bytes, format_percent
 from ..activities import ASIDE, Numbers
 from ..bound_words import LINK, MEMORY
 from ..data_types import computed_in_floats
-from ..distinct import distinct
 from ..facts import Facts
 from ..gaps import routes_of
 from ..intervals import most_open, union

@@ -8,11 +8,11 @@ import numpy as np
 import numpy.typing as npt
 
 from ...finding import Finding
+from ...ordering import distinct
 from ...summary import OpTotal
 from ...trace import NONE
 from ...units import format_count, format_percent
 from ..bound_words import LAUNCH, LAYOUT, WAIT, cause_of_work, is_cpu, is_flush, is_layout
-from ..distinct import distinct
 from ..facts import Facts
 from ..repeated_work import repeated_work
 from .claim import Claim, count, path_cost, time

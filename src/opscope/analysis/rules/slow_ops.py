@@ -9,12 +9,12 @@ import numpy as np
 import numpy.typing as npt
 
 from ...finding import Finding
+from ...ordering import distinct
 from ...trace import NONE
 from ...units import format_percent
 from ..activities import Numbers
 from ..bound_words import CAUSES, COMPUTE, HOST, LAYOUT, LINK, MEMORY, WAIT, cause_of_work
 from ..data_types import computed_in_floats
-from ..distinct import distinct
 from ..facts import Facts
 from ..op_bounds import names_bound_by_bytes
 from ..repeats import NOT_REPEATED

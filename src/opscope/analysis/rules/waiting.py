@@ -7,12 +7,12 @@ from collections.abc import Iterator
 import numpy as np
 
 from ...finding import Finding, WaitFor
+from ...ordering import distinct
 from ...trace import NONE
 from ...units import format_percent
 from ..activities import ASIDE, Numbers
 from ..bound_words import COMPUTE, LAYOUT, OTHER, is_dma_lane
 from ..critical_path import after
-from ..distinct import distinct
 from ..facts import Facts
 from ..gaps import THE_HOST, longest_gaps, waits_for
 from .claim import Claim, count, path_cost, time

@@ -17,7 +17,7 @@ sys.path.append(str(Path(__file__).parents[1] / "unit" / "views"))
 from page_build import small_findings, small_run
 
 from opscope import api
-from opscope.api import analysing, known_findings, viewing
+from opscope.api import analysing, keys, known_findings, viewing
 from opscope.errors import ProfilerError, UsageError
 from opscope.finding import Findings
 from opscope.importers.findings_file import decode_findings, key_of
@@ -147,3 +147,19 @@ def test_what_a_backend_told_is_no_way_out_of_the_run(run_folder: Path, tmp_path
     (run_folder / "profile.json").symlink_to(tmp_path / "secret.json")
     with pytest.raises(UsageError, match=r"profile\.json: is no plain file"):
         viewing.open_folder(run_folder)
+
+
+def test_a_change_of_any_code_that_a_result_depends_on_changes_its_key(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("noun.py", "analysis/rule.py", "analysis/rules/one.py", "views/page.py"):
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).write_text("first")
+    monkeypatch.setattr(keys, "__file__", str(tmp_path / "api" / "keys.py"))
+    found = [keys.code_of("analysis")]
+    for name in ("noun.py", "analysis/rule.py", "analysis/rules/one.py"):
+        (tmp_path / name).write_text("second")
+        found.append(keys.code_of("analysis"))
+    assert len(set(found)) == 4
+    (tmp_path / "views/page.py").write_text("second")
+    assert keys.code_of("analysis") == found[-1]

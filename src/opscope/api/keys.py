@@ -11,11 +11,13 @@ def digest_of(*parts: str) -> str:
 
 
 def code_of(*parts: str) -> str:
-    """Of the code itself, so that a changed compiler is not taken for the one of yesterday."""
+    """Of the code itself, nouns included, so that a changed compiler is not taken for the one of yesterday."""
     package = Path(__file__).parents[1]
     digest = sha256()
-    for part in parts:
-        for file in sorted((package / part).rglob("*")):
-            if file.is_file() and file.suffix not in (".pyc", ".so", ".pyd"):
-                digest.update(file.read_bytes())
+    for file in (
+        *sorted(package.glob("*.py")),
+        *(file for part in parts for file in sorted((package / part).rglob("*"))),
+    ):
+        if file.is_file() and file.suffix not in (".pyc", ".so", ".pyd"):
+            digest.update(file.read_bytes())
     return digest.hexdigest()

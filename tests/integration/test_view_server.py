@@ -112,6 +112,15 @@ def test_the_list_has_every_run_with_model_target_latency_and_how_it_was_obtaine
     assert f"{latency / 1e3:.3g} us" in text
 
 
+def test_what_a_file_does_not_tell_is_a_dash_in_the_list(tmp_path: Path) -> None:
+    sample = Path(__file__).parents[1] / "unit" / "importers" / "samples" / "torq_runtime.csv"
+    api.import_profile([sample], tmp_path / "torq.run")
+    with serving(tmp_path) as address:
+        text = ask(address)[2].decode()
+    assert "batch —" in text
+    assert "None" not in text
+
+
 def test_a_single_run_opens_with_its_own_page_first(run: Path) -> None:
     with serving(run) as address:
         assert "/run/" in address

@@ -8,7 +8,7 @@ STAMP := $(VENV)/.ready
 
 setup: $(STAMP)
 
-$(STAMP): pyproject.toml src/opscope/device/core.c
+$(STAMP): pyproject.toml src/opscope/device/simulator/core.c
 	@echo "setting up $(VENV): some minutes, once"
 	$(PYTHON) -m venv $(VENV)
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[dev,docs,htp,mlir]'
@@ -55,4 +55,4 @@ screenshots: setup
 	$(BIN)/python tools/screenshots.py
 
 clean:
-	rm -rf $(VENV) demo site .mypy_cache .ruff_cache .pytest_cache .hypothesis dist build src/opscope/device/*.so
+	rm -rf $(VENV) demo site .mypy_cache .ruff_cache .pytest_cache .hypothesis dist build src/opscope/device/simulator/*.so

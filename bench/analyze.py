@@ -48,10 +48,20 @@ def recorded(folder: Path) -> Path:
     number = str(SAMPLES)
     for argv in (
         ["compile", str(model), *options, "-o", str(folder)],
-        ["run", str(folder), "--num-iter", number, "--num-samples", number, "--profile", "raw_device_stats",
-         "--out-dir", str(folder)],
+        [
+            "run",
+            str(folder),
+            "--num-iter",
+            number,
+            "--num-samples",
+            number,
+            "--profile",
+            "raw_device_stats",
+            "--out-dir",
+            str(folder),
+        ],
         ["opstats", "-q", str(folder / "programqpc.bin"), "-i", str(folder), "--run", str(folder / "run")],
-    ):  # fmt: skip
+    ):
         run_child([OPSCOPE, *argv], timeout=600)
     return folder / "run"
 
@@ -99,8 +109,12 @@ def side_by_side(what: str, path: Path, python: str, rounds: int) -> Row:
         values |= {f"{part} s": ours, f"HTA {part} s": theirs}
         ratios[part] = theirs / ours
     whole = [sum(min(found[name][part]) for part in ("read", "ask")) for name in sides]
-    values |= {"all s": min(found["ours"]["all"]), "read ×": ratios["read"], "ask ×": ratios["ask"],
-               "both ×": whole[1] / whole[0]}  # fmt: skip
+    values |= {
+        "all s": min(found["ours"]["all"]),
+        "read ×": ratios["read"],
+        "ask ×": ratios["ask"],
+        "both ×": whole[1] / whole[0],
+    }
     failed = found["HTA"]["failed"]
     notes = (f"HTA gives up on {what}: {', '.join(failed)}; its time until then counts",) if failed else ()
     met = ratios["ask"] >= TIMES_FASTER

@@ -17,7 +17,7 @@ from typing import TextIO
 
 from measure import OPSCOPE, PYTHON, Row, Sample, main, progress, run_child
 
-sys.path.insert(0, str(Path(__file__).parents[1] / "tests" / "unit" / "importers"))
+sys.path.insert(0, str(Path(__file__).parents[1] / "tests" / "support"))
 from torq_dumps import DMA_IN, function, job, module
 
 TITLE = "Runtime logs: rows per second, and memory"

@@ -79,8 +79,9 @@ def peer_row(peer: str, argv: Sequence[str], model: Path, limit: float) -> Row:
         "times faster": f"{mark}{faster:.0f}",
     }
     met = True if faster >= 100 else None if theirs.stopped else False
-    return Row(f"resnet50, {peer}", values, "≥ 100×, less memory", met and theirs.peak_bytes > peak_bytes(runs),
-               (PEER_NOTE,))  # fmt: skip
+    return Row(
+        f"resnet50, {peer}", values, "≥ 100×, less memory", met and theirs.peak_bytes > peak_bytes(runs), (PEER_NOTE,)
+    )
 
 
 def measure(options: Namespace) -> Iterator[Row]:

@@ -37,9 +37,10 @@ def whole(model: str, rounds: int) -> Row:
     samples = alternate(sides, rounds=rounds)
     seconds = middle_seconds(samples["opscope"])
     values = {
-        "s": seconds, "vendor s": middle_seconds(samples["vendor"]),
+        "s": seconds,
+        "vendor s": middle_seconds(samples["vendor"]),
         "times the vendor": times_slower(samples["opscope"], samples["vendor"]),
-    }  # fmt: skip
+    }
     return Row("mobilenetv2 int8: opscope profile", values, "< 3 s", seconds < 3, (_ALONE,))
 
 

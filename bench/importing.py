@@ -13,9 +13,9 @@ from time import perf_counter
 
 import orjson
 
-from opscope.importers import read_profile
-from opscope.importers.kineto import Kineto
-from opscope.importers.trace_json import TraceJson
+from opscope.importers.formats import read_profile
+from opscope.plugins.traces.kineto import Kineto
+from opscope.plugins.traces.trace_json import TraceJson
 
 EVENTS = 1_000_000
 KINETO = Path(__file__).parents[2] / "shared" / "fixtures" / "kineto" / "resnet50_b1.json.gz"
@@ -23,33 +23,51 @@ KINETO = Path(__file__).parents[2] / "shared" / "fixtures" / "kineto" / "resnet5
 
 def plain(count: int) -> bytes:
     """Complete events, eight threads, no arguments."""
-    return orjson.dumps({"traceEvents": [
-        {"name": f"op{i % 500}", "ph": "X", "ts": i * 1.5, "dur": 1.25, "pid": 1, "tid": i % 8, "cat": "c"}
-        for i in range(count)
-    ]})  # fmt: skip
+    return orjson.dumps(
+        {
+            "traceEvents": [
+                {"name": f"op{i % 500}", "ph": "X", "ts": i * 1.5, "dur": 1.25, "pid": 1, "tid": i % 8, "cat": "c"}
+                for i in range(count)
+            ]
+        }
+    )
 
 
 def with_arguments(count: int) -> bytes:
     """The same with arguments, as most tools write them."""
-    return orjson.dumps({"traceEvents": [
-        {"name": f"op{i % 500}", "ph": "X", "ts": i * 1.5, "dur": 1.25, "pid": 1, "tid": i % 8,
-         "args": {"opKind": "conv", "oc": str(i), "size": i}} for i in range(count)
-    ]})  # fmt: skip
+    return orjson.dumps(
+        {
+            "traceEvents": [
+                {
+                    "name": f"op{i % 500}",
+                    "ph": "X",
+                    "ts": i * 1.5,
+                    "dur": 1.25,
+                    "pid": 1,
+                    "tid": i % 8,
+                    "args": {"opKind": "conv", "oc": str(i), "size": i},
+                }
+                for i in range(count)
+            ]
+        }
+    )
 
 
 def nested(count: int) -> bytes:
     """Calls four deep, as a host profiler writes them."""
-    return orjson.dumps([
-        {"name": f"f{i % 4}", "ph": "X", "ts": (i // 4) * 10 + i % 4, "dur": 8 - 2 * (i % 4), "pid": 1, "tid": 1}
-        for i in range(count)
-    ])  # fmt: skip
+    return orjson.dumps(
+        [
+            {"name": f"f{i % 4}", "ph": "X", "ts": (i // 4) * 10 + i % 4, "dur": 8 - 2 * (i % 4), "pid": 1, "tid": 1}
+            for i in range(count)
+        ]
+    )
 
 
 def pairs(count: int) -> bytes:
     """Begin and end events."""
-    return orjson.dumps([
-        {"name": f"f{i % 9}", "ph": "BE"[i % 2], "ts": i, "pid": 1, "tid": i // 2 % 8} for i in range(count)
-    ])  # fmt: skip
+    return orjson.dumps(
+        [{"name": f"f{i % 9}", "ph": "BE"[i % 2], "ts": i, "pid": 1, "tid": i // 2 % 8} for i in range(count)]
+    )
 
 
 def overlapping(count: int) -> bytes:

@@ -66,9 +66,13 @@ def run_child(argv: Sequence[str], *, timeout: float, environment: Mapping[str, 
     with TemporaryFile() as output:
         begin = perf_counter()
         process = subprocess.Popen(
-            argv, stdin=subprocess.DEVNULL, stdout=output, stderr=subprocess.STDOUT,
-            env={**kept, **(environment or {})}, start_new_session=True,
-        )  # fmt: skip
+            argv,
+            stdin=subprocess.DEVNULL,
+            stdout=output,
+            stderr=subprocess.STDOUT,
+            env={**kept, **(environment or {})},
+            start_new_session=True,
+        )
         timer = Timer(timeout, lambda: (late.append(True), os.killpg(process.pid, signal.SIGKILL)))
         timer.start()
         try:
@@ -143,8 +147,10 @@ def table(title: str, rows: Sequence[Row]) -> str:
     widths = [max(len(line[i]) for line in lines) for i in range(len(lines[0]))]
     text = [f"\n{title}\n"]
     for line in lines:
-        first, *middle = (cell.ljust(w) if i in (0, len(line) - 1) else cell.rjust(w) for i, (cell, w) in
-                          enumerate(zip(line, widths, strict=True)))  # fmt: skip
+        first, *middle = (
+            cell.ljust(w) if i in (0, len(line) - 1) else cell.rjust(w)
+            for i, (cell, w) in enumerate(zip(line, widths, strict=True))
+        )
         text.append("  ".join([first, *middle]).rstrip())
     notes = dict.fromkeys(note for row in rows for note in row.notes)
     return "\n".join([*text, *(f"note: {note}" for note in notes)])

@@ -17,17 +17,27 @@ import numpy as np
 import orjson
 
 from opscope import api
-from opscope.analysis.summarise import timeline
-from opscope.analysis.work import ProgramIndex
-from opscope.capture import encode_capture
+from opscope.analysis.totals.summarise import timeline
+from opscope.analysis.totals.work import ProgramIndex
 from opscope.decode import LaneIndex, check_buffer, decode_buffer, decode_trace, origin_tick, read_lanes
 from opscope.device import Inference, collect, simulate
-from opscope.program import COMMAND, NO_ROUTE, Channel, Detail, Group, MemoryMetrics, OpInfo, Program, StatsOptions
-from opscope.program_file import decode_program, encode_program, program_id
-from opscope.trace import SpanKind, Trace
-from opscope.views.chrome_trace import ChromeTrace
-from opscope.views.perfetto_trace import PerfettoTrace
-from opscope.views.trace_args import constant_args
+from opscope.program.capture import encode_capture
+from opscope.program.program import (
+    COMMAND,
+    NO_ROUTE,
+    Channel,
+    Detail,
+    Group,
+    MemoryMetrics,
+    OpInfo,
+    Program,
+    StatsOptions,
+)
+from opscope.program.program_file import decode_program, encode_program, program_id
+from opscope.recording.trace import SpanKind, Trace
+from opscope.views.timeline.chrome_trace import ChromeTrace
+from opscope.views.timeline.perfetto_trace import PerfettoTrace
+from opscope.views.timeline.trace_args import constant_args
 
 CORES, TILES, SAMPLES = 16, 4000, 20
 HVX, HMX, DMA = 0, 1, 2
@@ -50,18 +60,28 @@ def large_program() -> Program:
     present = (group != DMA) | (tile >= 3)
     kinds = ("blockdequantize_mxfp6", "aicconvolutiond32", "aiccopytovtcm")
     return Program(
-        name="network", target="hand-made", devices=1, cores=CORES, batch=1, clock_hz=1.2e9, stats_hz=19.2e6,
+        name="network",
+        target="hand-made",
+        devices=1,
+        cores=CORES,
+        batch=1,
+        clock_hz=1.2e9,
+        stats_hz=19.2e6,
         groups=(Group("HVX", "HVX", 4), Group("HMX", "HMX", 1), Group("DMAIssue", "", 1)),
-        routes=(Channel("DDR read", "read", 110.0, 20.0),), kinds=kinds,
+        routes=(Channel("DDR read", "read", 110.0, 20.0),),
+        kinds=kinds,
         ops=tuple(_op(number) for number in range(TILES // 20)),
         details=tuple(_detail(kind, tile) for kind in range(3) for tile in range(TILES)),
         commands=table,
         dependency_offsets=np.concatenate(([0], np.cumsum(present))).astype(np.uint32),
         dependency_sources=source[present].astype(np.uint32),
         dependency_kinds=np.ones(int(present.sum()), np.uint8),
-        stats=StatsOptions(level=70), metrics=MemoryMetrics(0, (), 8 << 20, (), 0, 0, 0, {}), inputs=(), outputs=(),
+        stats=StatsOptions(level=70),
+        metrics=MemoryMetrics(0, (), 8 << 20, (), 0, 0, 0, {}),
+        inputs=(),
+        outputs=(),
         simulation={"thread_spread": 0.035},
-    )  # fmt: skip
+    )
 
 
 def _op(number: int) -> OpInfo:
@@ -114,8 +134,15 @@ def with_orjson(trace: Trace, program: Program) -> bytes:
     table = program.commands
     for span in trace.spans.tolist():
         lane, kind, _, _, command, start, end, ucycles, pcycles, waits_on, name = span
-        event = {"ph": "X", "pid": 2000, "tid": 10_000 + lane, "ts": start / 1000, "dur": (end - start) / 1000,
-                 "cat": "aic", "name": trace.names[name]}  # fmt: skip
+        event = {
+            "ph": "X",
+            "pid": 2000,
+            "tid": 10_000 + lane,
+            "ts": start / 1000,
+            "dur": (end - start) / 1000,
+            "cat": "aic",
+            "name": trace.names[name],
+        }
         if kind in (SpanKind.OP, SpanKind.TRANSFER):
             row = table[command]
             key = (row["kind"], row["detail"])
@@ -123,16 +150,24 @@ def with_orjson(trace: Trace, program: Program) -> bytes:
                 constant[key] = dict(constant_args(program, *map(int, key)))
             size = int(row["out_bytes"])
             event["args"] = {
-                "oc": str(row["ordinal"]), "opPCycle": str(pcycles), "opUCycle": str(ucycles),
+                "oc": str(row["ordinal"]),
+                "opPCycle": str(pcycles),
+                "opUCycle": str(ucycles),
                 "effectiveFreq": f"{pcycles / max(ucycles, 1) * 19.2:.2f}",
                 "PCyclesPerKB": f"{pcycles / size * 1024:.2f}",
-                "UCyclesPerKB": f"{ucycles / size * 1024:.2f}", "opOutputSize": str(size), **constant[key],
-            }  # fmt: skip
+                "UCyclesPerKB": f"{ucycles / size * 1024:.2f}",
+                "opOutputSize": str(size),
+                **constant[key],
+            }
         elif kind == SpanKind.WAIT and waits_on >= 0:
             row = table[waits_on]
-            event["args"] = {"oc": str(table["ordinal"][command]), "opSyncDurUs": f"{(end - start) / 1000:.3f}",
-                             "waitsOnCore": str(row["core"]), "waitsOn": program.kinds[row["kind"]],
-                             "waitsOnName": program.details[row["detail"]].name}  # fmt: skip
+            event["args"] = {
+                "oc": str(table["ordinal"][command]),
+                "opSyncDurUs": f"{(end - start) / 1000:.3f}",
+                "waitsOnCore": str(row["core"]),
+                "waitsOn": program.kinds[row["kind"]],
+                "waitsOnName": program.details[row["detail"]].name,
+            }
         events.append(event)
     return orjson.dumps({"traceEvents": events})
 
@@ -183,8 +218,12 @@ def main() -> None:
             f"{len(buffers[0]) / once / 1e9:.2f} GB/s"
         )
         for workers in (1, 2):
-            spent = seconds(lambda w=workers: api.opstats(folder / "programqpc.bin", folder / "stats", folder / "out",
-                                                          summary=True, workers=w), 1)  # fmt: skip
+            spent = seconds(
+                lambda w=workers: api.opstats(
+                    folder / "programqpc.bin", folder / "stats", folder / "out", summary=True, workers=w
+                ),
+                1,
+            )
             print(f"summaries of all samples, {workers} process(es): {spent:.2f} s")
         draw(program, index, rows, buffers[0])
 

@@ -18,11 +18,11 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from measure import Row, main, progress
-from opscope.program import COMMAND, OpInfo
-from opscope.run import CommandTable, Run, RunInfo
-from opscope.summary import Latency, Summary
-from opscope.trace import COUNTER, EDGE, NONE, SPAN, Lane, SpanKind, Trace
-from opscope.views.page import RunPage
+from opscope.program.program import COMMAND, OpInfo
+from opscope.recording.run import CommandTable, Run, RunInfo
+from opscope.recording.summary import Latency, Summary
+from opscope.recording.trace import COUNTER, EDGE, NONE, SPAN, Lane, SpanKind, Trace
+from opscope.views.page.page import RunPage
 
 if TYPE_CHECKING:
     from playwright.sync_api import Page
@@ -66,11 +66,24 @@ def many_spans(count: int) -> Run:
     for name in ("waits_on", "ucycles", "pcycles"):
         spans[name] = NONE
     named = tuple(Lane(0, i // LANES, f"engine {chr(97 + i % LANES)}") for i in range(lanes))
-    trace = Trace(named, tuple(f"kernel {i}" for i in range(24)), spans, np.zeros(0, EDGE), (), np.zeros(0, COUNTER),
-                  "simulated")  # fmt: skip
+    trace = Trace(
+        named, tuple(f"kernel {i}" for i in range(24)), spans, np.zeros(0, EDGE), (), np.zeros(0, COUNTER), "simulated"
+    )
     ops = tuple(OpInfo(f"/model/layers.{i // 20}/part_{i % 20}/MatMul", f"Type{i % 20}", "", "") for i in range(600))
-    info = RunInfo((), "2020-01-01T00:00:00+00:00", "bench", None, "hand-made", "simulated", f"{count:,} spans", 1,
-                   CORES, 1, {}, (0,))  # fmt: skip
+    info = RunInfo(
+        (),
+        "2020-01-01T00:00:00+00:00",
+        "bench",
+        None,
+        "hand-made",
+        "simulated",
+        f"{count:,} spans",
+        1,
+        CORES,
+        1,
+        {},
+        (0,),
+    )
     commands = CommandTable(np.zeros(0, COMMAND), (), (), (), (), (), (), (), (), ())
     return Run(info, ops, commands, trace, Summary(Latency(int(end.max()), None, None, "simulated"), None, 1))
 

@@ -16,14 +16,14 @@ import numpy as np
 
 from measure import Row, main
 
-sys.path.insert(0, str(Path(__file__).parents[1] / "tests" / "unit" / "device"))
+sys.path.insert(0, str(Path(__file__).parents[1] / "tests" / "support"))
 from device_build import DMA, HMX, HVX, KINDS, READ, program_of
 from device_reference import Reference
-
-from opscope.capture import encode_capture
-from opscope.device import Inference, collect, event_loop, simulate
-from opscope.device.tables import tables
-from opscope.program import COMMAND, NO_ROUTE, Program, StatsOptions
+from opscope.device import Inference, collect
+from opscope.device.simulator import event_loop, simulate
+from opscope.device.simulator.tables import tables
+from opscope.program.capture import encode_capture
+from opscope.program.program import COMMAND, NO_ROUTE, Program, StatsOptions
 
 TITLE = "The simulated device: commands per second, and ratios to loops in Python"
 CORES = 64

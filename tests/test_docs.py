@@ -53,7 +53,7 @@ def test_every_link_within_the_repository_leads_somewhere(page: Path) -> None:
 @pytest.mark.parametrize("verb", list(VERBS))
 def test_every_option_of_a_verb_is_on_a_page(verb: str) -> None:
     parser = ArgumentParser()
-    import_module(f"opscope.cli.{VERBS[verb][0]}").COMMANDS[verb].add_arguments(parser)
+    import_module(VERBS[verb][0], "opscope.cli").COMMANDS[verb].add_arguments(parser)
     text = "\n".join(page.read_text(encoding="utf-8") for page in PAGES)
     said = set(re.findall(r"(?<![\w-])--?[a-zA-Z][\w-]*", text))
     assert f"opscope {verb}" in text

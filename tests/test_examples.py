@@ -185,9 +185,12 @@ def brought_up_to_date(step: Step, printed: Printed) -> list[str]:
 
 @pytest.mark.parametrize("page", pages())
 def test_every_command_of_a_page_runs_and_prints_what_is_shown(
-    page: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str],
+    page: str,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
     request: pytest.FixtureRequest,
-) -> None:  # fmt: skip
+) -> None:
     monkeypatch.chdir(tmp_path)
     text = (ROOT / page).read_text(encoding="utf-8")
     wrong: list[str] = []
@@ -215,7 +218,7 @@ def test_a_line_that_is_not_printed_is_found() -> None:
 
 
 def test_the_target_in_the_guide_is_valid() -> None:
-    from opscope.targets import parse
+    from opscope.machine.catalogue import parse
 
     text = (ROOT / "docs/targets.md").read_text(encoding="utf-8")
     block = re.search(r"```toml\n(.*?)```", text, flags=re.DOTALL)

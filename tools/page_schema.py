@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import sys
 
-from opscope.views.page_contract import json_schema
+from opscope.views.page.contract import json_schema
 
 if __name__ == "__main__":
     sys.stdout.write(json.dumps(json_schema(), indent=1, ensure_ascii=False) + "\n")

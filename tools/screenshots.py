@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 
 from opscope import api
 from opscope.cli import main
-from opscope.views.compare_page import ComparePage
+from opscope.views.page.compare_page import ComparePage
 
 if TYPE_CHECKING:
     from playwright.sync_api import Browser, Page

@@ -6,7 +6,7 @@ import { fileURLToPath } from "node:url";
 
 const here = dirname(fileURLToPath(import.meta.url));
 const place = process.argv.indexOf("--out");
-const out = place > 0 ? resolve(process.argv[place + 1]) : join(here, "../src/opscope/views/web");
+const out = place > 0 ? resolve(process.argv[place + 1]) : join(here, "../src/opscope/views/page/web");
 
 async function buildTests() {
   await rm(join(here, ".build"), { recursive: true, force: true });

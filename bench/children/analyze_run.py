@@ -7,7 +7,7 @@ from pathlib import Path
 from time import perf_counter
 
 from opscope.analysis.analyse import analyse
-from opscope.importers.run_folder import read_run
+from opscope.recording.folder_reader import read_run
 
 gc.set_threshold(200_000, 50, 50)  # as the command line has it
 folder, rounds = Path(sys.argv[1]), int(sys.argv[2])

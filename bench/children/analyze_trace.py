@@ -8,9 +8,9 @@ from time import perf_counter
 
 from opscope.analysis.analyse import analyse
 from opscope.analysis.facts import Facts
-from opscope.analysis.gaps import waits_for
-from opscope.importers import read_profile
-from opscope.importers.as_run import as_run
+from opscope.analysis.timeline.gaps import waits_for
+from opscope.importers.formats import read_profile
+from opscope.recording.imported_run import as_run
 
 gc.set_threshold(200_000, 50, 50)  # as the command line has it
 path, rounds = Path(sys.argv[1]), int(sys.argv[2])

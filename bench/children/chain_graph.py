@@ -27,9 +27,13 @@ def write(count: int, path: str) -> None:
         values.append(helper.make_tensor_value_info(output, TensorProto.FLOAT, shape))
         last = output
     graph = helper.make_graph(
-        nodes, "chain", [helper.make_tensor_value_info("x", TensorProto.FLOAT, shape)], [values.pop()], initializers,
+        nodes,
+        "chain",
+        [helper.make_tensor_value_info("x", TensorProto.FLOAT, shape)],
+        [values.pop()],
+        initializers,
         value_info=values,
-    )  # fmt: skip
+    )
     save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", OPSET)]), path)
 
 

@@ -20,11 +20,15 @@ def compile_model(model: str, folder: str) -> None:
         settings.add_session_config_entry(key, value)
     devices = [device for device in ort.get_ep_devices() if device.ep_name == NAME]
     options = {
-        "backend_path": qnn.get_qnn_htp_path(), "soc_model": "52", "enable_htp_prepare_only": "1",
-        "offload_graph_io_quantization": "0", "profiling_level": "optrace",
+        "backend_path": qnn.get_qnn_htp_path(),
+        "soc_model": "52",
+        "enable_htp_prepare_only": "1",
+        "offload_graph_io_quantization": "0",
+        "profiling_level": "optrace",
         "profiling_file_path": f"{folder}/profile.csv",
-        "enable_framework_op_trace": "1", "framework_op_trace_dir": folder,
-    }  # fmt: skip
+        "enable_framework_op_trace": "1",
+        "framework_op_trace_dir": folder,
+    }
     settings.add_provider_for_devices(devices[:1], options)
     ort.InferenceSession(model, settings)
 

@@ -6,7 +6,8 @@ import sys
 from pathlib import Path
 from time import perf_counter
 
-from opscope.backends import htp_run, load
+from opscope.backends.registry import load
+from opscope.plugins.qnn import compilation as htp_run
 
 spent: list[float] = []
 spawn = htp_run._spawn

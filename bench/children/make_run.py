@@ -7,10 +7,10 @@ from pathlib import Path
 
 import numpy as np
 
-from opscope.imported import Imported, ImportedOp, Metric
-from opscope.importers.as_run import as_run
-from opscope.trace import COUNTER, EDGE, NONE, SPAN, Lane, SpanKind, Trace
-from opscope.views.run_folder import write_run
+from opscope.recording.folder_writer import write_run
+from opscope.recording.imported import Imported, ImportedOp, Metric
+from opscope.recording.imported_run import as_run
+from opscope.recording.trace import COUNTER, EDGE, NONE, SPAN, Lane, SpanKind, Trace
 
 LANES, OPS, INFERENCES = 192, 2000, 4
 

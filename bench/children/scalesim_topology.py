@@ -4,7 +4,7 @@ import sys
 from pathlib import Path
 
 from opscope import api
-from opscope.graph import Graph, Op
+from opscope.graph.graph import Graph, Op
 
 HEADER = "Layer name,IFMAP height,IFMAP width,Filter height,Filter width,Channels,Num filter,Strides,"
 

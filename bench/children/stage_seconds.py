@@ -8,9 +8,9 @@ from functools import partial
 from time import process_time
 
 from opscope import api
-from opscope.api.machines import use_machine
 from opscope.estimate.estimator import estimate
-from opscope.views.report_text import ReportText
+from opscope.estimate.machines import use_machine
+from opscope.views.text.report_text import ReportText
 
 
 def seconds(work: Callable[[], object]) -> float:

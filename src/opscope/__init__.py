@@ -1,8 +1,6 @@
 """opscope: the open profiler for AI accelerators."""
 
-import sys
 from importlib import import_module
-from types import ModuleType
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -19,16 +17,16 @@ if TYPE_CHECKING:
         update_baseline,
         what_if,
     )
-    from .htp_profiler import HtpProfiler
     from .notebook import RunView, open_run
-    from .session import Session
+    from .plugins.qaic.session import Session
+    from .plugins.qnn.profiler import HtpProfiler
 
 __version__ = "0.1.0"
 
 _VERBS = {  # name → module it comes from, imported when first asked for
-    "HtpProfiler": "htp_profiler",
+    "HtpProfiler": "plugins.qnn.profiler",
     "RunView": "notebook",
-    "Session": "session",
+    "Session": "plugins.qaic.session",
     "open_run": "notebook",
     "analyze": "api",
     "check": "api",
@@ -63,14 +61,6 @@ __all__ = [
 ]
 
 
-class _Package(ModuleType):
-    """A verb wins over a module of the same name: importing opscope.report does not hide the function."""
-
-    def __setattr__(self, name: str, value: object) -> None:
-        if not (name in _VERBS and isinstance(value, ModuleType)):
-            super().__setattr__(name, value)
-
-
 def __getattr__(name: str) -> object:
     if name not in _VERBS:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
@@ -81,6 +71,3 @@ def __getattr__(name: str) -> object:
 
 def __dir__() -> list[str]:
     return sorted({*globals(), *_VERBS})
-
-
-sys.modules[__name__].__class__ = _Package

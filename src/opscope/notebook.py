@@ -6,12 +6,13 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeAlias
 
-from .api import run_tables, viewing
-from .errors import printable
-from .finding import Findings
-from .run import Run, RunInfo
-from .summary import Summary
-from .units import format_seconds
+from .core.errors import printable
+from .core.units import format_seconds
+from .recording import tables as run_tables
+from .recording.finding import Findings
+from .recording.run import Run, RunInfo
+from .recording.summary import Summary
+from .workflows import viewing
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -90,7 +91,7 @@ class RunView:
         return f"<RunView {str(self.path)!r}: {network} on {target}, {time}, {provenance}>"
 
     def _repr_html_(self) -> str:
-        from .views.run_card import card
+        from .views.page.run_card import card
 
         return card(self.info, self.summary, self.findings)
 

@@ -3,28 +3,25 @@
 from __future__ import annotations
 
 import json
-import sys
 from io import BytesIO, StringIO
 from pathlib import Path
 from shutil import copytree
 
 import pytest
 
-sys.path.insert(0, str(Path(__file__).parent))
-from opstats_folder import bert
-
 import opscope
 from opscope import api
-from opscope.api.viewing import program_of
 from opscope.cli import main
-from opscope.finding import BOUNDS, OTHER_BOUND, ROLLUPS
-from opscope.importers.run_folder import read_run
-from opscope.views.chrome_trace import ChromeTrace
-from opscope.views.findings_text import ChecksText, FindingsText
-from opscope.views.perfetto_trace import PerfettoTrace
+from opscope.recording.finding import BOUNDS, OTHER_BOUND, ROLLUPS
+from opscope.recording.folder_reader import read_run
+from opscope.views.text.findings_text import ChecksText, FindingsText
+from opscope.views.timeline.chrome_trace import ChromeTrace
+from opscope.views.timeline.perfetto_trace import PerfettoTrace
+from opscope.workflows.viewing import program_of
 from opscope.zoo import Recipe, make
+from opstats_folder import bert
 
-SAMPLES = Path(__file__).parents[1] / "unit" / "importers" / "samples"
+SAMPLES = Path(__file__).parents[1] / "samples"
 SHARED = Path(__file__).parents[3] / "shared" / "fixtures"
 
 pytest.importorskip("pyarrow")

@@ -4,15 +4,12 @@ from __future__ import annotations
 
 import csv
 import json
-import sys
 from pathlib import Path
 
 import pytest
 
-sys.path.insert(0, str(Path(__file__).parents[1] / "unit" / "importers"))
-from torq_dumps import CDMA_WAIT, CSS, DMA_IN, DMA_OUT, function, job, module, slice_start, slice_wait
-
 from opscope.cli import main
+from torq_dumps import CDMA_WAIT, CSS, DMA_IN, DMA_OUT, function, job, module, slice_start, slice_wait
 
 pytest.importorskip("iree.compiler.ir", reason="the extra [mlir] is not installed")
 
@@ -84,8 +81,10 @@ def test_the_vendors_command_line_gives_the_vendors_table(place: Path) -> None:
 
 def test_time_of_the_host_is_not_charged_to_a_job(place: Path) -> None:
     assert main(["annotate", DUMP, "runtime.csv", "out.csv"]) == 0
-    times = {(r["nss_program_timestamp_start"], r["nss_program_timestamp_end"], r["nss_program_timestamp_total"])
-             for r in rows_of("out.csv")}  # fmt: skip
+    times = {
+        (r["nss_program_timestamp_start"], r["nss_program_timestamp_end"], r["nss_program_timestamp_total"])
+        for r in rows_of("out.csv")
+    }
     assert times == {("0", "402", "402"), ("603", "980", "377"), ("1228", "1529", "301")}
 
 
@@ -99,11 +98,18 @@ def test_the_end_of_a_job_is_never_taken_for_its_start(place: Path) -> None:
 def test_columns_can_have_the_names_of_the_manual(place: Path) -> None:
     main(["annotate", DUMP, "runtime.csv", "out.csv", "--headers", "human"])
     assert Path("out.csv").read_text().splitlines()[0].split(";") == [
-        "NSS Program Index", "torq-hw Operation in program", "Slice ID (if applicable)",
-        "Invocation Name (if applicable)", "NSS Program Start Timestamp [us]", "NSS Program End Timestamp [us]",
-        "NSS Program Total Time [us]", "Slice 0 Used in NSS Program", "Slice 1 Used in NSS Program",
-        "DMA In Used in NSS Program", "DMA Out Used in NSS Program",
-    ]  # fmt: skip
+        "NSS Program Index",
+        "torq-hw Operation in program",
+        "Slice ID (if applicable)",
+        "Invocation Name (if applicable)",
+        "NSS Program Start Timestamp [us]",
+        "NSS Program End Timestamp [us]",
+        "NSS Program Total Time [us]",
+        "Slice 0 Used in NSS Program",
+        "Slice 1 Used in NSS Program",
+        "DMA In Used in NSS Program",
+        "DMA Out Used in NSS Program",
+    ]
 
 
 def test_a_log_of_the_host_gives_a_row_per_action(place: Path) -> None:
@@ -112,18 +118,40 @@ def test_a_log_of_the_host_gives_a_row_per_action(place: Path) -> None:
     assert main(["annotate", DUMP, "host.csv", "out.csv"]) == 0
     rows = rows_of("out.csv")
     assert list(rows[0]) == [
-        "action_id", "job_id", "operation", "invocation_names", "original_operators", "total_time",
-        "slice_used_0_in_program", "slice_used_1_in_program", "dma_in_used_in_program", "dma_out_used_in_program",
-        "cdma_used_in_program", "css_used_in_program", "timestamp_start", "timestamp_end", "location",
-    ]  # fmt: skip
+        "action_id",
+        "job_id",
+        "operation",
+        "invocation_names",
+        "original_operators",
+        "total_time",
+        "slice_used_0_in_program",
+        "slice_used_1_in_program",
+        "dma_in_used_in_program",
+        "dma_out_used_in_program",
+        "cdma_used_in_program",
+        "css_used_in_program",
+        "timestamp_start",
+        "timestamp_end",
+        "location",
+    ]
     assert [row["action_id"] for row in rows] == ["0", "1", "2", "3", "4", "5"]
     assert rows[2] == {
-        "action_id": "2", "job_id": "1", "operation": "torq_hl.start_program", "invocation_names": "add",
-        "original_operators": "tosa.conv2d@L7 tosa.rescale@L9", "total_time": "5.0", "slice_used_0_in_program": "True",
-        "slice_used_1_in_program": "False", "dma_in_used_in_program": "True", "dma_out_used_in_program": "True",
-        "cdma_used_in_program": "False", "css_used_in_program": "False", "timestamp_start": "115.0",
-        "timestamp_end": "120.0", "location": "@L7C10+@L9C10",
-    }  # fmt: skip
+        "action_id": "2",
+        "job_id": "1",
+        "operation": "torq_hl.start_program",
+        "invocation_names": "add",
+        "original_operators": "tosa.conv2d@L7 tosa.rescale@L9",
+        "total_time": "5.0",
+        "slice_used_0_in_program": "True",
+        "slice_used_1_in_program": "False",
+        "dma_in_used_in_program": "True",
+        "dma_out_used_in_program": "True",
+        "cdma_used_in_program": "False",
+        "css_used_in_program": "False",
+        "timestamp_start": "115.0",
+        "timestamp_end": "120.0",
+        "location": "@L7C10+@L9C10",
+    }
     assert rows[5]["css_used_in_program"] == "True"
 
 
@@ -192,7 +220,7 @@ def test_an_empty_run_gives_a_table_without_rows(place: Path, capsys: pytest.Cap
         ("0;1;1;\n1;2;1;\n2;3;1;\n0;4;1;\n2;5;1;\n", "inference 1, from row 4 on, has no row of job 1 (nss_program_1)"),
         ("0;1;1;\n1;2;1;\n2;3;1;\n3;4;1;\n", "it has rows of job 3, which the dump does not have"),
     ],
-)  # fmt: skip
+)
 def test_rows_that_do_not_fit_the_dump_are_explained(
     rows: str, words: str, place: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -275,8 +303,10 @@ def test_the_same_input_gives_the_same_bytes(suffix: str, place: Path) -> None:
 
 def test_json_tells_memories_and_estimates_beside_the_rows(place: Path) -> None:
     lram, dtcm = ('memref<64xi8, {mem_space = "lram"}>', 'memref<64xi8, {mem_space = "dtcm"}>')
-    before = "".join(f'%{n} = "memref.alloc"() <{{operandSegmentSizes = array<i32: 0, 0>}}> : () -> {kind}\n'
-                     for n, kind in (("d", dtcm), ("s", lram)))  # fmt: skip
+    before = "".join(
+        f'%{n} = "memref.alloc"() <{{operandSegmentSizes = array<i32: 0, 0>}}> : () -> {kind}\n'
+        for n, kind in (("d", dtcm), ("s", lram))
+    )
     start = f'"torq_hw.cdma_start"(%d, %s) {{"torq-async-duration-cycles" = 12 : i64}} : ({dtcm}, {lram}) -> ()'
     Path("d.mlir").write_text(module(function([job(0, [[start, CDMA_WAIT]])], before=before)))
     Path("r.csv").write_text(JOBS + "0;10;4;\n")
@@ -287,7 +317,7 @@ def test_json_tells_memories_and_estimates_beside_the_rows(place: Path) -> None:
     assert (step["source"], step["destination"], step["estimated_cycles"]) == ("LRAM", "DTCM", 12)
     assert found["memories"]["main_dispatch_0"] == [
         {"name": name, "peak_bytes": 64, "allocated_bytes": 64} for name in ("DTCM", "LRAM")
-    ]  # fmt: skip
+    ]
 
 
 def test_the_timeline_has_the_vendors_tracks(place: Path) -> None:
@@ -296,16 +326,31 @@ def test_the_timeline_has_the_vendors_tracks(place: Path) -> None:
     assert main(["annotate", DUMP, "host.csv", "out.pftrace"]) == 0
     tracks, found = tracks_and_slices(Path("out.pftrace"))
     assert list(tracks) == [
-        "Host", "NPU Task Breakdown", "NPU Task Measurements", "Compiler Input Locations", "Operator Type Totals",
-        "Host Profile Overview", "Compile Profile Overview",
-    ]  # fmt: skip
+        "Host",
+        "NPU Task Breakdown",
+        "NPU Task Measurements",
+        "Compiler Input Locations",
+        "Operator Type Totals",
+        "Host Profile Overview",
+        "Compile Profile Overview",
+    ]
     assert tracks["NPU Task Measurements"] == [
-        "DMA In Used", "DMA Out Used", "Slice 0 Used", "CSS Used",
-    ]  # fmt: skip
+        "DMA In Used",
+        "DMA Out Used",
+        "Slice 0 Used",
+        "CSS Used",
+    ]
     assert tracks["NPU Task Breakdown"] == [
-        "NDMA In", "NDMA Out", "Slice 0", "CSS", "NSS CFG Tasks (Compile)", "NDMA In (Compile)", "NDMA Out (Compile)",
-        "Slice 0 (Compile)", "CSS (Compile)",
-    ]  # fmt: skip
+        "NDMA In",
+        "NDMA Out",
+        "Slice 0",
+        "CSS",
+        "NSS CFG Tasks (Compile)",
+        "NDMA In (Compile)",
+        "NDMA Out (Compile)",
+        "Slice 0 (Compile)",
+        "CSS (Compile)",
+    ]
     assert found["NPU Task Breakdown/Slice 0"] == [("add", 115_000, 220_000)]
     assert found["NPU Task Breakdown/Slice 0 (Compile)"] == [
         ("add", 115_000, 115_400)
@@ -316,7 +361,6 @@ def test_the_timeline_has_the_vendors_tracks(place: Path) -> None:
 
 
 def test_perfetto_itself_loses_nothing_of_the_timeline(place: Path) -> None:
-    sys.path.insert(0, str(Path(__file__).parent))
     from viewers.trace_processor import query
 
     Path("host.csv").write_text(host_log(1, 2))
@@ -376,7 +420,17 @@ def test_wrong_use_is_explained(
 
 def test_the_vendors_other_flags_are_taken(place: Path) -> None:
     Path("host.csv").write_text(host_log(1))
-    line = ["annotate_profiling.py", "compilation_phases", "host.csv", "out.xlsx", "--debug", "--host_profiling",
-            "--original_mlir_file", "fc.mlir", "--perfetto_file", "out.pb"]  # fmt: skip
+    line = [
+        "annotate_profiling.py",
+        "compilation_phases",
+        "host.csv",
+        "out.xlsx",
+        "--debug",
+        "--host_profiling",
+        "--original_mlir_file",
+        "fc.mlir",
+        "--perfetto_file",
+        "out.pb",
+    ]
     assert main(line) == 0
     assert Path("out.pb").stat().st_size > 1000

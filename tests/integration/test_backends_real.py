@@ -13,15 +13,16 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from opscope import backends, cli
+from opscope import cli
 from opscope.analysis.analyse import analyse
-from opscope.api import profiling
+from opscope.backends import registry as backends
 from opscope.backends.measuring import allowed_cpus
-from opscope.errors import ModelError, UsageError
-from opscope.profiled import FUSED, INSERTED, ON_ACCELERATOR, ON_CPU, REMOVED, Profiled
+from opscope.core.errors import ModelError, UsageError
 from opscope.readers import read_model
-from opscope.trace import SpanKind
-from opscope.views.chrome_trace import ChromeTrace
+from opscope.recording.profiled import FUSED, INSERTED, ON_ACCELERATOR, ON_CPU, REMOVED, Profiled
+from opscope.recording.trace import SpanKind
+from opscope.views.timeline.chrome_trace import ChromeTrace
+from opscope.workflows import profiling
 from opscope.zoo import Recipe, make
 
 needs_ort = pytest.mark.skipif(find_spec("onnxruntime") is None, reason="onnxruntime is not installed")
@@ -95,9 +96,12 @@ def check_spans(result: Profiled) -> None:
 @pytest.mark.parametrize("level", ["none", "basic", "extended", "all"])
 @pytest.mark.parametrize(
     ("name", "precision", "options"),
-    [("kws-cnn", "f32", {}), ("cifar-resnet", "int8", {}), ("bert-base", "f16", {"seq": 8, "layers": 1, "hidden": 64,
-      "heads": 2, "intermediate": 128, "vocabulary": 100})],
-)  # fmt: skip
+    [
+        ("kws-cnn", "f32", {}),
+        ("cifar-resnet", "int8", {}),
+        ("bert-base", "f16", {"seq": 8, "layers": 1, "hidden": 64, "heads": 2, "intermediate": 128, "vocabulary": 100}),
+    ],
+)
 def test_onnx_runtime_accounts_for_every_node_at_every_level(
     model: Maker, name: str, precision: str, options: dict[str, int], level: str
 ) -> None:
@@ -146,25 +150,36 @@ def test_onnx_runtime_runs_open_shapes_and_nodes_without_names(tmp_path: Path) -
     body = helper.make_graph(
         [helper.make_node("Add", ["s", "s"], ["s2"], name="twice"), helper.make_node("Identity", ["c"], ["c2"])],
         "body",
-        [helper.make_tensor_value_info("i", kinds.INT64, []), helper.make_tensor_value_info("c", kinds.BOOL, []),
-         helper.make_tensor_value_info("s", kinds.FLOAT, None)],
+        [
+            helper.make_tensor_value_info("i", kinds.INT64, []),
+            helper.make_tensor_value_info("c", kinds.BOOL, []),
+            helper.make_tensor_value_info("s", kinds.FLOAT, None),
+        ],
         [helper.make_tensor_value_info("c2", kinds.BOOL, []), helper.make_tensor_value_info("s2", kinds.FLOAT, None)],
-    )  # fmt: skip
+    )
     nodes = [
-        helper.make_node("Relu", ["x"], ["a"]), helper.make_node("Exp", ["a"], ["b"], name="same"),
-        helper.make_node("Exp", ["b"], ["c"], name="same"), helper.make_node("Loop", ["n", "", "c"], ["y"], body=body),
-    ]  # fmt: skip
+        helper.make_node("Relu", ["x"], ["a"]),
+        helper.make_node("Exp", ["a"], ["b"], name="same"),
+        helper.make_node("Exp", ["b"], ["c"], name="same"),
+        helper.make_node("Loop", ["n", "", "c"], ["y"], body=body),
+    ]
     graph = helper.make_graph(
-        nodes, "g", [helper.make_tensor_value_info("x", kinds.FLOAT, ["batch", 8])],
-        [helper.make_tensor_value_info("y", kinds.FLOAT, None)], [onnx.numpy_helper.from_array(np.array(3), "n")],
-    )  # fmt: skip
+        nodes,
+        "g",
+        [helper.make_tensor_value_info("x", kinds.FLOAT, ["batch", 8])],
+        [helper.make_tensor_value_info("y", kinds.FLOAT, None)],
+        [onnx.numpy_helper.from_array(np.array(3), "n")],
+    )
     path = tmp_path / "odd.onnx"
     onnx.save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=9), str(path))
     result = profile("ort", path, {"x": (2, 8)}, **FEW)
     check_whole(result, path, x=(2, 8))
     assert [(node.type, node.placed) for node in result.nodes][:4] == [
-        ("Relu", ON_CPU), ("Exp", ON_CPU), ("Exp", ON_CPU), ("Loop", ON_CPU),
-    ]  # fmt: skip
+        ("Relu", ON_CPU),
+        ("Exp", ON_CPU),
+        ("Exp", ON_CPU),
+        ("Loop", ON_CPU),
+    ]
 
 
 @needs_ort
@@ -202,9 +217,12 @@ def test_onnx_runtime_explains_what_it_cannot_run(tmp_path: Path, model: Maker) 
 @pytest.mark.parametrize("kernels", ["xnnpack", "builtin", "reference"])
 @pytest.mark.parametrize(
     ("name", "precision", "options"),
-    [("kws-cnn", "int8", {}), ("kws-cnn", "f32", {}),
-     ("vit-b16", "int8", {"layers": 1, "size": 32, "hidden": 64, "heads": 2})],
-)  # fmt: skip
+    [
+        ("kws-cnn", "int8", {}),
+        ("kws-cnn", "f32", {}),
+        ("vit-b16", "int8", {"layers": 1, "size": 32, "hidden": 64, "heads": 2}),
+    ],
+)
 def test_litert_accounts_for_every_op(
     model: Maker, name: str, precision: str, options: dict[str, int], kernels: str
 ) -> None:

@@ -15,9 +15,9 @@ import pytest
 
 from opscope import api
 from opscope.device import Timeline, simulate
-from opscope.importers.opstats_text import read_opstats_text
-from opscope.program import NO_ROUTE, Program
-from opscope.summary import DeviceSummary, KindRow
+from opscope.plugins.qaic.summary_text import read_opstats_text
+from opscope.program.program import NO_ROUTE, Program
+from opscope.recording.summary import DeviceSummary, KindRow
 from opscope.zoo import Recipe, make
 
 ROOT = Path(__file__).parents[2]
@@ -148,13 +148,17 @@ def unmatched_rows(simulated: Simulated, measured: DeviceSummary) -> list[Row]:
     copied = sum(row.count for row in measured.kinds if row.core == CORE and row.kind.startswith("aiccopysamevtcm"))
     written = sum(row.write for row in simulated.program.metrics.traffic) / KB
     return [
-        Row("output of `aicconvolutiond32`, KB", simulated.of_kind("aicconvolutiond32", "out_bytes") / KB,
-            conv.out_kb or 0, "none"),
+        Row(
+            "output of `aicconvolutiond32`, KB",
+            simulated.of_kind("aicconvolutiond32", "out_bytes") / KB,
+            conv.out_kb or 0,
+            "none",
+        ),
         Row("count of `aicconvolutiond32`", simulated.of_kind("aicconvolutiond32", "count"), conv.count, "none"),
         Row("count of `aicbroadcastadd`", simulated.of_kind("aicbroadcastadd", "count"), broadcast.count, "none"),
         Row("copies inside VTCM", simulated.of_kind("aiccopysamevtcm", "count"), copied, "none"),
         Row("DDR written, KB", written, 1729, "none"),
-    ]  # fmt: skip
+    ]
 
 
 def test_total_device_time_is_within_15_percent(simulated, measured, measured_read_kb) -> None:

@@ -8,14 +8,20 @@ from pathlib import Path
 import pytest
 
 from opscope.cli import main
-from opscope.dialects.cfs import target_name
-from opscope.errors import TargetError
+from opscope.core.errors import TargetError
+from opscope.plugins.cfs.flags import target_name
 from opscope.zoo import Recipe, make
 
 PROFILE_KEYS = (  # facts/mcu.md §1.4
-    "info", "model_summary", "hardware_metrics", "memory_analysis", "layer_performance", "optimization_suggestions",
-    "optimization_opportunities", "errors",
-)  # fmt: skip
+    "info",
+    "model_summary",
+    "hardware_metrics",
+    "memory_analysis",
+    "layer_performance",
+    "optimization_suggestions",
+    "optimization_opportunities",
+    "errors",
+)
 COMPAT_KEYS = ("info", "model_summary", "memory_issues", "operator_issues", "unsupported_types")
 
 

@@ -32,9 +32,14 @@ def run_script(folder: Path, model: str, baseline: str, **environment: str) -> s
     kept = {name: value for name, value in os.environ.items() if not name.startswith("GITHUB_")}
     path = f"{Path(sys.executable).parent}{os.pathsep}{kept.get('PATH', '')}"
     return subprocess.run(
-        ["sh", SCRIPT, model, baseline, *OPTIONS], cwd=folder, env={**kept, "PATH": path, **environment},
-        capture_output=True, text=True, check=False, timeout=300,
-    )  # fmt: skip
+        ["sh", SCRIPT, model, baseline, *OPTIONS],
+        cwd=folder,
+        env={**kept, "PATH": path, **environment},
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=300,
+    )
 
 
 @pytest.fixture(scope="module")

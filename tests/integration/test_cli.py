@@ -14,9 +14,9 @@ from typing import BinaryIO
 
 import pytest
 
-from opscope import targets
-from opscope.api.files import write_whole
 from opscope.cli import VERBS, main
+from opscope.core.files import write_whole
+from opscope.machine import catalogue as targets
 from opscope.zoo import Recipe, make
 from opscope.zoo.output import replacing
 
@@ -230,7 +230,7 @@ class TestOutput:
     def test_that_fails_half_way_keeps_the_old_file_and_leaves_no_other(
         self, run, resnet, tmp_path, monkeypatch
     ) -> None:
-        from opscope.views.report_json import ReportJson
+        from opscope.views.json.report_json import ReportJson
 
         path = tmp_path / "report.json"
         path.write_text("old")
@@ -457,8 +457,8 @@ class TestProcess:
 
     def test_classes_of_a_run_are_looked_into_before_threads_read(self) -> None:
         """msgspec does so at first use, and crashes where two threads meet in it."""
-        code = "from opscope.api import comparing, viewing; from opscope.run import RunInfo; "
-        code += "from opscope.summary import Latency, Summary; "
+        code = "from opscope.workflows import comparing, viewing; from opscope.recording.run import RunInfo; "
+        code += "from opscope.recording.summary import Latency, Summary; "
         code += "print([hasattr(kind, '__msgspec_cache__') for kind in (RunInfo, Summary, Latency)])"
         done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
         assert done.stdout == "[True, True, True]\n"

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import sys
 from collections import defaultdict
 from collections.abc import Callable
 from fractions import Fraction
@@ -13,19 +12,17 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 
-sys.path.insert(0, str(Path(__file__).parents[1] / "unit" / "gate"))
-from compare_build import op_infos, rows
-
 import opscope
-from opscope.api import comparing
+from compare_build import op_infos, rows
 from opscope.cli import main
-from opscope.imported import Imported, ImportedOp, Metric, empty_trace
-from opscope.importers.as_run import as_run
-from opscope.importers.run_columns import read_columns
-from opscope.importers.run_folder import read_run
-from opscope.run import Run
-from opscope.trace import COUNTER, EDGE, NONE, SPAN, Lane, SpanKind, Trace
-from opscope.views.run_folder import write_run
+from opscope.recording.folder_columns import read_columns
+from opscope.recording.folder_reader import read_run
+from opscope.recording.folder_writer import write_run
+from opscope.recording.imported import Imported, ImportedOp, Metric, empty_trace
+from opscope.recording.imported_run import as_run
+from opscope.recording.run import Run
+from opscope.recording.trace import COUNTER, EDGE, NONE, SPAN, Lane, SpanKind, Trace
+from opscope.workflows import comparing
 
 
 def imported(found: list[tuple[SpanKind, int, int, int, int]], *, latency: int, provenance: str, ops: int) -> Imported:
@@ -46,9 +43,13 @@ def folder(tmp_path: Path) -> Callable[..., Path]:
     """`folder("name", spans, latency=…)` leaves a run there."""
 
     def leave(
-        name: str, found: list[tuple[SpanKind, int, int, int, int]], *, latency: int = 100,
-        provenance: str = "simulated", ops: int = 3,
-    ) -> Path:  # fmt: skip
+        name: str,
+        found: list[tuple[SpanKind, int, int, int, int]],
+        *,
+        latency: int = 100,
+        provenance: str = "simulated",
+        ops: int = 3,
+    ) -> Path:
         run, program = as_run(imported(found, latency=latency, provenance=provenance, ops=ops), command=(), created="")
         write_run(run, program, tmp_path / name)
         return tmp_path / name
@@ -118,10 +119,15 @@ def test_the_quick_reader_sees_what_the_whole_reader_sees(found: list[tuple[Span
 @pytest.mark.parametrize(
     ("limit", "code"),
     [
-        ("latency>5%", 1), ("latency>30%", 0), ("latency>10ns", 1), ("peak_memory>0", 2), ("op:layer0/op0>0", 0),
-        ("op:layer0/op1>0", 0), ("throughput<0", 2),
+        ("latency>5%", 1),
+        ("latency>30%", 0),
+        ("latency>10ns", 1),
+        ("peak_memory>0", 2),
+        ("op:layer0/op0>0", 0),
+        ("op:layer0/op1>0", 0),
+        ("throughput<0", 2),
     ],
-)  # fmt: skip
+)
 def test_the_exit_code_is_the_verdict(folder: Callable[..., Path], limit: str, code: int) -> None:
     base, new = folder("a", spans(50, 30, 20), latency=100), folder("b", spans(70, 30, 20), latency=120)
     assert main(["compare", str(base), str(new), "--fail-on", limit]) == code
@@ -284,20 +290,24 @@ def test_a_network_in_two_formats_stands_side_by_side(tmp_path: Path) -> None:
     times = {"Conv": 30, "MaxPool": 10, "Gemm": 20}
     tflite = ("CONV_2D", "MAX_POOL_2D", "FULLY_CONNECTED")
     for name, types in (("onnx", tuple(times)), ("tflite", tflite)):
-        ops = tuple(ImportedOp(f"{name}{n}", type=kind, time_ns=ns) for n, (kind, ns) in
-                    enumerate(zip(types, times.values(), strict=True)))  # fmt: skip
+        ops = tuple(
+            ImportedOp(f"{name}{n}", type=kind, time_ns=ns)
+            for n, (kind, ns) in enumerate(zip(types, times.values(), strict=True))
+        )
         found = Imported("test", "test", "test", "measured", empty_trace("measured"), ops)
         write_run(*as_run(found, command=(), created=""), tmp_path / name)
     found_rows = opscope.side_by_side([tmp_path / "onnx", tmp_path / "tflite"]).rows
     assert [(row.name, row.values) for row in found_rows] == [
-        ("onnx0", (30, 30)), ("onnx2", (20, 20)), ("onnx1", (10, 10)),
-    ]  # fmt: skip
+        ("onnx0", (30, 30)),
+        ("onnx2", (20, 20)),
+        ("onnx1", (10, 10)),
+    ]
 
 
 def test_profile_files_are_compared_as_the_runs_that_they_would_make(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    samples = Path(__file__).parents[1] / "unit" / "importers" / "samples"
+    samples = Path(__file__).parents[1] / "samples"
     file, other = samples / "torq_compile_a.csv", samples / "torq_compile_b.csv"
     opscope.api.import_profile([file], tmp_path / file.name)
     found = []

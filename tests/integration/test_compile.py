@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import sys
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from itertools import pairwise
@@ -12,16 +11,15 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-sys.path.insert(0, str(Path(__file__).parents[1] / "unit" / "compiler"))
 from compiler_build import Built, build
 from compiler_laws import Order, data_arrives_before_it_is_read, places_in_use_never_overlap, work_is_conserved
-
-from opscope import api, targets
+from opscope import api
 from opscope.cli import main
 from opscope.device import Timeline, simulate
-from opscope.program import Program
-from opscope.program_file import decode_program, encode_program
-from opscope.target import Figure, Route
+from opscope.machine import catalogue as targets
+from opscope.machine.target import Figure, Route
+from opscope.program.program import Program
+from opscope.program.program_file import decode_program, encode_program
 from opscope.zoo import Recipe, make
 
 RESNET_F16 = Recipe("resnet50", precision="f16", weights=False)
@@ -223,10 +221,30 @@ def test_the_same_model_compiles_to_the_same_bytes(run, keywords: Path, tmp_path
 def test_everything_that_can_be_asked_for_comes(run, keywords: Path, tmp_path: Path) -> None:
     timeline, phases = tmp_path / "timeline.csv", tmp_path / "phases"
     found = run(
-        "compile", keywords, "--target", "aic100-std", "-o", tmp_path / "build", "--batch", 4, "--precision", "i8",
-        "--stats-level", 100, "--ddr-stats", "--pmu-events", "3F,70,200", "--stats-batchsize", 4, "--perf-metrics",
-        "--perf-warnings", "--timeline", timeline, "--dump-phases-to", phases,
-    )  # fmt: skip
+        "compile",
+        keywords,
+        "--target",
+        "aic100-std",
+        "-o",
+        tmp_path / "build",
+        "--batch",
+        4,
+        "--precision",
+        "i8",
+        "--stats-level",
+        100,
+        "--ddr-stats",
+        "--pmu-events",
+        "3F,70,200",
+        "--stats-batchsize",
+        4,
+        "--perf-metrics",
+        "--perf-warnings",
+        "--timeline",
+        timeline,
+        "--dump-phases-to",
+        phases,
+    )
     assert found.code == 0
     assert "Compiler estimated memory traffic:" in found.out
     assert "warning: " in found.out

@@ -2,25 +2,21 @@
 
 from __future__ import annotations
 
-import sys
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
+
+from arena_blocks import evenly, planned
+from build import machine, mobilenet
+from opscope import api
+from opscope.estimate.build_report import build_report
+from opscope.estimate.recorded import estimated_run
+from opscope.estimate.report import Report
+from opscope.recording.run import Run
+from opscope.zoo import Recipe, make
 from viewers.chromium import MISSING
 from viewers.run_page import Open, said
 from viewers.waiting import wait_for
-
-sys.path.append(str(Path(__file__).parents[1] / "unit" / "estimate"))
-from arena_blocks import evenly, planned
-
-from build import machine, mobilenet
-from opscope import api
-from opscope.api.estimating import estimated_run
-from opscope.estimate.build_report import build_report
-from opscope.report import Report
-from opscope.run import Run
-from opscope.zoo import Recipe, make
 
 if TYPE_CHECKING:
     from playwright.sync_api import Locator, Page

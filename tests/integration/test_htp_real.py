@@ -16,10 +16,10 @@ onnx = pytest.importorskip("onnx")
 from onnx import TensorProto, helper, numpy_helper  # noqa: E402
 
 from opscope import api, cli  # noqa: E402
-from opscope.api import profiling  # noqa: E402
-from opscope.errors import ModelError  # noqa: E402
-from opscope.htp_profiler import HtpProfiler  # noqa: E402
-from opscope.profiled import FUSED, ON_CPU, Profiled  # noqa: E402
+from opscope.core.errors import ModelError  # noqa: E402
+from opscope.plugins.qnn.profiler import HtpProfiler  # noqa: E402
+from opscope.recording.profiled import FUSED, ON_CPU, Profiled  # noqa: E402
+from opscope.workflows import profiling  # noqa: E402
 
 profile = partial(profiling.profile, backend="htp", options={})
 
@@ -30,10 +30,15 @@ pytestmark = pytest.mark.skipif(
 GOLDEN = {  # version of the package → what it says of `conv_model` on each part
     "2.7.0": {
         "52": {
-            "cycles": 35626, "low": 31826, "high": 40036, "ddr_read": 32768, "ddr_write": 65536, "vtcm_peak": 135168,
+            "cycles": 35626,
+            "low": 31826,
+            "high": 40036,
+            "ddr_read": 32768,
+            "ddr_write": 65536,
+            "vtcm_peak": 135168,
         },
     }
-}  # fmt: skip
+}
 UNSTEADY = {"compile_time"}  # of this machine
 
 
@@ -56,22 +61,23 @@ def conv(name: str, source: str, target: str, weight: str) -> object:
 
 @pytest.fixture
 def conv_model(tmp_path: Path) -> Path:
-    nodes = [conv("first", "x", "a", "w0"), helper.make_node("Relu", ["a"], ["b"], name="act"),
-             conv("second", "b", "c", "w1"), helper.make_node("Sigmoid", ["c"], ["y"], name="gate")]  # fmt: skip
+    nodes = [
+        conv("first", "x", "a", "w0"),
+        helper.make_node("Relu", ["a"], ["b"], name="act"),
+        conv("second", "b", "c", "w1"),
+        helper.make_node("Sigmoid", ["c"], ["y"], name="gate"),
+    ]
     return write(tmp_path / "conv.onnx", nodes, [1, 3, 32, 32], {"w0": (16, 3, 3, 3), "w1": (16, 16, 3, 3)})
 
 
 @pytest.fixture
 def two_graphs(tmp_path: Path) -> Path:
-    nodes = [conv("first", "x", "a", "w0"), helper.make_node("Acosh", ["a"], ["b"], name="odd"),
-             conv("second", "b", "y", "w1")]  # fmt: skip
+    nodes = [
+        conv("first", "x", "a", "w0"),
+        helper.make_node("Acosh", ["a"], ["b"], name="odd"),
+        conv("second", "b", "y", "w1"),
+    ]
     return write(tmp_path / "two.onnx", nodes, [1, 3, 32, 32], {"w0": (16, 3, 3, 3), "w1": (16, 16, 3, 3)})
-
-
-@pytest.fixture(autouse=True)
-def verbs(monkeypatch: pytest.MonkeyPatch) -> None:
-    for verb in ("profile", "whatif", "doctor"):
-        monkeypatch.setitem(cli.VERBS, verb, (verb, verb))
 
 
 def figures(result: Profiled) -> dict[str, float | None]:
@@ -204,16 +210,41 @@ def test_the_command_leaves_a_run_a_trace_and_a_summary(conv_model: Path, tmp_pa
     } <= {path.name for path in run.iterdir()}
     events = json.loads((run / "trace.json").read_text())["traceEvents"]
     assert {"X", "C", "M", "s", "f"} <= {event["ph"] for event in events}
-    assert cli.main(["profile", str(conv_model), "--backend", "htp", "--json", "--baseline", str(run),
-                     "--max-regression", "0%", "-o", str(tmp_path / "again")]) == 0  # fmt: skip
+    assert (
+        cli.main(
+            [
+                "profile",
+                str(conv_model),
+                "--backend",
+                "htp",
+                "--json",
+                "--baseline",
+                str(run),
+                "--max-regression",
+                "0%",
+                "-o",
+                str(tmp_path / "again"),
+            ]
+        )
+        == 0
+    )
 
 
 def test_emulation_gives_outputs_and_no_time(
     conv_model: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     outputs = tmp_path / "out.npz"
-    arguments = ["profile", str(conv_model), "--backend", "htp", "--execute", "--outputs", str(outputs),
-                 "-o", str(tmp_path / "run")]  # fmt: skip
+    arguments = [
+        "profile",
+        str(conv_model),
+        "--backend",
+        "htp",
+        "--execute",
+        "--outputs",
+        str(outputs),
+        "-o",
+        str(tmp_path / "run"),
+    ]
     assert cli.main(arguments) == 0
     assert "ran once in emulation (emulated): outputs only" in capsys.readouterr().err
     assert np.load(outputs)["y"].shape == (1, 16, 32, 32)
@@ -248,8 +279,11 @@ def test_fused_nodes_are_named(conv_model: Path) -> None:
 
 def test_fused_nodes_stand_beside_the_op_that_an_estimate_has_for_them(tmp_path: Path) -> None:
     """The compiler runs `first` in `act`, the estimate `act` in `first`: one row with a ratio, and nothing alone."""
-    nodes = [conv("first", "x", "a", "w0"), helper.make_node("Relu", ["a"], ["b"], name="act"),
-             conv("second", "b", "y", "w1")]  # fmt: skip
+    nodes = [
+        conv("first", "x", "a", "w0"),
+        helper.make_node("Relu", ["a"], ["b"], name="act"),
+        conv("second", "b", "y", "w1"),
+    ]
     model = write(tmp_path / "relu.onnx", nodes, [1, 16, 32, 32], {"w0": (16, 16, 3, 3), "w1": (16, 16, 3, 3)})
     vendor = api.profile(model, backend="htp", run=tmp_path / "htp")
     assert vendor.profiled is not None

@@ -12,10 +12,11 @@ import pytest
 
 from opscope import api
 from opscope.cli import main
-from opscope.importers.imported_file import FILE, decode_imported
-from opscope.importers.run_folder import read_run
+from opscope.core.files import PROGRAM_FILE
+from opscope.recording.folder_reader import read_run
+from opscope.recording.imported_file import FILE, decode_imported
 
-SAMPLES = Path(__file__).parents[1] / "unit" / "importers" / "samples"
+SAMPLES = Path(__file__).parents[1] / "samples"
 SHARED = Path(__file__).parents[3] / "shared" / "fixtures"
 VELA = [str(SAMPLES / "vela_per-layer.csv"), str(SAMPLES / "vela_summary.csv")]
 
@@ -129,7 +130,7 @@ def test_captures_of_our_own_are_decoded_with_their_program(tmp_path: Path, caps
     api.compile_model(tmp_path / "kws.onnx", "aic100-std", tmp_path / "build", cores=2, stats_level=70)
     api.run(tmp_path / "build", num_iter=2, profile=["raw_device_stats"], out_dir=tmp_path, num_samples=2)
     captures = sorted(map(str, tmp_path.glob("*aiccyclecounts.bin")))
-    program = str(tmp_path / "build" / api.files.PROGRAM_FILE)
+    program = str(tmp_path / "build" / PROGRAM_FILE)
     assert main(["import", program, *captures, "-o", str(tmp_path / "run")]) == 0
     assert "provenance  simulated" in capsys.readouterr().out
     run = read_run(tmp_path / "run")
@@ -149,7 +150,7 @@ def test_importing_loads_no_heavy_package() -> None:
 
 def test_the_user_may_say_how_times_were_obtained_where_the_file_cannot(tmp_path: Path) -> None:
     latency = tmp_path / "latency.txt"
-    latency.write_text((Path(__file__).parents[1] / "unit/importers/samples/latency.txt").read_text())
+    latency.write_text((Path(__file__).parents[1] / "samples/latency.txt").read_text())
     assert api.import_profile([latency], None).provenance == "measured"
     assert main(["import", str(latency), "-o", str(tmp_path / "run"), "--provenance", "simulated"]) == 0
     run = read_run(tmp_path / "run")

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import os
 import shutil
-import sys
 from dataclasses import replace
 from io import StringIO
 from pathlib import Path
@@ -13,16 +12,15 @@ from pathlib import Path
 import msgspec
 import pytest
 
-sys.path.append(str(Path(__file__).parents[1] / "unit" / "views"))
-from page_build import small_findings, small_run
-
 from opscope import api
-from opscope.api import analysing, keys, known_findings, viewing
-from opscope.errors import ProfilerError, UsageError
-from opscope.finding import Findings
-from opscope.importers.findings_file import decode_findings, key_of
-from opscope.views.findings_json import FindingsJson
+from opscope.core.errors import ProfilerError, UsageError
+from opscope.recording import keys, known_findings
+from opscope.recording.finding import Findings
+from opscope.recording.findings_file import decode_findings, key_of
+from opscope.recording.findings_json import FindingsJson
+from opscope.workflows import analysing, viewing
 from opscope.zoo import Recipe, make
+from page_build import small_findings, small_run
 
 
 def text_of(findings: Findings, key: str | None = None) -> bytes:

@@ -7,20 +7,17 @@ import html.parser
 import json
 import re
 import shutil
-import sys
 from pathlib import Path
 
 import numpy as np
 import pytest
 
-sys.path.insert(0, str(Path(__file__).parent))
-from opstats_folder import keyword_spotter
-
 import opscope
 from opscope import api
-from opscope.api import viewing
-from opscope.errors import UsageError
+from opscope.core.errors import UsageError
+from opscope.workflows import viewing
 from opscope.zoo import Recipe, make
+from opstats_folder import keyword_spotter
 
 HOSTILE = "<script>alert(1)</script><img src=x onerror=alert(2)>\u202e" + "x" * 100_000
 
@@ -110,8 +107,23 @@ def test_the_card_has_the_numbers_of_the_summary(folder: Path) -> None:
     card = run._repr_html_()
     tags = Tags(card)
     assert tags.open == []
-    assert tags.tags <= {"div", "strong", "em", "bdi", "span", "table", "caption", "thead", "tbody", "tr", "th", "td",
-                         "ol", "li", "br"}  # fmt: skip
+    assert tags.tags <= {
+        "div",
+        "strong",
+        "em",
+        "bdi",
+        "span",
+        "table",
+        "caption",
+        "thead",
+        "tbody",
+        "tr",
+        "th",
+        "td",
+        "ol",
+        "li",
+        "br",
+    }
     assert tags.attributes <= {"style", "title", "role", "aria-label"}
     assert "url(" not in card
     assert f"{run.summary.latency.known_ns / 1e3:.3g} us" in card

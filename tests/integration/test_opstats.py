@@ -5,21 +5,17 @@ from __future__ import annotations
 import json
 import re
 import shutil
-import sys
 from io import StringIO
 from pathlib import Path
 
 import pytest
 
-sys.path.insert(0, str(Path(__file__).parent))
-sys.path.insert(0, str(Path(__file__).parents[1] / "unit" / "views"))
+from opscope import api, cli
+from opscope.plugins.qaic.summary_text import read_opstats_text
+from opscope.program.program_file import decode_program
+from opscope.recording.folder_reader import read_run
 from opstats_folder import START_TICK, bert, keyword_spotter
 from opstats_identities import check_identities
-
-from opscope import api, cli
-from opscope.importers.opstats_text import read_opstats_text
-from opscope.importers.run_folder import read_run
-from opscope.program_file import decode_program
 
 STEM = "aic-profiling-program-0-activation-0-inf-{}-QAicGraph"
 SUMMARY, TRACE = STEM + ".qaic-opstats.summary.txt", STEM + ".qaic-opstats.trace.json"
@@ -75,9 +71,19 @@ def test_every_section_that_users_miss_is_there(kws: Path, tmp_path: Path) -> No
     opstats(kws, "-o", str(tmp_path), "--summary")
     text = (tmp_path / SUMMARY.format(0)).read_text(encoding="utf-8")
     titles = (
-        "Wall time", "Engines:", "By graph op", "By layer", "By block", "Transfers:", "Waiting, by whom", "Memory:",
-        "Waited for longest", "Balance of cores", "Where operands live", "Operations by duration",
-    )  # fmt: skip
+        "Wall time",
+        "Engines:",
+        "By graph op",
+        "By layer",
+        "By block",
+        "Transfers:",
+        "Waiting, by whom",
+        "Memory:",
+        "Waited for longest",
+        "Balance of cores",
+        "Where operands live",
+        "Operations by duration",
+    )
     for words in titles:
         assert re.search(rf"^{words}", text, re.M), words
     assert "/blocks.*/pointwise/Conv" in text
@@ -131,8 +137,9 @@ def test_a_name_that_lies_is_not_believed(kws: Path, tmp_path: Path, capsys: pyt
         (["--trace", "--host-trace", "/nowhere.json"], "/nowhere.json: cannot be read (No such file or directory)"),
     ],
 )
-def test_what_cannot_be_is_said(kws: Path, tmp_path: Path, arguments: list[str], words: str,
-                                capsys: pytest.CaptureFixture[str]) -> None:  # fmt: skip
+def test_what_cannot_be_is_said(
+    kws: Path, tmp_path: Path, arguments: list[str], words: str, capsys: pytest.CaptureFixture[str]
+) -> None:
     assert opstats(kws, "-o", str(tmp_path), *arguments) == 2
     assert words in capsys.readouterr().err
 
@@ -189,13 +196,20 @@ def test_a_missing_slice_is_one_line_and_the_other_is_decoded(
 def test_many_samples_are_decoded_in_several_processes_to_the_same_bytes(
     kws: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from opscope.api import decoding as wiring
+    from opscope.workflows import decoding as wiring
 
     monkeypatch.setattr(wiring, "_WORTH_A_PROCESS", 0)
     seen: list[tuple[int, int]] = []
     for workers, name in ((1, "a"), (2, "b")):
-        api.opstats(kws / "programqpc.bin", kws / "stats", tmp_path / name, summary=True, trace=True, workers=workers,
-                    progress=lambda done, total: seen.append((done, total)))  # fmt: skip
+        api.opstats(
+            kws / "programqpc.bin",
+            kws / "stats",
+            tmp_path / name,
+            summary=True,
+            trace=True,
+            workers=workers,
+            progress=lambda done, total: seen.append((done, total)),
+        )
     assert seen == [(1, 2), (2, 2)] * 2
     assert names(tmp_path / "a") == names(tmp_path / "b")
     for name in names(tmp_path / "a"):
@@ -240,8 +254,16 @@ def test_the_run_folder_reads_back_whole(kws: Path, tmp_path: Path) -> None:
     run = tmp_path / "profile.run"
     for _ in range(2):  # a second time it takes the place of the first
         assert opstats(kws, "--run", str(run)) == 0
-    assert names(run) == ["commands.parquet", "counters.parquet", "edges.parquet", "ops.parquet", "programqpc.bin",
-                          "run.json", "spans.parquet", "summary.json"]  # fmt: skip
+    assert names(run) == [
+        "commands.parquet",
+        "counters.parquet",
+        "edges.parquet",
+        "ops.parquet",
+        "programqpc.bin",
+        "run.json",
+        "spans.parquet",
+        "summary.json",
+    ]
     found = read_run(run)
     program = decode_program((kws / "programqpc.bin").read_bytes(), source="q")
     assert found.info.inferences == (0, 1)
@@ -278,7 +300,7 @@ def test_a_run_never_takes_the_place_of_something_else(
 
 
 def test_nothing_half_written_is_left_behind(kws: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    from opscope.views.chrome_trace import ChromeTrace
+    from opscope.views.timeline.chrome_trace import ChromeTrace
 
     def fail(*_: object) -> None:
         raise OSError(28, "No space left on device")

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import re
-import sys
 from dataclasses import replace
 from io import StringIO
 from pathlib import Path
@@ -13,23 +12,21 @@ from typing import TYPE_CHECKING, Literal
 import msgspec
 import numpy as np
 import pytest
+
+from opscope import api
+from opscope.program.program import COMMAND, OpInfo
+from opscope.recording.imported import empty_trace
+from opscope.recording.run import GRAPH_EDGE, CommandTable, Run
+from opscope.recording.summary import Summary
+from opscope.recording.summary_json import summary_fields
+from opscope.recording.trace import Lane
+from opscope.views.page.compare_page import ComparePage
+from opscope.views.page.page import RunPage
+from opscope.views.page.spans import rows_of
+from page_build import MATMUL_NS, OPS, SOFTMAX_NS, small_findings, small_run
 from viewers.chromium import MISSING, watched
 from viewers.run_page import TABS, Open, panel, said
 from viewers.waiting import settle, wait_for
-
-sys.path.append(str(Path(__file__).parents[1] / "unit" / "views"))
-from page_build import MATMUL_NS, OPS, SOFTMAX_NS, small_findings, small_run
-
-from opscope import api
-from opscope.imported import empty_trace
-from opscope.program import COMMAND, OpInfo
-from opscope.run import GRAPH_EDGE, CommandTable, Run
-from opscope.summary import Summary
-from opscope.trace import Lane
-from opscope.views.compare_page import ComparePage
-from opscope.views.page import RunPage
-from opscope.views.page_spans import rows_of
-from opscope.views.summary_json import summary_fields
 
 if TYPE_CHECKING:
     from playwright.sync_api import Browser, Page, Route

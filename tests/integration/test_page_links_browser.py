@@ -2,24 +2,21 @@
 
 from __future__ import annotations
 
-import sys
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
+
+from opscope import api
+from opscope.recording.finding import Findings, OpSlack
+from opscope.recording.run import Run
+from opscope.recording.summary import MemoryTotal, RouteTotal
+from opscope.views.page.compare_page import ComparePage
+from page_build import MATMUL_NS, OPS, small_findings, small_run
 from viewers.chromium import MISSING, watched
 from viewers.run_page import TABS, Open, panel, said
 from viewers.waiting import settle, wait_for
-
-sys.path.append(str(Path(__file__).parents[1] / "unit" / "views"))
-from page_build import MATMUL_NS, OPS, small_findings, small_run
-
-from opscope import api
-from opscope.finding import Findings, OpSlack
-from opscope.run import Run
-from opscope.summary import MemoryTotal, RouteTotal
-from opscope.views.compare_page import ComparePage
 
 if TYPE_CHECKING:
     from playwright.sync_api import Browser, Page

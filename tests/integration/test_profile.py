@@ -9,14 +9,24 @@ import pytest
 
 from opscope import api
 from opscope.cli import main
-from opscope.importers.run_folder import read_run
-from opscope.trace import SpanKind
+from opscope.recording.folder_reader import read_run
+from opscope.recording.trace import SpanKind
 from opscope.zoo import Recipe, make
 
 FILES = {
-    "commands.parquet", "counters.parquet", "edges.parquet", "findings.json", "graph.parquet", "ops.parquet",
-    "programqpc.bin", "report.html", "run.json", "spans.parquet", "summary.json", "trace.json",
-}  # fmt: skip
+    "commands.parquet",
+    "counters.parquet",
+    "edges.parquet",
+    "findings.json",
+    "graph.parquet",
+    "ops.parquet",
+    "programqpc.bin",
+    "report.html",
+    "run.json",
+    "spans.parquet",
+    "summary.json",
+    "trace.json",
+}
 
 
 @pytest.fixture(scope="module")

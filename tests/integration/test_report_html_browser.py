@@ -9,13 +9,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
-from viewers.chromium import MISSING, watched
-from viewers.waiting import settle, wait_for
 
 from opscope import api
-from opscope.views.report_html import ReportHtml
-from opscope.views.report_html_layers import MOST_HTML_ROWS
+from opscope.views.report_page.layers import MOST_HTML_ROWS
+from opscope.views.report_page.report_html import ReportHtml
 from opscope.zoo import Recipe, make
+from viewers.chromium import MISSING, watched
+from viewers.waiting import settle, wait_for
 
 if TYPE_CHECKING:
     from playwright.sync_api import Browser, Locator, Page

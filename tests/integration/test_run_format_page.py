@@ -10,7 +10,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from opscope import api
-from opscope.run import TABLES
+from opscope.recording.run import TABLES
 from opscope.zoo import Recipe, make
 
 PAGE = Path(__file__).parents[2] / "docs" / "formats" / "run.md"

@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from opscope.cli import VERBS, main
-from opscope.dialects.flags import Takes
-from opscope.dialects.qaic import COMPILE
+from opscope.commands.vendor_flags import Takes
+from opscope.plugins.qaic.flags import COMPILE
 from opscope.zoo import Recipe, make
 
 SEEDS = Path(__file__).parents[3] / "shared" / "seeds"

@@ -101,8 +101,14 @@ def test_without_the_flag_nothing_but_the_program_is_written(workplace: Path) ->
 def test_phases_say_cycles_engines_and_memory(workplace: Path) -> None:
     assert run("torq-compile samples/tosa/fc.mlir -o model.vmfb --dump-compilation-phases-to=phases") == 0
     names = sorted(path.name for path in (workplace / "phases").iterdir())
-    assert names == ["fc.1.canonicalise.txt", "fc.2.place.txt", "fc.3.split.txt", "fc.4.settle.txt",
-                     "fc.5.stretch.txt", "fc.9.executable-targets.mlir"]  # fmt: skip
+    assert names == [
+        "fc.1.canonicalise.txt",
+        "fc.2.place.txt",
+        "fc.3.split.txt",
+        "fc.4.settle.txt",
+        "fc.5.stretch.txt",
+        "fc.9.executable-targets.mlir",
+    ]
     operands = [1280, 1280 * 1000, 4 * 1000, 4 * 1000, 1000]  # input, weights, bias, multipliers, output
     placed = (workplace / "phases" / "fc.2.place.txt").read_text(encoding="utf-8")
     assert re.search(rf"engine=Slice cycles=\d+ memory_bytes={sum(operands)}\b", placed)

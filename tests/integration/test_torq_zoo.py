@@ -9,9 +9,9 @@ import onnxruntime
 import pytest
 
 from opscope.cli import main
-from opscope.errors import UsageError
+from opscope.core.errors import UsageError
+from opscope.device.host.reference import open_reference
 from opscope.readers import read_model
-from opscope.runtime.reference import open_reference
 from opscope.zoo import Recipe, make
 
 ir = pytest.importorskip("iree.compiler.ir", reason="the extra [mlir] is not installed")

@@ -4,19 +4,16 @@ from __future__ import annotations
 
 import json
 import shutil
-import sys
 from collections import Counter
 from pathlib import Path
 
 import pytest
 
-sys.path.insert(0, str(Path(__file__).parent))
+from opscope import api
 from opstats_folder import START_TICK, bert, keyword_spotter
 from viewers.browser import answer_of
 from viewers.packages import POLYFILL, chromium, npm_package, ui_package
 from viewers.trace_processor import query
-
-from opscope import api
 
 PER_ROW = """
   select p.name, t.name, count(*), sum(s.dur), min(s.ts), max(s.ts + s.dur) from slice s
@@ -120,9 +117,10 @@ def test_several_devices_and_the_host_are_ingested_whole(two_devices: Path, tmp_
         assert found["Host", "host 1/0"] == 2
         assert found["Host", "host 1/0 2"] == 1
         assert {p for p, _ in found} == {
-            "Host", *(f"QAicGraph_slice0{d} Device {d}" for d in (0, 1)),
+            "Host",
+            *(f"QAicGraph_slice0{d} Device {d}" for d in (0, 1)),
             *(f"QAicGraph_slice0{d}_Core_{c}" for d in (0, 1) for c in (0, 1)),
-        }  # fmt: skip
+        }
         if name == "json":
             events_written, rows = written(path)
             assert {(p, t): (n, d) for p, t, n, d, *_ in per_row} == rows

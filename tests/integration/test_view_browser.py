@@ -11,15 +11,13 @@ from urllib.parse import urlsplit
 
 import pytest
 
-sys.path.insert(0, str(Path(__file__).parent))
+from opscope import api
+from opscope.server.perfetto import PUBLIC_UI, installed_ui
+from opscope.workflows import viewing
 from opstats_folder import keyword_spotter
 from viewers.packages import chromium, ui_package
 from viewers.serving import serving
 from viewers.waiting import resize, wait_for
-
-from opscope import api
-from opscope.api import viewing
-from opscope.server.perfetto import PUBLIC_UI, installed_ui
 
 if TYPE_CHECKING:
     from playwright.sync_api import BrowserContext, Page

@@ -21,19 +21,17 @@ from urllib.parse import urlsplit
 import numpy as np
 import pytest
 
-sys.path.insert(0, str(Path(__file__).parent))
+from opscope import api
+from opscope.cli import main
+from opscope.program.program import bare_program
+from opscope.program.program_file import decode_program
+from opscope.recording.folder_writer import write_run
+from opscope.recording.imported import empty_trace
+from opscope.views.page.columns import decode
+from opscope.views.timeline.chrome_trace import ChromeTrace
+from opscope.workflows import viewing
 from opstats_folder import keyword_spotter
 from viewers.serving import serving
-
-from opscope import api
-from opscope.api import viewing
-from opscope.cli import main
-from opscope.imported import empty_trace
-from opscope.program import bare_program
-from opscope.program_file import decode_program
-from opscope.views.chrome_trace import ChromeTrace
-from opscope.views.page_columns import decode
-from opscope.views.run_folder import write_run
 
 SECRET = b"the key under the mat"
 HOSTILE = "<script>alert(1)</script>\u202e\x07&\"'" + "x" * 100_000
@@ -43,8 +41,13 @@ HOSTILE = "<script>alert(1)</script>\u202e\x07&\"'" + "x" * 100_000
 def run(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """One run; tests that change it take a copy."""
     folder = keyword_spotter(tmp_path_factory.mktemp("kws"))
-    api.opstats(folder / "programqpc.bin", folder / "stats", folder / "out", run=folder / "kws.run",
-                created="2026-01-02T03:04:05+00:00")  # fmt: skip
+    api.opstats(
+        folder / "programqpc.bin",
+        folder / "stats",
+        folder / "out",
+        run=folder / "kws.run",
+        created="2026-01-02T03:04:05+00:00",
+    )
     return folder / "kws.run"
 
 
@@ -113,7 +116,7 @@ def test_the_list_has_every_run_with_model_target_latency_and_how_it_was_obtaine
 
 
 def test_what_a_file_does_not_tell_is_a_dash_in_the_list(tmp_path: Path) -> None:
-    sample = Path(__file__).parents[1] / "unit" / "importers" / "samples" / "torq_runtime.csv"
+    sample = Path(__file__).parents[1] / "samples" / "torq_runtime.csv"
     api.import_profile([sample], tmp_path / "torq.run")
     with serving(tmp_path) as address:
         text = ask(address)[2].decode()
@@ -153,8 +156,20 @@ def test_without_the_token_there_is_nothing(runs: Path) -> None:
         token = urlsplit(address).path.strip("/")
         known = ids(address)[0]
         assert len(token) >= 32
-        for path in ("/", "/view.css", "/runs", f"/run/{known}/", f"/{token}", f"/{token[:-1]}/", f"/{token}x/",
-                     f"/{token.swapcase()}/", f"/x/{token}/", f"/?{token}", "/%00/", "/../"):  # fmt: skip
+        for path in (
+            "/",
+            "/view.css",
+            "/runs",
+            f"/run/{known}/",
+            f"/{token}",
+            f"/{token[:-1]}/",
+            f"/{token}x/",
+            f"/{token.swapcase()}/",
+            f"/x/{token}/",
+            f"/?{token}",
+            "/%00/",
+            "/../",
+        ):
             status, _, body = ask(address, path)
             assert status == 404, path
             assert body == b"Not Found\n"
@@ -166,9 +181,15 @@ def test_every_server_has_a_token_of_its_own(runs: Path) -> None:
 
 
 OTHER_HOSTS = (
-    "evil.example", "evil.example:{port}", "127.0.0.1", "localhost:1", "127.0.0.1:{port}@x", "", "[::1]:{port}",
+    "evil.example",
+    "evil.example:{port}",
+    "127.0.0.1",
+    "localhost:1",
+    "127.0.0.1:{port}@x",
+    "",
+    "[::1]:{port}",
     "127.0.0.1.evil.example:{port}",
-)  # fmt: skip
+)
 
 
 @pytest.mark.parametrize("host", OTHER_HOSTS)
@@ -194,18 +215,50 @@ def test_the_server_listens_on_loopback_alone(runs: Path) -> None:
 
 
 WAYS_OUT = (
-    "../secret.txt", "..%2fsecret.txt", "%2e%2e/secret.txt", "%2e%2e%2fsecret.txt", "%252e%252e%252fsecret.txt",
-    "....//secret.txt", "..\\secret.txt", "..%5csecret.txt", "run/../secret.txt", "run/..%2f..%2fsecret.txt",
-    "run/{id}/../../../secret.txt", "run/{id}/%2e%2e/%2e%2e/secret.txt", "run/{id}/run.json", "run/{id}/spans.parquet",
-    "run/{id}/programqpc.bin", "run/{id}/spans/../run.json", "run/{id}/spans/0.bin/../../run.json",
+    "../secret.txt",
+    "..%2fsecret.txt",
+    "%2e%2e/secret.txt",
+    "%2e%2e%2fsecret.txt",
+    "%252e%252e%252fsecret.txt",
+    "....//secret.txt",
+    "..\\secret.txt",
+    "..%5csecret.txt",
+    "run/../secret.txt",
+    "run/..%2f..%2fsecret.txt",
+    "run/{id}/../../../secret.txt",
+    "run/{id}/%2e%2e/%2e%2e/secret.txt",
+    "run/{id}/run.json",
+    "run/{id}/spans.parquet",
+    "run/{id}/programqpc.bin",
+    "run/{id}/spans/../run.json",
+    "run/{id}/spans/0.bin/../../run.json",
     "run/{id}//trace.json",
-    "run/{id}/trace.json/", "run/{id}/trace.json%00.png", "run/{id}/spans/-1.bin", "run/{id}/spans/1e3.bin",
-    "run/{id}/spans/٣.bin", "run/{id}/spans/9999999999.bin", "run/{id}/./", "run/nightly/notes.txt",
+    "run/{id}/trace.json/",
+    "run/{id}/trace.json%00.png",
+    "run/{id}/spans/-1.bin",
+    "run/{id}/spans/1e3.bin",
+    "run/{id}/spans/٣.bin",
+    "run/{id}/spans/9999999999.bin",
+    "run/{id}/./",
+    "run/nightly/notes.txt",
     "nightly/notes.txt",
-    "run/first.run/", "perfetto/../view.css", "perfetto/../../secret.txt", "perfetto//etc/passwd", "/etc/passwd",
-    "//etc/passwd", "file:///etc/passwd", "http://127.0.0.1/", "templates/list.html.j2", "list.html.j2", "site.py",
-    "%c0%ae%c0%ae/secret.txt", "..;/secret.txt", "run/{id}/../{id}/", "run/{ID}/", "run/0000000000000000/",
-)  # fmt: skip
+    "run/first.run/",
+    "perfetto/../view.css",
+    "perfetto/../../secret.txt",
+    "perfetto//etc/passwd",
+    "/etc/passwd",
+    "//etc/passwd",
+    "file:///etc/passwd",
+    "http://127.0.0.1/",
+    "templates/list.html.j2",
+    "list.html.j2",
+    "site.py",
+    "%c0%ae%c0%ae/secret.txt",
+    "..;/secret.txt",
+    "run/{id}/../{id}/",
+    "run/{ID}/",
+    "run/0000000000000000/",
+)
 
 
 def test_no_way_leads_out_of_the_runs(runs: Path, tmp_path: Path) -> None:
@@ -315,9 +368,17 @@ def test_head_has_the_headers_alone(runs: Path) -> None:
         assert int(headers["content-length"]) == len(ask(address)[2])
 
 
-@pytest.mark.parametrize("request_", [b"\r\n\r\n", b"GET\r\n\r\n", b"\x16\x03\x01\x02\x00", b"GET / HTTP/9\r\n\r\n",
-                                      b"GET /" + b"a" * 70_000 + b" HTTP/1.1\r\n\r\n",
-                                      b"GET / HTTP/1.1\r\n" + b"A: b\r\n" * 300 + b"\r\n"])  # fmt: skip
+@pytest.mark.parametrize(
+    "request_",
+    [
+        b"\r\n\r\n",
+        b"GET\r\n\r\n",
+        b"\x16\x03\x01\x02\x00",
+        b"GET / HTTP/9\r\n\r\n",
+        b"GET /" + b"a" * 70_000 + b" HTTP/1.1\r\n\r\n",
+        b"GET / HTTP/1.1\r\n" + b"A: b\r\n" * 300 + b"\r\n",
+    ],
+)
 def test_noise_does_not_disturb_the_server(runs: Path, request_: bytes) -> None:
     with serving(runs) as address:
         assert SECRET not in raw(address, request_)
@@ -403,7 +464,7 @@ def test_pieces_together_are_all_spans(run: Path, monkeypatch: pytest.MonkeyPatc
     with serving(run) as address:
         assert ask(address, "spans/0.bin")[0] == 404  # the page holds all of them
     monkeypatch.setattr(viewing, "MOST_ROWS", 10)
-    monkeypatch.setattr("opscope.views.page_spans.PIECE_ROWS", 100)
+    monkeypatch.setattr("opscope.views.page.spans.PIECE_ROWS", 100)
     pieces = []
     with serving(run) as address:
         while (found := ask(address, f"spans/{len(pieces)}.bin"))[0] == 200:

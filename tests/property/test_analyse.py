@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from itertools import pairwise
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -12,18 +11,16 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-sys.path.insert(0, str(Path(__file__).parents[1] / "unit" / "analysis"))
 from analyse_build import HMX, HVX, Reference, Span, run_of, total
-
 from opscope.analysis.analyse import analyse
 from opscope.analysis.bound_words import CAUSES
 from opscope.analysis.facts import Facts
 from opscope.analysis.rules import RULES, settled
-from opscope.importers.run_folder import read_run
-from opscope.program import COMMAND, OpInfo, bare_program
-from opscope.run import Run
-from opscope.trace import NONE, SPAN, Lane, SpanKind
-from opscope.views.run_folder import write_run
+from opscope.program.program import COMMAND, OpInfo, bare_program
+from opscope.recording.folder_reader import read_run
+from opscope.recording.folder_writer import write_run
+from opscope.recording.run import Run
+from opscope.recording.trace import NONE, SPAN, Lane, SpanKind
 
 LANES = (HVX, HMX, Lane(0, 1, "HVX"), *(Lane(0, 0, f"HVX DMA read t{number}") for number in range(8)))
 WORKING = (0, 1, 2)  # the rest are transfers beside the lanes, a lane for each

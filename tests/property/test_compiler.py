@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import sys
 from contextlib import suppress
 from dataclasses import replace
-from pathlib import Path
 from zlib import crc32
 
 import numpy as np
@@ -13,23 +11,19 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-sys.path.insert(0, str(Path(__file__).parents[1] / "unit" / "compiler"))
+from analyse_build import run_of
 from compiler_build import KB, any_parts, build, small_target, whole_batch
 from compiler_graphs import graphs
 from compiler_laws import all_laws
-
-sys.path.insert(0, str(Path(__file__).parents[1] / "unit" / "analysis"))
-from analyse_build import run_of
-
 from opscope.analysis.repeated_work import repeated_work
-from opscope.compiler.warn import performance_warnings
+from opscope.compiler.performance_warnings import performance_warnings
+from opscope.core.errors import ProgramError
 from opscope.device import simulate
-from opscope.errors import ProgramError
-from opscope.graph import Graph
-from opscope.program import NO_OP, Program
-from opscope.program_file import decode_program, encode_program
-from opscope.run import CommandTable
-from opscope.wire import PROGRAM_HEADER
+from opscope.graph.graph import Graph
+from opscope.program.program import NO_OP, Program
+from opscope.program.program_file import decode_program, encode_program
+from opscope.program.wire import PROGRAM_HEADER
+from opscope.recording.run import CommandTable
 
 Limits = dict[str, int]
 
@@ -120,7 +114,6 @@ def assert_same(read: Program, program: Program) -> None:
 
 @pytest.fixture(scope="module")
 def small_file() -> bytes:
-    sys.path.insert(0, str(Path(__file__).parents[1]))
     from build import Sketch
 
     draw = Sketch()

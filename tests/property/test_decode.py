@@ -3,37 +3,31 @@
 from __future__ import annotations
 
 import json
-import sys
 from io import BytesIO, StringIO
 from itertools import pairwise
-from pathlib import Path
 
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-
-sys.path.insert(0, str(Path(__file__).parents[1] / "unit" / "device"))
-sys.path.insert(0, str(Path(__file__).parents[1] / "unit" / "decode"))
-sys.path.insert(0, str(Path(__file__).parents[1] / "unit" / "analysis"))
-import opstats_reference as reference
-from decode_build import Profiled, furnished, profiled
 from test_device import programs
 
-from opscope.analysis.intervals import most_open, total_between, union
-from opscope.analysis.summarise import summarise_device, timeline
+import opstats_reference as reference
+from decode_build import Profiled, furnished, profiled
+from opscope.analysis.timeline.intervals import most_open, total_between, union
+from opscope.analysis.totals.summarise import summarise_device, timeline
+from opscope.core.columns import rising
+from opscope.core.sublanes import sublanes
 from opscope.decode import LaneIndex, Threads, decode_buffer, read_lanes
-from opscope.importers.opstats_text import read_opstats_text
-from opscope.ordering import rising
-from opscope.program import StatsOptions
-from opscope.sublanes import sublanes
-from opscope.trace import SPAN, SpanKind, Trace
-from opscope.views.chrome_trace import ChromeTrace
-from opscope.views.decimal_text import TextRows
-from opscope.views.opstats_text import OpstatsText
-from opscope.views.protobuf import varints
-from opscope.views.trace_flows import find_flows
-from opscope.views.trace_rows import lay_out
+from opscope.plugins.qaic.summary_text import read_opstats_text
+from opscope.program.program import StatsOptions
+from opscope.recording.trace import SPAN, SpanKind, Trace
+from opscope.views.text.opstats_text import OpstatsText
+from opscope.views.timeline.chrome_trace import ChromeTrace
+from opscope.views.timeline.decimal_text import TextRows
+from opscope.views.timeline.protobuf import varints
+from opscope.views.timeline.trace_flows import find_flows
+from opscope.views.timeline.trace_rows import lay_out
 
 INTERVALS = st.lists(st.tuples(st.integers(0, 3), st.integers(0, 60), st.integers(0, 25)), max_size=30)
 
@@ -44,8 +38,14 @@ def profiles(draw: st.DrawFn, *, level: int | None = None) -> Profiled:
 
     program = furnished(draw(programs()))
     chosen = draw(st.sampled_from([40, 50, 70, 100])) if level is None else level
-    stats = StatsOptions(level=chosen, ddr=draw(st.booleans()), events=(0x2, 0x200), event_names=("CYCLES", "BUSY"),
-                         event_counts=("cycles", "busy_cycles"), batch_size=draw(st.integers(1, 9)))  # fmt: skip
+    stats = StatsOptions(
+        level=chosen,
+        ddr=draw(st.booleans()),
+        events=(0x2, 0x200),
+        event_names=("CYCLES", "BUSY"),
+        event_counts=("cycles", "busy_cycles"),
+        batch_size=draw(st.integers(1, 9)),
+    )
     return profiled(replace(program, stats=stats), seed=draw(st.integers(0, 5)))
 
 
@@ -277,9 +277,15 @@ def test_sublanes_never_overlap_and_are_no_more_than_needed(pairs: list[tuple[in
 @given(st.lists(st.integers(0, 10**15), min_size=1, max_size=20), st.sampled_from([0, 2, 3]))
 def test_columns_of_text_read_back_as_their_numbers(values: list[int], places: int) -> None:
     numbers = np.array(values, np.int64)
-    rows = TextRows(len(values)).text(b"[").number(numbers, places=places).text(b',{"a":1').string(
-        "b", numbers, places=places, present=numbers % 2 == 0
-    ).text(b"}]").rows()  # fmt: skip
+    rows = (
+        TextRows(len(values))
+        .text(b"[")
+        .number(numbers, places=places)
+        .text(b',{"a":1')
+        .string("b", numbers, places=places, present=numbers % 2 == 0)
+        .text(b"}]")
+        .rows()
+    )
     for row, value in zip(rows, values, strict=True):
         number, args = json.loads(row.tobytes().decode(), parse_float=str, parse_int=str)
         text = f"{value / 1:.0f}" if not places else f"{value // 10**places}.{value % 10**places:0{places}d}"

@@ -2,27 +2,24 @@
 
 from __future__ import annotations
 
-import sys
 from contextlib import suppress
 from dataclasses import replace
 from itertools import pairwise
-from pathlib import Path
 
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-sys.path.insert(0, str(Path(__file__).parents[1] / "unit" / "device"))
 from device_build import KINDS, Step, program_of
 from device_reference import Reference
-
-from opscope.capture import Capture, encode_capture
-from opscope.device import Inference, Timeline, collect, event_loop, simulate
-from opscope.device.tables import tables
-from opscope.errors import ProgramError
-from opscope.program import COMMAND, NO_ROUTE, PMU_COUNTS, Channel, Group, Program, StatsOptions
-from opscope.wire import STATS_HEADER, STATS_RECORDS, STATS_SECTION, StatsSection
+from opscope.core.errors import ProgramError
+from opscope.device import Inference, Timeline, collect, simulate
+from opscope.device.simulator import event_loop
+from opscope.device.simulator.tables import tables
+from opscope.program.capture import Capture, encode_capture
+from opscope.program.program import COMMAND, NO_ROUTE, PMU_COUNTS, Channel, Group, Program, StatsOptions
+from opscope.program.wire import STATS_HEADER, STATS_RECORDS, STATS_SECTION, StatsSection
 
 CLOSE = 1e-6
 RATES = st.sampled_from([0.3, 1.0, 2.5, 7.0, 64.0])
@@ -217,9 +214,7 @@ def test_spans_of_a_thread_never_overlap_and_never_add_up_to_more_than_it_ran(pr
         threads = capture.sections[StatsSection.THREADS, core]
         ops = capture.sections.get((StatsSection.OPS, core), np.zeros(0, STATS_RECORDS[StatsSection.OPS]))
         for thread in threads:
-            own = ops[ops["thread"] == thread["thread"]].astype(
-                [(name, np.int64) for name in ops.dtype.names or ()]
-            )  # fmt: skip
+            own = ops[ops["thread"] == thread["thread"]].astype([(name, np.int64) for name in ops.dtype.names or ()])
             lane = program.commands[
                 (program.commands["device"] == 0)
                 & (program.commands["core"] == core)

@@ -10,14 +10,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from build import Sketch, engine, figure, memory, target
-from opscope import targets
 from opscope.estimate.build_report import build_report
 from opscope.estimate.canonical import canonicalise
 from opscope.estimate.estimator import Estimate, estimate, parameter_bytes
 from opscope.estimate.price import Machine
 from opscope.estimate.work import work_of
-from opscope.graph import DType, Graph
-from opscope.target import Corner, Engine, Figure, Holds, Scope, Target, at_corner
+from opscope.graph.graph import DType, Graph
+from opscope.machine import catalogue as targets
+from opscope.machine.target import Corner, Engine, Figure, Holds, Scope, Target, at_corner
 
 
 def for_floats(chosen: Target) -> Target:
@@ -93,19 +93,30 @@ def machines(draw: st.DrawFn) -> Machine:
         engine(), element_ops_per_cycle={"*": draw(ranged())}, picojoules_per_element_op={"*": draw(ranged())}
     )
     outer = memory(
-        "DRAM", Holds.ACTIVATIONS, Holds.CONSTANTS, size=1 << 30, bytes_per_second=draw(ranged(st.floats(1e5, 1e8))),
+        "DRAM",
+        Holds.ACTIVATIONS,
+        Holds.CONSTANTS,
+        size=1 << 30,
+        bytes_per_second=draw(ranged(st.floats(1e5, 1e8))),
         picojoules_per_byte=draw(ranged()),
-    )  # fmt: skip
+    )
     local = memory(
-        "SRAM", Holds.TILES, scope=Scope.CORE, size=draw(st.sampled_from([64, 1024, 1 << 16])),
+        "SRAM",
+        Holds.TILES,
+        scope=Scope.CORE,
+        size=draw(st.sampled_from([64, 1024, 1 << 16])),
         bytes_per_cycle=draw(ranged()),
-    )  # fmt: skip
+    )
     cores = draw(st.integers(1, 4))
     chosen = target(
-        npu, cpu, memories=(outer, *([local] if draw(st.booleans()) else [])), cores=cores,
+        npu,
+        cpu,
+        memories=(outer, *([local] if draw(st.booleans()) else [])),
+        cores=cores,
         fuses=draw(st.sampled_from([(), ("relu",), ("relu", "clip", "batch_norm")])),
-        clock=draw(ranged(st.floats(1e5, 1e7))), idle_watts=draw(st.none() | ranged()),
-    )  # fmt: skip
+        clock=draw(ranged(st.floats(1e5, 1e7))),
+        idle_watts=draw(st.none() | ranged()),
+    )
     return Machine(chosen, cores=cores)
 
 

@@ -2,19 +2,15 @@
 
 from __future__ import annotations
 
-import sys
 from itertools import pairwise
-from pathlib import Path
 
 import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-sys.path.insert(0, str(Path(__file__).parents[1] / "unit" / "backends"))
 from htp_samples import schematic, timeline
-
-from opscope.backends.htp_path import Order
-from opscope.backends.htp_times import node_cycles
+from opscope.plugins.qnn.node_path import Order
+from opscope.plugins.qnn.node_times import node_cycles
 
 LANES = ("FG", "HVX 1", "HVX 2", "DMA")
 Row = tuple[int, str, int, int, bool]

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import gzip
 import json
-import sys
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import replace
@@ -16,23 +15,24 @@ import pytest
 from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
 
-sys.path.insert(0, str(Path(__file__).parents[1] / "unit" / "device"))
 from device_build import DMA, HMX, HVX, Step, program_of
-
-from opscope.errors import ProfilerError
-from opscope.importers import IMPORTERS, read_profile
-from opscope.importers.as_run import lane_totals
-from opscope.importers.imported_file import decode_imported, encode_imported
+from opscope.core.errors import ProfilerError
+from opscope.importers.formats import IMPORTERS, read_profile
 from opscope.importers.trace_events import decode_events
-from opscope.importers.trace_json import TraceJson
 from opscope.importers.trace_lanes import levels
-from opscope.trace import COUNTER, EDGE, NONE, SPAN, CounterTrack, Lane, SpanKind, Trace
+from opscope.plugins.traces.trace_json import TraceJson
+from opscope.recording.imported_file import decode_imported, encode_imported
+from opscope.recording.imported_run import lane_totals
+from opscope.recording.trace import COUNTER, EDGE, NONE, SPAN, CounterTrack, Lane, SpanKind, Trace
 
-SAMPLES = Path(__file__).parents[1] / "unit" / "importers" / "samples"
+SAMPLES = Path(__file__).parents[1] / "samples"
 SHARED = Path(__file__).parents[3] / "shared" / "fixtures"
 FILES = sorted(path for path in SAMPLES.iterdir() if path.suffix != ".md")
-REAL = [SHARED / "qaic" / "bert_base.latency_percentiles.txt", SHARED / "kineto" / "bert_base_b1.json.gz",
-        SHARED / "qaic" / "aic-profiling-program-0-activation-0-inf-100.txt"]  # fmt: skip
+REAL = [
+    SHARED / "qaic" / "bert_base.latency_percentiles.txt",
+    SHARED / "kineto" / "bert_base_b1.json.gz",
+    SHARED / "qaic" / "aic-profiling-program-0-activation-0-inf-100.txt",
+]
 
 names = st.text(st.characters(exclude_categories=["Cs"]), max_size=8)
 times = st.integers(0, 10**12)
@@ -169,7 +169,7 @@ def test_busy_and_idle_of_imported_lanes_make_the_wall(rows: Sequence[tuple[int,
 
 def test_a_trace_of_our_own_comes_back_as_it_was(tmp_path: Path) -> None:
     """Simulated, decoded, written by the view, imported."""
-    view = pytest.importorskip("opscope.views.chrome_trace")
+    view = pytest.importorskip("opscope.views.timeline.chrome_trace")
     trace, program = _simulated()
     out = BytesIO()
     view.ChromeTrace(program).render(trace, out)
@@ -184,10 +184,10 @@ def test_a_trace_of_our_own_comes_back_as_it_was(tmp_path: Path) -> None:
 
 
 def _simulated() -> tuple[Trace, object]:
-    from opscope.capture import encode_capture
     from opscope.decode import LaneIndex, check_buffer, decode_buffer, decode_trace
     from opscope.device import Inference, collect, simulate
-    from opscope.program import Detail, StatsOptions
+    from opscope.program.capture import encode_capture
+    from opscope.program.program import Detail, StatsOptions
 
     steps: list[Step] = []
     for tile in range(12):
@@ -255,12 +255,39 @@ def test_no_format_is_upset_by_what_is_not_its_own(importer: object, raw: bytes,
 
 json_values = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | st.text(max_size=5),
-    lambda inner: st.lists(inner, max_size=4) | st.dictionaries(
-        st.sampled_from(["ph", "ts", "dur", "pid", "tid", "name", "args", "cat", "id", "traceEvents", "Layers", "Name",
-                         "graphs", "nodes", "buffers", "count", "averageMs", "timeMs", "exec_time", "correlation"]),
-        inner | st.sampled_from(["X", "B", "E", "C", "M", "Node", "kernel", "cpu_op"]), max_size=6),
+    lambda inner: (
+        st.lists(inner, max_size=4)
+        | st.dictionaries(
+            st.sampled_from(
+                [
+                    "ph",
+                    "ts",
+                    "dur",
+                    "pid",
+                    "tid",
+                    "name",
+                    "args",
+                    "cat",
+                    "id",
+                    "traceEvents",
+                    "Layers",
+                    "Name",
+                    "graphs",
+                    "nodes",
+                    "buffers",
+                    "count",
+                    "averageMs",
+                    "timeMs",
+                    "exec_time",
+                    "correlation",
+                ]
+            ),
+            inner | st.sampled_from(["X", "B", "E", "C", "M", "Node", "kernel", "cpu_op"]),
+            max_size=6,
+        )
+    ),
     max_leaves=25,
-)  # fmt: skip
+)
 
 
 @pytest.mark.parametrize(

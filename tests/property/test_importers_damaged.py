@@ -11,14 +11,14 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from opscope import api
-from opscope.errors import ProfilerError
-from opscope.imported import Imported
-from opscope.importers import read_profile
-from opscope.importers.as_run import as_run
+from opscope.core.errors import ProfilerError
 from opscope.importers.combine import combine
-from opscope.importers.imported_file import decode_imported, encode_imported
+from opscope.importers.formats import read_profile
+from opscope.recording.imported import Imported
+from opscope.recording.imported_file import decode_imported, encode_imported
+from opscope.recording.imported_run import as_run
 
-SAMPLES = Path(__file__).parents[1] / "unit" / "importers" / "samples"
+SAMPLES = Path(__file__).parents[1] / "samples"
 JSON = sorted(path for path in SAMPLES.iterdir() if path.suffix == ".json")
 TEXT = sorted(path for path in SAMPLES.iterdir() if path.suffix in (".txt", ".csv"))
 DEEP: object = json.loads("[" * 300 + "]" * 300)
@@ -43,8 +43,30 @@ VALUES = [
     {"a": 1},
     DEEP,
 ]
-CELLS = ["", "-", "nan", "inf", "-inf", "1e400", "9" * 40, "-1", "0", "\x00", "%", "[", "(", ";;;", "\t", "=====",
-         "N/A", "1.5.5", "0x10", "1,2,3", "٣", " " * 50]  # fmt: skip
+CELLS = [
+    "",
+    "-",
+    "nan",
+    "inf",
+    "-inf",
+    "1e400",
+    "9" * 40,
+    "-1",
+    "0",
+    "\x00",
+    "%",
+    "[",
+    "(",
+    ";;;",
+    "\t",
+    "=====",
+    "N/A",
+    "1.5.5",
+    "0x10",
+    "1,2,3",
+    "٣",
+    " " * 50,
+]
 quick = settings(deadline=None, max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture])
 
 
@@ -76,9 +98,16 @@ def put(value: object, place: tuple[str | int, ...], new: object) -> object:
     return copy
 
 
-NUMBERS = [("vela_per-layer.csv", ",320000,"), ("stedgeai_info.json", "896"), ("stedgeai_info.json", "16000"),
-           ("tensorrt_profile.json", "0.06,"), ("tflite_log.txt", "3.640"), ("openvino_average.csv", "0.014"),
-           ("vela_per-layer.csv", "12992"), ("latency.txt", "23")]  # fmt: skip
+NUMBERS = [
+    ("vela_per-layer.csv", ",320000,"),
+    ("stedgeai_info.json", "896"),
+    ("stedgeai_info.json", "16000"),
+    ("tensorrt_profile.json", "0.06,"),
+    ("tflite_log.txt", "3.640"),
+    ("openvino_average.csv", "0.014"),
+    ("vela_per-layer.csv", "12992"),
+    ("latency.txt", "23"),
+]
 
 
 @pytest.mark.parametrize(("name", "number"), NUMBERS)

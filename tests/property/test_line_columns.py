@@ -10,10 +10,10 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
+from opscope.core.columns import places, rising
 from opscope.importers.column_trace import Clock, open_length
-from opscope.importers.event_pairs import Events, Pairing
 from opscope.importers.line_columns import Block, Counter, Words, read_lines, unwrapped
-from opscope.ordering import places, rising
+from opscope.plugins.torq.importers.event_pairs import Events, Pairing
 
 words = st.text(st.sampled_from('ab"(), 1-'), max_size=8)
 lines_of = st.lists(

@@ -8,10 +8,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from build import Sketch
+from opscope.core.units import Bytes
 from opscope.estimate.memory import Buffer, live_bytes, place, plan_memory
-from opscope.graph import DType, Graph
-from opscope.target import Runtime
-from opscope.units import Bytes
+from opscope.graph.graph import DType, Graph
+from opscope.machine.target import Runtime
 
 STEPS = 8
 

@@ -9,8 +9,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from onnx import TensorProto, helper
 
-from opscope.errors import ModelError
-from opscope.graph import Graph
+from opscope.core.errors import ModelError
+from opscope.graph.graph import Graph
 from opscope.readers.onnx import looks_like_onnx, read_onnx
 from opscope.readers.onnx.wire import Wire, encode_varint
 

@@ -6,15 +6,22 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from opscope.analysis.overlap import EMPTY, HAL, Busy, Part, UnitClass, classes_of_trace, join, shares
-from opscope.trace import COUNTER, EDGE, NONE, SPAN, Lane, SpanKind, Trace
+from opscope.plugins.torq.annotate.overlap import EMPTY, HAL, Busy, Part, UnitClass, classes_of_trace, join, shares
+from opscope.recording.trace import COUNTER, EDGE, NONE, SPAN, Lane, SpanKind, Trace
 
 intervals = st.lists(st.tuples(st.integers(0, 40), st.integers(0, 12)).map(lambda p: (p[0], p[0] + p[1])), max_size=12)
 NAMES = (
-    ("DMA_IN", Part.MOVE, "DMA"), ("DMA_OUT", Part.MOVE, "DMA"), ("CDMA", Part.MOVE, ""),
-    ("SLICE_0", Part.COMPUTE, "SLICE"), ("SLICE_1", Part.COMPUTE, "SLICE"), ("SLICE_2", Part.COMPUTE, "SLICE"),
-    ("CSS", Part.COMPUTE, ""), ("NSS", Part.SEQUENCE, ""), ("HAL", Part.HOST, HAL), ("HOST", Part.HOST, "HOST"),
-)  # fmt: skip
+    ("DMA_IN", Part.MOVE, "DMA"),
+    ("DMA_OUT", Part.MOVE, "DMA"),
+    ("CDMA", Part.MOVE, ""),
+    ("SLICE_0", Part.COMPUTE, "SLICE"),
+    ("SLICE_1", Part.COMPUTE, "SLICE"),
+    ("SLICE_2", Part.COMPUTE, "SLICE"),
+    ("CSS", Part.COMPUTE, ""),
+    ("NSS", Part.SEQUENCE, ""),
+    ("HAL", Part.HOST, HAL),
+    ("HOST", Part.HOST, "HOST"),
+)
 
 
 def moments(rows: list[tuple[int, int]]) -> set[int]:
@@ -68,11 +75,17 @@ def test_shares_are_those_of_counting_every_nanosecond(parts: list[list[tuple[in
     window = device | sets["HOST"]
     npu = (max(window) + 1 - min(window) if window else 0) - len(sets["HOST"] - device)
     assert found == {name: len(members) for name, members in sets.items() if name != "NSS"} | {
-        "OVERALL": whole, "TOTAL_NPU_OPERATIONS": npu, "DMA": len(sets["DMA_IN"] | sets["DMA_OUT"]),
-        "DMA_COMBINED": len(moves), "SLICE": len(slices), "COMPUTE_COMBINED": len(computes),
-        "DMA_ONLY": len(moves - computes), "COMPUTE_ONLY": len(computes - moves),
-        "DMA_COMPUTE_OVERLAP": len(moves & computes), "IDLE": whole - len(every),
-    }  # fmt: skip
+        "OVERALL": whole,
+        "TOTAL_NPU_OPERATIONS": npu,
+        "DMA": len(sets["DMA_IN"] | sets["DMA_OUT"]),
+        "DMA_COMBINED": len(moves),
+        "SLICE": len(slices),
+        "COMPUTE_COMBINED": len(computes),
+        "DMA_ONLY": len(moves - computes),
+        "COMPUTE_ONLY": len(computes - moves),
+        "DMA_COMPUTE_OVERLAP": len(moves & computes),
+        "IDLE": whole - len(every),
+    }
 
 
 @given(st.lists(intervals, min_size=len(NAMES), max_size=len(NAMES)))

@@ -2,24 +2,19 @@
 
 from __future__ import annotations
 
-import sys
 from io import StringIO
 from itertools import pairwise
-from pathlib import Path
 
 import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-sys.path.insert(0, str(Path(__file__).parents[1] / "unit" / "runtime"))
-
+from opscope.device.host.options import RunOptions
+from opscope.device.host.pipeline import Pipeline
+from opscope.device.host.sampling import choose_samples
+from opscope.recording.host_times import INFERENCE, HostTimes
+from opscope.views.text.latency_csv import LatencyCsv
 from run_build import STATS_HZ, program_of
-
-from opscope.host import INFERENCE, HostTimes
-from opscope.runtime.options import RunOptions
-from opscope.runtime.pipeline import Pipeline
-from opscope.runtime.sampling import choose_samples
-from opscope.views.latency_csv import LatencyCsv
 
 TIMES = [name for name in INFERENCE.names or () if name.endswith("_ns")]
 

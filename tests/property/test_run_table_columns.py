@@ -13,17 +13,15 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-sys.path.insert(0, str(Path(__file__).parents[1] / "unit" / "analysis"))
 from analyse_build import HOST, Span, run_of
-
-from opscope.analysis.activities import activities_of, typical_inference
-from opscope.analysis.conservation import lanes_keep_order
 from opscope.analysis.facts import Facts
-from opscope.analysis.intervals import largest, ranked
-from opscope.importers.run_folder import _distinct
+from opscope.analysis.laws import lanes_keep_order
+from opscope.analysis.timeline.activities import activities_of, typical_inference
+from opscope.analysis.timeline.intervals import largest, ranked
+from opscope.core.columns import rising
 from opscope.importers.trace_events import coded
-from opscope.ordering import rising
-from opscope.trace import NONE, Lane, SpanKind
+from opscope.recording.folder_reader import _distinct
+from opscope.recording.trace import NONE, Lane, SpanKind
 
 LEVELS = (HOST, *(Lane(NONE, NONE, f"{HOST.name} {depth}") for depth in (2, 3)))
 VALUES = st.lists(st.one_of(st.integers(0, 9), st.integers(0, 2**40), st.integers(0, 2**62)), max_size=30)
@@ -91,8 +89,11 @@ def test_every_moment_of_a_thread_belongs_to_its_innermost_call(spans: list[Span
 
 
 def test_an_empty_call_does_not_hide_the_call_that_starts_with_it() -> None:
-    spans = [Span(0, 0, 5, SpanKind.HOST, name="long"), Span(0, 0, 0, SpanKind.HOST, name="mark"),
-             Span(1, 1, 2, SpanKind.HOST, name="inner")]  # fmt: skip
+    spans = [
+        Span(0, 0, 5, SpanKind.HOST, name="long"),
+        Span(0, 0, 0, SpanKind.HOST, name="mark"),
+        Span(1, 1, 2, SpanKind.HOST, name="inner"),
+    ]
     work = activities_of(run_of(spans, lanes=LEVELS))
     times = [(work.name(n), int(work.start[n]), int(work.end[n])) for n in range(len(work))]
     assert times == [("mark", 0, 0), ("long", 0, 1), ("inner", 1, 2), ("long", 2, 5)]

@@ -2,33 +2,28 @@
 
 from __future__ import annotations
 
-import sys
+import itertools
 from contextlib import suppress
 from dataclasses import replace
-from pathlib import Path
 
 import numpy as np
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-sys.path.insert(0, str(Path(__file__).parents[1] / "unit" / "compiler"))
-import itertools
-
+from build import Sketch
 from compiler_build import build
 from compiler_graphs import graphs
 from compiler_laws import all_laws
-
-from build import Sketch
-from opscope.api.machines import with_precision
-from opscope.api.slices import Ran
+from opscope.core.errors import ProgramError
 from opscope.device import simulate
-from opscope.dialects.torq_hw import hardware
-from opscope.dialects.torq_tables import host_table, runtime_table
-from opscope.errors import ProgramError
-from opscope.graph import DType, Graph
-from opscope.program import NO_ROUTE, Program
-from opscope.sequence import START_KIND, StartSequence, Step, sequence_of
-from opscope.target import Target
+from opscope.estimate.machines import with_precision
+from opscope.graph.graph import DType, Graph
+from opscope.machine.target import Target
+from opscope.plugins.torq.dialect.hardware import hardware
+from opscope.plugins.torq.dialect.sequenced import Ran
+from opscope.plugins.torq.dialect.tables import host_table, runtime_table
+from opscope.program.program import NO_ROUTE, Program
+from opscope.program.sequence import START_KIND, StartSequence, Step, sequence_of
 
 FEW = settings(deadline=None, max_examples=25, suppress_health_check=[HealthCheck.too_slow])
 HARDWARE = st.sampled_from(["1:24:2:coral_v1:nss_v1", "1:64:1:coral_v1:nss_v1", "1:512:3:coral_v2:nss_v2"])

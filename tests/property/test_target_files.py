@@ -8,11 +8,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from build import resnet
-from opscope import targets
-from opscope.errors import TargetError
+from opscope.core.errors import TargetError
 from opscope.estimate.build_report import build_report
 from opscope.estimate.price import Machine
-from opscope.target import Target
+from opscope.machine import catalogue as targets
+from opscope.machine.target import Target
 
 FILES = [path.read_bytes() for path in targets.catalogue().values()]
 NETWORK = resnet()

@@ -2,19 +2,16 @@
 
 from __future__ import annotations
 
-import sys
 from pathlib import Path
 
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-sys.path.insert(0, str(Path(__file__).parents[1] / "unit" / "readers"))
-from tflite_build import ModelBuilder, Operator, options, small_cnn
-
-from opscope.errors import ModelError
-from opscope.graph import Graph
+from opscope.core.errors import ModelError
+from opscope.graph.graph import Graph
 from opscope.readers.tflite import read_tflite
+from tflite_build import ModelBuilder, Operator, options, small_cnn
 
 
 def rich_model() -> bytes:

@@ -2,19 +2,13 @@
 
 from __future__ import annotations
 
-import sys
-from pathlib import Path
-
 from hypothesis import given, settings
 from hypothesis import strategies as st
-
-sys.path.insert(0, str(Path(__file__).parent))
-sys.path.insert(0, str(Path(__file__).parents[1] / "unit" / "views"))
 from test_decode import Profiled, profiles
-from test_perfetto_trace import Reader, both, from_json
 
 from opscope.decode import Threads, merge_traces
-from opscope.views.perfetto_spans import ORDERING_FLOW
+from opscope.views.timeline.perfetto_spans import ORDERING_FLOW
+from trace_forms import Reader, both, from_json
 
 
 @given(profiles(), st.sampled_from(Threads), st.booleans())

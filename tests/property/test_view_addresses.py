@@ -13,9 +13,27 @@ from opscope.server.site import Site
 
 TOKEN = "t" * 32
 PARTS = st.sampled_from(
-    ["..", ".", "", "run", "spans", "perfetto", "compare", "0.bin", "trace.json", "view.css", "%2e%2e", "index.html",
-     "run.json", "secret.txt", "etc", "passwd", "ID", TOKEN]
-)  # fmt: skip
+    [
+        "..",
+        ".",
+        "",
+        "run",
+        "spans",
+        "perfetto",
+        "compare",
+        "0.bin",
+        "trace.json",
+        "view.css",
+        "%2e%2e",
+        "index.html",
+        "run.json",
+        "secret.txt",
+        "etc",
+        "passwd",
+        "ID",
+        TOKEN,
+    ]
+)
 PLACES = st.lists(PARTS | st.text(max_size=8), max_size=6).map("/".join)
 
 
@@ -26,10 +44,20 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> tuple[Site, str]:
     run.mkdir(parents=True)
     latency = {"value_ns": None, "low_ns": None, "high_ns": None, "provenance": "simulated"}
     info = {
-        "schema": "opscope.run/1", "command": [], "created": "", "model": "", "sha256": None, "target": "",
-        "provenance": "simulated", "network": "", "devices": 1, "cores": 1, "batch": 1, "clocks_hz": {},
+        "schema": "opscope.run/1",
+        "command": [],
+        "created": "",
+        "model": "",
+        "sha256": None,
+        "target": "",
+        "provenance": "simulated",
+        "network": "",
+        "devices": 1,
+        "cores": 1,
+        "batch": 1,
+        "clocks_hz": {},
         "inferences": [],
-    }  # fmt: skip
+    }
     (run / "run.json").write_text(json.dumps(info), encoding="utf-8")
     (run / "summary.json").write_text(json.dumps({"schema": "opscope.summary/1", "latency": latency}), encoding="utf-8")
     (folder / "secret.txt").write_text("secret", encoding="utf-8")
@@ -48,8 +76,17 @@ def test_only_known_addresses_are_answered(site: tuple[Site, str], place: str, q
     answer = made.answer(f"/{TOKEN}/{place}?{query}")
     with answer.stream() as body:
         assert b"secret" not in body.read()
-    known = {"", "view.css", "perfetto.js", "perfetto/", "perfetto/index.html", "compare", f"run/{run_id}/",
-             f"run/{run_id}/perfetto", f"run/{run_id}/trace.json"}  # fmt: skip
+    known = {
+        "",
+        "view.css",
+        "perfetto.js",
+        "perfetto/",
+        "perfetto/index.html",
+        "compare",
+        f"run/{run_id}/",
+        f"run/{run_id}/perfetto",
+        f"run/{run_id}/trace.json",
+    }
     path = place.partition("?")[0]
     is_piece = path.startswith(f"run/{run_id}/spans/")
     assert answer.status == 404 or path in known or is_piece

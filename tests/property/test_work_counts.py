@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from build import Sketch
 from opscope.estimate.work import work_of
-from opscope.graph import Graph
+from opscope.graph.graph import Graph
 
 few = settings(max_examples=60, deadline=None)
 small = st.integers(1, 3)
@@ -70,8 +70,11 @@ def test_convolutions_count_like_the_loops_of_a_naive_kernel(case: dict[str, obj
         "conv",
         (sketch.input(*image(batch, case["inputs"], spatial, last=last)), sketch.constant(*weights.shape)),
         image(batch, case["outputs"], out, last=last),
-        kernel=kernel, strides=strides, groups=groups, channel_axis=len(spatial) + 1 if last else 1,
-    )  # fmt: skip
+        kernel=kernel,
+        strides=strides,
+        groups=groups,
+        channel_axis=len(spatial) + 1 if last else 1,
+    )
     assert prod(out) * batch * case["outputs"] == elements
     assert macs(sketch.graph()) == expected
 
@@ -91,8 +94,11 @@ def test_transposed_convolutions_scatter_every_input_over_the_kernel(case: dict[
         "conv_transpose",
         (sketch.input(*image(batch, case["inputs"], spatial, last=last)), sketch.constant(1)),
         image(batch, case["outputs"], out, last=last),
-        kernel=kernel, strides=strides, groups=groups, channel_axis=len(spatial) + 1 if last else 1,
-    )  # fmt: skip
+        kernel=kernel,
+        strides=strides,
+        groups=groups,
+        channel_axis=len(spatial) + 1 if last else 1,
+    )
     assert macs(sketch.graph()) == expected
 
 

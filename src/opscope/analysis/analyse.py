@@ -4,19 +4,19 @@ from __future__ import annotations
 
 import numpy as np
 
-from ..finding import OTHER_BOUND, Finding, Findings, OpSlack
-from ..run import Run
-from ..trace import NONE
-from .conservation import laws_of
-from .coverage import coverage
-from .critical_path import path_steps
+from ..recording.finding import OTHER_BOUND, Finding, Findings, OpSlack
+from ..recording.run import Run
+from ..recording.trace import NONE
 from .facts import Facts
-from .gaps import longest_gaps, waits_for
-from .replay import slack_of_ops
+from .laws import laws_of
 from .rollups import rollups
 from .roofline import roofline
 from .rules import RULES, settled
-from .verdict_of_time import breakdown
+from .timeline.breakdown import breakdown
+from .timeline.coverage import coverage
+from .timeline.critical_path import path_steps
+from .timeline.gaps import longest_gaps, waits_for
+from .timeline.replay import slack_of_ops
 
 
 def analyse(run: Run) -> Findings:
@@ -56,6 +56,8 @@ def causes(facts: Facts) -> tuple[Finding, ...]:
 def op_slack(facts: Facts) -> tuple[OpSlack, ...]:
     """Every op that has a span: least slack first, then most of the critical path."""
     least = slack_of_ops(facts.order, facts.slack)
-    rows = [OpSlack(facts.run.ops[place].name, place, int(least[place]), int(facts.op_path_ns[place]))
-            for place in np.flatnonzero(least != NONE).tolist()]  # fmt: skip
+    rows = [
+        OpSlack(facts.run.ops[place].name, place, int(least[place]), int(facts.op_path_ns[place]))
+        for place in np.flatnonzero(least != NONE).tolist()
+    ]
     return tuple(sorted(rows, key=lambda row: (row.slack_ns, -row.path_ns, row.op, row.row)))

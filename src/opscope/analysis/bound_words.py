@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from ..finding import BOUNDS, OTHER_BOUND
+from ..recording.finding import BOUNDS, OTHER_BOUND
 
 CAUSES = (*BOUNDS, OTHER_BOUND)
 COMPUTE, MEMORY, LINK, WAIT, LAYOUT, LAUNCH, HOST, OTHER = range(len(CAUSES))

@@ -7,8 +7,8 @@ import re
 import numpy as np
 import numpy.typing as npt
 
-from ..ordering import distinct
-from ..run import Run
+from ..core.columns import distinct
+from ..recording.run import Run
 
 _FLOAT = re.compile(r"\bb?f(loat)?(16|32|64)?\b", re.IGNORECASE)
 

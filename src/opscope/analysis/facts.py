@@ -9,20 +9,20 @@ from functools import cached_property
 import numpy as np
 import numpy.typing as npt
 
-from ..finding import EngineUse
-from ..run import Run
-from ..summary import OpTotal
-from ..trace import NONE, SpanKind
-from .activities import Activities, Numbers, activities_of
+from ..recording.finding import EngineUse
+from ..recording.run import Run
+from ..recording.summary import OpTotal
+from ..recording.trace import NONE, SpanKind
 from .bound_words import COMPUTE, MEMORY, is_dma_lane
-from .critical_path import Path, critical_path
-from .dependencies import Dependencies, dependencies_of
-from .gaps import Stalls, engine_uses
-from .intervals import largest
 from .op_bounds import memory_bound_commands, memory_bound_ops
 from .outer_memory import TensorTraffic, tensor_traffic
 from .repeats import structure_of
-from .replay import Replay, slack_of
+from .timeline.activities import Activities, Numbers, activities_of
+from .timeline.critical_path import Path, critical_path
+from .timeline.dependencies import Dependencies, dependencies_of
+from .timeline.gaps import Stalls, engine_uses
+from .timeline.intervals import largest
+from .timeline.replay import Replay, slack_of
 
 UNNAMED = OpTotal("", "", None, None, None, None, None, None, None, None, "", "")
 

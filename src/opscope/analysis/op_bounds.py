@@ -6,12 +6,12 @@ import re
 
 import numpy as np
 
-from ..ordering import distinct
-from ..program import NO_OP
-from ..run import Run
-from ..trace import SpanKind
-from .activities import Flags
+from ..core.columns import distinct
+from ..program.program import NO_OP
+from ..recording.run import Run
+from ..recording.trace import SpanKind
 from .bound_words import MOST_READ
+from .timeline.activities import Flags
 
 MACS_PER_S, OUTER_BYTES_PER_S = "macs_per_s", "outer_bytes_per_s"  # names of the limits in RunInfo
 

@@ -8,11 +8,11 @@ from math import prod
 
 import numpy as np
 
-from ..figures import LARGEST
-from ..run import Run
-from ..trace import NONE
-from .activities import Numbers
+from ..gate.figures import LARGEST
+from ..recording.run import Run
+from ..recording.trace import NONE
 from .bound_words import is_flush, reads_or_writes
+from .timeline.activities import Numbers
 
 _SHAPE = r"<(?P<shape>\d{1,18}(?: x \d{1,18})*|)>"
 _OPERAND = re.compile(r"(?:in|out) \S+ \S+ (?P<tensor>.+) (?P<type>[a-z]+\d{1,3}) " + _SHAPE)
@@ -63,8 +63,9 @@ def tensor_traffic(run: Run) -> tuple[TensorTraffic, ...]:
         name, size = tensors[number]
         out, back = chosen[members[writes[members]]], chosen[members[~writes[members]]]
         whole = None if size is None else size * (devices if _on_every_device(run, back) else 1)
-        rows.append(TensorTraffic(name, whole, int(moved[back].sum()), int(moved[out].sum()), len(back), len(out),
-                                  back, out))  # fmt: skip
+        rows.append(
+            TensorTraffic(name, whole, int(moved[back].sum()), int(moved[out].sum()), len(back), len(out), back, out)
+        )
     return tuple(rows)
 
 

@@ -6,11 +6,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ..program import NO_OP, NO_ROUTE
-from ..run import Run
-from ..trace import NONE
-from .activities import Numbers
+from ..program.program import NO_OP, NO_ROUTE
+from ..recording.run import Run
+from ..recording.trace import NONE
 from .outer_memory import named_tensors
+from .timeline.activities import Numbers
 
 ONE_RESULT = ("conv", "conv_transpose", "matmul", "einsum")  # kinds whose commands write one tensor and nothing beside
 

@@ -8,9 +8,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ..program import OpInfo
-from .activities import Numbers
-from .ops import block_of, layer_of
+from ..program.program import OpInfo
+from .timeline.activities import Numbers
+from .totals.ops import block_of, layer_of
 
 LEAST_LENGTH = 2  # ops of a block
 MOST_PERIODS = 16  # that are tried

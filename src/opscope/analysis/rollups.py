@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from ..finding import ROLLUPS, Rollup, RollupRow
+from ..recording.finding import ROLLUPS, Rollup, RollupRow
 from .facts import Facts
-from .ops import OTHER
+from .totals.ops import OTHER
 
 UNKNOWN = "(not known)"
 
@@ -68,9 +68,15 @@ def _other(facts: Facts, whole: int) -> RollupRow | None:
     if total is None and not left:
         return None
     busy = None if total is None else total.busy_ns
-    return RollupRow(OTHER, 0, busy, left if facts.has_timeline else None,
-                     busy / whole if busy is not None and whole else None,
-                     None if total is None else total.macs, None if total is None else total.moved_bytes)  # fmt: skip
+    return RollupRow(
+        OTHER,
+        0,
+        busy,
+        left if facts.has_timeline else None,
+        busy / whole if busy is not None and whole else None,
+        None if total is None else total.macs,
+        None if total is None else total.moved_bytes,
+    )
 
 
 def known_sum(values: Iterable[int | None]) -> int | None:

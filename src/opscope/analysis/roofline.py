@@ -6,12 +6,12 @@ import math
 
 import numpy as np
 
-from ..finding import RooflineOp
-from ..run import Run
-from .activities import Numbers
+from ..recording.finding import RooflineOp
+from ..recording.run import Run
 from .bound_words import reads_or_writes
 from .facts import Facts
 from .op_bounds import MACS_PER_S, OUTER_BYTES_PER_S
+from .timeline.activities import Numbers
 
 
 def roofline(facts: Facts) -> tuple[RooflineOp, ...]:

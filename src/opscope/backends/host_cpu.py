@@ -10,17 +10,27 @@ from statistics import median_low
 import numpy as np
 import numpy.typing as npt
 
-from ..errors import UsageError, printable
-from ..graph import Graph
-from ..profiled import MEASURED, Metric, NodeTotal, Profiled
-from ..summary import LaneTotal, Latency
+from ..core.errors import UsageError, printable
+from ..graph.graph import Graph
+from ..recording.profiled import MEASURED, Metric, NodeTotal, Profiled
+from ..recording.summary import LaneTotal, Latency
 from .measuring import Measuring, allowed_cpus, cpu_model
 
 Port = tuple[str, str, tuple[int, ...]]  # name, data type, shape
 NUMPY_TYPES = {
-    "f64": "float64", "f32": "float32", "f16": "float16", "i64": "int64", "i32": "int32", "i16": "int16", "i8": "int8",
-    "u64": "uint64", "u32": "uint32", "u16": "uint16", "u8": "uint8", "bool": "bool",
-}  # fmt: skip
+    "f64": "float64",
+    "f32": "float32",
+    "f16": "float16",
+    "i64": "int64",
+    "i32": "int32",
+    "i16": "int16",
+    "i8": "int8",
+    "u64": "uint64",
+    "u32": "uint32",
+    "u16": "uint16",
+    "u8": "uint8",
+    "bool": "bool",
+}
 LOW, HIGH = 10, 90  # percentiles
 WATCHED = "latency, times of ops and lanes are with the runtime's profiler on"
 UNWATCHED = "latency is with the runtime's profiler off"
@@ -30,9 +40,13 @@ _MOST_INPUT_BYTES = 1 << 34
 def cpu_target(measuring: Measuring) -> dict[str, str | int | float | None]:
     """The machine itself, honestly named."""
     return {
-        "name": "cpu", "title": f"CPU of this machine: {cpu_model()}, {platform.machine()}", "cpu_model": cpu_model(),
-        "architecture": platform.machine(), "cpus": len(allowed_cpus()), "threads": measuring.threads,
-    }  # fmt: skip
+        "name": "cpu",
+        "title": f"CPU of this machine: {cpu_model()}, {platform.machine()}",
+        "cpu_model": cpu_model(),
+        "architecture": platform.machine(),
+        "cpus": len(allowed_cpus()),
+        "threads": measuring.threads,
+    }
 
 
 def ports_of(graph: Graph, source: str) -> list[Port]:
@@ -101,11 +115,18 @@ def latency_alone(profiled: Profiled, samples_ns: Sequence[int]) -> Profiled:
     """The same measurement without what the profiler saw: no times of ops, and the latency of other inferences."""
     kept = [metric for metric in profiled.metrics if metric.unit == "count"]
     return replace(
-        profiled, latency=measured_latency(samples_ns), samples_ns=tuple(samples_ns), trace=None, program=None,
-        lanes=(), kernels=(), nodes=tuple(_untimed(node) for node in profiled.nodes),
+        profiled,
+        latency=measured_latency(samples_ns),
+        samples_ns=tuple(samples_ns),
+        trace=None,
+        program=None,
+        lanes=(),
+        kernels=(),
+        nodes=tuple(_untimed(node) for node in profiled.nodes),
         metrics=(latency_metric("latency", samples_ns, "without the runtime's profiler"), *kept),
-        notes=("--op-times off: what ran where is known, times of ops are not",), caveats=(UNWATCHED,),
-    )  # fmt: skip
+        notes=("--op-times off: what ran where is known, times of ops are not",),
+        caveats=(UNWATCHED,),
+    )
 
 
 def _untimed(node: NodeTotal) -> NodeTotal:

@@ -12,7 +12,7 @@ from pathlib import Path
 from signal import Signals
 from threading import Timer
 
-from ..errors import UsageError, printable
+from ..core.errors import UsageError, printable
 
 _MOST_OUTPUT_BYTES = 1 << 24
 
@@ -47,9 +47,13 @@ def run(command: Sequence[str], folder: Path, *, longest_s: float, variables: Ma
     places = [folder.with_name(f"{folder.name}.{name}") for name in ("out", "err")]
     with places[0].open("wb") as output, places[1].open("wb") as errors:
         process = subprocess.Popen(  # noqa: S603 – a list of words, no shell
-            list(command), cwd=folder, env=os.environ | dict(variables or {}), stdin=subprocess.DEVNULL, stdout=output,
+            list(command),
+            cwd=folder,
+            env=os.environ | dict(variables or {}),
+            stdin=subprocess.DEVNULL,
+            stdout=output,
             stderr=errors,
-        )  # fmt: skip
+        )
         late = Timer(longest_s, process.kill)  # waiting with a timeout would poll, and be late by as much
         late.start()
         try:

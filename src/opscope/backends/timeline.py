@@ -8,8 +8,8 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from ..program import COMMAND, NO_ROUTE, TRUE, Detail, Group, MemoryMetrics, OpInfo, Program, StatsOptions
-from ..trace import COUNTER, EDGE, NONE, SPAN, Lane, SpanKind, Trace
+from ..program.program import COMMAND, NO_ROUTE, TRUE, Detail, Group, MemoryMetrics, OpInfo, Program, StatsOptions
+from ..recording.trace import COUNTER, EDGE, NONE, SPAN, Lane, SpanKind, Trace
 
 Numbers = npt.NDArray[np.int64]
 EXECUTION = "Execution"  # the lane that says when an inference started and ended, as in every decoded trace
@@ -47,9 +47,16 @@ class Machine:
 
 
 def build_timeline(
-    network: str, machine: Machine, ops: Sequence[OpInfo], commands: Sequence[Command], work: Work, *,
-    edges: Sequence[tuple[int, int]] = (), phases: Work | None = None, provenance: str,
-) -> tuple[Program, Trace]:  # fmt: skip
+    network: str,
+    machine: Machine,
+    ops: Sequence[OpInfo],
+    commands: Sequence[Command],
+    work: Work,
+    *,
+    edges: Sequence[tuple[int, int]] = (),
+    phases: Work | None = None,
+    provenance: str,
+) -> tuple[Program, Trace]:
     """One lane of work that runs in order, and one with the inferences as a whole.
 
     Args:
@@ -60,15 +67,27 @@ def build_timeline(
     pairs = np.array(sorted(set(edges), key=lambda pair: (pair[1], pair[0])), np.int64).reshape(-1, 2)
     counts = np.bincount(pairs[:, 1], minlength=len(commands))
     program = Program(
-        name=network, target=machine.target, devices=1, cores=1, batch=1, clock_hz=machine.clock_hz or 0.0,
-        stats_hz=machine.clock_hz or 1e9, groups=(Group(machine.lane, machine.lane, 1),), routes=(),
-        kinds=tuple(kinds), ops=tuple(ops),
+        name=network,
+        target=machine.target,
+        devices=1,
+        cores=1,
+        batch=1,
+        clock_hz=machine.clock_hz or 0.0,
+        stats_hz=machine.clock_hz or 1e9,
+        groups=(Group(machine.lane, machine.lane, 1),),
+        routes=(),
+        kinds=tuple(kinds),
+        ops=tuple(ops),
         details=tuple(Detail(c.name, "", "", "", (), c.attributes) for c in commands),
         commands=_commands(commands, kinds),
         dependency_offsets=np.concatenate(([0], np.cumsum(counts))).astype(np.uint32),
-        dependency_sources=pairs[:, 0].astype(np.uint32), dependency_kinds=np.full(len(pairs), TRUE, np.uint8),
-        stats=StatsOptions(level=0), metrics=MemoryMetrics(0, (), 0, (), 0, 0, 0, {}), inputs=(), outputs=(),
-    )  # fmt: skip
+        dependency_sources=pairs[:, 0].astype(np.uint32),
+        dependency_kinds=np.full(len(pairs), TRUE, np.uint8),
+        stats=StatsOptions(level=0),
+        metrics=MemoryMetrics(0, (), 0, (), 0, 0, 0, {}),
+        inputs=(),
+        outputs=(),
+    )
     return program, _trace(program, commands, work, phases, machine.lane, pairs, provenance)
 
 
@@ -84,9 +103,14 @@ def _commands(commands: Sequence[Command], kinds: dict[str, int]) -> npt.NDArray
 
 
 def _trace(  # noqa: PLR0917 – the columns come from as many places
-    program: Program, commands: Sequence[Command], work: Work, phases: Work | None, lane: str, pairs: Numbers,
+    program: Program,
+    commands: Sequence[Command],
+    work: Work,
+    phases: Work | None,
+    lane: str,
+    pairs: Numbers,
     provenance: str,
-) -> Trace:  # fmt: skip
+) -> Trace:
     origin = min((int(part.start_ns.min(initial=1 << 62)) for part in (work, phases) if part), default=0)
     spans = np.zeros(len(work.command), SPAN)
     spans["kind"], spans["command"], spans["inference"] = SpanKind.OP, work.command, work.inference

@@ -10,37 +10,43 @@ from importlib import import_module
 from io import TextIOWrapper
 
 from .. import __version__
-from ..errors import ProfilerError, UsageError, did_you_mean, printable
-from .command import Command, forget_reader
-from .parser import Parser
-from .progress import step
+from ..commands.command import Command, forget_reader
+from ..commands.parser import Parser
+from ..commands.progress import step
+from ..core.errors import ProfilerError, UsageError, did_you_mean, printable
 
 VERBS = {  # verb → module, line for --help
-    "profile": ("profile", "Profile a model in one step: the verdict, where the time goes, a run with its page"),
-    "analyze": ("analyze", "Why a run takes as long as it does: the verdict, causes, critical path, what to do"),
-    "compare": ("compare", "What differs between runs, what explains it, and whether it may pass"),
-    "baseline": ("baseline", "Keep the numbers of a run in a repository, and hold later runs to them"),
-    "check": ("check", "Hold the numbers of a run to conservation laws"),
-    "view": ("view", "Show runs in the browser: pages, timelines, comparisons"),
-    "report": ("report", "What a model takes on a target: memory, latency, energy, layer by layer"),
-    "whatif": ("whatif", "Try choices with the vendor's own compiler and show the best"),
-    "import": ("import_", "Profile files of other tools into a run"),
-    "annotate": ("annotate", "A compiler's dump with a runtime's log: units used, times, timeline"),
-    "compile": ("compile", "Compile a model into a program for the simulated device"),
-    "run": ("run", "Run a compiled program on the simulated device, with a host around it"),
-    "opstats": ("opstats", "Decode stats buffers into summaries, timelines and runs"),
-    "targets": ("targets", "The hardware that is known, and the source of every figure"),
-    "zoo": ("zoo", "Make a sample model on the spot"),
-    "doctor": ("doctor", "Which backends work here, and how to get the rest"),
-    "cfsai": ("cfs", "CodeFusion Studio 2.0-2.1 command line: cfsai profile | compat"),
-    "cfsutil": ("cfs", "CodeFusion Studio 2.2 command line: cfsutil ai profile | compat"),
-    "qaic-compile": ("qaic", "Cloud AI command line: compile"),
-    "qaic-runner": ("qaic", "Cloud AI command line: run"),
-    "qaic-opstats": ("qaic", "Cloud AI command line: decode"),
-    "torq-compile": ("torq", "Torq command line: compile"),
-    "torq-run-module": ("torq", "Torq command line: run"),
-    "iree-run-module": ("torq", "Torq command line: run, under its other name"),
-    "annotate_profiling.py": ("annotate", "annotate with the arguments of the vendor's script"),
+    "profile": (".profile", "Profile a model in one step: the verdict, where the time goes, a run with its page"),
+    "analyze": (".analyze", "Why a run takes as long as it does: the verdict, causes, critical path, what to do"),
+    "compare": (".compare", "What differs between runs, what explains it, and whether it may pass"),
+    "baseline": (".baseline", "Keep the numbers of a run in a repository, and hold later runs to them"),
+    "check": (".check", "Hold the numbers of a run to conservation laws"),
+    "view": (".view", "Show runs in the browser: pages, timelines, comparisons"),
+    "report": (".report", "What a model takes on a target: memory, latency, energy, layer by layer"),
+    "whatif": ("opscope.plugins.qnn.whatif_command", "Try choices with the vendor's own compiler and show the best"),
+    "import": (".import_", "Profile files of other tools into a run"),
+    "annotate": (
+        "opscope.plugins.torq.annotate.command",
+        "A compiler's dump with a runtime's log: units used, times, timeline",
+    ),
+    "compile": (".compile", "Compile a model into a program for the simulated device"),
+    "run": (".run", "Run a compiled program on the simulated device, with a host around it"),
+    "opstats": (".opstats", "Decode stats buffers into summaries, timelines and runs"),
+    "targets": (".targets", "The hardware that is known, and the source of every figure"),
+    "zoo": (".zoo", "Make a sample model on the spot"),
+    "doctor": (".doctor", "Which backends work here, and how to get the rest"),
+    "cfsai": ("opscope.plugins.cfs.commands", "CodeFusion Studio 2.0-2.1 command line: cfsai profile | compat"),
+    "cfsutil": ("opscope.plugins.cfs.commands", "CodeFusion Studio 2.2 command line: cfsutil ai profile | compat"),
+    "qaic-compile": ("opscope.plugins.qaic.commands", "Cloud AI command line: compile"),
+    "qaic-runner": ("opscope.plugins.qaic.commands", "Cloud AI command line: run"),
+    "qaic-opstats": ("opscope.plugins.qaic.commands", "Cloud AI command line: decode"),
+    "torq-compile": ("opscope.plugins.torq.dialect.commands", "Torq command line: compile"),
+    "torq-run-module": ("opscope.plugins.torq.dialect.commands", "Torq command line: run"),
+    "iree-run-module": ("opscope.plugins.torq.dialect.commands", "Torq command line: run, under its other name"),
+    "annotate_profiling.py": (
+        "opscope.plugins.torq.annotate.command",
+        "annotate with the arguments of the vendor's script",
+    ),
 }
 
 EXAMPLES = """\
@@ -95,7 +101,7 @@ def _run(arguments: list[str]) -> int:
         _top_parser().parse_args([verb, *rest])
     if verb not in VERBS:
         raise UsageError(f"{verb}: no such verb; {did_you_mean(verb, VERBS)}see `opscope --help`")
-    command: Command = import_module(f".{VERBS[verb][0]}", __package__).COMMANDS[verb]
+    command: Command = import_module(VERBS[verb][0], __package__).COMMANDS[verb]
     parser = Parser(
         prog=f"opscope {verb}",
         description="\n".join(line.strip() for line in (command.__doc__ or "").splitlines()),

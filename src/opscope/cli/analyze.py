@@ -7,14 +7,14 @@ from argparse import ArgumentParser, Namespace
 from pathlib import Path
 from typing import TYPE_CHECKING, TextIO
 
-from ..comparison import ROLLUPS as COMPARED
-from ..errors import UsageError
-from ..finding import ROLLUPS
-from .command import positive, write_result
+from ..commands.command import positive, write_result
+from ..core.errors import UsageError
+from ..gate.comparison import ROLLUPS as COMPARED
+from ..recording.finding import ROLLUPS
 
 if TYPE_CHECKING:
-    from ..finding import Findings
-    from ..run import Run
+    from ..recording.finding import Findings
+    from ..recording.run import Run
 
 
 class AnalyzeCommand:
@@ -51,8 +51,13 @@ Exit codes: 0 fine, 2 wrong usage or unreadable input.
         )
         parser.add_argument("--by", choices=ROLLUPS, default="op", help="what to add ops up by (default op)")
         parser.add_argument("--path", action="store_true", help="print every step of the critical path")
-        parser.add_argument("--what-if", action="append", default=[], metavar="CHANGE",
-                            help="simulate again with a change, and print the difference; may be repeated")  # fmt: skip
+        parser.add_argument(
+            "--what-if",
+            action="append",
+            default=[],
+            metavar="CHANGE",
+            help="simulate again with a change, and print the difference; may be repeated",
+        )
         parser.add_argument("--json", action="store_true", help="print everything as JSON")
 
     def run(self, args: Namespace) -> int:
@@ -76,9 +81,9 @@ Exit codes: 0 fine, 2 wrong usage or unreadable input.
 def _what_if(args: Namespace) -> int:
     """The run as it was against the run with the changes made."""
     from .. import api
-    from ..api.comparing import figures_of
-    from ..views.compare_json import CompareJson
-    from ..views.compare_text import CompareText
+    from ..views.json.compare_json import CompareJson
+    from ..views.text.compare_text import CompareText
+    from ..workflows.comparing import figures_of
 
     if len(args.places) != 1:
         raise UsageError("--what-if: changes are made to one run; expected one folder")
@@ -98,7 +103,7 @@ def _json(found: list[Findings], out: TextIO) -> None:
     """One object, or a list of as many as there are places."""
     import msgspec
 
-    from ..views.findings_json import findings_fields
+    from ..recording.findings_json import findings_fields
 
     fields = [findings_fields(findings) for findings in found]
     body = msgspec.json.encode(fields[0] if len(fields) == 1 else fields)
@@ -106,8 +111,8 @@ def _json(found: list[Findings], out: TextIO) -> None:
 
 
 def _text(found: list[tuple[Run, Findings]], args: Namespace, out: TextIO) -> None:
-    from ..views.findings_text import FindingsText
-    from .command import wants_colour
+    from ..commands.command import wants_colour
+    from ..views.text.findings_text import FindingsText
 
     view = FindingsText(top=args.top, by=args.by, path=args.path, colour=wants_colour(sys.stdout))
     for number, (run, findings) in enumerate(found):

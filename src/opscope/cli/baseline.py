@@ -6,7 +6,7 @@ import sys
 from argparse import ArgumentParser, Namespace
 from pathlib import Path
 
-from ..errors import printable
+from ..core.errors import printable
 from .compare import add_gate_arguments, show
 
 
@@ -49,7 +49,7 @@ Exit codes of check: 0 pass, 1 regression, 2 not comparable.
 
 def _update(args: Namespace) -> int:
     from .. import api
-    from ..views.compare_text import CompareText
+    from ..views.text.compare_text import CompareText
 
     result = api.update_baseline(args.run, args.file)
     if result.comparison is not None:

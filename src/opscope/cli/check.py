@@ -8,10 +8,10 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, TextIO
 
-from .command import write_result
+from ..commands.command import write_result
 
 if TYPE_CHECKING:
-    from ..finding import LawCheck
+    from ..recording.finding import LawCheck
 
 
 class CheckCommand:
@@ -41,14 +41,17 @@ Each law is ok, VIOLATED, or — where the run does not tell. Exit codes: 0 fine
 def _json(checks: tuple[LawCheck, ...], out: TextIO) -> None:
     import msgspec
 
-    body = {"schema": "opscope.check/1", "holds": all(check.holds is not False for check in checks),
-            "checks": [asdict(check) for check in checks]}  # fmt: skip
+    body = {
+        "schema": "opscope.check/1",
+        "holds": all(check.holds is not False for check in checks),
+        "checks": [asdict(check) for check in checks],
+    }
     out.write(msgspec.json.format(msgspec.json.encode(body), indent=2).decode() + "\n")
 
 
 def _text(checks: tuple[LawCheck, ...], out: TextIO) -> None:
-    from ..views.findings_text import ChecksText
-    from .command import wants_colour
+    from ..commands.command import wants_colour
+    from ..views.text.findings_text import ChecksText
 
     ChecksText(colour=wants_colour(sys.stdout)).render(checks, out)
 

@@ -7,14 +7,14 @@ from argparse import ArgumentParser, Namespace
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol, TextIO, TypeVar
 
-from ..comparison import ALLOWABLE, ROLLUPS
-from ..errors import UsageError
-from .command import positive, write_result
+from ..commands.command import positive, write_result
+from ..core.errors import UsageError
+from ..gate.comparison import ALLOWABLE, ROLLUPS
 
 if TYPE_CHECKING:
-    from ..comparison import Comparison, SideBySide
-    from ..figures import Figures
-    from ..run import Run
+    from ..gate.comparison import Comparison, SideBySide
+    from ..gate.figures import Figures
+    from ..recording.run import Run
 
 _Shown_contra = TypeVar("_Shown_contra", contravariant=True)
 
@@ -60,10 +60,17 @@ Exit codes: 0 pass, 1 regression, 2 not comparable.
 
 def add_gate_arguments(parser: ArgumentParser) -> None:
     """What `compare` and `baseline check` have in common."""
-    parser.add_argument("--fail-on", action="append", default=[], metavar="LIMIT",
-                        help='such as "latency>5%%"; may be repeated')  # fmt: skip
-    parser.add_argument("--allow", type=_words, action="extend", default=[], metavar="WHAT,…",
-                        help=f"compare in spite of another {', '.join(ALLOWABLE)}")  # fmt: skip
+    parser.add_argument(
+        "--fail-on", action="append", default=[], metavar="LIMIT", help='such as "latency>5%%"; may be repeated'
+    )
+    parser.add_argument(
+        "--allow",
+        type=_words,
+        action="extend",
+        default=[],
+        metavar="WHAT,…",
+        help=f"compare in spite of another {', '.join(ALLOWABLE)}",
+    )
     parser.add_argument("--format", choices=FORMATS, default="text", help="default: text")
     parser.add_argument("--json", action="store_const", const="json", dest="format", help="as --format json")
     parser.add_argument("-o", "--output", type=Path, metavar="FILE", help="default: stdout")
@@ -73,16 +80,19 @@ def add_gate_arguments(parser: ArgumentParser) -> None:
 
 def show(comparison: Comparison, args: Namespace) -> int:
     """Print in the form that was asked for; the exit code is the verdict's."""
-    from ..views.compare_github import CompareGithub
-    from ..views.compare_json import CompareJson
-    from ..views.compare_junit import CompareJunit
-    from ..views.compare_markdown import CompareMarkdown
-    from ..views.compare_text import CompareText
+    from ..views.json.compare_json import CompareJson
+    from ..views.text.compare_github import CompareGithub
+    from ..views.text.compare_junit import CompareJunit
+    from ..views.text.compare_markdown import CompareMarkdown
+    from ..views.text.compare_text import CompareText
 
     views: dict[str, _View[Comparison]] = {
-        "text": CompareText(by=args.by, top=args.top), "md": CompareMarkdown(by=args.by, top=args.top),
-        "github": CompareGithub(by=args.by, top=args.top), "json": CompareJson(), "junit": CompareJunit(),
-    }  # fmt: skip
+        "text": CompareText(by=args.by, top=args.top),
+        "md": CompareMarkdown(by=args.by, top=args.top),
+        "github": CompareGithub(by=args.by, top=args.top),
+        "json": CompareJson(),
+        "junit": CompareJunit(),
+    }
     view = views[args.format]
     write_result(lambda out: view.render(comparison, out), args.output)
     return EXIT_CODES[comparison.word]
@@ -91,8 +101,8 @@ def show(comparison: Comparison, args: Namespace) -> int:
 def show_against(baseline: Figures, run: Run, *, max_regression: str | None) -> int:
     """For `profile --baseline`: the differences on stderr; 1 when slower by more than, say, `5%`."""
     from .. import api
-    from ..units import parse_share
-    from ..views.compare_text import CompareText
+    from ..core.units import parse_share
+    from ..views.text.compare_text import CompareText
 
     limits = [] if max_regression is None else [f"latency>{100 * parse_share(max_regression):g}%"]
     comparison = api.compare(baseline, run, fail_on=limits)
@@ -102,13 +112,15 @@ def show_against(baseline: Figures, run: Run, *, max_regression: str | None) -> 
 
 def _columns(args: Namespace) -> int:
     from .. import api
-    from ..views.compare_json import SideBySideJson
-    from ..views.compare_markdown import SideBySideMarkdown
-    from ..views.compare_text import SideBySideText
+    from ..views.json.compare_json import SideBySideJson
+    from ..views.text.compare_markdown import SideBySideMarkdown
+    from ..views.text.compare_text import SideBySideText
 
     views: dict[str, _View[SideBySide]] = {
-        "text": SideBySideText(top=args.top), "md": SideBySideMarkdown(top=args.top), "json": SideBySideJson(),
-    }  # fmt: skip
+        "text": SideBySideText(top=args.top),
+        "md": SideBySideMarkdown(top=args.top),
+        "json": SideBySideJson(),
+    }
     if args.fail_on:
         raise UsageError("--fail-on: a limit needs a base and a new run; expected two runs, without --side-by-side")
     if args.format not in views:

@@ -6,7 +6,8 @@ import sys
 from argparse import ArgumentParser, Namespace
 from pathlib import Path
 
-from .command import named_shape, positive, write_result
+from ..commands.command import named_shape, positive, write_result
+from ..core.files import PROGRAM_FILE
 
 
 class CompileCommand:
@@ -25,13 +26,21 @@ examples:
         parser.add_argument("-o", "--output", type=Path, required=True, metavar="DIR", help="folder of the program")
         parser.add_argument("--cores", type=positive, metavar="N", help="cores to use per device (default: all)")
         parser.add_argument("--devices", type=positive, default=1, metavar="N", help="devices to use (default 1)")
-        parser.add_argument("--parallel", choices=["tensor", "pipeline"], default="tensor",
-                            help="how devices share the work (default tensor)")  # fmt: skip
+        parser.add_argument(
+            "--parallel",
+            choices=["tensor", "pipeline"],
+            default="tensor",
+            help="how devices share the work (default tensor)",
+        )
         parser.add_argument("--batch", type=positive, metavar="N", help="leading dimension of every input")
         parser.add_argument(
-            "--shape", type=named_shape, action="append", default=[], metavar="NAME=1x3x224x224",
+            "--shape",
+            type=named_shape,
+            action="append",
+            default=[],
+            metavar="NAME=1x3x224x224",
             help="shape of an input that the model leaves open; may be repeated",
-        )  # fmt: skip
+        )
         parser.add_argument(
             "--precision", metavar="P", help="run float tensors as this type: f16, i8 (default: as the target says)"
         )
@@ -45,20 +54,36 @@ examples:
         from .. import api
 
         compiled = api.compile_model(
-            args.model, args.target, args.output, cores=args.cores, devices=args.devices, batch=args.batch,
-            shapes=dict(args.shape), precision=args.precision, stats_level=args.stats_level, ddr_stats=args.ddr_stats,
-            pmu_recipe=args.pmu_recipe, pmu_events=args.pmu_events, stats_batchsize=args.stats_batchsize,
-            parallel=args.parallel, phases=args.dump_phases_to,
-        )  # fmt: skip
+            args.model,
+            args.target,
+            args.output,
+            cores=args.cores,
+            devices=args.devices,
+            batch=args.batch,
+            shapes=dict(args.shape),
+            precision=args.precision,
+            stats_level=args.stats_level,
+            ddr_stats=args.ddr_stats,
+            pmu_recipe=args.pmu_recipe,
+            pmu_events=args.pmu_events,
+            stats_batchsize=args.stats_batchsize,
+            parallel=args.parallel,
+            phases=args.dump_phases_to,
+        )
         report_compiled(compiled, args.perf_metrics, args.perf_warnings, args.timeline)
-        print(f"wrote {args.output / api.files.PROGRAM_FILE}", file=sys.stderr)
+        print(f"wrote {args.output / PROGRAM_FILE}", file=sys.stderr)
         return 0
 
 
 def _add_statistics(parser: ArgumentParser) -> None:
     group = parser.add_argument_group("statistics")
-    group.add_argument("--stats-level", type=int, default=40, metavar="N",
-                       help="0, 40 (default), 50 (ports), 70 (every operator), 100 (their PMU)")  # fmt: skip
+    group.add_argument(
+        "--stats-level",
+        type=int,
+        default=40,
+        metavar="N",
+        help="0, 40 (default), 50 (ports), 70 (every operator), 100 (their PMU)",
+    )
     group.add_argument("--ddr-stats", action="store_true", help="count DDR traffic per core")
     group.add_argument("--pmu-recipe", metavar="R", help="count a named set of PMU events")
     group.add_argument("--pmu-events", metavar="HEX,…", help="count these PMU events, at most 8: 3F,70,200")
@@ -67,10 +92,10 @@ def _add_statistics(parser: ArgumentParser) -> None:
 
 def report_compiled(compiled: object, metrics: bool, warnings: bool, timeline: Path | None) -> None:
     """Print what the user asked to see of a compiled program."""
-    from ..api.compiling import Compiled
-    from ..units import format_bytes
-    from ..views.memory_metrics import MemoryMetricsText
-    from ..views.timeline_csv import TimelineCsv
+    from ..core.units import format_bytes
+    from ..views.text.memory_metrics import MemoryMetricsText
+    from ..views.text.timeline_csv import TimelineCsv
+    from ..workflows.compiling import Compiled
 
     if not isinstance(compiled, Compiled):
         raise TypeError("not a compiled program")

@@ -7,12 +7,12 @@ from argparse import ArgumentParser, Namespace
 from pathlib import Path
 from typing import TYPE_CHECKING, TextIO
 
-from ..errors import UsageError, printable
-from ..imported import PROVENANCES
-from .command import positive, write_result
+from ..commands.command import positive, write_result
+from ..core.errors import UsageError, printable
+from ..recording.imported import PROVENANCES
 
 if TYPE_CHECKING:
-    from ..imported import Imported, ImportedOp, Metric
+    from ..recording.imported import Imported, ImportedOp, Metric
 
 
 class ImportCommand:
@@ -35,9 +35,11 @@ Several files make one run: give those that are about the same one. Exit codes: 
         parser.add_argument("-o", "--output", type=Path, metavar="RUN", help="folder of the run; none: print only")
         parser.add_argument("--format", metavar="NAME", help="take the files to be of this format (see --list)")
         parser.add_argument(
-            "--provenance", choices=PROVENANCES, metavar="WORD",
+            "--provenance",
+            choices=PROVENANCES,
+            metavar="WORD",
             help=f"how the times were obtained, where the file cannot say: {', '.join(PROVENANCES)}",
-        )  # fmt: skip
+        )
         parser.add_argument("--top", type=positive, default=10, metavar="N", help="ops to print (default 10)")
         parser.add_argument("--json", action="store_true", help="print everything as JSON")
         parser.add_argument("--list", action="store_true", help="print the formats that are known")
@@ -62,30 +64,32 @@ Several files make one run: give those that are about the same one. Exit codes: 
 
 
 def _list(out: TextIO) -> None:
-    from ..importers import importers
-    from ..views.columns import pairs
+    from ..importers.formats import importers
+    from ..views.text.columns import pairs
 
     out.write("\n".join(pairs([(importer.name, importer.describe) for importer in importers()], indent="")) + "\n")
 
 
 def _json(imported: Imported, out: TextIO) -> None:
-    from ..importers.imported_file import encode_imported
+    from ..recording.imported_file import encode_imported
 
     out.write(encode_imported(imported).decode())
 
 
 def _text(imported: Imported, top: int, out: TextIO) -> None:
-    from ..units import UNKNOWN, format_count, format_seconds
-    from ..views.columns import pairs
+    from ..core.units import UNKNOWN, format_count, format_seconds
+    from ..views.text.columns import pairs
 
     latency = imported.latency_ns
     head = [
-        ("tool", imported.tool), ("model", imported.model or UNKNOWN), ("target", imported.target or UNKNOWN),
+        ("tool", imported.tool),
+        ("model", imported.model or UNKNOWN),
+        ("target", imported.target or UNKNOWN),
         ("provenance", imported.provenance),
         ("latency", format_seconds(None if latency is None else latency * 1e-9)),
         ("spans", format_count(len(imported.trace.spans)) if len(imported.trace.spans) else UNKNOWN),
         ("ops", format_count(len(imported.ops)) if imported.ops else UNKNOWN),
-    ]  # fmt: skip
+    ]
     lines = pairs([(name, printable(value, 200)) for name, value in head], indent="")
     if imported.ops:
         lines += ["", *_ops(imported, top)]
@@ -98,8 +102,8 @@ def _text(imported: Imported, top: int, out: TextIO) -> None:
 
 
 def _ops(imported: Imported, top: int) -> list[str]:
-    from ..units import UNKNOWN, format_count, format_percent, format_seconds
-    from ..views.columns import columns
+    from ..core.units import UNKNOWN, format_count, format_percent, format_seconds
+    from ..views.text.columns import columns
 
     whole = sum(op.time_ns or 0 for op in imported.ops)
     ranked = sorted(imported.ops, key=lambda op: (-(op.time_ns or 0), -(op.cycles or 0), -(op.macs or 0)))[:top]
@@ -111,8 +115,14 @@ def _ops(imported: Imported, top: int) -> list[str]:
         seconds = None if op.time_ns is None else op.time_ns * 1e-9
         estimate = format_seconds(None if op.estimated_ns is None else op.estimated_ns * 1e-9)
         ratio = UNKNOWN if op.ratio is None else f"{op.ratio:,.3g}"
-        return (op.name, op.type or UNKNOWN, op.engine or UNKNOWN, format_seconds(seconds), format_percent(share),
-                *((estimate, ratio) if modelled else (format_count(op.cycles), format_count(op.macs))))  # fmt: skip
+        return (
+            op.name,
+            op.type or UNKNOWN,
+            op.engine or UNKNOWN,
+            format_seconds(seconds),
+            format_percent(share),
+            *((estimate, ratio) if modelled else (format_count(op.cycles), format_count(op.macs))),
+        )
 
     header = (
         "op",
@@ -128,7 +138,7 @@ def _ops(imported: Imported, top: int) -> list[str]:
 
 
 def _value(metric: Metric) -> str:
-    from ..units import format_bytes, format_seconds
+    from ..core.units import format_bytes, format_seconds
 
     if metric.unit == "ns":
         return format_seconds(metric.value * 1e-9)

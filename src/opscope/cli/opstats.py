@@ -7,8 +7,8 @@ import sys
 from argparse import ArgumentParser, ArgumentTypeError, Namespace
 from pathlib import Path
 
-from ..errors import UsageError, printable
-from .progress import counted
+from ..commands.progress import counted
+from ..core.errors import UsageError, printable
 
 
 class OpstatsCommand:
@@ -41,10 +41,20 @@ Exit codes: 0 fine, 1 some buffers could not be decoded, 2 wrong usage or nothin
         group.add_argument("--host-trace", type=Path, metavar="F", help="Chrome JSON of host events, shown above")
         group.add_argument("-c", "--select-cores", type=_numbers, metavar="0,5,1", help="default: all")
         group.add_argument("-d", "--select-devices", type=_numbers, metavar="0,1", help="default: all")
-        group.add_argument("--merge-mq-traces", type=_truth, default=True, metavar="true|false",
-                           help="all devices of a sample in one file (default true)")  # fmt: skip
-        group.add_argument("--merge-thread-groups", type=_truth, default=True, metavar="true|false",
-                           help="one row per thread group instead of one per thread (default true)")  # fmt: skip
+        group.add_argument(
+            "--merge-mq-traces",
+            type=_truth,
+            default=True,
+            metavar="true|false",
+            help="all devices of a sample in one file (default true)",
+        )
+        group.add_argument(
+            "--merge-thread-groups",
+            type=_truth,
+            default=True,
+            metavar="true|false",
+            help="one row per thread group instead of one per thread (default true)",
+        )
         group.add_argument("--flow-events", choices=("none", "full"), default="none", help="dependency arrows")
         group.add_argument("--show-barrier-events", action="store_true", help="a row of barriers for every thread")
 
@@ -54,13 +64,24 @@ Exit codes: 0 fine, 1 some buffers could not be decoded, 2 wrong usage or nothin
         if not (args.summary or args.trace or args.run):
             raise UsageError("opstats: nothing to write; expected --summary, --trace or --run RUN")
         outcome = api.opstats(
-            args.qpc, args.input_dir, args.output_dir, summary=args.summary, trace=args.trace,
-            trace_format=args.trace_format, host_trace=args.host_trace, cores=args.select_cores,
-            devices=args.select_devices, merge_devices=args.merge_mq_traces,
-            merge_thread_groups=args.merge_thread_groups, flows=args.flow_events == "full",
-            barriers=args.show_barrier_events, run=args.run, workers=os.cpu_count() or 1,
-            command=tuple(sys.argv), progress=counted("decoding"),
-        )  # fmt: skip
+            args.qpc,
+            args.input_dir,
+            args.output_dir,
+            summary=args.summary,
+            trace=args.trace,
+            trace_format=args.trace_format,
+            host_trace=args.host_trace,
+            cores=args.select_cores,
+            devices=args.select_devices,
+            merge_devices=args.merge_mq_traces,
+            merge_thread_groups=args.merge_thread_groups,
+            flows=args.flow_events == "full",
+            barriers=args.show_barrier_events,
+            run=args.run,
+            workers=os.cpu_count() or 1,
+            command=tuple(sys.argv),
+            progress=counted("decoding"),
+        )
         for line in outcome.problems:
             print(f"opscope: {printable(line, 4000)}", file=sys.stderr)
         for line in (*outcome.warnings, *(outcome.notes if args.verbose else ())):

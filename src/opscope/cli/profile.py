@@ -9,18 +9,18 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from ..errors import UsageError, did_you_mean, printable
-from .command import keep_input, named_shape, positive, screen_width, wants_colour, write_result
+from ..commands.command import keep_input, named_shape, positive, screen_width, wants_colour, write_result
+from ..commands.progress import counted, step
+from ..core.errors import UsageError, did_you_mean, printable
 from .compare import show_against
-from .progress import counted, step
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from ..api.recording import Recorded
-    from ..backends import Option, Value
-    from ..figures import Figures
-    from ..profiled import Profiled
+    from ..backends.registry import Option, Value
+    from ..gate.figures import Figures
+    from ..recording.profiled import Profiled
+    from ..workflows.record import Recorded
 
 _BESIDE = Path()  # a file beside the run or in the working folder, named after the model
 
@@ -54,8 +54,14 @@ obtained. Exit codes: 0 fine, 1 slower than the baseline allows, 2 wrong usage o
         parser.add_argument("--json", action="store_true", help="print JSON")
         parser.add_argument("--top", type=positive, default=10, metavar="N", help="ops to print (default 10)")
         parser.add_argument("--all", action="store_true", help="every op")
-        parser.add_argument("--shape", type=named_shape, action="append", default=[], metavar="NAME=1x3x224x224",
-                            help="shape of an input that the model leaves open; may be repeated")  # fmt: skip
+        parser.add_argument(
+            "--shape",
+            type=named_shape,
+            action="append",
+            default=[],
+            metavar="NAME=1x3x224x224",
+            help="shape of an input that the model leaves open; may be repeated",
+        )
         parser.add_argument("--advise", action="store_true", help="try other choices, and cite those that help (htp)")
         parser.add_argument(
             "--baseline", type=Path, metavar="RUN", help="compare with an earlier run, or a baseline file"
@@ -71,7 +77,7 @@ obtained. Exit codes: 0 fine, 1 slower than the baseline allows, 2 wrong usage o
 
     def run(self, args: Namespace) -> int:
         from .. import api
-        from ..api import choices
+        from ..workflows import choices
 
         keep_input(args.output, args.model)
         base = _baseline(args)  # before a run of the same name takes its place
@@ -80,10 +86,18 @@ obtained. Exit codes: 0 fine, 1 slower than the baseline allows, 2 wrong usage o
         options = chosen_options(args)
         _refuse_in_vain(args, options)
         recorded = api.profile(
-            args.model, args.target, backend=args.backend, options=options, shapes=dict(args.shape),
-            advise=args.advise, run=args.output or Path(f"{args.model.stem}.run"), fresh=args.fresh,
-            command=("opscope", *sys.argv[1:]), step=step, progress=counted("compiling"),
-        )  # fmt: skip
+            args.model,
+            args.target,
+            backend=args.backend,
+            options=options,
+            shapes=dict(args.shape),
+            advise=args.advise,
+            run=args.output or Path(f"{args.model.stem}.run"),
+            fresh=args.fresh,
+            command=("opscope", *sys.argv[1:]),
+            step=step,
+            progress=counted("compiling"),
+        )
         step("")
         if recorded.profiled is None:
             _print_recorded(recorded, args)
@@ -100,18 +114,25 @@ obtained. Exit codes: 0 fine, 1 slower than the baseline allows, 2 wrong usage o
 
 def _add_files(parser: ArgumentParser) -> None:
     group = parser.add_argument_group("further files of a runtime: htp, ort, vela, litert")
-    group.add_argument("--output-chrome-trace", type=Path, nargs="?", const=_BESIDE, metavar="F",
-                       help="write the timeline (default: MODEL.trace.json, or trace.json in RUN)")  # fmt: skip
-    group.add_argument("--qhas", choices=["json", "html"],
-                       help="write the analysis summary: MODEL.qhas.json or .html, or into RUN")  # fmt: skip
+    group.add_argument(
+        "--output-chrome-trace",
+        type=Path,
+        nargs="?",
+        const=_BESIDE,
+        metavar="F",
+        help="write the timeline (default: MODEL.trace.json, or trace.json in RUN)",
+    )
+    group.add_argument(
+        "--qhas", choices=["json", "html"], help="write the analysis summary: MODEL.qhas.json or .html, or into RUN"
+    )
     group.add_argument("--inputs", type=Path, metavar="F.npz", help="with --execute: arrays by input name")
     group.add_argument("--outputs", type=Path, metavar="F.npz", help="with --execute: where the outputs go")
 
 
 def known_options() -> dict[str, tuple[Option, ...]]:
     """Every backend with its options: our own first, then real runtimes."""
-    from .. import backends
-    from ..api import choices
+    from ..backends import registry as backends
+    from ..workflows import choices
 
     return {**choices.OWN, **{name: backends.load(name).options for name in backends.names()}}
 
@@ -140,9 +161,12 @@ def add_option(parser: object, option: Option, *, several: bool = False) -> None
     else:
         kind = positive if option.is_number else str
         parser.add_argument(
-            f"--{option.name}", type=kind, choices=option.choices or None,
-            metavar=None if option.choices else option.metavar, help=option.help.replace("%", "%%"),
-        )  # fmt: skip
+            f"--{option.name}",
+            type=kind,
+            choices=option.choices or None,
+            metavar=None if option.choices else option.metavar,
+            help=option.help.replace("%", "%%"),
+        )
 
 
 def chosen_options(args: Namespace) -> dict[str, Value]:
@@ -165,7 +189,7 @@ def chosen_options(args: Namespace) -> dict[str, Value]:
 
 def _refuse_in_vain(args: Namespace, options: dict[str, Value]) -> None:
     """What would be left undone without a word."""
-    from ..api import choices
+    from ..workflows import choices
 
     for name in ("advise", "output_chrome_trace", "qhas") if args.backend in choices.OWN else ():
         if getattr(args, name):
@@ -177,8 +201,8 @@ def _refuse_in_vain(args: Namespace, options: dict[str, Value]) -> None:
 
 
 def _print(result: Profiled, args: Namespace) -> None:
-    from ..views.profiled_json import ProfiledJson
-    from ..views.profiled_text import ProfiledText
+    from ..views.json.profiled_json import ProfiledJson
+    from ..views.text.profiled_text import ProfiledText
 
     top = None if args.all else args.top
     view = (
@@ -190,13 +214,17 @@ def _print(result: Profiled, args: Namespace) -> None:
 
 
 def _print_recorded(recorded: Recorded, args: Namespace) -> None:
-    from ..views.profile_text import ProfileText
-    from ..views.recorded_json import RecordedJson
+    from ..views.json.recorded_json import RecordedJson
+    from ..views.text.profile_text import ProfileText
 
     top = None if args.all else args.top
-    view = RecordedJson() if args.json else ProfileText(
-        top=top, colour=wants_colour(sys.stdout), width=screen_width(sys.stdout), places=_places(recorded)
-    )  # fmt: skip
+    view = (
+        RecordedJson()
+        if args.json
+        else ProfileText(
+            top=top, colour=wants_colour(sys.stdout), width=screen_width(sys.stdout), places=_places(recorded)
+        )
+    )
     write_result(lambda out: view.render(recorded.run, recorded.findings, out), None)
     if recorded.reused:
         print(f"note: nothing that the {recorded.reused} depends on has changed: it was re-used", file=sys.stderr)
@@ -218,8 +246,8 @@ def _open(page: Path) -> None:
 
 
 def _write_files(result: Profiled, args: Namespace) -> None:
-    from ..api import profiling
-    from ..api.files import write_bytes
+    from ..core.files import write_bytes
+    from ..workflows import profiling
 
     files: list[tuple[Path, bytes]] = []
     if args.output_chrome_trace is not None:
@@ -242,7 +270,7 @@ def _place(args: Namespace, asked: Path, name: str) -> Path:
 
 
 def _execute(args: Namespace, options: dict[str, Value]) -> None:
-    from ..backends.htp import HtpBackend
+    from ..plugins.qnn.backend import HtpBackend
 
     output = args.outputs or _place(args, _BESIDE, "outputs.npz")
     HtpBackend().execute(args.model, options, output, inputs=args.inputs, shapes=dict(args.shape))
@@ -251,8 +279,8 @@ def _execute(args: Namespace, options: dict[str, Value]) -> None:
 
 
 def _baseline(args: Namespace) -> Figures | None:
-    from ..api.comparing import figures_of
-    from ..units import parse_share
+    from ..core.units import parse_share
+    from ..workflows.comparing import figures_of
 
     if args.max_regression is not None:
         try:

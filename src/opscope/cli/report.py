@@ -7,13 +7,13 @@ from argparse import ArgumentParser, Namespace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from .command import keep_input, named_shape, positive, write_result
+from ..commands.command import keep_input, named_shape, positive, write_result
 
 if TYPE_CHECKING:
     from collections.abc import Callable
     from typing import TextIO
 
-    from ..report import Report
+    from ..estimate.report import Report
 
 FORMATS = ("text", "json", "md", "html")
 COMPAT = ("cfs",)
@@ -42,16 +42,21 @@ Exit codes: 0 fine, 1 a budget is exceeded, 2 wrong usage or unreadable input.
         parser.add_argument("--top", type=positive, default=15, metavar="N", help="layers in text and md (default 15)")
         parser.add_argument("--all", action="store_true", help="every layer, in order")
         parser.add_argument(
-            "--shape", type=named_shape, action="append", default=[], metavar="NAME=1x3x224x224",
+            "--shape",
+            type=named_shape,
+            action="append",
+            default=[],
+            metavar="NAME=1x3x224x224",
             help="shape of an input that the model leaves open; may be repeated",
-        )  # fmt: skip
+        )
         parser.add_argument("--batch", type=positive, metavar="N", help="leading dimension of every input")
         parser.add_argument("--cores", type=positive, metavar="N", help="cores to use per device (default: all)")
         parser.add_argument("--devices", type=positive, default=1, metavar="N", help="devices to use (default 1)")
         parser.add_argument(
-            "--budget", metavar="ram=512KB,flash=1MB,latency=20ms,energy=1mJ,cpu-share=10%",
+            "--budget",
+            metavar="ram=512KB,flash=1MB,latency=20ms,energy=1mJ,cpu-share=10%",
             help="exit 1 when one of these limits is exceeded",
-        )  # fmt: skip
+        )
         parser.add_argument("--compat", choices=COMPAT, help="count and print by a vendor's rules")
         parser.add_argument("--no-advice", action="store_true", help="skip the what-if suggestions")
 
@@ -63,9 +68,15 @@ Exit codes: 0 fine, 1 a budget is exceeded, 2 wrong usage or unreadable input.
         limits = parse_budget(args.budget) if args.budget else {}
         make = api.flat_report if args.compat else api.report
         report = make(
-            args.model, args.target, shapes=dict(args.shape), batch=args.batch, cores=args.cores, devices=args.devices,
-            advise=not args.no_advice, fingerprint=args.format in ("json", "html"),
-        )  # fmt: skip
+            args.model,
+            args.target,
+            shapes=dict(args.shape),
+            batch=args.batch,
+            cores=args.cores,
+            devices=args.devices,
+            advise=not args.no_advice,
+            fingerprint=args.format in ("json", "html"),
+        )
         write_result(_renderer(report, args), args.output)
         verdict = judge(report, limits)
         for check in verdict.checks:
@@ -76,22 +87,22 @@ Exit codes: 0 fine, 1 a budget is exceeded, 2 wrong usage or unreadable input.
 def _renderer(report: Report, args: Namespace) -> Callable[[TextIO], None]:
     top = None if args.all else args.top
     if args.format == "json":
-        from ..views.report_json import ReportJson
+        from ..views.json.report_json import ReportJson
 
         return lambda out: ReportJson().render(report, out)
     if args.format == "md":
-        from ..views.report_markdown import ReportMarkdown
+        from ..views.text.report_markdown import ReportMarkdown
 
         return lambda out: ReportMarkdown(top=top).render(report, out)
     if args.format == "html":
-        from ..views.report_html import ReportHtml
+        from ..views.report_page.report_html import ReportHtml
 
         return lambda out: ReportHtml().render(report, out)
     if args.compat:
-        from ..views.report_tables import ReportTables
+        from ..plugins.cfs.tables import ReportTables
 
         return lambda out: ReportTables().render(report, out)
-    from ..views.report_text import ReportText
+    from ..views.text.report_text import ReportText
 
     return lambda out: ReportText(top=top).render(report, out)
 

@@ -7,11 +7,11 @@ from argparse import ArgumentParser, ArgumentTypeError, Namespace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from .command import positive
-from .progress import counted
+from ..commands.command import positive
+from ..commands.progress import counted
 
 if TYPE_CHECKING:
-    from ..api.execution import RunOutcome
+    from ..workflows.execution import RunOutcome
 
 PROFILES = ("stats", "trace", "latency", "raw_device_stats")
 
@@ -32,19 +32,29 @@ examples:
     def add_arguments(self, parser: ArgumentParser) -> None:
         parser.add_argument("program", type=Path, metavar="DIR", help="folder that `opscope compile` wrote")
         parser.add_argument(
-            "--input", type=_named_file, action="append", default=[], metavar="NAME=FILE.npy",
+            "--input",
+            type=_named_file,
+            action="append",
+            default=[],
+            metavar="NAME=FILE.npy",
             help="an input; for none or for all of them (default: bounded random)",
-        )  # fmt: skip
+        )
         parser.add_argument("--save-outputs", action="store_true", help="run the original model, write outputs as .npy")
         parser.add_argument("--num-iter", type=positive, metavar="N", help="inferences per activation (default 40)")
         parser.add_argument(
             "--time", type=_number, metavar="S", help="seconds of simulated time to keep enqueueing for"
         )
         parser.add_argument("--activations", type=positive, default=1, metavar="N", help="instances (default 1)")
-        parser.add_argument("--set-size", type=positive, default=10, metavar="N",
-                            help="inferences on their way at once, per activation (default 10)")  # fmt: skip
-        parser.add_argument("--threads", type=positive, default=4, metavar="N",
-                            help="host threads per activation (default 4)")  # fmt: skip
+        parser.add_argument(
+            "--set-size",
+            type=positive,
+            default=10,
+            metavar="N",
+            help="inferences on their way at once, per activation (default 10)",
+        )
+        parser.add_argument(
+            "--threads", type=positive, default=4, metavar="N", help="host threads per activation (default 4)"
+        )
         parser.add_argument(
             "--seed", type=_count, default=0, metavar="N", help="the same seed, the same bytes (default 0)"
         )
@@ -54,36 +64,60 @@ examples:
         from .. import api
 
         outcome = api.run(
-            args.program, inputs=dict(args.input), num_iter=args.num_iter, time=args.time,
-            activations=args.activations, set_size=args.set_size, threads=args.threads, profile=args.profile,
-            out_dir=args.out_dir, num_samples=args.num_samples, start_iter=args.start_iter,
-            start_delay=args.start_delay, seed=args.seed, save_outputs=args.save_outputs,
+            args.program,
+            inputs=dict(args.input),
+            num_iter=args.num_iter,
+            time=args.time,
+            activations=args.activations,
+            set_size=args.set_size,
+            threads=args.threads,
+            profile=args.profile,
+            out_dir=args.out_dir,
+            num_samples=args.num_samples,
+            start_iter=args.start_iter,
+            start_delay=args.start_delay,
+            seed=args.seed,
+            save_outputs=args.save_outputs,
             progress=counted("running"),
-        )  # fmt: skip
+        )
         return report_outcome(outcome)
 
 
 def _add_profiling(parser: ArgumentParser) -> None:
     group = parser.add_argument_group("profiling")
     group.add_argument(
-        "--profile", choices=PROFILES, action="append", default=[],
+        "--profile",
+        choices=PROFILES,
+        action="append",
+        default=[],
         help="stats: text with host stages; trace: Chrome JSON with host stages; latency: CSV; raw_device_stats: "
         "stats buffers for `opscope opstats`; may be repeated",
-    )  # fmt: skip
-    group.add_argument("-o", "--out-dir", type=Path, default=Path(), metavar="DIR",
-                       help="folder, must exist (default: here)")  # fmt: skip
-    group.add_argument("--num-samples", type=positive, default=1, metavar="N",
-                       help="inferences of each activation to profile (default 1)")  # fmt: skip
+    )
+    group.add_argument(
+        "-o", "--out-dir", type=Path, default=Path(), metavar="DIR", help="folder, must exist (default: here)"
+    )
+    group.add_argument(
+        "--num-samples",
+        type=positive,
+        default=1,
+        metavar="N",
+        help="inferences of each activation to profile (default 1)",
+    )
     group.add_argument(
         "--start-iter", type=_count, default=0, metavar="N", help="first inference to profile (default 0)"
     )
-    group.add_argument("--start-delay", type=_number, default=0.0, metavar="MS",
-                       help="milliseconds of simulated time before profiling starts")  # fmt: skip
+    group.add_argument(
+        "--start-delay",
+        type=_number,
+        default=0.0,
+        metavar="MS",
+        help="milliseconds of simulated time before profiling starts",
+    )
 
 
 def report_outcome(outcome: RunOutcome) -> int:
     """Print what a run comes to; 130 when it was interrupted."""
-    from ..views.run_stdout import RunStdout
+    from ..views.text.run_stdout import RunStdout
 
     RunStdout().render(outcome.statistics, sys.stdout)
     sys.stdout.flush()

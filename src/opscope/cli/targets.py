@@ -7,11 +7,11 @@ from argparse import ArgumentParser, Namespace
 from dataclasses import asdict
 from typing import TYPE_CHECKING, TextIO
 
-from ..errors import UsageError
-from .command import write_result
+from ..commands.command import write_result
+from ..core.errors import UsageError
 
 if TYPE_CHECKING:
-    from ..target import Target
+    from ..machine.target import Target
 
 
 class TargetsCommand:
@@ -30,7 +30,7 @@ examples:
         parser.add_argument("--json", action="store_true", help="as JSON")
 
     def run(self, args: Namespace) -> int:
-        from .. import targets
+        from ..machine import catalogue as targets
 
         if args.action == "show":
             if args.name is None:
@@ -44,9 +44,9 @@ examples:
 
 
 def _list(known: list[Target], out: TextIO) -> None:
-    from ..target import Holds
-    from ..units import format_bytes
-    from ..views.columns import columns
+    from ..core.units import format_bytes
+    from ..machine.target import Holds
+    from ..views.text.columns import columns
 
     rows = [
         (
@@ -68,8 +68,8 @@ def _list_json(known: list[Target], out: TextIO) -> None:
 
 
 def _show(target: Target, out: TextIO) -> None:
-    from ..targets import figures
-    from ..views.columns import columns
+    from ..machine.catalogue import figures
+    from ..views.text.columns import columns
 
     rows = []
     for place, figure in figures(target):

@@ -52,7 +52,7 @@ def _open(address: str) -> None:
 
 
 def _log(line: str) -> None:
-    from ..errors import printable
+    from ..core.errors import printable
 
     print(f"opscope: {printable(line, 1000)}", file=sys.stderr)
 

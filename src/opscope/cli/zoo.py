@@ -8,10 +8,10 @@ from argparse import ArgumentParser, Namespace
 from pathlib import Path
 from typing import TYPE_CHECKING, TextIO
 
-from ..errors import UsageError
+from ..commands.command import positive, write_result
+from ..commands.progress import counted
+from ..core.errors import UsageError
 from ..zoo import Recipe, make, names
-from .command import positive, write_result
-from .progress import counted
 
 if TYPE_CHECKING:
     from ..zoo import Entry

@@ -5,22 +5,22 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 
-from ..errors import UsageError
+from ..core.errors import UsageError
 from ..estimate.canonical import canonicalise
 from ..estimate.price import Machine
-from ..graph import Graph
-from ..program import OpInfo, Program
-from .fold import drop_absent_outputs, fold_scales
-from .instrument import instrument
-from .lower import Lowering
-from .metrics import memory_metrics
-from .place import place
+from ..graph.graph import Graph
+from ..program.program import OpInfo, Program
+from .codegen.context import channels
+from .codegen.instrument import instrument
+from .codegen.lower import Lowering
+from .memory_metrics import memory_metrics
+from .passes.batch_tiling import batch_of, stretch
+from .passes.place import place
+from .passes.residency import settle
+from .passes.scale_folding import drop_absent_outputs, fold_scales
+from .passes.split import split
+from .passes.unroll import Unrolled, unroll
 from .plan import CompileOptions, Plan
-from .settle import settle
-from .split import split
-from .stretches import batch_of, stretch
-from .unroll import Unrolled, unroll
-from .workbench import channels
 
 
 def _canonicalise(plan: Plan) -> Plan:
@@ -64,8 +64,14 @@ def _check(machine: Machine) -> None:
     if not target.is_compilable:
         raise UsageError(f"{target.name}: cannot be compiled for; its file has no [tiling], [[routes]] or local memory")
     apart = any(engine.memory for engine in target.engines)
-    needed = {"read": True, "write": True, "multicast": machine.cores > 1, "link": machine.devices > 1,
-              "bring": apart, "fetch": apart}  # fmt: skip
+    needed = {
+        "read": True,
+        "write": True,
+        "multicast": machine.cores > 1,
+        "link": machine.devices > 1,
+        "bring": apart,
+        "fetch": apart,
+    }
     carried = {route.carries for route in target.routes}
     missing = [carries for carries, is_needed in needed.items() if is_needed and carries not in carried]
     if missing:

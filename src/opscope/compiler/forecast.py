@@ -9,7 +9,7 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
-from ..program import NO_ROUTE, Program
+from ..program.program import NO_ROUTE, Program
 
 Times = npt.NDArray[np.float64]
 

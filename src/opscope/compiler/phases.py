@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from ..graph import ABSENT, Op
+from ..graph.graph import ABSENT, Op
 from .plan import Plan
 
 

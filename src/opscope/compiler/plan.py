@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from ..estimate.price import Machine, Task
-from ..graph import Graph, Op
-from ..program import StatsOptions
+from ..graph.graph import Graph, Op
+from ..program.program import StatsOptions
 
 
 @dataclass(frozen=True, slots=True)

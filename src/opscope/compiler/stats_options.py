@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from ..errors import UsageError
-from ..program import OP_LEVEL, OP_PMU_LEVEL, PORT_LEVEL, THREAD_LEVEL, StatsOptions
-from ..target import Pmu, Target
+from ..core.errors import UsageError
+from ..machine.target import Pmu, Target
+from ..program.program import OP_LEVEL, OP_PMU_LEVEL, PORT_LEVEL, THREAD_LEVEL, StatsOptions
 
 LEVELS = {
     0: "nothing",

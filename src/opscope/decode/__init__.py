@@ -6,6 +6,13 @@ from .lanes import LaneIndex, read_lanes
 from .spans import Threads, decode_trace, merge_traces, origin_tick
 
 __all__ = [
-    "Buffer", "LaneIndex", "Threads", "check_buffer", "decode_buffer", "decode_trace", "merge_traces", "origin_tick",
+    "Buffer",
+    "LaneIndex",
+    "Threads",
+    "check_buffer",
+    "decode_buffer",
+    "decode_trace",
+    "merge_traces",
+    "origin_tick",
     "read_lanes",
-]  # fmt: skip
+]

@@ -10,9 +10,9 @@ from struct import calcsize
 
 import numpy as np
 
-from ..capture import Capture, Records
-from ..errors import CaptureError
-from ..wire import (
+from ..core.errors import CaptureError
+from ..program.capture import Capture, Records
+from ..program.wire import (
     STATS_HEADER,
     STATS_HEADER_FIELDS,
     STATS_MAGIC,
@@ -116,9 +116,10 @@ def _check_totals(view: memoryview, values: dict[str, int], source: str) -> None
     found = zlib.crc32(view[STATS_HEADER.size :])
     if found != values["crc32"]:
         raise CaptureError(
-            source, field_offset("crc32"),
+            source,
+            field_offset("crc32"),
             f"the checksum is {found:#010x}, the header says {values['crc32']:#010x}; the file is damaged",
-        )  # fmt: skip
+        )
 
 
 def _section(
@@ -139,9 +140,11 @@ def _section(
         raise CaptureError(source, at, f"{name}: records of {record_bytes} bytes; expected {wanted}")
     if offset != expected or end > len(view):
         raise CaptureError(
-            source, at, f"{name} of core {core}: {count} records at {offset:#x}; expected them at {expected:#x}, and "
-            f"their end before {len(view):#x}"
-        )  # fmt: skip
+            source,
+            at,
+            f"{name} of core {core}: {count} records at {offset:#x}; expected them at {expected:#x}, and "
+            f"their end before {len(view):#x}",
+        )
     return None if kind is None else (kind, core), offset, count, end + -end % _ALIGNMENT
 
 

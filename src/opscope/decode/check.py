@@ -7,9 +7,9 @@ from collections.abc import Callable
 import numpy as np
 import numpy.typing as npt
 
-from ..errors import CaptureError
-from ..program import THREAD_LEVEL, Program
-from ..wire import StatsFlag, StatsSection
+from ..core.errors import CaptureError
+from ..program.program import THREAD_LEVEL, Program
+from ..program.wire import StatsFlag, StatsSection
 from .buffer import Buffer, field_offset
 
 Flags = npt.NDArray[np.bool_]

@@ -8,9 +8,9 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from ..program import NO_ROUTE, OP_LEVEL, PORT_LEVEL, TRUE, Program
-from ..trace import EDGE
-from ..wire import StatsSection
+from ..program.program import NO_ROUTE, OP_LEVEL, PORT_LEVEL, TRUE, Program
+from ..program.wire import StatsSection
+from ..recording.trace import EDGE
 from .buffer import Buffer
 from .check import refuse, thread_groups
 
@@ -65,8 +65,17 @@ class LaneIndex:
         op, kind, route = (commands[name].astype(np.int32) for name in ("op", "kind", "route"))
         threads = np.array([group.threads for group in program.groups])[commands["group"]]
         counts = np.concatenate(([0], np.cumsum(threads)))
-        return cls(thread_groups(program), first.astype(np.int64), route != NO_ROUTE, op, kind, route, _edges(program),
-                   _places(program, threads, counts), counts[first])  # fmt: skip
+        return cls(
+            thread_groups(program),
+            first.astype(np.int64),
+            route != NO_ROUTE,
+            op,
+            kind,
+            route,
+            _edges(program),
+            _places(program, threads, counts),
+            counts[first],
+        )
 
 
 def _places(program: Program, threads: Numbers, counts: Numbers) -> npt.NDArray[np.uint64]:

@@ -10,10 +10,10 @@ from typing import TypeVar
 import numpy as np
 import numpy.typing as npt
 
-from ..program import NO_ROUTE, Program
-from ..sublanes import sublanes
-from ..trace import COUNTER, EDGE, NONE, SPAN, CounterTrack, Lane, SpanKind, Trace
-from ..wire import INPUT_PORT, StatsSection
+from ..core.sublanes import sublanes
+from ..program.program import NO_ROUTE, Program
+from ..program.wire import INPUT_PORT, StatsSection
+from ..recording.trace import COUNTER, EDGE, NONE, SPAN, CounterTrack, Lane, SpanKind, Trace
 from .buffer import Buffer
 from .lanes import LaneIndex, LaneRecords, longest, read_lanes
 
@@ -102,8 +102,9 @@ def merge_traces(traces: Sequence[Trace]) -> Trace:
         spans.append(block)
         samples.append(values)
     edges = next((trace.edges for trace in traces if len(trace.edges)), np.zeros(0, EDGE))
-    return Trace(tuple(lanes), tuple(names), joined(spans), edges, tuple(counters), np.concatenate(samples),
-                 traces[0].provenance)  # fmt: skip
+    return Trace(
+        tuple(lanes), tuple(names), joined(spans), edges, tuple(counters), np.concatenate(samples), traces[0].provenance
+    )
 
 
 _Key = TypeVar("_Key")
@@ -222,10 +223,12 @@ class _Build:
             start, end = own.start[chosen], own.end[chosen]
             level = sublanes(self.ns(start), self.ns(end))
             name = f"{group.name} DMA {self.program.routes[route].name}"
-            numbers = np.array([
-                self.number(Lane(device, own.core, f"{name} {i + 1}" if i else name))
-                for i in range(int(level.max()) + 1)
-            ])  # fmt: skip
+            numbers = np.array(
+                [
+                    self.number(Lane(device, own.core, f"{name} {i + 1}" if i else name))
+                    for i in range(int(level.max()) + 1)
+                ]
+            )
             block = self.add(numbers[level], SpanKind.TRANSFER, own.commands[chosen], start, end)
             block["pcycles"] = longest(own.pcycles[chosen])
             block["name"] = self.index.kind[own.commands[chosen]]

@@ -6,13 +6,13 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from math import log
 
-from ..graph import ABSENT, Graph
-from ..report import Layer, LayerAdvice, Prediction, Suggestion
-from ..units import format_bytes, format_count, format_percent
-from . import whatif
+from ..core.units import format_bytes, format_count, format_percent
+from ..graph.graph import ABSENT, Graph
+from . import graph_changes as whatif
 from .estimator import Estimate, parameter_bytes, predict
 from .placement import place_op
 from .price import Machine, Task, price
+from .report import Layer, LayerAdvice, Prediction, Suggestion
 from .work import work_of
 
 LISTED_LAYERS = 5

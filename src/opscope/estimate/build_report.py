@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from ..graph import DType, Graph, Role
-from ..report import Layer, MemoryStack, MemoryUse, ModelFacts, PeakTensor, Report, Suggestion
-from ..target import Holds, Target
-from ..units import Bytes, format_bytes, format_percent
+from ..core.units import Bytes, format_bytes, format_percent
+from ..graph.graph import DType, Graph, Role
+from ..machine.target import Holds, Target
 from .advice import heavy_macs, heavy_memory, suggestions
 from .estimator import Estimate, estimate, parameter_bytes
 from .memory import PLANNER
 from .price import Machine
+from .report import Layer, MemoryStack, MemoryUse, ModelFacts, PeakTensor, Report, Suggestion
 from .work import MAC_DEFINITION
 
 TIGHT = 0.75

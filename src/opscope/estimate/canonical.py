@@ -9,9 +9,9 @@ from collections import Counter
 from collections.abc import Collection, Mapping
 from dataclasses import replace
 
-from ..graph import ABSENT, DType, Family, Graph, Op, Role, Tensor
-from ..target import Target
-from ..units import Bytes
+from ..core.units import Bytes
+from ..graph.graph import ABSENT, DType, Family, Graph, Op, Role, Tensor
+from ..machine.target import Target
 
 _FUSES_INTO = (Family.CONTRACTION, Family.RECURRENT)
 _ALSO_FUSES_INTO = {"add", "batch_norm", "average_pool", "max_pool"}

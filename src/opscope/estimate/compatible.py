@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from ..compatibility import Compatibility, MemoryIssue, OperatorIssue
-from ..graph import ABSENT, Family, Graph
-from ..target import Holds, Target
-from ..units import format_bytes
+from ..core.units import format_bytes
+from ..graph.graph import ABSENT, Family, Graph
+from ..machine.target import Holds, Target
+from ..plugins.cfs.flat import flat_report
+from .compatibility import Compatibility, MemoryIssue, OperatorIssue
 from .estimator import parameter_bytes
-from .flat import flat_report
 from .price import Machine
 
 REPLACEMENTS = {  # kind → what usually does the same job with operators that small targets have
@@ -66,11 +66,19 @@ def _memory(graph: Graph, machine: Machine) -> tuple[MemoryIssue, ...]:
     peak = flat_report(graph, machine, sha256=None).memory.peak_bytes
     shown = f"weights take {format_bytes(weights)}"
     checks = (
-        ("model_storage_memory_overflow", "critical", weights > flash + ram,
-         f"{shown}; flash and RAM together have {format_bytes(flash + ram)}"),
+        (
+            "model_storage_memory_overflow",
+            "critical",
+            weights > flash + ram,
+            f"{shown}; flash and RAM together have {format_bytes(flash + ram)}",
+        ),
         ("model_storage_flash_overflow", "warning", weights > flash > 0, f"{shown}; flash has {format_bytes(flash)}"),
         ("model_storage_ram_overflow", "warning", weights > ram, f"{shown}; RAM has {format_bytes(ram)}"),
-        ("ram_memory_overflow", "warning", peak > ram,
-         f"activations take {format_bytes(peak)} at the peak; RAM has {format_bytes(ram)}"),
-    )  # fmt: skip
+        (
+            "ram_memory_overflow",
+            "warning",
+            peak > ram,
+            f"activations take {format_bytes(peak)} at the peak; RAM has {format_bytes(ram)}",
+        ),
+    )
     return tuple(MemoryIssue(name, text, severity) for name, severity, broken, text in checks if broken)

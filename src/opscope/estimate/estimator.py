@@ -6,14 +6,14 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from math import isclose
 
-from ..cost import Cost
-from ..graph import ABSENT, Family, Graph, Op, Role
-from ..report import Layer, Prediction, Range, Totals
-from ..target import Corner, Holds, at_corner
+from ..graph.graph import ABSENT, Family, Graph, Op, Role
+from ..machine.target import Corner, Holds, at_corner
 from .canonical import canonicalise
+from .cost import Cost
 from .memory import MemoryPlan, plan_memory
 from .placement import place_op
 from .price import Machine, Task, op_joules, price
+from .report import Layer, Prediction, Range, Totals
 from .work import Work, work_of
 
 
@@ -156,17 +156,34 @@ def _layer(index: int, task: Task, machine: Machine, constants: _Constants, live
     latency = None if cycles is None else cycles / machine.clock_hz
     energy = _layer_joules(task, machine, latency)
     return Layer(
-        index=index, operator=op.type, kind=op.kind, name=op.name, location=op.location, sources=op.sources,
-        trips=op.trips, engine=engine.name if engine else None, accelerated=bool(engine and engine.accelerator),
-        reason=_why_unknown(op, work) or task.placement.reason, dtype=task.placement.dtype.label,
-        macs=work.macs * trips, element_ops=work.element_ops * trips,
-        cost=cost, cycles=cycles, latency_s=latency, energy_j=energy,
+        index=index,
+        operator=op.type,
+        kind=op.kind,
+        name=op.name,
+        location=op.location,
+        sources=op.sources,
+        trips=op.trips,
+        engine=engine.name if engine else None,
+        accelerated=bool(engine and engine.accelerator),
+        reason=_why_unknown(op, work) or task.placement.reason,
+        dtype=task.placement.dtype.label,
+        macs=work.macs * trips,
+        element_ops=work.element_ops * trips,
+        cost=cost,
+        cycles=cycles,
+        latency_s=latency,
+        energy_j=energy,
         power_w=energy / latency if energy is not None and latency and _prices_more_than_arithmetic(machine) else None,
-        bound=cost.bound if cost is not None else "", parameter_bytes=constants.size_bytes,
-        shared_bytes=constants.shared_bytes, kernel_shapes=constants.shapes,
-        read_bytes=work.read_bytes * trips, write_bytes=work.write_bytes * trips, live_bytes=live_bytes,
-        traffic={name: size * trips for name, size in task.traffic.items()}, work_known=work.known,
-    )  # fmt: skip
+        bound=cost.bound if cost is not None else "",
+        parameter_bytes=constants.size_bytes,
+        shared_bytes=constants.shared_bytes,
+        kernel_shapes=constants.shapes,
+        read_bytes=work.read_bytes * trips,
+        write_bytes=work.write_bytes * trips,
+        live_bytes=live_bytes,
+        traffic={name: size * trips for name, size in task.traffic.items()},
+        work_known=work.known,
+    )
 
 
 def _layer_joules(task: Task, machine: Machine, latency_s: float | None) -> float | None:

@@ -11,9 +11,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from math import prod
 
-from ..graph import ABSENT, DType, Family, Graph, Op, Role
-from ..target import Runtime
-from ..units import Bytes
+from ..core.units import Bytes
+from ..graph.graph import ABSENT, DType, Family, Graph, Op, Role
+from ..machine.target import Runtime
 from .work import channels_per_group, numbers
 
 PLANNER = "greedy by size"

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from ..graph import ABSENT, DType, Family, Graph, Op
-from ..target import Engine, Target
+from ..graph.graph import ABSENT, DType, Family, Graph, Op
+from ..machine.target import Engine, Target
 from .work import Work
 
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from ..cost import LAUNCH, Cost, Part
-from ..graph import Op
-from ..target import Engine, Memory, Target
-from ..units import Cycles
+from ..core.units import Cycles
+from ..graph.graph import Op
+from ..machine.target import Engine, Memory, Target
+from .cost import LAUNCH, Cost, Part
 from .placement import Placement
 from .work import Work
 

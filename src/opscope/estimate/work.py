@@ -12,21 +12,66 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from math import log2, prod
 
-from ..graph import ABSENT, Family, Graph, Op, Role, Tensor
+from ..graph.graph import ABSENT, Family, Graph, Op, Role, Tensor
 
 MAC_DEFINITION = "1 MAC = one multiply and one accumulate, dense, padding included; other work is element operations"
 
 ELEMENT_OPS = {
-    "relu": 1, "clip": 2, "leaky_relu": 2, "prelu": 2, "elu": 10, "gelu": 14, "erf": 12, "exp": 8, "log": 8,
-    "sqrt": 4, "rsqrt": 5, "tanh": 10, "sigmoid": 10, "silu": 11, "hard_swish": 4, "hard_sigmoid": 3, "softplus": 12,
-    "negate": 1, "abs": 1, "round": 1, "sign": 1, "trigonometric": 10, "reciprocal": 4, "unary": 1, "binary": 1,
-    "add": 1, "sub": 1, "mul": 1, "div": 4, "pow": 16, "minimum": 1, "maximum": 1, "compare": 1, "logical": 1,
-    "select": 1, "rotary": 3, "random": 4,
-    "quantize": 3, "dequantize": 2, "cast": 1,
-    "softmax": 12, "log_softmax": 20, "layer_norm": 7, "rms_norm": 4, "group_norm": 7, "instance_norm": 7,
-    "batch_norm": 2, "l2_norm": 4, "lrn": 20,
-    "reduce": 1, "argmax": 1, "cumsum": 1, "resize": 7, "roi_pool": 16,
-}  # fmt: skip
+    "relu": 1,
+    "clip": 2,
+    "leaky_relu": 2,
+    "prelu": 2,
+    "elu": 10,
+    "gelu": 14,
+    "erf": 12,
+    "exp": 8,
+    "log": 8,
+    "sqrt": 4,
+    "rsqrt": 5,
+    "tanh": 10,
+    "sigmoid": 10,
+    "silu": 11,
+    "hard_swish": 4,
+    "hard_sigmoid": 3,
+    "softplus": 12,
+    "negate": 1,
+    "abs": 1,
+    "round": 1,
+    "sign": 1,
+    "trigonometric": 10,
+    "reciprocal": 4,
+    "unary": 1,
+    "binary": 1,
+    "add": 1,
+    "sub": 1,
+    "mul": 1,
+    "div": 4,
+    "pow": 16,
+    "minimum": 1,
+    "maximum": 1,
+    "compare": 1,
+    "logical": 1,
+    "select": 1,
+    "rotary": 3,
+    "random": 4,
+    "quantize": 3,
+    "dequantize": 2,
+    "cast": 1,
+    "softmax": 12,
+    "log_softmax": 20,
+    "layer_norm": 7,
+    "rms_norm": 4,
+    "group_norm": 7,
+    "instance_norm": 7,
+    "batch_norm": 2,
+    "l2_norm": 4,
+    "lrn": 20,
+    "reduce": 1,
+    "argmax": 1,
+    "cumsum": 1,
+    "resize": 7,
+    "roi_pool": 16,
+}
 
 _READS_OUTPUT_ONLY = {"gather", "slice", "split"}  # they touch what they copy, not the whole operand
 _UPDATES_IN_PLACE = {"scatter", "dynamic_update"}

@@ -8,8 +8,8 @@ from dataclasses import replace
 
 import msgspec
 
-from ..errors import UsageError, printable
-from ..figures import OTHERS_NAME, Figure, Figures, OpFigure, Spread
+from ..core.errors import UsageError, printable
+from .figures import OTHERS_NAME, Figure, Figures, OpFigure, Spread
 from .metrics import METRICS, rate_spread
 
 SCHEMA = "opscope.baseline/1"
@@ -69,13 +69,20 @@ def encode_baseline(figures: Figures, *, labels: Mapping[str, Callable[[OpFigure
     ops = _kept(figures.ops)
     latency = figures.metric("latency")
     head = {
-        "schema": SCHEMA, "model": figures.model, "sha256": figures.sha256, "target": figures.target,
-        "provenance": figures.provenance, "devices": figures.devices, "cores": figures.cores, "batch": figures.batch,
+        "schema": SCHEMA,
+        "model": figures.model,
+        "sha256": figures.sha256,
+        "target": figures.target,
+        "provenance": figures.provenance,
+        "devices": figures.devices,
+        "cores": figures.cores,
+        "batch": figures.batch,
         "metrics": {metric.name: _metric_fields(metric) for metric in figures.metrics},
         "samples": None if latency is None or latency.spread is None else _sample_fields(latency.spread),
         "rollups": {name: _rollup(ops, label) for name, label in labels.items()},
-        "op_columns": list(_COLUMNS), "caveats": list(figures.caveats),
-    }  # fmt: skip
+        "op_columns": list(_COLUMNS),
+        "caveats": list(figures.caveats),
+    }
     return _text(head, map(_row, ops)).encode()
 
 
@@ -130,9 +137,13 @@ def _plain(value: float) -> float | int:
 
 def _sample_fields(spread: Spread) -> dict[str, object]:
     return {
-        "count": spread.count, "effective": _plain(spread.effective), "tick": _plain(spread.tick),
-        "median": _plain(spread.median), "mad": _plain(spread.mad), "values": [_plain(v) for v in spread.values],
-    }  # fmt: skip
+        "count": spread.count,
+        "effective": _plain(spread.effective),
+        "tick": _plain(spread.tick),
+        "median": _plain(spread.median),
+        "mad": _plain(spread.mad),
+        "values": [_plain(v) for v in spread.values],
+    }
 
 
 def _rollup(ops: Sequence[OpFigure], label: Callable[[OpFigure], str]) -> dict[str, int]:
@@ -185,10 +196,18 @@ def _figures(found: _File, label: str) -> Figures:
         spread = Spread(found.samples.count, found.samples.effective, tuple(found.samples.values), found.samples.tick)
         metrics = [_with_samples(metric, spread, found.batch) for metric in metrics]
     return Figures(
-        label=label, model=found.model, sha256=found.sha256, target=found.target, provenance=found.provenance,
-        devices=found.devices, cores=found.cores, batch=found.batch, metrics=tuple(metrics),
-        ops=tuple(_op(op) for op in found.ops), caveats=tuple(found.caveats),
-    )  # fmt: skip
+        label=label,
+        model=found.model,
+        sha256=found.sha256,
+        target=found.target,
+        provenance=found.provenance,
+        devices=found.devices,
+        cores=found.cores,
+        batch=found.batch,
+        metrics=tuple(metrics),
+        ops=tuple(_op(op) for op in found.ops),
+        caveats=tuple(found.caveats),
+    )
 
 
 def _with_samples(metric: Figure, spread: Spread, batch: int | None) -> Figure:

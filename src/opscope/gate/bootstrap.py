@@ -12,8 +12,8 @@ from collections.abc import Sequence
 import numpy as np
 import numpy.typing as npt
 
-from ..comparison import Interval
-from ..figures import Spread
+from .comparison import Interval
+from .figures import Spread
 
 Floats = npt.NDArray[np.float64]
 

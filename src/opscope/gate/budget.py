@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from ..errors import UsageError
-from ..report import Report
-from ..units import (
+from ..core.errors import UsageError
+from ..core.units import (
     format_bytes,
     format_joules,
     format_percent,
@@ -17,7 +16,8 @@ from ..units import (
     parse_share,
     parse_size,
 )
-from ..verdict import Check, Verdict
+from ..estimate.report import Report
+from .verdict import Check, Verdict
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from ..figures import Figures
+from .figures import Figures
 
 
 def caveats_of(runs: Sequence[Figures]) -> Iterator[str]:

@@ -5,7 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence, Set
 from dataclasses import replace
 
-from ..comparison import (
+from ..core.errors import UsageError, printable
+from .bootstrap import FEWEST, ratio_interval, spread_of_sum
+from .caveats import caveats_of
+from .comparison import (
     ADDED,
     FUSED,
     LOCATION,
@@ -18,11 +21,8 @@ from ..comparison import (
     Match,
     OpDifference,
 )
-from ..errors import UsageError, printable
-from ..figures import NO_OP_NAME, NS, PER_SECOND, Figure, Figures, OpFigure, Spread
-from .bootstrap import FEWEST, ratio_interval, spread_of_sum
-from .caveats import caveats_of
 from .explain import explain
+from .figures import NO_OP_NAME, NS, PER_SECOND, Figure, Figures, OpFigure, Spread
 from .limits import Limit, judge
 from .matching import match_ops
 from .metrics import METRICS
@@ -92,9 +92,10 @@ def _check_comparable(base: Figures, new: Figures, matches: Sequence[Match], all
 
 def _obstacles(base: Figures, new: Figures, matches: Sequence[Match]) -> Iterable[tuple[str, str]]:
     for what, one, other in (
-        ("target", base.target, new.target), ("provenance", base.provenance, new.provenance),
+        ("target", base.target, new.target),
+        ("provenance", base.provenance, new.provenance),
         ("batch", str(base.batch or ""), str(new.batch or "")),
-    ):  # fmt: skip
+    ):
         if one != other and one not in _NOT_KNOWN and other not in _NOT_KNOWN:
             yield what, f"{what} is {printable(one)} and {printable(other)}"
     units = {metric.name: metric.unit for metric in base.metrics}
@@ -128,12 +129,16 @@ def _difference(one: Figure | None, other: Figure | None, runs: _Runs, seed: int
     can_be_noise = one is not None and other is not None and None not in (one.value, other.value)
     is_time = some.unit in (NS, PER_SECOND) and can_be_noise
     return Difference(
-        name=some.name, base=one.value if one else None, new=other.value if other else None, unit=some.unit,
+        name=some.name,
+        base=one.value if one else None,
+        new=other.value if other else None,
+        unit=some.unit,
         base_provenance=one.provenance if one else runs[0].provenance,
         new_provenance=other.provenance if other else runs[1].provenance,
-        better=METRICS[some.name.partition(":")[0]].better, interval=interval,
+        better=METRICS[some.name.partition(":")[0]].better,
+        interval=interval,
         note="" if interval or not is_time else noise_note(runs, spreads),
-    )  # fmt: skip
+    )
 
 
 def _interval(spreads: _Spreads, seed: int) -> Interval | None:
@@ -183,10 +188,14 @@ def _op_difference(name: str, how: str, ops: _Ops, runs: _Runs) -> OpDifference:
     walls = [_sum([op.wall_ns for op in found], run) for found, run in sides]
     parts = [_sum([op.own_ns for op in found], run) for found, run in sides]
     return OpDifference(
-        name=name, type=(now or old)[0].type, how=how,
-        base_names=tuple(op.name for op in old), new_names=tuple(op.name for op in now),
-        time=Difference(name, walls[0], walls[1], *of), own=Difference(name, parts[0], parts[1], *of),
-    )  # fmt: skip
+        name=name,
+        type=(now or old)[0].type,
+        how=how,
+        base_names=tuple(op.name for op in old),
+        new_names=tuple(op.name for op in now),
+        time=Difference(name, walls[0], walls[1], *of),
+        own=Difference(name, parts[0], parts[1], *of),
+    )
 
 
 def _with_noise(row: OpDifference, ops: _Ops, runs: _Runs, seed: int) -> OpDifference:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from ..comparison import Difference, Explanation, OpDifference, Part
-from ..figures import Figures
+from .comparison import Difference, Explanation, OpDifference, Part
+from .figures import Figures
 
 REST = "not explained by ops"
 

@@ -1,101 +1,139 @@
-"""The parts of a run → Figures."""
+"""Figures: what a comparison needs of one run – totals, the time of every op, and how far samples lie apart.
+
+Small enough to be kept in a repository: a baseline file is the Figures of a run. None is unknown, never zero.
+"""
 
 from __future__ import annotations
 
-from collections import defaultdict, deque
-from collections.abc import Sequence
+from dataclasses import dataclass
+from statistics import median
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
-from ..figures import EMULATED, EXACT, NO_OP_NAME, Figures, OpFigure, OpSpans, Spread
-from ..program import OpInfo
-from ..run import Run, RunInfo
-from ..summary import OpTotal, Summary
-from .bootstrap import spread_of, tick_of
-from .metrics import METRICS, figures_of
-from .op_times import Work, own_times, wall_times
+NO_OP_NAME = "(no op)"  # work that belongs to no op of the graph
+OTHERS_NAME = "(other ops)"  # ops that a baseline file has only the sum of
 
-Floats = npt.NDArray[np.float64]
+EXACT = ("estimated", "simulated", "vendor-model", "compiler-fact")  # the same input gives the same number
+SIMULATED = "simulated"  # records whatever happened
+EMULATED = "emulated"  # its times say nothing about a device
 
-OP_QUANTILES = 9  # kept of the samples of an op: a baseline of some hundred ops stays small
+LARGEST = 1 << 62  # ns, bytes or samples; nothing that runs has more
+NS, BYTES, COUNT, PER_SECOND, JOULES = "ns", "bytes", "1", "1/s", "J"
 
 
-def of_run(run: Run, *, label: str) -> Figures:
-    """Of a run that is in memory."""
-    rows = run.trace.own_spans
-    spans = OpSpans(rows["kind"], rows["op"], rows["inference"], rows["start_ns"], rows["end_ns"])
-    return figures_of_parts(run.info, run.ops, run.summary, spans, label=label)
+def check_range(name: str, *values: float | None) -> None:
+    """A file may hold any number; what is out of range would overflow somewhere else."""
+    for value in values:
+        if value is not None and not -LARGEST <= value <= LARGEST:
+            raise ValueError(f"{name!r}: a value is out of range")
 
 
-def figures_of_parts(info: RunInfo, ops: Sequence[OpInfo], summary: Summary, spans: OpSpans, *, label: str) -> Figures:
-    """Of what a run consists of; without spans, ops have the times that the summary has."""
-    exact = info.provenance in EXACT
-    spread = spread_of(summary.samples_ns) if len(summary.samples_ns) > 1 and not exact else None
-    metrics = figures_of(summary, provenance=info.provenance, spread=spread)
-    if info.provenance == EMULATED:
-        metrics = tuple(
-            metric for metric in metrics if METRICS[metric.name.partition(":")[0]].unit not in ("ns", "1/s")
-        )
-        spans = OpSpans(*(column[:0] for column in spans))
-    work = Work.of(spans, len(ops))
-    own = _own(info, summary, work)
-    spreads = {} if exact else _spreads(work)
-    return Figures(
-        label=label, model=info.network or info.model, sha256=info.sha256, target=info.target,
-        provenance=info.provenance, devices=info.devices, cores=info.cores, batch=info.batch, metrics=metrics,
-        ops=tuple(_ops(ops, summary, own, spreads, timed=info.provenance != EMULATED)), created=info.created,
-        caveats=info.caveats,
-    )  # fmt: skip
+class OpSpans(NamedTuple):
+    """The columns of a trace that tell when ops were at work."""
+
+    kind: npt.NDArray[np.generic]  # SpanKind
+    op: npt.NDArray[np.generic]  # NONE: of no op
+    inference: npt.NDArray[np.generic]
+    start_ns: npt.NDArray[np.generic]
+    end_ns: npt.NDArray[np.generic]
 
 
-def _own(info: RunInfo, summary: Summary, work: Work) -> Floats | None:
-    """Parts of the clock by op: of the inference that the summary is of, or the median of all where they are noisy."""
-    times, ops = own_times(work), work.ops
-    if not len(times.ns):
-        return None
-    if info.provenance in EXACT or len(times.inferences) == 1:
-        return times.of(_typical(summary, len(times.inferences)), ops)
-    medians = np.zeros(ops + 1)
-    for op, samples in times.samples().items():
-        medians[op] = np.median(samples)
-    return medians
+@dataclass(frozen=True, slots=True)
+class Spread:
+    """How far repeated samples lie apart: quantiles at evenly spaced levels, least first."""
+
+    count: int
+    effective: float  # independent samples that say as much: fewer where neighbours are alike
+    values: tuple[float, ...]  # all samples, or a sketch of them
+    tick: float = 0.0  # of the clock that took them: the true median may lie half of it further up or down
+
+    def __post_init__(self) -> None:
+        if not 1 <= self.count <= LARGEST or not self.values or not 0 < self.effective <= self.count:
+            raise ValueError("a spread needs at least one sample, and no more effective samples than samples")
+        check_range("samples", self.values[0], self.values[-1], self.tick)
+        if any(a > b for a, b in zip(self.values, self.values[1:], strict=False)):
+            raise ValueError("the values of a spread must not fall")
+
+    @property
+    def median(self) -> float:
+        return float(median(self.values))
+
+    @property
+    def mad(self) -> float:
+        """Median distance from the median."""
+        middle = self.median
+        return float(median(abs(value - middle) for value in self.values))
 
 
-def _typical(summary: Summary, inferences: int) -> int:
-    """Position of the inference whose latency the summary has."""
-    samples, value = summary.samples_ns, summary.latency.value_ns
-    return samples.index(value) if len(samples) == inferences and value in samples else 0
+@dataclass(frozen=True, slots=True)
+class Figure:
+    """One total of a run. A name may have a selector: `memory_read:DDR`."""
+
+    name: str
+    value: float | None
+    unit: str  # NS, BYTES, COUNT, PER_SECOND, JOULES
+    provenance: str
+    spread: Spread | None = None
+
+    def __post_init__(self) -> None:
+        check_range(self.name, self.value)
 
 
-def _spreads(work: Work) -> dict[int, Spread]:
-    if len(work.inferences) < 2:
-        return {}
-    times = wall_times(work)
-    tick = tick_of(np.rint(times.ns))  # of one op alone, all times may be the same
-    return {op: spread_of(np.rint(samples), most=OP_QUANTILES, tick=tick) for op, samples in times.samples().items()}
+@dataclass(frozen=True, slots=True)
+class OpFigure:
+    """One op of a run."""
+
+    name: str
+    type: str
+    engine: str
+    location: str  # where in the model, or the ops of the model that it was made from
+    wall_ns: int | None  # time in which at least one command of it is at work
+    own_ns: int | None  # its part of the clock: an instant is divided among the commands at work in it
+    spread: Spread | None = None  # of wall_ns, over inferences
+    kind: str = ""  # the type in the vocabulary of a Graph, whatever the model's format calls it; empty: unknown
+
+    def __post_init__(self) -> None:
+        check_range(self.name, self.wall_ns, self.own_ns)
+
+    @property
+    def is_timed(self) -> bool:
+        """Has a time of its own; one that others do the work of may be written down with none, or with 0."""
+        return bool(self.wall_ns or self.own_ns)
 
 
-def _ops(
-    ops: Sequence[OpInfo], summary: Summary, own: Floats | None, spreads: dict[int, Spread], *, timed: bool
-) -> list[OpFigure]:
-    """In the order of the model; work of no op last. Totals of ops with the same name are taken in turn."""
-    totals: dict[str, deque[OpTotal]] = defaultdict(deque)
-    for total in summary.ops:
-        totals[total.name].append(total)
-    infos = [*ops, OpInfo(NO_OP_NAME, "", "", "")] if _has_no_op(ops, totals, own) else list(ops)
-    rows = []
-    for number, info in enumerate(infos):
-        found = totals[info.name].popleft() if totals[info.name] else None
-        spread = spreads.get(number)
-        wall = None if found is None or not timed else found.wall_ns
-        rows.append(OpFigure(
-            name=info.name, type=info.type or (found.type if found else ""), engine=found.engine if found else "",
-            location=info.location, wall_ns=round(spread.median) if spread is not None else wall,
-            own_ns=None if own is None else round(float(own[number])), spread=spread,
-        ))  # fmt: skip
-    return rows
+@dataclass(frozen=True, slots=True)
+class Figures:
+    """One run, as far as it is compared."""
 
+    label: str
+    model: str
+    sha256: str | None
+    target: str
+    provenance: str
+    devices: int
+    cores: int
+    batch: int | None
+    metrics: tuple[Figure, ...]
+    ops: tuple[OpFigure, ...]  # in the order of the model
+    created: str = ""
+    caveats: tuple[str, ...] = ()  # as in RunInfo
 
-def _has_no_op(ops: Sequence[OpInfo], totals: dict[str, deque[OpTotal]], own: Floats | None) -> bool:
-    return bool(totals[NO_OP_NAME]) or (own is not None and own[len(ops)] > 0)
+    def metric(self, name: str) -> Figure | None:
+        return next((metric for metric in self.metrics if metric.name == name), None)
+
+    @property
+    def latency_ns(self) -> float | None:
+        found = self.metric("latency")
+        return None if found is None else found.value
+
+    @property
+    def tells_op_times(self) -> bool:
+        """Whether an op that is not among `ops` took no time; else nothing is known of it."""
+        return any(op.wall_ns is not None or op.own_ns is not None for op in self.ops)
+
+    @property
+    def is_exact(self) -> bool:
+        """Whether running again would give the same numbers."""
+        return self.provenance in EXACT

@@ -7,11 +7,11 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from difflib import get_close_matches
 
-from ..comparison import Difference, show_change, show_interval
-from ..errors import UsageError, printable
-from ..figures import BYTES, COUNT, JOULES, NS, PER_SECOND
-from ..verdict import Check, Verdict
+from ..core.errors import UsageError, printable
+from .comparison import Difference, show_change, show_interval
+from .figures import BYTES, COUNT, JOULES, NS, PER_SECOND
 from .metrics import METRICS, OP_METRICS
+from .verdict import Check, Verdict
 
 _FORM = re.compile(
     r"\s*(?P<name>.*\S)\s*(?P<sign>[<>])\s*"

@@ -9,8 +9,8 @@ import re
 from collections import defaultdict
 from collections.abc import Hashable, Iterable, Sequence
 
-from ..comparison import ADDED, FUSED, LOCATION, NAME, REMOVED, SPLIT, STRUCTURE, Match
-from ..figures import NO_OP_NAME, OTHERS_NAME, OpFigure
+from .comparison import ADDED, FUSED, LOCATION, NAME, REMOVED, SPLIT, STRUCTURE, Match
+from .figures import NO_OP_NAME, OTHERS_NAME, OpFigure
 
 _SEPARATORS = re.compile(r"\s*(?:,|;|\||\+|&&)\s*")  # between the ops that a fused one is named after
 _POSITION = re.compile(r"(?:subgraph \d+ )?(?:node|operator|op|layer) \d+")  # in one file only

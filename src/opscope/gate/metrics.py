@@ -6,8 +6,8 @@ import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
-from ..figures import BYTES, COUNT, JOULES, NO_OP_NAME, NS, PER_SECOND, Figure, Spread
-from ..summary import LaneTotal, Summary
+from ..recording.summary import LaneTotal, Summary
+from .figures import BYTES, COUNT, JOULES, NO_OP_NAME, NS, PER_SECOND, Figure, Spread
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,10 +50,15 @@ OP_METRICS = {  # limits on the time of ops: name → what stands behind the col
 def figures_of(summary: Summary, *, provenance: str, spread: Spread | None) -> tuple[Figure, ...]:
     """Every total that the summary knows, in report order."""
     return tuple(
-        Figure(name, value, METRICS[name.partition(":")[0]].unit, _provenance(name, summary, provenance),
-               _spread(name, summary, spread))
+        Figure(
+            name,
+            value,
+            METRICS[name.partition(":")[0]].unit,
+            _provenance(name, summary, provenance),
+            _spread(name, summary, spread),
+        )
         for name, value in _values(summary)
-    )  # fmt: skip
+    )
 
 
 def _provenance(name: str, summary: Summary, of_run: str) -> str:

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from ..figures import OpSpans
-from ..trace import NONE, SpanKind
+from ..recording.trace import NONE, SpanKind
+from .figures import OpSpans
 
 Numbers = npt.NDArray[np.int64]
 Floats = npt.NDArray[np.float64]

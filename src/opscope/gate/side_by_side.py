@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 
-from ..comparison import ADDED, REMOVED, STRUCTURE, SideBySide, SideRow
-from ..figures import NO_OP_NAME, NS, Figures, OpFigure
-from ..units import UNKNOWN
+from ..core.units import UNKNOWN
 from .caveats import caveats_of
+from .comparison import ADDED, REMOVED, STRUCTURE, SideBySide, SideRow
+from .figures import NO_OP_NAME, NS, Figures, OpFigure
 from .matching import match_ops
 from .metrics import METRICS
 

@@ -9,8 +9,8 @@ from math import gcd
 import numpy as np
 import numpy.typing as npt
 
-from ..imported import ImportedOp
-from ..trace import NONE, Lane, SpanKind, Trace
+from ..recording.imported import ImportedOp
+from ..recording.trace import NONE, Lane, SpanKind, Trace
 from .trace_build import Marks, build_trace
 from .trace_events import Samples, Spans
 
@@ -37,8 +37,9 @@ def column_trace(columns: SpanColumns, lanes: Sequence[Lane], names: Sequence[st
     spans = Spans([], list(names), columns.lane, columns.name, columns.start_ns, columns.end_ns, columns.lane)
     empty = np.zeros(0, np.int64)
     marks = Marks(columns.kind, columns.op, columns.inference, cycles=columns.cycles)
-    return build_trace(spans, Samples([], empty, empty, empty.astype(np.float64)), lanes, (), marks=marks,
-                       provenance=provenance)  # fmt: skip
+    return build_trace(
+        spans, Samples([], empty, empty, empty.astype(np.float64)), lanes, (), marks=marks, provenance=provenance
+    )
 
 
 @dataclass(frozen=True, slots=True)

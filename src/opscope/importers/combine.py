@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import fields, replace
 
-from ..errors import UsageError
-from ..imported import CLOCK, LATENCY, Check, Imported, ImportedOp, Metric, empty_trace
+from ..core.errors import UsageError
+from ..recording.imported import CLOCK, LATENCY, Check, Imported, ImportedOp, Metric, empty_trace
 from .overlay import find_pair, overlay
 
 _MOST = 2**50
@@ -60,12 +60,16 @@ def _believable(whole: Imported) -> Imported:
         return whole
     ops = tuple(
         replace(
-            op, macs=_bounded(op.macs), cycles=_bounded(op.cycles), in_bytes=_bounded(op.in_bytes),
-            out_bytes=_bounded(op.out_bytes), parameter_bytes=_bounded(op.parameter_bytes),
+            op,
+            macs=_bounded(op.macs),
+            cycles=_bounded(op.cycles),
+            in_bytes=_bounded(op.in_bytes),
+            out_bytes=_bounded(op.out_bytes),
+            parameter_bytes=_bounded(op.parameter_bytes),
             memory_bytes=_bounded(op.memory_bytes),
         )
         for op in whole.ops
-    )  # fmt: skip
+    )
     note = f"{wrong} counts of ops are negative or beyond 2^50, and taken for unknown"
     return replace(whole, ops=ops, notes=(*whole.notes, note))
 

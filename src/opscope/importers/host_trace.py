@@ -12,8 +12,8 @@ from pathlib import Path
 import msgspec
 import numpy as np
 
-from ..errors import UsageError, printable
-from ..trace import COUNTER, EDGE, NONE, SPAN, Lane, SpanKind, Trace
+from ..core.errors import UsageError, printable
+from ..recording.trace import COUNTER, EDGE, NONE, SPAN, Lane, SpanKind, Trace
 
 _MOST_BYTES = 1 << 31
 _LONGEST_NS = 2**62

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
-from ..ahead import ahead
+from ..core.ahead import ahead
 from .reading import Unread, read_blocks
 
 if TYPE_CHECKING:

@@ -13,10 +13,10 @@ from dataclasses import replace
 import numpy as np
 import numpy.typing as npt
 
-from ..imported import CLOCK, Imported, ImportedOp, Metric
-from ..trace import EDGE, NONE, SPAN, SpanKind, Trace
+from ..plugins.torq.importers.mlir_location import Position, positions
+from ..recording.imported import CLOCK, Imported, ImportedOp, Metric
+from ..recording.trace import EDGE, NONE, SPAN, SpanKind, Trace
 from .column_trace import SpanColumns, column_trace, open_length
-from .mlir_location import Position, positions
 
 Numbers = npt.NDArray[np.int64]
 MEASURED, MODELLED = ("measured", "simulated"), ("vendor-model", "estimated")
@@ -43,12 +43,16 @@ def overlay(measured: Imported, model: Imported) -> Imported:
     ops = [replace(op, estimated_ns=estimate[n]) if n in matched else op for n, op in enumerate(measured.ops)]
     ops += [_estimated_only(op) for op, at in zip(model.ops, place[:-1].tolist(), strict=True) if at < 0]
     return replace(
-        measured, format=f"{measured.format} + {model.format}", source=f"{measured.source} + {model.source}",
+        measured,
+        format=f"{measured.format} + {model.format}",
+        source=f"{measured.source} + {model.source}",
         tool=" + ".join(dict.fromkeys((measured.tool, model.tool))),
-        trace=_both(measured.trace, model.trace, shift, model.provenance), ops=tuple(ops),
-        metrics=tuple(_metrics(measured, model)), checks=(*measured.checks, *model.checks),
+        trace=_both(measured.trace, model.trace, shift, model.provenance),
+        ops=tuple(ops),
+        metrics=tuple(_metrics(measured, model)),
+        checks=(*measured.checks, *model.checks),
         notes=(*measured.notes, *model.notes, *_notes(measured, model, matched, unmatched)),
-    )  # fmt: skip
+    )
 
 
 def _estimated_only(op: ImportedOp) -> ImportedOp:
@@ -99,9 +103,13 @@ def _shifts(measured: Trace, model: Trace, of_span: Numbers) -> tuple[Numbers, i
 def _both(measured: Trace, model: Trace, shift: Numbers, provenance: str) -> Trace:
     spans = model.spans
     columns = SpanColumns(
-        spans["lane"].astype(np.int64), spans["name"].astype(np.int64), spans["start_ns"] + shift,
-        spans["end_ns"] + shift, kind=spans["kind"].astype(np.int64), cycles=spans["pcycles"],
-    )  # fmt: skip
+        spans["lane"].astype(np.int64),
+        spans["name"].astype(np.int64),
+        spans["start_ns"] + shift,
+        spans["end_ns"] + shift,
+        kind=spans["kind"].astype(np.int64),
+        cycles=spans["pcycles"],
+    )
     lanes = [replace(lane, name=f"{lane.name} ({provenance})", provenance=provenance) for lane in model.lanes]
     moved = column_trace(columns, lanes, model.names, provenance=measured.provenance)
     rows = np.concatenate((measured.spans, moved.spans)).astype(SPAN)
@@ -111,10 +119,14 @@ def _both(measured: Trace, model: Trace, shift: Numbers, provenance: str) -> Tra
     added["start_ns"] += int(columns.start_ns.min())
     added["end_ns"] += int(columns.start_ns.min())
     return Trace(
-        (*measured.lanes, *moved.lanes), (*measured.names, *moved.names), rows,
-        measured.edges if len(measured.edges) else np.zeros(0, EDGE), measured.counters, measured.samples,
+        (*measured.lanes, *moved.lanes),
+        (*measured.names, *moved.names),
+        rows,
+        measured.edges if len(measured.edges) else np.zeros(0, EDGE),
+        measured.counters,
+        measured.samples,
         measured.provenance,
-    )  # fmt: skip
+    )
 
 
 def _metrics(measured: Imported, model: Imported) -> Iterator[Metric]:

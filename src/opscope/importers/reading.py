@@ -12,7 +12,7 @@ from typing import TypeVar
 
 import msgspec
 
-from ..errors import ImportFileError, printable
+from ..core.errors import ImportFileError, printable
 
 HEAD_BYTES = 1 << 20  # what formats are told apart by
 MOST_BYTES = 1 << 31

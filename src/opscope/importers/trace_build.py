@@ -8,8 +8,8 @@ from dataclasses import dataclass, replace
 import numpy as np
 import numpy.typing as npt
 
-from ..ordering import places
-from ..trace import COUNTER, EDGE, NONE, SPAN, CounterTrack, Lane, Trace
+from ..core.columns import places
+from ..recording.trace import COUNTER, EDGE, NONE, SPAN, CounterTrack, Lane, Trace
 from .trace_events import Key, Numbers, Samples, Spans, Thread
 from .trace_lanes import levels
 
@@ -29,16 +29,28 @@ class Marks:
 
 
 def build_trace(
-    spans: Spans, samples: Samples, lanes: Sequence[Lane], tracks: Sequence[CounterTrack], *,
-    marks: Marks, provenance: str,
-) -> Trace:  # fmt: skip
+    spans: Spans,
+    samples: Samples,
+    lanes: Sequence[Lane],
+    tracks: Sequence[CounterTrack],
+    *,
+    marks: Marks,
+    provenance: str,
+) -> Trace:
     """Everything on an axis that starts at the first span or sample. `lanes` has one entry per thread of `spans`."""
     origin = min((int(column.min()) for column in (spans.start, samples.time) if len(column)), default=0)
     lane, all_lanes = _spread(lanes, spans.thread, levels(spans.thread, spans.start, spans.end))
     columns: dict[str, Numbers | int] = {
-        "lane": lane, "name": spans.name, "kind": marks.kind, "op": marks.op, "inference": marks.inference,
-        "command": marks.command, "ucycles": NONE, "pcycles": marks.cycles, "waits_on": NONE,
-    }  # fmt: skip
+        "lane": lane,
+        "name": spans.name,
+        "kind": marks.kind,
+        "op": marks.op,
+        "inference": marks.inference,
+        "command": marks.command,
+        "ucycles": NONE,
+        "pcycles": marks.cycles,
+        "waits_on": NONE,
+    }
     rows = np.zeros(len(spans.start), SPAN)
     for low in range(0, len(rows), _ROWS_AT_A_TIME):  # a column of all rows would go through all memory, each anew
         part = slice(low, low + _ROWS_AT_A_TIME)

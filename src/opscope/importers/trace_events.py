@@ -20,8 +20,8 @@ import msgspec
 import numpy as np
 import numpy.typing as npt
 
-from ..errors import ImportFileError, printable
-from ..trace import NONE
+from ..core.errors import ImportFileError, printable
+from ..recording.trace import NONE
 from .reading import LONGEST_NS, Unread, decode_json
 
 Key = int | str | None
@@ -32,10 +32,24 @@ V = TypeVar("V")
 
 _START = re.compile(rb"(?:\xef\xbb\xbf)?\s*([\[{])")
 _KINDS = {
-    "i": "instant", "I": "instant", "R": "instant", "n": "instant of an id", "s": "flow", "t": "flow", "f": "flow",
-    "N": "object", "O": "object", "D": "object", "P": "sample", "v": "memory dump", "V": "memory dump",
-    "c": "clock sync", "S": "begin of an id, old form", "F": "end of an id, old form", "T": "step of an id, old form",
-}  # fmt: skip
+    "i": "instant",
+    "I": "instant",
+    "R": "instant",
+    "n": "instant of an id",
+    "s": "flow",
+    "t": "flow",
+    "f": "flow",
+    "N": "object",
+    "O": "object",
+    "D": "object",
+    "P": "sample",
+    "v": "memory dump",
+    "V": "memory dump",
+    "c": "clock sync",
+    "S": "begin of an id, old form",
+    "F": "end of an id, old form",
+    "T": "step of an id, old form",
+}
 _BEGIN_END, _BEGIN, _BY_ID, _READ = frozenset("BEbe"), frozenset("Bb"), frozenset("be"), frozenset("XBEbeCM")
 _SIGN = {"B": 1, "E": -1}
 NO_ARGS = msgspec.Raw(b"")  # of an event that has none: this very object

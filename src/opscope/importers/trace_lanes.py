@@ -10,7 +10,7 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
-from ..sublanes import lowest_free
+from ..core.sublanes import lowest_free
 
 Numbers = npt.NDArray[np.int64]
 

@@ -6,8 +6,8 @@ import re
 from collections.abc import Mapping
 from pathlib import Path
 
-from ..errors import ModelError
-from ..graph import Graph
+from ..core.errors import ModelError
+from ..graph.graph import Graph
 
 TFLITE_IDENTIFIER = b"TFL3"  # of every TensorFlow Lite flatbuffer, behind the offset of its root
 

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from hashlib import sha256
 from pathlib import Path
 
-from ..api.viewing import RunHead, looks_like_run, read_head
-from ..errors import ProfilerError, UsageError
+from ..core.errors import ProfilerError, UsageError
+from ..workflows.viewing import RunHead, looks_like_run, read_head
 
 DEEPEST = 4  # folders below the one that was given
 MOST_RUNS = 500

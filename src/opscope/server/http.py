@@ -12,7 +12,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from types import TracebackType
 
-from ..errors import UsageError
+from ..core.errors import UsageError
 from .answers import Answer, refusal
 from .catalogue import Catalogue
 from .perfetto import installed_ui

@@ -9,9 +9,9 @@ from urllib.parse import urlsplit
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
 
-from ..summary import Latency
-from ..units import UNKNOWN, format_seconds
-from ..views.html_text import full_name, prose, short_name
+from ..core.units import UNKNOWN, format_seconds
+from ..recording.summary import Latency
+from ..views.page.html_text import full_name, prose, short_name
 from .catalogue import Entry, Listing
 from .perfetto import PUBLIC_UI
 
@@ -42,9 +42,13 @@ _SORTS: dict[str, tuple[str, Callable[[Entry], tuple[int, float | str]]]] = {  #
 @cache
 def _environment() -> Environment:
     found = Environment(
-        loader=PackageLoader("opscope.server"), autoescape=True, undefined=StrictUndefined, trim_blocks=True,
-        lstrip_blocks=True, keep_trailing_newline=True,
-    )  # fmt: skip
+        loader=PackageLoader("opscope.server"),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        keep_trailing_newline=True,
+    )
     found.filters |= {"short": short_name, "full": full_name, "prose": prose, "latency": latency_text, "when": when}
     return found
 

@@ -12,16 +12,16 @@ from typing import TYPE_CHECKING
 from urllib.parse import parse_qsl, quote
 
 from .. import __version__
-from ..api import viewing
-from ..errors import ProfilerError, UsageError
+from ..core.errors import ProfilerError, UsageError
+from ..workflows import viewing
 from . import answers, pages, perfetto
 from .answers import Answer, refusal
 from .catalogue import Catalogue, Entry
 from .store import Store
 
 if TYPE_CHECKING:
-    from ..run import Run
-    from ..views.page_spans import SpanRows
+    from ..recording.run import Run
+    from ..views.page.spans import SpanRows
 
 _RUN = re.compile(r"run/([0-9a-f]{16})/(|perfetto|trace\.(?:json|json\.gz|pftrace)|spans/(\d{1,6})\.bin)")
 _UI = "perfetto/"

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from ..errors import UsageError
+from ..core.errors import UsageError
 from .blueprint import Blueprint
 from .network import Network, Option, Settings
 from .networks import bert, cifar_resnet, conv_small, fc, kws, llm_decoder, mobilenetv2, resnet50, sample_resnet, vit

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
-from ..errors import UsageError
+from ..core.errors import UsageError
 from .blueprint import Blueprint
 
 LARGEST = 1 << 20  # of any option, unless it says otherwise

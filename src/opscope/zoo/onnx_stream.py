@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, BinaryIO
 import numpy as np
 from numpy.typing import NDArray
 
-from ..errors import UsageError
+from ..core.errors import UsageError
 from .output import Progress, replacing
 
 if TYPE_CHECKING:

@@ -8,7 +8,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import BinaryIO
 
-from ..errors import UsageError
+from ..core.errors import UsageError
 
 Progress = Callable[[int, int], None]  # bytes done, bytes in total
 

@@ -82,9 +82,12 @@ class Sheet:
         self.values[step.output.name] = made[0]
 
     def rescale(
-        self, made: Named, factors: Sequence[float], zero_points: tuple[Named, Named],
+        self,
+        made: Named,
+        factors: Sequence[float],
+        zero_points: tuple[Named, Named],
         result: str,
-    ) -> Named:  # fmt: skip
+    ) -> Named:
         """Multiply by real factors, one or one a channel, as a 32-bit multiplier and a shift."""
         pairs = [_multiplier(factor) for factor in factors]
         multiplier = self.constant(np.array([pair[0] for pair in pairs], np.int32))

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import numpy as np
 
-from ..errors import UsageError
+from ..core.errors import UsageError
 from . import tflite_layers, weights
 from .blueprint import Blueprint, Literal, Step, Value, Weight
 from .output import Progress, replacing

@@ -109,11 +109,13 @@ def _add(sheet: Sheet, step: Step) -> None:
     wide, none = tensor(sheet.shape(step.output), "i32"), sheet.number(0, np.int32)
     shifted = [
         sheet.rescale(
-            sheet.use(operand), [scale.scale / common * 2**_HEADROOM], (sheet.number(scale.zero_point, np.int8), none),
+            sheet.use(operand),
+            [scale.scale / common * 2**_HEADROOM],
+            (sheet.number(scale.zero_point, np.int8), none),
             wide,
         )
         for operand, scale in zip(operands, scales, strict=True)
-    ]  # fmt: skip
+    ]
     added, result = sheet.op("add", shifted, "", wide), quantise.of_value(step.output)
     points = (none, sheet.number(result.zero_point, np.int8))
     factor = common / 2**_HEADROOM / result.scale

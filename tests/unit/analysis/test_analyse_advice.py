@@ -2,22 +2,18 @@
 
 from __future__ import annotations
 
-import sys
 from dataclasses import replace
-from pathlib import Path
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-sys.path.insert(0, str(Path(__file__).parent))
 from analyse_build import HMX, HVX, A, C, Command, Span, copy, finding, ids, run_of, total
-
 from opscope.analysis.analyse import analyse
-from opscope.program import NO_ROUTE, OpInfo
-from opscope.run import Run
-from opscope.summary import HostStage, MemoryTotal, Placement
-from opscope.trace import NONE, Lane, SpanKind
+from opscope.program.program import NO_ROUTE, OpInfo
+from opscope.recording.run import Run
+from opscope.recording.summary import HostStage, MemoryTotal, Placement
+from opscope.recording.trace import NONE, Lane, SpanKind
 
 
 def _with_types(run: Run, *types: str) -> Run:

@@ -2,20 +2,16 @@
 
 from __future__ import annotations
 
-import sys
 from dataclasses import replace
-from pathlib import Path
 
 import pytest
 
-sys.path.insert(0, str(Path(__file__).parent))
 from analyse_build import DMA, HVX, Command, Span, run_of, total
-
-from opscope.analysis.conservation import check_laws
-from opscope.program import OpInfo
-from opscope.run import Run
-from opscope.summary import LaneTotal, Latency, RouteTotal, Share, Summary
-from opscope.trace import Lane, SpanKind
+from opscope.analysis.laws import check_laws
+from opscope.program.program import OpInfo
+from opscope.recording.run import Run
+from opscope.recording.summary import LaneTotal, Latency, RouteTotal, Share, Summary
+from opscope.recording.trace import Lane, SpanKind
 
 EXECUTION = Lane(0, 0, "Execution")
 OPS = (OpInfo("a", "MatMul", "", ""),)
@@ -32,10 +28,17 @@ def sound() -> Run:
     ]
     row = total("a", 100, macs=7, moved_bytes=64, out_bytes=64, commands=2, share=1.0)
     summary = Summary(
-        Latency(100, 90, 110, "simulated"), None, 1, lanes=(LaneTotal(0, 0, "HVX", 65, 35, 0, 0),),
-        breakdown=(Share("compute", 100.0, 1.0),), op_types=(row,), ops=(row,), layers=(row,), blocks=(row,),
+        Latency(100, 90, 110, "simulated"),
+        None,
+        1,
+        lanes=(LaneTotal(0, 0, "HVX", 65, 35, 0, 0),),
+        breakdown=(Share("compute", 100.0, 1.0),),
+        op_types=(row,),
+        ops=(row,),
+        layers=(row,),
+        blocks=(row,),
         routes=(RouteTotal(0, None, "DDR read", 1, 64, 35, 1), RouteTotal(0, 0, "DDR read", 1, 64, 35, 1)),
-    )  # fmt: skip
+    )
     commands = [Command(0, 0, 64), Command(0, macs=7)]
     return run_of(spans, lanes=(HVX, DMA, EXECUTION), ops=OPS, edges=[(0, 1)], commands=commands, summary=summary)
 
@@ -77,12 +80,16 @@ ROW = sound().summary.ops[0]
         ({"op_types": (replace(ROW, busy_ns=99),)}, "ops = types: time, MACs, bytes"),
         ({"blocks": (replace(ROW, moved_bytes=63),)}, "ops = blocks: time, MACs, bytes"),
         ({"breakdown": (Share("compute", 90.0, 0.9),)}, "shares of the breakdown add up to 1"),
-        ({"routes": (RouteTotal(0, None, "DDR read", 1, 65, 35, 1), RouteTotal(0, 0, "DDR read", 1, 65, 35, 1))},
-         "bytes of routes = bytes of transfers"),
-        ({"routes": (RouteTotal(0, None, "DDR read", 1, 64, 35, 1), RouteTotal(0, 0, "DDR read", 1, 60, 35, 1))},
-         "bytes of routes = bytes of their cores"),
+        (
+            {"routes": (RouteTotal(0, None, "DDR read", 1, 65, 35, 1), RouteTotal(0, 0, "DDR read", 1, 65, 35, 1))},
+            "bytes of routes = bytes of transfers",
+        ),
+        (
+            {"routes": (RouteTotal(0, None, "DDR read", 1, 64, 35, 1), RouteTotal(0, 0, "DDR read", 1, 60, 35, 1))},
+            "bytes of routes = bytes of their cores",
+        ),
     ],
-)  # fmt: skip
+)
 def test_a_total_that_is_wrong_violates_its_law_alone(change: dict[str, object], law: str) -> None:
     wrong = violated(with_summary(**change))
     assert law in wrong
@@ -93,9 +100,10 @@ def test_ops_that_differ_from_their_commands_are_named_by_what_differs() -> None
     row = replace(ROW, macs=8, moved_bytes=65, busy_ns=50)
     run = with_summary(op_types=(row,), ops=(row,), layers=(row,), blocks=(row,))
     assert violated(run) == [
-        "time of ops = time of their commands", "MACs of ops = MACs of commands",
+        "time of ops = time of their commands",
+        "MACs of ops = MACs of commands",
         "bytes moved by ops = bytes moved by commands",
-    ]  # fmt: skip
+    ]
 
 
 def test_spans_that_overlap_on_a_lane_are_counted() -> None:

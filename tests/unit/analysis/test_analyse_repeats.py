@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from opscope.analysis.repeats import NOT_REPEATED, Repeat, find_repeat, structure_of
-from opscope.program import OpInfo
+from opscope.program.program import OpInfo
 
 
 @pytest.mark.parametrize(

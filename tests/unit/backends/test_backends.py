@@ -4,8 +4,8 @@ from importlib.metadata import EntryPoint
 
 import pytest
 
-from opscope import backends
-from opscope.errors import UsageError
+from opscope.backends import registry as backends
+from opscope.core.errors import UsageError
 
 
 class Toy:
@@ -27,8 +27,8 @@ def test_a_plug_in_is_found_by_entry_point(monkeypatch: pytest.MonkeyPatch) -> N
 
 
 def test_a_missing_package_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("opscope.backends.htp.find_spec", lambda _: None)
-    monkeypatch.setattr("opscope.backends.htp._platform_problem", lambda: "")
+    monkeypatch.setattr("opscope.plugins.qnn.backend.find_spec", lambda _: None)
+    monkeypatch.setattr("opscope.plugins.qnn.backend._platform_problem", lambda: "")
     state = backends.load("htp").state()
     assert (state.works, state.install) == (False, "pip install 'opscope[htp]'")
 

@@ -2,25 +2,20 @@
 
 from __future__ import annotations
 
-import sys
 from collections import Counter
 from dataclasses import replace
-from pathlib import Path
 
 import numpy as np
 import pytest
 
-sys.path.insert(0, str(Path(__file__).parents[2]))
-sys.path.insert(0, str(Path(__file__).parent))
+from build import Sketch
 from compiler_build import KB, Built, build, small_target, whole_batch
 from compiler_laws import Order, all_laws, compute_rows
-
-from build import Sketch
-from opscope.compiler.warn import performance_warnings
+from opscope.compiler.performance_warnings import performance_warnings
+from opscope.core.errors import UsageError
 from opscope.device import simulate
-from opscope.errors import UsageError
-from opscope.graph import DType, Graph, Op
-from opscope.program import NO_OP, NO_ROUTE
+from opscope.graph.graph import DType, Graph, Op
+from opscope.program.program import NO_OP, NO_ROUTE
 
 
 def lawful(graph: Graph, *, cores: int = 1, devices: int = 1, parallel: str = "tensor", **limits: int) -> Built:

@@ -2,25 +2,19 @@
 
 from __future__ import annotations
 
-import sys
-from pathlib import Path
-
 import pytest
 
-sys.path.insert(0, str(Path(__file__).parents[2]))
-sys.path.insert(0, str(Path(__file__).parent))
-from compiler_build import build, small_target
-
 from build import Sketch
-from opscope import targets
+from compiler_build import build, small_target
 from opscope.compiler import compile_graph
-from opscope.compiler.fold import drop_absent_outputs, fold_scales
+from opscope.compiler.passes.place import form_of
+from opscope.compiler.passes.scale_folding import drop_absent_outputs, fold_scales
+from opscope.compiler.passes.split import same_portions
 from opscope.compiler.phases import phase_text
-from opscope.compiler.place import form_of
 from opscope.compiler.plan import CompileOptions, Plan
-from opscope.compiler.split import same_portions
 from opscope.estimate.price import Machine
-from opscope.graph import ABSENT, DType, Graph, Op
+from opscope.graph.graph import ABSENT, DType, Graph, Op
+from opscope.machine import catalogue as targets
 
 
 def planned(graph: Graph, *, cores: int = 1, devices: int = 1, target: str = "aic100-std") -> Plan:

@@ -3,28 +3,24 @@
 from __future__ import annotations
 
 import csv
-import sys
 from io import StringIO
 from pathlib import Path
 
 import numpy as np
-
-sys.path.insert(0, str(Path(__file__).parents[2]))
-sys.path.insert(0, str(Path(__file__).parent))
-from compiler_build import KB, Built, build, small_target, whole_batch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from build import Sketch
-from opscope import targets
+from compiler_build import KB, Built, build, small_target, whole_batch
 from opscope.compiler.forecast import forecast
-from opscope.compiler.warn import PerformanceWarning, performance_warnings
+from opscope.compiler.performance_warnings import PerformanceWarning, performance_warnings
 from opscope.device import simulate
-from opscope.graph import DType, Graph
-from opscope.importers import read_profile
-from opscope.program import NO_ROUTE
-from opscope.views.memory_metrics import MemoryMetricsText
-from opscope.views.timeline_csv import TimelineCsv
+from opscope.graph.graph import DType, Graph
+from opscope.importers.formats import read_profile
+from opscope.machine import catalogue as targets
+from opscope.program.program import NO_ROUTE
+from opscope.views.text.memory_metrics import MemoryMetricsText
+from opscope.views.text.timeline_csv import TimelineCsv
 
 AIC100 = targets.load("aic100-std")
 

@@ -2,24 +2,21 @@
 
 from __future__ import annotations
 
-import sys
 from dataclasses import replace
-from pathlib import Path
 
 import pytest
-from compiler_build import build
 
-sys.path.insert(0, str(Path(__file__).parents[2]))
 from build import Sketch
-from opscope import targets
+from compiler_build import build
 from opscope.compiler.forecast import forecast
+from opscope.core.errors import ProgramError, TargetError
 from opscope.device import simulate
-from opscope.errors import ProgramError, TargetError
 from opscope.estimate.price import Machine, Task, price
-from opscope.graph import DType, Graph
-from opscope.program import Program
-from opscope.sequence import Unit, sequence_of
-from opscope.target import Burst, Engine, Figure, Memory, Route, Target
+from opscope.graph.graph import DType, Graph
+from opscope.machine import catalogue as targets
+from opscope.machine.target import Burst, Engine, Figure, Memory, Route, Target
+from opscope.program.program import Program
+from opscope.program.sequence import Unit, sequence_of
 
 TORQ = targets.load("torq-sl2610")
 
@@ -155,7 +152,7 @@ def test_an_engine_has_a_possible_number_of_units(units: int) -> None:
 
 
 def test_an_engine_works_in_a_memory_that_is_there() -> None:
-    raw = (Path(targets.__file__).parent / "torq-sl2610.toml").read_bytes()
+    raw = targets.catalogue()["torq-sl2610"].read_bytes()
     with pytest.raises(TargetError, match="engine 'CSS' works in 'TCM'; expected one of"):
         targets.parse(raw.replace(b'memory = "DTCM"', b'memory = "TCM"'), source="mine.toml")
 

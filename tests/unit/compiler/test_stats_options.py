@@ -6,9 +6,9 @@ from dataclasses import replace
 
 import pytest
 
-from opscope import targets
 from opscope.compiler.stats_options import stats_options
-from opscope.errors import UsageError
+from opscope.core.errors import UsageError
+from opscope.machine import catalogue as targets
 
 TARGET = targets.load("aic100-std")
 

@@ -9,14 +9,14 @@ from functools import cache
 
 import numpy as np
 import pytest
-from decode_build import EVENTS, Profiled, small
 
+from decode_build import EVENTS, Profiled, small
+from opscope.core.errors import CaptureError, ProgramError
 from opscope.decode import check_buffer, decode_buffer, read_lanes
 from opscope.decode.lanes import LaneIndex
-from opscope.errors import CaptureError, ProgramError
-from opscope.program import StatsOptions
-from opscope.program_file import decode_program
-from opscope.wire import OP_RECORD, STATS_HEADER, STATS_SECTION, THREAD_RECORD, StatsSection
+from opscope.program.program import StatsOptions
+from opscope.program.program_file import decode_program
+from opscope.program.wire import OP_RECORD, STATS_HEADER, STATS_SECTION, THREAD_RECORD, StatsSection
 
 CRC_AT = 64
 
@@ -157,7 +157,7 @@ def test_a_section_of_a_later_version_is_passed_over() -> None:
         (StatsSection.OPS, 17, "ucycles", 0xFFFFFFFF, "ends behind its thread, which stops at tick"),
         (StatsSection.OPS, 17, "start", 2**63, "ends behind its thread"),
     ],
-)  # fmt: skip
+)
 def test_a_record_that_cannot_be_is_named_by_its_byte(
     kind: StatsSection, record: int, field: str, value: int, words: str
 ) -> None:

@@ -8,14 +8,24 @@ from pathlib import Path
 
 import numpy as np
 
-from opscope.analysis.summarise import summarise_device
-from opscope.analysis.work import ProgramIndex
-from opscope.capture import encode_capture
+from opscope.analysis.totals.summarise import summarise_device
+from opscope.analysis.totals.work import ProgramIndex
 from opscope.decode import LaneIndex, check_buffer, decode_buffer, decode_trace, origin_tick
-from opscope.program import COMMAND, NO_ROUTE, Channel, Detail, Group, MemoryMetrics, OpInfo, Program, StatsOptions
-from opscope.trace import SpanKind
-from opscope.views.opstats_text import OpstatsText
-from opscope.wire import StatsSection
+from opscope.program.capture import encode_capture
+from opscope.program.program import (
+    COMMAND,
+    NO_ROUTE,
+    Channel,
+    Detail,
+    Group,
+    MemoryMetrics,
+    OpInfo,
+    Program,
+    StatsOptions,
+)
+from opscope.program.wire import StatsSection
+from opscope.recording.trace import SpanKind
+from opscope.views.text.opstats_text import OpstatsText
 
 INPUT = Path(__file__).parents[2] / "golden" / "stats_buffer" / "input.hex"
 PROGRAM_ID = 0x1122334455667788
@@ -32,18 +42,30 @@ def program() -> Program:
     commands["detail"], commands["op"] = [0, 1], [0, 0]
     commands["out_bytes"], commands["moved_bytes"] = [2048, 1024], [0, 1024]
     return Program(
-        name="network", target="by-hand", devices=1, cores=1, batch=8, clock_hz=1.233e9, stats_hz=19.2e6,
-        groups=(Group("HVX", "HVX", 2), Group("DMAIssue", "", 1)), routes=(Channel("DDR read", "read", 10.0, 10.0),),
-        kinds=("elementadd", "aiccopytovtcm"), ops=(OpInfo("/layers.0/Add", "Add", "add", "node 0"),),
+        name="network",
+        target="by-hand",
+        devices=1,
+        cores=1,
+        batch=8,
+        clock_hz=1.233e9,
+        stats_hz=19.2e6,
+        groups=(Group("HVX", "HVX", 2), Group("DMAIssue", "", 1)),
+        routes=(Channel("DDR read", "read", 10.0, 10.0),),
+        kinds=("elementadd", "aiccopytovtcm"),
+        ops=(OpInfo("/layers.0/Add", "Add", "add", "node 0"),),
         details=(
             Detail("/layers.0/Add", "VTCM", "float16", "", (), ""),
             Detail("/layers.0/Add/__0", "DDR", "", "", (), ""),
         ),
-        commands=commands, dependency_offsets=np.array([0, 1, 1], np.uint32),
-        dependency_sources=np.array([1], np.uint32), dependency_kinds=np.array([1], np.uint8),
-        stats=StatsOptions(level=70, batch_size=8), metrics=MemoryMetrics(0, (), 0, (), 0, 0, 0, {}),
-        inputs=(), outputs=(),
-    )  # fmt: skip
+        commands=commands,
+        dependency_offsets=np.array([0, 1, 1], np.uint32),
+        dependency_sources=np.array([1], np.uint32),
+        dependency_kinds=np.array([1], np.uint8),
+        stats=StatsOptions(level=70, batch_size=8),
+        metrics=MemoryMetrics(0, (), 0, (), 0, 0, 0, {}),
+        inputs=(),
+        outputs=(),
+    )
 
 
 def test_every_field_is_where_the_page_says() -> None:

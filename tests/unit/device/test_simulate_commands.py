@@ -6,11 +6,11 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from device_build import DMA, HMX, HVX, READ, ROUTES, WRITE, Step, program_of
 
+from device_build import DMA, HMX, HVX, READ, ROUTES, WRITE, Step, program_of
+from opscope.core.errors import ProgramError
 from opscope.device import simulate, steady_state_ns, vary
-from opscope.errors import ProgramError
-from opscope.program import Channel
+from opscope.program.program import Channel
 
 
 def copy(moved_bytes: int, *, cycles: int = 10, core: int = 0, device: int = 0, route: int = READ) -> Step:

@@ -6,13 +6,13 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from device_build import COPY, DMA, HMX, HVX, INPUT, OUTPUT, READ, WRITE, Step, program_of
 
-from opscope.capture import Capture
+from device_build import COPY, DMA, HMX, HVX, INPUT, OUTPUT, READ, WRITE, Step, program_of
+from opscope.core.errors import ProgramError, UsageError
 from opscope.device import Inference, collect, simulate
-from opscope.errors import ProgramError, UsageError
-from opscope.program import Group, Program, StatsOptions
-from opscope.wire import INPUT_PORT, OUTPUT_PORT, StatsFlag, StatsSection
+from opscope.program.capture import Capture
+from opscope.program.program import Group, Program, StatsOptions
+from opscope.program.wire import INPUT_PORT, OUTPUT_PORT, StatsFlag, StatsSection
 
 SPREAD = {"thread_spread": 0.2, "activate_ticks": 4386.0}
 STEPS = (
@@ -28,10 +28,17 @@ STEPS = (
 EVENTS = StatsOptions(
     events=(2, 0x3F, 0x70, 0x100, 0x101, 0x110, 0x111, 0x201, 0x210),
     event_counts=(
-        "cycles", "commands", "wait_cycles", "read_transfers", "read_bytes", "write_transfers", "write_bytes", "macs",
+        "cycles",
+        "commands",
+        "wait_cycles",
+        "read_transfers",
+        "read_bytes",
+        "write_transfers",
+        "write_bytes",
+        "macs",
         "busy_cycles:HVX",
     ),
-)  # fmt: skip
+)
 
 
 FOURTH = Inference(program_id=7, activation=0, number=3, start_tick=10**12)

@@ -8,7 +8,7 @@ from build import Sketch, mobilenet, resnet, target
 from opscope.estimate.canonical import canonicalise, fold_constants, fold_quantisation, fuse, retype
 from opscope.estimate.estimator import parameter_bytes
 from opscope.estimate.work import work_of
-from opscope.graph import DType, Graph
+from opscope.graph.graph import DType, Graph
 
 FUSING = target(fuses=("relu", "clip", "batch_norm"))
 

@@ -6,25 +6,31 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from arena_blocks import counter, drawn, evenly, planned
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from arena_blocks import counter, drawn, evenly, planned
 from build import Sketch, figure, machine, mobilenet
 from opscope import api
-from opscope.analysis.conservation import check_laws
 from opscope.analysis.facts import Facts
-from opscope.api.estimating import estimated_run
+from opscope.analysis.laws import check_laws
 from opscope.estimate.build_report import build_report
 from opscope.estimate.memory import plan_memory
-from opscope.graph import DType, Graph, Op, Role
-from opscope.report import Report
-from opscope.run import Run
-from opscope.target import Runtime
+from opscope.estimate.recorded import estimated_run
+from opscope.estimate.report import Report
+from opscope.graph.graph import DType, Graph, Op, Role
+from opscope.machine.target import Runtime
+from opscope.recording.run import Run
 from opscope.zoo import Recipe, make
 
-SMALL = [("kws-cnn", "int8"), ("kws-cnn", "f32"), ("cifar-resnet", "int8"), ("cifar-resnet", "f32"),
-         ("mobilenetv2", "int8"), ("mobilenetv2", "f32")]  # fmt: skip
+SMALL = [
+    ("kws-cnn", "int8"),
+    ("kws-cnn", "f32"),
+    ("cifar-resnet", "int8"),
+    ("cifar-resnet", "f32"),
+    ("mobilenetv2", "int8"),
+    ("mobilenetv2", "f32"),
+]
 COLUMNS = {"im2col_columns": figure(2), "im2col_element_bytes": figure(2)}
 
 
@@ -117,8 +123,11 @@ def test_marks_take_no_time_and_hold_no_layer_back() -> None:
     run = run_of(report_of(draw.graph(draw.conv(data, 4, name="second")), Runtime(**COLUMNS)))
     marks = run.trace.spans[run.trace.spans["op"] == -1]
     assert [run.trace.names[name] for name in marks["name"]] == [
-        "input pixels", "scratch of first", "scratch of second", "output"
-    ]  # fmt: skip
+        "input pixels",
+        "scratch of first",
+        "scratch of second",
+        "output",
+    ]
     assert (marks["start_ns"] == marks["end_ns"]).all()
     facts = Facts(run)
     layers = [place for place in range(len(facts.work)) if facts.work.op[place] >= 0]
@@ -130,9 +139,10 @@ def test_a_command_names_what_it_reads_and_writes_and_where() -> None:
     out = draw.dense(draw.input(1, 8, name="pixels"), 2000, bias=False, name="dense")
     operands = run_of(report_of(draw.graph(out), Runtime())).commands.operands
     assert operands[0] == (
-        "out RAM Dest dense:out i8 <1 x 2000> 2KB", "in RAM Src0 pixels i8 <1 x 8> 1KB",
+        "out RAM Dest dense:out i8 <1 x 2000> 2KB",
+        "in RAM Src0 pixels i8 <1 x 8> 1KB",
         "in flash Src1 t1 i8 <2000 x 8> 16KB",
-    )  # fmt: skip
+    )
     assert operands[1] == ("out RAM Dest pixels i8 <1 x 8> 1KB",)
 
 

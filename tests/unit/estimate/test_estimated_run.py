@@ -9,10 +9,10 @@ import numpy as np
 import pytest
 
 from opscope import api
-from opscope.api.estimating import estimated_run, suggested
-from opscope.finding import Trial
-from opscope.report import Prediction, Range, Report, Suggestion
-from opscope.run import Run
+from opscope.estimate.recorded import estimated_run, suggested
+from opscope.estimate.report import Prediction, Range, Report, Suggestion
+from opscope.recording.finding import Trial
+from opscope.recording.run import Run
 from opscope.zoo import Recipe, make
 
 WHEN = "2026-01-01T00:00:00+00:00"

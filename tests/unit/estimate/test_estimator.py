@@ -8,9 +8,9 @@ from build import Sketch, engine, figure, machine, memory, resnet
 from opscope.estimate.build_report import build_report
 from opscope.estimate.estimator import Estimate, estimate, parameter_bytes
 from opscope.estimate.price import Machine
-from opscope.graph import Graph
-from opscope.report import Layer
-from opscope.target import Holds, Scope
+from opscope.estimate.report import Layer
+from opscope.graph.graph import Graph
+from opscope.machine.target import Holds, Scope
 
 NANOJOULE = {"picojoules_per_mac": {"*": figure(1000)}, "picojoules_per_element_op": {"*": figure(1000)}}
 

@@ -5,13 +5,13 @@ from __future__ import annotations
 import pytest
 
 from build import engine, figure, memory, target
-from opscope.cost import Cost, Part
+from opscope.core.units import Cycles
+from opscope.estimate.cost import Cost, Part
 from opscope.estimate.placement import Placement
 from opscope.estimate.price import Machine, Task, engine_cycles, memory_cycles, op_joules, price
 from opscope.estimate.work import Work
-from opscope.graph import DType, Op
-from opscope.target import Engine, Holds, Scope
-from opscope.units import Cycles
+from opscope.graph.graph import DType, Op
+from opscope.machine.target import Engine, Holds, Scope
 
 
 def task(engine_: Engine, work: Work, *, kind: str = "conv", traffic: dict[str, int] | None = None) -> Task:

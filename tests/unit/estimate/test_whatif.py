@@ -5,10 +5,10 @@ from __future__ import annotations
 import pytest
 
 from build import Sketch, resnet, target
-from opscope.estimate import whatif
+from opscope.estimate import graph_changes as whatif
 from opscope.estimate.estimator import parameter_bytes
 from opscope.estimate.work import work_of
-from opscope.graph import DType, Graph
+from opscope.graph.graph import DType, Graph
 
 
 def macs(graph: Graph) -> list[int]:

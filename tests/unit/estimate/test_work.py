@@ -6,7 +6,7 @@ import pytest
 
 from build import Sketch, autoencoder, keyword_spotter, mobilenet, resnet, resnet8
 from opscope.estimate.work import Work, work_of
-from opscope.graph import ABSENT, KINDS, DType, Family, Graph, Op, Role, Tensor
+from opscope.graph.graph import ABSENT, KINDS, DType, Family, Graph, Op, Role, Tensor
 
 
 def counted(graph: Graph) -> Work:
@@ -162,10 +162,21 @@ def test_a_contraction_without_its_attributes_names_the_op_and_the_attribute() -
 @pytest.mark.parametrize("kind", sorted(KINDS))
 def test_every_kind_of_the_vocabulary_is_counted(kind: str) -> None:
     attributes = {
-        "kernel": (1, 1), "channel_axis": 1, "k": 4, "n": 4, "equation": "ab,bc->ac", "batch": 1, "heads": 1,
-        "query_length": 4, "key_length": 4, "head_size": 4, "value_size": 4, "steps": 1, "input_size": 4,
+        "kernel": (1, 1),
+        "channel_axis": 1,
+        "k": 4,
+        "n": 4,
+        "equation": "ab,bc->ac",
+        "batch": 1,
+        "heads": 1,
+        "query_length": 4,
+        "key_length": 4,
+        "head_size": 4,
+        "value_size": 4,
+        "steps": 1,
+        "input_size": 4,
         "hidden_size": 4,
-    }  # fmt: skip
+    }
     tensors = [Tensor("x", (4, 4), DType.F32, Role.INPUT)] * 2 + [Tensor("y", (4, 4), DType.F32, Role.ACTIVATION)]
     op = Op(kind, kind, kind, (0, 1), (2,), attributes)
     work = work_of(op, Graph("g", "g", "hand", (op,), tensors, (0, 1), (2,)))

@@ -1,24 +1,20 @@
 from __future__ import annotations
 
 import json
-import sys
 from contextlib import suppress
 from dataclasses import replace
-from pathlib import Path
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-sys.path.insert(0, str(Path(__file__).parent))
 from compare_build import LABELS, figures, op
-
-from opscope.errors import UsageError
-from opscope.figures import OTHERS_NAME, Figures
+from opscope.core.errors import UsageError
 from opscope.gate import baseline
 from opscope.gate.baseline import decode_baseline, encode_baseline
 from opscope.gate.bootstrap import spread_of
 from opscope.gate.compare import compare
+from opscope.gate.figures import OTHERS_NAME, Figures
 from opscope.gate.limits import parse_limit
 
 NAMES = st.text(max_size=12)
@@ -29,12 +25,22 @@ SAMPLES = st.one_of(st.none(), st.lists(st.integers(1, 10**9), min_size=2, max_s
 @st.composite
 def runs(draw: st.DrawFn) -> Figures:
     ops = [
-        replace(op(draw(NAMES), draw(TIMES), kind=draw(NAMES), location=draw(NAMES), own=draw(TIMES)),
-                spread=None if (s := draw(SAMPLES)) is None else spread_of(s, most=9))
+        replace(
+            op(draw(NAMES), draw(TIMES), kind=draw(NAMES), location=draw(NAMES), own=draw(TIMES)),
+            spread=None if (s := draw(SAMPLES)) is None else spread_of(s, most=9),
+        )
         for _ in range(draw(st.integers(0, 4)))
-    ]  # fmt: skip
-    return figures(ops, latency=draw(TIMES), peak=draw(TIMES), target=draw(NAMES), provenance="measured",
-                   samples=draw(SAMPLES), sha256="ab", model=draw(NAMES))  # fmt: skip
+    ]
+    return figures(
+        ops,
+        latency=draw(TIMES),
+        peak=draw(TIMES),
+        target=draw(NAMES),
+        provenance="measured",
+        samples=draw(SAMPLES),
+        sha256="ab",
+        model=draw(NAMES),
+    )
 
 
 def encoded(run: Figures) -> bytes:
@@ -122,8 +128,10 @@ def test_the_cheapest_of_very_many_ops_are_kept_as_one_sum(monkeypatch: pytest.M
 
 
 def test_a_model_of_hundreds_of_ops_stays_below_fifty_kilobytes() -> None:
-    ops = [op(f"/encoder/layer.{n // 27}/attention/output/dense_{n % 27}/MatMul", 12_345_678 + n, location=f"node {n}")
-           for n in range(325)]  # fmt: skip
+    ops = [
+        op(f"/encoder/layer.{n // 27}/attention/output/dense_{n % 27}/MatMul", 12_345_678 + n, location=f"node {n}")
+        for n in range(325)
+    ]
     assert len(encoded(figures(ops))) < 50_000
 
 

@@ -7,9 +7,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from opscope.comparison import Interval
-from opscope.figures import Spread
 from opscope.gate.bootstrap import FEWEST, effective_count, ratio_interval, spread_of, spread_of_sum
+from opscope.gate.comparison import Interval
+from opscope.gate.figures import Spread
 
 SAMPLES = st.lists(st.integers(1, 10**9), min_size=FEWEST, max_size=40)
 

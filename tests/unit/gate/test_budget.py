@@ -5,11 +5,11 @@ from __future__ import annotations
 import pytest
 
 from build import Sketch, engine, figure, machine
-from opscope.errors import UsageError
+from opscope.core.errors import UsageError
 from opscope.estimate.build_report import build_report
+from opscope.estimate.report import Report
 from opscope.gate.budget import judge, parse_budget
-from opscope.graph import Graph
-from opscope.report import Report
+from opscope.graph.graph import Graph
 
 PRICES = {"picojoules_per_mac": {"*": figure(1000)}}
 

@@ -1,26 +1,22 @@
 from __future__ import annotations
 
-import sys
 from dataclasses import replace
-from pathlib import Path
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-sys.path.insert(0, str(Path(__file__).parent))
 from compare_build import LABELS, figures, info, op, op_infos, rows, spans_of, summary_of, total
-
-from opscope.comparison import ADDED, FUSED, REMOVED, Comparison
-from opscope.errors import UsageError
-from opscope.figures import Figures
+from opscope.core.errors import UsageError
 from opscope.gate.bootstrap import spread_of
 from opscope.gate.compare import compare
-from opscope.gate.figures import figures_of_parts
+from opscope.gate.comparison import ADDED, FUSED, REMOVED, Comparison
+from opscope.gate.figures import Figures
 from opscope.gate.limits import parse_limit
-from opscope.program import OpInfo
-from opscope.summary import LaneTotal, Latency, Summary
-from opscope.trace import SpanKind
+from opscope.gate.run_figures import figures_of_parts
+from opscope.program.program import OpInfo
+from opscope.recording.summary import LaneTotal, Latency, Summary
+from opscope.recording.trace import SpanKind
 
 OPS = 6
 
@@ -100,8 +96,11 @@ def test_added_removed_and_fused_ops_explain_the_change() -> None:
     new = figures([op("in", 10), op("conv + relu", 60, kind="Fused"), op("new", 25, kind="Erf")], latency=100)
     found = compared(base, new)
     assert [(row.name, row.how, row.own.change) for row in found.ops] == [
-        ("new", ADDED, 25), ("conv + relu", FUSED, -10), ("old", REMOVED, -5), ("in", "name", 0),
-    ]  # fmt: skip
+        ("new", ADDED, 25),
+        ("conv + relu", FUSED, -10),
+        ("old", REMOVED, -5),
+        ("in", "name", 0),
+    ]
     assert found.explanation is not None
     assert (found.explanation.change_ns, found.explanation.rest.ns) == (10, 0)
     assert found.ops[1].base_names == ("conv", "relu")
@@ -200,8 +199,10 @@ def test_ops_and_rollups_of_measured_runs_are_judged_by_their_samples() -> None:
         ops = [op(name, round(spread.median), kind="Conv", spread=spread) for name in ("a", "b")]
         return figures(ops, provenance="measured")
 
-    noisy = figures([op(n, 1100, kind="Conv", spread=spread_of([800.0, 1400, 900, 1300, 1000, 1200, 1100]))
-                     for n in ("a", "b")], provenance="measured")  # fmt: skip
+    noisy = figures(
+        [op(n, 1100, kind="Conv", spread=spread_of([800.0, 1400, 900, 1300, 1000, 1200, 1100])) for n in ("a", "b")],
+        provenance="measured",
+    )
     assert compared(run(1), run(1.2), "op:a>5%", "type:Conv>5%").word == "fail"
     found = compared(run(1), noisy, "op:a>5%", "type:Conv>5%")
     assert [(check.word, check.warning) for check in found.verdict.checks] == [("pass", True), ("pass", True)]
@@ -226,16 +227,19 @@ def test_what_makes_totals_unlike_is_said_once_with_the_runs_that_it_is_true_of(
     plain = replace(figures(ops, label="three"), caveats=("latency is with the profiler off",))
     assert compared(watched, again).notes == ("one, two: latency is with the profiler on",)
     assert compared(watched, plain).notes == (
-        "one: latency is with the profiler on", "three: latency is with the profiler off",
-    )  # fmt: skip
+        "one: latency is with the profiler on",
+        "three: latency is with the profiler off",
+    )
     assert compared(figures(ops), figures(ops)).notes == ()
 
 
 def test_an_unknown_target_is_said_beside_whatever_was_insisted_on() -> None:
     found = compare(
-        figures([op("a")], target="unknown"), figures([op("a")], provenance="estimated"), allow=["provenance"],
+        figures([op("a")], target="unknown"),
+        figures([op("a")], provenance="estimated"),
+        allow=["provenance"],
         labels=LABELS,
-    )  # fmt: skip
+    )
     assert found.notes == (
         "compared in spite of this: provenance is simulated and estimated",
         "the target of one of the two is not known",

@@ -4,16 +4,17 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from opscope.comparison import Difference, Interval
-from opscope.errors import UsageError
-from opscope.figures import BYTES, NS, PER_SECOND
+from opscope.core.errors import UsageError
 from opscope.gate.bootstrap import spread_of
+from opscope.gate.comparison import Difference, Interval
+from opscope.gate.figures import BYTES, NS, PER_SECOND
 from opscope.gate.limits import judge, parse_limit
-from opscope.verdict import Check
+from opscope.gate.verdict import Check
 
 
-def difference(base: float | None, new: float | None, *, unit: str = NS, interval: Interval | None = None,
-               note: str = "") -> Difference:  # fmt: skip
+def difference(
+    base: float | None, new: float | None, *, unit: str = NS, interval: Interval | None = None, note: str = ""
+) -> Difference:
     return Difference("latency", base, new, unit, "measured", "measured", "less", interval, note)
 
 

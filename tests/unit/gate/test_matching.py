@@ -1,27 +1,27 @@
 from __future__ import annotations
 
-import sys
 from dataclasses import replace
-from pathlib import Path
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-sys.path.insert(0, str(Path(__file__).parent))
 from compare_build import op
-
-from opscope.comparison import ADDED, FUSED, LOCATION, NAME, REMOVED, SPLIT, STRUCTURE, Match
-from opscope.figures import OTHERS_NAME, OpFigure
+from opscope.gate.comparison import ADDED, FUSED, LOCATION, NAME, REMOVED, SPLIT, STRUCTURE, Match
+from opscope.gate.figures import OTHERS_NAME, OpFigure
 from opscope.gate.matching import match_ops
 
 NAMES = st.sampled_from(["a", "b", "c", "a + b", "b, c", "a, b, c", "d", "d", "", "(no op)", "+", "a +"])
 OPS = st.lists(
-    st.builds(lambda name, kind, place, ns: op(name, ns, kind=kind, location=place), NAMES,
-              st.sampled_from(["X", "Y", ""]), st.sampled_from(["", "node 1", "a, b", "file.py:3"]),
-              st.sampled_from([100, None])),
+    st.builds(
+        lambda name, kind, place, ns: op(name, ns, kind=kind, location=place),
+        NAMES,
+        st.sampled_from(["X", "Y", ""]),
+        st.sampled_from(["", "node 1", "a, b", "file.py:3"]),
+        st.sampled_from([100, None]),
+    ),
     max_size=8,
-)  # fmt: skip
+)
 
 
 def matched(base: list[OpFigure], new: list[OpFigure], *, same_model: bool = False) -> list[tuple[str, ...]]:
@@ -115,8 +115,12 @@ def test_a_place_in_the_file_counts_only_in_the_same_file() -> None:
 def test_renamed_layers_are_found_by_their_surroundings_between_ops_that_kept_their_names() -> None:
     kinds = ["MatMul", "Add", "Relu", "MatMul"]
     base = [op("in", kind="I"), *(op(f"old{n}", kind=k) for n, k in enumerate(kinds)), op("out", kind="O")]
-    new = [op("in", kind="I"), *(op(f"new{n}", kind=k) for n, k in enumerate(kinds)), op("extra", kind="Tanh"),
-           op("out", kind="O")]  # fmt: skip
+    new = [
+        op("in", kind="I"),
+        *(op(f"new{n}", kind=k) for n, k in enumerate(kinds)),
+        op("extra", kind="Tanh"),
+        op("out", kind="O"),
+    ]
     found = matched(base, new)
     assert [row for row in found if row[0] == STRUCTURE] == [(STRUCTURE, f"old{n}", "→", f"new{n}") for n in range(4)]
     assert (ADDED, "→", "extra") in found
@@ -159,12 +163,19 @@ def test_an_op_that_does_the_work_of_another_is_matched_with_both(nothing: int |
 
 
 def test_ops_folded_into_others_do_not_stand_between_neighbours() -> None:
-    folded = [op("c", kind="conv", location="r"), op("r", None, kind="relu"), op("d", kind="conv", location="s"),
-              op("s", None, kind="relu"), op("g", kind="matmul")]  # fmt: skip
+    folded = [
+        op("c", kind="conv", location="r"),
+        op("r", None, kind="relu"),
+        op("d", kind="conv", location="s"),
+        op("s", None, kind="relu"),
+        op("g", kind="matmul"),
+    ]
     plain = [op("0", kind="conv"), op("1", kind="conv"), op("2", kind="matmul")]
     assert matched(folded, plain) == [
-        (STRUCTURE, "c", "r", "→", "0"), (STRUCTURE, "d", "s", "→", "1"), (STRUCTURE, "g", "→", "2"),
-    ]  # fmt: skip
+        (STRUCTURE, "c", "r", "→", "0"),
+        (STRUCTURE, "d", "s", "→", "1"),
+        (STRUCTURE, "g", "→", "2"),
+    ]
 
 
 def test_a_position_in_a_file_is_no_place_in_another_whatever_was_fused_into_the_op() -> None:

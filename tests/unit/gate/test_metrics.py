@@ -2,35 +2,44 @@
 
 from __future__ import annotations
 
-import sys
-from pathlib import Path
-
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-sys.path.insert(0, str(Path(__file__).parent))
 from compare_build import info, op_infos, rows, spans_of, summary_of, total
-
-from opscope.figures import NO_OP_NAME
-from opscope.gate.figures import figures_of_parts
+from opscope.gate.figures import NO_OP_NAME
 from opscope.gate.metrics import METRICS, engine_class, figures_of
-from opscope.summary import HostStage, LaneTotal, MemoryTotal, Share, Summary
-from opscope.trace import SpanKind
+from opscope.gate.run_figures import figures_of_parts
+from opscope.recording.summary import HostStage, LaneTotal, MemoryTotal, Share, Summary
+from opscope.recording.trace import SpanKind
 
 LANES = st.lists(
     st.builds(
-        LaneTotal, st.integers(0, 1), st.integers(0, 3), st.sampled_from(["HVX", "HMX", "HVX t0", "HVX t1"]),
-        st.integers(0, 10**6), st.one_of(st.none(), st.integers(0, 10**6)), st.integers(0, 10**6),
+        LaneTotal,
+        st.integers(0, 1),
+        st.integers(0, 3),
+        st.sampled_from(["HVX", "HMX", "HVX t0", "HVX t1"]),
+        st.integers(0, 10**6),
+        st.one_of(st.none(), st.integers(0, 10**6)),
+        st.integers(0, 10**6),
     ),
     max_size=6,
-)  # fmt: skip
+)
 BYTES = st.one_of(st.none(), st.integers(0, 10**9))
 MEMORY = st.lists(
-    st.builds(MemoryTotal, st.sampled_from(["DDR", "VTCM"]), st.just(0), st.just(None), BYTES, st.none(), st.none(),
-              BYTES, BYTES),
+    st.builds(
+        MemoryTotal,
+        st.sampled_from(["DDR", "VTCM"]),
+        st.just(0),
+        st.just(None),
+        BYTES,
+        st.none(),
+        st.none(),
+        BYTES,
+        BYTES,
+    ),
     max_size=5,
-)  # fmt: skip
+)
 
 
 def values_of(summary: Summary) -> dict[str, float | None]:
@@ -61,10 +70,16 @@ def test_stages_causes_and_counts_are_there_when_known_and_absent_when_not() -> 
     from dataclasses import replace
 
     summary = replace(
-        summary_of([total("a", 5, macs=3, commands=2), total("b", None, macs=None, commands=None),
-                    total(NO_OP_NAME, 7, macs=0)]),
-        host=(HostStage("enqueue", 5), HostStage("driver", 6)), breakdown=(Share("compute", 80.0, 0.8),),
-    )  # fmt: skip
+        summary_of(
+            [
+                total("a", 5, macs=3, commands=2),
+                total("b", None, macs=None, commands=None),
+                total(NO_OP_NAME, 7, macs=0),
+            ]
+        ),
+        host=(HostStage("enqueue", 5), HostStage("driver", 6)),
+        breakdown=(Share("compute", 80.0, 0.8),),
+    )
     found = values_of(summary)
     assert found["host_latency"] == 11
     assert found["host_latency:driver"] == 6
@@ -115,8 +130,12 @@ def test_measured_ops_have_the_median_of_their_inferences_and_its_spread() -> No
 
 
 def test_times_of_an_emulation_are_not_figures() -> None:
-    summary = summary_of([total("layer0/op0", 99)], latency=13, provenance="emulated",
-                         memory=[MemoryTotal("DDR", 0, None, 5, None, None, None, None)])  # fmt: skip
+    summary = summary_of(
+        [total("layer0/op0", 99)],
+        latency=13,
+        provenance="emulated",
+        memory=[MemoryTotal("DDR", 0, None, 5, None, None, None, None)],
+    )
     found = figures_of_parts(info("emulated"), op_infos(1), summary, spans_of([(SpanKind.OP, 0, 0, 0, 9)]), label="r")
     assert found.metric("latency") is None
     assert found.metric("busy") is None

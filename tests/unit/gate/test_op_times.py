@@ -2,22 +2,18 @@
 
 from __future__ import annotations
 
-import sys
 from collections import defaultdict
 from fractions import Fraction
-from pathlib import Path
 
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-sys.path.insert(0, str(Path(__file__).parent))
 from compare_build import rows, spans_of
-
 from opscope.gate import op_times
 from opscope.gate.op_times import OpTimes, Work, own_times, wall_times
-from opscope.trace import NONE, SpanKind
+from opscope.recording.trace import NONE, SpanKind
 
 OPS = 4
 Row = tuple[SpanKind, int, int, int, int]

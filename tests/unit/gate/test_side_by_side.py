@@ -1,16 +1,12 @@
 from __future__ import annotations
 
-import sys
 from dataclasses import replace
-from pathlib import Path
 
 from hypothesis import given
 from hypothesis import strategies as st
 
-sys.path.insert(0, str(Path(__file__).parent))
 from compare_build import LABELS, figures, op
-
-from opscope.figures import Figures, OpFigure
+from opscope.gate.figures import Figures, OpFigure
 from opscope.gate.side_by_side import side_by_side
 
 RUN = st.lists(st.tuples(st.sampled_from("abcdef"), st.one_of(st.none(), st.integers(0, 99))), max_size=6).map(
@@ -33,8 +29,10 @@ def test_ops_are_matched_to_the_first_run_and_fused_ones_are_put_together() -> N
     third = figures([op("conv", 140), op("relu", None, kind="Relu"), op("x", 2, kind="X")], provenance="measured")
     found = side_by_side([first, second, third], by="op", label=None)
     assert [(row.name, row.values) for row in found.rows] == [
-        ("conv and 1 more", (70, 35, 140)), ("out", (5, 10, None)), ("x", (None, 1, 2)),
-    ]  # fmt: skip
+        ("conv and 1 more", (70, 35, 140)),
+        ("out", (5, 10, None)),
+        ("x", (None, 1, 2)),
+    ]
     assert found.rows[0].ratios == (1.0, 0.5, 2.0)
     assert found.rows[2].ratios == (None, None, None)
     assert found.matched == (3, 2, 2)

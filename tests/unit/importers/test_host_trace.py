@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from opscope.errors import UsageError
+from opscope.core.errors import UsageError
 from opscope.importers.host_trace import read_host_trace
-from opscope.trace import NONE, SpanKind, Trace
+from opscope.recording.trace import NONE, SpanKind, Trace
 
 
 def read(folder: Path, content: object, *, origin: int = 0) -> Trace:

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from opscope.errors import ImportFileError
+from opscope.core.errors import ImportFileError
 from opscope.importers import reading
 from opscope.importers.reading import Unread, decode_json, number_in, read_blocks, read_bytes, to_ns, whole_in
 

@@ -6,26 +6,38 @@ from importlib.metadata import EntryPoint
 from pathlib import Path
 
 import pytest
-from importer_samples import SAMPLES
 
-from opscope import importers
-from opscope.errors import ImportFileError, UsageError
-from opscope.imported import Imported, empty_trace
-from opscope.importers import IMPORTERS, Importer, appearance, find_importer, read_profile
+from importer_samples import SAMPLES
+from opscope.core.errors import ImportFileError, UsageError
+from opscope.importers import formats as importers
+from opscope.importers.formats import IMPORTERS, Importer, appearance, find_importer, read_profile
+from opscope.recording.imported import Imported, empty_trace
 
 FORMATS = {
-    "vela_per-layer.csv": "vela-layers", "vela_summary.csv": "vela-summary", "tflite_log.txt": "tflite-benchmark",
-    "tflite_profile.csv": "tflite-benchmark", "stedgeai_info.json": "stedgeai-json", "latency.txt": "qaic-latency",
-    "stedgeai_analyze.txt": "stedgeai-text", "stedgeai_n6.txt": "stedgeai-text",
+    "vela_per-layer.csv": "vela-layers",
+    "vela_summary.csv": "vela-summary",
+    "tflite_log.txt": "tflite-benchmark",
+    "tflite_profile.csv": "tflite-benchmark",
+    "stedgeai_info.json": "stedgeai-json",
+    "latency.txt": "qaic-latency",
+    "stedgeai_analyze.txt": "stedgeai-text",
+    "stedgeai_n6.txt": "stedgeai-text",
     "stedgeai_validate.txt": "stedgeai-text",
-    "tensorrt_profile.json": "tensorrt-profile", "tensorrt_layers.json": "tensorrt-layers",
-    "openvino_average.csv": "openvino-counters", "openvino_cpp.csv": "openvino-counters",
-    "openvino_report.csv": "openvino-report", "qaic_compile_metrics.txt": "qaic-compile-metrics",
-    "torq_compile_a.csv": "torq-compile-a", "torq_compile_b.csv": "torq-compile-b",
-    "torq_compile_c.csv": "torq-compile-c", "torq_runtime.csv": "torq-runtime",
-    "torq_host_h1.csv": "torq-host-h1", "torq_host_h2.csv": "torq-host-h2",
-    "torq_host_h3.csv": "torq-host", "iree_perf.jsonl": "iree-perf",
-}  # fmt: skip
+    "tensorrt_profile.json": "tensorrt-profile",
+    "tensorrt_layers.json": "tensorrt-layers",
+    "openvino_average.csv": "openvino-counters",
+    "openvino_cpp.csv": "openvino-counters",
+    "openvino_report.csv": "openvino-report",
+    "qaic_compile_metrics.txt": "qaic-compile-metrics",
+    "torq_compile_a.csv": "torq-compile-a",
+    "torq_compile_b.csv": "torq-compile-b",
+    "torq_compile_c.csv": "torq-compile-c",
+    "torq_runtime.csv": "torq-runtime",
+    "torq_host_h1.csv": "torq-host-h1",
+    "torq_host_h2.csv": "torq-host-h2",
+    "torq_host_h3.csv": "torq-host",
+    "iree_perf.jsonl": "iree-perf",
+}
 
 
 @pytest.mark.parametrize(("name", "form"), FORMATS.items())

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from opscope.errors import UsageError
+from opscope.core.errors import UsageError
 from opscope.zoo import Recipe, make, names
 
 NOWHERE = Path("/nonexistent/folder/model")

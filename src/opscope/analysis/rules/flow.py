@@ -6,14 +6,14 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ...ordering import distinct
-from ...trace import NONE
-from ...units import format_bytes, format_percent
-from ..activities import Numbers
+from ...core.columns import distinct
+from ...core.units import format_bytes, format_percent
+from ...recording.trace import NONE
 from ..facts import Facts
-from ..gaps import routes_of
-from ..intervals import union
 from ..op_bounds import OUTER_BYTES_PER_S
+from ..timeline.activities import Numbers
+from ..timeline.gaps import routes_of
+from ..timeline.intervals import union
 
 FULL_SHARE = 0.7  # of the bandwidth, and of the time
 

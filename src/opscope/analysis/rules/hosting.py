@@ -8,15 +8,15 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from ...finding import Finding
-from ...ordering import distinct
-from ...summary import HostStage
-from ...trace import NONE, SpanKind
-from ...units import format_percent
-from ..activities import Numbers
+from ...core.columns import distinct
+from ...core.units import format_percent
+from ...recording.finding import Finding
+from ...recording.summary import HostStage
+from ...recording.trace import NONE, SpanKind
 from ..bound_words import DEVICE, HOST
 from ..facts import Facts
-from ..intervals import union
+from ..timeline.activities import Numbers
+from ..timeline.intervals import union
 from .claim import Claim, count, time
 
 HOST_SHARE = 0.05  # of what the application waits, or of the critical path
@@ -24,10 +24,17 @@ IT_STANDS_STILL = "with more inferences on their way at once the device need not
 IT_HAS_WORK = "it costs latency, not throughput: the device has work meanwhile"
 QUEUE = "device queue"
 PARTIES = {  # stage of host.STAGES → whose it is, as system profiles group them
-    "enqueue": "application", "preprocess": "runtime", "submit": "runtime", "return": "runtime",
-    "postprocess": "runtime", "driver": "driver", "input transfer": "driver", "output transfer": "driver",
-    QUEUE: "queue", DEVICE: DEVICE,
-}  # fmt: skip
+    "enqueue": "application",
+    "preprocess": "runtime",
+    "submit": "runtime",
+    "return": "runtime",
+    "postprocess": "runtime",
+    "driver": "driver",
+    "input transfer": "driver",
+    "output transfer": "driver",
+    QUEUE: "queue",
+    DEVICE: DEVICE,
+}
 DEVICE_PARTIES = (DEVICE, "queue")
 QUEUE_SHARE = 0.01  # of what the application waits: below it the queue counts as the device
 
@@ -43,13 +50,16 @@ def host_stages(facts: Facts) -> Iterator[Claim]:
     so = IT_HAS_WORK if _queue_ns(stages) >= HOST_SHARE * whole else IT_STANDS_STILL
     yield Claim(
         Finding(
-            "host-stages", f"{format_percent(cost / whole)} of what the application waits is not the device",
-            _parties(stages, whole), cost_ns=cost, share=cost / whole,
+            "host-stages",
+            f"{format_percent(cost / whole)} of what the application waits is not the device",
+            _parties(stages, whole),
+            cost_ns=cost,
+            share=cost / whole,
             action=f"{longest.name} is the longest with {time(longest.ns)}; {so}",
             spans=facts.rows(positions, facts.path_ns),
         ),
         positions if len(positions) else None,
-    )  # fmt: skip
+    )
 
 
 def device_queue(facts: Facts) -> Iterator[Claim]:
@@ -63,14 +73,16 @@ def device_queue(facts: Facts) -> Iterator[Claim]:
     positions = np.array([place for place in places.tolist() if _stage_name(facts, place) == QUEUE], np.int64)
     yield Claim(
         Finding(
-            "device-queue", f"{format_percent(cost / whole)} of what the application waits is the queue of the device",
+            "device-queue",
+            f"{format_percent(cost / whole)} of what the application waits is the queue of the device",
             f"{time(cost)} behind inferences that came before, {time(_device_ns(stages))} on the device",
-            cost_ns=cost, share=cost / whole,
+            cost_ns=cost,
+            share=cost / whole,
             action="fewer on their way at once wait less; only a faster device serves more",
             spans=facts.rows(positions, facts.path_ns),
         ),
         positions if len(positions) else None,
-    )  # fmt: skip
+    )
 
 
 def _parties(stages: tuple[HostStage, ...], whole: int) -> str:
@@ -129,13 +141,17 @@ def host_calls(facts: Facts) -> Iterator[Claim]:
     gaps = facts.path.activity[on_path & (facts.path.is_gap == 1) & (facts.path.activity != NONE)]
     yield Claim(
         Finding(
-            "host-bound", f"the host is what {format_percent(cost / work.wall_ns)} of the time depends on",
-            _host_detail(facts, int(facts.gap_ns[gaps].sum())), facts.costliest_ops(positions, facts.path_ns), cost,
+            "host-bound",
+            f"the host is what {format_percent(cost / work.wall_ns)} of the time depends on",
+            _host_detail(facts, int(facts.gap_ns[gaps].sum())),
+            facts.costliest_ops(positions, facts.path_ns),
+            cost,
             action="launch ahead: fewer and larger ops, a captured graph, the next inference while this one runs",
             spans=facts.rows(positions, facts.path_ns),
         ),
-        positions, gaps=gaps,
-    )  # fmt: skip
+        positions,
+        gaps=gaps,
+    )
 
 
 def _host_detail(facts: Facts, between_ns: int) -> str:

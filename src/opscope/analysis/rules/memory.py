@@ -6,20 +6,20 @@ from collections.abc import Iterator, Sequence
 
 import numpy as np
 
-from ...finding import Finding
-from ...ordering import distinct
-from ...program import NO_ROUTE
-from ...summary import MemoryTotal, Placement
-from ...trace import NONE
-from ...units import format_bytes, format_percent
-from ..activities import ASIDE, Numbers
+from ...core.columns import distinct
+from ...core.units import format_bytes, format_percent
+from ...program.program import NO_ROUTE
+from ...recording.finding import Finding
+from ...recording.summary import MemoryTotal, Placement
+from ...recording.trace import NONE
 from ..bound_words import LINK, MEMORY
 from ..data_types import computed_in_floats
 from ..facts import Facts
-from ..gaps import routes_of
-from ..intervals import most_open, union
 from ..op_bounds import OUTER_BYTES_PER_S
 from ..outer_memory import TensorTraffic
+from ..timeline.activities import ASIDE, Numbers
+from ..timeline.gaps import routes_of
+from ..timeline.intervals import most_open, union
 from .claim import Claim, count, path_cost, time
 from .flow import flow_of, moved_bytes
 
@@ -51,8 +51,19 @@ def exposed_transfers(facts: Facts) -> Iterator[Claim]:
             if not facts.moves[positions].any():
                 title = f"ops that {what} holds up take {share} of the critical path"
             detail, action = _seen(facts, cause, positions, on_path)
-            yield Claim(Finding(rule, title, detail, ops, cost, action=action, spans=facts.rows(on_path, facts.path_ns),
-                                bytes=moved_bytes(facts, on_path)), positions)  # fmt: skip
+            yield Claim(
+                Finding(
+                    rule,
+                    title,
+                    detail,
+                    ops,
+                    cost,
+                    action=action,
+                    spans=facts.rows(on_path, facts.path_ns),
+                    bytes=moved_bytes(facts, on_path),
+                ),
+                positions,
+            )
 
 
 def _seen(facts: Facts, cause: int, positions: Numbers, on_path: Numbers) -> tuple[str, str]:
@@ -86,14 +97,20 @@ def reads_again(facts: Facts) -> Iterator[Claim]:
     if not _worth_a_line(facts, again, cost):
         return
     yield Claim(
-        Finding("read-again", f"{format_bytes(again)} of {format_bytes(whole)} read from outer memory were read before",
-                f"{count(len(tensors), 'tensor')}; {worst.tensor} ({format_bytes(worst.size_bytes)}) is read "
-                f"{worst.read_bytes / (worst.size_bytes or 1):.1f} times",
-                facts.costliest_ops(positions, facts.work.ns), cost,
-                action="read once and multicast to the other cores, or keep it in local memory between its uses",
-                spans=facts.rows(positions, facts.work.ns), bytes=again),
-        positions, (facts.work.ns[positions] * left).astype(np.int64),
-    )  # fmt: skip
+        Finding(
+            "read-again",
+            f"{format_bytes(again)} of {format_bytes(whole)} read from outer memory were read before",
+            f"{count(len(tensors), 'tensor')}; {worst.tensor} ({format_bytes(worst.size_bytes)}) is read "
+            f"{worst.read_bytes / (worst.size_bytes or 1):.1f} times",
+            facts.costliest_ops(positions, facts.work.ns),
+            cost,
+            action="read once and multicast to the other cores, or keep it in local memory between its uses",
+            spans=facts.rows(positions, facts.work.ns),
+            bytes=again,
+        ),
+        positions,
+        (facts.work.ns[positions] * left).astype(np.int64),
+    )
 
 
 def _left_after_once(
@@ -117,13 +134,18 @@ def spills(facts: Facts) -> Iterator[Claim]:
     if not _worth_a_line(facts, out + back, cost):
         return
     yield Claim(
-        Finding("spill", f"{format_bytes(out)} moved out of local memory and {format_bytes(back)} read back",
-                f"{count(len(tensors), 'tensor')} did not fit or were not kept, most of {tensors[0].tensor}",
-                facts.costliest_ops(positions, facts.work.ns), cost,
-                action=f"results that stay local: {_smaller(facts)}",
-                spans=facts.rows(positions, facts.work.ns), bytes=out + back),
+        Finding(
+            "spill",
+            f"{format_bytes(out)} moved out of local memory and {format_bytes(back)} read back",
+            f"{count(len(tensors), 'tensor')} did not fit or were not kept, most of {tensors[0].tensor}",
+            facts.costliest_ops(positions, facts.work.ns),
+            cost,
+            action=f"results that stay local: {_smaller(facts)}",
+            spans=facts.rows(positions, facts.work.ns),
+            bytes=out + back,
+        ),
         positions,
-    )  # fmt: skip
+    )
 
 
 def _worth_a_line(facts: Facts, moved: int, cost: int) -> bool:
@@ -157,13 +179,17 @@ def residency(facts: Facts) -> Iterator[Claim]:
     fill = (fullest.peak_bytes or 0) / (fullest.capacity_bytes or 1)
     if fill < LOW_FILL and outer_ns > all_ns / 2:
         worst = max(placed, key=lambda p: p.outer_ns)
-        yield Claim(Finding(
-            "residency", f"{fullest.name} is at most {format_percent(fill)} full, and "
-            f"{format_percent(outer_ns / all_ns)} of the work reads operands from outer memory",
-            f"{worst.kind} on {worst.group} has one in {worst.outer_memory} for {time(worst.outer_ns)} of all lanes",
-            action=f"larger tiles{RESIDENT if _fits(facts, local) else ''}",
-            bytes=(fullest.capacity_bytes or 0) - (fullest.peak_bytes or 0),
-        ))  # fmt: skip
+        yield Claim(
+            Finding(
+                "residency",
+                f"{fullest.name} is at most {format_percent(fill)} full, and "
+                f"{format_percent(outer_ns / all_ns)} of the work reads operands from outer memory",
+                f"{worst.kind} on {worst.group} has one in {worst.outer_memory} for "
+                f"{time(worst.outer_ns)} of all lanes",
+                action=f"larger tiles{RESIDENT if _fits(facts, local) else ''}",
+                bytes=(fullest.capacity_bytes or 0) - (fullest.peak_bytes or 0),
+            )
+        )
 
 
 def _readers(facts: Facts) -> list[Placement]:
@@ -204,11 +230,14 @@ def serial_transfers(facts: Facts) -> Iterator[Claim]:
             continue
         yield Claim(
             Finding(
-                "serial-transfers", f"{count(len(own), 'transfer')} over {names[number]} come one after the other",
+                "serial-transfers",
+                f"{count(len(own), 'transfer')} over {names[number]} come one after the other",
                 f"never two at once, {time(int(busy[number]))} in all",
-                facts.costliest_ops(own, facts.path_ns), cost,
+                facts.costliest_ops(own, facts.path_ns),
+                cost,
                 action="issue the next transfer before the last has arrived: double buffering, several queues",
-                spans=facts.rows(own, facts.path_ns), bytes=moved_bytes(facts, own),
+                spans=facts.rows(own, facts.path_ns),
+                bytes=moved_bytes(facts, own),
             ),
             own,
-        )  # fmt: skip
+        )

@@ -7,11 +7,11 @@ from collections.abc import Iterator
 import numpy as np
 import numpy.typing as npt
 
-from ...finding import Finding
-from ...ordering import distinct
-from ...summary import OpTotal
-from ...trace import NONE
-from ...units import format_count, format_percent
+from ...core.columns import distinct
+from ...core.units import format_count, format_percent
+from ...recording.finding import Finding
+from ...recording.summary import OpTotal
+from ...recording.trace import NONE
 from ..bound_words import LAUNCH, LAYOUT, WAIT, cause_of_work, is_cpu, is_flush, is_layout
 from ..facts import Facts
 from ..repeated_work import repeated_work
@@ -33,8 +33,13 @@ def _layout_on_path(facts: Facts) -> Iterator[Claim]:
     positions = np.flatnonzero(facts.work.cause == LAYOUT)
     cost, whole = path_cost(facts, positions), facts.work.wall_ns
     if whole and cost >= LAYOUT_SHARE * whole:
-        found = _layout_finding(cost, whole, "the critical path", facts.costliest_ops(positions, facts.path_ns),
-                                facts.rows(positions, facts.path_ns))  # fmt: skip
+        found = _layout_finding(
+            cost,
+            whole,
+            "the critical path",
+            facts.costliest_ops(positions, facts.path_ns),
+            facts.rows(positions, facts.path_ns),
+        )
         yield Claim(found, positions)
 
 
@@ -54,11 +59,15 @@ def _word(op: OpTotal) -> str:
 
 def _layout_finding(cost: int, whole: int, of: str, ops: tuple[str, ...], rows: tuple[int, ...]) -> Finding:
     return Finding(
-        "layout", f"conversions and copies take {format_percent(cost / whole)} of {of}",
-        "changes of layout, of data type and of place compute nothing", ops, cost, cost / whole,
+        "layout",
+        f"conversions and copies take {format_percent(cost / whole)} of {of}",
+        "changes of layout, of data type and of place compute nothing",
+        ops,
+        cost,
+        cost / whole,
         action="feed inputs in the layout and type that the engines take, and keep neighbours on one engine",
         spans=rows,
-    )  # fmt: skip
+    )
 
 
 def launches(facts: Facts) -> Iterator[Claim]:
@@ -72,14 +81,17 @@ def launches(facts: Facts) -> Iterator[Claim]:
     gaps = path.activity[chosen & (path.is_gap == 1) & (path.activity != NONE)]
     yield Claim(
         Finding(
-            "launch", f"starting work takes {format_percent(cost / facts.work.wall_ns)} of the critical path",
+            "launch",
+            f"starting work takes {format_percent(cost / facts.work.wall_ns)} of the critical path",
             f"{count(starts, 'start')}, {time(cost / max(starts, 1))} each on average",
-            facts.costliest_ops(gaps, facts.gap_ns), cost,
+            facts.costliest_ops(gaps, facts.gap_ns),
+            cost,
             action="fuse small ops, or launch many at once: a graph, a larger batch",
             spans=facts.rows(gaps, facts.gap_ns),
         ),
-        positions, gaps=gaps,
-    )  # fmt: skip
+        positions,
+        gaps=gaps,
+    )
 
 
 def _flushes(facts: Facts) -> npt.NDArray[np.bool_]:
@@ -100,15 +112,17 @@ def small_ops(facts: Facts) -> Iterator[Claim]:
     ops, one = count(len(distinct(work.op[small])), "op"), len(small) == 1
     yield Claim(
         Finding(
-            "small-ops", f"{count(len(small), 'command')} of {ops} {'is' if one else 'are'} shorter than what starting "
+            "small-ops",
+            f"{count(len(small), 'command')} of {ops} {'is' if one else 'are'} shorter than what starting "
             f"{'it' if one else 'them'} takes",
             f"{time(int(work.ns[small].sum()))} of work after {time(cost)} of gaps",
-            facts.costliest_ops(small, facts.gap_ns), cost,
+            facts.costliest_ops(small, facts.gap_ns),
+            cost,
             action=f"fuse {'it with its' if one else 'them with their'} neighbours",
             spans=facts.rows(small, facts.gap_ns),
         ),
         gaps=small,
-    )  # fmt: skip
+    )
 
 
 def computed_again(facts: Facts) -> Iterator[Claim]:
@@ -125,15 +139,18 @@ def computed_again(facts: Facts) -> Iterator[Claim]:
     whole, again = int(facts.run.commands.rows["macs"].sum()), sum(work.again_macs for work in found)
     yield Claim(
         Finding(
-            "computed-again", f"{format_count(again)} of {format_count(whole)} MACs were computed on another core too",
+            "computed-again",
+            f"{format_count(again)} of {format_count(whole)} MACs were computed on another core too",
             f"{count(len(found), 'product')} run whole on several cores, {facts.run.ops[found[0].op].name} on "
             f"{found[0].times}",
-            tuple(dict.fromkeys(facts.run.ops[work.op].name for work in found))[:MOST_NAMES], cost,
+            tuple(dict.fromkeys(facts.run.ops[work.op].name for work in found))[:MOST_NAMES],
+            cost,
             action="a larger batch or fewer cores: parts this small cost more to hand around than to compute again",
             spans=facts.rows(positions, facts.path_ns),
         ),
-        positions, np.ceil(facts.work.ns[positions] * left).astype(np.int64),
-    )  # fmt: skip
+        positions,
+        np.ceil(facts.work.ns[positions] * left).astype(np.int64),
+    )
 
 
 def on_the_cpu(facts: Facts) -> Iterator[Claim]:
@@ -149,13 +166,15 @@ def on_the_cpu(facts: Facts) -> Iterator[Claim]:
     chosen = np.array([op.name in names for op in facts.run.ops], np.bool_)
     yield Claim(
         Finding(
-            "cpu-fallback", f"{count(len(cpu), 'op')} of {len(totals)} run on the CPU",
+            "cpu-fallback",
+            f"{count(len(cpu), 'op')} of {len(totals)} run on the CPU",
             f"{types[:200] or 'of types that are not known'}: {reasons[:300] or 'the run does not say why'}",
-            tuple(op.name for op in cpu)[:MOST_NAMES], sum(known) if known else None,
+            tuple(op.name for op in cpu)[:MOST_NAMES],
+            sum(known) if known else None,
             action="replace them with ops that the accelerator takes, so that the model is not cut there",
         ),
         facts.of_ops(chosen) if facts.has_timeline else None,
-    )  # fmt: skip
+    )
 
 
 def _on_cpu(op: OpTotal) -> bool:

@@ -8,18 +8,18 @@ from collections.abc import Iterator
 import numpy as np
 import numpy.typing as npt
 
-from ...finding import Finding
-from ...ordering import distinct
-from ...trace import NONE
-from ...units import format_percent
-from ..activities import Numbers
+from ...core.columns import distinct
+from ...core.units import format_percent
+from ...recording.finding import Finding
+from ...recording.trace import NONE
 from ..bound_words import CAUSES, COMPUTE, HOST, LAYOUT, LINK, MEMORY, WAIT, cause_of_work
 from ..data_types import computed_in_floats
 from ..facts import Facts
 from ..op_bounds import names_bound_by_bytes
 from ..repeats import NOT_REPEATED
 from ..roofline import roofline
-from ..verdict_of_time import cause_of_op
+from ..timeline.activities import Numbers
+from ..timeline.breakdown import cause_of_op
 from .claim import Claim, count, time
 from .flow import flow_of
 
@@ -78,12 +78,15 @@ def _slow(facts: Facts, block: str, ops: Numbers, times: Numbers, whole: int) ->
     of = "the critical path" if facts.has_timeline else "the time of all ops"
     kind = f"{facts.run.ops[first].type} op".strip()
     finding = Finding(
-        "slow-op", f"{name} takes {format_percent(cost / whole)} of {of}",
+        "slow-op",
+        f"{name} takes {format_percent(cost / whole)} of {of}",
         f"{count(len(ops), kind)}{_engines(facts, costliest)}: {time(cost)}, mostly {CAUSES[cause]}",
-        tuple(dict.fromkeys(facts.run.ops[op].name for op in costliest.tolist()))[:MOST_NAMES], cost, cost / whole,
+        tuple(dict.fromkeys(facts.run.ops[op].name for op in costliest.tolist()))[:MOST_NAMES],
+        cost,
+        cost / whole,
         action=_action(facts, cause, chosen, positions),
         spans=facts.rows(positions, facts.path_ns),
-    )  # fmt: skip
+    )
     return Claim(finding, positions if facts.has_timeline else None)
 
 
@@ -137,12 +140,14 @@ def far_from_bound(facts: Facts) -> Iterator[Claim]:
     positions = facts.of_ops(left > 0)
     yield Claim(
         Finding(
-            "far-from-bound", f"{count(len(far), 'op')} take more than {FAR_FACTOR:g} × their lower bound",
-            f"{first.name} takes {time(first.wall_ns or 0)}, its MACs and bytes alone "
-            f"{time(bounds[first.name] or 0)}",
-            tuple(dict.fromkeys(facts.ops[place].name for place in worst))[:MOST_NAMES], cost,
+            "far-from-bound",
+            f"{count(len(far), 'op')} take more than {FAR_FACTOR:g} × their lower bound",
+            f"{first.name} takes {time(first.wall_ns or 0)}, its MACs and bytes alone {time(bounds[first.name] or 0)}",
+            tuple(dict.fromkeys(facts.ops[place].name for place in worst))[:MOST_NAMES],
+            cost,
             action="look for small tiles, poor engine use or conversions around them",
             spans=facts.rows(positions, facts.path_ns),
         ),
-        positions, np.rint(facts.work.ns[positions] * left[facts.work.op[positions]]).astype(np.int64),
-    )  # fmt: skip
+        positions,
+        np.rint(facts.work.ns[positions] * left[facts.work.op[positions]]).astype(np.int64),
+    )

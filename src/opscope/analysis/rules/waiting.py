@@ -6,15 +6,15 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from ...finding import Finding, WaitFor
-from ...ordering import distinct
-from ...trace import NONE
-from ...units import format_percent
-from ..activities import ASIDE, Numbers
+from ...core.columns import distinct
+from ...core.units import format_percent
+from ...recording.finding import Finding, WaitFor
+from ...recording.trace import NONE
 from ..bound_words import COMPUTE, LAYOUT, OTHER, is_dma_lane
-from ..critical_path import after
 from ..facts import Facts
-from ..gaps import THE_HOST, longest_gaps, waits_for
+from ..timeline.activities import ASIDE, Numbers
+from ..timeline.critical_path import after
+from ..timeline.gaps import THE_HOST, longest_gaps, waits_for
 from .claim import Claim, count, path_cost, time
 
 WAIT_SHARE = 0.15  # of the time of the lanes that wait
@@ -42,14 +42,16 @@ def waits(facts: Facts) -> Iterator[Claim]:
         told += 1
         yield Claim(
             Finding(
-                "wait", f"{row.engine} waits {format_percent(row.wait_ns / whole)} of the time for {row.cause}",
+                "wait",
+                f"{row.engine} waits {format_percent(row.wait_ns / whole)} of the time for {row.cause}",
                 f"{count(row.count, 'wait')}, most of the time for {row.op}",
-                facts.costliest_ops(holders, facts.work.ns), cost,
+                facts.costliest_ops(holders, facts.work.ns),
+                cost,
                 action=f"shorten what {row.cause} does meanwhile, or start it earlier, so that both work at once",
                 spans=facts.rows(holders, facts.path_ns),
             ),
             holders,
-        )  # fmt: skip
+        )
 
 
 def _as_it_should(facts: Facts, row: WaitFor) -> bool:
@@ -71,13 +73,22 @@ def unexplained_gaps(facts: Facts) -> Iterator[Claim]:
     detail = f"{count(int(gaps.sum()), 'gap')}"
     if len(before):
         longest = int(before[facts.gap_ns[before].argmax()])
-        detail += (f"; the longest, {time(int(facts.gap_ns[longest]))}, lies before "
-                   f"{facts.work.name(longest)}, after {after(facts.order, longest)}")  # fmt: skip
+        detail += (
+            f"; the longest, {time(int(facts.gap_ns[longest]))}, lies before "
+            f"{facts.work.name(longest)}, after {after(facts.order, longest)}"
+        )
     yield Claim(
-        Finding("gap", f"nothing that was recorded explains {format_percent(cost / facts.wall_ns)} of the time", detail,
-                facts.costliest_ops(before, facts.gap_ns), cost,
-                action=_recorded_more(facts),
-                spans=facts.rows(before, facts.gap_ns)), gaps=before)  # fmt: skip
+        Finding(
+            "gap",
+            f"nothing that was recorded explains {format_percent(cost / facts.wall_ns)} of the time",
+            detail,
+            facts.costliest_ops(before, facts.gap_ns),
+            cost,
+            action=_recorded_more(facts),
+            spans=facts.rows(before, facts.gap_ns),
+        ),
+        gaps=before,
+    )
 
 
 def _recorded_more(facts: Facts) -> str:
@@ -103,8 +114,14 @@ def idle_engines(facts: Facts) -> Iterator[Claim]:
         rest = time(gap.end_ns - gap.start_ns)
         detail += f"; the longest rest, {rest} before {gap.before}, ends with {gap.ended_by}"
     use, of = format_percent(busiest.busy_ns / whole), "the device's time" if work.staged else "the time"
-    yield Claim(Finding("low-utilization", f"{busiest.engine} works {use} of {of}, and no engine more", detail,
-                        action="a larger batch, or several inferences at once"))  # fmt: skip
+    yield Claim(
+        Finding(
+            "low-utilization",
+            f"{busiest.engine} works {use} of {of}, and no engine more",
+            detail,
+            action="a larger batch, or several inferences at once",
+        )
+    )
 
 
 def uneven_work(facts: Facts) -> Iterator[Claim]:
@@ -132,11 +149,14 @@ def _uneven(facts: Facts, word: str, owner_of_lane: Numbers) -> Iterator[Claim]:
     slowest = computes[place.reshape(-1) == most]
     yield Claim(
         Finding(
-            f"uneven-{word}s", f"{word} {int(numbers[most])} has {ratio:.2f} × the work of the mean {word}",
+            f"uneven-{word}s",
+            f"{word} {int(numbers[most])} has {ratio:.2f} × the work of the mean {word}",
             f"{time(float(busy[most]))} at work against {time(float(busy.mean()))}, the mean of {len(numbers)}",
             facts.costliest_ops(slowest, work.ns),
-            round(path_cost(facts, slowest) * (1 - 1 / ratio)), action=f"split its largest ops over the other {word}s",
+            round(path_cost(facts, slowest) * (1 - 1 / ratio)),
+            action=f"split its largest ops over the other {word}s",
             spans=facts.rows(slowest, work.ns),
         ),
-        slowest, (work.ns[slowest] / ratio).astype(np.int64),
-    )  # fmt: skip
+        slowest,
+        (work.ns[slowest] / ratio).astype(np.int64),
+    )

@@ -11,8 +11,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from ...errors import ModelError, printable
-from ...graph import Graph, Note
+from ...core.errors import ModelError, printable
+from ...graph.graph import Graph, Note
 from .build import Builder
 from .parse import BYTECODE_MAGIC, entry_function, parse_module
 

@@ -7,8 +7,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
-from ...errors import ModelError, printable
-from ...graph import ABSENT, Attribute, Note, Op, Role, Tensor
+from ...core.errors import ModelError, printable
+from ...graph.graph import ABSENT, Attribute, Note, Op, Role, Tensor
 from . import linalg, tosa
 from .parse import MAX_NESTING
 from .rules import CUSTOM, Rule
@@ -21,10 +21,17 @@ if TYPE_CHECKING:
 MAX_OPS = 1_000_000  # functions that call functions can stand for more than any model has
 
 _CONSTANTS = {  # operation → attribute that holds the elements
-    "tosa.const": "values", "tosa.const_shape": "values", "arith.constant": "value", "torch.vtensor.literal": "value",
-    "flow.tensor.constant": "value", "onnx.Constant": "torch.onnx.value", "stablehlo.constant": "value",
-    "util.global.load": "", "ml_program.global_load": "", "ml_program.global_load_const": "",
-}  # fmt: skip
+    "tosa.const": "values",
+    "tosa.const_shape": "values",
+    "arith.constant": "value",
+    "torch.vtensor.literal": "value",
+    "flow.tensor.constant": "value",
+    "onnx.Constant": "torch.onnx.value",
+    "stablehlo.constant": "value",
+    "util.global.load": "",
+    "ml_program.global_load": "",
+    "ml_program.global_load_const": "",
+}
 _RETURNS = {"func.return", "util.return", "scf.yield", "tosa.yield", "torch.operator_terminator", "scf.condition"}
 _CALLS = {"func.call", "util.call"}
 _SAME_BYTES = {"hal.tensor.import", "hal.tensor.export", "tensor.bitcast", "flow.tensor.reshape", "hal.tensor.barrier"}
@@ -138,9 +145,7 @@ class Builder:
         own = self._name(op, name)
         outputs = self._outputs(op, own)
         kind, attributes, inputs = self._translate(op, name, own, operands, outputs)
-        self.ops.append(
-            Op(kind, name, own, inputs, outputs, attributes, _location(op), place.scope, place.trips)
-        )  # fmt: skip
+        self.ops.append(Op(kind, name, own, inputs, outputs, attributes, _location(op), place.scope, place.trips))
         if kind in ("if", "loop"):
             self._bodies(op, own, kind, place)
 

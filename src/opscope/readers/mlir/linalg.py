@@ -18,36 +18,111 @@ if TYPE_CHECKING:
     from iree.compiler import ir
 
 _SCALAR: Mapping[str, str] = {  # operation on a number → kind, cheapest first: a body is as dear as its dearest
-    "arith.bitcast": "identity", "arith.index_cast": "cast", "arith.extf": "cast", "arith.extsi": "cast",
-    "arith.extui": "cast", "arith.truncf": "cast", "arith.trunci": "cast", "arith.sitofp": "cast",
-    "arith.uitofp": "cast", "arith.fptosi": "cast", "arith.fptoui": "cast",
-    "arith.addf": "add", "arith.addi": "add", "arith.subf": "sub", "arith.subi": "sub",
-    "arith.mulf": "mul", "arith.muli": "mul",
-    "arith.maximumf": "maximum", "arith.maxnumf": "maximum", "arith.maxsi": "maximum", "arith.maxui": "maximum",
-    "arith.minimumf": "minimum", "arith.minnumf": "minimum", "arith.minsi": "minimum", "arith.minui": "minimum",
-    "arith.negf": "negate", "math.absf": "abs", "math.absi": "abs", "math.ceil": "round", "math.floor": "round",
-    "math.round": "round", "math.roundeven": "round", "arith.andi": "logical", "arith.ori": "logical",
-    "arith.xori": "logical", "arith.shli": "binary", "arith.shrsi": "binary", "arith.shrui": "binary",
-    "arith.cmpf": "compare", "arith.cmpi": "compare", "arith.select": "select",
-    "arith.divf": "div", "arith.divsi": "div", "arith.divui": "div", "arith.remf": "div", "arith.remsi": "div",
-    "math.sqrt": "sqrt", "math.rsqrt": "rsqrt", "math.exp": "exp", "math.exp2": "exp", "math.log": "log",
-    "math.log2": "log", "math.log1p": "log", "math.tanh": "tanh", "math.sin": "trigonometric",
-    "math.cos": "trigonometric", "math.erf": "erf", "math.powf": "pow", "math.fpowi": "pow",
-}  # fmt: skip
+    "arith.bitcast": "identity",
+    "arith.index_cast": "cast",
+    "arith.extf": "cast",
+    "arith.extsi": "cast",
+    "arith.extui": "cast",
+    "arith.truncf": "cast",
+    "arith.trunci": "cast",
+    "arith.sitofp": "cast",
+    "arith.uitofp": "cast",
+    "arith.fptosi": "cast",
+    "arith.fptoui": "cast",
+    "arith.addf": "add",
+    "arith.addi": "add",
+    "arith.subf": "sub",
+    "arith.subi": "sub",
+    "arith.mulf": "mul",
+    "arith.muli": "mul",
+    "arith.maximumf": "maximum",
+    "arith.maxnumf": "maximum",
+    "arith.maxsi": "maximum",
+    "arith.maxui": "maximum",
+    "arith.minimumf": "minimum",
+    "arith.minnumf": "minimum",
+    "arith.minsi": "minimum",
+    "arith.minui": "minimum",
+    "arith.negf": "negate",
+    "math.absf": "abs",
+    "math.absi": "abs",
+    "math.ceil": "round",
+    "math.floor": "round",
+    "math.round": "round",
+    "math.roundeven": "round",
+    "arith.andi": "logical",
+    "arith.ori": "logical",
+    "arith.xori": "logical",
+    "arith.shli": "binary",
+    "arith.shrsi": "binary",
+    "arith.shrui": "binary",
+    "arith.cmpf": "compare",
+    "arith.cmpi": "compare",
+    "arith.select": "select",
+    "arith.divf": "div",
+    "arith.divsi": "div",
+    "arith.divui": "div",
+    "arith.remf": "div",
+    "arith.remsi": "div",
+    "math.sqrt": "sqrt",
+    "math.rsqrt": "rsqrt",
+    "math.exp": "exp",
+    "math.exp2": "exp",
+    "math.log": "log",
+    "math.log2": "log",
+    "math.log1p": "log",
+    "math.tanh": "tanh",
+    "math.sin": "trigonometric",
+    "math.cos": "trigonometric",
+    "math.erf": "erf",
+    "math.powf": "pow",
+    "math.fpowi": "pow",
+}
 _DEAREST = {kind: place for place, kind in enumerate(dict.fromkeys(_SCALAR.values()))}
 _NAMED: Mapping[str, str] = {
-    "add": "add", "sub": "sub", "mul": "mul", "div": "div", "div_unsigned": "div", "max": "maximum", "min": "minimum",
-    "powf": "pow", "exp": "exp", "log": "log", "abs": "abs", "ceil": "round", "floor": "round", "round": "round",
-    "negf": "negate", "sqrt": "sqrt", "rsqrt": "rsqrt", "square": "mul", "tanh": "tanh", "erf": "erf",
-    "reciprocal": "reciprocal", "select": "select", "softmax": "softmax",
-}  # fmt: skip
+    "add": "add",
+    "sub": "sub",
+    "mul": "mul",
+    "div": "div",
+    "div_unsigned": "div",
+    "max": "maximum",
+    "min": "minimum",
+    "powf": "pow",
+    "exp": "exp",
+    "log": "log",
+    "abs": "abs",
+    "ceil": "round",
+    "floor": "round",
+    "round": "round",
+    "negf": "negate",
+    "sqrt": "sqrt",
+    "rsqrt": "rsqrt",
+    "square": "mul",
+    "tanh": "tanh",
+    "erf": "erf",
+    "reciprocal": "reciprocal",
+    "select": "select",
+    "softmax": "softmax",
+}
 _TENSOR: Mapping[str, str] = {
-    "tensor.pad": "pad", "tensor.extract_slice": "slice", "tensor.insert_slice": "dynamic_update",
-    "tensor.collapse_shape": "reshape", "tensor.expand_shape": "reshape", "tensor.reshape": "reshape",
-    "tensor.cast": "reshape", "tensor.concat": "concat", "tensor.splat": "fill", "tensor.from_elements": "fill",
-    "tensor.generate": "fill", "tensor.gather": "gather", "tensor.scatter": "scatter", "tensor.bitcast": "reshape",
-    "iree_linalg_ext.attention": "custom", "linalg.copy": "tile", "linalg.broadcast": "expand",
-}  # fmt: skip
+    "tensor.pad": "pad",
+    "tensor.extract_slice": "slice",
+    "tensor.insert_slice": "dynamic_update",
+    "tensor.collapse_shape": "reshape",
+    "tensor.expand_shape": "reshape",
+    "tensor.reshape": "reshape",
+    "tensor.cast": "reshape",
+    "tensor.concat": "concat",
+    "tensor.splat": "fill",
+    "tensor.from_elements": "fill",
+    "tensor.generate": "fill",
+    "tensor.gather": "gather",
+    "tensor.scatter": "scatter",
+    "tensor.bitcast": "reshape",
+    "iree_linalg_ext.attention": "custom",
+    "linalg.copy": "tile",
+    "linalg.broadcast": "expand",
+}
 _CONV = re.compile(r"(depthwise_)?conv_(\d)d(?:_(\w+))?")
 _POOL = re.compile(r"pooling_(\w+?)_(sum|max|min)\w*")
 
@@ -155,18 +230,22 @@ def _conv(site: Site, layout: str, *, depthwise: bool) -> Attributes:
     ones = (1,) * len(kernel)
     groups = shape[channel] if depthwise else shape[data.find("g")] if "g" in data else 1
     return {
-        "kernel": kernel, "strides": site.integers("strides") or ones, "dilations": site.integers("dilations") or ones,
-        "groups": groups, "channel_axis": channel,
-    }  # fmt: skip
+        "kernel": kernel,
+        "strides": site.integers("strides") or ones,
+        "dilations": site.integers("dilations") or ones,
+        "groups": groups,
+        "channel_axis": channel,
+    }
 
 
 def _pool(site: Site, layout: str) -> Attributes:
     window = site.input(1) or ()
     channel = layout.find("c")
     return {
-        "kernel": window, "strides": site.integers("strides") or (1,) * len(window),
+        "kernel": window,
+        "strides": site.integers("strides") or (1,) * len(window),
         "channel_axis": channel if channel >= 0 else len(site.input(0) or ()) - 1,
-    }  # fmt: skip
+    }
 
 
 # -- structured operations with a body

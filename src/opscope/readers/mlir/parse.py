@@ -9,7 +9,7 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from ...errors import ModelError, UsageError, printable
+from ...core.errors import ModelError, UsageError, printable
 
 if TYPE_CHECKING:
     from iree.compiler import ir

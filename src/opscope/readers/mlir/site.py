@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from ...graph import Attribute, DType
+from ...graph.graph import Attribute, DType
 
 if TYPE_CHECKING:
     from iree.compiler import ir
@@ -15,11 +15,21 @@ Shape = tuple[int, ...]
 Attributes = dict[str, Attribute]
 
 _FLOATS = {
-    "f64": DType.F64, "f32": DType.F32, "f16": DType.F16, "bf16": DType.BF16, "f8E4M3FN": DType.F8E4M3,
-    "f8E4M3FNUZ": DType.F8E4M3, "f8E5M2": DType.F8E5M2, "f8E5M2FNUZ": DType.F8E5M2, "f8E8M0FNU": DType.F8E8M0,
-    "f4E2M1FN": DType.F4E2M1, "i1": DType.BOOL, "index": DType.I64, "complex<f32>": DType.C64,
+    "f64": DType.F64,
+    "f32": DType.F32,
+    "f16": DType.F16,
+    "bf16": DType.BF16,
+    "f8E4M3FN": DType.F8E4M3,
+    "f8E4M3FNUZ": DType.F8E4M3,
+    "f8E5M2": DType.F8E5M2,
+    "f8E5M2FNUZ": DType.F8E5M2,
+    "f8E8M0FNU": DType.F8E8M0,
+    "f4E2M1FN": DType.F4E2M1,
+    "i1": DType.BOOL,
+    "index": DType.I64,
+    "complex<f32>": DType.C64,
     "complex<f64>": DType.C128,
-}  # fmt: skip
+}
 _BY_LABEL = {dtype.label: dtype for dtype in DType}
 
 

@@ -46,6 +46,11 @@ def _node(op: ir.Operation, inputs: int, outputs: int) -> Node:
         if name.startswith(_PREFIX):
             arguments[name.removeprefix(_PREFIX)] = Argument(plain_value(op.attributes[name]))
     return Node(
-        op_type, domain, "", tuple(f"i{n}" for n in range(inputs)), tuple(f"o{n}" for n in range(outputs)), arguments,
+        op_type,
+        domain,
+        "",
+        tuple(f"i{n}" for n in range(inputs)),
+        tuple(f"o{n}" for n in range(outputs)),
+        arguments,
         str(op.location),
-    )  # fmt: skip
+    )

@@ -84,8 +84,14 @@ RULES: Mapping[str, Rule] = (
     {
         name: Rule(kind, operands=_PAIR)
         for kind, names in {
-            "add": "add", "sub": "sub", "mul": "mul", "div": "intdiv", "pow": "pow", "minimum": "minimum",
-            "maximum": "maximum", "compare": "equal greater greater_equal",
+            "add": "add",
+            "sub": "sub",
+            "mul": "mul",
+            "div": "intdiv",
+            "pow": "pow",
+            "minimum": "minimum",
+            "maximum": "maximum",
+            "compare": "equal greater greater_equal",
             "logical": "logical_and logical_or logical_xor bitwise_and bitwise_or bitwise_xor",
             "binary": "arithmetic_right_shift logical_left_shift logical_right_shift",
         }.items()
@@ -94,11 +100,28 @@ RULES: Mapping[str, Rule] = (
     | {
         name: Rule(kind, operands=_FIRST)
         for kind, names in {
-            "clip": "clamp", "sigmoid": "sigmoid", "tanh": "tanh", "erf": "erf", "exp": "exp", "log": "log",
-            "abs": "abs", "round": "ceil floor", "negate": "negate", "reciprocal": "reciprocal", "rsqrt": "rsqrt",
-            "trigonometric": "sin cos", "unary": "clz table", "logical": "bitwise_not logical_not",
-            "cast": "cast cast_from_block_scaled cast_to_block_scaled", "reshape": "reshape", "identity": "identity",
-            "slice": "slice", "tile": "tile", "reverse": "reverse", "resize": "resize", "pad": "pad",
+            "clip": "clamp",
+            "sigmoid": "sigmoid",
+            "tanh": "tanh",
+            "erf": "erf",
+            "exp": "exp",
+            "log": "log",
+            "abs": "abs",
+            "round": "ceil floor",
+            "negate": "negate",
+            "reciprocal": "reciprocal",
+            "rsqrt": "rsqrt",
+            "trigonometric": "sin cos",
+            "unary": "clz table",
+            "logical": "bitwise_not logical_not",
+            "cast": "cast cast_from_block_scaled cast_to_block_scaled",
+            "reshape": "reshape",
+            "identity": "identity",
+            "slice": "slice",
+            "tile": "tile",
+            "reverse": "reverse",
+            "resize": "resize",
+            "pad": "pad",
         }.items()
         for name in names.split()
     }
@@ -126,4 +149,4 @@ RULES: Mapping[str, Rule] = (
         "custom": CUSTOM,
         "matmul_t_block_scaled": CUSTOM,
     }
-)  # fmt: skip
+)

@@ -14,9 +14,9 @@ from mmap import ACCESS_READ, mmap
 from pathlib import Path
 from types import MappingProxyType
 
-from ...errors import ModelError, printable
-from ...graph import ABSENT, Graph, Note, Op, Role, Tensor
-from ...units import Bytes
+from ...core.errors import ModelError, printable
+from ...core.units import Bytes
+from ...graph.graph import ABSENT, Graph, Note, Op, Role, Tensor
 from .build import Builder, Scope
 from .extents import graph_inputs, with_extents
 from .functions import inline_functions

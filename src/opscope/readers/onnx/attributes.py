@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from math import prod
 
-from ...graph import Attribute
+from ...graph.graph import Attribute
 from .model import Node
 
 Shape = tuple[int, ...]

@@ -6,9 +6,9 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from math import prod
 
-from ...errors import printable
-from ...graph import ABSENT, Attribute, Note, Op, Role, Tensor
-from ...units import Bytes
+from ...core.errors import printable
+from ...core.units import Bytes
+from ...graph.graph import ABSENT, Attribute, Note, Op, Role, Tensor
 from .attributes import Site, nothing
 from .model import Body, Constant, Element, Node, Value, dtype_of
 from .ops import CUSTOM, rule_of

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
-from ...errors import ModelError, printable
+from ...core.errors import ModelError, printable
 from .model import Body, Dims, Value, map_bodies
 
 Shapes = Mapping[str, tuple[int, ...]]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
-from ...errors import ModelError, printable
+from ...core.errors import ModelError, printable
 from .model import Argument, Body, Function, Model, Node, Reference, map_bodies
 from .parse import MAX_DEPTH
 

@@ -12,7 +12,7 @@ from enum import IntEnum
 from math import prod
 from typing import NamedTuple
 
-from ...graph import DType
+from ...graph.graph import DType
 
 Dims = tuple[int | str | None, ...]  # an extent, a symbol's name, or neither
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from ...graph import ABSENT
+from ...graph.graph import ABSENT
 from . import attention, attributes
 from .attributes import Describe
 from .model import MICROSOFT, Node

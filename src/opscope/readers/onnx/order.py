@@ -7,7 +7,7 @@ from dataclasses import replace
 from heapq import heapify, heappop, heappush
 from struct import pack
 
-from ...errors import ModelError, printable
+from ...core.errors import ModelError, printable
 from .model import MAX_ELEMENTS, Body, Constant, Element, Node, map_bodies
 
 

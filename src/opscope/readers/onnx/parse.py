@@ -7,7 +7,7 @@ from math import prod
 from struct import unpack, unpack_from
 from typing import TypeVar
 
-from ...errors import printable
+from ...core.errors import printable
 from .model import (
     DTYPES,
     MAX_ELEMENTS,

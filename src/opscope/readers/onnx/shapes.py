@@ -8,8 +8,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import replace
 
-from ...errors import ModelError, printable
-from ...graph import Note
+from ...core.errors import ModelError, printable
+from ...graph.graph import Note
 from .model import Argument, Body, Model, Node, Value
 from .parse import parse_model
 from .quick import quick_shapes

@@ -10,7 +10,7 @@ import sys
 from collections.abc import Iterator
 from mmap import mmap
 
-from ...errors import ModelError
+from ...core.errors import ModelError
 
 _TWO_TO_63 = 1 << 63
 _TWO_TO_64 = 1 << 64

@@ -12,9 +12,9 @@ from mmap import ACCESS_READ, mmap
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from ...errors import ModelError
-from ...graph import Graph
-from ...units import Bytes
+from ...core.errors import ModelError
+from ...core.units import Bytes
+from ...graph.graph import Graph
 from .details import details, signature_inputs, signature_keys
 from .expand import Expansion
 from .flatbuffer import Flatbuffer

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from ...errors import printable
+from ...core.errors import printable
 from .flatbuffer import UINT32, Table
 from .model import StoredModel
 from .schema import VERSION, MetadataField, ModelField, SignatureField, TensorMapField

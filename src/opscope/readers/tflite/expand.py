@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from struct import Struct
 
-from ...errors import ModelError, printable
-from ...graph import ABSENT, KINDS, DType, Family, Note, Op, Role, Tensor
-from ...units import Bytes
+from ...core.errors import ModelError, printable
+from ...core.units import Bytes
+from ...graph.graph import ABSENT, KINDS, DType, Family, Note, Op, Role, Tensor
 from .bodies import Bodies, Runs, bodies, scalar_body
 from .model import StoredModel, StoredOperator, StoredTensor, Subgraph
 from .ops import Operator, Shape, attributes, canonical_inputs

@@ -16,7 +16,7 @@ from operator import add
 from struct import Struct
 from struct import error as StructError  # noqa: N812  the standard library's name is lower case
 
-from ...errors import ModelError
+from ...core.errors import ModelError
 
 FIELDS = 17  # as many as the widest table of the schema has; later fields are not read
 SLACK = 4  # flatbuffers may share vectors and strings, so more bytes than the file has may be visited

@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from math import prod
 from typing import NamedTuple
 
-from ...errors import ModelError, printable
-from ...graph import ABSENT, DType
+from ...core.errors import ModelError, printable
+from ...graph.graph import ABSENT, DType
 from .flatbuffer import INT8, UINT8, UINT32, UINT64, Flatbuffer, Table
 from .schema import (
     BUILTINS,

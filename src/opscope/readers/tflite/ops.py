@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from math import prod
 from typing import NamedTuple
 
-from ...graph import ABSENT, Attribute
+from ...graph.graph import ABSENT, Attribute
 from .flatbuffer import INT8, INT32, INT64, Table
 from .model import OperatorCode
 from .schema import ACTIVATIONS

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from ...graph import DType
+from ...graph.graph import DType
 
 IDENTIFIER = b"TFL3"  # bytes 4..8 of every file
 VERSION = 3

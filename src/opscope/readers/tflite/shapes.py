@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from ...errors import UsageError, printable
+from ...core.errors import UsageError, printable
 from .model import StoredTensor, Subgraph
 
 OPEN = -1

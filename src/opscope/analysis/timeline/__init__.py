@@ -1,0 +1,1 @@
+"""When what happened, and what held it back."""

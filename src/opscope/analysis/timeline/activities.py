@@ -1,0 +1,313 @@
+"""The work of one inference of a Run: every stretch in which a lane was at work or bytes were in flight, in columns.
+
+Waits are no work: what a lane waited for is found from dependencies. Nested calls of a thread become the innermost
+call at every moment, so that nothing of a lane overlaps.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from statistics import median_low
+
+import numpy as np
+import numpy.typing as npt
+
+from ...core.columns import distinct, rising
+from ...program.program import NO_ROUTE
+from ...recording.run import Run
+from ...recording.trace import NONE, SpanKind, level_owners
+from ..bound_words import (
+    COMPUTE,
+    HOST,
+    LAUNCH,
+    LAYOUT,
+    MEMORY,
+    WAIT,
+    cause_of_host,
+    cause_of_transfer,
+    cause_of_work,
+    is_dma_lane,
+    is_flush,
+    is_layout,
+)
+from .intervals import ranked
+
+Numbers = npt.NDArray[np.int64]
+Flags = npt.NDArray[np.bool_]
+
+ASIDE = NONE  # lane of what runs beside the lanes: transfers that a lane has only issued
+_WORK = np.isin(np.arange(256), (SpanKind.OP, SpanKind.TRANSFER, SpanKind.HOST))  # kind → is work
+_WAITS = np.isin(np.arange(256), (SpanKind.WAIT, SpanKind.BARRIER))
+_EXECUTION = "Execution"  # lane of the spans that say when an inference started and ended
+
+
+@dataclass(frozen=True, slots=True)
+class Activities:
+    """Columns, in order of their start."""
+
+    run: Run
+    inference: int  # that it is about; NONE: the trace does not tell them apart
+    start_ns: int  # of the window; every activity lies in it
+    end_ns: int
+    row: Numbers  # of the spans table
+    lane: Numbers  # position in Trace.lanes; ASIDE: keeps no order
+    own_lane: Numbers  # the lane it is drawn in
+    start: Numbers
+    end: Numbers
+    op: Numbers
+    command: Numbers
+    cause: Numbers  # of bound_words.CAUSES
+    waits: Numbers  # rows of the spans table: waits of the same inference
+    staged: bool  # the inference is marked: what the host did are its stages, one after the other
+
+    @property
+    def wall_ns(self) -> int:
+        return self.end_ns - self.start_ns
+
+    @property
+    def ns(self) -> Numbers:
+        return self.end - self.start
+
+    def __len__(self) -> int:
+        return len(self.row)
+
+    def name(self, position: int) -> str:
+        """The op, or where it belongs to none the name of the span."""
+        op = int(self.op[position])
+        return self.run.ops[op].name if op != NONE else self.run.trace.names[self.span(position)["name"]]
+
+    def span(self, position: int) -> np.void:
+        found: np.void = self.run.trace.spans[int(self.row[position])]
+        return found
+
+    def lane_name(self, position: int) -> str:
+        return self.run.trace.lanes[int(self.own_lane[position])].name
+
+
+def activities_of(run: Run) -> Activities:
+    """Of the inference that the summary describes."""
+    spans = run.trace.spans
+    inference = typical_inference(run)
+    chosen = np.flatnonzero(spans["inference"] == inference) if inference != NONE else np.arange(len(spans))
+    own = run.trace.own_lanes
+    chosen = chosen if own.all() else chosen[own[spans["lane"][chosen]]]
+    kind = spans["kind"][chosen]
+    rows, waits = (chosen[wanted[kind]] for wanted in (_WORK, _WAITS))
+    marks = execution_marks(run, inference)
+    parts = _in_order(run, rows[~_around(spans, rows, marks)])
+    window = _window(run, marks if len(marks) else waits, parts)
+    return _sorted(run, inference, window, parts, waits=waits, staged=len(marks) > 0)
+
+
+def execution_marks(run: Run, inference: int) -> Numbers:
+    """Rows that say when an inference started and ended on a core; NONE: any inference."""
+    spans = run.trace.spans
+    named = np.array([lane.name == _EXECUTION and lane.core != NONE for lane in run.trace.lanes] or [False])
+    marks = np.flatnonzero(spans["kind"] == SpanKind.PHASE)
+    marks = marks[named[spans["lane"][marks]]]
+    return marks if inference == NONE else np.asarray(marks[spans["inference"][marks] == inference], np.int64)
+
+
+def _around(spans: npt.NDArray[np.void], rows: Numbers, marks: Numbers) -> Flags:
+    """Stages of the host that are nothing but the time of the device as the host sees it."""
+    host = spans["kind"][rows] == SpanKind.HOST
+    if not len(marks) or not host.any():
+        return np.zeros(len(rows), np.bool_)
+    first, last = spans["start_ns"][marks].min(), spans["end_ns"][marks].max()
+    return np.asarray(host & (spans["start_ns"][rows] <= first) & (spans["end_ns"][rows] >= last), np.bool_)
+
+
+def typical_inference(run: Run) -> int:
+    """The one of median latency, as in the summary; NONE where spans are not told apart."""
+    inferences, samples = run.info.inferences, run.summary.samples_ns
+    if len(inferences) <= 1:
+        return inferences[0] if inferences else NONE
+    if len(samples) == len(inferences) and run.summary.latency.value_ns in samples:
+        return inferences[samples.index(run.summary.latency.known_ns)]
+    return _of_median_length(run)
+
+
+def _of_median_length(run: Run) -> int:
+    """Spans of an inference mostly lie together in the table: stretches of it are looked at, not spans."""
+    spans = run.trace.spans
+    begins = np.flatnonzero(np.diff(spans["inference"], prepend=NONE - 1))
+    numbers, place = np.unique(spans["inference"][begins], return_inverse=True)
+    first, last = np.full(len(numbers), np.iinfo(np.int64).max), np.full(len(numbers), np.iinfo(np.int64).min)
+    np.minimum.at(first, place, np.minimum.reduceat(spans["start_ns"], begins))
+    np.maximum.at(last, place, np.maximum.reduceat(spans["end_ns"], begins))
+    known = np.isin(numbers, run.info.inferences)
+    lengths = zip((last - first)[known].tolist(), numbers[known].tolist(), strict=True)
+    return int(median_low(lengths)[1]) if known.any() else NONE
+
+
+@dataclass(frozen=True, slots=True)
+class _Parts:
+    row: Numbers
+    lane: Numbers
+    start: Numbers
+    end: Numbers
+
+
+def _in_order(run: Run, rows: Numbers) -> _Parts:
+    """Each row with the lane whose order it keeps; nested calls are cut into what was innermost."""
+    spans = run.trace.spans.take(rows)
+    lane = spans["lane"].astype(np.int64)
+    lane[_beside(spans)] = ASIDE
+    plain = _Parts(rows, lane, spans["start_ns"].copy(), spans["end_ns"].copy())
+    base = _base_lanes(run, lane)
+    if base is None:
+        return plain
+    flat = [
+        _innermost(plain, np.flatnonzero((lane != ASIDE) & (base[lane] == number)), number)
+        for number in distinct(base[lane[lane != ASIDE]]).tolist()
+    ]
+    aside = np.flatnonzero(lane == ASIDE)
+    flat.append(_Parts(rows[aside], lane[aside], plain.start[aside], plain.end[aside]))
+    return _Parts(*(np.concatenate([getattr(part, key) for part in flat]) for key in ("row", "lane", "start", "end")))
+
+
+def _beside(spans: npt.NDArray[np.void]) -> Flags:
+    """Transfers that another span of the same command has issued."""
+    moves = spans["kind"] == SpanKind.TRANSFER
+    known = moves & (spans["command"] != NONE)
+    if not known.any():
+        return np.asarray(known, np.bool_)
+    issued = distinct(spans["command"][~moves])
+    return np.asarray(known & np.isin(spans["command"], issued), np.bool_)
+
+
+def _base_lanes(run: Run, lane: Numbers) -> Numbers | None:
+    """Lane → the lane whose deeper calls it holds: `thread` for `thread 2`; None: no lane has deeper ones."""
+    used = set(distinct(lane[lane != ASIDE]).tolist())
+    lanes = run.trace.lanes
+    base = np.arange(len(lanes))
+    for number, owner in level_owners(lanes).items():
+        if {number, owner} <= used:
+            base[number] = owner
+    return None if bool((base == np.arange(len(lanes))).all()) else base
+
+
+def _innermost(parts: _Parts, chosen: Numbers, lane: int) -> _Parts:
+    """The deepest call at every moment. Lanes come from outer to inner ones."""
+    start, end, level = parts.start[chosen], parts.end[chosen], parts.lane[chosen]
+    moments, (first, last) = ranked(start, end)
+    owner = np.full(max(len(moments) - 1, 0), NONE)
+    for number in distinct(level).tolist():
+        own = np.flatnonzero((level == number) & (last > first))
+        length = last[own] - first[own]
+        owner[np.repeat(first[own] - (np.cumsum(length) - length), length) + np.arange(length.sum())] = np.repeat(
+            own, length
+        )
+    change = np.flatnonzero(np.diff(owner, prepend=NONE - 1))
+    until = np.append(change[1:], len(owner))
+    kept = owner[change] != NONE
+    at, stop = change[kept], until[kept]
+    empty = np.flatnonzero(start == end)  # marks nothing, but others may depend on it
+    row = np.concatenate((chosen[owner[at]], chosen[empty]))
+    return _Parts(
+        parts.row[row],
+        np.full(len(row), lane),
+        np.concatenate((moments[at], start[empty])),
+        np.concatenate((moments[stop], end[empty])),
+    )
+
+
+def _window(run: Run, others: Numbers, parts: _Parts) -> tuple[int, int]:
+    """From the first to the last that happened; marks of the inference count, and waits where there are none."""
+    spans = run.trace.spans.take(others)
+    starts, ends = np.concatenate((parts.start, spans["start_ns"])), np.concatenate((parts.end, spans["end_ns"]))
+    return (int(starts.min()), int(ends.max())) if len(starts) else (0, 0)
+
+
+def _sorted(
+    run: Run, inference: int, window: tuple[int, int], parts: _Parts, *, waits: Numbers, staged: bool
+) -> Activities:
+    spans = run.trace.spans.take(parts.row)
+    cause = _causes(run, spans)
+    start = parts.start if staged else _after_device(spans, cause, parts.start, parts.end)
+    order = rising((start - window[0]) * 2 + (parts.end > start))  # what takes no time comes before what follows it
+    lane = parts.lane[order]
+    own_lane = np.where(lane == ASIDE, spans["lane"][order], lane)
+    op, command = spans["op"][order].astype(np.int64), spans["command"][order]
+    return Activities(
+        run,
+        inference,
+        *window,
+        parts.row[order],
+        lane,
+        own_lane,
+        start[order],
+        parts.end[order],
+        op,
+        command,
+        cause[order],
+        waits,
+        staged,
+    )
+
+
+def _after_device(spans: npt.NDArray[np.void], cause: Numbers, start: Numbers, end: Numbers) -> Numbers:
+    """A host call that waits for the device counts from when the last work of the device inside it was done."""
+    calls = np.flatnonzero((spans["kind"] == SpanKind.HOST) & (cause == WAIT))
+    work = np.flatnonzero(spans["kind"] != SpanKind.HOST)
+    if not len(calls) or not len(work):
+        return start
+    done = np.sort(end[work])
+    last = np.searchsorted(done, end[calls], "right") - 1
+    start = start.copy()
+    start[calls] = np.maximum(start[calls], np.where(last >= 0, done[last], 0))
+    return start
+
+
+def _causes(run: Run, spans: npt.NDArray[np.void]) -> Numbers:
+    """What each counts as, told by kind, route, lane, name and type of op."""
+    kind, cause = spans["kind"], np.zeros(len(spans), np.int64)
+    rules = ((SpanKind.OP, cause_of_work), (SpanKind.TRANSFER, cause_of_transfer), (SpanKind.HOST, cause_of_host))
+    for wanted, rule in rules:
+        own = np.flatnonzero(kind == wanted)
+        cause[own] = _by_name(run.trace.names, spans["name"][own], rule)
+    work, moved = np.flatnonzero(kind == SpanKind.OP), np.flatnonzero(kind == SpanKind.TRANSFER)
+    cause[work] = _causes_at_work(run, *(spans[key][work] for key in ("lane", "op", "command")), by_name=cause[work])
+    route, route_cause = _routes(run, spans["command"][moved])
+    cause[moved] = np.where(route != NO_ROUTE, route_cause[route], cause[moved])
+    cause[moved[_by_name(run.trace.names, spans["name"][moved], is_flush) == 1]] = LAUNCH
+    return cause
+
+
+def _causes_at_work(run: Run, lane: Numbers, op: Numbers, command: Numbers, *, by_name: Numbers) -> Numbers:
+    """Of engines at work: a lane that moves bytes, or a type of op, says more than a name."""
+    layouts = {word: is_layout(word) for word in {op.type for op in run.ops}}
+    typed = np.array([*(layouts[op.type] for op in run.ops), False])[op]
+    dma = np.array([is_dma_lane(lane.name) for lane in run.trace.lanes] or [False])[lane]
+    cause = np.where((by_name == COMPUTE) & typed, LAYOUT, by_name)
+    cause[(cause != LAUNCH) & dma] = MEMORY
+    cause[_routes(run, command)[0] != NO_ROUTE] = LAUNCH
+    return cause
+
+
+def _by_name(names: Sequence[str], used: npt.NDArray[np.int32], rule: Callable[[str], int]) -> Numbers:
+    """What a rule says of the name of every span; of each name that is used, it is asked once."""
+    found = np.zeros(len(names), np.int64)
+    for number in np.flatnonzero(np.bincount(used, minlength=len(names))).tolist():
+        found[number] = rule(names[number])
+    return found[used]
+
+
+def _routes(run: Run, command: Numbers) -> tuple[Numbers, Numbers]:
+    """Route of every command given, and what every route counts as."""
+    rows = run.commands.rows
+    causes = np.array([*(cause_of_transfer(name) for name in run.commands.routes), HOST])
+    if not len(rows):
+        return np.full(len(command), NO_ROUTE), causes
+    known = (command >= 0) & (command < len(rows))
+    return np.where(known, rows["route"][np.where(known, command, 0)], NO_ROUTE).astype(np.int64), causes
+
+
+def lanes_in_order(activities: Activities) -> Iterator[tuple[int, Numbers]]:
+    """Every lane with the positions of what it did, in order."""
+    order = np.argsort(activities.lane, kind="stable")
+    numbers, first = np.unique(activities.lane[order], return_index=True)
+    for number, positions in zip(numbers.tolist(), np.split(order, first[1:]), strict=True):
+        if number != ASIDE:
+            yield number, positions

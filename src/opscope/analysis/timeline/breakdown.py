@@ -1,0 +1,79 @@
+"""What is the run bound by? Every moment of its wall time counts as one thing: what the critical path did then."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+import numpy as np
+
+from ...recording.finding import OTHER_BOUND
+from ...recording.summary import OpTotal, Share
+from ..bound_words import (
+    CAUSES,
+    COMPUTE,
+    DEVICE,
+    HOST,
+    MEMORY,
+    cause_of_host,
+    cause_of_transfer,
+    cause_of_work,
+    is_cpu,
+    is_dma_engine,
+)
+from ..facts import Facts
+from ..op_bounds import names_bound_by_bytes
+
+
+def breakdown(facts: Facts) -> tuple[Share, ...]:
+    """Parts of the wall time, largest first; they add up to it. Empty: the run tells no times."""
+    if facts.has_timeline:
+        path = facts.path
+        sums = np.bincount(path.cause, path.ns, minlength=len(CAUSES))
+        return _shares(Counter({cause: round(ns) for cause, ns in zip(CAUSES, sums.tolist(), strict=True)}))
+    return _of_ops(facts)
+
+
+def _of_ops(facts: Facts) -> tuple[Share, ...]:
+    """Without a timeline: the time of ops, as if they ran one after the other on as many lanes as it takes."""
+    times: Counter[str] = Counter()
+    on_cpu = [is_cpu(op.engine) for op in facts.run.summary.ops]
+    mixed = any(op.engine and not cpu for op, cpu in zip(facts.run.summary.ops, on_cpu, strict=True))
+    by_bytes = names_bound_by_bytes(facts.run)
+    for op, cpu in zip(facts.run.summary.ops, on_cpu, strict=True):
+        times[CAUSES[HOST if mixed and cpu else cause_of_op(op, op.name in by_bytes)]] += op.busy_ns or 0
+    whole, wall = sum(times.values()), facts.wall_ns
+    if not whole:
+        return _of_stages(facts) or ((Share(OTHER_BOUND, float(wall), 1.0),) if wall else ())
+    if wall is None:
+        return _shares(times)
+    lanes = max(1.0, whole / wall)
+    scaled = Counter({cause: round(ns / lanes) for cause, ns in times.items()})
+    rest = OTHER_BOUND if whole < wall else scaled.most_common(1)[0][0]  # all is known: what is left is rounding
+    scaled[rest] += wall - sum(scaled.values())
+    return _shares(scaled)
+
+
+def _of_stages(facts: Facts) -> tuple[Share, ...]:
+    """Where only the stages around the device are known: what the device did is not."""
+    times: Counter[str] = Counter()
+    for stage in facts.run.summary.host:
+        times[OTHER_BOUND if stage.name == DEVICE else CAUSES[cause_of_host(stage.name)]] += stage.ns
+    if facts.wall_ns and times:  # stages may be means, and the latency a median
+        whole = sum(times.values())
+        times = Counter({cause: round(ns * facts.wall_ns / whole) for cause, ns in times.items()})
+    return _shares(times) if times else ()
+
+
+def cause_of_op(op: OpTotal, slow_bytes: bool) -> int:
+    """Without a timeline: what the time of an op counts as."""
+    word = op.type or op.name
+    cause = cause_of_work(word)
+    if cause == COMPUTE and is_dma_engine(op.engine):
+        return cause_of_transfer(word)
+    return MEMORY if cause == COMPUTE and slow_bytes else cause
+
+
+def _shares(times: Counter[str]) -> tuple[Share, ...]:
+    whole = sum(times.values())
+    rows = [Share(cause, float(times[cause]), times[cause] / whole) for cause in CAUSES if times[cause]]
+    return tuple(sorted(rows, key=lambda row: -row.ns))

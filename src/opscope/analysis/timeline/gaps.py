@@ -1,0 +1,232 @@
+"""Which engines stand still, for how long, and what ends it?"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from ...core.columns import distinct, rising
+from ...recording.finding import EngineUse, Gap, WaitFor
+from ...recording.trace import NONE, Lane, SpanKind
+from ..bound_words import is_dma_lane
+from .activities import ASIDE, Activities, Numbers
+from .critical_path import afters
+from .dependencies import ASSUMED
+from .intervals import largest, union
+
+if TYPE_CHECKING:
+    from ..facts import Facts
+
+MOST_GAPS = 20
+NOTHING = "nothing that was recorded"
+THE_HOST = "the host"
+_DISTANCES = ("", " of another core", " of another device")
+
+
+@dataclass(frozen=True, slots=True)
+class Idle:
+    """Before every activity that keeps a lane's order: since when its lane was free."""
+
+    position: Numbers
+    free: Numbers  # ns; the start of the window for the first of a lane
+
+    @classmethod
+    def of(cls, work: Activities) -> Idle:
+        kept = np.flatnonzero(work.lane != ASIDE)
+        order = kept[rising(work.lane[kept])]
+        lane, end = work.lane[order], work.end[order]
+        free = np.full(len(order), work.start_ns)
+        same = np.flatnonzero(lane[1:] == lane[:-1]) + 1
+        free[same] = end[same - 1]
+        return cls(order, np.minimum(free, work.start[order]))
+
+
+def engine_uses(facts: Facts) -> tuple[EngineUse, ...]:
+    """Lanes of one name together, and the routes of transfers; busiest first."""
+    work, lanes = facts.work, facts.run.trace.lanes
+    kept = np.flatnonzero(work.lane != ASIDE)
+    busy = np.bincount(work.lane[kept], work.ns[kept], minlength=len(lanes))
+    waits, told = _lane_waits(facts), bool((facts.run.trace.spans["kind"] == SpanKind.WAIT).any())
+    by_name: dict[str, list[int]] = defaultdict(list)
+    for number in distinct(work.lane[kept]).tolist():
+        by_name[lanes[number].name].append(number)
+    rows = []
+    for name, numbers in by_name.items():
+        at_work, stood = (round(float(column[numbers].sum()) / len(numbers)) for column in (busy, waits))
+        known = told and all(lanes[number].device != NONE for number in numbers)  # the host's are not recorded
+        rows.append(EngineUse(name, len(numbers), at_work, stood if known else None, work.wall_ns - at_work - stood))
+    return tuple(sorted([*rows, *_routes(facts)], key=lambda row: (-row.busy_ns, row.engine)))
+
+
+def _lane_waits(facts: Facts) -> Numbers:
+    """Per lane, the waits that were recorded."""
+    waits = facts.run.trace.spans.take(facts.work.waits)
+    waits = waits[waits["kind"] == SpanKind.WAIT]
+    length = waits["end_ns"] - waits["start_ns"]
+    found: Numbers = np.bincount(waits["lane"], length, minlength=len(facts.run.trace.lanes)).astype(np.int64)
+    return found
+
+
+def _routes(facts: Facts) -> list[EngineUse]:
+    """Transfers beside the lanes: at least one in flight, per device and route."""
+    work, lanes = facts.work, facts.run.trace.lanes
+    aside = np.flatnonzero(work.lane == ASIDE)
+    if not len(aside):
+        return []
+    devices = max(lane.device for lane in lanes) + 2  # one more: a device that is not told
+    device = np.array([lane.device + 1 for lane in lanes])[work.own_lane[aside]]
+    key = (routes_of(facts, aside) + 1) * devices + device
+    busy = union(key, work.start[aside], work.end[aside]).total((len(facts.run.commands.routes) + 1) * devices)
+    rows = []
+    for route in distinct(key // devices).tolist():
+        own = [int(busy[k]) for k in distinct(key[key // devices == route]).tolist()]
+        name = route_name(facts.run.commands.routes[route - 1]) if route else "DMA of a route that is not known"
+        mean = round(sum(own) / len(own))
+        rows.append(EngineUse(name, len(own), mean, None, work.wall_ns - mean))
+    return rows
+
+
+def route_name(route: str) -> str:
+    """What transfers of a route are called among engines."""
+    return route if is_dma_lane(route) else f"DMA {route}"
+
+
+def routes_of(facts: Facts, positions: Numbers) -> Numbers:
+    """The route of every one of these; NONE: not known."""
+    commands, command = facts.run.commands, facts.work.command[positions]
+    known = (command >= 0) & (command < len(commands.rows))
+    route = np.full(len(positions), NONE)
+    if known.any():
+        route[known] = commands.rows["route"][command[known]]
+    return route
+
+
+def longest_gaps(facts: Facts, *, most: int = MOST_GAPS) -> tuple[Gap, ...]:
+    """The longest idle stretches of lanes of a device, with what ended each."""
+    work, stalls = facts.work, facts.stalls
+    length = stalls.wait + stalls.rest
+    longest = largest(length, most)
+    ended = afters(facts.order, stalls.position[longest])
+    rows = []
+    for place, ended_by in zip(longest.tolist(), ended, strict=True):
+        position = int(stalls.position[place])
+        lane, start = facts.run.trace.lanes[int(work.lane[position])], int(work.start[position])
+        rows.append(
+            Gap(lane.device, lane.core, lane.name, start - int(length[place]), start, work.name(position), ended_by)
+        )
+    return tuple(rows)
+
+
+@dataclass(frozen=True, slots=True)
+class Stalls:
+    """Idle time of lanes of a device before their activities, divided between who was waited for and nobody."""
+
+    position: Numbers  # that waited
+    holder: Numbers  # that was waited for; NONE: nobody that the trace tells of
+    wait: Numbers  # until the holder was done
+    early: Numbers  # of that, before anything of the device had started: that is the host's
+    rest: Numbers  # from then on
+    group: Numbers  # position in groups, of those with a holder; NONE
+    groups: tuple[tuple[str, str], ...]  # who waited, for whom
+
+    @classmethod
+    def of(cls, facts: Facts) -> Stalls:
+        order, work, idle = facts.order, facts.work, Idle.of(facts.work)
+        on_device = np.array([lane.device != NONE for lane in facts.run.trace.lanes] or [False])
+        chosen = on_device[work.lane[idle.position]] & (work.start[idle.position] > idle.free)
+        position, free = idle.position[chosen], idle.free[chosen]
+        told = (order.ready[position] > free) & (order.held_why[position] != ASSUMED)
+        holder = np.where(told, order.holder[position], NONE)
+        ready = np.where(holder != NONE, order.ready[position], free)
+        group, groups = _groups(facts, position, holder)
+        early = np.where(holder == NONE, 0, np.clip(_begin(facts, holder) - free, 0, ready - free))
+        return cls(position, holder, ready - free, early, work.start[position] - ready, group, groups)
+
+
+def _begin(facts: Facts, holder: Numbers) -> Numbers:
+    """For every holder, when the device started; the start of the window where the host did not start it."""
+    work, device = facts.work, np.flatnonzero(~facts.on_host)
+    if not len(device) or facts.order.holder[device[0]] == NONE or not facts.on_host[facts.order.holder[device[0]]]:
+        return np.full(len(holder), work.start_ns)
+    return np.where(facts.on_host[holder], work.start_ns, work.start[device[0]])
+
+
+def _groups(facts: Facts, position: Numbers, holder: Numbers) -> tuple[Numbers, tuple[tuple[str, str], ...]]:
+    """Number of the pair of names, who waited and for whom, of every stall; and the pairs."""
+    work, lanes = facts.work, facts.run.trace.lanes
+    known = np.flatnonzero(holder != NONE)
+    here, there = work.own_lane[position[known]], work.own_lane[holder[known]]
+    route = np.where(work.lane[holder[known]] == ASIDE, routes_of(facts, holder[known]), NONE)
+    codes, place = np.unique((here * len(lanes) + there) * 256 + route + 1, return_inverse=True)
+    numbers: dict[tuple[str, str], int] = {}
+    of_code = []
+    for code in codes.tolist():
+        pair, way = divmod(code, 256)
+        mine, other = (lanes[number] for number in divmod(pair, len(lanes)))
+        name = other.name if way == 0 else route_name(facts.run.commands.routes[way - 1])
+        of_code.append(numbers.setdefault((mine.name, _seen_from(mine, other, name)), len(numbers)))
+    group = np.full(len(position), NONE)
+    group[known] = np.array(of_code or [NONE], np.int64)[place.reshape(-1)] if len(known) else NONE
+    return group, tuple(numbers)
+
+
+def _seen_from(mine: Lane, other: Lane, name: str) -> str:
+    """Who was waited for, as the one who waited sees it: an engine, a transfer, another core or device, the host."""
+    if other.device == NONE:
+        return THE_HOST
+    return name + _DISTANCES[2 if mine.device != other.device else 1 if mine.core != other.core else 0]
+
+
+def waits_for(facts: Facts) -> tuple[WaitFor, ...]:
+    """Per waiting engine and cause, longest first."""
+    stalls, work = facts.stalls, facts.work
+    known = np.flatnonzero(stalls.group != NONE)
+    count = len(stalls.groups)
+    ns = np.bincount(stalls.group[known], (stalls.wait - stalls.early)[known], minlength=count)
+    number = np.bincount(stalls.group[known], minlength=count)
+    longest = _longest_producers(facts, stalls, known)
+    rows = [
+        WaitFor(who, cause, longest.get(place), round(float(ns[place])), int(number[place]))
+        for place, (who, cause) in enumerate(stalls.groups)
+    ]
+    rows = _with_early(facts, rows)
+    late = np.flatnonzero(stalls.rest > 0)
+    lane = work.lane[stalls.position[late]]
+    left = np.bincount(lane, stalls.rest[late], minlength=len(facts.run.trace.lanes))
+    times = np.bincount(lane, minlength=len(facts.run.trace.lanes))
+    sums: dict[str, list[float]] = defaultdict(lambda: [0.0, 0.0])
+    for place in np.flatnonzero(times).tolist():
+        found = sums[facts.run.trace.lanes[place].name]
+        found[0], found[1] = found[0] + float(left[place]), found[1] + float(times[place])
+    rows += [WaitFor(who, NOTHING, None, round(ns), round(times)) for who, (ns, times) in sums.items()]
+    return tuple(sorted(rows, key=lambda row: (-row.wait_ns, row.engine, row.cause)))
+
+
+def _with_early(facts: Facts, rows: list[WaitFor]) -> list[WaitFor]:
+    """With the waits before the device had started, which are for the host whatever a lane went on with."""
+    stalls, lanes = facts.stalls, facts.run.trace.lanes
+    found = {(row.engine, row.cause): row for row in rows}
+    for place in np.flatnonzero(stalls.early > 0).tolist():
+        who = lanes[int(facts.work.lane[stalls.position[place]])].name
+        row = found.get((who, THE_HOST), WaitFor(who, THE_HOST, None, 0, 0))
+        found[who, THE_HOST] = replace(row, wait_ns=row.wait_ns + int(stalls.early[place]), count=row.count + 1)
+    return list(found.values())
+
+
+def _longest_producers(facts: Facts, stalls: Stalls, known: Numbers) -> dict[int, str]:
+    """Group → the op, or the name of the span, that was waited for longest."""
+    work, ops = facts.work, len(facts.run.ops)
+    holder = stalls.holder[known]
+    what = np.where(work.op[holder] != NONE, work.op[holder], ops + facts.run.trace.spans["name"][work.row[holder]])
+    width = ops + len(facts.run.trace.names) + 1
+    codes, place = np.unique(stalls.group[known] * width + what, return_inverse=True)
+    sums = np.bincount(place.reshape(-1), (stalls.wait - stalls.early)[known], minlength=len(codes))
+    found: dict[int, str] = {}
+    for best in np.argsort(-sums, kind="stable").tolist():
+        group, number = divmod(int(codes[best]), width)
+        name = facts.run.ops[number].name if number < ops else facts.run.trace.names[number - ops]
+        found.setdefault(group, name)
+    return found

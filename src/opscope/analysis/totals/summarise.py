@@ -1,0 +1,132 @@
+"""Trace, Program, Capture → Summary: every question asked once."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from statistics import median_low
+
+from ...program.capture import Capture
+from ...program.program import Program
+from ...recording.summary import DeviceSummary, Latency, Summary
+from ...recording.trace import Trace
+from .balance import core_balance
+from .breakdown import breakdown
+from .counters import with_counters
+from .histogram import histogram
+from .kinds import kind_rows
+from .lanes import lane_totals
+from .ops import OpSums
+from .placement import placements
+from .residency import local_memory, occupancy
+from .threads import (
+    active_rows,
+    ddr_rows,
+    inference_pcycles,
+    lost_records,
+    op_pmu_rows,
+    pmu_rows,
+    port_rows,
+    thread_rows,
+)
+from .traffic import outer_traffic
+from .transfers import route_totals
+from .waits import producer_totals, wait_totals
+from .work import ProgramIndex, Work
+
+_PORT_LEVEL, _OP_LEVEL, _OP_PMU_LEVEL = 50, 70, 100
+
+
+def summarise(trace: Trace, captures: Mapping[int, Capture], index: ProgramIndex) -> Summary:
+    """Totals of one inference on all its devices.
+
+    Args:
+        trace: with one lane per thread group.
+        captures: device → its stats buffer.
+        index: `ProgramIndex.of(program)`; made once for all inferences.
+    """
+    return _summary(Work.of(trace, index), captures)
+
+
+def _summary(work: Work, captures: Mapping[int, Capture]) -> Summary:
+    program, sums = work.index.program, OpSums.of(work)
+    windows = work.windows.values()
+    latency_ns = max((end for _, end in windows), default=0) - min((start for start, _ in windows), default=0)
+    return Summary(
+        latency=Latency(latency_ns, None, None, work.trace.provenance),
+        throughput_per_s=program.stats.batch_size * 1e9 / latency_ns if latency_ns else None,
+        batch=program.stats.batch_size,
+        lanes=lane_totals(work, captures),
+        memory=(*local_memory(work, occupancy(work)), *outer_traffic(work)),
+        breakdown=breakdown(work),
+        op_types=sums.by_type(),
+        ops=sums.by_op(),
+        layers=sums.by_layer(),
+        blocks=sums.by_block(),
+        routes=route_totals(work),
+        waits=wait_totals(work),
+        producers=producer_totals(work),
+        balance=core_balance(work),
+        placement=placements(work),
+        histogram=histogram(work),
+    )
+
+
+def summarise_device(trace: Trace, capture: Capture, index: ProgramIndex, *, network: str) -> DeviceSummary:
+    """The tables of one stats buffer. `trace` is of that device alone, with one lane per thread group."""
+    program = index.program
+    whole, work = capture.level >= _OP_LEVEL, Work.of(trace, index)
+    counters = pmu_rows(program, capture)
+    return DeviceSummary(
+        network=network,
+        device=capture.device,
+        inference=capture.inference,
+        level=capture.level,
+        batch_size=capture.batch_size,
+        stats_hz=capture.stats_hz,
+        kinds=kind_rows(work, capture),
+        threads=thread_rows(program, capture),
+        ports=port_rows(capture),
+        ddr=ddr_rows(capture),
+        pmu=counters,
+        active=active_rows(program, counters),
+        op_pmu=op_pmu_rows(program, capture),
+        inference_pcycles=inference_pcycles(capture),
+        lost=lost_records(capture),
+        totals=_summary(work, {capture.device: capture}) if whole else None,
+        notes=missing(program, capture),
+    )
+
+
+def timeline(trace: Trace, index: ProgramIndex) -> Trace:
+    """The trace with its counters."""
+    work = Work.of(trace, index)
+    return with_counters(work, occupancy(work))
+
+
+def missing(program: Program, capture: Capture) -> tuple[str, ...]:
+    """What the stats level leaves out, and the flag that adds it."""
+    level, stats = capture.level, program.stats
+    notes = []
+    if level < _PORT_LEVEL:
+        notes.append("no waits on I/O ports at this stats level; compile with -stats-level=50 or more")
+    if level < _OP_LEVEL:
+        notes.append("no operator cycle counts at this stats level; compile with -stats-level=70 or more")
+    if not stats.ddr:
+        notes.append("no DDR traffic counters; compile with -ddr-stats")
+    if not stats.events:
+        notes.append("no PMU counters; compile with -aic-pmu-recipe=KernelUtil or -aic-pmu-events=...")
+    elif level < _OP_PMU_LEVEL:
+        notes.append("no PMU counters per operator; compile with -stats-level=100")
+    if lost_records(capture):
+        notes.append(f"{lost_records(capture)} records did not fit the stats buffer; totals leave them out")
+    return tuple(notes)
+
+
+def typical(summaries: list[Summary]) -> Summary:
+    """The inference of median latency, with the range of all."""
+    times = [summary.latency.known_ns for summary in summaries]
+    chosen = summaries[times.index(median_low(times))]
+    several = len(times) > 1
+    latency = replace(chosen.latency, low_ns=min(times) if several else None, high_ns=max(times) if several else None)
+    return replace(chosen, latency=latency, samples_ns=tuple(times) if several else ())

@@ -1,0 +1,206 @@
+"""What every question asks of a trace and its program: each command once, with core, group and times, in columns."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, fields
+
+import numpy as np
+import numpy.typing as npt
+
+from ...program.program import NO_OP, NO_ROUTE, TRUE, Program
+from ...recording.trace import SpanKind, Trace
+
+Numbers = npt.NDArray[np.int64]
+Flags = npt.NDArray[np.bool_]
+
+LOCAL = "local"
+
+
+@dataclass(frozen=True, slots=True)
+class ProgramIndex:
+    """Of a program, what summing up any of its inferences needs; made once. Columns have one entry per command."""
+
+    program: Program
+    row_keys: tuple[tuple[str, str, str, str], ...]  # kind, group, memory, types
+    row: Numbers  # of the op-kind table
+    core: Numbers  # device × cores + core
+    group: Numbers
+    kind: Numbers
+    route: Numbers
+    op: Numbers  # len(ops): belongs to none
+    out_bytes: Numbers
+    moved_bytes: Numbers
+    macs: Numbers
+    local_bytes: Numbers
+    moves: Flags  # has a route
+    is_flush: Flags  # writes the statistics out: no work of the network
+    memories: tuple[str, ...]  # LOCAL, then those that transfers read from or write to
+    outer: Numbers  # number of the outer memory that an operand lies in; 0: all are local
+    producers: Numbers  # (op × lanes + lane) × kinds + kind, of every group of commands that have it in common
+    producer: Numbers  # command → position in producers
+    read: Numbers  # commands whose data others depend on
+    first_reader: Numbers  # of each of them, position in readers
+    readers: Numbers
+
+    @classmethod
+    def of(cls, program: Program) -> ProgramIndex:
+        commands = program.commands
+        keys, row = _rows(program)
+        flush = np.array(["endcyclestats" in kind or kind == "end_of_stats" for kind in program.kinds] or [False])
+        memories, outer = _outer(program)
+        op = commands["op"].astype(np.int64)
+        op = np.where(op == NO_OP, len(program.ops), op)
+        lane = program.lane_of_commands()
+        producers, producer = np.unique(
+            (op * program.lanes + lane) * len(program.kinds) + commands["kind"], return_inverse=True
+        )
+        read, first_reader, readers = _readers(program)
+        names = ("group", "kind", "route", "out_bytes", "moved_bytes", "macs", "local_bytes")
+        plain = {name: commands[name].astype(np.int64) for name in names}
+        return cls(
+            program=program,
+            row_keys=keys,
+            row=row,
+            core=commands["device"].astype(np.int64) * program.cores + commands["core"],
+            op=op,
+            moves=commands["route"] != NO_ROUTE,
+            is_flush=flush[commands["kind"]],
+            memories=memories,
+            outer=outer[commands["detail"]],
+            producers=producers,
+            producer=producer.reshape(-1),
+            read=read,
+            first_reader=first_reader,
+            readers=readers,
+            **plain,
+        )
+
+    @property
+    def local_name(self) -> str:
+        """The name that details give to memory that no transfer reads from or writes to."""
+        names = (detail.memory for detail in self.program.details)
+        return next((name for name in names if name not in self.memories), "local memory")
+
+
+def _rows(program: Program) -> tuple[tuple[tuple[str, str, str, str], ...], Numbers]:
+    """Kinds of row of the op table, and the row of every command."""
+    commands = program.commands
+    details: dict[tuple[str, str], int] = {}
+    of_detail = [details.setdefault((d.memory, d.types), len(details)) for d in program.details]
+    pairs = list(details) or [("", "")]
+    code = (commands["kind"].astype(np.int64) * len(program.groups) + commands["group"]) * len(pairs)
+    codes, row = np.unique(code + np.array(of_detail or [0])[commands["detail"]], return_inverse=True)
+    keys = []
+    for number in codes.tolist():
+        rest, pair = divmod(number, len(pairs))
+        kind, group = divmod(rest, len(program.groups))
+        keys.append((program.kinds[kind], program.groups[group].name, *pairs[pair]))
+    return tuple(keys), row.reshape(-1).astype(np.int64)
+
+
+def _readers(program: Program) -> tuple[Numbers, Numbers, Numbers]:
+    """Commands that others read from, where in the list of readers theirs begin, and the readers."""
+    data = program.dependency_kinds == TRUE
+    source = program.dependency_sources[data].astype(np.int64)
+    reader = np.repeat(np.arange(len(program.commands)), np.diff(program.dependency_offsets))[data]
+    order = np.argsort(source, kind="stable")
+    read, first = np.unique(source[order], return_index=True)
+    return read, first, reader[order]
+
+
+def _outer(program: Program) -> tuple[tuple[str, ...], Numbers]:
+    """Memories, and per detail the number of the outer one that it, or one of its operands, lies in."""
+    ways = np.array([route.carries in ("read", "write") for route in program.routes] + [False])
+    outside = ways[program.commands["route"]] & (program.commands["route"] != NO_ROUTE)
+    names = sorted({program.details[d].memory for d in np.unique(program.commands["detail"][outside]).tolist()})
+    place = {name: number for number, name in enumerate(names, start=1)}
+    numbers = [
+        max(place.get(name, 0) for name in (detail.memory, *map(_memory_of, detail.operands)))
+        for detail in program.details
+    ]
+    return (LOCAL, *names), np.array(numbers or [0], np.int64)
+
+
+def _memory_of(operand: str) -> str:
+    """`in DDR Src name f16 <1 x 2> 3KB` → DDR."""
+    words = operand.split(" ", 2)
+    return words[1] if len(words) > 1 else ""
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """Spans of one kind, as columns."""
+
+    command: Numbers
+    start: Numbers  # ns
+    end: Numbers
+    ucycles: Numbers
+    pcycles: Numbers  # of a wait: NONE
+
+    @classmethod
+    def of(cls, trace: Trace, chosen: Numbers) -> Part:
+        names = ("command", "start_ns", "end_ns", "ucycles", "pcycles")
+        rows = trace.spans.take(chosen)  # much quicker than an index
+        return cls(*(rows[name].astype(np.int64) for name in names))
+
+    def where(self, chosen: Flags | slice) -> Part:
+        return Part(*(getattr(self, column.name)[chosen] for column in fields(self)))
+
+    @property
+    def ns(self) -> Numbers:
+        return self.end - self.start
+
+    def __len__(self) -> int:
+        return len(self.command)
+
+
+@dataclass(frozen=True, slots=True)
+class Work:
+    """The spans of one inference by what they are. Made from a trace with one lane per thread group."""
+
+    index: ProgramIndex
+    trace: Trace
+    ops: Part  # lanes at work: computing, or issuing a transfer
+    waits: Part
+    waits_on: Numbers  # command that was waited for; NONE
+    transfers: Part  # in flight
+    commands: Part  # every command once: computing, or from its issue until its bytes have arrived
+    network: Part  # the same without the flush of the statistics
+    windows: Mapping[tuple[int, int], tuple[int, int]]  # (device, core) → start and end of its inference, in ns
+
+    @classmethod
+    def of(cls, trace: Trace, index: ProgramIndex) -> Work:
+        kind = np.ascontiguousarray(trace.spans["kind"])
+        op_at, wait_at, flight_at = (np.flatnonzero(kind == k) for k in (SpanKind.OP, SpanKind.WAIT, SpanKind.TRANSFER))
+        ops = Part.of(trace, op_at)
+        computed = op_at[~index.moves[ops.command]]
+        flush = [index.is_flush[trace.spans["command"][at]] for at in (computed, flight_at)]
+        parts = [computed[~flush[0]], flight_at[~flush[1]], flight_at[flush[1]], computed[flush[0]]]
+        ends = np.cumsum([len(part) for part in parts]).tolist()
+        commands = Part.of(trace, np.concatenate(parts))  # in this order, the others are parts of it and no copies
+        return cls(
+            index=index,
+            trace=trace,
+            ops=ops,
+            waits=Part.of(trace, wait_at),
+            waits_on=trace.spans["waits_on"][wait_at],
+            transfers=commands.where(slice(ends[0], ends[2])),
+            commands=commands,
+            network=commands.where(slice(0, ends[1])),
+            windows=_windows(trace),
+        )
+
+
+def _windows(trace: Trace) -> dict[tuple[int, int], tuple[int, int]]:
+    windows = {}
+    for span in trace.spans[np.flatnonzero(trace.spans["kind"] == SpanKind.PHASE)]:
+        lane = trace.lanes[span["lane"]]
+        if lane.name == "Execution" and lane.core >= 0:
+            windows[lane.device, lane.core] = (int(span["start_ns"]), int(span["end_ns"]))
+    return windows
+
+
+def total(keys: Numbers, weights: npt.NDArray[np.generic], count: int) -> Numbers:
+    """Whole numbers added up per key."""
+    return np.rint(np.bincount(keys, weights, minlength=count)).astype(np.int64)

@@ -1,0 +1,1 @@
+"""What if: a change made, and what it comes to."""

@@ -1,0 +1,209 @@
+"""A change to a simulated Run, and what it comes to: the program is timed again, or the model compiled again."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from ..analysis.bound_words import reads_or_writes
+from ..core.errors import UsageError, printable
+from ..program.program import NO_ROUTE, Program
+from ..recording.finding import WHAT_IF, Finding, Findings, Prediction
+
+if TYPE_CHECKING:
+    from ..machine.target import Target
+    from ..recording.run import Run, RunInfo
+    from ..workflows.choices import Choices
+
+MOST_TRIED = 3  # findings, costliest first, whose gain is simulated
+_SIMULATED = ("slow-op", "memory-transfers")  # rules whose cause a simulation can make smaller
+LARGEST_FACTOR = 1_000_000
+MOST_COMMANDS = 2_000_000  # above it a simulation takes seconds, and the upper bound has to do
+
+_NUMBER = r"(?P<factor>\d+\.?\d*|\.\d+)"
+_FORMS = (  # of a change, each with the names of what it sets
+    re.compile(rf"(?P<what>bandwidth)(?::(?P<name>[^*]+))?\*{_NUMBER}"),
+    re.compile(rf"(?P<what>clock)\*{_NUMBER}"),
+    re.compile(rf"(?P<what>op):(?P<name>.+)(?:\*{_NUMBER}|=0)"),
+    re.compile(r"(?P<what>cores|devices|batch)=(?P<value>[1-9]\d{0,8})"),
+    re.compile(r"(?P<what>precision)=(?P<value>\w+)"),
+)
+EXPECTED = (
+    "bandwidth*2, bandwidth:ROUTE*2, clock*1.5, op:NAME=0, op:NAME*0.5, cores=8, devices=2, batch=4 or precision=i8"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """One change: times of `what` called `name` (empty: all) by a factor, or `what` set to a value."""
+
+    what: str
+    name: str
+    factor: float
+    value: str
+
+    @property
+    def compiles(self) -> bool:
+        """The model has to be compiled again; otherwise the same program is timed again."""
+        return self.what in ("cores", "devices", "batch", "precision")
+
+
+def parse_change(text: str) -> Change:
+    """`bandwidth*2` and its like; what is not understood is answered with all forms."""
+    found = next((match for form in _FORMS if (match := form.fullmatch(text.strip()))), None)
+    if found is None:
+        raise UsageError(f"--what-if {printable(text)!r}: not understood; expected such as {EXPECTED}")
+    parts = found.groupdict()
+    change = Change(parts["what"], parts.get("name") or "", float(parts.get("factor") or 0), parts.get("value") or "")
+    if change.what in ("bandwidth", "clock") and not change.factor:
+        raise UsageError(f"--what-if {printable(text)!r}: nothing would ever end; expected a factor above 0")
+    if change.factor > LARGEST_FACTOR:
+        raise UsageError(f"--what-if {printable(text, 60)!r}: too much; expected a factor up to {LARGEST_FACTOR:,}")
+    return change
+
+
+def parse_changes(texts: Sequence[str]) -> list[Change]:
+    """All of them; what is set is set once."""
+    found = [parse_change(text) for text in texts]
+    for what in dict.fromkeys(change.what for change in found if change.compiles):
+        values = [change.value for change in found if change.what == what]
+        if len(values) > 1:
+            raise UsageError(f"--what-if {what}: is set to {' and to '.join(values)}; expected one value")
+    return found
+
+
+def retimed(program: Program, change: Change) -> Program:
+    """The same commands, some of them cheaper or dearer."""
+    factor = change.factor
+    if change.what == "bandwidth":
+        return _with_bandwidth(program, change.name, factor)
+    if change.what == "clock":  # memories keep their pace: they bring fewer bytes in a shorter cycle
+        slower = _with_bandwidth(program, "", 1 / factor)
+        return replace(slower, clock_hz=program.clock_hz * factor)
+    numbers = _numbered(program, (change.name,))
+    if not numbers:
+        raise UsageError(f"--what-if op:{printable(change.name)}: no such op; expected a name from `opscope analyze`")
+    return with_ops_scaled(program, numbers, factor)
+
+
+def _numbered(program: Program, names: Sequence[str]) -> list[int]:
+    """Every op of one of these names; several ops may have one."""
+    wanted = frozenset(names)
+    return [number for number, op in enumerate(program.ops) if op.name in wanted]
+
+
+def _with_bandwidth(program: Program, name: str, factor: float) -> Program:
+    if name and name not in {route.name for route in program.routes}:
+        known = ", ".join(route.name for route in program.routes)
+        raise UsageError(f"--what-if bandwidth:{printable(name)}: no such route; expected one of {known}")
+    routes = tuple(
+        replace(
+            route,
+            bytes_per_cycle=route.bytes_per_cycle * factor,
+            core_bytes_per_cycle=route.core_bytes_per_cycle * factor,
+        )
+        if name in ("", route.name)
+        else route
+        for route in program.routes
+    )
+    return replace(program, routes=routes)
+
+
+def with_ops_scaled(program: Program, ops: Sequence[int], factor: float) -> Program:
+    """Cycles and bytes of these ops multiplied; what they depend on, and what depends on them, stays."""
+    commands = program.commands.copy()
+    own = np.isin(commands["op"], np.asarray(ops))
+    commands["cycles"][own] = np.rint(commands["cycles"][own] * factor)
+    moved = own & (commands["route"] != NO_ROUTE)
+    commands["moved_bytes"][moved] = np.rint(commands["moved_bytes"][moved] * factor)
+    return replace(program, commands=commands)
+
+
+def changed(
+    program: Program, changes: Sequence[Change], model: Path, target: Target, choices: Choices
+) -> tuple[Program, Choices]:
+    """The program with the changes made, compiled again where it must be, and the choices that it then stands for."""
+    from ..workflows.simulating import compile_for
+
+    built = [change for change in changes if change.compiles]
+    if built:
+        named = {change.what: change.value if change.what == "precision" else int(change.value) for change in built}
+        choices = replace(choices, **named)  # type: ignore[arg-type]
+        program = compile_for(model, target, choices)
+    for change in changes:
+        program = program if change.compiles else retimed(program, change)
+    return program, choices
+
+
+def what_if_run(folder: Path, changes: Sequence[str]) -> tuple[Run, Run]:
+    """The run in a folder simulated again as it was, and with the changes made."""
+    from ..core.files import PROGRAM_FILE
+    from ..recording.folder_reader import read_run
+    from ..workflows.execution import load_program
+    from ..workflows.simulating import choices_of, run_program, target_of
+
+    run = read_run(folder)
+    if not (folder / PROGRAM_FILE).exists():
+        raise UsageError(f"{folder}: has no program, so it cannot be timed again; expected a run of `--backend sim`")
+    loaded, parsed = load_program(folder / PROGRAM_FILE), parse_changes(changes)
+    model = _model_of(folder, loaded.model) if any(change.compiles for change in parsed) else loaded.model
+    program, choices = changed(loaded.program, parsed, model, target_of(run.info), choices_of(run.info))
+    quiet = replace(choices, num_iter=1, num_samples=1)
+    runs = [run_program(each, _head(run, each), quiet, step=lambda _: None) for each in (loaded.program, program)]
+    return runs[0], runs[1]
+
+
+def _head(run: Run, program: Program) -> RunInfo:
+    return replace(run.info, devices=program.devices, cores=program.cores, batch=program.batch)
+
+
+def _model_of(folder: Path, model: Path) -> Path:
+    if not model.is_file():
+        raise UsageError(f"{folder}: its model {model} is not there any more; expected it where it was compiled from")
+    return model
+
+
+def with_predictions(findings: Findings, program: Program, *, device_ns: int) -> Findings:
+    """Findings with a cause that a simulation can make smaller: what that gains takes the place of the upper bound.
+
+    Slow ops are made twice as fast, as a better kernel might; so is outer memory, where transfers are the cause.
+    `device_ns` is what the program took on the device, at the clock that it had.
+    """
+    from ..device import simulate
+
+    if not 0 < len(program.commands) <= MOST_COMMANDS:
+        return findings
+    base = simulate(program, seed=0).total_cycles
+
+    def tried(finding: Finding) -> Finding:
+        better, words = _with_less_cause(finding, program)
+        if better is None or not findings.wall_ns:
+            return finding
+        gain = round(device_ns * (base - simulate(better, seed=0).total_cycles) / base)
+        return replace(finding, predicted=Prediction(gain, findings.wall_ns - gain, WHAT_IF, f"simulated with {words}"))
+
+    places = [place for place, finding in enumerate(findings.findings) if finding.id in _SIMULATED][:MOST_TRIED]
+    return replace(
+        findings,
+        findings=tuple(
+            tried(finding) if place in places else finding for place, finding in enumerate(findings.findings)
+        ),
+    )
+
+
+def _with_less_cause(finding: Finding, program: Program) -> tuple[Program | None, str]:
+    """The program with half the cause of a finding, and how that is said; None: it cannot be."""
+    if finding.id == "memory-transfers":
+        outer = [route.name for route in program.routes if reads_or_writes(route.name)]
+        better = program
+        for name in outer:
+            better = _with_bandwidth(better, name, 2.0)
+        return (better, f"twice the bandwidth of {' and '.join(outer)}") if outer else (None, "")
+    ops = _numbered(program, finding.ops)
+    words = "this op twice as fast" if len(ops) == 1 else f"these {len(ops)} ops twice as fast"
+    return (with_ops_scaled(program, ops, 0.5), words) if ops else (None, "")

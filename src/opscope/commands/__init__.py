@@ -1,0 +1,1 @@
+"""What every verb of the command line looks like."""

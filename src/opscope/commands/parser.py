@@ -1,0 +1,20 @@
+"""The words of a command line; a mistake in them is one line that says what to do next."""
+
+from __future__ import annotations
+
+from argparse import ArgumentParser
+from typing import NoReturn
+
+from ..core.errors import did_you_mean
+
+_UNKNOWN = "unrecognized arguments: "  # argparse's own words
+
+
+class Parser(ArgumentParser):
+    """Without the usage of every option before the one line that matters."""
+
+    def error(self, message: str) -> NoReturn:
+        given = message.removeprefix(_UNKNOWN).split("=")[0].split()
+        known = [option for action in self._actions for option in action.option_strings]
+        hint = did_you_mean(given[0], known) if message.startswith(_UNKNOWN) else ""
+        self.exit(2, f"{self.prog}: {message}; {hint}see `{self.prog} --help`\n")

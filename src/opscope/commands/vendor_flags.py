@@ -1,0 +1,121 @@
+"""Vendor flags as a table: `-flag=value`, `-flag value`, `--flag`, short letters; read by one small reader."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from difflib import get_close_matches
+from enum import Enum
+
+from ..core.errors import UsageError, printable
+
+
+class Takes(Enum):
+    """What stands behind a flag."""
+
+    NOTHING = "nothing"  # though =true, =false, =1, =0, =on, =off are understood
+    VALUE = "one value"
+
+
+@dataclass(frozen=True, slots=True)
+class Flag:
+    """One flag, by all its names without dashes."""
+
+    names: tuple[str, ...]
+    parameter: str  # the native parameter it sets; empty: none
+    takes: Takes = Takes.VALUE
+    note: str = ""  # said when it has no counterpart
+
+    @property
+    def shown(self) -> str:
+        return ", ".join(f"-{name}" for name in self.names)
+
+
+@dataclass(slots=True)
+class Words:
+    """A command line, read: parameter → values in order, and notes."""
+
+    values: dict[str, list[str]] = field(default_factory=dict)
+    notes: list[str] = field(default_factory=list)
+    help: bool = False
+
+    def last(self, parameter: str) -> str | None:
+        return self.values[parameter][-1] if parameter in self.values else None
+
+    def on(self, parameter: str) -> bool:
+        return self.last(parameter) == "true"
+
+    def number(self, parameter: str, flag: str, *, least: int = 1) -> int | None:
+        """A whole number; the error speaks of the vendor's flag."""
+        text = self.last(parameter)
+        if text is None:
+            return None
+        if not text.isdecimal() or int(text) < least:
+            raise UsageError(f"{flag}={printable(text)}: expected a whole number of at least {least}")
+        return int(text)
+
+    def seconds(self, parameter: str, flag: str) -> float | None:
+        """A number that may have a point."""
+        text = self.last(parameter)
+        try:
+            value = None if text is None else float(text)
+        except ValueError:
+            raise UsageError(f"{flag}={printable(text or '')}: expected a number") from None
+        return value
+
+
+_SWITCH = {"true": "true", "1": "true", "on": "true", "false": "false", "0": "false", "off": "false"}
+
+
+def read_words(tool: str, table: Sequence[Flag], words: Sequence[str], *, positional: str = "") -> Words:
+    """Look every word up. A flag that is not in the table is an error that names those that look like it.
+
+    `positional` is the parameter that words without a dash are values of; empty: they are errors.
+    """
+    known = {name: flag for flag in table for name in flag.names}
+    found = Words()
+    rest = list(words)
+    while rest:
+        word = rest.pop(0)
+        if word in ("-h", "-help", "--help"):
+            found.help = True
+            continue
+        if positional and word and not word.startswith("-"):
+            found.values.setdefault(positional, []).append(word)
+            continue
+        name, equals, value = word.lstrip("-").partition("=")
+        if not word.startswith("-") or not name:
+            raise UsageError(f"{tool}: {printable(word)!r} is not a flag; expected flags such as {table[0].shown}")
+        if name not in known and not equals and name[0] in known and len(name) > 1 and name[1:].isdecimal():
+            name, equals, value = name[0], "=", name[1:]  # -a7
+        flag = known.get(name)
+        if flag is None:
+            raise _unknown(tool, word.partition("=")[0], list(known))
+        if flag.takes is Takes.NOTHING:
+            value = _switch(tool, word, value if equals else "true")
+        elif not equals:
+            if not rest:
+                raise UsageError(f"{tool}: {printable(word)}: no value; expected {printable(word)}=VALUE")
+            value = rest.pop(0)
+        _put(found, flag, word, value)
+    return found
+
+
+def _put(found: Words, flag: Flag, word: str, value: str) -> None:
+    if flag.parameter:
+        found.values.setdefault(flag.parameter, []).append(value)
+    if flag.note:
+        found.notes.append(f"{printable(word)}: {flag.note}")
+
+
+def _switch(tool: str, word: str, value: str) -> str:
+    if value.lower() not in _SWITCH:
+        raise UsageError(f"{tool}: {printable(word)}: takes no value; expected it alone, or with =true or =false")
+    return _SWITCH[value.lower()]
+
+
+def _unknown(tool: str, word: str, known: list[str]) -> UsageError:
+    near = get_close_matches(word.lstrip("-"), known, n=3, cutoff=0.6)
+    dashes = word[: len(word) - len(word.lstrip("-"))]
+    hint = ", ".join(f"{dashes}{name}" for name in near) or f"one that `opscope {tool} --help` lists"
+    return UsageError(f"{tool}: {printable(word)}: no such flag; expected {hint}")

@@ -1,0 +1,267 @@
+"""The workbench that lowering shares: the emitter, names, sizes, and which lanes take part in what."""
+
+from __future__ import annotations
+
+from math import ceil, inf
+
+from ...graph.graph import ABSENT, Family, Op, Role, Tensor
+from ...machine.target import Holds, Layout, Memory, Route, Tiling
+from ...program.program import NO_OP, Channel, Detail, Group, operand_text
+from ..passes.axes import input_axes
+from ..passes.place import has_weights
+from ..plan import Placed, Plan, Split, channel_axis
+from .emit import Emitter, Order, Starts
+
+TRANSFER_GROUP = "DMAIssue"
+SETTLED_SHARE = 16  # biases and the like may take one part in so many of local memory
+VECTOR_GROUP = 0  # the group with most threads also converts layouts and hands data around
+
+_TYPE_NAMES = {"f16": "float16", "f32": "float", "u8": "ui8", "i32": "index32", "i64": "index64"}
+
+
+class Workbench:
+    """Everything about a plan that does not change while commands are emitted."""
+
+    def __init__(self, plan: Plan, tiling: Tiling, local: Memory) -> None:
+        target = plan.machine.target
+        self.plan = plan
+        self.graph = plan.graph
+        self.tiling = tiling
+        self.layout: Layout | None = target.layout
+        self.capacity = round(local.bytes.value)
+        self.lane_count = plan.machine.lanes
+        self.groups = engine_groups(plan)
+        self.group_of: dict[str, int] = {}  # engine → its first group; further units follow
+        for number, group in enumerate(self.groups):
+            self.group_of.setdefault(group.engine, number)
+        self.engines = {engine.name: engine for engine in target.engines}
+        self.dma = len(self.groups) - 1
+        self.doorbells = VECTOR_GROUP if target.sequencer is None else self.dma
+        self.routes = {route.carries: number for number, route in enumerate(target.routes)}
+        starts = None if target.sequencer is None else Starts(self.dma, target.sequencer.start_cycles.value)
+        self.emitter = Emitter(cores=plan.machine.cores, groups=len(self.groups), starts=starts)
+        self.local_name = local.name
+        self.outer_name = target.home(Holds.CONSTANTS).name
+        share = SETTLED_SHARE if tiling.keeps_constants else inf
+        self.settled = settled_constants(plan, round(local.bytes.value / share))
+        self.maker = {t: i for i, placed in enumerate(plan.placed) for t in placed.op.outputs}
+        self.constant_details: set[int] = set()  # of commands that move constants
+        self._portions: dict[tuple[int | None, int, tuple[int, ...]], dict[int, float]] = {}
+        self._details: dict[tuple[object, ...], int] = {}
+
+    def all_lanes(self, split: Split) -> list[int]:
+        """Lanes of the devices that take part, also those whose portion is empty."""
+        cores = self.plan.machine.cores
+        return [device * cores + core for device in split.devices for core in range(cores)]
+
+    def portions(self, split: Split) -> dict[int, float]:
+        """Share of the work of every lane that has any."""
+        key = (split.axis, split.extent, split.devices)
+        if key not in self._portions:
+            lanes = self.all_lanes(split)
+            shares = {lane: split.portion(place, len(lanes)) for place, lane in enumerate(lanes)}
+            self._portions[key] = {lane: share for lane, share in shares.items() if share}
+        return self._portions[key]
+
+    def lanes(self, split: Split) -> list[int]:
+        return list(self.portions(split))
+
+    def lanes_by_device(self, split: Split) -> list[list[int]]:
+        by_device: dict[int, list[int]] = {}
+        for lane in self.portions(split):
+            by_device.setdefault(lane // self.plan.machine.cores, []).append(lane)
+        return list(by_device.values())
+
+    def portion(self, split: Split, lane: int) -> float:
+        return self.portions(split)[lane]
+
+    def tensor_bytes(self, tensor: int) -> float:
+        return float(self.graph.tensors[tensor].bytes or 0)
+
+    def out_shape(self, op: Op) -> tuple[int, ...] | None:
+        return self.graph.tensors[op.outputs[0]].shape
+
+    def out_bytes(self, op: Op) -> float:
+        return sum(self.tensor_bytes(t) for t in op.outputs)
+
+    def common_rows(self, index: int, position: int, lane: int) -> int:
+        """Rows that an operand and the result have in common on a lane: row k of one is made from row k of the other.
+
+        Rows are the leading axes that the op leaves alone; where windows overlap, only the first of them.
+        """
+        op, split = self.plan.placed[index].op, self.plan.splits[index]
+        out, shape = (self.graph.tensors[t].shape or () for t in (op.outputs[0], op.inputs[position]))
+        overlaps = op.family is Family.POOL or "kernel" in op.attributes
+        rows = 1.0
+        for axis, (extent, own) in enumerate(zip(out[:1] if overlaps else out, shape, strict=False)):
+            axes = input_axes(op, self.graph, axis)
+            if axes is None or axes[position] != axis or extent != own:
+                break
+            rows *= extent * (self.portion(split, lane) if axis == split.axis else 1.0)
+        return round(rows)
+
+    def cuts_channels(self, op: Op, split: Split) -> bool:
+        return split.axis is not None and split.axis == channel_axis(op, self.graph)
+
+    def is_tiled(self, placed: Placed) -> bool:
+        return self.layout is not None and placed.engine in self.layout.engines
+
+    def keeps_layout(self, op: Op) -> bool:
+        return self.layout is not None and (op.kind in self.layout.keeps or op.family.value in self.layout.keeps)
+
+    def conversion_form(self, index: int, position: int, *, tiled: bool) -> str:
+        """Figure of the target's layout for changing the order of an operand."""
+        if not tiled:
+            return "from_tiled"
+        product = self.plan.placed[index].op.family in (Family.CONTRACTION, Family.RECURRENT)
+        return "weights_to_tiled" if product and position == 1 else "to_tiled"
+
+    def is_constant(self, tensor: int) -> bool:
+        return self.graph.tensors[tensor].role is Role.CONSTANT
+
+    def command_name(self, form: str) -> str:
+        return self.plan.machine.target.commands.get(form, form)
+
+    def pieces(self, size: float) -> int:
+        return max(1, ceil(size / self.tiling.activation_bytes.value))
+
+    def own_memory(self, engine: str) -> Memory | None:
+        """The memory that an engine works in, where that is not the local one."""
+        name = self.engines[engine].memory
+        return next((memory for memory in self.plan.machine.target.memories if memory.name == name), None)
+
+    def rows(self, chain: list[int], lane: int) -> int:
+        """Slices that ops of one size run in: one a unit at least, and small enough for the memory they work in."""
+        placed = self.plan.placed[chain[0]]
+        share, units = self.portion(self.plan.splits[chain[0]], lane), self.engines[placed.engine].units
+        size = self.out_bytes(placed.op) * share
+        least = min(units, max(1, round(size)))
+        own = self.own_memory(placed.engine)
+        if own is not None:
+            worked = max(self.worked_bytes(self.plan.placed[index].op) for index in chain)
+            least = max(least, ceil(worked * share / own.bytes.value))
+        return max(least, self.pieces(size))
+
+    def worked_bytes(self, op: Op) -> float:
+        """Bytes that an op reads and writes."""
+        return self.out_bytes(op) + sum(self.tensor_bytes(t) for t in op.inputs if t != ABSENT)
+
+    def transfer(
+        self,
+        carries: str,
+        lane: int,
+        index: int,
+        size: float,
+        *,
+        form: str = "",
+        group: int | None = None,
+        tensor: int = ABSENT,
+        step: int = 0,
+        address: int = 0,
+        local_bytes: float = 0.0,
+    ) -> Order:
+        """A command that moves bytes."""
+        route = self.plan.machine.target.routes[self.routes[carries]]
+        issue = route.issue_cycles.value if route.issue_cycles is not None else 1.0
+        memory = self.outer_name if carries in ("read", "write") else self.local_name
+        local_bytes = 0.0 if carries == "bring" else local_bytes
+        return Order(
+            lane,
+            self.dma if group is None else group,
+            self.command_name(form or carries),
+            index,
+            self.move_detail(index, step, memory, tensor),
+            issue,
+            size,
+            route=self.routes[carries],
+            moved_bytes=max(1.0, size),
+            address=address,
+            local_bytes=local_bytes,
+        )
+
+    def move_detail(self, index: int, step: int, memory: str, tensor: int) -> int:
+        key = (index, step, memory, tensor)
+        if key not in self._details:
+            name = self.plan.placed[index].op.name if index != NO_OP else "output"
+            what = self.graph.tensors[tensor] if tensor != ABSENT else None
+            operands = (operand_text(f"in {memory} Src", *_named(what)),) if what else ()
+            self._details[key] = self.emitter.detail(Detail(f"{name}/__{step}", memory, "", "", operands, ""))
+            if tensor != ABSENT and self.is_constant(tensor):
+                self.constant_details.add(self._details[key])
+        return self._details[key]
+
+    def compute_detail(self, index: int, step: int, steps: int) -> int:
+        key = (index, step, steps)
+        if key not in self._details:
+            self._details[key] = self.emitter.detail(self._compute_detail(self.plan.placed[index].op, step, steps))
+        return self._details[key]
+
+    def _compute_detail(self, op: Op, step: int, steps: int) -> Detail:
+        named = [
+            ("out", "Dest", op.outputs[0]),
+            *(("in", f"Src{i}", t) for i, t in enumerate(op.inputs) if t != ABSENT),
+        ]
+        tensors = self.graph.tensors
+        labels = [tensors[t].dtype.label for _, _, t in named]
+        return Detail(
+            f"{op.name}/__{step}" if steps > 1 else op.name,
+            self.local_name,
+            ", ".join(dict.fromkeys(_TYPE_NAMES.get(label, label) for label in labels)),
+            ", ".join(f"{role} [{_extents(tensors[t].shape)}]" for _, role, t in named),
+            tuple(
+                operand_text(f"{way} {self._memory_of(op, t)} {role}", *_named(tensors[t]), tensors[t].bytes or 0)
+                for way, role, t in named
+            ),
+            "{" + ", ".join(f"{key}: {value}" for key, value in op.attributes.items()) + "}",
+        )
+
+    def _memory_of(self, op: Op, tensor: int) -> str:
+        streamed = has_weights(op, self.graph) and tensor == op.inputs[1]
+        table = op.kind == "gather" and tensor == op.inputs[0] and op.family is Family.MOVE
+        return self.outer_name if (streamed or table) and self.is_constant(tensor) else self.local_name
+
+
+def settled_constants(plan: Plan, limit: int) -> frozenset[int]:
+    """Constants that stay in local memory between inferences: all of them, or the small ones up to a limit."""
+    graph = plan.graph
+    streamed = {op.inputs[1] for op in graph.ops if has_weights(op, graph)}
+    streamed |= {op.inputs[0] for op in graph.ops if op.kind == "gather" and op.inputs}
+    used = {t for op in graph.ops for t in op.inputs if t != ABSENT and graph.tensors[t].role is Role.CONSTANT}
+    if plan.resident:
+        return frozenset(used)
+    settled, total = set(), 0
+    for t in sorted(used - streamed, key=lambda t: (graph.tensors[t].bytes or 0, t)):
+        total += graph.tensors[t].bytes or 0
+        if total > limit:
+            break
+        settled.add(t)
+    return frozenset(settled)
+
+
+def _named(tensor: Tensor) -> tuple[str, str, tuple[int, ...]]:
+    return tensor.name, tensor.dtype.label, tensor.shape or ()
+
+
+def _extents(shape: tuple[int, ...] | None) -> str:
+    return " x ".join(map(str, shape or ()))
+
+
+def engine_groups(plan: Plan) -> tuple[Group, ...]:
+    """Thread groups of a core: engines with most threads first, and what issues transfers last."""
+    target = plan.machine.target
+    engines = sorted(target.engines, key=lambda engine: -engine.threads)
+    names = [(e, f"{e.name} {unit}" if e.units > 1 else e.name) for e in engines for unit in range(e.units)]
+    issuer = TRANSFER_GROUP if target.sequencer is None else target.sequencer.name
+    return (*(Group(name, engine.name, engine.threads) for engine, name in names), Group(issuer, "", 1))
+
+
+def channels(plan: Plan) -> tuple[Channel, ...]:
+    """Routes in bytes per core cycle."""
+    clock = plan.machine.clock_hz
+
+    def channel(route: Route) -> Channel:
+        shared = route.peak(clock) * route.reached
+        own = route.core_bytes_per_second
+        return Channel(route.name, route.carries, shared, min(shared, own.value / clock) if own is not None else shared)
+
+    return tuple(channel(route) for route in plan.machine.target.routes)

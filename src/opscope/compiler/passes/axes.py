@@ -1,0 +1,197 @@
+"""If an op's output is cut along an axis, along which axis must each input be cut?
+
+`WHOLE`: every lane needs all of that input. An op that cannot be cut along the axis has no answer (None).
+Windows that overlap (convolutions, pools) are cut as if they did not: the few rows at a seam that both lanes need are
+not counted.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from ...estimate.work import number, numbers
+from ...graph.graph import ABSENT, Family, Graph, Op
+
+WHOLE = -1
+
+Axes = tuple[int, ...]
+
+
+def input_axes(op: Op, graph: Graph, axis: int) -> Axes | None:
+    """Axis of every input that goes with `axis` of the first output, or None."""
+    rule = _BY_KIND.get(op.kind) or _BY_FAMILY.get(op.family)
+    return None if rule is None else rule(op, graph, axis)
+
+
+def _shape(graph: Graph, tensor: int) -> tuple[int, ...]:
+    return () if tensor == ABSENT else graph.tensors[tensor].shape or ()
+
+
+def _aligned(op: Op, graph: Graph, axis: int) -> Axes:
+    """Elementwise: axes align from the right; an operand that is broadcast along the axis is needed whole."""
+    rank = len(_shape(graph, op.outputs[0]))
+    extent = _shape(graph, op.outputs[0])[axis]
+    answer = []
+    for t in op.inputs:
+        shape = _shape(graph, t)
+        own = axis - (rank - len(shape))
+        answer.append(own if own >= 0 and shape[own] == extent else WHOLE)
+    return tuple(answer)
+
+
+def _matmul(op: Op, graph: Graph, axis: int) -> Axes | None:
+    out, left, right = (_shape(graph, t) for t in (op.outputs[0], op.inputs[0], op.inputs[1]))
+    rest = (WHOLE,) * (len(op.inputs) - 2)
+    if len(left) > len(out) or min(len(out), len(right)) < 2:  # the left operand is flattened first
+        return None
+    if axis == len(out) - 1:  # produced channels: every lane needs all of the left operand
+        return (WHOLE, len(right) - (1 if right[-1] == number(op, "n") else 2), *rest)
+    own = axis - (len(out) - len(left))
+    if own < 0 or left[own] != out[axis]:
+        return None
+    other = axis - (len(out) - len(right))
+    if axis < len(out) - 2 and 0 <= other < len(right) - 2 and right[other] == out[axis]:
+        return (own, other, *rest)
+    return (own, WHOLE, *rest)
+
+
+def _conv(op: Op, graph: Graph, axis: int) -> Axes | None:
+    rest = (WHOLE,) * (len(op.inputs) - 1)
+    channel = number(op, "channel_axis")
+    if axis != channel:
+        return (axis, *rest)
+    data = _shape(graph, op.inputs[0])
+    groups = number(op, "groups", 1)
+    if 1 < groups < data[channel]:  # a lane would need the groups of its channels, which may not be whole
+        return None
+    return (WHOLE if groups == 1 else channel, *rest)
+
+
+def _attention(op: Op, graph: Graph, axis: int) -> Axes | None:
+    batch = _shape(graph, op.outputs[0])[:1]
+    return tuple(0 if _shape(graph, t)[:1] == batch else WHOLE for t in op.inputs) if axis == 0 else None
+
+
+def _normalise(op: Op, graph: Graph, axis: int) -> Axes | None:
+    if "axes" not in op.attributes or axis in numbers(op, "axes"):
+        return None
+    return _first(op, axis)
+
+
+def _group_norm(op: Op, graph: Graph, axis: int) -> Axes | None:
+    return _first(op, 0) if axis == 0 else None
+
+
+def _batch_norm(op: Op, graph: Graph, axis: int) -> Axes:
+    """Its statistics are constants by now, so nothing is normalised over an axis."""
+    return _first(op, axis)
+
+
+def _rotary(op: Op, graph: Graph, axis: int) -> Axes | None:
+    """It pairs elements along the last axis."""
+    return None if axis == len(_shape(graph, op.outputs[0])) - 1 else _aligned(op, graph, axis)
+
+
+def _first(op: Op, axis: int) -> Axes:
+    """The first input goes with the output; the others are needed whole."""
+    return (axis, *(WHOLE,) * (len(op.inputs) - 1))
+
+
+def _reduce(op: Op, graph: Graph, axis: int) -> Axes | None:
+    if "axes" not in op.attributes:
+        return None
+    source, out = _shape(graph, op.inputs[0]), _shape(graph, op.outputs[0])
+    reduced = numbers(op, "axes")
+    kept = [i for i in range(len(source)) if i not in reduced]
+    own = axis if len(out) == len(source) else (kept[axis] if axis < len(kept) else WHOLE)
+    if own == WHOLE or own in reduced or source[own] != out[axis]:
+        return None
+    return _first(op, own)
+
+
+def _same_axis(op: Op, graph: Graph, axis: int) -> Axes | None:
+    """Pools, pads, slices, concatenations: cut along any axis that they leave alone."""
+    out = _shape(graph, op.outputs[0])
+    answer = []
+    for position, t in enumerate(op.inputs):
+        shape = _shape(graph, t)
+        if position == 0 or op.kind == "concat":
+            if len(shape) != len(out) or shape[axis] != out[axis]:
+                return None
+            answer.append(axis)
+        else:
+            answer.append(WHOLE)
+    return tuple(answer)
+
+
+def _pool(op: Op, graph: Graph, axis: int) -> Axes | None:
+    shape, out = _shape(graph, op.inputs[0]), _shape(graph, op.outputs[0])
+    regions = op.kind == "roi_pool" and axis != 1  # of any image, anywhere in it
+    return None if len(shape) != len(out) or regions else _first(op, axis)
+
+
+def _transpose(op: Op, graph: Graph, axis: int) -> Axes | None:
+    permutation = numbers(op, "permutation")
+    if len(permutation) != len(_shape(graph, op.outputs[0])):
+        return None
+    return _first(op, permutation[axis])
+
+
+def _gather(op: Op, graph: Graph, axis: int) -> Axes | None:
+    along = op.attributes.get("axis", 0)
+    indices = _shape(graph, op.inputs[1]) if len(op.inputs) > 1 else ()
+    if not isinstance(along, int) or not along <= axis < along + len(indices):
+        return None
+    return (WHOLE, axis - along, *(WHOLE,) * (len(op.inputs) - 2))
+
+
+def _parts(op: Op, graph: Graph, axis: int) -> Axes:
+    """Parts of a batch are cut as the whole."""
+    return (axis,) * len(op.inputs)
+
+
+def _reshape(op: Op, graph: Graph, axis: int) -> Axes | None:
+    """An axis survives when the extents before it multiply to the same number on both sides."""
+    source, out = _shape(graph, op.inputs[0]), _shape(graph, op.outputs[0])
+    before = 1
+    for extent in out[:axis]:
+        before *= extent
+    own, product = 0, 1
+    while own < len(source) and product < before:
+        product *= source[own]
+        own += 1
+    while own < len(source) and source[own] == 1 and out[axis] != 1:
+        own += 1
+    if product != before or own >= len(source) or not out[axis]:
+        return None
+    larger, smaller = max(source[own], out[axis]), min(source[own], out[axis])
+    return _first(op, own) if smaller and larger % smaller == 0 else None
+
+
+_BY_KIND: dict[str, Callable[[Op, Graph, int], Axes | None]] = {
+    "matmul": _matmul,
+    "conv": _conv,
+    "conv_transpose": _conv,
+    "attention": _attention,
+    "transpose": _transpose,
+    "gather": _gather,
+    "reshape": _reshape,
+    "identity": _same_axis,
+    "join": _parts,
+    "divide": _parts,
+    "concat": _same_axis,
+    "slice": _same_axis,
+    "pad": _same_axis,
+    "split": _same_axis,
+    "cumsum": _normalise,
+    "batch_norm": _batch_norm,
+    "group_norm": _group_norm,
+    "rotary": _rotary,
+}
+_BY_FAMILY: dict[Family, Callable[[Op, Graph, int], Axes | None]] = {
+    Family.ELEMENTWISE: _aligned,
+    Family.CONVERT: _aligned,
+    Family.NORMALISE: _normalise,
+    Family.REDUCE: _reduce,
+    Family.POOL: _pool,
+}

@@ -1,0 +1,98 @@
+"""Ops → engines: of those that take an op, the one that finishes it first."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from ...estimate.placement import Placement, can_price, place_op
+from ...estimate.price import Task, engine_cycles
+from ...estimate.work import Work, channels_per_group, number, numbers, work_of
+from ...graph.graph import ABSENT, Family, Graph, Op, Role
+from ...machine.target import Engine
+from ..plan import Placed, Plan
+
+
+def place(plan: Plan) -> Plan:
+    """Choose an engine for every op."""
+    return replace(plan, placed=tuple(_place(op, plan) for op in plan.graph.ops))
+
+
+def _place(op: Op, plan: Plan) -> Placed:
+    graph, target = plan.graph, plan.machine.target
+    work = work_of(op, graph)
+    first = place_op(op, work, graph, target)
+    task = Task(op, work, first, {})
+    form = form_of(op, graph)
+    if not work.bytes and not work.macs:
+        return Placed(op, task, "", 0.0, form)
+    able = [e for e in target.engines if e.takes(op) and can_price(e, op, work, first.dtype)]
+    if not able or not work.known:
+        return Placed(op, task, "", 0.0, form, first.reason or "no engine of the target can be priced for it")
+    able = [e for e in able if e.command_cycles is None] or able  # a fixed cost says nothing of how an op compares
+    costs = {engine.name: tiled_cycles(op, work, engine, first, graph) for engine in able}
+    best = min(able, key=lambda engine: costs[engine.name])
+    reason = "" if best is able[0] else f"{able[0].name} would take {costs[able[0].name]:,.0f} cycles"
+    task = replace(task, placement=Placement(best, first.dtype))
+    return Placed(op, task, best.name, costs[best.name] * task.trips, form, reason)
+
+
+def tiled_cycles(op: Op, work: Work, engine: Engine, placement: Placement, graph: Graph) -> float:
+    """Cycles with the padding that whole tiles bring; a matrix engine computes full tiles or nothing."""
+    task = Task(op, work, placement, {})
+    kernel = engine.kernels.get(form_of(op, graph))
+    if kernel is not None:
+        return kernel.value * work.write_bytes / 1024
+    free = replace(engine, weight_bytes_per_cycle=None)  # lanes load their own part: it is counted tile by tile
+    cycles = engine_cycles(task, free)
+    return cycles * padding(op, graph, engine) if work.macs else cycles
+
+
+def padding(op: Op, graph: Graph, engine: Engine) -> float:
+    """How much larger the padded product is."""
+    if engine.tile_extent is None:
+        return 1.0
+    tile = round(engine.tile_extent.value)
+    growth = 1.0
+    for extent in product_extents(op, graph):
+        growth *= -(-extent // tile) * tile / extent if extent else 1.0
+    return growth
+
+
+def product_extents(op: Op, graph: Graph) -> tuple[int, ...]:
+    """Reduced and produced extent of a product: what a matrix engine tiles."""
+    if op.kind == "matmul":
+        return number(op, "k"), number(op, "n")
+    if op.kind == "conv":
+        out = graph.tensors[op.outputs[0]].shape or ()
+        groups = max(1, number(op, "groups", 1))
+        taps = 1
+        for extent in numbers(op, "kernel"):
+            taps *= extent
+        return taps * channels_per_group(op, graph.tensors[op.inputs[0]]), out[number(op, "channel_axis")] // groups
+    if op.kind == "attention":
+        return number(op, "head_size"), number(op, "key_length")
+    return ()
+
+
+def form_of(op: Op, graph: Graph) -> str:
+    """Adding or multiplying one number, or a smaller tensor, is a kernel of its own."""
+    if op.kind not in ("add", "mul", "sub", "div") or len(op.inputs) != 2 or ABSENT in op.inputs:
+        return op.kind
+    base = {"sub": "add", "div": "mul"}.get(op.kind, op.kind)
+    sizes = [graph.tensors[t].elements or 0 for t in op.inputs]
+    if min(sizes) == 1 and any(graph.tensors[t].role is Role.CONSTANT for t in op.inputs):
+        return f"scalar_{base}"
+    if min(sizes) < max(sizes):
+        return f"broadcast_{base}"
+    return op.kind
+
+
+def has_weights(op: Op, graph: Graph) -> bool:
+    """Whether the second operand of a product is a constant, streamed tile by tile."""
+    products = (Family.CONTRACTION, Family.RECURRENT)
+    return (
+        op.family in products
+        and len(op.inputs) > 1
+        and op.inputs[1] != ABSENT
+        and graph.tensors[op.inputs[1]].role is Role.CONSTANT
+    )

@@ -1,0 +1,90 @@
+"""Performance warnings: what in a program costs time that another choice would not, each with its op and its cost."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+
+from ..program.program import NO_OP, Program
+from .passes.place import padding
+from .plan import Plan
+
+CHURN_SHARE = 0.10  # of all vector work
+POOR_TILING = 1.5  # padded work over real work
+IMBALANCE = 1.25  # busiest core over the mean
+
+
+@dataclass(frozen=True, slots=True)
+class PerformanceWarning:
+    kind: str
+    op: str
+    text: str
+    cycles: float  # what it costs
+
+
+def performance_warnings(plan: Plan, program: Program) -> list[PerformanceWarning]:
+    """Costliest first."""
+    found = [*_slow_engine(plan), *_poor_tiling(plan), *_spills(program), *_imbalance(program), *_churn(plan, program)]
+    return sorted(found, key=lambda warning: -warning.cycles)
+
+
+def _slow_engine(plan: Plan) -> Iterator[PerformanceWarning]:
+    for placed in plan.placed:
+        if placed.reason and placed.engine:
+            text = f"runs on {placed.engine}: {placed.reason}"
+            yield PerformanceWarning("slow-engine", placed.op.name, text, placed.cycles)
+        elif placed.reason:
+            yield PerformanceWarning("unknown-cost", placed.op.name, f"is not costed: {placed.reason}", 0.0)
+
+
+def _poor_tiling(plan: Plan) -> Iterator[PerformanceWarning]:
+    for placed in plan.placed:
+        engine = placed.task.placement.engine
+        if engine is None or engine.tile_extent is None or not placed.task.work.macs:
+            continue
+        growth = padding(placed.op, plan.graph, engine)
+        if growth > POOR_TILING:
+            text = f"fills {100 / growth:.0f} % of its {engine.tile_extent.value:.0f}-wide tiles"
+            yield PerformanceWarning("poor-tiling", placed.op.name, text, placed.cycles * (1 - 1 / growth))
+
+
+def _spills(program: Program) -> Iterator[PerformanceWarning]:
+    table = program.commands
+    writes = [number for number, route in enumerate(program.routes) if route.carries == "write"]
+    spilling = np.isin(table["route"], writes) & (table["op"] != NO_OP)
+    for op in np.unique(table["op"][spilling]):
+        moved = int(table["moved_bytes"][spilling & (table["op"] == op)].sum())
+        cycles = 2 * moved / program.routes[writes[0]].bytes_per_cycle
+        text = f"spills {moved / 1024:,.0f} KB to outer memory and reads them again"
+        yield PerformanceWarning("spill", program.ops[op].name, text, cycles)
+
+
+def _imbalance(program: Program) -> Iterator[PerformanceWarning]:
+    table = program.commands
+    computing = (table["route"] < 0) & (table["op"] != NO_OP)
+    lanes = program.devices * program.cores
+    core = table["device"].astype(np.int64) * program.cores + table["core"]
+    cell = table["op"].astype(np.int64)[computing] * lanes + core[computing]
+    work = np.bincount(cell, table["cycles"][computing], minlength=len(program.ops) * lanes).reshape(-1, lanes)
+    busiest, mean = work.max(axis=1, initial=0), work.mean(axis=1)
+    total = busiest.sum() or 1.0
+    for op in np.nonzero((busiest > IMBALANCE * mean) & (busiest - mean > 0.001 * total))[0]:
+        text = f"busiest core works {busiest[op] / mean[op]:.1f}× the mean"
+        yield PerformanceWarning("imbalance", program.ops[op].name, text, float(busiest[op] - mean[op]))
+
+
+def _churn(plan: Plan, program: Program) -> Iterator[PerformanceWarning]:
+    names = plan.machine.target.commands
+    forms = {names.get(form, form) for form in ("to_tiled", "from_tiled", "weights_to_tiled")}
+    table = program.commands
+    converting = np.isin(table["kind"], [number for number, kind in enumerate(program.kinds) if kind in forms])
+    vector = (table["group"] == 0) & (table["route"] < 0)
+    share = table["cycles"][converting].sum() / max(1, table["cycles"][vector].sum())
+    if share > CHURN_SHARE:
+        ops, counts = np.unique(table["op"][converting], return_counts=True)
+        most = program.ops[ops[counts.argmax()]].name if len(ops) else ""
+        lanes = program.devices * program.cores
+        text = f"layout conversions are {100 * share:.0f} % of vector work, most of them for this op"
+        yield PerformanceWarning("layout-churn", most, text, float(table["cycles"][converting].sum() / lanes))

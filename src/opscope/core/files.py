@@ -1,0 +1,68 @@
+"""How files leave the library: whole or not at all."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from hashlib import sha256
+from pathlib import Path
+from typing import BinaryIO
+
+from .errors import UsageError
+
+PROGRAM_FILE = "programqpc.bin"
+_CHUNK_BYTES = 1 << 20
+
+
+def sha256_of(path: Path) -> str:
+    digest = sha256()
+    with path.open("rb") as file:
+        while chunk := file.read(_CHUNK_BYTES):
+            digest.update(chunk)
+    return digest.hexdigest()
+
+
+def write_whole(path: Path, render: Callable[[BinaryIO], object]) -> None:
+    """Stream into a file that appears whole or not at all."""
+    in_place = path.exists() and not path.is_file() and not path.is_dir()  # a pipe or a device is not to be replaced
+    temporary = path.with_name(f".{path.name[:200]}.part")
+    try:
+        with (path if in_place else temporary).open("wb") as out:
+            render(out)
+        if not in_place:
+            temporary.replace(path)
+    except OSError as error:
+        reason = error.strerror or type(error).__name__
+        raise UsageError(f"{path}: cannot be written ({reason}); expected a writable place") from error
+    finally:  # after an interrupt, too
+        with suppress(OSError):
+            temporary.unlink(missing_ok=True)
+
+
+def write_bytes(path: Path, data: bytes) -> None:
+    """The same for bytes; folders on the way are made."""
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        reason = error.strerror or type(error).__name__
+        raise UsageError(f"{path}: cannot be written ({reason}); expected a writable place") from error
+    write_whole(path, lambda out: out.write(data))
+
+
+def check_apart(outputs: Sequence[Path], inputs: Sequence[Path]) -> None:
+    """No file that is read is written over, and none is written twice."""
+    for number, output in enumerate(outputs):
+        if any(_same(output, given) for given in inputs):
+            raise UsageError(f"{output}: is one of the files that are read; expected another file to write to")
+        if any(_same(output, other) for other in outputs[:number]):
+            raise UsageError(f"{output}: is to be written twice; expected a file for each output")
+
+
+def _same(one: Path, other: Path) -> bool:
+    """Also where a link leads to it; a device is no file that could be lost."""
+    try:
+        if one.exists() and not one.is_file():
+            return False
+        return one.resolve() == other.resolve() or one.samefile(other)
+    except (OSError, RuntimeError):  # not there, or not to be looked at
+        return False

@@ -1,0 +1,124 @@
+"""Inputs of a run: given as files or arrays and checked, or made up from a seed."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+
+import numpy as np
+import numpy.typing as npt
+
+from ...core.errors import UsageError, printable
+from ...program.program import Program
+
+Array = npt.NDArray[np.generic]
+Port = tuple[str, str, tuple[int, ...]]  # name, data type, shape
+
+NUMPY_TYPES: Mapping[str, type[np.generic]] = {
+    "f64": np.float64,
+    "f32": np.float32,
+    "f16": np.float16,
+    "i64": np.int64,
+    "i32": np.int32,
+    "i16": np.int16,
+    "i8": np.int8,
+    "u64": np.uint64,
+    "u32": np.uint32,
+    "u16": np.uint16,
+    "u8": np.uint8,
+    "bool": np.bool_,
+    "c64": np.complex64,
+    "c128": np.complex128,
+}
+_MOST_INPUT_BYTES = 2**34
+
+
+def load_inputs(files: Mapping[str, Path]) -> dict[str, Array]:
+    """Arrays from `.npy` files; nothing in them is executed, and absurd sizes are refused."""
+    arrays: dict[str, Array] = {}
+    for name, path in files.items():
+        try:
+            found = np.load(path, mmap_mode="r", allow_pickle=False)
+        except OSError as error:
+            raise UsageError(f"{path}: cannot be read ({error.strerror or error}); expected a .npy file") from error
+        except (ValueError, EOFError, MemoryError, OverflowError) as error:
+            raise UsageError(f"{path}: not an array ({printable(str(error))}); expected a .npy file") from error
+        if not isinstance(found, np.ndarray):
+            raise UsageError(f"{path}: an archive of arrays; expected a .npy file with one")
+        arrays[name] = found
+    return arrays
+
+
+def check_inputs(program: Program, given: Mapping[str, Array]) -> dict[str, Array]:
+    """The given inputs, if they are all there and each of the type and shape that the program takes."""
+    ports = {name: (dtype, shape) for name, dtype, shape in program.inputs}
+    for name, value in given.items():
+        if name not in ports:
+            raise UsageError(
+                f"input {printable(name)!r}: the program has none of that name; expected {_listed(program)}"
+            )
+        dtype, shape = ports[name]
+        if tuple(value.shape) != shape or value.dtype != _numpy_type(dtype):
+            found = f"{value.dtype} of {_extents(tuple(value.shape))}"
+            raise UsageError(f"input {printable(name)!r}: found {found}; expected {_listed(program)}")
+    missing = [printable(name) for name in ports if name not in given]
+    if missing:
+        raise UsageError(f"input {missing[0]!r}: missing; expected {_listed(program)}")
+    return {name: np.ascontiguousarray(given[name]) for name in ports}
+
+
+def zero_inputs(program: Program) -> dict[str, Array]:
+    """Zeros for every input."""
+    return {
+        name: np.zeros(shape, _numpy_type(dtype))
+        for name, dtype, shape in program.inputs
+        if _count(name, shape, np.dtype(_numpy_type(dtype))) >= 0
+    }
+
+
+def random_inputs(program: Program, *, seed: int) -> dict[str, Array]:
+    """Bounded random inputs: floats from −1 to 1, small integers of any value, large ones 0 or 1.
+
+    Integers of 32 bits and more are masks, positions or rows of a table: 0 and 1 are valid as all of these.
+    """
+    arrays: dict[str, Array] = {}
+    for number, (name, dtype, shape) in enumerate(program.inputs):
+        kind = np.dtype(_numpy_type(dtype))
+        count = _count(name, shape, kind)
+        words = np.random.PCG64(np.random.SeedSequence((seed, number))).random_raw(count)
+        if kind.kind in "fc":
+            values = ((words >> np.uint64(11)).astype(np.float64) * 2.0**-52 - 1.0).astype(kind)
+        elif kind.kind in "iu" and kind.itemsize == 1:
+            values = (words >> np.uint64(56)).astype(np.uint8).view(kind)
+        else:
+            values = (words >> np.uint64(63)).astype(kind)
+        arrays[name] = values.reshape(shape)
+    return arrays
+
+
+def _count(name: str, shape: tuple[int, ...], kind: np.dtype[np.generic]) -> int:
+    count = 1
+    for extent in shape:
+        count *= extent
+        if extent < 0 or count * kind.itemsize > _MOST_INPUT_BYTES:
+            raise UsageError(
+                f"input {printable(name)!r}: shape {_extents(shape)}; expected at most {_MOST_INPUT_BYTES} bytes"
+            )
+    return count
+
+
+def _numpy_type(dtype: str) -> type[np.generic]:
+    if dtype not in NUMPY_TYPES:
+        raise UsageError(f"data type {printable(dtype)}: has no arrays; expected one of {', '.join(NUMPY_TYPES)}")
+    return NUMPY_TYPES[dtype]
+
+
+def _listed(program: Program) -> str:
+    return ", ".join(
+        f"{printable(name)} ({np.dtype(_numpy_type(dtype))} of {_extents(shape)})"
+        for name, dtype, shape in program.inputs
+    )
+
+
+def _extents(shape: tuple[int, ...]) -> str:
+    return "x".join(map(str, shape)) or "one element"

@@ -1,0 +1,183 @@
+"""Program → HostTimes: inferences on their way through the host and the device, event by event.
+
+An activation keeps `set_size` inferences on their way; when the application gets one back it enqueues the next.
+Threads of the runtime pre-process and submit, and post-process what comes back, first come, first served. Inputs of
+the next inference travel while the device computes. An activation has a slot of cores to itself as long as there are
+slots; then activations share them in turn (activation modulo slots), first come, first served.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from enum import IntEnum
+from heapq import heapify, heappop, heappush
+from math import ceil
+
+import numpy as np
+
+from ...core.errors import UsageError
+from ...program.program import Program
+from ...recording.host_times import INFERENCE, HostTimes, Rows
+from .options import MOST_INFERENCES, RunOptions
+from .stage_times import StageSource, StageTimes
+
+ExecTicks = Callable[[int, int], int]  # activation, inference → ticks on the device
+Progress = Callable[[int, int], None]  # done, in total
+
+_REPORT_EVERY = 4096
+_LATEST_NS = 2**60  # 36 years: later would not fit in 64 bits
+
+
+class _Event(IntEnum):
+    """In this order when they happen at the same time."""
+
+    DEQUEUED = 0
+    RETURNS = 1  # completed, needs a thread
+    ARRIVES = 2  # on the device
+    ENQUEUED = 3  # needs a thread
+    SUBMITTED = 4  # on the channel to the device
+
+
+class Pipeline:
+    """A run: feed it with how long the device takes, and read when everything happened."""
+
+    def __init__(
+        self,
+        program: Program,
+        options: RunOptions,
+        *,
+        exec_ticks: ExecTicks,
+        slots: int,
+        load_ns: int = 0,
+        progress: Progress | None = None,
+    ) -> None:
+        """`load_ns` is how long a slot is busy with what only the first inference of an activation reads."""
+        self.options = options
+        self.exec_ticks = exec_ticks
+        self.stats_hz = program.stats_hz
+        self.slots = slots
+        self.progress = progress
+        activations = range(options.activations)
+        self.stages = [StageSource(program, seed=options.seed, activation=a) for a in activations]
+        self.threads = [[0] * options.threads for _ in activations]  # when each is free, as a heap
+        loads = [load_ns * len(activations[slot::slots]) for slot in range(slots)]
+        self.slot_free = [self._tick(load) for load in loads]  # ticks
+        self.enqueued = [0] * options.activations
+        self.arrived = [-1] * options.activations  # when the last inputs of each came to the device
+        self.events: list[tuple[int, _Event, int, int]] = []
+        self.open: dict[tuple[int, int], tuple[StageTimes, list[int]]] = {}
+        self.rows: list[tuple[int, ...]] = []
+
+    def run(self) -> HostTimes:
+        for activation in range(self.options.activations):
+            for _ in range(min(self.options.set_size, self.options.limit)):
+                self._enqueue(activation, 0)
+        heapify(self.events)
+        while self.events:
+            now, event, activation, inference = heappop(self.events)
+            self._step(now, event, activation, inference)
+        if self.progress is not None and len(self.rows) >= _REPORT_EVERY:
+            self.progress(len(self.rows), len(self.rows))
+        rows = np.array(self.rows, INFERENCE)
+        rows.sort(order=("activation", "inference"))
+        _count_queues(rows)
+        return HostTimes(rows, self.stats_hz, self.slots)
+
+    def _step(self, now: int, event: _Event, activation: int, inference: int) -> None:
+        if event is _Event.ENQUEUED:
+            self._submit(now, activation, inference)
+        elif event is _Event.SUBMITTED:
+            self._send(now, activation, inference)
+        elif event is _Event.ARRIVES:
+            self._execute(now, activation, inference)
+        elif event is _Event.RETURNS:
+            self._return(now, activation, inference)
+        else:
+            self._dequeue(now, activation, inference)
+
+    def _enqueue(self, activation: int, now: int) -> None:
+        inference = self.enqueued[activation]
+        if inference >= self.options.limit or now >= self.options.end_ns:
+            return
+        self.enqueued[activation] += 1
+        stages = self.stages[activation].of(inference)
+        self.open[activation, inference] = (stages, [activation, inference, now])
+        heappush(self.events, (now + stages.enqueue, _Event.ENQUEUED, activation, inference))
+
+    def _submit(self, now: int, activation: int, inference: int) -> None:
+        stages, times = self.open[activation, inference]
+        taken = self._thread(activation, now, stages.preprocess + stages.submit)
+        prepared = taken + stages.preprocess
+        submitted = prepared + stages.submit
+        channel = submitted + stages.driver
+        times += (taken, prepared, submitted, channel)
+        heappush(self.events, (channel, _Event.SUBMITTED, activation, inference))
+
+    def _send(self, now: int, activation: int, inference: int) -> None:
+        """A channel keeps the order: what is put on it later never arrives earlier."""
+        stages, times = self.open[activation, inference]
+        arrived = max(now + stages.transfer_in, self.arrived[activation] + 1)
+        self.arrived[activation] = arrived
+        times.append(arrived)
+        heappush(self.events, (arrived, _Event.ARRIVES, activation, inference))
+
+    def _execute(self, now: int, activation: int, inference: int) -> None:
+        stages, times = self.open[activation, inference]
+        slot = activation % self.slots
+        free, ticks = self.slot_free[slot], self.exec_ticks(activation, inference)
+        start = max(self._tick(now), free)  # the device starts at a tick of its timer
+        self.slot_free[slot] = start + ticks
+        started, ended = (round(tick * 1e9 / self.stats_hz) for tick in (start, start + ticks))
+        completed = ended + stages.transfer_out
+        times += (started, ended, completed, ticks, start - free)
+        heappush(self.events, (completed, _Event.RETURNS, activation, inference))
+
+    def _return(self, now: int, activation: int, inference: int) -> None:
+        stages, times = self.open[activation, inference]
+        returned = self._thread(activation, now, stages.postprocess)
+        times.append(returned)
+        heappush(self.events, (returned + stages.postprocess, _Event.DEQUEUED, activation, inference))
+
+    def _dequeue(self, now: int, activation: int, inference: int) -> None:
+        _, times = self.open.pop((activation, inference))
+        *before, ticks, waited, returned = times
+        # Every inference on its way has an output buffer of its own: the device never waits for one.
+        self.rows.append((*before, returned, now, ticks, waited, 0, 0, 0))
+        if len(self.rows) > MOST_INFERENCES:
+            raise UsageError(
+                f"time {self.options.seconds}: more than {MOST_INFERENCES} inferences fit in; expected less time"
+            )
+        if now > _LATEST_NS:
+            raise UsageError(f"the run takes more than {_LATEST_NS / 1e9:.1e} s; expected fewer inferences")
+        self._enqueue(activation, now)
+        if self.progress is not None and len(self.rows) % _REPORT_EVERY == 0:
+            self.progress(*self._share(now))
+
+    def _thread(self, activation: int, ready: int, busy: int) -> int:
+        """When a thread takes on something that is ready, and keeps it busy so long."""
+        free = heappop(self.threads[activation])
+        start = max(ready, free)
+        heappush(self.threads[activation], start + busy)
+        return start
+
+    def _tick(self, ns: int) -> int:
+        """The first tick that is not before."""
+        return ceil(ns * self.stats_hz / 1e9)
+
+    def _share(self, now: int) -> tuple[int, int]:
+        """How much is done, and of how much: inferences, or percent of the time where only that is known."""
+        if self.options.iterations is None and self.options.seconds is not None:
+            return min(99, int(100 * now / self.options.end_ns)), 100
+        return len(self.rows), self.options.limit * self.options.activations
+
+
+def _count_queues(rows: Rows) -> None:
+    """How many inferences of its activation each finds on its way to the device, there or back, at its submit."""
+    for activation in np.unique(rows["activation"]).tolist():
+        own = rows["activation"] == activation
+        submitted, completed = rows["submitted_ns"][own], rows["completed_ns"][own]
+        rank = np.empty(len(submitted), np.int64)
+        rank[np.argsort(submitted, kind="stable")] = np.arange(len(submitted))
+        depth = np.maximum(rank - np.searchsorted(np.sort(completed), submitted, side="right"), 0)
+        rows["queue_depth"][own] = depth
+        rows["in_queue"][own] = depth + 1

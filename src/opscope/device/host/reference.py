@@ -1,0 +1,118 @@
+"""Real outputs: the original model on a reference runtime, in its own precision."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Protocol
+
+import numpy as np
+
+from ...core.errors import ModelError, UsageError, printable
+from .inputs import Array
+
+
+class Reference(Protocol):
+    """A model that is ready to run; may be used from several threads."""
+
+    def run(self, inputs: Mapping[str, Array]) -> dict[str, Array]: ...
+
+
+def open_reference(model: Path, *, inputs: Sequence[str], outputs: Sequence[str]) -> Reference:
+    """The model on the runtime that goes with its format; `inputs` and `outputs` are the program's names, in order."""
+    if not model.is_file():
+        raise UsageError(
+            f"{model}: the model is not there, and outputs are computed from it; expected the file that was compiled"
+        )
+    if model.suffix == ".tflite":
+        return _LiteRt(model, inputs, outputs)
+    if model.suffix.startswith(".mlir"):
+        from .iree_reference import IreeReference
+
+        return IreeReference(model, outputs)
+    return _OnnxRuntime(model)
+
+
+class _OnnxRuntime:
+    def __init__(self, model: Path) -> None:
+        try:
+            import onnxruntime
+        except ImportError as error:
+            raise UsageError("onnxruntime is not installed; expected `pip install onnxruntime` for outputs") from error
+
+        options = onnxruntime.SessionOptions()
+        options.log_severity_level = 4  # what matters comes as an exception
+        self.model = model
+        try:
+            self.session = onnxruntime.InferenceSession(str(model), options, providers=["CPUExecutionProvider"])
+        except Exception as error:  # its exceptions have no base of their own
+            raise ModelError(str(model), "", f"ONNX Runtime cannot load it: {_first_line(error)}") from error
+
+    def run(self, inputs: Mapping[str, Array]) -> dict[str, Array]:
+        names = [output.name for output in self.session.get_outputs()]
+        parts = _slices(inputs, {port.name: port.shape for port in self.session.get_inputs()})
+        try:
+            results = [self.session.run(names, part) for part in parts]
+        except Exception as error:
+            raise ModelError(str(self.model), "", f"ONNX Runtime cannot run it: {_first_line(error)}") from error
+        if len(results) == 1:
+            return dict(zip(names, results[0], strict=True))
+        return {name: np.concatenate([result[i] for result in results]) for i, name in enumerate(names)}
+
+
+def _slices(inputs: Mapping[str, Array], shapes: Mapping[str, Sequence[object]]) -> list[dict[str, Array]]:
+    """A model of fixed batch that was compiled for a larger one runs batch by batch."""
+    batches = {shape[0] for name, shape in shapes.items() if name in inputs and shape}
+    fixed = batches.pop() if len(batches) == 1 else None
+    lead = {value.shape[0] for value in inputs.values() if value.ndim}
+    if not isinstance(fixed, int) or len(lead) != 1:
+        return [dict(inputs)]
+    whole = lead.pop()
+    if fixed < 1 or whole == fixed or whole % fixed:
+        return [dict(inputs)]
+    return [{name: value[at : at + fixed] for name, value in inputs.items()} for at in range(0, whole, fixed)]
+
+
+class _LiteRt:
+    """TensorFlow Lite numbers its inputs and outputs; their order is the file's, as the program's is."""
+
+    def __init__(self, model: Path, inputs: Sequence[str], outputs: Sequence[str]) -> None:
+        from threading import Lock
+
+        try:
+            from ai_edge_litert.interpreter import Interpreter
+        except ImportError as error:
+            raise UsageError(
+                f"{model}: ai-edge-litert is not installed; expected `pip install ai-edge-litert` for outputs"
+            ) from error
+        self.model, self.inputs, self.outputs = model, inputs, outputs
+        self.lock = Lock()  # an interpreter is not for several threads
+        try:
+            self.interpreter = Interpreter(model_path=str(model))
+        except (ValueError, RuntimeError) as error:
+            raise ModelError(str(model), "", f"LiteRT cannot load it: {_first_line(error)}") from error
+
+    def run(self, inputs: Mapping[str, Array]) -> dict[str, Array]:
+        with self.lock:
+            try:
+                return self._run(inputs)
+            except (ValueError, RuntimeError) as error:
+                raise ModelError(str(self.model), "", f"LiteRT cannot run it: {_first_line(error)}") from error
+
+    def _run(self, inputs: Mapping[str, Array]) -> dict[str, Array]:
+        interpreter = self.interpreter
+        for name, detail in zip(self.inputs, interpreter.get_input_details(), strict=True):
+            if tuple(detail["shape"]) != inputs[name].shape:
+                interpreter.resize_tensor_input(detail["index"], inputs[name].shape)
+        interpreter.allocate_tensors()
+        for name, detail in zip(self.inputs, interpreter.get_input_details(), strict=True):
+            interpreter.set_tensor(detail["index"], inputs[name])
+        interpreter.invoke()
+        details = interpreter.get_output_details()
+        return {
+            name: interpreter.get_tensor(detail["index"]) for name, detail in zip(self.outputs, details, strict=True)
+        }
+
+
+def _first_line(error: Exception) -> str:
+    return printable((str(error).splitlines() or [type(error).__name__])[0], 300)

@@ -1,0 +1,44 @@
+"""Which inferences of a run are profiled."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from ...recording.host_times import HostTimes, Rows
+from .options import RunOptions
+
+
+@dataclass(frozen=True, slots=True)
+class Sampling:
+    """Per activation, the inferences that are profiled."""
+
+    rows: tuple[Rows, ...]
+    requested: int
+    note: str = ""
+
+    @property
+    def count(self) -> int:
+        return sum(map(len, self.rows))
+
+
+def choose_samples(times: HostTimes, options: RunOptions) -> Sampling:
+    """So many inferences of each activation, from the first that is late enough; else the last ones, with a note."""
+    chosen, late = [], False
+    for activation in range(options.activations):
+        own = times.of_activation(activation)
+        enough = own["enqueued_ns"] >= options.start_delay_ms * 1e6
+        candidates = own[enough & (own["inference"] >= options.start_iteration)]
+        late |= not len(candidates)
+        chosen.append(candidates[: options.samples] if len(candidates) else own[-options.samples :])
+    return Sampling(tuple(chosen), options.samples, _note(times, options) if late else "")
+
+
+def _note(times: HostTimes, options: RunOptions) -> str:
+    last = np.unique(times.rows["activation"], return_counts=True)[1].max() - 1
+    return (
+        f"the run enqueued its last inference (number {last}) {times.rows['enqueued_ns'].max() / 1e6:.3f} ms after its "
+        f"start, before profiling was to begin (iteration {options.start_iteration}, {options.start_delay_ms:g} ms); "
+        "its last inferences are profiled instead"
+    )

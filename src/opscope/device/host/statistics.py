@@ -1,0 +1,99 @@
+"""What a run comes to: counts, device metrics, percentiles of latency."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+import numpy.typing as npt
+
+from ...program.capture import Capture
+from ...program.program import PORT_LEVEL, THREAD_LEVEL, Program
+from ...program.wire import StatsSection
+from ...recording.host_times import HostTimes, Metric, RunStatistics
+
+Floats = npt.NDArray[np.float64]
+
+_ACTIVE = "_ACTIVE"  # how events that count busy cycles are called
+_MEGA, _GIGA = 1e6, 1e9
+
+
+def run_statistics(program: Program, times: HostTimes, samples: Sequence[Mapping[str, float]]) -> RunStatistics:
+    """Totals of a run. `samples` holds what each inference counted that was simulated in full."""
+    level, rows, us = program.stats.level, times.rows, 1e6 / times.stats_hz
+    waits = level >= PORT_LEVEL
+    metrics = [
+        metric("ExecTimeUs", rows["exec_ticks"] * us if level >= THREAD_LEVEL else None),
+        metric("InputWaitTimeUs", rows["input_wait_ticks"] * us if waits else None),
+        metric("OutputWaitTimeUs", rows["output_wait_ticks"] * us if waits else None),
+    ]
+    names = samples[0] if samples else {}
+    metrics += [metric(name, np.array([sample[name] for sample in samples])) for name in names]
+    return RunStatistics(program.target, len(rows), times.duration_ns, program.stats.batch_size, tuple(metrics))
+
+
+def metric(name: str, values: Floats | None) -> Metric:
+    if values is None or not len(values):
+        return Metric(name, None, None, None, None)
+    return Metric(name, float(values.mean()), float(values.min()), float(values.max()), float(values.std()))
+
+
+def counted(program: Program, captures: Sequence[Capture]) -> dict[str, float]:
+    """Shares of time from PMU events that count busy cycles, and DDR traffic, of one inference on all its devices.
+
+    Shares are the mean over devices; bytes are their sum; the slowest device is the time of all.
+    """
+    found: dict[str, float] = {}
+    stats = program.stats
+    for number, name, counts in zip(stats.events, stats.event_names, stats.event_counts, strict=True):
+        if counts.startswith("busy_cycles"):
+            share = float(np.mean([_active_share(capture, number) for capture in captures]))
+            found[f"{name.removesuffix(_ACTIVE)}ActivePct"] = 100 * share
+    if stats.ddr:
+        moved = sum(map(_ddr_bytes, captures))
+        seconds = max(1, *map(exec_ticks, captures)) / captures[0].stats_hz
+        found["DDRTrafficMB"] = moved / _MEGA
+        found["DDRBandwidthGBPerSec"] = moved / _GIGA / seconds
+    return found
+
+
+def exec_ticks(capture: Capture) -> int:
+    """From the first thread's start to the last one's end."""
+    threads = [records for (kind, _), records in capture.sections.items() if kind is StatsSection.THREADS]
+    if not threads:
+        return 0
+    return max(int(t["end"].max()) for t in threads) - min(int(t["start"].min()) for t in threads)
+
+
+def _active_share(capture: Capture, event: int) -> float:
+    busy = total = 0
+    for core in range(capture.cores):
+        threads = capture.sections.get((StatsSection.THREADS, core))
+        counters = capture.sections.get((StatsSection.PMU, core))
+        if threads is None or counters is None:
+            continue
+        own = counters[counters["event"] == event]
+        busy += int(own["value"].sum())
+        total += int(threads["pcycles"][np.isin(threads["thread"], own["thread"])].sum())
+    return busy / total if total else 0.0
+
+
+def _ddr_bytes(capture: Capture) -> int:
+    parts = [records for (kind, _), records in capture.sections.items() if kind is StatsSection.DDR]
+    return sum(int(part["read_bytes"].sum()) + int(part["write_bytes"].sum()) for part in parts)
+
+
+def latency_metrics(latencies_ns: npt.NDArray[np.int64]) -> dict[str, float]:
+    """Count, and milliseconds: extremes, percentiles, sum and mean of latencies."""
+    ms = np.sort(latencies_ns) / 1e6
+    if not len(ms):
+        return {"num_of_inferences": 0}
+    shares = {"P25": 25.0, "P50": 50.0, "P75": 75.0, "P90": 90.0, "P99": 99.0, "P999": 99.9}
+    return {
+        "num_of_inferences": len(ms),
+        "min_latency": float(ms[0]),
+        "max_latency": float(ms[-1]),
+        **{name: float(np.percentile(ms, share)) for name, share in shares.items()},
+        "total_inference_time": float(ms.sum()),
+        "avg_latency": float(ms.mean()),
+    }

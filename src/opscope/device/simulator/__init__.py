@@ -1,0 +1,1 @@
+"""Program → Timeline → Capture, event by event."""

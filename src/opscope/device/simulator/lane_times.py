@@ -1,0 +1,128 @@
+"""What the threads of one lane saw of a timeline, in the integers that they count in.
+
+Every count is a difference of rounded-down points in time, never a rounded duration: so spans of a thread never
+overlap, and what they add up to never exceeds the whole.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from ...program.program import NO_ROUTE, Program
+from .simulate import Timeline
+from .variation import clock_factor, thread_shares
+
+Floats = npt.NDArray[np.float64]
+Numbers = npt.NDArray[np.int64]
+
+
+@dataclass(frozen=True, slots=True)
+class CoreClock:
+    """Turns cycles of the common axis into what one core counts."""
+
+    ticks_per_cycle: float
+    factor: float  # this core's clock, as a multiple of the program's
+
+    def ticks(self, cycles: Floats) -> Numbers:
+        return np.floor(cycles * self.ticks_per_cycle).astype(np.int64)
+
+    def pcycles(self, cycles: Floats) -> Numbers:
+        return np.floor(cycles * self.factor).astype(np.int64)
+
+
+@dataclass(frozen=True, slots=True)
+class LaneTimes:
+    """The commands of one lane, as rows; where threads differ, they are columns."""
+
+    group: int
+    first_thread: int
+    threads: int
+    commands: npt.NDArray[np.void]
+    moves: npt.NDArray[np.bool_]  # has a route
+    clock: CoreClock
+    lane_ready: Floats
+    start: Floats
+    work_end: Floats  # per thread
+    issue_end: Floats
+    done: Floats
+    blocker: Numbers
+
+    @property
+    def end(self) -> float:
+        """When the lane is through: its last transfer has arrived, too. A lane without commands never starts."""
+        return float(self.done.max()) if len(self.done) else 0.0
+
+    @property
+    def ucycles(self) -> Numbers:
+        clock = self.clock
+        busy = clock.ticks(self.work_end) - clock.ticks(self.start)[:, None]
+        flight = clock.ticks(self.done) - clock.ticks(self.start)
+        return np.where(self.moves[:, None], flight[:, None], busy)
+
+    @property
+    def barrier_ticks(self) -> Numbers:
+        late = self.clock.ticks(self.done)[:, None] - self.clock.ticks(self.work_end)
+        return np.where(self.moves[:, None], 0, late)
+
+    @property
+    def wait_ticks(self) -> Numbers:
+        return self.clock.ticks(self.start) - self.clock.ticks(self.lane_ready)
+
+    @property
+    def pcycles(self) -> Numbers:
+        return self.clock.pcycles(self.work_end) - self.clock.pcycles(self.start)[:, None]
+
+    @property
+    def wait_pcycles(self) -> Numbers:
+        return self.clock.pcycles(self.start) - self.clock.pcycles(self.lane_ready)
+
+    @property
+    def held_pcycles(self) -> Numbers:
+        """From the start of a command until the lane is free again."""
+        return self.clock.pcycles(self.issue_end) - self.clock.pcycles(self.start)
+
+
+def device_lanes(program: Program, timeline: Timeline, device: int) -> Iterator[list[LaneTimes]]:
+    """For every core of a device, its lanes in the order of groups."""
+    groups = len(program.groups)
+    first = device * program.cores * groups
+    bounds = np.searchsorted(program.lane_of_commands(), np.arange(first, first + program.cores * groups + 1)).tolist()
+    for core in range(program.cores):
+        clock = CoreClock(program.stats_hz / program.clock_hz, clock_factor(program, timeline, device, core))
+        lanes, first_thread = [], 0
+        for index, group in enumerate(program.groups):
+            rows = slice(bounds[core * groups + index], bounds[core * groups + index + 1])
+            lanes.append(_lane(program, timeline, clock, group=index, first_thread=first_thread, rows=rows))
+            first_thread += group.threads
+        yield lanes
+
+
+def _lane(
+    program: Program, timeline: Timeline, clock: CoreClock, *, group: int, first_thread: int, rows: slice
+) -> LaneTimes:
+    commands, threads = program.commands[rows], program.groups[group].threads
+    moves = commands["route"] != NO_ROUTE
+    start, issue_end = timeline.start[rows], timeline.issue_end[rows]
+    work_end = np.repeat(issue_end[:, None], threads, axis=1)
+    if threads > 1:  # threads issue a transfer in step; they share the work of everything else
+        shares = thread_shares(program, timeline, np.arange(rows.start, rows.stop), threads)
+        own = start[:, None] + commands["cycles"][:, None] * shares
+        work_end = np.where(moves[:, None], work_end, np.minimum(own, work_end))
+    return LaneTimes(
+        group=group,
+        first_thread=first_thread,
+        threads=threads,
+        commands=commands,
+        moves=moves,
+        clock=clock,
+        lane_ready=timeline.lane_ready[rows],
+        start=start,
+        work_end=work_end,
+        issue_end=issue_end,
+        done=timeline.done[rows],
+        blocker=timeline.blocker[rows],
+    )

@@ -1,0 +1,98 @@
+"""Program → Timeline: when every command of one inference starts and is done, and whom it waited for."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from ...core.errors import ProgramError
+from ...program.check import fault
+from ...program.program import Program
+from .tables import Tables, describe, tables
+
+try:
+    from ._core import run
+except ImportError:  # installed where nothing could compile it: the same in Python, slower
+    from .event_loop import run
+
+Floats = npt.NDArray[np.float64]
+
+
+@dataclass(frozen=True, slots=True)
+class Timeline:
+    """One inference, one row per command, in core cycles from its start; all cores share this axis."""
+
+    lane_ready: Floats  # the lane is free for the command
+    start: Floats
+    issue_end: Floats  # the lane is free again
+    transfer_start: Floats  # its bytes begin to move; where it moves none, issue_end
+    done: Floats  # computed, or arrived to the last byte
+    blocker: npt.NDArray[np.int64]  # dependency that was done last and made it wait; −1: it did not wait
+    seed: int
+    inference: int
+
+    @property
+    def total_cycles(self) -> float:
+        return float(self.done.max()) if len(self.done) else 0.0
+
+
+def simulate(program: Program, *, seed: int = 0, inference: int = 0) -> Timeline:
+    """Execute one inference, event by event.
+
+    Args:
+        program: what to run; it is checked first, so that no program file can do harm.
+        seed: chooses the clocks of the cores and how the threads of a group share work.
+        inference: number of the inference; its threads share work in a way of their own.
+
+    Raises:
+        ProgramError: an index, order or rate is impossible, or commands wait for each other.
+    """
+    built = tables(program)
+    timeline = _empty(len(program.commands), seed, inference)
+    if _run(built, timeline) != len(program.commands):
+        raise _deadlock(program, timeline)
+    for column in _columns(timeline):
+        column.setflags(write=False)
+    return timeline
+
+
+def _run(built: Tables, timeline: Timeline) -> int:
+    return run(
+        built.cycles,
+        built.moved_bytes,
+        built.queue_of,
+        built.dependency_first,
+        built.dependency_source,
+        built.lane_first,
+        built.channel_of,
+        built.shared_rate,
+        built.queue_rate,
+        timeline.lane_ready,
+        timeline.start,
+        timeline.issue_end,
+        timeline.transfer_start,
+        timeline.done,
+        timeline.blocker,
+    )
+
+
+def _empty(count: int, seed: int, inference: int) -> Timeline:
+    ready, start, issue_end, transfer_start, done = (np.full(count, np.nan) for _ in range(5))
+    return Timeline(ready, start, issue_end, transfer_start, done, np.full(count, -1, np.int64), seed, inference)
+
+
+def _columns(timeline: Timeline) -> tuple[npt.NDArray[np.generic], ...]:
+    times = (timeline.lane_ready, timeline.start, timeline.issue_end, timeline.transfer_start, timeline.done)
+    return (*times, timeline.blocker)
+
+
+def _deadlock(program: Program, timeline: Timeline) -> ProgramError:
+    stuck = int(np.isnan(timeline.start).argmax())  # the first in its lane, as its lane stands still from there on
+    waits_for = next(source for source in program.dependencies(stuck) if np.isnan(timeline.done[source]))
+    return fault(
+        program,
+        f"{describe(program, stuck)} waits for {describe(program, waits_for)}, which is never done; "
+        "expected dependencies that neither form a circle nor point forward in a lane",
+    )

@@ -1,0 +1,117 @@
+"""A Program as the event loop takes it: checked, with lanes, queues and channels numbered from 0 without gaps."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from math import inf
+
+import numpy as np
+import numpy.typing as npt
+
+from ...core.errors import printable
+from ...program.check import check_program, fault, source_of
+from ...program.program import NO_ROUTE, Program
+
+Floats = npt.NDArray[np.float64]
+Numbers = npt.NDArray[np.int64]
+
+MOST_CYCLES = 2.0**53  # beyond it a float no longer counts single cycles
+
+
+@dataclass(frozen=True, slots=True)
+class Tables:
+    """The arguments of the event loop, in its order and with its data types."""
+
+    cycles: Floats
+    moved_bytes: Floats
+    queue_of: npt.NDArray[np.int32]  # command → queue; −1: computes, or moves nothing
+    dependency_first: npt.NDArray[np.uint32]
+    dependency_source: npt.NDArray[np.uint32]
+    lane_first: Numbers  # lane → first command; one more than lanes
+    channel_of: npt.NDArray[np.int32]  # queue → channel
+    shared_rate: Floats
+    queue_rate: Floats
+
+
+def tables(program: Program) -> Tables:
+    """Check everything that the event loop relies on, and number what is in use."""
+    check_program(program, source=source_of(program))
+    _check_routes(program)
+    commands = program.commands
+    moves = (commands["route"] != NO_ROUTE) & (commands["moved_bytes"] > 0)
+    queue_of, channel_of, channel_keys = _queues(program, moves)
+    routes = [program.routes[key % len(program.routes)] for key in channel_keys.tolist()]
+    built = Tables(
+        cycles=commands["cycles"].astype(np.float64),
+        moved_bytes=commands["moved_bytes"].astype(np.float64),
+        queue_of=queue_of,
+        dependency_first=np.ascontiguousarray(program.dependency_offsets, np.uint32),
+        dependency_source=np.ascontiguousarray(program.dependency_sources, np.uint32),
+        lane_first=_lane_first(program),
+        channel_of=channel_of,
+        shared_rate=np.array([route.bytes_per_cycle for route in routes], np.float64),
+        queue_rate=np.array([route.core_bytes_per_cycle for route in routes], np.float64),
+    )
+    _check_duration(program, built)
+    return built
+
+
+def describe(program: Program, command: int) -> str:
+    """A command as an error names it: its number, lane and place in the lane."""
+    row = program.commands[command]
+    group = printable(program.groups[row["group"]].name, 40)
+    return f"command {command} (device {row['device']}, core {row['core']}, {group}, ordinal {row['ordinal']})"
+
+
+def _check_routes(program: Program) -> None:
+    for route in program.routes:
+        shared, own = route.bytes_per_cycle, route.core_bytes_per_cycle
+        if not (0 < shared < inf and own > 0):
+            raise fault(
+                program,
+                f"route {printable(route.name)!r} moves {shared} bytes per cycle, {own} of one core; "
+                "expected positive numbers",
+            )
+
+
+def _check_duration(program: Program, built: Tables) -> None:
+    """Something always moves on, so the sum of all work at its slowest bounds the time."""
+    moving = built.queue_of >= 0
+    channel = built.channel_of[built.queue_of[moving]]
+    sharing = np.bincount(built.channel_of, minlength=len(built.shared_rate))
+    slowest = np.minimum(built.shared_rate / np.maximum(sharing, 1), built.queue_rate)
+    with np.errstate(over="ignore"):
+        longest = built.cycles.sum() + (built.moved_bytes[moving] / slowest[channel]).sum()
+    if not longest < MOST_CYCLES:
+        raise fault(program, f"may take {longest:.3g} cycles; expected less than {MOST_CYCLES:.3g}")
+
+
+def _lane_first(program: Program) -> Numbers:
+    lane = program.lane_of_commands()
+    if not len(lane):
+        return np.zeros(1, np.int64)
+    return np.concatenate(([0], np.flatnonzero(lane[1:] != lane[:-1]) + 1, [len(lane)])).astype(np.int64)
+
+
+def _queues(
+    program: Program, moves: npt.NDArray[np.bool_]
+) -> tuple[npt.NDArray[np.int32], npt.NDArray[np.int32], Numbers]:
+    """Queue of every command, channel of every queue, and (device, route) of every channel as one number."""
+    routes, moving = max(len(program.routes), 1), program.commands[moves]
+    core = moving["device"].astype(np.int64) * program.cores + moving["core"]
+    queue_keys, queue_number = _number(core * routes + moving["route"], program.devices * program.cores * routes)
+    device, route = queue_keys // routes // program.cores, queue_keys % routes
+    channel_keys, channel_number = _number(device * routes + route, program.devices * routes)
+    queue_of = np.full(len(moves), -1, np.int32)
+    queue_of[moves] = queue_number
+    return queue_of, channel_number.astype(np.int32), channel_keys
+
+
+def _number(keys: Numbers, end: int) -> tuple[Numbers, Numbers]:
+    """The keys in use in rising order, and the place of each key among them."""
+    if end > len(keys) + 2**20:  # a table of all possible keys would be larger than the program
+        used, place = np.unique(keys, return_inverse=True)
+        return used, place.reshape(-1)
+    present = np.zeros(end, np.bool_)
+    present[keys] = True
+    return np.flatnonzero(present), (np.cumsum(present) - 1)[keys]

@@ -1,0 +1,236 @@
+"""Report → Run: an estimate in the form that every profile has, its layers one behind the other on their engines."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+
+import numpy as np
+import numpy.typing as npt
+
+from ..machine.target import ANY, Holds
+from ..program.program import COMMAND, NO_ROUTE, OpInfo, Program, bare_program
+from ..recording.finding import Trial
+from ..recording.run import CommandTable, Run, RunInfo, graph_edges
+from ..recording.summary import Energy, LaneTotal, Latency, MemoryTotal, OpTotal, Share, Summary
+from ..recording.trace import COUNTER, EDGE, NONE, SPAN, CounterTrack, Lane, SpanKind, Trace
+from .recorded_arena import MARKS, Arena, arena_of
+from .recorded_operands import details_of
+from .report import PROVENANCE, Layer, Report
+
+NANO = 1e9
+
+
+def estimated_run(report: Report, *, command: tuple[str, ...], created: str) -> tuple[Run, Program]:
+    """The Run of an estimate; without times where one layer's cost is unknown."""
+    edges = graph_edges(report.graph)
+    arena = arena_of(report, edges)
+    program = _program(report, arena, edges)
+    trace = _trace(report, arena, program)
+    target = report.target
+    info = RunInfo(
+        command=command,
+        created=created,
+        model=report.model.path,
+        sha256=report.model.sha256,
+        target=target.name,
+        provenance=PROVENANCE,
+        network=report.model.name,
+        devices=report.devices,
+        cores=report.cores,
+        batch=program.batch,
+        clocks_hz={"core": target.clocks.core_hz.value},
+        inferences=(0,),
+        options={"backend": "estimate"},
+        limits=_limits(report),
+    )
+    summary = _summary(report, arena, trace, program.batch)
+    return Run(info, program.ops, CommandTable.of(program), trace, summary, edges), program
+
+
+def suggested(report: Report) -> tuple[Trial, ...]:
+    """What the report suggests and estimates to be faster."""
+    found = [
+        Trial(suggestion.text, round(after * NANO), before / after)
+        for suggestion in report.suggestions
+        if (before := suggestion.before.latency_s) and (after := suggestion.after.latency_s) and after < before
+    ]
+    return tuple(sorted(found, key=lambda trial: trial.latency_ns))
+
+
+def _limits(report: Report) -> dict[str, float]:
+    """What the engines that the layers run on, and the memory they read from, can do at the most."""
+    target, lanes = report.target, report.devices * report.cores
+    clock, home = target.clocks.core_hz.value, target.home(Holds.ACTIVATIONS)
+    engines = {engine.name: engine for engine in target.engines}
+    used = {(layer.engine, layer.dtype) for layer in report.layers if layer.engine and layer.macs}
+    tables = [(engines[name].macs_per_cycle, dtype) for name, dtype in used if name in engines]
+    rates = [found.value for table, dtype in tables if (found := table.get(dtype, table.get(ANY))) is not None]
+    limits = {"macs_per_s": max(rates) * clock * lanes} if rates else {}
+    if home.bytes_per_second is not None:
+        limits["outer_bytes_per_s"] = home.bytes_per_second.value * report.devices
+    elif home.bytes_per_cycle is not None:
+        limits["outer_bytes_per_s"] = home.bytes_per_cycle.value * clock * report.devices
+    return limits
+
+
+def _ns(layer: Layer) -> int:
+    return round((layer.latency_s or 0.0) * NANO)
+
+
+def _ends(report: Report) -> list[int]:
+    """When each layer is done. Rounded sums, not sums of rounded parts: the last one is the latency."""
+    seconds = np.cumsum([layer.latency_s or 0.0 for layer in report.layers])
+    return [round(float(end) * NANO) for end in seconds]
+
+
+def _trace(report: Report, arena: Arena, program: Program) -> Trace:
+    """A span for every command; none where the times do not make a whole."""
+    known = bool(report.layers) and report.totals.latency_s is not None
+    lanes: dict[str, int] = {}
+    spans = np.zeros(len(program.commands) if known else 0, SPAN)
+    layers, bounds, steps = report.layers, [0, *_ends(report)], arena.steps
+    for command, number in enumerate(arena.order) if known else ():
+        step = steps[number]
+        lane = lanes.setdefault(layers[min(step, len(layers) - 1)].engine or "CPU", len(lanes))
+        op, end = (number, bounds[step + 1]) if number < len(layers) else (NONE, bounds[step])  # a mark is no op's work
+        spans[command] = (lane, SpanKind.OP, 0, op, command, bounds[step], end, NONE, NONE, NONE, command)
+    table = np.zeros(len(program.dependency_sources), EDGE)
+    table["source"], table["data"] = program.dependency_sources, True
+    table["target"] = np.repeat(np.arange(len(program.commands)), np.diff(program.dependency_offsets))
+    names = tuple(program.details[detail].name for detail in program.commands["detail"])
+    rows = tuple(Lane(0, 0, engine) for engine in lanes)
+    counters, samples = _occupancy(report, arena) if known else ((), np.zeros(0, COUNTER))
+    return Trace(rows, names, spans, table, counters, samples, PROVENANCE)
+
+
+def _occupancy(report: Report, arena: Arena) -> tuple[tuple[CounterTrack, ...], npt.NDArray[np.void]]:
+    """Bytes in use while each layer runs, and how far they reach: holes between them are of no use to others."""
+    tracks = {"in use": arena.in_use_bytes, "reach": arena.reach_bytes}
+    starts = [0, *_ends(report)]
+    samples = np.zeros(len(tracks) * len(starts), COUNTER)
+    samples["counter"] = np.repeat(np.arange(len(tracks)), len(starts))
+    samples["time_ns"] = starts * len(tracks)
+    samples["value"] = [value for values in tracks.values() for value in (*values, 0)]
+    memory = report.memory.uses[0].name
+    return tuple(CounterTrack(0, NONE, f"{memory}: arena {what}", "bytes") for what in tracks), samples
+
+
+def _program(report: Report, arena: Arena, edges: npt.NDArray[np.void]) -> Program:
+    order = np.array(arena.order, np.int64)
+    place = np.argsort(order)
+    # Of those that end at once, analysis takes the last as what was waited for: a layer before an input before scratch.
+    pairs = place[np.array([*arena.edges[::-1], *edges.tolist()], np.int64).reshape(-1, 2)]
+    shapes = [report.graph.tensors[tensor].shape for tensor in report.graph.inputs]
+    bare = bare_program(
+        report.model.name,
+        report.target.name,
+        [OpInfo(layer.name, layer.operator, layer.kind, layer.location) for layer in report.layers],
+        devices=report.devices,
+        cores=report.cores,
+        batch=next((shape[0] for shape in shapes if shape), 1),
+        clock_hz=report.target.clocks.core_hz.value,
+        commands=_commands(report, arena)[order],
+        edges=(pairs[:, 0], pairs[:, 1]),
+    )
+    return replace(bare, kinds=("", *MARKS), details=details_of(report, arena) or bare.details)
+
+
+def _commands(report: Report, arena: Arena) -> npt.NDArray[np.void]:
+    """Of layers, then of marks."""
+    count = len(report.layers)
+    commands = np.zeros(count + len(arena.marks), COMMAND)
+    commands["op"], commands["route"] = [*range(count), *(mark.op for mark in arena.marks)], NO_ROUTE
+    commands["kind"][count:] = [1 + MARKS.index(mark.kind) for mark in arena.marks]
+    commands["detail"] = np.arange(len(commands))
+    commands["ordinal"] = np.argsort(np.array(arena.order, np.int64))
+    commands["macs"][:count] = [layer.macs for layer in report.layers]
+    commands["out_bytes"][:count] = [layer.write_bytes for layer in report.layers]
+    holders = [block.holder for block in arena.blocks]
+    commands["local_address"][holders] = [block.address for block in arena.blocks]
+    commands["local_bytes"][holders] = [block.size_bytes for block in arena.blocks]
+    return commands
+
+
+def _summary(report: Report, arena: Arena, trace: Trace, batch: int) -> Summary:
+    value, low, high = _latency_ns(report)
+    return Summary(
+        latency=Latency(value, low, high, PROVENANCE),
+        throughput_per_s=batch * NANO / value if value else None,
+        batch=batch,
+        lanes=_lanes(trace, value),
+        memory=tuple(
+            MemoryTotal(use.name, 0, None, use.required_bytes, mean, use.available_bytes, None, None)
+            for use, mean in zip(report.memory.uses, _means(report, arena, value), strict=True)
+        ),
+        breakdown=_breakdown(report, value),
+        energy=_energy(report),
+        ops=tuple(sorted((_op(layer, value) for layer in report.layers), key=lambda op: -(op.busy_ns or 0))),
+    )
+
+
+def _means(report: Report, arena: Arena, value: int | None) -> Iterator[float | None]:
+    """Of every memory the bytes in use over time; constants stay where they are."""
+    held, times = np.array(arena.in_use_bytes, np.float64), np.diff([0, *_ends(report)])
+    for number, use in enumerate(report.memory.uses):
+        arena_bytes = report.memory.peak_bytes if number == 0 else 0
+        over_time = float((held * times).sum()) / value if number == 0 and value else 0.0
+        yield use.required_bytes - arena_bytes + over_time if value else None
+
+
+def _latency_ns(report: Report) -> tuple[int | None, int | None, int | None]:
+    """Value, low and high; a target whose figures have no ranges gives none."""
+    latency = report.totals.latency_s
+    if latency is None:
+        return None, None, None
+    value, low, high = (round(seconds * NANO) for seconds in (latency.value, latency.low, latency.high))
+    return (value, low, high) if low < high else (value, None, None)
+
+
+def _energy(report: Report) -> Energy | None:
+    found = report.totals.energy_j
+    if found is None:
+        return None
+    low, high = (found.low, found.high) if found.low < found.high else (None, None)
+    return Energy(found.value, low, high, PROVENANCE, report.totals.energy_note)
+
+
+def _lanes(trace: Trace, wall: int | None) -> tuple[LaneTotal, ...]:
+    """Formulas know what is at work, and not who waits for whom."""
+    length = trace.spans["end_ns"] - trace.spans["start_ns"]
+    busy = np.bincount(trace.spans["lane"], length, minlength=len(trace.lanes)).tolist()
+    return tuple(
+        LaneTotal(0, 0, lane.name, round(ns), None, (wall or 0) - round(ns))
+        for lane, ns in zip(trace.lanes, busy, strict=True)
+    )
+
+
+def _breakdown(report: Report, value: int | None) -> tuple[Share, ...]:
+    """By what binds each layer; without a total there is nothing to divide."""
+    if not value:
+        return ()
+    causes: dict[str, float] = {}
+    for layer in report.layers:
+        causes[layer.bound] = causes.get(layer.bound, 0.0) + (layer.latency_s or 0.0) * NANO
+    whole = sum(causes.values())  # the latency before it was rounded
+    return tuple(Share(cause, ns, ns / whole) for cause, ns in sorted(causes.items(), key=lambda item: -item[1]) if ns)
+
+
+def _op(layer: Layer, value: int | None) -> OpTotal:
+    ns = None if layer.latency_s is None else _ns(layer)
+    return OpTotal(
+        name=layer.name,
+        type=layer.operator,
+        wall_ns=ns,
+        busy_ns=ns,
+        wait_ns=None,
+        share=ns / value if ns is not None and value else None,
+        commands=layer.trips,
+        out_bytes=layer.write_bytes,
+        moved_bytes=sum(layer.traffic.values()) or None,
+        macs=layer.macs,
+        engine=layer.engine or "",
+        placed="accelerator" if layer.accelerated else "cpu",
+        reason=layer.reason,
+        energy_j=layer.energy_j,
+    )

@@ -1,0 +1,115 @@
+"""The parts of a run → Figures."""
+
+from __future__ import annotations
+
+from collections import defaultdict, deque
+from collections.abc import Sequence
+
+import numpy as np
+import numpy.typing as npt
+
+from ..program.program import OpInfo
+from ..recording.run import Run, RunInfo
+from ..recording.summary import OpTotal, Summary
+from .bootstrap import spread_of, tick_of
+from .figures import EMULATED, EXACT, NO_OP_NAME, Figures, OpFigure, OpSpans, Spread
+from .metrics import METRICS, figures_of
+from .op_times import Work, own_times, wall_times
+
+Floats = npt.NDArray[np.float64]
+
+OP_QUANTILES = 9  # kept of the samples of an op: a baseline of some hundred ops stays small
+
+
+def of_run(run: Run, *, label: str) -> Figures:
+    """Of a run that is in memory."""
+    rows = run.trace.own_spans
+    spans = OpSpans(rows["kind"], rows["op"], rows["inference"], rows["start_ns"], rows["end_ns"])
+    return figures_of_parts(run.info, run.ops, run.summary, spans, label=label)
+
+
+def figures_of_parts(info: RunInfo, ops: Sequence[OpInfo], summary: Summary, spans: OpSpans, *, label: str) -> Figures:
+    """Of what a run consists of; without spans, ops have the times that the summary has."""
+    exact = info.provenance in EXACT
+    spread = spread_of(summary.samples_ns) if len(summary.samples_ns) > 1 and not exact else None
+    metrics = figures_of(summary, provenance=info.provenance, spread=spread)
+    if info.provenance == EMULATED:
+        metrics = tuple(
+            metric for metric in metrics if METRICS[metric.name.partition(":")[0]].unit not in ("ns", "1/s")
+        )
+        spans = OpSpans(*(column[:0] for column in spans))
+    work = Work.of(spans, len(ops))
+    own = _own(info, summary, work)
+    spreads = {} if exact else _spreads(work)
+    return Figures(
+        label=label,
+        model=info.network or info.model,
+        sha256=info.sha256,
+        target=info.target,
+        provenance=info.provenance,
+        devices=info.devices,
+        cores=info.cores,
+        batch=info.batch,
+        metrics=metrics,
+        ops=tuple(_ops(ops, summary, own, spreads, timed=info.provenance != EMULATED)),
+        created=info.created,
+        caveats=info.caveats,
+    )
+
+
+def _own(info: RunInfo, summary: Summary, work: Work) -> Floats | None:
+    """Parts of the clock by op: of the inference that the summary is of, or the median of all where they are noisy."""
+    times, ops = own_times(work), work.ops
+    if not len(times.ns):
+        return None
+    if info.provenance in EXACT or len(times.inferences) == 1:
+        return times.of(_typical(summary, len(times.inferences)), ops)
+    medians = np.zeros(ops + 1)
+    for op, samples in times.samples().items():
+        medians[op] = np.median(samples)
+    return medians
+
+
+def _typical(summary: Summary, inferences: int) -> int:
+    """Position of the inference whose latency the summary has."""
+    samples, value = summary.samples_ns, summary.latency.value_ns
+    return samples.index(value) if len(samples) == inferences and value in samples else 0
+
+
+def _spreads(work: Work) -> dict[int, Spread]:
+    if len(work.inferences) < 2:
+        return {}
+    times = wall_times(work)
+    tick = tick_of(np.rint(times.ns))  # of one op alone, all times may be the same
+    return {op: spread_of(np.rint(samples), most=OP_QUANTILES, tick=tick) for op, samples in times.samples().items()}
+
+
+def _ops(
+    ops: Sequence[OpInfo], summary: Summary, own: Floats | None, spreads: dict[int, Spread], *, timed: bool
+) -> list[OpFigure]:
+    """In the order of the model; work of no op last. Totals of ops with the same name are taken in turn."""
+    totals: dict[str, deque[OpTotal]] = defaultdict(deque)
+    for total in summary.ops:
+        totals[total.name].append(total)
+    infos = [*ops, OpInfo(NO_OP_NAME, "", "", "")] if _has_no_op(ops, totals, own) else list(ops)
+    rows = []
+    for number, info in enumerate(infos):
+        found = totals[info.name].popleft() if totals[info.name] else None
+        spread = spreads.get(number)
+        wall = None if found is None or not timed else found.wall_ns
+        rows.append(
+            OpFigure(
+                name=info.name,
+                type=info.type or (found.type if found else ""),
+                engine=found.engine if found else "",
+                location=info.location,
+                wall_ns=round(spread.median) if spread is not None else wall,
+                own_ns=None if own is None else round(float(own[number])),
+                spread=spread,
+            )
+        )
+    return rows
+
+
+def _has_no_op(ops: Sequence[OpInfo], totals: dict[str, deque[OpTotal]], own: Floats | None) -> bool:
+    return bool(totals[NO_OP_NAME]) or (own is not None and own[len(ops)] > 0)

@@ -1,0 +1,1 @@
+"""Graph: a model file, read."""

@@ -1,0 +1,1 @@
+"""Target: hardware as data."""

@@ -1,0 +1,214 @@
+"""Name or file → Target: the catalogue beside this module, plug-ins, and a user's own TOML."""
+
+from __future__ import annotations
+
+import re
+import tomllib
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from dataclasses import fields, is_dataclass
+from math import isfinite
+from pathlib import Path
+from types import UnionType
+from typing import Union, get_args, get_origin, get_type_hints
+
+from ..core.errors import TargetError, did_you_mean, printable
+from ..graph.graph import KINDS, DType, Family
+from .target import ANY, Figure, Target
+
+SCHEMA = "opscope.target/1"
+MAX_FILE_BYTES = 1 << 16  # a target file is a page or two; parsing a hostile one takes time quadratic in its size
+
+_FOLDER = Path(__file__).parents[1] / "plugins"
+_DTYPES = {dtype.label for dtype in DType} | {ANY}
+_DIVISORS = {  # figures that something is divided by
+    "core_hz",
+    "stats_hz",
+    "cores",
+    "devices",
+    "macs_per_cycle",
+    "element_ops_per_cycle",
+    "efficiency",
+    "bytes_per_second",
+    "bytes_per_cycle",
+    "core_bytes_per_second",
+    "beats",
+}
+_VARIANTS = {"scalar_mul", "scalar_add", "broadcast_add", "broadcast_mul"}  # forms of kinds that cost differently
+_OPS = set(KINDS) | {family.value for family in Family} | {ANY}
+
+
+def catalogue() -> dict[str, Path]:
+    """Name → file of every target that is known without a path, built-in ones first."""
+    found = _built_in()
+    for folder in _plugin_folders():
+        for path in sorted(folder.glob("*.toml")):
+            found.setdefault(path.stem, path)
+    return found
+
+
+def load(name: str) -> Target:
+    """The target called `name`, or the one described by the file at that path."""
+    if name.endswith(".toml") or "/" in name or "\\" in name:
+        return read(Path(name))
+    built_in = _built_in()
+    if name in built_in:  # looking for plug-ins costs more than reading the file
+        return read(built_in[name])
+    known = catalogue()
+    if name in known:
+        return read(known[name])
+    hint = did_you_mean(name, known)
+    raise TargetError(
+        printable(name), "", f"no such target; {hint}known: {', '.join(known)}; or give a path to your own .toml"
+    )
+
+
+def read(path: Path) -> Target:
+    """Read and check one target file."""
+    source = str(path)
+    try:
+        with path.open("rb") as file:
+            raw = file.read(MAX_FILE_BYTES + 1)
+    except OSError as error:
+        raise TargetError(source, "", f"cannot be read ({error.strerror}); expected a target TOML file") from error
+    if len(raw) > MAX_FILE_BYTES:
+        raise TargetError(source, "", f"larger than {MAX_FILE_BYTES} bytes; expected a target TOML file")
+    return parse(raw, source=source)
+
+
+def parse(raw: bytes, *, source: str) -> Target:
+    """Bytes of a target file → Target; every problem names the line or the key."""
+    import msgspec
+
+    try:
+        document = tomllib.loads(raw.decode("utf-8"))
+    except UnicodeDecodeError as error:
+        raise TargetError(source, f"byte {error.start:#x}", "not UTF-8 text; expected a target TOML file") from error
+    except (tomllib.TOMLDecodeError, RecursionError, ValueError) as error:
+        raise TargetError(source, "", f"not valid TOML: {printable(str(error), 200)}") from error
+    if document.get("schema") != SCHEMA:
+        found = printable(repr(document.get("schema")))
+        raise TargetError(source, "key schema", f"found {found}; expected {SCHEMA!r}")
+    for place, problem in _KeyCheck().unknown(document, Target, ""):
+        raise TargetError(source, f"key {printable(place)}", problem)
+    try:
+        target = msgspec.convert(document, Target)
+    except (msgspec.ValidationError, OverflowError) as error:
+        raise TargetError(source, *_place(printable(str(error), 400))) from error
+    _check_vocabulary(target, source)
+    _check_names(target, source)
+    _check_figures(target, source)
+    return target
+
+
+def _built_in() -> dict[str, Path]:
+    return {path.stem: path for path in sorted(_FOLDER.glob("*/targets/*.toml"))}
+
+
+def _plugin_folders() -> Iterator[Path]:
+    """Folders of TOML files that installed packages offer under the entry point `opscope.targets`."""
+    from importlib.metadata import entry_points
+
+    for entry in entry_points(group="opscope.targets"):
+        folder = entry.load()
+        yield Path(folder() if callable(folder) else folder)
+
+
+def _place(message: str) -> tuple[str, str]:
+    """msgspec says `Expected … - at `$.engines[0].name``; we say the key first."""
+    match = re.fullmatch(r"(.*?) - at `(?:key in )?\$\.?(.*)`", message, flags=re.DOTALL)
+    text = match[1] if match else message
+    return (f"key {match[2]}" if match and match[2] else "", text[:1].lower() + text[1:])
+
+
+class _KeyCheck:
+    """Finds keys that the schema does not have: a typo must not be ignored silently."""
+
+    def __init__(self) -> None:
+        self._hints: dict[type, dict[str, object]] = {}  # a file has many figures of one class
+
+    def unknown(self, value: object, kind: object, place: str) -> Iterator[tuple[str, str]]:
+        origin = get_origin(kind)
+        if origin in (Union, UnionType):
+            (kind,) = (part for part in get_args(kind) if part is not type(None))
+            origin = get_origin(kind)
+        if isinstance(kind, type) and is_dataclass(kind) and isinstance(value, dict):
+            yield from self._in_table(value, kind, place)
+        elif origin is tuple and isinstance(value, list):
+            for number, part in enumerate(value):
+                yield from self.unknown(part, get_args(kind)[0], f"{place}[{number}]")
+        elif origin is not None and issubclass(origin, Mapping) and isinstance(value, dict):
+            for key, part in value.items():
+                yield from self.unknown(part, get_args(kind)[1], f"{place}.{key}")
+
+    def _in_table(self, table: dict[str, object], kind: type, place: str) -> Iterator[tuple[str, str]]:
+        if kind not in self._hints:
+            self._hints[kind] = get_type_hints(kind)
+        known = self._hints[kind]
+        for key, part in table.items():
+            where = f"{place}.{key}" if place else key
+            if key in known:
+                yield from self.unknown(part, known[key], where)
+                continue
+            hint = did_you_mean(key, known).strip() or f"expected one of {', '.join(known)}"
+            yield where, f"is not a key of the schema; {hint}"
+
+
+def _check_vocabulary(target: Target, source: str) -> None:
+    for place, words, known in _vocabulary(target):
+        for word in words:
+            if word not in known:
+                hint = did_you_mean(word, known).strip() or f"expected one of {', '.join(sorted(known))}"
+                raise TargetError(source, f"key {place}", f"{printable(repr(word))} is not known; {hint}")
+
+
+def _vocabulary(target: Target) -> Iterator[tuple[str, Iterable[str], Collection[str]]]:
+    """Key, the words found there, and the words that have a meaning there."""
+    for number, engine in enumerate(target.engines):
+        place = f"engines[{number}]"
+        yield f"{place}.ops", engine.ops, _OPS
+        yield f"{place}.kernels", engine.kernels, _OPS | _VARIANTS
+        yield f"{place}.macs_per_cycle", engine.macs_per_cycle, _DTYPES
+        yield f"{place}.element_ops_per_cycle", engine.element_ops_per_cycle, _DTYPES
+        yield f"{place}.picojoules_per_mac", engine.picojoules_per_mac, _DTYPES
+        yield f"{place}.picojoules_per_element_op", engine.picojoules_per_element_op, _DTYPES
+    yield "runtime.in_place", target.runtime.in_place, KINDS
+    yield "runtime.fuses", target.runtime.fuses, KINDS
+    yield "support.dtypes", target.support.dtypes, _DTYPES - {ANY}
+    yield "precision", (*target.precision, *target.precision.values()), _DTYPES - {ANY}
+
+
+def _check_names(target: Target, source: str) -> None:
+    """Costs and traffic are kept by name, so no two resources may share one."""
+    for key, names in (("engines", [e.name for e in target.engines]), ("memories", [m.name for m in target.memories])):
+        for number, name in enumerate(names):
+            if name in names[:number]:
+                found = printable(repr(name))
+                raise TargetError(source, f"key {key}[{number}].name", f"{found} is taken; expected a name of its own")
+
+
+def _check_figures(target: Target, source: str) -> None:
+    for place, figure in figures(target):
+        if figure.source not in target.sources:
+            found, known = printable(repr(figure.source)), ", ".join(target.sources)
+            problem = f"{found} is not a key of [sources]; expected one of {printable(known, 400)}"
+            raise TargetError(source, f"key {printable(place)}.source", problem)
+        divides = not _DIVISORS.isdisjoint(re.split(r"[.\[]", place)) or place.endswith("].bytes")
+        if not (isfinite(figure.largest) and (figure.smallest > 0 or (figure.smallest == 0 and not divides))):
+            expected = "a number above 0" if divides else "0 or a number above it"
+            found = f"{figure.smallest:g}" if figure.smallest <= 0 else f"{figure.largest:g}"
+            raise TargetError(source, f"key {printable(place)}", f"found {found}; expected {expected}")
+
+
+def figures(noun: object, place: str = "") -> Iterator[tuple[str, Figure]]:
+    """Every figure of a target with its key, in the order of the file."""
+    if isinstance(noun, Figure):
+        yield place, noun
+    elif is_dataclass(noun) and not isinstance(noun, type):
+        for part in fields(noun):
+            yield from figures(getattr(noun, part.name), f"{place}.{part.name}" if place else part.name)
+    elif isinstance(noun, Mapping):
+        for key, value in noun.items():
+            yield from figures(value, f"{place}.{key}")
+    elif isinstance(noun, tuple):
+        for number, value in enumerate(noun):
+            yield from figures(value, f"{place}[{number}]")

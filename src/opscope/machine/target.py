@@ -1,0 +1,398 @@
+"""Target: hardware as data. Engines, memories, clocks, energy and support, each figure with its source.
+
+One generic machine, specialised by a TOML file only (`docs/targets.md` describes every key). Nothing in the code
+knows a chip by name: what a chip does differently from another must be said by a figure or a list in its file.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from enum import Enum
+from typing import TypeVar
+
+from ..graph.graph import DType, Op
+
+ANY = "*"
+MOST_UNITS = 64  # of an engine in one core
+
+
+@dataclass(frozen=True, slots=True)
+class Figure:
+    """One number of a data sheet or a measurement, with its source and, where known, the range it moves in."""
+
+    value: float
+    source: str  # a key of the target's `sources`
+    low: float | None = None
+    high: float | None = None
+
+    def __post_init__(self) -> None:
+        if not (self.smallest <= self.value <= self.largest):
+            raise ValueError(f"value {self.value} lies outside its range {self.low}..{self.high}")
+
+    @property
+    def smallest(self) -> float:
+        return self.value if self.low is None else self.low
+
+    @property
+    def largest(self) -> float:
+        return self.value if self.high is None else self.high
+
+
+class Scope(Enum):
+    """Who owns one instance of a memory."""
+
+    CORE = "core"
+    DEVICE = "device"
+    HOST = "host"
+
+
+class Holds(Enum):
+    """What a memory is for."""
+
+    ACTIVATIONS = "activations"  # the home of tensors that ops write
+    CONSTANTS = "constants"  # the home of weights
+    TILES = "tiles"  # local working memory that engines compute from; activations stay here while they fit
+
+
+class Corner(Enum):
+    """Which end of every figure's range to read."""
+
+    FAST = "fast"
+    TYPICAL = "typical"
+    SLOW = "slow"
+
+
+@dataclass(frozen=True, slots=True)
+class Clocks:
+    """Clock domains, in hertz."""
+
+    core_hz: Figure
+    stats_hz: Figure | None = None  # the timer that statistics count in
+
+
+@dataclass(frozen=True, slots=True)
+class Topology:
+    """How many of everything."""
+
+    cores: Figure  # per device
+    devices: Figure
+
+
+@dataclass(frozen=True, slots=True)
+class Engine:
+    """One execution unit of a core. The first engine of the file that takes an op gets it."""
+
+    name: str
+    ops: tuple[str, ...]  # kinds or families it runs; "*" for all
+    accelerator: bool  # False: the general-purpose processor that everything falls back to
+    threads: int = 1
+    units: int = 1  # of them in a core, alike and each on its own: tiles go to them in turn; rates are of one
+    memory: str = (
+        ""  # name of the memory its operands are brought to and its results fetched from; empty: the local one
+    )
+    macs_per_cycle: Mapping[str, Figure] = field(default_factory=dict)  # by data type; "*" for any
+    element_ops_per_cycle: Mapping[str, Figure] = field(default_factory=dict)  # by data type; "*" for any
+    efficiency: Figure | None = None  # share of the peak that is reached while busy
+    launch_cycles: Figure | None = None  # per op, before work starts
+    command_cycles: Figure | None = None  # of any command, whatever it does: where nothing finer is published
+    weight_bytes_per_cycle: Figure | None = None  # weights cannot enter it faster, however few rows they meet
+    tile_extent: Figure | None = None  # reduced and produced extents are padded to a multiple of this
+    kernels: Mapping[str, Figure] = field(default_factory=dict)  # cycles per KB of output, by op kind
+    picojoules_per_mac: Mapping[str, Figure] = field(default_factory=dict)  # by data type; "*" for any
+    picojoules_per_element_op: Mapping[str, Figure] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        if not 1 <= self.units <= MOST_UNITS:
+            raise ValueError(f"engine {self.name!r} has {self.units} units; expected 1 to {MOST_UNITS}")
+
+    def takes(self, op: Op) -> bool:
+        return ANY in self.ops or op.kind in self.ops or op.family.value in self.ops
+
+    def rate(self, table: Mapping[str, Figure], dtype: DType) -> Figure | None:
+        return table.get(dtype.label, table.get(ANY))
+
+
+@dataclass(frozen=True, slots=True)
+class Burst:
+    """Bytes travel in bursts, and every burst has beats that carry none."""
+
+    beats: Figure  # with data
+    overhead_beats: Figure
+
+    @property
+    def share(self) -> float:
+        """Share of the beats that carry data."""
+        return self.beats.value / (self.beats.value + self.overhead_beats.value)
+
+
+@dataclass(frozen=True, slots=True)
+class Memory:
+    """One kind of memory. A bandwidth is given per second or per core-clock cycle, never both."""
+
+    name: str
+    scope: Scope
+    bytes: Figure
+    holds: tuple[Holds, ...]
+    bytes_per_second: Figure | None = None
+    bytes_per_cycle: Figure | None = None
+    efficiency: Figure | None = None
+    picojoules_per_byte: Figure | None = None
+    burst: Burst | None = None
+
+    def __post_init__(self) -> None:
+        if self.bytes_per_second is not None and self.bytes_per_cycle is not None:
+            raise ValueError(f"memory {self.name!r} has both bytes_per_second and bytes_per_cycle; expected one")
+
+    @property
+    def reached(self) -> float:
+        """Share of the peak bandwidth that is reached."""
+        return _reached(self.efficiency, self.burst)
+
+
+@dataclass(frozen=True, slots=True)
+class Route:
+    """A way for bytes to move without an engine: a DMA queue per core on something that all cores share."""
+
+    name: str
+    carries: (
+        str  # read (outer memory → local), write (local → outer), multicast (core → cores), link (device → device),
+    )
+    #               bring (local → an engine's own memory), fetch (from there → local)
+    bytes_per_second: Figure | None = None  # what everybody shares
+    core_bytes_per_second: Figure | None = None  # what one core's queue reaches at most
+    efficiency: Figure | None = None
+    issue_cycles: Figure | None = None  # of the thread that starts a transfer
+    bytes_per_cycle: Figure | None = None  # of the core clock, where the route runs on it
+    burst: Burst | None = None
+
+    def __post_init__(self) -> None:
+        if (self.bytes_per_second is None) == (self.bytes_per_cycle is None):
+            found = "neither" if self.bytes_per_second is None else "both"
+            raise ValueError(f"route {self.name!r} has {found} of bytes_per_second and bytes_per_cycle; expected one")
+
+    def peak(self, clock_hz: float) -> float:
+        """Bytes per core cycle that everybody shares, before losses."""
+        if self.bytes_per_cycle is not None:
+            return self.bytes_per_cycle.value
+        return self.bytes_per_second.value / clock_hz if self.bytes_per_second is not None else 0.0
+
+    @property
+    def reached(self) -> float:
+        """Share of the peak that is reached."""
+        return _reached(self.efficiency, self.burst)
+
+
+def _reached(efficiency: Figure | None, burst: Burst | None) -> float:
+    return (1.0 if efficiency is None else efficiency.value) * (1.0 if burst is None else burst.share)
+
+
+@dataclass(frozen=True, slots=True)
+class Sequencer:
+    """One unit per core that starts everything, in the order of the program: it waits for what a command needs and
+    for the engine or the route itself to be free, starts it, and goes on."""
+
+    name: str
+    start_cycles: Figure
+
+
+@dataclass(frozen=True, slots=True)
+class Layout:
+    """The order of elements that one engine needs, and what it costs to change it."""
+
+    name: str  # of the tiled order
+    engines: tuple[str, ...]  # they read and write tiled
+    keeps: tuple[str, ...]  # kinds or families that work in either order
+    to_tiled: Figure  # cycles per KB
+    from_tiled: Figure
+    weights_to_tiled: Figure  # an activation used as the second operand
+
+
+@dataclass(frozen=True, slots=True)
+class Tiling:
+    """How work is cut: pieces small enough to overlap, large enough to be worth starting."""
+
+    weight_bytes: Figure
+    activation_bytes: Figure
+    buffers: Figure  # weight tiles held at once: one in use, the others on their way
+    keeps_constants: bool = True  # those that fit stay in local memory between inferences
+
+
+@dataclass(frozen=True, slots=True)
+class HostCosts:
+    """Stages of an inference outside the device, in microseconds."""
+
+    enqueue: Figure
+    preprocess: Figure
+    submit: Figure
+    driver: Figure  # from the submit call to the device's queue
+    transfer: Figure  # to and from the device, and its interrupt
+    postprocess: Figure
+
+
+@dataclass(frozen=True, slots=True)
+class Simulation:
+    """What the simulated device adds to the figures above."""
+
+    thread_spread: Figure  # how far threads of one op finish apart, as a share of its time
+    activate_ticks: Figure  # set-up before the first inference, in ticks of the statistics timer
+    inference_spread: Figure  # standard deviation of the time of one inference, as a share
+    clock_spread: Figure | None = None  # how far the clocks of cores lie off the nominal one, as a share
+
+
+@dataclass(frozen=True, slots=True)
+class PmuEvent:
+    """Something the performance monitoring unit can count. `counts` is one of `program.PMU_COUNTS`, or one of them
+    with the name of a thread group behind a colon: "busy_cycles:HMX"."""
+
+    name: str
+    counts: str
+
+
+@dataclass(frozen=True, slots=True)
+class Pmu:
+    """The performance monitoring unit of a core."""
+
+    counters: Figure  # events that can be counted at once
+    events: Mapping[str, PmuEvent]  # by number, hexadecimal
+    recipes: Mapping[str, tuple[str, ...]]  # name → events
+
+
+@dataclass(frozen=True, slots=True)
+class Runtime:
+    """What the software on the chip adds to memory, and what it can do in place."""
+
+    name: str = ""
+    source: str = ""
+    network: str = "network"  # what its tools call a compiled network in file names and traces
+    bytes: Figure | None = None  # fixed structures
+    im2col_columns: Figure | None = None  # convolution scratch: columns of kernel × input channels kept at once
+    im2col_element_bytes: Figure | None = None
+    in_place: tuple[str, ...] = ("reshape", "identity")  # kinds that write over their first input
+    fuses: tuple[str, ...] = ()  # kinds that disappear into the op before them
+
+
+@dataclass(frozen=True, slots=True)
+class Support:
+    """What the target runs at all; empty means everything."""
+
+    ops: tuple[str, ...] = ()
+    dtypes: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Target:
+    """A chip, or a card of several, as one generic machine."""
+
+    schema: str
+    name: str
+    title: str
+    sources: Mapping[str, str]
+    clocks: Clocks
+    topology: Topology
+    engines: tuple[Engine, ...]
+    memories: tuple[Memory, ...]
+    runtime: Runtime = Runtime()
+    support: Support = Support()
+    routes: tuple[Route, ...] = ()
+    layout: Layout | None = None
+    tiling: Tiling | None = None
+    sequencer: Sequencer | None = None
+    host: HostCosts | None = None
+    simulation: Simulation | None = None
+    pmu: Pmu | None = None
+    commands: Mapping[str, str] = field(default_factory=dict)  # kind → name the vendor's tools print for it
+    precision: Mapping[str, str] = field(default_factory=dict)  # data type in the model → data type it runs as
+    idle_watts: Figure | None = None
+
+    def __post_init__(self) -> None:
+        if not self.engines:
+            raise ValueError("a target needs at least one engine")
+        for wanted in (Holds.ACTIVATIONS, Holds.CONSTANTS):
+            if not any(wanted in memory.holds for memory in self.memories):
+                raise ValueError(f"no memory holds {wanted.value}; expected one whose `holds` lists it")
+        names = [memory.name for memory in self.memories]
+        for engine in self.engines:
+            if engine.memory and engine.memory not in names:
+                raise ValueError(f"engine {engine.name!r} works in {engine.memory!r}; expected one of {names}")
+
+    def home(self, what: Holds) -> Memory:
+        """The memory that holds activations or constants when nothing else is said: the first one listed."""
+        return next(memory for memory in self.memories if what in memory.holds)
+
+    @property
+    def local(self) -> Memory | None:
+        """The working memory beside the engines, where the chip has one."""
+        return next((memory for memory in self.memories if Holds.TILES in memory.holds), None)
+
+    @property
+    def is_compilable(self) -> bool:
+        """The file says what a compiler and a simulated device need."""
+        whole = self.tiling is not None and self.local is not None and self.clocks.stats_hz is not None
+        return whole and bool(self.routes)
+
+    def instances(self, memory: Memory, *, devices: int, cores: int) -> int:
+        if memory.scope is Scope.HOST:
+            return 1
+        return devices * cores if memory.scope is Scope.CORE else devices
+
+    def supports(self, op: Op) -> bool:
+        listed = self.support.ops
+        return not listed or op.kind in listed or op.family.value in listed or op.type in listed
+
+
+_Figures = TypeVar("_Figures", Clocks, Engine, Memory, Route, Target)
+
+_RATES = frozenset(
+    {  # figures that are fast where they are large
+        "core_hz",
+        "macs_per_cycle",
+        "element_ops_per_cycle",
+        "efficiency",
+        "weight_bytes_per_cycle",
+        "bytes_per_second",
+        "bytes_per_cycle",
+        "core_bytes_per_second",
+    }
+)
+_COSTS = frozenset(
+    {  # figures that are fast where they are small
+        "launch_cycles",
+        "command_cycles",
+        "kernels",
+        "picojoules_per_mac",
+        "picojoules_per_element_op",
+        "picojoules_per_byte",
+        "issue_cycles",
+        "idle_watts",
+    }
+)
+
+
+def at_corner(target: Target, corner: Corner) -> Target:
+    """The same target with every figure at the fast or the slow end of its range; sizes and counts stay."""
+    if corner is Corner.TYPICAL:
+        return target
+    return replace(
+        _moved(target, corner),
+        clocks=_moved(target.clocks, corner),
+        engines=tuple(_moved(engine, corner) for engine in target.engines),
+        memories=tuple(_moved(memory, corner) for memory in target.memories),
+        routes=tuple(_moved(route, corner) for route in target.routes),
+    )
+
+
+def _moved(part: _Figures, corner: Corner) -> _Figures:
+    changes: dict[str, object] = {}
+    for name in _RATES | _COSTS:
+        found = getattr(part, name, None)
+        to_largest = (corner is Corner.FAST) == (name in _RATES)
+        if isinstance(found, Figure):
+            changes[name] = _at_end(found, to_largest)
+        elif isinstance(found, Mapping):
+            changes[name] = {key: _at_end(figure, to_largest) for key, figure in found.items()}
+    return replace(part, **changes)  # type: ignore[arg-type]
+
+
+def _at_end(figure: Figure, to_largest: bool) -> Figure:
+    return Figure(figure.largest if to_largest else figure.smallest, figure.source)

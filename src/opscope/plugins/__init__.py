@@ -1,0 +1,1 @@
+"""Vendors and tools, one folder each."""

@@ -1,0 +1,53 @@
+"""LiteRT (TensorFlow Lite) on the CPU of this machine: measured, op by op through the profiler of its C library."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from importlib.metadata import PackageNotFoundError, version
+from importlib.util import find_spec
+from pathlib import Path
+
+from ...backends.measuring import MEASURING, Measuring, cpu_model, filled_options
+from ...backends.registry import BackendState, Option, Value
+from ...core.errors import UsageError
+from ...recording.profiled import Profiled
+
+PACKAGE = "ai-edge-litert"
+INSTALL = "pip install 'opscope[litert]'"
+KERNELS = ("xnnpack", "builtin", "reference")
+OPTIONS = (
+    *MEASURING,
+    Option(
+        "kernels",
+        "xnnpack: what an application gets; builtin and reference: the runtime's own, each op told "
+        "exactly and with a timeline (default xnnpack)",
+        KERNELS,
+        "xnnpack",
+    ),
+)
+
+
+class LitertBackend:
+    """Runs the model; where the library's profiler can be reached, with times of ops."""
+
+    name = "litert"
+    title = "LiteRT (TensorFlow Lite) on the CPU of this machine"
+    options = OPTIONS
+
+    def state(self) -> BackendState:
+        """Looks without loading the library."""
+        try:
+            found = version(PACKAGE)
+        except PackageNotFoundError:
+            return BackendState(self.name, self.title, False, "", f"{PACKAGE} is not installed", INSTALL)
+        return BackendState(self.name, self.title, True, found, f"measures TFLite models on {cpu_model()}")
+
+    def profile(
+        self, model: Path, options: Mapping[str, Value], *, shapes: Mapping[str, tuple[int, ...]] | None = None
+    ) -> Profiled:
+        from .profile import profile_model
+
+        if find_spec("ai_edge_litert") is None:
+            raise UsageError(f"backend litert: the package {PACKAGE} is not installed; install it: {INSTALL}")
+        filled = filled_options(self.name, self.options, options)
+        return profile_model(model, Measuring.of(filled), kernels=str(filled["kernels"]), shapes=shapes or {})

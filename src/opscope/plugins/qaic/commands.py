@@ -1,0 +1,76 @@
+"""opscope qaic-compile, opscope qaic-runner"""
+
+from __future__ import annotations
+
+import sys
+from argparse import ArgumentParser, Namespace
+
+from ...cli.compile import report_compiled
+from ...cli.opstats import OpstatsCommand
+from ...cli.run import report_outcome
+from ...commands.progress import counted
+from ...commands.vendor_command import say, show_help, take_all
+from ...core.files import PROGRAM_FILE
+
+
+class QaicCompileCommand:
+    """The Cloud AI compiler's command line: `-flag=value` or `-flag value`. Compiles for the simulated device;
+    -target=NAME chooses another than aic100-std."""
+
+    examples = """\
+examples:
+  opscope qaic-compile -model=model.onnx -aic-binary-dir=./binaries -stats-level=70
+  opscope qaic-compile -model=model.onnx -aic-binary-dir=./binaries -stats-level=70 -aic-pmu-events=3F,70,200
+"""
+
+    def add_arguments(self, parser: ArgumentParser) -> None:
+        from .flags import COMPILE
+
+        take_all(parser, COMPILE)
+
+    def run(self, args: Namespace) -> int:
+        from . import flags as qaic
+
+        call = qaic.compile_call(args.words)
+        if call is None:
+            return show_help(args)
+        say(call.notes)
+        report_compiled(qaic.compile_program(call), call.perf_metrics, call.perf_warnings, None)
+        print(f"wrote {call.output / PROGRAM_FILE}", file=sys.stderr)
+        return 0
+
+
+class QaicRunnerCommand:
+    """The Cloud AI runner's command line. Runs on the simulated device."""
+
+    examples = """\
+examples:
+  opscope qaic-runner --test-data=./binaries --num-iter=100
+  opscope qaic-runner -t ./binaries -a 7 -S 1 --time 20 --aic-profiling-type=latency --aic-profiling-out-dir=./stats
+"""
+
+    def add_arguments(self, parser: ArgumentParser) -> None:
+        from .flags import RUNNER
+
+        take_all(parser, RUNNER)
+
+    def run(self, args: Namespace) -> int:
+        from . import flags as qaic
+
+        call = qaic.runner_call(args.words)
+        if call is None:
+            return show_help(args)
+        say(call.notes)
+        return report_outcome(qaic.run_program(call, progress=counted("running")))
+
+
+class QaicOpstatsCommand(OpstatsCommand):
+    __doc__ = OpstatsCommand.__doc__
+    examples = OpstatsCommand.examples.replace("opscope opstats", "opscope qaic-opstats")
+
+
+COMMANDS = {
+    "qaic-compile": QaicCompileCommand(),
+    "qaic-runner": QaicRunnerCommand(),
+    "qaic-opstats": QaicOpstatsCommand(),
+}

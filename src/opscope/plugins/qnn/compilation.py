@@ -1,0 +1,214 @@
+"""One compilation in a process and a folder of its own → the files that the library left, read."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import subprocess
+import sys
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from importlib.util import find_spec
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from threading import Timer
+
+from ...core.errors import ModelError, UsageError, printable
+from .importers.events import FINALIZE, Message
+from .importers.log import Log, read_log
+from .importers.op_trace import OpTrace, read_op_trace
+from .importers.schematic import Schematic, read_schematic
+from .importers.timeline import Timeline, read_timeline
+from .options import HtpOptions
+from .socs import SOCS
+
+INSTALL = "pip install 'opscope[htp]'"
+PACKAGE = "onnxruntime_qnn"
+_LONGEST_S = 3600
+_GAVE_UP = "was not selected by that EP"
+_ESCAPE = re.compile(r"\x1b\[[0-9;]*m")
+_ERROR = re.compile(r"\[E:[^\]]*\]\s*(.*)")
+
+
+@dataclass(frozen=True, slots=True)
+class CompiledGraph:
+    """One graph that the accelerator got, and everything the library says of it."""
+
+    name: str
+    prepared: Message | None
+    schematic: Schematic
+    timeline: Timeline | None  # None: the vendor has no model for this part
+
+
+@dataclass(frozen=True, slots=True)
+class Compilation:
+    """All that one compilation left."""
+
+    graphs: tuple[CompiledGraph, ...]  # in the order in which they run
+    op_trace: OpTrace
+    nodes: tuple[tuple[str, str], ...]  # of the model as compiled: name, type
+    notes: tuple[str, ...]
+    producer: dict[str, str]
+
+
+def compile_model(model: Path, options: HtpOptions, *, shapes: Mapping[str, tuple[int, ...]]) -> Compilation:
+    """Compile, read everything back, and refuse results for another part than the one asked for."""
+    with _worked(model, options, shapes=shapes, execute=False) as (folder, result, errors):
+        op_trace = _op_trace(folder, model, options, errors)
+        _check_target(op_trace, options)
+        _check_taken(op_trace, model)
+        log = read_log(_read(folder / "profile_qnn.log", model), source="profile_qnn.log")
+        return Compilation(
+            graphs=tuple(read_graphs(folder, log, op_trace)),
+            op_trace=op_trace,
+            nodes=tuple((str(name), str(kind)) for name, kind in result["nodes"]),  # type: ignore[attr-defined]
+            notes=tuple(map(str, result["notes"])),  # type: ignore[call-overload]
+            producer={str(k): str(v) for k, v in result["producer"].items()},  # type: ignore[attr-defined]
+        )
+
+
+def execute_model(
+    model: Path, options: HtpOptions, *, shapes: Mapping[str, tuple[int, ...]], inputs: Path | None, output: Path
+) -> None:
+    """Run once in emulation and keep the outputs."""
+    with _worked(model, options, shapes=shapes, execute=True, inputs=inputs) as (_, result, _errors):
+        try:
+            output.parent.mkdir(parents=True, exist_ok=True)
+            output.write_bytes(Path(str(result["outputs"])).read_bytes())
+        except OSError as error:
+            raise UsageError(f"{output}: cannot be written ({error.strerror}); expected a writable place") from error
+
+
+@contextmanager
+def _worked(
+    model: Path,
+    options: HtpOptions,
+    *,
+    shapes: Mapping[str, tuple[int, ...]],
+    execute: bool,
+    inputs: Path | None = None,
+) -> Iterator[tuple[Path, dict[str, object], str]]:
+    """The folder, the answer and the errors of one worker; all gone afterwards."""
+    if find_spec(PACKAGE) is None:
+        raise UsageError(f"backend htp: the package onnxruntime-qnn is not installed; install it: {INSTALL}")
+    if not model.is_file():
+        raise ModelError(str(model), "", "no such file; expected an ONNX model")
+    request = {
+        "model": str(model.resolve()),
+        "provider": options.provider_options(),
+        "precision": options.precision,
+        "shapes": dict(shapes),
+        "execute": execute,
+        "inputs": str(inputs.resolve()) if inputs else None,
+    }
+    with TemporaryDirectory(prefix="opscope-htp-") as name:
+        folder = Path(name) / "work"
+        folder.mkdir()
+        ask, answer = Path(name) / "request.json", Path(name) / "result.json"
+        ask.write_text(json.dumps(request), encoding="utf-8")
+        code, errors = _spawn(folder, ask, answer)
+        if not answer.is_file():
+            raise ModelError(str(model), "", f"the vendor's compiler ended with code {code}; {_cause(errors)}")
+        result = json.loads(answer.read_text(encoding="utf-8"))
+        if not result["ok"]:
+            raise ModelError(str(model), "", _explained(printable(str(result["problem"]), 1000), options))
+        yield folder, result, errors
+
+
+def _explained(problem: str, options: HtpOptions) -> str:
+    """The runtime gives up in the middle when a part takes a node only until it has changed the node's layout."""
+    if _GAVE_UP not in problem:
+        return problem
+    hint = (
+        "expected a quantised model, or --precision w8a8"
+        if options.precision in ("as-is", "f16")
+        else "try another part"
+    )
+    return f"{options.soc.label} does not take one of its nodes in this precision; {hint}; the runtime says: {problem}"
+
+
+def _spawn(folder: Path, ask: Path, answer: Path) -> tuple[int, str]:
+    """Run the worker; its stdout is never read, its stderr only to explain a failure."""
+    package = str(Path(__file__).resolve().parents[3])
+    paths = [package, *filter(None, [os.environ.get("PYTHONPATH")])]
+    log = ask.with_name("stderr.txt")
+    with log.open("wb") as errors:
+        process = subprocess.Popen(  # noqa: S603 – our own module, files of our own
+            [sys.executable, "-P", "-m", "opscope.plugins.qnn.worker", str(ask), str(answer)],
+            cwd=folder,
+            env=os.environ | {"PYTHONPATH": os.pathsep.join(paths)},
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.DEVNULL,
+            stderr=errors,
+        )
+        late = Timer(_LONGEST_S, process.kill)  # waiting with a timeout would poll, and be late by as much
+        late.start()
+        try:
+            code = process.wait()
+        finally:
+            late.cancel()
+            process.kill()
+    return code, _ESCAPE.sub("", log.read_text(encoding="utf-8", errors="replace"))
+
+
+def _cause(errors: str) -> str:
+    """The runtime's own words."""
+    found = _ERROR.findall(errors)
+    last = found[-1] if found else next((line for line in reversed(errors.splitlines()) if line.strip()), "no message")
+    return f"it says: {printable(last, 400)}"
+
+
+def _op_trace(folder: Path, model: Path, options: HtpOptions, errors: str) -> OpTrace:
+    file = folder / "qnn_op_trace.json"
+    if not file.is_file():
+        known = ", ".join(f"{soc.id}" for soc in SOCS)
+        raise ModelError(
+            str(model),
+            "",
+            f"the vendor's compiler took nothing for {options.soc.title}; {_cause(errors)}; ids: {known}",
+        )
+    return read_op_trace(file.read_bytes(), source=file.name)
+
+
+def _check_target(op_trace: OpTrace, options: HtpOptions) -> None:
+    """The library falls back to its default part without a word; we do not."""
+    if op_trace.soc_model != options.soc.id:
+        raise UsageError(
+            f"--soc {options.soc.label}: asked for id {options.soc.id}, but the library compiled for "
+            f"{op_trace.soc_model or 'its default part'}; no result is shown, since it would be of another part"
+        )
+
+
+def _check_taken(op_trace: OpTrace, model: Path) -> None:
+    if not op_trace.graphs:
+        reasons = "; ".join(f"{node.name} ({node.type}): {node.reason}" for node in op_trace.refused[:5])
+        more = f"; and {len(op_trace.refused) - 5} more" if len(op_trace.refused) > 5 else ""
+        raise ModelError(
+            str(model), "", f"the accelerator takes none of its nodes: {reasons or 'no reason is given'}{more}"
+        )
+
+
+def _read(file: Path, model: Path) -> bytes:
+    try:
+        return file.read_bytes()
+    except OSError as error:
+        raise ModelError(
+            str(model), "", f"the library left no {file.name}; expected it beside the schematic"
+        ) from error
+
+
+def read_graphs(folder: Path, log: Log, op_trace: OpTrace) -> Iterator[CompiledGraph]:
+    """Everything of every graph, in the order in which the runtime lists them."""
+    schematics = {}
+    for file in sorted(folder.glob("*_schematic.bin")):
+        schematic = read_schematic(file.read_bytes(), source=file.name)
+        schematics[schematic.graph] = schematic
+    prepared = {message.graph: message for message in log.messages if message.method == FINALIZE}
+    for name in op_trace.graphs:
+        if name not in schematics:
+            raise ModelError(name, "", f"the library left no schematic of this graph; it left {len(schematics)} others")
+        raw = log.timelines.get(name)
+        timeline = read_timeline(raw, source=f"timeline of {name}") if raw else None
+        yield CompiledGraph(name, prepared.get(name), schematics[name], timeline)

@@ -1,0 +1,94 @@
+"""Profile CSV of the QNN runtime (7 or 8 columns) → messages. The profile viewer of the SDK writes the same columns."""
+
+from __future__ import annotations
+
+import csv
+from collections.abc import Iterator, Sequence
+from io import StringIO
+
+from ....core.errors import ImportFileError, printable
+from .events import EXECUTE, EXECUTE_TIME, FINALIZE, FINALIZE_TIME, HVX_THREADS, Event, Message, own_messages
+
+COLUMNS = (
+    "Msg Timestamp",
+    "Message",
+    "Time",
+    "Unit of Measurement",
+    "Timing Source",
+    "Event Level",
+    "Event Identifier",
+)
+SOURCES = "ONNX Source Ops"
+_MOST_ROWS = 5_000_000
+
+
+def looks_like_csv(head: bytes) -> bool:
+    return head.removeprefix(b"\xef\xbb\xbf").startswith(b"Msg Timestamp,Message,Time")
+
+
+def read_csv(raw: bytes, *, source: str) -> tuple[Message, ...]:
+    """Messages in file order, each graph's preparation once."""
+    text = raw.decode("utf-8-sig", "replace")
+    rows = csv.reader(StringIO(text, newline=""))
+    try:
+        header = next(rows, [])
+        if tuple(header[:7]) != COLUMNS or header[7:] not in ([], [SOURCES]):
+            found = printable(",".join(header) or "an empty file")
+            raise ImportFileError(source, "", f"header is {found}; expected {','.join(COLUMNS)}[,{SOURCES}]")
+        events = list(_roots(_rows(rows, len(header), source)))
+    except csv.Error as error:
+        raise ImportFileError(source, "", f"not CSV: {error}; expected one event per line") from error
+    return own_messages(tuple(_messages(events)))
+
+
+def _rows(rows: Iterator[list[str]], width: int, source: str) -> Iterator[tuple[bool, Event]]:
+    """Whether a root, and the event without its children."""
+    for number, row in enumerate(rows, start=2):
+        if number > _MOST_ROWS:
+            raise ImportFileError(source, "", f"more than {_MOST_ROWS} lines; expected the profile of one session")
+        if not row:
+            continue
+        if len(row) < min(width, 7):
+            raise ImportFileError(
+                source, "", f"line {number}: {len(row)} columns; expected {width}: is the file cut short?"
+            )
+        level, sources = row[5].strip(), row[7] if len(row) > 7 else ""
+        if level not in ("ROOT", "SUB-EVENT"):
+            raise ImportFileError(source, "", f"line {number}: level {printable(level)!r}; expected ROOT or SUB-EVENT")
+        yield level == "ROOT", Event(row[6], _number(row[2]), row[3], (), tuple(filter(None, sources.split(";"))))
+
+
+def _number(text: str) -> int | None:
+    return int(text) if text.isascii() and text.isdigit() else None
+
+
+def _roots(rows: Iterator[tuple[bool, Event]]) -> Iterator[Event]:
+    """A sub-event belongs to the root above it: the order is the only link."""
+    root: Event | None = None
+    children: list[Event] = []
+    for is_root, event in rows:
+        if is_root:
+            if root is not None:
+                yield Event(root.name, root.value, root.unit, tuple(children), root.sources)
+            root, children = event, []
+        else:
+            children.append(event)
+    if root is not None:
+        yield Event(root.name, root.value, root.unit, tuple(children), root.sources)
+
+
+def _messages(events: Sequence[Event]) -> Iterator[Message]:
+    """Preparations start at their time, runs end at theirs."""
+    block: list[Event] = []
+    preparing = False
+    for event in events:
+        if event.name == FINALIZE_TIME or (event.name == HVX_THREADS and preparing):
+            if block:
+                yield Message("", FINALIZE if preparing else EXECUTE, tuple(block))
+            block, preparing = [], event.name == FINALIZE_TIME
+        block.append(event)
+        if event.name == EXECUTE_TIME:
+            yield Message("", EXECUTE, tuple(block))
+            block, preparing = [], False
+    if block:
+        yield Message("", FINALIZE if preparing else EXECUTE, tuple(block))

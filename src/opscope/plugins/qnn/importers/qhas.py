@@ -1,0 +1,89 @@
+"""Analysis summary of a device (QHAS JSON, made by the SDK) → its tables."""
+
+from __future__ import annotations
+
+import msgspec
+
+from ....core.errors import ImportFileError
+
+
+class Resource(msgspec.Struct):
+    """One unit of the accelerator."""
+
+    unit: str = ""
+    utilization: float | None = None
+    cycles_used: float | None = None
+
+
+class Resources(msgspec.Struct):
+    data: list[Resource] = []
+
+
+class Overall(msgspec.Struct):
+    """The row of totals; a field that is not there is unknown."""
+
+    time_us: float | None = None
+    graph_execute_us: float | None = None
+    timeline_cycles: float | None = None
+    percent_utilization: float | None = None
+    total_dram_read: float | None = None
+    total_dram_write: float | None = None
+    total_vtcm_read: float | None = None
+    total_vtcm_write: float | None = None
+    peak_vtcm_alloc: float | None = None
+    htp_resources: Resources = msgspec.field(default_factory=Resources)
+
+
+class NodeRow(msgspec.Struct):
+    """One node."""
+
+    qnn_op: str = ""
+    qnn_op_type: str = ""
+    cycles: float = 0
+    num_htp_ops: int = 0
+    dram_read: int = 0
+    dram_write: int = 0
+    vtcm_read: int = 0
+    vtcm_write: int = 0
+    path: float | None = msgspec.field(default=None, name="percent_dominant_path_cycles_htp_0")
+
+
+class _OverallTable(msgspec.Struct):
+    data: list[Overall] = []
+
+
+class _NodeTable(msgspec.Struct):
+    data: list[NodeRow] = []
+
+
+class _Data(msgspec.Struct):
+    overall: _OverallTable = msgspec.field(name="htp_overall_summary")
+    nodes: _NodeTable = msgspec.field(name="qnn_op_instances_nodes", default_factory=_NodeTable)
+
+
+class _Header(msgspec.Struct):
+    artifact_type: str = ""
+    provenance: str = ""
+
+
+class Qhas(msgspec.Struct):
+    """The file."""
+
+    data: _Data
+    header: _Header = msgspec.field(default_factory=_Header)
+    model_id: str | int = ""
+
+
+def looks_like_qhas(head: bytes) -> bool:
+    return b'"QHAS"' in head or b"htp_overall_summary" in head
+
+
+def read_qhas(raw: bytes, *, source: str) -> Qhas:
+    """The tables that have a meaning here."""
+    try:
+        file = msgspec.json.decode(raw, type=Qhas, strict=False)
+    except msgspec.MsgspecError as error:
+        raise ImportFileError(source, "", f"not an analysis summary, or cut short: {error}") from error
+    if not file.data.overall.data:
+        raise ImportFileError(source, "", "htp_overall_summary is empty; expected its one row")
+    return file

@@ -1,0 +1,187 @@
+"""Schematic of the HTP compiler (`*_schematic.bin`, which is text) → what it decided.
+
+The text is made of Python literals; nothing of it is ever executed. Sections that are missing leave their part empty.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from ....core.errors import ImportFileError
+
+OP_MASK = 0xFFFF_FFFF  # the low half of an id is the op of the graph before compilation
+
+_SECTION = re.compile(r"^([a-z_]\w*) ?= ?[\[{]", re.MULTILINE)
+_OP = re.compile(r"\t(0x[0-9a-f]+): \{\n\t\t'operation':'([^'\n]*)',")
+_INPUT = re.compile(r"\((0x[0-9a-f]+),\d+\)")
+_DTYPE = re.compile(r"'dtype': '(\w+)'")
+_DIMS = re.compile(r"'dims': \[([\d,]*)\]")
+_MOVED = re.compile(
+    r'"opid" : (0x[0-9a-f]+) , "dram_read": (\d+) , "dram_write": (\d+) , "vtcm_read": (\d+) , '
+    r'"vtcm_write": (\d+), "is_dma": (\d)'
+)
+_FLAGGED = re.compile(r"\t\t(0x[0-9a-f]+): \{\n\t\t\t'flags': \(([^)]*)\)")
+_NAME = re.compile(r"^(0x[0-9a-f]+): '((?:[^'\\\n]|\\.)*)',", re.MULTILINE)
+_GRAPH = re.compile(r'^qnn_graph_name = "([^"\n]*)"', re.MULTILINE)
+_STEP = re.compile(r"  '#(\d+)': opdesc\( (0x[0-9a-f]+), \"([^\"\n]*)\", ptr=\w+(?:, runlist_pos = (\d+))?")
+_BEFORE = re.compile(r"csts_in = \(([^)]*)\)")
+_GROUP = re.compile(r" 'mg\d+': memgroup\(bytes=(\d+), is_tcm=(True|False)(?:, gen_op = '#(\d+)')?")
+_USERS = re.compile(r"connected_ops = \(([^)]*)\)")
+_NUMBER = re.compile(r"#(\d+)")
+
+
+@dataclass(frozen=True, slots=True)
+class CompiledOp:
+    """An op of the graph before or after compilation."""
+
+    id: int
+    operation: str
+    inputs: tuple[int, ...]
+    dtype: str
+    dims: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Moved:
+    """Bytes that one op reads and writes."""
+
+    id: int
+    dram_read: int
+    dram_write: int
+    vtcm_read: int
+    vtcm_write: int
+    is_dma: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """An op in the scheduler's list."""
+
+    number: int
+    id: int
+    operation: str
+    position: int | None  # in the run list; None: it takes no time
+    after: tuple[int, ...]  # numbers of the steps it waits for
+
+
+@dataclass(frozen=True, slots=True)
+class MemoryGroup:
+    """Memory that lives and dies together."""
+
+    size: int
+    in_vtcm: bool
+    first: int  # position in the run list at which it is filled
+    last: int  # position at which it is last used
+
+
+@dataclass(frozen=True, slots=True)
+class Schematic:
+    """What the compiler made of one graph."""
+
+    graph: str
+    names: dict[int, str]  # op of the graph before compilation → its name
+    before: dict[int, CompiledOp]  # the graph as the compiler got it
+    ops: dict[int, CompiledOp]
+    moved: tuple[Moved, ...]
+    flags: dict[int, tuple[str, ...]]
+    steps: tuple[Step, ...]
+    memory: tuple[MemoryGroup, ...]
+
+    def occupancy(self) -> npt.NDArray[np.int64]:
+        """Bytes of VTCM in use at every position of the run list."""
+        inside = [group for group in self.memory if group.in_vtcm]
+        change = np.zeros(max((group.last for group in inside), default=-1) + 2, np.int64)
+        for group in inside:
+            change[group.first] += group.size
+            change[group.last + 1] -= group.size
+        return np.cumsum(change)
+
+    @property
+    def peak_vtcm_bytes(self) -> int:
+        return int(self.occupancy().max(initial=0))
+
+    def operation_of(self, op: int) -> str:
+        known = self.ops.get(op)
+        return known.operation.removeprefix("q::") if known else ""
+
+
+def read_schematic(raw: bytes, *, source: str) -> Schematic:
+    """One schematic file."""
+    text = raw.decode("utf-8", "replace")
+    graph = _GRAPH.search(text)
+    if graph is None:
+        raise ImportFileError(source, "", "not a schematic, or cut short; expected the text of one compiled graph")
+    section = dict(_sections(text))
+    steps = tuple(_steps(section.get("opdesc_map", "")))
+    return Schematic(
+        graph=graph[1],
+        names={int(op, 16): name for op, name in _NAME.findall(section.get("qnn_name_translations", ""))},
+        before={op.id: op for op in _ops(section.get("graph_before_optimization", ""))},
+        ops={op.id: op for op in _ops(section.get("graph_after_optimization", ""))},
+        moved=tuple(
+            Moved(int(op, 16), int(read), int(write), int(near_read), int(near_write), is_dma == "1")
+            for op, read, write, near_read, near_write, is_dma in _MOVED.findall(
+                section.get("bandwidth_information", "")
+            )
+        ),
+        flags={
+            int(op, 16): tuple(re.findall(r"'(\w+)'", words))
+            for op, words in _FLAGGED.findall(section.get("graph_res_flags0", ""))
+        },
+        steps=steps,
+        memory=tuple(_memory(section.get("memgroup_map", ""), steps)),
+    )
+
+
+def _sections(text: str) -> Iterator[tuple[str, str]]:
+    """Name and text of every top-level table, up to the next one."""
+    heads = list(_SECTION.finditer(text))
+    for head, after in zip(heads, [*heads[1:], None], strict=True):
+        yield head[1], text[head.end() : after.start() if after else len(text)]
+
+
+def _ops(text: str) -> Iterator[CompiledOp]:
+    heads = list(_OP.finditer(text))
+    for head, after in zip(heads, [*heads[1:], None], strict=True):
+        body = text[head.end() : after.start() if after else len(text)]
+        cut = body.find("'outputs'")
+        inputs, outputs = (body[:cut], body[cut:]) if cut >= 0 else (body, "")
+        dtype, dims = _DTYPE.search(outputs), _DIMS.search(outputs)
+        yield CompiledOp(
+            int(head[1], 16),
+            head[2],
+            tuple(int(op, 16) for op in _INPUT.findall(inputs)),
+            dtype[1] if dtype else "",
+            tuple(int(n) for n in dims[1].split(",") if n) if dims else (),
+        )
+
+
+def _steps(text: str) -> Iterator[Step]:
+    heads = list(_STEP.finditer(text))
+    for head, after in zip(heads, [*heads[1:], None], strict=True):
+        before = _BEFORE.search(text, head.end(), after.start() if after else len(text))
+        yield Step(
+            int(head[1]),
+            int(head[2], 16),
+            head[3],
+            None if head[4] is None else int(head[4]),
+            tuple(int(n) for n in _NUMBER.findall(before[1])) if before else (),
+        )
+
+
+def _memory(text: str, steps: tuple[Step, ...]) -> Iterator[MemoryGroup]:
+    position = {step.number: step.position for step in steps}
+    heads = list(_GROUP.finditer(text))
+    for head, after in zip(heads, [*heads[1:], None], strict=True):
+        users = _USERS.search(text, head.end(), after.start() if after else len(text))
+        numbers = [int(n) for n in _NUMBER.findall(users[1])] if users else []
+        if head[3]:
+            numbers.append(int(head[3]))
+        places = [place for number in numbers if (place := position.get(number)) is not None]
+        if places:
+            yield MemoryGroup(int(head[1]), head[2] == "True", min(places), max(places))

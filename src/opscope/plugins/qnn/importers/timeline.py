@@ -1,0 +1,147 @@
+"""Timeline of Qualcomm's HTP performance model (Hextimate) → columns.
+
+JSON in Chrome's form, but times are cycles of the core clock. Bookkeeping of the foreground thread (starting and
+awaiting work on other threads) repeats the bytes of that work: only the work itself is counted.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+import msgspec
+import numpy as np
+import numpy.typing as npt
+
+from ....core.errors import ImportFileError
+
+SCALAR, HVX, HMX, DMA, HLX = "scalar", "HVX", "HMX", "DMA", "HLX"
+ENGINES = (SCALAR, HVX, HMX, DMA, HLX)
+_FLAGS = {"scalar": 0, "for_hvx": 1, "uses_hmx": 2, "for_hmx": 2, "for_dma": 3, "for_hlx": 4}
+_BOOKKEEPING = re.compile(r"default_(\w+?) \((.*)\)")
+_USAGE = "TCM usage"
+
+WORK = np.dtype(
+    [
+        ("id", "<u8"),  # of the compiled op; the low half is the op of the graph before compilation
+        ("lane", "<i4"),  # position in Timeline.lanes
+        ("engine", "<u1"),  # position in ENGINES
+        ("bookkeeping", "?"),
+        ("kernel", "<i4"),  # position in Timeline.kernels
+        ("start", "<i8"),  # cycles
+        ("end", "<i8"),
+        ("order", "<i8"),  # place in the run list
+        ("dram_read", "<i8"),
+        ("dram_write", "<i8"),
+        ("vtcm_read", "<i8"),
+        ("vtcm_write", "<i8"),
+    ]
+)
+
+
+class _Bytes(msgspec.Struct):
+    dram_read: int = 0
+    dram_write: int = 0
+    vtcm_read: int = 0
+    vtcm_write: int = 0
+
+
+class _Args(msgspec.Struct):
+    id: str = "0x0"
+    runlist_idx: int = 0
+    flags: list[str] = []
+    bw_info: _Bytes = msgspec.field(default_factory=_Bytes)
+    value: float = msgspec.field(default=0, name="Bytes")
+    name: str = ""
+
+
+class _Entry(msgspec.Struct):
+    name: str
+    ph: str
+    pid: int = 0
+    tid: int = 0
+    ts: float = 0
+    dur: float = 0
+    args: _Args = msgspec.field(default_factory=_Args)
+
+
+class _File(msgspec.Struct):
+    entries: list[_Entry] = msgspec.field(name="traceEvents")
+    settings: dict[str, object] = msgspec.field(name="Hextimate Configuration")
+    origin: dict[str, object] = msgspec.field(name="Trace Provenance", default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Timeline:
+    """One inference of one compiled graph, as the vendor's model sees it."""
+
+    lanes: tuple[tuple[int, str], ...]  # core, name
+    kernels: tuple[str, ...]
+    work: npt.NDArray[np.void]  # of WORK, by start
+    usage: npt.NDArray[np.int64]  # cycle, bytes of VTCM in use; two columns
+    settings: dict[str, float | str]
+    version: str  # of the model
+
+    @property
+    def clock_hz(self) -> float:
+        return float(self.settings["sim_core_freq"]) * 1e6
+
+    @property
+    def cores(self) -> int:
+        return max((core for core, _ in self.lanes), default=0) + 1
+
+    @property
+    def end(self) -> int:
+        return int(self.work["end"].max(initial=0))
+
+
+def read_timeline(raw: bytes, *, source: str) -> Timeline:
+    """The JSON of one graph."""
+    try:
+        file = msgspec.json.decode(raw, type=_File, strict=False)
+    except msgspec.MsgspecError as error:
+        raise ImportFileError(source, "", f"not a timeline of the model: {error}") from error
+    clock = file.settings.get("sim_core_freq")
+    if not isinstance(clock, int | float) or not 1 <= clock <= 1e5:
+        raise ImportFileError(source, "", f"sim_core_freq is {clock!r}; expected the core clock in MHz")
+    named = [entry for entry in file.entries if entry.ph == "M" and entry.name == "thread_name"]
+    threads = {(entry.pid, entry.tid): entry.args.name.rstrip(": ") for entry in named}
+    spans = [entry for entry in file.entries if entry.ph == "X"]
+    places = sorted({(entry.pid, entry.tid) for entry in spans} | set(threads))
+    lanes = {place: number for number, place in enumerate(places)}
+    kernels: dict[str, int] = {}
+    try:
+        work = np.array([_row(entry, lanes, kernels) for entry in spans], WORK)
+    except (ValueError, OverflowError) as error:
+        raise ImportFileError(source, "", f"an op of the timeline is damaged: {error}") from error
+    usage = [(round(e.ts), round(e.args.value)) for e in file.entries if e.ph == "C" and e.name == _USAGE]
+    return Timeline(
+        lanes=tuple((pid, threads.get((pid, tid), f"thread {tid}")) for pid, tid in places),
+        kernels=tuple(kernels),
+        work=work[np.argsort(work["start"], kind="stable")],
+        usage=np.array(usage, np.int64).reshape(-1, 2),
+        settings={key: value for key, value in file.settings.items() if isinstance(value, int | float | str)},
+        version=str(file.origin.get("Hexagon-NN SHA", "")),
+    )
+
+
+def _row(entry: _Entry, lanes: dict[tuple[int, int], int], kernels: dict[str, int]) -> tuple[int | bool, ...]:
+    args, moved = entry.args, entry.args.bw_info
+    engine = max((_FLAGS.get(flag, 0) for flag in args.flags), default=0)
+    match = _BOOKKEEPING.fullmatch(entry.name)
+    kernel = (match[2] if match else entry.name).removeprefix("q::")
+    keeps = engine == 0 and match is not None
+    start, end = round(entry.ts), round(entry.ts + entry.dur)
+    if end < start:
+        raise ValueError(f"op {args.id} lasts {entry.dur} cycles")
+    return (
+        int(args.id, 16),
+        lanes[entry.pid, entry.tid],
+        engine,
+        keeps,
+        kernels.setdefault(f"{match[1]} {kernel}" if match and keeps else kernel, len(kernels)),
+        start,
+        end,
+        args.runlist_idx,
+        *((0, 0, 0, 0) if keeps else (moved.dram_read, moved.dram_write, moved.vtcm_read, moved.vtcm_write)),
+    )

@@ -1,0 +1,99 @@
+"""How the time of a timeline is shared among nodes: wall, waits of the foreground thread, overlap with others."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+import numpy.typing as npt
+
+from .importers.timeline import ENGINES, Timeline
+
+FOREGROUND = "FG"
+_WAITING = ("dma_sync", "hvx_validate", "hmx_validate", "hlx_validate")
+
+Numbers = npt.NDArray[np.int64]
+
+
+@dataclass(slots=True)
+class NodeCycles:
+    """Cycles of every node of one timeline; a node is a number."""
+
+    wall: dict[int, int] = field(default_factory=dict)
+    alone: dict[int, int] = field(default_factory=dict)
+    wait: Counter[int] = field(default_factory=Counter)
+    busy: dict[int, Counter[str]] = field(default_factory=dict)
+
+
+def is_wait(timeline: Timeline) -> npt.NDArray[np.bool_]:
+    """Spans in which the foreground thread stands still for another thread."""
+    waiting = np.array([kernel.startswith(_WAITING) for kernel in timeline.kernels] or [False])
+    result: npt.NDArray[np.bool_] = waiting[timeline.work["kernel"]] & timeline.work["bookkeeping"]
+    return result
+
+
+def node_cycles(timeline: Timeline, node_of: Sequence[int]) -> NodeCycles:
+    """`node_of` has the node of every span."""
+    work, result = timeline.work, NodeCycles()
+    nodes = np.asarray(node_of, np.int64)
+    real = ~work["bookkeeping"]
+    _sweep(nodes[real], work["start"][real], work["end"][real], result)
+    for node, engine, length in zip(
+        nodes.tolist(), work["engine"].tolist(), (work["end"] - work["start"]).tolist(), strict=True
+    ):
+        result.busy.setdefault(node, Counter())[ENGINES[engine]] += length
+    _waits(timeline, nodes, result)
+    return result
+
+
+def _sweep(nodes: Numbers, start: Numbers, end: Numbers, result: NodeCycles) -> None:
+    """One pass over all starts and ends: who is at work between them."""
+    lasting = end > start
+    nodes, start, end = nodes[lasting], start[lasting], end[lasting]
+    moments = np.concatenate((start, end))
+    steps = np.repeat(np.array([1, -1]), len(start))
+    owners = np.concatenate((nodes, nodes))
+    order = np.argsort(moments, kind="stable")
+    active: Counter[int] = Counter()
+    wall, alone = Counter[int](), Counter[int]()
+    last = 0
+    for moment, step, node in zip(moments[order].tolist(), steps[order].tolist(), owners[order].tolist(), strict=True):
+        if moment > last:
+            for other in active:
+                wall[other] += moment - last
+            if len(active) == 1:
+                alone[next(iter(active))] += moment - last
+            last = moment
+        active[node] += step
+        if not active[node]:
+            del active[node]
+    result.wall, result.alone = dict(wall), dict(alone)
+
+
+def _waits(timeline: Timeline, nodes: Numbers, result: NodeCycles) -> None:
+    """Gaps and waits of the foreground thread belong to the node that it goes on with."""
+    work, waits = timeline.work, is_wait(timeline)
+    for lane, (_, name) in enumerate(timeline.lanes):
+        if name != FOREGROUND:
+            continue
+        chosen = np.flatnonzero(work["lane"] == lane)
+        order = chosen[np.lexsort((work["end"][chosen], work["start"][chosen]))]
+        until = 0
+        for span in order.tolist():
+            begin, end = int(work["start"][span]), int(work["end"][span])
+            stood = max(0, begin - until) + (end - begin if waits[span] else 0)
+            if stood:
+                result.wait[int(nodes[span])] += stood
+            until = max(until, end)
+
+
+def merged(start: Numbers, end: Numbers) -> int:
+    """Cycles in which at least one of the spans is open."""
+    if not len(start):
+        return 0
+    order = np.argsort(start, kind="stable")
+    first, last = start[order], np.maximum.accumulate(end[order])
+    begin = np.maximum(first, np.concatenate(([first[0]], last[:-1])))
+    return int(np.maximum(last - begin, 0).sum())

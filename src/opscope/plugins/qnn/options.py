@@ -1,0 +1,125 @@
+"""What a profile on the HTP backend can be asked for."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Literal
+
+from ...backends.registry import Option, Value
+from ...core.errors import UsageError
+from .socs import DEFAULT, Soc, find_soc
+
+Level = Literal["basic", "detailed", "backend", "client", "linting", "optrace"]
+
+LEVELS = ("basic", "detailed", "backend", "client", "linting", "optrace")
+PERF_PROFILES = ("balanced", "high_performance", "extreme_performance", "burst")
+PRECISIONS = ("as-is", "w8a8", "w8a16", "f16")
+MOST_VTCM_MB = 16
+
+OPTIONS = (
+    Option("soc", f"part: name, marketing name or id (default {DEFAULT})", default=DEFAULT, metavar="SOC"),
+    Option("profiling-level", "how much to show (default detailed)", LEVELS, "detailed"),
+    Option(
+        "perf-profile",
+        "kept for scripts: has no effect on an estimate, which is for the highest clock",
+        PERF_PROFILES,
+        "balanced",
+    ),
+    Option("vtcm-mb", "VTCM that the compiler may use (default: all of the part's)", is_number=True, metavar="N"),
+    Option("opt-level", "effort of the compiler, 0 to 3 (default: its own)", ("0", "1", "2", "3")),
+    Option(
+        "precision",
+        "profile a copy of another precision; synthetic calibration, for performance questions only",
+        PRECISIONS,
+        "as-is",
+    ),
+    Option(
+        "io-quant",
+        "on: the accelerator quantises inputs and outputs; off: the CPU does (default on)",
+        ("on", "off"),
+        "on",
+    ),
+    Option("proxy", "a part without a vendor model: also estimate on the nearest one that has it", is_flag=True),
+    Option("execute", "also run the model once in emulation and keep its outputs; never its timing", is_flag=True),
+)
+
+
+@dataclass(frozen=True, slots=True)
+class HtpOptions:
+    """Checked choices."""
+
+    soc: Soc
+    level: str = "detailed"
+    perf_profile: str = "balanced"
+    vtcm_mb: int | None = None
+    opt_level: int | None = None
+    precision: str = "as-is"
+    io_quant: bool = True
+    proxy: bool = False
+    execute: bool = False
+
+    @staticmethod
+    def of(values: Mapping[str, Value]) -> HtpOptions:
+        """From option names and values; what is not named has its default."""
+        known = {option.name: option for option in OPTIONS}
+        for name, value in values.items():
+            if name not in known:
+                raise UsageError(f"option {name}: not one of the htp backend; expected one of {', '.join(known)}")
+            choices = known[name].choices
+            if choices and value is not None and str(value) not in choices:
+                raise UsageError(f"--{name} {value}: not known; expected one of {', '.join(choices)}")
+        given = {name: value for name, value in values.items() if value is not None}
+        filled = {name: option.default for name, option in known.items()} | given
+        opt_level = filled["opt-level"]
+        return HtpOptions(
+            soc=find_soc(str(filled["soc"])),
+            level=str(filled["profiling-level"]),
+            perf_profile=str(filled["perf-profile"]),
+            opt_level=None if opt_level is None else int(opt_level),
+            precision=str(filled["precision"]),
+            io_quant=filled["io-quant"] != "off",
+            proxy=bool(filled["proxy"]),
+            execute=bool(filled["execute"]),
+        ).with_vtcm(filled["vtcm-mb"])
+
+    def with_vtcm(self, size: Value) -> HtpOptions:
+        if size is None:
+            return self
+        if not 1 <= int(size) <= self.soc.vtcm_mb:
+            raise UsageError(
+                f"--vtcm-mb {size}: {self.soc.label} has {self.soc.vtcm_mb} MB; expected 1 to {self.soc.vtcm_mb}"
+            )
+        return replace(self, vtcm_mb=int(size))
+
+    def provider_options(self) -> dict[str, str]:
+        """As the runtime takes them. The part goes by number: an unknown name would silently be another part."""
+        options = {
+            "soc_model": str(self.soc.id),
+            "offload_graph_io_quantization": "0" if self.io_quant else "1",
+            "htp_performance_mode": _RUNTIME_PROFILES[self.perf_profile],
+        }
+        if self.vtcm_mb is not None:
+            options["vtcm_mb"] = str(self.vtcm_mb)
+        if self.opt_level is not None:
+            options["htp_graph_finalization_optimization_mode"] = str(self.opt_level)
+        return options
+
+    def shown(self) -> dict[str, str | int | bool | None]:
+        """For reports."""
+        return {
+            "profiling_level": self.level,
+            "perf_profile": self.perf_profile,
+            "vtcm_mb": self.vtcm_mb,
+            "opt_level": self.opt_level,
+            "precision": self.precision,
+            "io_quant": "on" if self.io_quant else "off",
+        }
+
+
+_RUNTIME_PROFILES = {  # the runtime's word for each; it has none for extreme performance
+    "balanced": "balanced",
+    "high_performance": "high_performance",
+    "extreme_performance": "burst",
+    "burst": "burst",
+}

@@ -1,0 +1,160 @@
+"""Compilation → Profiled."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+
+from ...recording.profiled import COMPILER_FACT, ON_CPU, VENDOR_MODEL, KernelTotal, Metric, Profiled, StageTime
+from .causes import causes_of
+from .compilation import Compilation, CompiledGraph, compile_model
+from .importers.events import FINALIZE_TIME, Message
+from .importers.timeline import ENGINES
+from .metrics import all_metrics, lane_totals, memory_totals, part_of, path_breakdown, whole_latency
+from .nodes import GraphNodes, Naming, node_totals
+from .options import HtpOptions
+from .qhas import qhas_tables
+from .socs import Soc, proxy_of
+from .trace import build_trace
+
+MB = 1024 * 1024
+_COLUMNS = ["kernel", "engine", "start", "end", "dram_read", "dram_write", "vtcm_read", "vtcm_write"]
+
+
+def profile_model(model: Path, options: HtpOptions, *, shapes: Mapping[str, tuple[int, ...]]) -> Profiled:
+    """Compile with the vendor's compiler and read everything that it and the vendor's model say."""
+    result = assemble(model, options, compile_model(model, options, shapes=shapes))
+    if options.proxy and not options.soc.has_model:
+        result = _with_proxy(result, model, options, shapes)
+    return result
+
+
+def assemble(model: Path, options: HtpOptions, compilation: Compilation) -> Profiled:
+    """Everything that one compilation says."""
+    mapped = [compilation.op_trace.graphs[graph.name] for graph in compilation.graphs]
+    compilation = replace(compilation, graphs=_named(compilation.graphs))
+    parts = tuple(part_of(graph) for graph in compilation.graphs)
+    latency = whole_latency(parts)
+    model_nodes = dict(compilation.nodes)
+    whole_ns = sum(g.timeline.end * 1e9 / g.timeline.clock_hz for g in compilation.graphs if g.timeline) or None
+    graphs = [
+        GraphNodes(graph, Naming(graph, ops, model_nodes), whole_ns=whole_ns)
+        for graph, ops in zip(compilation.graphs, mapped, strict=True)
+    ]
+    nodes = node_totals(compilation, graphs)
+    memory = memory_totals(graphs, (options.vtcm_mb or options.soc.vtcm_mb) * MB)
+    built = build_trace(graphs, network=model.stem, target=options.soc.label)
+    profiled = Profiled(
+        backend="htp",
+        model=str(model),
+        target=_target(options.soc, graphs),
+        options=options.shown(),
+        producer=compilation.producer,
+        provenance=VENDOR_MODEL if latency else COMPILER_FACT,
+        latency=latency,
+        metrics=all_metrics(graphs, parts, memory, on_cpu=sum(node.placed == ON_CPU for node in nodes)),
+        nodes=nodes,
+        kernels=_kernels(graphs),
+        lanes=lane_totals(graphs, latency.known_ns) if latency else (),
+        breakdown=path_breakdown(graphs),
+        memory=memory,
+        stages=tuple(_stages([graph.prepared for graph in compilation.graphs])),
+        parts=parts,
+        notes=(*compilation.notes, *_notes(options, len(parts))),
+        trace=built[1] if built else None,
+        program=built[0] if built else None,
+    )
+    profiled = replace(profiled, causes=causes_of(profiled))
+    return replace(profiled, tables=qhas_tables(profiled, graphs))
+
+
+def _named(graphs: Sequence[CompiledGraph]) -> tuple[CompiledGraph, ...]:
+    """By their order: the library's names depend on where the file lies."""
+    if len(graphs) == 1:
+        return (replace(graphs[0], name="graph"),)
+    return tuple(replace(graph, name=f"graph {number}") for number, graph in enumerate(graphs, start=1))
+
+
+def _target(soc: Soc, graphs: Sequence[GraphNodes]) -> dict[str, str | int | float | None]:
+    target: dict[str, str | int | float | None] = {
+        "name": soc.label,
+        "title": soc.title,
+        "id": soc.id,
+        "architecture": f"v{soc.arch}",
+        "vtcm_mb": soc.vtcm_mb,
+    }
+    timeline = graphs[0].graph.timeline if graphs else None
+    if timeline is not None:
+        target["clock_hz"] = timeline.clock_hz
+        target["hvx_threads"] = int(timeline.settings.get("hvx_threads", 0))
+        target["vendor_model"] = f"{timeline.settings.get('sim_base_soc', '')} {timeline.version}".strip()
+    return target
+
+
+def _kernels(graphs: Sequence[GraphNodes]) -> tuple[KernelTotal, ...]:
+    """Compiled ops by name: with time where there is a timeline, else by their bytes alone."""
+    rows: dict[tuple[str, str], list[int]] = defaultdict(lambda: [0, 0, 0, 0])
+    timed = all(graph.graph.timeline is not None for graph in graphs)
+    for graph in graphs:
+        schematic, line = graph.graph.schematic, graph.graph.timeline
+        if line is not None and timed:
+            for kernel, engine, start, end, *moved_bytes in line.work[~line.work["bookkeeping"]][_COLUMNS].tolist():
+                row = rows[line.kernels[kernel], ENGINES[engine]]
+                row[0] += 1
+                row[1] += end - start
+                row[2] += moved_bytes[0] + moved_bytes[1]
+                row[3] += moved_bytes[2] + moved_bytes[3]
+            continue
+        for moved in schematic.moved:
+            row = rows[schematic.operation_of(moved.id) or "unknown", "DMA" if moved.is_dma else ""]
+            row[0] += 1
+            row[2] += moved.dram_read + moved.dram_write
+            row[3] += moved.vtcm_read + moved.vtcm_write
+    totals = [
+        KernelTotal(name, engine, n, busy if timed else None, dram, vtcm)
+        for (name, engine), (n, busy, dram, vtcm) in rows.items()
+    ]
+    return tuple(sorted(totals, key=lambda row: (-(row.busy_cycles or 0), -row.dram_bytes, row.name)))
+
+
+def _stages(prepared: Sequence[Message | None]) -> Iterator[StageTime]:
+    """Stages of the compiler, summed over graphs."""
+    times: dict[str, int] = {}
+    for message in prepared:
+        event = message.find(FINALIZE_TIME) if message else None
+        for stage in event.children if event else ():
+            times[stage.name] = times.get(stage.name, 0) + (stage.value or 0)
+    return (StageTime(name, value) for name, value in times.items())
+
+
+def _notes(options: HtpOptions, parts: int) -> Iterator[str]:
+    if options.soc.has_model:
+        yield (
+            "times are of the vendor's performance model: accelerator only, highest clock, no host and no RPC; "
+            "an estimate, not a latency"
+        )
+        if options.perf_profile != "balanced":
+            yield f"--perf-profile {options.perf_profile} has no effect: the model is fixed at the highest clock"
+    else:
+        yield (
+            f"{options.soc.label}: the vendor has no performance model of this part, so no times; "
+            "bytes, VTCM, order and placement are its compiler's facts; --proxy adds an estimate on the nearest part"
+        )
+    if parts > 1:
+        yield f"{parts} graphs: nodes between them run on the CPU, and data go to memory and back each time"
+
+
+def _with_proxy(result: Profiled, model: Path, options: HtpOptions, shapes: Mapping[str, tuple[int, ...]]) -> Profiled:
+    """The estimate of the nearest part that has a model, labelled as such; every fact stays the part's own."""
+    proxy = proxy_of(options.soc)
+    size = min(options.vtcm_mb or options.soc.vtcm_mb, proxy.vtcm_mb)
+    nearest = replace(options, soc=proxy, proxy=False, vtcm_mb=size)
+    latency = whole_latency([part_of(graph) for graph in compile_model(model, nearest, shapes=shapes).graphs])
+    if latency is None:
+        return result
+    low, high = (None if ns is None else ns / 1e3 for ns in (latency.low_ns, latency.high_ns))
+    note = f"proxy: {proxy.title} with {size} MB VTCM, not {options.soc.label}; threads and clocks differ"
+    metric = Metric("proxy_execution_time", latency.known_ns / 1e3, "us", VENDOR_MODEL, note, low, high)
+    return replace(result, metrics=(*result.metrics, metric))

@@ -1,0 +1,18 @@
+"""The analysis summary of a profile (QHAS) as JSON."""
+
+from __future__ import annotations
+
+from typing import TextIO
+
+import msgspec
+
+from ...recording.profiled import Profiled
+
+
+class QhasJson:
+    """The short form and the tables, in one object."""
+
+    suffix = ".qhas.json"
+
+    def render(self, profiled: Profiled, out: TextIO) -> None:
+        out.write(msgspec.json.format(msgspec.json.encode(profiled.tables), indent=1).decode() + "\n")

@@ -1,0 +1,247 @@
+"""Timelines of the vendor's model → Program and Trace: the same nouns as of every other run."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from ...program.program import (
+    COMMAND,
+    NO_OP,
+    NO_ROUTE,
+    TRUE,
+    Detail,
+    Group,
+    MemoryMetrics,
+    OpInfo,
+    Program,
+    StatsOptions,
+)
+from ...recording.profiled import VENDOR_MODEL
+from ...recording.trace import COUNTER, EDGE, NONE, SPAN, CounterTrack, Lane, SpanKind, Trace
+from .importers.schematic import Schematic
+from .importers.timeline import Timeline
+from .node_times import is_wait
+from .nodes import GraphNodes
+
+VTCM = "VTCM used"
+_LARGEST = 0xFFFF_FFFF
+
+
+@dataclass(frozen=True, slots=True)
+class _Rows:
+    """Spans of all graphs, in the order of commands: by lane, then by time."""
+
+    graph: npt.NDArray[np.int64]
+    span: npt.NDArray[np.int64]  # position in the graph's timeline
+    lane: npt.NDArray[np.int64]
+
+
+def build_trace(graphs: Sequence[GraphNodes], *, network: str, target: str) -> tuple[Program, Trace] | None:
+    """One graph after the other on one axis; None: a graph has no timeline."""
+    lines = [graph.graph.timeline for graph in graphs]
+    timelines = [line for line in lines if line is not None]
+    if not timelines or len(timelines) != len(graphs):
+        return None
+    lanes = tuple(
+        dict.fromkeys(line.lanes[lane] for line in timelines for lane in np.unique(line.work["lane"]).tolist())
+    )
+    rows = _rows(timelines, lanes)
+    ops, op_of = _ops(graphs)
+    words = _Words(graphs, timelines)
+    kinds, details, columns = words.columns(rows)
+    commands = _commands(rows, timelines, lanes, columns, op_of, graphs)
+    edges = _edges(rows, graphs)
+    offsets, sources = _offsets(edges, len(commands))
+    clock = timelines[0].clock_hz
+    program = Program(
+        name=network,
+        target=target,
+        devices=1,
+        cores=max(core for core, _ in lanes) + 1,
+        batch=1,
+        clock_hz=clock,
+        stats_hz=clock,
+        groups=tuple(Group(name, name, 1) for name in dict.fromkeys(name for _, name in lanes)),
+        routes=(),
+        kinds=kinds,
+        ops=ops,
+        details=details,
+        commands=commands,
+        dependency_offsets=offsets,
+        dependency_sources=sources,
+        dependency_kinds=np.full(len(sources), TRUE, np.uint8),
+        stats=StatsOptions(level=0),
+        metrics=_metrics(graphs),
+        inputs=(),
+        outputs=(),
+    )
+    return program, _trace(rows, timelines, lanes, program, edges, _waits_on(rows, graphs))
+
+
+def _rows(timelines: Sequence[Timeline], lanes: tuple[tuple[int, str], ...]) -> _Rows:
+    number = {lane: place for place, lane in enumerate(lanes)}
+    parts = []
+    for graph, line in enumerate(timelines):
+        work = line.work
+        kept = np.flatnonzero(~work["bookkeeping"] | (work["end"] > work["start"]))
+        lane = np.array([number.get(place, NONE) for place in line.lanes], np.int64)[work["lane"][kept]]
+        parts.append((np.full(len(kept), graph, np.int64), kept, lane, work["start"][kept]))
+    graph_of, span, lane, start = (np.concatenate(column) for column in zip(*parts, strict=True))
+    order = np.lexsort((start, graph_of, lane))
+    return _Rows(graph_of[order], span[order], lane[order])
+
+
+def _ops(graphs: Sequence[GraphNodes]) -> tuple[tuple[OpInfo, ...], dict[tuple[int, int], int]]:
+    """Nodes of all graphs, and the place of every graph's rows among them."""
+    ops: list[OpInfo] = []
+    place: dict[tuple[int, int], int] = {}
+    for number, graph in enumerate(graphs):
+        for row, name in enumerate(graph.naming.rows):
+            place[number, row] = len(ops)
+            op = graph.naming.op_of.get(name)
+            kind = graph.naming.nodes.get(name) or (op.type if op else "")
+            ops.append(OpInfo(name, kind, op.type if op else "", ""))  # a graph is no place that tells ops apart
+    return tuple(ops), place
+
+
+class _Words:
+    """What is said of commands: kinds and details, each once."""
+
+    def __init__(self, graphs: Sequence[GraphNodes], timelines: Sequence[Timeline]) -> None:
+        self.graphs, self.timelines = graphs, timelines
+
+    def columns(self, rows: _Rows) -> tuple[tuple[str, ...], tuple[Detail, ...], npt.NDArray[np.int64]]:
+        kinds: dict[str, int] = {}
+        details: dict[Detail, int] = {}
+        columns = np.zeros((len(rows.span), 2), np.int64)
+        work = [line.work[["kernel", "id", "dram_read", "dram_write"]].tolist() for line in self.timelines]
+        for place, (graph, span) in enumerate(zip(rows.graph.tolist(), rows.span.tolist(), strict=True)):
+            nodes, (number, op_id, read, write) = self.graphs[graph], work[graph][span]
+            node, kernel = nodes.naming.rows[nodes.row_of_span[span]], self.timelines[graph].kernels[number]
+            columns[place, 0] = kinds.setdefault(f"{node} · {kernel}", len(kinds))
+            detail = _detail(nodes.graph.schematic, op_id, node, kernel, outer=read + write > 0)
+            columns[place, 1] = details.setdefault(detail, len(details))
+        return tuple(kinds), tuple(details), columns
+
+
+def _detail(schematic: Schematic, op_id: int, node: str, kernel: str, *, outer: bool) -> Detail:
+    op = schematic.ops.get(op_id)
+    return Detail(
+        name=node,
+        memory="DDR" if outer else "VTCM",
+        types=op.dtype if op else "",
+        shape="x".join(map(str, op.dims)) if op else "",
+        operands=(),
+        attributes=f"kernel={kernel} id={op_id:#x}",
+    )
+
+
+def _commands(  # noqa: PLR0917 – the columns come from as many places
+    rows: _Rows,
+    timelines: Sequence[Timeline],
+    lanes: tuple[tuple[int, str], ...],
+    columns: npt.NDArray[np.int64],
+    op_of: dict[tuple[int, int], int],
+    graphs: Sequence[GraphNodes],
+) -> npt.NDArray[np.void]:
+    groups = {name: number for number, name in enumerate(dict.fromkeys(name for _, name in lanes))}
+    table = np.zeros(len(rows.span), COMMAND)
+    table["route"], table["op"] = NO_ROUTE, NO_OP
+    table["core"] = np.array([core for core, _ in lanes], np.int64)[rows.lane]
+    table["group"] = np.array([groups[name] for _, name in lanes], np.int64)[rows.lane]
+    table["kind"], table["detail"] = columns[:, 0], columns[:, 1]
+    for graph, line in enumerate(timelines):
+        here = rows.graph == graph
+        work = line.work[rows.span[here]]
+        table["cycles"][here] = np.minimum(work["end"] - work["start"], _LARGEST)
+        table["out_bytes"][here] = work["dram_write"] + work["vtcm_write"]
+        table["moved_bytes"][here] = work["dram_read"] + work["dram_write"]
+        rows_of = graphs[graph].row_of_span
+        table["op"][here] = [op_of[graph, rows_of[span]] for span in rows.span[here].tolist()]
+    starts = np.flatnonzero(np.concatenate(([True], rows.lane[1:] != rows.lane[:-1])))
+    table["ordinal"] = np.arange(len(table)) - np.repeat(starts, np.diff(np.append(starts, len(table))))
+    return table
+
+
+def _edges(rows: _Rows, graphs: Sequence[GraphNodes]) -> npt.NDArray[np.void]:
+    """From work to the work that needs it."""
+    command = {key: place for place, key in enumerate(zip(rows.graph.tolist(), rows.span.tolist(), strict=True))}
+    found = []
+    for number, graph in enumerate(graphs):
+        order, timeline = graph.order, graph.graph.timeline
+        if order is None or timeline is None:
+            continue
+        for span in np.flatnonzero(~timeline.work["bookkeeping"]).tolist():
+            for cause in order.producers(int(timeline.work["id"][span]), of_work=True):
+                if int(timeline.work["end"][cause]) <= int(timeline.work["start"][span]):
+                    found.append((command[number, cause], command[number, span], True))
+    edges = np.array(found, EDGE)
+    return edges[np.argsort(edges["target"], kind="stable")]
+
+
+def _waits_on(rows: _Rows, graphs: Sequence[GraphNodes]) -> npt.NDArray[np.int64]:
+    """The command that each wait of the foreground thread is for: of several, the one that ends last."""
+    command = {key: place for place, key in enumerate(zip(rows.graph.tolist(), rows.span.tolist(), strict=True))}
+    result = np.full(len(rows.span), NONE, np.int64)
+    for number, graph in enumerate(graphs):
+        order, timeline = graph.order, graph.graph.timeline
+        if order is None or timeline is None:
+            continue
+        ends = timeline.work["end"]
+        for span in np.flatnonzero(is_wait(timeline)).tolist():
+            causes = order.producers(int(timeline.work["id"][span]), of_work=True)
+            last = max(causes, key=lambda cause: int(ends[cause]), default=NONE)
+            if last != NONE and (number, span) in command:
+                result[command[number, span]] = command[number, last]
+    return result
+
+
+def _offsets(edges: npt.NDArray[np.void], commands: int) -> tuple[npt.NDArray[np.uint32], npt.NDArray[np.uint32]]:
+    counts = np.bincount(edges["target"], minlength=commands) if len(edges) else np.zeros(commands, np.int64)
+    return np.concatenate(([0], np.cumsum(counts))).astype(np.uint32), edges["source"].astype(np.uint32)
+
+
+def _metrics(graphs: Sequence[GraphNodes]) -> MemoryMetrics:
+    peaks = tuple(graph.graph.schematic.peak_vtcm_bytes for graph in graphs)
+    size = next(int(line.settings.get("vtcm_size_in_bytes", 0)) for g in graphs if (line := g.graph.timeline))
+    return MemoryMetrics(0, (max(peaks, default=0),), size, (), 0, 0, 0, {})
+
+
+def _trace(  # noqa: PLR0917
+    rows: _Rows,
+    timelines: Sequence[Timeline],
+    lanes: tuple[tuple[int, str], ...],
+    program: Program,
+    edges: npt.NDArray[np.void],
+    waits_on: npt.NDArray[np.int64],
+) -> Trace:
+    spans = np.zeros(len(rows.span), SPAN)
+    spans["lane"], spans["command"], spans["op"] = rows.lane, np.arange(len(spans)), program.commands["op"]
+    spans["kind"], spans["waits_on"], spans["name"] = SpanKind.OP, waits_on, program.commands["kind"]
+    samples: list[tuple[int, int, float]] = []
+    shift = 0
+    for graph, line in enumerate(timelines):
+        here = rows.graph == graph
+        chosen = rows.span[here]
+        scale = 1e9 / line.clock_hz
+        for key, column in (("start", "start_ns"), ("end", "end_ns")):
+            spans[column][here] = shift + np.rint(line.work[key][chosen] * scale).astype(np.int64)
+        cycles = line.work["end"][chosen] - line.work["start"][chosen]
+        spans["ucycles"][here] = spans["pcycles"][here] = cycles
+        spans["kind"][here] = np.where(is_wait(line)[chosen], SpanKind.WAIT, SpanKind.OP)
+        samples += [(0, shift + round(cycle * scale), float(size)) for cycle, size in line.usage.tolist()]
+        shift += round(line.end * scale)
+        samples.append((0, shift, 0.0))
+    return Trace(
+        lanes=tuple(Lane(0, core, name) for core, name in lanes),
+        names=program.kinds,
+        spans=spans,
+        edges=edges,
+        counters=(CounterTrack(0, 0, VTCM, "bytes"),),
+        samples=np.array(samples, COUNTER),
+        provenance=VENDOR_MODEL,
+    )

@@ -1,0 +1,82 @@
+"""opscope whatif"""
+
+from __future__ import annotations
+
+import sys
+from argparse import ArgumentParser, Namespace
+from pathlib import Path
+
+from ...cli.profile import add_option
+from ...commands.command import named_shape, positive, write_result
+from ...commands.progress import counted
+from ...core.errors import UsageError
+
+AXES = ("soc", "vtcm-mb", "precision", "opt-level", "io-quant")
+
+
+class WhatIfCommand:
+    """Compile a model with every combination of some choices, and show which is best: no rule of thumb, the vendor's
+    own compiler and performance model say so."""
+
+    examples = """\
+examples:
+  opscope whatif model.onnx --backend htp --vtcm-mb 1,2,4,8
+  opscope whatif model.onnx --backend htp --soc SA8255,SA8797,SM8650
+  opscope whatif model.onnx --backend htp --precision as-is,w8a8,w8a16 --io-quant on,off -o runs
+"""
+
+    def add_arguments(self, parser: ArgumentParser) -> None:
+        from ...backends import registry as backends
+
+        parser.add_argument("model", type=Path, metavar="MODEL", help="ONNX file")
+        parser.add_argument("--backend", default="htp", choices=["htp"], help="runtime (default htp)")
+        parser.add_argument("-o", "--output", type=Path, metavar="DIR", help="folder that gets a run per point")
+        parser.add_argument("--jobs", type=positive, metavar="N", help="processes at once (default: cores)")
+        parser.add_argument("--json", action="store_true", help="print JSON")
+        parser.add_argument(
+            "--shape",
+            type=named_shape,
+            action="append",
+            default=[],
+            metavar="NAME=1x3x224x224",
+            help="shape of an input that the model leaves open; may be repeated",
+        )
+        group = parser.add_argument_group("choices, each a comma list")
+        for option in backends.load("htp").options:
+            if option.name in AXES:
+                add_option(group, option, several=True)
+
+    def run(self, args: Namespace) -> int:
+        from ... import api
+        from ...views.json.profiled_json import WhatIfJson
+        from ...views.text.profiled_text import WhatIfText
+
+        axes = {name: _values(args, name) for name in AXES if getattr(args, name.replace("-", "_"))}
+        if not axes:
+            raise UsageError(f"whatif: nothing to vary; expected at least one of {', '.join(f'--{a}' for a in AXES)}")
+        result = api.what_if(
+            args.model,
+            axes,
+            backend=args.backend,
+            shapes=dict(args.shape),
+            jobs=args.jobs,
+            runs=args.output,
+            command=("opscope", *sys.argv[1:]),
+            progress=counted("compiling"),
+        )
+        view = WhatIfJson() if args.json else WhatIfText()
+        write_result(lambda out: view.render(result, out), None)
+        if args.output is not None:
+            print(f"wrote {args.output}", file=sys.stderr)
+        return 0
+
+
+def _values(args: Namespace, name: str) -> list[str]:
+    text: str = getattr(args, name.replace("-", "_"))
+    values = [value.strip() for value in text.split(",") if value.strip()]
+    if not values:
+        raise UsageError(f"--{name} {text!r}: no value; expected a comma list")
+    return values
+
+
+COMMANDS = {"whatif": WhatIfCommand()}

@@ -1,0 +1,102 @@
+"""The process in which the vendor's library works: `python -m opscope.plugins.qnn.worker REQUEST RESULT`.
+
+It has a folder of its own, because the library writes into the working folder and appends to files that are there.
+The answer goes into a file, because the library prints to stdout. Nothing here is imported by the rest of opscope.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from ...backends.worker import RefusedError, answer
+from .model_copies import prepared_model, synthetic
+
+if TYPE_CHECKING:
+    import onnxruntime
+
+PROVIDER = "QNNExecutionProvider"
+
+
+def _work(request: Mapping[str, object]) -> dict[str, object]:
+    folder = Path.cwd()
+    model, nodes, notes = prepared_model(
+        Path(str(request["model"])), folder, precision=str(request["precision"]), shapes=_shapes(request["shapes"])
+    )
+    provider = request["provider"]
+    if not isinstance(provider, dict):
+        raise RefusedError("provider: expected a table of options")
+    if request["execute"]:
+        outputs = _execute(model, folder, provider, request.get("inputs"))
+        return {"nodes": nodes, "notes": notes, "outputs": outputs}
+    _compile(model, folder, provider)
+    return {"nodes": nodes, "notes": notes, **_versions()}
+
+
+def _shapes(value: object) -> dict[str, tuple[int, ...]]:
+    return {name: tuple(shape) for name, shape in value.items()} if isinstance(value, dict) else {}
+
+
+def _compile(model: Path, folder: Path, provider: Mapping[str, str]) -> None:
+    """Compile without running: everything else is in the files that the library leaves."""
+    entries = {
+        "ep.context_enable": "1",
+        "ep.context_file_path": str(folder / "context.onnx"),
+        "ep.context_embed_mode": "0",
+    }
+    options = {
+        "enable_htp_prepare_only": "1",
+        "profiling_level": "optrace",
+        "profiling_file_path": str(folder / "profile.csv"),
+        "enable_framework_op_trace": "1",
+        "framework_op_trace_dir": str(folder),
+        **provider,
+    }
+    _session(model, entries, options)
+
+
+def _execute(model: Path, folder: Path, provider: Mapping[str, str], inputs: object) -> str:
+    """Run once in emulation; the outputs go into a file."""
+    import numpy as np
+
+    session = _session(model, {}, provider)
+    given = dict(np.load(str(inputs))) if inputs else {}
+    missing = [port.name for port in session.get_inputs() if given and port.name not in given]
+    if missing:
+        raise RefusedError(f"inputs: {', '.join(missing)} missing; expected an array for every input of the model")
+    feeds = given or {port.name: synthetic(port.name, port.shape, port.type) for port in session.get_inputs()}
+    names = [port.name for port in session.get_outputs()]
+    values = session.run(names, feeds)
+    file = folder / "outputs.npz"
+    np.savez(file, **dict(zip(names, values, strict=True)))
+    return str(file)
+
+
+def _session(model: Path, entries: Mapping[str, str], options: Mapping[str, str]) -> onnxruntime.InferenceSession:
+    import onnxruntime as ort
+    import onnxruntime_qnn as qnn  # type: ignore[import-untyped,import-not-found,unused-ignore]
+
+    ort.register_execution_provider_library(PROVIDER, qnn.get_library_path())
+    settings = ort.SessionOptions()
+    settings.log_severity_level = 2
+    for key, value in entries.items():
+        settings.add_session_config_entry(key, value)
+    devices = [device for device in ort.get_ep_devices() if device.ep_name == PROVIDER]
+    if not devices:
+        raise RefusedError(
+            "the runtime offers no device of its QNN library here; expected x86-64 Linux or a Snapdragon PC"
+        )
+    settings.add_provider_for_devices(devices[:1], {"backend_path": qnn.get_qnn_htp_path(), **options})
+    return ort.InferenceSession(str(model), settings)
+
+
+def _versions() -> dict[str, object]:
+    from importlib.metadata import version
+
+    return {"producer": {name: version(name) for name in ("onnxruntime-qnn", "onnxruntime")}}
+
+
+if __name__ == "__main__":
+    answer(_work, *sys.argv[1:3])

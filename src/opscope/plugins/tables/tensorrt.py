@@ -1,0 +1,212 @@
+"""What trtexec exports: times per layer (`--exportProfile`), and what the layers are (`--exportLayerInfo`)."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+import msgspec
+
+from ...core.errors import ImportFileError, printable
+from ...importers.reading import Unread, decode_json, read_bytes, to_ns
+from ...recording.imported import LATENCY, Check, Imported, ImportedOp, Metric, empty_trace
+
+TOOL = "TensorRT trtexec"
+_MS = 1e6
+_LONGEST_METADATA = 10_000
+_BITS = {
+    "Float": 32,
+    "FP32": 32,
+    "Half": 16,
+    "FP16": 16,
+    "BF16": 16,
+    "BFloat16": 16,
+    "Int8": 8,
+    "UInt8": 8,
+    "FP8": 8,
+    "Int4": 4,
+    "FP4": 4,
+    "Int32": 32,
+    "Int64": 64,
+    "Bool": 8,
+}
+_ORIGIN = re.compile(r"\[ONNX Layer: (.*?)\]")
+
+
+class _Layer(msgspec.Struct):
+    name: str | None = None
+    count: int | None = None
+    total: float | None = msgspec.field(name="timeMs", default=None)
+    average: float | None = msgspec.field(name="averageMs", default=None)
+    median: float | None = msgspec.field(name="medianMs", default=None)
+    percentage: float | None = None
+
+
+class _Tensor(msgspec.Struct):
+    name: str = msgspec.field(name="Name", default="")
+    dims: list[int] = msgspec.field(name="Dimensions", default_factory=list)
+    form: str = msgspec.field(name="Format/Datatype", default="")
+
+
+class _Constant(msgspec.Struct):
+    type: str = msgspec.field(name="Type", default="")
+    count: int = msgspec.field(name="Count", default=0)
+
+
+class _Info(msgspec.Struct):
+    name: str = msgspec.field(name="Name")
+    type: str | None = msgspec.field(name="LayerType", default=None)
+    inputs: list[_Tensor] = msgspec.field(name="Inputs", default_factory=list)
+    outputs: list[_Tensor] = msgspec.field(name="Outputs", default_factory=list)
+    weights: _Constant | None = msgspec.field(name="Weights", default=None)
+    bias: _Constant | None = msgspec.field(name="Bias", default=None)
+    tactic: str | None = msgspec.field(name="TacticName", default=None)
+    metadata: str = msgspec.field(name="Metadata", default="")
+
+
+class _Engine(msgspec.Struct):
+    layers: list[msgspec.Raw] = msgspec.field(name="Layers")
+    bindings: list[str] = msgspec.field(name="Bindings", default_factory=list)
+
+
+_ENTRIES, _ENGINE = msgspec.json.Decoder(list[msgspec.Raw]), msgspec.json.Decoder(_Engine)
+
+
+class TensorRtProfile:
+    """A count of runs, then one entry per layer."""
+
+    name = "tensorrt-profile"
+    describe = "TensorRT layer times (trtexec --exportProfile)"
+
+    def looks_like(self, head: bytes, name: str) -> bool:
+        del name
+        return head.lstrip()[:1] == b"[" and b'"averageMs"' in head and b'"timeMs"' in head
+
+    def read(self, path: Path) -> Imported:
+        unread = Unread("entries")
+        entries = list(_entries(path, unread))
+        runs = next((entry.count for entry in entries if entry.count is not None), None)
+        layers = [entry for entry in entries if entry.name is not None]
+        ops = tuple(_times(layer) for layer in layers)
+        if not ops:
+            raise ImportFileError(str(path), "", "no layer that can be read; expected the times of an engine's layers")
+        total = Metric(LATENCY, sum(op.time_ns or 0 for op in ops), "ns")
+        whole = all(op.time_ns is not None for op in ops) and not unread.count
+        note = (
+            "is the sum of the layers: profiling runs them one by one" if whole else "is withheld: layers have no time"
+        )
+        return Imported(
+            format=self.name,
+            source=str(path),
+            tool=TOOL,
+            provenance="measured",
+            trace=empty_trace("measured"),
+            ops=ops,
+            checks=tuple(_checks(layers, runs)),
+            inferences=runs,
+            notes=(f"latency {note}", *unread.notes()),
+            metrics=(*([total] if whole else ()), *([Metric("runs", runs, "1")] if runs is not None else ())),
+        )
+
+
+def _entries(path: Path, unread: Unread) -> Iterator[_Layer]:
+    decoder = msgspec.json.Decoder(_Layer)
+    entries = decode_json(read_bytes(path), _ENTRIES, source=str(path))
+    for number, raw in enumerate(entries):
+        try:
+            entry = decoder.decode(raw)
+        except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
+            unread.add(f"entry {number}", str(error))
+            continue
+        if entry.name is None and entry.count is None:
+            unread.add(f"entry {number}", "neither name nor count")
+        else:
+            yield entry
+
+
+def _times(layer: _Layer) -> ImportedOp:
+    return ImportedOp(
+        layer.name or "",
+        calls=1,
+        time_ns=to_ns(layer.average, _MS),
+        median_ns=to_ns(layer.median, _MS),
+        origins=_fused(layer.name or ""),
+    )
+
+
+def _fused(name: str) -> tuple[str, ...]:
+    """A layer is named after what was fused into it; one that changes a layout, after what it does that for."""
+    return tuple(part.strip() for part in name.split(" + ")) if " + " in name and "Reformat" not in name else ()
+
+
+def _checks(layers: Sequence[_Layer], runs: int | None) -> Iterator[Check]:
+    shares = [layer.percentage for layer in layers if layer.percentage is not None]
+    if shares:
+        whole = sum(shares)
+        yield Check("shares add up to 100 %", math.isclose(whole, 100, abs_tol=0.01 * len(shares)), f"{whole:.3f} %")
+    if runs:
+        known = [layer for layer in layers if layer.total is not None and layer.average is not None]
+        wrong = [
+            layer for layer in known if not math.isclose(layer.total or 0, (layer.average or 0) * runs, rel_tol=1e-3)
+        ]
+        detail = f"{len(known) - len(wrong)} of {len(known)} layers"
+        detail += f"; not {printable(wrong[0].name or '', 60)}" if wrong else ""
+        yield Check("time = average × runs", not wrong, detail)
+
+
+class TensorRtLayers:
+    """Layers of an engine: names only, or with shapes, weights and tactics."""
+
+    name = "tensorrt-layers"
+    describe = "TensorRT engine layers (trtexec --exportLayerInfo)"
+
+    def looks_like(self, head: bytes, name: str) -> bool:
+        del name
+        return head.lstrip()[:1] == b"{" and re.match(rb'\s*\{\s*"Layers"\s*:\s*\[', head) is not None
+
+    def read(self, path: Path) -> Imported:
+        engine = decode_json(read_bytes(path), _ENGINE, source=str(path))
+        unread = Unread("layers")
+        decoder = msgspec.json.Decoder(_Info | str)
+        ops = []
+        for number, raw in enumerate(engine.layers):
+            try:
+                info = decoder.decode(raw)
+            except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
+                unread.add(f"layer {number}", str(error))
+                continue
+            ops.append(ImportedOp(info) if isinstance(info, str) else _facts(info))
+        if not ops:
+            raise ImportFileError(str(path), "", "no layer that can be read; expected an engine's layers")
+        return Imported(
+            format=self.name,
+            source=str(path),
+            tool=TOOL,
+            provenance="compiler-fact",
+            ops=tuple(ops),
+            trace=empty_trace("compiler-fact"),
+            notes=unread.notes(),
+            metrics=(Metric("layers", len(engine.layers), "1"),),
+        )
+
+
+def _facts(info: _Info) -> ImportedOp:
+    sizes = [_size(constant.type, constant.count) for constant in (info.weights, info.bias) if constant is not None]
+    shapes = ["×".join(map(str, tensor.dims)) for tensor in (*info.inputs[:1], *info.outputs[:1])]
+    return ImportedOp(
+        info.name,
+        type=info.type,
+        kernel=info.tactic or None,
+        shape=" → ".join(shapes) or None,
+        origins=tuple(_ORIGIN.findall(info.metadata[:_LONGEST_METADATA])),
+        parameter_bytes=None if None in sizes or not sizes else sum(size or 0 for size in sizes),
+    )
+
+
+def _size(kind: str, count: int) -> int | None:
+    """Of so many numbers of a type; none at all take no bytes, whatever their type."""
+    if not count:
+        return 0
+    return -(-_BITS[kind] * count // 8) if kind in _BITS and 0 <= count < 2**48 else None

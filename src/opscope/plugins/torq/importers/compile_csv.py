@@ -1,0 +1,293 @@
+"""Compile-time CSV of the Torq compiler, in the three forms it has had, and with proper quotes as we write it.
+
+A  ID,start,end,location,op type                      no header
+B  the same, with bytes behind it in DMA rows
+C  taskId, elapsed_time(us), timestamp(us), event, location, bytes
+
+All numbers are cycles, whatever the header of C says. Locations hold commas and quotes; fields are taken from both ends
+of a line. Times were held in 32 bits for a while: what fell below its predecessor by more than 2^31 has wrapped.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+from ....core.errors import ImportFileError
+from ....importers.column_trace import Clock, SpanColumns, column_trace, op_totals, open_length
+from ....importers.line_columns import Lines, Numbers, Words, joined, read_lines, unwrapped, with_newlines
+from ....importers.reading import Unread
+from ....recording.imported import CLOCK, LATENCY, Check, Imported, ImportedOp, Metric
+from ....recording.trace import NONE, Lane, SpanKind
+from .mlir_location import plain_location
+
+TOOLS = {"vendor-model": "Torq compiler", "estimated": "opscope torq-compile"}
+CLOCK_OF_NPU = Clock(800_000_000, "the vendor's own conversion of cycles; no file says it")
+UNITS = ("DMA In", "DMA Out", "CDMA", "Slice", "CSS")  # a slice lane has its number behind it, where the file tells it
+
+_ID = re.compile(rb'"?(?:DI\d|DO\d|S\d+(?:_\d+)?"?,|CSS\d|CDMA_)')
+_B_ID = re.compile(rb'^"?(?:CSS\d|CDMA_|S\d+_\d)', re.MULTILINE)
+_B_BYTES = re.compile(rb'^"?D[IO]\d[^\n]*,\d+\r?$', re.MULTILINE)
+_SEED_HEADER = re.compile(rb"id\s*,\s*start\s*,\s*end\s*,", re.IGNORECASE)
+_C_HEADER = re.compile(
+    rb"(?:taskId|actionIndex),\s*elapsed_time\(us\),\s*timestamp\(us\),\s*event,\s*location,\s*bytes"
+)
+_SLICE = re.compile(r"S\d+(?:_(\d+))?|Slice\s*(\d+)")
+_OF_ID = (
+    ("DI", "DMA In"),
+    ("DO", "DMA Out"),
+    ("CDMA", "CDMA"),
+    ("CSS", "CSS"),
+    ("DMA In", "DMA In"),
+    ("DMA Out", "DMA Out"),
+)
+
+
+def form_of(head: bytes) -> str | None:
+    """A, B, C, or None: no such file."""
+    text = with_newlines(head.removeprefix(b"\xef\xbb\xbf").lstrip())
+    if _C_HEADER.match(text):
+        return "C"
+    if _SEED_HEADER.match(text):
+        text = text.partition(b"\n")[2]
+        return "B" if _B_ID.search(text) or _B_BYTES.search(text) else "A"
+    if not _ID.match(text) or text.split(b"\n", 1)[0].count(b",") < 3:
+        return None
+    return "B" if _B_ID.search(text) or _B_BYTES.search(text) else "A"
+
+
+@dataclass(frozen=True, slots=True)
+class CompileRows:
+    """Every row that could be read, in file order; times in cycles."""
+
+    unit: Numbers  # position in `units`
+    units: tuple[str, ...]
+    start: Numbers
+    end: Numbers
+    location: Numbers  # position in `locations`; NONE: empty
+    locations: tuple[str, ...]
+    type: Numbers  # position in `types`
+    types: tuple[str, ...]
+    bytes: Numbers  # NONE: not told
+    notes: tuple[str, ...]
+    ours: bool = False  # locations are quoted as CSV wants it: the vendor's writer never does, ours always
+
+
+class TorqCompile:
+    """One row per DMA transfer, slice task or CSS call."""
+
+    def __init__(self, form: str, *, clock: Clock = CLOCK_OF_NPU) -> None:
+        self.form, self.clock = form, clock
+        self.name = f"torq-compile-{form.lower()}"
+        kinds = {"A": "ID,start,end,location,type", "B": "as A, with bytes", "C": "taskId, elapsed_time(us), …"}
+        self.describe = f"Torq compile-time CSV, form {form} ({kinds[form]})"
+
+    def looks_like(self, head: bytes, name: str) -> bool:
+        del name
+        return form_of(head) == self.form
+
+    def read(self, path: Path) -> Imported:
+        rows = read_rows(path, self.form)
+        lanes = [Lane(0, NONE, unit) for unit in rows.units]
+        start, end = self.clock.ns(rows.start), self.clock.ns(rows.end)
+        kind = np.array([int(SpanKind.OP if _computes(unit) else SpanKind.TRANSFER) for unit in rows.units] or [0])
+        columns = SpanColumns(
+            rows.unit, rows.type, start, end, rows.location, kind[rows.unit], 0, rows.end - rows.start
+        )
+        provenance = "estimated" if rows.ours else "vendor-model"
+        trace = column_trace(columns, lanes, rows.types, provenance=provenance)
+        total = int(rows.end.max(initial=0) - rows.start.min(initial=np.iinfo(np.int64).max)) if len(start) else None
+        metrics = [Metric(CLOCK, self.clock.hz, "Hz")]
+        if total is not None:
+            metrics += [Metric("cycles", total, "cycles"), Metric(LATENCY, int(end.max() - start.min()), "ns")]
+        moved = int(rows.bytes[rows.bytes > 0].sum())
+        metrics += [Metric("DMA bytes", moved, "bytes")] if (rows.bytes >= 0).any() else []
+        notes = (f"cycles are shown as time at {self.clock.hz / 1e6:g} MHz: {self.clock.source}", *rows.notes)
+        return Imported(
+            format=self.name,
+            source=str(path),
+            tool=TOOLS[provenance],
+            provenance=provenance,
+            trace=trace,
+            ops=tuple(_ops(rows, self.clock)),
+            metrics=tuple(metrics),
+            checks=tuple(_one_at_a_time(rows)),
+            notes=notes,
+            inferences=1,
+        )
+
+
+def _computes(unit: str) -> bool:
+    return unit == "CSS" or unit.startswith("Slice")
+
+
+def read_rows(path: Path, form: str) -> CompileRows:
+    """The rows of one form. Rows that cannot be read are counted in the notes."""
+    unread, words = Unread("rows"), (Words(), Words(), Words())
+    parts: list[tuple[Numbers, ...]] = []
+    header = False
+    for block in read_lines(path, b","):
+        kept = block
+        if block.number == 1 and _is_header(block.first_line()):
+            header, kept = True, block.without_first()
+        parts.append((_c_rows if form == "C" else _ab_rows)(kept.lines(), words, unread))
+    unit, start, end, location, kind, size = (joined([part[i] for part in parts]) for i in range(6))
+    if not len(unit) and unread.count:
+        raise ImportFileError(str(path), "", f"no row of form {form}; {unread.notes()[0]}")
+    if not len(unit) and not header:
+        raise ImportFileError(str(path), "", f"no rows; expected rows of form {form}")
+    units, unit = _lanes(words[0].texts, unit)
+    start, end = _unwrap_per_unit(unit, len(units), start, end)
+    late = end < start
+    if late.any():
+        unread.add(f"{int(late.sum())} rows", "end before start")
+        unread.count += int(late.sum()) - 1
+        unit, start, end, location, kind, size = (c[~late] for c in (unit, start, end, location, kind, size))
+    locations, location = _locations(words[1].texts, location)
+    notes = unread.notes() if len(unit) else (*unread.notes(), "the file has a header and no rows")
+    types = tuple(text.strip() for text in words[2].texts)
+    ours = any(text.startswith('"') and '""' in text for text in words[1].texts)
+    return CompileRows(unit, units, start, end, location, locations, kind, types, size, notes, ours)
+
+
+def _is_header(first: bytes) -> bool:
+    return bool(_C_HEADER.match(first) or _SEED_HEADER.match(first))
+
+
+def _ab_rows(lines: Lines, words: tuple[Words, Words, Words], unread: Unread) -> tuple[Numbers, ...]:
+    """`ID,start,end,LOCATION,type[,bytes]`."""
+    size, has_size = lines.right(0).whole()
+    has_size &= lines.separators >= 5
+    start, good_start = lines.left(1).whole()
+    end, good_end = lines.left(2).whole()
+    good = good_start & good_end & (lines.separators >= 4)
+    lines.refuse(~good, unread)
+    kept, behind = lines.chosen(good), has_size[good].astype(np.int64)
+    unit = words[0].number(kept.left(0))
+    location = words[1].number(kept.rest(3, 1 + behind))
+    kind = words[2].number(kept.right(behind))
+    return unit, start[good], end[good], location, kind, np.where(behind > 0, size[good], NONE)
+
+
+def _c_rows(lines: Lines, words: tuple[Words, Words, Words], unread: Unread) -> tuple[Numbers, ...]:
+    """`taskId,duration,start,event,LOCATION,[bytes]`."""
+    duration, good_duration = lines.left(1).whole()
+    start, good_start = lines.left(2).whole()
+    size, has_size = lines.right(0).whole()
+    blank = lines.right(0).empty()
+    good = lines.left(0).whole()[1] & good_duration & good_start & (has_size | blank) & (lines.separators >= 5)
+    lines.refuse(~good, unread)
+    kept = lines.chosen(good)
+    event = kept.left(3)
+    unit, location = words[0].number(event), words[1].number(kept.rest(4, 1))
+    length = np.where(duration[good] < 0, duration[good] + (1 << 32), duration[good])
+    size = np.where(has_size[good], size[good], NONE)
+    return unit, start[good], start[good] + length, location, words[2].number(event), size
+
+
+def _lanes(texts: tuple[str, ...], number: Numbers) -> tuple[tuple[str, ...], Numbers]:
+    """Units by name, and the unit of every row; the number in an ID is not part of it."""
+    named = [_unit_of(text) for text in texts]
+    units = tuple(sorted(set(named), key=_unit_order))
+    place = {unit: at for at, unit in enumerate(units)}
+    return units, np.array([place[unit] for unit in named] or [0], np.int64)[number]
+
+
+def _unit_order(unit: str) -> tuple[int, int, str]:
+    kind = "Slice" if unit.startswith("Slice") else unit
+    number = unit.removeprefix("Slice ")
+    return UNITS.index(kind) if kind in UNITS else len(UNITS), int(number) if number.isdecimal() else 0, unit
+
+
+def _unit_of(text: str) -> str:
+    name = text.strip().strip('"')
+    for prefix, unit in _OF_ID:
+        if name.startswith(prefix):
+            return unit
+    slice_number = _SLICE.fullmatch(name)
+    if slice_number is None:
+        return name or "unnamed"
+    number = slice_number[1] or slice_number[2]
+    return f"Slice {number}" if number else "Slice"
+
+
+def _locations(texts: tuple[str, ...], number: Numbers) -> tuple[tuple[str, ...], Numbers]:
+    """Each location once, and that of every row; NONE where it is empty."""
+    plain = [plain_location(text) for text in texts]
+    known = {text: at for at, text in enumerate(dict.fromkeys(text for text in plain if text))}
+    return tuple(known), np.array([known.get(text, NONE) for text in plain] or [NONE], np.int64)[number]
+
+
+def _unwrap_per_unit(unit: Numbers, count: int, start: Numbers, end: Numbers) -> tuple[Numbers, Numbers]:
+    """Rows of a unit are in order of issue, so a counter of 32 bits can be put right unit by unit."""
+    wrapped = (start < 0) | (end < start)
+    if not wrapped.any() and not _falls(unit, count, start):
+        return start, end
+    fixed_start, fixed_end = start.copy(), end.copy()
+    for number in range(count):
+        of = unit == number
+        fixed_start[of] = unwrapped(start[of])
+    turns = (fixed_start - start) >> 32
+    fixed_end = end + (turns << 32)
+    fixed_end = np.where(fixed_start - fixed_end > 1 << 31, fixed_end + (1 << 32), fixed_end)
+    return fixed_start, fixed_end
+
+
+def _falls(unit: Numbers, count: int, start: Numbers) -> bool:
+    return any(bool((np.diff(start[unit == number]) < -(1 << 31)).any()) for number in range(count))
+
+
+def _ops(rows: CompileRows, clock: Clock) -> Iterator[ImportedOp]:
+    """One per location. Its cycles are those in which any unit works for it; what each unit does stands beside."""
+    count = len(rows.locations)
+    length = rows.end - rows.start
+    totals = op_totals(rows.location, length, count)
+    known = rows.location >= 0
+    cycles = open_length(rows.location[known], rows.start[known], rows.end[known], count)
+    times = clock.ns(cycles).tolist()
+    per_unit = [
+        np.rint(np.bincount(rows.location[of], length[of], minlength=count)).astype(np.int64).tolist()
+        for of in (known & (rows.unit == number) for number in range(len(rows.units)))
+    ]
+    types = _types(rows, count)
+    for number, location in enumerate(rows.locations):
+        found = tuple((unit, per_unit[u][number]) for u, unit in enumerate(rows.units) if per_unit[u][number])
+        yield ImportedOp(
+            location,
+            type=types[number],
+            engine=", ".join(unit for unit, _ in found) or None,
+            origins=(location,),
+            calls=float(totals.calls[number]),
+            time_ns=times[number],
+            cycles=int(cycles[number]),
+            resource_cycles=found,
+        )
+
+
+def _types(rows: CompileRows, count: int) -> list[str | None]:
+    """What computes for a location names it; else what moves its bytes."""
+    result: list[str | None] = [None] * count
+    computes = np.array([_computes(unit) for unit in rows.units] or [False])[rows.unit]
+    for of in (~computes, computes):
+        for location, kind in np.unique(np.stack((rows.location[of], rows.type[of]), axis=1), axis=0).tolist():
+            if location >= 0:
+                result[location] = rows.types[kind]
+    return result
+
+
+def _one_at_a_time(rows: CompileRows) -> Iterator[Check]:
+    """A unit does one thing at a time; of slices only where the file numbers them."""
+    for number, unit in enumerate(rows.units):
+        of = rows.unit == number
+        if unit == "Slice":
+            continue
+        sum_of = int((rows.end[of] - rows.start[of]).sum())
+        wall = int(open_length(np.zeros(int(of.sum()), np.int64), rows.start[of], rows.end[of], 1)[0])
+        yield Check(f"{unit} does one thing at a time", sum_of == wall, f"{sum_of} cycles in {wall}")
+
+
+TORQ_COMPILE = tuple(TorqCompile(form) for form in "ABC")

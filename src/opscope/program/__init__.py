@@ -1,0 +1,1 @@
+"""Program and Capture, and their bytes."""

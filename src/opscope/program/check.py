@@ -1,0 +1,101 @@
+"""Is a program one that can be run, and decoded with? Every index in it is checked, so that no file can do harm."""
+
+from __future__ import annotations
+
+from math import isfinite
+
+import numpy as np
+import numpy.typing as npt
+
+from ..core.errors import ProgramError, printable
+from .program import NO_OP, NO_ROUTE, Program
+
+_MOST = 0xFFFF  # devices, cores and threads are 16 bits wide in a stats buffer
+_MOST_COMMANDS = 2**31 - 2  # their numbers are 32 bits wide, with a sign
+
+
+def check_program(program: Program, *, source: str) -> None:
+    """Raise ProgramError where a count, rate or index of the program is impossible."""
+    _check_machine(program, source)
+    _check_columns(program, source)
+    _check_order(program, source)
+    _check_dependencies(program, source)
+
+
+def fault(program: Program, problem: str) -> ProgramError:
+    """An error of a program that may be in no file: its name says which."""
+    return ProgramError(source_of(program), problem)
+
+
+def source_of(program: Program) -> str:
+    return printable(program.name) or "program"
+
+
+def _check_machine(program: Program, source: str) -> None:
+    threads = sum(group.threads for group in program.groups)
+    for name, value in (("devices", program.devices), ("cores", program.cores), ("threads", threads)):
+        if not 1 <= value <= _MOST:
+            raise ProgramError(source, f"{name} is {value}; expected 1 to {_MOST}")
+    if min(group.threads for group in program.groups) < 1:
+        raise ProgramError(source, "a thread group has no threads; expected at least one")
+    commands = len(program.commands)
+    if commands > _MOST_COMMANDS:
+        raise ProgramError(source, f"{commands} commands; expected at most {_MOST_COMMANDS}")
+    if program.lanes > commands + 2**20:  # nothing that is made per lane may be larger than the file can account for
+        raise ProgramError(source, f"{program.lanes} lanes for {commands} commands; expected no more")
+    for name, rate in (("clock_hz", program.clock_hz), ("stats_hz", program.stats_hz)):
+        if not (isfinite(rate) and rate > 0):
+            raise ProgramError(source, f"{name} is {rate}; expected a positive number")
+
+
+def _check_columns(program: Program, source: str) -> None:
+    limits = (
+        ("device", 0, program.devices),
+        ("core", 0, program.cores),
+        ("group", 0, len(program.groups)),
+        ("route", NO_ROUTE, len(program.routes)),
+        ("kind", 0, len(program.kinds)),
+        ("op", NO_OP, len(program.ops)),
+        ("detail", 0, len(program.details)),
+    )
+    for name, low, end in limits:
+        column = program.commands[name]
+        at = _first(column >= end) if low == 0 else _first((column >= end) | (column < low))
+        if at is not None:
+            raise ProgramError(source, f"command {at}: {name} is {column[at]}; expected {low} to {end - 1}")
+
+
+def _check_order(program: Program, source: str) -> None:
+    lane, number = program.lane_of_commands(), np.arange(len(program.commands))
+    begins = np.ones(len(lane), np.bool_)
+    begins[1:] = lane[1:] != lane[:-1]
+    bad = program.commands["ordinal"] != number - np.maximum.accumulate(np.where(begins, number, 0))
+    bad[1:] |= lane[1:] < lane[:-1]
+    at = _first(bad)
+    if at is not None:
+        raise ProgramError(
+            source, f"command {at}: out of order; expected commands sorted by device, core, group, ordinal"
+        )
+
+
+def _check_dependencies(program: Program, source: str) -> None:
+    offsets, sources, kinds = program.dependency_offsets, program.dependency_sources, program.dependency_kinds
+    if len(kinds) != len(sources):
+        raise ProgramError(source, f"{len(kinds)} dependency_kinds; expected {len(sources)}, as dependency_sources")
+    if (int(offsets[0]), int(offsets[-1])) != (0, len(sources)):
+        raise ProgramError(
+            source, f"dependency_offsets run from {offsets[0]} to {offsets[-1]}; expected 0 to {len(sources)}"
+        )
+    falls = _first(offsets[1:] < offsets[:-1])
+    if falls is not None:
+        raise ProgramError(source, f"command {falls}: its dependencies end before they begin; expected rising offsets")
+    at = _first(sources >= len(program.commands))
+    if at is not None:
+        user = int(np.searchsorted(offsets, at, "right")) - 1
+        raise ProgramError(
+            source, f"command {user}: depends on command {sources[at]}; expected below {len(program.commands)}"
+        )
+
+
+def _first(bad: npt.NDArray[np.bool_]) -> int | None:
+    return int(bad.argmax()) if bad.any() else None

@@ -1,0 +1,240 @@
+"""Program: compiled commands, each mapped back to the graph op it does a part of.
+
+Commands stand in columns, sorted by lane: a lane is one thread group of one core of one device, and runs its
+commands in order. A command starts when its lane is free and everything it depends on is done. A command with a
+route starts a transfer: the lane goes on after the issue, the command is done when the bytes have arrived.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+import numpy.typing as npt
+
+NO_OP = -1
+NO_ROUTE = -1
+
+COMMAND = np.dtype(
+    [
+        ("device", "<u2"),
+        ("core", "<u2"),
+        ("group", "<u1"),  # position in Program.groups
+        ("route", "<i1"),  # position in Program.routes; NO_ROUTE: computes
+        ("kind", "<u2"),  # position in Program.kinds
+        ("op", "<i4"),  # position in Program.ops; NO_OP: belongs to none
+        ("detail", "<u4"),  # position in Program.details
+        ("cycles", "<u4"),  # core cycles of the slowest thread; of the issue when there is a route
+        ("ordinal", "<u4"),  # place in its lane
+        ("out_bytes", "<u8"),
+        ("moved_bytes", "<u8"),  # bytes on the route
+        ("macs", "<u8"),
+        ("local_address", "<u4"),  # where the output lies in local memory
+        ("local_bytes", "<u4"),  # how much of it is taken from its start until its last reader is done
+    ]
+)
+
+PMU_COUNTS = (  # what a PMU event can count on a thread, or on the threads of the group named behind a colon
+    "cycles",  # from the start of the inference to its end
+    "busy_cycles",  # at work
+    "wait_cycles",  # waiting for another command
+    "commands",
+    "macs",
+    "read_bytes",  # from outer memory
+    "write_bytes",
+    "read_transfers",
+    "write_transfers",
+)
+
+TRUE, ORDER = 1, 0  # a dependency on data; a dependency because memory is used again
+
+THREAD_LEVEL, PORT_LEVEL, OP_LEVEL, OP_PMU_LEVEL = 40, 50, 70, 100  # stats levels: each adds to those before it
+
+
+@dataclass(frozen=True, slots=True)
+class Group:
+    """A thread group of every core: one engine's threads, or the thread that issues transfers."""
+
+    name: str
+    engine: str  # empty: issues transfers only
+    threads: int
+
+
+@dataclass(frozen=True, slots=True)
+class Channel:
+    """A route, in the units of a simulation."""
+
+    name: str
+    carries: str
+    bytes_per_cycle: float  # shared by all cores of a device
+    core_bytes_per_cycle: float
+
+
+@dataclass(frozen=True, slots=True)
+class OpInfo:
+    """A graph op that commands point back to."""
+
+    name: str
+    type: str
+    kind: str
+    location: str
+
+
+@dataclass(frozen=True, slots=True)
+class Detail:
+    """What is the same for every command made from one tile of one op."""
+
+    name: str  # the op's name with a tile suffix
+    memory: str  # where its main operand lies: the name of a memory
+    types: str  # operand types as printed: "float16, i8"
+    shape: str
+    operands: tuple[str, ...]
+    attributes: str
+
+
+def operand_text(place: str, name: str, dtype: str, shape: Sequence[int], size_bytes: int | None = None) -> str:
+    """One of `Detail.operands`.
+
+    Args:
+        place: which way, in which memory, as what: "out VTCM Dest", "in DDR Src1".
+    """
+    size = "" if size_bytes is None else f" {-(-size_bytes // 1024)}KB"
+    return f"{place} {name} {dtype} <{' x '.join(map(str, shape))}>{size}"
+
+
+@dataclass(frozen=True, slots=True)
+class StatsOptions:
+    """What the device writes down while it runs."""
+
+    level: int = THREAD_LEVEL
+    ddr: bool = False
+    recipe: str = ""
+    events: tuple[int, ...] = ()  # numbers of the counted PMU events
+    event_names: tuple[str, ...] = ()
+    event_counts: tuple[str, ...] = ()  # what each counts: one of PMU_COUNTS, with ":GROUP" where it is of one group
+    batch_size: int = 1
+
+
+@dataclass(frozen=True, slots=True)
+class TrafficRow:
+    """Bytes that one core moves in an inference."""
+
+    device: int
+    core: int
+    read: int
+    read_constant: int
+    write: int
+    multicast: int
+    multicast_constant: int
+
+
+@dataclass(frozen=True, slots=True)
+class MemoryMetrics:
+    """What the compiler knows of memory before anything runs."""
+
+    constants_bytes: int
+    local_bytes: tuple[int, ...]  # most of local memory in use, per lane of cores
+    local_capacity: int
+    traffic: tuple[TrafficRow, ...]
+    first_read: int  # extra bytes of the first inference: weights that stay resident afterwards
+    barriers: int
+    macs: int
+    size_histogram: Mapping[int, int]  # output elements → ops
+
+
+@dataclass(frozen=True, slots=True)
+class Program:
+    """Everything the device needs to run, and everything a decoder needs to name what ran."""
+
+    name: str  # of the network
+    target: str
+    devices: int
+    cores: int  # per device
+    batch: int
+    clock_hz: float
+    stats_hz: float
+    groups: tuple[Group, ...]
+    routes: tuple[Channel, ...]
+    kinds: tuple[str, ...]
+    ops: tuple[OpInfo, ...]
+    details: tuple[Detail, ...]
+    commands: npt.NDArray[np.void]  # of COMMAND, sorted by (device, core, group)
+    dependency_offsets: npt.NDArray[np.uint32]  # one more than commands
+    dependency_sources: npt.NDArray[np.uint32]  # command that must be done first
+    dependency_kinds: npt.NDArray[np.uint8]  # TRUE or ORDER
+    stats: StatsOptions
+    metrics: MemoryMetrics
+    inputs: tuple[tuple[str, str, tuple[int, ...]], ...]  # name, data type, shape
+    outputs: tuple[tuple[str, str, tuple[int, ...]], ...]
+    host_microseconds: Mapping[str, float] = field(default_factory=dict)
+    simulation: Mapping[str, float] = field(default_factory=dict)
+    model: str = ""  # file name of the model beside the program, for reference execution
+
+    def __post_init__(self) -> None:
+        if self.commands.dtype != COMMAND:
+            raise ValueError("commands are not of the COMMAND layout")
+        if len(self.dependency_offsets) != len(self.commands) + 1:
+            raise ValueError("dependency_offsets must have one entry more than commands")
+
+    @property
+    def lanes(self) -> int:
+        return self.devices * self.cores * len(self.groups)
+
+    def lane_of_commands(self) -> npt.NDArray[np.int64]:
+        """Lane number of every command: device, then core, then group."""
+        table = self.commands
+        lanes: npt.NDArray[np.int64] = table["device"].astype(np.int64) * self.cores + table["core"]
+        lanes *= len(self.groups)
+        lanes += table["group"]
+        return lanes
+
+    def dependencies(self, command: int) -> Sequence[int]:
+        first, last = self.dependency_offsets[command], self.dependency_offsets[command + 1]
+        return [int(source) for source in self.dependency_sources[first:last]]
+
+
+def bare_program(
+    name: str,
+    target: str,
+    ops: Sequence[OpInfo],
+    *,
+    devices: int = 1,
+    cores: int = 1,
+    batch: int = 1,
+    clock_hz: float = 0.0,
+    commands: npt.NDArray[np.void] | None = None,
+    edges: tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]] | None = None,
+) -> Program:
+    """What is known of a program that was compiled elsewhere: its ops, and which command waits for which.
+
+    Args:
+        edges: sources and targets of data dependencies.
+    """
+    rows = np.zeros(0, COMMAND) if commands is None else commands
+    none = np.zeros(0, np.int64)
+    sources, targets = (none, none) if edges is None else edges
+    order = np.argsort(targets, kind="stable")
+    offsets = np.concatenate(([0], np.cumsum(np.bincount(targets, minlength=len(rows)))))
+    return Program(
+        name=name,
+        target=target,
+        devices=devices,
+        cores=cores,
+        batch=batch,
+        clock_hz=clock_hz,
+        stats_hz=1e9,
+        groups=(Group("", "", 1),),
+        routes=(),
+        kinds=("",),
+        ops=tuple(ops),
+        details=(Detail("", "", "", "", (), ""),),
+        commands=rows,
+        dependency_offsets=offsets.astype(np.uint32),
+        dependency_sources=sources[order].astype(np.uint32),
+        dependency_kinds=np.full(len(sources), TRUE, np.uint8),
+        stats=StatsOptions(level=0),
+        metrics=MemoryMetrics(0, (), 0, (), 0, 0, 0, {}),
+        inputs=(),
+        outputs=(),
+    )

@@ -1,0 +1,220 @@
+"""Sequence: what a core's sequencer does for a program, in order. Jobs of tasks of steps.
+
+A step starts one unit (an engine's unit, a route) or waits for what it started last. A task is a short run of steps; a
+job is what the host starts and waits for as one. A job begins where the first command of an op computes and ends where
+the next op's does, so that its time is that op's; what is read ahead for the next op falls into it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from enum import Enum
+
+import numpy as np
+import numpy.typing as npt
+
+from ..core.errors import ProgramError, printable
+from .program import NO_OP, NO_ROUTE, Program
+
+Times = npt.NDArray[np.float64]
+
+START_KIND = "start"  # of a sequencer's commands that start another group's
+
+
+class Unit(Enum):
+    """What a sequencer starts, in the order in which a task has it."""
+
+    READ = "read"
+    COMPUTE = "compute"  # a group of an engine that works in local memory
+    WRITE = "write"
+    APART = "apart"  # a group of an engine that works in a memory of its own
+    BRING = "bring"
+    FETCH = "fetch"
+
+
+_ORDER = {unit: 2 * place for place, unit in enumerate(Unit)}  # a start, and behind it the wait
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """A start or a wait."""
+
+    unit: Unit
+    number: int  # of several units alike: 0, 1, …
+    command: int  # of the program: what is started, or waited for
+    op: int  # of the program: whom it is for; of what belongs to none, the op before it
+    waits: bool
+    issued_by: int  # the sequencer's command that it belongs to
+
+    @property
+    def order(self) -> int:
+        return _ORDER[self.unit] + self.waits
+
+
+@dataclass(slots=True)
+class Task:
+    """Steps in the order of units; `number` runs through the whole program."""
+
+    number: int
+    steps: list[Step] = field(default_factory=list)
+
+
+@dataclass(slots=True)
+class Job:
+    """Tasks that the host starts together, and the sequencer's commands they are: from `first` to `last`."""
+
+    number: int
+    first: int
+    last: int
+    ops: list[int] = field(default_factory=list)  # that compute in it, in order of appearance
+    tasks: list[Task] = field(default_factory=list)
+
+
+@dataclass(frozen=True, slots=True)
+class StartSequence:
+    """All jobs of a program, and when a job begins and ends given the times of its commands."""
+
+    jobs: Sequence[Job]
+
+    def bounds(self, ready: Times, start: Times, issued: Times, done: Times) -> list[tuple[float, float]]:
+        """Begin and end of every job: of the last one, when all that was started is done."""
+        if not self.jobs:
+            return []
+        begins = [float(ready[self.jobs[0].first]), *(float(start[job.first]) for job in self.jobs[1:])]
+        return list(zip(begins, [*begins[1:], float(max(done.max(), issued.max()))], strict=True))
+
+    def starts(self) -> Iterator[tuple[Task, Step]]:
+        """Every start with its task, in order."""
+        for job in self.jobs:
+            for task in job.tasks:
+                for step in task.steps:
+                    if not step.waits:
+                        yield task, step
+
+
+def sequence_of(program: Program) -> StartSequence:
+    """The jobs of a program that was compiled for a target with a sequencer, on its only core."""
+    return StartSequence(_Walk(program).run())
+
+
+class _Walk:
+    """One pass over the sequencer's commands. A unit has one thing to do at a time, so a wait is for its last start."""
+
+    def __init__(self, program: Program) -> None:
+        self.program = program
+        self.issuer = next((n for n, group in enumerate(program.groups) if not group.engine), -1)
+        kinds = {kind: number for number, kind in enumerate(program.kinds)}
+        computing = bool((program.commands["group"] != self.issuer).any())
+        if program.devices * program.cores != 1 or (computing and START_KIND not in kinds):
+            raise ProgramError(
+                printable(program.name), "has no sequencer; expected a program for one core of a target with one"
+            )
+        known = {unit.value for unit in Unit}
+        for route in program.routes:
+            if route.carries not in known:
+                what = f"route {printable(route.name)!r} carries {printable(route.carries)!r}"
+                raise ProgramError(printable(program.name), f"{what}; expected one of {', '.join(sorted(known))}")
+        self.start_kind = kinds.get(START_KIND, -1)  # nothing is started where nothing computes
+        self.table = program.commands
+        self.started = self._started()
+        self.brings = [n for n, route in enumerate(program.routes) if route.carries == Unit.BRING.value]
+        self.apart = self._engines_apart()
+        self.first_group = {g.engine: n for n, g in reversed(list(enumerate(program.groups)))}
+        self.outstanding: dict[tuple[Unit, int], int] = {}
+        self.jobs: list[Job] = []
+        self.tasks = 0
+        self.highest = NO_OP
+        self.listed: set[tuple[int, int]] = set()  # jobs and their ops
+
+    def _started(self) -> Mapping[int, int]:
+        """Sequencer's command → what it starts."""
+        groups = self.table["group"]
+        found = {}
+        for command in np.flatnonzero(groups != self.issuer).tolist():
+            for source in self.program.dependencies(command):
+                if groups[source] == self.issuer and self.table["kind"][source] == self.start_kind:
+                    found[source] = command
+        return found
+
+    def run(self) -> list[Job]:
+        own = np.flatnonzero(self.table["group"] == self.issuer).tolist()
+        if own:
+            self.jobs.append(Job(0, own[0], own[0]))
+        for command in own:
+            self._waits(command)
+            self._turn_to(command)
+            self._start(command)
+        if own:
+            for command in list(self.outstanding.values()):
+                self._wait(command, own[-1])
+        return self.jobs
+
+    def _turn_to(self, command: int) -> None:
+        """Open a job where an op begins to compute, or to bring its operands to where it does."""
+        op, job = int(self.table["op"][command]), self.jobs[-1]
+        if command in self.started or self.table["route"][command] in self.brings:
+            if op > self.highest and job.ops:
+                job = Job(len(self.jobs), command, command)
+                self.jobs.append(job)
+            self.highest = max(self.highest, op)
+            if op != NO_OP and (job.number, op) not in self.listed:
+                self.listed.add((job.number, op))
+                job.ops.append(op)
+        job.last = command
+
+    def _unit(self, command: int) -> tuple[Unit, int]:
+        row = self.table[command]
+        if row["route"] != NO_ROUTE:
+            return Unit(self.program.routes[row["route"]].carries), 0
+        group = int(row["group"])
+        engine = self.program.groups[group].engine
+        return (Unit.APART if engine in self.apart else Unit.COMPUTE), group - self.first_group[engine]
+
+    def _engines_apart(self) -> frozenset[str]:
+        """Engines that work in a memory of their own: those whose commands follow a transfer there."""
+        found = set()
+        for start, command in self.started.items():
+            sources = self.program.dependencies(start)
+            if any(self.table["route"][source] in self.brings for source in sources):
+                found.add(self.program.groups[self.table["group"][command]].engine)
+        return frozenset(found)
+
+    def _waits(self, command: int) -> None:
+        for source in self.program.dependencies(command):
+            self._wait(source, command)
+
+    def _wait(self, source: int, command: int) -> None:
+        if self.table["group"][source] == self.issuer and self.table["route"][source] == NO_ROUTE:
+            return  # its own earlier command
+        unit = self._unit(source)
+        if self.outstanding.get(unit) == source:
+            del self.outstanding[unit]
+            self._add(Step(*unit, source, self._op(source), True, command))
+
+    def _start(self, command: int) -> None:
+        if self.table["route"][command] != NO_ROUTE:
+            what = command
+        elif command in self.started:
+            what = self.started[command]
+        else:
+            return
+        unit = self._unit(what)
+        self.outstanding[unit] = what
+        self._add(Step(*unit, what, self._op(what), False, command))
+
+    def _op(self, command: int) -> int:
+        own = int(self.table["op"][command])
+        return self.highest if own == NO_OP else own
+
+    def _add(self, step: Step) -> None:
+        """To the task at hand, or to a new one where the order of units does not allow it."""
+        tasks = self.jobs[-1].tasks
+        if not tasks or not _may_follow(tasks[-1].steps[-1], step):
+            tasks.append(Task(self.tasks))
+            self.tasks += 1
+        tasks[-1].steps.append(step)
+
+
+def _may_follow(before: Step, step: Step) -> bool:
+    return step.order > before.order or (step.order == before.order and step.number > before.number)

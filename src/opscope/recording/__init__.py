@@ -1,0 +1,1 @@
+"""Run: the one profile, and its folder."""

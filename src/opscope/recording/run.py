@@ -1,0 +1,96 @@
+"""Run: everything about one profile – what was run, on what, when every command ran, and the totals."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+import numpy as np
+import numpy.typing as npt
+
+from ..graph.graph import ABSENT, Graph
+from ..program.program import OpInfo, Program
+from .summary import Summary
+from .trace import Trace
+
+SCHEMA = "opscope.run/1"
+
+TABLES = ("ops", "commands", "spans", "edges", "counters")
+
+GRAPH_FILE = "graph.parquet"  # a further table, of runs whose graph is known
+GRAPH_EDGE = np.dtype([("source", "<i4"), ("target", "<i4")])  # two ops: the second reads what the first writes
+
+
+@dataclass(frozen=True, slots=True)
+class RunInfo:
+    """The head of a run: `run.json`."""
+
+    command: tuple[str, ...]  # as it was typed
+    created: str  # ISO 8601, UTC
+    model: str  # path or name of the model or program
+    sha256: str | None  # of that file
+    target: str
+    provenance: str
+    network: str
+    devices: int
+    cores: int  # per device
+    batch: int | None
+    clocks_hz: Mapping[str, float]
+    inferences: tuple[int, ...]
+    options: Mapping[str, str | int | float | bool] = field(default_factory=dict)
+    limits: Mapping[str, float] = field(default_factory=dict)  # of what it ran on, all cores: macs_per_s, …
+    caveats: tuple[str, ...] = ()  # what to know before its totals are set against those of another run
+
+
+@dataclass(frozen=True, slots=True)
+class CommandTable:
+    """The commands of a program with their words beside them; one row per command."""
+
+    rows: npt.NDArray[np.void]  # of program.COMMAND
+    groups: tuple[str, ...]
+    routes: tuple[str, ...]
+    kinds: tuple[str, ...]
+    names: tuple[str, ...]  # detail → name
+    memories: tuple[str, ...]
+    types: tuple[str, ...]
+    shapes: tuple[str, ...]
+    operands: tuple[tuple[str, ...], ...]
+    attributes: tuple[str, ...]
+
+    @classmethod
+    def of(cls, program: Program) -> CommandTable:
+        details = program.details
+        return cls(
+            rows=program.commands,
+            groups=tuple(group.name for group in program.groups),
+            routes=tuple(route.name for route in program.routes),
+            kinds=program.kinds,
+            names=tuple(detail.name for detail in details),
+            memories=tuple(detail.memory for detail in details),
+            types=tuple(detail.types for detail in details),
+            shapes=tuple(detail.shape for detail in details),
+            operands=tuple(detail.operands for detail in details),
+            attributes=tuple(detail.attributes for detail in details),
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Run:
+    """One profile, whole."""
+
+    info: RunInfo
+    ops: tuple[OpInfo, ...]
+    commands: CommandTable
+    trace: Trace
+    summary: Summary
+    graph: npt.NDArray[np.void] | None = None  # of GRAPH_EDGE, each pair once; None: only the commands tell what flows
+
+
+def graph_edges(graph: Graph) -> npt.NDArray[np.void]:
+    """Op → op, where one reads what the other wrote, whether or not either has commands."""
+    writer: dict[int, int] = {}
+    edges: dict[tuple[int, int], None] = {}
+    for number, op in enumerate(graph.ops):
+        edges |= dict.fromkeys((writer[tensor], number) for tensor in op.inputs if tensor in writer)
+        writer |= dict.fromkeys((tensor for tensor in op.outputs if tensor != ABSENT), number)
+    return np.array(list(edges), GRAPH_EDGE)

@@ -1,0 +1,144 @@
+"""A comparison as JSON: schema `opscope.verdict/1`; several runs: `opscope.side-by-side/1`."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from math import isfinite
+from typing import TextIO
+
+import msgspec
+
+from ... import __version__
+from ...gate.comparison import Comparison, Difference, Explanation, OpDifference, Part, SideBySide
+from ...gate.figures import Figures
+from ...gate.verdict import Check, Verdict
+
+SCHEMA = "opscope.verdict/1"
+SIDE_SCHEMA = "opscope.side-by-side/1"
+
+
+class CompareJson:
+    """Everything, in full; what is unknown is null."""
+
+    suffix = ".json"
+
+    def render(self, comparison: Comparison, out: TextIO) -> None:
+        _write(comparison_fields(comparison), out)
+
+
+class SideBySideJson:
+    """Every row of every run."""
+
+    suffix = ".json"
+
+    def render(self, found: SideBySide, out: TextIO) -> None:
+        rows = {
+            name: [{"name": row.name, "unit": row.unit, "values": row.values, "ratios": row.ratios} for row in rows]
+            for name, rows in (("metrics", found.metrics), ("rows", found.rows))
+        }
+        runs = [_run(run) | {"matched_ops": count} for run, count in zip(found.runs, found.matched, strict=True)]
+        _write({**_head(SIDE_SCHEMA), "runs": runs, "by": found.by, **rows, "notes": found.notes}, out)
+
+
+def _write(fields: Mapping[str, object], out: TextIO) -> None:
+    out.write(msgspec.json.format(msgspec.json.encode(fields), indent=2).decode() + "\n")
+
+
+def _head(schema: str) -> dict[str, object]:
+    return {"schema": schema, "producer": {"name": "opscope", "version": __version__}}
+
+
+def comparison_fields(comparison: Comparison) -> dict[str, object]:
+    return {
+        **_head(SCHEMA),
+        "verdict": comparison.word,
+        "base": _run(comparison.base),
+        "new": _run(comparison.new),
+        "checks": [_check(check) for check in comparison.verdict.checks],
+        "metrics": [_metric(metric, comparison.verdict) for metric in comparison.metrics],
+        "explanations": {by: _explanation(whole) for by, whole in comparison.explanations.items()},
+        "ops": [_op(row) for row in comparison.ops],
+        "rollups": {name: [_op(row) for row in rows] for name, rows in comparison.rollups.items()},
+        "notes": comparison.notes,
+    }
+
+
+def _run(figures: Figures) -> dict[str, object]:
+    return {
+        "label": figures.label,
+        "model": figures.model,
+        "sha256": figures.sha256,
+        "target": figures.target,
+        "provenance": figures.provenance,
+        "devices": figures.devices,
+        "cores": figures.cores,
+        "batch": figures.batch,
+        "caveats": figures.caveats,
+    }
+
+
+def _check(check: Check) -> dict[str, object]:
+    return {
+        "limit": check.limit,
+        "metric": check.metric,
+        "verdict": check.word,
+        "reason": check.reason,
+        "warning": check.warning,
+    }
+
+
+def _metric(metric: Difference, verdict: Verdict) -> dict[str, object]:
+    checks = [check for check in verdict.checks if check.metric == metric.name]
+    return {
+        "name": metric.name,
+        **_change(metric),
+        "unit": metric.unit,
+        "limit": "; ".join(check.limit for check in checks) or None,
+        "verdict": Verdict(tuple(checks)).word if checks else None,
+        "provenance": metric.provenance,
+        **_noise(metric),
+    }
+
+
+def _change(found: Difference) -> dict[str, object]:
+    ratio = found.ratio
+    finite = ratio if ratio is not None and isfinite(ratio) else None
+    return {"base": found.base, "new": found.new, "change": found.change, "ratio": finite}
+
+
+def _noise(found: Difference) -> dict[str, object]:
+    interval = found.interval
+    return {
+        "interval": None
+        if interval is None
+        else {
+            "low": interval.low,
+            "high": interval.high,
+            "confidence": interval.confidence,
+            "base_samples": interval.base.count,
+            "new_samples": interval.new.count,
+            "is_noise": interval.is_noise,
+        },
+        "note": found.note or None,
+    }
+
+
+def _explanation(whole: Explanation) -> dict[str, object]:
+    parts = [_part(part) for part in whole.parts]
+    return {"change_ns": whole.change_ns, "parts": parts, "rest_ns": whole.rest.ns}
+
+
+def _part(part: Part) -> dict[str, object]:
+    return {"name": part.name, "ns": part.ns, "matched": part.how or None}
+
+
+def _op(row: OpDifference) -> dict[str, object]:
+    return {
+        "name": row.name,
+        "type": row.type,
+        "matched": row.how or None,
+        "base_ops": row.base_names,
+        "new_ops": row.new_names,
+        "time_ns": _change(row.time) | _noise(row.time),
+        "own_ns": _change(row.own),
+    }

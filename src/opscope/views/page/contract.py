@@ -1,0 +1,180 @@
+"""What a page is given: the one description of it. The types of the page's script are made from its JSON Schema."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+import msgspec
+
+from ...program.program import OpInfo
+from ...recording.finding import Findings
+from ...recording.run import RunInfo
+from ...recording.summary import Summary
+
+SCHEMA: Literal["opscope.page/1"] = "opscope.page/1"
+COMPARE_SCHEMA: Literal["opscope.compare-page/1"] = "opscope.compare-page/1"
+
+
+class Producer(msgspec.Struct, frozen=True):
+    name: str
+    version: str
+
+
+class PageLane(msgspec.Struct, frozen=True):
+    """A row of the timeline; its spans are the rows `first` to `first + rows` of all pieces together."""
+
+    device: int
+    core: int
+    name: str
+    thread: int
+    first: int
+    rows: int
+
+
+class PageCounter(msgspec.Struct, frozen=True):
+    """A counter; its samples are the rows `first` to `first + rows` of the block `counters`."""
+
+    device: int
+    core: int
+    name: str
+    unit: str
+    first: int
+    rows: int
+
+
+class PageSpans(msgspec.Struct, frozen=True):
+    """Where the spans are and how much was put together."""
+
+    spans: int  # in the run
+    rows: int  # in the page
+    window_ns: int  # spans that start within so many ns on a lane are one row; 0: every span has its own
+    piece_rows: int
+    pieces: int
+    end_ns: int  # of the last span or sample
+    served: Served | None
+
+
+class Served(msgspec.Struct, frozen=True):
+    """Every span, in pieces under the page's own address: `spans/<number>.bin`."""
+
+    rows: int
+    pieces: int
+    lane_first: tuple[int, ...]
+
+
+class CommandWords(msgspec.Struct, frozen=True):
+    """Words that the numbers of the block `commands` stand for."""
+
+    rows: int
+    groups: tuple[str, ...]
+    routes: tuple[str, ...]
+    kinds: tuple[str, ...]
+    names: tuple[str, ...]
+    memories: tuple[str, ...]
+    types: tuple[str, ...]
+    shapes: tuple[str, ...]
+    operands: tuple[tuple[str, ...], ...]
+    attributes: tuple[str, ...]
+
+
+class PathWords(msgspec.Struct, frozen=True):
+    """Words that the numbers of the block `path` stand for."""
+
+    rows: int
+    causes: tuple[str, ...]
+    after: tuple[str, ...]
+
+
+class PageGraph(msgspec.Struct, frozen=True):
+    """Data that flows from op to op: of the graph, else as far as the commands tell."""
+
+    sources: tuple[int, ...]
+    targets: tuple[int, ...]
+
+
+class PageData(msgspec.Struct, frozen=True):
+    """A Run for its page. Tables of numbers are in blocks beside it: `spans-0` …, `commands`, `edges`, …"""
+
+    schema: Literal["opscope.page/1"]
+    producer: Producer
+    info: RunInfo
+    summary: Summary
+    findings: Findings | None  # without its path: block `path`
+    ops: tuple[OpInfo, ...]
+    lanes: tuple[PageLane, ...]
+    counters: tuple[PageCounter, ...]
+    names: tuple[str, ...]
+    spans: PageSpans
+    commands: CommandWords | None
+    path: PathWords | None
+    graph: PageGraph
+    notes: tuple[str, ...]  # what was left out, and where it is
+
+
+class ComparedRun(msgspec.Struct, frozen=True):
+    label: str
+    info: RunInfo
+    summary: Summary
+
+
+class ComparedCheck(msgspec.Struct, frozen=True):
+    """One limit of a gate."""
+
+    name: str
+    passed: bool
+    reason: str
+
+
+class ComparedPart(msgspec.Struct, frozen=True):
+    """A part of the change of latency."""
+
+    name: str
+    how: str
+    ns: float
+
+
+class ComparedOp(msgspec.Struct, frozen=True):
+    """An op, or ops that became others, in both runs."""
+
+    name: str
+    type: str
+    how: str  # they were found to be the same
+    base_ns: float | None
+    new_ns: float | None
+    change_ns: float | None
+
+
+class Compared(msgspec.Struct, frozen=True):
+    """What a comparison of the first with the last run says."""
+
+    verdict: str
+    checks: tuple[ComparedCheck, ...]
+    change_ns: float | None
+    parts: tuple[ComparedPart, ...]
+    ops: tuple[ComparedOp, ...]  # largest change first
+    notes: tuple[str, ...]
+
+
+class CompareData(msgspec.Struct, frozen=True):
+    """Two or more Runs; the first is the base."""
+
+    schema: Literal["opscope.compare-page/1"]
+    producer: Producer
+    runs: tuple[ComparedRun, ...]
+    compared: Compared | None
+
+
+class Contract(msgspec.Struct, frozen=True):
+    """Both kinds of page, for one schema."""
+
+    page: PageData
+    compare: CompareData
+
+
+def json_schema() -> dict[str, object]:
+    """The contract as JSON Schema. Whatever has a default is written all the same: every field is required."""
+    schema = msgspec.json.schema(Contract)
+    for definition in schema["$defs"].values():
+        definition["required"] = list(definition["properties"])
+        definition["additionalProperties"] = False
+    return schema

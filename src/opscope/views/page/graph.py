@@ -1,0 +1,68 @@
+"""Which op gives data to which: as the graph says, else read off the dependencies and operands of commands."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+import numpy as np
+
+from ...recording.run import CommandTable, Run
+from .columns import Numbers
+from .contract import PageGraph
+
+MOST_EDGES = 60_000
+_OPERAND = re.compile(r"(in|out) \S+ \S+ (.*) \S+ <[^<>]*>(?: \d+KB)?")  # in VTCM Src0 NAME f16 <8 x 128> 2KB
+
+
+def op_edges(run: Run) -> PageGraph:
+    """Pairs of ops, each once, ordered. An order of commands that memory alone asks for is no flow of data."""
+    count = len(run.ops)
+    if not count:
+        return PageGraph((), ())
+    if run.graph is not None:
+        codes = _codes(run.graph["source"].astype(np.int64), run.graph["target"].astype(np.int64), count)
+    else:
+        codes = np.concatenate((_of_commands(run), _of_tensors(run.commands, count)))
+    codes = np.unique(codes)[:MOST_EDGES]
+    sources, targets = np.divmod(codes, count)
+    return PageGraph(tuple(sources.tolist()), tuple(targets.tolist()))
+
+
+def _of_commands(run: Run) -> Numbers:
+    edges = run.trace.edges[run.trace.edges["data"]]
+    op = run.commands.rows["op"].astype(np.int64)
+    source, target = edges["source"], edges["target"]
+    inside = (source >= 0) & (source < len(op)) & (target >= 0) & (target < len(op))
+    return _codes(op[source[inside]], op[target[inside]], len(run.ops))
+
+
+def _codes(source: Numbers, target: Numbers, count: int) -> Numbers:
+    known = (source >= 0) & (target >= 0) & (source < count) & (target < count) & (source != target)
+    codes: Numbers = source[known] * count + target[known]
+    return codes
+
+
+def _of_tensors(commands: CommandTable, count: int) -> Numbers:
+    """A command that names a tensor as its input follows the op that names it as its output."""
+    rows = commands.rows
+    detail, first = np.unique(rows["detail"], return_index=True)
+    ops = rows["op"][first].tolist()
+    makers: dict[str, int] = {}
+    users: list[tuple[str, int]] = []
+    for number, op in zip(detail.tolist(), ops, strict=True):
+        for role, tensor in _tensors(commands.operands[number] if number < len(commands.operands) else ()):
+            if role == "out":
+                makers.setdefault(tensor, op)
+            else:
+                users.append((tensor, op))
+    pairs = [(makers[tensor], op) for tensor, op in users if tensor in makers]
+    found = np.array(pairs or np.zeros((0, 2)), np.int64)
+    return _codes(found[:, 0], found[:, 1], count)
+
+
+def _tensors(operands: tuple[str, ...]) -> Iterator[tuple[str, str]]:
+    for text in operands:
+        match = _OPERAND.fullmatch(text)
+        if match is not None:
+            yield match[1], match[2]

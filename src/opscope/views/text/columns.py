@@ -1,0 +1,56 @@
+"""Plain columns for terminals: aligned, cut to fit, safe against whatever names a file holds."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from unicodedata import east_asian_width
+
+from ...core.errors import printable
+
+_BAR = "█"
+_PARTS = ("", "▏", "▎", "▍", "▌", "▋", "▊", "▉")
+
+
+def columns(header: Sequence[str], rows: Sequence[Sequence[str]], *, align: str, limits: dict[int, int]) -> list[str]:
+    """Lines of a table. `align` has < or > per column; `limits` caps the width of columns that hold names."""
+    cells = [[_cut(cell, limits.get(i)) for i, cell in enumerate(row)] for row in (header, *rows)]
+    widths = [max(_width(row[i]) for row in cells) for i in range(len(header))]
+    lines = ["  ".join(_pad(cell, widths[i], align[i]) for i, cell in enumerate(row)).rstrip() for row in cells]
+    return [lines[0], "  ".join("─" * width for width in widths), *lines[1:]]
+
+
+def pairs(rows: Sequence[tuple[str, str]], *, indent: str = "  ") -> list[str]:
+    """Lines of `name  value`, values aligned."""
+    width = max(len(name) for name, _ in rows)
+    return [f"{indent}{name:<{width}}  {value}" for name, value in rows]
+
+
+def bar(share: float, width: int) -> str:
+    """A horizontal bar of that share of the width, in eighths of a character."""
+    eighths = round(max(0.0, min(1.0, share)) * width * 8)
+    return _BAR * (eighths // 8) + _PARTS[eighths % 8]
+
+
+def _cut(text: str, limit: int | None) -> str:
+    """Long names lose their middle: both ends of a path tell more than one."""
+    clean = printable(text, 4096)
+    if limit is None or _width(clean) <= limit:
+        return clean
+    head = limit // 3
+    return _start(clean, head) + "…" + _start(clean[::-1], limit - head - 1)[::-1]
+
+
+def _start(text: str, width: int) -> str:
+    """As much of a text as fits; a wide character takes two columns."""
+    while _width(text[:width]) > width:
+        text = text[: min(len(text), width) - 1]
+    return text[:width]
+
+
+def _width(text: str) -> int:
+    return sum(2 if east_asian_width(c) in "WF" else 1 for c in text) if not text.isascii() else len(text)
+
+
+def _pad(text: str, width: int, side: str) -> str:
+    blanks = " " * (width - _width(text))
+    return blanks + text if side == ">" else text + blanks

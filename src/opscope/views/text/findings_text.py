@@ -1,0 +1,231 @@
+"""Findings for a terminal: the verdict first, then causes with evidence, cost, action and what it would gain."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TextIO
+
+from ...core.errors import printable
+from ...core.units import UNKNOWN, format_bytes, format_count, format_percent, format_seconds
+from ...recording.finding import OTHER_BOUND, UPPER_BOUND, Finding, Findings, LawCheck, PathStep
+from ...recording.run import Run
+from .columns import bar, columns, pairs
+from .ink import Ink
+from .trial_rows import trial_rows, tried_again
+
+_BAR_WIDTH = 32
+_WIDTH = 100  # of the table of changes
+_NAMES = 3  # of the ops of a finding
+_EXPLAIN = {
+    "compute": "engines at work on the network",
+    "memory": "bytes on their way to and from outer memory",
+    "link": "bytes on their way between cores, devices and host",
+    "wait": "standing still for something that is known to be at work",
+    "layout": "conversions of layout and type, copies",
+    "launch": "starting work",
+    "host": "the host",
+    "unknown": "nothing that was recorded explains it",
+}
+
+
+class FindingsText:
+    """One screen: `top` findings, then one rollup; with `path`, every step of the critical path."""
+
+    suffix = ".txt"
+
+    def __init__(self, *, top: int = 8, by: str = "op", path: bool = False, colour: bool = False) -> None:
+        self.top, self.by, self.path = top, by, path
+        self.ink = Ink(colour)
+
+    def render(self, run: Run, findings: Findings, out: TextIO) -> None:
+        sections = (
+            self._head(run, findings),
+            self._verdict(findings),
+            self._causes(findings),
+            self._tried(findings),
+            self._engines(findings),
+            self._rollup(findings),
+            self._steps(findings) if self.path else iter(()),
+            self._caught(run, findings),
+        )
+        blocks = ["\n".join(lines) for section in sections if (lines := list(section))]
+        out.write("\n\n".join(blocks) + "\n")
+
+    def _head(self, run: Run, findings: Findings) -> Iterator[str]:
+        latency, info = run.summary.latency, run.info
+        times = UNKNOWN if latency.value_ns is None else format_seconds(latency.value_ns * 1e-9)
+        if latency.low_ns is not None and latency.high_ns is not None:
+            times += f" ({format_seconds(latency.low_ns * 1e-9)} – {format_seconds(latency.high_ns * 1e-9)})"
+        name = printable(info.network or info.model, 60)
+        yield self.ink(f"{name} on {printable(info.target, 60)}", "strong") + f"  {times}, {findings.provenance}"
+
+    def _verdict(self, findings: Findings) -> Iterator[str]:
+        if not findings.breakdown:
+            yield "Verdict: unknown; the run has no times"
+            return
+        largest = findings.breakdown[0]
+        bound = (
+            "nothing that was recorded explains most of the time"
+            if findings.bound == OTHER_BOUND
+            else f"{findings.bound} bound"
+        )
+        whole = "" if findings.wall_ns is None else f" of {format_seconds(findings.wall_ns * 1e-9)}"
+        yield self.ink(f"Verdict: {bound}", "strong") + f", {format_percent(largest.share)}{whole}"
+        yield ""
+        for part in findings.breakdown:
+            length = bar(part.share, _BAR_WIDTH)
+            drawn = self.ink(length, part.cause) + " " * (_BAR_WIDTH - len(length))
+            yield (
+                f"  {part.cause:<8} {format_percent(part.share):>6}  {drawn}  {format_seconds(part.ns * 1e-9):>8}  "
+                + self.ink(_EXPLAIN.get(part.cause, ""), "faint")
+            )
+
+    def _causes(self, findings: Findings) -> Iterator[str]:
+        if not findings.findings:
+            yield "Findings: none above the thresholds"
+            return
+        shown = findings.findings[: self.top]
+        left = len(findings.findings) - len(shown)
+        yield self.ink("Findings", "strong") + (f" ({len(shown)} of {len(findings.findings)})" if left else "")
+        for number, finding in enumerate(shown, start=1):
+            yield from self._cause(number, finding)
+
+    def _cause(self, number: int, finding: Finding) -> Iterator[str]:
+        cost = UNKNOWN if finding.cost_ns is None else format_seconds(finding.cost_ns * 1e-9)
+        share = "" if finding.share is None else f" ({format_percent(finding.share)})"
+        yield f"{number:>3}. " + self.ink(printable(finding.title, 200), "strong")
+        rows = [("cost", cost + share + self._gain(finding))] if finding.cost_ns is not None else []
+        rows.append(("seen", printable(finding.detail, 300)))
+        if finding.ops:
+            more = len(finding.ops) - _NAMES
+            names = ", ".join(printable(name, 60) for name in finding.ops[:_NAMES])
+            rows.append(("ops", names + (f" and {more} more" if more > 0 else "")))
+        if finding.action:
+            rows.append(("do", printable(finding.action, 300)))
+        yield from pairs(rows, indent="       ")
+
+    def _gain(self, finding: Finding) -> str:
+        found = finding.predicted
+        if found is None:
+            return ""
+        at_most = "at most " if found.basis == UPPER_BOUND else ""
+        words = f"gain {at_most}{format_seconds(found.gain_ns * 1e-9)} → {format_seconds(found.latency_ns * 1e-9)}"
+        note = f" ({found.basis}: {printable(found.text, 80)})" if found.basis != UPPER_BOUND and found.text else ""
+        return "; " + self.ink(words, "good") + note
+
+    def _tried(self, findings: Findings) -> Iterator[str]:
+        if findings.trials:
+            yield self.ink("Changes tried", "strong") + f" – {tried_again(findings)}"
+            yield from trial_rows(findings, width=_WIDTH)
+
+    def _engines(self, findings: Findings) -> Iterator[str]:
+        if not findings.engines:
+            return
+        worst: dict[str, str] = {}
+        for wait in findings.waits:
+            worst.setdefault(wait.engine, wait.cause)
+        rows = [
+            (
+                use.engine,
+                str(use.lanes),
+                format_percent(use.utilization),
+                bar(use.utilization or 0.0, 16),
+                _time(use.wait_ns),
+                format_seconds(use.idle_ns * 1e-9),
+                worst.get(use.engine, ""),
+            )
+            for use in findings.engines[: self.top]
+        ]
+        yield from columns(
+            ("engine", "lanes", "busy", "", "waits", "idle", "stands still most for"),
+            rows,
+            align="<>><>><",
+            limits={0: 32, 6: 32},
+        )
+
+    def _rollup(self, findings: Findings) -> Iterator[str]:
+        rollup = findings.rollup(self.by)
+        if rollup is None or not rollup.rows:
+            return
+        rows = [
+            (
+                row.name,
+                format_count(row.ops),
+                _time(row.busy_ns),
+                format_percent(row.share),
+                bar(row.share or 0.0, 12),
+                _time(row.path_ns),
+                format_count(row.macs),
+                format_bytes(row.moved_bytes),
+            )
+            for row in rollup.rows[: self.top]
+        ]
+        header = (self.by, "ops", "busy", "share", "", "on path", "MACs", "moved")
+        yield from columns(header, rows, align="<>>><>>>", limits={0: 46})
+        if len(rollup.rows) > len(rows):
+            yield f"… and {len(rollup.rows) - len(rows):,} more"
+
+    def _steps(self, findings: Findings) -> Iterator[str]:
+        if not findings.path:
+            yield "Critical path: the run has no timeline"
+            return
+        yield self.ink("Critical path", "strong") + f" ({len(findings.path):,} steps)"
+        rows = [self._step(step) for step in findings.path]
+        yield from columns(("at", "for", "cause", "op", "after"), rows, align=">><<<", limits={3: 44, 4: 56})
+
+    def _step(self, step: PathStep) -> tuple[str, ...]:
+        name = step.op or ("(gap)" if step.span is None else "(no op)")
+        shown = f"(gap before) {name}" if step.span is None and step.op else name
+        return (_time(step.start_ns), _time(step.end_ns - step.start_ns), step.cause, shown, step.after)
+
+    def _caught(self, run: Run, findings: Findings) -> Iterator[str]:
+        caught = findings.coverage
+        if caught is not None:
+            parts = [
+                f"{format_percent(caught.share)} of the wall time is known"
+                if caught.share is not None
+                else "no timeline"
+            ]
+            lost = caught.lost_records
+            parts.append("lost records unknown" if lost is None else f"{format_count(lost)} records lost")
+            without = len(caught.ops_without_time)
+            if without:
+                parts.append(
+                    f"{format_count(without)} of {format_count(len(run.ops))} ops have no time of their own "
+                    f"({printable(caught.ops_without_time[0], 40)}{', …' if without > 1 else ''})"
+                )
+            yield "Caught: " + "; ".join(parts)
+        if findings.checks:
+            yield "Checks: " + check_line(findings.checks, self.ink)
+        for note in findings.notes:
+            yield self.ink(f"note: {printable(note, 200)}", "faint")
+
+
+def check_line(checks: tuple[LawCheck, ...], ink: Ink) -> str:
+    """All checks in one line."""
+    broken = [check.name for check in checks if check.holds is False]
+    held, unknown = sum(check.holds is True for check in checks), sum(check.holds is None for check in checks)
+    rest = f", {unknown} not knowable" if unknown else ""
+    if broken:
+        return ink(f"{len(broken)} VIOLATED", "bad") + f" ({printable('; '.join(broken), 200)}), {held} ok{rest}"
+    return ink(f"{held} ok", "good") + rest
+
+
+class ChecksText:
+    """One line per conservation law."""
+
+    suffix = ".txt"
+
+    def __init__(self, *, colour: bool = False) -> None:
+        self.ink = Ink(colour)
+
+    def render(self, checks: tuple[LawCheck, ...], out: TextIO) -> None:
+        for check in checks:
+            word, meaning = {True: ("ok", "good"), False: ("VIOLATED", "bad"), None: (UNKNOWN, "faint")}[check.holds]
+            line = f"{self.ink(f'{word:<8}', meaning)}  {printable(check.name, 120)}"
+            out.write(line + (f": {printable(check.detail, 300)}" if check.detail else "") + "\n")
+        out.write("\n" + check_line(checks, self.ink) + "\n")
+
+
+def _time(ns: int | None) -> str:
+    return format_seconds(None if ns is None else ns * 1e-9)

@@ -1,0 +1,117 @@
+"""What the compiler knows of memory, as text: constants, local memory, and traffic per core, port and in total."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import TextIO
+
+from ...program.program import Program, TrafficRow
+
+_PORTS = ("port01: host input", "port02: host output")
+
+
+class MemoryMetricsText:
+    """The block that `--perf-metrics` prints."""
+
+    suffix = ".txt"
+
+    def render(self, program: Program, out: TextIO) -> None:
+        parts = (_header(program), _traffic(program), _by_op(program))
+        out.write("".join(line + "\n" for part in parts for line in part))
+
+
+def _header(program: Program) -> Iterable[str]:
+    metrics = program.metrics
+    yield f"MAC estimate: {metrics.macs}"
+    yield "Graph operation size histogram:"
+    yield "output elts    op count (cumulative)"
+    total, seen = sum(metrics.size_histogram.values()) or 1, 0
+    for size, count in sorted(metrics.size_histogram.items()):
+        seen += count
+        yield f"{size:>11} {seen:>19} {100 * seen // total:>3}%"
+    yield f"constants size: {metrics.constants_bytes} B"
+    for core, used in enumerate(metrics.local_bytes):
+        yield f"VTCM{core}Size:   {used} B"
+    yield f"VTCMMaxSize: {max(metrics.local_bytes, default=0)} B of {metrics.local_capacity} B"
+
+
+def _traffic(program: Program) -> Iterable[str]:
+    metrics = program.metrics
+    rows = metrics.traffic
+    first = metrics.first_read
+    inputs, outputs = (_port_bytes(ports) for ports in (program.inputs, program.outputs))
+    yield program.name
+    yield "Compiler estimated memory traffic:"
+    yield "Port info:"
+    yield from (f" {port}" for port in _PORTS)
+    yield _line("host", "MC  traffic write", inputs)
+    yield _line("port01", "MC  traffic write", inputs)
+    yield _line("host", "MC  traffic  read", outputs)
+    yield _line("port02", "MC  traffic  read", outputs)
+    for row in rows:
+        name = _core(program, row)
+        share = first if row is rows[0] else 0
+        yield _line(name, "DDR traffic  read", row.read, row.read + share)
+        yield _line("", "constant only", row.read_constant, row.read_constant + share)
+    yield from (_line(_core(program, row), "DDR traffic write", row.write) for row in rows)
+    for row in rows:
+        yield _line(_core(program, row), "MC  traffic write", row.multicast)
+        yield _line("", "constant only", row.multicast_constant)
+    yield from _totals(rows, first, inputs, outputs)
+    yield from (f"  {_core(program, row)} barriers: {metrics.barriers // max(1, len(rows)):>10}" for row in rows)
+
+
+def _totals(rows: Sequence[TrafficRow], first: int, inputs: int, outputs: int) -> Iterable[str]:
+    """Of the cores and of the host."""
+    read, constant = sum(row.read for row in rows), sum(row.read_constant for row in rows)
+    yield _line("total", "DDR traffic  read", read, read + first)
+    yield _line("", "constant only", constant, constant + first)
+    yield _line("total", "DDR traffic write", sum(row.write for row in rows))
+    yield _line("total", "MC  traffic  read", outputs)
+    yield _line("total", "MC  traffic write", inputs + sum(row.multicast for row in rows))
+    yield _line("", "constant only", sum(row.multicast_constant for row in rows))
+
+
+def _by_op(program: Program) -> Iterable[str]:
+    """Bytes that each op moves through outer memory, against what it writes locally."""
+    table = program.commands
+    reads = [number for number, route in enumerate(program.routes) if route.carries in ("read", "write")]
+    moved: dict[int, int] = {}
+    local: dict[int, int] = {}
+    columns = (
+        table["op"].tolist(),
+        table["route"].tolist(),
+        table["moved_bytes"].tolist(),
+        table["out_bytes"].tolist(),
+    )
+    for op, route, size, out in zip(*columns, strict=True):
+        if op >= 0:
+            target = moved if route in reads else local
+            target[op] = target.get(op, 0) + (size if route in reads else out)
+    yield "DDR and VTCM traffic by op, most DDR first:"
+    yield f"{'DDR KB':>12} {'VTCM KB':>12}  op"
+    for op in sorted(moved.keys() | local.keys(), key=lambda op: (-moved.get(op, 0), op))[:20]:
+        name = program.ops[op].name[:120]
+        yield f"{moved.get(op, 0) / 1024:>12.0f} {local.get(op, 0) / 1024:>12.0f}  {program.ops[op].type} {name}"
+
+
+def _line(name: str, what: str, size: int, first: int | None = None) -> str:
+    label = f"{name:>7}:" if name else " " * 8
+    tail = f" (first-inf {first / 1024:>10.0f} KB)" if first is not None else ""
+    return f"{label} {what:>17}: {size / 1024:>10.0f} KB{tail}"
+
+
+def _core(program: Program, row: TrafficRow) -> str:
+    core = f"c{row.core:02d}"
+    return core if program.devices == 1 else f"d{row.device}{core}"
+
+
+def _port_bytes(ports: Sequence[tuple[str, str, tuple[int, ...]]]) -> int:
+    total = 0
+    for _, dtype, shape in ports:
+        bits = int("".join(c for c in dtype if c.isdigit())[:2] or 8)
+        size = bits // 8
+        for extent in shape:
+            size *= extent
+        total += size
+    return total

@@ -1,0 +1,170 @@
+"""What a profile comes to, on one screen: the verdict, where the time goes, the costliest ops, what to change."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from textwrap import wrap
+from typing import TextIO
+
+from ...core.errors import printable
+from ...core.units import UNKNOWN, format_count, format_percent, format_seconds
+from ...recording.finding import UPPER_BOUND, Finding, Findings
+from ...recording.run import Run
+from ...recording.summary import OpTotal
+from .columns import bar, columns, pairs
+from .ink import Ink
+from .trial_rows import trial_rows, tried_again
+
+WIDTH = 100  # of the screen, where nobody says
+_BAR_WIDTH = 40
+_LEAST_NAME = 16  # columns of a name, however narrow the screen
+
+
+class ProfileText:
+    """The screen after `opscope profile`.
+
+    Args:
+        top: ops and findings to print; None prints every op.
+        colour: write colours for a terminal.
+        width: columns of the screen.
+        places: where to look next: what it is, and its path or command.
+    """
+
+    suffix = ".txt"
+
+    def __init__(
+        self,
+        *,
+        top: int | None = 10,
+        findings: int = 3,
+        colour: bool = False,
+        width: int = WIDTH,
+        places: Sequence[tuple[str, str]] = (),
+    ) -> None:
+        self.top = top
+        self.findings = findings
+        self.ink = Ink(colour)
+        self.width = width
+        self.places = places
+
+    def render(self, run: Run, found: Findings, out: TextIO) -> None:
+        parts = (
+            self._head(run, found),
+            self._breakdown(found),
+            self._ops(run),
+            self._found(found),
+            self._tried(found),
+            self._places(),
+        )
+        out.write("\n\n".join("\n".join(lines) for lines in parts if lines) + "\n")
+
+    def _head(self, run: Run, found: Findings) -> list[str]:
+        info, latency = run.info, run.summary.latency
+        place = f"{info.devices} × {info.cores} cores" if info.devices > 1 else f"{info.cores} cores"
+        where = f"{info.target}, {place}" if info.devices * info.cores > 1 else info.target
+        title = f"{printable(info.network, 80)} on {printable(where, 80)} ({info.provenance})"
+        rows = [("latency", _time(latency.value_ns) + _range(latency.low_ns, latency.high_ns))]
+        if run.summary.host:
+            seen = sum(stage.ns for stage in run.summary.host)
+            rows[0] = ("latency", f"{rows[0][1]}; the application sees {_time(seen)}")
+        if run.summary.throughput_per_s is not None:
+            alone = " of the device alone" if run.summary.host else ""  # the host may not keep up with it
+            rows.append(("throughput", f"{_rate(run.summary.throughput_per_s)} inferences/s{alone}"))
+        if found.breakdown:
+            share = next(part.share for part in found.breakdown if part.cause == found.bound)
+            rows.append(("verdict", f"{found.bound} bound: {format_percent(share)} of the time"))
+        return [*(self.ink(line, "strong") for line in wrap(title, self.width)), *pairs(rows)]
+
+    def _breakdown(self, found: Findings) -> list[str]:
+        """A bar for each part of the time, longest first."""
+        parts = sorted((part for part in found.breakdown if part.share > 0), key=lambda part: -part.share)
+        lines = []
+        for part in parts:
+            most = min(_BAR_WIDTH, self.width - 32)
+            length = f"{bar(part.share, most):<{most}}"
+            drawn = self.ink(length, part.cause)
+            lines.append(f"  {part.cause:<8} {drawn} {format_percent(part.share):>6}  {_time(round(part.ns))}")
+        return lines
+
+    def _ops(self, run: Run) -> list[str]:
+        ops = run.summary.ops
+        shown = ops if self.top is None else ops[: self.top]
+        if not shown:
+            return []
+        rows = [_op_row(op) for op in shown]
+        header = ("busy", "", "time", "type", "engine", "op")
+        before = columns(header[:5], [row[:5] for row in rows], align="><><<", limits={3: 20, 4: 14})[1]  # its rule
+        name = max(self.width - len(before) - 2, _LEAST_NAME)
+        table = columns(header, rows, align="><><<<", limits={3: 20, 4: 14, 5: name})
+        left = len(ops) - len(shown)
+        note = " – busy: share of the work of all engines; time: on the clock" if self.width >= 80 else ""
+        return [
+            self.ink("COSTLIEST OPS", "strong") + note,
+            *table,
+            *([f"… and {left} more (--all)"] if left > 0 else []),
+        ]
+
+    def _found(self, found: Findings) -> list[str]:
+        shown = found.findings[: self.findings]
+        if not shown:
+            return []
+        lines = [self.ink("WHAT TO CHANGE", "strong")]
+        for number, finding in enumerate(shown, start=1):
+            lines += self._finding(number, finding)
+        left = len(found.findings) - len(shown)
+        return [*lines, *([f"… and {left} more (`opscope analyze`)"] if left > 0 else [])]
+
+    def _finding(self, number: int, finding: Finding) -> list[str]:
+        share = format_percent(finding.share)
+        cost = "" if finding.share is None or share in finding.title else f" – {share} of the time"
+        title = wrap(f"{number}. {printable(finding.title, 200)}{cost}", self.width, subsequent_indent="   ")
+        lines = [self.ink(line, "strong") for line in title]
+        lines += self._folded(printable(finding.detail, 400))
+        if finding.action:
+            lines += self._folded("→ " + printable(finding.action, 400))
+        if finding.predicted is not None:
+            at_most = "at most " if finding.predicted.basis == UPPER_BOUND else ""
+            text = f" ({finding.predicted.text})" if finding.predicted.text else ""
+            lines += self._folded(f"saves {at_most}{_time(finding.predicted.gain_ns)}{text}")
+        return lines
+
+    def _folded(self, text: str) -> list[str]:
+        return wrap(text, self.width, initial_indent="   ", subsequent_indent="   ")
+
+    def _tried(self, found: Findings) -> list[str]:
+        if not found.trials:
+            return []
+        note = f" – {tried_again(found)}" if self.width >= 60 else ""
+        return [self.ink("CHANGES TRIED", "strong") + note, *trial_rows(found, width=self.width)]
+
+    def _places(self) -> list[str]:
+        if not self.places:
+            return []
+        return [
+            self.ink("WHERE TO LOOK", "strong"),
+            *pairs([(name, printable(text, 400)) for name, text in self.places]),
+        ]
+
+
+def _op_row(op: OpTotal) -> Sequence[str]:
+    return (
+        format_percent(op.share),
+        bar(op.share or 0.0, 12),
+        _time(op.wall_ns),
+        op.type or UNKNOWN,
+        op.engine or UNKNOWN,
+        op.name,
+    )
+
+
+def _time(ns: int | None) -> str:
+    return format_seconds(None if ns is None else ns * 1e-9)
+
+
+def _range(low: int | None, high: int | None) -> str:
+    """Nothing where both ends read the same."""
+    return "" if low is None or high is None or _time(low) == _time(high) else f" ({_time(low)} – {_time(high)})"
+
+
+def _rate(per_second: float) -> str:
+    return format_count(round(per_second)) if per_second >= 100 else f"{per_second:.3g}"

@@ -1,0 +1,126 @@
+"""A report as Markdown, for pull requests and wikis."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import TextIO
+
+from ...core.errors import printable
+from ...core.units import UNKNOWN, format_bytes, format_count, format_joules, format_percent, format_seconds
+from ...estimate.report import Layer, Prediction, Report
+
+
+class ReportMarkdown:
+    """Headline, memory, slowest layers and suggestions."""
+
+    suffix = ".md"
+
+    def __init__(self, *, top: int | None = 15) -> None:
+        self.top = top  # layers shown, slowest first; None: all, in order
+
+    def render(self, report: Report, out: TextIO) -> None:
+        out.write("\n".join([*_summary(report), *_memory(report), *self._layers(report), *_suggestions(report), ""]))
+
+    def _layers(self, report: Report) -> Iterable[str]:
+        folded = self.top is not None and len(report.layers) > self.top
+        shown = sorted(report.layers, key=lambda layer: -(layer.cycles or 0))[: self.top] if folded else report.layers
+        yield f"## Layers{f' ({len(shown)} slowest of {len(report.layers)})' if folded else ''}"
+        yield ""
+        header = ("Layer", "Operator", "Name", "Engine", "Cycles", "Time", "MACs", "Parameters", "Bound")
+        yield from _table(header, [_row(layer) for layer in shown], numeric=(0, 4, 5, 6, 7))
+
+
+def _summary(report: Report) -> Iterable[str]:
+    totals, model = report.totals, report.model
+    latency = totals.latency_s
+    shown = UNKNOWN if latency is None else format_seconds(latency.value)
+    if latency is not None and latency.low != latency.high:
+        shown += f" ({format_seconds(latency.low)} – {format_seconds(latency.high)})"
+    yield f"# {_safe(model.name)} on {_safe(report.target.title)}"
+    yield ""
+    yield "All figures are **estimated**."
+    yield ""
+    rows = [
+        (
+            "Model",
+            f"{model.framework}, {model.layer_count} layers, {format_bytes(model.parameter_bytes)} of parameters",
+        ),
+        ("Latency", shown + (f" – {totals.withheld}" if totals.withheld else "")),
+        ("Energy", f"{format_joules(totals.energy_j.value)} ({totals.energy_note})" if totals.energy_j else UNKNOWN),
+        ("MACs", f"{format_count(totals.macs)} ({report.definition})"),
+        ("Layers", f"{totals.accelerated_layers} accelerated, {totals.cpu_layers} on the CPU"),
+    ]
+    yield from _table(("Metric", "Value"), rows)
+
+
+def _memory(report: Report) -> Iterable[str]:
+    memory = report.memory
+    yield "## Memory"
+    yield ""
+    rows = [
+        (
+            use.name,
+            use.holds,
+            format_bytes(use.required_bytes),
+            format_bytes(use.available_bytes),
+            format_percent(use.share),
+            "yes" if use.fits else "**no**",
+        )
+        for use in memory.uses
+    ]
+    yield from _table(("Memory", "Holds", "Needed", "Available", "Share", "Fits"), rows, numeric=(2, 3, 4))
+    yield (
+        f"Peak RAM {format_bytes(memory.peak_bytes)}: live tensors {format_bytes(memory.bound_bytes)}, planned arena "
+        f"{format_bytes(memory.arena_bytes)} ({memory.planner}), scratch {format_bytes(memory.scratch_bytes)}."
+    )
+    yield ""
+    lines = [*memory.issues, *memory.recommendations]
+    yield from (f"- {_safe(line)}" for line in lines)
+    if lines:
+        yield ""
+
+
+def _row(layer: Layer) -> tuple[str, ...]:
+    return (
+        str(layer.index),
+        layer.operator,
+        layer.name,
+        layer.engine or UNKNOWN,
+        format_count(layer.cycles),
+        format_seconds(layer.latency_s),
+        format_count(layer.macs if layer.work_known else None),
+        format_bytes(layer.parameter_bytes),
+        layer.bound or UNKNOWN,
+    )
+
+
+def _suggestions(report: Report) -> Iterable[str]:
+    if not report.suggestions:
+        return
+    yield "## Suggestions"
+    yield ""
+    rows = [(idea.text, *_after(idea.before, idea.after)) for idea in report.suggestions]
+    yield from _table(("Change", "Latency", "Peak RAM", "Parameters", "Energy"), rows, numeric=(1, 2, 3, 4))
+
+
+def _after(before: Prediction, after: Prediction) -> tuple[str, ...]:
+    return (
+        f"{format_seconds(before.latency_s)} → {format_seconds(after.latency_s)}",
+        f"{format_bytes(before.peak_bytes)} → {format_bytes(after.peak_bytes)}",
+        f"{format_bytes(before.parameter_bytes)} → {format_bytes(after.parameter_bytes)}",
+        f"{format_joules(before.energy_j)} → {format_joules(after.energy_j)}",
+    )
+
+
+def _table(header: Sequence[str], rows: Sequence[Sequence[str]], *, numeric: Sequence[int] = ()) -> Iterable[str]:
+    yield "| " + " | ".join(header) + " |"
+    yield "| " + " | ".join("---:" if i in numeric else "---" for i in range(len(header))) + " |"
+    for row in rows:
+        yield "| " + " | ".join(_safe(cell) for cell in row) + " |"
+    yield ""
+
+
+def _safe(text: str) -> str:
+    """Names come from files: nothing in them may act as markup."""
+    clean = printable(text, 160)
+    return "".join(f"\\{c}" if c in "\\`*_{}[]<>#|~" else c for c in clean)

@@ -1,0 +1,240 @@
+"""A report for the terminal: the answer first, then the five parts."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import TextIO
+
+from ...core.errors import printable
+from ...core.units import UNKNOWN, format_bytes, format_count, format_joules, format_percent, format_seconds
+from ...estimate.report import Layer, LayerAdvice, Prediction, Range, Report
+from .columns import bar, columns, pairs
+
+_NAME_WIDTH = 44
+
+
+class ReportText:
+    """Five parts, long tables folded to the layers that matter."""
+
+    suffix = ".txt"
+
+    def __init__(self, *, top: int | None = 15) -> None:
+        self.top = top  # layers shown, slowest first; None: all, in order
+
+    def render(self, report: Report, out: TextIO) -> None:
+        parts = (_headline, _model, _memory, _hardware, self._layers, _opportunities, _heavy, _notes)
+        out.write("\n".join("".join(line + "\n" for line in part(report)) for part in parts if any(part(report))))
+
+    def _layers(self, report: Report) -> Iterable[str]:
+        folded = self.top is not None and len(report.layers) > self.top
+        shown = sorted(report.layers, key=lambda layer: -(layer.cycles or 0))[: self.top] if folded else report.layers
+        title = f"PER-LAYER PERFORMANCE: the {len(shown)} slowest of {len(report.layers)} layers; --all shows every one"
+        yield title if folded else "PER-LAYER PERFORMANCE"
+        total = sum(layer.cycles or 0 for layer in report.layers)
+        header = ("layer", "operator", "engine", "cycles", "time", "share", "", "MACs", "params", "bound", "name")
+        rows = [_layer_row(layer, total) for layer in shown]
+        if folded:
+            rest = total - sum(layer.cycles or 0 for layer in shown)
+            share = format_percent(rest / total if total else None)
+            rows.append(
+                ("others", "", "", format_count(rest), "", share, bar(rest / total if total else 0, 10), "", "", "", "")
+            )
+        yield from columns(header, rows, align="><<>>><>><<", limits={1: 24, 10: _NAME_WIDTH})
+        if any(layer.shared_bytes for layer in shown):
+            yield "  * shares constants with an earlier layer; totals count them once"
+
+
+def _headline(report: Report) -> Iterable[str]:
+    lanes = f"{report.devices} × {report.cores} cores" if report.cores > 1 or report.devices > 1 else ""
+    used = f", {lanes}" if lanes else ""
+    yield f"{printable(report.model.name)} on {report.target.title}{used} (estimated)"
+    yield ""
+    uses = report.memory.uses
+    fits = "fits" if all(use.fits for use in uses) else "DOES NOT FIT"
+    memory = ", ".join(
+        f"{use.name} {format_bytes(use.required_bytes)} of {format_bytes(use.available_bytes)}" for use in uses
+    )
+    yield from pairs(
+        [
+            ("memory", f"{fits}: {memory}"),
+            ("latency", _range(report.totals.latency_s) or f"{UNKNOWN}  {report.totals.withheld}"),
+            ("bound by", _bound(report.layers)),
+        ]
+    )
+
+
+def _range(value: Range | None) -> str:
+    if value is None:
+        return ""
+    if value.low == value.high:
+        return format_seconds(value.value)
+    return f"{format_seconds(value.value)}  (range {format_seconds(value.low)} – {format_seconds(value.high)})"
+
+
+def _bound(layers: Sequence[Layer]) -> str:
+    """Which resource sets the time, by share of cycles."""
+    cycles: dict[str, float] = {}
+    for layer in layers:
+        if layer.bound:
+            cycles[layer.bound] = cycles.get(layer.bound, 0.0) + (layer.cycles or 0.0)
+    total = sum(cycles.values())
+    ranked = sorted(cycles, key=lambda name: -cycles[name])
+    return ", ".join(f"{name} {format_percent(cycles[name] / total, 0)}" for name in ranked[:4]) if total else UNKNOWN
+
+
+def _model(report: Report) -> Iterable[str]:
+    model = report.model
+    layers = f"{model.layer_count} ({model.op_count} operators in the file)"
+    yield "MODEL SUMMARY"
+    yield from pairs(
+        [
+            ("path", printable(model.path)),
+            ("framework", model.framework),
+            ("file size", format_bytes(model.file_bytes)),
+            ("parameters", f"{format_bytes(model.parameter_bytes)}, every constant once"),
+            ("data type", model.dtype),
+            ("layers", layers if model.op_count != model.layer_count else str(model.layer_count)),
+        ]
+    )
+
+
+def _memory(report: Report) -> Iterable[str]:
+    memory = report.memory
+    over = memory.arena_bytes / memory.bound_bytes - 1 if memory.bound_bytes else 0.0
+    runtime = UNKNOWN + "  not published for this target" if memory.runtime_bytes is None else None
+    yield "MEMORY ANALYSIS"
+    rows = [
+        ("live tensors", f"{format_bytes(memory.bound_bytes)}  lower bound: most bytes alive at once"),
+        (
+            "planned arena",
+            f"{format_bytes(memory.arena_bytes)}  {memory.planner}, {format_percent(over)} above the bound",
+        ),
+        ("kernel scratch", format_bytes(memory.scratch_bytes)),
+        ("runtime", runtime or format_bytes(memory.runtime_bytes)),
+        ("peak", f"{format_bytes(memory.peak_bytes)}  {memory.status}"),
+    ]
+    for use in memory.uses:
+        share = f"{format_percent(use.share)} of {format_bytes(use.available_bytes)}"
+        rows.append((f"{use.name} in all", f"{format_bytes(use.required_bytes)}  {share} for {use.holds}"))
+    if memory.peak_layer is not None and report.layers:
+        layer = report.layers[memory.peak_layer]
+        rows.append(("peak at", f"layer {layer.index} {layer.operator} {printable(layer.name, 60)}"))
+        tensors = ", ".join(f"{printable(t.name, 40)} {format_bytes(t.size_bytes)}" for t in memory.peak_tensors[:4])
+        rows.append(("peak tensors", tensors))
+    yield from pairs(rows)
+    for title, lines in (("issues", memory.issues), ("recommendations", memory.recommendations)):
+        if lines:
+            yield f"  {title}:"
+            yield from (f"    • {line}" for line in lines)
+
+
+def _hardware(report: Report) -> Iterable[str]:
+    totals = report.totals
+    energy = totals.energy_j
+    shown = UNKNOWN if energy is None else format_joules(energy.value)
+    if energy is not None and energy.low != energy.high:
+        shown += f"  (range {format_joules(energy.low)} – {format_joules(energy.high)})"
+    power = UNKNOWN if totals.power_w is None else f"{totals.power_w:,.3g} W"
+    yield "HARDWARE PERFORMANCE"
+    yield from pairs(
+        [
+            ("cycles", format_count(totals.cycles)),
+            ("latency", _range(totals.latency_s) or f"{UNKNOWN}  {totals.withheld}"),
+            ("energy", f"{shown}  {totals.energy_note}"),
+            ("power", f"{power}  {totals.power_note}".rstrip()),
+            ("MACs", f"{format_count(totals.macs)}  {report.definition}"),
+            ("element operations", format_count(totals.element_ops)),
+            ("accelerated layers", str(totals.accelerated_layers)),
+            ("CPU-only layers", str(totals.cpu_layers)),
+        ]
+    )
+
+
+def _layer_row(layer: Layer, total: float) -> tuple[str, ...]:
+    share = layer.cycles / total if layer.cycles is not None and total else None
+    parameters = format_bytes(layer.parameter_bytes) if layer.parameter_bytes else ""
+    return (
+        str(layer.index),
+        layer.operator,
+        layer.engine or UNKNOWN,
+        format_count(layer.cycles),
+        format_seconds(layer.latency_s),
+        format_percent(share),
+        bar(share or 0.0, 10),
+        UNKNOWN if not layer.work_known else format_count(layer.macs) if layer.macs else "",
+        parameters + ("*" if layer.shared_bytes else ""),
+        layer.bound or (UNKNOWN if layer.cycles is None else ""),
+        layer.name if layer.trips == 1 else f"{layer.name} (×{layer.trips or '?'})",
+    )
+
+
+def _opportunities(report: Report) -> Iterable[str]:
+    if not report.suggestions:
+        return
+    yield "OPTIMISATION OPPORTUNITIES, best first, each estimated on this target"
+    header = ("what", "latency", "peak RAM", "parameters", "energy")
+    rows = [(idea.text, *_changes(idea.before, idea.after)) for idea in report.suggestions]
+    yield from columns(header, rows, align="<>>>>", limits={0: 80})
+
+
+def _changes(before: Prediction, after: Prediction) -> tuple[str, str, str, str]:
+    return (
+        _change(before.latency_s, after.latency_s, format_seconds(after.latency_s)),
+        _change(before.peak_bytes, after.peak_bytes, format_bytes(after.peak_bytes)),
+        _change(before.parameter_bytes, after.parameter_bytes, format_bytes(after.parameter_bytes)),
+        _change(before.energy_j, after.energy_j, format_joules(after.energy_j)),
+    )
+
+
+def _change(before: float | None, after: float | None, shown: str) -> str:
+    if before is None or after is None:
+        return UNKNOWN
+    if not before or abs(after - before) < 0.005 * before:
+        return "same"
+    return f"{shown} ({100 * (after / before - 1):+.0f}%)"
+
+
+def _heavy(report: Report) -> Iterable[str]:
+    for title, advice in (
+        ("LAYERS WITH MOST PARAMETERS", report.heavy_memory),
+        ("LAYERS WITH MOST MACS", report.heavy_macs),
+    ):
+        if advice:
+            if title != "LAYERS WITH MOST PARAMETERS" and report.heavy_memory:
+                yield ""
+            yield title
+            yield from _heavy_table(report, advice)
+
+
+def _heavy_table(report: Report, advice: Sequence[LayerAdvice]) -> list[str]:
+    rows = []
+    for item in advice:
+        layer = report.layers[item.layer]
+        kernel = " ".join("×".join(map(str, shape)) for shape in layer.kernel_shapes[:2])
+        rows.append(
+            (
+                str(layer.index),
+                layer.operator,
+                format_bytes(layer.parameter_bytes),
+                format_count(layer.macs),
+                kernel,
+                item.suggestion,
+            )
+        )
+    header = ("layer", "operator", "parameters", "MACs", "kernel", "suggestion")
+    return columns(header, rows, align="><>><<", limits={1: 24, 4: 28, 5: 90})
+
+
+def _notes(report: Report) -> Iterable[str]:
+    stranded = [layer for layer in report.layers if layer.reason]
+    if not report.notes and not stranded:
+        return
+    yield "NOTES"
+    for note in report.notes[:20]:
+        yield f"  • {printable(note.text, 240)}"
+    for layer in stranded[:5]:
+        place = f"runs on {layer.engine}" if layer.engine else "is not costed"
+        yield f"  • layer {layer.index} ({layer.operator}) {place}: {printable(layer.reason, 200)}"
+    hidden = max(0, len(report.notes) - 20) + max(0, len(stranded) - 5)
+    if hidden:
+        yield f"  • and {hidden} more; --format json has them all"

@@ -1,0 +1,1 @@
+"""For Chrome and Perfetto."""

@@ -1,0 +1,213 @@
+"""Trace as Chrome JSON, one event per line. Viewers: chrome://tracing and Perfetto."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from typing import BinaryIO
+
+import msgspec
+import numpy as np
+import numpy.typing as npt
+
+from ...program.program import Program
+from ...recording.summary import KB
+from ...recording.trace import NONE, SpanKind, Trace
+from .decimal_text import Numbers, Text, TextRows, same_width
+from .trace_args import CATEGORY, constant_args, shown_kinds, template_of_commands
+from .trace_flows import Flows, find_flows
+from .trace_rows import Rows, lay_out
+
+Spans = npt.NDArray[np.void]
+CHUNK = 1 << 12
+_json = msgspec.json.encode
+
+
+class ChromeTrace:
+    """Spans, counters and arrows of one sample. What is constant per command is encoded once per program."""
+
+    suffix = ".trace.json"
+
+    def __init__(
+        self,
+        program: Program,
+        *,
+        cores: Collection[int] | None = None,
+        devices: Collection[int] | None = None,
+        flows: bool = False,
+        host_events: Sequence[Mapping[str, object]] = (),
+    ) -> None:
+        """`host_events` are put in front as they are; their ids must be none that `lay_out` gives."""
+        self.program = program
+        self.cores, self.devices = cores, devices
+        self.flows = flows
+        self.host_events = host_events
+        self._template_of, self._templates = template_of_commands(program)
+        self._command_ends: list[bytes | None] = [None] * len(self._templates)
+        self._wait_ends: list[bytes | None] = [None] * (len(self._templates) + 1)
+
+    def render(self, trace: Trace, out: BinaryIO) -> None:
+        rows = lay_out(trace, self.program, cores=self.cores, devices=self.devices)
+        flows = find_flows(trace, rows.shown) if self.flows else None
+        about = {"provenance": trace.provenance}
+        if flows is not None:
+            about["undrawn dependencies"] = str(flows.undrawn)
+        out.write(b'{"displayTimeUnit":"ns","otherData":' + _json(about) + b',"traceEvents":[\n')
+        for event in self.host_events:
+            out.write(_json(event) + b",\n")
+        for block in (*_metadata(rows), *_counters(trace, rows)):
+            out.write(block)
+        for block in self._spans(trace, rows):
+            out.write(block)
+        for block in () if flows is None else _flows(trace, rows, flows, self.program):
+            out.write(block)
+        out.write(b'{"ph":"M","name":"process_labels","pid":%d,"args":{"labels":""}}\n]}\n' % _last_pid(rows))
+
+    def _spans(self, trace: Trace, rows: Rows) -> Iterator[bytes]:
+        """Blocks of events, one kind of span after the other."""
+        prefix = same_width(
+            [b"" if row is None else b'{"ph":"X","pid":%d,"tid":%d,"ts":' % (row.pid, row.tid) for row in rows.of_lane]
+        )
+        shown, kind = rows.shown[trace.spans["lane"]], shown_kinds(self.program, trace.spans)
+        writers: tuple[tuple[SpanKind, Callable[[Trace, Spans, TextRows], bytes]], ...] = (
+            (SpanKind.HOST, self._plain),
+            (SpanKind.PHASE, self._plain),
+            (SpanKind.OP, self._commands),
+            (SpanKind.TRANSFER, self._commands),
+            (SpanKind.WAIT, self._waits),
+            (SpanKind.BARRIER, self._barriers),
+        )
+        for wanted, write in writers:
+            chosen = np.flatnonzero(shown & (kind == wanted))
+            for low in range(0, len(chosen), CHUNK):
+                spans = trace.spans.take(chosen[low : low + CHUNK])
+                line = TextRows(len(spans)).chosen(prefix, spans["lane"]).number(spans["start_ns"], places=3)
+                line.text(b',"dur":').number(spans["end_ns"] - spans["start_ns"], places=3)
+                yield write(trace, spans, line)
+
+    def _commands(self, trace: Trace, spans: Spans, line: TextRows) -> bytes:
+        """Ops and transfers, with everything that is known of their command."""
+        table, command = self.program.commands, spans["command"]
+        size, ucycles, pcycles = table["out_bytes"][command].astype(np.int64), spans["ucycles"], spans["pcycles"]
+        writes, computes = size > 0, (ucycles > 0) & (table["route"][command] < 0)
+        kilobytes = np.maximum(size, 1) / KB
+        megahertz = pcycles / np.maximum(ucycles, 1) * (self.program.stats_hz / 1e6)
+        line.text(b',"cat":"%s","args":{' % CATEGORY.encode())
+        line.string("oc", table["ordinal"][command].astype(np.int64), first=True)
+        line.string("opPCycle", pcycles, present=pcycles != NONE).string("opUCycle", ucycles, present=ucycles != NONE)
+        line.string("effectiveFreq", hundredths(megahertz), places=2, present=computes)
+        line.string("PCyclesPerKB", hundredths(pcycles / kilobytes), places=2, present=writes)
+        line.string("UCyclesPerKB", hundredths(ucycles / kilobytes), places=2, present=writes)
+        line.string("opOutputSize", size)
+        return _spliced(line.rows(), self._template_of[command], self._command_ends, self._command_end)
+
+    def _command_end(self, template: int) -> bytes:
+        kind, detail = self._templates[template]
+        args = _json(dict(constant_args(self.program, kind, detail)))
+        return b"," + args[1:] + b',"name":' + _json(self.program.kinds[kind]) + b"},\n"
+
+    def _waits(self, trace: Trace, spans: Spans, line: TextRows) -> bytes:
+        """Waits, with whom they wait for."""
+        table = self.program.commands
+        known = spans["waits_on"] != NONE
+        source = np.where(known, spans["waits_on"], 0)
+        names = same_width([b',"cat":"%s","name":%s' % (CATEGORY.encode(), _json(name)) for name in trace.names])
+        groups = same_width([_json(group.name) for group in self.program.groups])
+        line.chosen(names, spans["name"])
+        line.text(b',"args":{"waitsOnEngine":').chosen(groups, table["group"][source])
+        line.string("oc", table["ordinal"][spans["command"]].astype(np.int64))
+        line.string("opSyncDurUs", spans["end_ns"] - spans["start_ns"], places=3)
+        for key, column in (("waitsOnDevice", "device"), ("waitsOnCore", "core"), ("waitsOnOc", "ordinal")):
+            line.string(key, table[column][source].astype(np.int64), present=known)
+        return _spliced(line.rows(), np.where(known, self._template_of[source] + 1, 0), self._wait_ends, self._wait_end)
+
+    def _wait_end(self, place: int) -> bytes:
+        if not place:
+            return b',"waitsOn":"unknown"}},\n'
+        args = dict(constant_args(self.program, *self._templates[place - 1]))
+        return b',"waitsOn":' + _json(args["opKind"]) + b',"waitsOnName":' + _json(args["opName"]) + b"}},\n"
+
+    def _barriers(self, trace: Trace, spans: Spans, line: TextRows) -> bytes:
+        line.text(b',"cat":"%s","args":{' % CATEGORY.encode())
+        line.string("oc", self.program.commands["ordinal"][spans["command"]].astype(np.int64), first=True)
+        return _named(trace, spans, line)
+
+    def _plain(self, trace: Trace, spans: Spans, line: TextRows) -> bytes:
+        line.text(b',"cat":"%s","args":{"provenance":%s' % (CATEGORY.encode(), _json(trace.provenance)))
+        for key, column in (("opPCycle", "pcycles"), ("opUCycle", "ucycles")):
+            line.string(key, spans[column], present=spans[column] != NONE)
+        return _named(trace, spans, line)
+
+
+def _named(trace: Trace, spans: Spans, line: TextRows) -> bytes:
+    ends: list[bytes | None] = [None] * len(trace.names)
+    return _spliced(
+        line.rows(), spans["name"].astype(np.int64), ends, lambda n: b'},"name":%s},\n' % _json(trace.names[n])
+    )
+
+
+def _spliced(rows: Text, keys: Numbers, ends: list[bytes | None], make: Callable[[int], bytes]) -> bytes:
+    """Rows of one width, each followed by the text that belongs to its key; a text is made when first needed."""
+    for key in np.flatnonzero(np.bincount(keys, minlength=len(ends))).tolist():
+        if ends[key] is None:
+            ends[key] = make(key)
+    parts: list[bytes | None] = [None] * (2 * len(rows))
+    parts[0::2] = rows.reshape(-1).view(f"S{rows.shape[1]}").tolist()
+    parts[1::2] = [ends[key] for key in keys.tolist()]
+    return b"".join(parts)  # type: ignore[arg-type]
+
+
+def hundredths(values: npt.NDArray[np.float64]) -> Numbers:
+    return np.rint(values * 100).astype(np.int64)
+
+
+def _metadata(rows: Rows) -> Iterator[bytes]:
+    def line(name: str, pid: int, tid: int | None, args: dict[str, object]) -> bytes:
+        where = {"pid": pid} if tid is None else {"pid": pid, "tid": tid}
+        return _json({"ph": "M", "name": name, **where, "args": args}) + b",\n"
+
+    for process in rows.processes:
+        yield line("process_name", process.pid, None, {"name": process.name})
+        yield line("process_sort_index", process.pid, None, {"sort_index": process.order})
+    for row in rows.of_lane:
+        if row is not None:
+            yield line("thread_name", row.pid, row.tid, {"name": row.name})
+            yield line("thread_sort_index", row.pid, row.tid, {"sort_index": row.order})
+
+
+def _counters(trace: Trace, rows: Rows) -> Iterator[bytes]:
+    for sample in trace.samples.tolist():
+        counter, time_ns, value = sample
+        pid, track = rows.of_counter[counter], trace.counters[counter]
+        if pid is not None:
+            series = {f"{track.name} ({track.unit})": value}
+            yield _json({"ph": "C", "pid": pid, "ts": time_ns / 1000, "name": track.name, "args": series}) + b",\n"
+
+
+def _flows(trace: Trace, rows: Rows, flows: Flows, program: Program) -> Iterator[bytes]:
+    """Arrows: out of a span one nanosecond before its end, into a span one nanosecond after its start.
+
+    The two ends give their ordinals under different names: a viewer warns of an argument that is given twice.
+    """
+    prefix = same_width(
+        [b"" if row is None else b'"pid":%d,"tid":%d,"ts":' % (row.pid, row.tid) for row in rows.of_lane]
+    )
+    kinds = same_width([b'"ordering"', b'"true"'])
+    for low in range(0, len(flows.ids), CHUNK):
+        part = slice(low, low + CHUNK)
+        for begin, ends, shift, ordinal in (
+            (b'{"ph":"s",', flows.source[part], -1, "oc"),
+            (b'{"ph":"f","bp":"e",', flows.target[part], 1, "consumerOc"),
+        ):
+            spans = trace.spans.take(ends)
+            lasts = spans["end_ns"] > spans["start_ns"]
+            edge = spans["end_ns"] if shift < 0 else spans["start_ns"]
+            line = TextRows(len(ends)).text(begin).chosen(prefix, spans["lane"])
+            line.number(np.where(lasts, edge + shift, spans["start_ns"]), places=3)
+            line.text(b',"name":"dependency","cat":').chosen(kinds, flows.data[part].astype(np.int64))
+            line.text(b',"id":').number(flows.ids[part]).text(b',"args":{')
+            line.string(ordinal, program.commands["ordinal"][spans["command"]].astype(np.int64), first=True)
+            yield line.text(b"}},\n").rows().tobytes()
+
+
+def _last_pid(rows: Rows) -> int:
+    return rows.processes[-1].pid if rows.processes else 1

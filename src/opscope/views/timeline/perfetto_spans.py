@@ -1,0 +1,252 @@
+"""Spans → start and end packets, as rows of a table: spans whose packets have the same fields are encoded together."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+
+import numpy as np
+import numpy.typing as npt
+
+from ...program.program import Program
+from ...recording.summary import KB
+from ...recording.trace import NONE, SpanKind, Trace
+from .interned import Interned
+from .protobuf import MessageRows, bytes_field, fixed64s, number_field, padded, varint, width_of
+from .protobuf import Rows as ByteRows
+from .trace_args import constant_args, shown_kinds, template_of_commands
+from .trace_flows import Flows
+from .trace_rows import Rows
+
+Numbers = npt.NDArray[np.int64]
+Spans = npt.NDArray[np.void]
+CHUNK = 1 << 13
+
+SEQUENCE_ID, CATEGORY_IID = 1, 1
+STATE_CLEARED, _NEEDS_STATE = 1, 2
+_PACKET, _TIMESTAMP, _SEQUENCE, _TRACK_EVENT, _FLAGS = 1, 8, 10, 11, 13
+_CATEGORIES, _ANNOTATIONS, _TYPE, _NAME, _TRACK = 3, 4, 9, 10, 11
+_FLOW_IDS, _ENDED_FLOW_IDS = 47, 48
+_BEGIN, _END = 1, 2
+_ARG_NAME, _ARG_NUMBER, _ARG_DOUBLE, _ARG_STRING = 1, 3, 5, 17
+_WORK = (SpanKind.OP, SpanKind.TRANSFER)
+ORDERING_FLOW = 1 << 62  # set in the id of an arrow that orders only: this form has no category for arrows
+_NUMBER_ARGS = (
+    "oc",
+    "opPCycle",
+    "opUCycle",
+    "opOutputSize",
+    "effectiveFreq",
+    "PCyclesPerKB",
+    "UCyclesPerKB",
+    "opSyncDurUs",
+    "waitsOnDevice",
+    "waitsOnCore",
+    "waitsOnOc",
+    "waitsOn",
+    "waitsOnName",
+    "waitsOnEngine",
+)
+
+
+@dataclass(frozen=True, slots=True)
+class _Context:
+    """What all packets of one trace have in common."""
+
+    trace: Trace
+    tracks: Numbers  # lane → number of its track
+    names: Numbers  # name → interned number
+    time_width: int
+    arrows: _Arrows | None
+
+
+class SpanPackets:
+    """Encodes the spans of traces of one program; constant arguments are encoded once."""
+
+    def __init__(self, program: Program, interned: Interned) -> None:
+        self.program = program
+        self._template_of, templates = template_of_commands(program)
+        self._arg = {key: interned.number(Interned.ARGS, key) for key in _NUMBER_ARGS}
+        args = [list(constant_args(program, kind, detail)) for kind, detail in templates]
+        numbered = [
+            [(interned.number(Interned.ARGS, key), interned.number(Interned.VALUES, value)) for key, value in found]
+            for found in args
+        ]
+        groups = [interned.number(Interned.VALUES, group.name) for group in program.groups]
+        self._groups = np.array(groups or [0], np.int64)
+        self._producer = np.array([[pairs[0][1], pairs[1][1]] for pairs in numbered] or [[0, 0]], np.int64)
+        self._value_width = width_of(interned.count(Interned.VALUES))
+        encoded = [b"".join(_string_arg(*pair, self._value_width) for pair in pairs) for pairs in numbered]
+        self._length_of = np.array([len(body) for body in encoded] or [0], np.int64)
+        self._tables, self._place = _tables(encoded)
+        self._shape = self._shapes()
+
+    def _shapes(self) -> Numbers:
+        """Command → number of the set of fields that its packets have, but for what its times decide."""
+        table = self.program.commands
+        _, length = np.unique(self._length_of, return_inverse=True)
+        shape = length.reshape(-1)[self._template_of] * 4
+        return shape + (table["out_bytes"] > 0) * 2 + (table["route"] < 0)
+
+    def blocks(self, trace: Trace, rows: Rows, names: Numbers, flows: Flows | None) -> Iterator[bytes]:
+        """Packets of all spans that are shown."""
+        trace = self._plain_where_unknown(trace)
+        tracks = np.array([0 if row is None else row.tid for row in rows.of_lane] or [0], np.int64)
+        width = width_of(int(trace.spans["end_ns"].max(initial=0)))
+        context = _Context(trace, tracks, names, width, None if flows is None else _Arrows.of(flows, len(trace.spans)))
+        shown = np.flatnonzero(rows.shown[trace.spans["lane"]])
+        empty = trace.spans["end_ns"][shown] == trace.spans["start_ns"][shown]
+        lasting, points = shown[~empty], shown[empty]
+        for low in range(0, len(lasting), CHUNK):
+            yield self._ends(context, lasting[low : low + CHUNK]).tobytes()
+        for chosen in self._alike(context, points):
+            yield np.concatenate((self._starts(context, chosen), self._ends(context, chosen)), axis=1).tobytes()
+        for chosen in self._alike(context, lasting):
+            yield self._starts(context, chosen).tobytes()
+
+    def _plain_where_unknown(self, trace: Trace) -> Trace:
+        """Spans that no command describes are drawn with their own name and times alone."""
+        kinds = shown_kinds(self.program, trace.spans)
+        if bool((kinds == trace.spans["kind"]).all()):
+            return trace
+        spans = trace.spans.copy()
+        spans["kind"] = kinds
+        return replace(trace, spans=spans)
+
+    def _alike(self, context: _Context, chosen: Numbers) -> Iterator[Numbers]:
+        """Spans by the fields their packets have; in each part, in the order of the trace."""
+        spans = context.trace.spans
+        kind = spans["kind"][chosen]
+        for wanted in np.flatnonzero(np.bincount(kind)).tolist():
+            same = chosen[kind == wanted]
+            if wanted in _WORK:
+                code = self._shape[spans["command"][same]] * 3 + 1 + np.sign(spans["ucycles"][same])  # −1: NONE
+            else:
+                known = [spans[name][same] != NONE for name in ("waits_on", "pcycles", "ucycles")]
+                code = known[0] + 2 * known[1].astype(np.int64) + 4 * known[2]
+            if context.arrows is not None:
+                code += (int(code.max(initial=0)) + 1) * context.arrows.count[same]
+            for number in np.flatnonzero(np.bincount(code)).tolist():
+                alike = same[code == number]
+                for low in range(0, len(alike), CHUNK):
+                    yield alike[low : low + CHUNK]
+
+    def _ends(self, context: _Context, chosen: Numbers) -> ByteRows:
+        spans = context.trace.spans.take(chosen)
+        event = MessageRows(len(spans)).constant(number_field(_TYPE, _END))
+        event.number(_TRACK, context.tracks[spans["lane"]], width=width_of(int(context.tracks.max())))
+        return _packets(context, spans["end_ns"], event)
+
+    def _starts(self, context: _Context, chosen: Numbers) -> ByteRows:
+        spans = context.trace.spans.take(chosen)
+        event = MessageRows(len(spans)).constant(number_field(_TYPE, _BEGIN) + number_field(_CATEGORIES, CATEGORY_IID))
+        event.number(_TRACK, context.tracks[spans["lane"]], width=width_of(int(context.tracks.max())))
+        event.number(_NAME, context.names[spans["name"]], width=width_of(int(context.names.max())))
+        kind = SpanKind(int(spans["kind"][0]))
+        if kind in _WORK:
+            self._work(event, spans)
+        elif kind is SpanKind.WAIT:
+            self._wait(event, spans)
+        elif kind is SpanKind.BARRIER:
+            self._whole(event, "oc", self.program.commands["ordinal"][spans["command"]])
+        else:
+            for key, column in (("opPCycle", "pcycles"), ("opUCycle", "ucycles")):
+                if spans[column].min() != NONE:
+                    self._whole(event, key, spans[column])
+        if context.arrows is not None:
+            event.block(context.arrows.encoded(chosen))
+        return _packets(context, spans["start_ns"], event)
+
+    def _work(self, event: MessageRows, spans: Spans) -> None:
+        table, command = self.program.commands, spans["command"]
+        size, ucycles, pcycles = table["out_bytes"][command].astype(np.int64), spans["ucycles"], spans["pcycles"]
+        self._whole(event, "oc", table["ordinal"][command])
+        for key, values in (("opPCycle", pcycles), ("opUCycle", ucycles)):
+            if values[0] != NONE:
+                self._whole(event, key, values)
+        if ucycles[0] > 0 and table["route"][command[0]] < 0:
+            self._real(event, "effectiveFreq", pcycles / ucycles * (self.program.stats_hz / 1e6))
+        if size[0] > 0:
+            self._real(event, "PCyclesPerKB", pcycles / (size / KB))
+            self._real(event, "UCyclesPerKB", ucycles / (size / KB))
+        self._whole(event, "opOutputSize", size)
+        template = self._template_of[command]
+        event.chosen(self._tables[int(self._length_of[template[0]])], self._place[template])
+
+    def _wait(self, event: MessageRows, spans: Spans) -> None:
+        table = self.program.commands
+        self._whole(event, "oc", table["ordinal"][spans["command"]])
+        self._real(event, "opSyncDurUs", (spans["end_ns"] - spans["start_ns"]) / 1000, places=3)
+        if spans["waits_on"][0] == NONE:
+            return
+        source = spans["waits_on"]
+        for key, column in (("waitsOnDevice", "device"), ("waitsOnCore", "core"), ("waitsOnOc", "ordinal")):
+            self._whole(event, key, table[column][source])
+        producer = self._producer[self._template_of[source]]
+        self._string(event, "waitsOnEngine", self._groups[table["group"][source]])
+        self._string(event, "waitsOn", producer[:, 0])
+        self._string(event, "waitsOnName", producer[:, 1])
+
+    def _whole(self, event: MessageRows, key: str, values: npt.NDArray[np.integer]) -> None:
+        arg = MessageRows(len(values)).constant(number_field(_ARG_NAME, self._arg[key]))
+        event.nested(_ANNOTATIONS, arg.number(_ARG_NUMBER, values, width=width_of(int(values.max()))))
+
+    def _real(self, event: MessageRows, key: str, values: npt.NDArray[np.float64], places: int = 2) -> None:
+        arg = MessageRows(len(values)).constant(number_field(_ARG_NAME, self._arg[key]))
+        event.nested(_ANNOTATIONS, arg.double(_ARG_DOUBLE, np.rint(values * 10**places) / 10**places))
+
+    def _string(self, event: MessageRows, key: str, numbers: Numbers) -> None:
+        arg = MessageRows(len(numbers)).constant(number_field(_ARG_NAME, self._arg[key]))
+        event.nested(_ANNOTATIONS, arg.number(_ARG_STRING, numbers, width=self._value_width))
+
+
+def _packets(context: _Context, times: Numbers, event: MessageRows) -> ByteRows:
+    inner = MessageRows(len(times)).number(_TIMESTAMP, times, width=context.time_width)
+    inner.constant(number_field(_SEQUENCE, SEQUENCE_ID) + number_field(_FLAGS, _NEEDS_STATE))
+    return MessageRows(len(times)).nested(_PACKET, inner.nested(_TRACK_EVENT, event)).rows()
+
+
+def _string_arg(name: int, value: int, width: int) -> bytes:
+    """An argument whose name and value are interned; the value's number takes the same bytes in all of them."""
+    body = number_field(_ARG_NAME, name) + varint(_ARG_STRING << 3) + padded(value, width)
+    return bytes_field(_ANNOTATIONS, body)
+
+
+def _tables(encoded: list[bytes]) -> tuple[dict[int, ByteRows], Numbers]:
+    """Encoded arguments by length, as rows of a table each; and the place of every template in its table."""
+    found: dict[int, list[bytes]] = {}
+    place = []
+    for body in encoded:
+        same = found.setdefault(len(body), [])
+        place.append(len(same))
+        same.append(body)
+    tables = {
+        length: np.frombuffer(b"".join(bodies), np.uint8).reshape(len(bodies), length)
+        for length, bodies in found.items()
+    }
+    return tables, np.array(place or [0], np.int64)
+
+
+@dataclass(frozen=True, slots=True)
+class _Arrows:
+    """Encoded arrows by span: those that start in it and those that end in it."""
+
+    fields: ByteRows
+    first: Numbers
+    count: Numbers
+
+    @classmethod
+    def of(cls, flows: Flows, spans: int) -> _Arrows:
+        ids = np.where(flows.data, flows.ids, flows.ids + ORDERING_FLOW)
+        fields = np.concatenate((fixed64s(_FLOW_IDS, ids), fixed64s(_ENDED_FLOW_IDS, ids)))
+        owner = np.concatenate((flows.source, flows.target))
+        order = np.argsort(owner, kind="stable")
+        count = np.bincount(owner, minlength=spans)
+        return cls(fields[order], np.cumsum(count) - count, count)
+
+    def encoded(self, chosen: Numbers) -> ByteRows:
+        """One row per span; all of them have as many arrows as the first."""
+        many = int(self.count[chosen[0]])
+        index = self.first[chosen][:, None] + np.arange(many)
+        rows: ByteRows = self.fields[index].reshape(len(chosen), -1)
+        return rows

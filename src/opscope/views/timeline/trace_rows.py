@@ -1,0 +1,139 @@
+"""Lanes of a trace → processes and threads of a viewer, so that nothing is dropped and the order reads well.
+
+A thread id of 0, or one that is also a process id, makes viewers lose spans without a word: thread ids here start
+above every process id and never repeat.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from ...core.errors import printable
+from ...program.program import Program
+from ...recording.trace import NONE, CounterTrack, Lane, Trace
+
+_HOST_PID, _DEVICE_PID, _CORE_PID = 18, 1000, 2000
+_LONGEST_NAME = 200
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """One thread of a viewer."""
+
+    pid: int
+    tid: int
+    name: str
+    order: int
+
+
+@dataclass(frozen=True, slots=True)
+class Process:
+    """One process of a viewer: a core, a device, or the host."""
+
+    pid: int
+    name: str
+    order: int
+
+
+@dataclass(frozen=True, slots=True)
+class Rows:
+    """Where everything in a trace is shown."""
+
+    processes: tuple[Process, ...]
+    of_lane: tuple[Row | None, ...]  # None: not selected
+    of_counter: tuple[int | None, ...]  # process of every counter
+
+    @property
+    def shown(self) -> npt.NDArray[np.bool_]:
+        return np.array([row is not None for row in self.of_lane] or [False])
+
+
+def lay_out(
+    trace: Trace,
+    program: Program,
+    *,
+    cores: Collection[int] | None = None,
+    devices: Collection[int] | None = None,
+) -> Rows:
+    """A process per device and per core, a thread per lane; `cores` and `devices` choose what is shown."""
+
+    def wanted(device: int, core: int) -> bool:
+        return device == NONE or (
+            (devices is None or device in devices) and (core == NONE or cores is None or core in cores)
+        )
+
+    places = [place for place in sorted(_places(trace)) if wanted(*place)]
+    pids = {place: _pid(program, *place) for place in places}
+    processes = [
+        Process(pid, process_name(program, *place), order) for order, (place, pid) in enumerate(pids.items(), start=1)
+    ]
+    next_tid = 10_000 * (1 + max(pids.values(), default=0) // 10_000) + 1
+    of_lane: list[Row | None] = [None] * len(trace.lanes)
+    order = 0
+    for number in sorted(range(len(trace.lanes)), key=lambda i: _lane_order(trace.lanes[i], i)):
+        lane = trace.lanes[number]
+        if (lane.device, lane.core) in pids:
+            order += 1
+            pid = pids[lane.device, lane.core]
+            of_lane[number] = Row(pid, next_tid, _lane_name(program, lane), order)
+            next_tid += 1
+    return Rows(tuple(processes), tuple(of_lane), tuple(_counter_pid(pids, c) for c in trace.counters))
+
+
+def _places(trace: Trace) -> set[tuple[int, int]]:
+    lanes = {(lane.device, lane.core) for lane in trace.lanes}
+    return lanes | {(track.device, track.core) for track in trace.counters}
+
+
+def _counter_pid(pids: dict[tuple[int, int], int], counter: CounterTrack) -> int | None:
+    return pids.get((counter.device, counter.core))
+
+
+def _pid(program: Program, device: int, core: int) -> int:
+    if device == NONE:
+        return _HOST_PID
+    if core == NONE:
+        return _DEVICE_PID + device
+    first = max(_CORE_PID, _DEVICE_PID + program.devices)
+    return first + device * max(100, program.cores) + core
+
+
+def process_name(program: Program, device: int, core: int) -> str:
+    """`Network_Core_3`, `Network_slice01_Core_3`, or of a whole device `Network Device 0`."""
+    if device == NONE:
+        return "Host"
+    name = printable(program.name, _LONGEST_NAME)
+    if program.devices > 1:
+        name += f"_slice{device:02d}"
+    return f"{name} Device {device}" if core == NONE else f"{name}_Core_{core}"
+
+
+def _lane_name(program: Program, lane: Lane) -> str:
+    if lane.device == NONE:
+        return printable(lane.name, _LONGEST_NAME)
+    core = process_name(program, lane.device, lane.core)
+    if lane.name == "Execution":
+        return core
+    name = printable(lane.name, _LONGEST_NAME)
+    group, _, rest = name.partition(" ")
+    thread = f"_t{lane.thread}" if lane.thread != NONE and _is_threaded(program, group) else ""
+    return f"{core}_{group}{thread}" + (f"_{rest}" if rest else "")
+
+
+def _is_threaded(program: Program, group: str) -> bool:
+    return any(known.name == group and known.threads > 1 for known in program.groups)
+
+
+def _lane_order(lane: Lane, number: int) -> tuple[int, int, int, int]:
+    """The core as a whole, its ports, its engines, then what they have in flight."""
+    if lane.name == "Execution":
+        place = 0
+    elif lane.name.startswith("Host_IO_Port"):
+        place = 1
+    else:
+        place = 3 if " DMA " in lane.name else 2
+    return lane.device, lane.core, place, number

@@ -1,0 +1,1 @@
+"""Verbs from end to end, where one is more than a call."""

@@ -1,0 +1,223 @@
+"""`opscope analyze` and `check` behind the api: read a Run, ask every question, keep the answers beside it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from ..analysis.analyse import analyse
+from ..analysis.laws import check_laws
+from ..analysis.timeline.activities import typical_inference
+from ..core.errors import ProfilerError, UsageError, printable
+from ..core.files import write_bytes
+from ..recording.finding import WHAT_IF, Finding, Findings, LawCheck, Prediction, Trial
+from ..recording.known_findings import FINDINGS_FILE, PROFILE_FILE, findings_bytes, known_findings
+from ..recording.run import Run
+
+if TYPE_CHECKING:
+    from ..recording.imported import Imported
+
+MOST_VIEWED_SPANS = 500_000  # beyond that one inference is written for a viewer and read back; beyond that, none
+SAME_RULES = {"slow-node": "slow-op", "conversions": "layout", "vtcm-spill": "spill"}  # backend's id → ours
+_VIEWED = "spans written = spans a viewer reads"
+
+
+class _Profile(msgspec.Struct):
+    causes: list[Finding] = []
+
+
+class _Predicted(msgspec.Struct):
+    id: str
+    title: str
+    predicted: Prediction | str | None = None
+
+
+class _Earlier(msgspec.Struct):
+    findings: list[_Predicted] = []
+    trials: list[Trial] = []
+
+
+# made here, not at first use: where two threads at once have a class looked into, msgspec crashes
+_PROFILE, _EARLIER = msgspec.json.Decoder(_Profile), msgspec.json.Decoder(_Earlier)
+
+
+def analyze(folder: Path) -> tuple[Run, Findings]:
+    """Read a Run, find causes, and leave `findings.json` in its folder."""
+    from ..recording.folder_reader import read_run
+
+    run = read_run(folder)
+    findings = findings_of(folder, run)
+    write_findings(folder, findings)
+    return run, findings
+
+
+def analyze_file(path: Path, *, created: str) -> tuple[Run, Findings]:
+    """The same of a profile file of another tool, which leaves nothing."""
+    from .importing import run_of_file
+
+    run, imported = run_of_file(path, created=created)
+    return run, _with_imported(analyse(run), imported)
+
+
+def current_findings(folder: Path, run: Run) -> Findings:
+    """The analysis of a Run: the one in its folder where that is of this very Run, else made now."""
+    return known_findings(folder, run) or findings_of(folder, run)
+
+
+def findings_of(folder: Path, run: Run) -> Findings:
+    """The analysis of a Run, with what lies beside its tables: checks of the importer, gains that were simulated."""
+    found = _with_imported(analyse(run), _imported(folder, run))
+    found = replace(found, findings=merged(_told(folder), found.findings))
+    return _with_simulated(found, _earlier(folder))
+
+
+def _with_imported(found: Findings, imported: Imported | None) -> Findings:
+    """With the checks of the importer, and what it noticed."""
+    notes = () if imported is None else imported.notes
+    return replace(found, checks=(*found.checks, *_carried(imported)), notes=(*found.notes, *notes))
+
+
+def merged(told: Sequence[Finding], found: Sequence[Finding]) -> tuple[Finding, ...]:
+    """What a backend told of its own run and what every run is asked, costliest first; the same cause once.
+
+    The backend's words are kept, with what to do and what it would gain from the other where it does not say. Of an op
+    that changes layout it is told among the changes of layout.
+    """
+    left = list(found)
+    own = []
+    layout = {op for cause in told if _rule(cause) == "layout" for op in cause.ops}
+    for cause in told:
+        if _rule(cause) == "slow-op" and cause.ops and layout.issuperset(cause.ops):
+            continue
+        twins = [other for other in left if _is_same(cause, other)]
+        left = [other for other in left if other not in twins]
+        own.append(_with_advice(cause, twins[0]) if twins else cause)
+    return tuple(sorted([*own, *left], key=lambda cause: -(cause.cost_ns or 0)))
+
+
+def _rule(told: Finding) -> str:
+    return SAME_RULES.get(told.id, told.id)
+
+
+def _is_same(told: Finding, found: Finding) -> bool:
+    """The same rule under whatever name; where it names ops, the same ones."""
+    same_rule = _rule(told) == found.id
+    return same_rule and (found.id != "slow-op" or set(found.ops) <= set(told.ops))
+
+
+def _with_advice(told: Finding, found: Finding) -> Finding:
+    return replace(
+        told,
+        action=told.action or found.action,
+        predicted=told.predicted or _at_most(found.predicted, told.cost_ns),
+        spans=told.spans or found.spans,
+    )
+
+
+def _at_most(predicted: Prediction | None, cost_ns: int | None) -> Prediction | None:
+    """No more than what the backend says that it costs."""
+    if predicted is None or cost_ns is None or predicted.gain_ns <= cost_ns:
+        return predicted
+    return replace(predicted, gain_ns=cost_ns, latency_ns=predicted.latency_ns + predicted.gain_ns - cost_ns)
+
+
+def _told(folder: Path) -> Sequence[Finding]:
+    """What the backend that made a run found by itself."""
+    try:
+        return _PROFILE.decode((folder / PROFILE_FILE).read_bytes()).causes
+    except FileNotFoundError:
+        return ()
+    except (OSError, ValueError) as error:
+        raise UsageError(f"{folder / PROFILE_FILE}: {printable(str(error))}; expected what `profile` wrote") from error
+
+
+def check(folder: Path) -> tuple[LawCheck, ...]:
+    """Every conservation law, the ones of the importer, and what a viewer would read."""
+    from ..recording.folder_reader import read_run
+
+    run = read_run(folder)
+    return (*check_laws(run), *_carried(_imported(folder, run)), viewed(run))
+
+
+def write_findings(folder: Path, findings: Findings) -> None:
+    write_bytes(folder / FINDINGS_FILE, findings_bytes(folder, findings))
+
+
+def _imported(folder: Path, run: Run) -> Imported | None:
+    """What another tool's file said beside its timeline; None: the run was not imported."""
+    from ..recording.imported_file import FILE, decode_imported
+
+    try:
+        raw = (folder / FILE).read_bytes()
+    except FileNotFoundError:
+        return None
+    except OSError as error:
+        raise UsageError(f"{folder / FILE}: cannot be read ({error.strerror}); expected a file of the run") from error
+    return decode_imported(raw, run.trace, source=str(folder / FILE))
+
+
+def _carried(imported: Imported | None) -> tuple[LawCheck, ...]:
+    if imported is None:
+        return ()
+    return tuple(LawCheck(f"{imported.format}: {check.name}", check.holds, check.detail) for check in imported.checks)
+
+
+def _earlier(folder: Path) -> _Earlier:
+    """What an earlier analysis of the same run left."""
+    try:
+        return _EARLIER.decode((folder / FINDINGS_FILE).read_bytes())
+    except (OSError, ValueError):
+        return _Earlier()
+
+
+def _with_simulated(findings: Findings, earlier: _Earlier) -> Findings:
+    """With gains that were simulated, which are better than upper bounds, and changes that were tried."""
+    known = {
+        (found.id, found.title): found.predicted
+        for found in earlier.findings
+        if isinstance(found.predicted, Prediction) and found.predicted.basis == WHAT_IF
+    }
+    kept = tuple(
+        replace(finding, predicted=known.get((finding.id, finding.title), finding.predicted))
+        for finding in findings.findings
+    )
+    return replace(findings, findings=kept, trials=tuple(earlier.trials))
+
+
+def viewed(run: Run) -> LawCheck:
+    """The timeline written for a viewer and read back: every span is there, on its lane, with its times."""
+    spans, which = run.trace.spans, "all"
+    if len(spans) > MOST_VIEWED_SPANS:
+        spans, which = spans[spans["inference"] == typical_inference(run)], "of one inference"
+    if not len(spans) or len(spans) > MOST_VIEWED_SPANS:
+        reason = f"more than {MOST_VIEWED_SPANS:,} spans" if len(spans) else "the run has no spans"
+        return LawCheck(_VIEWED, None, reason)
+    try:
+        count, time = _read_back(replace(run, trace=replace(run.trace, spans=spans)))
+    except (ProfilerError, IndexError, ValueError) as error:
+        return LawCheck(_VIEWED, False, f"the timeline cannot be written and read back ({error})")
+    length = int((spans["end_ns"] - spans["start_ns"]).sum())
+    return LawCheck(
+        _VIEWED,
+        (count, time) == (len(spans), length),
+        f"{len(spans):,} and {count:,} ({which}), {length:,} and {time:,} ns",
+    )
+
+
+def _read_back(run: Run) -> tuple[int, int]:
+    """How many spans, and how long all together, of the Chrome timeline."""
+    from ..plugins.traces.trace_json import TraceJson
+    from ..views.timeline.chrome_trace import ChromeTrace
+    from .viewing import program_of
+
+    with TemporaryDirectory() as scratch:
+        path = Path(scratch, "trace.json")
+        with path.open("wb") as out:
+            ChromeTrace(program_of(run), flows=True).render(run.trace, out)
+        found = TraceJson().read(path).trace.spans
+    return len(found), int((found["end_ns"] - found["start_ns"]).sum())

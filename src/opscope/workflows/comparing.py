@@ -1,0 +1,170 @@
+"""`opscope compare` and `baseline` behind the api: wires the reader of runs, the names of layers and the gate."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Collection, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, replace
+from functools import cache
+from pathlib import Path
+
+from ..analysis.totals.ops import block_of, layer_of
+from ..core.errors import UsageError, printable
+from ..core.files import write_bytes
+from ..gate.baseline import LARGEST_BYTES, decode_baseline, encode_baseline
+from ..gate.compare import compare as compare_figures
+from ..gate.comparison import ALLOWABLE, ROLLUPS, Comparison, SideBySide
+from ..gate.figures import NO_OP_NAME, OTHERS_NAME, Figures, OpFigure
+from ..gate.limits import parse_limit
+from ..gate.run_figures import figures_of_parts, of_run
+from ..gate.side_by_side import side_by_side as put_side_by_side
+from ..recording.folder_columns import read_columns
+from ..recording.run import Run
+
+Source = str | Path | Run | Figures  # folder of a run, profile or baseline file, or what either holds
+
+
+def _of_name(label: Callable[[str], str]) -> Callable[[OpFigure], str]:
+    return lambda op: op.name if op.name in (NO_OP_NAME, OTHERS_NAME) else label(op.name)
+
+
+LABELS: dict[str, Callable[[OpFigure], str]] = {
+    "type": lambda op: op.type or op.name,
+    "layer": _of_name(layer_of),
+    "block": _of_name(block_of),
+    "engine": lambda op: op.engine or "(unknown)",
+}
+
+
+def figures_of(source: Source, *, label: str | None = None) -> Figures:
+    """What a comparison needs of a run, a profile file of another tool, or a baseline file."""
+    return with_kinds(_figures_of(source, label))
+
+
+def with_kinds(figures: Figures) -> Figures:
+    """Types in the vocabulary of a Graph, so that a network in two formats has ops of the same kinds."""
+    kinds = _kinds_of_types()
+    ops = (op if op.kind else replace(op, kind=kinds.get(op.type, "")) for op in figures.ops)
+    return replace(figures, ops=tuple(ops))
+
+
+@cache
+def _kinds_of_types() -> Mapping[str, str]:
+    """Type as a model file spells it → kind."""
+    from ..readers.onnx.ops import DOMAINS
+    from ..readers.tflite.schema import BUILTINS
+
+    onnx = {name: rule.kind for rules in DOMAINS.values() for name, rule in rules.items()}
+    return onnx | {builtin.name: builtin.kind for builtin in BUILTINS}
+
+
+def _figures_of(source: Source, label: str | None) -> Figures:
+    if isinstance(source, Figures):
+        return source if label is None else replace(source, label=label)
+    if isinstance(source, Run):
+        return of_run(source, label=label or source.info.network)
+    path = Path(source)
+    name = label or path.name or str(path.resolve().name)
+    if path.is_dir():
+        return _figures_of_run(path, name)
+    return _figures_of_profile(path, name) or decode_baseline(_read(path), source=str(path), label=name)
+
+
+def _figures_of_profile(path: Path, label: str) -> Figures | None:
+    """None: it is no profile file of another tool."""
+    from ..importers.formats import is_profile  # all formats: a tenth of a second
+    from .importing import run_of_file
+
+    return of_run(run_of_file(path, created="")[0], label=label) if path.is_file() and is_profile(path) else None
+
+
+def _figures_of_run(path: Path, label: str) -> Figures:
+    info, ops, summary, spans = read_columns(path)
+    try:
+        return figures_of_parts(info, ops, summary, spans, label=label)
+    except (ValueError, OverflowError) as error:
+        raise UsageError(f"{path}: {printable(str(error))}; expected the folder of a run") from error
+
+
+def _read(path: Path) -> bytes:
+    try:
+        if path.exists() and not path.is_file():
+            raise UsageError(f"{path}: is no regular file; expected a run, a profile file or a baseline file")
+        if path.stat().st_size > LARGEST_BYTES:
+            raise UsageError(
+                f"{path}: larger than {LARGEST_BYTES >> 20} MB; expected a run, a profile file or a baseline file"
+            )
+        return path.read_bytes()
+    except OSError as error:
+        problem = error.strerror or type(error).__name__
+        raise UsageError(
+            f"{path}: cannot be read ({problem}); expected a run, a profile file or a baseline file"
+        ) from error
+
+
+def compare(
+    base: Source, new: Source, *, fail_on: Sequence[str] = (), allow: Collection[str] = (), seed: int = 0
+) -> Comparison:
+    """Every difference of two runs, and the verdict of the limits."""
+    limits = [parse_limit(text) for text in fail_on]
+    unknown = set(allow) - set(ALLOWABLE)
+    if unknown:
+        raise UsageError(f"--allow {min(unknown)}: not known; expected of {', '.join(ALLOWABLE)}")
+    one, other = _read_all([base, new])
+    return compare_figures(one, other, limits=limits, allow=allow, labels=LABELS, seed=seed)
+
+
+def side_by_side(sources: Sequence[Source], *, by: str = "op") -> SideBySide:
+    """One column per run."""
+    if by not in ROLLUPS:
+        raise UsageError(f"--by {by}: not known; expected one of {', '.join(ROLLUPS)}")
+    if len(sources) < 2:
+        raise UsageError("compare: nothing to compare with; expected at least two runs")
+    return put_side_by_side(_read_all(sources), by=by, label=LABELS.get(by))
+
+
+def _read_all(sources: Sequence[Source]) -> list[Figures]:
+    """Each under its own name; where two would have the same, under the path that was given."""
+    ready = [
+        source if isinstance(source, str | Path) and Path(source).is_dir() else figures_of(source) for source in sources
+    ]
+    with ThreadPoolExecutor(2) as readers:  # most of the work is sorting and decompressing, outside the interpreter
+        found = list(readers.map(figures_of, ready))
+    times = Counter(figures.label for figures in found)
+    return [
+        replace(figures, label=str(source)) if times[figures.label] > 1 and isinstance(source, str | Path) else figures
+        for figures, source in zip(found, sources, strict=True)
+    ]
+
+
+@dataclass(frozen=True, slots=True)
+class Updated:
+    """A baseline that was written again."""
+
+    comparison: Comparison | None  # with what was there; None: it was of something else
+    note: str = ""
+    changed: bool = True  # the file has other bytes than before
+
+
+def save_baseline(run: Source, file: Path) -> Figures:
+    """Write a baseline; one that is there already is not replaced."""
+    if file.exists():
+        raise UsageError(f"{file}: exists; expected a new file, or `opscope baseline update RUN {file}`")
+    figures = figures_of(run)
+    write_bytes(file, encode_baseline(figures, labels=LABELS))
+    return figures
+
+
+def update_baseline(run: Source, file: Path) -> Updated:
+    """Replace a baseline, and say what that changes."""
+    before = figures_of(file)
+    after = figures_of(run)
+    data, old = encode_baseline(after, labels=LABELS), _read(file)
+    try:
+        found = compare_figures(before, after, labels=LABELS)
+        result = Updated(found, changed=data != old)
+    except UsageError as error:  # of another target, say: replaced all the same, because that is what was asked
+        result = Updated(None, str(error), changed=data != old)
+    write_bytes(file, data)
+    return result

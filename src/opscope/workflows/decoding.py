@@ -1,0 +1,435 @@
+"""`opscope opstats` behind `api.opstats`: wires buffers, decoder, analysis and views, sample by sample.
+
+Not named after the verb: a module `opstats` of this package would take the place of the function once imported.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import os
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import Future, ProcessPoolExecutor
+from dataclasses import dataclass, field, replace
+from functools import lru_cache, partial
+from hashlib import sha256
+from io import StringIO
+from multiprocessing import get_context
+from pathlib import Path
+
+import numpy as np
+import numpy.typing as npt
+
+from ..analysis.totals.summarise import summarise, summarise_device, timeline, typical
+from ..analysis.totals.work import ProgramIndex
+from ..core.errors import CaptureError, UsageError, printable
+from ..core.files import PROGRAM_FILE, write_whole
+from ..decode import Buffer, LaneIndex, Threads, check_buffer, decode_buffer, decode_trace, merge_traces, origin_tick
+from ..importers.host_trace import read_host_trace
+from ..program.program import OP_LEVEL, Program
+from ..program.program_file import decode_program, encode_program, program_id
+from ..program.stats_files import EXPECTED, Sample, StatsFile, find_samples, output_name, plain_name
+from ..recording.folder_writer import RunFolder, write_part
+from ..recording.run import RunInfo
+from ..recording.summary import Summary
+from ..recording.trace import Trace
+from ..views.text.opstats_text import OpstatsText
+from ..views.timeline.chrome_trace import ChromeTrace
+from ..views.timeline.perfetto_trace import PerfettoTrace
+
+PROVENANCE = "simulated"  # nothing but the simulated device writes this format yet
+_MOST_BYTES = 1 << 32
+_TRIM_THRESHOLD, _MMAP_THRESHOLD = -1, -3  # malloc.h
+_WORTH_A_PROCESS = 4 << 20  # bytes of stats buffers; starting a process costs as much as decoding so many
+
+Progress = Callable[[int, int], None]
+
+
+@dataclass(frozen=True, slots=True)
+class OpstatsOptions:
+    """What to make of every sample."""
+
+    summary: bool = False
+    trace: bool = False
+    trace_format: str = "json"
+    host_trace: Path | None = None
+    cores: tuple[int, ...] | None = None  # in the trace; None: all
+    devices: tuple[int, ...] | None = None
+    merge_devices: bool = True
+    merge_groups: bool = True
+    flows: bool = False
+    barriers: bool = False
+
+
+@dataclass(slots=True)
+class SampleOutcome:
+    """What became of one sample."""
+
+    written: list[Path] = field(default_factory=list)
+    problems: list[str] = field(default_factory=list)  # one line each; the rest was decoded
+    warnings: list[str] = field(default_factory=list)
+    notes: list[str] = field(default_factory=list)
+    summary: Summary | None = None
+    origin: int = 0
+    inferences: tuple[int, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class OpstatsOutcome:
+    """What became of all samples."""
+
+    written: tuple[Path, ...]
+    problems: tuple[str, ...]  # one line for each buffer that could not be decoded
+    warnings: tuple[str, ...]
+    notes: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class _Decoded:
+    """One buffer of a sample, with the trace of its device."""
+
+    file: StatsFile
+    buffer: Buffer
+    trace: Trace
+
+
+class Decoder:
+    """A program, with what decoding any of its samples needs."""
+
+    def __init__(self, qpc: Path, options: OpstatsOptions) -> None:
+        raw = _read(qpc, "expected the programqpc.bin that the compiler wrote")
+        self.source = str(qpc)
+        self.options = options
+        self.program: Program = decode_program(raw, source=self.source)
+        self.program_id = program_id(raw)
+        self.lanes = LaneIndex.of(self.program)
+        self.index = ProgramIndex.of(self.program)
+        _check_selection(self.program, options)
+        self.view = _view(self.program, options) if options.trace else None
+
+    def sample(self, sample: Sample, folder: Path, part: Path | None) -> SampleOutcome:
+        """Decode every buffer of a sample that can be decoded, and write what was asked for."""
+        outcome = SampleOutcome()
+        buffers = list(self._buffers(sample, outcome))
+        if not buffers:
+            return outcome
+        outcome.origin = origin_tick(buffer for _, buffer in buffers)
+        decoded: list[_Decoded] = []
+        for file, buffer in buffers:
+            trace = decode_trace(self.program, buffer, self.lanes, origin=outcome.origin, provenance=PROVENANCE)
+            shown = timeline(trace, self.index) if self.view is not None or part is not None else trace
+            decoded.append(_Decoded(file, buffer, shown))
+            self._summary(file, buffer, trace, folder, outcome)
+        if self.view is not None:
+            self._traces(self.view, sample, decoded, folder, outcome)
+        if part is not None:
+            merged = merge_traces([each.trace for each in decoded])
+            write_part(merged, part)
+            outcome.summary = summarise(merged, {b.capture.device: b.capture for _, b in buffers}, self.index)
+            outcome.inferences = (buffers[0][1].capture.inference,)
+        return outcome
+
+    def _buffers(self, sample: Sample, outcome: SampleOutcome) -> Iterator[tuple[StatsFile, Buffer]]:
+        seen: set[int] = set()
+        for file in sample.files:
+            try:
+                buffer = self._buffer(file)
+            except (CaptureError, UsageError) as error:
+                outcome.problems.append(str(error))
+                continue
+            if buffer.capture.device in seen:
+                outcome.problems.append(f"{file.path}: a second buffer of device {buffer.capture.device}; left out")
+                continue
+            seen.add(buffer.capture.device)
+            yield file, buffer
+        present = {file.slice for file in sample.files}
+        missing = [d for d in range(self.program.devices) if self.program.devices > 1 and d not in present]
+        if missing:
+            names = ", ".join(f"slice{d:02d}" for d in missing)
+            outcome.problems.append(
+                f"{sample.files[0].path.parent}: {sample.merged_stem}: {names} missing; expected "
+                f"one buffer for each of {self.program.devices} devices"
+            )
+
+    def _buffer(self, file: StatsFile) -> Buffer:
+        """Read and check; the name is believed only where the buffer says the same."""
+        source = str(file.path)
+        if file.network != plain_name(self.program.name):
+            raise UsageError(
+                f"{source}: network {printable(file.network)!r} is not in {self.source}; it has "
+                f"{printable(self.program.name)!r}"
+            )
+        buffer = decode_buffer(_read(file.path, "expected a stats buffer"), source=source)
+        check_buffer(buffer, self.program, program_id=self.program_id)
+        capture = buffer.capture
+        said = (("activation", file.activation, capture.activation), ("inference", file.inference, capture.inference))
+        slices = (("device", file.slice, capture.device),) if file.slice is not None else ()
+        for what, in_name, in_buffer in (*said, *slices):
+            if in_name != in_buffer:
+                raise UsageError(f"{source}: the name says {what} {in_name}, the buffer {in_buffer}; expected the same")
+        return buffer
+
+    def _summary(self, file: StatsFile, buffer: Buffer, trace: Trace, folder: Path, outcome: SampleOutcome) -> None:
+        capture = buffer.capture
+        if capture.level < OP_LEVEL:
+            outcome.warnings.append(
+                f"stats level {capture.level} has no operator cycle counts: the summary has no op table and the trace "
+                "no operators; compile with -stats-level=70"
+            )
+        if not self.options.summary:
+            return
+        network = self.program.name if file.slice is None else f"{self.program.name}_slice{file.slice:02d}"
+        tables = summarise_device(trace, capture, self.index, network=network)
+        text = StringIO()
+        OpstatsText().render(tables, text)
+        path = folder / output_name(file.stem, OpstatsText.suffix)
+        write_whole(path, lambda out: out.write(text.getvalue().encode()))
+        outcome.written.append(path)
+        outcome.notes += tables.notes
+
+    def _traces(
+        self,
+        view: ChromeTrace | PerfettoTrace,
+        sample: Sample,
+        decoded: list[_Decoded],
+        folder: Path,
+        outcome: SampleOutcome,
+    ) -> None:
+        traces = [self._detailed(each, outcome.origin) for each in decoded]
+        parts = [(each.file.stem, [trace]) for each, trace in zip(decoded, traces, strict=True)]
+        if self.options.merge_devices or sample.files[0].slice is None:
+            parts = [(sample.merged_stem, traces)]
+        for stem, chosen in parts:
+            path = folder / output_name(stem, view.suffix)
+            write_whole(path, partial(view.render, self._with_host(merge_traces(chosen), outcome)))
+            outcome.written.append(path)
+
+    def _detailed(self, each: _Decoded, origin: int) -> Trace:
+        """With every thread or barrier where that is asked for; its counters are those of the plain trace."""
+        options = self.options
+        if options.merge_groups and not options.barriers:
+            return each.trace
+        threads = Threads.MERGED if options.merge_groups else Threads.APART
+        fine = decode_trace(
+            self.program,
+            each.buffer,
+            self.lanes,
+            origin=origin,
+            provenance=PROVENANCE,
+            threads=threads,
+            barriers=options.barriers,
+        )
+        return replace(fine, counters=each.trace.counters, samples=each.trace.samples)
+
+    def _with_host(self, trace: Trace, outcome: SampleOutcome) -> Trace:
+        """Host spans near the sample, on its axis; the axis starts with the first of all."""
+        if self.options.host_trace is None:
+            return trace
+        host = read_host_trace(self.options.host_trace, stats_hz=self.program.stats_hz, origin_tick=outcome.origin)
+        near = _near(host, int(trace.spans["end_ns"].max(initial=0)))
+        if not near.any():
+            outcome.warnings.append(
+                f"{self.options.host_trace}: no event at the time of the samples; expected times in microseconds of "
+                "the statistics timer, or otherData.ticks_at_zero"
+            )
+            return trace
+        return _from_zero(merge_traces([trace, replace(host, spans=host.spans.take(np.flatnonzero(near)))]))
+
+
+def _view(program: Program, options: OpstatsOptions) -> ChromeTrace | PerfettoTrace:
+    if options.trace_format not in ("json", "perfetto"):
+        raise UsageError(f"trace format {options.trace_format!r}: not known; expected json or perfetto")
+    view = PerfettoTrace if options.trace_format == "perfetto" else ChromeTrace
+    return view(program, cores=options.cores, devices=options.devices, flows=options.flows)
+
+
+def _near(host: Trace, end: int) -> npt.NDArray[np.bool_]:
+    """Host spans that touch the sample, or as much time before and after it, or a span that does: its whole way."""
+    starts, ends = host.spans["start_ns"], host.spans["end_ns"]
+    touches = (ends >= -end) & (starts <= 2 * end)
+    if not touches.any():
+        return touches
+    near: npt.NDArray[np.bool_] = (ends >= starts[touches].min()) & (starts <= ends[touches].max())
+    return near
+
+
+def _from_zero(trace: Trace) -> Trace:
+    early = -min(int(trace.spans["start_ns"].min(initial=0)), 0)
+    spans, samples = trace.spans.copy(), trace.samples.copy()
+    spans["start_ns"] += early
+    spans["end_ns"] += early
+    samples["time_ns"] += early
+    return replace(trace, spans=spans, samples=samples)
+
+
+def _read(path: Path, expected: str) -> bytes:
+    try:
+        if path.stat().st_size > _MOST_BYTES:
+            raise UsageError(f"{path}: {path.stat().st_size} bytes; expected at most {_MOST_BYTES}")
+        return path.read_bytes()
+    except OSError as error:
+        raise UsageError(f"{path}: cannot be read ({error.strerror}); {expected}") from error
+
+
+def _check_selection(program: Program, options: OpstatsOptions) -> None:
+    for word, chosen, have in (("cores", options.cores, program.cores), ("devices", options.devices, program.devices)):
+        for number in chosen or ():
+            if not 0 <= number < have:
+                raise UsageError(f"--select-{word} {number}: the program has {have}; expected 0 to {have - 1}")
+
+
+def samples_of(folder: Path) -> list[Sample]:
+    """The samples in a folder; none is an error."""
+    try:
+        found = find_samples(folder)
+    except OSError as error:
+        raise UsageError(
+            f"{folder}: cannot be read ({error.strerror}); expected a folder with stats buffers"
+        ) from error
+    if not found:
+        raise UsageError(f"{folder}: holds no stats buffers; expected files such as {EXPECTED}")
+    return found
+
+
+@lru_cache(maxsize=1)
+def decoder(qpc: Path, options: OpstatsOptions) -> Decoder:
+    """Made once per process: a worker decodes the program once, however many samples it gets."""
+    return Decoder(qpc, options)
+
+
+def _one(qpc: Path, options: OpstatsOptions, sample: Sample, folder: Path, part: Path | None) -> SampleOutcome:
+    return decoder(qpc, options).sample(sample, folder, part)
+
+
+def decode_all(
+    qpc: Path,
+    options: OpstatsOptions,
+    samples: Sequence[Sample],
+    folder: Path,
+    *,
+    parts: Sequence[Path | None],
+    workers: int,
+    progress: Progress | None,
+) -> list[SampleOutcome]:
+    """Every sample, in this process or, where it pays, in several; in each, one sample at a time."""
+    size = sum(file.path.stat().st_size for sample in samples for file in sample.files if file.path.exists())
+    workers = min(workers, len(samples))
+    if workers < 2 or size < _WORTH_A_PROCESS:
+        outcomes = []
+        for number, (sample, part) in enumerate(zip(samples, parts, strict=True), start=1):
+            outcomes.append(_one(qpc, options, sample, folder, part))
+            if progress is not None:
+                progress(number, len(samples))
+        return outcomes
+    context = get_context("fork" if os.name == "posix" else "spawn")
+    with ProcessPoolExecutor(workers, mp_context=context, initializer=_keep_memory) as pool:
+        futures = [
+            pool.submit(_one, qpc, options, sample, folder, part) for sample, part in zip(samples, parts, strict=True)
+        ]
+        return list(_in_turn(futures, progress))
+
+
+def _keep_memory() -> None:
+    """In a worker, let freed arrays stay with the process: the next sample needs as much, and new pages are slow."""
+    try:
+        mallopt = ctypes.CDLL(None).mallopt  # of the GNU C library; others have none and do without
+    except (AttributeError, OSError, TypeError):
+        return
+    for option in (_MMAP_THRESHOLD, _TRIM_THRESHOLD):
+        mallopt(option, 1 << 30)
+
+
+def _in_turn(futures: list[Future[SampleOutcome]], progress: Progress | None) -> Iterator[SampleOutcome]:
+    for number, future in enumerate(futures, start=1):
+        yield future.result()
+        if progress is not None:
+            progress(number, len(futures))
+
+
+def decode_everything(
+    qpc: Path,
+    input_dir: Path,
+    output_dir: Path,
+    options: OpstatsOptions,
+    *,
+    run: Path | None,
+    workers: int,
+    command: tuple[str, ...],
+    created: str,
+    progress: Progress | None,
+) -> OpstatsOutcome:
+    """All samples of a folder, and the run that holds them."""
+    decoder.cache_clear()  # the file may be another by now
+    program = decoder(qpc, options).program
+    samples = samples_of(input_dir)
+    if options.summary or options.trace:
+        _make_folder(output_dir)
+    folder = None if run is None else RunFolder(run)
+    try:
+        parts = [None if folder is None else folder.part(number) for number in range(len(samples))]
+        outcomes = decode_all(qpc, options, samples, output_dir, parts=parts, workers=workers, progress=progress)
+        written = [path for outcome in outcomes for path in outcome.written]
+        if folder is not None and any(outcome.summary is not None for outcome in outcomes):
+            info = _run_info(qpc, program, outcomes, command, created)
+            model = (qpc.parent / program.model).resolve()
+            kept = replace(program, model=os.path.relpath(model, folder.path.resolve()) if program.model else "")
+            folder.keep(PROGRAM_FILE, encode_program(kept))
+            _finish(folder, info, program, list(zip(outcomes, parts, strict=True)))
+            written.append(folder.path)
+    finally:
+        if folder is not None:
+            folder.discard()
+    return OpstatsOutcome(
+        written=tuple(written),
+        problems=tuple(line for outcome in outcomes for line in outcome.problems),
+        warnings=tuple(dict.fromkeys(line for outcome in outcomes for line in outcome.warnings)),
+        notes=tuple(dict.fromkeys(line for outcome in outcomes for line in outcome.notes)),
+    )
+
+
+def _make_folder(folder: Path) -> None:
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise UsageError(f"{folder}: cannot be made ({error.strerror}); expected a place for a folder") from error
+
+
+def _run_info(
+    qpc: Path, program: Program, outcomes: Sequence[SampleOutcome], command: tuple[str, ...], created: str
+) -> RunInfo:
+    return RunInfo(
+        command=command,
+        created=created,
+        model=str(qpc),
+        sha256=sha256(qpc.read_bytes()).hexdigest(),
+        target=program.target,
+        provenance=PROVENANCE,
+        network=program.name,
+        devices=program.devices,
+        cores=program.cores,
+        batch=program.batch,
+        clocks_hz={"core": program.clock_hz, "stats": program.stats_hz},
+        inferences=tuple(number for outcome in outcomes for number in outcome.inferences),
+        options={"stats_level": program.stats.level, "stats_batch_size": program.stats.batch_size},
+        limits=limits_of(program),
+    )
+
+
+def limits_of(program: Program) -> dict[str, float]:
+    """What the cores and devices of a program can do at the most."""
+    rate = program.simulation.get("macs_per_cycle")
+    limits = {} if rate is None else {"macs_per_s": rate * program.clock_hz * program.cores * program.devices}
+    read = [route.bytes_per_cycle for route in program.routes if route.carries == "read"]
+    return limits | ({"outer_bytes_per_s": max(read) * program.clock_hz * program.devices} if read else {})
+
+
+def _finish(
+    folder: RunFolder, info: RunInfo, program: Program, done: Sequence[tuple[SampleOutcome, Path | None]]
+) -> None:
+    """Put the parts of all samples on one axis, which starts with the earliest."""
+    origin = min(outcome.origin for outcome, _ in done if outcome.summary is not None)
+    summaries, parts = [], []
+    for outcome, part in done:
+        if outcome.summary is not None and part is not None:
+            summaries.append(outcome.summary)
+            parts.append((part, round((outcome.origin - origin) * 1e9 / program.stats_hz)))
+    folder.finish(info, program, typical(summaries), parts)

@@ -1,0 +1,188 @@
+"""Model → Run on the simulated device: compile, run, decode and sum up, re-using what did not change."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
+from statistics import median_low
+from typing import TYPE_CHECKING
+
+from .. import __version__
+from ..core.errors import UsageError
+from ..machine.target import Corner, Target, at_corner
+from ..recording.host_times import STAGES, Rows, between
+from ..recording.keys import code_of, digest_of
+from ..recording.run import CommandTable, Run, RunInfo
+from ..recording.summary import HostStage
+from .choices import Choices
+from .decoding import PROVENANCE, limits_of
+from .execution import Execution, device_cores, loaded_from
+
+if TYPE_CHECKING:
+    from ..program.program import Program
+    from ..recording.summary import Summary
+    from ..recording.trace import Trace
+    from .compiling import Compiled
+
+_COMPILING = ("core", "graph", "machine", "program", "readers", "estimate", "compiler")
+_RUNNING = ("recording", "decode", "device", "analysis", "views", "workflows", "changes")
+
+Step = Callable[[str], None]  # told what is being done now
+
+
+@dataclass(frozen=True, slots=True)
+class Keys:
+    """What a program, and a run, depend on, as hashes: the same key, the same bytes."""
+
+    program: str
+    run: str
+
+    @classmethod
+    def of(cls, model_sha256: str, target: Target, choices: Choices) -> Keys:
+        base = (__version__, code_of(*_COMPILING), model_sha256, repr(target), repr(choices.of_compiler))
+        rest = code_of(*_RUNNING)
+        return cls(digest_of(*base), digest_of(*base, rest, repr(asdict(choices))))
+
+
+def compile_for(model: Path, target: Target, choices: Choices) -> Program:
+    """The program for these choices, in memory."""
+    return compiled_for(model, target, choices).program
+
+
+def compiled_for(model: Path, target: Target, choices: Choices) -> Compiled:
+    """The same, with the graph that the program is of."""
+    from ..api import compile_model
+
+    return compile_model(
+        model,
+        target,
+        cores=choices.cores,
+        devices=choices.devices,
+        batch=choices.batch,
+        shapes=choices.shapes,
+        precision=choices.precision,
+        parallel=choices.parallel,
+        stats_level=choices.stats_level,
+        ddr_stats=choices.ddr_stats,
+        pmu_recipe=choices.pmu_recipe,
+    )
+
+
+def range_ns(model: Path, target: Target, choices: Choices) -> tuple[int, int]:
+    """Latency with every figure of the target at the fast, and at the slow end of its range."""
+    from ..device import simulate
+
+    found = []
+    for corner in (Corner.FAST, Corner.SLOW):
+        program = compile_for(model, at_corner(target, corner), choices)
+        found.append(round(simulate(program, seed=choices.seed).total_cycles / program.clock_hz * 1e9))
+    return min(found), max(found)
+
+
+def with_range(run: Run, low: int, high: int) -> Run:
+    """The run with its range; an inference that was seen lies in it."""
+    latency = run.summary.latency
+    seen = [ns for ns in (latency.value_ns, latency.low_ns, latency.high_ns) if ns is not None]
+    wide = replace(latency, low_ns=min(low, *seen), high_ns=max(high, *seen))
+    return replace(run, summary=replace(run.summary, latency=wide))
+
+
+def run_program(program: Program, info: RunInfo, choices: Choices, *, step: Step) -> Run:
+    """Run a program and decode what its device wrote down: the samples of the first activation, under the host."""
+    from ..decode import merge_traces
+    from ..device.host.host_spans import host_spans
+    from ..device.host.options import RunOptions
+    from ..device.host.sampling import choose_samples
+
+    step("running")
+    loaded = loaded_from(program, Path())
+    options = RunOptions(
+        choices.num_iter,
+        activations=choices.activations,
+        set_size=choices.set_size,
+        threads=choices.threads,
+        samples=choices.num_samples,
+        seed=choices.seed,
+    )
+    execution = Execution(loaded, options, device_cores=device_cores(program, options)[0])
+    times = execution.times()
+    rows = choose_samples(times, options).rows[0]
+    step("decoding")
+    decoded = [_decode(execution, row) for row in rows.reshape(-1, 1)]
+    trace = merge_traces([host_spans(rows), *(trace for trace, _ in decoded)])
+    summary = _with_host([summary for _, summary in decoded], times.rows)
+    inferences = tuple(int(number) for number in rows["inference"])
+    return Run(replace(info, inferences=inferences), program.ops, CommandTable.of(program), trace, summary)
+
+
+def _decode(execution: Execution, row: Rows) -> tuple[Trace, Summary]:
+    from ..analysis.totals.summarise import summarise, timeline
+    from ..decode import merge_traces
+
+    pairs = list(execution.device_traces(execution.capture(row), barriers=True))
+    merged = merge_traces([trace for _, trace in pairs])
+    captures = {capture.device: capture for capture, _ in pairs}
+    index = execution.program_index
+    return timeline(merged, index), summarise(merged, captures, index)
+
+
+def _with_host(summaries: list[Summary], rows: Rows) -> Summary:
+    """The typical inference, with the median of every stage of the host over all inferences."""
+    from ..analysis.totals.summarise import typical
+
+    medians = {stage: median_low(between(rows, *ends).tolist()) for stage, ends in STAGES.items()}
+    return replace(typical(summaries), host=tuple(HostStage(stage, ns) for stage, ns in medians.items() if ns))
+
+
+def run_info(
+    model: Path,
+    model_sha256: str | None,
+    program: Program,
+    choices: Choices,
+    keys: Keys,
+    *,
+    target_file: str,
+    command: tuple[str, ...],
+    created: str,
+) -> RunInfo:
+    """The head of a simulated run; its options are enough to make it again."""
+    chosen = {name: value for name, value in asdict(choices).items() if value is not None and name != "shapes"}
+    shapes = ";".join(f"{name}={'x'.join(map(str, shape))}" for name, shape in choices.shapes.items())
+    marks = {"program_key": keys.program, "run_key": keys.run}
+    marks |= ({"shapes": shapes} if shapes else {}) | ({"target_file": target_file} if target_file else {})
+    return RunInfo(
+        command=command,
+        created=created,
+        model=str(model),
+        sha256=model_sha256,
+        target=program.target,
+        provenance=PROVENANCE,
+        network=model.stem,
+        devices=program.devices,
+        cores=program.cores,
+        batch=program.batch,
+        clocks_hz={"core": program.clock_hz, "stats": program.stats_hz},
+        inferences=(),
+        options={"backend": "sim", **chosen, **marks},
+        limits=limits_of(program),
+    )
+
+
+def choices_of(info: RunInfo) -> Choices:
+    """What a simulated run was made with, or the nearest that one decoded from stats buffers tells."""
+    known = {name: value for name, value in info.options.items() if name in Choices.__dataclass_fields__}
+    known = {"cores": info.cores, "devices": info.devices, **known}
+    pairs = (part.rpartition("=") for part in str(known.pop("shapes", "")).split(";") if part)
+    try:
+        shapes = {name: tuple(int(extent) for extent in text.split("x")) for name, _, text in pairs}
+        return Choices(**known, shapes=shapes)  # type: ignore[arg-type]
+    except (TypeError, ValueError) as error:
+        raise UsageError(f"run.json: options do not say how the run was made ({error})") from error
+
+
+def target_of(info: RunInfo) -> Target:
+    """What a simulated run was made for: a file, or a name of the catalogue."""
+    from ..machine import catalogue as targets
+
+    return targets.load(str(info.options.get("target_file", info.target)))

@@ -1,0 +1,261 @@
+"""`opscope view` and `opscope.open_run` behind the api: what a Run's folder can be shown as.
+
+A Run may come from anyone: nothing in it is followed out of its folder, and only plain files are opened.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from io import TextIOWrapper
+from pathlib import Path
+from stat import S_ISREG
+from typing import BinaryIO, TextIO
+
+import msgspec
+import numpy as np
+
+from ..core.errors import UsageError
+from ..gate.comparison import Comparison
+from ..program.program import Channel, Detail, Group, Program, bare_program
+from ..recording.finding import Findings
+from ..recording.folder_reader import INFO
+from ..recording.folder_reader import SUMMARY as TOTALS
+from ..recording.run import GRAPH_FILE, SCHEMA, TABLES, Run, RunInfo
+from ..recording.summary import Latency, Summary
+from ..recording.trace import NONE, Trace
+from ..views.page.spans import MOST_ROWS, SpanRows, rows_of
+from .record import MOST_TRACE_SPANS
+
+HEAD, SUMMARY, PAGE = "run.json", "summary.json", "report.html"
+TRACES = ("trace.json", "trace.json.gz", "trace.pftrace")  # timelines that a run may hold, the first found is shown
+SIDE_FILES = ("findings.json", "imported.json", "profile.json", GRAPH_FILE)
+RUN_FILES = (HEAD, SUMMARY, *(f"{table}.parquet" for table in TABLES))
+MOST_HEAD_BYTES = 1 << 20
+MOST_SUMMARY_BYTES = 1 << 28
+
+
+@dataclass(frozen=True, slots=True)
+class RunHead:
+    """What a list of runs says about one of them."""
+
+    info: RunInfo
+    latency: Latency
+
+
+class _SummaryHead(msgspec.Struct):
+    """The part of summary.json that a list needs; the rest is skipped unread."""
+
+    latency: Latency
+
+
+class _Schema(msgspec.Struct):
+    schema: str
+
+
+# made here, before threads serve: see importers/run_folder
+_SCHEMA, _SUMMARY_HEAD = msgspec.json.Decoder(_Schema), msgspec.json.Decoder(_SummaryHead)
+
+
+def is_plain(path: Path) -> bool:
+    """A file of its own: no link to somewhere else, no pipe, no device."""
+    try:
+        return S_ISREG(path.lstat().st_mode)
+    except (OSError, ValueError):
+        return False
+
+
+def looks_like_run(folder: Path) -> bool:
+    """Whether the folder has the head of a run, whatever else is wrong with it."""
+    return is_plain(folder / HEAD) and is_plain(folder / SUMMARY)
+
+
+def read_head(folder: Path) -> RunHead:
+    """The head of a run, without its tables."""
+    head = _small(folder / HEAD, MOST_HEAD_BYTES)
+    try:
+        if _SCHEMA.decode(head).schema != SCHEMA:
+            raise UsageError(f"{folder / HEAD}: has another schema; expected {SCHEMA}")
+        info = INFO.decode(head)
+        latency = _SUMMARY_HEAD.decode(_small(folder / SUMMARY, MOST_SUMMARY_BYTES)).latency
+    except (msgspec.DecodeError, UnicodeDecodeError) as error:
+        raise UsageError(f"{folder}: run.json or summary.json is damaged ({error}); expected {SCHEMA}") from error
+    return RunHead(info, latency)
+
+
+def open_plain(path: Path) -> BinaryIO:
+    """A file of a run; links, pipes and devices are refused on the open file, so that no exchange slips in between."""
+    flags = os.O_RDONLY | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0)
+    try:
+        file = os.fdopen(os.open(path, flags), "rb")
+    except OSError as error:
+        raise UsageError(f"{path}: cannot be read ({error.strerror}); expected the file of a run") from error
+    if not S_ISREG(os.fstat(file.fileno()).st_mode):
+        file.close()
+        raise UsageError(f"{path}: is no plain file; expected the file of a run")
+    return file
+
+
+def _small(path: Path, most: int) -> bytes:
+    with open_plain(path) as file:
+        data = file.read(most + 1)
+    if len(data) > most:
+        raise UsageError(f"{path}: has more than {most} bytes; expected less in the file of a run")
+    return data
+
+
+def open_folder(folder: Path) -> Run:
+    """The whole run; a table that is a link is refused."""
+    from ..recording.folder_reader import read_run
+
+    for name in (*RUN_FILES, *SIDE_FILES):
+        if (folder / name).exists() and not is_plain(folder / name):
+            raise UsageError(f"{folder / name}: is no plain file; expected the file of a run, not a link")
+    return read_run(folder)
+
+
+def read_summary(folder: Path) -> Summary:
+    """The totals of a run, without its tables."""
+    data = _small(folder / SUMMARY, MOST_SUMMARY_BYTES)
+    try:
+        return TOTALS.decode(data)
+    except (msgspec.DecodeError, UnicodeDecodeError) as error:
+        raise UsageError(f"{folder / SUMMARY}: is damaged ({error}); expected opscope.summary/1") from error
+
+
+def findings_of(folder: Path, run: Run) -> Findings:
+    """The analysis of a run: the same that `opscope analyze` prints."""
+    from .analysing import current_findings
+
+    return current_findings(folder, run)
+
+
+def write_page(folder: Path, run: Run, out: BinaryIO) -> None:
+    """The page of a run as a server gives it: spans that do not fit the page are asked for in pieces."""
+    from ..views.page.page import RunPage
+
+    with _text(out) as text:
+        RunPage(most_rows=MOST_ROWS, served=True).render(run, findings_of(folder, run), text)
+
+
+def write_compare_page(runs: Sequence[tuple[str, Run]], out: BinaryIO) -> None:
+    """Labelled runs beside each other, the first is the base; of two, what explains the difference."""
+    from ..views.page.compare_page import ComparePage
+
+    labels, whole = [label for label, _ in runs], [run for _, run in runs]
+    with _text(out) as text:
+        ComparePage(labels=labels).render(whole, _comparison(whole), text)
+
+
+def _comparison(runs: Sequence[Run]) -> Comparison | None:
+    """None: there are more than two, or they are of different things and only stand side by side."""
+    from .comparing import compare
+
+    if len(runs) != 2:
+        return None
+    try:
+        return compare(*runs)
+    except UsageError:
+        return None
+
+
+@contextmanager
+def _text(out: BinaryIO) -> Iterator[TextIO]:
+    """A stream of bytes to write words to; it stays open."""
+    text = TextIOWrapper(out, encoding="utf-8", newline="\n")
+    yield text
+    text.flush()
+    text.detach()
+
+
+def span_pieces(run: Run) -> SpanRows | None:
+    """All spans in pieces, where the page holds fewer."""
+    return rows_of(run.trace, most=None) if len(run.trace.spans) > MOST_ROWS else None
+
+
+def has_own_page(folder: Path) -> bool:
+    """Whether the run's own page is newer than its tables and shows all of them."""
+    page = folder / PAGE
+    if not is_plain(page):
+        return False
+    newest = max((path.lstat().st_mtime_ns for name in RUN_FILES if (path := folder / name).exists()), default=0)
+    return page.lstat().st_mtime_ns >= newest and _span_count(folder) <= MOST_ROWS
+
+
+def _span_count(folder: Path) -> int:
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    try:
+        return int(pq.read_metadata(folder / "spans.parquet").num_rows)
+    except (OSError, pa.ArrowException):
+        return 0
+
+
+def own_trace(folder: Path) -> Path | None:
+    """The timeline that lies in the run."""
+    return next((folder / name for name in TRACES if is_plain(folder / name)), None)
+
+
+def trace_name(folder: Path) -> str:
+    """Name of the timeline that lies in the run, or that would be drawn."""
+    own = own_trace(folder)
+    if own is not None:
+        return own.name
+    return "trace.json" if _span_count(folder) <= MOST_TRACE_SPANS else "trace.pftrace"
+
+
+def has_timeline(folder: Path) -> bool:
+    """Totals alone, as many files of other tools have, make no timeline."""
+    return own_trace(folder) is not None or _span_count(folder) > 0
+
+
+def write_trace(run: Run, out: BinaryIO) -> None:
+    """The timeline of a run for Perfetto, drawn from its tables alone; of a large one without arrows."""
+    from ..views.timeline.chrome_trace import ChromeTrace
+    from ..views.timeline.perfetto_trace import PerfettoTrace
+
+    is_small = len(run.trace.spans) <= MOST_TRACE_SPANS
+    (ChromeTrace if is_small else PerfettoTrace)(program_of(run), flows=is_small).render(run.trace, out)
+
+
+def program_of(run: Run) -> Program:
+    """What the tables of a run say of the program that ran: names, kinds, operands and dependencies of its commands."""
+    table, edges, info = run.commands, run.trace.edges, run.info
+    bare = bare_program(
+        info.network,
+        info.target,
+        run.ops,
+        devices=info.devices,
+        cores=info.cores,
+        batch=info.batch or 1,
+        clock_hz=info.clocks_hz.get("core", 0.0),
+        commands=table.rows,
+        edges=(edges["source"].astype(np.int64), edges["target"].astype(np.int64)),
+    )
+    threads = _threads(run.trace)
+    words = zip(table.names, table.memories, table.types, table.shapes, table.operands, table.attributes, strict=True)
+    order = np.argsort(edges["target"], kind="stable")
+    return replace(
+        bare,
+        stats_hz=info.clocks_hz.get("stats", info.clocks_hz.get("core", bare.stats_hz)),
+        groups=tuple(Group(name, "", threads.get(name, 1)) for name in table.groups) or bare.groups,
+        routes=tuple(Channel(name, "", 0.0, 0.0) for name in table.routes),
+        kinds=table.kinds or bare.kinds,
+        details=tuple(Detail(*row) for row in words) or bare.details,
+        dependency_kinds=edges["data"][order].astype(np.uint8),
+    )
+
+
+def _threads(trace: Trace) -> dict[str, int]:
+    """Most threads that a group has on one core, as far as its lanes tell."""
+    cores: dict[tuple[str, int, int], set[int]] = {}
+    for lane in trace.lanes:
+        if lane.thread != NONE:
+            cores.setdefault((lane.name.partition(" ")[0], lane.device, lane.core), set()).add(lane.thread)
+    most: dict[str, int] = {}
+    for (group, _, _), threads in cores.items():
+        most[group] = max(most.get(group, 1), len(threads))
+    return most

@@ -1,0 +1,74 @@
+"""Programs and times by hand for the runtime: the least that a test needs."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import numpy as np
+
+from opscope.device.host.options import RunOptions
+from opscope.device.host.pipeline import Pipeline
+from opscope.program.program import COMMAND, Channel, Group, MemoryMetrics, Program, StatsOptions
+from opscope.recording.host_times import INFERENCE, HostTimes, Rows
+
+HOST_US = {"enqueue": 7.0, "preprocess": 8.0, "submit": 2.0, "driver": 5.0, "transfer": 300.0, "postprocess": 180.0}
+STATS_HZ = 19.2e6
+
+
+def program_of(
+    *,
+    level: int = 70,
+    cores: int = 2,
+    devices: int = 1,
+    first_read: int = 0,
+    moved_bytes: int = 0,
+    host: Mapping[str, float] | None = None,
+    simulation: Mapping[str, float] | None = None,
+    name: str = "net",
+) -> Program:
+    """One command that reads `moved_bytes`; two inputs, one output."""
+    commands = np.zeros(1, COMMAND)
+    commands["route"], commands["moved_bytes"] = 0, moved_bytes
+    return Program(
+        name=name,
+        target="hand-made",
+        devices=devices,
+        cores=cores,
+        batch=4,
+        clock_hz=1e9,
+        stats_hz=STATS_HZ,
+        groups=(Group("DMA", "", 1),),
+        routes=(Channel("DDR read", "read", 100.0, 20.0),),
+        kinds=("copy",),
+        ops=(),
+        details=(),
+        commands=commands,
+        dependency_offsets=np.zeros(2, np.uint32),
+        dependency_sources=np.zeros(0, np.uint32),
+        dependency_kinds=np.zeros(0, np.uint8),
+        stats=StatsOptions(level=level, batch_size=4),
+        metrics=MemoryMetrics(0, (), 0, (), first_read, 0, 0, {}),
+        inputs=(("ids", "i64", (4, 3)), ("image", "f32", (4, 2, 2))),
+        outputs=(("logits", "f16", (4, 10)),),
+        host_microseconds=HOST_US if host is None else host,
+        simulation={} if simulation is None else simulation,
+    )
+
+
+def run_of(options: RunOptions, *, program: Program | None = None, slots: int = 1, ticks: int = 19_200) -> HostTimes:
+    """A run on a device that always takes so many ticks: 1 ms unless said."""
+    chosen = program or program_of()
+    return Pipeline(chosen, options, exec_ticks=lambda activation, inference: ticks, slots=slots).run()
+
+
+def rows_of(*starts_ns: int, activation: int = 0) -> Rows:
+    """Inferences that are enqueued then, and take 1000 ns from each point to the next."""
+    rows = np.zeros(len(starts_ns), INFERENCE)
+    rows["activation"] = activation
+    rows["inference"] = np.arange(len(starts_ns))
+    times = [name for name in INFERENCE.names or () if name.endswith("_ns")]
+    for step, name in enumerate(times):
+        rows[name] = np.array(starts_ns) + 1000 * step
+    rows["exec_ticks"], rows["input_wait_ticks"] = 192, 19
+    rows["queue_depth"], rows["in_queue"] = 2, 3
+    return rows

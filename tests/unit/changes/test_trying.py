@@ -1,0 +1,91 @@
+"""Which changes are tried of which machine, and what they come to."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from device_build import HVX, Step, program_of
+from opscope import api
+from opscope.changes import trials as trying
+from opscope.changes.changes import parse_change
+from opscope.changes.trials import fastest_type, trials, worth_trying
+from opscope.device import simulate
+from opscope.machine import catalogue as targets
+from opscope.workflows.choices import Choices
+from opscope.zoo import Recipe, make
+
+
+@pytest.mark.parametrize("name", sorted(targets.catalogue()))
+@pytest.mark.parametrize("cores", [1, 3])
+def test_only_what_the_target_has_is_tried(name: str, cores: int) -> None:
+    target, program = targets.load(name), replace(program_of([Step(HVX, 1)]), cores=cores)
+    changes = [parse_change(text) for text in worth_trying(program, target, Choices())]
+    assert len(set(changes)) == len(changes)
+    for change in changes:
+        if change.what == "cores":
+            assert 1 <= int(change.value) <= max(cores, target.topology.cores.value)
+            assert int(change.value) != cores
+        if change.what == "devices":
+            assert 1 < int(change.value) <= target.topology.devices.value
+
+
+def test_the_fastest_type_is_the_one_with_most_macs_a_cycle() -> None:
+    assert fastest_type(targets.load("aic100-std")) == "i8"
+    target = targets.load("aic100-std")
+    alike = {label: replace(target.engines[0].macs_per_cycle["i8"]) for label in ("i8", "f16")}
+    assert fastest_type(replace(target, engines=(replace(target.engines[0], macs_per_cycle=alike),))) is None
+
+
+def test_a_type_that_is_in_use_is_not_tried() -> None:
+    target, program = targets.load("aic100-std"), program_of([Step(HVX, 1)])
+    assert "precision=i8" in worth_trying(program, target, Choices())
+    assert "precision=i8" not in worth_trying(program, target, Choices(precision="i8"))
+
+
+def test_a_type_that_every_product_is_of_already_is_not_tried(tmp_path: Path) -> None:
+    model, target = tmp_path / "resnet.onnx", targets.load("aic100-std")
+    make(Recipe("cifar-resnet", precision="int8", weights=False), model)
+    program = api.compile_model(model, target, cores=2, stats_level=70).program
+    assert "precision=i8" not in worth_trying(program, target, Choices())
+
+
+def test_a_trial_is_the_latency_of_the_program_compiled_so(tmp_path: Path) -> None:
+    model, target = tmp_path / "kws.onnx", targets.load("aic100-std")
+    make(Recipe("kws-cnn", weights=False), model)
+    cycles = {
+        cores: simulate(api.compile_model(model, target, cores=cores, stats_level=70).program, seed=0).total_cycles
+        for cores in (1, 2, 14)
+    }
+    program = api.compile_model(model, target, cores=1, stats_level=70).program
+    found = {
+        trial.change: trial
+        for trial in trials(program, model, target, Choices(cores=1, ddr_stats=False), device_ns=10_000)
+    }
+    for cores in (2, 14):
+        trial = found[f"cores={cores}"]
+        assert trial.speedup == pytest.approx(cycles[1] / cycles[cores])
+        assert trial.latency_ns == round(10_000 * cycles[cores] / cycles[1])
+
+
+def test_a_change_that_changes_nothing_is_no_trial(tmp_path: Path) -> None:
+    model, target = tmp_path / "kws.tflite", targets.load("aic100-std")
+    make(Recipe("kws-cnn", format="tflite", precision="int8"), model)
+    program = api.compile_model(model, target, cores=1, stats_level=70).program
+    tried = [trial.change for trial in trials(program, model, target, Choices(cores=1, ddr_stats=False), device_ns=1)]
+    assert sorted(tried) == ["bandwidth*2", "cores=14", "cores=2"]  # it is int8 already
+
+
+def test_a_program_that_is_long_to_compile_is_only_timed_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    model, target = tmp_path / "kws.onnx", targets.load("aic100-std")
+    make(Recipe("kws-cnn", weights=False), model)
+    program = api.compile_model(model, target, cores=1, stats_level=70).program
+    monkeypatch.setattr(trying, "MOST_COMPILED", len(program.commands) - 1)
+    assert [trial.change for trial in trials(program, model, target, Choices(cores=1), device_ns=1)] == ["bandwidth*2"]
+
+
+def test_of_a_program_that_does_nothing_nothing_is_tried(tmp_path: Path) -> None:
+    program = program_of([])
+    assert trials(program, tmp_path / "none", targets.load("aic100-std"), Choices(), device_ns=0) == ()

@@ -1,0 +1,46 @@
+"""Options of backends on the command line of `profile`."""
+
+from __future__ import annotations
+
+from argparse import ArgumentParser
+
+import pytest
+
+from opscope.backends import registry as backends
+from opscope.backends.registry import Option
+from opscope.cli.profile import ProfileCommand, chosen_options, merged
+from opscope.core.errors import UsageError
+from opscope.plugins.qnn.backend import HtpBackend
+
+
+class Toy:
+    """A backend with one option of its own and one that htp has too."""
+
+    name, title = "toy", "A toy"
+    options = (Option("colour", "a colour"), Option("precision", "a precision", ("f8",)))
+
+
+@pytest.fixture
+def parser(monkeypatch: pytest.MonkeyPatch) -> ArgumentParser:
+    known = {"htp": HtpBackend(), "toy": Toy()}
+    monkeypatch.setattr(backends, "names", lambda: tuple(known))
+    monkeypatch.setattr(backends, "load", known.__getitem__)
+    made = ArgumentParser()
+    ProfileCommand().add_arguments(made)
+    return made
+
+
+def test_options_of_two_backends_share_a_name_their_words_and_their_choices() -> None:
+    (option,) = merged([Option("p", "first", ("a", "b")), Option("p", "second", ("b", "c"))])
+    assert (option.help, option.choices) == ("first; or: second", ("a", "b", "c"))
+
+
+def test_each_backend_gets_its_own_options(parser: ArgumentParser) -> None:
+    args = parser.parse_args(["m.onnx", "--backend", "toy", "--colour", "red", "--precision", "f8"])
+    assert chosen_options(args) == {"colour": "red", "precision": "f8"}
+
+
+def test_an_option_of_another_backend_is_a_mistake(parser: ArgumentParser) -> None:
+    args = parser.parse_args(["m.onnx", "--backend", "htp", "--colour", "red"])
+    with pytest.raises(UsageError, match=r"^--colour: not an option of backend htp"):
+        chosen_options(args)

@@ -1,0 +1,102 @@
+"""Options of a run, which inferences are profiled, how activations share a device, and names of files."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from opscope.core.errors import ProgramError, UsageError
+from opscope.device.host.options import RunOptions
+from opscope.device.host.sampling import choose_samples
+from opscope.device.host.sharing import beside_others, load_ns, slots_of
+from opscope.program.file_names import latency_name, output_names, raw_name, stats_name, trace_name
+from opscope.recording.host_times import HostTimes
+from run_build import STATS_HZ, program_of, rows_of, run_of
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"iterations": 0}, "num-iter 0: out of range; expected 1 to 10000000"),
+        ({"activations": 0}, "activations 0: out of range; expected 1 to 4096"),
+        ({"set_size": 0}, "set-size 0: out of range"),
+        ({"samples": 0}, "num-samples 0: out of range"),
+        ({"start_iteration": -1}, "start-iter -1: out of range"),
+        ({"seed": -1}, "seed -1: out of range"),
+        ({"seconds": 0.0}, "time 0.0: expected a positive number of seconds"),
+        ({"seconds": float("inf")}, "time inf: expected a positive number"),
+        ({"start_delay_ms": -1.0}, "start-delay -1.0: expected 0 or more milliseconds"),
+        ({"iterations": 5, "start_iteration": 5}, "start-iter 5: the run has 5 inferences; expected 0 to 4"),
+        ({"iterations": 10**7, "activations": 2}, "num-iter 10000000 × activations 2: expected at most"),
+    ],
+)
+def test_a_choice_that_cannot_be_is_refused_with_its_range(options: dict[str, float], message: str) -> None:
+    with pytest.raises(UsageError) as error:
+        RunOptions(**options)  # type: ignore[arg-type]
+    assert str(error.value).startswith(message)
+
+
+def test_samples_start_at_the_iteration_and_the_time_that_were_asked_for() -> None:
+    times = HostTimes(rows_of(0, 10_000_000, 20_000_000, 30_000_000), STATS_HZ, 1)
+
+    def chosen(**options: float) -> list[int]:
+        return choose_samples(times, RunOptions(iterations=4, **options)).rows[0]["inference"].tolist()  # type: ignore[arg-type]
+
+    assert chosen() == [0]
+    assert chosen(samples=2, start_iteration=1) == [1, 2]
+    assert chosen(samples=2, start_delay_ms=15.0) == [2, 3]
+    assert chosen(samples=9) == [0, 1, 2, 3]
+    assert choose_samples(times, RunOptions(iterations=4, samples=9)).requested == 9
+
+
+def test_a_run_that_ends_before_profiling_begins_gives_its_last_inferences_and_says_so() -> None:
+    times = HostTimes(rows_of(0, 10_000_000), STATS_HZ, 1)
+    sampling = choose_samples(times, RunOptions(iterations=2, samples=1, start_delay_ms=1000))
+    assert sampling.rows[0]["inference"].tolist() == [1]
+    assert "(number 1) 10.000 ms after its start, before profiling was to begin (iteration 0, 1000 ms)" in sampling.note
+
+
+def test_every_activation_is_sampled() -> None:
+    options = RunOptions(iterations=6, activations=3, samples=2, start_iteration=3)
+    sampling = choose_samples(run_of(options, slots=3), options)
+    assert [rows["inference"].tolist() for rows in sampling.rows] == [[3, 4]] * 3
+    assert [set(rows["activation"].tolist()) for rows in sampling.rows] == [{0}, {1}, {2}]
+    assert sampling.count == 6
+
+
+@pytest.mark.parametrize(("cores", "have", "slots"), [(2, 14, 7), (4, 14, 3), (14, 14, 1), (8, 14, 1)])
+def test_as_many_activations_run_at_once_as_have_cores_to_themselves(cores: int, have: int, slots: int) -> None:
+    assert slots_of(program_of(cores=cores), have) == slots
+
+
+def test_a_program_for_more_cores_than_there_are_is_refused() -> None:
+    with pytest.raises(ProgramError, match=r"^net: compiled for 16 cores a device; hand-made has 14"):
+        slots_of(program_of(cores=16), 14)
+
+
+def test_beside_others_a_program_gets_what_they_leave_but_never_less_than_its_part() -> None:
+    program = program_of(moved_bytes=20_000)  # 20 of 100 bytes a cycle over 1000 cycles
+    assert beside_others(program, 1000.0, 0) is program
+    assert [beside_others(program, 1000.0, n).routes[0].bytes_per_cycle for n in (1, 3, 9)] == [80.0, 40.0, 10.0]
+
+
+def test_weights_that_stay_are_read_at_the_rate_of_the_device() -> None:
+    assert load_ns(program_of(first_read=100_000)) == 1000  # 100 bytes a cycle at 1 GHz
+    assert load_ns(program_of()) == 0
+
+
+def test_file_names_tell_program_activation_inference_and_device() -> None:
+    stem = "aic-profiling-program-0-activation-2"
+    assert raw_name(program_of(), 2, 213, 0) == f"{stem}-inf-213-net-aiccyclecounts.bin"
+    assert raw_name(program_of(devices=4), 2, 213, 3) == f"{stem}-inf-213-net_slice03-aiccyclecounts.bin"
+    assert stats_name(2, 7) == f"{stem}-inf-7.txt"
+    assert trace_name(2) == f"{stem}-trace.json"
+    assert latency_name(2) == f"{stem}-latency.txt"
+
+
+def test_names_from_a_file_cannot_leave_the_folder() -> None:
+    assert raw_name(program_of(name="../../etc/x\n"), 0, 0, 0).endswith("-inf-0-_.._etc_x_-aiccyclecounts.bin")
+    assert raw_name(program_of(name=""), 0, 0, 0).endswith("-inf-0-network-aiccyclecounts.bin")
+    assert output_names(["/a/b", "_a_b", "c"]) == ["output-_a_b.npy", "output-_a_b-1.npy", "output-c.npy"]
+    assert len(raw_name(program_of(name="n" * 1000), 0, 0, 0)) < 200
+    assert np.unique(output_names(["x"] * 5)).size == 5

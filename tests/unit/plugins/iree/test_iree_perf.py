@@ -1,0 +1,71 @@
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from opscope.core.errors import ImportFileError
+from opscope.importers.formats import read_profile
+from opscope.recording.trace import SpanKind
+from torq_samples import imported, shared, spans
+
+SCHEMA = '{"schema_version":15,"record_type":"schema","format":"ireeperf-jsonl"}\n'
+EVENT = (
+    '{{"record_type":"host_execution_event","op":"{op}","key":{key},"submission_id":{run},'
+    '"start_host_time_ns":{start},"end_host_time_ns":{end},"duration_ns":{length}}}\n'
+)
+
+
+def event(op: str, start: int, end: int, *, key: str = "null", run: int = 1, length: int | None = None) -> str:
+    return EVENT.format(op=op, key=key, run=run, start=start, end=end, length=end - start if length is None else length)
+
+
+def test_a_real_profile_has_its_dispatches_times_and_memory() -> None:
+    found = read_profile(shared("ireeperf_tiny.jsonl"))
+    assert found.format == "iree-perf"
+    assert found.inferences == 20
+    assert len(found.ops) == 7
+    convolution = next(op for op in found.ops if "conv_64x16x16" in op.name)
+    assert convolution.calls == 1.0
+    assert convolution.time_ns == pytest.approx(770_000, rel=0.01)  # published average of this profile
+    assert (found.trace.spans["kind"] == SpanKind.OP).sum() == 140
+    assert len(found.trace.samples) == 160
+    assert all(check.holds for check in found.checks)
+    assert any("80 queue_event" in note for note in found.notes)
+
+
+def test_a_submission_that_executes_is_an_inference(tmp_path: Path) -> None:
+    text = SCHEMA + event("dispatch", 10, 20, key='"a"') + event("execute", 5, 30) + event("alloca", 0, 2, run=0)
+    text += event("dispatch", 50, 54, key='"a"', run=2) + event("execute", 45, 60, run=2)
+    found = imported(tmp_path, text)
+    assert found.inferences == 2
+    assert [(op.name, op.calls, op.time_ns, op.median_ns, op.least_ns, op.most_ns) for op in found.ops] == [
+        ("a", 1.0, 7, 7, 4, 10)
+    ]
+    assert found.latency_ns == 20
+    assert spans(found)[0] == ("queue 0 2", "a", 10, 20)
+
+
+def test_lines_that_cannot_be_read_are_counted(tmp_path: Path) -> None:
+    text = SCHEMA + "{broken\n" + event("dispatch", 20, 10, key='"a"') + event("execute", 5, 30) + '{"op": 1}\n'
+    found = imported(tmp_path, text)
+    note = next(note for note in found.notes if "could not be read" in note)
+    assert note.startswith("3 records could not be read: line 2: ")
+    assert "line 3: dispatch: no valid time of the host" in note
+
+
+def test_a_duration_that_is_not_end_minus_start_violates_a_check(tmp_path: Path) -> None:
+    found = imported(tmp_path, SCHEMA + event("execute", 5, 30, length=1))
+    assert [check.holds for check in found.checks] == [False]
+
+
+def test_a_profile_without_events_is_an_error(tmp_path: Path) -> None:
+    with pytest.raises(ImportFileError, match="no host_execution_event among nothing"):
+        imported(tmp_path, SCHEMA)
+
+
+def test_a_profile_of_unreadable_lines_says_so(tmp_path: Path) -> None:
+    with pytest.raises(
+        ImportFileError, match=r"no host_execution_event among nothing; 1 records could not be read: line 2"
+    ):
+        imported(tmp_path, SCHEMA + "{broken\n")

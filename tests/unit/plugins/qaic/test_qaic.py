@@ -1,0 +1,193 @@
+"""Cloud AI command lines: every flag finds its native parameter, or says why it has none."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from opscope.core.errors import UsageError
+from opscope.plugins.qaic.flags import COMPILE, RUNNER, CompileCall, RunnerCall, compile_call, runner_call
+
+MODEL, PROGRAM = ("-model=m.onnx", "-aic-binary-dir=./binaries"), ("--test-data=./binaries",)
+
+
+def compiled(*words: str) -> CompileCall:
+    call = compile_call([*MODEL, *words])
+    assert call is not None
+    return call
+
+
+def ran(*words: str) -> RunnerCall:
+    call = runner_call([*PROGRAM, *words])
+    assert call is not None
+    return call
+
+
+def test_the_least_compile_line_has_the_vendors_defaults() -> None:
+    call = compiled()
+    assert (call.model, call.output, call.target) == (Path("m.onnx"), Path("binaries"), "aic100-std")
+    assert (call.cores, call.batch, call.stats_level, call.notes) == (None, None, 40, ())
+
+
+def test_compile_flags_reach_their_parameters() -> None:
+    call = compiled(
+        "-stats-level=70",
+        "-ddr-stats",
+        "-aic-pmu-events=3F,70,200",
+        "-stats-batchsize=8",
+        "-aic-perf-warnings",
+        "-aic-perf-metrics",
+        "-aic-num-cores=2",
+        "-batchsize=8",
+        "-convert-to-fp16",
+        "-aic-hw",
+        "-target=aic100-pro",
+    )
+    assert (call.stats_level, call.ddr_stats, call.pmu_events, call.stats_batchsize) == (70, True, "3F,70,200", 8)
+    assert (call.perf_warnings, call.perf_metrics, call.cores, call.batch) == (True, True, 2, 8)
+    assert (call.precision, call.target, call.notes) == ("f16", "aic100-pro", ())
+    assert compiled("-aic-pmu-recipe=KernelUtil").pmu_recipe == "KernelUtil"
+
+
+def test_values_may_stand_behind_a_blank_and_dashes_may_be_doubled() -> None:
+    assert compiled("-stats-level", "70", "--aic-num-cores", "4").stats_level == 70
+    assert ran("--aic-profiling-start-iter", "3", "-num-iter=7").start_iter == 3
+
+
+def test_switches_take_true_and_false() -> None:
+    assert not compiled("-ddr-stats=false").ddr_stats
+    assert compiled("-ddr-stats=TRUE").ddr_stats
+    with pytest.raises(UsageError, match=r"^qaic-compile: -ddr-stats=maybe: takes no value; expected it alone"):
+        compiled("-ddr-stats=maybe")
+
+
+@pytest.mark.parametrize(
+    "word", ["-mos=2", "-ols=1", "-multicast-weights", "-aic-hw-version=2.0", "-mxfp6-matmul", "-time-passes"]
+)
+def test_a_flag_without_a_counterpart_is_accepted_and_noted(word: str) -> None:
+    assert [note.partition(": accepted;")[0] for note in compiled(word).notes] == [word]
+
+
+def test_profiling_of_old_compiles_operator_statistics_in() -> None:
+    call = compiled("-aic-profiling-type=stats", "-aic-profiling-type=trace")
+    assert call.stats_level == 70
+    assert compiled("-aic-profiling-type=stats", "-stats-level=50").stats_level == 50
+
+
+def test_a_batch_symbol_sets_the_batch_and_others_are_noted() -> None:
+    call = compiled("-onnx-define-symbol=batch_size,8", "-onnx-define-symbol=seq_len,128")
+    assert call.batch == 8
+    assert call.notes == ("-onnx-define-symbol=seq_len,128: accepted; only batch symbols are used",)
+
+
+def test_the_least_runner_line_has_the_vendors_defaults() -> None:
+    call = ran()
+    assert (call.folder, call.num_iter, call.activations, call.set_size, call.threads) == (
+        Path("binaries"),
+        None,
+        1,
+        10,
+        4,
+    )
+    assert (call.profile, call.out_dir, call.num_samples, call.start_iter) == ((), Path(), 1, 0)
+
+
+def test_runner_flags_reach_their_parameters() -> None:
+    call = ran(
+        "-n",
+        "100",
+        "--time",
+        "20",
+        "-a",
+        "7",
+        "-S1",
+        "-T=2",
+        "-d",
+        "0",
+        "--aic-profiling-type=stats",
+        "--aic-profiling-type",
+        "trace",
+        "--aic-profiling-out-dir=./stats",
+        "--aic-profiling-num-samples=5",
+        "--aic-profiling-start-iter=1",
+        "--aic-profiling-start-delay=1000",
+        "--seed=9",
+    )
+    assert (call.num_iter, call.time, call.activations, call.set_size, call.threads) == (100, 20.0, 7, 1, 2)
+    assert (call.profile, call.out_dir, call.num_samples) == (("stats", "trace"), Path("stats"), 5)
+    assert (call.start_iter, call.start_delay, call.seed) == (1, 1000.0, 9)
+    assert call.notes == ("-d: accepted; the device is simulated",)
+
+
+def test_streams_and_formats_of_old_are_files_of_ours() -> None:
+    call = ran("--aic-profiling-type=latency_stream", "-aic-profiling-format=json", "-aic-profiling-format=ascii")
+    assert call.profile == ("latency", "trace", "stats")
+
+
+def test_outputs_are_saved_when_their_folder_is_named() -> None:
+    call = ran("--write-output-dir=out")
+    assert (call.save_outputs, call.out_dir) == (True, Path("out"))
+    other = ran("--write-output-dir=out", "--aic-profiling-out-dir=stats")
+    assert other.out_dir == Path("stats")
+    assert "outputs go to -aic-profiling-out-dir" in other.notes[0]
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (("-stats-levl=70",), r"^qaic-compile: -stats-levl: no such flag; expected -stats-level"),
+        (("-aic-pmu-event=3F",), r"^qaic-compile: -aic-pmu-event: no such flag; expected -aic-pmu-events"),
+        (
+            ("--zzzzzz",),
+            r"^qaic-compile: --zzzzzz: no such flag; expected one that `opscope qaic-compile --help` lists",
+        ),
+        (("stray",), r"^qaic-compile: 'stray' is not a flag; expected flags such as -model"),
+        (("-stats-level",), r"^qaic-compile: -stats-level: no value; expected -stats-level=VALUE"),
+        (("-stats-level=high",), r"^-stats-level=high: expected a whole number of at least 0"),
+        (("-aic-num-cores=0",), r"^-aic-num-cores=0: expected a whole number of at least 1"),
+    ],
+)
+def test_a_compile_line_that_is_wrong_says_what_would_be_right(words: tuple[str, ...], message: str) -> None:
+    with pytest.raises(UsageError, match=message):
+        compiled(*words)
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (
+            ("--aic-profiling-typ=stats",),
+            r"^qaic-runner: --aic-profiling-typ: no such flag; expected --aic-profiling-type",
+        ),
+        (
+            ("--aic-profiling-type=statz",),
+            r"^--aic-profiling-type=statz: not known; expected one of stats, trace, latency",
+        ),
+        (("-n", "many"), r"^--num-iter=many: expected a whole number of at least 1"),
+        (("--time=soon",), r"^--time=soon: expected a number"),
+    ],
+)
+def test_a_runner_line_that_is_wrong_says_what_would_be_right(words: tuple[str, ...], message: str) -> None:
+    with pytest.raises(UsageError, match=message):
+        ran(*words)
+
+
+def test_what_a_line_needs_is_named() -> None:
+    with pytest.raises(UsageError, match=r"^qaic-compile: no -model; expected -model=MODEL"):
+        compile_call(["-aic-binary-dir=x"])
+    with pytest.raises(UsageError, match=r"^qaic-compile: no -aic-binary-dir; expected -aic-binary-dir=DIR"):
+        compile_call(["-model=x"])
+    with pytest.raises(UsageError, match=r"^qaic-runner: no --test-data; expected --test-data=DIR"):
+        runner_call([])
+
+
+def test_help_is_asked_for_in_the_usual_ways() -> None:
+    assert [compile_call([word]) for word in ("-h", "--help", "-help")] == [None] * 3
+    assert runner_call(["-h"]) is None
+
+
+@pytest.mark.parametrize("table", [COMPILE, RUNNER])
+def test_no_flag_stands_in_a_table_twice(table: tuple[object, ...]) -> None:
+    names = [name for flag in table for name in flag.names]  # type: ignore[attr-defined]
+    assert len(names) == len(set(names))

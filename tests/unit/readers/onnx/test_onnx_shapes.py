@@ -1,0 +1,267 @@
+"""Shapes: the user's extents, inference, and stand-ins for operators that `onnx` does not know."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from onnx import NodeProto, TensorProto, helper
+
+from onnx_models import FLOAT, INT64, UINT8, Dims, graph, model, save, shape_of, value, weights, whole
+from opscope.core.errors import ModelError
+from opscope.readers.onnx import read_onnx
+
+node = helper.make_node
+
+
+def dynamic(folder: Path) -> Path:
+    nodes = [node("Relu", ["x"], ["h"]), node("Add", ["h", "y"], ["z"])]
+    inputs = [value("x", ["batch", 3]), value("y", ["batch", "width"])]
+    return save(folder, model(graph(nodes, inputs, [value("z", ["batch", 3])], values=[value("h", ["batch", 3])])))
+
+
+def test_unknown_dimensions_are_asked_for_by_name(tmp_path: Path) -> None:
+    body = graph([node("Relu", ["input_ids"], ["y"])], [value("input_ids", ["batch", "sequence"])], [value("y")])
+    path = save(tmp_path, model(body))
+    with pytest.raises(ModelError) as caught:
+        read_onnx(path)
+    assert str(caught.value) == (
+        f"{path}: input 'input_ids' has unknown dimensions [batch, sequence]; "
+        "give them with --shape input_ids=BATCHxSEQUENCE or --batch N"
+    )
+
+
+def test_one_symbol_is_set_everywhere(tmp_path: Path) -> None:
+    read = read_onnx(dynamic(tmp_path), shapes={"y": (5, 3)})
+    assert [tensor.shape for tensor in read.tensors] == [(5, 3)] * 4
+
+
+def test_the_batch_sets_every_open_first_dimension(tmp_path: Path) -> None:
+    with pytest.raises(ModelError, match=r"input 'y' has unknown dimensions \[width\]; .*--shape y=7xWIDTH$"):
+        read_onnx(dynamic(tmp_path), batch=7)
+    read = read_onnx(dynamic(tmp_path), batch=7, shapes={"y": (7, 3)})
+    assert shape_of(read, "h") == (7, 3)
+
+
+def test_one_symbol_with_two_values_is_an_error(tmp_path: Path) -> None:
+    with pytest.raises(ModelError, match="input 'y': dimension 'batch' is 6 here and 5 in another input"):
+        read_onnx(dynamic(tmp_path), shapes={"x": (5, 3), "y": (6, 3)})
+
+
+def test_a_sum_of_symbols_follows_from_its_terms(tmp_path: Path) -> None:
+    inputs = [value("a", [1, "past"]), value("b", [1, "new"]), value("mask", [1, "past + new"])]
+    body = graph([node("Relu", ["mask"], ["y"])], inputs, [value("y")])
+    read = read_onnx(save(tmp_path, model(body)), shapes={"a": (1, 5), "b": (1, 2)})
+    assert shape_of(read, "y") == (1, 7)
+
+
+@pytest.mark.parametrize(
+    ("shapes", "batch", "message"),
+    [
+        ({"nope": (1,)}, None, r"no input is called 'nope'; the inputs are: x, y"),
+        ({"x": (1, 2, 3)}, None, r"input 'x': has 2 dimensions \[batch, 3\]; 3 were given"),
+        ({"x": (-1, 3)}, None, r"input 'x': was given \[-1, 3\]; expected extents of 0 or more"),
+        ({}, 0, r"the batch was given as 0; expected 1 or more"),
+    ],
+)
+def test_wrong_extents_are_explained(
+    tmp_path: Path, shapes: dict[str, tuple[int, ...]], batch: int | None, message: str
+) -> None:
+    with pytest.raises(ModelError, match=message):
+        read_onnx(dynamic(tmp_path), shapes=shapes, batch=batch)
+
+
+def test_a_fixed_batch_can_be_overruled_and_stale_shapes_are_dropped(tmp_path: Path) -> None:
+    nodes = [node("Relu", ["x"], ["h"]), node("Add", ["h", "c"], ["z"])]
+    inputs = [value("x", [1, 3]), value("c", [2, 3])]
+    body = graph(nodes, inputs[:1], [value("z", [1, 3])], [weights("c", 3)], [value("h", [1, 3])])
+    read = read_onnx(save(tmp_path, model(body)), batch=4)
+    assert (shape_of(read, "h"), shape_of(read, "z")) == ((4, 3), (4, 3))
+
+
+def test_the_batch_leaves_inputs_of_another_extent_alone(tmp_path: Path) -> None:
+    inputs = [value("x", [1, 3]), value("table", [3, 8]), value("y", [1, 3])]
+    nodes = [node("Add", ["x", "y"], ["h"]), node("MatMul", ["h", "table"], ["z"])]
+    read = read_onnx(save(tmp_path, model(graph(nodes, inputs, [value("z")]))), batch=4)
+    assert (shape_of(read, "table"), shape_of(read, "y"), shape_of(read, "z")) == ((3, 8), (4, 3), (4, 8))
+
+
+def test_a_reshape_that_fixes_the_batch_is_an_error_when_another_is_asked_for(tmp_path: Path) -> None:
+    body = graph(
+        [node("Reshape", ["x", "s"], ["y"], name="flat")], [value("x", [1, 2, 3])], [value("y")], [whole("s", [1, 6])]
+    )
+    path = save(tmp_path, model(body))
+    assert shape_of(read_onnx(path), "y") == (1, 6)
+    with pytest.raises(ModelError, match=r"node 0 \(flat\): turns 24 elements into 6: the model fixes this shape"):
+        read_onnx(path, batch=4)
+
+
+def test_shapes_computed_by_the_model_are_propagated(tmp_path: Path) -> None:
+    nodes = [
+        node("Shape", ["x"], ["s"]),
+        node("Gather", ["s", "zero"], ["n"]),
+        node("Unsqueeze", ["n", "axes"], ["n1"]),
+        node("Concat", ["n1", "minus"], ["target"], axis=0),
+        node("Reshape", ["x", "target"], ["y"]),
+    ]
+    zero = helper.make_tensor("zero", INT64, [], [0])
+    body = graph(nodes, [value("x", ["n", 2, 3])], [value("y")], [zero, whole("axes", [0]), whole("minus", [-1])])
+    assert shape_of(read_onnx(save(tmp_path, model(body)), batch=5), "y") == (5, 6)
+
+
+def test_a_shape_that_depends_on_data_is_unknown_and_noted(tmp_path: Path) -> None:
+    nodes = [node("NonZero", ["x"], ["i"], name="where"), node("Cast", ["i"], ["y"], to=FLOAT)]
+    read = read_onnx(save(tmp_path, model(graph(nodes, [value("x", [4])], [value("y")]))))
+    assert shape_of(read, "y") is None
+    (note,) = read.notes
+    assert (note.code, note.op) == ("unknown-shape", "where")
+
+
+def test_a_domain_that_is_not_imported_does_not_stop_inference(tmp_path: Path) -> None:
+    nodes = [node("Warp", ["x"], ["w"], domain="acme"), node("Relu", ["x"], ["y"])]
+    read = read_onnx(save(tmp_path, model(graph(nodes, [value("x", [4])], [value("y")]))))
+    assert shape_of(read, "y") == (4,)
+
+
+def test_failed_inference_is_noted_with_its_reason(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def fail(*_: object, **__: object) -> None:
+        raise RuntimeError("node 'a' is\nbeyond me")
+
+    monkeypatch.setattr("onnx.shape_inference.infer_shapes", fail)
+    body = graph([node("NonZero", ["x"], ["y"])], [value("x", [4])], [value("y")])
+    read = read_onnx(save(tmp_path, model(body)))
+    assert [note.code for note in read.notes] == ["shape-inference", "unknown-shape"]
+    assert read.notes[0].text == "some shapes could not be inferred: node 'a' is"
+
+
+def test_weights_beyond_two_gigabytes_are_never_read(tmp_path: Path) -> None:
+    """A sparse file: a 3 GB tensor of nothing, then the rest of the model."""
+    rows, columns = 3 << 10, 1 << 18  # × 4 bytes = 3 GiB
+    body = graph([node("MatMul", ["x", "w"], ["y"])], [value("x", [1, rows])], [value("y")])
+    head = model(body).SerializeToString()
+    path = tmp_path / "big.onnx"
+    write_with_hole(path, head, TensorProto(name="w", dims=[rows, columns], data_type=FLOAT), rows * columns * 4)
+    read = read_onnx(path)
+    assert shape_of(read, "y") == (1, columns)
+    assert next(tensor for tensor in read.tensors if tensor.name == "w").stored_bytes == 3 << 30
+
+
+def write_with_hole(path: Path, content: bytes, tensor: TensorProto, size: int) -> None:
+    """The model with `tensor` added as an initializer whose raw_data is a hole in the file."""
+    from opscope.readers.onnx.wire import encode_varint
+
+    start = content.index(b"\x3a")  # the graph's tag: ir_version alone stands before it
+    graph_size, after = content[start + 1], start + 2
+    assert graph_size < 0x80
+    graph_bytes, rest = content[after : after + graph_size], content[after + graph_size :]
+    fields = tensor.SerializeToString() + b"\x4a" + encode_varint(size)
+    initializer = b"\x2a" + encode_varint(len(fields) + size) + fields
+    total = len(graph_bytes) + len(initializer) + size
+    with path.open("wb") as file:
+        file.write(content[:start] + rest + b"\x3a" + encode_varint(total) + graph_bytes + initializer)
+        file.truncate(file.tell() + size)
+
+
+def contrib(op_type: str, inputs: list[str], outputs: list[str], **attributes: object) -> NodeProto:
+    return node(op_type, inputs, outputs, domain="com.microsoft", **attributes)
+
+
+SCALES = [helper.make_tensor(name, FLOAT, [], [1.0]) for name in ("s", "t", "u")]
+ZEROS = [helper.make_tensor(name, UINT8, [], [0]) for name in ("z", "q", "r")]
+
+CONTRIB: list[tuple[NodeProto, dict[str, Dims], list[TensorProto], int]] = [
+    (contrib("BiasGelu", ["x", "b"], ["y"]), {"x": [2, 3, 8]}, [weights("b", 8)], FLOAT),
+    (contrib("FastGelu", ["x"], ["y"]), {"x": [2, 3, 8]}, [], FLOAT),
+    (contrib("QuickGelu", ["x"], ["y"]), {"x": [2, 3, 8]}, [], FLOAT),
+    (
+        contrib("SkipLayerNormalization", ["x", "x2", "g", "b"], ["y", "", "", "sum"]),
+        {"x": [2, 3, 8], "x2": [2, 3, 8]},
+        [weights("g", 8), weights("b", 8)],
+        FLOAT,
+    ),
+    (
+        contrib("SkipSimplifiedLayerNormalization", ["x", "x2", "g"], ["y"]),
+        {"x": [2, 3, 8], "x2": [2, 3, 8]},
+        [weights("g", 8)],
+        FLOAT,
+    ),
+    (contrib("FusedMatMul", ["x", "w"], ["y"], transB=1), {"x": [2, 3, 8]}, [weights("w", 2, 5, 8)], FLOAT),
+    (contrib("FusedMatMul", ["x", "w"], ["y"], transA=1), {"x": [2, 8, 3]}, [weights("w", 8, 5)], FLOAT),
+    (
+        contrib("MatMulNBits", ["x", "w", "s1"], ["y"], K=32, N=5, bits=4, block_size=32),
+        {"x": [2, 3, 32]},
+        [weights("w", 5, 1, 16, element=UINT8), weights("s1", 5)],
+        FLOAT,
+    ),
+    (contrib("QLinearAdd", ["x", "s", "z", "w", "t", "q", "u", "r"], ["y"]), {"x": [2, 3]}, [*SCALES, *ZEROS], UINT8),
+    (
+        contrib("QLinearConcat", ["u", "r", "x", "s", "z", "x", "t", "q"], ["y"], axis=1),
+        {"x": [2, 3]},
+        [*SCALES, *ZEROS],
+        UINT8,
+    ),
+    (
+        contrib("QLinearGlobalAveragePool", ["x", "s", "z", "t", "q"], ["y"]),
+        {"x": [1, 3, 4, 4]},
+        [*SCALES, *ZEROS],
+        UINT8,
+    ),
+    (
+        contrib("Attention", ["x", "w", "b"], ["y"], num_heads=4),
+        {"x": [2, 5, 32]},
+        [weights("w", 32, 96), weights("b", 96)],
+        FLOAT,
+    ),
+    (
+        contrib("MultiHeadAttention", ["x", "k", "v"], ["y", "pk", "pv"], num_heads=4),
+        {"x": [2, 5, 32], "k": [2, 7, 32], "v": [2, 7, 32]},
+        [],
+        FLOAT,
+    ),
+    (contrib("MultiHeadAttention", ["x"], ["y"], num_heads=4), {"x": [2, 5, 4, 3, 8]}, [], FLOAT),
+]
+
+
+@pytest.mark.parametrize(
+    ("proto", "inputs", "constants", "element"), CONTRIB, ids=lambda item: getattr(item, "op_type", "")
+)
+def test_stand_ins_have_the_shapes_that_onnx_runtime_gives(
+    tmp_path: Path, proto: NodeProto, inputs: dict[str, Dims], constants: list[TensorProto], element: int
+) -> None:
+    runtime = pytest.importorskip("onnxruntime")
+    given = [value(name, dims, element) for name, dims in inputs.items()]
+    if "w" in proto.input and all(constant.name != "w" for constant in constants):
+        constants = [*constants, weights("w", 2, 3, element=element)]
+    outputs = [value(name, None, element) for name in proto.output if name]
+    path = save(tmp_path, model(graph([proto], given, outputs, constants)))
+    options = runtime.SessionOptions()
+    options.log_severity_level = 4
+    options.graph_optimization_level = runtime.GraphOptimizationLevel.ORT_DISABLE_ALL
+    session = runtime.InferenceSession(path, options, providers=["CPUExecutionProvider"])
+    read = read_onnx(path)
+    assert not read.notes
+    for output in session.get_outputs():
+        if output.shape:  # the runtime itself leaves the caches of attention open
+            assert shape_of(read, output.name) == tuple(output.shape)
+
+
+def test_packed_grouped_attention_yields_its_queries_and_a_longer_cache(tmp_path: Path) -> None:
+    proto = contrib(
+        "GroupQueryAttention", ["x", "", "", "pk", "pv", "n", "t"], ["y", "k", "v"], num_heads=4, kv_num_heads=2
+    )
+    given = [value("x", [1, 3, 64]), value("pk", [1, 2, 10, 8]), value("pv", [1, 2, 10, 8])]
+    constants = [helper.make_tensor(name, TensorProto.INT32, dims, [0]) for name, dims in (("n", [1]), ("t", []))]
+    body = graph([proto], given, [value("y"), value("k"), value("v")], constants)
+    read = read_onnx(save(tmp_path, model(body)))
+    assert [shape_of(read, name) for name in ("y", "k", "v")] == [(1, 3, 32), (1, 2, 13, 8), (1, 2, 13, 8)]
+    assert (read.ops[0].attributes["key_length"], read.ops[0].attributes["head_size"]) == (13, 8)
+
+
+def test_stand_ins_carry_shapes_through_many_layers_in_one_pass(tmp_path: Path) -> None:
+    nodes: list[NodeProto] = []
+    for layer in range(50):
+        nodes.append(contrib("BiasGelu", [f"t{layer}", "b"], [f"h{layer}"]))
+        nodes.append(node("MatMul", [f"h{layer}", "w"], [f"t{layer + 1}"]))
+    body = graph(nodes, [value("t0", [2, 8])], [value("t50")], [weights("b", 8), weights("w", 8, 8)])
+    read = read_onnx(save(tmp_path, model(body)))
+    assert shape_of(read, "t50") == (2, 8)

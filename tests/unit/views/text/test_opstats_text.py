@@ -1,0 +1,125 @@
+"""The summary text: the vendor's layout to the space, its arithmetic, and what stands behind it."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import replace
+from io import StringIO
+from pathlib import Path
+
+import pytest
+
+from decode_build import EVENTS, small
+from opscope.analysis.totals.summarise import summarise_device
+from opscope.analysis.totals.work import ProgramIndex
+from opscope.core.errors import CaptureError
+from opscope.plugins.qaic.summary_text import read_opstats_text
+from opscope.program.program import Group, StatsOptions
+from opscope.recording.summary import DeviceSummary
+from opscope.views.text.opstats_text import OpstatsText
+from opstats_identities import check_identities
+
+REAL = next(
+    (
+        folder / "aic-profiling-program-0-activation-0-inf-100.txt"
+        for folder in (Path(__file__).parents[4] / "shared" / "fixtures" / "qaic",)
+        if folder.is_dir()
+    ),
+    None,
+)
+needs_real = pytest.mark.skipif(
+    REAL is None, reason="the vendor's published summary is not here; it is not ours to ship"
+)
+
+
+def rendered(summary: DeviceSummary, **options: bool) -> str:
+    out = StringIO()
+    OpstatsText(**options).render(summary, out)  # type: ignore[arg-type]
+    return out.getvalue()
+
+
+def summary_of(stats: StatsOptions | None = None) -> DeviceSummary:
+    profile = small(stats)
+    return summarise_device(profile.trace(), profile.captures[0], profile.index, network="network")
+
+
+@needs_real
+def test_the_real_summary_is_read_and_written_back_byte_for_byte() -> None:
+    assert REAL is not None
+    text = REAL.read_text(encoding="utf-8")
+    summary = read_opstats_text(StringIO(text), source=REAL.name)
+    assert rendered(summary) == text
+
+
+@needs_real
+def test_the_identities_hold_in_the_real_summary() -> None:
+    assert REAL is not None
+    text = REAL.read_text(encoding="utf-8")
+    summary = read_opstats_text(StringIO(text), source=REAL.name)
+    check_identities(summary, text)
+    assert (summary.network, summary.batch_size, summary.cores) == ("QAicGraph", 8, (0, 1))
+    hmx = sum(row.ucycles for row in summary.kinds if row.core == 0 and row.group == "HMX")
+    assert hmx / summary.core_ucycles(0) == pytest.approx(0.995, abs=0.003)  # the row covers the timeline
+
+
+def test_the_identities_hold_in_ours() -> None:
+    text = rendered(summary_of(replace(EVENTS, level=70)))
+    check_identities(read_opstats_text(StringIO(text), source="ours"), text)
+
+
+def test_sync_and_work_of_a_single_thread_cover_the_timeline() -> None:
+    summary = summary_of()
+    hmx = [row for row in summary.kinds if row.core == 0 and row.group == "HMX"]
+    thread = next(row for row in summary.threads if row.core == 0 and row.group == "HMX")
+    assert sum(row.ucycles for row in hmx) == thread.ucycles
+
+
+def test_rows_are_laid_out_in_the_columns_of_the_header() -> None:
+    lines = rendered(summary_of()).splitlines()
+    header = next(line for line in lines if line.startswith("core  "))
+    ends = [match.end() for match in re.finditer(r"\S+(?: KB)?", header)][1:-1]
+    for line in lines[lines.index(header) + 1 :]:
+        if not line:
+            break
+        assert all(line[end - 1] != " " and line[end : end + 1] in (" ", "") for end in ends), line
+
+
+@pytest.mark.parametrize(
+    ("level", "has", "lacks", "note"),
+    [
+        (40, "c00t0 activate ucycles:", "Host_IO_Port", "no operator cycle counts at this stats level; compile with"),
+        (50, "c00t0p100 Host_IO_Port ucycles:               40", "elementadd", "-stats-level=70 or more"),
+        (70, "elementadd HVX TCM (float16)", "Extended PMU", "no PMU counters"),
+    ],
+)
+def test_each_level_prints_what_it_has_and_says_what_is_missing(level: int, has: str, lacks: str, note: str) -> None:
+    text = rendered(summary_of(StatsOptions(level=level)))
+    assert has in text
+    assert lacks not in text
+    assert note in text
+
+
+def test_counters_of_the_pmu_of_ddr_and_of_single_ops_are_printed() -> None:
+    text = rendered(summary_of(EVENTS))
+    assert re.search(r"^c00t4 PMU 0x200 HMX_ACTIVE: +\d+$", text, re.M)
+    assert re.search(r"^c00 HMXActivePct: +\d+\.\d\d$", text, re.M)
+    assert re.search(r"^c00 DDR read bytes: +80000$", text, re.M)
+    assert re.search(r"^c00 DDRBandwidthGBPerSec: +\d+\.\d{3}$", text, re.M)
+    assert "Extended PMU stats, by kind of op" in text
+    assert "no PMU counters" not in text
+
+
+def test_a_name_with_control_characters_cannot_reach_the_terminal() -> None:
+    profile = small()
+    groups = (Group("H\nX", "HVX", 4), *profile.program.groups[1:])
+    kinds = ("bad\x1b[31m", *profile.program.kinds[1:])
+    index = ProgramIndex.of(replace(profile.program, kinds=kinds, groups=groups))
+    text = rendered(summarise_device(profile.trace(), profile.captures[0], index, network="n\x00et\n[fake] line"))
+    assert "\x1b" not in text
+    assert "\x00" not in text
+    assert r"bad\x1b[31m H\nX" in text
+
+
+def test_a_text_that_is_no_summary_is_refused() -> None:
+    with pytest.raises(CaptureError, match=r"^x\.txt: byte 0x0: not an opstats summary; expected lines such as"):
+        read_opstats_text(StringIO("hello\n"), source="x.txt")

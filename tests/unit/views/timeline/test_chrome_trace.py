@@ -1,0 +1,192 @@
+"""Chrome JSON: rows, names, arguments and arrows."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from io import BytesIO
+
+import pytest
+
+from decode_build import Profiled, small
+from device_build import HMX, HVX, Step
+from opscope.analysis.totals.summarise import timeline
+from opscope.decode import Threads, merge_traces
+from opscope.program.program import Detail
+from opscope.recording.trace import Trace
+from opscope.views.timeline.chrome_trace import ChromeTrace
+
+Event = dict[str, object]
+
+
+def events_of(profile: Profiled, trace: Trace | None = None, **options: object) -> list[dict[str, object]]:
+    out = BytesIO()
+    ChromeTrace(profile.program, **options).render(profile.trace() if trace is None else trace, out)  # type: ignore[arg-type]
+    return json.loads(out.getvalue())["traceEvents"]  # type: ignore[no-any-return]
+
+
+def rows_of(events: list[Event]) -> dict[object, object]:
+    return {e["tid"]: e["args"]["name"] for e in events if e["name"] == "thread_name"}  # type: ignore[index]
+
+
+def test_a_process_per_device_and_core_and_a_row_per_engine_in_reading_order() -> None:
+    events = events_of(small())
+    processes = {e["pid"]: e["args"]["name"] for e in events if e["name"] == "process_name"}  # type: ignore[index]
+    assert processes == {1000: "network Device 0", 2000: "network_Core_0", 2001: "network_Core_1"}
+    order = {e["tid"]: e["args"]["sort_index"] for e in events if e["name"] == "thread_sort_index"}  # type: ignore[index]
+    names = rows_of(events)
+    assert [names[tid] for tid in sorted(order, key=order.__getitem__)] == [
+        "network Device 0",
+        "network_Core_0",
+        "network_Core_0_Host_IO_Port_p100",
+        "network_Core_0_Host_IO_Port_p101",
+        "network_Core_0_HVX",
+        "network_Core_0_HMX",
+        "network_Core_0_DMAIssue",
+        "network_Core_0_DMAIssue_DMA DDR read",
+        "network_Core_0_DMAIssue_DMA DDR read 2",
+        "network_Core_0_DMAIssue_DMA DDR write",
+        "network_Core_1",
+        "network_Core_1_HVX",
+    ]
+
+
+def test_an_op_says_everything_that_is_known_of_it() -> None:
+    profile = small()
+    op = next(e for e in events_of(profile) if e.get("name") == "elementadd" and e["args"].get("oc") == "1")  # type: ignore[attr-defined]
+    args = op["args"]
+    assert isinstance(args, dict)
+    assert all(isinstance(value, str) for value in args.values())
+    row = next(r for r in profile.program.commands if r["group"] == HMX and r["ordinal"] == 1)
+    detail = profile.program.details[row["detail"]]
+    assert args["opKind"] == "elementadd"
+    assert args["opName"] in {detail.name, profile.program.details[2].name, profile.program.details[1].name}
+    assert args["opMemory"] == "TCM"
+    frequency = float(args["opPCycle"]) / float(args["opUCycle"]) * 19.2
+    assert float(args["effectiveFreq"]) == pytest.approx(frequency, abs=0.005)
+    per_kb = float(args["opPCycle"]) / (float(args["opOutputSize"]) / 1024)
+    assert float(args["PCyclesPerKB"]) == pytest.approx(per_kb, abs=0.005)
+
+
+def test_operands_attributes_and_shapes_are_spelled_as_viewers_of_this_format_expect() -> None:
+    found = [e["args"] for e in events_of(small()) if "opOperand0" in e.get("args", {})]  # type: ignore[operator]
+    assert {"out TCM Dest y f16 <2> 1KB", "in DDR Src w f16 <2 x 2>"} == {a["opOperand0"] for a in found}  # type: ignore[index]
+    product = next(a for a in found if a["opOperand0"].startswith("out"))  # type: ignore[index]
+    assert product["opAttributes"] == "{kernel: 1}"  # type: ignore[index]
+    assert product["opShape"] == "Dest [2]"  # type: ignore[index]
+
+
+def test_a_wait_has_its_length_and_says_whom_it_waits_for() -> None:
+    wait = next(e for e in events_of(small()) if e.get("name") == "sync HMX")
+    args = wait["args"]
+    assert float(args["opSyncDurUs"]) == wait["dur"]  # type: ignore[index]
+    assert args["waitsOn"] == "aiccopytovtcm"  # type: ignore[index]
+    assert (args["waitsOnEngine"], args["waitsOnCore"], args["waitsOnOc"]) == ("DMAIssue", "0", "0")  # type: ignore[index]
+
+
+def test_transfers_in_flight_at_once_lie_on_rows_of_their_own() -> None:
+    events = events_of(small())
+    names = rows_of(events)
+    flights = [names[e["tid"]] for e in events if e["ph"] == "X" and "DMA DDR read" in str(names.get(e["tid"]))]
+    assert flights == ["network_Core_0_DMAIssue_DMA DDR read", "network_Core_0_DMAIssue_DMA DDR read 2"]
+
+
+def test_arrows_leave_the_flight_of_a_copy_and_enter_the_op_that_needs_it() -> None:
+    events = events_of(small(), flows=True)
+    names = rows_of(events)
+    spans = [e for e in events if e["ph"] == "X"]
+
+    def inside(end: Event) -> list[str]:
+        return [
+            f"{names[s['tid']]}/{s['name']}"
+            for s in spans
+            if s["tid"] == end["tid"] and s["ts"] <= end["ts"] < s["ts"] + s["dur"]  # type: ignore[operator]
+        ]
+
+    arrows = {}
+    for event in events:
+        if event["ph"] in ("s", "f"):
+            arrows.setdefault(event["id"], {})[event["ph"]] = event
+    pairs = {(*inside(a["s"]), *inside(a["f"]), a["s"]["cat"]) for a in arrows.values()}
+    assert ("network_Core_0_DMAIssue_DMA DDR read/aiccopytovtcm", "network_Core_0_HMX/elementadd", "true") in pairs
+    assert ("network_Core_0_HMX/elementadd", "network_Core_0_HVX/elementadd", "true") in pairs
+    assert all(a["s"]["cat"] == a["f"]["cat"] and a["f"]["bp"] == "e" for a in arrows.values())
+
+
+def test_an_arrow_that_orders_only_has_another_category() -> None:
+    profile = small()
+    kinds = profile.program.dependency_kinds.copy()
+    kinds[:] = 0
+    ordered = replace(profile, program=replace(profile.program, dependency_kinds=kinds))
+    trace = replace(profile.trace(), edges=_orderings(profile))
+    assert {e["cat"] for e in events_of(ordered, trace, flows=True) if e["ph"] == "s"} == {"ordering"}
+
+
+def _orderings(profile: Profiled) -> object:
+    edges = profile.trace().edges.copy()
+    edges["data"] = False
+    return edges
+
+
+def test_no_arrow_is_drawn_to_a_span_that_no_viewer_could_tell_from_its_neighbours() -> None:
+    steps = (Step(HMX, 9000), Step(HVX, 1, needs=(0,)), Step(HVX, 1), Step(HVX, 9000))  # both shorter than a tick
+    profile = small(steps=steps)
+    trace = profile.trace()
+    assert not [e for e in events_of(profile, trace, flows=True) if e["ph"] == "s"]
+
+
+def test_selected_cores_and_devices_are_the_only_ones_shown() -> None:
+    events = events_of(small(), cores=[1])
+    assert {e["pid"] for e in events if e["ph"] == "X"} == {1000, 2001}
+    two = small(steps=(Step(HVX, 500), Step(HVX, 700, device=1)))
+    merged = merge_traces([two.trace(0), two.trace(1)])
+    shown = events_of(two, merged, devices=[1])
+    assert {str(name).split("_Core")[0].split(" ")[0] for name in rows_of(shown).values()} == {"network_slice01"}
+
+
+def test_threads_apart_and_barriers_have_rows_of_their_own() -> None:
+    profile = small()
+    events = events_of(profile, profile.trace(threads=Threads.APART, barriers=True))
+    names = set(rows_of(events).values())
+    assert {f"network_Core_0_HVX_t{i}" for i in range(4)} <= names
+    assert {f"network_Core_0_HVX_t{i}_Barrier" for i in range(4)} & names
+    assert any(e.get("name") == "barrier HVX" for e in events)
+
+
+def test_counters_show_clock_bandwidth_and_local_memory() -> None:
+    profile = small()
+    counters = [e for e in events_of(profile, timeline(profile.trace(), profile.index)) if e["ph"] == "C"]
+    assert {e["name"] for e in counters} >= {"Freq", "DDR read bandwidth", "VTCM in use"}
+    clocks = [value for e in counters if e["name"] == "Freq" for value in e["args"].values()]  # type: ignore[attr-defined]
+    assert clocks == [pytest.approx(1200, rel=0.01)] * len(clocks)
+
+
+def test_the_bandwidth_counter_adds_up_to_the_bytes_that_were_moved() -> None:
+    profile = small()
+    trace = timeline(profile.trace(), profile.index)
+    number = next(i for i, c in enumerate(trace.counters) if c.name == "DDR read bandwidth")
+    own = trace.samples[trace.samples["counter"] == number]
+    moved = sum(float(v) * (b - a) for v, a, b in zip(own["value"], own["time_ns"], own["time_ns"][1:], strict=False))
+    assert moved == pytest.approx(80_000, rel=1e-6)
+
+
+def test_names_from_a_file_are_escaped_and_never_break_the_json() -> None:
+    profile = small()
+    details = tuple(Detail('a"\\\x00\u2028\n', 'V"', "t", "s\t", ('in "x" y',), "}") for _ in profile.program.details)
+    hostile = replace(profile, program=replace(profile.program, details=details, kinds=('k"\n',) * 4, name="n\x1b"))
+    assert any(e.get("name") == 'k"\n' for e in events_of(hostile, hostile_trace(hostile)))
+
+
+def hostile_trace(profile: Profiled) -> Trace:
+    return replace(small().trace(), names=(*profile.program.kinds, *small().trace().names[4:]))
+
+
+def test_a_trace_without_operators_is_still_one() -> None:
+    from opscope.program.program import StatsOptions
+
+    events = events_of(small(StatsOptions(level=40)))
+    assert {e["name"] for e in events if e["ph"] == "X"} == {
+        "Core-0-Execution",
+        "Core-1-Execution",
+        "Device-0-Execution",
+    }

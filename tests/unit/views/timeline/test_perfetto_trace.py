@@ -1,0 +1,53 @@
+"""Perfetto's protocol buffers: read back with Perfetto's own schema, they say what the Chrome JSON says."""
+
+from __future__ import annotations
+
+import pytest
+
+from decode_build import small
+from opscope.analysis.totals.summarise import timeline
+from opscope.decode import Threads
+from opscope.views.timeline.interned import Interned
+from opscope.views.timeline.perfetto_spans import ORDERING_FLOW
+from opscope.views.timeline.perfetto_trace import PerfettoTrace
+from trace_forms import Reader, both, from_json
+
+
+@pytest.mark.parametrize("threads", list(Threads))
+def test_the_two_forms_agree_event_for_event(threads: Threads) -> None:
+    profile = small()
+    trace = profile.trace(threads=threads, barriers=True)
+    counted = timeline(profile.trace(), profile.index)
+    for one in (trace, counted):
+        chrome, proto = both(profile, one)
+        spans, counters, arrows = from_json(chrome)
+        found = Reader(proto)
+        assert sorted(found.spans) == sorted(spans)
+        assert sorted(found.counters) == sorted(counters)
+        assert sorted(
+            (str(i % ORDERING_FLOW), "ordering" if i & ORDERING_FLOW else "true") for i in found.arrows
+        ) == sorted(arrows)
+        assert all(len(ends) == 2 for ends in found.arrows.values())
+
+
+def test_the_protobuf_form_is_several_times_smaller() -> None:
+    profile = small()
+    chrome, proto = both(profile, profile.trace())
+    interned = len(PerfettoTrace(profile.program)._interned.encoded())
+    assert len(chrome) > 3 * (len(proto) - interned)
+
+
+def test_processes_and_threads_carry_their_order() -> None:
+    profile = small()
+    _, proto = both(profile, profile.trace())
+    tracks = [p.track_descriptor for p in Reader(proto).packets if p.HasField("track_descriptor")]
+    assert [t.process.legacy_sort_index for t in tracks if t.HasField("process")] == [1, 2, 3]
+    orders = [t.thread.legacy_sort_index for t in tracks if t.HasField("thread")]
+    assert sorted(orders) == list(range(1, len(orders) + 1))
+
+
+def test_a_string_is_interned_once() -> None:
+    table = Interned()
+    assert [table.number(Interned.NAMES, name) for name in ("a", "b", "a")] == [1, 2, 1]
+    assert table.encoded() == table.encoded()
+    assert table.number(Interned.VALUES, "a") == 1

@@ -13,7 +13,7 @@ import pytest
 
 import opscope.device
 
-FOLDER = Path(opscope.device.__file__).parent
+FOLDER = Path(opscope.device.__file__).parent / "simulator"
 COMPILER = shutil.which("gcc")
 HEADERS = Path(sysconfig.get_path("include"))
 

@@ -15,10 +15,9 @@ from typing import BinaryIO
 import pytest
 
 from opscope.cli import VERBS, main
-from opscope.core.files import write_whole
+from opscope.core.files import replacing, write_whole
 from opscope.machine import catalogue as targets
 from opscope.zoo import Recipe, make
-from opscope.zoo.output import replacing
 
 OPSCOPE = [sys.executable, "-c", "import sys; from opscope.cli import main; sys.exit(main())"]
 

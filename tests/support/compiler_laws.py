@@ -16,7 +16,8 @@ from opscope.compiler.passes.axes import WHOLE, input_axes
 from opscope.compiler.passes.place import has_weights
 from opscope.compiler.passes.split import same_portions
 from opscope.device import Timeline
-from opscope.graph.graph import ABSENT, Family, Role
+from opscope.graph.graph import ABSENT, Role
+from opscope.graph.kinds import Family
 from opscope.program.program import NO_OP, NO_ROUTE
 
 CLOSE = 1e-6

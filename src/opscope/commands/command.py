@@ -6,10 +6,12 @@ import os
 import sys
 from argparse import ArgumentParser, ArgumentTypeError, Namespace
 from collections.abc import Callable
+from io import TextIOWrapper
 from pathlib import Path
-from typing import Protocol, TextIO, cast
+from typing import Protocol, TextIO
 
 from ..core.errors import UsageError
+from ..core.files import replacing
 
 
 class Command(Protocol):
@@ -31,38 +33,14 @@ def write_result(write: Callable[[TextIO], None], output: Path | None) -> None:
         except BrokenPipeError:  # what the command found still decides its exit code
             forget_reader()
         return
-    try:
-        if output.exists() and not output.is_file() and not output.is_dir():  # a pipe or a device: nothing to replace
-            with output.open("w", encoding="utf-8", newline="\n") as stream:
-                write(stream)
-        else:
-            _replace(write, output)
-    except OSError as error:
-        raise UsageError(f"{output}: cannot be written ({error.strerror}); expected a writable place") from error
+    with replacing(output) as raw, TextIOWrapper(raw, encoding="utf-8", newline="\n") as stream:
+        write(stream)
     print(f"wrote {output}", file=sys.stderr)
 
 
 def forget_reader() -> None:
     """The reader of our output has gone, as `| head` does: what is left of it goes nowhere."""
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-
-
-def _replace(write: Callable[[TextIO], None], output: Path) -> None:
-    """Write beside the file and rename; whatever goes wrong, nothing is left behind."""
-    from tempfile import NamedTemporaryFile
-
-    with NamedTemporaryFile(
-        "w", dir=output.parent, prefix=f".{output.name[:200]}.", encoding="utf-8", newline="\n", delete=False
-    ) as file:
-        temporary = Path(file.name)
-        try:
-            write(cast("TextIO", file))
-            file.close()
-            temporary.chmod(0o666 & ~_umask())
-            temporary.replace(output)
-        except BaseException:
-            temporary.unlink()
-            raise
 
 
 def keep_input(output: Path | None, model: Path) -> None:
@@ -85,12 +63,6 @@ def screen_width(stream: TextIO) -> int:
     from shutil import get_terminal_size
 
     return max(60, min(get_terminal_size((100, 24)).columns, 100)) if stream.isatty() else 100
-
-
-def _umask() -> int:
-    mask = os.umask(0)
-    os.umask(mask)
-    return mask
 
 
 def positive(text: str) -> int:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from contextlib import suppress
+import os
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, suppress
 from hashlib import sha256
 from pathlib import Path
 from typing import BinaryIO
@@ -22,13 +23,14 @@ def sha256_of(path: Path) -> str:
     return digest.hexdigest()
 
 
-def write_whole(path: Path, render: Callable[[BinaryIO], object]) -> None:
-    """Stream into a file that appears whole or not at all."""
+@contextmanager
+def replacing(path: Path) -> Iterator[BinaryIO]:
+    """Open a temporary file beside `path`; it takes the place of `path` if the block succeeds, and goes away if not."""
     in_place = path.exists() and not path.is_file() and not path.is_dir()  # a pipe or a device is not to be replaced
-    temporary = path.with_name(f".{path.name[:200]}.part")
+    temporary = path.with_name(f".{path.name[:200]}.{os.getpid()}.part")
     try:
         with (path if in_place else temporary).open("wb") as out:
-            render(out)
+            yield out
         if not in_place:
             temporary.replace(path)
     except OSError as error:
@@ -37,6 +39,12 @@ def write_whole(path: Path, render: Callable[[BinaryIO], object]) -> None:
     finally:  # after an interrupt, too
         with suppress(OSError):
             temporary.unlink(missing_ok=True)
+
+
+def write_whole(path: Path, render: Callable[[BinaryIO], object]) -> None:
+    """Stream into a file that appears whole or not at all."""
+    with replacing(path) as out:
+        render(out)
 
 
 def write_bytes(path: Path, data: bytes) -> None:

@@ -10,7 +10,8 @@ from collections.abc import Collection, Mapping
 from dataclasses import replace
 
 from ..core.units import Bytes
-from ..graph.graph import ABSENT, DType, Family, Graph, Op, Role, Tensor
+from ..graph.graph import ABSENT, DType, Graph, Op, Role, Tensor
+from ..graph.kinds import Family
 from ..machine.target import Target
 
 _FUSES_INTO = (Family.CONTRACTION, Family.RECURRENT)

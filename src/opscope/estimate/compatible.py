@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from ..core.units import format_bytes
-from ..graph.graph import ABSENT, Family, Graph
+from ..graph.graph import ABSENT, Graph
+from ..graph.kinds import Family
 from ..machine.target import Holds, Target
 from ..plugins.cfs.flat import flat_report
 from .compatibility import Compatibility, MemoryIssue, OperatorIssue

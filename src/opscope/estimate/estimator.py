@@ -6,7 +6,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from math import isclose
 
-from ..graph.graph import ABSENT, Family, Graph, Op, Role
+from ..graph.graph import ABSENT, Graph, Op, Role
+from ..graph.kinds import Family
 from ..machine.target import Corner, Holds, at_corner
 from .canonical import canonicalise
 from .cost import Cost

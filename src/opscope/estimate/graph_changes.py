@@ -10,7 +10,8 @@ from dataclasses import replace
 from math import ceil, prod
 
 from ..core.units import Bytes
-from ..graph.graph import ABSENT, Attribute, DType, Family, Graph, Op, Role, Tensor
+from ..graph.graph import ABSENT, Attribute, DType, Graph, Op, Role, Tensor
+from ..graph.kinds import Family
 from ..machine.target import Target
 from .work import number, numbers
 

@@ -12,7 +12,8 @@ from dataclasses import dataclass
 from math import prod
 
 from ..core.units import Bytes
-from ..graph.graph import ABSENT, DType, Family, Graph, Op, Role
+from ..graph.graph import ABSENT, DType, Graph, Op, Role
+from ..graph.kinds import Family
 from ..machine.target import Runtime
 from .work import channels_per_group, numbers
 

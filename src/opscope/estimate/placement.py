@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from ..graph.graph import ABSENT, DType, Family, Graph, Op
+from ..graph.graph import ABSENT, DType, Graph, Op
+from ..graph.kinds import Family
 from ..machine.target import Engine, Target
 from .work import Work
 

@@ -3,7 +3,7 @@
 A MAC is one multiply and one add into an accumulator, counted over the dense iteration space; padding is counted as
 if it were data, as every published count does. Everything else is counted in *element operations*: one arithmetic
 operation, comparison or copy of one element. Transcendental functions are counted as the polynomial a kernel
-evaluates (table below); they are a scale for comparing ops, not a cycle count.
+evaluates (`graph/kinds.py`); they are a scale for comparing ops, not a cycle count.
 """
 
 from __future__ import annotations
@@ -12,69 +12,11 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from math import log2, prod
 
-from ..graph.graph import ABSENT, Family, Graph, Op, Role, Tensor
+from ..graph.graph import ABSENT, Graph, Op, Role, Tensor
+from ..graph.kinds import KINDS, Family, Touches
 
 MAC_DEFINITION = "1 MAC = one multiply and one accumulate, dense, padding included; other work is element operations"
 
-ELEMENT_OPS = {
-    "relu": 1,
-    "clip": 2,
-    "leaky_relu": 2,
-    "prelu": 2,
-    "elu": 10,
-    "gelu": 14,
-    "erf": 12,
-    "exp": 8,
-    "log": 8,
-    "sqrt": 4,
-    "rsqrt": 5,
-    "tanh": 10,
-    "sigmoid": 10,
-    "silu": 11,
-    "hard_swish": 4,
-    "hard_sigmoid": 3,
-    "softplus": 12,
-    "negate": 1,
-    "abs": 1,
-    "round": 1,
-    "sign": 1,
-    "trigonometric": 10,
-    "reciprocal": 4,
-    "unary": 1,
-    "binary": 1,
-    "add": 1,
-    "sub": 1,
-    "mul": 1,
-    "div": 4,
-    "pow": 16,
-    "minimum": 1,
-    "maximum": 1,
-    "compare": 1,
-    "logical": 1,
-    "select": 1,
-    "rotary": 3,
-    "random": 4,
-    "quantize": 3,
-    "dequantize": 2,
-    "cast": 1,
-    "softmax": 12,
-    "log_softmax": 20,
-    "layer_norm": 7,
-    "rms_norm": 4,
-    "group_norm": 7,
-    "instance_norm": 7,
-    "batch_norm": 2,
-    "l2_norm": 4,
-    "lrn": 20,
-    "reduce": 1,
-    "argmax": 1,
-    "cumsum": 1,
-    "resize": 7,
-    "roi_pool": 16,
-}
-
-_READS_OUTPUT_ONLY = {"gather", "slice", "split"}  # they touch what they copy, not the whole operand
-_UPDATES_IN_PLACE = {"scatter", "dynamic_update"}
 _GATES = {"lstm": 4, "gru": 3, "rnn": 1}
 
 
@@ -106,21 +48,30 @@ def work_of(op: Op, graph: Graph) -> Work:
     macs, element_ops, known = _COUNTERS[op.family](op, inputs, outputs)
     activation = op.attributes.get("activation")
     if isinstance(activation, str):
-        element_ops += _elements(outputs) * ELEMENT_OPS.get(activation, 1)
+        element_ops += _elements(outputs) * _per_element(activation)
     return Work(macs, element_ops, *traffic, known=known)
 
 
 def _traffic(op: Op, inputs: list[Tensor], outputs: list[Tensor]) -> tuple[int, int, int]:
     """Bytes of activations read, constants read, and activations written."""
     written = sum(t.bytes or 0 for t in outputs)
-    if op.kind in _READS_OUTPUT_ONLY:
+    touches = KINDS[op.kind].touches
+    if touches is Touches.OUTPUT:
         constant = bool(inputs) and inputs[0].role is Role.CONSTANT
         return (0, written, written) if constant else (written, 0, written)
-    if op.kind in _UPDATES_IN_PLACE and inputs:
+    if touches is Touches.UPDATE and inputs:
         changed = min((t.bytes or 0 for t in inputs[1:] if t.dtype is inputs[0].dtype), default=written)
         return changed, 0, changed
     constants = sum(t.bytes or 0 for t in inputs if t.role is Role.CONSTANT)
     return sum(t.bytes or 0 for t in inputs if t.role is not Role.CONSTANT), constants, written
+
+
+def _per_element(kind: str) -> int:
+    """Element operations per element, of a kind whose row has them."""
+    found = KINDS[kind].element_ops
+    if found is None:
+        raise KeyError(f"kind {kind}: graph/kinds.py has no element operations for it")
+    return found
 
 
 def _elements(tensors: list[Tensor]) -> int:
@@ -194,19 +145,19 @@ def _fft(_op: Op, _inputs: list[Tensor], outputs: list[Tensor]) -> tuple[int, in
 
 
 def _pool(op: Op, _inputs: list[Tensor], outputs: list[Tensor]) -> tuple[int, int, bool]:
-    per_element = ELEMENT_OPS.get(op.kind) or prod(numbers(op, "kernel")) or 1
+    per_element = KINDS[op.kind].element_ops or prod(numbers(op, "kernel")) or 1
     return 0, _elements(outputs) * per_element, True
 
 
 def _over_input(op: Op, inputs: list[Tensor], _outputs: list[Tensor]) -> tuple[int, int, bool]:
     if op.kind == "non_max_suppression":  # how many boxes survive depends on the data
         return 0, _elements(inputs), False
-    per_element = round(log2(max(2, _elements(_outputs)))) if op.kind == "topk" else ELEMENT_OPS.get(op.kind, 1)
+    per_element = round(log2(max(2, _elements(_outputs)))) if op.kind == "topk" else _per_element(op.kind)
     return 0, _elements(inputs[:1]) * per_element, True
 
 
 def _over_output(op: Op, _inputs: list[Tensor], outputs: list[Tensor]) -> tuple[int, int, bool]:
-    return 0, _elements(outputs) * ELEMENT_OPS.get(op.kind, 1), True
+    return 0, _elements(outputs) * _per_element(op.kind), True
 
 
 def channels_per_group(op: Op, tensor: Tensor) -> int:

@@ -32,6 +32,7 @@ from enum import Enum
 from math import prod
 
 from ..core.units import Bytes
+from .kinds import KINDS, Family
 
 Attribute = int | float | str | bool | tuple[int, ...]
 
@@ -90,54 +91,6 @@ class Role(Enum):
     VARIABLE = "variable"  # state that outlives one inference
 
 
-class Family(Enum):
-    """Kinds that are costed alike."""
-
-    CONTRACTION = "contraction"  # multiply-accumulates
-    RECURRENT = "recurrent"  # multiply-accumulates, step after step
-    TRANSFORM = "transform"  # FFT-like: work is not a multiply-accumulate count
-    POOL = "pool"
-    NORMALISE = "normalise"
-    REDUCE = "reduce"
-    ELEMENTWISE = "elementwise"
-    CONVERT = "convert"
-    MOVE = "move"  # copies bytes, computes nothing
-    VIEW = "view"  # renames bytes, copies nothing
-    CONTROL = "control"
-    OPAQUE = "opaque"  # cost unknown
-
-
-def _kinds(family: Family, names: str) -> dict[str, Family]:
-    return dict.fromkeys(names.split(), family)
-
-
-KINDS: Mapping[str, Family] = (
-    _kinds(Family.CONTRACTION, "conv conv_transpose matmul einsum attention")
-    | _kinds(Family.RECURRENT, "lstm gru rnn")
-    | _kinds(Family.TRANSFORM, "fft")
-    | _kinds(Family.POOL, "max_pool average_pool resize roi_pool")
-    | _kinds(
-        Family.NORMALISE, "softmax log_softmax layer_norm rms_norm group_norm instance_norm batch_norm l2_norm lrn"
-    )
-    | _kinds(Family.REDUCE, "reduce argmax topk cumsum non_max_suppression")
-    | _kinds(
-        Family.ELEMENTWISE,
-        "add sub mul div pow minimum maximum compare logical select prelu rotary "
-        "relu clip leaky_relu elu gelu erf exp log sqrt rsqrt tanh sigmoid silu hard_swish hard_sigmoid softplus "
-        "negate abs round sign trigonometric reciprocal unary binary random",
-    )
-    | _kinds(Family.CONVERT, "quantize dequantize cast")
-    | _kinds(
-        Family.MOVE,
-        "transpose concat split slice gather scatter pad tile expand space_to_depth depth_to_space reverse one_hot "
-        "fill range dynamic_update",
-    )
-    | _kinds(Family.VIEW, "reshape identity shape join divide")  # the last two: parts of a batch, made by compilers
-    | _kinds(Family.CONTROL, "if loop scan call variable sequence")
-    | _kinds(Family.OPAQUE, "custom compiled")
-)
-
-
 @dataclass(frozen=True, slots=True)
 class Tensor:
     """A value that ops read or write. `shape` is None where the model does not tell."""
@@ -179,7 +132,7 @@ class Op:
 
     @property
     def family(self) -> Family:
-        return KINDS[self.kind]
+        return KINDS[self.kind].family
 
 
 @dataclass(frozen=True, slots=True)

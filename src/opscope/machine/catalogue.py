@@ -12,7 +12,8 @@ from types import UnionType
 from typing import Union, get_args, get_origin, get_type_hints
 
 from ..core.errors import TargetError, did_you_mean, printable
-from ..graph.graph import KINDS, DType, Family
+from ..graph.graph import DType
+from ..graph.kinds import KINDS, Family
 from .target import ANY, Figure, Target
 
 SCHEMA = "opscope.target/1"

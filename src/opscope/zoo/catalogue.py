@@ -8,9 +8,8 @@ from pathlib import Path
 
 from ..core.errors import UsageError
 from .blueprint import Blueprint
-from .network import Network, Option, Settings
+from .network import Network, Option, Progress, Settings
 from .networks import bert, cifar_resnet, conv_small, fc, kws, llm_decoder, mobilenetv2, resnet50, sample_resnet, vit
-from .output import Progress
 
 NETWORKS: tuple[Network, ...] = (  # add yours here: order is listing order
     resnet50.NETWORK,

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from ..core.errors import UsageError
 from .blueprint import Blueprint
 
+Progress = Callable[[int, int], None]  # bytes done, bytes in total
 LARGEST = 1 << 20  # of any option, unless it says otherwise
 
 

@@ -19,7 +19,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..core.errors import UsageError
-from .output import Progress, replacing
+from ..core.files import replacing
+from .network import Progress
 
 if TYPE_CHECKING:
     import onnx

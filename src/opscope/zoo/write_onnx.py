@@ -9,8 +9,8 @@ import numpy as np
 
 from . import onnx_stream
 from .blueprint import Blueprint, Step
+from .network import Progress
 from .onnx_sheet import Sheet, Wiring
-from .output import Progress
 from .qdq import QdqWiring
 
 if TYPE_CHECKING:

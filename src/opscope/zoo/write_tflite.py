@@ -9,9 +9,10 @@ from pathlib import Path
 import numpy as np
 
 from ..core.errors import UsageError
+from ..core.files import replacing
 from . import tflite_layers, weights
 from .blueprint import Blueprint, Literal, Step, Value, Weight
-from .output import Progress, replacing
+from .network import Progress
 from .tflite_fusion import fuse
 from .tflite_layers import fused_activation
 from .tflite_layout import images

@@ -11,9 +11,10 @@ from pathlib import Path
 
 import numpy as np
 
+from ..core.files import replacing
 from . import quantise, weights
 from .blueprint import Blueprint, Shape, Step, Value, Weight
-from .output import Progress, replacing
+from .network import Progress
 from .tflite_fusion import fuse
 from .tflite_layout import channels_last, images
 from .tosa_sheet import Named, Sheet, tensor

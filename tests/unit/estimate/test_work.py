@@ -6,7 +6,8 @@ import pytest
 
 from build import Sketch, autoencoder, keyword_spotter, mobilenet, resnet, resnet8
 from opscope.estimate.work import Work, work_of
-from opscope.graph.graph import ABSENT, KINDS, DType, Family, Graph, Op, Role, Tensor
+from opscope.graph.graph import ABSENT, DType, Graph, Op, Role, Tensor
+from opscope.graph.kinds import KINDS, Family
 
 
 def counted(graph: Graph) -> Work:

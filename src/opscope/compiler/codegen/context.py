@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from math import ceil, inf
 
-from ...graph.graph import ABSENT, Family, Op, Role, Tensor
+from ...graph.graph import ABSENT, Op, Role, Tensor
+from ...graph.kinds import Family
 from ...machine.target import Holds, Layout, Memory, Route, Tiling
 from ...program.program import NO_OP, Channel, Detail, Group, operand_text
 from ..passes.axes import input_axes

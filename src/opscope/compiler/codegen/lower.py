@@ -6,7 +6,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from ...core.errors import UsageError
-from ...graph.graph import ABSENT, Family, Op, Role
+from ...graph.graph import ABSENT, Op, Role
+from ...graph.kinds import Family
 from ...program.program import NO_OP, Detail
 from ..passes.place import has_weights
 from ..plan import Placed, Plan

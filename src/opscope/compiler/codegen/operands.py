@@ -9,7 +9,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 from ...core.errors import UsageError, printable
-from ...graph.graph import ABSENT, Family, Op
+from ...graph.graph import ABSENT, Op
+from ...graph.kinds import Family
 from ..passes.place import has_weights
 from ..plan import Plan
 from .context import Workbench

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from math import ceil, floor
 
-from ...graph.graph import Family
+from ...graph.kinds import Family
 from ..plan import Placed
 from .context import Workbench
 from .emit import Order, share

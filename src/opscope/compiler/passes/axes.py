@@ -10,7 +10,8 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from ...estimate.work import number, numbers
-from ...graph.graph import ABSENT, Family, Graph, Op
+from ...graph.graph import ABSENT, Graph, Op
+from ...graph.kinds import Family
 
 WHOLE = -1
 

@@ -6,7 +6,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from math import gcd
 
-from ...graph.graph import ABSENT, Family, Graph, Op, Role
+from ...graph.graph import ABSENT, Graph, Op, Role
+from ...graph.kinds import Family
 from ..codegen.context import Workbench
 from ..plan import Placed, Plan, Split
 from .axes import WHOLE, input_axes

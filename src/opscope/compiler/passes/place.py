@@ -7,7 +7,8 @@ from dataclasses import replace
 from ...estimate.placement import Placement, can_price, place_op
 from ...estimate.price import Task, engine_cycles
 from ...estimate.work import Work, channels_per_group, number, numbers, work_of
-from ...graph.graph import ABSENT, Family, Graph, Op, Role
+from ...graph.graph import ABSENT, Graph, Op, Role
+from ...graph.kinds import Family
 from ...machine.target import Engine
 from ..plan import Placed, Plan
 

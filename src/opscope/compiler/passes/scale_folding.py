@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections import Counter
 from dataclasses import replace
 
-from ...graph.graph import ABSENT, Family, Graph, Op, Role
+from ...graph.graph import ABSENT, Graph, Op, Role
+from ...graph.kinds import Family
 
 _SCALES = ("mul", "div")
 

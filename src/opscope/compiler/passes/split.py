@@ -11,7 +11,8 @@ from dataclasses import dataclass, replace
 from functools import cached_property, lru_cache
 from math import inf
 
-from ...graph.graph import ABSENT, Family, Op, Role
+from ...graph.graph import ABSENT, Op, Role
+from ...graph.kinds import Family
 from ..plan import Placed, Plan, Split, channel_axis
 from .axes import WHOLE, input_axes
 from .place import has_weights

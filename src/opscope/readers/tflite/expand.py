@@ -7,7 +7,8 @@ from struct import Struct
 
 from ...core.errors import ModelError, printable
 from ...core.units import Bytes
-from ...graph.graph import ABSENT, KINDS, DType, Family, Note, Op, Role, Tensor
+from ...graph.graph import ABSENT, DType, Note, Op, Role, Tensor
+from ...graph.kinds import KINDS, Family
 from .bodies import Bodies, Runs, bodies, scalar_body
 from .model import StoredModel, StoredOperator, StoredTensor, Subgraph
 from .ops import Operator, Shape, attributes, canonical_inputs
@@ -172,7 +173,7 @@ class _OperandReader:
         self._check_order(stored)
         operator = Operator(stored.code, stored.inputs, stored.outputs, stored.options, self._shapes, self._integers)
         inputs = canonical_inputs(operator)
-        self._check_operands(KINDS[stored.code.kind], inputs, stored.outputs)
+        self._check_operands(KINDS[stored.code.kind].family, inputs, stored.outputs)
         ids = self._ids
         outputs = tuple([ids[tensor] for tensor in stored.outputs])
         return Op(

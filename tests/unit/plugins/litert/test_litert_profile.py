@@ -12,7 +12,8 @@ from hypothesis import strategies as st
 from build import Sketch
 from opscope.backends.measuring import Measuring
 from opscope.core.errors import UsageError
-from opscope.graph.graph import KINDS, Graph
+from opscope.graph.graph import Graph
+from opscope.graph.kinds import KINDS
 from opscope.plugins.litert.backend import LitertBackend
 from opscope.plugins.litert.kernels import NO_OP, Kernel, kinds_of, map_kernels
 from opscope.plugins.litert.measurement import Event, Measurement

@@ -9,7 +9,8 @@ from pathlib import Path
 import pytest
 
 from opscope.core.errors import ModelError, UsageError
-from opscope.graph.graph import ABSENT, KINDS, DType, Family, Graph, Role
+from opscope.graph.graph import ABSENT, DType, Graph, Role
+from opscope.graph.kinds import KINDS, Family
 from opscope.readers import read_model
 from opscope.zoo import Recipe, make
 

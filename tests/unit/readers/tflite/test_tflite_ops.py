@@ -8,7 +8,8 @@ from pathlib import Path
 import pytest
 
 from opscope.core.errors import ModelError
-from opscope.graph.graph import ABSENT, KINDS, Attribute, Op
+from opscope.graph.graph import ABSENT, Attribute, Op
+from opscope.graph.kinds import KINDS
 from opscope.readers.tflite.schema import BUILTINS
 from tflite_build import ModelBuilder, Operator, Type, only_op, options, tensors_of
 

@@ -9,7 +9,8 @@ import pytest
 import tflite
 from ai_edge_litert import schema_py_generated as schema
 
-from opscope.graph.graph import KINDS, DType
+from opscope.graph.graph import DType
+from opscope.graph.kinds import KINDS
 from opscope.readers.tflite import schema as tflite_schema
 from opscope.readers.tflite.ops import ACTIVATION_FIELDS, ATTRIBUTES, ORDER
 from opscope.readers.tflite.schema import ACTIVATIONS, BUILTINS, OPTIONS, OPTIONS_2, TENSOR_TYPES

@@ -15,7 +15,8 @@ from ....core.errors import ProfilerError, UsageError, printable
 from ....core.files import write_bytes
 from ....estimate.machines import with_precision
 from ....estimate.price import Machine
-from ....graph.graph import ABSENT, KINDS, Family, Graph, Op
+from ....graph.graph import ABSENT, Graph, Op
+from ....graph.kinds import KINDS, Family
 from ....machine.target import Target
 from ....program.program import OpInfo, Program
 from ....program.program_file import encode_program
@@ -77,8 +78,8 @@ class Ran:
 
 def _without_commands(program: Program) -> tuple[str, ...]:
     done = set(np.unique(program.commands["op"]).tolist())
-    silent = (Family.VIEW, Family.CONTROL)
-    return tuple(op.name for n, op in enumerate(program.ops) if n not in done and KINDS.get(op.kind) not in silent)
+    silent = {kind.name for kind in KINDS.values() if kind.family in (Family.VIEW, Family.CONTROL)}
+    return tuple(op.name for n, op in enumerate(program.ops) if n not in done and op.kind not in silent)
 
 
 def schedule_model(

@@ -1,0 +1,88 @@
+"""The vocabulary of op kinds: one row per kind, with everything that holds for it whoever runs it.
+
+To add a kind: one row here, its attributes in the table of `graph.py`, how it is cut over cores in
+`compiler/passes/axes.py` where its family's rule does not fit, and the operators of each reader that mean it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from enum import Enum
+
+
+class Family(Enum):
+    """Kinds that are costed alike."""
+
+    CONTRACTION = "contraction"  # multiply-accumulates
+    RECURRENT = "recurrent"  # multiply-accumulates, step after step
+    TRANSFORM = "transform"  # FFT-like: work is not a multiply-accumulate count
+    POOL = "pool"
+    NORMALISE = "normalise"
+    REDUCE = "reduce"
+    ELEMENTWISE = "elementwise"
+    CONVERT = "convert"
+    MOVE = "move"  # copies bytes, computes nothing
+    VIEW = "view"  # renames bytes, copies nothing
+    CONTROL = "control"
+    OPAQUE = "opaque"  # cost unknown
+
+
+class Touches(Enum):
+    """What an op reads and writes of its operands."""
+
+    ALL = "all"  # every input once, every output once
+    OUTPUT = "output"  # of its first input only what it copies
+    UPDATE = "update"  # only what it changes, in place
+
+
+@dataclass(frozen=True, slots=True)
+class Kind:
+    """One kind of op."""
+
+    name: str
+    family: Family
+    element_ops: int | None = None  # per element; None: the family has its own count
+    touches: Touches = Touches.ALL
+
+
+# Element operations of transcendental functions are those of the polynomial that a kernel evaluates: a scale for
+# comparing ops, not a cycle count.
+_ROWS: Mapping[Family, str] = {
+    Family.CONTRACTION: "conv conv_transpose matmul einsum attention",
+    Family.RECURRENT: "lstm gru rnn",
+    Family.TRANSFORM: "fft",
+    Family.POOL: "max_pool average_pool resize:7 roi_pool:16",
+    Family.NORMALISE: (
+        "softmax:12 log_softmax:20 layer_norm:7 rms_norm:4 group_norm:7 instance_norm:7 batch_norm:2 l2_norm:4 lrn:20"
+    ),
+    Family.REDUCE: "reduce:1 argmax:1 topk cumsum:1 non_max_suppression",
+    Family.ELEMENTWISE: (
+        "add:1 sub:1 mul:1 div:4 pow:16 minimum:1 maximum:1 compare:1 logical:1 select:1 prelu:2 rotary:3 "
+        "relu:1 clip:2 leaky_relu:2 elu:10 gelu:14 erf:12 exp:8 log:8 sqrt:4 rsqrt:5 tanh:10 sigmoid:10 "
+        "silu:11 hard_swish:4 hard_sigmoid:3 softplus:12 negate:1 abs:1 round:1 sign:1 trigonometric:10 "
+        "reciprocal:4 unary:1 binary:1 random:4"
+    ),
+    Family.CONVERT: "quantize:3 dequantize:2 cast:1",
+    Family.MOVE: (
+        "transpose:1 concat:1 split:1:output slice:1:output gather:1:output scatter:1:update pad:1 tile:1 "
+        "expand:1 space_to_depth:1 depth_to_space:1 reverse:1 one_hot:1 fill:1 range:1 "
+        "dynamic_update:1:update"
+    ),
+    Family.VIEW: "reshape identity shape join divide",
+    Family.CONTROL: "if loop scan call variable sequence",
+    Family.OPAQUE: "custom compiled",
+}
+
+
+def _kinds() -> Iterator[Kind]:
+    """`name[:element ops][:what it touches]`"""
+    for family, row in _ROWS.items():
+        for entry in row.split():
+            name, *rest = entry.split(":")
+            counts = [int(word) for word in rest if word.isdecimal()]
+            touches = [Touches(word) for word in rest if not word.isdecimal()]
+            yield Kind(name, family, counts[0] if counts else None, touches[0] if touches else Touches.ALL)
+
+
+KINDS: Mapping[str, Kind] = {kind.name: kind for kind in _kinds()}

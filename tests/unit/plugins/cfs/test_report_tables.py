@@ -9,8 +9,6 @@ from dataclasses import replace
 from io import StringIO
 from pathlib import Path
 
-import pytest
-
 from build import Sketch, engine, machine, resnet
 from opscope.estimate.price import Machine
 from opscope.graph.graph import Graph

@@ -15,7 +15,7 @@ PUBLISHED = ROOT / "tests" / "published"
 
 
 def path_of(node: ast.expr, file: Path, known: dict[str, Path]) -> Path | None:
-    """What an expression made of `Path(__file__)`, parents, slashes and names of such paths is; None: something else."""
+    """The path that an expression of `Path(__file__)`, parents, slashes and names of such paths is; None: another."""
     match node:
         case ast.Name(name):
             return known.get(name)
@@ -48,10 +48,10 @@ def named_in(source: str, file: Path) -> Iterator[Path]:
             yield found
 
 
-@pytest.mark.parametrize("file", FILES, ids=lambda path: path.relative_to(ROOT).as_posix())
-def test_no_file_names_a_path_above_the_repository(file: Path) -> None:
-    outside = {found for found in named_in(file.read_text(encoding="utf-8"), file) if not found.is_relative_to(ROOT)}
-    assert not outside
+def test_no_file_names_a_path_above_the_repository() -> None:
+    assert len(FILES) > 200
+    named = ((file, found) for file in FILES for found in named_in(file.read_text(encoding="utf-8"), file))
+    assert [(file, found) for file, found in named if not found.is_relative_to(ROOT)] == []
 
 
 @pytest.mark.parametrize(

@@ -26,6 +26,7 @@ from opscope.recording.imported_file import decode_imported, encode_imported
 from opscope.recording.imported_run import lane_totals
 from opscope.recording.trace import COUNTER, EDGE, NONE, SPAN, CounterTrack, Lane, SpanKind, Trace
 from qaic_published import PERCENTILES, SUMMARY, written
+from qnn_session import emulated
 
 SAMPLES = Path(__file__).parents[1] / "samples"
 FILES = sorted(path for path in SAMPLES.iterdir() if path.suffix != ".md")
@@ -33,6 +34,8 @@ MADE: dict[str, Callable[[Path], Path]] = {
     PERCENTILES: lambda folder: written(folder, PERCENTILES),
     SUMMARY: lambda folder: written(folder, SUMMARY),
     "kineto.json.gz": lambda folder: two_streams(folder / "kineto.json.gz", layers=4, inferences=1),
+    "prof.csv": lambda folder: emulated().write(folder) / "prof.csv",
+    "prof_qnn.log": lambda folder: emulated().write(folder) / "prof_qnn.log",
 }
 
 names = st.text(st.characters(exclude_categories=["Cs"]), max_size=8)

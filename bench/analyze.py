@@ -11,6 +11,7 @@ that imports HTA, reads the trace and asks the questions that both answer. Neith
 from __future__ import annotations
 
 import json
+import sys
 from argparse import Namespace
 from collections.abc import Iterator
 from pathlib import Path
@@ -31,13 +32,16 @@ from measure import (
 )
 from peers import HTA
 
+sys.path.insert(0, str(Path(__file__).parents[1] / "tests" / "support"))
+from kineto_build import device_bound, launch_bound, two_streams
+
 TITLE = "Analyse a run: read its tables, find path, slack, causes, rollups, checks"
 SAMPLES = 40  # inferences of BERT-base, some 26,000 spans each
 SPANS = 1_000_000
 GOAL = 2e6  # spans per second
 TIMES_FASTER = 10
 REPEATS = 20  # of one iteration, in the long trace
-TRACES = Path(__file__).parents[2] / "shared" / "fixtures" / "kineto"
+TRACES = {"short kernels": launch_bound, "long kernels": device_bound, "two streams": two_streams}
 
 
 def recorded(folder: Path) -> Path:
@@ -81,19 +85,19 @@ def speed(what: str, run: Path, rounds: int) -> Row:
 
 
 def against_hta(rounds: int, folder: Path) -> Iterator[Row]:
-    """Traces of one iteration each, and a long one: the same iteration many times."""
+    """Traces of a few inferences each, and a long one: the first of them many times."""
     python = HTA.tool("python")
-    traces = sorted(TRACES.glob("*.json.gz")) if python is not None else []
-    for path in traces:
-        yield side_by_side(path.name.removesuffix(".json.gz"), path, str(python), rounds)
-        yield whole_processes(path.name.removesuffix(".json.gz"), path, str(python), rounds)
-    if traces:
-        long = folder / "long.json.gz"
-        source = max(traces, key=lambda path: path.stat().st_size)
-        run_child([PYTHON, str(CHILDREN / "long_kineto.py"), str(source), str(REPEATS), str(long)], timeout=300)
-        name = f"{source.name.removesuffix('.json.gz')} × {REPEATS}"
-        yield side_by_side(name, long, str(python), 2)
-        yield whole_processes(name, long, str(python), 3)
+    if python is None:
+        return
+    traces = {name: make(folder / f"{number}.json.gz") for number, (name, make) in enumerate(TRACES.items())}
+    for name, path in traces.items():
+        yield side_by_side(name, path, str(python), rounds)
+        yield whole_processes(name, path, str(python), rounds)
+    name, source = next(iter(traces.items()))
+    long = folder / "long.json.gz"
+    run_child([PYTHON, str(CHILDREN / "long_kineto.py"), str(source), str(REPEATS), str(long)], timeout=300)
+    yield side_by_side(f"{name} × {REPEATS}", long, str(python), 2)
+    yield whole_processes(f"{name} × {REPEATS}", long, str(python), 3)
 
 
 def side_by_side(what: str, path: Path, python: str, rounds: int) -> Row:

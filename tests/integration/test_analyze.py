@@ -3,26 +3,30 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from io import BytesIO, StringIO
 from pathlib import Path
 from shutil import copytree
 
+import numpy as np
 import pytest
 
 import opscope
+from kineto_build import device_bound, launch_bound
 from opscope import api
 from opscope.cli import main
 from opscope.recording.finding import BOUNDS, OTHER_BOUND, ROLLUPS
 from opscope.recording.folder_reader import read_run
+from opscope.recording.trace import NONE
 from opscope.views.text.findings_text import ChecksText, FindingsText
 from opscope.views.timeline.chrome_trace import ChromeTrace
 from opscope.views.timeline.perfetto_trace import PerfettoTrace
 from opscope.workflows.viewing import program_of
 from opscope.zoo import Recipe, make
 from opstats_folder import bert
+from qaic_published import SUMMARY, written
 
 SAMPLES = Path(__file__).parents[1] / "samples"
-SHARED = Path(__file__).parents[3] / "shared" / "fixtures"
 
 pytest.importorskip("pyarrow")
 
@@ -36,8 +40,6 @@ def decoded(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def imported(file: Path, folder: Path) -> Path:
-    if not file.exists():
-        pytest.skip(f"{file} is not here")
     api.import_profile([file], folder / "run", created="2026-01-01T00:00:00")
     return folder / "run"
 
@@ -139,7 +141,7 @@ def test_gains_that_were_simulated_are_kept(decoded: Path) -> None:
 
 
 def test_a_gpu_trace_that_waits_for_launches_is_host_bound(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    run = imported(SHARED / "kineto" / "bert_base_b1.json.gz", tmp_path)
+    run = imported(launch_bound(tmp_path / "trace.json.gz"), tmp_path)
     assert main(["analyze", str(run)]) == 0
     out = capsys.readouterr().out
     assert "Verdict: host bound" in out
@@ -147,15 +149,17 @@ def test_a_gpu_trace_that_waits_for_launches_is_host_bound(tmp_path: Path, capsy
     assert "note: no limits of the machine: no roofline" in out
 
 
-def test_idle_time_of_a_gpu_is_what_the_importer_counted(tmp_path: Path) -> None:
+@pytest.mark.parametrize("make", [launch_bound, device_bound])
+def test_idle_time_of_a_gpu_is_what_the_importer_counted(make: Callable[[Path], Path], tmp_path: Path) -> None:
     """The importer sums gaps between kernels itself; the analysis finds them through dependencies."""
-    run = imported(SHARED / "kineto" / "resnet50_b1.json.gz", tmp_path)
+    run = imported(make(tmp_path / "trace.json.gz"), tmp_path)
     told = {metric["name"]: metric["value"] for metric in json.loads((run / "imported.json").read_bytes())["metrics"]}
     _, found = api.analyze(run)
     kernels = next(use for use in found.engines if use.engine.startswith("stream"))
     assert kernels.busy_ns == pytest.approx(told["device busy"], abs=len(found.engines))
-    spans = read_run(run).trace.spans
-    first = int(spans["start_ns"][spans["kind"] == 1].min())
+    trace = read_run(run).trace
+    on_device = np.array([lane.device != NONE for lane in trace.lanes])[trace.spans["lane"]]
+    first = int(trace.spans["start_ns"][on_device].min())
     waited = sum(row.wait_ns for row in found.waits if row.engine == kernels.engine)
     assert waited == pytest.approx(told["device idle"] + first - int(found.path[0].start_ns), rel=1e-3)
 
@@ -189,7 +193,7 @@ def test_a_timeline_without_commands_is_drawn_with_its_own_names(tmp_path: Path)
 
 
 def test_checks_of_the_importer_are_carried(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    run = imported(SHARED / "qaic" / "aic-profiling-program-0-activation-0-inf-100.txt", tmp_path)
+    run = imported(written(tmp_path, SUMMARY), tmp_path)
     assert main(["check", str(run)]) == 0
     assert "qaic-summary: effective frequency = pcycles ÷ ucycles × timer: 2 of 2 cores" in capsys.readouterr().out
 

@@ -5,8 +5,8 @@
 
 from __future__ import annotations
 
-import re
 from dataclasses import dataclass
+from io import StringIO
 from math import prod
 from pathlib import Path
 
@@ -19,17 +19,13 @@ from opscope.plugins.qaic.summary_text import read_opstats_text
 from opscope.program.program import NO_ROUTE, Program
 from opscope.recording.summary import DeviceSummary, KindRow
 from opscope.zoo import Recipe, make
+from qaic_published import rows, summary_text
 
 ROOT = Path(__file__).parents[2]
-FIXTURES = ROOT.parent / "shared" / "fixtures" / "qaic"
-SUMMARY = FIXTURES / "aic-profiling-program-0-activation-0-inf-100.txt"
-METRICS = FIXTURES / "bert_base_fp16_b8_2core.compile_perf_metrics.txt"
 PAGE = ROOT / "docs" / "hardware-comparison.md"
 CORE = 0
 LARGEST = 10
 KB = 1024
-
-pytestmark = pytest.mark.skipif(not SUMMARY.exists(), reason=f"the published run is not at {FIXTURES}")
 
 
 @dataclass(frozen=True)
@@ -88,15 +84,13 @@ def simulated(tmp_path_factory: pytest.TempPathFactory) -> Simulated:
 
 @pytest.fixture(scope="module")
 def measured() -> DeviceSummary:
-    with SUMMARY.open(encoding="utf-8") as file:
-        return read_opstats_text(file, source=SUMMARY.name)
+    return read_opstats_text(StringIO(summary_text()), source="published")
 
 
 @pytest.fixture(scope="module")
 def measured_read_kb() -> int:
-    found = re.search(r"total: DDR traffic  read: +(\d+) KB", METRICS.read_text(encoding="utf-8"))
-    assert found is not None
-    return int(found[1])
+    total = ("total", "DDR", "read")
+    return next(int(row["kb"]) for row in rows("traffic") if (row["who"], row["traffic"], row["direction"]) == total)
 
 
 def kinds(measured: DeviceSummary) -> list[KindRow]:

@@ -22,8 +22,8 @@ from opscope.device.host.inputs import random_inputs
 from opscope.program.wire import STATS_MAGIC
 from opscope.workflows import execution
 from opscope.zoo import Recipe, make
+from qaic_published import figures
 
-PUBLISHED = Path(__file__).parents[3] / "shared" / "fixtures" / "qaic" / "bert_base.runner_stdout_latency.txt"
 STEM = "aic-profiling-program-0-activation"
 
 
@@ -174,16 +174,14 @@ def test_activations_share_the_cores_and_the_memory_of_the_target(models: Path) 
     assert read <= program.routes[0].bytes_per_cycle * program.clock_hz
 
 
-@pytest.mark.skipif(not PUBLISHED.exists(), reason="the published run is not beside this repository")
 def test_seven_activations_come_close_to_the_published_run_on_hardware(tmp_path: Path) -> None:
     make(Recipe("bert-base", batch=8, sequence=128, precision="f16", weights=False), tmp_path / "bert.onnx")
     api.compile_model(tmp_path / "bert.onnx", "aic100-std", tmp_path, cores=2, stats_level=70)
     # One inference at a time: in the published latencies, nothing waits for the device (facts/qaic.md 2.5).
     found = api.run(tmp_path, time=20.0, activations=7, set_size=1).statistics
-    words = PUBLISHED.read_text().split()
-    published = {name: float(words[words.index(name) + 1].strip("us,")) for name in ("Inf/Sec", "ExecTimeUs,")}
-    assert found.inferences_per_s == pytest.approx(published["Inf/Sec"], rel=0.15)
-    assert found.metrics[0].average == pytest.approx(published["ExecTimeUs,"], rel=0.15)
+    published = figures()["runs"]["plain"]
+    assert found.inferences_per_s == pytest.approx(published["per_second"], rel=0.15)
+    assert found.metrics[0].average == pytest.approx(published["metrics"]["ExecTimeUs"][0], rel=0.15)
 
 
 def test_outputs_are_those_of_onnx_runtime_on_the_given_input(models: Path, tmp_path: Path) -> None:

@@ -1,54 +1,33 @@
-"""Every command line that the vendor's page prints, word for word, with `opscope` in front of the tool's name."""
+"""Every command line of the vendor's profiling page, word for word, with `opscope` in front of the tool's name."""
 
 from __future__ import annotations
 
 import re
 import shlex
+import tomllib
 from pathlib import Path
 
 import pytest
 
-from opscope.cli import VERBS, main
-from opscope.commands.vendor_flags import Takes
+from opscope.cli import main
 from opscope.plugins.qaic.flags import COMPILE
 from opscope.zoo import Recipe, make
 
-SEEDS = Path(__file__).parents[3] / "shared" / "seeds"
-PAGE = next(iter(sorted(SEEDS.glob("001*"))), None)
-PLACEHOLDERS = {  # what a reader of the page fills in
-    "<model.onnx>": "model.onnx",
-    "<path/to/programqpc.bin>": "./binaries/programqpc.bin",
-    "<num>": "4",
-    "<recipe>": "KernelUtil",
-    "<event,event,...>": "3F,70,200",
-}
-pytestmark = pytest.mark.skipif(PAGE is None, reason="the vendor's page is not beside this repository")
-
-
-def page() -> str:
-    assert PAGE is not None
-    return PAGE.read_text(encoding="utf-8").replace("\\\n", " ")
+PAGE = tomllib.loads((Path(__file__).parents[1] / "published" / "cloud_ai_commands.toml").read_text(encoding="utf-8"))
+FILES: dict[str, str] = PAGE["files"]
 
 
 def command_lines() -> list[list[str]]:
-    """Words of every line that starts a tool; `sudo` and the tool's folder are the shell's affair."""
-    lines = []
-    for line in page().splitlines():
-        found = re.match(r"(?:sudo )?/opt/qti-aic/exec/(qaic-\S+) (.*)", line)
-        if found:
-            lines.append(shlex.split(f"{found[1]} {_filled(found[2])}"))
-    return lines
+    return [shlex.split(_filled(line)) for line in PAGE["commands"]]
 
 
 def flag_lines() -> list[str]:
-    """Flags of the compiler that stand on a line of their own, with what they take."""
-    switches = {f"-{name}" for flag in COMPILE if flag.takes is Takes.NOTHING for name in flag.names}
-    words = [line.strip() for line in page().splitlines()]
-    return [_filled(word) for word in words if word in switches or re.fullmatch(r"-[a-z][a-z-]+=\S+", word)]
+    """Flags of the compiler that the page explains, with what they take."""
+    return [_filled(flag) for flag in PAGE["compiler_flags"]]
 
 
 def _filled(text: str) -> str:
-    for placeholder, value in PLACEHOLDERS.items():
+    for placeholder, value in PAGE["placeholders"].items():
         text = text.replace(placeholder, value)
     return text
 
@@ -63,41 +42,39 @@ def workplace(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
-def test_the_page_has_the_lines_that_are_tested() -> None:
-    tools = [words[0] for words in command_lines()]
-    assert tools.count("qaic-compile") == 3
-    assert tools.count("qaic-runner") == 2
-    assert tools.count("qaic-opstats") == 3
-    assert "-aic-pmu-events=3F,70,200" in flag_lines()
+def test_every_flag_that_the_page_explains_is_one_of_the_compilers() -> None:
+    known = {name for flag in COMPILE for name in flag.names}
+    assert {flag.lstrip("-").partition("=")[0] for flag in flag_lines()} <= known
 
 
 def test_every_command_of_the_page_runs_word_for_word(workplace: Path, capsys: pytest.CaptureFixture[str]) -> None:
     samples: set[str] = set()
     for words in command_lines():
-        if words[0] not in VERBS:
-            continue  # the decoder, where it is not there yet
         assert main(words) == 0, (words, capsys.readouterr().err)
         if words[0] == "qaic-compile":
-            assert (workplace / "binaries" / "programqpc.bin").stat().st_size > 1000
+            assert (workplace / FILES["program"]).stat().st_size > 1000
         elif words[0] == "qaic-runner":
             new = {path.name for path in (workplace / "stats").iterdir()} - samples
             wanted = next(int(word.partition("=")[2]) for word in words if "num-samples" in word)
             assert len(new) == wanted
-            assert all(re.fullmatch(_PROMISED + r"-aiccyclecounts\.bin", name) for name in new)
+            assert all(_number(name) is not None for name in new)
             samples |= new
         else:
             _check_decoded(workplace, samples, traces="--trace" in words, summaries="--summary" in words)
 
 
-_PROMISED = r"aic-profiling-program-0-activation-0-inf-\d+-QAicGraph"
+def _number(buffer: str) -> str | None:
+    """Of the inference, in the name of a stats buffer as the page promises it."""
+    found = re.fullmatch(re.escape(FILES["stats_buffer"]).replace("<I>", r"(\d+)"), buffer)
+    return found and found[1]
 
 
 def _check_decoded(workplace: Path, samples: set[str], *, traces: bool, summaries: bool) -> None:
     written = {path.name for path in (workplace / "stats-out").iterdir()}
     for name in samples:
-        stem = name.removesuffix("-aiccyclecounts.bin")
-        assert not summaries or f"{stem}.qaic-opstats.summary.txt" in written
-        assert not traces or f"{stem}.qaic-opstats.trace.json" in written
+        number = str(_number(name))
+        assert not summaries or FILES["summary"].replace("<I>", number) in written
+        assert not traces or FILES["trace"].replace("<I>", number) in written
 
 
 def test_the_first_example_profiles_the_iterations_it_asks_for(workplace: Path) -> None:
@@ -106,7 +83,7 @@ def test_the_first_example_profiles_the_iterations_it_asks_for(workplace: Path) 
     )
     assert main(compile_line) == main(run_line) == 0
     found = sorted(path.name for path in (workplace / "stats").iterdir())
-    assert found == [f"aic-profiling-program-0-activation-0-inf-{i}-QAicGraph-aiccyclecounts.bin" for i in range(1, 6)]
+    assert found == [FILES["stats_buffer"].replace("<I>", str(number)) for number in range(1, 6)]
 
 
 def test_a_run_shorter_than_its_start_delay_says_what_it_profiled_instead(

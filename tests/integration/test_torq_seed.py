@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import re
 import shlex
+import tomllib
 from pathlib import Path
 
 import numpy as np
@@ -15,15 +16,7 @@ from opscope.zoo import Recipe, make
 
 pytest.importorskip("iree.compiler.ir", reason="the extra [mlir] is not installed")
 
-SEEDS = Path(__file__).parents[3] / "shared" / "seeds"
-PAGE = next(iter(sorted(SEEDS.glob("002*"))), None)
-ANNOTATE = "annotate_profiling.py"
-COMMANDS = (  # what the page prints, for where the page is not beside this repository
-    "torq-compile samples/tosa/fc.mlir -o model.vmfb --torq-enable-profiling --torq-dump-profiling=./trace.csv "
-    "--dump-compilation-phases-to=./compilation_phases",
-    'iree-run-module --device=torq --module=model.vmfb --input="1x1280xi8=0" --torq_profile=./runtime.csv',
-    f"{ANNOTATE} ./compilation_phases/fc.9.executable-targets.mlir ./runtime.csv ./annotated_runtime.csv",
-)
+PAGE = tomllib.loads((Path(__file__).parents[1] / "published" / "torq_commands.toml").read_text(encoding="utf-8"))
 
 
 @pytest.fixture
@@ -35,37 +28,29 @@ def workplace(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
-@pytest.mark.skipif(PAGE is None, reason="the vendor's page is not beside this repository")
-def test_these_are_the_lines_of_the_page() -> None:
-    assert PAGE is not None
-    found = re.findall(r"^\s*\$ (.*)$", PAGE.read_text(encoding="utf-8"), flags=re.MULTILINE)
-    assert tuple(found) == COMMANDS
-
-
 def run(line: str) -> int:
     return main(shlex.split(line))
 
 
 def test_the_page_works_from_the_first_line_to_the_last(workplace: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    compile_line, run_line, annotate_line = COMMANDS
-    assert run(compile_line) == 0
+    assert run(PAGE["compile"]) == 0
     check_trace(workplace / "trace.csv")
     assert (workplace / "compilation_phases" / "fc.9.executable-targets.mlir").stat().st_size > 1000
     capsys.readouterr()
-    assert run(run_line) == 0
+    assert run(PAGE["run"]) == 0
     check_outputs(capsys.readouterr().out)
     check_runtime(workplace / "runtime.csv")
-    assert run(annotate_line) == 0
+    assert run(PAGE["annotate"]) == 0
     text = (workplace / "annotated_runtime.csv").read_text(encoding="utf-8")
     assert "slice_start" in text
     assert "fully_connected" in text
 
 
 def check_trace(path: Path) -> None:
-    """ID, Start, End, Location, Op Type, as the page's table has it."""
+    """The columns of the page's table, without a header."""
     rows = list(csv.reader(path.read_text(encoding="utf-8").splitlines()))
-    assert {len(row) for row in rows} == {5}
-    assert {re.sub(r"\d+$", "", row[0]) for row in rows} == {"DI", "DO", "S"}
+    assert {len(row) for row in rows} == {len(PAGE["trace_columns"])}
+    assert {re.sub(r"\d+$", "", row[0]) for row in rows} == set(PAGE["trace_ids"])
     assert {row[4] for row in rows} == {"DMA_IN", "DMA_OUT", "fully_connected"}
     assert all(0 <= int(row[1]) <= int(row[2]) for row in rows)
     assert all(row[3].startswith("loc(") and "samples/tosa/fc.mlir" in row[3] for row in rows)
@@ -83,14 +68,14 @@ def check_outputs(text: str) -> None:
 def check_runtime(path: Path) -> None:
     """id, time_since_open, time_since_start, Location; 1.28 MB at 3.8 GB/s are 337 us."""
     rows = list(csv.DictReader(path.read_text(encoding="utf-8").splitlines(), delimiter=";", quoting=csv.QUOTE_NONE))
-    assert list(rows[0]) == ["id", "time_since_open", "time_since_start", "location"]
+    assert list(rows[0]) == PAGE["runtime_columns"]
     assert [row["id"] for row in rows] == [str(number) for number in range(len(rows))]
     assert 337 <= int(rows[-1]["time_since_open"]) <= 360
 
 
 def test_profiling_without_a_file_name_writes_the_default_one(workplace: Path) -> None:
     assert run("torq-compile samples/tosa/fc.mlir -o model.vmfb --torq-enable-profiling") == 0
-    check_trace(workplace / "timeline.csv")
+    check_trace(workplace / PAGE["default_trace"])
 
 
 def test_without_the_flag_nothing_but_the_program_is_written(workplace: Path) -> None:

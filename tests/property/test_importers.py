@@ -5,7 +5,7 @@ from __future__ import annotations
 import gzip
 import json
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from io import BytesIO
 from pathlib import Path
@@ -16,6 +16,7 @@ from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
 
 from device_build import DMA, HMX, HVX, Step, program_of
+from kineto_build import two_streams
 from opscope.core.errors import ProfilerError
 from opscope.importers.formats import IMPORTERS, read_profile
 from opscope.importers.trace_events import decode_events
@@ -24,15 +25,18 @@ from opscope.plugins.traces.trace_json import TraceJson
 from opscope.recording.imported_file import decode_imported, encode_imported
 from opscope.recording.imported_run import lane_totals
 from opscope.recording.trace import COUNTER, EDGE, NONE, SPAN, CounterTrack, Lane, SpanKind, Trace
+from qaic_published import PERCENTILES, SUMMARY, written
+from qnn_session import emulated
 
 SAMPLES = Path(__file__).parents[1] / "samples"
-SHARED = Path(__file__).parents[3] / "shared" / "fixtures"
 FILES = sorted(path for path in SAMPLES.iterdir() if path.suffix != ".md")
-REAL = [
-    SHARED / "qaic" / "bert_base.latency_percentiles.txt",
-    SHARED / "kineto" / "bert_base_b1.json.gz",
-    SHARED / "qaic" / "aic-profiling-program-0-activation-0-inf-100.txt",
-]
+MADE: dict[str, Callable[[Path], Path]] = {
+    PERCENTILES: lambda folder: written(folder, PERCENTILES),
+    SUMMARY: lambda folder: written(folder, SUMMARY),
+    "kineto.json.gz": lambda folder: two_streams(folder / "kineto.json.gz", layers=4, inferences=1),
+    "prof.csv": lambda folder: emulated().write(folder) / "prof.csv",
+    "prof_qnn.log": lambda folder: emulated().write(folder) / "prof_qnn.log",
+}
 
 names = st.text(st.characters(exclude_categories=["Cs"]), max_size=8)
 times = st.integers(0, 10**12)
@@ -225,19 +229,17 @@ def tried(path: Path, raw: bytes, form: str | None) -> None:
     assert "\n" not in message
 
 
-def whole(path: Path) -> bytes:
-    if not path.exists():
-        pytest.skip(f"{path} is not here")
-    raw = path.read_bytes()
-    return (gzip.decompress(raw) if path.suffix == ".gz" else raw)[:20_000]
+def whole(name: str, folder: Path) -> bytes:
+    raw = (MADE[name](folder) if name in MADE else SAMPLES / name).read_bytes()
+    return (gzip.decompress(raw) if name.endswith(".gz") else raw)[:20_000]
 
 
-@pytest.mark.parametrize("path", [*FILES, *REAL], ids=lambda path: path.name)
+@pytest.mark.parametrize("name", [*(path.name for path in FILES), *MADE])
 @given(data=st.data())
 @settings(deadline=None, max_examples=40, suppress_health_check=[HealthCheck.function_scoped_fixture])
-def test_a_damaged_file_ends_in_an_error_or_a_result(path: Path, tmp_path: Path, data: st.DataObject) -> None:
-    raw = bytearray(whole(path))
-    form = next(i.name for i in (*IMPORTERS, TraceJson()) if i.looks_like(bytes(raw), path.name))
+def test_a_damaged_file_ends_in_an_error_or_a_result(name: str, tmp_path: Path, data: st.DataObject) -> None:
+    raw = bytearray(whole(name, tmp_path))
+    form = next(i.name for i in (*IMPORTERS, TraceJson()) if i.looks_like(bytes(raw), name))
     for _ in range(data.draw(st.integers(0, 8))):
         raw[data.draw(st.integers(0, len(raw) - 1))] = data.draw(st.integers(0, 255))
     if data.draw(st.booleans()):

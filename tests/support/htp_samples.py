@@ -1,24 +1,23 @@
-"""Real files of the vendor's library, and small timelines typed by hand."""
+"""Compilations read from made files of the vendor's library, and small timelines typed by hand."""
 
 from __future__ import annotations
 
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 import numpy as np
-import pytest
 
 from opscope.plugins.qnn.compilation import Compilation, read_graphs
 from opscope.plugins.qnn.importers.log import read_log
-from opscope.plugins.qnn.importers.op_trace import MappedOp, OpTrace, read_op_trace
+from opscope.plugins.qnn.importers.op_trace import read_op_trace
 from opscope.plugins.qnn.importers.schematic import Schematic, Step
 from opscope.plugins.qnn.importers.timeline import WORK, Timeline
 from opscope.plugins.qnn.options import HtpOptions
 from opscope.plugins.qnn.profile import assemble
 from opscope.recording.profiled import Profiled
+from qnn_session import Session, one_graph, two_graphs
 
-FIXTURES = Path(__file__).parents[3] / "shared" / "fixtures" / "qnn"
-needs_fixtures = pytest.mark.skipif(not FIXTURES.is_dir(), reason=f"{FIXTURES} is not here: real files of the library")
-MHZ = 1000.0
+MHZ = 1000.0  # of the timelines typed by hand
 
 TINY_NODES = (("conv0", "Conv"), ("sig3", "Sigmoid"), ("mul3", "Mul"), ("y_DequantizeLinear", "DequantizeLinear"))
 TWO_NODES = (("conv0", "Conv"), ("acosh_mid", "Acosh"), ("conv1", "Conv"), ("relu1", "Relu"))
@@ -26,22 +25,21 @@ TWO_NODES = (("conv0", "Conv"), ("acosh_mid", "Acosh"), ("conv1", "Conv"), ("rel
 
 def two_partitions() -> Compilation:
     """Two graphs around a node that runs on the CPU."""
-    folder = FIXTURES / "two_partitions"
-    log = read_log((folder / "prof_qnn.log").read_bytes(), source="prof_qnn.log")
-    op_trace = read_op_trace((folder / "qnn_op_trace.json").read_bytes(), source="qnn_op_trace.json")
-    graphs = tuple(read_graphs(folder, log, op_trace))
-    return Compilation(graphs, op_trace, TWO_NODES, (), {"onnxruntime-qnn": "2.7.0"})
+    return compilation_of(two_graphs(), TWO_NODES)
 
 
 def tiny() -> Compilation:
-    """One graph; the folder has no op trace, so ops keep the names that the compiler got."""
-    folder = FIXTURES / "hx52"
-    log = read_log((folder / "prof_qnn.log").read_bytes(), source="prof_qnn.log")
-    (name,) = log.timelines
-    (file,) = folder.glob("*_schematic.bin")
-    assert name in file.name
-    op_trace = OpTrace(52, {name: (MappedOp("conv0_token_1", "Conv2d", ("conv0",)),)}, ())
-    return Compilation(tuple(read_graphs(folder, log, op_trace)), op_trace, TINY_NODES, (), {})
+    """One graph, in which the work of a node is done by the next."""
+    return compilation_of(one_graph(), TINY_NODES)
+
+
+def compilation_of(session: Session, nodes: tuple[tuple[str, str], ...]) -> Compilation:
+    """What a session leaves, written and read back."""
+    with TemporaryDirectory() as name:
+        folder = session.write(Path(name))
+        log = read_log((folder / "prof_qnn.log").read_bytes(), source="prof_qnn.log")
+        op_trace = read_op_trace((folder / "qnn_op_trace.json").read_bytes(), source="qnn_op_trace.json")
+        return Compilation(tuple(read_graphs(folder, log, op_trace)), op_trace, nodes, (), {})
 
 
 def profiled(compilation: Compilation, **options: str) -> Profiled:

@@ -4,26 +4,15 @@ from __future__ import annotations
 
 from pathlib import Path
 
-import pytest
-
 from opscope.importers.formats import read_profile
 from opscope.recording.imported import Imported, ImportedOp
 
 SAMPLES = Path(__file__).parents[1] / "samples"
-SHARED = Path(__file__).parents[3] / "shared" / "fixtures"
 
 
 def sample(name: str) -> Imported:
     """A small file, typed by hand."""
     return read_profile(SAMPLES / name)
-
-
-def shared(name: str) -> Path:
-    """A real file that is not part of the repository; the test is skipped where it is not there."""
-    path = SHARED / name
-    if not path.exists():
-        pytest.skip(f"{path} is not here")
-    return path
 
 
 def op(imported: Imported, name: str) -> ImportedOp:

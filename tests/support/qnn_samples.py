@@ -1,16 +1,8 @@
-"""Where real files of the vendor's library lie, and small files typed by hand."""
+"""Small files of the vendor's tools, typed by hand."""
 
 from __future__ import annotations
 
-import struct
-from pathlib import Path
-
-import pytest
-
-FIXTURES = Path(__file__).parents[3] / "shared" / "fixtures" / "qnn"
-needs_fixtures = pytest.mark.skipif(not FIXTURES.is_dir(), reason=f"{FIXTURES} is not here: real files of the library")
-
-HEADER = "Msg Timestamp,Message,Time,Unit of Measurement,Timing Source,Event Level,Event Identifier"
+from qnn_files import HEADER
 
 DEVICE_CSV = f"""{HEADER}
 0,FINALIZE,1000,US,BACKEND,ROOT,QNN (finalize) time
@@ -98,20 +90,3 @@ QHAS = """{"header": {"artifact_type": "QHAS", "version": {"major": 1, "minor": 
 "htp_resources": {"data": [{"unit": "HMX", "utilization": 40.0, "cycles_used": 240000}]}}]},
 "qnn_op_instances_nodes": {"data": [{"qnn_op": "conv0_token_3", "qnn_op_type": "Conv2d", "cycles": 400000,
 "num_htp_ops": 3, "dram_read": 10, "dram_write": 20, "percent_dominant_path_cycles_htp_0": 75.0}]}}}"""
-
-
-def _table(fields: list[bytes | None], objects: bytes = b"") -> bytes:
-    """A FlatBuffers table with 4-byte fields, its vtable before it, and what its fields point at behind it."""
-    slots, body = [], b""
-    for field in fields:
-        slots.append(4 + len(body) if field is not None else 0)
-        body += field or b""
-    vtable = struct.pack(f"<HH{len(slots)}H", 4 + 2 * len(slots), 4 + len(body), *slots)
-    vtable += b"\0" * (-len(vtable) % 4)
-    return vtable + struct.pack("<i", len(vtable)) + body + objects
-
-
-def empty_log_message() -> bytes:
-    """The least that is a message: a root table with no fields."""
-    root = _table([])
-    return struct.pack("<II", 4 + len(root), 4 + (len(root) - 4)) + root

@@ -4,6 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+DMA_IN_CONFIGURE = (
+    '"torq_hw.dma_in_cfg"(%m, %m) {read_ndl = #torq_hw.dma_ndl<{dims = [[64, 1]]}>}'
+    " : (memref<64xi8>, memref<64xi8>) -> ()"
+)
 DMA_IN = (
     '"torq_hw.dma_in_start"() {"torq-async-duration-cycles" = 160 : i64} : () -> ()',
     '"torq_hw.dma_in_wait"() : () -> ()',

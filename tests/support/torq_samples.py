@@ -1,23 +1,13 @@
-"""Hand-made Torq files, and the fixtures that are not part of the repository."""
+"""Torq files typed by hand: text written to a file, or one of the samples."""
 
 from __future__ import annotations
 
 from pathlib import Path
 
-import pytest
-
 from opscope.importers.formats import read_profile
 from opscope.recording.imported import Imported
 
-SHARED = Path(__file__).parents[3] / "shared" / "fixtures" / "torq"
 FUSED = 'loc(fused["fc.mlir":7:10, "fc.mlir":9:10])'
-
-
-def shared(name: str) -> Path:
-    path = SHARED / name
-    if not path.exists():
-        pytest.skip(f"{path} is not here")
-    return path
 
 
 def written(folder: Path, text: str, name: str = "file.bin") -> Path:

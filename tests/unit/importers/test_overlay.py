@@ -4,11 +4,11 @@ from pathlib import Path
 
 import pytest
 
+from importer_samples import sample
 from opscope.core.errors import UsageError
 from opscope.importers.combine import combine
-from opscope.importers.formats import read_profile
 from opscope.recording.imported import Imported
-from torq_samples import FUSED, imported, shared, spans
+from torq_samples import FUSED, imported, spans
 
 COMPILE = "DI0,0,160,{a},DMA_IN\nS0,160,480,{b},conv\nDO1,480,640,{c},DMA_OUT\n"
 RUNTIME = "id;time_since_open;time_since_start;location\n"
@@ -57,12 +57,10 @@ def test_a_fused_job_takes_the_estimates_of_all_its_parts_once(tmp_path: Path) -
     assert [(op.name, op.estimated_ns) for op in found.ops] == [(fused[4:-1], 600)]  # 480 cycles: they overlap by 80
 
 
-def test_an_estimate_without_any_common_location_is_laid_from_the_first_job_on(tmp_path: Path) -> None:
-    found = combine(
-        [read_profile(shared("synthetic_compile_C.csv")), read_profile(shared("synthetic_runtime_host_D.csv"))]
-    )
-    assert ("DMA In (vendor-model)", "DMA In", 215_000, 215_338) in spans(found)
-    assert found.latency_ns == 200_000  # of the dispatch: an estimate never stands for what was measured
+def test_an_estimate_without_any_common_location_is_laid_from_the_first_job_on() -> None:
+    found = combine([sample("torq_compile_c.csv"), sample("torq_host_h3.csv")])
+    assert ("DMA In (vendor-model)", "DMA In", 10_000, 10_250) in spans(found)  # 200 cycles of 1.25 ns
+    assert found.latency_ns == 150_000  # of the dispatch: an estimate never stands for what was measured
     assert any("laid from the first measured job on" in note for note in found.notes)
 
 

@@ -1,14 +1,13 @@
-"""The flat report as tables, against every table line of the seed document."""
+"""The flat report as tables, against the figures of every table of the vendor's sample report."""
 
 from __future__ import annotations
 
+import csv
 import re
 from collections.abc import Callable
 from dataclasses import replace
 from io import StringIO
 from pathlib import Path
-
-import pytest
 
 from build import Sketch, engine, machine, resnet
 from opscope.estimate.price import Machine
@@ -17,7 +16,8 @@ from opscope.machine import catalogue as targets
 from opscope.plugins.cfs.flat import flat_report
 from opscope.plugins.cfs.tables import ReportTables
 
-SEED = Path(__file__).parents[4] / "shared" / "seeds" / "004_adi_resource_profiling_report.md"
+PUBLISHED = Path(__file__).parents[3] / "published" / "resource_report.csv"
+Cells = tuple[str, ...]
 
 
 def shown(graph: Graph, chosen: Machine | None = None) -> str:
@@ -30,25 +30,39 @@ def sample() -> str:
     return shown(replace(resnet(), source="/models/resnet.tflite"))
 
 
-def printed(document: str) -> list[str]:
-    """Lines of the sample outputs that are tables or headings, less rules and what the document says may differ."""
-    blocks = re.findall(r"```sh\n(.*?)```", document, flags=re.DOTALL)
-    lines = [line.strip() for block in blocks for line in block.splitlines()]
-    tables = [line for line in lines if line.startswith(("|", "="))]
-    return [line for line in tables if not re.fullmatch(r"\|[-| ]+-[-| ]*\|", line) and "Model Path" not in line]
+def published() -> list[tuple[str, Cells]]:
+    """Section and cells of every row, in the order of the sample report."""
+    with PUBLISHED.open(encoding="utf-8", newline="") as file:
+        return [(section, tuple(cells)) for section, *cells in list(csv.reader(file))[1:]]
 
 
-def test_every_table_line_of_the_seed_document_is_printed() -> None:
-    if not SEED.exists():
-        pytest.skip(f"the seed document is not here: {SEED}")
-    wanted = [
-        line.replace("== MODEL SUMMARY", "=== MODEL SUMMARY") if line.startswith("== ") else line
-        for line in printed(SEED.read_text(encoding="utf-8"))
-    ]
-    assert len(wanted) > 90
-    found = iter(sample().splitlines())
-    for line in wanted:  # in the order of the document: each is looked for after the one before
-        assert line in found, line
+def printed(report: str) -> list[tuple[str, Cells]]:
+    """The same of a printed report; a cell that goes on in the next line is joined."""
+    found: list[tuple[str, Cells]] = []
+    section = ""
+    for line in report.splitlines():
+        cells = tuple(cell.strip() for cell in line.strip("|").split("|"))
+        if not line.startswith("|"):
+            section = line.strip("= ") or section
+        elif re.fullmatch(r"[-| ]*-[-| ]*", line) is None:
+            goes_on = bool(found) and found[-1][0] == section and (not cells[0] or not cells[1] or not found[-1][1][0])
+            before = found.pop()[1] if goes_on else ("",) * len(cells)
+            found.append((section, tuple(f"{one} {more}".strip() for one, more in zip(before, cells, strict=True))))
+    return found
+
+
+def is_shown(wanted: Cells, found: Cells) -> bool:
+    """Cells of a row in order; of a suggestion its figures, and the words of a layer's are left out."""
+    if wanted[0].endswith(" Suggestion"):
+        return wanted[0] == found[0] and wanted[1] in found[1]
+    return wanted == found[: len(wanted)]
+
+
+def test_every_figure_of_the_published_report_is_printed() -> None:
+    found = iter(printed(sample()))
+    assert len(published()) == 42
+    for section, cells in published():  # in order: each is looked for after the one before
+        assert any(where == section and is_shown(cells, row) for where, row in found), (section, cells)
 
 
 def test_the_whole_report_of_the_sample_network(golden: Callable[[str, str], None]) -> None:

@@ -5,9 +5,8 @@ from pathlib import Path
 import pytest
 
 from opscope.core.errors import ImportFileError
-from opscope.importers.formats import read_profile
 from opscope.recording.trace import SpanKind
-from torq_samples import imported, shared, spans
+from torq_samples import imported, spans
 
 SCHEMA = '{"schema_version":15,"record_type":"schema","format":"ireeperf-jsonl"}\n'
 EVENT = (
@@ -16,22 +15,40 @@ EVENT = (
 )
 
 
+def pool(at: int, size: int) -> str:
+    return f'{{"record_type":"memory_event","host_time_ns":{at},"pool_id":7,"pool_bytes_reserved":{size}}}\n'
+
+
 def event(op: str, start: int, end: int, *, key: str = "null", run: int = 1, length: int | None = None) -> str:
     return EVENT.format(op=op, key=key, run=run, start=start, end=end, length=end - start if length is None else length)
 
 
-def test_a_real_profile_has_its_dispatches_times_and_memory() -> None:
-    found = read_profile(shared("ireeperf_tiny.jsonl"))
-    assert found.format == "iree-perf"
-    assert found.inferences == 20
-    assert len(found.ops) == 7
-    convolution = next(op for op in found.ops if "conv_64x16x16" in op.name)
-    assert convolution.calls == 1.0
-    assert convolution.time_ns == pytest.approx(770_000, rel=0.01)  # published average of this profile
-    assert (found.trace.spans["kind"] == SpanKind.OP).sum() == 140
-    assert len(found.trace.samples) == 160
+def test_a_profile_of_many_inferences_has_its_dispatches_times_and_memory(tmp_path: Path) -> None:
+    """Twenty submissions as IREE writes them: allocations, seven dispatches, the pool's size after every step."""
+    keys = [f"net$async_dispatch_{number}_conv" for number in range(7)]
+    text = SCHEMA + '{"record_type":"device","physical_device_ordinal":0}\n'
+    lasted: dict[str, list[int]] = {key: [] for key in keys}
+    for run in range(20):
+        now = 1_000_000 * (run + 1)
+        text += event("alloca", now, now + 40, run=3 * run) + event("alloca", now + 50, now + 90, run=3 * run)
+        begin = now = now + 100
+        for number, key in enumerate(keys):
+            lasted[key].append(10_000 * (number + 1) + 7 * run)
+            text += event("dispatch", now, now + lasted[key][-1], key=f'"{key}"', run=3 * run + 1)
+            now += lasted[key][-1] + 500
+        text += event("execute", begin, now, run=3 * run + 1) + event("dealloca", now, now + 30, run=3 * run + 2)
+        text += "".join(f'{{"record_type":"queue_event","op":"{op}"}}\n' for op in ("alloca", "execute"))
+        text += "".join(pool(begin + step, 4096 * step) for step in range(8))
+    found = imported(tmp_path, text)
+    assert (found.format, found.inferences) == ("iree-perf", 20)
+    assert {op.name: (op.calls, op.time_ns, op.least_ns, op.most_ns) for op in found.ops} == {
+        key: (1.0, round(sum(times) / 20), min(times), max(times)) for key, times in lasted.items()
+    }
+    assert (found.trace.spans["kind"] == SpanKind.OP).sum() == 7 * 20
+    assert len(found.trace.samples) == 8 * 20
+    assert max(found.trace.samples["value"]) == 7 * 4096
     assert all(check.holds for check in found.checks)
-    assert any("80 queue_event" in note for note in found.notes)
+    assert any("1 device, 40 queue_event" in note for note in found.notes)
 
 
 def test_a_submission_that_executes_is_an_inference(tmp_path: Path) -> None:

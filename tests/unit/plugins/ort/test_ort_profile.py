@@ -6,7 +6,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from importer_samples import all_hold, op, shared
+from importer_samples import all_hold, op
 from opscope.importers.formats import read_profile
 from opscope.recording.imported import Imported
 from opscope.recording.trace import NONE, SpanKind
@@ -110,10 +110,20 @@ def test_a_node_that_ends_after_its_run_is_a_violation(tmp_path: Path) -> None:
     ]
 
 
-def test_the_profile_of_a_runtime_with_an_accelerator_is_read() -> None:
-    imported = read_profile(shared("qnn/fwtrace/p_ort_2026-11-15_08-33-47_672.json"))
+def test_the_profile_of_a_runtime_with_an_accelerator_is_read(tmp_path: Path) -> None:
+    """A partition is one node, and nothing of what it is made of."""
+    graph = "QNNExecutionProvider_16518954701132955761_1_0"
+    inside = {"op_name": graph, "provider": "QNNExecutionProvider", "node_index": "0"}
+    events = []
+    for start in (1000, 2000):
+        events += [
+            _event("Node", f"{graph}_kernel_time", start + 10, 700, **inside),
+            _event("Session", "SequentialExecutor::Execute", start + 5, 720),
+            _event("Session", "model_run", start, 740),
+        ]
+    imported = _made(tmp_path, *events)
     assert imported.inferences == 2
-    assert [o.engine for o in imported.ops] == ["QNNExecutionProvider"]
+    assert [(o.engine, o.time_ns) for o in imported.ops] == [("QNNExecutionProvider", 700_000)]
     assert (imported.trace.spans["inference"] != NONE).any()
 
 

@@ -4,17 +4,20 @@ from pathlib import Path
 
 import pytest
 
-from importer_samples import SAMPLES, all_hold, op, sample, shared
+from importer_samples import SAMPLES, all_hold, op, sample
 from opscope.core.errors import ImportFileError, UsageError
 from opscope.importers.combine import combine
 from opscope.importers.formats import read_profile
+from qaic_published import PERCENTILES, STDOUT, SUMMARY, summary_text, written
 
-SUMMARY = "qaic/aic-profiling-program-0-activation-0-inf-100.txt"
-STDOUT = "qaic/bert_base_fp16_b8_2core.runner_stdout_stats_trace_latency.txt"
+LATENCY_HEADER = (  # as of SDK 1.20
+    "Profiling Data\nProgramId:1\nProgramName: Program:BenchmarkSet\nNumSamples collected: 50 Num Requested: 100\n"
+    "Sample        ,devInfPerSec  ,devExecUs     ,devInWaitTimeUs  ,devOutWaitTimeUs  ,hostRoundTripUs\n"
+)
 
 
-def test_the_real_summary_obeys_its_identities() -> None:
-    imported = read_profile(shared(SUMMARY))
+def test_the_published_summary_obeys_its_identities(tmp_path: Path) -> None:
+    imported = read_profile(written(tmp_path, SUMMARY))
     assert all_hold(imported)
     assert len(imported.checks) == 7
     assert imported.latency_ns == round(444677 / 19.2e6 * 1e9)
@@ -27,13 +30,13 @@ def test_the_real_summary_obeys_its_identities() -> None:
 
 
 def test_a_figure_that_was_changed_is_a_violation(tmp_path: Path) -> None:
-    text = shared(SUMMARY).read_text().replace("Effective frequency is 1233.12MHz", "Effective frequency is 1333.12MHz")
+    text = summary_text().replace("Effective frequency is 1233.12MHz", "Effective frequency is 1333.12MHz")
     (tmp_path / "s.txt").write_text(text)
     assert [c.detail for c in read_profile(tmp_path / "s.txt").checks if not c.holds] == ["1 of 2 cores"]
 
 
-def test_the_real_stdout_obeys_its_identity() -> None:
-    imported = read_profile(shared(STDOUT))
+def test_the_published_stdout_obeys_its_identity(tmp_path: Path) -> None:
+    imported = read_profile(written(tmp_path, STDOUT))
     assert all_hold(imported)
     assert imported.metric("throughput") == 1924.281
     assert imported.metric("InputWaitTimeUs, most") == pytest.approx(3_290_982_552)
@@ -65,8 +68,8 @@ def test_the_newer_stdout_names_functions(tmp_path: Path) -> None:
     assert imported.notes[-1] == "1 rows could not be read: line 6: broken, 1"
 
 
-def test_the_real_percentiles_obey_their_identity() -> None:
-    imported = read_profile(shared("qaic/bert_base.latency_percentiles.txt"))
+def test_the_published_percentiles_obey_their_identity(tmp_path: Path) -> None:
+    imported = read_profile(written(tmp_path, PERCENTILES))
     assert all_hold(imported)
     assert imported.metric("hostRoundTrip, mean") == pytest.approx(23_372_801)
     assert imported.latency_ns == 23_453_992
@@ -89,22 +92,23 @@ def test_a_latency_line_that_does_not_add_up_is_a_violation(tmp_path: Path) -> N
     assert imported.notes == ("1 samples could not be read: line 9: 3, rest cut",)
 
 
-def test_a_latency_header_alone_is_an_error() -> None:
+def test_a_latency_header_alone_is_an_error(tmp_path: Path) -> None:
+    (tmp_path / "latency.txt").write_text(LATENCY_HEADER)
     with pytest.raises(ImportFileError, match="no samples below the header"):
-        read_profile(shared("qaic/latency_header_sdk1.20_issue19.excerpt.txt"))
+        read_profile(tmp_path / "latency.txt")
 
 
-def test_summary_stdout_and_percentiles_of_one_run_make_one() -> None:
-    files = [SUMMARY, STDOUT, "qaic/bert_base.latency_percentiles.txt"]
-    whole = combine([read_profile(shared(name)) for name in files])
+def test_summary_stdout_and_percentiles_of_one_run_make_one(tmp_path: Path) -> None:
+    whole = combine([read_profile(written(tmp_path, name)) for name in (SUMMARY, STDOUT, PERCENTILES)])
     assert all_hold(whole)
     assert whole.format == "qaic-summary + qaic-runner-stdout + qaic-latency-percentiles"
     assert whole.metric("latency (qaic-runner-stdout)") == 22_861_091
 
 
-def test_two_timelines_do_not_make_one_run() -> None:
+def test_two_timelines_do_not_make_one_run(tmp_path: Path) -> None:
+    summary = read_profile(written(tmp_path, SUMMARY))
     with pytest.raises(UsageError, match="two timelines; expected one per run"):
-        combine([read_profile(shared(SUMMARY)), read_profile(shared(SUMMARY))])
+        combine([summary, summary])
 
 
 @pytest.mark.parametrize(
@@ -116,20 +120,20 @@ def test_two_timelines_do_not_make_one_run() -> None:
     ],
 )
 def test_rows_of_a_summary_that_cannot_be_true_are_counted(old: str, new: str, words: str, tmp_path: Path) -> None:
-    text = shared(SUMMARY).read_text()
+    text = summary_text()
     assert old in text
     (tmp_path / "s.txt").write_text(text.replace(old, new, 1))
     assert any(note.startswith(words) for note in read_profile(tmp_path / "s.txt").notes)
 
 
 def test_a_number_of_a_summary_that_is_none_is_an_error(tmp_path: Path) -> None:
-    (tmp_path / "s.txt").write_text(shared(SUMMARY).read_text().replace("525124.00", "525.124.00", 1))
+    (tmp_path / "s.txt").write_text(summary_text().replace("525124.00", "525.124.00", 1))
     with pytest.raises(ImportFileError, match=r"s\.txt: .*525\.124\.00.*; expected the rows of a summary"):
         read_profile(tmp_path / "s.txt")
 
 
-def test_what_the_application_sees_is_taken_apart() -> None:
-    imported = read_profile(shared("qaic/bert_base.latency_percentiles.txt"))
+def test_what_the_application_sees_is_taken_apart(tmp_path: Path) -> None:
+    imported = read_profile(written(tmp_path, PERCENTILES))
     stages = {stage.name: stage.ns for stage in imported.host}
     assert stages["enqueue"] == 6_761  # 0.006761 ms
     assert stages["device"] == 23_051_370
@@ -138,13 +142,13 @@ def test_what_the_application_sees_is_taken_apart() -> None:
 
 
 def test_a_damaged_row_of_a_summary_is_named_and_the_others_stay(tmp_path: Path) -> None:
-    text = shared("qaic/aic-profiling-program-0-activation-0-inf-100.txt").read_text()
+    text = summary_text()
     lines = text.split("\n")
     place = next(number for number, line in enumerate(lines) if line.startswith("c0") and "HMX" in line and "%" in line)
     lines[place] = lines[place].replace("%", "?")
     (tmp_path / "s.txt").write_text("\n".join(lines))
     whole, damaged = (
-        read_profile(shared("qaic/aic-profiling-program-0-activation-0-inf-100.txt")),
+        read_profile(written(tmp_path, SUMMARY)),
         read_profile(tmp_path / "s.txt"),
     )
     assert not any("could not be read" in note for note in whole.notes)

@@ -1,4 +1,4 @@
-"""From the files that the library left to the profile: runs without the package."""
+"""From the files that the library leaves to the profile: files are made here, so it runs without the package."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from htp_samples import needs_fixtures, profiled, tiny, two_partitions
+from htp_samples import profiled, tiny, two_partitions
 from opscope.core.errors import ModelError, UsageError
 from opscope.plugins.qnn.compilation import _check_taken, _check_target
 from opscope.plugins.qnn.importers.op_trace import OpTrace, Refused
@@ -22,8 +22,9 @@ from opscope.recording.trace import SpanKind
 from opscope.views.json.profiled_json import ProfiledJson
 from opscope.views.text.profiled_text import ProfiledText
 from opscope.views.timeline.chrome_trace import ChromeTrace
+from qnn_session import FIRST, MHZ, SECOND, WHOLE
 
-pytestmark = needs_fixtures
+READ_BY_TWO = FIRST.total("dram_read") + SECOND.total("dram_read")
 
 
 def text_of(result: Profiled, **options: str) -> str:
@@ -34,11 +35,11 @@ def text_of(result: Profiled, **options: str) -> str:
 
 def test_two_graphs_are_counted_once_each() -> None:
     result = profiled(two_partitions())
-    assert [part.cycles for part in result.parts] == [19701, 27727]
+    assert [part.cycles for part in result.parts] == [FIRST.cycles, SECOND.cycles]
     assert result.latency is not None
-    assert result.latency.value_ns == round(19701 / 1.4976) + round(27727 / 1.4976)
+    assert result.latency.value_ns == sum(round(graph.cycles * 1000 / MHZ) for graph in (FIRST, SECOND))
     assert result.value("ddr_write") == 2 * 65536
-    assert result.value("input_fill") == 43008 + 79872
+    assert result.value("input_fill") == READ_BY_TWO
 
 
 def test_a_node_on_the_cpu_keeps_the_words_of_the_runtime_and_withholds_the_total() -> None:
@@ -79,10 +80,12 @@ def test_a_node_that_others_do_the_work_of_has_no_time_of_its_own() -> None:
 
 def test_bytes_of_nodes_add_up_to_the_total_and_the_vtcm_peak_is_the_models() -> None:
     result = profiled(tiny())
-    assert sum(node.dram_read_bytes or 0 for node in result.nodes) == result.value("ddr_read") == 81920
+    assert (
+        sum(node.dram_read_bytes or 0 for node in result.nodes) == result.value("ddr_read") == WHOLE.total("dram_read")
+    )
     assert sum(node.dram_write_bytes or 0 for node in result.nodes) == result.value("ddr_write") == 40
     assert result.trace is not None
-    assert result.value("vtcm_peak") == 331776 == max(result.trace.samples["value"])
+    assert result.value("vtcm_peak") == WHOLE.peak == max(result.trace.samples["value"])
 
 
 def test_busy_wait_and_idle_fill_every_thread() -> None:
@@ -95,7 +98,7 @@ def test_busy_wait_and_idle_fill_every_thread() -> None:
 def test_the_parts_of_the_dominant_path_add_up() -> None:
     result = profiled(tiny())
     assert sum(part.share for part in result.breakdown) == pytest.approx(1)
-    assert sum(part.ns for part in result.breakdown) == pytest.approx(35080 / 1.4976)
+    assert sum(part.ns for part in result.breakdown) == pytest.approx(WHOLE.end * 1000 / MHZ)
     assert {part.cause for part in result.breakdown} >= {"HVX", "HMX", "dispatch and waits"}
 
 
@@ -125,8 +128,8 @@ def test_the_chrome_trace_has_rows_names_flows_and_the_vtcm_counter() -> None:
     rows = {event["args"]["name"] for event in events if event["name"] == "thread_name"}
     assert {name.split("_Core_0_")[-1] for name in rows} == {"FG", "HVX_1", "HVX_2", "HVX_3", "HVX_4", "DMA"}
     assert any(event["ph"] == "X" and event["name"].startswith("conv0 · ConvLayer") for event in events)
-    assert max(next(iter(e["args"].values())) for e in events if e["ph"] == "C") == 331776
-    assert sum(event["ph"] == "s" for event in events) == sum(event["ph"] == "f" for event in events) > 100
+    assert max(next(iter(e["args"].values())) for e in events if e["ph"] == "C") == WHOLE.peak
+    assert sum(event["ph"] == "s" for event in events) == sum(event["ph"] == "f" for event in events) > 20
 
 
 def test_the_same_files_give_the_same_bytes() -> None:
@@ -142,8 +145,9 @@ def test_the_same_files_give_the_same_bytes() -> None:
 
 def test_text_shows_every_number_with_its_provenance() -> None:
     text = text_of(profiled(tiny()))
-    assert "htp execution time     23.4 us (20.3 us – 27.3 us)  [vendor-model;" in text
-    assert "vtcm peak              324.00 KB  [compiler-fact]" in text
+    least, middle, most = (f"{WHOLE.cycles * factor / MHZ:.2f} us" for factor in (0.9, 1, 1.2))
+    assert f"htp execution time     {middle} ({least} – {most})  [vendor-model;" in text
+    assert f"vtcm peak              {WHOLE.peak / 1024:.2f} KB  [compiler-fact]" in text
     assert "rpc time               —  (only a device can tell: import its profile)" in text
 
 
@@ -168,13 +172,13 @@ def test_the_analysis_summary_has_the_short_form_and_the_vendors_tables() -> Non
     out = StringIO()
     QhasJson().render(profiled(tiny()), out)
     summary = json.loads(out.getvalue())
-    assert summary["execution_summary"]["htp_execution_time_ms"] == pytest.approx(35086 / 1.4976e6, rel=1e-4)
+    assert summary["execution_summary"]["htp_execution_time_ms"] == pytest.approx(WHOLE.cycles / MHZ / 1000, rel=1e-4)
     assert summary["execution_summary"]["total_inference_time_ms"] is None
-    assert summary["resource_utilization"]["vtcm_peak_usage_kb"] == 324
+    assert summary["resource_utilization"]["vtcm_peak_usage_kb"] == WHOLE.peak / 1024
     data = summary["data"]
-    assert data["htp_overall_summary"]["data"][0]["timeline_cycles"] == 35086
+    assert data["htp_overall_summary"]["data"][0]["timeline_cycles"] == WHOLE.cycles
     path = data["dominant_path_htp_0"]["data"]
-    assert sum(row["cycles"] for row in path) == 35080
+    assert sum(row["cycles"] for row in path) == WHOLE.end
     assert {"qnn_op_types", "qnn_op_instances_nodes", "htp_op_types", "htp_op_instances"} <= set(data)
 
 
@@ -196,7 +200,7 @@ def test_a_part_without_a_model_has_facts_and_no_times() -> None:
     assert result.latency is None
     assert result.trace is None
     assert result.provenance == "compiler-fact"
-    assert result.value("ddr_read") == 43008 + 79872
+    assert result.value("ddr_read") == READ_BY_TWO
     assert all(node.wall_ns is None for node in result.nodes)
     assert "times —, bytes compiler-fact" in text_of(result)
 

@@ -1,13 +1,14 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import numpy as np
 import pytest
 
-from importer_samples import op, shared
+from importer_samples import op
+from kineto_build import device_bound, events_of, launch_bound, two_streams
 from opscope.importers.formats import read_profile
 from opscope.plugins.traces.kineto import Kineto
 from opscope.recording.imported import Imported
@@ -86,47 +87,76 @@ def test_arguments_of_another_form_are_counted(tmp_path: Path) -> None:
     assert imported.notes[0].startswith("1 spans have arguments of another form")
 
 
-REAL = {  # file → spans, kernels and copies, lanes of the device, ns of all kernels by hand (sum of dur)
-    "bert_base_b1": (4298, 531),
-    "resnet50_b1": (5406, 1026),
-    "vit_b_16_b8": (4295, 429),
-}
+WHOLE = [launch_bound, device_bound, two_streams]
+Make = Callable[[Path], Path]
+ON_DEVICE = ("kernel", "gpu_memset", "gpu_memcpy")
 
 
-@pytest.mark.parametrize("name", REAL)
-def test_real_traces_are_joined_whole(name: str) -> None:
-    imported = read_profile(shared(f"kineto/{name}.json.gz"))
-    spans, kernels = REAL[name]
+def ns(microseconds: object) -> int:
+    assert isinstance(microseconds, float)
+    return round(microseconds * 1000)
+
+
+@pytest.mark.parametrize("make", WHOLE)
+def test_traces_of_whole_networks_are_joined_whole(make: Make, tmp_path: Path) -> None:
+    path = make(tmp_path / "trace.json.gz")
+    events, imported = events_of(path), read_profile(path)
     trace = imported.trace
-    assert imported.format == "kineto"
-    assert imported.target == "1 × NVIDIA H200"
-    assert len(trace.spans) == spans
+    assert (imported.format, imported.target) == ("kineto", "1 × Made-up GPU")
+    assert len(trace.spans) == sum(event["ph"] == "X" for event in events) > 1000
     on_device = np.array([lane.device != NONE for lane in trace.lanes])[trace.spans["lane"]]
-    assert int(on_device.sum()) == kernels == len(trace.edges) == imported.metric("launches")
+    launched = sum(event.get("cat") in ON_DEVICE for event in events)
+    assert int(on_device.sum()) == launched == len(trace.edges) == imported.metric("launches") > 500
+    assert imported.notes == (f"{2 * launched} flow events are not kept",)  # a launch and its kernel are joined already
     assert set(trace.spans["kind"][on_device].tolist()) <= {SpanKind.OP, SpanKind.TRANSFER}
     assert (trace.spans["op"][on_device] != NONE).all()
 
 
-@pytest.mark.parametrize("name", REAL)
-def test_real_traces_lose_no_nanosecond(name: str) -> None:
-    import gzip
-
-    path = shared(f"kineto/{name}.json.gz")
+@pytest.mark.parametrize("make", WHOLE)
+def test_traces_of_whole_networks_lose_no_nanosecond(make: Make, tmp_path: Path) -> None:
+    path = make(tmp_path / "trace.json.gz")
     imported = read_profile(path)
-    events = json.loads(gzip.decompress(path.read_bytes()))["traceEvents"]
-    durations = [round(e["dur"] * 1000) for e in events if e.get("cat") in ("kernel", "gpu_memset", "gpu_memcpy")]
-    assert sum(op.time_ns or 0 for op in imported.ops) == sum(durations)
-    whole = sum(round(e["dur"] * 1000) for e in events if e["ph"] == "X")
-    spans = imported.trace.spans
-    assert int((spans["end_ns"] - spans["start_ns"]).sum()) == whole
-    metrics = {m.name: m.value for m in imported.metrics}
-    assert metrics["device busy"] == sum(durations)  # one stream: kernels do not overlap
-    assert metrics["device busy"] + metrics["device idle"] == metrics["device window"]
-    assert metrics["idle before launch"] + metrics["idle after launch"] == metrics["device idle"]
+    spans = [event for event in events_of(path) if event["ph"] == "X"]
+    on_device = sum(ns(event["dur"]) for event in spans if event["cat"] in ON_DEVICE)
+    assert sum(op.time_ns or 0 for op in imported.ops) == on_device
+    found = imported.trace.spans
+    assert int((found["end_ns"] - found["start_ns"]).sum()) == sum(ns(event["dur"]) for event in spans)
 
 
-def test_lanes_of_a_real_trace_hold_one_span_at_a_time() -> None:
-    trace = read_profile(shared("kineto/bert_base_b1.json.gz")).trace
+@pytest.mark.parametrize("make", WHOLE)
+def test_a_device_is_busy_or_idle_and_idle_before_or_after_a_launch(make: Make, tmp_path: Path) -> None:
+    """Against every ns of the device's window, painted one by one."""
+    path = make(tmp_path / "trace.json.gz")
+    metrics = {metric.name: metric.value for metric in read_profile(path).metrics}
+    window, busy, early = painted(events_of(path))
+    assert metrics["device window"] == window
+    assert metrics["device busy"] == busy
+    assert metrics["device idle"] == window - busy
+    assert metrics["idle before launch"] == early
+    assert metrics["idle after launch"] == window - busy - early
+
+
+def painted(events: Sequence[dict[str, object]]) -> tuple[int, int, int]:
+    """Window, busy, and idle while the next thing to run was not launched yet; obvious and slow."""
+    called = {event["id"]: ns(event["ts"]) for event in events if event["ph"] == "s"}
+    work = sorted(
+        (ns(event["ts"]), ns(event["dur"]), called[event["args"]["correlation"]])  # type: ignore[index]
+        for event in events
+        if event.get("cat") in ON_DEVICE
+    )
+    first = work[0][0]
+    paint = np.zeros(max(start + length for start, length, _ in work) - first, np.uint8)
+    for start, _, call in reversed(work):  # an earlier one paints over: of a gap, the next to run decides
+        paint[: max(start - first, 0)] = 2
+        paint[: max(call - first, 0)] = 3
+    for start, length, _ in work:
+        paint[start - first : start - first + length] = 1
+    return len(paint), int((paint == 1).sum()), int((paint == 3).sum())
+
+
+@pytest.mark.parametrize("make", WHOLE)
+def test_lanes_hold_one_span_at_a_time(make: Make, tmp_path: Path) -> None:
+    trace = read_profile(make(tmp_path / "trace.json.gz")).trace
     order = np.lexsort((trace.spans["start_ns"], trace.spans["lane"]))
     spans = trace.spans[order]
     same = spans["lane"][1:] == spans["lane"][:-1]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -11,9 +12,10 @@ from onnx import TensorProto, helper
 
 from onnx_models import BOOL, FLOAT, INT64, graph, model, save, value, weights
 from opscope.core.errors import ModelError
-from opscope.graph.graph import ABSENT, DType, Role
+from opscope.graph.graph import ABSENT, DType, Graph, Role
 from opscope.readers.onnx import looks_like_onnx, read_onnx
 from opscope.readers.onnx.wire import encode_field, encode_text
+from small_models import convnet, cut_in_two, quantised
 
 # Typed by hand from onnx.proto and the protobuf encoding guide: y = Relu(x), both 1×4 float32.
 VALUE_X = bytes.fromhex("0a0178 120e 0a0c 0801 1208 0a020801 0a020804")
@@ -243,13 +245,20 @@ def test_a_condition_is_read_from_a_bool_constant(tmp_path: Path) -> None:
     assert read_onnx(save(tmp_path, model(body))).tensors[0].stored_bytes == 1
 
 
-FIXTURES = sorted((Path(__file__).parents[4] / "shared" / "fixtures").glob("*/*.onnx"))
+@pytest.mark.parametrize("make", [convnet, cut_in_two])
+def test_shapes_of_a_model_that_states_none_are_all_found(make: Callable[[Path], Path], tmp_path: Path) -> None:
+    assert_whole(read_onnx(make(tmp_path / "model.onnx")))
 
 
-@pytest.mark.skipif(not FIXTURES, reason="shared fixtures are not here")
-@pytest.mark.parametrize("path", FIXTURES, ids=lambda path: path.stem)
-def test_real_models_are_read_whole(path: Path) -> None:
-    read = read_onnx(path)
+def test_a_model_of_a_real_quantiser_is_read_whole(tmp_path: Path) -> None:
+    pytest.importorskip("onnxruntime.quantization", reason="onnxruntime is not installed: it makes the model")
+    read = read_onnx(quantised(convnet(tmp_path / "model.onnx"), tmp_path / "qdq.onnx"))
+    assert_whole(read)
+    pairs = [sum(op.type == kind for op in read.ops) for kind in ("QuantizeLinear", "DequantizeLinear")]
+    assert 0 < pairs[0] < pairs[1]  # constants are stored quantised: they have the second half alone
+
+
+def assert_whole(read: Graph) -> None:
     assert read.ops
     assert not read.notes
     assert all(tensor.shape is not None for tensor in read.tensors)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 from dataclasses import replace
 from io import StringIO
-from pathlib import Path
 
 import pytest
 
@@ -18,18 +17,7 @@ from opscope.program.program import Group, StatsOptions
 from opscope.recording.summary import DeviceSummary
 from opscope.views.text.opstats_text import OpstatsText
 from opstats_identities import check_identities
-
-REAL = next(
-    (
-        folder / "aic-profiling-program-0-activation-0-inf-100.txt"
-        for folder in (Path(__file__).parents[4] / "shared" / "fixtures" / "qaic",)
-        if folder.is_dir()
-    ),
-    None,
-)
-needs_real = pytest.mark.skipif(
-    REAL is None, reason="the vendor's published summary is not here; it is not ours to ship"
-)
+from qaic_published import summary_text
 
 
 def rendered(summary: DeviceSummary, **options: bool) -> str:
@@ -43,19 +31,15 @@ def summary_of(stats: StatsOptions | None = None) -> DeviceSummary:
     return summarise_device(profile.trace(), profile.captures[0], profile.index, network="network")
 
 
-@needs_real
-def test_the_real_summary_is_read_and_written_back_byte_for_byte() -> None:
-    assert REAL is not None
-    text = REAL.read_text(encoding="utf-8")
-    summary = read_opstats_text(StringIO(text), source=REAL.name)
+def test_the_published_summary_is_read_and_written_back_byte_for_byte() -> None:
+    text = summary_text()
+    summary = read_opstats_text(StringIO(text), source="published")
     assert rendered(summary) == text
 
 
-@needs_real
-def test_the_identities_hold_in_the_real_summary() -> None:
-    assert REAL is not None
-    text = REAL.read_text(encoding="utf-8")
-    summary = read_opstats_text(StringIO(text), source=REAL.name)
+def test_the_identities_hold_in_the_published_summary() -> None:
+    text = summary_text()
+    summary = read_opstats_text(StringIO(text), source="published")
     check_identities(summary, text)
     assert (summary.network, summary.batch_size, summary.cores) == ("QAicGraph", 8, (0, 1))
     hmx = sum(row.ucycles for row in summary.kinds if row.core == 0 and row.group == "HMX")

@@ -1,6 +1,10 @@
-"""Readers of the vendor's files, on real files; none of them needs the package."""
+"""Readers of the vendor's files, on files made here; none of them needs the package."""
 
 from __future__ import annotations
+
+import struct
+from collections.abc import Callable
+from pathlib import Path
 
 import pytest
 
@@ -11,91 +15,96 @@ from opscope.plugins.qnn.importers.op_trace import read_op_trace
 from opscope.plugins.qnn.importers.profile_csv import read_csv
 from opscope.plugins.qnn.importers.schematic import read_schematic
 from opscope.plugins.qnn.importers.timeline import read_timeline
-from qnn_samples import FIXTURES, HEADER, empty_log_message, needs_fixtures
+from qnn_files import HEADER, table
+from qnn_session import MHZ, Session, emulated, one_graph, two_graphs
 
-FOLDERS = ["detailed", "fwtrace", "hx52", "two_partitions"]
+SESSIONS = [two_graphs, one_graph, emulated]
 
 
 def flat(message: Message) -> list[tuple[str, int | None, str]]:
     return [(event.name, event.value, event.unit) for root in message.events for event in root.walk()]
 
 
-@needs_fixtures
-@pytest.mark.parametrize("folder", FOLDERS)
-def test_the_log_and_the_csv_of_a_session_say_the_same(folder: str) -> None:
-    log = read_log((FIXTURES / folder / "prof_qnn.log").read_bytes(), source="log").messages
-    rows = read_csv((FIXTURES / folder / "prof.csv").read_bytes(), source="csv")
-    assert [m.method for m in log] == [m.method for m in rows]
-    assert [flat(m) for m in log] == [flat(m) for m in rows]
+@pytest.mark.parametrize("session", SESSIONS)
+def test_the_log_and_the_csv_of_a_session_say_the_same(session: Callable[[], Session], tmp_path: Path) -> None:
+    folder = session().write(tmp_path)
+    log = read_log((folder / "prof_qnn.log").read_bytes(), source="log").messages
+    rows = read_csv((folder / "prof.csv").read_bytes(), source="csv")
+    assert [m.method for m in log] == [m.method for m in rows] == [m.method for m in session().messages]
+    assert [flat(m) for m in log] == [flat(m) for m in rows] == [flat(m) for m in session().messages]
 
 
-@needs_fixtures
-def test_a_graphs_preparation_that_is_written_again_counts_once() -> None:
-    raw = (FIXTURES / "two_partitions" / "prof.csv").read_bytes()
+def test_a_graphs_preparation_that_is_written_again_counts_once(tmp_path: Path) -> None:
+    session = two_graphs()
+    folder, (first, second) = session.write(tmp_path), (graph.name for graph in session.graphs)
+    raw = (folder / "prof.csv").read_bytes()
     assert raw.count(b"QNN (finalize) time") == 3
     assert [m.method for m in read_csv(raw, source="csv")].count(FINALIZE) == 2
-    log = read_log((FIXTURES / "two_partitions" / "prof_qnn.log").read_bytes(), source="log")
-    assert [m.graph[-4:] for m in log.messages if m.method == FINALIZE] == ["_2_0", "_3_1"]
-    assert [name[-4:] for name in log.timelines] == ["_2_0", "_3_1"]
-    assert [m.graph[-4:] for m in log.messages if m.method == EXECUTE] == ["_2_0", "_3_1", "_2_0", "_3_1"]
+    log = read_log((folder / "prof_qnn.log").read_bytes(), source="log")
+    assert [m.graph for m in log.messages if m.method == FINALIZE] == [first, second]
+    assert list(log.timelines) == [first, second]
+    assert log.timelines[first] != log.timelines[second]
+    assert [m.graph for m in log.messages if m.method == EXECUTE] == [first, second, first, second]
 
 
-@needs_fixtures
-def test_the_eighth_column_names_the_onnx_nodes() -> None:
-    run = read_csv((FIXTURES / "fwtrace" / "prof.csv").read_bytes(), source="csv")[1]
+def test_the_eighth_column_names_the_onnx_nodes(tmp_path: Path) -> None:
+    run = read_csv((two_graphs().write(tmp_path) / "prof.csv").read_bytes(), source="csv")[2]
     node = next(node for node in node_times(run) if node.name == "conv0")
-    assert (node.op_id, node.value, node.unit) == (24, 794799, "CYCLES")
-    assert [plain_name(name) for name in node.sources][-2:] == ["conv0", "r0_QuantizeLinear"]
+    assert (node.op_id, node.value, node.unit) == (0x16, 700_000, "CYCLES")
+    assert [plain_name(name) for name in node.sources] == ["conv0"]
 
 
-@needs_fixtures
-def test_the_timeline_ends_with_the_estimate_and_counts_bytes_once() -> None:
-    log = read_log((FIXTURES / "hx52" / "prof_qnn.log").read_bytes(), source="log")
-    (raw,) = log.timelines.values()
+def test_the_timeline_ends_with_the_estimate_and_counts_bytes_once(tmp_path: Path) -> None:
+    session = one_graph()
+    log = read_log((session.write(tmp_path) / "prof_qnn.log").read_bytes(), source="log")
+    (graph,), (raw,) = session.graphs, log.timelines.values()
     line = read_timeline(raw, source="timeline")
-    assert line.end == 35086 - 6
-    assert line.clock_hz == pytest.approx(1497.6e6)
-    assert (line.work["dram_read"].sum(), line.usage[:, 1].max()) == (81920, 331776)
+    assert line.end == graph.end
+    assert line.clock_hz == pytest.approx(MHZ * 1e6)
+    assert (line.work["dram_read"].sum(), line.usage[:, 1].max()) == (graph.total("dram_read"), graph.peak)
     assert not line.work["dram_read"][line.work["bookkeeping"]].any()
 
 
-@needs_fixtures
-def test_the_schematic_has_names_bytes_order_and_the_vtcm_peak() -> None:
-    (file,) = (FIXTURES / "hx52").glob("*_schematic.bin")
+def test_the_schematic_has_names_bytes_order_and_the_vtcm_peak(tmp_path: Path) -> None:
+    session = one_graph()
+    (graph,), (file,) = session.graphs, session.write(tmp_path).glob("*_schematic.bin")
     schematic = read_schematic(file.read_bytes(), source=file.name)
-    assert schematic.graph in file.name
+    assert schematic.graph == graph.name
     assert schematic.names[0x18] == "conv0_token_1"
-    assert sum(row.dram_read for row in schematic.moved) == 81920
-    assert schematic.peak_vtcm_bytes == 331776
+    assert sum(row.dram_read for row in schematic.moved) == graph.total("dram_read")
+    assert schematic.peak_vtcm_bytes == graph.peak
     assert schematic.before[0x2].operation == "q::Input"
-    assert schematic.before[0x2].dims == (1, 3, 56, 56)
-    assert schematic.flags[0x402700000010] == ("uses_hvx",)
+    assert schematic.before[0x2].dims == graph.shape
+    assert schematic.before[0x1B].inputs == (0x18, 0x1A)
+    assert schematic.flags[0x401200000011] == ("uses_hvx",)
     first = next(step for step in schematic.steps if step.position == 0)
-    assert (first.id, first.operation) == (0x422300000002, "q::*InputSlice")
+    assert (first.id, first.operation) == (0x401000000002, "q::*InputSlice")
+    assert sum(step.position is None for step in schematic.steps) == 1
 
 
-@needs_fixtures
 def test_the_op_trace_has_the_part_the_nodes_and_the_reasons() -> None:
-    trace = read_op_trace((FIXTURES / "two_partitions" / "qnn_op_trace.json").read_bytes(), source="op trace")
+    trace = read_op_trace(two_graphs().op_trace_json(), source="op trace")
     assert trace.soc_model == 52
     assert [op.nodes for ops in trace.graphs.values() for op in ops][1] == ("conv0",)
     assert [(node.name, node.type) for node in trace.refused] == [("acosh_mid", "Acosh")]
 
 
-@needs_fixtures
-@pytest.mark.parametrize("cut", [1, 3, 5, 40, 500, 900, 4000])
-def test_a_log_cut_short_is_reported_with_its_byte(cut: int) -> None:
-    raw = (FIXTURES / "detailed" / "prof_qnn.log").read_bytes()[:cut]
+@pytest.fixture(scope="module")
+def emulated_log(tmp_path_factory: pytest.TempPathFactory) -> bytes:
+    return (emulated().write(tmp_path_factory.mktemp("session")) / "prof_qnn.log").read_bytes()
+
+
+@pytest.mark.parametrize("share", [0.001, 0.003, 0.01, 0.1, 0.5, 0.9])
+def test_a_log_cut_short_is_reported_with_its_byte(share: float, emulated_log: bytes) -> None:
+    raw = emulated_log[: max(1, int(share * len(emulated_log)))]
     with pytest.raises(ImportFileError, match=r"^a\.log: byte 0x[0-9a-f]+: (length|message)"):
         read_log(raw, source="a.log")
 
 
-@needs_fixtures
-def test_no_flipped_byte_of_a_log_gets_past_the_checks() -> None:
-    raw = bytearray((FIXTURES / "detailed" / "prof_qnn.log").read_bytes())
-    for place in range(0, len(raw), 7):
+def test_no_flipped_byte_of_a_log_gets_past_the_checks(emulated_log: bytes) -> None:
+    for place in range(0, len(emulated_log), 7):
         for flip in (0xFF, 0x80, 0x01):
-            damaged = raw.copy()
+            damaged = bytearray(emulated_log)
             damaged[place] ^= flip
             try:
                 read_log(bytes(damaged), source="a.log")
@@ -104,7 +113,9 @@ def test_no_flipped_byte_of_a_log_gets_past_the_checks() -> None:
 
 
 def test_a_message_without_calls_is_fine_and_an_empty_log_too() -> None:
-    assert read_log(empty_log_message(), source="a.log").messages == ()
+    buffer = bytearray(4)
+    struct.pack_into("<I", buffer, 0, table(buffer, {}))
+    assert read_log(struct.pack("<I", len(buffer)) + buffer, source="a.log").messages == ()
     assert read_log(b"", source="a.log").messages == ()
     assert not looks_like_log(b"")
 

@@ -5,32 +5,32 @@ from pathlib import Path
 import pytest
 
 from opscope.core.errors import ImportFileError
-from opscope.importers.formats import read_profile
 from opscope.plugins.torq.importers.runtime_csv import read_jobs
-from torq_samples import FUSED, imported, shared, spans, written
+from torq_samples import FUSED, imported, spans, written
 
 HEADER = "id;time_since_open;time_since_start;location\n"
+JOBS = HEADER + f'0;900;250;loc("fc.mlir":5:10)\n1;1400;320;{FUSED}\n2;2000;180;\n'
 SHORT = "id;time_since_open;time_since_start\n"
 
 
-def test_time_since_open_is_the_end_of_a_job_and_not_its_start() -> None:
+def test_time_since_open_is_the_end_of_a_job_and_not_its_start(tmp_path: Path) -> None:
     """The mistake: the vendor's script for Perfetto took it for the start, and added the duration."""
-    found = read_profile(shared("synthetic_runtime_nss_A.csv"))
+    found = imported(tmp_path, JOBS)
     assert [(start, end) for _, _, start, end in spans(found)] == [
-        (0, 402_000),
-        (603_000, 980_000),
-        (1_228_000, 1_529_000),
+        (0, 250_000),  # the first job began at 900 - 250 = 650 us
+        (430_000, 750_000),
+        (1_170_000, 1_350_000),
     ]
-    assert found.latency_ns == 1_529_000
+    assert found.latency_ns == 1_350_000
     assert found.provenance == "measured"
 
 
-def test_jobs_are_named_by_location_and_else_by_number() -> None:
-    found = read_profile(shared("synthetic_runtime_nss_A.csv"))
+def test_jobs_are_named_by_location_and_else_by_number(tmp_path: Path) -> None:
+    found = imported(tmp_path, JOBS)
     assert [(op.name, op.time_ns) for op in found.ops] == [
-        ('"fc.mlir":5:10', 402_000),
-        ('fused["fc.mlir":7:10, "fc.mlir":9:10]', 377_000),
-        ("job 2", 301_000),
+        ('"fc.mlir":5:10', 250_000),
+        ('fused["fc.mlir":7:10, "fc.mlir":9:10]', 320_000),
+        ("job 2", 180_000),
     ]
 
 

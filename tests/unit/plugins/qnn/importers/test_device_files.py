@@ -10,7 +10,8 @@ from opscope.core.errors import ImportFileError
 from opscope.importers.combine import combine
 from opscope.plugins.qnn.importers.device_files import QNN_IMPORTERS
 from opscope.recording.imported import Imported
-from qnn_samples import DEVICE_CSV, FIXTURES, OPTRACE, QHAS, VIEWER_TEXT, needs_fixtures
+from qnn_samples import DEVICE_CSV, OPTRACE, QHAS, VIEWER_TEXT
+from qnn_session import MHZ, emulated, two_graphs
 
 
 def read(path: Path) -> Imported:
@@ -66,22 +67,21 @@ def test_an_op_trace_and_its_summary_go_into_one_run(tmp_path: Path) -> None:
     assert [op.name for op in both.ops] == ["conv0", "add"]
 
 
-@needs_fixtures
-def test_times_of_an_emulated_run_are_left_out() -> None:
+def test_times_of_an_emulated_run_are_left_out(tmp_path: Path) -> None:
     for name in ("prof.csv", "prof_qnn.log"):
-        found = read(FIXTURES / "detailed" / name)
+        found = read(emulated().write(tmp_path) / name)
         assert found.provenance == "compiler-fact"
         assert found.metrics == ()
         assert all(op.cycles is None for op in found.ops)
         assert found.notes[0].startswith("of an emulated run")
 
 
-@needs_fixtures
-def test_estimates_in_a_file_are_the_vendors_model() -> None:
-    found = read(FIXTURES / "two_partitions" / "prof.csv")
+def test_estimates_in_a_file_are_the_vendors_model(tmp_path: Path) -> None:
+    session = two_graphs()
+    found = read(session.write(tmp_path) / "prof.csv")
     assert found.provenance == "vendor-model"
-    assert found.latency_ns == (13 + 18) * 1000
-    assert found.metric("latency_high") == (14 + 20) * 1000
+    assert found.latency_ns == sum(round(graph.cycles / MHZ) for graph in session.graphs) * 1000
+    assert found.metric("latency_high") == sum(round(1.2 * graph.cycles / MHZ) for graph in session.graphs) * 1000
 
 
 def test_a_file_with_preparation_alone_is_refused(tmp_path: Path) -> None:

@@ -5,28 +5,41 @@ from pathlib import Path
 import pytest
 
 from opscope.core.errors import ImportFileError
-from opscope.importers.formats import read_profile
 from opscope.plugins.torq.importers.host import jobs_of
 from opscope.plugins.torq.importers.host_log import read_actions
-from torq_samples import FUSED, imported, shared, spans, written
+from torq_samples import FUSED, imported, spans, written
 
 H12 = "actionIndex, elapsed_time(us), timestamp(us), event, location\n"
 H3 = "dispatch_name,invocation_id,action_id,timestamp_us,event\n"
 
 
-def test_the_current_form_is_read_whole() -> None:
-    found = read_profile(shared("synthetic_runtime_host_D.csv"))
+def test_the_current_form_is_read_whole(tmp_path: Path) -> None:
+    rows = [
+        ("net_dispatch_0", 0, -1, 5000, "INIT_BEGIN"),
+        ("net_dispatch_0", 0, -1, 5020, "INIT_HW_OPEN_BEGIN"),
+        ("net_dispatch_0", 0, -1, 5080, "INIT_HW_OPEN_END"),
+        ("net_dispatch_0", 0, -1, 5090, "INIT_END"),
+        ("__HAL_QUEUE_EXECUTE__", 1, -1, 5300, "HAL_CALL_BEGIN"),
+        ("net_dispatch_0", 2, -1, 5310, "DISPATCH_BEGIN"),
+        ("net_dispatch_0", 2, 0, 5312, "NSS_START_BEGIN"),
+        ("net_dispatch_0", 2, 0, 5318, "NSS_START_END"),
+        ("net_dispatch_0", 2, 1, 5318, "NSS_WAIT_BEGIN"),
+        ("net_dispatch_0", 2, 1, 5550, "NSS_WAIT_END"),
+        ("net_dispatch_0", 2, -1, 5560, "DISPATCH_END"),
+        ("__HAL_QUEUE_EXECUTE__", 1, -1, 5575, "HAL_CALL_END"),
+    ]
+    found = imported(tmp_path, H3 + "".join(",".join(map(str, row)) + "\n" for row in rows))
     assert found.format == "torq-host"
     assert spans(found) == [
-        ("Init", "INIT", 0, 110_000),
-        ("Init 2", "INIT_HW_OPEN", 10_000, 100_000),
-        ("HAL", "HAL_CALL", 200_000, 420_000),
-        ("Dispatch", "DISPATCH", 210_000, 410_000),
-        ("NSS Programs", "NSS_START", 215_000, 220_000),
-        ("NSS Programs", "NSS_WAIT", 220_000, 400_000),
-        ("NSS Jobs", "job", 215_000, 400_000),
+        ("Init", "INIT", 0, 90_000),
+        ("Init 2", "INIT_HW_OPEN", 20_000, 80_000),
+        ("HAL", "HAL_CALL", 300_000, 575_000),
+        ("Dispatch", "DISPATCH", 310_000, 560_000),
+        ("NSS Programs", "NSS_START", 312_000, 318_000),
+        ("NSS Programs", "NSS_WAIT", 318_000, 550_000),
+        ("NSS Jobs", "job", 312_000, 550_000),
     ]
-    assert [(op.name, op.time_ns, op.engine) for op in found.ops] == [("main_dispatch_0 action 0", 185_000, "NPU")]
+    assert [(op.name, op.time_ns, op.engine) for op in found.ops] == [("net_dispatch_0 action 0", 238_000, "NPU")]
 
 
 @pytest.mark.parametrize(("form", "location"), [("h1", FUSED), ("h2", f'"{FUSED}"')])

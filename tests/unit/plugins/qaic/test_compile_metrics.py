@@ -4,16 +4,17 @@ from pathlib import Path
 
 import pytest
 
-from importer_samples import SAMPLES, all_hold, sample, shared
+from importer_samples import SAMPLES, all_hold, sample
 from opscope.core.errors import ImportFileError
 from opscope.importers.combine import combine
 from opscope.importers.formats import read_profile
+from qaic_published import METRICS, written
 
 KB = 1024
 
 
-def test_the_real_metrics_add_up() -> None:
-    found = read_profile(shared("qaic/bert_base_fp16_b8_2core.compile_perf_metrics.txt"))
+def test_published_metrics_add_up(tmp_path: Path) -> None:
+    found = read_profile(written(tmp_path, METRICS))
     assert all_hold(found)
     assert len(found.checks) == 6
     assert found.model == "bert_base_cased_onnx/model_fix_outofrange_fp16.onnx"

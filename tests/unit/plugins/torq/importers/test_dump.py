@@ -10,8 +10,18 @@ import pytest
 from opscope.core.errors import ImportFileError, UsageError
 from opscope.plugins.torq.annotate.annotated import Listing, MemoryUse, Phase, Role, Step
 from opscope.plugins.torq.importers.dump import read_listing
-from torq_dumps import CDMA_WAIT, CSS, DMA_IN, DMA_OUT, function, job, module, slice_start, slice_wait
-from torq_samples import shared
+from torq_dumps import (
+    CDMA_WAIT,
+    CSS,
+    DMA_IN,
+    DMA_IN_CONFIGURE,
+    DMA_OUT,
+    function,
+    job,
+    module,
+    slice_start,
+    slice_wait,
+)
 
 ir = pytest.importorskip("iree.compiler.ir", reason="the extra [mlir] is not installed")
 LRAM, DTCM = ("memref<64xi8, #torq_hl.enc<mem_space = lram>>", 'memref<64xi8, {mem_space = "dtcm"}>')
@@ -26,8 +36,9 @@ def steps(found: Listing) -> list[Step]:
     return [step for dispatch in found.dispatches for one in dispatch.jobs for step in one.steps]
 
 
-def test_the_fixture_is_read_whole() -> None:
-    (dispatch,) = read_listing(shared("synthetic_nss_generic.mlir")).dispatches
+def test_a_job_of_three_tasks_is_read_whole(tmp_path: Path) -> None:
+    tasks = [[DMA_IN_CONFIGURE, DMA_IN[0]], [DMA_IN[1], slice_start(0, None)], [slice_wait(0)]]
+    (dispatch,) = listing(tmp_path, module(function([job(0, tasks)]))).dispatches
     assert dispatch.name == "main_dispatch_0"
     assert [(action.id, action.operation, action.role, action.job) for action in dispatch.actions] == [
         (0, "torq_hl.start_program", Role.START, 0),
@@ -40,7 +51,7 @@ def test_the_fixture_is_read_whole() -> None:
         (step.operation, step.unit, step.phase, step.number, step.invocation, step.cycles) for step in only.steps
     ] == [
         ("torq_hw.dma_in_cfg", "dma_in", Phase.CONFIGURE, None, None, None),
-        ("torq_hw.dma_in_start", "dma_in", Phase.START, None, None, 14),
+        ("torq_hw.dma_in_start", "dma_in", Phase.START, None, None, 160),
         ("torq_hw.dma_in_wait", "dma_in", Phase.WAIT, None, None, None),
         ("torq_hw.slice_start", "slice", Phase.START, 0, "add", 120),
         ("torq_hw.slice_wait", "slice", Phase.WAIT, 0, "add", None),

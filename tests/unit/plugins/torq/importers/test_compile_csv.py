@@ -4,52 +4,52 @@ from pathlib import Path
 
 import pytest
 
+from importer_samples import SAMPLES, sample
 from opscope.core.errors import ImportFileError
-from opscope.importers.formats import IMPORTERS, read_profile
+from opscope.importers.formats import IMPORTERS
 from opscope.plugins.torq.importers.compile_csv import read_rows
-from torq_samples import FUSED, imported, shared, spans
+from torq_samples import FUSED, imported, spans
 
 C_HEADER = "taskId, elapsed_time(us), timestamp(us), event, location, bytes\n"
 
 
-@pytest.mark.parametrize("form", "ABC")
+@pytest.mark.parametrize("form", "abc")
 def test_each_form_is_found_by_content_and_by_one_importer_alone(form: str) -> None:
-    path = shared(f"synthetic_compile_{form}.csv")
-    claims = [importer.name for importer in IMPORTERS if importer.looks_like(path.read_bytes(), "x")]
-    assert claims == [f"torq-compile-{form.lower()}"]
+    content = (SAMPLES / f"torq_compile_{form}.csv").read_bytes()
+    assert [importer.name for importer in IMPORTERS if importer.looks_like(content, "x")] == [f"torq-compile-{form}"]
 
 
 def test_form_a_is_read_whole() -> None:
-    found = read_profile(shared("synthetic_compile_A.csv"))
+    found = sample("torq_compile_a.csv")
     assert found.provenance == "vendor-model"
-    assert spans(found) == [
-        ("DMA In", "DMA_IN", 0, 200),
-        ("DMA In", "DMA_IN", 200, 400),
-        ("DMA Out", "DMA_OUT", 1056, 1061),
-        ("Slice", "fully_connected", 400, 1056),
+    assert spans(found) == [  # cycles of 1.25 ns
+        ("DMA In", "DMA_IN", 0, 250),
+        ("DMA In", "DMA_IN", 250, 450),
+        ("DMA Out", "DMA_OUT", 1125, 1200),
+        ("Slice", "conv2d", 450, 1125),
     ]
-    assert found.trace.spans["pcycles"].tolist() == [160, 160, 4, 525]
+    assert found.trace.spans["pcycles"].tolist() == [200, 160, 60, 540]
     assert {op.name: (op.type, op.cycles) for op in found.ops} == {
-        '"fc.mlir":5:10': ("DMA_IN", 160),
-        'callsite("fc.mlir":7:10 at "fc.mlir":2:3)': ("DMA_IN", 160),
-        'fused["fc.mlir":7:10, "fc.mlir":9:10]': ("fully_connected", 529),
+        '"net.mlir":3:5': ("DMA_IN", 200),
+        'callsite("net.mlir":4:5 at "net.mlir":1:1)': ("DMA_IN", 160),
+        'fused["net.mlir":4:5, "net.mlir":6:5]': ("conv2d", 600),
     }
     assert found.metric("clock") == 800e6
-    assert found.metric("cycles") == 849
+    assert found.metric("cycles") == 960
 
 
 def test_form_b_has_bytes_slices_and_css() -> None:
-    found = read_profile(shared("synthetic_compile_B.csv"))
-    assert {lane.name for lane in found.trace.lanes} == {"DMA In", "DMA Out", "CDMA", "CSS", "Slice 1"}
-    assert found.metric("DMA bytes") == 1280 + 64 + 32
-    assert found.metric("latency") == 11056  # 8845 cycles of 1.25 ns
+    found = sample("torq_compile_b.csv")
+    assert {lane.name for lane in found.trace.lanes} == {"DMA In", "CDMA", "CSS", "Slice 0", "Slice 1"}
+    assert found.metric("DMA bytes") == 1024 + 128
+    assert found.metric("latency") == 10_875  # 8700 cycles of 1.25 ns
 
 
 def test_the_microseconds_of_form_c_are_cycles() -> None:
-    found = read_profile(shared("synthetic_compile_C.csv"))
-    assert ("DMA In", "DMA In", 0, 338) in spans(found)  # 270 cycles at 800 MHz, not 270 us
-    assert ("CSS", "CSS", 1056, 11056) in spans(found)
-    assert found.trace.spans["pcycles"].tolist() == [270, 7, 12, 525, 8000]
+    found = sample("torq_compile_c.csv")
+    assert ("DMA In", "DMA In", 0, 250) in spans(found)  # 200 cycles at 800 MHz, not 200 us
+    assert ("Slice 1", "Slice 1", 450, 1125) in spans(found)
+    assert found.trace.spans["pcycles"].tolist() == [200, 60, 20, 540]
     assert any("cycles are shown as time at 800 MHz" in note for note in found.notes)
 
 

@@ -8,11 +8,12 @@ from math import log
 
 from ..core.units import format_bytes, format_count, format_percent
 from ..graph.graph import ABSENT, Graph
+from ..recording.resources import LayerAdvice, Prediction, Suggestion
 from . import graph_changes as whatif
 from .estimator import Estimate, parameter_bytes, predict
 from .placement import place_op
 from .price import Machine, Task, price
-from .report import Layer, LayerAdvice, Prediction, Suggestion
+from .report import Layer
 from .work import work_of
 
 LISTED_LAYERS = 5

@@ -8,12 +8,13 @@ from math import isclose
 
 from ..graph.graph import ABSENT, Family, Graph, Op, Role
 from ..machine.target import Corner, Holds, at_corner
+from ..recording.resources import Prediction, Range, Totals
 from .canonical import canonicalise
 from .cost import Cost
 from .memory import MemoryPlan, plan_memory
 from .placement import place_op
 from .price import Machine, Task, op_joules, price
-from .report import Layer, Prediction, Range, Totals
+from .report import Layer
 from .work import Work, work_of
 
 

@@ -11,10 +11,10 @@ from opscope.estimate import graph_changes as whatif
 from opscope.estimate.advice import INPUT_SCALE, PRUNED_TO, heavy_macs, heavy_memory, suggestions
 from opscope.estimate.estimator import Estimate, estimate, parameter_bytes
 from opscope.estimate.price import Machine
-from opscope.estimate.report import Prediction, Suggestion
 from opscope.graph.graph import DType, Graph
 from opscope.machine import catalogue as targets
 from opscope.machine.target import Holds, Support
+from opscope.recording.resources import Prediction, Suggestion
 
 PRICES = {"picojoules_per_mac": {"*": figure(100)}, "picojoules_per_element_op": {"*": figure(100)}}
 

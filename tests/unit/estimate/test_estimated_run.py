@@ -10,8 +10,9 @@ import pytest
 
 from opscope import api
 from opscope.estimate.recorded import estimated_run, suggested
-from opscope.estimate.report import Prediction, Range, Report, Suggestion
+from opscope.estimate.report import Report
 from opscope.recording.finding import Trial
+from opscope.recording.resources import Prediction, Range, Suggestion
 from opscope.recording.run import Run
 from opscope.zoo import Recipe, make
 

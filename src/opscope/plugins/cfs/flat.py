@@ -19,8 +19,11 @@ from ...estimate.cost import Cost, Part
 from ...estimate.estimator import parameter_bytes
 from ...estimate.memory import Buffer, live_bytes
 from ...estimate.price import Machine
-from ...estimate.report import (
-    Layer,
+from ...estimate.report import Layer, Report
+from ...estimate.work import channels_per_group, numbers
+from ...graph.graph import ABSENT, DType, Graph, Op, Role
+from ...machine.target import Engine, Holds
+from ...recording.resources import (
     LayerAdvice,
     MemoryStack,
     MemoryUse,
@@ -28,13 +31,9 @@ from ...estimate.report import (
     PeakTensor,
     Prediction,
     Range,
-    Report,
     Suggestion,
     Totals,
 )
-from ...estimate.work import channels_per_group, numbers
-from ...graph.graph import ABSENT, DType, Graph, Op, Role
-from ...machine.target import Engine, Holds
 
 LISTED_LAYERS = 5
 DEFINITION = "flat counting: convolutions and dense layers by MACs, every other op by its output elements"

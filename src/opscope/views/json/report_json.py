@@ -7,7 +7,8 @@ from dataclasses import asdict
 from typing import TextIO
 
 from ... import __version__
-from ...estimate.report import PROVENANCE, Layer, LayerAdvice, Prediction, Range, Report, Suggestion
+from ...estimate.report import PROVENANCE, Layer, Report
+from ...recording.resources import LayerAdvice, Prediction, Range, Suggestion
 
 SCHEMA = "opscope.report/1"
 

@@ -7,7 +7,8 @@ from typing import TextIO
 
 from ...core.errors import printable
 from ...core.units import UNKNOWN, format_bytes, format_count, format_joules, format_percent, format_seconds
-from ...estimate.report import Layer, LayerAdvice, Prediction, Range, Report
+from ...estimate.report import Layer, Report
+from ...recording.resources import LayerAdvice, Prediction, Range
 from .columns import bar, columns, pairs
 
 _NAME_WIDTH = 44

@@ -582,13 +582,13 @@ export interface Suggestion {
   kind: string;
   text: string;
   layers: number[];
-  before: Prediction1;
-  after: Prediction1;
+  before: Footprint;
+  after: Footprint;
 }
 /**
- * What a change would do, by estimating the changed graph on the same target.
+ * What the model takes as it is, or as a change would leave it; both by estimating the graph on one target.
  */
-export interface Prediction1 {
+export interface Footprint {
   latency_s: number | null;
   peak_bytes: number;
   parameter_bytes: number;

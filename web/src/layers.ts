@@ -1,7 +1,7 @@
 // The layers of a resource report: cycles, energy, parameters, memory, what binds each, and why it is where it is.
 
 import type { LayerResources, Resources, OpSlack } from "./contract";
-import { el, meter, section, type Child } from "./dom";
+import { el, meter, section, words, type Child } from "./dom";
 import { bytes, count, joules, percent, time, UNKNOWN, watts } from "./format";
 import { opLink } from "./overview";
 import { atLeast, ns } from "./resources";
@@ -28,8 +28,8 @@ export class LayerTable {
   }
 
   /** Shows the layers that have these words somewhere; how many they are. */
-  show(words: string): number {
-    const found = this.resources.layers.filter((_, number) => this.words[number]!.includes(words));
+  show(text: string): number {
+    const found = this.resources.layers.filter((_, number) => this.words[number]!.includes(text));
     this.table.set(found);
     return found.length;
   }
@@ -240,6 +240,6 @@ export function reasons({ layers }: Resources): HTMLElement | string {
   const rows = [...counted]
     .sort((a, b) => b[1] - a[1] || a[0].localeCompare(b[0], "en"))
     .slice(0, MOST_REASONS)
-    .map(([reason, layers]) => [prose(reason, 300), count(layers)]);
+    .map(([reason, layers]) => [words(prose(reason, 300)), count(layers)]);
   return section("Why layers are not on a faster engine, or have no cost", plainTable(["Reason", "Layers"], 1, rows));
 }

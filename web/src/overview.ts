@@ -77,9 +77,10 @@ function verdict(app: App): HTMLElement {
     .filter((part) => part.share >= 0.005)
     .slice(0, 4)
     .map((part) => `${percent(part.share, 0)} ${shorten(part.cause, 30)}`);
-  const detail = largest
-    ? `${whole === null ? "" : `${time(whole)} wall time${findings && summary.host.length ? ", host included" : ""}: `}${parts.join(", ")}`
-    : prose(withheld, 300) || "The run has times per op, but no breakdown of its time.";
+  const wall =
+    whole === null ? "" : `${time(whole)} wall time${findings && summary.host.length ? ", host included" : ""}: `;
+  const told = largest ? `${wall}${parts.join(", ")}` : "The run has times per op, but no breakdown of its time.";
+  const detail = withheld ? prose(withheld, 600) : told;
   return el(
     "div",
     { class: "verdict" },
@@ -119,7 +120,7 @@ function cards(app: App): HTMLElement {
   ];
   return el(
     "div",
-    { class: "cards" },
+    { class: list.length > 6 ? "cards many" : "cards" },
     ...list.map((card) =>
       el(
         "div",

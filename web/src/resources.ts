@@ -54,7 +54,7 @@ export function bindings(layers: LayerResources[]): (Share & { layers: number })
     .sort((a, b) => b.ns - a.ns || a.cause.localeCompare(b.cause, "en"));
 }
 
-/** Does it fit, how full is each memory, what binds it, and why something is not known. */
+/** Does it fit, how full is each memory, and what binds it. */
 export function fit({ memory, totals, layers }: Resources): HTMLElement {
   const [name, sign, headline] = FITS[memory.status] ?? ["tight", "!", shorten(memory.status, 60)];
   const [most] = bindings(layers);
@@ -62,7 +62,6 @@ export function fit({ memory, totals, layers }: Resources): HTMLElement {
   const details = [
     ...memory.uses.map(useText),
     most ? `${shorten(most.cause, 48)} binds ${percent(most.share)} of the time${known}` : "",
-    prose(totals.withheld, 1000),
   ].filter(Boolean);
   return el(
     "p",
@@ -102,7 +101,7 @@ export function resourceCards(resources: Resources, from: string): Card[] {
       note: energyNote(resources),
     },
     {
-      label: "Accelerated layers",
+      label: "Accelerated",
       value: `${count(totals.accelerated_layers)} of ${count(model.layer_count)}`,
       from,
       share: layers.length ? totals.accelerated_layers / model.layer_count : null,

@@ -1,7 +1,7 @@
 // Sources: what is counted, what the reader of the model noted, and where every figure of the target comes from.
 
 import type { Note, Resources, TargetFigure } from "./contract";
-import { el, section } from "./dom";
+import { el, section, words, type Child } from "./dom";
 import { bytes, count, decimal } from "./format";
 import type { App } from "./state";
 import { firstRows } from "./table";
@@ -42,13 +42,13 @@ function notes(all: Note[]): HTMLElement {
   return el("ul", { class: "listed" }, ...items, more > 0 ? el("li", {}, `and ${count(more)} more`) : "");
 }
 
-function figureRow(figure: TargetFigure): string[] {
+function figureRow(figure: TargetFigure): Child[] {
   const size = figure.name.endsWith("bytes") && figure.value >= 1024 ? ` (${bytes(figure.value)})` : "";
   const ranged = figure.low !== null && figure.high !== null;
   return [
     shorten(figure.part, 48),
     shorten(figure.name, 120),
-    prose(figure.source, 1000),
+    words(prose(figure.source, 1000)),
     `${plain(figure.value)}${size}`,
     ranged ? `${plain(figure.low!)} – ${plain(figure.high!)}` : "",
   ];

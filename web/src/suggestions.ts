@@ -1,7 +1,7 @@
 // What a resource report suggests: each change with the numbers before and after, and the layers that weigh most.
 
 import type { LayerAdvice, Resources, Suggestion } from "./contract";
-import { el, nothing, section, type Child } from "./dom";
+import { el, nothing, section, words, type Child } from "./dom";
 import { bytes, count, joules, time, UNKNOWN } from "./format";
 import { opLink } from "./overview";
 import { provenance } from "./provenance";
@@ -31,7 +31,7 @@ export function suggestions(app: App, { suggestions: ideas }: Resources): HTMLEl
 
 function ideaRow({ kind, text, before, after }: Suggestion): Child[] {
   return [
-    el("span", {}, el("span", { class: "kind" }, shorten(kind, 30)), " ", prose(text, 1000)),
+    el("span", { class: "words" }, el("span", { class: "kind" }, shorten(kind, 30)), " ", prose(text, 1000)),
     change(ns(before.latency_s), ns(after.latency_s), time),
     change(before.peak_bytes, after.peak_bytes, bytes),
     change(before.parameter_bytes, after.parameter_bytes, bytes),
@@ -49,13 +49,13 @@ export function relative(before: number | null, after: number | null): [string, 
 }
 
 function change(before: number | null, after: number | null, text: (value: number | null) => string): Child {
-  const [words, name] = relative(before, after);
+  const [percents, name] = relative(before, after);
   return el(
     "span",
     { class: "change" },
     el("span", { class: "why" }, `${text(before)} → `),
     el("b", {}, text(after)),
-    el("span", { class: name || "why" }, ` ${words}`),
+    el("span", { class: name || "why" }, ` ${percents}`),
   );
 }
 
@@ -78,7 +78,7 @@ function heavy(app: App, resources: Resources, advice: LayerAdvice[], title: str
         opLink(app, op.name),
         shorten(op.type, 28),
         shapes.length ? shorten(shapes.join(" ") + more, 80) : UNKNOWN,
-        prose(suggestion, 1000),
+        words(prose(suggestion, 1000)),
         count(layer.op),
         bytes(layer.parameter_bytes),
         count(layer.macs),

@@ -113,8 +113,8 @@ class Totals:
 
 
 @dataclass(frozen=True, slots=True)
-class Prediction:
-    """What a change would do, by estimating the changed graph on the same target."""
+class Footprint:
+    """What the model takes as it is, or as a change would leave it; both by estimating the graph on one target."""
 
     latency_s: float | None
     peak_bytes: int
@@ -129,8 +129,8 @@ class Suggestion:
     kind: str
     text: str
     layers: tuple[int, ...]
-    before: Prediction
-    after: Prediction
+    before: Footprint
+    after: Footprint
 
 
 @dataclass(frozen=True, slots=True)

@@ -24,12 +24,12 @@ from ...estimate.work import channels_per_group, numbers
 from ...graph.graph import ABSENT, DType, Graph, Op, Role
 from ...machine.target import Engine, Holds
 from ...recording.resources import (
+    Footprint,
     LayerAdvice,
     MemoryStack,
     MemoryUse,
     ModelFacts,
     PeakTensor,
-    Prediction,
     Range,
     Suggestion,
     Totals,
@@ -231,8 +231,8 @@ def _suggestions(graph: Graph, totals: Totals, memory: MemoryStack) -> tuple[Sug
     if not graph.inputs or not graph.tensors[graph.inputs[0]].dtype.is_float:
         return ()
     size, width = totals.parameter_bytes, graph.tensors[graph.inputs[0]].dtype.bits
-    before = Prediction(None, memory.peak_bytes, size, None)
-    after = Prediction(None, memory.peak_bytes * 8 // width, size * 8 // width, None)
+    before = Footprint(None, memory.peak_bytes, size, None)
+    after = Footprint(None, memory.peak_bytes * 8 // width, size * 8 // width, None)
     kilobytes = f"{size / 1024:.2f} KB"
     return (
         Suggestion(
@@ -249,7 +249,7 @@ def _suggestions(graph: Graph, totals: Totals, memory: MemoryStack) -> tuple[Sug
             "Start with magnitude-based pruning.",
             (),
             before,
-            Prediction(None, memory.peak_bytes, size // 2, None),
+            Footprint(None, memory.peak_bytes, size // 2, None),
         ),
     )
 

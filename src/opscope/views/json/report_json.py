@@ -8,7 +8,7 @@ from typing import TextIO
 
 from ... import __version__
 from ...estimate.report import PROVENANCE, Layer, Report
-from ...recording.resources import LayerAdvice, Prediction, Range, Suggestion
+from ...recording.resources import Footprint, LayerAdvice, Range, Suggestion
 
 SCHEMA = "opscope.report/1"
 
@@ -158,7 +158,7 @@ def _suggestion(idea: Suggestion) -> dict[str, object]:
     }
 
 
-def _prediction(prediction: Prediction) -> dict[str, object]:
+def _prediction(prediction: Footprint) -> dict[str, object]:
     return {
         "latency_ms": _times(prediction.latency_s, 1e3),
         "peak_bytes": prediction.peak_bytes,

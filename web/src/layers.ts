@@ -77,7 +77,9 @@ function layerColumns(app: App, resources: Resources): Col<LayerResources>[] {
       label: "Engine",
       value: (layer) => layer.engine,
       cell: (layer) =>
-        titled(layer.engine === null ? UNKNOWN : shorten(layer.engine, 24), `computes in ${layer.dtype}`),
+        layer.engine === null
+          ? titled(UNKNOWN, layer.reason)
+          : titled(shorten(layer.engine, 24), `computes in ${layer.dtype}`),
     },
     { label: "Accelerated", value: (layer) => (layer.accelerated ? "yes" : "no"), cell: placeOf },
     costly("Cycles", (layer) => layer.cycles, count),

@@ -86,8 +86,6 @@ function heavy(app: App, resources: Resources, advice: LayerAdvice[], title: str
     ];
   });
   if (!rows.length) return "";
-  return section(
-    title,
-    plainTable(["Name", "Operator", "Constants", "Suggestion", "Layer", "Parameters", "MACs"], 4, rows),
-  );
+  const heads = ["Name", "Operator", "Constants", "Suggestion", "Layer", "Parameters", "MACs"];
+  return section(title, plainTable(heads, 4, rows, -1, title));
 }

@@ -133,8 +133,15 @@ export function firstRows(heads: string[], numbers: number, rows: Child[][], mos
   return box;
 }
 
-/** A table to read: text first, numbers from column `numbers` on; a bar may take what room there is. */
-export function plainTable(heads: string[], numbers: number, rows: Child[][], wide = -1): HTMLElement {
+/** A table to read: text first, numbers from column `numbers` on; a bar may take what room there is. Tables with the same
+ * heads need a label each. */
+export function plainTable(
+  heads: string[],
+  numbers: number,
+  rows: Child[][],
+  wide = -1,
+  label = heads.filter(Boolean).join(", ") || "Table",
+): HTMLElement {
   const name = (i: number): string => (i >= numbers ? "number" : i === wide ? "wide" : "");
   const head = el(
     "tr",
@@ -150,5 +157,5 @@ export function plainTable(heads: string[], numbers: number, rows: Child[][], wi
     heads.some(Boolean) ? el("thead", {}, head) : "",
     el("tbody", {}, ...body),
   );
-  return scrollBox(heads.filter(Boolean).join(", ") || "Table", table);
+  return scrollBox(label, table);
 }

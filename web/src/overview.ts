@@ -60,7 +60,7 @@ function verdict(app: App): HTMLElement {
   const { findings, summary, info, resources } = app.model.data;
   const withheld = resources?.totals.withheld ?? "";
   const target = resources
-    ? `${shorten(resources.target_title, 60)} (${shorten(info.target, 60)})`
+    ? `${shorten(resources.target_title, 120)} (${shorten(info.target, 60)})`
     : shorten(info.target, 60);
   const shares = findings?.breakdown.length ? findings.breakdown : summary.breakdown;
   const largest = [...shares].sort((a, b) => b.share - a.share)[0];

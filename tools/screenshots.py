@@ -1,4 +1,4 @@
-"""Draw the pictures of docs/page.md again: `make screenshots`. The Run is made on the spot."""
+"""Draw the pictures of docs/page.md and docs/reports.md again: `make screenshots`. The Runs are made on the spot."""
 
 from __future__ import annotations
 
@@ -15,13 +15,14 @@ from typing import TYPE_CHECKING
 from opscope import api
 from opscope.cli import main
 from opscope.views.page.compare_page import ComparePage
+from opscope.views.page.page import RunPage
 
 if TYPE_CHECKING:
     from playwright.sync_api import Browser, Page
 
 IMAGES = Path(__file__).parents[1] / "docs" / "images"
 CREATED = "2026-01-01T00:00:00+00:00"  # the same pictures from the same code
-WIDE, PHONE = (1440, 900), (390, 844)
+WIDE, TALL, PHONE = (1440, 900), (1440, 1500), (390, 844)
 TABS = ("overview", "timeline", "operators", "memory", "roofline", "findings", "graph")
 
 Act = Callable[["Page"], None]
@@ -41,6 +42,9 @@ def make_pages() -> None:
     done = done or main(["zoo", "cifar-resnet", "--precision", "int8", "-o", "cifar.tflite"])
     if done:
         sys.exit(done)
+    recorded = api.report_run(api.report("cifar.tflite", "cfs-sample"))
+    with Path("report.html").open("w", encoding="utf-8") as out:
+        RunPage().render(recorded.run, recorded.findings, out)
     api.profile("cifar.tflite", "max32690-cm4", run="cifar", created=CREATED)
 
 
@@ -59,6 +63,11 @@ def search(page: Page) -> None:
 
 def path(page: Page) -> None:
     page.keyboard.press("c")
+
+
+def arena(page: Page) -> None:
+    page.locator("canvas.arena").evaluate("canvas => canvas.closest('section').scrollIntoView()")
+    page.mouse.wheel(0, -60)  # the head of the page stays in front
 
 
 def nothing(_: Page) -> None:
@@ -86,7 +95,7 @@ def take(page: Page, tab: str, name: str, act: Act = nothing) -> None:
     act(page)
     page.mouse.move(0, 0)
     page.wait_for_timeout(300)
-    target = IMAGES / f"page-{name}.png"
+    target = IMAGES / f"{name}.png"
     page.screenshot(path=target)
     sys.stdout.write(f"wrote {target.relative_to(Path(__file__).parents[1])}\n")
 
@@ -95,17 +104,21 @@ def take_all(browser: Browser, folder: Path) -> None:
     report = folder / "bert-2" / "report.html"
     for tab in TABS:
         with opened(browser, report, WIDE) as page:
-            take(page, tab, tab, search if tab == "timeline" else nothing)
+            take(page, tab, f"page-{tab}", search if tab == "timeline" else nothing)
     with opened(browser, report, WIDE) as page:
-        take(page, "timeline", "critical-path", path)
+        take(page, "timeline", "page-critical-path", path)
     with opened(browser, report, WIDE, dark=True) as page:
-        take(page, "timeline", "dark")
+        take(page, "timeline", "page-dark")
     with opened(browser, report, PHONE) as page:
-        take(page, "overview", "phone")
+        take(page, "overview", "page-phone")
     with opened(browser, folder / "compare.html", WIDE) as page:
-        take(page, "", "compare")
+        take(page, "", "page-compare")
     with opened(browser, folder / "cifar" / "report.html", WIDE) as page:
-        take(page, "memory", "arena")
+        take(page, "memory", "page-arena", arena)
+    with opened(browser, folder / "report.html", TALL) as page:
+        take(page, "overview", "report")
+    with opened(browser, folder / "report.html", WIDE) as page:
+        take(page, "operators", "report-layers")
 
 
 def run() -> None:

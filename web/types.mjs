@@ -7,7 +7,7 @@ import { fileURLToPath } from "node:url";
 const here = dirname(fileURLToPath(import.meta.url));
 const text = await compileFromFile(join(here, "contract.schema.json"), {
   bannerComment:
-    "/* Made from contract.schema.json by `npm run types`; change src/opscope/views/page_contract.py instead. */",
+    "/* Made from contract.schema.json by `npm run types`; change src/opscope/views/page/contract.py instead. */",
   additionalProperties: false,
   style: { printWidth: 120 },
 });

@@ -65,6 +65,21 @@ def report(
     return build_report(graph, machine, sha256=sha256_of(path) if fingerprint else None, advise=advise)
 
 
+def report_run(report: Report, *, command: Sequence[str] = (), created: str = "") -> Recorded:
+    """A report as a Run, analysed, for its page and for everything else that takes a Run; nothing is written.
+
+    Args:
+        report: what `report` returned.
+        command: kept in the run, as it was typed.
+        created: kept in the run; empty: the same report gives the same run.
+    """
+    from .workflows.estimating import analysed_run
+    from .workflows.record import Recorded
+
+    run, _, findings = analysed_run(report, command=command, created=created)
+    return Recorded(run, findings)
+
+
 def flat_report(
     model: str | Path,
     target: str | Path | Target,

@@ -24,6 +24,7 @@ from opscope.views.page.compare_page import ComparePage
 from opscope.views.page.page import RunPage
 from opscope.views.page.spans import rows_of
 from page_build import MATMUL_NS, OPS, SOFTMAX_NS, small_findings, small_run
+from viewers.axe import AXE, NO_AXE, violations
 from viewers.chromium import MISSING, watched
 from viewers.run_page import TABS, Open, panel, said
 from viewers.waiting import settle, wait_for
@@ -284,15 +285,7 @@ def test_an_opened_layer_stays_where_it_was_looked_at(open_page: Open) -> None:
     assert around["y"] <= place["y"] <= around["y"] + around["height"]
 
 
-AXE = Path(__file__).parents[2] / "web" / "node_modules" / "axe-core" / "axe.min.js"
-
-
-def violations(page: Page) -> list[str]:
-    found = page.evaluate("axe.run(document, {resultTypes: ['violations']})")["violations"]
-    return [f"{rule['id']}: {node['target']} {node['html'][:120]}" for rule in found for node in rule["nodes"]]
-
-
-@pytest.mark.skipif(not AXE.exists(), reason="no axe-core; `npm ci --prefix web` brings it")
+@pytest.mark.skipif(bool(NO_AXE), reason=NO_AXE)
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 @pytest.mark.parametrize("width", [1400, 390])
 def test_nothing_stands_between_a_screen_reader_and_the_page(

@@ -5,7 +5,8 @@ from __future__ import annotations
 from dataclasses import replace
 
 from opscope.estimate.memory import plan_memory
-from opscope.estimate.report import Range, Report
+from opscope.estimate.report import Report
+from opscope.recording.resources import Range
 from opscope.recording.run import Run
 
 Seen = tuple[int, int, int, int]  # address, bytes, from and to in ns

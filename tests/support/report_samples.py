@@ -11,7 +11,8 @@ from opscope.estimate.price import Machine
 from opscope.estimate.report import Report
 from opscope.graph.graph import Attribute, DType, Graph, Note, Op, Role, Tensor
 from opscope.machine import catalogue as targets
-from opscope.views.report_page.report_html import ReportHtml
+from opscope.views.page.page import RunPage
+from opscope.workflows.estimating import analysed_run
 
 SHAPE = (1, 16, 16, 16)
 CONV: dict[str, Attribute] = {"kernel": (3, 3), "strides": (1, 1), "dilations": (1, 1), "groups": 1, "channel_axis": 3}
@@ -46,6 +47,8 @@ def report_of(graph: Graph, target: str = "max32690-cm4", *, advise: bool = True
 
 
 def page_of(report: Report) -> str:
+    """The file that `opscope report --format html` writes."""
+    run, _, findings = analysed_run(report, command=(), created="")
     out = StringIO()
-    ReportHtml().render(report, out)
+    RunPage().render(run, findings, out)
     return out.getvalue()

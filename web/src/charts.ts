@@ -3,14 +3,18 @@
 import uPlot from "uplot";
 import { el } from "./dom";
 import type { PageCounter } from "./contract";
-import { inUnit, moment } from "./format";
+import { count, inUnit, moment } from "./format";
 import type { App } from "./state";
 import { shorten } from "./text";
 
 const HEIGHT = 190;
+const WHOLE_STEPS = Array.from({ length: 6 }, (_, power) => [1, 2, 5].map((step) => step * 10 ** power)).flat();
 const BYTE_STEPS = Array.from({ length: 50 }, (_, power) => 2 ** power);
 
 export type Line = { label: string; times: Float64Array; values: Float64Array };
+export type Limit = { label: string; value: number } | null;
+/** A value per layer, in execution order; null: none of this line. */
+export type LayerLine = { label: string; colour: number; values: (number | null)[] };
 
 /** Samples of a counter. */
 export function samples(app: App, counter: PageCounter): Line | null {
@@ -29,21 +33,71 @@ export function samples(app: App, counter: PageCounter): Line | null {
 }
 
 /** Steps over time, one line per counter, and a dashed line where a limit is known. */
-export function stepChart(
+export function stepChart(app: App, lines: Line[], unit: string, limit: Limit): HTMLElement {
+  const data = uPlot.join(lines.map((line) => [line.times, line.values] as unknown as uPlot.AlignedData));
+  const dashes = [[], [6, 3], [2, 3], [8, 3, 2, 3]];
+  const series = lines.map((line, number) => ({
+    label: line.label,
+    width: 1.5,
+    dash: dashes[Math.floor(number / 8) % 4]!,
+    spanGaps: true,
+    paths: uPlot.paths.stepped!({ align: 1 }),
+    ...colours(app, number, lines.length <= 4 ? "22" : ""),
+  }));
+  return chartOf(app, { label: "time", text: moment, whole: false }, series, data, unit, limit);
+}
+
+/** A bar per layer, or steps from layer to layer. */
+export function layerChart(
   app: App,
-  lines: Line[],
+  lines: LayerLine[],
   unit: string,
-  limit: { label: string; value: number } | null,
+  { bars, limit }: { bars: boolean; limit: Limit },
+): HTMLElement {
+  const layers = lines[0]?.values.length ?? 0;
+  const last = bars ? [] : [layers]; // the last step is as wide as the others
+  const data = [
+    [...Array(layers).keys(), ...last],
+    ...lines.map((line) => [...line.values, ...last.map(() => line.values[layers - 1] ?? null)]),
+  ] as uPlot.AlignedData;
+  const paths = bars ? uPlot.paths.bars!({ size: [0.8, 60] }) : uPlot.paths.stepped!({ align: 1 });
+  const series = lines.map((line) => ({
+    label: line.label,
+    width: bars ? 0 : 1.5,
+    paths,
+    ...colours(app, line.colour, bars ? "" : "22"),
+    ...(bars ? { fill: () => colourOf(app, line.colour) } : {}),
+  }));
+  return chartOf(app, { label: "layer", text: (x) => count(x), whole: bars }, series, data, unit, limit);
+}
+
+const colourOf = (app: App, number: number): string => app.theme.colours[number] ?? app.theme.other;
+
+/** Of a line and of what is below it, as the theme has them when they are drawn. */
+function colours(app: App, number: number, below: string): Pick<uPlot.Series, "stroke" | "fill"> {
+  const stroke = (): string => colourOf(app, number % 8);
+  return below ? { stroke, fill: () => `${stroke()}${below}` } : { stroke };
+}
+
+/** What goes from left to right; `whole`: every value has the room of one to itself. */
+type Across = { label: string; text: (value: number, step: number) => string; whole: boolean };
+
+function chartOf(
+  app: App,
+  across: Across,
+  series: uPlot.Series[],
+  data: uPlot.AlignedData,
+  unit: string,
+  limit: Limit,
 ): HTMLElement {
   const box = el("div", { class: "chart" });
-  const data = uPlot.join(lines.map((line) => [line.times, line.values] as unknown as uPlot.AlignedData));
-  if (limit) (data as unknown[]).push((data[0] as number[]).map(() => limit.value));
+  const all = limit ? [...data, data[0].map(() => limit.value)] : data;
   let plot: uPlot | null = null;
   const draw = (): void => {
     const width = box.clientWidth;
     if (!width) return;
     plot?.destroy();
-    plot = new uPlot(options(app, lines, unit, limit, width), data, box);
+    plot = new uPlot(options(app, across, series, unit, limit, width), all as uPlot.AlignedData, box);
   };
   new ResizeObserver(() => (plot ? plot.setSize({ width: box.clientWidth, height: HEIGHT }) : draw())).observe(box);
   app.onTheme(draw);
@@ -52,45 +106,41 @@ export function stepChart(
 
 function options(
   app: App,
-  lines: Line[],
+  across: Across,
+  lines: uPlot.Series[],
   unit: string,
-  limit: { label: string; value: number } | null,
+  limit: Limit,
   width: number,
 ): uPlot.Options {
-  const { theme } = app;
-  const dashes = [[], [6, 3], [2, 3], [8, 3, 2, 3]];
-  const series: uPlot.Series[] = [{ label: "time", value: (_, x) => (x === null ? "—" : moment(x, 1000)) }];
-  lines.forEach((line, number) =>
-    series.push({
-      label: line.label,
-      stroke: theme.colours[number % 8]!,
-      width: 1.5,
-      dash: dashes[Math.floor(number / 8) % 4]!,
-      spanGaps: true,
-      points: { show: false },
-      ...(lines.length <= 4 ? { fill: `${theme.colours[number % 8]}22` } : {}),
-      paths: uPlot.paths.stepped!({ align: 1 }),
-      value: (_, y) => inUnit(y, unit),
-    }),
-  );
+  const value = (_: uPlot, y: number | null): string => inUnit(y, unit);
+  const series: uPlot.Series[] = [
+    { label: across.label, value: (_, x) => (x === null ? "—" : across.text(x, 1000)) },
+    ...lines.map((line) => ({ ...line, points: { show: false }, value })),
+  ];
   if (limit)
     series.push({
       label: limit.label,
-      stroke: theme.path,
+      stroke: app.theme.path,
       width: 1,
       dash: [5, 4],
       points: { show: false },
-      value: (_, y) => inUnit(y, unit),
+      value,
     });
+  const room = (_: uPlot, low: number, high: number): [number, number] =>
+    across.whole ? [low - 0.5, high + 0.5] : [low, high];
   return {
     width,
     height: HEIGHT,
     series,
     legend: { live: true },
     cursor: { drag: { x: true, y: false }, points: { size: 6 } },
-    scales: { x: { time: false }, y: { range: (_, __, high) => [0, high * 1.06 || 1] } },
+    scales: { x: { time: false, range: room }, y: { range: (_, __, high) => [0, high * 1.06 || 1] } },
     axes: [
-      { ...axis(app, (ns, step) => moment(ns, step)), size: 28 },
+      {
+        ...axis(app, across.text),
+        size: 28,
+        ...(across.label === "layer" ? { incrs: WHOLE_STEPS } : {}),
+      },
       { ...axis(app, (value) => inUnit(value, unit)), size: 66, ...(unit === "bytes" ? { incrs: BYTE_STEPS } : {}) },
     ],
   };

@@ -1,4 +1,4 @@
-/* Made from contract.schema.json by `npm run types`; change src/opscope/views/page_contract.py instead. */
+/* Made from contract.schema.json by `npm run types`; change src/opscope/views/page/contract.py instead. */
 
 /**
  * Both kinds of page, for one schema.
@@ -24,6 +24,7 @@ export interface PageData {
   commands: CommandWords | null;
   path: PathWords | null;
   graph: PageGraph;
+  resources: Resources | null;
   notes: string[];
 }
 export interface Producer {
@@ -456,6 +457,168 @@ export interface PathWords {
 export interface PageGraph {
   sources: number[];
   targets: number[];
+}
+/**
+ * The facts of a resource report.
+ */
+export interface Resources {
+  target_title: string;
+  model: ModelFacts;
+  memory: MemoryStack;
+  totals: Totals;
+  layers: LayerResources[];
+  suggestions: Suggestion[];
+  heavy_memory: LayerAdvice[];
+  heavy_macs: LayerAdvice[];
+  notes: Note[];
+  definition: string;
+  figures: TargetFigure[];
+}
+export interface ModelFacts {
+  name: string;
+  path: string;
+  framework: string;
+  sha256: string | null;
+  file_bytes: number;
+  parameter_bytes: number;
+  dtype: string;
+  layer_count: number;
+  op_count: number;
+}
+/**
+ * RAM from the ground up: what must be alive, what placement adds, what kernels and the runtime add.
+ */
+export interface MemoryStack {
+  bound_bytes: number;
+  arena_bytes: number;
+  planner: string;
+  scratch_bytes: number;
+  runtime_bytes: number | null;
+  peak_layer: number | null;
+  peak_tensors: PeakTensor[];
+  unknown_tensors: number;
+  uses: MemoryUse[];
+  issues: string[];
+  recommendations: string[];
+  status: string;
+}
+export interface PeakTensor {
+  name: string;
+  size_bytes: number;
+}
+/**
+ * One memory of the target: what the model needs of it.
+ */
+export interface MemoryUse {
+  name: string;
+  holds: string;
+  required_bytes: number;
+  available_bytes: number;
+}
+/**
+ * The whole inference. Times and energy are None when a layer's cost is unknown: a partial sum would mislead.
+ */
+export interface Totals {
+  cycles: number | null;
+  latency_s: Range | null;
+  energy_j: Range | null;
+  power_w: number | null;
+  power_note: string;
+  energy_note: string;
+  macs: number;
+  element_ops: number;
+  parameter_bytes: number;
+  accelerated_layers: number;
+  cpu_layers: number;
+  unknown_layers: number[];
+  withheld: string;
+}
+/**
+ * A number and how far it may lie off, from the ranges of the target's figures.
+ */
+export interface Range {
+  value: number;
+  low: number;
+  high: number;
+}
+/**
+ * What one layer takes; its name, type and place in the source are those of the op of the same number.
+ */
+export interface LayerResources {
+  op: number;
+  dtype: string;
+  sources: string[];
+  trips: number | null;
+  engine: string | null;
+  accelerated: boolean;
+  reason: string;
+  cycles: number | null;
+  latency_s: number | null;
+  energy_j: number | null;
+  power_w: number | null;
+  bound: string;
+  costs: CostPart[];
+  macs: number;
+  element_ops: number;
+  work_known: boolean;
+  parameter_bytes: number;
+  shared_bytes: number;
+  live_bytes: number;
+  out_bytes: number;
+  moved_bytes: number;
+  constant_shapes: number[][];
+}
+/**
+ * Cycles that a layer would take if one resource alone bound it.
+ */
+export interface CostPart {
+  resource: string;
+  cycles: number;
+}
+/**
+ * A change worth making, with the numbers before and after.
+ */
+export interface Suggestion {
+  kind: string;
+  text: string;
+  layers: number[];
+  before: Footprint;
+  after: Footprint;
+}
+/**
+ * What the model takes as it is, or as a change would leave it; both by estimating the graph on one target.
+ */
+export interface Footprint {
+  latency_s: number | null;
+  peak_bytes: number;
+  parameter_bytes: number;
+  energy_j: number | null;
+}
+/**
+ * A heavy layer and what to do about it.
+ */
+export interface LayerAdvice {
+  layer: number;
+  suggestion: string;
+}
+/**
+ * Something a reader must tell the user about the graph.
+ */
+export interface Note {
+  code: string;
+  text: string;
+  op: string;
+}
+/**
+ * One number of a target file, and where it comes from. The unit is in its name.
+ */
+export interface TargetFigure {
+  part: string;
+  name: string;
+  value: number;
+  low: number | null;
+  high: number | null;
+  source: string;
 }
 /**
  * Two or more Runs; the first is the base.

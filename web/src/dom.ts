@@ -45,6 +45,9 @@ export function button(label: Child, act: (event: MouseEvent) => void, attribute
   return element;
 }
 
+/** A sentence in a table: it may take several lines, where a name or a number may not. */
+export const words = (text: string): HTMLElement => el("span", { class: "words" }, text);
+
 /** What a table or chart says where there is nothing to show. */
 export const nothing = (reason: string): HTMLElement => el("p", { class: "nothing" }, reason);
 

@@ -6,6 +6,7 @@ import { bytes, count, percent, time } from "./format";
 import { BOUND_WORDS, opLink } from "./overview";
 import { provenance } from "./provenance";
 import { shareBar } from "./shares";
+import { heavyLayers, suggestions } from "./suggestions";
 import type { App } from "./state";
 import { firstRows, plainTable } from "./table";
 import { prose, shorten } from "./text";
@@ -14,7 +15,7 @@ const MOST_OPS = 8;
 const MOST_ROWS = 12;
 
 export function findings(app: App): HTMLElement {
-  const found = app.model.data.findings;
+  const { findings: found, resources } = app.model.data;
   if (!found)
     return section(
       "Findings",
@@ -30,10 +31,11 @@ export function findings(app: App): HTMLElement {
       found.breakdown.length ? shareBar(found.breakdown) : "",
       el("p", { class: "note" }, `of ${time(found.wall_ns)} wall time `, provenance(found.provenance)),
     ),
-    trials(app),
+    resources ? suggestions(app, resources) : trials(app),
     found.findings.length
       ? el("ol", { class: "findings" }, ...found.findings.map((item, number) => card(app, item, number)))
       : section("Findings", nothing("No rule found anything that costs time.")),
+    ...(resources ? heavyLayers(app, resources) : []),
     el("div", { class: "columns" }, waits(app), gaps(app)),
     coverage(app),
     checks(app),

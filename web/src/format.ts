@@ -37,6 +37,11 @@ const ENERGIES = [
   ["µJ", 1e-6],
   ["nJ", 1e-9],
 ] as const;
+const POWERS = [
+  ["W", 1],
+  ["mW", 1e-3],
+  ["µW", 1e-6],
+] as const;
 const PLAIN = [
   ["T", 1e12],
   ["G", 1e9],
@@ -48,6 +53,7 @@ const PLAIN = [
 export const time = (ns: Maybe, significant = 4): string => (known(ns) ? scaled(ns, TIMES, significant) : UNKNOWN);
 export const bytes = (size: Maybe): string => (known(size) ? scaled(size, SIZES, 4) : UNKNOWN);
 export const joules = (energy: Maybe): string => (known(energy) ? scaled(energy, ENERGIES, 4) : UNKNOWN);
+export const watts = (power: Maybe): string => (known(power) ? scaled(power, POWERS, 4) : UNKNOWN);
 export const count = (value: Maybe): string =>
   known(value) ? value.toLocaleString("en-US", { maximumFractionDigits: 0 }) : UNKNOWN;
 /** "1 op", "2 ops". */
@@ -60,9 +66,10 @@ export const decimal = (value: Maybe, significant = 4): string => (known(value) 
 export const hertz = (value: Maybe): string => (known(value) ? `${scaled(value, PLAIN, 5)}Hz` : UNKNOWN);
 export const signed = (value: number, text: string): string => (value > 0 ? `+${text}` : text.replace("-", "−"));
 
-/** A value of a counter in its own unit; bytes are scaled. */
+/** A value of a counter in its own unit; bytes and times are scaled. */
 export function inUnit(value: Maybe, unit: string): string {
   if (!known(value)) return UNKNOWN;
+  if (unit === "ns") return time(value);
   return unit === "bytes" ? bytes(value) : `${decimal(value)} ${unit}`;
 }
 

@@ -11,6 +11,7 @@ import { operators } from "./operators";
 import { overview } from "./overview";
 import { provenance } from "./provenance";
 import { roofline } from "./roofline";
+import { sources } from "./sources";
 import { currentTheme, type App, type TabName } from "./state";
 import { Tabs } from "./tabs";
 import { shorten } from "./text";
@@ -66,6 +67,7 @@ function forPaper(before: () => void, after: () => void, retheme: () => void): v
 
 function runPage(root: HTMLElement, data: PageData): void {
   const model = new Model(data);
+  const { resources } = data;
   const unpacked =
     document.readyState === "loading"
       ? new Promise<void>((resolve) => document.addEventListener("DOMContentLoaded", () => resolve()))
@@ -99,6 +101,11 @@ function runPage(root: HTMLElement, data: PageData): void {
     const shown = await timeline;
     if (shown) requestAnimationFrame(() => act(shown)); // laid out by then
   };
+  const tab = (name: TabName, label: string, build: () => HTMLElement): [TabName, string, () => HTMLElement] => [
+    name,
+    label,
+    build,
+  ];
   const tabs = new Tabs<TabName>([
     ["overview", "Overview", () => overview(app)],
     ["timeline", "Timeline", timelineTab],
@@ -111,6 +118,7 @@ function runPage(root: HTMLElement, data: PageData): void {
       () => findings(app),
     ],
     ["graph", "Graph", () => graph(app)],
+    ...(resources ? [tab("sources", "Sources", () => sources(app, resources))] : []),
   ]);
   const header = el(
     "header",

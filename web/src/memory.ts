@@ -7,6 +7,7 @@ import { partsBar } from "./engines";
 import { comparing, firstRows } from "./table";
 import { el, meter, nothing, section } from "./dom";
 import { bytes, count, decimal, percent, time } from "./format";
+import { memoryStack } from "./memory_stack";
 import { provenance } from "./provenance";
 import type { App } from "./state";
 import { shorten } from "./text";
@@ -17,11 +18,12 @@ const MOST_MEMORIES = 8;
 const NEAR = 0.3; // of the capacity; a memory less full is drawn by itself
 
 export function memory(app: App): HTMLElement {
-  const { summary, counters } = app.model.data;
+  const { summary, counters, resources } = app.model.data;
   return el(
     "div",
     {},
     section("Memories", memories(app, summary.memory)),
+    resources ? memoryStack(app, resources) : "",
     el(
       "div",
       { class: "columns" },

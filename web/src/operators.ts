@@ -1,8 +1,9 @@
 // Operators: every op, or ops added up by type, layer, block, engine or place.
 
-import type { OpTotal } from "./contract";
+import type { OpSlack, OpTotal } from "./contract";
 import { el, meter, nothing, section } from "./dom";
 import { bytes, count, percent, short, time, UNKNOWN } from "./format";
+import { LayerTable, reasons, reconciliation } from "./layers";
 import { opLink } from "./overview";
 import { provenance } from "./provenance";
 import type { App } from "./state";
@@ -37,7 +38,7 @@ export function rollup(ops: OpTotal[], wordOf: (op: OpTotal) => string): OpTotal
 }
 
 export function operators(app: App): HTMLElement {
-  const { summary, info } = app.model.data;
+  const { summary, info, resources } = app.model.data;
   if (!summary.ops.length) return section("Operators", nothing("The run has no times per op."));
   const box = el("div");
   const filter = el("input", {
@@ -48,12 +49,19 @@ export function operators(app: App): HTMLElement {
   const shown = el("span", { class: "hits", role: "status" });
   let current: Rollup = "ops";
   const tables = new Map<Rollup, SortTable<OpTotal>>();
+  const layers = resources && new LayerTable(app, resources, slackOf(app));
   const places = new Map(app.model.data.ops.map((op) => [op.name, op.location]));
   const rowsOf = (which: Rollup): OpTotal[] => {
     if (which === "location") return rollup(summary.ops, (op) => places.get(op.name) ?? "");
     return which === "engine" || which === "placed" ? rollup(summary.ops, (op) => op[which]) : summary[which];
   };
+  const drawLayers = (layers: LayerTable): void => {
+    const found = layers.show(filter.value.trim().toLowerCase());
+    shown.textContent = `${count(found)} of ${count(resources!.layers.length)}`;
+    box.replaceChildren(layers.table.root);
+  };
   const draw = (): void => {
+    if (current === "ops" && layers) return drawLayers(layers);
     let table = tables.get(current);
     if (!table)
       tables.set(current, (table = new SortTable(columns(app, current), current === "ops" ? 3 : 2, true, "Operators")));
@@ -88,7 +96,7 @@ export function operators(app: App): HTMLElement {
   );
   filter.addEventListener("input", draw);
   draw();
-  return el(
+  const table = el(
     "section",
     { class: "card whole-height" },
     el(
@@ -102,6 +110,18 @@ export function operators(app: App): HTMLElement {
       provenance(info.provenance),
     ),
     box,
+    resources ? reconciliation(resources) : "",
+  );
+  return resources ? el("div", {}, table, reasons(resources)) : table;
+}
+
+/** How late each op could have been, where its name tells it from all others. */
+function slackOf(app: App): Map<string, OpSlack> {
+  const { summary, findings } = app.model.data;
+  const named = unique(summary.ops, (op) => op.name);
+  return unique(
+    (findings?.slack ?? []).filter((item) => named.has(item.op)),
+    (item) => item.op,
   );
 }
 
@@ -172,11 +192,7 @@ function columns(app: App, which: Rollup): Col<OpTotal>[] {
       cell: (op) => bytes(op.out_bytes),
     },
   ];
-  const named = unique(app.model.data.summary.ops, (op) => op.name);
-  const slack = unique(
-    (app.model.data.findings?.slack ?? []).filter((item) => named.has(item.op)),
-    (item) => item.op,
-  );
+  const slack = slackOf(app);
   if (which === "ops" && slack.size) {
     columns.splice(
       4,

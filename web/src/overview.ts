@@ -5,6 +5,7 @@ import { engines, placeWords, utilization } from "./engines";
 import { bytes, count, counted, decimal, hertz, joules, percent, time, UNKNOWN } from "./format";
 import { outerTraffic } from "./outer";
 import { provenance } from "./provenance";
+import { boundSection, fit, hardwareSection, latencyNote, modelSection, resourceCards, timeByLayer } from "./resources";
 import { causeClass, shareBar } from "./shares";
 import type { App } from "./state";
 import { comparing, plainTable } from "./table";
@@ -25,17 +26,29 @@ export const BOUND_WORDS: Record<string, string> = {
 
 export function overview(app: App): HTMLElement {
   const { data } = app.model;
+  const { resources } = data;
+  const from = data.info.provenance;
   return el(
     "div",
     { class: "overview" },
     verdict(app),
+    resources ? fit(resources) : "",
     cards(app),
     el(
       "div",
       { class: "columns" },
-      el("div", {}, breakdown(app), section("Engines", engines(data.summary.lanes)), host(app)),
+      el(
+        "div",
+        {},
+        breakdown(app),
+        resources ? boundSection(resources, from) : "",
+        section("Engines", engines(data.summary.lanes)),
+        host(app),
+      ),
       el("div", {}, section("Costliest ops", topOps(app)), topFindings(app)),
     ),
+    resources ? timeByLayer(app, resources) : "",
+    resources ? el("div", { class: "columns" }, modelSection(resources), hardwareSection(app, resources)) : "",
     section("This run", facts(app)),
     data.notes.length
       ? section("Left out of this page", el("ul", {}, ...data.notes.map((note) => el("li", {}, shorten(note, 400)))))
@@ -44,48 +57,56 @@ export function overview(app: App): HTMLElement {
 }
 
 function verdict(app: App): HTMLElement {
-  const { findings, summary, info } = app.model.data;
+  const { findings, summary, info, resources } = app.model.data;
+  const withheld = resources?.totals.withheld ?? "";
+  const target = resources
+    ? `${shorten(resources.target_title, 120)} (${shorten(info.target, 60)})`
+    : shorten(info.target, 60);
   const shares = findings?.breakdown.length ? findings.breakdown : summary.breakdown;
   const largest = [...shares].sort((a, b) => b.share - a.share)[0];
-  const bound = findings
-    ? (BOUND_WORDS[findings.bound] ?? findings.bound)
-    : largest
-      ? `Mostly ${largest.cause}`
-      : "Not analysed";
+  const bound = withheld
+    ? "The latency is not known"
+    : findings
+      ? (BOUND_WORDS[findings.bound] ?? findings.bound)
+      : largest
+        ? `Mostly ${largest.cause}`
+        : "Not analysed";
   const whole = findings?.wall_ns ?? summary.latency.value_ns;
   const parts = [...shares]
     .sort((a, b) => b.share - a.share)
     .filter((part) => part.share >= 0.005)
     .slice(0, 4)
     .map((part) => `${percent(part.share, 0)} ${shorten(part.cause, 30)}`);
-  const detail = largest
-    ? `${whole === null ? "" : `${time(whole)} wall time${findings && summary.host.length ? ", host included" : ""}: `}${parts.join(", ")}`
-    : "The run has times per op, but no breakdown of its time.";
+  const wall =
+    whole === null ? "" : `${time(whole)} wall time${findings && summary.host.length ? ", host included" : ""}: `;
+  const told = largest ? `${wall}${parts.join(", ")}` : "The run has times per op, but no breakdown of its time.";
+  const detail = withheld ? prose(withheld, 600) : told;
   return el(
     "div",
     { class: "verdict" },
     el(
       "div",
       {},
-      el("p", { class: "eyebrow" }, `${shorten(info.network, 60)} on ${shorten(info.target, 60)}`),
+      el("p", { class: "eyebrow" }, `${shorten(info.network, 60)} on ${target}`),
       el("h2", { class: "headline" }, shorten(bound, 80)),
       el("p", {}, detail),
     ),
   );
 }
 
-type Card = { label: string; value: string; note: Child; from: string; share?: number | null };
+export type Card = { label: string; value: string; note: Child; from: string; share?: number | null };
 
 function cards(app: App): HTMLElement {
-  const { summary, info } = app.model.data;
+  const { summary, info, resources } = app.model.data;
   const { latency } = summary;
   const list: Card[] = [
     {
       label: "Latency",
       value: time(latency.value_ns),
       from: latency.provenance,
-      note:
-        latency.value_ns === null
+      note: resources
+        ? latencyNote(resources)
+        : latency.value_ns === null
           ? "the run does not say it"
           : `${summary.host.length ? "on the device" : "of one inference"}${range(latency.low_ns, latency.high_ns, time)}`,
     },
@@ -95,19 +116,11 @@ function cards(app: App): HTMLElement {
       from: latency.provenance,
       note: `batch ${count(summary.batch)}`,
     },
-    ...memoryCards(app),
-    ...energyCard(app),
-    ...engineCard(app),
-    {
-      label: "Spans",
-      value: count(app.model.data.spans.spans),
-      from: info.provenance,
-      note: `${counted(app.model.data.ops.length, "op")} on ${count(info.devices)} × ${count(info.cores)} core${info.devices * info.cores === 1 ? "" : "s"}`,
-    },
+    ...(resources ? resourceCards(resources, info.provenance) : runCards(app)),
   ];
   return el(
     "div",
-    { class: "cards" },
+    { class: list.length > 6 ? "cards many" : "cards" },
     ...list.map((card) =>
       el(
         "div",
@@ -119,6 +132,21 @@ function cards(app: App): HTMLElement {
       ),
     ),
   );
+}
+
+function runCards(app: App): Card[] {
+  const { info, spans, ops } = app.model.data;
+  return [
+    ...memoryCards(app),
+    ...energyCard(app),
+    ...engineCard(app),
+    {
+      label: "Spans",
+      value: count(spans.spans),
+      from: info.provenance,
+      note: `${counted(ops.length, "op")} on ${count(info.devices)} × ${count(info.cores)} core${info.devices * info.cores === 1 ? "" : "s"}`,
+    },
+  ];
 }
 
 /** ", low – high"; nothing where both read the same. */
@@ -319,7 +347,7 @@ function facts(app: App): HTMLElement {
   fact("SHA-256", info.sha256 ? shorten(info.sha256, 80) : "");
   fact("Target", shorten(info.target, 120));
   fact("Command", shorten(info.command.join(" "), 400));
-  fact("Made", `${shorten(info.created, 40)} by ${producer.name} ${producer.version}`);
+  fact("Made", `${shorten(info.created, 40)} by ${producer.name} ${producer.version}`.trim());
   fact(
     "Clocks",
     Object.entries(info.clocks_hz)

@@ -3,7 +3,7 @@
 import type { Model } from "./model";
 import { themeOf, type Theme } from "./palette";
 
-export type TabName = "overview" | "timeline" | "operators" | "memory" | "roofline" | "findings" | "graph";
+export type TabName = "overview" | "timeline" | "operators" | "memory" | "roofline" | "findings" | "graph" | "sources";
 
 export type App = {
   model: Model;

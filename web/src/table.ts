@@ -16,6 +16,7 @@ export type Col<Row> = {
 export class SortTable<Row> {
   readonly root = el("div", { class: "table-box" });
   private readonly body = el("tbody");
+  private readonly totals = el("tfoot");
   private readonly more = el("p", { class: "more" });
   private readonly heads: HTMLTableCellElement[];
   private rows: Row[] = [];
@@ -38,6 +39,7 @@ export class SortTable<Row> {
       el("caption", { class: "unseen" }, caption),
       el("thead", {}, el("tr", {}, ...this.heads)),
       this.body,
+      this.totals,
     );
     this.root.append(
       el("div", { class: "scroll", tabindex: "0", role: "region", "aria-label": caption }, table),
@@ -49,6 +51,18 @@ export class SortTable<Row> {
     this.rows = [...rows];
     this.shown = STEP;
     this.order();
+  }
+
+  /** A last row that stays where it is, a cell per column. */
+  foot(cells: Child[]): void {
+    this.totals.replaceChildren(this.row((_, number) => cells[number]));
+  }
+
+  private row(cell: (column: Col<Row>, number: number) => Child): HTMLElement {
+    const cells = this.columns.map((column, number) =>
+      el("td", { class: column.number ? "number" : "" }, cell(column, number)),
+    );
+    return el("tr", {}, ...cells);
   }
 
   private sortBy(number: number): void {
@@ -67,17 +81,7 @@ export class SortTable<Row> {
   }
 
   private draw(): void {
-    this.body.replaceChildren(
-      ...this.rows
-        .slice(0, this.shown)
-        .map((row) =>
-          el(
-            "tr",
-            {},
-            ...this.columns.map((column) => el("td", { class: column.number ? "number" : "" }, column.cell(row))),
-          ),
-        ),
-    );
+    this.body.replaceChildren(...this.rows.slice(0, this.shown).map((row) => this.row((column) => column.cell(row))));
     const left = this.rows.length - this.shown;
     this.more.replaceChildren(
       ...(left > 0
@@ -129,8 +133,15 @@ export function firstRows(heads: string[], numbers: number, rows: Child[][], mos
   return box;
 }
 
-/** A table to read: text first, numbers from column `numbers` on; a bar may take what room there is. */
-export function plainTable(heads: string[], numbers: number, rows: Child[][], wide = -1): HTMLElement {
+/** A table to read: text first, numbers from column `numbers` on; a bar may take what room there is. Tables with the same
+ * heads need a label each. */
+export function plainTable(
+  heads: string[],
+  numbers: number,
+  rows: Child[][],
+  wide = -1,
+  label = heads.filter(Boolean).join(", ") || "Table",
+): HTMLElement {
   const name = (i: number): string => (i >= numbers ? "number" : i === wide ? "wide" : "");
   const head = el(
     "tr",
@@ -146,5 +157,5 @@ export function plainTable(heads: string[], numbers: number, rows: Child[][], wi
     heads.some(Boolean) ? el("thead", {}, head) : "",
     el("tbody", {}, ...body),
   );
-  return scrollBox(heads.filter(Boolean).join(", ") || "Table", table);
+  return scrollBox(label, table);
 }

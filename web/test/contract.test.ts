@@ -64,6 +64,7 @@ const page: PageData = {
   commands: null,
   path: null,
   graph: { sources: [], targets: [] },
+  resources: null,
   notes: [],
 };
 const compare: CompareData = {

@@ -1,7 +1,15 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { peakOf, heldAt, type Block } from "../src/arena";
-import type { ComparedRun, LaneTotal, MemoryTotal, OpTotal, PageData } from "../src/contract";
+import type {
+  ComparedRun,
+  LaneTotal,
+  LayerResources,
+  MemoryTotal,
+  OpTotal,
+  PageData,
+  Resources,
+} from "../src/contract";
 import { changeText, differences, judged } from "../src/compare";
 import { means, utilization } from "../src/engines";
 import * as format from "../src/format";
@@ -9,6 +17,9 @@ import { grouped } from "../src/model";
 import { network } from "../src/network";
 import { addressStep } from "../src/arena_map";
 import { unique } from "../src/operators";
+import { reconcile } from "../src/layers";
+import { bindings, fullness } from "../src/resources";
+import { relative } from "../src/suggestions";
 import { prose } from "../src/text";
 import { rollup } from "../src/operators";
 import { outerTraffic } from "../src/outer";
@@ -305,4 +316,65 @@ test("addresses are marked at powers of two, about as many as asked for", () => 
     assert.equal(Math.log2(step) % 1, 0);
     assert.ok(top / step <= 5 && (top / step > 2 || step === 1), String(step));
   }
+});
+
+const layer: LayerResources = {
+  op: 0,
+  dtype: "i8",
+  sources: [],
+  trips: 1,
+  engine: "cpu",
+  accelerated: false,
+  reason: "",
+  cycles: 100,
+  latency_s: 1e-6,
+  energy_j: null,
+  power_w: null,
+  bound: "cpu",
+  costs: [],
+  macs: 10,
+  element_ops: 0,
+  work_known: true,
+  parameter_bytes: 40,
+  shared_bytes: 0,
+  live_bytes: 0,
+  out_bytes: 0,
+  moved_bytes: 0,
+  constant_shapes: [],
+};
+
+test("time by binding resource leaves out layers without a time, and its shares are of what is known", () => {
+  const found = bindings([
+    layer,
+    { ...layer, bound: "RAM", latency_s: 3e-6 },
+    { ...layer, bound: "", latency_s: null },
+    { ...layer, bound: "", latency_s: 0 },
+  ]);
+  assert.deepEqual(
+    found.map((part) => [part.cause, part.share, part.layers]),
+    [
+      ["RAM", 0.75, 1],
+      ["cpu", 0.25, 1],
+    ],
+  );
+});
+
+test("parameters of layers, less what they share, plus what was converted, are those of the model", () => {
+  const layers = [layer, { ...layer, shared_bytes: 40 }];
+  const totals = { parameter_bytes: 30 } as Resources["totals"];
+  assert.deepEqual(reconcile({ layers, totals } as Resources), { column: 80, shared: 40, converted: -10, total: 30 });
+});
+
+test("a change says how much less or more, and which of both is better", () => {
+  assert.deepEqual(relative(200, 100), ["−50.0%", "better"]);
+  assert.deepEqual(relative(100, 125), ["+25.0%", "worse"]);
+  assert.deepEqual(relative(100, 100.01), ["±0%", ""]);
+  assert.deepEqual(relative(null, 1), ["", ""]);
+  assert.deepEqual(relative(1, null), ["", ""]);
+});
+
+test("a memory without room is not full: it is not known how full it is", () => {
+  const use = { name: "RAM", holds: "", required_bytes: 10, available_bytes: 0 };
+  assert.equal(fullness(use), null);
+  assert.equal(fullness({ ...use, available_bytes: 40 }), 0.25);
 });

@@ -95,9 +95,11 @@ def _renderer(report: Report, args: Namespace) -> Callable[[TextIO], None]:
 
         return lambda out: ReportMarkdown(top=top).render(report, out)
     if args.format == "html":
-        from ..views.report_page.report_html import ReportHtml
+        from .. import api
+        from ..views.page.page import RunPage
 
-        return lambda out: ReportHtml().render(report, out)
+        recorded = api.report_run(report, command=("opscope", *sys.argv[1:]))
+        return lambda out: RunPage().render(recorded.run, recorded.findings, out)
     if args.compat:
         from ..plugins.cfs.tables import ReportTables
 

@@ -8,11 +8,12 @@ from math import log
 
 from ..core.units import format_bytes, format_count, format_percent
 from ..graph.graph import ABSENT, Graph
+from ..recording.resources import Footprint, LayerAdvice, Suggestion
 from . import graph_changes as whatif
 from .estimator import Estimate, parameter_bytes, predict
 from .placement import place_op
 from .price import Machine, Task, price
-from .report import Layer, LayerAdvice, Prediction, Suggestion
+from .report import Layer
 from .work import work_of
 
 LISTED_LAYERS = 5
@@ -93,7 +94,7 @@ def _listed(layers: Sequence[int]) -> str:
     return f"layers {shown}{', …' if len(layers) > 6 else ''}" if len(layers) > 1 else f"layer {shown}"
 
 
-def _pairs(before: Prediction, after: Prediction) -> list[tuple[float, float]]:
+def _pairs(before: Footprint, after: Footprint) -> list[tuple[float, float]]:
     pairs = [
         (before.latency_s, after.latency_s),
         (before.peak_bytes, after.peak_bytes),
@@ -103,12 +104,12 @@ def _pairs(before: Prediction, after: Prediction) -> list[tuple[float, float]]:
     return [(old, new) for old, new in pairs if old and new]
 
 
-def _gain(before: Prediction, after: Prediction) -> float:
+def _gain(before: Footprint, after: Footprint) -> float:
     """Sum of the log ratios: halving one quantity weighs like halving any other."""
     return sum(log(old / new) for old, new in _pairs(before, after))
 
 
-def _worsens(before: Prediction, after: Prediction) -> bool:
+def _worsens(before: Footprint, after: Footprint) -> bool:
     if before.latency_s is not None and after.latency_s is None:  # the target cannot run the changed graph
         return True
     return any(new > old * (1 + WORTHWHILE) for old, new in _pairs(before, after))

@@ -7,11 +7,12 @@ from collections.abc import Sequence
 from ..core.units import Bytes, format_bytes, format_percent
 from ..graph.graph import DType, Graph, Role
 from ..machine.target import Holds, Target
+from ..recording.resources import MemoryStack, MemoryUse, ModelFacts, PeakTensor, Suggestion
 from .advice import heavy_macs, heavy_memory, suggestions
 from .estimator import Estimate, estimate, parameter_bytes
 from .memory import PLANNER
 from .price import Machine
-from .report import Layer, MemoryStack, MemoryUse, ModelFacts, PeakTensor, Report, Suggestion
+from .report import Layer, Report
 from .work import MAC_DEFINITION
 
 TIGHT = 0.75

@@ -9,12 +9,13 @@ from math import isclose
 from ..graph.graph import ABSENT, Graph, Op, Role
 from ..graph.kinds import Family
 from ..machine.target import Corner, Holds, at_corner
+from ..recording.resources import Footprint, Range, Totals
 from .canonical import canonicalise
 from .cost import Cost
 from .memory import MemoryPlan, plan_memory
 from .placement import place_op
 from .price import Machine, Task, op_joules, price
-from .report import Layer, Prediction, Range, Totals
+from .report import Layer
 from .work import Work, work_of
 
 
@@ -38,7 +39,7 @@ def estimate(graph: Graph, machine: Machine) -> Estimate:
     return Estimate(canonical, machine, plan, layers, _totals(graph, machine, tasks, layers))
 
 
-def predict(graph: Graph, machine: Machine) -> Prediction:
+def predict(graph: Graph, machine: Machine) -> Footprint:
     """The four numbers that suggestions are judged by: those of `estimate`, without its layers and ranges."""
     canonical = canonicalise(graph, machine.target)
     plan = plan_memory(canonical, machine.target.runtime)
@@ -51,7 +52,7 @@ def predict(graph: Graph, machine: Machine) -> Prediction:
         latencies.append(latency)
         energies += [] if energy is None else [energy]
     known = None not in latencies
-    return Prediction(
+    return Footprint(
         latency_s=sum(latency or 0.0 for latency in latencies) if known else None,
         peak_bytes=plan.arena_bytes + plan.scratch_bytes,
         parameter_bytes=parameter_bytes(canonical),

@@ -16,6 +16,7 @@ from ..recording.summary import Energy, LaneTotal, Latency, MemoryTotal, OpTotal
 from ..recording.trace import COUNTER, EDGE, NONE, SPAN, CounterTrack, Lane, SpanKind, Trace
 from .recorded_arena import MARKS, Arena, arena_of
 from .recorded_operands import details_of
+from .recorded_resources import resources_of
 from .report import PROVENANCE, Layer, Report
 
 NANO = 1e9
@@ -45,7 +46,8 @@ def estimated_run(report: Report, *, command: tuple[str, ...], created: str) -> 
         limits=_limits(report),
     )
     summary = _summary(report, arena, trace, program.batch)
-    return Run(info, program.ops, CommandTable.of(program), trace, summary, edges), program
+    resources = resources_of(report)
+    return Run(info, program.ops, CommandTable.of(program), trace, summary, edges, resources), program
 
 
 def suggested(report: Report) -> tuple[Trial, ...]:

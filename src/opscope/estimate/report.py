@@ -5,21 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from ..core.units import Bytes
 from ..graph.graph import Graph, Note
 from ..machine.target import Target
+from ..recording.resources import LayerAdvice, MemoryStack, ModelFacts, Suggestion, Totals
 from .cost import Cost
 
 PROVENANCE = "estimated"
-
-
-@dataclass(frozen=True, slots=True)
-class Range:
-    """A number and how far it may lie off, from the ranges of the target's figures."""
-
-    value: float
-    low: float
-    high: float
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,120 +44,6 @@ class Layer:
     traffic: Mapping[str, int]  # bytes by memory
     kernel_shapes: tuple[tuple[int, ...], ...]  # shapes of its constants
     work_known: bool = True  # False: `macs` and `element_ops` are what is known of them, not all
-
-
-@dataclass(frozen=True, slots=True)
-class PeakTensor:
-    name: str
-    size_bytes: Bytes
-
-
-@dataclass(frozen=True, slots=True)
-class MemoryUse:
-    """One memory of the target: what the model needs of it."""
-
-    name: str
-    holds: str
-    required_bytes: int
-    available_bytes: int
-
-    @property
-    def share(self) -> float:
-        if not self.available_bytes:
-            return float("inf") if self.required_bytes else 0.0
-        return self.required_bytes / self.available_bytes
-
-    @property
-    def fits(self) -> bool:
-        return self.required_bytes <= self.available_bytes
-
-
-@dataclass(frozen=True, slots=True)
-class MemoryStack:
-    """RAM from the ground up: what must be alive, what placement adds, what kernels and the runtime add."""
-
-    bound_bytes: Bytes
-    arena_bytes: Bytes
-    planner: str
-    scratch_bytes: Bytes
-    runtime_bytes: Bytes | None
-    peak_layer: int | None
-    peak_tensors: tuple[PeakTensor, ...]
-    unknown_tensors: int
-    uses: tuple[MemoryUse, ...]
-    issues: tuple[str, ...]
-    recommendations: tuple[str, ...]
-    status: str
-
-    @property
-    def peak_bytes(self) -> Bytes:
-        """The sum of the known parts."""
-        return Bytes(self.arena_bytes + self.scratch_bytes + (self.runtime_bytes or 0))
-
-    @property
-    def available_bytes(self) -> int:
-        return self.uses[0].available_bytes
-
-
-@dataclass(frozen=True, slots=True)
-class Totals:
-    """The whole inference. Times and energy are None when a layer's cost is unknown: a partial sum would mislead."""
-
-    cycles: float | None
-    latency_s: Range | None
-    energy_j: Range | None
-    power_w: float | None
-    power_note: str
-    energy_note: str
-    macs: int
-    element_ops: int
-    parameter_bytes: int  # every constant of the file once
-    accelerated_layers: int
-    cpu_layers: int
-    unknown_layers: tuple[int, ...]
-    withheld: str  # why totals are missing, if they are
-
-
-@dataclass(frozen=True, slots=True)
-class Prediction:
-    """What a change would do, by estimating the changed graph on the same target."""
-
-    latency_s: float | None
-    peak_bytes: int
-    parameter_bytes: int
-    energy_j: float | None
-
-
-@dataclass(frozen=True, slots=True)
-class Suggestion:
-    """A change worth making, with the numbers before and after."""
-
-    kind: str
-    text: str
-    layers: tuple[int, ...]
-    before: Prediction
-    after: Prediction
-
-
-@dataclass(frozen=True, slots=True)
-class LayerAdvice:
-    """A heavy layer and what to do about it."""
-
-    layer: int
-    suggestion: str
-
-
-@dataclass(frozen=True, slots=True)
-class ModelFacts:
-    name: str
-    path: str
-    framework: str
-    sha256: str | None
-    file_bytes: int
-    parameter_bytes: int
-    dtype: str
-    layer_count: int  # layers that run
-    op_count: int  # operators in the file
 
 
 @dataclass(frozen=True, slots=True)

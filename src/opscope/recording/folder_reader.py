@@ -14,6 +14,9 @@ import numpy.typing as npt
 from ..core.errors import UsageError
 from ..program.program import COMMAND, NO_ROUTE, OpInfo
 from .arrow_numbers import chunk_numbers, flags_or_floats, whole_numbers
+from .resources import FILE as RESOURCES_FILE
+from .resources import SCHEMA as RESOURCES_SCHEMA
+from .resources import Resources
 from .run import GRAPH_EDGE, GRAPH_FILE, SCHEMA, TABLES, CommandTable, Run, RunInfo
 from .summary import Summary
 from .trace import COUNTER, EDGE, NONE, SPAN, CounterTrack, Lane, SpanKind, Trace
@@ -22,9 +25,10 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 Numbers = npt.NDArray[np.int64]
-Noun = TypeVar("Noun", RunInfo, Summary)
+Noun = TypeVar("Noun", RunInfo, Summary, Resources)
 # made here, not at first use: where two threads at once have a class looked into, msgspec crashes
 INFO, SUMMARY = msgspec.json.Decoder(RunInfo), msgspec.json.Decoder(Summary)
+RESOURCES = msgspec.json.Decoder(Resources)
 SUMMARY_SCHEMA = "opscope.summary/1"
 MOST = 1 << 50  # nanoseconds: thirteen days, no trace is longer; bytes and MACs of a command
 MOST_PLACES = 4096  # devices, and cores of a device
@@ -58,7 +62,8 @@ def read_run(path: Path) -> Run:
         commands = _commands(tables["commands"], _Bounds(path / "commands.parquet", len(ops), 0))
         limits = _Bounds(path / "spans.parquet", len(ops), len(commands.rows) + len(tables["spans"]))
         trace = _trace(tables, limits, info.provenance)
-        return Run(info, ops, commands, trace, summary, read_graph(path, len(ops)))
+        graph, resources = read_graph(path, len(ops)), read_resources(path, len(ops))
+        return Run(info, ops, commands, trace, summary, graph, resources)
     except (KeyError, ValueError, TypeError, IndexError, OverflowError, pa.ArrowException) as error:
         raise UsageError(f"{path}: a table does not have the columns of a run ({str(error)[:200]})") from error
 
@@ -103,6 +108,22 @@ def read_graph(path: Path, ops: int) -> npt.NDArray[np.void] | None:
     ends = {key: _numbers(table, key) for key in ("source", "target")}
     _Bounds(file, ops, ops).check(ends)
     return _rows(ends, len(table), GRAPH_EDGE)
+
+
+def read_resources(path: Path, ops: int) -> Resources | None:
+    """What the run takes of its target; None where nobody made a resource report of it."""
+    file = path / RESOURCES_FILE
+    if not file.exists():
+        return None
+    found = _json(file, RESOURCES, RESOURCES_SCHEMA)
+    layers = [layer.op for layer in found.layers]
+    advised = [advice.layer for advice in (*found.heavy_memory, *found.heavy_macs)]
+    peak = [] if found.memory.peak_layer is None else [found.memory.peak_layer]
+    for numbers, most in ((layers, ops), ((*advised, *peak), len(layers))):
+        wrong = next((number for number in numbers if not 0 <= number < most), None)
+        if wrong is not None:
+            raise UsageError(f"{file}: layer {wrong}; expected 0 to {most - 1}")
+    return found
 
 
 def read_info(path: Path) -> RunInfo:

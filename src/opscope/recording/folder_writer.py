@@ -16,6 +16,8 @@ import numpy.typing as npt
 from .. import __version__
 from ..core.errors import UsageError
 from ..program.program import Program
+from .resources import FILE as RESOURCES_FILE
+from .resources import Resources, resources_bytes
 from .run import GRAPH_FILE, SCHEMA, Run, RunInfo
 from .summary import Summary
 from .summary_json import summary_fields
@@ -56,9 +58,10 @@ class RunFolder:
         parts: Sequence[tuple[Path, int]],
         *,
         graph: npt.NDArray[np.void] | None = None,
+        resources: Resources | None = None,
     ) -> None:
         """Fill the folder and let it appear."""
-        self.fill(info, program, summary, parts, graph=graph)
+        self.fill(info, program, summary, parts, graph=graph, resources=resources)
         self.appear()
 
     def fill(
@@ -69,11 +72,14 @@ class RunFolder:
         parts: Sequence[tuple[Path, int]],
         *,
         graph: npt.NDArray[np.void] | None = None,
+        resources: Resources | None = None,
     ) -> None:
         """Put parts and tables together. A part is the path that `write_part` took, and ns to add to its times."""
         write_head(self.folder, info, program, summary)
         if graph is not None:
             _write_graph(graph, self.folder / GRAPH_FILE)
+        if resources is not None:
+            self.keep(RESOURCES_FILE, resources_bytes(resources))
         _join(
             self.folder / "spans.parquet", [(_spans_of(path), shift) for path, shift in parts], ("start_ns", "end_ns")
         )
@@ -110,7 +116,7 @@ def write_run(run: Run, program: Program, path: Path) -> None:
     folder = RunFolder(path)
     try:
         write_part(run.trace, folder.part(0))
-        folder.finish(run.info, program, run.summary, [(folder.part(0), 0)], graph=run.graph)
+        folder.finish(run.info, program, run.summary, [(folder.part(0), 0)], graph=run.graph, resources=run.resources)
     finally:
         folder.discard()
 

@@ -10,6 +10,7 @@ import numpy.typing as npt
 
 from ..graph.graph import ABSENT, Graph
 from ..program.program import OpInfo, Program
+from .resources import Resources
 from .summary import Summary
 from .trace import Trace
 
@@ -84,6 +85,7 @@ class Run:
     trace: Trace
     summary: Summary
     graph: npt.NDArray[np.void] | None = None  # of GRAPH_EDGE, each pair once; None: only the commands tell what flows
+    resources: Resources | None = None  # None: nobody made a resource report of it
 
 
 def graph_edges(graph: Graph) -> npt.NDArray[np.void]:

@@ -10,12 +10,12 @@ import numpy.typing as npt
 
 from ..changes.trials import MOST_COMPILED, trials
 from ..core.errors import ModelError, ProfilerError
-from ..estimate.recorded import estimated_run, suggested
 from ..machine.target import Target
 from ..program.program import Program
 from ..recording.finding import Findings
 from ..recording.run import Run, RunInfo, graph_edges
 from .choices import Choices
+from .estimating import analysed_run
 from .record import Recorded, record
 from .simulating import Keys, Step, compiled_for, range_ns, run_info, run_program, with_range
 
@@ -88,8 +88,7 @@ def _program(request: Request, step: Step, *, same: bool) -> tuple[Program, npt.
 
 
 def estimate_model(request: Request, *, step: Step) -> Recorded:
-    """The resource report as a Run; what it suggests are the changes tried."""
-    from ..analysis.analyse import analyse
+    """The resource report as a Run."""
     from ..api import report
 
     chosen = request.choices
@@ -102,9 +101,8 @@ def estimate_model(request: Request, *, step: Step) -> Recorded:
         cores=chosen.cores,
         devices=chosen.devices,
     )
-    run, program = estimated_run(found, command=request.command, created=request.created)
     step("analysing")
-    findings = replace(analyse(run), trials=suggested(found))
+    run, program, findings = analysed_run(found, command=request.command, created=request.created)
     return _recorded(run, program, findings, request, step, model=None)
 
 

@@ -66,7 +66,7 @@ def record(
         shown = {**page_of(run, findings), **trace_of(run, program)}
         for name, data in (shown | dict(extra or {})).items():
             files.keep(name, data)
-        files.fill(run.info, program, run.summary, [(files.part(0), 0)], graph=run.graph)
+        files.fill(run.info, program, run.summary, [(files.part(0), 0)], graph=run.graph, resources=run.resources)
         files.keep(FINDINGS_FILE, findings_bytes(files.folder, findings))
         files.appear()
     finally:

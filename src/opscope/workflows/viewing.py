@@ -23,6 +23,7 @@ from ..program.program import Channel, Detail, Group, Program, bare_program
 from ..recording.finding import Findings
 from ..recording.folder_reader import INFO
 from ..recording.folder_reader import SUMMARY as TOTALS
+from ..recording.resources import FILE as RESOURCES_FILE
 from ..recording.run import GRAPH_FILE, SCHEMA, TABLES, Run, RunInfo
 from ..recording.summary import Latency, Summary
 from ..recording.trace import NONE, Trace
@@ -31,7 +32,7 @@ from .record import MOST_TRACE_SPANS
 
 HEAD, SUMMARY, PAGE = "run.json", "summary.json", "report.html"
 TRACES = ("trace.json", "trace.json.gz", "trace.pftrace")  # timelines that a run may hold, the first found is shown
-SIDE_FILES = ("findings.json", "imported.json", "profile.json", GRAPH_FILE)
+SIDE_FILES = ("findings.json", "imported.json", "profile.json", GRAPH_FILE, RESOURCES_FILE)
 RUN_FILES = (HEAD, SUMMARY, *(f"{table}.parquet" for table in TABLES))
 MOST_HEAD_BYTES = 1 << 20
 MOST_SUMMARY_BYTES = 1 << 28

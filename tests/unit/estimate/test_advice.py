@@ -11,10 +11,10 @@ from opscope.estimate import graph_changes as whatif
 from opscope.estimate.advice import INPUT_SCALE, PRUNED_TO, heavy_macs, heavy_memory, suggestions
 from opscope.estimate.estimator import Estimate, estimate, parameter_bytes
 from opscope.estimate.price import Machine
-from opscope.estimate.report import Prediction, Suggestion
 from opscope.graph.graph import DType, Graph
 from opscope.machine import catalogue as targets
 from opscope.machine.target import Holds, Support
+from opscope.recording.resources import Footprint, Suggestion
 
 PRICES = {"picojoules_per_mac": {"*": figure(100)}, "picojoules_per_element_op": {"*": figure(100)}}
 
@@ -36,10 +36,10 @@ CASES = {
 every_case = pytest.mark.parametrize(("graph", "chosen"), CASES.values(), ids=CASES.keys())
 
 
-def from_estimate(result: Estimate) -> Prediction:
+def from_estimate(result: Estimate) -> Footprint:
     """The long way: read off the layers and totals of a whole estimate."""
     latency, energy = result.totals.latency_s, result.totals.energy_j
-    return Prediction(
+    return Footprint(
         latency_s=None if latency is None else latency.value,
         peak_bytes=result.plan.arena_bytes + result.plan.scratch_bytes,
         parameter_bytes=parameter_bytes(result.graph),
@@ -47,7 +47,7 @@ def from_estimate(result: Estimate) -> Prediction:
     )
 
 
-def metrics(prediction: Prediction) -> dict[str, float | None]:
+def metrics(prediction: Footprint) -> dict[str, float | None]:
     return {
         "latency": prediction.latency_s,
         "peak": prediction.peak_bytes,

@@ -10,8 +10,9 @@ import pytest
 
 from opscope import api
 from opscope.estimate.recorded import estimated_run, suggested
-from opscope.estimate.report import Prediction, Range, Report, Suggestion
+from opscope.estimate.report import Report
 from opscope.recording.finding import Trial
+from opscope.recording.resources import Footprint, Range, Suggestion
 from opscope.recording.run import Run
 from opscope.zoo import Recipe, make
 
@@ -95,7 +96,7 @@ def test_the_run_says_that_it_is_an_estimate(report: Report) -> None:
 
 
 def test_what_a_report_suggests_is_a_change_that_was_tried(report: Report) -> None:
-    before, after = Prediction(2.0, 0, 0, None), Prediction(0.5, 0, 0, None)
+    before, after = Footprint(2.0, 0, 0, None), Footprint(0.5, 0, 0, None)
     told = (
         Suggestion("prune", "half the channels", (), before, after),
         Suggestion("store", "int8 weights", (), before, before),

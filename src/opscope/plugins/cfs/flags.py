@@ -13,9 +13,10 @@ from pathlib import Path
 from ... import __version__, api
 from ...core.errors import TargetError
 from ...estimate.compatibility import Compatibility
-from ...estimate.report import Layer, LayerAdvice, Report
+from ...estimate.report import Layer, Report
 from ...graph.graph import Graph
 from ...machine import catalogue as targets
+from ...recording.resources import LayerAdvice
 
 VERSION = "2.1"  # of the command line that is spoken
 _TARGET = re.compile(r"(?P<soc>[^.()]+)(\((?P<package>[^)]*)\))?(\.(?P<core>[^.]+))?(\.(?P<accelerator>[^.]+))?")

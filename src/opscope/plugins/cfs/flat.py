@@ -19,22 +19,21 @@ from ...estimate.cost import Cost, Part
 from ...estimate.estimator import parameter_bytes
 from ...estimate.memory import Buffer, live_bytes
 from ...estimate.price import Machine
-from ...estimate.report import (
-    Layer,
+from ...estimate.report import Layer, Report
+from ...estimate.work import channels_per_group, numbers
+from ...graph.graph import ABSENT, DType, Graph, Op, Role
+from ...machine.target import Engine, Holds
+from ...recording.resources import (
+    Footprint,
     LayerAdvice,
     MemoryStack,
     MemoryUse,
     ModelFacts,
     PeakTensor,
-    Prediction,
     Range,
-    Report,
     Suggestion,
     Totals,
 )
-from ...estimate.work import channels_per_group, numbers
-from ...graph.graph import ABSENT, DType, Graph, Op, Role
-from ...machine.target import Engine, Holds
 
 LISTED_LAYERS = 5
 DEFINITION = "flat counting: convolutions and dense layers by MACs, every other op by its output elements"
@@ -232,8 +231,8 @@ def _suggestions(graph: Graph, totals: Totals, memory: MemoryStack) -> tuple[Sug
     if not graph.inputs or not graph.tensors[graph.inputs[0]].dtype.is_float:
         return ()
     size, width = totals.parameter_bytes, graph.tensors[graph.inputs[0]].dtype.bits
-    before = Prediction(None, memory.peak_bytes, size, None)
-    after = Prediction(None, memory.peak_bytes * 8 // width, size * 8 // width, None)
+    before = Footprint(None, memory.peak_bytes, size, None)
+    after = Footprint(None, memory.peak_bytes * 8 // width, size * 8 // width, None)
     kilobytes = f"{size / 1024:.2f} KB"
     return (
         Suggestion(
@@ -250,7 +249,7 @@ def _suggestions(graph: Graph, totals: Totals, memory: MemoryStack) -> tuple[Sug
             "Start with magnitude-based pruning.",
             (),
             before,
-            Prediction(None, memory.peak_bytes, size // 2, None),
+            Footprint(None, memory.peak_bytes, size // 2, None),
         ),
     )
 

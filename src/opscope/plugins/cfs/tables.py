@@ -7,7 +7,8 @@ from pathlib import PurePath
 from textwrap import wrap
 from typing import TextIO
 
-from ...estimate.report import Layer, LayerAdvice, Report
+from ...estimate.report import Layer, Report
+from ...recording.resources import LayerAdvice
 
 _DTYPE_NAMES = {"f32": "float32", "f16": "float16", "i8": "int8", "u8": "uint8", "i16": "int16", "i32": "int32"}
 _UNKNOWN = "-"  # as these tables print what they do not know

@@ -7,7 +7,8 @@ from dataclasses import asdict
 from typing import TextIO
 
 from ... import __version__
-from ...estimate.report import PROVENANCE, Layer, LayerAdvice, Prediction, Range, Report, Suggestion
+from ...estimate.report import PROVENANCE, Layer, Report
+from ...recording.resources import Footprint, LayerAdvice, Range, Suggestion
 
 SCHEMA = "opscope.report/1"
 
@@ -157,7 +158,7 @@ def _suggestion(idea: Suggestion) -> dict[str, object]:
     }
 
 
-def _prediction(prediction: Prediction) -> dict[str, object]:
+def _prediction(prediction: Footprint) -> dict[str, object]:
     return {
         "latency_ms": _times(prediction.latency_s, 1e3),
         "peak_bytes": prediction.peak_bytes,

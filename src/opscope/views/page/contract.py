@@ -8,6 +8,7 @@ import msgspec
 
 from ...program.program import OpInfo
 from ...recording.finding import Findings
+from ...recording.resources import Resources
 from ...recording.run import RunInfo
 from ...recording.summary import Summary
 
@@ -108,6 +109,7 @@ class PageData(msgspec.Struct, frozen=True):
     commands: CommandWords | None
     path: PathWords | None
     graph: PageGraph
+    resources: Resources | None  # None: nobody made a resource report of the run
     notes: tuple[str, ...]  # what was left out, and where it is
 
 

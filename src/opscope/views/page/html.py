@@ -33,7 +33,7 @@ _HEAD = """<!DOCTYPE html>
 </head>
 <body>
 <noscript><p>{title}: this page draws its tables and its timeline with its own script, which is not running here. The
-same numbers are in <code>summary.json</code> beside it.</p></noscript>
+same numbers are in the run&#8217;s <code>summary.json</code>, and in a report in another format.</p></noscript>
 <div id="app"></div>
 <script type="application/json" id="data">{data}</script>
 <script>{script}</script>

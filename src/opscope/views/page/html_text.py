@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import json
 import re
-from collections.abc import Sequence
 
 NAME_LENGTH = 48
 TITLE_LENGTH = 300
@@ -13,7 +11,6 @@ PROSE_LENGTH = 1000
 # controls, marks that reorder text, line separators, halves of surrogate pairs, non-characters
 _HARMFUL = re.compile("[\x00-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff\ufffe\uffff]")
 _PICTURES = 0x2400  # Unicode block of visible control characters
-_IN_SCRIPT = {"<": "\\u003c", ">": "\\u003e", "&": "\\u0026"}
 
 
 def clean(text: str) -> str:
@@ -44,9 +41,3 @@ def full_name(text: str) -> str:
 
 def prose(text: str) -> str:
     return clean(shorten(text, PROSE_LENGTH))
-
-
-def script_json(rows: Sequence[object]) -> str:
-    """JSON that cannot end the script element around it: ASCII only, without `<`, `>` and `&`."""
-    text = json.dumps(rows, ensure_ascii=True, separators=(",", ":"), allow_nan=False)
-    return re.sub("[<>&]", lambda match: _IN_SCRIPT[match[0]], text)

@@ -11,6 +11,7 @@ import numpy as np
 from ... import __version__
 from ...core.units import format_count
 from ...recording.finding import Findings
+from ...recording.resources import Resources
 from ...recording.run import Run
 from ...recording.summary import Summary
 from . import graph as page_graph
@@ -52,6 +53,7 @@ class RunPage:
 
     def _data(self, run: Run, findings: Findings | None, rows: SpanRows, blocks: _Blocks) -> PageData:
         summary, cut = _shortened(run.summary)
+        resources, layers_cut = _first_layers(run.resources)
         return PageData(
             schema=SCHEMA,
             producer=Producer("opscope", __version__),
@@ -66,7 +68,8 @@ class RunPage:
             commands=blocks.commands,
             path=blocks.path,
             graph=page_graph.op_edges(run),
-            notes=(*cut, *blocks.notes),
+            resources=resources,
+            notes=(*cut, *layers_cut, *blocks.notes),
         )
 
     def _spans(self, run: Run, rows: SpanRows) -> PageSpans:
@@ -155,3 +158,14 @@ def _shortened(summary: Summary) -> tuple[Summary, list[str]]:
             )
             summary = replace(summary, **{name: table[:MOST_OPS]})
     return summary, notes
+
+
+def _first_layers(resources: Resources | None) -> tuple[Resources | None, list[str]]:
+    """As many layers as the table of ops has rows, and what was left out."""
+    if resources is None or len(resources.layers) <= MOST_OPS:
+        return resources, []
+    note = (
+        f"resources of the first {format_count(MOST_OPS)} of {format_count(len(resources.layers))} layers are in this "
+        "page; the JSON report and resources.json have all"
+    )
+    return replace(resources, layers=resources.layers[:MOST_OPS]), [note]

@@ -7,7 +7,8 @@ from typing import TextIO
 
 from ...core.errors import printable
 from ...core.units import UNKNOWN, format_bytes, format_count, format_joules, format_percent, format_seconds
-from ...estimate.report import Layer, Prediction, Report
+from ...estimate.report import Layer, Report
+from ...recording.resources import Footprint
 
 
 class ReportMarkdown:
@@ -103,7 +104,7 @@ def _suggestions(report: Report) -> Iterable[str]:
     yield from _table(("Change", "Latency", "Peak RAM", "Parameters", "Energy"), rows, numeric=(1, 2, 3, 4))
 
 
-def _after(before: Prediction, after: Prediction) -> tuple[str, ...]:
+def _after(before: Footprint, after: Footprint) -> tuple[str, ...]:
     return (
         f"{format_seconds(before.latency_s)} → {format_seconds(after.latency_s)}",
         f"{format_bytes(before.peak_bytes)} → {format_bytes(after.peak_bytes)}",

@@ -7,7 +7,8 @@ from typing import TextIO
 
 from ...core.errors import printable
 from ...core.units import UNKNOWN, format_bytes, format_count, format_joules, format_percent, format_seconds
-from ...estimate.report import Layer, LayerAdvice, Prediction, Range, Report
+from ...estimate.report import Layer, Report
+from ...recording.resources import Footprint, LayerAdvice, Range
 from .columns import bar, columns, pairs
 
 _NAME_WIDTH = 44
@@ -177,7 +178,7 @@ def _opportunities(report: Report) -> Iterable[str]:
     yield from columns(header, rows, align="<>>>>", limits={0: 80})
 
 
-def _changes(before: Prediction, after: Prediction) -> tuple[str, str, str, str]:
+def _changes(before: Footprint, after: Footprint) -> tuple[str, str, str, str]:
     return (
         _change(before.latency_s, after.latency_s, format_seconds(after.latency_s)),
         _change(before.peak_bytes, after.peak_bytes, format_bytes(after.peak_bytes)),

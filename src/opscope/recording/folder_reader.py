@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING
 
 import msgspec
 import numpy as np
@@ -15,17 +15,15 @@ from ..core.errors import UsageError
 from ..program.program import COMMAND, NO_ROUTE, OpInfo
 from .arrow_numbers import chunk_numbers, flags_or_floats, whole_numbers
 from .run import GRAPH_EDGE, GRAPH_FILE, SCHEMA, TABLES, CommandTable, Run, RunInfo
-from .summary import Summary
+from .summary_json import read_summary
 from .trace import COUNTER, EDGE, NONE, SPAN, CounterTrack, Lane, SpanKind, Trace
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
 Numbers = npt.NDArray[np.int64]
-Noun = TypeVar("Noun", RunInfo, Summary)
 # made here, not at first use: where two threads at once have a class looked into, msgspec crashes
-INFO, SUMMARY = msgspec.json.Decoder(RunInfo), msgspec.json.Decoder(Summary)
-SUMMARY_SCHEMA = "opscope.summary/1"
+INFO = msgspec.json.Decoder(RunInfo)
 MOST = 1 << 50  # nanoseconds: thirteen days, no trace is longer; bytes and MACs of a command
 MOST_PLACES = 4096  # devices, and cores of a device
 BLOCK = 1 << 14  # rows
@@ -49,8 +47,8 @@ def read_run(path: Path) -> Run:
     """Everything in the folder. What is missing or of another schema is named."""
     import pyarrow as pa
 
-    info = _json(path / "run.json", INFO, SCHEMA)
-    summary = _json(path / "summary.json", SUMMARY, SUMMARY_SCHEMA)
+    info = read_info(path)
+    summary = read_summary(path / "summary.json")
     tables = {name: _table(path / f"{name}.parquet") for name in TABLES}
     try:
         columns = (tables["ops"][key].to_pylist() for key in ("name", "type", "kind", "location"))
@@ -107,23 +105,20 @@ def read_graph(path: Path, ops: int) -> npt.NDArray[np.void] | None:
 
 def read_info(path: Path) -> RunInfo:
     """The head of the run in a folder."""
-    return _json(path / "run.json", INFO, SCHEMA)
-
-
-def _json(path: Path, decoder: msgspec.json.Decoder[Noun], schema: str) -> Noun:
+    path = path / "run.json"
     try:
         data = path.read_bytes()
         fields = msgspec.json.decode(data)
     except OSError as error:
         raise UsageError(f"{path}: cannot be read ({error.strerror}); expected the folder of a run") from error
     except ValueError as error:
-        raise UsageError(f"{path}: is no JSON ({error}); expected schema {schema}") from error
-    if not isinstance(fields, dict) or fields.get("schema") != schema:
-        raise UsageError(f"{path}: has another schema; expected {schema}")
+        raise UsageError(f"{path}: is no JSON ({error}); expected schema {SCHEMA}") from error
+    if not isinstance(fields, dict) or fields.get("schema") != SCHEMA:
+        raise UsageError(f"{path}: has another schema; expected {SCHEMA}")
     try:
-        return decoder.decode(data)
+        return INFO.decode(data)
     except msgspec.ValidationError as error:
-        raise UsageError(f"{path}: {error}; expected schema {schema}") from error
+        raise UsageError(f"{path}: {error}; expected schema {SCHEMA}") from error
 
 
 def _table(path: Path) -> pa.Table:

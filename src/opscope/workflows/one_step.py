@@ -90,6 +90,7 @@ def _program(request: Request, step: Step, *, same: bool) -> tuple[Program, npt.
 def estimate_model(request: Request, *, step: Step) -> Recorded:
     """The resource report as a Run; what it suggests are the changes tried."""
     from ..analysis.analyse import analyse
+    from ..analysis.run_totals import with_breakdown
     from ..api import report
 
     chosen = request.choices
@@ -104,6 +105,7 @@ def estimate_model(request: Request, *, step: Step) -> Recorded:
     )
     run, program = estimated_run(found, command=request.command, created=request.created)
     step("analysing")
+    run = with_breakdown(run)
     findings = replace(analyse(run), trials=suggested(found))
     return _recorded(run, program, findings, request, step, model=None)
 
@@ -150,9 +152,10 @@ def _earlier(folder: Path) -> RunInfo | None:
 
 def _again(folder: Path) -> Recorded:
     """Nothing changed: the folder is as it would be made again."""
+    from ..analysis.run_totals import with_known_breakdown
     from ..recording.folder_reader import read_run
     from .analysing import current_findings
 
-    run = read_run(folder)
+    run = with_known_breakdown(read_run(folder))
     shown = [name for name in ("report.html", "trace.json", "trace.pftrace") if (folder / name).exists()]
     return Recorded(run, current_findings(folder, run), folder, tuple(shown), "run")

@@ -1,4 +1,4 @@
-"""What is the wall time made of? Disjoint parts: some engine computes; else bytes are in flight; else nothing moves."""
+"""Who is at work during the wall time? Disjoint parts: an engine computes; else bytes are in flight; else nothing."""
 
 from __future__ import annotations
 
@@ -6,12 +6,12 @@ from itertools import pairwise
 
 import numpy as np
 
-from ...recording.summary import Share
+from ...recording.summary import OCCUPANCY, Share
 from ..timeline.intervals import Stretches, union
 from .work import Flags, Numbers, Work
 
 
-def breakdown(work: Work) -> tuple[Share, ...]:
+def occupancy_shares(work: Work) -> tuple[Share, ...]:
     """Averaged over cores, so that the parts add up to the wall time of the inference."""
     index, part = work.index, work.commands
     windows = work.windows
@@ -31,9 +31,8 @@ def breakdown(work: Work) -> tuple[Share, ...]:
     computing, moved, flushed = stretches(~moving), stretches(moving & ~flush), stretches(moving & flush)
     useful = _both(computing, moved)
     reached = [mean(computing), mean(useful), mean(_both(useful, flushed)), float(wall)]
-    causes = ("compute", "transfer only", "statistics only", "nothing moves")
     parts = [end - before for before, end in pairwise([0.0, *reached])]
-    return tuple(Share(cause, ns, ns / wall) for cause, ns in zip(causes, parts, strict=True))
+    return tuple(Share(cause, ns, ns / wall) for cause, ns in zip(OCCUPANCY, parts, strict=True))
 
 
 def _both(one: Stretches, other: Stretches) -> Stretches:

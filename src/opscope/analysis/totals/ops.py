@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -13,8 +12,6 @@ from ..timeline.intervals import Stretches, union
 from .work import Numbers, Work, total
 
 OTHER = "(no op)"
-_CORE = re.compile(r"^c\d+ ")  # the head of a row of one core, where a run has totals per core
-_NUMBERED = re.compile(r"(^|[._])\d+$")  # the end of a part of a name
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,12 +93,6 @@ class OpSums:
     def by_type(self) -> tuple[OpTotal, ...]:
         return self.by_label([op.type for op in self.work.index.program.ops])
 
-    def by_layer(self) -> tuple[OpTotal, ...]:
-        return self.by_label([layer_of(op.name) for op in self.work.index.program.ops])
-
-    def by_block(self) -> tuple[OpTotal, ...]:
-        return self.by_label([block_of(op.name) for op in self.work.index.program.ops])
-
 
 def _by_group(work: Work, key: Numbers, count: int) -> Numbers:
     """A matrix product is done by the engine that multiplies, however long its operands are on their way."""
@@ -113,17 +104,3 @@ def _by_group(work: Work, key: Numbers, count: int) -> Numbers:
         for of in (np.ones(len(cell), np.bool_), ~moves)
     )
     return np.where(computing.any(axis=1, keepdims=True), computing, every)
-
-
-def layer_of(name: str) -> str:
-    """A numbered part of the network: the path up to its first part with a number; without one, its first part."""
-    parts = [part for part in name.split("/") if part]
-    for position, part in enumerate(parts):
-        if _NUMBERED.search(part):
-            return "/" + "/".join(parts[: position + 1])
-    return "/" + parts[0] if parts else name
-
-
-def block_of(name: str) -> str:
-    """The same place in every layer, and on every core: the name with their numbers left open."""
-    return "/".join([_NUMBERED.sub(r"\1*", part) for part in _CORE.sub("c* ", name).split("/")])

@@ -1,4 +1,4 @@
-"""Which ops of the graph, which layers and which blocks does the time belong to?"""
+"""Which ops of the graph, which layers and which blocks does the time belong to, and which are waited for longest?"""
 
 from __future__ import annotations
 
@@ -7,7 +7,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ...recording.summary import OpTotal
+from ...recording.summary import OpTotal, ProducerTotal
+from ...recording.trace import NONE
 from ..timeline.intervals import Stretches, union
 from .work import Numbers, Work, total
 
@@ -104,3 +105,29 @@ def _by_group(work: Work, key: Numbers, count: int) -> Numbers:
         for of in (np.ones(len(cell), np.bool_), ~moves)
     )
     return np.where(computing.any(axis=1, keepdims=True), computing, every)
+
+
+def producer_totals(work: Work, *, most: int = 20) -> tuple[ProducerTotal, ...]:
+    """The op and lane that was waited for longest, first."""
+    index, program = work.index, work.index.program
+    known, codes = work.waits_on != NONE, index.producers
+    place = index.producer[work.waits_on[known]]
+    ns, counts = total(place, work.waits.ns[known], len(codes)), np.bincount(place, minlength=len(codes))
+    longest = np.lexsort((codes, -ns))[:most]
+    rows = []
+    for chosen in longest[counts[longest] > 0].tolist():
+        rest, kind = divmod(int(codes[chosen]), len(program.kinds))
+        op, lane_number = divmod(rest, program.lanes)
+        core, group = divmod(lane_number, len(program.groups))
+        name = program.ops[op].name if op < len(program.ops) else OTHER
+        rows.append(
+            ProducerTotal(
+                name,
+                program.kinds[kind],
+                program.groups[group].name,
+                *divmod(core, program.cores),
+                int(ns[chosen]),
+                int(counts[chosen]),
+            )
+        )
+    return tuple(rows)

@@ -12,17 +12,12 @@ from ...recording.summary import DeviceSummary, Latency, Summary
 from ...recording.trace import Trace
 from ..run_totals import with_breakdown
 from ..structure import structure_of
-from .balance import core_balance
-from .breakdown import occupancy_shares
 from .counters import with_counters
-from .histogram import histogram
 from .inference_run import run_of_inference
-from .kinds import kind_rows
-from .lanes import lane_totals
-from .ops import OpSums
-from .placement import placements
-from .producers import producer_totals
-from .residency import local_memory, occupancy
+from .kinds import histogram, kind_rows
+from .lanes import core_balance, lane_totals, occupancy_shares
+from .memory import local_memory, outer_traffic, placements, residency, route_totals
+from .ops import OpSums, producer_totals
 from .threads import (
     active_rows,
     ddr_rows,
@@ -33,8 +28,6 @@ from .threads import (
     port_rows,
     thread_rows,
 )
-from .traffic import outer_traffic
-from .transfers import route_totals
 from .work import ProgramIndex, Work
 
 _PORT_LEVEL, _OP_LEVEL, _OP_PMU_LEVEL = 50, 70, 100
@@ -60,7 +53,7 @@ def _summary(work: Work, captures: Mapping[int, Capture]) -> Summary:
         throughput_per_s=program.stats.batch_size * 1e9 / latency_ns if latency_ns else None,
         batch=program.stats.batch_size,
         lanes=lane_totals(work, captures),
-        memory=(*local_memory(work, occupancy(work)), *outer_traffic(work)),
+        memory=(*local_memory(work, residency(work)), *outer_traffic(work)),
         occupancy=occupancy_shares(work),
         op_types=sums.by_type(),
         ops=sums.by_op(),
@@ -104,7 +97,7 @@ def summarise_device(trace: Trace, capture: Capture, index: ProgramIndex, *, net
 def timeline(trace: Trace, index: ProgramIndex) -> Trace:
     """The trace with its counters."""
     work = Work.of(trace, index)
-    return with_counters(work, occupancy(work))
+    return with_counters(work, residency(work))
 
 
 def missing(program: Program, capture: Capture) -> tuple[str, ...]:

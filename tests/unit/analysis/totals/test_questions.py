@@ -8,7 +8,7 @@ import pytest
 from decode_build import Profiled, furnished, profiled, small
 from device_build import DMA, HMX, HVX, READ, WRITE, Step, program_of
 from opscope.analysis.structure import block_of, layer_of
-from opscope.analysis.totals.residency import occupancy
+from opscope.analysis.totals.memory import residency
 from opscope.analysis.totals.summarise import summarise, typical
 from opscope.analysis.totals.work import ProgramIndex, Work
 from opscope.program.program import Program, StatsOptions
@@ -87,7 +87,7 @@ def test_gigabytes_per_second_are_bytes_over_the_time_something_is_in_flight() -
 def test_local_memory_is_held_until_the_last_reader_is_done() -> None:
     profile = small(steps=(Step(HMX, 5000, core=1), Step(HVX, 7000, needs=(0,), core=1)))
     work = Work.of(profile.trace(), profile.index)
-    ((core, (times, held)),) = occupancy(work).items()
+    ((core, (times, held)),) = residency(work).items()
     size = profile.program.commands["local_bytes"].astype(int).tolist()
     spans = {
         int(c): (int(s), int(e))

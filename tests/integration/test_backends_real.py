@@ -271,7 +271,7 @@ def test_arms_compiler_accounts_for_every_op(model: Maker, name: str, accelerato
     assert sum(node.cycles or 0 for node in result.nodes) == result.value("npu_cycles")
     cycles, clock = result.value("npu_cycles"), result.target["clock_hz"]
     assert result.latency.value_ns == round((cycles or 0) * 1e9 / float(clock or 0))
-    assert sum(part.share for part in result.breakdown) == pytest.approx(1)
+    assert sum(part.share for part in result.path_shares) == pytest.approx(1)
     assert not [note for note in result.notes if "check fails" in note or "the compiler's total" in note]
 
 

@@ -284,7 +284,7 @@ def test_the_run_folder_reads_back_whole(kws: Path, tmp_path: Path) -> None:
     assert latency.high_ns is not None
     assert latency.low_ns <= latency.value_ns <= latency.high_ns
     stored = json.loads((run / "summary.json").read_bytes())
-    assert stored["schema"] == "opscope.summary/1"
+    assert stored["schema"] == "opscope.summary/2"
     assert {"device", "core", "name", "busy_ns", "wait_ns", "idle_ns", "utilization"} <= set(stored["lanes"][0])
 
 

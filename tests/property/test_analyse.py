@@ -16,6 +16,7 @@ from opscope.analysis.analyse import analyse
 from opscope.analysis.bound_words import CAUSES
 from opscope.analysis.facts import Facts
 from opscope.analysis.rules import RULES, settled
+from opscope.analysis.run_totals import with_breakdown
 from opscope.program.program import COMMAND, OpInfo, bare_program
 from opscope.recording.folder_reader import read_run
 from opscope.recording.folder_writer import write_run
@@ -149,6 +150,16 @@ def test_shares_of_the_verdict_are_the_causes_of_the_steps_and_add_up_to_one(dra
     assert sum(share.ns for share in found.breakdown) == facts.work.wall_ns
     assert sum(share.share for share in found.breakdown) == pytest.approx(1)
     assert found.bound == max(found.breakdown, key=lambda share: share.ns).cause
+
+
+@given(RUNS)
+def test_the_totals_of_a_run_have_the_breakdown_and_the_waits_of_its_findings(drawn: Drawn) -> None:
+    run = with_breakdown(_run(drawn))
+    found = analyse(run)
+    assert run.summary.breakdown == found.breakdown
+    assert [(row.group, row.cause, row.wait_ns, row.count) for row in run.summary.waits] == [
+        (row.engine, row.cause, row.wait_ns, row.count) for row in found.waits
+    ]
 
 
 @given(RUNS)

@@ -137,8 +137,8 @@ def test_parts_add_up_to_totals(profile: Profiled) -> None:
         assert totals is not None
         for lane in totals.lanes:
             assert min(lane.busy_ns, lane.wait_ns, lane.idle_ns) >= 0
-        assert sum(part.share for part in totals.breakdown) == pytest.approx(1.0 if totals.breakdown else 0.0)
-        assert all(part.ns >= -1e-6 for part in totals.breakdown)
+        assert sum(part.share for part in totals.occupancy) == pytest.approx(1.0 if totals.occupancy else 0.0)
+        assert all(part.ns >= -1e-6 for part in totals.occupancy)
         route = profile.program.commands["route"]
         computed = [span for span in of_kind(trace, SpanKind.OP) if route[span["command"]] < 0]
         once = np.concatenate((np.array(computed, SPAN), of_kind(trace, SpanKind.TRANSFER)))

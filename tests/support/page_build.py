@@ -143,7 +143,7 @@ def _summary(ops: tuple[OpInfo, ...]) -> Summary:
             MemoryTotal("VTCM", 0, 0, 8192, 4000.0, 65_536, None, None),
             MemoryTotal("DDR", 0, None, None, None, None, 65_536, 0),
         ),
-        breakdown=(Share("compute", float(whole), whole / latency), Share("transfer only", 1e4, 1e4 / latency)),
+        breakdown=(Share("compute", float(whole), whole / latency), Share("memory", 1e4, 1e4 / latency)),
         ops=(*rows, unknown),
         op_types=rows[:2],
         layers=rows[:2],

@@ -67,6 +67,7 @@ export interface Summary {
   lanes: LaneTotal[];
   memory: MemoryTotal[];
   breakdown: Share[];
+  occupancy: Share[];
   op_types: OpTotal[];
   ops: OpTotal[];
   layers: OpTotal[];
@@ -116,7 +117,7 @@ export interface MemoryTotal {
   write_bytes: number | null;
 }
 /**
- * A disjoint part of the wall time, averaged over cores.
+ * A disjoint part of the wall time.
  */
 export interface Share {
   cause: string;
@@ -155,7 +156,7 @@ export interface RouteTotal {
   most_in_flight: number;
 }
 /**
- * What lanes of one group waited for: an engine, a transfer, another core or another device.
+ * What lanes of one group stood still for, as in the findings: an engine, a transfer, another core, the host, …
  */
 export interface WaitTotal {
   group: string;

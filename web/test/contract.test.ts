@@ -18,6 +18,7 @@ const summary: PageData["summary"] = {
   lanes: [],
   memory: [],
   breakdown: [],
+  occupancy: [],
   op_types: [],
   ops: [],
   layers: [],

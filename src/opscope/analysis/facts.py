@@ -16,7 +16,7 @@ from ..recording.trace import NONE, SpanKind
 from .bound_words import COMPUTE, MEMORY, is_dma_lane
 from .op_bounds import memory_bound_commands, memory_bound_ops
 from .outer_memory import TensorTraffic, tensor_traffic
-from .repeats import structure_of
+from .structure import Structure, structure_of
 from .timeline.activities import Activities, Numbers, activities_of
 from .timeline.critical_path import Path, critical_path
 from .timeline.dependencies import Dependencies, dependencies_of
@@ -96,10 +96,8 @@ class Facts:
         return tuple(found)
 
     @cached_property
-    def structure(self) -> tuple[tuple[str, ...], tuple[str, ...]]:
-        """Layer and block of every op."""
-        layers, blocks = structure_of(self.run.ops)
-        return tuple(layers), tuple(blocks)
+    def structure(self) -> Structure:
+        return structure_of(self.run.ops)
 
     @cached_property
     def op_busy_ns(self) -> Numbers:

@@ -256,14 +256,26 @@ def shares_add_up(facts: Facts) -> Iterator[LawCheck]:
     summary = facts.run.summary
     for name, parts in (
         ("shares of the breakdown add up to 1", summary.breakdown),
+        ("shares of the occupancy add up to 1", summary.occupancy),
         ("shares of the verdict add up to 1", breakdown(facts)),
     ):
         yield _share_law(name, parts)
+    yield _one_breakdown(summary.breakdown, breakdown(facts))
     known = [op.share for op in summary.ops if op.share is not None]
     if known:
         rounded = len(known) / (2 * facts.wall_ns) if facts.wall_ns else 0.0  # times of ops are whole ns
         most = 1 + NEAR + rounded
         yield LawCheck("shares of ops add up to at most 1", sum(known) <= most, f"{len(known)} ops, {sum(known):.6f}")
+
+
+def _one_breakdown(of_summary: tuple[Share, ...], found: tuple[Share, ...]) -> LawCheck:
+    name = "breakdown of the summary = that of the verdict"
+    if not of_summary:
+        return LawCheck(name, None, "the summary has none")
+    told, now = ({part.cause: round(part.ns) for part in parts} for parts in (of_summary, found))
+    wrong = [cause for cause in (*told, *now) if told.get(cause, 0) != now.get(cause, 0)]
+    words = f"{wrong[0]}: {told.get(wrong[0], 0):,} and {now.get(wrong[0], 0):,} ns" if wrong else f"{len(now)} parts"
+    return LawCheck(name, not wrong, words)
 
 
 def _share_law(name: str, parts: tuple[Share, ...]) -> LawCheck:

@@ -30,9 +30,9 @@ def _labels(facts: Facts, by: str) -> Sequence[str]:
         case "type":
             return [op.type or UNKNOWN for op in ops]
         case "layer":
-            return facts.structure[0]
+            return facts.structure.layers
         case "block":
-            return facts.structure[1]
+            return facts.structure.blocks
         case "engine":
             return [total.engine or UNKNOWN for total in facts.ops]
     return [op.location or UNKNOWN for op in ops]

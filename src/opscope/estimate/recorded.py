@@ -12,7 +12,7 @@ from ..machine.target import ANY, Holds
 from ..program.program import COMMAND, NO_ROUTE, OpInfo, Program, bare_program
 from ..recording.finding import Trial
 from ..recording.run import CommandTable, Run, RunInfo, graph_edges
-from ..recording.summary import Energy, LaneTotal, Latency, MemoryTotal, OpTotal, Share, Summary
+from ..recording.summary import Energy, LaneTotal, Latency, MemoryTotal, OpTotal, Summary
 from ..recording.trace import COUNTER, EDGE, NONE, SPAN, CounterTrack, Lane, SpanKind, Trace
 from .recorded_arena import MARKS, Arena, arena_of
 from .recorded_operands import details_of
@@ -165,7 +165,6 @@ def _summary(report: Report, arena: Arena, trace: Trace, batch: int) -> Summary:
             MemoryTotal(use.name, 0, None, use.required_bytes, mean, use.available_bytes, None, None)
             for use, mean in zip(report.memory.uses, _means(report, arena, value), strict=True)
         ),
-        breakdown=_breakdown(report, value),
         energy=_energy(report),
         ops=tuple(sorted((_op(layer, value) for layer in report.layers), key=lambda op: -(op.busy_ns or 0))),
     )
@@ -205,17 +204,6 @@ def _lanes(trace: Trace, wall: int | None) -> tuple[LaneTotal, ...]:
         LaneTotal(0, 0, lane.name, round(ns), None, (wall or 0) - round(ns))
         for lane, ns in zip(trace.lanes, busy, strict=True)
     )
-
-
-def _breakdown(report: Report, value: int | None) -> tuple[Share, ...]:
-    """By what binds each layer; without a total there is nothing to divide."""
-    if not value:
-        return ()
-    causes: dict[str, float] = {}
-    for layer in report.layers:
-        causes[layer.bound] = causes.get(layer.bound, 0.0) + (layer.latency_s or 0.0) * NANO
-    whole = sum(causes.values())  # the latency before it was rounded
-    return tuple(Share(cause, ns, ns / whole) for cause, ns in sorted(causes.items(), key=lambda item: -item[1]) if ns)
 
 
 def _op(layer: Layer, value: int | None) -> OpTotal:

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 
 import msgspec
 
 from ..core.errors import UsageError, printable
-from .figures import OTHERS_NAME, Figure, Figures, OpFigure, Spread
-from .metrics import METRICS, rate_spread
+from .figures import OTHERS_NAME, Figure, Figures, Labels, OpFigure, Spread
+from .metrics import METRICS, current_name, rate_spread
 
 SCHEMA = "opscope.baseline/1"
 MOST_OPS = 2000  # written one by one; of more, the cheapest are kept as one sum
@@ -64,9 +64,10 @@ class _File(msgspec.Struct):
 _HEAD, _BASELINE = msgspec.json.Decoder(_Head), msgspec.json.Decoder(_File)  # before threads read: see run_folder
 
 
-def encode_baseline(figures: Figures, *, labels: Mapping[str, Callable[[OpFigure], str]]) -> bytes:
+def encode_baseline(figures: Figures, *, labels: Mapping[str, Labels]) -> bytes:
     """The file. The same figures give the same bytes; nothing in it depends on when or where it was made."""
     ops = _kept(figures.ops)
+    shown = replace(figures, ops=tuple(ops))
     latency = figures.metric("latency")
     head = {
         "schema": SCHEMA,
@@ -79,7 +80,7 @@ def encode_baseline(figures: Figures, *, labels: Mapping[str, Callable[[OpFigure
         "batch": figures.batch,
         "metrics": {metric.name: _metric_fields(metric) for metric in figures.metrics},
         "samples": None if latency is None or latency.spread is None else _sample_fields(latency.spread),
-        "rollups": {name: _rollup(ops, label) for name, label in labels.items()},
+        "rollups": {name: _rollup(ops, of_run(shown)) for name, of_run in labels.items()},
         "op_columns": list(_COLUMNS),
         "caveats": list(figures.caveats),
     }
@@ -146,13 +147,13 @@ def _sample_fields(spread: Spread) -> dict[str, object]:
     }
 
 
-def _rollup(ops: Sequence[OpFigure], label: Callable[[OpFigure], str]) -> dict[str, int]:
+def _rollup(ops: Sequence[OpFigure], labels: Sequence[str]) -> dict[str, int]:
     """Parts of the clock where they are known, else times: for the reviewer, never read back."""
     totals: dict[str, int] = {}
-    for op in ops:
+    for op, label in zip(ops, labels, strict=True):
         ns = op.own_ns if op.own_ns is not None else op.wall_ns
         if ns:
-            totals[label(op)] = totals.get(label(op), 0) + ns
+            totals[label] = totals.get(label, 0) + ns
     return totals
 
 
@@ -190,7 +191,7 @@ def _figures(found: _File, label: str) -> Figures:
         raise ValueError(f"metrics: {unknown[0]!r} is not known")
     metrics = [
         Figure(name, metric.value, metric.unit, metric.provenance or found.provenance)
-        for name, metric in found.metrics.items()
+        for name, metric in _current(found.metrics).items()
     ]
     if found.samples is not None:
         spread = Spread(found.samples.count, found.samples.effective, tuple(found.samples.values), found.samples.tick)
@@ -208,6 +209,13 @@ def _figures(found: _File, label: str) -> Figures:
         ops=tuple(_op(op) for op in found.ops),
         caveats=tuple(found.caveats),
     )
+
+
+def _current(metrics: Mapping[str, _Metric]) -> Mapping[str, _Metric]:
+    """Under today's names: what an earlier version called causes is the occupancy, also where a cause has that name."""
+    if all(current_name(name) == name for name in metrics):
+        return metrics
+    return {name.replace("cause:", "occupancy:", 1): metric for name, metric in metrics.items()}
 
 
 def _with_samples(metric: Figure, spread: Spread, batch: int | None) -> Figure:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence, Set
+from collections.abc import Collection, Iterable, Mapping, Sequence, Set
 from dataclasses import replace
 
 from ..core.errors import UsageError, printable
@@ -22,12 +22,11 @@ from .comparison import (
     OpDifference,
 )
 from .explain import explain
-from .figures import NO_OP_NAME, NS, PER_SECOND, Figure, Figures, OpFigure, Spread
+from .figures import NO_OP_NAME, NS, PER_SECOND, Figure, Figures, Labels, OpFigure, Spread
 from .limits import Limit, judge
 from .matching import match_ops
 from .metrics import METRICS
 
-Label = Callable[[OpFigure], str]  # of an op: its type, its layer, …
 _Runs = tuple[Figures, Figures]
 _Ops = tuple[Sequence[OpFigure], Sequence[OpFigure]]
 _Spreads = tuple[Spread | None, Spread | None]
@@ -43,7 +42,7 @@ def compare(
     *,
     limits: Sequence[Limit] = (),
     allow: Collection[str] = (),
-    labels: Mapping[str, Label],
+    labels: Mapping[str, Labels],
     seed: int = 0,
 ) -> Comparison:
     """Everything that differs.
@@ -51,7 +50,7 @@ def compare(
     Args:
         limits: that the change must stay within.
         allow: of comparison.ALLOWABLE: differences that are insisted on, and then noted.
-        labels: rollup → label of an op.
+        labels: rollup → labels of the ops of a run.
         seed: of the bootstrap.
     """
     matches = match_ops(base.ops, new.ops, same_model=base.sha256 is not None and base.sha256 == new.sha256)
@@ -221,11 +220,11 @@ def _sum(values: Sequence[int | None], run: Figures) -> int | None:
     return sum(known) if known or (not values and run.tells_op_times) else None
 
 
-def _rollup(runs: _Runs, label: Label, wanted: Set[str], seed: int) -> tuple[OpDifference, ...]:
+def _rollup(runs: _Runs, labels: Labels, wanted: Set[str], seed: int) -> tuple[OpDifference, ...]:
     groups: dict[str, tuple[list[OpFigure], list[OpFigure]]] = {}
     for side, figures in enumerate(runs):
-        for op in figures.ops:
-            groups.setdefault(label(op), ([], []))[side].append(op)
+        for op, label in zip(figures.ops, labels(figures), strict=True):
+            groups.setdefault(label, ([], []))[side].append(op)
     rows: list[tuple[OpDifference, _Ops]] = [
         (_op_difference(name, "" if all(ops) else ADDED if ops[1] else REMOVED, ops, runs), ops)
         for name, ops in groups.items()

@@ -5,6 +5,7 @@ Small enough to be kept in a repository: a baseline file is the Figures of a run
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from statistics import median
 from typing import NamedTuple
@@ -137,3 +138,6 @@ class Figures:
     def is_exact(self) -> bool:
         """Whether running again would give the same numbers."""
         return self.provenance in EXACT
+
+
+Labels = Callable[[Figures], Sequence[str]]  # what every op of a run is added up under: its type, its layer, …

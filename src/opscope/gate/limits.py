@@ -10,7 +10,7 @@ from difflib import get_close_matches
 from ..core.errors import UsageError, printable
 from .comparison import Difference, show_change, show_interval
 from .figures import BYTES, COUNT, JOULES, NS, PER_SECOND
-from .metrics import METRICS, OP_METRICS
+from .metrics import METRICS, OP_METRICS, current_name
 from .verdict import Check, Verdict
 
 _FORM = re.compile(
@@ -54,7 +54,7 @@ def parse_limit(text: str) -> Limit:
         raise UsageError(f"--fail-on {shown!r}: which {metric}; expected {_spelt(metric)}>VALUE")
     if colon and metric in METRICS and not METRICS[metric].selector:
         raise UsageError(f"--fail-on {shown!r}: {metric} has no parts; expected {metric}>VALUE")
-    return Limit(shown, name, found["sign"] == ">", *_value(shown, metric, float(found["number"]), unit))
+    return Limit(shown, current_name(name), found["sign"] == ">", *_value(shown, metric, float(found["number"]), unit))
 
 
 def _value(text: str, metric: str, number: float, unit: str) -> tuple[float, bool]:

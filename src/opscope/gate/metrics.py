@@ -6,7 +6,8 @@ import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
-from ..recording.summary import LaneTotal, Summary
+from ..recording.finding import BOUNDS, OTHER_BOUND
+from ..recording.summary import OCCUPANCY, LaneTotal, Share, Summary
 from .figures import BYTES, COUNT, JOULES, NO_OP_NAME, NS, PER_SECOND, Figure, Spread
 
 
@@ -33,7 +34,10 @@ METRICS = {  # name → what it is; order is report order
     "busy": Metric(NS, "less", "all lanes together at work", "ENGINE"),
     "wait": Metric(NS, "less", "all lanes together waiting for others", "ENGINE"),
     "idle": Metric(NS, "", "all lanes together with nothing to do; waits are in it where they are not told", "ENGINE"),
-    "cause": Metric(NS, "less", "part of the latency that one cause takes", "CAUSE", only_parts=True),
+    "cause": Metric(
+        NS, "less", "part of the wall time that one cause takes, as in the findings", "CAUSE", only_parts=True
+    ),
+    "occupancy": Metric(NS, "less", "part of the wall time of the device by who is at work", "PART", only_parts=True),
     "macs": Metric(COUNT, "", "multiply-accumulate operations"),
     "ops": Metric(COUNT, "", "ops with a time of their own"),
     "commands": Metric(COUNT, "", "commands on all lanes"),
@@ -90,10 +94,26 @@ def _values(summary: Summary) -> Iterator[tuple[str, float | None]]:
     yield "energy", None if summary.energy is None else summary.energy.value_j
     for word in ("busy", "wait", "idle"):
         yield from _lanes(summary.lanes, word)
-    yield from _by_name("cause", ((share.cause, round(share.ns)) for share in summary.breakdown))
+    yield from _causes(summary.breakdown)
+    yield from _by_name("occupancy", ((share.cause, round(share.ns)) for share in summary.occupancy))
     yield "macs", _sum(op.macs for op in summary.ops)
     yield "ops", sum(1 for op in summary.ops if op.wall_ns is not None and op.name != NO_OP_NAME) or None
     yield "commands", _sum(op.commands for op in summary.ops)
+
+
+def _causes(breakdown: Iterable[Share]) -> Iterator[tuple[str, float | None]]:
+    """Every cause that there is, where any is known: one that takes no time takes none, and is not unknown."""
+    found = {share.cause: share.ns for share in breakdown}
+    if found:
+        names = dict.fromkeys((*BOUNDS, OTHER_BOUND, *found))
+        yield from ((f"cause:{name}", round(found.get(name, 0))) for name in names)
+
+
+def current_name(name: str) -> str:
+    """Of a limit, or in a baseline file: parts of the occupancy once were causes."""
+    metric, _, selector = name.partition(":")
+    earlier = metric == "cause" and selector in OCCUPANCY and selector not in BOUNDS
+    return f"occupancy:{selector}" if earlier else name
 
 
 def _by_name(metric: str, rows: Iterable[tuple[str, float | None]]) -> Iterator[tuple[str, float | None]]:

@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 
 from ..core.units import UNKNOWN
 from .caveats import caveats_of
 from .comparison import ADDED, REMOVED, STRUCTURE, SideBySide, SideRow
-from .figures import NO_OP_NAME, NS, Figures, OpFigure
+from .figures import NO_OP_NAME, NS, Figures, Labels
 from .matching import match_ops
 from .metrics import METRICS
 
 
-def side_by_side(runs: Sequence[Figures], *, by: str, label: Callable[[OpFigure], str] | None) -> SideBySide:
-    """`label` is of the rollup `by`; None: ops themselves."""
+def side_by_side(runs: Sequence[Figures], *, by: str, label: Labels | None) -> SideBySide:
+    """`label` gives those of the rollup `by`; None: ops themselves."""
     groups, matched, likely = _op_groups(runs)
     rows = _rollup_rows(runs, label) if label is not None else [_op_row(runs, group) for group in groups]
     rows = [row for row in rows if any(value is not None for value in row.values)]
@@ -42,7 +42,7 @@ def _metric_rows(runs: Sequence[Figures]) -> Iterable[SideRow]:
     for name in sorted(names, key=lambda name: places[name.partition(":")[0]]):
         values = tuple(column.get(name) for column in columns)
         about = METRICS[name.partition(":")[0]]
-        if any(value is not None for value in values):
+        if any(values if about.only_parts else (value is not None for value in values)):
             yield SideRow(name, about.unit, values, about.better)
 
 
@@ -102,11 +102,11 @@ def _op_row(runs: Sequence[Figures], group: Sequence[Sequence[int]]) -> SideRow:
     return SideRow(name, NS, tuple(_sum(op.wall_ns for op in found) for found in ops), "less")
 
 
-def _rollup_rows(runs: Sequence[Figures], label: Callable[[OpFigure], str]) -> list[SideRow]:
+def _rollup_rows(runs: Sequence[Figures], labels: Labels) -> list[SideRow]:
     groups: dict[str, list[list[int | None]]] = {}
     for number, run in enumerate(runs):
-        for op in run.ops:
-            groups.setdefault(label(op), [[] for _ in runs])[number].append(op.wall_ns)
+        for op, label in zip(run.ops, labels(run), strict=True):
+            groups.setdefault(label, [[] for _ in runs])[number].append(op.wall_ns)
     return [SideRow(name, NS, tuple(_sum(walls) for walls in columns), "less") for name, columns in groups.items()]
 
 

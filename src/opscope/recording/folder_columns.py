@@ -12,9 +12,10 @@ from ..core.errors import UsageError
 from ..gate.figures import OpSpans
 from ..program.program import OpInfo
 from .arrow_numbers import chunk_numbers, whole_numbers
-from .folder_reader import INFO, PROVENANCE, SUMMARY, SUMMARY_SCHEMA, _json
-from .run import SCHEMA, RunInfo
+from .folder_reader import PROVENANCE, read_info
+from .run import RunInfo
 from .summary import Summary
+from .summary_json import read_summary
 from .trace import NONE, SpanKind
 
 if TYPE_CHECKING:
@@ -27,8 +28,7 @@ _SPAN_COLUMNS = ("kind", "op", "inference", "start_ns", "end_ns")
 
 def read_columns(path: Path) -> tuple[RunInfo, tuple[OpInfo, ...], Summary, OpSpans]:
     """Head, ops, totals, and when ops were at work. What is missing or of another schema is named."""
-    info = _json(path / "run.json", INFO, SCHEMA)
-    summary = _json(path / "summary.json", SUMMARY, SUMMARY_SCHEMA)
+    info, summary = read_info(path), read_summary(path / "summary.json")
     ops = _ops(_table(path / "ops.parquet", ("name", "type", "kind", "location")))
     return info, ops, summary, _spans(path / "spans.parquet", len(ops), info.provenance)
 

@@ -18,18 +18,16 @@ from .resources import FILE as RESOURCES_FILE
 from .resources import SCHEMA as RESOURCES_SCHEMA
 from .resources import Resources
 from .run import GRAPH_EDGE, GRAPH_FILE, SCHEMA, TABLES, CommandTable, Run, RunInfo
-from .summary import Summary
+from .summary_json import read_summary
 from .trace import COUNTER, EDGE, NONE, SPAN, CounterTrack, Lane, SpanKind, Trace
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
 Numbers = npt.NDArray[np.int64]
-Noun = TypeVar("Noun", RunInfo, Summary, Resources)
+Noun = TypeVar("Noun", RunInfo, Resources)
 # made here, not at first use: where two threads at once have a class looked into, msgspec crashes
-INFO, SUMMARY = msgspec.json.Decoder(RunInfo), msgspec.json.Decoder(Summary)
-RESOURCES = msgspec.json.Decoder(Resources)
-SUMMARY_SCHEMA = "opscope.summary/1"
+INFO, RESOURCES = msgspec.json.Decoder(RunInfo), msgspec.json.Decoder(Resources)
 MOST = 1 << 50  # nanoseconds: thirteen days, no trace is longer; bytes and MACs of a command
 MOST_PLACES = 4096  # devices, and cores of a device
 BLOCK = 1 << 14  # rows
@@ -53,8 +51,8 @@ def read_run(path: Path) -> Run:
     """Everything in the folder. What is missing or of another schema is named."""
     import pyarrow as pa
 
-    info = _json(path / "run.json", INFO, SCHEMA)
-    summary = _json(path / "summary.json", SUMMARY, SUMMARY_SCHEMA)
+    info = read_info(path)
+    summary = read_summary(path / "summary.json")
     tables = {name: _table(path / f"{name}.parquet") for name in TABLES}
     try:
         columns = (tables["ops"][key].to_pylist() for key in ("name", "type", "kind", "location"))

@@ -114,7 +114,7 @@ class Profiled:
     nodes: tuple[NodeTotal, ...] = ()
     kernels: tuple[KernelTotal, ...] = ()
     lanes: tuple[LaneTotal, ...] = ()
-    breakdown: tuple[Share, ...] = ()  # adds up to the whole; `breakdown_of` says of what
+    path_shares: tuple[Share, ...] = ()  # in the words of the backend; `path_shares_of` says of what they are parts
     memory: tuple[MemoryTotal, ...] = ()
     stages: tuple[StageTime, ...] = ()
     parts: tuple[Part, ...] = ()
@@ -124,7 +124,7 @@ class Profiled:
     trace: Trace | None = None
     program: Program | None = None
     samples_ns: tuple[int, ...] = ()  # latency of every inference, in order, where there were several
-    breakdown_of: str = "dominant path"
+    path_shares_of: str = "dominant path"
     caveats: tuple[str, ...] = ()  # as in RunInfo
 
     @property

@@ -9,6 +9,10 @@ from dataclasses import dataclass, field
 
 KB = 1024
 
+# What the wall time is by who is at work: some engine computes; else bytes of the network are in flight; else those of
+# the statistics; else nothing.
+OCCUPANCY = ("compute", "transfer only", "statistics only", "nothing moves")
+
 
 @dataclass(frozen=True, slots=True)
 class KindRow:
@@ -213,7 +217,7 @@ class RouteTotal:
 
 @dataclass(frozen=True, slots=True)
 class WaitTotal:
-    """What lanes of one group waited for: an engine, a transfer, another core or another device."""
+    """What lanes of one group stood still for, as in the findings: an engine, a transfer, another core, the host, …"""
 
     group: str  # who waited
     cause: str
@@ -284,7 +288,7 @@ class Bucket:
 
 @dataclass(frozen=True, slots=True)
 class Share:
-    """A disjoint part of the wall time, averaged over cores."""
+    """A disjoint part of the wall time."""
 
     cause: str
     ns: float
@@ -300,7 +304,10 @@ class Summary:
     batch: int | None
     lanes: tuple[LaneTotal, ...] = ()
     memory: tuple[MemoryTotal, ...] = ()
-    breakdown: tuple[Share, ...] = ()
+    breakdown: tuple[
+        Share, ...
+    ] = ()  # of the wall time, by what holds its end back: as in the findings, by their BOUNDS
+    occupancy: tuple[Share, ...] = ()  # of the wall time of the device, by OCCUPANCY; mean over cores
     op_types: tuple[OpTotal, ...] = ()
     ops: tuple[OpTotal, ...] = ()
     layers: tuple[OpTotal, ...] = ()

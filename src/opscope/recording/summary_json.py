@@ -1,16 +1,19 @@
-"""Summary as JSON: `summary.json` of a Run."""
+"""Summary as JSON: `summary.json` of a Run, both ways."""
 
 from __future__ import annotations
 
-from dataclasses import asdict
+from dataclasses import asdict, replace
+from pathlib import Path
 from typing import TextIO
 
 import msgspec
 
 from .. import __version__
-from .summary import Summary
+from ..core.errors import UsageError
+from .summary import OCCUPANCY, Summary
 
-SCHEMA = "opscope.summary/1"
+SCHEMA = "opscope.summary/2"
+EARLIER_SCHEMA = "opscope.summary/1"  # its `breakdown` was the occupancy, or in the words of a backend
 
 
 class SummaryJson:
@@ -29,3 +32,38 @@ def summary_fields(summary: Summary) -> dict[str, object]:
     fields["lanes"] = [asdict(lane) | {"utilization": lane.utilization} for lane in summary.lanes]
     fields["routes"] = [asdict(route) | {"gigabytes_per_s": route.gigabytes_per_s} for route in summary.routes]
     return fields
+
+
+class _Head(msgspec.Struct):
+    schema: str = ""
+
+
+# made here, not at first use: where two threads at once have a class looked into, msgspec crashes
+_HEAD, _SUMMARY = msgspec.json.Decoder(_Head), msgspec.json.Decoder(Summary)
+
+
+def read_summary(path: Path) -> Summary:
+    """The totals in a file."""
+    try:
+        data = path.read_bytes()
+    except OSError as error:
+        raise UsageError(f"{path}: cannot be read ({error.strerror}); expected the folder of a run") from error
+    return decode_summary(data, source=str(path))
+
+
+def decode_summary(data: bytes, *, source: str) -> Summary:
+    """Of this schema and of the one before."""
+    try:
+        schema = _HEAD.decode(data).schema
+        if schema not in (SCHEMA, EARLIER_SCHEMA):
+            raise UsageError(f"{source}: has another schema; expected {SCHEMA}")
+        found = _SUMMARY.decode(data)
+    except (msgspec.MsgspecError, UnicodeDecodeError) as error:
+        raise UsageError(f"{source}: is damaged ({error}); expected schema {SCHEMA}") from error
+    return found if schema == SCHEMA else _of_earlier(found)
+
+
+def _of_earlier(summary: Summary) -> Summary:
+    """What holds the end of the run back was in its findings alone."""
+    is_occupancy = all(part.cause in OCCUPANCY for part in summary.breakdown)
+    return replace(summary, breakdown=(), occupancy=summary.breakdown if is_occupancy else ())

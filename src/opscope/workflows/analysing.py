@@ -12,6 +12,7 @@ import msgspec
 
 from ..analysis.analyse import analyse
 from ..analysis.laws import check_laws
+from ..analysis.run_totals import with_known_breakdown
 from ..analysis.timeline.activities import typical_inference
 from ..core.errors import ProfilerError, UsageError, printable
 from ..core.files import write_bytes
@@ -50,7 +51,7 @@ def analyze(folder: Path) -> tuple[Run, Findings]:
     """Read a Run, find causes, and leave `findings.json` in its folder."""
     from ..recording.folder_reader import read_run
 
-    run = read_run(folder)
+    run = with_known_breakdown(read_run(folder))
     findings = findings_of(folder, run)
     write_findings(folder, findings)
     return run, findings
@@ -140,7 +141,7 @@ def check(folder: Path) -> tuple[LawCheck, ...]:
     """Every conservation law, the ones of the importer, and what a viewer would read."""
     from ..recording.folder_reader import read_run
 
-    run = read_run(folder)
+    run = with_known_breakdown(read_run(folder))
     return (*check_laws(run), *_carried(_imported(folder, run)), viewed(run))
 
 

@@ -3,37 +3,45 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path
 
-from ..analysis.totals.ops import block_of, layer_of
+from ..analysis.run_totals import with_known_breakdown
+from ..analysis.structure import Structure, structure_of
 from ..core.errors import UsageError, printable
 from ..core.files import write_bytes
 from ..gate.baseline import LARGEST_BYTES, decode_baseline, encode_baseline
 from ..gate.compare import compare as compare_figures
 from ..gate.comparison import ALLOWABLE, ROLLUPS, Comparison, SideBySide
-from ..gate.figures import NO_OP_NAME, OTHERS_NAME, Figures, OpFigure
+from ..gate.figures import NO_OP_NAME, OTHERS_NAME, Figures, Labels
 from ..gate.limits import parse_limit
 from ..gate.run_figures import figures_of_parts, of_run
 from ..gate.side_by_side import side_by_side as put_side_by_side
 from ..recording.folder_columns import read_columns
+from ..recording.folder_reader import read_run
 from ..recording.run import Run
 
 Source = str | Path | Run | Figures  # folder of a run, profile or baseline file, or what either holds
 
 
-def _of_name(label: Callable[[str], str]) -> Callable[[OpFigure], str]:
-    return lambda op: op.name if op.name in (NO_OP_NAME, OTHERS_NAME) else label(op.name)
+def _structure(run: Figures) -> Structure:
+    """Layer and block of every row; a row that is no op of the model is under its own name."""
+    places = [place for place, op in enumerate(run.ops) if op.name not in (NO_OP_NAME, OTHERS_NAME)]
+    found = structure_of([run.ops[place] for place in places])
+    layers, blocks = [op.name for op in run.ops], [op.name for op in run.ops]
+    for place, layer, block in zip(places, found.layers, found.blocks, strict=True):
+        layers[place], blocks[place] = layer, block
+    return Structure(tuple(layers), tuple(blocks))
 
 
-LABELS: dict[str, Callable[[OpFigure], str]] = {
-    "type": lambda op: op.type or op.name,
-    "layer": _of_name(layer_of),
-    "block": _of_name(block_of),
-    "engine": lambda op: op.engine or "(unknown)",
+LABELS: dict[str, Labels] = {
+    "type": lambda run: [op.type or op.name for op in run.ops],
+    "layer": lambda run: _structure(run).layers,
+    "block": lambda run: _structure(run).blocks,
+    "engine": lambda run: [op.engine or "(unknown)" for op in run.ops],
 }
 
 
@@ -63,7 +71,7 @@ def _figures_of(source: Source, label: str | None) -> Figures:
     if isinstance(source, Figures):
         return source if label is None else replace(source, label=label)
     if isinstance(source, Run):
-        return of_run(source, label=label or source.info.network)
+        return of_run(with_known_breakdown(source), label=label or source.info.network)
     path = Path(source)
     name = label or path.name or str(path.resolve().name)
     if path.is_dir():
@@ -81,6 +89,8 @@ def _figures_of_profile(path: Path, label: str) -> Figures | None:
 
 def _figures_of_run(path: Path, label: str) -> Figures:
     info, ops, summary, spans = read_columns(path)
+    if not summary.breakdown:  # an earlier version wrote it, or it tells no times
+        summary = with_known_breakdown(read_run(path)).summary
     try:
         return figures_of_parts(info, ops, summary, spans, label=label)
     except (ValueError, OverflowError) as error:

@@ -19,6 +19,7 @@ from pathlib import Path
 import numpy as np
 import numpy.typing as npt
 
+from ..analysis.totals.inference_run import limits_of
 from ..analysis.totals.summarise import summarise, summarise_device, timeline, typical
 from ..analysis.totals.work import ProgramIndex
 from ..core.errors import CaptureError, UsageError, printable
@@ -412,14 +413,6 @@ def _run_info(
         options={"stats_level": program.stats.level, "stats_batch_size": program.stats.batch_size},
         limits=limits_of(program),
     )
-
-
-def limits_of(program: Program) -> dict[str, float]:
-    """What the cores and devices of a program can do at the most."""
-    rate = program.simulation.get("macs_per_cycle")
-    limits = {} if rate is None else {"macs_per_s": rate * program.clock_hz * program.cores * program.devices}
-    read = [route.bytes_per_cycle for route in program.routes if route.carries == "read"]
-    return limits | ({"outer_bytes_per_s": max(read) * program.clock_hz * program.devices} if read else {})
 
 
 def _finish(

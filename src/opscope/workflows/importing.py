@@ -7,6 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
+from ..analysis.run_totals import with_breakdown
 from ..core.errors import UsageError
 from ..core.files import PROGRAM_FILE
 from ..importers import combine, reading
@@ -42,13 +43,14 @@ def import_files(
 def run_of_file(path: Path, *, created: str) -> tuple[Run, Imported]:
     """A profile file of another tool as a run that is left nowhere, and what the file says beside it."""
     imported = read_profile(path)
-    return as_run.as_run(imported, command=(), created=created)[0], imported
+    return with_breakdown(as_run.as_run(imported, command=(), created=created)[0]), imported
 
 
 def _write(imported: Imported, run: Path, *, command: tuple[str, ...], created: str) -> None:
     from ..recording.folder_writer import RunFolder, write_part
 
     whole, program = as_run.as_run(imported, command=command, created=created)
+    whole = with_breakdown(whole)
     folder = RunFolder(run)
     try:
         write_part(whole.trace, folder.part(0))

@@ -148,9 +148,10 @@ def _earlier(folder: Path) -> RunInfo | None:
 
 def _again(folder: Path) -> Recorded:
     """Nothing changed: the folder is as it would be made again."""
+    from ..analysis.run_totals import with_known_breakdown
     from ..recording.folder_reader import read_run
     from .analysing import current_findings
 
-    run = read_run(folder)
+    run = with_known_breakdown(read_run(folder))
     shown = [name for name in ("report.html", "trace.json", "trace.pftrace") if (folder / name).exists()]
     return Recorded(run, current_findings(folder, run), folder, tuple(shown), "run")

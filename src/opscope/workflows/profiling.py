@@ -108,12 +108,14 @@ def record_profiled(
 ) -> Recorded:
     """A profile as a Run, analysed; without a timeline its tables of spans are empty."""
     from ..analysis.analyse import analyse
+    from ..analysis.run_totals import with_breakdown
     from ..recording.known_findings import PROFILE_FILE
     from ..views.json.profiled_json import ProfiledJson
     from .analysing import merged
     from .record import Recorded, record
 
     run, program = run_of(profiled, command=command, created=created, sha256=sha256, batch=batch)
+    run = with_breakdown(run)
     found = analyse(run)
     findings = replace(found, findings=merged(profiled.causes, found.findings))
     files: tuple[str, ...] = ()
@@ -230,7 +232,6 @@ def summary_of(profiled: Profiled, *, batch: int = 1) -> Summary:
         batch,
         lanes=profiled.lanes,
         memory=profiled.memory,
-        breakdown=profiled.breakdown,
         ops=ops,
         samples_ns=profiled.samples_ns,
     )

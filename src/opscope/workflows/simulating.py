@@ -9,6 +9,7 @@ from statistics import median_low
 from typing import TYPE_CHECKING
 
 from .. import __version__
+from ..analysis.totals.inference_run import limits_of
 from ..core.errors import UsageError
 from ..machine.target import Corner, Target, at_corner
 from ..recording.host_times import STAGES, Rows, between
@@ -16,7 +17,7 @@ from ..recording.keys import code_of, digest_of
 from ..recording.run import CommandTable, Run, RunInfo
 from ..recording.summary import HostStage
 from .choices import Choices
-from .decoding import PROVENANCE, limits_of
+from .decoding import PROVENANCE
 from .execution import Execution, device_cores, loaded_from
 
 if TYPE_CHECKING:
@@ -90,6 +91,7 @@ def with_range(run: Run, low: int, high: int) -> Run:
 
 def run_program(program: Program, info: RunInfo, choices: Choices, *, step: Step) -> Run:
     """Run a program and decode what its device wrote down: the samples of the first activation, under the host."""
+    from ..analysis.run_totals import with_breakdown
     from ..decode import merge_traces
     from ..device.host.host_spans import host_spans
     from ..device.host.options import RunOptions
@@ -113,7 +115,8 @@ def run_program(program: Program, info: RunInfo, choices: Choices, *, step: Step
     trace = merge_traces([host_spans(rows), *(trace for trace, _ in decoded)])
     summary = _with_host([summary for _, summary in decoded], times.rows)
     inferences = tuple(int(number) for number in rows["inference"])
-    return Run(replace(info, inferences=inferences), program.ops, CommandTable.of(program), trace, summary)
+    info = replace(info, inferences=inferences)
+    return with_breakdown(Run(info, program.ops, CommandTable.of(program), trace, summary))
 
 
 def _decode(execution: Execution, row: Rows) -> tuple[Trace, Summary]:

@@ -22,10 +22,10 @@ from ..gate.comparison import Comparison
 from ..program.program import Channel, Detail, Group, Program, bare_program
 from ..recording.finding import Findings
 from ..recording.folder_reader import INFO
-from ..recording.folder_reader import SUMMARY as TOTALS
 from ..recording.resources import FILE as RESOURCES_FILE
 from ..recording.run import GRAPH_FILE, SCHEMA, TABLES, Run, RunInfo
 from ..recording.summary import Latency, Summary
+from ..recording.summary_json import decode_summary
 from ..recording.trace import NONE, Trace
 from ..views.page.spans import MOST_ROWS, SpanRows, rows_of
 from .record import MOST_TRACE_SPANS
@@ -109,21 +109,18 @@ def _small(path: Path, most: int) -> bytes:
 
 def open_folder(folder: Path) -> Run:
     """The whole run; a table that is a link is refused."""
+    from ..analysis.run_totals import with_known_breakdown
     from ..recording.folder_reader import read_run
 
     for name in (*RUN_FILES, *SIDE_FILES):
         if (folder / name).exists() and not is_plain(folder / name):
             raise UsageError(f"{folder / name}: is no plain file; expected the file of a run, not a link")
-    return read_run(folder)
+    return with_known_breakdown(read_run(folder))
 
 
 def read_summary(folder: Path) -> Summary:
     """The totals of a run, without its tables."""
-    data = _small(folder / SUMMARY, MOST_SUMMARY_BYTES)
-    try:
-        return TOTALS.decode(data)
-    except (msgspec.DecodeError, UnicodeDecodeError) as error:
-        raise UsageError(f"{folder / SUMMARY}: is damaged ({error}); expected opscope.summary/1") from error
+    return decode_summary(_small(folder / SUMMARY, MOST_SUMMARY_BYTES), source=str(folder / SUMMARY))
 
 
 def findings_of(folder: Path, run: Run) -> Findings:

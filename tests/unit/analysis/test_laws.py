@@ -32,7 +32,8 @@ def sound() -> Run:
         None,
         1,
         lanes=(LaneTotal(0, 0, "HVX", 65, 35, 0, 0),),
-        breakdown=(Share("compute", 100.0, 1.0),),
+        breakdown=(Share("compute", 60.0, 0.6), Share("memory", 35.0, 0.35), Share("launch", 5.0, 0.05)),
+        occupancy=(Share("compute", 60.0, 0.6), Share("transfer only", 40.0, 0.4)),
         op_types=(row,),
         ops=(row,),
         layers=(row,),
@@ -80,6 +81,8 @@ ROW = sound().summary.ops[0]
         ({"op_types": (replace(ROW, busy_ns=99),)}, "ops = types: time, MACs, bytes"),
         ({"blocks": (replace(ROW, moved_bytes=63),)}, "ops = blocks: time, MACs, bytes"),
         ({"breakdown": (Share("compute", 90.0, 0.9),)}, "shares of the breakdown add up to 1"),
+        ({"breakdown": (Share("compute", 100.0, 1.0),)}, "breakdown of the summary = that of the verdict"),
+        ({"occupancy": (Share("compute", 90.0, 0.9),)}, "shares of the occupancy add up to 1"),
         (
             {"routes": (RouteTotal(0, None, "DDR read", 1, 65, 35, 1), RouteTotal(0, 0, "DDR read", 1, 65, 35, 1))},
             "bytes of routes = bytes of transfers",

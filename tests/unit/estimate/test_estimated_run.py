@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 from opscope import api
+from opscope.analysis.run_totals import with_breakdown
 from opscope.estimate.recorded import estimated_run, suggested
 from opscope.estimate.report import Report
 from opscope.recording.finding import Trial
@@ -86,7 +87,7 @@ def test_a_layer_of_unknown_cost_leaves_no_timeline_and_no_latency(report: Repor
 
 
 def test_the_breakdown_is_the_whole_time(report: Report) -> None:
-    assert sum(part.share for part in run_of(report).summary.breakdown) == pytest.approx(1)
+    assert sum(part.share for part in with_breakdown(run_of(report)).summary.breakdown) == pytest.approx(1)
 
 
 def test_the_run_says_that_it_is_an_estimate(report: Report) -> None:

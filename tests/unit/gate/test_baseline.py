@@ -14,7 +14,7 @@ from opscope.gate import baseline
 from opscope.gate.baseline import decode_baseline, encode_baseline
 from opscope.gate.bootstrap import spread_of
 from opscope.gate.compare import compare
-from opscope.gate.figures import OTHERS_NAME, Figures
+from opscope.gate.figures import NS, OTHERS_NAME, Figure, Figures
 from opscope.gate.limits import parse_limit
 
 NAMES = st.text(max_size=12)
@@ -172,3 +172,16 @@ def test_a_flipped_byte_is_read_or_named_and_nothing_else(place: int, value: int
     data = GOOD[:place] + bytes([value]) + GOOD[place + 1 :]
     with suppress(UsageError):
         decode_baseline(data, source="b.json", label="b")
+
+
+def test_causes_of_a_file_of_the_version_before_are_its_occupancy() -> None:
+    parts = {"compute": 80, "transfer only": 15, "statistics only": 0, "nothing moves": 5}
+    written = [Figure(f"cause:{name}", value, NS, "simulated") for name, value in parts.items()]
+    found = decode_baseline(encoded(replace(figures([op("a")]), metrics=tuple(written))), source="b", label="run")
+    assert {metric.name: metric.value for metric in found.metrics} == {f"occupancy:{k}": v for k, v in parts.items()}
+
+
+def test_causes_of_a_file_of_today_are_causes() -> None:
+    written = (Figure("cause:compute", 80, NS, "simulated"), Figure("occupancy:transfer only", 3, NS, "simulated"))
+    found = decode_baseline(encoded(replace(figures([op("a")]), metrics=written)), source="b", label="run")
+    assert found.metrics == written

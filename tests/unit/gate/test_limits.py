@@ -152,6 +152,13 @@ def test_a_metric_that_has_only_parts_needs_one() -> None:
     assert parse_limit("cause:compute>5%").name == "cause:compute"
 
 
+@pytest.mark.parametrize("part", ["transfer only", "statistics only", "nothing moves"])
+def test_parts_of_the_occupancy_are_also_known_by_the_name_of_causes_that_they_once_had(part: str) -> None:
+    limit = parse_limit(f"cause:{part}>5%")
+    assert (limit.text, limit.name) == (f"cause:{part}>5%", f"occupancy:{part}")
+    assert parse_limit(f"occupancy:{part}>5%").name == limit.name
+
+
 def test_a_misspelt_name_is_answered_with_the_nearest() -> None:
     names = {"op": ["/first/Add", "/layer.3/MatMul", "/layer.30/MatMul", "z"]}
     (found,) = judge([parse_limit("op:/Layer.3/matmul>0")], {}, names).checks

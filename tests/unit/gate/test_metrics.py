@@ -10,6 +10,7 @@ from compare_build import info, op_infos, rows, spans_of, summary_of, total
 from opscope.gate.figures import NO_OP_NAME
 from opscope.gate.metrics import METRICS, engine_class, figures_of
 from opscope.gate.run_figures import figures_of_parts
+from opscope.recording.finding import BOUNDS, OTHER_BOUND
 from opscope.recording.summary import HostStage, LaneTotal, MemoryTotal, Share, Summary
 from opscope.recording.trace import SpanKind
 
@@ -79,11 +80,14 @@ def test_stages_causes_and_counts_are_there_when_known_and_absent_when_not() -> 
         ),
         host=(HostStage("enqueue", 5), HostStage("driver", 6)),
         breakdown=(Share("compute", 80.0, 0.8),),
+        occupancy=(Share("transfer only", 30.0, 0.3),),
     )
     found = values_of(summary)
     assert found["host_latency"] == 11
     assert found["host_latency:driver"] == 6
     assert found["cause:compute"] == 80
+    assert [found[f"cause:{bound}"] for bound in (*BOUNDS, OTHER_BOUND) if bound != "compute"] == [0] * len(BOUNDS)
+    assert found["occupancy:transfer only"] == 30
     assert (found["macs"], found["ops"], found["commands"]) == (3, 1, 3)
     bare = values_of(summary_of(latency=None))
     assert {name for name, value in bare.items() if value is not None} == set()

@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from compare_build import LABELS, figures, op
-from opscope.gate.figures import Figures, OpFigure
+from opscope.gate.figures import Figures
 from opscope.gate.side_by_side import side_by_side
 
 RUN = st.lists(st.tuples(st.sampled_from("abcdef"), st.one_of(st.none(), st.integers(0, 99))), max_size=6).map(
@@ -53,12 +53,8 @@ def test_ops_matched_by_their_surroundings_are_said() -> None:
 
 
 def test_a_rollup_adds_up_what_is_known() -> None:
-    def kind(o: OpFigure) -> str:
-        return o.type
-
-    found = side_by_side(
-        [figures([op("a", 1), op("b", None), op("c", 2, kind="Add")]), figures([])], by="type", label=kind
-    )
+    runs = [figures([op("a", 1), op("b", None), op("c", 2, kind="Add")]), figures([])]
+    found = side_by_side(runs, by="type", label=LABELS["type"])
     assert [(row.name, row.values) for row in found.rows] == [("Add", (2, None)), ("MatMul", (1, None))]
 
 

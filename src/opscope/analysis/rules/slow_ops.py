@@ -16,8 +16,8 @@ from ..bound_words import CAUSES, COMPUTE, HOST, LAYOUT, LINK, MEMORY, WAIT, cau
 from ..data_types import computed_in_floats
 from ..facts import Facts
 from ..op_bounds import names_bound_by_bytes
-from ..repeats import NOT_REPEATED
 from ..roofline import roofline
+from ..structure import NOT_REPEATED
 from ..timeline.activities import Numbers
 from ..timeline.breakdown import cause_of_op
 from .claim import Claim, count, time
@@ -42,9 +42,9 @@ def slow_ops(facts: Facts) -> Iterator[Claim]:
     """The blocks – one op, or the same op of every layer – with most of the critical path; else with most time."""
     times = facts.op_path_ns if facts.has_timeline else _own_times(facts)
     whole = (facts.wall_ns or 0) if facts.has_timeline else int(times.sum())
-    blocks = list(dict.fromkeys(facts.structure[1]))
+    blocks = list(dict.fromkeys(facts.structure.blocks))
     number = {block: place for place, block in enumerate(blocks)}
-    of_op = np.array([number[block] for block in facts.structure[1]], np.int64)
+    of_op = np.array([number[block] for block in facts.structure.blocks], np.int64)
     sums = np.rint(np.bincount(of_op, times, minlength=len(blocks))).astype(np.int64)
     for place in np.argsort(-sums, kind="stable")[:MOST_BLOCKS].tolist():
         if not whole or sums[place] < SLOW_SHARE * whole:

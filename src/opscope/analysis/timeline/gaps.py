@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from ...core.columns import distinct, rising
+from ...program.program import NO_ROUTE
 from ...recording.finding import EngineUse, Gap, WaitFor
 from ...recording.trace import NONE, Lane, SpanKind
 from ..bound_words import is_dma_lane
@@ -182,7 +183,7 @@ def _seen_from(mine: Lane, other: Lane, name: str) -> str:
 
 def waits_for(facts: Facts) -> tuple[WaitFor, ...]:
     """Per waiting engine and cause, longest first."""
-    stalls, work = facts.stalls, facts.work
+    stalls = facts.stalls
     known = np.flatnonzero(stalls.group != NONE)
     count = len(stalls.groups)
     ns = np.bincount(stalls.group[known], (stalls.wait - stalls.early)[known], minlength=count)
@@ -193,16 +194,48 @@ def waits_for(facts: Facts) -> tuple[WaitFor, ...]:
         for place, (who, cause) in enumerate(stalls.groups)
     ]
     rows = _with_early(facts, rows)
-    late = np.flatnonzero(stalls.rest > 0)
-    lane = work.lane[stalls.position[late]]
-    left = np.bincount(lane, stalls.rest[late], minlength=len(facts.run.trace.lanes))
-    times = np.bincount(lane, minlength=len(facts.run.trace.lanes))
-    sums: dict[str, list[float]] = defaultdict(lambda: [0.0, 0.0])
-    for place in np.flatnonzero(times).tolist():
-        found = sums[facts.run.trace.lanes[place].name]
-        found[0], found[1] = found[0] + float(left[place]), found[1] + float(times[place])
-    rows += [WaitFor(who, NOTHING, None, round(ns), round(times)) for who, (ns, times) in sums.items()]
+    rows += _without_holder(facts)
     return tuple(sorted(rows, key=lambda row: (-row.wait_ns, row.engine, row.cause)))
+
+
+def _without_holder(facts: Facts) -> list[WaitFor]:
+    """Idle time that no activity of the trace explains: for a command that was recorded elsewhere, or for nothing."""
+    stalls, lanes = facts.stalls, facts.run.trace.lanes
+    late = np.flatnonzero(stalls.rest > 0)
+    position = stalls.position[late]
+    producer = _absent_producers(facts, position)
+    lane = facts.work.lane[position]
+    width = len(facts.run.commands.rows) + 1
+    codes, place = np.unique(lane * width + producer + 1, return_inverse=True)
+    ns, times = np.bincount(place.reshape(-1), stalls.rest[late]), np.bincount(place.reshape(-1))
+    sums: dict[tuple[str, str], tuple[float, int]] = {}
+    for number, code in enumerate(codes.tolist()):
+        mine, command = lanes[code // width], code % width - 1
+        key = mine.name, NOTHING if command == NONE else _producer_name(facts, mine, command)
+        before = sums.get(key, (0.0, 0))
+        sums[key] = before[0] + float(ns[number]), before[1] + int(times[number])
+    return [WaitFor(who, cause, None, round(total), count) for (who, cause), (total, count) in sums.items()]
+
+
+def _absent_producers(facts: Facts, position: Numbers) -> Numbers:
+    """Per activity, the command that it is known to have waited for, where another trace has that; NONE: no such."""
+    work, rows = facts.work, facts.run.commands.rows
+    waits = facts.run.trace.spans.take(work.waits)
+    told = (waits["kind"] == SpanKind.WAIT) & (waits["waits_on"] != NONE) & (waits["command"] != NONE)
+    told &= (waits["waits_on"] < len(rows)) & (waits["command"] < len(rows)) & ~np.isin(waits["waits_on"], work.command)
+    producer = np.full(len(rows) + 1, NONE)
+    producer[waits["command"][told]] = waits["waits_on"][told]
+    command = work.command[position]
+    found: Numbers = producer[np.where((command >= 0) & (command < len(rows)), command, len(rows))]
+    return found
+
+
+def _producer_name(facts: Facts, mine: Lane, command: int) -> str:
+    """By what the table of commands says of it."""
+    commands, row = facts.run.commands, facts.run.commands.rows[command]
+    moves = row["route"] != NO_ROUTE
+    name = route_name(commands.routes[row["route"]]) if moves else commands.groups[row["group"]]
+    return _seen_from(mine, Lane(int(row["device"]), int(row["core"]), name, NONE), name)
 
 
 def _with_early(facts: Facts, rows: list[WaitFor]) -> list[WaitFor]:

@@ -11,7 +11,7 @@ import numpy.typing as npt
 
 from ...recording.trace import COUNTER, NONE, CounterTrack, Trace
 from ..timeline.intervals import total_between
-from .residency import Occupancy
+from .memory import Residency
 from .work import Numbers, Work
 
 FREQUENCY_TICKS = 2048  # so many ticks of work give the clock to better than 0.1 %
@@ -21,11 +21,11 @@ MOST_POINTS = 2000  # of one counter
 Found = Iterator[tuple[CounterTrack, Numbers, npt.NDArray[np.float64]]]
 
 
-def with_counters(work: Work, held: Occupancy) -> Trace:
+def with_counters(work: Work, held: Residency) -> Trace:
     """The trace with the counters that can be read off it."""
     tracks: list[CounterTrack] = []
     blocks = []
-    for track, times, values in (*_frequencies(work), *_bandwidths(work), *_occupancies(work, held)):
+    for track, times, values in (*_frequencies(work), *_bandwidths(work), *_residencies(work, held)):
         block = np.zeros(len(times), COUNTER)
         block["counter"], block["time_ns"], block["value"] = len(tracks), times, values
         tracks.append(track)
@@ -70,7 +70,7 @@ def _bandwidths(work: Work) -> Found:
                 yield CounterTrack(device, NONE, f"{route.name} bandwidth", "GB/s"), edges, rate
 
 
-def _occupancies(work: Work, held: Occupancy) -> Found:
+def _residencies(work: Work, held: Residency) -> Found:
     for number, (times, values) in held.items():
         track = CounterTrack(*divmod(number, work.index.program.cores), f"{work.index.local_name} in use", "bytes")
         yield track, *_peaks(times, values.astype(np.float64))

@@ -1,4 +1,4 @@
-"""Where do the cycles of a core go, by kind of command? The op table, with what lanes waited."""
+"""Where do the cycles of a core go, by kind of command and by length? The op table, with what lanes waited."""
 
 from __future__ import annotations
 
@@ -9,8 +9,10 @@ import numpy.typing as npt
 
 from ...program.capture import Capture
 from ...program.wire import StatsSection
-from ...recording.summary import KB, KindRow
+from ...recording.summary import KB, Bucket, KindRow
 from .work import Numbers, Work, total
+
+_FIRST_NS = 1000
 
 
 def kind_rows(work: Work, capture: Capture) -> tuple[KindRow, ...]:
@@ -82,3 +84,19 @@ def _barrier_rows(work: Work, capture: Capture) -> Iterator[KindRow]:
 
 def _wait_row(core: int, kind: str, group: str, ticks: int, count: int) -> KindRow:
     return KindRow(core, kind, group, "", "", ticks, None, count, None, None)
+
+
+def histogram(work: Work) -> tuple[Bucket, ...]:
+    """Commands by duration, in buckets that double: below 1 µs, below 2 µs, below 4 µs, …"""
+    ns = work.network.ns
+    if not len(ns):
+        return ()
+    most = int(ns.max()) // _FIRST_NS
+    edges = _FIRST_NS << np.arange(most.bit_length() + 1)
+    bucket = np.searchsorted(edges, ns, side="right")
+    counts, sums = np.bincount(bucket, minlength=len(edges)), total(bucket, ns, len(edges))
+    lows = [0, *edges.tolist()]
+    return tuple(
+        Bucket(low, int(high), int(count), int(busy))
+        for low, high, count, busy in zip(lows, edges, counts, sums, strict=False)
+    )

@@ -1,20 +1,18 @@
-"""Which ops of the graph, which layers and which blocks does the time belong to?"""
+"""Which ops of the graph, which layers and which blocks does the time belong to, and which are waited for longest?"""
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
-from ...recording.summary import OpTotal
+from ...recording.summary import OpTotal, ProducerTotal
+from ...recording.trace import NONE
 from ..timeline.intervals import Stretches, union
 from .work import Numbers, Work, total
 
 OTHER = "(no op)"
-_CORE = re.compile(r"^c\d+ ")  # the head of a row of one core, where a run has totals per core
-_NUMBERED = re.compile(r"(^|[._])\d+$")  # the end of a part of a name
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,12 +94,6 @@ class OpSums:
     def by_type(self) -> tuple[OpTotal, ...]:
         return self.by_label([op.type for op in self.work.index.program.ops])
 
-    def by_layer(self) -> tuple[OpTotal, ...]:
-        return self.by_label([layer_of(op.name) for op in self.work.index.program.ops])
-
-    def by_block(self) -> tuple[OpTotal, ...]:
-        return self.by_label([block_of(op.name) for op in self.work.index.program.ops])
-
 
 def _by_group(work: Work, key: Numbers, count: int) -> Numbers:
     """A matrix product is done by the engine that multiplies, however long its operands are on their way."""
@@ -115,15 +107,27 @@ def _by_group(work: Work, key: Numbers, count: int) -> Numbers:
     return np.where(computing.any(axis=1, keepdims=True), computing, every)
 
 
-def layer_of(name: str) -> str:
-    """A numbered part of the network: the path up to its first part with a number; without one, its first part."""
-    parts = [part for part in name.split("/") if part]
-    for position, part in enumerate(parts):
-        if _NUMBERED.search(part):
-            return "/" + "/".join(parts[: position + 1])
-    return "/" + parts[0] if parts else name
-
-
-def block_of(name: str) -> str:
-    """The same place in every layer, and on every core: the name with their numbers left open."""
-    return "/".join([_NUMBERED.sub(r"\1*", part) for part in _CORE.sub("c* ", name).split("/")])
+def producer_totals(work: Work, *, most: int = 20) -> tuple[ProducerTotal, ...]:
+    """The op and lane that was waited for longest, first."""
+    index, program = work.index, work.index.program
+    known, codes = work.waits_on != NONE, index.producers
+    place = index.producer[work.waits_on[known]]
+    ns, counts = total(place, work.waits.ns[known], len(codes)), np.bincount(place, minlength=len(codes))
+    longest = np.lexsort((codes, -ns))[:most]
+    rows = []
+    for chosen in longest[counts[longest] > 0].tolist():
+        rest, kind = divmod(int(codes[chosen]), len(program.kinds))
+        op, lane_number = divmod(rest, program.lanes)
+        core, group = divmod(lane_number, len(program.groups))
+        name = program.ops[op].name if op < len(program.ops) else OTHER
+        rows.append(
+            ProducerTotal(
+                name,
+                program.kinds[kind],
+                program.groups[group].name,
+                *divmod(core, program.cores),
+                int(ns[chosen]),
+                int(counts[chosen]),
+            )
+        )
+    return tuple(rows)

@@ -10,15 +10,14 @@ from ...program.capture import Capture
 from ...program.program import Program
 from ...recording.summary import DeviceSummary, Latency, Summary
 from ...recording.trace import Trace
-from .balance import core_balance
-from .breakdown import breakdown
+from ..run_totals import with_breakdown
+from ..structure import structure_of
 from .counters import with_counters
-from .histogram import histogram
-from .kinds import kind_rows
-from .lanes import lane_totals
-from .ops import OpSums
-from .placement import placements
-from .residency import local_memory, occupancy
+from .inference_run import run_of_inference
+from .kinds import histogram, kind_rows
+from .lanes import core_balance, lane_totals, occupancy_shares
+from .memory import local_memory, outer_traffic, placements, residency, route_totals
+from .ops import OpSums, producer_totals
 from .threads import (
     active_rows,
     ddr_rows,
@@ -29,9 +28,6 @@ from .threads import (
     port_rows,
     thread_rows,
 )
-from .traffic import outer_traffic
-from .transfers import route_totals
-from .waits import producer_totals, wait_totals
 from .work import ProgramIndex, Work
 
 _PORT_LEVEL, _OP_LEVEL, _OP_PMU_LEVEL = 50, 70, 100
@@ -49,27 +45,27 @@ def summarise(trace: Trace, captures: Mapping[int, Capture], index: ProgramIndex
 
 
 def _summary(work: Work, captures: Mapping[int, Capture]) -> Summary:
-    program, sums = work.index.program, OpSums.of(work)
+    program, sums, groups = work.index.program, OpSums.of(work), structure_of(work.index.program.ops)
     windows = work.windows.values()
     latency_ns = max((end for _, end in windows), default=0) - min((start for start, _ in windows), default=0)
-    return Summary(
+    totals = Summary(
         latency=Latency(latency_ns, None, None, work.trace.provenance),
         throughput_per_s=program.stats.batch_size * 1e9 / latency_ns if latency_ns else None,
         batch=program.stats.batch_size,
         lanes=lane_totals(work, captures),
-        memory=(*local_memory(work, occupancy(work)), *outer_traffic(work)),
-        breakdown=breakdown(work),
+        memory=(*local_memory(work, residency(work)), *outer_traffic(work)),
+        occupancy=occupancy_shares(work),
         op_types=sums.by_type(),
         ops=sums.by_op(),
-        layers=sums.by_layer(),
-        blocks=sums.by_block(),
+        layers=sums.by_label(groups.layers),
+        blocks=sums.by_label(groups.blocks),
         routes=route_totals(work),
-        waits=wait_totals(work),
         producers=producer_totals(work),
         balance=core_balance(work),
         placement=placements(work),
         histogram=histogram(work),
     )
+    return with_breakdown(run_of_inference(work.trace, program, work.index.table, totals)).summary
 
 
 def summarise_device(trace: Trace, capture: Capture, index: ProgramIndex, *, network: str) -> DeviceSummary:
@@ -101,7 +97,7 @@ def summarise_device(trace: Trace, capture: Capture, index: ProgramIndex, *, net
 def timeline(trace: Trace, index: ProgramIndex) -> Trace:
     """The trace with its counters."""
     work = Work.of(trace, index)
-    return with_counters(work, occupancy(work))
+    return with_counters(work, residency(work))
 
 
 def missing(program: Program, capture: Capture) -> tuple[str, ...]:

@@ -9,6 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ...program.program import NO_OP, NO_ROUTE, TRUE, Program
+from ...recording.run import CommandTable
 from ...recording.trace import SpanKind, Trace
 
 Numbers = npt.NDArray[np.int64]
@@ -22,6 +23,7 @@ class ProgramIndex:
     """Of a program, what summing up any of its inferences needs; made once. Columns have one entry per command."""
 
     program: Program
+    table: CommandTable
     row_keys: tuple[tuple[str, str, str, str], ...]  # kind, group, memory, types
     row: Numbers  # of the op-kind table
     core: Numbers  # device × cores + core
@@ -60,6 +62,7 @@ class ProgramIndex:
         plain = {name: commands[name].astype(np.int64) for name in names}
         return cls(
             program=program,
+            table=CommandTable.of(program),
             row_keys=keys,
             row=row,
             core=commands["device"].astype(np.int64) * program.cores + commands["core"],

@@ -71,7 +71,7 @@ def memory(found: Compilation) -> Iterator[MemoryTotal]:
             yield MemoryTotal(label, 0, None, None if used is None else round(used), None, None, read, write)
 
 
-def breakdown(found: Compilation, clock: float) -> tuple[Share, ...]:
+def path_shares(found: Compilation, clock: float) -> tuple[Share, ...]:
     """Time of the accelerator by the resource that binds each row: adds up to all of it."""
     cycles: Counter[str] = Counter()
     for op in found.layers.ops:

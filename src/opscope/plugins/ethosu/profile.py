@@ -22,7 +22,7 @@ from ...recording.profiled import ON_ACCELERATOR, ON_CPU, VENDOR_MODEL, NodeTota
 from ...recording.summary import Latency
 from ...recording.trace import Trace
 from .compilation import Compilation, compile_model
-from .figures import breakdown, kernels, lanes, memory, metrics
+from .figures import kernels, lanes, memory, metrics, path_shares
 from .importer import TOTAL
 from .nodes import node_totals, places
 from .options import VelaOptions
@@ -67,8 +67,8 @@ def assemble(model: Path, graph: Graph, options: VelaOptions, found: Compilation
         nodes=nodes,
         kernels=kernels(found, clock),
         lanes=() if latency is None else tuple(lanes(nodes, options.accelerator, npu_ns or 0)),
-        breakdown=breakdown(found, clock),
-        breakdown_of="bound by",
+        path_shares=path_shares(found, clock),
+        path_shares_of="bound by",
         memory=tuple(memory(found)),
         notes=tuple(_notes(graph, options, found, on_cpu)),
         trace=trace,

@@ -76,7 +76,7 @@ def lane_totals(graphs: Sequence[GraphNodes], whole_ns: int) -> tuple[LaneTotal,
     )
 
 
-def path_breakdown(graphs: Sequence[GraphNodes]) -> tuple[Share, ...]:
+def path_shares(graphs: Sequence[GraphNodes]) -> tuple[Share, ...]:
     """What the dominant path is made of: work of an engine, or the time between."""
     spent: dict[str, float] = {}
     for graph in graphs:

@@ -12,7 +12,7 @@ from .causes import causes_of
 from .compilation import Compilation, CompiledGraph, compile_model
 from .importers.events import FINALIZE_TIME, Message
 from .importers.timeline import ENGINES
-from .metrics import all_metrics, lane_totals, memory_totals, part_of, path_breakdown, whole_latency
+from .metrics import all_metrics, lane_totals, memory_totals, part_of, path_shares, whole_latency
 from .nodes import GraphNodes, Naming, node_totals
 from .options import HtpOptions
 from .qhas import qhas_tables
@@ -58,7 +58,7 @@ def assemble(model: Path, options: HtpOptions, compilation: Compilation) -> Prof
         nodes=nodes,
         kernels=_kernels(graphs),
         lanes=lane_totals(graphs, latency.known_ns) if latency else (),
-        breakdown=path_breakdown(graphs),
+        path_shares=path_shares(graphs),
         memory=memory,
         stages=tuple(_stages([graph.prepared for graph in compilation.graphs])),
         parts=parts,

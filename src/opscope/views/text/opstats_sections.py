@@ -54,7 +54,7 @@ def _sections(totals: Summary, top: int) -> Iterable[Section]:
 
 
 def _wall(totals: Summary) -> Iterable[Section]:
-    rows = [(part.cause, _us(part.ns), _share(part.share)) for part in totals.breakdown]
+    rows = [(part.cause, _us(part.ns), _share(part.share)) for part in totals.occupancy]
     yield "Wall time, mean over cores: disjoint parts that add up", ("part", "us", "share"), rows
 
 

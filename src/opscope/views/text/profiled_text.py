@@ -158,10 +158,10 @@ def _totals(profiled: Profiled) -> Iterator[str]:
 
 
 def _lanes(profiled: Profiled) -> Iterator[str]:
-    if profiled.breakdown:
-        parts = ", ".join(f"{part.cause} {format_percent(part.share)}" for part in profiled.breakdown)
-        yield f"{profiled.breakdown_of} – {profiled.provenance}: {parts}"
-    if profiled.breakdown and profiled.lanes:
+    if profiled.path_shares:
+        parts = ", ".join(f"{part.cause} {format_percent(part.share)}" for part in profiled.path_shares)
+        yield f"{profiled.path_shares_of} – {profiled.provenance}: {parts}"
+    if profiled.path_shares and profiled.lanes:
         yield ""
     if profiled.lanes:
         yield f"threads and engines – {profiled.provenance}"

@@ -7,8 +7,8 @@ import pytest
 
 from decode_build import Profiled, furnished, profiled, small
 from device_build import DMA, HMX, HVX, READ, WRITE, Step, program_of
-from opscope.analysis.totals.ops import block_of, layer_of
-from opscope.analysis.totals.residency import occupancy
+from opscope.analysis.structure import block_of, layer_of
+from opscope.analysis.totals.memory import residency
 from opscope.analysis.totals.summarise import summarise, typical
 from opscope.analysis.totals.work import ProgramIndex, Work
 from opscope.program.program import Program, StatsOptions
@@ -71,7 +71,7 @@ def test_the_flush_of_the_statistics_is_no_work_and_no_imbalance() -> None:
     assert [row.ratio for row in found.balance] == [pytest.approx(1.0, rel=1e-3)] * 2
     assert found.routes == ()
     assert sum(row.commands for row in found.ops) == 2
-    parts = {part.cause: part.ns for part in found.breakdown}
+    parts = {part.cause: part.ns for part in found.occupancy}
     assert parts["statistics only"] > 0
     assert parts["transfer only"] == 0
 
@@ -87,7 +87,7 @@ def test_gigabytes_per_second_are_bytes_over_the_time_something_is_in_flight() -
 def test_local_memory_is_held_until_the_last_reader_is_done() -> None:
     profile = small(steps=(Step(HMX, 5000, core=1), Step(HVX, 7000, needs=(0,), core=1)))
     work = Work.of(profile.trace(), profile.index)
-    ((core, (times, held)),) = occupancy(work).items()
+    ((core, (times, held)),) = residency(work).items()
     size = profile.program.commands["local_bytes"].astype(int).tolist()
     spans = {
         int(c): (int(s), int(e))
@@ -125,4 +125,4 @@ def test_a_program_without_commands_is_summed_up_to_nothing() -> None:
     profile = small(steps=())
     assert ProgramIndex.of(profile.program).row_keys == ()
     found = totals(profile)
-    assert found.ops == found.waits == found.breakdown == found.histogram == ()
+    assert found.ops == found.waits == found.occupancy == found.histogram == ()

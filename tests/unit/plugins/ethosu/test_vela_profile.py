@@ -118,7 +118,7 @@ def test_rows_are_added_up_per_op_of_the_model(tmp_path: Path) -> None:
 def test_the_resource_that_binds_is_shown_per_op_and_in_total(tmp_path: Path) -> None:
     """Trap: work that waits for memory hides in one number."""
     result = assemble(Path("net.tflite"), graph(), OPTIONS, compilation(tmp_path))
-    assert {part.cause: round(part.share, 3) for part in result.breakdown} == {
+    assert {part.cause: round(part.share, 3) for part in result.path_shares} == {
         "off-chip flash": 0.5,
         "NPU": 0.4,
         "SRAM": 0.1,

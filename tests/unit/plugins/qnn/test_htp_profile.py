@@ -97,9 +97,9 @@ def test_busy_wait_and_idle_fill_every_thread() -> None:
 
 def test_the_parts_of_the_dominant_path_add_up() -> None:
     result = profiled(tiny())
-    assert sum(part.share for part in result.breakdown) == pytest.approx(1)
-    assert sum(part.ns for part in result.breakdown) == pytest.approx(WHOLE.end * 1000 / MHZ)
-    assert {part.cause for part in result.breakdown} >= {"HVX", "HMX", "dispatch and waits"}
+    assert sum(part.share for part in result.path_shares) == pytest.approx(1)
+    assert sum(part.ns for part in result.path_shares) == pytest.approx(WHOLE.end * 1000 / MHZ)
+    assert {part.cause for part in result.path_shares} >= {"HVX", "HMX", "dispatch and waits"}
 
 
 def test_spans_of_one_lane_never_overlap() -> None:

@@ -1,4 +1,4 @@
-"""Repeated structures, where names do not tell."""
+"""Layers and blocks: by names, and by repeated structure where names do not tell."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from opscope.analysis.repeats import NOT_REPEATED, Repeat, find_repeat, structure_of
+from opscope.analysis.structure import NOT_REPEATED, Repeat, find_repeat, structure_of
 from opscope.program.program import OpInfo
 
 
@@ -37,11 +37,11 @@ def test_what_is_called_a_repeat_is_one(types: str) -> None:
 
 def test_names_that_number_layers_are_believed_before_types() -> None:
     ops = [OpInfo(f"/block.{n}/{kind}", kind, "", "") for n in range(2) for kind in ("Conv", "Relu")]
-    assert structure_of(ops)[1] == ["/block.*/Conv", "/block.*/Relu"] * 2
+    assert structure_of(ops).blocks == ("/block.*/Conv", "/block.*/Relu") * 2
 
 
 def test_types_tell_where_names_do_not() -> None:
     kinds = ["Pool", "Conv", "Relu", "Conv", "Relu"]
-    layers, blocks = structure_of([OpInfo(f"n{chr(97 + n)}", kind, "", "") for n, kind in enumerate(kinds)])
-    assert layers == [NOT_REPEATED, "repeat 1 of 2", "repeat 1 of 2", "repeat 2 of 2", "repeat 2 of 2"]
-    assert blocks == [NOT_REPEATED, *["repeat *, op 1: Conv", "repeat *, op 2: Relu"] * 2]
+    found = structure_of([OpInfo(f"n{chr(97 + n)}", kind, "", "") for n, kind in enumerate(kinds)])
+    assert found.layers == (NOT_REPEATED, "repeat 1 of 2", "repeat 1 of 2", "repeat 2 of 2", "repeat 2 of 2")
+    assert found.blocks == (NOT_REPEATED, *("repeat *, op 1: Conv", "repeat *, op 2: Relu") * 2)

@@ -1,20 +1,36 @@
-"""Repeated structures: the same sequence of op types over and over, where names do not number them."""
+"""Layer and block of every op: by names where they number layers, else by the types of ops that come over and over.
+
+The one grouping of a network: totals, the analysis and comparisons add ops up by it.
+"""
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Protocol
 
 import numpy as np
+import numpy.typing as npt
 
-from ..program.program import OpInfo
-from .timeline.activities import Numbers
-from .totals.ops import block_of, layer_of
+Numbers = npt.NDArray[np.int64]
 
 LEAST_LENGTH = 2  # ops of a block
 MOST_PERIODS = 16  # that are tried
 NOT_REPEATED = "(not repeated)"
+_CORE = re.compile(r"^c\d+ ")  # the head of a row of one core, where a run has totals per core
+_NUMBERED = re.compile(r"(^|[._])\d+$")  # the end of a part of a name
+
+
+class NamedOp(Protocol):
+    """What an op is called, and of what type it is."""
+
+    @property
+    def name(self) -> str: ...
+
+    @property
+    def type(self) -> str: ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,18 +77,38 @@ def _longest_run(code: Numbers, period: int) -> Repeat | None:
     return Repeat(int(starts[best]), period, count)
 
 
-def structure_of(ops: Sequence[OpInfo]) -> tuple[list[str], list[str]]:
-    """Layer and block of every op: by names where they number layers, else by repeated types of ops."""
+@dataclass(frozen=True, slots=True)
+class Structure:
+    """One entry per op."""
+
+    layers: tuple[str, ...]
+    blocks: tuple[str, ...]  # the same place in every layer
+
+
+def structure_of(ops: Sequence[NamedOp]) -> Structure:
+    """Names are believed before types."""
     names = [op.name for op in ops]
     blocks = [block_of(name) for name in names]
-    if len(set(blocks)) < len(set(names)):
-        return [layer_of(name) for name in names], blocks
-    repeat = find_repeat([op.type for op in ops])
+    repeat = None if len(set(blocks)) < len(set(names)) else find_repeat([op.type for op in ops])
     if repeat is None:
-        return [layer_of(name) for name in names], blocks
+        return Structure(tuple(layer_of(name) for name in names), tuple(blocks))
     layers, places = [], []
     for position, op in enumerate(ops):
         found = repeat.place(position)
         layers.append(NOT_REPEATED if found is None else f"repeat {found[0] + 1} of {repeat.count}")
         places.append(NOT_REPEATED if found is None else f"repeat *, op {found[1] + 1}: {op.type}")
-    return layers, places
+    return Structure(tuple(layers), tuple(places))
+
+
+def layer_of(name: str) -> str:
+    """A numbered part of the network: the path up to its first part with a number; without one, its first part."""
+    parts = [part for part in name.split("/") if part]
+    for position, part in enumerate(parts):
+        if _NUMBERED.search(part):
+            return "/" + "/".join(parts[: position + 1])
+    return "/" + parts[0] if parts else name
+
+
+def block_of(name: str) -> str:
+    """The same place in every layer, and on every core: the name with their numbers left open."""
+    return "/".join([_NUMBERED.sub(r"\1*", part) for part in _CORE.sub("c* ", name).split("/")])

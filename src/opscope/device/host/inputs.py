@@ -1,4 +1,4 @@
-"""Inputs of a run: given as files or arrays and checked, or made up from a seed."""
+"""Inputs of a run: read from files or arrays and checked, or generated from a seed."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ _MOST_INPUT_BYTES = 2**34
 
 
 def load_inputs(files: Mapping[str, Path]) -> dict[str, Array]:
-    """Arrays from `.npy` files; nothing in them is executed, and absurd sizes are refused."""
+    """Load arrays from `.npy` files; pickled objects are refused, and files are mapped, not read."""
     arrays: dict[str, Array] = {}
     for name, path in files.items():
         try:
@@ -50,7 +50,7 @@ def load_inputs(files: Mapping[str, Path]) -> dict[str, Array]:
 
 
 def check_inputs(program: Program, given: Mapping[str, Array]) -> dict[str, Array]:
-    """The given inputs, if they are all there and each of the type and shape that the program takes."""
+    """Return the given inputs in program order; a missing or unknown name, type or shape is an error."""
     ports = {name: (dtype, shape) for name, dtype, shape in program.inputs}
     for name, value in given.items():
         if name not in ports:
@@ -68,7 +68,7 @@ def check_inputs(program: Program, given: Mapping[str, Array]) -> dict[str, Arra
 
 
 def zero_inputs(program: Program) -> dict[str, Array]:
-    """Zeros for every input."""
+    """Return zeros for every input."""
     return {
         name: np.zeros(shape, _numpy_type(dtype))
         for name, dtype, shape in program.inputs
@@ -77,9 +77,9 @@ def zero_inputs(program: Program) -> dict[str, Array]:
 
 
 def random_inputs(program: Program, *, seed: int) -> dict[str, Array]:
-    """Bounded random inputs: floats from −1 to 1, small integers of any value, large ones 0 or 1.
+    """Return random inputs: floats from −1 to 1, 8-bit integers of any value, larger integers 0 or 1.
 
-    Integers of 32 bits and more are masks, positions or rows of a table: 0 and 1 are valid as all of these.
+    Integers of 16 bits and more are usually masks, positions or table indices: 0 and 1 are valid for all of these.
     """
     arrays: dict[str, Array] = {}
     for number, (name, dtype, shape) in enumerate(program.inputs):
@@ -97,6 +97,7 @@ def random_inputs(program: Program, *, seed: int) -> dict[str, Array]:
 
 
 def _count(name: str, shape: tuple[int, ...], kind: np.dtype[np.generic]) -> int:
+    """Return the number of elements of an input; a size beyond the limit is an error."""
     count = 1
     for extent in shape:
         count *= extent

@@ -113,7 +113,7 @@ class Pipeline:
         heappush(self.events, (now + stages.enqueue, _Event.ENQUEUED, activation, inference))
 
     def _submit(self, now: int, activation: int, inference: int) -> None:
-        """Take a runtime thread for pre-processing and submission; the driver then sends the inference to the device."""
+        """Take a runtime thread for pre-processing and submission; the driver then sends it to the device."""
         stages, times = self.open[activation, inference]
         taken = self._thread(activation, now, stages.preprocess + stages.submit)
         prepared = taken + stages.preprocess

@@ -45,6 +45,7 @@ Several files make one run: give those that are about the same one. Exit codes: 
         parser.add_argument("--list", action="store_true", help="print the formats that are known")
 
     def run(self, args: Namespace) -> int:
+        """List the formats, or import the files and print what they contain."""
         from .. import api
 
         if args.list:
@@ -77,6 +78,7 @@ def _json(imported: Imported, out: TextIO) -> None:
 
 
 def _text(imported: Imported, top: int, out: TextIO) -> None:
+    """Write the imported profile: header, ops, totals and checks."""
     from ..core.units import UNKNOWN, format_count, format_seconds
     from ..views.text.columns import pairs
 
@@ -102,6 +104,7 @@ def _text(imported: Imported, top: int, out: TextIO) -> None:
 
 
 def _ops(imported: Imported, top: int) -> list[str]:
+    """Return the table of the costliest ops; with an estimate per op, its columns replace cycles and MACs."""
     from ..core.units import UNKNOWN, format_count, format_percent, format_seconds
     from ..views.text.columns import columns
 

@@ -44,6 +44,7 @@ examples:
 
 
 def _list(known: list[Target], out: TextIO) -> None:
+    """Write one row per target: clock, cores and memory."""
     from ..core.units import format_bytes
     from ..machine.target import Holds
     from ..views.text.columns import columns

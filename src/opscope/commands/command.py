@@ -19,9 +19,11 @@ class Command(Protocol):
 
     examples: str
 
-    def add_arguments(self, parser: ArgumentParser) -> None: ...
+    def add_arguments(self, parser: ArgumentParser) -> None:
+        """Add the verb's arguments to its parser."""
 
-    def run(self, args: Namespace) -> int: ...
+    def run(self, args: Namespace) -> int:
+        """Execute the verb; return the exit code of the process."""
 
 
 def write_result(write: Callable[[TextIO], None], output: Path | None) -> None:

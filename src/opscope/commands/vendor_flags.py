@@ -74,9 +74,9 @@ def read_words(tool: str, table: Sequence[Flag], words: Sequence[str], *, positi
     """
     known = {name: flag for flag in table for name in flag.names}
     found = Words()
-    rest = list(words)
-    while rest:
-        word = rest.pop(0)
+    remaining = list(words)
+    while remaining:
+        word = remaining.pop(0)
         if word in ("-h", "-help", "--help"):
             found.help = True
             continue
@@ -94,9 +94,9 @@ def read_words(tool: str, table: Sequence[Flag], words: Sequence[str], *, positi
         if flag.takes is Takes.NOTHING:
             value = _parse_switch(tool, word, value if equals else "true")
         elif not equals:
-            if not rest:
+            if not remaining:
                 raise UsageError(f"{tool}: {printable(word)}: no value; expected {printable(word)}=VALUE")
-            value = rest.pop(0)
+            value = remaining.pop(0)
         _add_value(found, flag, word, value)
     return found
 

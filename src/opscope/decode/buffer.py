@@ -89,12 +89,12 @@ def _header(view: memoryview, source: str) -> dict[str, int]:
     values = dict(zip(STATS_HEADER_FIELDS, STATS_HEADER.unpack_from(view), strict=True))
     if values["magic"] != STATS_MAGIC:
         raise CaptureError(source, 0, f"not a stats buffer; found {values['magic']!r}, expected {STATS_MAGIC!r}")
-    wanted = (
+    expected_fields = (
         ("version", STATS_VERSION, "this opscope reads version"),
         ("header_bytes", STATS_HEADER.size, "a header has"),
         ("reserved", 0, "expected"),
     )
-    for name, expected, words in wanted:
+    for name, expected, words in expected_fields:
         if values[name] != expected:
             raise CaptureError(source, field_offset(name), f"{name} is {values[name]}; {words} {expected}")
     _check_totals(view, values, source)
@@ -142,8 +142,8 @@ def _section(
     if core >= cores:
         raise CaptureError(source, at, f"{name} of core {core}; expected below {cores}")
     if kind is not None and record_bytes != STATS_RECORDS[kind].itemsize:
-        wanted = STATS_RECORDS[kind].itemsize
-        raise CaptureError(source, at, f"{name}: records of {record_bytes} bytes; expected {wanted}")
+        expected_bytes = STATS_RECORDS[kind].itemsize
+        raise CaptureError(source, at, f"{name}: records of {record_bytes} bytes; expected {expected_bytes}")
     if offset != expected or end > len(view):
         raise CaptureError(
             source,

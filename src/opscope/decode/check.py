@@ -35,7 +35,7 @@ def check_buffer(buffer: Buffer, program: Program, *, program_id: int) -> None:
 def _check_header(buffer: Buffer, program: Program, program_id: int) -> None:
     """Compare every header field with the program."""
     capture = buffer.capture
-    wanted: tuple[tuple[str, float, float], ...] = (
+    expected_fields: tuple[tuple[str, float, float], ...] = (
         ("program_id", capture.program_id, program_id),
         ("cores", capture.cores, program.cores),
         ("threads", capture.threads, sum(group.threads for group in program.groups)),
@@ -44,7 +44,7 @@ def _check_header(buffer: Buffer, program: Program, program_id: int) -> None:
         ("stats_millihertz", capture.stats_hz * 1000, round(program.stats_hz * 1000)),
         ("flags", capture.flags & ~StatsFlag.LOST, _flags(program)),
     )
-    for name, found, expected in wanted:
+    for name, found, expected in expected_fields:
         if found != expected:
             raise _header_fault(buffer, name, f"{_shown(name, found)}; the program has {_shown(name, expected)}")
     if capture.device >= program.devices:
@@ -85,17 +85,20 @@ def _check_counters(buffer: Buffer, core: int, program: Program, threads: int) -
     events = np.array(program.stats.events, np.int64)
     for kind in (StatsSection.PORTS, StatsSection.PMU, StatsSection.OP_PMU):
         thread = buffer.records(kind, core)["thread"]
-        refuse(buffer, kind, core, thread >= threads, _says("thread {}; expected below " + str(threads), thread))
+        refuse(buffer, kind, core, thread >= threads, _message("thread {}; expected below " + str(threads), thread))
     for kind in (StatsSection.PMU, StatsSection.OP_PMU):
         event = buffer.records(kind, core)["event"]
-        refuse(buffer, kind, core, ~np.isin(event, events), _says("event {:#x} is none that the program counts", event))
+        refuse(
+            buffer, kind, core, ~np.isin(event, events), _message("event {:#x} is none that the program counts", event)
+        )
     ddr = buffer.records(StatsSection.DDR, core)
     expected = int(bool(buffer.capture.flags & StatsFlag.DDR))
     if len(ddr) != expected:
         raise buffer.fault(StatsSection.DDR, core, 0, f"{len(ddr)} records; expected {expected}")
 
 
-def _says(words: str, column: npt.NDArray[np.integer]) -> Callable[[int], str]:
+def _message(words: str, column: npt.NDArray[np.integer]) -> Callable[[int], str]:
+    """Return a function that formats the text with the value of the bad record."""
     return lambda at: words.format(int(column[at]))
 
 

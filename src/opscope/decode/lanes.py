@@ -155,11 +155,13 @@ class _Core:
         ordinal, thread, group = places & 0xFFFFFFFF, (places >> 32) & 0xFFFF, places >> 48
         key = (group << np.uint64(48)) | (ordinal << np.uint64(16)) | thread
         backward = np.concatenate(([False], key[1:] <= key[:-1])) if len(key) else np.zeros(0, np.bool_)
-        words = "stands behind a later one; expected records sorted by group, ordinal and thread"
-        refuse(self.buffer, _OPS, self.core, backward, lambda at: words)
+        problem = "stands behind a later one; expected records sorted by group, ordinal and thread"
+        refuse(self.buffer, _OPS, self.core, backward, lambda at: problem)
         known = np.append(self.index.groups, -1)[np.minimum(thread, len(self.index.groups)).astype(np.int64)]
-        strange = known != group.astype(np.int64)
-        refuse(self.buffer, _OPS, self.core, strange, lambda at: f"thread {thread[at]} is not of group {group[at]}")
+        wrong_thread = known != group.astype(np.int64)
+        refuse(
+            self.buffer, _OPS, self.core, wrong_thread, lambda at: f"thread {thread[at]} is not of group {group[at]}"
+        )
 
     def _check_count(self, group: int, low: int, high: int) -> None:
         """Check that all threads of a command, and all commands, are recorded.
@@ -171,8 +173,8 @@ class _Core:
         lost = (self.buffer.records(StatsSection.LOST, self.core)["group"] == group).any()
         complete = self.buffer.capture.level >= OP_LEVEL and not lost
         if (high - low) % threads or (complete and high - low != length * threads):
-            words = f"group {group} has {high - low} records; expected {threads} for each of {length} commands"
-            raise self.buffer.fault(_OPS, self.core, low, words)
+            problem = f"group {group} has {high - low} records; expected {threads} for each of {length} commands"
+            raise self.buffer.fault(_OPS, self.core, low, problem)
 
     def _lane(self, group: int, low: int, own: npt.NDArray[np.void]) -> LaneRecords:
         """Return the columns of one lane; an impossible value is an error at its record."""
@@ -209,13 +211,13 @@ class _Core:
             for name in _SHARED:
                 yield own[name] != own[name][:, :1], f"threads of a command differ in {name}; expected them together"
             leave = own["ucycles"].astype(np.int64) + own["barrier"]
-            words = "threads leave a command at different ticks; expected ucycles + barrier to be the same"
-            yield leave != (lane.end - lane.start)[:, None], words
+            problem = "threads leave a command at different ticks; expected ucycles + barrier to be the same"
+            yield leave != (lane.end - lane.start)[:, None], problem
         window = self.buffer.records(StatsSection.THREADS, self.core)
         threads = window["group"] == lane.group
         opened, closed = int(window["start"][threads].min()), int(window["end"][threads].max())
-        late = (lane.start > closed) | (lane.end > closed) | (lane.start < 0)
-        yield late, f"ends behind its thread, which stops at tick {closed}"
+        overrun = (lane.start > closed) | (lane.end > closed) | (lane.start < 0)
+        yield overrun, f"ends behind its thread, which stops at tick {closed}"
         free = np.where(
             self.index.moves[lane.commands], lane.start, lane.end
         )  # a transfer frees the lane as soon as it is issued

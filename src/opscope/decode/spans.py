@@ -66,7 +66,7 @@ def decode_trace(
         barriers: add a lane per thread with the time it waited for the others of its group.
     """
     lanes = list(read_lanes(buffer, program, index))
-    build = _Build(program, buffer, index, origin, _names(program), np.empty(_most_spans(buffer, lanes), SPAN))
+    build = _Build(program, buffer, index, origin, _names(program), np.empty(_max_spans(buffer, lanes), SPAN))
     for lane in lanes:
         build.lane(lane, threads=threads, barriers=barriers)
     for core in range(buffer.capture.cores):
@@ -100,9 +100,9 @@ def merge_traces(traces: Sequence[Trace]) -> Trace:
     spans, samples = [], []
     for trace in traces:
         block, values = trace.spans.copy(), trace.samples.copy()
-        block["lane"] = _renumbered(trace.lanes, lanes)[block["lane"]]
-        block["name"] = _renumbered(trace.names, names)[block["name"]]
-        values["counter"] = _renumbered(trace.counters, counters)[values["counter"]]
+        block["lane"] = _merged_numbers(trace.lanes, lanes)[block["lane"]]
+        block["name"] = _merged_numbers(trace.names, names)[block["name"]]
+        values["counter"] = _merged_numbers(trace.counters, counters)[values["counter"]]
         spans.append(block)
         samples.append(values)
     edges = next((trace.edges for trace in traces if len(trace.edges)), np.zeros(0, EDGE))
@@ -114,12 +114,12 @@ def merge_traces(traces: Sequence[Trace]) -> Trace:
 _Key = TypeVar("_Key")
 
 
-def _renumbered(items: Sequence[_Key], known: dict[_Key, int]) -> npt.NDArray[np.int32]:
+def _merged_numbers(items: Sequence[_Key], known: dict[_Key, int]) -> npt.NDArray[np.int32]:
     """Return the merged number of each item; a new item gets the next number."""
     return np.array([known.setdefault(item, len(known)) for item in items] or [0], np.int32)
 
 
-def _most_spans(buffer: Buffer, lanes: list[LaneRecords]) -> int:
+def _max_spans(buffer: Buffer, lanes: list[LaneRecords]) -> int:
     """Return an upper bound on the spans: four per op record, plus ports, cores and the device."""
     capture = buffer.capture
     ports = sum(len(buffer.records(StatsSection.PORTS, core)) for core in range(capture.cores))
@@ -221,11 +221,11 @@ class _Build:
         block["name"] = len(self.program.kinds) + own.group
 
     def _barriers(self, lane: Lane, own: LaneRecords, thread: int) -> None:
-        stood = np.flatnonzero(own.barrier[:, thread])
-        if not len(stood):  # an engine of one thread has no barriers
+        waiting = np.flatnonzero(own.barrier[:, thread])
+        if not len(waiting):  # an engine of one thread has no barriers
             return
-        end = own.end[stood]
-        block = self.add(lane, SpanKind.BARRIER, own.commands[stood], end - own.barrier[stood, thread], end)
+        end = own.end[waiting]
+        block = self.add(lane, SpanKind.BARRIER, own.commands[waiting], end - own.barrier[waiting, thread], end)
         block["name"] = len(self.program.kinds) + len(self.program.groups) + own.group
 
     def _transfers(self, own: LaneRecords, rows: Numbers) -> None:

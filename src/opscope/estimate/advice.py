@@ -67,7 +67,7 @@ def _layer_ideas(base: Estimate) -> Iterator[_Idea]:
     graph, target = base.graph, base.machine.target
     heavy = _heavy(base.layers)
     if separable := graph_changes.separable_layers(graph, heavy):
-        separate = f"Replace the heavy convolutions ({_listed(separable)}) by depthwise-separable ones"
+        separate = f"Replace the heavy convolutions ({_layer_list(separable)}) by depthwise-separable ones"
         yield _Idea(
             "depthwise-separable",
             separate,
@@ -75,12 +75,12 @@ def _layer_ideas(base: Estimate) -> Iterator[_Idea]:
             lambda: graph_changes.split_into_depthwise_separable(graph, separable),
         )
     if factorisable := graph_changes.factorisable_layers(graph, heavy):
-        chosen = f"dense layers and 1×1 convolutions ({_listed(factorisable)})"
+        chosen = f"dense layers and 1×1 convolutions ({_layer_list(factorisable)})"
         factorise = f"Factorise the heavy {chosen} to a quarter of their rank"
         yield _Idea("low-rank", factorise, factorisable, lambda: graph_changes.factorise_low_rank(graph, factorisable))
     stranded = tuple(layer.index for layer in base.layers if not layer.accelerated and layer.kind == "matmul")
     if stranded and any(engine.accelerator and "conv" in engine.ops for engine in target.engines):
-        move = f"Write dense layers ({_listed(stranded)}) as 1×1 convolutions, which the accelerator takes"
+        move = f"Write dense layers ({_layer_list(stranded)}) as 1×1 convolutions, which the accelerator takes"
         yield _Idea("move-to-accelerator", move, stranded, lambda: graph_changes.dense_to_convolution(graph, stranded))
 
 
@@ -95,7 +95,7 @@ def _heavy(layers: Sequence[Layer]) -> tuple[int, ...]:
     )
 
 
-def _listed(layers: Sequence[int]) -> str:
+def _layer_list(layers: Sequence[int]) -> str:
     shown = ", ".join(str(index) for index in layers[:6])
     return f"layers {shown}{', …' if len(layers) > 6 else ''}" if len(layers) > 1 else f"layer {shown}"
 

@@ -179,10 +179,10 @@ def place(buffers: Sequence[Buffer]) -> list[int]:
     return offsets
 
 
-def _lowest_gap(size: int, taken: Sequence[tuple[int, int]]) -> int:
+def _lowest_gap(size: int, occupied: Sequence[tuple[int, int]]) -> int:
     """Return the first offset with `size` free bytes; `taken` is sorted (offset, length)."""
     offset = 0
-    for start, length in taken:
+    for start, length in occupied:
         if start - offset >= size:
             break
         offset = max(offset, start + length)

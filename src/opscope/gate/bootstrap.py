@@ -41,8 +41,8 @@ def spread_of(samples: Sequence[float] | Floats, *, most: int = 101, tick: float
 
 def tick_of(values: Floats) -> float:
     """Return the greatest common divisor of the values; 0 if they are not integers or all are zero."""
-    whole = values.astype(np.int64)
-    return float(np.gcd.reduce(whole)) if len(whole) and bool((whole == values).all()) else 0.0
+    integers = values.astype(np.int64)
+    return float(np.gcd.reduce(integers)) if len(integers) and bool((integers == values).all()) else 0.0
 
 
 def spread_of_sum(spreads: Sequence[Spread]) -> Spread:

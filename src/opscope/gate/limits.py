@@ -107,15 +107,15 @@ def _check(limit: Limit, found: Difference | None, names: Mapping[str, Sequence[
     if found.change is None or found.ratio is None:
         return _unknown(limit, f"{printable(limit.name)} is not known in {_side_without_value(found)}")
     change = found.ratio if limit.relative else found.change
-    words = f"{printable(limit.name)} {show_change(found)}"
+    summary = f"{printable(limit.name)} {show_change(found)}"
     if not _exceeds(limit, change):
-        return Check(limit.text, True, f"{words}, limit {limit.text}", limit=limit.text, metric=limit.name)
+        return Check(limit.text, True, f"{summary}, limit {limit.text}", limit=limit.text, metric=limit.name)
     # The measured change breaks the limit, but the confidence interval still reaches to the allowed side.
     if found.interval is not None and not _exceeds(limit, _least_certain_change(limit, found)):
-        inside = f"{words}, but {limit.text} is not sure: {show_interval(found)}; measure more often to know"
+        inside = f"{summary}, but {limit.text} is not sure: {show_interval(found)}; measure more often to know"
         return Check(limit.text, True, inside, limit=limit.text, metric=limit.name, warning=True)
     sure = f" ({show_interval(found)})" if found.interval is not None else f" ({found.note})" if found.note else ""
-    return Check(limit.text, False, f"{words}, limit {limit.text}{sure}", limit=limit.text, metric=limit.name)
+    return Check(limit.text, False, f"{summary}, limit {limit.text}{sure}", limit=limit.text, metric=limit.name)
 
 
 def _unknown(limit: Limit, reason: str) -> Check:

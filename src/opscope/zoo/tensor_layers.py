@@ -33,8 +33,8 @@ def add(plan: Blueprint, at: str, a: Value, b: Operand) -> Value:
 
 def matmul(plan: Blueprint, at: str, a: Value, b: Value, *, rms: float) -> Value:
     """Add a product of two computed values."""
-    lead = np.broadcast_shapes(a.shape[:-2], b.shape[:-2])
-    return plan.step("MatMul", at, (a, b), (*lead, a.shape[-2], b.shape[-1]), rms=rms)
+    batch_shape = np.broadcast_shapes(a.shape[:-2], b.shape[:-2])
+    return plan.step("MatMul", at, (a, b), (*batch_shape, a.shape[-2], b.shape[-1]), rms=rms)
 
 
 def attend(plan: Blueprint, at: str, shares: Value, x: Value) -> Value:

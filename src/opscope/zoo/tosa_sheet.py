@@ -57,8 +57,8 @@ class Sheet:
 
     def extents(self, shape: Shape) -> Named:
         kind, numbers = f"!tosa.shape<{len(shape)}>", ", ".join(map(str, shape))
-        held = f"{{values = dense<[{numbers}]> : tensor<{len(shape)}xindex>}}"
-        return self._constant(f"tosa.const_shape {held} : () -> {kind}", kind)
+        content = f"{{values = dense<[{numbers}]> : tensor<{len(shape)}xindex>}}"
+        return self._constant(f"tosa.const_shape {content} : () -> {kind}", kind)
 
     def _constant(self, definition: str, kind: str) -> Named:
         if definition not in self._constants:

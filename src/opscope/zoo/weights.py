@@ -75,8 +75,8 @@ def _channel_steps(weight: Weight, step: NDArray[np.float32], start: int, rows: 
     """Return the channel steps in a shape that multiplies the rows from `start` on."""
     if weight.channel_axis is None:
         return step
-    here = step[start : start + rows] if weight.channel_axis == 0 else step
-    return here.reshape([-1 if axis == weight.channel_axis else 1 for axis in range(len(weight.shape))])
+    steps = step[start : start + rows] if weight.channel_axis == 0 else step
+    return steps.reshape([-1 if axis == weight.channel_axis else 1 for axis in range(len(weight.shape))])
 
 
 def _generator(name: str) -> np.random.Philox:

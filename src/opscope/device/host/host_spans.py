@@ -29,8 +29,8 @@ def host_spans(rows: Rows) -> Trace:
     spans: list[tuple[int, ...]] = []
     for row, place in zip(rows, _places(rows), strict=True):
         inference, request = int(row["inference"]), f" request {place + 1}" if place else ""
-        whole = ("inference", APPLICATION, "enqueued_ns", "dequeued_ns")
-        for stage, who, start, end in (whole, *((s, _LANES[s], *times) for s, times in STAGES.items())):
+        overall = ("inference", APPLICATION, "enqueued_ns", "dequeued_ns")
+        for stage, who, start, end in (overall, *((s, _LANES[s], *times) for s, times in STAGES.items())):
             if row[end] <= row[start]:
                 continue
             lane = Lane(NONE, NONE, f"Activation {row['activation']}{request} {who}")

@@ -30,7 +30,7 @@ NUMPY_TYPES: Mapping[str, type[np.generic]] = {
     "c64": np.complex64,
     "c128": np.complex128,
 }
-_MOST_INPUT_BYTES = 2**34
+_MAX_INPUT_BYTES = 2**34
 
 
 def load_inputs(files: Mapping[str, Path]) -> dict[str, Array]:
@@ -55,15 +55,15 @@ def check_inputs(program: Program, given: Mapping[str, Array]) -> dict[str, Arra
     for name, value in given.items():
         if name not in ports:
             raise UsageError(
-                f"input {printable(name)!r}: the program has none of that name; expected {_listed(program)}"
+                f"input {printable(name)!r}: the program has none of that name; expected {_describe_ports(program)}"
             )
         dtype, shape = ports[name]
         if tuple(value.shape) != shape or value.dtype != _numpy_type(dtype):
             found = f"{value.dtype} of {_extents(tuple(value.shape))}"
-            raise UsageError(f"input {printable(name)!r}: found {found}; expected {_listed(program)}")
+            raise UsageError(f"input {printable(name)!r}: found {found}; expected {_describe_ports(program)}")
     missing = [printable(name) for name in ports if name not in given]
     if missing:
-        raise UsageError(f"input {missing[0]!r}: missing; expected {_listed(program)}")
+        raise UsageError(f"input {missing[0]!r}: missing; expected {_describe_ports(program)}")
     return {name: np.ascontiguousarray(given[name]) for name in ports}
 
 
@@ -101,9 +101,9 @@ def _count(name: str, shape: tuple[int, ...], kind: np.dtype[np.generic]) -> int
     count = 1
     for extent in shape:
         count *= extent
-        if extent < 0 or count * kind.itemsize > _MOST_INPUT_BYTES:
+        if extent < 0 or count * kind.itemsize > _MAX_INPUT_BYTES:
             raise UsageError(
-                f"input {printable(name)!r}: shape {_extents(shape)}; expected at most {_MOST_INPUT_BYTES} bytes"
+                f"input {printable(name)!r}: shape {_extents(shape)}; expected at most {_MAX_INPUT_BYTES} bytes"
             )
     return count
 
@@ -114,7 +114,7 @@ def _numpy_type(dtype: str) -> type[np.generic]:
     return NUMPY_TYPES[dtype]
 
 
-def _listed(program: Program) -> str:
+def _describe_ports(program: Program) -> str:
     return ", ".join(
         f"{printable(name)} ({np.dtype(_numpy_type(dtype))} of {_extents(shape)})"
         for name, dtype, shape in program.inputs

@@ -64,13 +64,13 @@ def _slices(inputs: Mapping[str, Array], shapes: Mapping[str, Sequence[object]])
     """Split the inputs into batches that a model of fixed batch can run."""
     batches = {shape[0] for name, shape in shapes.items() if name in inputs and shape}
     fixed = batches.pop() if len(batches) == 1 else None
-    lead = {value.shape[0] for value in inputs.values() if value.ndim}
-    if not isinstance(fixed, int) or len(lead) != 1:
+    batch_sizes = {value.shape[0] for value in inputs.values() if value.ndim}
+    if not isinstance(fixed, int) or len(batch_sizes) != 1:
         return [dict(inputs)]
-    whole = lead.pop()
-    if fixed < 1 or whole == fixed or whole % fixed:
+    given_batch = batch_sizes.pop()
+    if fixed < 1 or given_batch == fixed or given_batch % fixed:
         return [dict(inputs)]
-    return [{name: value[at : at + fixed] for name, value in inputs.items()} for at in range(0, whole, fixed)]
+    return [{name: value[at : at + fixed] for name, value in inputs.items()} for at in range(0, given_batch, fixed)]
 
 
 class _LiteRt:

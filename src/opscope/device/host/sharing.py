@@ -29,8 +29,8 @@ def beside_others(program: Program, cycles: float, others: int) -> Program:
     for number, route in enumerate(program.routes):
         moved = table["moved_bytes"][table["route"] == number].astype(np.float64)
         demand = float(moved.sum()) / program.devices / cycles
-        left = max(route.bytes_per_cycle - others * demand, route.bytes_per_cycle / (others + 1))
-        routes.append(replace(route, bytes_per_cycle=left))
+        remaining = max(route.bytes_per_cycle - others * demand, route.bytes_per_cycle / (others + 1))
+        routes.append(replace(route, bytes_per_cycle=remaining))
     return replace(program, routes=tuple(routes))
 
 

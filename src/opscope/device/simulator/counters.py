@@ -97,22 +97,22 @@ def _per_command(program: Program, counts: str, lane: LaneTimes) -> Counts:
     if counts == "busy_cycles":
         return lane.pcycles.astype(np.uint64)
     if counts == "macs":
-        return _divided(lane.commands["macs"], lane.threads)
+        return _split_evenly(lane.commands["macs"], lane.threads)
     if counts in _ROUTE_COUNTS:
         carries, column = _ROUTE_COUNTS[counts]
         values = np.zeros(shape, np.uint64)  # a transfer counts on the thread that issues it, the first
         amount = lane.commands[column] if column else 1
         values[:, 0] = np.where(_on_route(program, lane, carries), amount, 0)
         return values
-    whole = {
+    counts_by_command = {
         "cycles": lane.held_pcycles,
         "wait_cycles": lane.wait_pcycles,
         "commands": np.ones(shape[0], np.int64),
     }[counts]
-    return np.broadcast_to(whole[:, None], shape).astype(np.uint64)
+    return np.broadcast_to(counts_by_command[:, None], shape).astype(np.uint64)
 
 
-def _divided(whole: Counts, threads: int) -> Counts:
+def _split_evenly(whole: Counts, threads: int) -> Counts:
     """Divide into equal integers with the same sum: the first threads take one more if there is a remainder."""
     each, rest = np.divmod(whole[:, None], np.uint64(threads))
     return each + (np.arange(threads, dtype=np.uint64) < rest)

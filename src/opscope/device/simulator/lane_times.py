@@ -65,8 +65,8 @@ class LaneTimes:
 
     @property
     def barrier_ticks(self) -> Numbers:
-        late = self.clock.ticks(self.done)[:, None] - self.clock.ticks(self.work_end)
-        return np.where(self.moves[:, None], 0, late)
+        waiting = self.clock.ticks(self.done)[:, None] - self.clock.ticks(self.work_end)
+        return np.where(self.moves[:, None], 0, waiting)
 
     @property
     def wait_ticks(self) -> Numbers:

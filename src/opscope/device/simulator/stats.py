@@ -78,11 +78,14 @@ class _Recorder:
             yield StatsSection.PORTS, self.ports(core)
             yield StatsSection.DOORBELLS, self.doorbells(core)
             kept = [self.kept(lane) for lane in lanes]
-            yield StatsSection.OPS, _joined(OP_RECORD, [self.ops(*pair) for pair in zip(lanes, kept, strict=True)])
-            yield StatsSection.LOST, _joined(LOST_RECORD, [self.lost(*pair) for pair in zip(lanes, kept, strict=True)])
+            yield StatsSection.OPS, _concatenate(OP_RECORD, [self.ops(*pair) for pair in zip(lanes, kept, strict=True)])
+            yield (
+                StatsSection.LOST,
+                _concatenate(LOST_RECORD, [self.lost(*pair) for pair in zip(lanes, kept, strict=True)]),
+            )
             if level >= OP_PMU_LEVEL:
                 parts = [command_counters(self.program, self.events, *pair) for pair in zip(lanes, kept, strict=True)]
-                yield StatsSection.OP_PMU, _joined(OP_PMU_RECORD, parts)
+                yield StatsSection.OP_PMU, _concatenate(OP_PMU_RECORD, parts)
 
     def threads(self, lanes: list[LaneTimes]) -> Records:
         records = np.zeros(sum(lane.threads for lane in lanes), THREAD_RECORD)
@@ -128,7 +131,7 @@ class _Recorder:
         """Return the commands that the stats level includes: all, or semaphore commands only."""
         if self.program.stats.level >= OP_LEVEL:
             return np.ones(len(lane.commands), np.bool_)
-        return _of_kinds(self.program, lane.commands, _SEMAPHORE)
+        return _has_kind(self.program, lane.commands, _SEMAPHORE)
 
     def ops(self, lane: LaneTimes, kept: npt.NDArray[np.bool_]) -> Records:
         records = np.zeros((int(kept.sum()), lane.threads), OP_RECORD)
@@ -245,9 +248,9 @@ def _check_size(program: Program, device: int) -> None:
 
 def _port_cores(program: Program, device: int, kind: str) -> frozenset[int]:
     """Return the cores of a device with a command of this kind; core 0 if the whole program has none."""
-    chosen = program.commands[_of_kinds(program, program.commands, kind)]
-    here = chosen[chosen["device"] == device]
-    return frozenset(np.unique(here["core"]).tolist()) if len(chosen) else frozenset({0})
+    chosen = program.commands[_has_kind(program, program.commands, kind)]
+    on_device = chosen[chosen["device"] == device]
+    return frozenset(np.unique(on_device["core"]).tolist()) if len(chosen) else frozenset({0})
 
 
 def _activate_ticks(program: Program) -> int:
@@ -257,12 +260,12 @@ def _activate_ticks(program: Program) -> int:
     return round(ticks)
 
 
-def _of_kinds(program: Program, commands: Records, text: str) -> npt.NDArray[np.bool_]:
+def _has_kind(program: Program, commands: Records, text: str) -> npt.NDArray[np.bool_]:
     """Mark the commands whose kind contains the text."""
     wanted = np.array([text in kind for kind in program.kinds] + [False], np.bool_)
     chosen: npt.NDArray[np.bool_] = wanted[commands["kind"]]
     return chosen
 
 
-def _joined(dtype: np.dtype[np.void], parts: list[Records]) -> Records:
+def _concatenate(dtype: np.dtype[np.void], parts: list[Records]) -> Records:
     return np.concatenate([np.zeros(0, dtype), *parts])

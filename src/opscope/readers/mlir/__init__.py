@@ -90,7 +90,7 @@ def _check_shapes(graph: Graph, shapes: Mapping[str, tuple[int, ...]], batch: in
             raise ModelError(
                 graph.source, f"input {name}", f"its type says {found}; expected a module of another shape"
             )
-    lead = {shape[0] for shape in own.values() if shape}
-    if batch is not None and lead != {batch}:
-        found = ", ".join(map(str, sorted(lead))) or "none"
+    batches = {shape[0] for shape in own.values() if shape}
+    if batch is not None and batches != {batch}:
+        found = ", ".join(map(str, sorted(batches))) or "none"
         raise ModelError(graph.source, f"batch {batch}", f"the types of the inputs say {found}; expected that one")

@@ -160,7 +160,7 @@ class Builder:
         if name.startswith("onnx."):
             rule, attributes = onnx_rule(op, site, self._opset)
             if rule is not None and rule.kind != "custom":
-                return rule.kind, attributes, rule.ordered(operands)
+                return rule.kind, attributes, rule.canonical_inputs(operands)
             return self._unknown(name, own, operands)
         found = tosa.DENSE if name == "tosa.conv2d" and tosa.is_dense(site) else self._rule(op, name)
         if found is None or found is CUSTOM:

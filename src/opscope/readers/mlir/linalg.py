@@ -12,7 +12,7 @@ from string import ascii_letters
 from typing import TYPE_CHECKING
 
 from .rules import CUSTOM, Rule
-from .site import Attributes, Site
+from .site import Attributes, Site, no_attributes
 
 if TYPE_CHECKING:
     from iree.compiler import ir
@@ -140,7 +140,7 @@ def rule_of(op: ir.Operation) -> Rule | None:
         return None
     short = name.removeprefix("linalg.")
     if short in _NAMED_OPS:
-        return Rule(_NAMED_OPS[short], _dimension if short == "softmax" else _nothing)
+        return Rule(_NAMED_OPS[short], _dimension if short == "softmax" else no_attributes)
     if short == "transpose":
         return Rule("transpose", lambda site: {"permutation": site.integers("permutation") or ()})
     if short == "reduce":
@@ -153,10 +153,6 @@ def rule_of(op: ir.Operation) -> Rule | None:
     if short in ("generic", "map", "elementwise"):
         return _structured_rule(op)
     return CUSTOM
-
-
-def _nothing(_site: Site) -> Attributes:
-    return {}
 
 
 def _dimension(site: Site) -> Attributes:
@@ -199,14 +195,14 @@ def _axis_letters(op: ir.Operation) -> list[str] | None:
     """
     if "indexing_maps" not in op.attributes:
         return None
-    words = []
+    letters = []
     for attribute in op.attributes["indexing_maps"]:
         results = _map_results(str(attribute))
         numbers = [re.fullmatch(r"d(\d+)", result) for result in results]
         if any(number is None or int(number[1]) >= len(ascii_letters) for number in numbers):
             return None
-        words.append("".join(ascii_letters[int(number[1])] for number in numbers if number is not None))
-    return words
+        letters.append("".join(ascii_letters[int(number[1])] for number in numbers if number is not None))
+    return letters
 
 
 def _map_results(text: str) -> list[str]:

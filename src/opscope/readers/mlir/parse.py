@@ -115,11 +115,11 @@ def _check_nesting(lines: Iterable[bytes], path: Path) -> None:
         if not text.isascii():
             _check_text(text, path, line)
         for found in _BRACKETS.finditer(_STRING.sub(b"", text)):
-            word = found[0]
-            if word[:1] in b"([{<" and word != b"<=":
-                depth += len(word)
-            elif word[:1] in b")]}>" and word != b">=":
-                depth = max(0, depth - len(word))
+            brackets = found[0]
+            if brackets[:1] in b"([{<" and brackets != b"<=":
+                depth += len(brackets)
+            elif brackets[:1] in b")]}>" and brackets != b">=":
+                depth = max(0, depth - len(brackets))
         if depth > MAX_NESTING:
             place = f"line {line}"
             raise ModelError(str(path), place, f"{depth} brackets within each other; expected at most {MAX_NESTING}")

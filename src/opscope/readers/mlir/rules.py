@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from .site import Describe, nothing
+from .site import Describe, no_attributes
 
 
 @dataclass(frozen=True, slots=True)
@@ -12,7 +12,7 @@ class Rule:
     """The kind, the rule for its attributes, and how many leading tensor operands count (not zero points or shapes)."""
 
     kind: str
-    describe: Describe = nothing
+    describe: Describe = no_attributes
     operands: int | None = None  # None: all
 
 

@@ -138,5 +138,5 @@ def small_integers(attribute: ir.Attribute) -> tuple[int, ...] | None:
     return tuple(int(value) for value in attribute) if elements <= MAX_ELEMENTS else None
 
 
-def nothing(_site: Site) -> Attributes:
+def no_attributes(_site: Site) -> Attributes:
     return {}

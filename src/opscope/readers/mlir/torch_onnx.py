@@ -41,8 +41,8 @@ def opset_of(function: ir.Operation) -> int:
 
 def _node(op: ir.Operation, inputs: int, outputs: int) -> Node:
     """Convert the operation to an ONNX node with invented tensor names, which the rules do not read."""
-    word = operator_name(op).removeprefix("onnx.")
-    domain, _, op_type = word.rpartition(".")
+    full_name = operator_name(op).removeprefix("onnx.")
+    domain, _, op_type = full_name.rpartition(".")
     arguments = {}
     for name in op.attributes:
         if name.startswith(_PREFIX):

@@ -39,7 +39,7 @@ class Site:
 Describe = Callable[[Site], Attributes]
 
 
-def nothing(site: Site) -> Attributes:
+def no_attributes(site: Site) -> Attributes:
     return {}
 
 

@@ -9,7 +9,7 @@ from math import prod
 from ...core.errors import printable
 from ...core.units import Bytes
 from ...graph.graph import ABSENT, Attribute, Note, Op, Role, Tensor
-from .attributes import Site, nothing
+from .attributes import Site, no_attributes
 from .model import Body, Constant, Element, Node, Value, dtype_of
 from .ops import CUSTOM, rule_of
 
@@ -77,14 +77,14 @@ class Builder:
         elif rule.note:
             self._note("op", f"{op_type}: {rule.note}", name)
         attributes: Mapping[str, Attribute] = {}
-        if rule.describe is not nothing:
+        if rule.describe is not no_attributes:
             attributes = rule.describe(self._site(node, inputs, outputs))
         self.ops.append(
             Op(
                 rule.kind,
                 op_type,
                 name,
-                rule.ordered(inputs),
+                rule.canonical_inputs(inputs),
                 tuple([number for number in outputs if number != ABSENT]),
                 attributes,
                 node.location,

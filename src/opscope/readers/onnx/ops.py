@@ -20,11 +20,11 @@ class Rule:
     """How one operator is translated."""
 
     kind: str
-    describe: Describe = attributes.nothing
+    describe: Describe = attributes.no_attributes
     order: tuple[int, ...] | slice = ()  # positions of the canonical inputs (-1: not present); the other inputs follow
     note: str = ""
 
-    def ordered(self, inputs: tuple[int, ...]) -> tuple[int, ...]:
+    def canonical_inputs(self, inputs: tuple[int, ...]) -> tuple[int, ...]:
         """Return the inputs in canonical order, without absent ones at the end."""
         if self.order:
             # QLinearMatMul has order (0, 3, -1): data is input 0, weights input 3, no bias; scales and zero points

@@ -60,7 +60,7 @@ def _infer(node: Node, operands: Operands) -> Operand | None:
     return rule(node, operands)
 
 
-def _at(operands: Operands, index: int) -> Operand | None:
+def _operand(operands: Operands, index: int) -> Operand | None:
     return operands[index] if index < len(operands) else None
 
 
@@ -87,23 +87,23 @@ def _broadcast_shapes(left: Shape, right: Shape) -> Shape | None:
 
 
 def _quantize(node: Node, operands: Operands) -> Operand | None:
-    data, zero = operands[0], _at(operands, 2)
+    data, zero = operands[0], _operand(operands, 2)
     if data is None or node.integer("output_dtype", 0):
         return None
     return Operand(zero.element if zero else Element.UINT8, data.shape)
 
 
 def _dequantize(node: Node, operands: Operands) -> Operand | None:
-    data, scale = operands[0], _at(operands, 1)
+    data, scale = operands[0], _operand(operands, 1)
     return Operand(scale.element, data.shape) if data and scale and not node.integer("output_dtype", 0) else None
 
 
 def _conv(node: Node, operands: Operands) -> Operand | None:
-    return _conv_output(node, operands[0], _at(operands, 1))
+    return _conv_output(node, operands[0], _operand(operands, 1))
 
 
 def _quantised_conv(node: Node, operands: Operands) -> Operand | None:
-    out, zero = _conv_output(node, operands[0], _at(operands, 3)), _at(operands, 7)
+    out, zero = _conv_output(node, operands[0], _operand(operands, 3)), _operand(operands, 7)
     return Operand(zero.element, out.shape) if out and zero else None
 
 
@@ -144,7 +144,7 @@ def _global_pool(node: Node, operands: Operands) -> Operand | None:
 
 
 def _gemm(node: Node, operands: Operands) -> Operand | None:
-    left, right = operands[0], _at(operands, 1)
+    left, right = operands[0], _operand(operands, 1)
     if left is None or right is None or len(left.shape) != 2 or len(right.shape) != 2:
         return None
     rows = left.shape[1 if node.integer("transA", 0) else 0]
@@ -153,7 +153,7 @@ def _gemm(node: Node, operands: Operands) -> Operand | None:
 
 
 def _matmul(node: Node, operands: Operands) -> Operand | None:
-    left, right = operands[0], _at(operands, 1)
+    left, right = operands[0], _operand(operands, 1)
     if left is None or right is None or len(left.shape) < 2 or len(right.shape) < 2:
         return None
     batch = _broadcast_shapes(left.shape[:-2], right.shape[:-2])
@@ -171,13 +171,13 @@ def _flatten(node: Node, operands: Operands) -> Operand | None:
 
 def _reshape(node: Node, operands: Operands) -> Operand | None:
     """A constant target: 0 keeps an extent, one -1 takes the remaining elements."""
-    data, target = operands[0], _at(operands, 1)
+    data, target = operands[0], _operand(operands, 1)
     if data is None or target is None or target.integers is None or node.integer("allowzero", 0):
         return None
-    wanted = target.integers
-    if any(extent == 0 and place >= len(data.shape) for place, extent in enumerate(wanted)):
+    target_shape = target.integers
+    if any(extent == 0 and place >= len(data.shape) for place, extent in enumerate(target_shape)):
         return None
-    shape = [data.shape[place] if extent == 0 else extent for place, extent in enumerate(wanted)]
+    shape = [data.shape[place] if extent == 0 else extent for place, extent in enumerate(target_shape)]
     total, rest = prod(data.shape), prod(extent for extent in shape if extent != -1)
     if shape.count(-1) == 1 and rest and total % rest == 0:
         shape[shape.index(-1)] = total // rest

@@ -115,8 +115,8 @@ class _Encoder:
         if constant.content:
             return head + encode_field(9, constant.content)
         size = constant.end - constant.start
-        whole = constant.element in (Element.INT32, Element.INT64) and size <= _MAX_CONSTANT_BYTES
-        if size and (whole or size <= MAX_ELEMENTS):
+        is_integer = constant.element in (Element.INT32, Element.INT64) and size <= _MAX_CONSTANT_BYTES
+        if size and (is_integer or size <= MAX_ELEMENTS):
             return self.wire.buffer[constant.start : constant.end] + encode_text(8, constant.name)
         return head + encode_number(14, _EXTERNAL)
 

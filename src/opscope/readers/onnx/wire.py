@@ -69,8 +69,10 @@ class Wire:
                         size, position = self.varint(position - 1, end)
                     stop = position + size
                     if stop > end:
-                        left = max(0, end - position)
-                        raise self.error(at, f"field {tag >> 3} claims {size} bytes; {left} are left in its message")
+                        remaining = max(0, end - position)
+                        raise self.error(
+                            at, f"field {tag >> 3} claims {size} bytes; {remaining} are left in its message"
+                        )
                     yield tag, position, stop
                     position = stop
                 elif wire_type == 0:

@@ -42,7 +42,7 @@ def read_tflite(path: Path, *, shapes: Mapping[str, tuple[int, ...]] = {}, batch
         batch: the leading extent of the inputs, in place of the stored one.
     """
     source = str(path)
-    with _mapped(path) as content:
+    with _map_file(path) as content:
         if not looks_like_tflite(content[:HEAD_BYTES]):
             raise ModelError(
                 source, "byte 0x4", f"{content[4:8]!r} is not a TensorFlow Lite file; expected {IDENTIFIER!r}"
@@ -72,7 +72,7 @@ def _read(model: StoredModel, path: Path, shapes: Mapping[str, tuple[int, ...]],
 
 
 @contextmanager
-def _mapped(path: Path) -> Iterator[mmap]:
+def _map_file(path: Path) -> Iterator[mmap]:
     """Map the file into memory; an empty or unreadable file is a ModelError."""
     try:
         with path.open("rb") as file:

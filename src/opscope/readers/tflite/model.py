@@ -181,8 +181,8 @@ class StoredModel:
             raise self.file.damage(table.position, f"shape of rank {len(shape)}; at most {MAX_RANK} is believed")
         if min(shape) < 0 or prod(shape) > MAX_TENSOR_ELEMENTS:
             name = printable(table.string(TensorField.NAME))
-            wanted = f"expected extents from 0, and at most {MAX_TENSOR_ELEMENTS} elements"
-            raise self.file.damage(table.position, f"tensor {name!r} has shape {list(shape)}; {wanted}")
+            expectation = f"expected extents from 0, and at most {MAX_TENSOR_ELEMENTS} elements"
+            raise self.file.damage(table.position, f"tensor {name!r} has shape {list(shape)}; {expectation}")
         return shape
 
     def _read_operator(self, table: Table, subgraph: int, number: int, tensors: int) -> StoredOperator:

@@ -164,10 +164,10 @@ def _conv(layout: Filter) -> Translation:
         weights = _check_rank(operator.shape(1), layout.rank, "weights")
         found = _window(operator, layout, weights)
         if data is not None and weights is not None:
-            channels, taken = data[-1], weights[layout.input_axis]
-            if channels % taken:
-                raise ValueError(f"{channels} channels cannot be grouped by weights that take {taken}")
-            found["groups"] = channels // taken
+            channels, channels_per_group = data[-1], weights[layout.input_axis]
+            if channels % channels_per_group:
+                raise ValueError(f"{channels} channels cannot be grouped by weights that take {channels_per_group}")
+            found["groups"] = channels // channels_per_group
         return found
 
     return translate

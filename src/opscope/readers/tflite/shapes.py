@@ -59,14 +59,14 @@ def requested_batch(
 
     `aliases` are the signature's names for inputs.
     """
-    wanted = {_new_batch(subgraph, name, shape, aliases, source) for name, shape in shapes.items()} - {None}
+    requested = {_new_batch(subgraph, name, shape, aliases, source) for name, shape in shapes.items()} - {None}
     if batch is not None:
-        wanted.add(batch)
-    if not wanted:
+        requested.add(batch)
+    if not requested:
         return None
-    if len(wanted) > 1:
-        raise UsageError(f"{source}: batches {', '.join(map(str, wanted))} were asked for; inputs share one")
-    (new,) = wanted
+    if len(requested) > 1:
+        raise UsageError(f"{source}: batches {', '.join(map(str, requested))} were asked for; inputs share one")
+    (new,) = requested
     if new is None or new < 1:
         raise UsageError(f"{source}: batch {new}; expected 1 or more")
     old, is_open = _stored_batch(subgraph, source)

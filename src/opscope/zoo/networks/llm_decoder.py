@@ -114,9 +114,9 @@ def _mask(plan: Blueprint, at: str, attention_mask: Value, positions: Value) -> 
     shape = (batch, 1, sequence, length)
     earlier = plan.step("LessOrEqual", at, (keys, queries), shape, kind=Kind.BOOL)
     real = unsqueeze(plan, at, unsqueeze(plan, at, cast(plan, at, attention_mask, Kind.BOOL), 1), 2)
-    seen = plan.step("And", at, (earlier, real), shape, kind=Kind.BOOL)
+    visible = plan.step("And", at, (earlier, real), shape, kind=Kind.BOOL)
     levels = [plan.literal(at, level, Kind.FLOAT) for level in (0.0, _MASKED)]
-    return plan.step("Where", at, (seen, *levels), shape, precise=True)
+    return plan.step("Where", at, (visible, *levels), shape, precise=True)
 
 
 def _layer(plan: Blueprint, number: int, x: Value, shape: _Shape, shared: _Shared) -> Value:
@@ -142,8 +142,8 @@ def _attention(plan: Blueprint, number: int, x: Value, shape: _Shape, shared: _S
     query = _rotate(plan, at, _heads(plan, at, "q_proj", x, heads=shape.heads, size=size), shared)
     key = _rotate(plan, at, _heads(plan, at, "k_proj", x, heads=shape.kv_heads, size=size), shared)
     value = _heads(plan, at, "v_proj", x, heads=shape.kv_heads, size=size)
-    key = _repeat(plan, at, _cached(plan, at, f"{number}.key", key, shape), shape)
-    value = _repeat(plan, at, _cached(plan, at, f"{number}.value", value, shape), shape)
+    key = _repeat(plan, at, _append_to_cache(plan, at, f"{number}.key", key, shape), shape)
+    value = _repeat(plan, at, _append_to_cache(plan, at, f"{number}.value", value, shape), shape)
     scores = matmul(plan, at, query, transpose(plan, at, key, (0, 1, 3, 2)), rms=sqrt(size))
     scores = binary(plan, "Div", at, scores, plan.literal(at, sqrt(size), Kind.FLOAT))
     keys = shape.cached + 1  # keys that the first query attends to
@@ -164,12 +164,12 @@ def _rotate(plan: Blueprint, at: str, x: Value, shared: _Shared) -> Value:
     """Apply rotary position embedding: x · cos + (second half negated, first half) · sin."""
     half = x.shape[-1] // 2
     first, second = last_slice(plan, at, x, 0, half), last_slice(plan, at, x, half, 2 * half)
-    turned = concat(plan, at, [unary(plan, "Neg", at, second), first], axis=3, precise=True)
+    rotated = concat(plan, at, [unary(plan, "Neg", at, second), first], axis=3, precise=True)
     straight = binary(plan, "Mul", at, x, shared.cosine)
-    return binary(plan, "Add", at, straight, binary(plan, "Mul", at, turned, shared.sine))
+    return binary(plan, "Add", at, straight, binary(plan, "Mul", at, rotated, shared.sine))
 
 
-def _cached(plan: Blueprint, at: str, name: str, new: Value, shape: _Shape) -> Value:
+def _append_to_cache(plan: Blueprint, at: str, name: str, new: Value, shape: _Shape) -> Value:
     """Return the cache with this step's tokens appended, which is also a graph output."""
     if shape.cached:
         kept = (shape.batch, shape.kv_heads, shape.cached, shape.head_size)

@@ -1,4 +1,4 @@
-"""opscope analyze"""
+"""The verb `analyze`."""
 
 from __future__ import annotations
 

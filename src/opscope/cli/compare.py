@@ -1,4 +1,4 @@
-"""opscope compare"""
+"""The verb `compare`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""opscope compile"""
+"""The verb `compile`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""opscope doctor"""
+"""The verb `doctor`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""opscope import"""
+"""The verb `import`."""
 
 from __future__ import annotations
 

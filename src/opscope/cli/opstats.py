@@ -1,4 +1,4 @@
-"""opscope opstats"""
+"""The verb `opstats`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""opscope profile"""
+"""The verb `profile`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""opscope report"""
+"""The verb `report`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""opscope run"""
+"""The verb `run`."""
 
 from __future__ import annotations
 

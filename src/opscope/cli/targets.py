@@ -1,4 +1,4 @@
-"""opscope targets"""
+"""The verb `targets`."""
 
 from __future__ import annotations
 

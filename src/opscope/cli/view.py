@@ -1,4 +1,4 @@
-"""opscope view"""
+"""The verb `view`."""
 
 from __future__ import annotations
 

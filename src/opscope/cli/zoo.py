@@ -1,4 +1,4 @@
-"""opscope zoo"""
+"""The verb `zoo`."""
 
 from __future__ import annotations
 

@@ -79,6 +79,7 @@ class _Orderer:
         own = {value.name for value in body.inputs} | set(body.constants)
         own -= self.visible  # removed again below: names of the outer body must stay
         self.visible |= own
+        # Subgraphs may read names of the bodies around them, so a name is checked against all visible ones.
         producers = self.find_producers(body)
         nodes: Sequence[Node] = body.nodes
         if not self.in_order(nodes):

@@ -47,22 +47,22 @@ def parse_model(wire: Wire, start: int, end: int) -> Model:
     for count, (tag, a, b) in enumerate(wire.fields(start, end)):
         if count >= MAX_MODEL_FIELDS:
             raise wire.error(end, f"more than {MAX_MODEL_FIELDS:,} functions, opsets and metadata entries")
-        if tag == 0x3A:
+        if tag == 0x3A:  # graph
             if graph is not None:
                 raise wire.error(a, "the model has a second graph; expected one")
             graph = (a, b)
-        elif tag == 0x42:
+        elif tag == 0x42:  # opset_import
             opsets.update(_opset(wire, a, b))
-        elif tag == 0xCA:
+        elif tag == 0xCA:  # functions
             function = _function(wire, a, b)
             functions[function.domain, function.name, function.overload] = function
-        elif tag == 0x08:
+        elif tag == 0x08:  # ir_version
             ir_version = signed(a)
-        elif tag == 0x12:
+        elif tag == 0x12:  # producer_name
             details["producer"] = _brief(wire, a, b)
-        elif tag == 0x1A:
+        elif tag == 0x1A:  # producer_version
             details["producer version"] = _brief(wire, a, b)
-        elif tag == 0x72 and len(details) < MAX_DETAILS:
+        elif tag == 0x72 and len(details) < MAX_DETAILS:  # metadata_props
             key, value = _pair(wire, a, b)
             details[f"metadata {key}"] = value
     if graph is None:
@@ -74,9 +74,9 @@ def parse_model(wire: Wire, start: int, end: int) -> Model:
 def _opset(wire: Wire, start: int, end: int) -> dict[str, int]:
     domain, version = "", 0
     for tag, a, b in wire.fields(start, end):
-        if tag == 0x0A:
+        if tag == 0x0A:  # domain
             domain = _domain(wire, a, b)
-        elif tag == 0x10:
+        elif tag == 0x10:  # version
             version = signed(a)
     return {domain: version}
 
@@ -89,9 +89,9 @@ def _domain(wire: Wire, start: int, end: int) -> str:
 def _pair(wire: Wire, start: int, end: int) -> tuple[str, str]:
     key = value = ""
     for tag, a, b in wire.fields(start, end):
-        if tag == 0x0A:
+        if tag == 0x0A:  # key
             key = _brief(wire, a, b)
-        elif tag == 0x12:
+        elif tag == 0x12:  # value
             value = _brief(wire, a, b)
     return key, value
 
@@ -110,23 +110,23 @@ def _function(wire: Wire, start: int, end: int) -> Function:
     spans: list[tuple[int, int]] = []
     opsets: dict[str, int] = {}
     for tag, a, b in wire.fields(start, end):
-        if tag == 0x0A:
+        if tag == 0x0A:  # name
             name = wire.text(a, b)
-        elif tag == 0x22:
+        elif tag == 0x22:  # input
             inputs.append(wire.text(a, b))
-        elif tag == 0x2A:
+        elif tag == 0x2A:  # output
             outputs.append(wire.text(a, b))
-        elif tag == 0x3A:
+        elif tag == 0x3A:  # node
             spans.append((a, b))
             _check_count(wire, a, len(spans), "nodes")
-        elif tag == 0x4A:
+        elif tag == 0x4A:  # opset_import
             opsets.update(_opset(wire, a, b))
-        elif tag == 0x52:
+        elif tag == 0x52:  # domain
             domain = _domain(wire, a, b)
-        elif tag == 0x5A:
+        elif tag == 0x5A:  # attribute_proto
             key, argument = _argument(wire, a, b, "", 0)
             defaults[key] = argument
-        elif tag == 0x6A:
+        elif tag == 0x6A:  # overload
             overload = wire.text(a, b)
     prefix = f"function {printable(name)} "
     # The name may stand after the nodes in the file, hence the second pass over the recorded byte ranges.
@@ -145,20 +145,20 @@ def _body(wire: Wire, start: int, end: int, *, prefix: str, depth: int) -> Body:
     outputs: list[Value] = []
     values: list[Value] = []
     for tag, a, b in wire.fields(start, end):
-        if tag == 0x0A:
+        if tag == 0x0A:  # node
             _check_count(wire, a, len(nodes), "nodes")
             nodes.append(_node(wire, a, b, f"{prefix}node {len(nodes)}", depth))
-        elif tag == 0x6A:
+        elif tag == 0x6A:  # value_info
             _add_value(wire, values, a, b)
-        elif tag == 0x2A:
+        elif tag == 0x2A:  # initializer
             _add_initializer(wire, constants, parse_constant(wire, a, b), a)
-        elif tag == 0x5A:
+        elif tag == 0x5A:  # input
             _add_value(wire, inputs, a, b)
-        elif tag == 0x62:
+        elif tag == 0x62:  # output
             _add_value(wire, outputs, a, b)
-        elif tag == 0x12:
+        elif tag == 0x12:  # name
             name = wire.text(a, b)
-        elif tag == 0x7A:
+        elif tag == 0x7A:  # sparse_initializer
             _add_initializer(wire, constants, _sparse_constant(wire, a, b), a)
     # The same name may occur in several lists; a graph input's own entry wins, then value_info, then the outputs.
     by_name = {value.name: value for value in (*outputs, *values, *inputs)}
@@ -195,23 +195,23 @@ def _node(wire: Wire, start: int, end: int, location: str, depth: int) -> Node:
     buffer = wire.buffer
     attributes = 0
     for tag, a, b in wire.fields(start, end):
-        if tag == 0x0A:
+        if tag == 0x0A:  # input
             inputs.append(buffer[a:b].decode("utf-8", "replace"))
-        elif tag == 0x12:
+        elif tag == 0x12:  # output
             outputs.append(buffer[a:b].decode("utf-8", "replace"))
-        elif tag == 0x2A:
+        elif tag == 0x2A:  # attribute
             attributes += 1
             if attributes > MAX_ATTRIBUTES:
                 raise wire.error(a, f"{location} has more than {MAX_ATTRIBUTES:,} attributes")
             key, argument = _argument(wire, a, b, location, depth)
             arguments[key] = argument
-        elif tag == 0x22:
+        elif tag == 0x22:  # op_type
             op_type = wire.text(a, b)
-        elif tag == 0x1A:
+        elif tag == 0x1A:  # name
             name = wire.text(a, b)
-        elif tag == 0x3A:
+        elif tag == 0x3A:  # domain
             domain = _domain(wire, a, b)
-        elif tag == 0x42:
+        elif tag == 0x42:  # overload
             overload = wire.text(a, b)
     if not op_type:
         raise wire.error(start, f"{location} has no operator type (op_type)")
@@ -226,19 +226,19 @@ def _argument(wire: Wire, start: int, end: int, location: str, depth: int) -> tu
     floats: list[float] = []
     strings: list[str] = []
     for tag, a, b in wire.fields(start, end):
-        if tag == 0x0A:
+        if tag == 0x0A:  # name
             name = wire.text(a, b)
-        elif tag == 0x40:
+        elif tag == 0x40:  # ints
             _extend(integers, (signed(a),))
-        elif tag == 0x42:
+        elif tag == 0x42:  # ints, packed
             _extend(integers, _packed_integers(wire, a, b))
-        elif tag == 0x3D:
+        elif tag == 0x3D:  # floats
             _extend(floats, (_float(wire, a),))
-        elif tag == 0x3A:
+        elif tag == 0x3A:  # floats, packed
             _extend(floats, _packed_floats(wire, a, b))
-        elif tag == 0x4A:
+        elif tag == 0x4A:  # strings
             _extend(strings, (wire.text(a, min(b, a + MAX_ELEMENTS)),))
-        elif tag == 0x32:
+        elif tag == 0x32:  # g, a graph
             value = _body(wire, a, b, prefix=f"{location} {printable(name)} ", depth=depth + 1)
         else:
             value = _scalar_attribute(wire, tag, a, b, value)
@@ -249,17 +249,17 @@ def _argument(wire: Wire, start: int, end: int, location: str, depth: int) -> tu
 
 def _scalar_attribute(wire: Wire, tag: int, a: int, b: int, current: Content) -> Content:
     """Return the value of a non-repeated attribute field; `current` for any other field."""
-    if tag == 0x18:
+    if tag == 0x18:  # i
         return signed(a)
-    if tag == 0x15:
+    if tag == 0x15:  # f
         return _float(wire, a)
-    if tag == 0x22:
+    if tag == 0x22:  # s
         return wire.text(a, min(b, a + MAX_ELEMENTS))
-    if tag == 0x2A:
+    if tag == 0x2A:  # t, a tensor
         return parse_constant(wire, a, b)
-    if tag == 0xB2:
+    if tag == 0xB2:  # sparse_tensor
         return _sparse_constant(wire, a, b)
-    if tag == 0xAA:
+    if tag == 0xAA:  # ref_attr_name
         return Reference(wire.text(a, b))
     return current
 
@@ -295,9 +295,9 @@ def _value(wire: Wire, start: int, end: int) -> Value:
     name = ""
     type_span: tuple[int, int] | None = None
     for tag, a, b in wire.fields(start, end):
-        if tag == 0x0A:
+        if tag == 0x0A:  # name
             name = wire.text(a, b)
-        elif tag == 0x12:
+        elif tag == 0x12:  # type
             type_span = (a, b)
     if type_span is None:
         return Value(name)
@@ -313,9 +313,9 @@ def _tensor_type(wire: Wire, start: int, end: int, name: str) -> Value:
     element = 0
     dims: Dims | None = None
     for tag, a, b in wire.fields(start, end):
-        if tag == 0x08:
+        if tag == 0x08:  # elem_type
             element = a
-        elif tag == 0x12:
+        elif tag == 0x12:  # shape
             dims = _shape(wire, a, b)
     return Value(name, element, dims)
 
@@ -324,10 +324,12 @@ def _shape(wire: Wire, start: int, end: int) -> Dims:
     dims: list[int | str | None] = []
     buffer = wire.buffer
     for tag, a, b in wire.fields(start, end):
-        if tag == 0x0A:
+        if tag == 0x0A:  # dim
             if len(dims) >= MAX_RANK:
                 raise wire.error(a, f"a shape has more than {MAX_RANK} dimensions")
-            is_small = b - a == 2 and buffer[a] == 0x08 and buffer[a + 1] < 0x80  # most extents: no call for them
+            is_small = (
+                b - a == 2 and buffer[a] == 0x08 and buffer[a + 1] < 0x80
+            )  # dim_value in one byte, the usual case, without a call
             dims.append(buffer[a + 1] if is_small else _dim(wire, a, b))
     return tuple(dims)
 
@@ -335,10 +337,10 @@ def _shape(wire: Wire, start: int, end: int) -> Dims:
 def _dim(wire: Wire, start: int, end: int) -> int | str | None:
     dim: int | str | None = None
     for tag, a, b in wire.fields(start, end):
-        if tag == 0x08:
+        if tag == 0x08:  # dim_value
             extent = signed(a)
             dim = extent if extent >= 0 else None  # some exporters write -1 for "unknown"
-        elif tag == 0x12:
+        elif tag == 0x12:  # dim_param
             dim = wire.text(a, b) or None
     return dim
 
@@ -353,22 +355,22 @@ def parse_constant(wire: Wire, start: int, end: int) -> Constant:
     external_bytes: int | None = None
     string_bytes = 0
     for tag, a, b in wire.fields(start, end):
-        if tag == 0x4A:
+        if tag == 0x4A:  # raw_data
             raw = (a, b)
-        elif tag == 0x08:
+        elif tag == 0x08:  # dims
             _add_dims(wire, dims, (a,), b)
-        elif tag == 0x0A:
+        elif tag == 0x0A:  # dims, packed
             _add_dims(wire, dims, wire.varints(a, b), a)
-        elif tag == 0x10:
+        elif tag == 0x10:  # data_type
             element = a
-        elif tag == 0x42:
+        elif tag == 0x42:  # name
             name = wire.text(a, b)
         elif tag in (0x2A, 0x28, 0x3A, 0x38):  # int32_data, int64_data: packed or one by one
             if len(typed) <= MAX_ELEMENTS:
                 typed.append((tag, a, b))
-        elif tag == 0x32:
+        elif tag == 0x32:  # string_data
             string_bytes += b - a
-        elif tag == 0x6A:
+        elif tag == 0x6A:  # external_data
             external_bytes = _external_length(wire, a, b, external_bytes)
     wire.release_pages(end - start)
     stored = _stored_bytes(
@@ -448,11 +450,11 @@ def _sparse_constant(wire: Wire, start: int, end: int) -> Constant:
     dims: list[int] = []
     parts: dict[int, Constant] = {}
     for tag, a, b in wire.fields(start, end):
-        if tag in (0x0A, 0x12):
+        if tag in (0x0A, 0x12):  # values, indices
             parts[tag] = parse_constant(wire, a, b)
-        elif tag == 0x18:
+        elif tag == 0x18:  # dims
             _add_dims(wire, dims, (a,), b)
-        elif tag == 0x1A:
+        elif tag == 0x1A:  # dims, packed
             _add_dims(wire, dims, wire.varints(a, b), a)
     if 0x0A not in parts:
         raise wire.error(start, "a sparse tensor has no values")

@@ -1,7 +1,7 @@
 """Serialises a model without its weights, so that the `onnx` package can process a model of any size.
 
 Shapes, types, structure and small constants are kept. Operators that `onnx` has no schema for are replaced by stand-ins
-of the same output shape (`standins`).
+of the same output shape (`standins`). Field numbers are those of onnx.proto.
 """
 
 from __future__ import annotations

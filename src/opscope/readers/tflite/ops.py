@@ -2,7 +2,8 @@
 
 A translation is one small function from an operator to its attributes; `ATTRIBUTES` is the table of them. Attributes
 that depend on unknown shapes or constants are left out. Impossible values (a stride of 0, an axis past the rank) are a
-`ValueError`, to which the reader adds the place.
+`ValueError`, to which the reader adds the place. Numbers of options are the field numbers of the operator's options
+table in `schema.fbs`.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The command line: one module per verb, found through one table, imported only when used."""
+"""The command line: one module per verb, found through one table and imported only when used."""
 
 from __future__ import annotations
 
@@ -81,7 +81,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     except BrokenPipeError:  # the reader of our output has gone, as `| head` does
         forget_reader()
         return 0
-    except UnicodeEncodeError as error:  # a name in bytes of another encoding, where it must be text
+    except UnicodeEncodeError as error:  # a file name that is not UTF-8
         step("")
         print(f"opscope: {printable(str(error.object))}: is not UTF-8; expected names in UTF-8", file=sys.stderr)
         return 2
@@ -96,6 +96,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def _run(arguments: list[str]) -> int:
+    """Find the verb's command, parse its arguments and run it; return the exit code."""
     verb, rest = (arguments or ["--help"])[0], arguments[1:]
     if verb.startswith("-"):
         _top_parser().parse_args([verb, *rest])

@@ -1,4 +1,4 @@
-"""opscope analyze"""
+"""The verb `analyze`."""
 
 from __future__ import annotations
 
@@ -61,6 +61,7 @@ Exit codes: 0 fine, 2 wrong usage or unreadable input.
         parser.add_argument("--json", action="store_true", help="print everything as JSON")
 
     def run(self, args: Namespace) -> int:
+        """Analyse each place and print its findings; with --what-if, print the effect of the changes."""
         from .. import api
 
         if args.target is not None and all(place.is_dir() for place in args.places):
@@ -79,7 +80,7 @@ Exit codes: 0 fine, 2 wrong usage or unreadable input.
 
 
 def _what_if(args: Namespace) -> int:
-    """The run as it was against the run with the changes made."""
+    """Print the difference between the run and the run with the changes applied."""
     from .. import api
     from ..views.json.compare_json import CompareJson
     from ..views.text.compare_text import CompareText
@@ -100,7 +101,7 @@ def _what_if(args: Namespace) -> int:
 
 
 def _json(found: list[Findings], out: TextIO) -> None:
-    """One object, or a list of as many as there are places."""
+    """Write one object, or a list if there are several places."""
     import msgspec
 
     from ..recording.findings_json import findings_fields

@@ -1,4 +1,4 @@
-"""opscope baseline"""
+"""The verb `baseline`."""
 
 from __future__ import annotations
 

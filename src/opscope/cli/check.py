@@ -1,4 +1,4 @@
-"""opscope check"""
+"""The verb `check`."""
 
 from __future__ import annotations
 

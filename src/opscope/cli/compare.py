@@ -1,4 +1,4 @@
-"""opscope compare"""
+"""The verb `compare`."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ Exit codes: 0 pass, 1 regression, 2 not comparable.
 
 
 def add_gate_arguments(parser: ArgumentParser) -> None:
-    """What `compare` and `baseline check` have in common."""
+    """Add the options that `compare` and `baseline check` share."""
     parser.add_argument(
         "--fail-on", action="append", default=[], metavar="LIMIT", help='such as "latency>5%%"; may be repeated'
     )
@@ -79,7 +79,7 @@ def add_gate_arguments(parser: ArgumentParser) -> None:
 
 
 def show(comparison: Comparison, args: Namespace) -> int:
-    """Print in the form that was asked for; the exit code is the verdict's."""
+    """Print the comparison in the requested format; return the exit code of its verdict."""
     from ..views.json.compare_json import CompareJson
     from ..views.text.compare_github import CompareGithub
     from ..views.text.compare_junit import CompareJunit
@@ -99,7 +99,7 @@ def show(comparison: Comparison, args: Namespace) -> int:
 
 
 def show_against(baseline: Figures, run: Run, *, max_regression: str | None) -> int:
-    """For `profile --baseline`: the differences on stderr; 1 when slower by more than, say, `5%`."""
+    """Print the differences of `profile --baseline` on stderr; return 1 if slower by more than `5%`, say."""
     from .. import api
     from ..core.units import parse_share
     from ..views.text.compare_text import CompareText
@@ -111,6 +111,7 @@ def show_against(baseline: Figures, run: Run, *, max_regression: str | None) -> 
 
 
 def _columns(args: Namespace) -> int:
+    """Print several runs side by side, without a verdict."""
     from .. import api
     from ..views.json.compare_json import SideBySideJson
     from ..views.text.compare_markdown import SideBySideMarkdown

@@ -1,4 +1,4 @@
-"""opscope compile"""
+"""The verb `compile`."""
 
 from __future__ import annotations
 
@@ -91,7 +91,7 @@ def _add_statistics(parser: ArgumentParser) -> None:
 
 
 def report_compiled(compiled: object, metrics: bool, warnings: bool, timeline: Path | None) -> None:
-    """Print what the user asked to see of a compiled program."""
+    """Print the requested parts of a compiled program."""
     from ..core.units import format_bytes
     from ..views.text.memory_metrics import MemoryMetricsText
     from ..views.text.timeline_csv import TimelineCsv

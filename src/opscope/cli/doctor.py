@@ -1,4 +1,4 @@
-"""opscope doctor"""
+"""The verb `doctor`."""
 
 from __future__ import annotations
 
@@ -21,6 +21,7 @@ examples:
         parser.add_argument("--json", action="store_true", help="print JSON")
 
     def run(self, args: Namespace) -> int:
+        """Print the state of every backend and how to install the missing ones."""
         from .. import api
 
         states = api.backend_states()

@@ -1,4 +1,4 @@
-"""opscope import"""
+"""The verb `import`."""
 
 from __future__ import annotations
 
@@ -45,6 +45,7 @@ Several files make one run: give those that are about the same one. Exit codes: 
         parser.add_argument("--list", action="store_true", help="print the formats that are known")
 
     def run(self, args: Namespace) -> int:
+        """List the formats, or import the files and print what they contain."""
         from .. import api
 
         if args.list:
@@ -77,6 +78,7 @@ def _json(imported: Imported, out: TextIO) -> None:
 
 
 def _text(imported: Imported, top: int, out: TextIO) -> None:
+    """Write the imported profile: header, ops, totals and checks."""
     from ..core.units import UNKNOWN, format_count, format_seconds
     from ..views.text.columns import pairs
 
@@ -102,16 +104,17 @@ def _text(imported: Imported, top: int, out: TextIO) -> None:
 
 
 def _ops(imported: Imported, top: int) -> list[str]:
+    """Return the table of the costliest ops; with an estimate per op, its columns replace cycles and MACs."""
     from ..core.units import UNKNOWN, format_count, format_percent, format_seconds
     from ..views.text.columns import columns
 
-    whole = sum(op.time_ns or 0 for op in imported.ops)
+    total_ns = sum(op.time_ns or 0 for op in imported.ops)
     ranked = sorted(imported.ops, key=lambda op: (-(op.time_ns or 0), -(op.cycles or 0), -(op.macs or 0)))[:top]
 
     modelled = any(op.estimated_ns is not None for op in imported.ops)
 
     def row(op: ImportedOp) -> tuple[str, ...]:
-        share = None if op.time_ns is None or not whole else op.time_ns / whole
+        share = None if op.time_ns is None or not total_ns else op.time_ns / total_ns
         seconds = None if op.time_ns is None else op.time_ns * 1e-9
         estimate = format_seconds(None if op.estimated_ns is None else op.estimated_ns * 1e-9)
         ratio = UNKNOWN if op.ratio is None else f"{op.ratio:,.3g}"
@@ -133,8 +136,8 @@ def _ops(imported: Imported, top: int) -> list[str]:
         *(("estimate", "time ÷ est.") if modelled else ("cycles", "MACs")),
     )
     table = columns(header, [row(op) for op in ranked], align="<<<>>>>", limits={0: 44, 1: 24, 2: 22})
-    left = len(imported.ops) - len(ranked)
-    return [*table, *([f"… and {left} more"] if left > 0 else [])]
+    omitted = len(imported.ops) - len(ranked)
+    return [*table, *([f"… and {omitted} more"] if omitted > 0 else [])]
 
 
 def _value(metric: Metric) -> str:
@@ -146,8 +149,8 @@ def _value(metric: Metric) -> str:
         return format_bytes(metric.value)
     if metric.unit == "Hz":
         return f"{metric.value / 1e6:,.6g} MHz"
-    whole = float(metric.value).is_integer()
-    return (f"{metric.value:,.0f}" if whole else f"{metric.value:,.6g}") + (
+    is_integer = float(metric.value).is_integer()
+    return (f"{metric.value:,.0f}" if is_integer else f"{metric.value:,.6g}") + (
         f" {metric.unit}" if metric.unit != "1" else ""
     )
 

@@ -1,4 +1,4 @@
-"""opscope opstats"""
+"""The verb `opstats`."""
 
 from __future__ import annotations
 
@@ -59,6 +59,7 @@ Exit codes: 0 fine, 1 some buffers could not be decoded, 2 wrong usage or nothin
         group.add_argument("--show-barrier-events", action="store_true", help="a row of barriers for every thread")
 
     def run(self, args: Namespace) -> int:
+        """Decode the buffers; return 2 if nothing could be written, 1 if some buffers are damaged."""
         from .. import api
 
         if not (args.summary or args.trace or args.run):

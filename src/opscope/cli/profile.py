@@ -1,4 +1,4 @@
-"""opscope profile"""
+"""The verb `profile`."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from ..recording.profiled import Profiled
     from ..workflows.record import Recorded
 
-_BESIDE = Path()  # a file beside the run or in the working folder, named after the model
+_DEFAULT_PLACE = Path()  # a file beside the run or in the working folder, named after the model
 
 
 class ProfileCommand:
@@ -76,15 +76,16 @@ obtained. Exit codes: 0 fine, 1 slower than the baseline allows, 2 wrong usage o
             add_option(groups[owners], option)
 
     def run(self, args: Namespace) -> int:
+        """Profile the model, print the result, write the files asked for, and compare with the baseline."""
         from .. import api
         from ..workflows import choices
 
         keep_input(args.output, args.model)
-        base = _baseline(args)  # before a run of the same name takes its place
+        base = _baseline(args)  # read before a run of the same name replaces it
         if args.backend is None:
             args.backend = choices.own_backend(choices.load_target(args.target)[0])
         options = chosen_options(args)
-        _refuse_in_vain(args, options)
+        _check_options_apply(args, options)
         recorded = api.profile(
             args.model,
             args.target,
@@ -113,12 +114,13 @@ obtained. Exit codes: 0 fine, 1 slower than the baseline allows, 2 wrong usage o
 
 
 def _add_files(parser: ArgumentParser) -> None:
+    """Add the options for further output files of real runtimes."""
     group = parser.add_argument_group("further files of a runtime: htp, ort, vela, litert")
     group.add_argument(
         "--output-chrome-trace",
         type=Path,
         nargs="?",
-        const=_BESIDE,
+        const=_DEFAULT_PLACE,
         metavar="F",
         help="write the timeline (default: MODEL.trace.json, or trace.json in RUN)",
     )
@@ -130,7 +132,7 @@ def _add_files(parser: ArgumentParser) -> None:
 
 
 def known_options() -> dict[str, tuple[Option, ...]]:
-    """Every backend with its options: our own first, then real runtimes."""
+    """Return every backend with its options: the built-in ones first, then real runtimes."""
     from ..backends import registry as backends
     from ..workflows import choices
 
@@ -138,7 +140,7 @@ def known_options() -> dict[str, tuple[Option, ...]]:
 
 
 def merged(options: Sequence[Option]) -> list[Option]:
-    """One option per name: of two backends with the same, the words and the choices of both."""
+    """Merge options of the same name: help texts and choices of all backends that have it."""
     found: dict[str, Option] = {}
     for option in options:
         first = found.setdefault(option.name, option)
@@ -150,7 +152,7 @@ def merged(options: Sequence[Option]) -> list[Option]:
 
 
 def add_option(parser: object, option: Option, *, several: bool = False) -> None:
-    """One option of a backend as an argument; `several` takes a comma list of values."""
+    """Add an option of a backend as an argument; with `several` it takes a comma-separated list."""
     if not hasattr(parser, "add_argument"):
         raise TypeError("not a parser")
     if option.is_flag:
@@ -170,7 +172,7 @@ def add_option(parser: object, option: Option, *, several: bool = False) -> None
 
 
 def chosen_options(args: Namespace) -> dict[str, Value]:
-    """What the command line says of the backend's own options; one of another backend is a mistake."""
+    """Return the values of the backend's own options; an option of another backend is an error."""
     all_known = known_options()
     if args.backend not in all_known:
         hint = did_you_mean(args.backend, all_known)
@@ -187,8 +189,8 @@ def chosen_options(args: Namespace) -> dict[str, Value]:
     return given
 
 
-def _refuse_in_vain(args: Namespace, options: dict[str, Value]) -> None:
-    """What would be left undone without a word."""
+def _check_options_apply(args: Namespace, options: dict[str, Value]) -> None:
+    """Refuse options that would have no effect with this backend."""
     from ..workflows import choices
 
     for name in ("advise", "output_chrome_trace", "qhas") if args.backend in choices.OWN else ():
@@ -214,6 +216,7 @@ def _print(result: Profiled, args: Namespace) -> None:
 
 
 def _print_recorded(recorded: Recorded, args: Namespace) -> None:
+    """Print a run of a built-in backend with its findings."""
     from ..views.json.recorded_json import RecordedJson
     from ..views.text.profile_text import ProfileText
 
@@ -231,7 +234,7 @@ def _print_recorded(recorded: Recorded, args: Namespace) -> None:
 
 
 def _places(recorded: Recorded) -> list[tuple[str, str]]:
-    """What a user opens next, as it is typed."""
+    """Return the files to open next, and the command that shows them."""
     if recorded.folder is None:
         return []
     names = {"report.html": "page", "trace.json": "timeline", "trace.pftrace": "timeline"}
@@ -254,7 +257,7 @@ def _write_files(result: Profiled, args: Namespace) -> None:
         place = _place(args, args.output_chrome_trace, "trace.json")
         files.append((place, profiling.chrome_trace(result)))
     if args.qhas:
-        files.append((_place(args, _BESIDE, f"qhas.{args.qhas}"), profiling.analysis_summary(result, args.qhas)))
+        files.append((_place(args, _DEFAULT_PLACE, f"qhas.{args.qhas}"), profiling.analysis_summary(result, args.qhas)))
     for path, data in files:
         keep_input(path, args.model)
         write_bytes(path, data)
@@ -262,8 +265,8 @@ def _write_files(result: Profiled, args: Namespace) -> None:
 
 
 def _place(args: Namespace, asked: Path, name: str) -> Path:
-    """Where the user says; else in the run; else in the working folder, named after the model."""
-    if asked != _BESIDE:
+    """Return the requested path; by default in the run folder, or in the working folder named after the model."""
+    if asked != _DEFAULT_PLACE:
         return asked
     folder: Path | None = args.output
     return folder / name if folder is not None else Path(f"{args.model.stem}.{name}")
@@ -272,19 +275,20 @@ def _place(args: Namespace, asked: Path, name: str) -> Path:
 def _execute(args: Namespace, options: dict[str, Value]) -> None:
     from ..plugins.qnn.backend import HtpBackend
 
-    output = args.outputs or _place(args, _BESIDE, "outputs.npz")
+    output = args.outputs or _place(args, _DEFAULT_PLACE, "outputs.npz")
     HtpBackend().execute(args.model, options, output, inputs=args.inputs, shapes=dict(args.shape))
     print("ran once in emulation (emulated): outputs only, its timing says nothing about a device", file=sys.stderr)
     print(f"wrote {output}", file=sys.stderr)
 
 
 def _baseline(args: Namespace) -> Figures | None:
+    """Return the figures to compare with, if any; a wrong --max-regression is reported before the work starts."""
     from ..core.units import parse_share
     from ..workflows.comparing import figures_of
 
     if args.max_regression is not None:
         try:
-            parse_share(args.max_regression)  # a mistake in it is told before the work, not after
+            parse_share(args.max_regression)  # report a mistake before the work, not after
         except UsageError as error:
             raise UsageError(f"--max-regression {error}") from error
     if args.baseline is not None:

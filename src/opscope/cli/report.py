@@ -1,4 +1,4 @@
-"""opscope report"""
+"""The verb `report`."""
 
 from __future__ import annotations
 
@@ -61,6 +61,7 @@ Exit codes: 0 fine, 1 a budget is exceeded, 2 wrong usage or unreadable input.
         parser.add_argument("--no-advice", action="store_true", help="skip the what-if suggestions")
 
     def run(self, args: Namespace) -> int:
+        """Write the report; return 1 if a limit of --budget is exceeded."""
         from .. import api
         from ..gate.budget import judge, parse_budget
 
@@ -85,6 +86,7 @@ Exit codes: 0 fine, 1 a budget is exceeded, 2 wrong usage or unreadable input.
 
 
 def _renderer(report: Report, args: Namespace) -> Callable[[TextIO], None]:
+    """Return the function that writes the report in the requested format; only its view is imported."""
     top = None if args.all else args.top
     if args.format == "json":
         from ..views.json.report_json import ReportJson

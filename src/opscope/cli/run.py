@@ -1,4 +1,4 @@
-"""opscope run"""
+"""The verb `run`."""
 
 from __future__ import annotations
 
@@ -84,6 +84,7 @@ examples:
 
 
 def _add_profiling(parser: ArgumentParser) -> None:
+    """Add the options that select what is profiled and written."""
     group = parser.add_argument_group("profiling")
     group.add_argument(
         "--profile",
@@ -116,7 +117,7 @@ def _add_profiling(parser: ArgumentParser) -> None:
 
 
 def report_outcome(outcome: RunOutcome) -> int:
-    """Print what a run comes to; 130 when it was interrupted."""
+    """Print statistics, notes and files of a run; return 130 if it was interrupted."""
     from ..views.text.run_stdout import RunStdout
 
     RunStdout().render(outcome.statistics, sys.stdout)

@@ -1,4 +1,4 @@
-"""opscope targets"""
+"""The verb `targets`."""
 
 from __future__ import annotations
 
@@ -44,6 +44,7 @@ examples:
 
 
 def _list(known: list[Target], out: TextIO) -> None:
+    """Write one row per target: clock, cores and memory."""
     from ..core.units import format_bytes
     from ..machine.target import Holds
     from ..views.text.columns import columns

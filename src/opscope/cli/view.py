@@ -1,4 +1,4 @@
-"""opscope view"""
+"""The verb `view`."""
 
 from __future__ import annotations
 
@@ -27,6 +27,7 @@ Exit codes: 0 ended by Ctrl-C, 2 no such run, or the port is taken.
         parser.add_argument("--no-browser", action="store_true", help="print the address only")
 
     def run(self, args: Namespace) -> int:
+        """Serve until Ctrl-C or SIGTERM, which are handled alike."""
         from ..server.http import RunServer
 
         before = signal.signal(signal.SIGTERM, _interrupt)

@@ -1,4 +1,4 @@
-"""opscope zoo"""
+"""The verb `zoo`."""
 
 from __future__ import annotations
 
@@ -47,6 +47,7 @@ examples:
             group.add_argument(f"--{name.replace('_', '-')}", metavar="V", help=f"{description} ({used_by})")
 
     def run(self, args: Namespace) -> int:
+        """List the networks, or write the requested model."""
         if args.name is None:
             write_result(lambda out: _list_json(out) if args.json else _list(out), None)
             return 0
@@ -73,7 +74,7 @@ examples:
 
 
 def _options(entries: list[Entry]) -> list[tuple[str, str, str]]:
-    """Every option once: name, the networks that take it, description."""
+    """Return every option once: name, the networks that take it, description."""
     users: dict[str, list[str]] = {}
     text: dict[str, str] = {}
     for entry in entries:

@@ -1,1 +1,1 @@
-"""What every verb of the command line looks like."""
+"""Helpers shared by all verbs of the command line."""

@@ -1,4 +1,4 @@
-"""What every verb looks like, and how results leave the program."""
+"""The interface of a verb, and the output of results."""
 
 from __future__ import annotations
 
@@ -19,18 +19,20 @@ class Command(Protocol):
 
     examples: str
 
-    def add_arguments(self, parser: ArgumentParser) -> None: ...
+    def add_arguments(self, parser: ArgumentParser) -> None:
+        """Add the verb's arguments to its parser."""
 
-    def run(self, args: Namespace) -> int: ...
+    def run(self, args: Namespace) -> int:
+        """Execute the verb; return the exit code of the process."""
 
 
 def write_result(write: Callable[[TextIO], None], output: Path | None) -> None:
-    """To stdout, also called `-`, or to a file that appears whole or not at all."""
+    """Write to stdout (None or `-`), or to a file that appears complete or not at all."""
     if output is None or str(output) == "-":
         try:
             write(sys.stdout)
             sys.stdout.flush()
-        except BrokenPipeError:  # what the command found still decides its exit code
+        except BrokenPipeError:  # the exit code still depends on the result, not on the reader
             forget_reader()
         return
     with replacing(output) as raw, TextIOWrapper(raw, encoding="utf-8", newline="\n") as stream:
@@ -39,27 +41,27 @@ def write_result(write: Callable[[TextIO], None], output: Path | None) -> None:
 
 
 def forget_reader() -> None:
-    """The reader of our output has gone, as `| head` does: what is left of it goes nowhere."""
+    """Discard further output, because its reader has closed the pipe, as `| head` does."""
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def keep_input(output: Path | None, model: Path) -> None:
-    """A result must not take the place of the file it is about."""
+    """Refuse to overwrite the model with the result about it."""
     try:
         same = output is not None and output.samefile(model)
-    except OSError:  # one of them is not there, or not to be seen: whoever opens it will say so
+    except OSError:  # a file is missing or not accessible: opening it reports that
         return
     if same:
         raise UsageError(f"{output}: is the model itself; expected another file to write to")
 
 
 def wants_colour(stream: TextIO) -> bool:
-    """Colour is for terminals, and not for those who asked for none (https://no-color.org)."""
+    """Whether to print in colour: on a terminal, unless NO_COLOR is set (https://no-color.org)."""
     return stream.isatty() and "NO_COLOR" not in os.environ and os.environ.get("TERM") != "dumb"
 
 
 def screen_width(stream: TextIO) -> int:
-    """Columns of a terminal, within what a line can be read at; of a file, the most of them."""
+    """Return the width of the terminal, limited to 60–100 columns; 100 for a file."""
     from shutil import get_terminal_size
 
     return max(60, min(get_terminal_size((100, 24)).columns, 100)) if stream.isatty() else 100

@@ -1,4 +1,4 @@
-"""The words of a command line; a mistake in them is one line that says what to do next."""
+"""The argument parser; a mistake on the command line is reported in one line."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ _UNKNOWN = "unrecognized arguments: "  # argparse's own words
 
 
 class Parser(ArgumentParser):
-    """Without the usage of every option before the one line that matters."""
+    """An ArgumentParser whose errors are one line, without the usage of all options."""
 
     def error(self, message: str) -> NoReturn:
         given = message.removeprefix(_UNKNOWN).split("=")[0].split()

@@ -1,4 +1,4 @@
-"""Progress of long work: one line on a terminal, which goes away when the work is done; nothing elsewhere."""
+"""Progress of long work: one line on a terminal that disappears when the work is done; nothing elsewhere."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ _CLEAR = "\r\033[K"
 
 
 def counted(words: str) -> Callable[[int, int], None] | None:
-    """Told how much is done, and of how much; None where nobody would see it."""
+    """Return a function that draws a progress bar for (done, total); None if stderr is not a terminal."""
     if not sys.stderr.isatty():
         return None
 
@@ -23,6 +23,6 @@ def counted(words: str) -> Callable[[int, int], None] | None:
 
 
 def step(words: str) -> None:
-    """What is being done now; no words: nothing any more."""
+    """Show the current step on the terminal; an empty text clears the line."""
     if sys.stderr.isatty():
         print(_CLEAR + (f"{words} …" if words else ""), end="", file=sys.stderr, flush=True)

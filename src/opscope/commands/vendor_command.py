@@ -1,4 +1,4 @@
-"""What the command modules of dialects share: a parser that leaves every word to the dialect's own table."""
+"""Helpers of vendor command lines: a parser that leaves all arguments to the vendor's own flag table."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ if TYPE_CHECKING:
 def take_all(
     parser: ArgumentParser, table: Sequence[Flag], meanings: Mapping[str, tuple[str, str]] | None = None
 ) -> None:
-    """Every word goes to the dialect's own table: single-dash words of several letters are not argparse's.
+    """Pass all arguments to the vendor's flag table: argparse cannot parse single-dash words of several letters.
 
     Args:
         parser: of the command.
         table: its flags.
-        meanings: of a parameter, what stands behind its flag and what it does; the tool is then one with two dashes.
+        meanings: by parameter, the value placeholder and the description; given for tools with double-dash flags.
     """
     parser.prefix_chars = "\0"
     parser.usage = f"{parser.prog} -FLAG[=VALUE] …"
@@ -28,21 +28,21 @@ def take_all(
         used = "\n".join(f"  {flag.shown}" for flag in table if flag.parameter)
         noted = ", ".join(flag.shown for flag in table if not flag.parameter)
     else:
-        used = "\n".join(_explained(flag, *meanings[flag.parameter]) for flag in table if flag.parameter)
-        listed = ", ".join(_dashed(flag) for flag in table if not flag.parameter)
+        used = "\n".join(_help_line(flag, *meanings[flag.parameter]) for flag in table if flag.parameter)
+        listed = ", ".join(_flag_text(flag) for flag in table if not flag.parameter)
         noted = fill(listed, 100, subsequent_indent="  ", break_on_hyphens=False)
     parser.epilog = f"flags:\n{used}\n\naccepted, without effect here:\n  {noted}\n\n{parser.epilog}"
     parser.add_argument("words", nargs="*", metavar="FLAG", help="the vendor's flags")
     parser.set_defaults(print_help=parser.print_help)
 
 
-def _dashed(flag: Flag) -> str:
+def _flag_text(flag: Flag) -> str:
     return ", ".join(f"--{name}" if len(name) > 1 else f"-{name}" for name in flag.names)
 
 
-def _explained(flag: Flag, value: str, meaning: str) -> str:
+def _help_line(flag: Flag, value: str, meaning: str) -> str:
     mark = " " if len(flag.names[0]) == 1 else "="
-    return f"  {_dashed(flag) + (mark + value if value else ''):<33} {meaning}"
+    return f"  {_flag_text(flag) + (mark + value if value else ''):<33} {meaning}"
 
 
 def show_help(args: Namespace) -> int:

@@ -1,4 +1,4 @@
-"""Vendor flags as a table: `-flag=value`, `-flag value`, `--flag`, short letters; read by one small reader."""
+"""Vendor flags as a table, and one parser for them: `-flag=value`, `-flag value`, `--flag`, short letters."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ from ..core.errors import UsageError, printable
 
 
 class Takes(Enum):
-    """What stands behind a flag."""
+    """Whether a flag has a value."""
 
-    NOTHING = "nothing"  # though =true, =false, =1, =0, =on, =off are understood
+    NOTHING = "nothing"  # but =true, =false, =1, =0, =on and =off are accepted
     VALUE = "one value"
 
 
@@ -24,7 +24,7 @@ class Flag:
     names: tuple[str, ...]
     parameter: str  # the native parameter it sets; empty: none
     takes: Takes = Takes.VALUE
-    note: str = ""  # said when it has no counterpart
+    note: str = ""  # printed when the flag is used; for flags without an effect here
 
     @property
     def shown(self) -> str:
@@ -33,7 +33,7 @@ class Flag:
 
 @dataclass(slots=True)
 class Words:
-    """A command line, read: parameter → values in order, and notes."""
+    """A parsed command line: values by parameter, in order, and notes."""
 
     values: dict[str, list[str]] = field(default_factory=dict)
     notes: list[str] = field(default_factory=list)
@@ -46,7 +46,7 @@ class Words:
         return self.last(parameter) == "true"
 
     def number(self, parameter: str, flag: str, *, least: int = 1) -> int | None:
-        """A whole number; the error speaks of the vendor's flag."""
+        """Return an integer; an error names the vendor's flag."""
         text = self.last(parameter)
         if text is None:
             return None
@@ -55,7 +55,7 @@ class Words:
         return int(text)
 
     def seconds(self, parameter: str, flag: str) -> float | None:
-        """A number that may have a point."""
+        """Return a number with an optional decimal point."""
         text = self.last(parameter)
         try:
             value = None if text is None else float(text)
@@ -68,15 +68,15 @@ _SWITCH = {"true": "true", "1": "true", "on": "true", "false": "false", "0": "fa
 
 
 def read_words(tool: str, table: Sequence[Flag], words: Sequence[str], *, positional: str = "") -> Words:
-    """Look every word up. A flag that is not in the table is an error that names those that look like it.
+    """Parse all arguments. An unknown flag is an error that names similar ones.
 
-    `positional` is the parameter that words without a dash are values of; empty: they are errors.
+    `positional` is the parameter that takes arguments without a dash; if it is empty, they are errors.
     """
     known = {name: flag for flag in table for name in flag.names}
     found = Words()
-    rest = list(words)
-    while rest:
-        word = rest.pop(0)
+    remaining = list(words)
+    while remaining:
+        word = remaining.pop(0)
         if word in ("-h", "-help", "--help"):
             found.help = True
             continue
@@ -90,31 +90,31 @@ def read_words(tool: str, table: Sequence[Flag], words: Sequence[str], *, positi
             name, equals, value = name[0], "=", name[1:]  # -a7
         flag = known.get(name)
         if flag is None:
-            raise _unknown(tool, word.partition("=")[0], list(known))
+            raise _unknown_flag(tool, word.partition("=")[0], list(known))
         if flag.takes is Takes.NOTHING:
-            value = _switch(tool, word, value if equals else "true")
+            value = _parse_switch(tool, word, value if equals else "true")
         elif not equals:
-            if not rest:
+            if not remaining:
                 raise UsageError(f"{tool}: {printable(word)}: no value; expected {printable(word)}=VALUE")
-            value = rest.pop(0)
-        _put(found, flag, word, value)
+            value = remaining.pop(0)
+        _add_value(found, flag, word, value)
     return found
 
 
-def _put(found: Words, flag: Flag, word: str, value: str) -> None:
+def _add_value(found: Words, flag: Flag, word: str, value: str) -> None:
     if flag.parameter:
         found.values.setdefault(flag.parameter, []).append(value)
     if flag.note:
         found.notes.append(f"{printable(word)}: {flag.note}")
 
 
-def _switch(tool: str, word: str, value: str) -> str:
+def _parse_switch(tool: str, word: str, value: str) -> str:
     if value.lower() not in _SWITCH:
         raise UsageError(f"{tool}: {printable(word)}: takes no value; expected it alone, or with =true or =false")
     return _SWITCH[value.lower()]
 
 
-def _unknown(tool: str, word: str, known: list[str]) -> UsageError:
+def _unknown_flag(tool: str, word: str, known: list[str]) -> UsageError:
     near = get_close_matches(word.lstrip("-"), known, n=3, cutoff=0.6)
     dashes = word[: len(word) - len(word.lstrip("-"))]
     hint = ", ".join(f"{dashes}{name}" for name in near) or f"one that `opscope {tool} --help` lists"

@@ -1,4 +1,4 @@
-"""Bytes of a stats buffer → Capture: header, checksum, section table; records are views of the bytes, never copies."""
+"""Bytes of a stats buffer → Capture: header, checksum, section table; records are views of the bytes, not copies."""
 
 from __future__ import annotations
 
@@ -28,25 +28,28 @@ _ALIGNMENT = 8
 
 @dataclass(frozen=True, slots=True)
 class Buffer:
-    """A capture together with where in its file every section lies, so that damage can be named by its byte."""
+    """A capture with the file offset of every section, so that an error can name the damaged byte."""
 
     source: str
     capture: Capture
     offsets: Mapping[tuple[StatsSection, int], int]
 
     def records(self, kind: StatsSection, core: int) -> Records:
-        """The records of a section; none where the section is absent."""
+        """Return the records of a section; empty if the section is absent."""
         found = self.capture.sections.get((kind, core))
         return np.zeros(0, STATS_RECORDS[kind]) if found is None else found
 
     def fault(self, kind: StatsSection, core: int, record: int, problem: str) -> CaptureError:
-        """An error at one record of a section."""
+        """Return an error at one record of a section."""
         offset = self.offsets.get((kind, core), 0) + record * STATS_RECORDS[kind].itemsize
         return CaptureError(self.source, offset, f"{kind.name} record {record} of core {core}: {problem}")
 
 
 def decode_buffer(raw: bytes | memoryview, *, source: str) -> Buffer:
-    """One stats buffer, checked as far as that is possible without its program (docs/formats/stats-buffer.md)."""
+    """Decode one stats buffer and check what can be checked without its program.
+
+    The format is described in docs/formats/stats-buffer.md.
+    """
     view = memoryview(raw)
     header = _header(view, source)
     offsets: dict[tuple[StatsSection, int], int] = {}
@@ -78,6 +81,7 @@ def decode_buffer(raw: bytes | memoryview, *, source: str) -> Buffer:
 
 
 def _header(view: memoryview, source: str) -> dict[str, int]:
+    """Unpack the header and check magic, version and sizes."""
     if len(view) < STATS_HEADER.size:
         raise CaptureError(
             source, len(view), f"cut short; a stats buffer starts with a header of {STATS_HEADER.size} bytes"
@@ -85,12 +89,12 @@ def _header(view: memoryview, source: str) -> dict[str, int]:
     values = dict(zip(STATS_HEADER_FIELDS, STATS_HEADER.unpack_from(view), strict=True))
     if values["magic"] != STATS_MAGIC:
         raise CaptureError(source, 0, f"not a stats buffer; found {values['magic']!r}, expected {STATS_MAGIC!r}")
-    wanted = (
+    expected_fields = (
         ("version", STATS_VERSION, "this opscope reads version"),
         ("header_bytes", STATS_HEADER.size, "a header has"),
         ("reserved", 0, "expected"),
     )
-    for name, expected, words in wanted:
+    for name, expected, words in expected_fields:
         if values[name] != expected:
             raise CaptureError(source, field_offset(name), f"{name} is {values[name]}; {words} {expected}")
     _check_totals(view, values, source)
@@ -98,6 +102,7 @@ def _header(view: memoryview, source: str) -> dict[str, int]:
 
 
 def _check_totals(view: memoryview, values: dict[str, int], source: str) -> None:
+    """Check size, section count, counts, flags and checksum of the header against the file."""
     total = values["total_bytes"]
     if total != len(view):
         where, what = (len(view), "cut short") if len(view) < total else (total, "followed by something else")
@@ -125,9 +130,10 @@ def _check_totals(view: memoryview, values: dict[str, int], source: str) -> None
 def _section(
     view: memoryview, at: int, expected: int, cores: int, source: str
 ) -> tuple[tuple[StatsSection, int] | None, int, int, int]:
-    """Key, offset, record count and end of one entry of the table. No key: a later version added the kind.
+    """Return key, offset, record count and end of one entry of the section table.
 
-    Sections follow each other in the order of the table, each filled up to a multiple of eight bytes.
+    The key is None for a kind added by a later version. Sections follow each other in the order of the table, each
+    padded to a multiple of eight bytes.
     """
     number, core, record_bytes, count, _, offset = STATS_SECTION.unpack_from(view, at)
     kind = StatsSection(number) if number in list(StatsSection) else None
@@ -136,8 +142,8 @@ def _section(
     if core >= cores:
         raise CaptureError(source, at, f"{name} of core {core}; expected below {cores}")
     if kind is not None and record_bytes != STATS_RECORDS[kind].itemsize:
-        wanted = STATS_RECORDS[kind].itemsize
-        raise CaptureError(source, at, f"{name}: records of {record_bytes} bytes; expected {wanted}")
+        expected_bytes = STATS_RECORDS[kind].itemsize
+        raise CaptureError(source, at, f"{name}: records of {record_bytes} bytes; expected {expected_bytes}")
     if offset != expected or end > len(view):
         raise CaptureError(
             source,
@@ -149,6 +155,6 @@ def _section(
 
 
 def field_offset(name: str) -> int:
-    """Where a header field lies: behind everything before it."""
+    """Return the byte offset of a header field."""
     codes = re.findall(r"\d*[a-zA-Z]", STATS_HEADER.format)
     return calcsize("<" + "".join(codes[: STATS_HEADER_FIELDS.index(name)]))

@@ -1,4 +1,4 @@
-"""Does a stats buffer go with a program? Everything but the op records, which lanes.py reads and checks at once."""
+"""Checks that a stats buffer belongs to a program. The op records are checked in lanes.py, where they are read."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ _LAST_TICK = 1 << 62
 
 
 def thread_groups(program: Program) -> npt.NDArray[np.int64]:
-    """Group of every thread of a core."""
+    """Return the group of every thread of a core."""
     return np.repeat(np.arange(len(program.groups)), [group.threads for group in program.groups])
 
 
 def check_buffer(buffer: Buffer, program: Program, *, program_id: int) -> None:
-    """Raise CaptureError, with the byte, where the buffer cannot have been written by this program."""
+    """Raise CaptureError, with the byte offset, if this program cannot have written the buffer."""
     _check_header(buffer, program, program_id)
     groups = thread_groups(program)
     for core in range(buffer.capture.cores):
@@ -33,8 +33,9 @@ def check_buffer(buffer: Buffer, program: Program, *, program_id: int) -> None:
 
 
 def _check_header(buffer: Buffer, program: Program, program_id: int) -> None:
+    """Compare every header field with the program."""
     capture = buffer.capture
-    wanted: tuple[tuple[str, float, float], ...] = (
+    expected_fields: tuple[tuple[str, float, float], ...] = (
         ("program_id", capture.program_id, program_id),
         ("cores", capture.cores, program.cores),
         ("threads", capture.threads, sum(group.threads for group in program.groups)),
@@ -43,7 +44,7 @@ def _check_header(buffer: Buffer, program: Program, program_id: int) -> None:
         ("stats_millihertz", capture.stats_hz * 1000, round(program.stats_hz * 1000)),
         ("flags", capture.flags & ~StatsFlag.LOST, _flags(program)),
     )
-    for name, found, expected in wanted:
+    for name, found, expected in expected_fields:
         if found != expected:
             raise _header_fault(buffer, name, f"{_shown(name, found)}; the program has {_shown(name, expected)}")
     if capture.device >= program.devices:
@@ -84,21 +85,25 @@ def _check_counters(buffer: Buffer, core: int, program: Program, threads: int) -
     events = np.array(program.stats.events, np.int64)
     for kind in (StatsSection.PORTS, StatsSection.PMU, StatsSection.OP_PMU):
         thread = buffer.records(kind, core)["thread"]
-        refuse(buffer, kind, core, thread >= threads, _says("thread {}; expected below " + str(threads), thread))
+        refuse(buffer, kind, core, thread >= threads, _message("thread {}; expected below " + str(threads), thread))
     for kind in (StatsSection.PMU, StatsSection.OP_PMU):
         event = buffer.records(kind, core)["event"]
-        refuse(buffer, kind, core, ~np.isin(event, events), _says("event {:#x} is none that the program counts", event))
+        refuse(
+            buffer, kind, core, ~np.isin(event, events), _message("event {:#x} is none that the program counts", event)
+        )
     ddr = buffer.records(StatsSection.DDR, core)
     expected = int(bool(buffer.capture.flags & StatsFlag.DDR))
     if len(ddr) != expected:
         raise buffer.fault(StatsSection.DDR, core, 0, f"{len(ddr)} records; expected {expected}")
 
 
-def _says(words: str, column: npt.NDArray[np.integer]) -> Callable[[int], str]:
+def _message(words: str, column: npt.NDArray[np.integer]) -> Callable[[int], str]:
+    """Return a function that formats the text with the value of the bad record."""
     return lambda at: words.format(int(column[at]))
 
 
 def _check_lost(buffer: Buffer, core: int, program: Program, groups: npt.NDArray[np.int64]) -> None:
+    """Check that each LOST record names an existing thread and commands that its lane has."""
     kind, records = StatsSection.LOST, buffer.records(StatsSection.LOST, core)
     if not len(records):
         return
@@ -112,7 +117,7 @@ def _check_lost(buffer: Buffer, core: int, program: Program, groups: npt.NDArray
 
 
 def refuse(buffer: Buffer, kind: StatsSection, core: int, bad: Flags, problem: Callable[[int], str]) -> None:
-    """Stop at the first bad record."""
+    """Raise an error at the first record marked as bad, if there is one."""
     if bad.any():
         at = int(bad.argmax())
         raise buffer.fault(kind, core, at, problem(at))

@@ -1,4 +1,12 @@
-"""Op records of a core → checked columns per lane: one row per command, one column per thread of the group."""
+"""Op records of a core → checked columns per lane: one row per command, one column per thread of the group.
+
+Records of a core are sorted by group, ordinal and thread. For a group of two threads and commands 0 and 1:
+
+    record   ordinal  thread  start  ucycles  barrier
+    0        0        0       100    40       0          thread 0 is the slower one
+    1        0        1       100    35       5          thread 1 waits 5 ticks for it
+    2        1        0       150    …                   reshape(-1, 2) turns the records into rows per command
+"""
 
 from __future__ import annotations
 
@@ -21,7 +29,7 @@ _SHARED = ("ordinal", "start", "wait", "blocker")  # the same for all threads of
 
 @dataclass(frozen=True, slots=True)
 class LaneRecords:
-    """What the threads of one lane wrote down, in ticks. Threads of a group start and leave a command together."""
+    """The records of one lane, in ticks. Threads of a group start and leave a command together."""
 
     core: int
     group: int
@@ -37,8 +45,9 @@ class LaneRecords:
 
 
 def longest(columns: npt.NDArray[np.uint32]) -> npt.NDArray[np.uint32]:
-    """Of every command, the value of the thread that has most; column by column, as rows are short."""
+    """Return, for every command, the largest value of any thread."""
     most = columns[:, 0]
+    # Column by column is much faster than max(axis=1), because rows are short.
     for thread in range(1, columns.shape[1]):
         most = np.maximum(most, columns[:, thread])
     return most
@@ -46,7 +55,7 @@ def longest(columns: npt.NDArray[np.uint32]) -> npt.NDArray[np.uint32]:
 
 @dataclass(frozen=True, slots=True)
 class LaneIndex:
-    """Of a program, what reading any of its buffers needs; made once."""
+    """Columns of a program that reading any of its buffers needs; built once."""
 
     groups: Numbers  # thread → group
     first: Numbers  # lane → first command; one more than lanes
@@ -55,11 +64,12 @@ class LaneIndex:
     kind: npt.NDArray[np.int32]  # command → kind
     route: npt.NDArray[np.int32]
     edges: npt.NDArray[np.void]  # dependencies as a trace has them
-    places: npt.NDArray[np.uint64]  # first word of every record that a complete buffer has, core after core
+    places: npt.NDArray[np.uint64]  # first eight bytes of every record of a complete buffer, core after core
     place_first: Numbers  # lane → its first record there; one more than lanes
 
     @classmethod
     def of(cls, program: Program) -> LaneIndex:
+        """Build the index of a program."""
         lanes, commands = program.lane_of_commands(), program.commands
         first = np.searchsorted(lanes, np.arange(program.lanes + 1))
         op, kind, route = (commands[name].astype(np.int32) for name in ("op", "kind", "route"))
@@ -79,9 +89,14 @@ class LaneIndex:
 
 
 def _places(program: Program, threads: Numbers, counts: Numbers) -> npt.NDArray[np.uint64]:
-    """Ordinal, thread and group of every record, as one word each."""
+    """Return ordinal, thread and group of every expected record, packed into one word as in OP_RECORD.
+
+    Bits 0–31 ordinal, 32–47 thread, 48–63 group. Comparing these words checks the order of all records of a complete
+    buffer at once.
+    """
     commands = program.commands
     first_thread = np.cumsum([0, *(group.threads for group in program.groups)])
+    # Thread number of each record: position within its command, plus the first thread of the group.
     own = (
         np.arange(int(counts[-1]))
         - np.repeat(counts[:-1], threads)
@@ -93,6 +108,7 @@ def _places(program: Program, threads: Numbers, counts: Numbers) -> npt.NDArray[
 
 
 def _edges(program: Program) -> npt.NDArray[np.void]:
+    """Return the program's dependencies as edges of a trace."""
     edges = np.zeros(len(program.dependency_sources), EDGE)
     edges["source"] = program.dependency_sources
     edges["target"] = np.repeat(np.arange(len(program.commands)), np.diff(program.dependency_offsets))
@@ -101,7 +117,7 @@ def _edges(program: Program) -> npt.NDArray[np.void]:
 
 
 def read_lanes(buffer: Buffer, program: Program, index: LaneIndex) -> Iterator[LaneRecords]:
-    """Every lane of the buffer's device that has records, checked. `check_buffer` comes first."""
+    """Yield every lane of the buffer's device that has records, checked. Call `check_buffer` first."""
     if buffer.capture.level >= PORT_LEVEL:
         for core in range(buffer.capture.cores):
             yield from _Core(buffer, program, index, core).lanes()
@@ -109,7 +125,7 @@ def read_lanes(buffer: Buffer, program: Program, index: LaneIndex) -> Iterator[L
 
 @dataclass(frozen=True, slots=True)
 class _Core:
-    """The op records of one core, which are sorted by group, ordinal and thread."""
+    """The op records of one core, sorted by group, ordinal and thread."""
 
     buffer: Buffer
     program: Program
@@ -124,7 +140,9 @@ class _Core:
         records = self.buffer.records(_OPS, self.core)
         words = records.view("<u8").reshape(len(records), -1) if len(records) else np.zeros((0, 1), np.uint64)
         ends = self.index.place_first[[self.first_lane, self.first_lane + len(self.program.groups)]].tolist()
-        if not np.array_equal(words[:, 0], self.index.places[slice(*ends)]):  # below the level of ops, lost, or wrong
+        if not np.array_equal(
+            words[:, 0], self.index.places[slice(*ends)]
+        ):  # a lower stats level, lost records, or damage: check one by one
             self._check_places(words[:, 0])
         for group in range(len(self.program.groups)):
             low, high = np.searchsorted(records["group"], [group, group + 1]).tolist()
@@ -133,27 +151,33 @@ class _Core:
                 yield self._lane(group, low, records[low:high].reshape(-1, self.program.groups[group].threads))
 
     def _check_places(self, places: npt.NDArray[np.uint64]) -> None:
-        """Records are sorted; group and thread belong together."""
+        """Check that records are sorted and that each thread belongs to its group."""
         ordinal, thread, group = places & 0xFFFFFFFF, (places >> 32) & 0xFFFF, places >> 48
         key = (group << np.uint64(48)) | (ordinal << np.uint64(16)) | thread
         backward = np.concatenate(([False], key[1:] <= key[:-1])) if len(key) else np.zeros(0, np.bool_)
-        words = "stands behind a later one; expected records sorted by group, ordinal and thread"
-        refuse(self.buffer, _OPS, self.core, backward, lambda at: words)
+        problem = "stands behind a later one; expected records sorted by group, ordinal and thread"
+        refuse(self.buffer, _OPS, self.core, backward, lambda at: problem)
         known = np.append(self.index.groups, -1)[np.minimum(thread, len(self.index.groups)).astype(np.int64)]
-        strange = known != group.astype(np.int64)
-        refuse(self.buffer, _OPS, self.core, strange, lambda at: f"thread {thread[at]} is not of group {group[at]}")
+        wrong_thread = known != group.astype(np.int64)
+        refuse(
+            self.buffer, _OPS, self.core, wrong_thread, lambda at: f"thread {thread[at]} is not of group {group[at]}"
+        )
 
     def _check_count(self, group: int, low: int, high: int) -> None:
-        """All threads of a command are recorded, and all commands unless the level or a full buffer leaves some out."""
+        """Check that all threads of a command, and all commands, are recorded.
+
+        A low stats level or a full buffer may leave commands out, but never single threads of one.
+        """
         threads = self.program.groups[group].threads
         length = int(np.diff(self.index.first[self.first_lane + group :][:2])[0])
         lost = (self.buffer.records(StatsSection.LOST, self.core)["group"] == group).any()
         complete = self.buffer.capture.level >= OP_LEVEL and not lost
         if (high - low) % threads or (complete and high - low != length * threads):
-            words = f"group {group} has {high - low} records; expected {threads} for each of {length} commands"
-            raise self.buffer.fault(_OPS, self.core, low, words)
+            problem = f"group {group} has {high - low} records; expected {threads} for each of {length} commands"
+            raise self.buffer.fault(_OPS, self.core, low, problem)
 
     def _lane(self, group: int, low: int, own: npt.NDArray[np.void]) -> LaneRecords:
+        """Return the columns of one lane; an impossible value is an error at its record."""
         first, after = self.index.first[self.first_lane + group :][:2].tolist()
         ordinal, start, wait, blocker = (own[name][:, 0].astype(np.int64) for name in _SHARED)
         lane = LaneRecords(
@@ -171,6 +195,7 @@ class _Core:
         )
         for bad, problem in self._faults(lane, own, after):
             if bad.any():
+                # A check per command (one column) is turned into the record number of the command's first thread.
                 at = int(bad.reshape(-1).argmax()) * (1 if bad.ndim == 2 else own.shape[1])
                 raise self.buffer.fault(_OPS, self.core, low + at, problem)
         return lane
@@ -178,7 +203,7 @@ class _Core:
     def _faults(
         self, lane: LaneRecords, own: npt.NDArray[np.void], after: int
     ) -> Iterator[tuple[npt.NDArray[np.bool_], str]]:
-        """Where a record cannot be right, and why; one after the other, as each rests on those before it."""
+        """Yield each check as (bad rows, problem). Later checks rely on earlier ones, so the order matters."""
         count = len(self.program.commands)
         yield lane.commands >= after, "an ordinal past the end of its lane"
         yield lane.blocker >= count, f"waited for a command past the end; the program has {count}"
@@ -186,13 +211,15 @@ class _Core:
             for name in _SHARED:
                 yield own[name] != own[name][:, :1], f"threads of a command differ in {name}; expected them together"
             leave = own["ucycles"].astype(np.int64) + own["barrier"]
-            words = "threads leave a command at different ticks; expected ucycles + barrier to be the same"
-            yield leave != (lane.end - lane.start)[:, None], words
+            problem = "threads leave a command at different ticks; expected ucycles + barrier to be the same"
+            yield leave != (lane.end - lane.start)[:, None], problem
         window = self.buffer.records(StatsSection.THREADS, self.core)
         threads = window["group"] == lane.group
         opened, closed = int(window["start"][threads].min()), int(window["end"][threads].max())
-        late = (lane.start > closed) | (lane.end > closed) | (lane.start < 0)
-        yield late, f"ends behind its thread, which stops at tick {closed}"
-        free = np.where(self.index.moves[lane.commands], lane.start, lane.end)  # a transfer leaves the lane to others
+        overrun = (lane.start > closed) | (lane.end > closed) | (lane.start < 0)
+        yield overrun, f"ends behind its thread, which stops at tick {closed}"
+        free = np.where(
+            self.index.moves[lane.commands], lane.start, lane.end
+        )  # a transfer frees the lane as soon as it is issued
         ready = lane.start - lane.wait
         yield ready < np.concatenate(([opened], free[:-1])), "starts to wait before the one before it is done"

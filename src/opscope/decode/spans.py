@@ -1,4 +1,8 @@
-"""Buffers of one inference → Trace: spans of lanes, waits, transfers in flight, barriers and whole cores."""
+"""Buffers of one inference → Trace: spans of lanes, waits, transfers in flight, barriers and whole cores.
+
+One command with wait 10, start 100 and end 140 (ticks) becomes a WAIT span 90–100 and an OP span 100–140 on its lane. A
+transfer becomes an OP span for its issue, on the lane, and a TRANSFER span until its bytes have arrived, on a DMA lane.
+"""
 
 from __future__ import annotations
 
@@ -22,14 +26,14 @@ Spans = npt.NDArray[np.void]
 
 
 class Threads(Enum):
-    """How the threads of a group become lanes."""
+    """Whether the threads of a group share one lane or have one each."""
 
     MERGED = "merged"  # one lane per group: a command lasts until its last thread is done
     APART = "apart"  # one lane per thread
 
 
 def origin_tick(buffers: Iterable[Buffer]) -> int:
-    """The first tick that any of the buffers knows of: the zero of their common axis."""
+    """Return the first tick that any of the buffers contains: zero of their common axis."""
     ticks = []
     for buffer in buffers:
         for core in range(buffer.capture.cores):
@@ -50,19 +54,19 @@ def decode_trace(
     threads: Threads = Threads.MERGED,
     barriers: bool = False,
 ) -> Trace:
-    """What one device did in one inference.
+    """Return the trace of one device in one inference.
 
     Args:
-        program: what ran.
+        program: the program that ran.
         buffer: checked with `check_buffer`.
-        index: `LaneIndex.of(program)`; made once for all buffers.
-        origin: tick at 0 ns.
+        index: `LaneIndex.of(program)`; built once for all buffers.
+        origin: the tick at 0 ns.
         provenance: how the numbers were obtained.
         threads: one lane per thread group, or one per thread.
         barriers: add a lane per thread with the time it waited for the others of its group.
     """
     lanes = list(read_lanes(buffer, program, index))
-    build = _Build(program, buffer, index, origin, _names(program), np.empty(_most_spans(buffer, lanes), SPAN))
+    build = _Build(program, buffer, index, origin, _names(program), np.empty(_max_spans(buffer, lanes), SPAN))
     for lane in lanes:
         build.lane(lane, threads=threads, barriers=barriers)
     for core in range(buffer.capture.cores):
@@ -80,7 +84,7 @@ def decode_trace(
 
 
 def joined(blocks: Sequence[Spans]) -> Spans:
-    """Blocks of spans one behind the other; as bytes, which is far quicker than field by field."""
+    """Concatenate blocks of spans; as bytes, which is much faster than field by field."""
     size = sum(len(block) for block in blocks)
     spans = np.empty(size, SPAN)
     if size:
@@ -89,16 +93,16 @@ def joined(blocks: Sequence[Spans]) -> Spans:
 
 
 def merge_traces(traces: Sequence[Trace]) -> Trace:
-    """Traces of several devices, inferences or of the host, on the axis they share. Lanes that are equal become one."""
+    """Merge traces of several devices, inferences or of the host on their common axis; equal lanes become one."""
     lanes: dict[Lane, int] = {}
     names: dict[str, int] = {}
     counters: dict[CounterTrack, int] = {}
     spans, samples = [], []
     for trace in traces:
         block, values = trace.spans.copy(), trace.samples.copy()
-        block["lane"] = _renumbered(trace.lanes, lanes)[block["lane"]]
-        block["name"] = _renumbered(trace.names, names)[block["name"]]
-        values["counter"] = _renumbered(trace.counters, counters)[values["counter"]]
+        block["lane"] = _merged_numbers(trace.lanes, lanes)[block["lane"]]
+        block["name"] = _merged_numbers(trace.names, names)[block["name"]]
+        values["counter"] = _merged_numbers(trace.counters, counters)[values["counter"]]
         spans.append(block)
         samples.append(values)
     edges = next((trace.edges for trace in traces if len(trace.edges)), np.zeros(0, EDGE))
@@ -110,18 +114,21 @@ def merge_traces(traces: Sequence[Trace]) -> Trace:
 _Key = TypeVar("_Key")
 
 
-def _renumbered(items: Sequence[_Key], known: dict[_Key, int]) -> npt.NDArray[np.int32]:
+def _merged_numbers(items: Sequence[_Key], known: dict[_Key, int]) -> npt.NDArray[np.int32]:
+    """Return the merged number of each item; a new item gets the next number."""
     return np.array([known.setdefault(item, len(known)) for item in items] or [0], np.int32)
 
 
-def _most_spans(buffer: Buffer, lanes: list[LaneRecords]) -> int:
-    """Room for a span per record of work, wait and barrier, one per transfer, and those of whole cores and ports."""
+def _max_spans(buffer: Buffer, lanes: list[LaneRecords]) -> int:
+    """Return an upper bound on the spans: four per op record, plus ports, cores and the device."""
     capture = buffer.capture
     ports = sum(len(buffer.records(StatsSection.PORTS, core)) for core in range(capture.cores))
+    # Work, wait, barrier and transfer of each record.
     return 4 * sum(own.ucycles.size for own in lanes) + ports + capture.cores + 1
 
 
 def _names(program: Program) -> tuple[str, ...]:
+    """Return all span names; `_Build` finds its names by position in this tuple."""
     groups = [group.name for group in program.groups]
     syncs = [f"sync {name}" for name in groups] + [f"barrier {name}" for name in groups]
     cores = [f"Core-{core}-Execution" for core in range(program.cores)]
@@ -131,23 +138,24 @@ def _names(program: Program) -> tuple[str, ...]:
 
 @dataclass(slots=True)
 class _Build:
-    """The growing trace of one buffer."""
+    """The trace of one buffer under construction."""
 
     program: Program
     buffer: Buffer
     index: LaneIndex
     origin: int
     names: tuple[str, ...]
-    spans: Spans  # room for all; memory that is never written to costs nothing
+    spans: Spans  # allocated for the maximum; pages that are never written cost nothing
     used: int = 0
     lanes: dict[Lane, int] = field(default_factory=dict)
 
     def ns(self, ticks: Numbers) -> Numbers:
-        """Ticks on the axis of the trace. The same tick is the same nanosecond wherever it occurs."""
+        """Convert ticks to nanoseconds of the trace; equal ticks always give equal nanoseconds."""
         nanoseconds: Numbers = np.rint((ticks - self.origin) * (1e9 / self.program.stats_hz)).astype(np.int64)
         return nanoseconds
 
     def room(self, count: int) -> Spans:
+        """Return the next `count` unused spans."""
         self.used += count
         return self.spans[self.used - count : self.used]
 
@@ -155,7 +163,8 @@ class _Build:
         return self.lanes.setdefault(lane, len(self.lanes))
 
     def add(self, lane: Lane | Numbers, kind: SpanKind, commands: Numbers, start: Numbers, end: Numbers) -> Spans:
-        """A block of spans of commands; the caller fills in what is left."""
+        """Add a block of spans of commands; the caller fills in name and counters."""
+        # Fill the constant fields once and copy them to every row as bytes.
         same = np.zeros(1, SPAN)
         same["kind"], same["inference"] = kind, self.buffer.capture.inference
         same["pcycles"], same["waits_on"] = NONE, NONE
@@ -171,6 +180,7 @@ class _Build:
         return block
 
     def lane(self, own: LaneRecords, *, threads: Threads, barriers: bool) -> None:
+        """Add the spans of one lane: work, waits, and optionally barriers; and its transfers in flight."""
         device, group = self.buffer.capture.device, self.program.groups[own.group]
         moves = self.index.moves[own.commands]
         issued = self._issue_end(own)
@@ -190,7 +200,11 @@ class _Build:
             self._transfers(own, np.flatnonzero(moves))
 
     def _issue_end(self, own: LaneRecords) -> Numbers:
-        """Tick at which the lane goes on after the issue of a transfer: where the next command finds it free."""
+        """Return the tick at which the lane is free again after issuing a transfer.
+
+        The record holds only when the bytes arrived. If the next command of the lane is recorded, its wait began when
+        the lane became free; otherwise the cycles that the thread worked give the time.
+        """
         ticks_per_cycle = self.program.stats_hz / self.program.clock_hz
         worked = own.start + np.ceil(longest(own.pcycles) * ticks_per_cycle).astype(np.int64)
         ready = np.append((own.start - own.wait)[1:], np.iinfo(np.int64).max)
@@ -207,15 +221,15 @@ class _Build:
         block["name"] = len(self.program.kinds) + own.group
 
     def _barriers(self, lane: Lane, own: LaneRecords, thread: int) -> None:
-        stood = np.flatnonzero(own.barrier[:, thread])
-        if not len(stood):  # an engine of one thread waits for nobody
+        waiting = np.flatnonzero(own.barrier[:, thread])
+        if not len(waiting):  # an engine of one thread has no barriers
             return
-        end = own.end[stood]
-        block = self.add(lane, SpanKind.BARRIER, own.commands[stood], end - own.barrier[stood, thread], end)
+        end = own.end[waiting]
+        block = self.add(lane, SpanKind.BARRIER, own.commands[waiting], end - own.barrier[waiting, thread], end)
         block["name"] = len(self.program.kinds) + len(self.program.groups) + own.group
 
     def _transfers(self, own: LaneRecords, rows: Numbers) -> None:
-        """Bytes in flight, on as many lanes per route as are in flight at once."""
+        """Add spans of bytes in flight, on as many lanes per route as there are concurrent transfers."""
         device, group = self.buffer.capture.device, self.program.groups[own.group]
         routes = self.index.route[own.commands[rows]]
         for route in np.unique(routes[routes != NO_ROUTE]).tolist():
@@ -234,7 +248,7 @@ class _Build:
             block["name"] = self.index.kind[own.commands[chosen]]
 
     def core(self, core: int) -> None:
-        """The whole inference on a core, and how long it stood at the host's doorbells."""
+        """Add the whole inference on a core, and its waits for the host's doorbells."""
         threads = self.buffer.records(StatsSection.THREADS, core)
         if not len(threads):
             return

@@ -1,4 +1,4 @@
-"""The simulated device: a Program in, a Capture out, as the hardware would leave it."""
+"""The simulated device: takes a Program and returns a Capture in the format of the hardware."""
 
 from .simulator.simulate import Timeline, simulate
 from .simulator.stats import Inference, collect

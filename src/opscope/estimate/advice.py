@@ -1,4 +1,4 @@
-"""Suggestions, each proven by estimating the changed graph on the same target. What does not help is not said."""
+"""Suggestions, each verified by estimating the changed graph on the same target; those that do not help are dropped."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from math import log
 from ..core.units import format_bytes, format_count, format_percent
 from ..graph.graph import ABSENT, Graph
 from ..recording.resources import Footprint, LayerAdvice, Suggestion
-from . import graph_changes as whatif
+from . import graph_changes
 from .estimator import Estimate, parameter_bytes, predict
 from .placement import place_op
 from .price import Machine, Task, price
@@ -34,7 +34,7 @@ class _Idea:
 
 
 def suggestions(base: Estimate) -> tuple[Suggestion, ...]:
-    """Every idea that helps on this target, best first."""
+    """Return every idea that helps on this target, best first."""
     before = predict(base.graph, base.machine)
     found = []
     for idea in _ideas(base):
@@ -48,38 +48,45 @@ def suggestions(base: Estimate) -> tuple[Suggestion, ...]:
 
 
 def _ideas(base: Estimate) -> Iterator[_Idea]:
+    """Yield the changes to try, for the whole graph and for its heavy layers."""
     graph, target = base.graph, base.machine.target
-    yield _Idea("quantize", "Quantise weights and activations to int8", (), lambda: whatif.quantised(graph))
+    yield _Idea("quantize", "Quantise weights and activations to int8", (), lambda: graph_changes.quantise(graph))
     yield _Idea(
-        "quantize-weights", "Store weights as int8, compute as now", (), lambda: whatif.weights_quantised(graph)
+        "quantize-weights", "Store weights as int8, compute as now", (), lambda: graph_changes.quantise_weights(graph)
     )
     prune = f"Structured pruning: keep {PRUNED_TO:.0%} of the channels of every convolution"
-    yield _Idea("prune", prune, (), lambda: whatif.pruned(graph, keep=PRUNED_TO))
+    yield _Idea("prune", prune, (), lambda: graph_changes.prune_channels(graph, keep=PRUNED_TO))
     shrink = f"Scale the input image to {INPUT_SCALE:.0%} of its height and width"
-    yield _Idea("smaller-input", shrink, (), lambda: whatif.smaller_input(graph, scale=INPUT_SCALE))
+    yield _Idea("smaller-input", shrink, (), lambda: graph_changes.shrink_input(graph, scale=INPUT_SCALE))
     fuse = "Fuse stand-alone activations and normalisations into the op before them"
-    yield _Idea("fuse", fuse, (), lambda: whatif.fused(graph, target))
+    yield _Idea("fuse", fuse, (), lambda: graph_changes.fuse_more(graph, target))
     yield from _layer_ideas(base)
 
 
 def _layer_ideas(base: Estimate) -> Iterator[_Idea]:
+    """Yield changes of chosen layers: heavy convolutions, heavy dense layers, dense layers left on the CPU."""
     graph, target = base.graph, base.machine.target
     heavy = _heavy(base.layers)
-    if wide := whatif.separable(graph, heavy):
-        separate = f"Replace the heavy convolutions ({_listed(wide)}) by depthwise-separable ones"
-        yield _Idea("depthwise-separable", separate, wide, lambda: whatif.depthwise_separable(graph, wide))
-    if dense := whatif.factorisable(graph, heavy):
-        factorise = (
-            f"Factorise the heavy dense layers and 1×1 convolutions ({_listed(dense)}) to a quarter of their rank"
+    if separable := graph_changes.separable_layers(graph, heavy):
+        separate = f"Replace the heavy convolutions ({_layer_list(separable)}) by depthwise-separable ones"
+        yield _Idea(
+            "depthwise-separable",
+            separate,
+            separable,
+            lambda: graph_changes.split_into_depthwise_separable(graph, separable),
         )
-        yield _Idea("low-rank", factorise, dense, lambda: whatif.low_rank(graph, dense))
+    if factorisable := graph_changes.factorisable_layers(graph, heavy):
+        chosen = f"dense layers and 1×1 convolutions ({_layer_list(factorisable)})"
+        factorise = f"Factorise the heavy {chosen} to a quarter of their rank"
+        yield _Idea("low-rank", factorise, factorisable, lambda: graph_changes.factorise_low_rank(graph, factorisable))
     stranded = tuple(layer.index for layer in base.layers if not layer.accelerated and layer.kind == "matmul")
     if stranded and any(engine.accelerator and "conv" in engine.ops for engine in target.engines):
-        move = f"Write dense layers ({_listed(stranded)}) as 1×1 convolutions, which the accelerator takes"
-        yield _Idea("move-to-accelerator", move, stranded, lambda: whatif.on_accelerator(graph, stranded))
+        move = f"Write dense layers ({_layer_list(stranded)}) as 1×1 convolutions, which the accelerator takes"
+        yield _Idea("move-to-accelerator", move, stranded, lambda: graph_changes.dense_to_convolution(graph, stranded))
 
 
 def _heavy(layers: Sequence[Layer]) -> tuple[int, ...]:
+    """Return the layers with more than HEAVY_SHARE of the MACs or parameter bytes."""
     macs = sum(layer.macs for layer in layers) or 1
     constants = sum(layer.parameter_bytes for layer in layers) or 1
     return tuple(
@@ -89,12 +96,13 @@ def _heavy(layers: Sequence[Layer]) -> tuple[int, ...]:
     )
 
 
-def _listed(layers: Sequence[int]) -> str:
+def _layer_list(layers: Sequence[int]) -> str:
     shown = ", ".join(str(index) for index in layers[:6])
     return f"layers {shown}{', …' if len(layers) > 6 else ''}" if len(layers) > 1 else f"layer {shown}"
 
 
 def _pairs(before: Footprint, after: Footprint) -> list[tuple[float, float]]:
+    """Return (before, after) of each quantity that both predictions know."""
     pairs = [
         (before.latency_s, after.latency_s),
         (before.peak_bytes, after.peak_bytes),
@@ -105,38 +113,39 @@ def _pairs(before: Footprint, after: Footprint) -> list[tuple[float, float]]:
 
 
 def _gain(before: Footprint, after: Footprint) -> float:
-    """Sum of the log ratios: halving one quantity weighs like halving any other."""
+    """Return the sum of the log ratios, so that halving one quantity weighs as much as halving any other."""
     return sum(log(old / new) for old, new in _pairs(before, after))
 
 
 def _worsens(before: Footprint, after: Footprint) -> bool:
+    """Whether the change makes any quantity noticeably larger, or the graph impossible to run."""
     if before.latency_s is not None and after.latency_s is None:  # the target cannot run the changed graph
         return True
     return any(new > old * (1 + WORTHWHILE) for old, new in _pairs(before, after))
 
 
 def heavy_memory(base: Estimate) -> tuple[LayerAdvice, ...]:
-    """The layers with most parameter bytes, each with the change that shrinks it most."""
+    """Return the layers with most parameter bytes, each with the change that shrinks it most."""
     ranked = sorted(base.layers, key=lambda layer: (-layer.parameter_bytes, layer.index))
     chosen = [layer for layer in ranked[:LISTED_LAYERS] if layer.parameter_bytes >= 1024]
     return tuple(LayerAdvice(layer.index, _layer_advice(base, layer, _bytes_saved)) for layer in chosen)
 
 
 def heavy_macs(base: Estimate) -> tuple[LayerAdvice, ...]:
-    """The layers with most MACs, each with the change that speeds it up most."""
+    """Return the layers with most MACs, each with the change that saves most."""
     ranked = sorted(base.layers, key=lambda layer: (-layer.macs, layer.index))
     chosen = [layer for layer in ranked[:LISTED_LAYERS] if layer.macs > 0]
     return tuple(LayerAdvice(layer.index, _layer_advice(base, layer, _macs_saved)) for layer in chosen)
 
 
 def _layer_advice(base: Estimate, layer: Layer, saved: Callable[[Layer, Graph, Graph], tuple[float, str]]) -> str:
-    """Try each rewriting on that layer alone: its neighbours do not change."""
-    alone = _only(base.graph, layer.index)
+    """Return the best rewriting of one layer, tried in isolation because its neighbours do not change."""
+    alone = _isolate(base.graph, layer.index)
     best_gain, best_text = WORTHWHILE, ""
     for label, changed in (
-        ("depthwise-separable convolution", whatif.depthwise_separable(alone, [0])),
-        ("low-rank factorisation", whatif.low_rank(alone, [0])),
-        ("int8 weights and activations", whatif.quantised(alone)),
+        ("depthwise-separable convolution", graph_changes.split_into_depthwise_separable(alone, [0])),
+        ("low-rank factorisation", graph_changes.factorise_low_rank(alone, [0])),
+        ("int8 weights and activations", graph_changes.quantise(alone)),
     ):
         if changed is None:
             continue
@@ -148,8 +157,8 @@ def _layer_advice(base: Estimate, layer: Layer, saved: Callable[[Layer, Graph, G
     return best_text or "nothing tried here makes it smaller on this target"
 
 
-def _only(graph: Graph, index: int) -> Graph:
-    """The graph of one op and its tensors."""
+def _isolate(graph: Graph, index: int) -> Graph:
+    """Return a graph of one op and its tensors."""
     op = graph.ops[index]
     used = [t for t in dict.fromkeys((*op.inputs, *op.outputs)) if t != ABSENT]
     number = {t: position for position, t in enumerate(used)} | {ABSENT: ABSENT}
@@ -159,6 +168,7 @@ def _only(graph: Graph, index: int) -> Graph:
 
 
 def _cycles(graph: Graph, machine: Machine) -> float | None:
+    """Return the compute cycles of a graph, without memory traffic; None if an op cannot run on the target."""
     total = 0.0
     for op in graph.ops:
         work = work_of(op, graph)

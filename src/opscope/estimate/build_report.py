@@ -1,4 +1,4 @@
-"""Estimate → Report: memory against what the target has, issues, advice."""
+"""Estimate → Report: memory use against the target's capacity, issues, advice."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ PEAK_TENSORS = 8
 
 
 def build_report(graph: Graph, machine: Machine, *, sha256: str | None, advise: bool = True) -> Report:
-    """The whole resource report of a graph on a machine."""
+    """Return the complete resource report of a graph on a machine."""
     base = estimate(graph, machine)
     ideas = suggestions(base) if advise else ()
     return Report(
@@ -42,6 +42,7 @@ def build_report(graph: Graph, machine: Machine, *, sha256: str | None, advise: 
 
 
 def model_facts(graph: Graph, sha256: str | None, *, layer_count: int) -> ModelFacts:
+    """Return the model's name, size, parameter bytes and precision."""
     dtypes = [graph.tensors[t].dtype for t in graph.inputs if graph.tensors[t].role is not Role.CONSTANT]
     return ModelFacts(
         name=graph.name,
@@ -57,7 +58,7 @@ def model_facts(graph: Graph, sha256: str | None, *, layer_count: int) -> ModelF
 
 
 def _weight_dtype(graph: Graph) -> str:
-    """The type most parameter bytes are stored in: an index input says nothing about a network's precision."""
+    """Return the type that most parameter bytes are stored in; an index input says nothing about precision."""
     sizes: dict[DType, int] = {}
     for tensor in graph.tensors:
         if tensor.role is Role.CONSTANT:
@@ -66,6 +67,7 @@ def _weight_dtype(graph: Graph) -> str:
 
 
 def _memory(base: Estimate, ideas: Sequence[Suggestion]) -> MemoryStack:
+    """Return the memory section of the report: the stack of RAM parts, use per memory, issues and advice."""
     target, plan = base.machine.target, base.plan
     runtime = target.runtime.bytes
     runtime_bytes = None if runtime is None else Bytes(round(runtime.value))
@@ -90,7 +92,7 @@ def _memory(base: Estimate, ideas: Sequence[Suggestion]) -> MemoryStack:
 
 
 def memory_uses(target: Target, ram_bytes: int, constant_bytes: int, *, devices: int) -> tuple[MemoryUse, ...]:
-    """What each home memory must hold against what it has; one memory may hold both."""
+    """Return required and available bytes of each home memory; one memory may hold activations and constants."""
     ram, store = target.home(Holds.ACTIVATIONS), target.home(Holds.CONSTANTS)
     if ram.name == store.name:
         available = round(ram.bytes.value) * target.instances(ram, devices=devices, cores=1)
@@ -102,6 +104,7 @@ def memory_uses(target: Target, ram_bytes: int, constant_bytes: int, *, devices:
 
 
 def status(uses: Sequence[MemoryUse]) -> str:
+    """Return the worst state of all memories, from OK to DOES NOT FIT."""
     worst = max(use.share for use in uses)
     if worst > 1:
         return "DOES NOT FIT"
@@ -126,7 +129,7 @@ def _issues(uses: Sequence[MemoryUse], unknown: int) -> list[str]:
 def _recommendations(
     uses: Sequence[MemoryUse], layers: Sequence[Layer], peak: int, ideas: Sequence[Suggestion]
 ) -> list[str]:
-    """Only what bears on a memory that is short: what it lacks, where the peak is, and which suggestion mends it."""
+    """Return advice for memories that are short: missing bytes, layer of the peak, suggestions that make it fit."""
     lines = []
     for use in uses:
         if use.share <= TIGHT:
@@ -137,16 +140,18 @@ def _recommendations(
             lines.append(f"{use.name}: free {format_bytes(missing)} ({format_percent(share, 0)})")
         if "activations" in use.holds and layers:
             lines.append(f"{use.name}: the peak is at layer {peak} ({layers[peak].operator} {layers[peak].name})")
-        mends = [idea for idea in ideas if _required_after(use, idea) <= use.available_bytes]
+        sufficient = [idea for idea in ideas if _required_after(use, idea) <= use.available_bytes]
         lines += [
-            f"{use.name}: fits after “{idea.text}” ({format_bytes(_required_after(use, idea))})" for idea in mends[:2]
+            f"{use.name}: fits after “{idea.text}” ({format_bytes(_required_after(use, idea))})"
+            for idea in sufficient[:2]
         ]
-        if not mends and not use.fits:
+        if not sufficient and not use.fits:
             lines.append(f"{use.name}: no single change makes it fit; combine suggestions or choose a larger target")
     return lines
 
 
 def _required_after(use: MemoryUse, idea: Suggestion) -> int:
+    """Return the bytes a memory needs after a suggestion."""
     saved = 0
     if "activations" in use.holds:
         saved += idea.before.peak_bytes - idea.after.peak_bytes

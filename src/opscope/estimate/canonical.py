@@ -1,6 +1,9 @@
-"""Graph → Graph as a runtime executes it: constants folded, quantisation pairs absorbed, activations fused.
+"""Rewrites a graph into the form a runtime executes: constants folded, quantise pairs absorbed, activations fused.
 
 Each pass is linear in the graph and returns a new one. An op that absorbed others lists their names in `sources`.
+
+    dequantize → conv → quantize   becomes   int8 conv          (fold_quantisation)
+    conv → add(constant) → relu    becomes   conv with bias and activation "relu"   (fuse)
 """
 
 from __future__ import annotations
@@ -19,19 +22,20 @@ _ALSO_FUSES_INTO = {"add", "batch_norm", "average_pool", "max_pool"}
 
 
 def canonicalise(graph: Graph, target: Target) -> Graph:
-    """The graph in the form the target runs it."""
+    """Return the graph in the form the target runs it."""
     graph = fold_constants(graph)
     graph = fuse(graph, target.runtime.fuses)
     if graph.quantize_ops_annotate:
-        graph = fuse(fold_quantisation(graph), target.runtime.fuses)  # ops that a pair kept apart now meet
+        graph = fuse(fold_quantisation(graph), target.runtime.fuses)  # ops that a pair separated are adjacent now
     return retype(graph, target.precision)
 
 
 def fold_constants(graph: Graph) -> Graph:
-    """Drop ops that depend on constants and shapes alone: a compiler computes them once."""
+    """Drop ops that depend only on constants and shapes: a compiler evaluates them once."""
     tensors = list(graph.tensors)
     kept: list[Op] = []
     for op in graph.ops:
+        # A dequantize of constant weights is kept: fold_quantisation must see it to read the weights as int8.
         static = op.kind == "shape" or (
             bool(op.inputs)
             and op.family not in (Family.CONTROL, Family.OPAQUE)
@@ -53,54 +57,57 @@ def fuse(graph: Graph, kinds: Collection[str]) -> Graph:
 
 
 class _Fusion:
-    """One walk over the ops; an op either stays or goes into an earlier one."""
+    """One pass over the ops; each op is kept or merged into the earlier op that feeds it."""
 
     def __init__(self, graph: Graph, kinds: Collection[str]) -> None:
         self.graph = graph
         self.kinds = kinds
         self.uses = Counter(t for op in graph.ops for t in op.inputs)
         self.uses.update(graph.outputs)
-        self.made_by: dict[int, int] = {}  # tensor → position in `ops`
+        self.producer: dict[int, int] = {}  # tensor → position of its producer in `ops`
         self.ops: list[Op] = []
 
     def run(self) -> Graph:
         for op in self.graph.ops:
-            position = self._leader(op)
+            position = self._fusion_target(op)
             if position is None:
                 position = len(self.ops)
                 self.ops.append(op)
             else:
-                self.ops[position] = _merged(self.ops[position], op, self.graph)
-            self.made_by.update(dict.fromkeys(op.outputs, position))
+                self.ops[position] = _merge(self.ops[position], op, self.graph)
+            self.producer.update(dict.fromkeys(op.outputs, position))
         return replace(self.graph, ops=tuple(self.ops))
 
-    def _leader(self, op: Op) -> int | None:
-        """Position of the op that `op` disappears into, if it does."""
+    def _fusion_target(self, op: Op) -> int | None:
+        """Return the position of the op that `op` can be merged into; None if it stays."""
         adds_bias = op.kind == "add" and _bias(op, self.graph) is not None
         if (op.kind not in self.kinds and not adds_bias) or not op.inputs or len(op.outputs) != 1:
             return None
-        data = _data(op, self.graph)
-        position = self.made_by.get(data)
+        data = _data_operand(op, self.graph)
+        # The intermediate tensor disappears, so nothing else may read it and it must not be a graph output.
+        position = self.producer.get(data)
         if position is None or self.uses[data] != 1:
             return None
         first = self.ops[position]
+        # One activation per op; a fused quantize is only a rescale of the output and leaves room for one.
         if first.scope != op.scope or first.attributes.get("activation", "quantize") != "quantize":
             return None
         if adds_bias or op.kind == "batch_norm":
+            # Two inputs, data and weights: the bias is still free.
             takes = first.family is Family.CONTRACTION and len(first.inputs) == 2
-            takes = takes and (not adds_bias or _along_channels(first, op, self.graph))
+            takes = takes and (not adds_bias or _is_per_channel(first, op, self.graph))
         else:
             takes = first.family in _FUSES_INTO or first.kind in _ALSO_FUSES_INTO
         return position if takes else None
 
 
-def _data(op: Op, graph: Graph) -> int:
-    """The operand that is not constant."""
+def _data_operand(op: Op, graph: Graph) -> int:
+    """Return the first operand that is not constant."""
     return next((t for t in op.inputs if t != ABSENT and graph.tensors[t].role is not Role.CONSTANT), op.inputs[0])
 
 
 def _bias(op: Op, graph: Graph) -> int | None:
-    """The constant vector that an addition adds to every row, if that is all it does."""
+    """Return the constant operand of an addition if it has at most one axis longer than 1, else None."""
     constants = [t for t in op.inputs if t != ABSENT and graph.tensors[t].role is Role.CONSTANT]
     if len(op.inputs) != 2 or len(constants) != 1:
         return None
@@ -108,22 +115,25 @@ def _bias(op: Op, graph: Graph) -> int | None:
     return constants[0] if shape is not None and sum(extent > 1 for extent in shape) <= 1 else None
 
 
-def _along_channels(first: Op, op: Op, graph: Graph) -> bool:
-    """Whether an addition adds one number per channel that `first` makes, not per row or column."""
+def _is_per_channel(first: Op, op: Op, graph: Graph) -> bool:
+    """Whether an addition adds one number per output channel of `first`, not per row or column."""
     bias, out = graph.tensors[_bias(op, graph) or 0].shape or (), graph.tensors[op.outputs[0]].shape
     if out is None:
         return False
+    # Broadcasting aligns shapes at the end: bias [64, 1, 1] on output [1, 64, 28, 28] varies along axis 1.
     long = [axis + len(out) - len(bias) for axis, extent in enumerate(bias) if extent > 1]
     return not long or long[0] == first.attributes.get("channel_axis", len(out) - 1)
 
 
-def _merged(first: Op, op: Op, graph: Graph) -> Op:
+def _merge(first: Op, op: Op, graph: Graph) -> Op:
+    """Return `first` with the bias, normalisation, rescale or activation of `op` merged in."""
     sources = (*(first.sources or (first.name,)), op.name)
     bias = _bias(op, graph) if op.kind == "add" else None
     if bias is not None:
         return replace(first, inputs=(*first.inputs, bias), outputs=op.outputs, sources=sources)
     if op.kind == "batch_norm":  # scale goes into the weights, shift becomes the bias
         return replace(first, inputs=(*first.inputs, *op.inputs[2:3]), outputs=op.outputs, sources=sources)
+    # Scales come after data, weights and bias; an absent bias keeps its position.
     scales = op.inputs[1:] if op.kind == "quantize" else ()
     inputs = (*first.inputs, *(ABSENT,) * (3 - len(first.inputs)), *scales) if scales else first.inputs
     attributes = {**first.attributes, "activation": op.kind}
@@ -131,12 +141,12 @@ def _merged(first: Op, op: Op, graph: Graph) -> Op:
 
 
 def fold_quantisation(graph: Graph) -> Graph:
-    """Let ops between dequantize and quantize work on the quantised tensors, and drop the pairs around them."""
+    """Make ops between dequantize and quantize work on the quantised tensors, and drop the pairs."""
     return _QuantisationFolding(graph).run()
 
 
 class _QuantisationFolding:
-    """Absorbs a quantize into its producer and a dequantize into its readers."""
+    """Absorbs each quantize into its producer and each dequantize into its readers."""
 
     def __init__(self, graph: Graph) -> None:
         self.graph = graph
@@ -146,61 +156,66 @@ class _QuantisationFolding:
         for op in graph.ops:
             for t in op.inputs:
                 self.readers.setdefault(t, []).append(op)
-        self.absorbed: set[int] = set()  # outputs of quantize ops that went into their producer
+        self.absorbed: set[int] = set()  # outputs of quantize ops merged into their producer
 
     def run(self) -> Graph:
-        ops = [self._quantised(op) for op in self.graph.ops]
+        ops = [self._quantise(op) for op in self.graph.ops]
         kept = [op for op in ops if op.kind != "quantize" or op.outputs[0] not in self.absorbed]
         used = {t for op in kept for t in op.inputs} | self.outputs
         return replace(self.graph, ops=tuple(op for op in kept if op.kind != "dequantize" or op.outputs[0] in used))
 
-    def _quantised(self, op: Op) -> Op:
+    def _quantise(self, op: Op) -> Op:
+        """Return the op on quantised tensors if all its activations and outputs are quantised.
+
+        Otherwise only weights that are stored quantised are read as such, and the arithmetic stays float.
+        """
         if op.kind in ("quantize", "dequantize") or op.family in (Family.CONTROL, Family.OPAQUE):
             return op
         quantizers = self._quantizers_after(op)
         operands = [t for t in op.inputs if t != ABSENT and self.graph.tensors[t].role is not Role.CONSTANT]
-        activations = [t for t in operands if not self._is_stored(t)]
+        activations = [t for t in operands if not self._is_stored_quantised(t)]
         if not quantizers or not activations or any(t not in self.dequantized for t in activations):
             return self._with_stored_constants(op)
         self.absorbed.update(quantizer.outputs[0] for quantizer in quantizers)
-        around = [*(self.dequantized[t] for t in op.inputs if t in self.dequantized), *quantizers]
+        absorbed_ops = [*(self.dequantized[t] for t in op.inputs if t in self.dequantized), *quantizers]
         return replace(
             op,
             inputs=tuple(self.dequantized[t].inputs[0] if t in self.dequantized else t for t in op.inputs),
             outputs=tuple(quantizer.outputs[0] for quantizer in quantizers),
-            sources=(*(op.sources or (op.name,)), *(other.name for other in around)),
+            sources=(*(op.sources or (op.name,)), *(other.name for other in absorbed_ops)),
         )
 
     def _quantizers_after(self, op: Op) -> list[Op]:
-        """The quantize op behind each output, if every output goes to one and nowhere else."""
-        after = [self.readers.get(t, []) for t in op.outputs]
-        alone = all(len(ops) == 1 and ops[0].kind == "quantize" for ops in after)
-        return [ops[0] for ops in after] if alone and not self.outputs & set(op.outputs) else []
+        """Return the quantize op after each output; empty unless every output is read by exactly one."""
+        readers = [self.readers.get(t, []) for t in op.outputs]
+        all_quantized = all(len(ops) == 1 and ops[0].kind == "quantize" for ops in readers)
+        return [ops[0] for ops in readers] if all_quantized and not self.outputs & set(op.outputs) else []
 
-    def _is_stored(self, tensor: int) -> bool:
-        """Whether a tensor is a constant that the file holds quantised."""
+    def _is_stored_quantised(self, tensor: int) -> bool:
+        """Whether a tensor is a constant that the file stores quantised."""
         source = self.dequantized.get(tensor)
         return source is not None and self.graph.tensors[source.inputs[0]].role is Role.CONSTANT
 
     def _with_stored_constants(self, op: Op) -> Op:
-        """Weights that are stored quantised are read quantised, even where the arithmetic is not."""
-        if not any(self._is_stored(t) for t in op.inputs):
+        """Read weights that are stored quantised directly; the arithmetic stays as it is."""
+        if not any(self._is_stored_quantised(t) for t in op.inputs):
             return op
-        inputs = tuple(self.dequantized[t].inputs[0] if self._is_stored(t) else t for t in op.inputs)
+        inputs = tuple(self.dequantized[t].inputs[0] if self._is_stored_quantised(t) else t for t in op.inputs)
         return replace(op, inputs=inputs)
 
 
 def retype(graph: Graph, precision: Mapping[str, str]) -> Graph:
-    """Run data types the target does not have as the ones it runs them as."""
+    """Replace data types the target lacks by those it runs instead."""
     if not precision:
         return graph
     by_label = {dtype.label: dtype for dtype in DType}
     runs_as = {by_label[key]: by_label[value] for key, value in precision.items()}
-    tensors = tuple(_retyped(t, runs_as[t.dtype]) if t.dtype in runs_as else t for t in graph.tensors)
+    tensors = tuple(_change_dtype(t, runs_as[t.dtype]) if t.dtype in runs_as else t for t in graph.tensors)
     return replace(graph, tensors=tensors)
 
 
-def _retyped(tensor: Tensor, dtype: DType) -> Tensor:
+def _change_dtype(tensor: Tensor, dtype: DType) -> Tensor:
+    """Return the tensor in another type, its stored bytes scaled to the new width."""
     stored = tensor.stored_bytes
     if stored is not None and tensor.dtype.bits:
         stored = Bytes(stored * dtype.bits // tensor.dtype.bits)

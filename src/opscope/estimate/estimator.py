@@ -1,4 +1,4 @@
-"""Graph, Machine → Estimate: every layer costed, memory planned, totals drawn."""
+"""Graph, Machine → Estimate: cost of every layer, memory plan, totals."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from .work import Work, work_of
 
 @dataclass(frozen=True, slots=True)
 class Estimate:
-    """What one graph takes on one machine."""
+    """The cost and memory plan of one graph on one machine."""
 
     graph: Graph  # canonical
     machine: Machine
@@ -31,7 +31,7 @@ class Estimate:
 
 
 def estimate(graph: Graph, machine: Machine) -> Estimate:
-    """Cost every op of the graph as the target runs it."""
+    """Cost every op of the graph in the form the target runs it."""
     canonical = canonicalise(graph, machine.target)
     plan = plan_memory(canonical, machine.target.runtime)
     tasks = _tasks(canonical, machine, plan)
@@ -40,7 +40,7 @@ def estimate(graph: Graph, machine: Machine) -> Estimate:
 
 
 def predict(graph: Graph, machine: Machine) -> Footprint:
-    """The four numbers that suggestions are judged by: those of `estimate`, without its layers and ranges."""
+    """Return the four numbers that suggestions are compared by, as in `estimate` but without layers and ranges."""
     canonical = canonicalise(graph, machine.target)
     plan = plan_memory(canonical, machine.target.runtime)
     latencies: list[float | None] = []
@@ -66,6 +66,7 @@ def _cost(task: Task, machine: Machine) -> Cost | None:
 
 
 def _tasks(graph: Graph, machine: Machine, plan: MemoryPlan) -> list[Task]:
+    """Return each op with its work, its engine and its memory traffic."""
     routes = _Routes(graph, machine, plan)
     tasks = []
     for step, op in enumerate(graph.ops):
@@ -75,7 +76,12 @@ def _tasks(graph: Graph, machine: Machine, plan: MemoryPlan) -> list[Task]:
 
 
 class _Routes:
-    """Which memory the bytes of an op travel through."""
+    """Decides through which memory the bytes of an op travel.
+
+    With a local memory (on-chip SRAM), every byte passes through it. Activations cross to the outer memory only at the
+    network's inputs and outputs, or if the live set does not fit at that step; constants are re-read from their home
+    memory in each inference unless they all fit beside the activations.
+    """
 
     def __init__(self, graph: Graph, machine: Machine, plan: MemoryPlan) -> None:
         target = machine.target
@@ -89,11 +95,11 @@ class _Routes:
             instances = target.instances(self.local, devices=machine.devices, cores=machine.cores)
             self.capacity = self.local.bytes.value * instances
         keeps = target.tiling is None or target.tiling.keeps_constants
-        self.resident = keeps and parameter_bytes(graph) + plan.bound_bytes <= self.capacity
+        self.constants_are_resident = keeps and parameter_bytes(graph) + plan.bound_bytes <= self.capacity
         self.outputs = frozenset(graph.outputs)
 
     def traffic(self, step: int, op: Op, work: Work) -> dict[str, int]:
-        """Bytes by memory for one trip of an op."""
+        """Return the bytes per memory for one trip of an op."""
         if not work.bytes:
             return {}
         if self.local is None:
@@ -103,14 +109,14 @@ class _Routes:
         moved = {self.local.name: work.bytes}
         spilled = self.plan.live_bytes[step] > self.capacity
         crossing = work.read_bytes + work.write_bytes if spilled else self._boundary_bytes(op, work)
-        if self.activations != self.local.name:  # else its bytes are counted already
+        if self.activations != self.local.name:  # otherwise its bytes are counted already
             moved[self.activations] = crossing
-        if not self.resident and self.constants != self.local.name:
+        if not self.constants_are_resident and self.constants != self.local.name:
             moved[self.constants] = moved.get(self.constants, 0) + work.constant_bytes
         return moved
 
     def _boundary_bytes(self, op: Op, work: Work) -> int:
-        """Inputs and outputs of the network, and its state, come and go through the outer memory."""
+        """Return the bytes of network inputs, outputs and state that the op moves to or from outer memory."""
         tensors = self.graph.tensors
         read = sum(
             tensors[t].bytes or 0 for t in op.inputs if t != ABSENT and tensors[t].role in (Role.INPUT, Role.VARIABLE)
@@ -120,7 +126,7 @@ class _Routes:
 
 
 def parameter_bytes(graph: Graph) -> int:
-    """Every constant that an op reads, once, however many ops read it."""
+    """Return the bytes of all constants that ops read, each counted once."""
     used = {t for op in graph.ops for t in op.inputs if t != ABSENT and graph.tensors[t].role is Role.CONSTANT}
     return sum(graph.tensors[t].bytes or 0 for t in used)
 
@@ -135,6 +141,7 @@ class _Constants:
 
 
 def _layers(graph: Graph, machine: Machine, plan: MemoryPlan, tasks: Sequence[Task]) -> tuple[Layer, ...]:
+    """Return the report row of each op; `shared_bytes` are constants that an earlier op reads too."""
     seen: set[int] = set()
     layers = []
     for index, task in enumerate(tasks):
@@ -152,6 +159,7 @@ def _layers(graph: Graph, machine: Machine, plan: MemoryPlan, tasks: Sequence[Ta
 
 
 def _layer(index: int, task: Task, machine: Machine, constants: _Constants, live_bytes: int) -> Layer:
+    """Return the report row of one op, with cost and work over all its trips."""
     op, work, engine, trips = task.op, task.work, task.placement.engine, task.trips
     cost = _cost(task, machine)
     cycles = None if cost is None else cost.total * trips
@@ -189,6 +197,7 @@ def _layer(index: int, task: Task, machine: Machine, constants: _Constants, live
 
 
 def _layer_joules(task: Task, machine: Machine, latency_s: float | None) -> float | None:
+    """Return the energy of a layer over all trips, with idle power for its latency; None if unknown."""
     engine, idle = task.placement.engine, machine.target.idle_watts
     once = op_joules(task, engine, machine) if engine and task.work.known else None
     if once is None or latency_s is None:
@@ -205,19 +214,20 @@ def _why_unknown(op: Op, work: Work) -> str:
 
 
 def _totals(graph: Graph, machine: Machine, tasks: Sequence[Task], layers: tuple[Layer, ...]) -> Totals:
+    """Return the totals; latency and energy are withheld if any layer has no known cost."""
     unknown = tuple(layer.index for layer in layers if layer.cycles is None)
     latency = None if unknown else _latency_range(machine, tasks, layers)
     energy, energy_note = _energy_range(machine, tasks, layers)
     if unknown and energy is not None:
         energy, energy_note = None, "withheld: a layer has no known cost"
-    telling = _prices_more_than_arithmetic(machine)
+    power_is_informative = _prices_more_than_arithmetic(machine)
     return Totals(
         cycles=None if unknown else sum(layer.cycles or 0.0 for layer in layers),
         latency_s=latency,
         energy_j=energy,
-        power_w=energy.value / latency.value if energy and latency and latency.value and telling else None,
+        power_w=energy.value / latency.value if energy and latency and latency.value and power_is_informative else None,
         power_note=""
-        if telling
+        if power_is_informative
         else "would only repeat the energy per operation of the target file, so it is not shown",
         energy_note=energy_note,
         macs=sum(layer.macs for layer in layers),
@@ -231,7 +241,10 @@ def _totals(graph: Graph, machine: Machine, tasks: Sequence[Task], layers: tuple
 
 
 def _prices_more_than_arithmetic(machine: Machine) -> bool:
-    """Power from a price per operation alone is that price times the clock, whatever the network."""
+    """Whether power is worth showing.
+
+    With a price per operation alone, power would be that price times the clock for every network.
+    """
     target = machine.target
     return target.idle_watts is not None or any(memory.picojoules_per_byte is not None for memory in target.memories)
 
@@ -250,7 +263,8 @@ def _latency_range(machine: Machine, tasks: Sequence[Task], layers: Sequence[Lay
 
 
 def _range(value: float, low: float, high: float) -> Range:
-    """Figures without a range give none: sums in another order differ in the last digit, which means nothing."""
+    """Return a range; corners that differ from the value only by rounding collapse to it."""
+    # Sums in another order differ in the last digit.
     return Range(
         value,
         value if isclose(low, value, rel_tol=1e-9) else min(low, value),
@@ -259,16 +273,18 @@ def _range(value: float, low: float, high: float) -> Range:
 
 
 def _seconds_at(corner: Corner, machine: Machine, tasks: Sequence[Task]) -> float:
-    there = replace(machine, target=at_corner(machine.target, corner))
-    engines = {engine.name: engine for engine in there.target.engines}
+    """Return the latency with the target's figures at their fast or slow ends."""
+    corner_machine = replace(machine, target=at_corner(machine.target, corner))
+    engines = {engine.name: engine for engine in corner_machine.target.engines}
     cycles = 0.0
     for task in tasks:
         if task.placement.engine is not None:
-            cycles += price(task, engines[task.placement.engine.name], there).total * task.trips
-    return cycles / there.clock_hz
+            cycles += price(task, engines[task.placement.engine.name], corner_machine).total * task.trips
+    return cycles / corner_machine.clock_hz
 
 
 def _energy_range(machine: Machine, tasks: Sequence[Task], layers: Sequence[Layer]) -> tuple[Range | None, str]:
+    """Return the energy of the layers that have one, and a note on the parts it covers."""
     priced = [layer.energy_j for layer in layers if layer.energy_j is not None]
     if not priced:
         return None, "the target file has no energy figures"
@@ -285,11 +301,12 @@ def _energy_range(machine: Machine, tasks: Sequence[Task], layers: Sequence[Laye
 
 
 def _joules_at(corner: Corner, machine: Machine, tasks: Sequence[Task]) -> float:
-    there = replace(machine, target=at_corner(machine.target, corner))
-    engines = {engine.name: engine for engine in there.target.engines}
+    """Return the energy with the target's figures at their fast or slow ends."""
+    corner_machine = replace(machine, target=at_corner(machine.target, corner))
+    engines = {engine.name: engine for engine in corner_machine.target.engines}
     total = 0.0
     for task in tasks:
         if task.placement.engine is not None:
-            total += (op_joules(task, engines[task.placement.engine.name], there) or 0.0) * task.trips
-    idle = there.target.idle_watts
+            total += (op_joules(task, engines[task.placement.engine.name], corner_machine) or 0.0) * task.trips
+    idle = corner_machine.target.idle_watts
     return total + (idle.value * _seconds_at(corner, machine, tasks) if idle is not None else 0.0)

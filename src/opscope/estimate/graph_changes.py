@@ -1,6 +1,6 @@
-"""Changes to a graph, as graphs: what a suggestion would give is estimated, not guessed.
+"""Rewrites of a graph whose effect a suggestion reports: the changed graph is estimated, not guessed.
 
-Every function takes a graph and returns the changed one, or None where the change does not apply.
+Every function takes a graph and returns the changed one, or None if the change does not apply.
 """
 
 from __future__ import annotations
@@ -17,18 +17,19 @@ from .work import number, numbers
 
 _FLOATS = (DType.F64, DType.F32, DType.F16, DType.BF16)
 _SPATIAL_RANK = 4
-_ENDS_CHANNELS = (Family.CONTRACTION, Family.RECURRENT, Family.CONTROL, Family.OPAQUE)  # they make their own
+# Output channels of these do not depend on input channels.
+_DEFINES_CHANNELS = (Family.CONTRACTION, Family.RECURRENT, Family.CONTROL, Family.OPAQUE)
 
 
-def quantised(graph: Graph) -> Graph | None:
-    """Weights and activations of every float tensor as int8; graph inputs and outputs too."""
+def quantise(graph: Graph) -> Graph | None:
+    """Return the graph with every float tensor as int8, including graph inputs and outputs."""
     if not any(t.dtype in _FLOATS for t in graph.tensors):
         return None
     return replace(graph, tensors=tuple(_as_int8(t) for t in graph.tensors))
 
 
-def weights_quantised(graph: Graph) -> Graph | None:
-    """Weights stored as int8, activations as they are: what large language models do."""
+def quantise_weights(graph: Graph) -> Graph | None:
+    """Return the graph with int8 weights and unchanged activations, as is usual for large language models."""
     heavy = {
         op.inputs[1]
         for op in graph.ops
@@ -48,8 +49,8 @@ def _as_int8(tensor: Tensor) -> Tensor:
     return replace(tensor, dtype=DType.I8, stored_bytes=stored)
 
 
-def fused(graph: Graph, target: Target) -> Graph | None:
-    """Stand-alone activations and normalisations merged into the op before them."""
+def fuse_more(graph: Graph, target: Target) -> Graph | None:
+    """Merge stand-alone activations and normalisations into the op before them, beyond what the runtime does."""
     from .canonical import fuse
 
     kinds = {"relu", "clip", "batch_norm", "leaky_relu", "hard_swish"} - set(target.runtime.fuses)
@@ -57,51 +58,58 @@ def fused(graph: Graph, target: Target) -> Graph | None:
     return changed if len(changed.ops) < len(fuse(graph, target.runtime.fuses).ops) else None
 
 
-def pruned(graph: Graph, *, keep: float) -> Graph | None:
-    """Structured pruning: every convolution keeps that share of its channels; the network's ends stay as they are."""
+def prune_channels(graph: Graph, *, keep: float) -> Graph | None:
+    """Structured pruning: each convolution keeps that share of its channels; network inputs and outputs stay."""
     if sum(op.kind == "conv" for op in graph.ops) < 3:
         return None
     axes = _pruned_axes(graph)
-    tensors = [_scaled(t, {axes[i]: keep}) if i in axes else t for i, t in enumerate(graph.tensors)]
-    kept = {i: (tensors[i].elements or 0) / (graph.tensors[i].elements or 1) for i in axes}
+    tensors = [_scale_shape(t, {axes[i]: keep}) if i in axes else t for i, t in enumerate(graph.tensors)]
+    # Rounding up gives each tensor its own share, so weights are scaled by the shares of their tensors, not by `keep`.
+    remaining = {i: (tensors[i].elements or 0) / (graph.tensors[i].elements or 1) for i in axes}
     for op in graph.ops:
         if op.kind in ("conv", "matmul") and _constant(graph, op, 1) is not None:
-            share = kept.get(op.outputs[0], 1.0)
+            share = remaining.get(op.outputs[0], 1.0)
             if number(op, "groups", 1) == 1:
-                share *= kept.get(op.inputs[0], 1.0)
+                share *= remaining.get(op.inputs[0], 1.0)
             weights = graph.tensors[op.inputs[1]]
             tensors[op.inputs[1]] = replace(weights, stored_bytes=Bytes(round((weights.bytes or 0) * share)))
-    ops = tuple(_pruned_op(op, kept) for op in graph.ops)
+    ops = tuple(_prune_op(op, remaining) for op in graph.ops)
     return replace(graph, ops=ops, tensors=tuple(tensors)) if axes else None
 
 
 def _pruned_axes(graph: Graph) -> dict[int, int]:
-    """Tensor → the axis on which it loses channels: what convolutions write, and what is computed from that alone."""
-    fixed = _fixed(graph)
+    """Return, for each tensor that loses channels, the axis it loses them on.
+
+    These are the outputs of convolutions and the tensors computed from them, up to the next op that defines its own
+    channels.
+    """
+    unprunable = _unprunable(graph)
     axes: dict[int, int] = {}
     for op in graph.ops:
         sources = [t for t in op.inputs if t in axes]
         if op.kind == "conv" and (number(op, "groups", 1) == 1 or sources):
             found = dict.fromkeys(op.outputs, number(op, "channel_axis"))
-        elif sources and op.family not in _ENDS_CHANNELS:
-            found = {t: axis for t in op.outputs if (axis := _follow(op, graph, sources[0], t, axes)) is not None}
+        elif sources and op.family not in _DEFINES_CHANNELS:
+            found = {
+                t: axis for t in op.outputs if (axis := _channel_axis_after(op, graph, sources[0], t, axes)) is not None
+            }
         else:
             continue
-        axes.update((t, axis) for t, axis in found.items() if t not in fixed)
+        axes.update((t, axis) for t, axis in found.items() if t not in unprunable)
     return axes
 
 
-def _fixed(graph: Graph) -> set[int]:
-    """The network's ends, and tensors that reach an output with their channels as they are."""
-    fixed = {*graph.inputs, *graph.outputs}
+def _unprunable(graph: Graph) -> set[int]:
+    """Return network inputs and outputs, and tensors that reach an output with unchanged channels."""
+    unprunable = {*graph.inputs, *graph.outputs}
     for op in reversed(graph.ops):
-        if op.family not in _ENDS_CHANNELS and not fixed.isdisjoint(op.outputs):
-            fixed.update(op.inputs)
-    return fixed
+        if op.family not in _DEFINES_CHANNELS and not unprunable.isdisjoint(op.outputs):
+            unprunable.update(op.inputs)
+    return unprunable
 
 
-def _follow(op: Op, graph: Graph, source: int, result: int, axes: dict[int, int]) -> int | None:
-    """Where the channels of an operand are in the result; None where they can no longer be told."""
+def _channel_axis_after(op: Op, graph: Graph, source: int, result: int, axes: dict[int, int]) -> int | None:
+    """Return the axis that holds the operand's channels in the result; None if it cannot be determined."""
     before, after = graph.tensors[source].shape, graph.tensors[result].shape
     if before is None or after is None or len(after) > len(before):
         return None
@@ -111,24 +119,25 @@ def _follow(op: Op, graph: Graph, source: int, result: int, axes: dict[int, int]
     return permutation.index(axes[source]) if axes[source] in permutation else axes[source]
 
 
-def _pruned_op(op: Op, kept: dict[int, float]) -> Op:
-    share = kept.get(op.inputs[0], 1.0) if op.inputs else 1.0
+def _prune_op(op: Op, remaining: dict[int, float]) -> Op:
+    """Adjust the op's groups or k to the remaining channels of its input."""
+    share = remaining.get(op.inputs[0], 1.0) if op.inputs else 1.0
     key = {"conv": "groups", "matmul": "k"}.get(op.kind)
     if key is None or share == 1.0 or number(op, key, 1) == 1:
         return op
     return replace(op, attributes={**op.attributes, key: max(1, round(number(op, key) * share))})
 
 
-def smaller_input(graph: Graph, *, scale: float) -> Graph | None:
-    """Every image-shaped activation with its height and width scaled; weights stay."""
+def shrink_input(graph: Graph, *, scale: float) -> Graph | None:
+    """Scale height and width of every image-shaped activation; weights do not change."""
     convolutions = [op for op in graph.ops if op.kind == "conv" and len(numbers(op, "kernel")) == 2]
     if not convolutions or not any(len(graph.tensors[t].shape or ()) == _SPATIAL_RANK for t in graph.inputs):
         return None
     if any(_flattens_an_image(op, graph) for op in graph.ops):
-        return None  # a dense layer behind a flattened image has weights for one input size only
+        return None  # the dense layer after it has weights for one input size only
     spatial = (1, 2) if number(convolutions[0], "channel_axis") == 3 else (2, 3)
     tensors = tuple(
-        _scaled(t, dict.fromkeys(spatial, scale))
+        _scale_shape(t, dict.fromkeys(spatial, scale))
         if t.role is not Role.CONSTANT and len(t.shape or ()) == _SPATIAL_RANK
         else t
         for t in graph.tensors
@@ -137,13 +146,14 @@ def smaller_input(graph: Graph, *, scale: float) -> Graph | None:
 
 
 def _flattens_an_image(op: Op, graph: Graph) -> bool:
+    """Whether a reshape flattens an image that is larger than 1×1."""
     if op.kind != "reshape" or not op.inputs or op.inputs[0] == ABSENT:
         return False
     shape = graph.tensors[op.inputs[0]].shape
     return shape is not None and len(shape) == _SPATIAL_RANK and sum(extent > 1 for extent in shape) > 1
 
 
-def _scaled(tensor: Tensor, shares: dict[int, float]) -> Tensor:
+def _scale_shape(tensor: Tensor, shares: dict[int, float]) -> Tensor:
     if tensor.shape is None:
         return tensor
     shape = tuple(
@@ -153,36 +163,36 @@ def _scaled(tensor: Tensor, shares: dict[int, float]) -> Tensor:
     return replace(tensor, shape=shape)
 
 
-def depthwise_separable(graph: Graph, layers: Collection[int]) -> Graph | None:
-    """Each chosen convolution as a depthwise one followed by a 1×1 one."""
-    return _rewritten(graph, layers, _split_depthwise)
+def split_into_depthwise_separable(graph: Graph, layers: Collection[int]) -> Graph | None:
+    """Replace each chosen convolution by a depthwise one followed by a 1×1 one."""
+    return _rewrite(graph, layers, _split_depthwise)
 
 
-def low_rank(graph: Graph, layers: Collection[int], *, share: float = 0.25) -> Graph | None:
-    """Each chosen weight matrix (dense, or of a 1×1 convolution) as the product of two of that share of its rank."""
-    return _rewritten(graph, layers, lambda op, g: _split_rank(op, g, share))
+def factorise_low_rank(graph: Graph, layers: Collection[int], *, share: float = 0.25) -> Graph | None:
+    """Replace each chosen weight matrix (dense or 1×1 convolution) by a product of two with that share of its rank."""
+    return _rewrite(graph, layers, lambda op, g: _split_rank(op, g, share))
 
 
-def on_accelerator(graph: Graph, layers: Collection[int]) -> Graph | None:
-    """Dense layers written as 1×1 convolutions, for accelerators that take only those."""
-    return _rewritten(graph, layers, _as_convolution)
+def dense_to_convolution(graph: Graph, layers: Collection[int]) -> Graph | None:
+    """Write dense layers as 1×1 convolutions, for accelerators that run only those."""
+    return _rewrite(graph, layers, _as_convolution)
 
 
-def separable(graph: Graph, layers: Collection[int]) -> tuple[int, ...]:
-    """Those of the layers that `depthwise_separable` can rewrite."""
+def separable_layers(graph: Graph, layers: Collection[int]) -> tuple[int, ...]:
+    """Return the layers that `split_into_depthwise_separable` can rewrite."""
     return tuple(index for index in layers if _split_depthwise(graph.ops[index], graph) is not None)
 
 
-def factorisable(graph: Graph, layers: Collection[int], *, share: float = 0.25) -> tuple[int, ...]:
-    """Those of the layers that `low_rank` can rewrite."""
+def factorisable_layers(graph: Graph, layers: Collection[int], *, share: float = 0.25) -> tuple[int, ...]:
+    """Return the layers that `factorise_low_rank` can rewrite."""
     return tuple(index for index in layers if _split_rank(graph.ops[index], graph, share) is not None)
 
 
 Split = Callable[[Op, Graph], tuple[list[Op], list[Tensor]] | None]
 
 
-def _rewritten(graph: Graph, layers: Collection[int], split: Split) -> Graph | None:
-    """Replace chosen ops; a split names its new tensors by ids that follow the graph's."""
+def _rewrite(graph: Graph, layers: Collection[int], split: Split) -> Graph | None:
+    """Replace chosen ops; a split numbers its new tensors from the end of the graph's list."""
     ops: list[Op] = []
     changed = graph
     for index, op in enumerate(graph.ops):
@@ -196,6 +206,10 @@ def _rewritten(graph: Graph, layers: Collection[int], split: Split) -> Graph | N
 
 
 def _split_depthwise(op: Op, graph: Graph) -> tuple[list[Op], list[Tensor]] | None:
+    """Split a dense k×k convolution into depthwise k×k and pointwise 1×1; None if it does not apply.
+
+    Multiply-accumulates per pixel fall from k² × in × out to in × (k² + out).
+    """
     data, weights, out = graph.tensors[op.inputs[0]], _constant(graph, op, 1), graph.tensors[op.outputs[0]]
     kernel = numbers(op, "kernel")
     if op.kind != "conv" or number(op, "groups", 1) != 1 or max(kernel, default=1) == 1 or weights is None:
@@ -228,6 +242,7 @@ def _split_depthwise(op: Op, graph: Graph) -> tuple[list[Op], list[Tensor]] | No
 
 
 def _split_rank(op: Op, graph: Graph, share: float) -> tuple[list[Op], list[Tensor]] | None:
+    """Split weights k × n into k × rank and rank × n; None unless that is smaller."""
     weights, out, matrix = _constant(graph, op, 1), graph.tensors[op.outputs[0]], _weight_matrix(op, graph)
     if matrix is None or weights is None or out.shape is None:
         return None
@@ -252,7 +267,7 @@ def _split_rank(op: Op, graph: Graph, share: float) -> tuple[list[Op], list[Tens
 
 
 def _weight_matrix(op: Op, graph: Graph) -> tuple[int, int, int] | None:
-    """Rows and columns of an op's weights, and the axis of its output that the columns make."""
+    """Return rows and columns of an op's weights, and the output axis that the columns produce."""
     data, out = graph.tensors[op.inputs[0]].shape, graph.tensors[op.outputs[0]].shape
     if op.kind == "matmul" and out:
         return number(op, "k"), number(op, "n"), len(out) - 1
@@ -269,6 +284,7 @@ def _weight_matrix(op: Op, graph: Graph) -> tuple[int, int, int] | None:
 
 
 def _as_convolution(op: Op, graph: Graph) -> tuple[list[Op], list[Tensor]] | None:
+    """Return reshape to an image, 1×1 convolution, and reshape back."""
     data, out = graph.tensors[op.inputs[0]], graph.tensors[op.outputs[0]]
     if op.kind != "matmul" or _constant(graph, op, 1) is None or not data.elements or not out.elements:
         return None

@@ -1,8 +1,11 @@
-"""RAM as a stack: what must be alive at once, what a real placement needs, and what kernels add.
+"""Plans activation memory: tensor lifetimes, the lower bound, an arena placement, and kernel scratch.
 
 The lower bound is the most bytes alive at any step; no placement can need less. The arena is planned by the
-greedy-by-size rule that TensorFlow Lite Micro uses: largest tensor first (of equals, the one that dies last), each
-at the lowest offset that is free throughout its life.
+greedy-by-size rule of TensorFlow Lite Micro: largest tensor first (of equals, the one that dies last), each at the
+lowest offset that is free during its whole lifetime.
+
+Example: `a` (4 KB, steps 0–1), `b` (2 KB, 1–2), `c` (4 KB, 2–3). First `c` at 0, then `a` at 0 too, since they never
+live at the same time; `b` overlaps both and goes to 4 KB. Arena 6 KB; the bound, at steps 1 and 2, is 6 KB as well.
 """
 
 from __future__ import annotations
@@ -22,24 +25,24 @@ PLANNER = "greedy by size"
 
 @dataclass(frozen=True, slots=True)
 class Buffer:
-    """Bytes that are needed from one step to another, both included. Tensors computed in place share one."""
+    """Bytes needed from step `first` to step `last`, inclusive. Tensors computed in place share one."""
 
     size_bytes: Bytes
     first: int
     last: int
-    tensors: tuple[int, ...]  # empty: scratch of one op
+    tensors: tuple[int, ...]  # empty for the scratch of one op
 
 
 @dataclass(frozen=True, slots=True)
 class MemoryPlan:
-    """Where every buffer lies, and how the peak comes about."""
+    """The offset of every buffer, and the live bytes at each step."""
 
     buffers: tuple[Buffer, ...]  # of tensors, then scratch
-    offsets: tuple[int, ...]  # of each buffer; they reach to arena and scratch together
-    live_bytes: tuple[int, ...]  # of tensors, alive at each step
+    offsets: tuple[int, ...]  # of each buffer, in an arena that includes scratch
+    live_bytes: tuple[int, ...]  # at each step, without scratch
     arena_bytes: Bytes  # without scratch
-    scratch_bytes: Bytes  # what kernel scratch adds to the arena
-    unknown_tensors: int  # tensors without a size: the plan is a lower bound then
+    scratch_bytes: Bytes  # arena growth caused by kernel scratch
+    unknown_tensors: int  # tensors of unknown size, which make the plan a lower bound
 
     @property
     def bound_bytes(self) -> Bytes:
@@ -50,21 +53,23 @@ class MemoryPlan:
         return max(range(len(self.live_bytes)), key=self.live_bytes.__getitem__, default=0)
 
     def alive_at(self, step: int) -> list[Buffer]:
-        """Buffers alive at a step, largest first."""
+        """Return the tensor buffers alive at a step, largest first."""
         alive = [buffer for buffer in self.buffers if buffer.first <= step <= buffer.last and buffer.tensors]
         return sorted(alive, key=lambda buffer: -buffer.size_bytes)
 
 
 def plan_memory(graph: Graph, runtime: Runtime) -> MemoryPlan:
-    """Lifetimes, lower bound and placement for the activations of a canonical graph."""
+    """Return lifetimes, lower bound and placement for the activations of a canonical graph."""
     buffers, unknown = lifetimes(graph, runtime.in_place)
     scratch = [b for step, op in enumerate(graph.ops) if (b := _scratch(step, op, graph, runtime)) is not None]
-    together = [*buffers, *scratch]
-    offsets = place(together)
-    total = _extent(together, offsets)
-    arena = min(total, _extent(buffers, place(buffers))) if scratch else total  # greedy: more may need less
+    all_buffers = [*buffers, *scratch]
+    offsets = place(all_buffers)
+    total = _arena_size(all_buffers, offsets)
+    arena = (
+        min(total, _arena_size(buffers, place(buffers))) if scratch else total
+    )  # first-fit is not monotonic: fewer buffers may need more
     return MemoryPlan(
-        buffers=tuple(together),
+        buffers=tuple(all_buffers),
         offsets=tuple(offsets),
         live_bytes=live_bytes(buffers, len(graph.ops)),
         arena_bytes=Bytes(arena),
@@ -74,7 +79,7 @@ def plan_memory(graph: Graph, runtime: Runtime) -> MemoryPlan:
 
 
 def lifetimes(graph: Graph, in_place: Sequence[str]) -> tuple[list[Buffer], int]:
-    """A buffer for every tensor that needs RAM, from its producer to its last reader."""
+    """Return a buffer per tensor that needs RAM, from producer to last reader, and the count of unknown sizes."""
     end, outputs = len(graph.ops) - 1, set(graph.outputs)
     first: dict[int, int] = {}
     last: dict[int, int] = {}
@@ -87,21 +92,25 @@ def lifetimes(graph: Graph, in_place: Sequence[str]) -> tuple[list[Buffer], int]
                 first.setdefault(t, step)
                 last[t] = step
         for t in op.inputs:
-            if t != ABSENT and graph.tensors[t].role is Role.VARIABLE:  # state may be read only, and still needs bytes
+            if t != ABSENT and graph.tensors[t].role is Role.VARIABLE:  # state that is only read still needs bytes
                 first.setdefault(t, 0)
             if t in first:
                 last[t] = step
+    # Outputs must survive to the end; state must survive from one inference to the next.
     for t in first:
         if t in outputs or graph.tensors[t].role is Role.VARIABLE:
             last[t] = max(end, 0)
         if graph.tensors[t].role is Role.VARIABLE:
             first[t] = 0
-    owner = _share(graph, first, last, set(in_place))
+    owner = _in_place_owners(graph, first, last, set(in_place))
     return _buffers(graph, first, last, owner)
 
 
-def _share(graph: Graph, first: dict[int, int], last: dict[int, int], in_place: set[str]) -> dict[int, int]:
-    """Tensor → the tensor whose bytes it takes over, where an op works in place."""
+def _in_place_owners(graph: Graph, first: dict[int, int], last: dict[int, int], in_place: set[str]) -> dict[int, int]:
+    """Return, for each tensor computed in place, the tensor whose bytes it reuses.
+
+    The input must die at this op and have the same size. Chains collapse: relu(relu(x)) is all owned by x.
+    """
     owner: dict[int, int] = {}
     outputs = set(graph.outputs)
     for step, op in enumerate(graph.ops):
@@ -109,8 +118,8 @@ def _share(graph: Graph, first: dict[int, int], last: dict[int, int], in_place: 
             continue
         source, result = op.inputs[0], op.outputs[0]
         same_size = source != ABSENT and graph.tensors[source].bytes == graph.tensors[result].bytes
-        kept = source in outputs and op.family is not Family.VIEW  # an output must not be written over
-        if source in first and last[source] == step and same_size and result in first and not kept:
+        is_output = source in outputs and op.family is not Family.VIEW  # a graph output must not be overwritten
+        if source in first and last[source] == step and same_size and result in first and not is_output:
             owner[result] = owner.get(source, source)
     return owner
 
@@ -118,6 +127,7 @@ def _share(graph: Graph, first: dict[int, int], last: dict[int, int], in_place: 
 def _buffers(
     graph: Graph, first: dict[int, int], last: dict[int, int], owner: dict[int, int]
 ) -> tuple[list[Buffer], int]:
+    """Merge tensors with the same owner into one buffer that spans all their lifetimes."""
     groups: dict[int, list[int]] = {}
     unknown = 0
     for t in first:
@@ -138,7 +148,8 @@ def _buffers(
 
 
 def live_bytes(buffers: Sequence[Buffer], steps: int) -> tuple[int, ...]:
-    """Bytes alive at each step."""
+    """Return the bytes alive at each step."""
+    # Difference array: add at the first step, subtract after the last, then take the running sum.
     change = [0] * (steps + 1)
     for buffer in buffers:
         change[buffer.first] += buffer.size_bytes
@@ -151,36 +162,39 @@ def live_bytes(buffers: Sequence[Buffer], steps: int) -> tuple[int, ...]:
 
 
 def place(buffers: Sequence[Buffer]) -> list[int]:
-    """Offset of each buffer: largest first, at the lowest offset free throughout its life."""
+    """Return the offset of each buffer: largest first, at the lowest offset free during its whole lifetime."""
     order = sorted(range(len(buffers)), key=lambda i: (-buffers[i].size_bytes, -buffers[i].last, i))
     offsets = [0] * len(buffers)
-    placed_at: dict[int, list[int]] = {}  # step → buffers already placed that are alive then
+    placed_at: dict[int, list[int]] = {}  # step → placed buffers that are alive at it
     for i in order:
         buffer = buffers[i]
-        rivals: set[int] = set()
+        overlapping: set[int] = set()
         for step in range(buffer.first, buffer.last + 1):
-            rivals.update(placed_at.get(step, ()))
-        offsets[i] = _lowest_gap(buffer.size_bytes, sorted((offsets[r], buffers[r].size_bytes) for r in rivals))
+            overlapping.update(placed_at.get(step, ()))
+        offsets[i] = _lowest_gap(
+            buffer.size_bytes, sorted((offsets[other], buffers[other].size_bytes) for other in overlapping)
+        )
         for step in range(buffer.first, buffer.last + 1):
             placed_at.setdefault(step, []).append(i)
     return offsets
 
 
-def _lowest_gap(size: int, taken: Sequence[tuple[int, int]]) -> int:
+def _lowest_gap(size: int, occupied: Sequence[tuple[int, int]]) -> int:
+    """Return the first offset with `size` free bytes; `taken` is sorted (offset, length)."""
     offset = 0
-    for start, length in taken:
+    for start, length in occupied:
         if start - offset >= size:
             break
         offset = max(offset, start + length)
     return offset
 
 
-def _extent(buffers: Sequence[Buffer], offsets: Sequence[int]) -> int:
+def _arena_size(buffers: Sequence[Buffer], offsets: Sequence[int]) -> int:
     return max((offset + b.size_bytes for b, offset in zip(buffers, offsets, strict=True)), default=0)
 
 
 def _scratch(step: int, op: Op, graph: Graph, runtime: Runtime) -> Buffer | None:
-    """Columns that an int8 convolution gathers before multiplying; 1×1 kernels read their input as it lies."""
+    """Return the im2col buffer of an int8 convolution; a 1×1 kernel needs none."""
     columns, width = runtime.im2col_columns, runtime.im2col_element_bytes
     if columns is None or width is None or op.kind != "conv" or max(numbers(op, "kernel"), default=1) == 1:
         return None

@@ -1,4 +1,4 @@
-"""Which engine runs an op, and why not a better one."""
+"""Chooses the engine that runs an op, and gives the reason if it is not the first choice."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from .work import Work
 
 @dataclass(frozen=True, slots=True)
 class Placement:
-    """Where an op runs. No engine: the target cannot run it, for the reason given."""
+    """The engine that runs an op; None if the target cannot run it, for the reason given."""
 
     engine: Engine | None
     dtype: DType
@@ -20,7 +20,7 @@ class Placement:
 
 
 def place_op(op: Op, work: Work, graph: Graph, target: Target) -> Placement:
-    """The first engine of the target that takes the op's kind and has a rate for its data type."""
+    """Return the first engine of the target that takes the op's kind and has a rate for its data type."""
     dtype = compute_dtype(op, graph)
     if not target.supports(op):
         return Placement(None, dtype, f"{target.name} does not support {op.type}")
@@ -37,7 +37,7 @@ def place_op(op: Op, work: Work, graph: Graph, target: Target) -> Placement:
 
 
 def compute_dtype(op: Op, graph: Graph) -> DType:
-    """The type that arithmetic is done in: that of the first operand that is not an index."""
+    """Return the type that arithmetic is done in: that of the first operand, or of the output for lookups and casts."""
     operands = [graph.tensors[t].dtype for t in op.inputs if t != ABSENT]
     if op.kind in ("gather", "dequantize", "select", "cast") and op.outputs:
         return graph.tensors[op.outputs[0]].dtype
@@ -45,7 +45,7 @@ def compute_dtype(op: Op, graph: Graph) -> DType:
 
 
 def can_price(engine: Engine, op: Op, work: Work, dtype: DType) -> bool:
-    """Whether the target says how fast this engine does this work; an opaque op has no price anywhere."""
+    """Whether the target has a rate for this work on this engine; an opaque op has none anywhere."""
     if op.family is Family.OPAQUE:
         return False
     if engine.command_cycles is not None or op.kind in engine.kernels or op.family.value in engine.kernels:

@@ -15,7 +15,7 @@ from .work import Work
 
 @dataclass(frozen=True, slots=True)
 class Machine:
-    """How much of a target is used."""
+    """The part of a target that is used: devices and cores per device."""
 
     target: Target
     devices: int = 1
@@ -32,7 +32,7 @@ class Machine:
 
 @dataclass(frozen=True, slots=True)
 class Task:
-    """An op with everything that is known of it before it meets the target's figures."""
+    """An op with its work, placement and traffic, ready to be priced."""
 
     op: Op
     work: Work
@@ -41,12 +41,12 @@ class Task:
 
     @property
     def trips(self) -> int:
-        """How often it runs; an unknown count is counted once, and noted by the reader."""
+        """How often the op runs; an unknown count is taken as 1, with a note from the reader."""
         return 1 if self.op.trips is None else self.op.trips
 
 
 def price(task: Task, engine: Engine, machine: Machine) -> Cost:
-    """One trip. Engine and memories work at the same time; the launch comes before."""
+    """Return the cost of one trip. Engine and memories overlap; the launch does not."""
     units = 1 if engine.command_cycles is not None else machine.lanes * engine.units
     busy = engine_cycles(task, engine) / units
     parts = [Part(engine.name, Cycles(busy))] if busy else []
@@ -60,7 +60,7 @@ def price(task: Task, engine: Engine, machine: Machine) -> Cost:
 
 
 def engine_cycles(task: Task, engine: Engine) -> float:
-    """Cycles of one lane, if one lane did it all. A published kernel cost beats the engine's peak rate."""
+    """Return the cycles on a single lane. A published kernel cost takes precedence over the peak rate."""
     op, work, dtype = task.op, task.work, task.placement.dtype
     if engine.command_cycles is not None:
         return engine.command_cycles.value
@@ -72,6 +72,7 @@ def engine_cycles(task: Task, engine: Engine) -> float:
     if work.macs and macs is not None:
         efficiency = engine.efficiency.value if engine.efficiency is not None else 1.0
         cycles += work.macs / (macs.value * efficiency)
+        # Weights stream in while the array computes: the slower of the two decides.
         if engine.weight_bytes_per_cycle is not None:
             cycles = max(cycles, work.constant_bytes / engine.weight_bytes_per_cycle.value)
     if work.element_ops and elements is not None:
@@ -80,7 +81,7 @@ def engine_cycles(task: Task, engine: Engine) -> float:
 
 
 def memory_cycles(memory: Memory, size_bytes: int, machine: Machine) -> float:
-    """Core-clock cycles to move bytes through all instances of a memory; 0 where no bandwidth is published."""
+    """Return the core cycles to move bytes through all instances of a memory; 0 without a published bandwidth."""
     efficiency = memory.reached
     instances = machine.target.instances(memory, devices=machine.devices, cores=machine.cores)
     if memory.bytes_per_cycle is not None:
@@ -91,7 +92,7 @@ def memory_cycles(memory: Memory, size_bytes: int, machine: Machine) -> float:
 
 
 def op_joules(task: Task, engine: Engine, machine: Machine) -> float | None:
-    """Energy of one trip: arithmetic and bytes moved, as far as the target prices them; None where it does not."""
+    """Return the energy of one trip from arithmetic and bytes moved; None if the target has no energy figures."""
     picojoules = 0.0
     priced = False
     for count, table in (

@@ -1,4 +1,4 @@
-"""Figures ↔ a baseline file: small, sorted, one op per line, made to be reviewed in a repository."""
+"""Reads and writes baseline files: small, sorted, one op per line, made for review in a repository."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from .figures import OTHERS_NAME, Figure, Figures, Labels, OpFigure, Spread
 from .metrics import METRICS, current_name, rate_spread
 
 SCHEMA = "opscope.baseline/1"
-MOST_OPS = 2000  # written one by one; of more, the cheapest are kept as one sum
+MOST_OPS = 2000  # written one by one; the cheapest ops beyond this number are summed into one
 LARGEST_BYTES = 1 << 26
 _COLUMNS = ("name", "type", "engine", "location", "wall_ns", "own_ns", "samples")
 
@@ -23,7 +23,7 @@ class _Samples(msgspec.Struct):
     effective: float
     values: list[float]
     tick: float = 0.0
-    median: float = 0.0  # of values, for the reader
+    median: float = 0.0  # of `values`; written for the reviewer, not read back
     mad: float = 0.0
 
 
@@ -61,12 +61,15 @@ class _File(msgspec.Struct):
     caveats: list[str] = []
 
 
-_HEAD, _BASELINE = msgspec.json.Decoder(_Head), msgspec.json.Decoder(_File)  # before threads read: see run_folder
+_HEAD, _BASELINE = (
+    msgspec.json.Decoder(_Head),
+    msgspec.json.Decoder(_File),
+)  # built at import: msgspec crashes if two threads inspect a class at once
 
 
 def encode_baseline(figures: Figures, *, labels: Mapping[str, Labels]) -> bytes:
-    """The file. The same figures give the same bytes; nothing in it depends on when or where it was made."""
-    ops = _kept(figures.ops)
+    """Return the bytes of a baseline file; equal figures give equal bytes, with no date or path in them."""
+    ops = _largest_ops(figures.ops)
     shown = replace(figures, ops=tuple(ops))
     latency = figures.metric("latency")
     head = {
@@ -88,7 +91,7 @@ def encode_baseline(figures: Figures, *, labels: Mapping[str, Labels]) -> bytes:
 
 
 def _metric_fields(metric: Figure) -> dict[str, object]:
-    return {"unit": metric.unit, "value": _number(metric.value), "provenance": metric.provenance}
+    return {"unit": metric.unit, "value": _integral_as_int(metric.value), "provenance": metric.provenance}
 
 
 def _row(op: OpFigure) -> list[object]:
@@ -101,7 +104,7 @@ def _row(op: OpFigure) -> list[object]:
 
 
 def _text(head: Mapping[str, object], rows: Iterable[Sequence[object]]) -> str:
-    """JSON with sorted keys, a line for every metric and every op, so that a review shows what moved."""
+    """Return JSON with sorted keys and one line per metric and op, so that a diff shows what moved."""
     lines = []
     for key in sorted([*head, "ops"]):
         if key == "ops":
@@ -116,7 +119,7 @@ def _text(head: Mapping[str, object], rows: Iterable[Sequence[object]]) -> str:
 
 
 def _entries(key: str, value: object) -> Iterable[tuple[str, object]]:
-    """Sorted; rollups as `type:MatMul`, so that each has its line."""
+    """Return sorted entries; rollups are flattened to `type:MatMul`, so that each has its own line."""
     if not isinstance(value, dict):
         raise TypeError(key)
     flat = value if key == "metrics" else {f"{a}:{b}": ns for a, rows in value.items() for b, ns in rows.items()}
@@ -127,12 +130,12 @@ def _json(value: object) -> str:
     return json.dumps(value, sort_keys=True, ensure_ascii=False, allow_nan=False)
 
 
-def _number(value: float | None) -> float | int | None:
+def _integral_as_int(value: float | None) -> float | int | None:
     return value if value is None or value != int(value) else int(value)
 
 
 def _plain(value: float) -> float | int:
-    """Whole numbers without a point."""
+    """Return whole numbers as int, others rounded to 3 digits."""
     return int(value) if value == int(value) else round(value, 3)
 
 
@@ -148,7 +151,7 @@ def _sample_fields(spread: Spread) -> dict[str, object]:
 
 
 def _rollup(ops: Sequence[OpFigure], labels: Sequence[str]) -> dict[str, int]:
-    """Parts of the clock where they are known, else times: for the reviewer, never read back."""
+    """Return own times (or wall times) summed by label: for the reviewer, never read back."""
     totals: dict[str, int] = {}
     for op, label in zip(ops, labels, strict=True):
         ns = op.own_ns if op.own_ns is not None else op.wall_ns
@@ -157,23 +160,23 @@ def _rollup(ops: Sequence[OpFigure], labels: Sequence[str]) -> dict[str, int]:
     return totals
 
 
-def _kept(ops: Sequence[OpFigure]) -> list[OpFigure]:
-    """All, or the costliest and the sum of the others; in the order of the model."""
+def _largest_ops(ops: Sequence[OpFigure]) -> list[OpFigure]:
+    """Return all ops, or the costliest ones and the sum of the others, in model order."""
     if len(ops) <= MOST_OPS:
         return list(ops)
     order = sorted(range(len(ops)), key=lambda p: (-(ops[p].own_ns or 0), -(ops[p].wall_ns or 0), p))
     rest = [ops[p] for p in sorted(order[MOST_OPS:])]
-    return [*(ops[p] for p in sorted(order[:MOST_OPS])), _pooled(rest)]
+    return [*(ops[p] for p in sorted(order[:MOST_OPS])), _sum_ops(rest)]
 
 
-def _pooled(ops: Sequence[OpFigure]) -> OpFigure:
+def _sum_ops(ops: Sequence[OpFigure]) -> OpFigure:
     walls = [op.wall_ns for op in ops if op.wall_ns is not None]
     owns = [op.own_ns for op in ops if op.own_ns is not None]
     return OpFigure(OTHERS_NAME, "", "", "", sum(walls) if walls else None, sum(owns) if owns else None)
 
 
 def decode_baseline(data: bytes, *, source: str, label: str) -> Figures:
-    """What is damaged, unknown or of another schema is named in one line."""
+    """Parse a baseline file; damage, unknown metrics or another schema are one-line errors."""
     try:
         schema = _HEAD.decode(data).schema
         if schema != SCHEMA:
@@ -186,6 +189,7 @@ def decode_baseline(data: bytes, *, source: str, label: str) -> Figures:
 
 
 def _figures(found: _File, label: str) -> Figures:
+    """Convert the decoded file to Figures; the samples apply to latency and throughput."""
     unknown = [name for name in found.metrics if name.partition(":")[0] not in METRICS]
     if unknown:
         raise ValueError(f"metrics: {unknown[0]!r} is not known")

@@ -1,4 +1,4 @@
-"""`latency>5%` → a limit, and what a comparison says about it."""
+"""Limits such as `latency>5%`: parsing, and checking them against a comparison."""
 
 from __future__ import annotations
 
@@ -25,13 +25,13 @@ _UNITS: Mapping[str, Mapping[str, float]] = {
     JOULES: {"": 1, "j": 1, "mj": 1e-3, "uj": 1e-6, "µj": 1e-6, "nj": 1e-9},
     PER_SECOND: {"": 1, "/s": 1},
 }
-_MOST_NAMES, _NEAR_NAMES = 2000, 5  # that a misspelt one is looked for in, and that are shown
+_MOST_NAMES, _NEAR_NAMES = 2000, 5  # names searched for a misspelt one, and names shown
 _EXAMPLES = 'expected METRIC[:SELECTOR]>VALUE or <VALUE, such as "latency>5%", "peak_memory>0" or "op:NAME>100us"'
 
 
 @dataclass(frozen=True, slots=True)
 class Limit:
-    """How far one figure may move. The change is compared, not the figure."""
+    """The largest allowed change of one figure; the change is checked, not the figure itself."""
 
     text: str
     name: str  # with its selector
@@ -41,7 +41,7 @@ class Limit:
 
 
 def parse_limit(text: str) -> Limit:
-    """One `--fail-on`."""
+    """Parse one `--fail-on` expression."""
     shown = printable(text)
     found = _FORM.fullmatch(text)
     if found is None:
@@ -51,13 +51,14 @@ def parse_limit(text: str) -> Limit:
     if metric not in METRICS and metric not in OP_METRICS:
         raise UsageError(f"--fail-on {shown!r}: {printable(metric)!r} is not known; expected one of {known_metrics()}")
     if not selector and (metric in OP_METRICS or METRICS[metric].only_parts):
-        raise UsageError(f"--fail-on {shown!r}: which {metric}; expected {_spelt(metric)}>VALUE")
+        raise UsageError(f"--fail-on {shown!r}: which {metric}; expected {_usage(metric)}>VALUE")
     if colon and metric in METRICS and not METRICS[metric].selector:
         raise UsageError(f"--fail-on {shown!r}: {metric} has no parts; expected {metric}>VALUE")
     return Limit(shown, current_name(name), found["sign"] == ">", *_value(shown, metric, float(found["number"]), unit))
 
 
 def _value(text: str, metric: str, number: float, unit: str) -> tuple[float, bool]:
+    """Return the number in the metric's unit, and whether it is relative."""
     if unit == "%":
         return number / 100, True
     known = _UNITS[METRICS[metric].unit if metric in METRICS else NS]
@@ -68,11 +69,11 @@ def _value(text: str, metric: str, number: float, unit: str) -> tuple[float, boo
 
 
 def known_metrics() -> str:
-    return ", ".join(map(_spelt, (*METRICS, *OP_METRICS)))
+    return ", ".join(map(_usage, (*METRICS, *OP_METRICS)))
 
 
-def _spelt(metric: str) -> str:
-    """`busy[:ENGINE]`, `op:NAME`, `latency`"""
+def _usage(metric: str) -> str:
+    """Return how a metric is written: `busy[:ENGINE]`, `op:NAME`, `latency`."""
     about = METRICS.get(metric)
     if about is None or about.only_parts:
         return f"{metric}:{OP_METRICS[metric] if about is None else about.selector}"
@@ -82,47 +83,53 @@ def _spelt(metric: str) -> str:
 def judge(
     limits: Iterable[Limit], differences: Mapping[str, Difference], names: Mapping[str, Sequence[str]]
 ) -> Verdict:
-    """Every limit against the difference of its name; `names` lists, by metric, those that there are."""
-    return Verdict(tuple(_of_parts(limit, differences, names) for limit in limits))
+    """Check every limit against the difference of its name; `names` lists the known selectors by metric."""
+    return Verdict(tuple(_check_with_parts(limit, differences, names) for limit in limits))
 
 
-def _of_parts(limit: Limit, differences: Mapping[str, Difference], names: Mapping[str, Sequence[str]]) -> Check:
-    """A limit on the largest part holds for every part that both runs know; the first that breaks it is told."""
-    whole = _check(limit, differences.get(limit.name), names)
-    if not whole.passed or limit.name not in METRICS or not METRICS[limit.name].largest_part:
-        return whole
+def _check_with_parts(limit: Limit, differences: Mapping[str, Difference], names: Mapping[str, Sequence[str]]) -> Check:
+    """Check a limit; one on the largest part must hold for every part that both runs know.
+
+    The first part that breaks it is reported.
+    """
+    overall = _check(limit, differences.get(limit.name), names)
+    if not overall.passed or limit.name not in METRICS or not METRICS[limit.name].largest_part:
+        return overall
     parts = (replace(limit, name=f"{limit.name}:{part}") for part in names.get(limit.name, ()) if part)
     checks = (_check(part, differences.get(part.name), names) for part in parts)
-    return next((check for check in checks if check.known and not check.passed), whole)
+    return next((check for check in checks if check.known and not check.passed), overall)
 
 
 def _check(limit: Limit, found: Difference | None, names: Mapping[str, Sequence[str]]) -> Check:
+    """Check one limit. A change beyond it that the samples do not confirm passes, with a warning."""
     if found is None:
-        return _unknown(limit, f"{printable(limit.name)} is in neither run; {_near(limit, names)}")
+        return _unknown(limit, f"{printable(limit.name)} is in neither run; {_suggest_names(limit, names)}")
     if found.change is None or found.ratio is None:
-        return _unknown(limit, f"{printable(limit.name)} is not known in {_where_unknown(found)}")
-    moved = found.ratio if limit.relative else found.change
-    words = f"{printable(limit.name)} {show_change(found)}"
-    if not _beyond(limit, moved):
-        return Check(limit.text, True, f"{words}, limit {limit.text}", limit=limit.text, metric=limit.name)
-    if found.interval is not None and not _beyond(limit, _surely(limit, found)):
-        inside = f"{words}, but {limit.text} is not sure: {show_interval(found)}; measure more often to know"
+        return _unknown(limit, f"{printable(limit.name)} is not known in {_side_without_value(found)}")
+    change = found.ratio if limit.relative else found.change
+    summary = f"{printable(limit.name)} {show_change(found)}"
+    if not _exceeds(limit, change):
+        return Check(limit.text, True, f"{summary}, limit {limit.text}", limit=limit.text, metric=limit.name)
+    # The measured change breaks the limit, but the confidence interval still reaches to the allowed side.
+    if found.interval is not None and not _exceeds(limit, _least_certain_change(limit, found)):
+        inside = f"{summary}, but {limit.text} is not sure: {show_interval(found)}; measure more often to know"
         return Check(limit.text, True, inside, limit=limit.text, metric=limit.name, warning=True)
     sure = f" ({show_interval(found)})" if found.interval is not None else f" ({found.note})" if found.note else ""
-    return Check(limit.text, False, f"{words}, limit {limit.text}{sure}", limit=limit.text, metric=limit.name)
+    return Check(limit.text, False, f"{summary}, limit {limit.text}{sure}", limit=limit.text, metric=limit.name)
 
 
 def _unknown(limit: Limit, reason: str) -> Check:
     return Check(limit.text, False, reason, known=False, limit=limit.text, metric=limit.name)
 
 
-def _where_unknown(found: Difference) -> str:
+def _side_without_value(found: Difference) -> str:
     if found.base is None:
         return "either run" if found.new is None else "the base"
     return "the new run"
 
 
-def _near(limit: Limit, names: Mapping[str, Sequence[str]]) -> str:
+def _suggest_names(limit: Limit, names: Mapping[str, Sequence[str]]) -> str:
+    """Return known names close to the misspelt selector, for the error text."""
     metric, _, selector = limit.name.partition(":")
     found = list(names.get(metric, ()))[:_MOST_NAMES]
     folded = {name.casefold(): name for name in reversed(found)}
@@ -131,12 +138,12 @@ def _near(limit: Limit, names: Mapping[str, Sequence[str]]) -> str:
     return f"expected one such as {', '.join(known)}" if known else f"no run says anything about {metric}"
 
 
-def _beyond(limit: Limit, moved: float) -> bool:
-    return moved > limit.value if limit.above else moved < limit.value
+def _exceeds(limit: Limit, change: float) -> bool:
+    return change > limit.value if limit.above else change < limit.value
 
 
-def _surely(limit: Limit, found: Difference) -> float:
-    """The end of the interval that is nearest to no change, on the scale of the limit."""
+def _least_certain_change(limit: Limit, found: Difference) -> float:
+    """Return the end of the confidence interval nearest to no change, in the unit of the limit."""
     assert found.interval is not None and found.base is not None  # noqa: S101, PT018
     end = found.interval.low if limit.above else found.interval.high
     return end if limit.relative else end * found.base

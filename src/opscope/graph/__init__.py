@@ -1,1 +1,1 @@
-"""Graph: a model file, read."""
+"""Graph: the in-memory form of a model file."""

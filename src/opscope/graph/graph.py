@@ -74,7 +74,7 @@ class DType(Enum):
 
     @property
     def is_number(self) -> bool:
-        """A real number of a fixed size: what a network can be computed in."""
+        """Whether this is a real number of fixed size, a type that a network can be computed in."""
         return self.bits > 0 and self.label[0] in "fbiu" and self is not DType.BOOL
 
     @property
@@ -83,7 +83,7 @@ class DType(Enum):
 
 
 class Role(Enum):
-    """What a tensor is to the graph."""
+    """How a tensor is used in the graph."""
 
     INPUT = "input"
     CONSTANT = "constant"
@@ -93,13 +93,13 @@ class Role(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Tensor:
-    """A value that ops read or write. `shape` is None where the model does not tell."""
+    """A value that ops read or write. `shape` is None if the model does not give it."""
 
     name: str
     shape: tuple[int, ...] | None
     dtype: DType
     role: Role
-    stored_bytes: Bytes | None = None  # constants: what the file holds (packed, sparse), where it differs or is known
+    stored_bytes: Bytes | None = None  # of constants: bytes in the file, which packing or sparsity may reduce
 
     @property
     def elements(self) -> int | None:
@@ -107,7 +107,7 @@ class Tensor:
 
     @property
     def bytes(self) -> Bytes | None:
-        """Size in memory: what is stored for constants, else elements at their width."""
+        """Size in memory: the stored size of a constant, else elements times width, rounded up to bytes."""
         if self.stored_bytes is not None:
             return self.stored_bytes
         if self.shape is None or self.dtype.bits == 0:
@@ -137,7 +137,7 @@ class Op:
 
 @dataclass(frozen=True, slots=True)
 class Note:
-    """Something a reader must tell the user about the graph."""
+    """A remark of a reader about the graph, shown to the user."""
 
     code: str
     text: str
@@ -146,7 +146,7 @@ class Note:
 
 @dataclass(frozen=True, slots=True)
 class Graph:
-    """A model file, read: ops in execution order."""
+    """A model file in memory, with ops in execution order."""
 
     name: str
     source: str  # the path as given
@@ -157,7 +157,9 @@ class Graph:
     outputs: tuple[int, ...]
     file_bytes: int = 0
     notes: tuple[Note, ...] = ()
-    quantize_ops_annotate: bool = False  # quantize/dequantize pairs say how ops between them run, and do not run
+    quantize_ops_annotate: bool = (
+        False  # quantize/dequantize pairs mark the ops between them as quantised and are not run
+    )
     details: Mapping[str, str] = field(default_factory=dict)  # producer, opset, schema version, metadata
 
     def __post_init__(self) -> None:

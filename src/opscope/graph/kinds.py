@@ -1,7 +1,7 @@
-"""The vocabulary of op kinds: one row per kind, with everything that holds for it whoever runs it.
+"""The vocabulary of op kinds: one row per kind, with the properties it has on every target.
 
-To add a kind: one row here, its attributes in the table of `graph.py`, how it is cut over cores in
-`compiler/passes/axes.py` where its family's rule does not fit, and the operators of each reader that mean it.
+To add a kind: one row here, its attributes in the table of `graph.py`, how it is split over cores in
+`compiler/passes/axes.py` if its family's rule does not fit, and the operators of each reader that map to it.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from enum import Enum
 
 
 class Family(Enum):
-    """Kinds that are costed alike."""
+    """Groups of kinds with the same cost rule."""
 
     CONTRACTION = "contraction"  # multiply-accumulates
     RECURRENT = "recurrent"  # multiply-accumulates, step after step
@@ -29,11 +29,11 @@ class Family(Enum):
 
 
 class Touches(Enum):
-    """What an op reads and writes of its operands."""
+    """How much of its operands an op reads and writes."""
 
     ALL = "all"  # every input once, every output once
-    OUTPUT = "output"  # of its first input only what it copies
-    UPDATE = "update"  # only what it changes, in place
+    OUTPUT = "output"  # of the first input only the part that is copied
+    UPDATE = "update"  # only the changed part, in place
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,7 +42,7 @@ class Kind:
 
     name: str
     family: Family
-    element_ops: int | None = None  # per element; None: the family has its own count
+    element_ops: int | None = None  # per element; None if the family counts in another way
     touches: Touches = Touches.ALL
 
 
@@ -76,7 +76,7 @@ _ROWS: Mapping[Family, str] = {
 
 
 def _kinds() -> Iterator[Kind]:
-    """`name[:element ops][:what it touches]`"""
+    """Parse the entries `name[:element ops][:touches]` of the table."""
     for family, row in _ROWS.items():
         for entry in row.split():
             name, *rest = entry.split(":")

@@ -24,6 +24,7 @@ def read_model(path: Path, *, shapes: Mapping[str, tuple[int, ...]] | None = Non
         from .tflite import read_tflite
 
         return read_tflite(path, shapes=shapes or {}, batch=batch)
+    # Two stages, so that the MLIR modules load only for a file that may be MLIR.
     if head[:4] == MLIR_MAGIC or path.suffix == ".mlir" or _STARTS_AS_TEXT.match(head):
         from .mlir import looks_like_mlir, read_mlir
 
@@ -38,6 +39,7 @@ def read_model(path: Path, *, shapes: Mapping[str, tuple[int, ...]] | None = Non
 
 
 def _head(path: Path) -> tuple[bytes, int]:
+    """Return the file's first bytes and its size."""
     try:
         with path.open("rb") as file:
             head = file.read(_HEAD_BYTES)

@@ -1,5 +1,5 @@
-"""Runs in a browser: a server on loopback that shows runs, and nothing else of the machine.
+"""Shows runs in a browser, from a server on loopback that exposes nothing else of the machine.
 
-Every address starts with a random token. Runs are named by ids, never by paths; whatever is asked for is looked up in
-tables made before, so that no request reaches the file system with a path of its own.
+Every address starts with a random token. Runs are identified by ids, never by paths; every request is looked up in
+tables built beforehand, so that no part of a request reaches the file system as a path.
 """

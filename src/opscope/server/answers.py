@@ -1,4 +1,4 @@
-"""Answer: status, headers and body of one response; every one of them says what a browser may do with it."""
+"""Answer: status, headers and body of one response, each with a content security policy."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ HTML, TEXT, BINARY = "text/html; charset=utf-8", "text/plain; charset=utf-8", "a
 _NEVER = "base-uri 'none'; frame-ancestors 'none'"
 OWN_PAGE = f"default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; form-action 'self'; {_NEVER}"
 DATA = f"default-src 'none'; sandbox; {_NEVER}"
-# A page that we rendered names its script and its style by their hashes; a header cannot, for every run has its own.
+# Rendered pages list the hashes of their script and style in a meta element; a header cannot, as they differ by run.
 RUN_PAGE = (
     "default-src 'none'; script-src 'unsafe-inline'; style-src 'unsafe-inline'; img-src data: blob:; "
     f"connect-src 'self'; form-action 'none'; {_NEVER}"
 )
-# The page that lies in a run may be anyone's: it gets an origin of its own and no network.
+# A page stored in a run may come from anyone: it gets a separate origin and no network.
 FOREIGN_PAGE = (
     "sandbox allow-scripts allow-downloads allow-modals; default-src 'none'; script-src 'unsafe-inline'; "
     f"style-src 'unsafe-inline'; img-src data: blob:; connect-src 'none'; form-action 'none'; {_NEVER}"
@@ -45,7 +45,7 @@ _ALWAYS = (
 class Answer:
     """One response."""
 
-    body: bytes | BinaryIO  # a stream is a whole file, opened for this response
+    body: bytes | BinaryIO  # a stream is a file opened for this response, sent completely
     kind: str = HTML
     status: HTTPStatus = HTTPStatus.OK
     policy: str = OWN_PAGE
@@ -71,5 +71,5 @@ class Answer:
 
 
 def refusal(status: HTTPStatus, text: str = "") -> Answer:
-    """A line of text that tells nothing about what there is."""
+    """Return a short text that does not reveal which addresses exist."""
     return Answer(f"{text or status.phrase}\n".encode(), TEXT, status, DATA)

@@ -1,4 +1,4 @@
-"""Folder → runs: what can be shown, found again at every look, within bounds."""
+"""Finds the runs in a folder, anew for every listing, within limits on depth and number."""
 
 from __future__ import annotations
 
@@ -11,18 +11,18 @@ from pathlib import Path
 from ..core.errors import ProfilerError, UsageError
 from ..workflows.viewing import RunHead, looks_like_run, read_head
 
-DEEPEST = 4  # folders below the one that was given
+MAX_DEPTH = 4  # levels of subfolders
 MOST_RUNS = 500
-MOST_FOLDERS = 20_000  # that are looked into
+MOST_FOLDERS = 20_000  # folders searched
 _ID_DIGITS = 16
 
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """A run that was found."""
+    """A run found in the folder."""
 
     id: str
-    name: str  # its place below the folder
+    name: str  # path relative to the given folder
     path: Path
     head: RunHead | None
     problem: str = ""  # why there is no head
@@ -30,14 +30,14 @@ class Entry:
 
 @dataclass(frozen=True, slots=True)
 class Listing:
-    """All runs, newest first; those that cannot be read last."""
+    """All runs, newest first; unreadable ones last."""
 
     entries: tuple[Entry, ...]
-    is_whole: bool  # no bound was met
+    is_whole: bool  # no limit was reached
 
 
 class Catalogue:
-    """The runs of one folder, or one run."""
+    """The runs of one folder, or a single run."""
 
     def __init__(self, root: Path, *, most_runs: int = MOST_RUNS, most_folders: int = MOST_FOLDERS) -> None:
         try:
@@ -49,38 +49,39 @@ class Catalogue:
         if not self.root.is_dir():
             raise UsageError(f"{root}: is no folder; expected a run or a folder of runs")
         self.most_runs, self.most_folders = most_runs, most_folders
-        self._places: dict[str, Path] = {}  # id → folder, of everything that was ever listed
+        self._folders_by_id: dict[str, Path] = {}  # id → folder of every run ever listed
 
     @property
     def is_single(self) -> bool:
         return looks_like_run(self.root)
 
     def listing(self) -> Listing:
+        """Search the folder and return its runs."""
         found: list[Path] = []
         is_whole = True
-        for folder in self._folders():
+        for folder in self._run_folders():
             if folder is None or len(found) == self.most_runs:
                 is_whole = False
                 break
             found.append(folder)
         entries = sorted((self._entry(folder) for folder in found), key=lambda entry: entry.name)
         entries.sort(key=lambda entry: entry.head.info.created if entry.head else "", reverse=True)
-        self._places |= {entry.id: entry.path for entry in entries}
+        self._folders_by_id |= {entry.id: entry.path for entry in entries}
         return Listing(tuple(entries), is_whole)
 
     def find(self, run_id: str) -> Entry | None:
-        """The run of an id, looked up anew where it was not listed before."""
-        if run_id not in self._places:
+        """Return the run with this id; search again if it was not listed before."""
+        if run_id not in self._folders_by_id:
             self.listing()
-        path = self._places.get(run_id)
-        if path is None or path.resolve() != path or not looks_like_run(path):  # gone, or a link by now
+        path = self._folders_by_id.get(run_id)
+        if path is None or path.resolve() != path or not looks_like_run(path):  # removed, or replaced by a link
             return None
         return self._entry(path)
 
-    def _folders(self) -> Iterator[Path | None]:
-        """Folders of runs, shallow ones first; links are not followed. None: there were too many folders to look at."""
+    def _run_folders(self) -> Iterator[Path | None]:
+        """Yield folders of runs, breadth first, without following links; None if there are too many folders."""
         level, seen = [self.root], 0
-        for _ in range(DEEPEST + 1):
+        for _ in range(MAX_DEPTH + 1):
             below: list[Path] = []
             for folder in level:
                 seen += 1
@@ -106,5 +107,5 @@ def _subfolders(folder: Path) -> list[Path]:
     try:
         with os.scandir(folder) as items:
             return sorted(Path(item.path) for item in items if item.is_dir(follow_symlinks=False))
-    except OSError:  # not ours to read: nothing to show in there
+    except OSError:  # not readable: skip it
         return []

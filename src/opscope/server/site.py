@@ -1,4 +1,4 @@
-"""Address → answer. Nothing of a request is ever used as a path: it names entries of tables."""
+"""Address → Answer. No part of a request is used as a path; it only selects entries of tables."""
 
 from __future__ import annotations
 
@@ -25,13 +25,13 @@ if TYPE_CHECKING:
 
 _RUN = re.compile(r"run/([0-9a-f]{16})/(|perfetto|trace\.(?:json|json\.gz|pftrace)|spans/(\d{1,6})\.bin)")
 _UI = "perfetto/"
-_MOST_FIELDS = 32  # of a query
+_MOST_FIELDS = 32  # fields of a query
 _MOST_COMPARED = 8
 Query = tuple[tuple[str, str], ...]
 
 
 class Site:
-    """Everything that can be asked for."""
+    """The routes of the server."""
 
     def __init__(self, catalogue: Catalogue, *, token: str, origin: str, scratch: Path, ui: Path | None) -> None:
         self._catalogue = catalogue
@@ -43,24 +43,25 @@ class Site:
 
     @property
     def address(self) -> str:
-        """Where to start: the page of a single run, else the list."""
+        """The start address: the page of a single run, else the list."""
         start = f"{self._origin}/{self._token}/"
         listing = self._catalogue.listing()
         return f"{start}run/{listing.entries[0].id}/" if self._catalogue.is_single else start
 
     def answer(self, target: str) -> Answer:
-        """The answer for the path and query of a request, as they came over the wire."""
+        """Return the answer to the path and query of a request, as received."""
         path, _, query = target.partition("?")
         token, slash, place = path.removeprefix("/").partition("/")
         if not slash or not compare_digest(token.encode(), self._token.encode()):
             return refusal(HTTPStatus.NOT_FOUND)
         try:
-            return self._place(place, _fields(query))
+            return self._route(place, _fields(query))
         except ProfilerError as error:
             page = pages.problem_page("This cannot be shown", str(error))
             return Answer(page, status=HTTPStatus.UNPROCESSABLE_ENTITY)
 
-    def _place(self, place: str, query: Query) -> Answer:
+    def _route(self, place: str, query: Query) -> Answer:
+        """Return the answer for the path after the token."""
         if place == "":
             return self._list(query)
         if place in pages.ASSETS:
@@ -75,12 +76,12 @@ class Site:
             return refusal(HTTPStatus.NOT_FOUND)
         if found[3] is not None:
             return self._piece(entry, int(found[3]))
-        route: dict[str, Callable[[Entry], Answer]] = {
+        handlers: dict[str, Callable[[Entry], Answer]] = {
             "": self._page,
             "perfetto": self._perfetto,
             viewing.trace_name(entry.path): self._trace,
         }
-        return route[found[2]](entry) if found[2] in route else refusal(HTTPStatus.NOT_FOUND)
+        return handlers[found[2]](entry) if found[2] in handlers else refusal(HTTPStatus.NOT_FOUND)
 
     def _list(self, query: Query) -> Answer:
         sort = dict(query).get("sort")
@@ -117,6 +118,7 @@ class Site:
         return Answer(page, policy=answers.RUN_PAGE)
 
     def _perfetto(self, entry: Entry) -> Answer:
+        """Redirect to the local Perfetto UI with the trace's address, or ask before using the public one."""
         if not viewing.has_timeline(entry.path):
             raise UsageError(f"{entry.name}: has totals and no timeline; expected a run with spans")
         name = viewing.trace_name(entry.path)
@@ -138,6 +140,7 @@ class Site:
         return Answer(trace, answers.BINARY, policy=answers.DATA, extra=save)
 
     def _piece(self, entry: Entry, number: int) -> Answer:
+        """Return one chunk of the run's spans, which its page loads on demand."""
         rows = self._runs.rows(entry.path, _stamp(entry.path))
         if rows is None or number >= rows.pieces:
             return refusal(HTTPStatus.NOT_FOUND)
@@ -145,7 +148,7 @@ class Site:
 
 
 class _LastRun:
-    """The run that was asked for last, in memory: pages ask for many pieces of one, seldom of two at once."""
+    """Cache of the run requested last: a page requests many chunks of one run."""
 
     def __init__(self) -> None:
         self._lock = Lock()
@@ -173,13 +176,14 @@ class _LastRun:
 
 
 def _stamp(folder: Path) -> object:
-    """What changes when a run is made anew."""
+    """Return a value that changes when the run's files are written again."""
     files = [path.lstat() for name in viewing.RUN_FILES if (path := folder / name).exists()]
     return __version__, tuple((file.st_mtime_ns, file.st_size, file.st_ino) for file in files)
 
 
 def _fields(query: str) -> Query:
+    """Parse the query string."""
     try:
         return tuple(parse_qsl(query, max_num_fields=_MOST_FIELDS))
-    except ValueError:  # more fields than any of our pages sends
+    except ValueError:  # more fields than any page of this server sends
         return ()

@@ -1,4 +1,4 @@
-"""What was rendered, kept in a folder until it is out of date or the folder is full."""
+"""Cache of rendered files in a folder, until they are outdated or the folder is full."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ MOST_BYTES = 4 << 30
 
 
 class Store:
-    """Files by key. Whoever asks first renders; whoever asks meanwhile waits for the same file."""
+    """Files by key. The first request renders; concurrent requests for the same key wait for that file."""
 
     def __init__(self, folder: Path, *, most_bytes: int = MOST_BYTES) -> None:
         self._folder = folder
@@ -23,9 +23,9 @@ class Store:
         self._next = 0
 
     def open(self, key: str, stamp: object, render: Callable[[BinaryIO], object]) -> BinaryIO:
-        """The file of a key, rendered anew where the stamp has changed.
+        """Return the opened file of a key, rendered again if the stamp has changed.
 
-        It is opened here: a file that is thrown out while it is being sent stays readable for who has it open.
+        It is opened under the lock: a file evicted while it is being sent stays readable for those who have it open.
         """
         with self._guard:
             lock = self._locks.setdefault(key, Lock())
@@ -38,6 +38,7 @@ class Store:
                 return self._known[key][1].open("rb")
 
     def _put(self, key: str, stamp: object, render: Callable[[BinaryIO], object]) -> None:
+        """Render into a new file, then replace the old one and evict files if the folder is full."""
         with self._guard:
             self._next += 1
             path = self._folder / f"{self._next}.bin"
@@ -55,6 +56,7 @@ class Store:
             self._shrink(path)
 
     def _shrink(self, keep: Path) -> None:
+        """Evict the least recently used files until the folder fits, except `keep`."""
         sizes = {key: path.stat().st_size for key, (_, path) in self._known.items()}
         for key in list(self._known):
             if sum(sizes.values()) <= self._most_bytes:

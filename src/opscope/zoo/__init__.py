@@ -1,4 +1,4 @@
-"""The model zoo: sample models made on the spot, with the right shapes, random weights and no download."""
+"""The model zoo: sample models generated locally, with the right shapes, random weights and no download."""
 
 from .catalogue import Entry, Recipe, make, names
 from .network import Option

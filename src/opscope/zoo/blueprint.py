@@ -1,8 +1,8 @@
-"""Blueprint: one network, described once. Writers turn it into a model file of their format.
+"""Blueprint: the format-independent description of a network. Writers turn it into a model file of their format.
 
 Steps use the operator names and the layout (channels first) of ONNX; a writer with another vocabulary or layout
-translates. Every value has a static shape, and the root mean square and the range it is expected to have: the first
-sizes the weights that read it (so that outputs stay finite in any precision), the second its quantisation scale.
+translates. Every value has a static shape, an expected root mean square and an expected range: the first sets the
+magnitude of the weights that read it (so that outputs stay finite in any precision), the second its quantisation scale.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ REACH = 4.0  # a value is expected to stay within this many root mean squares of
 
 
 class Kind(Enum):
-    """What a value's elements are. Only FLOAT follows the precision asked for."""
+    """Element type of a value. Only FLOAT follows the requested precision."""
 
     FLOAT = "float"
     F32 = "f32"
@@ -40,7 +40,7 @@ class Role(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Value:
-    """A tensor that the network computes or is given."""
+    """A tensor that the network computes or reads as an input."""
 
     name: str
     shape: Shape
@@ -51,7 +51,7 @@ class Value:
 
 @dataclass(frozen=True, slots=True)
 class Weight:
-    """A trained tensor: drawn evenly from `centre ± reach`, each output channel at a slightly different reach."""
+    """A trained tensor: drawn uniformly from `centre ± reach`, with a slightly different reach per output channel."""
 
     name: str
     shape: Shape
@@ -79,7 +79,7 @@ Operand = Value | Weight | Literal
 
 @dataclass(frozen=True, slots=True)
 class Activation:
-    """An activation that formats with fused activations fuse into the step it follows."""
+    """An activation after a step, fused into it by formats that have fused activations."""
 
     op: str  # "Relu", or "Clip" for ReLU6
     name: str
@@ -100,13 +100,13 @@ class Step:
 
 @dataclass(slots=True)
 class Blueprint:
-    """Collects the steps of a network as its description calls for them.
+    """Collects the steps of a network in the order in which its description adds them.
 
-    Names look like an exporter's: the step `op` of the module `at` is `/at/op`, with `_1`, `_2`, … when repeated.
+    Names follow exporters: the step `op` of the module `at` is `/at/op`, with `_1`, `_2`, … if repeated.
     """
 
     name: str
-    half: bool = False  # the model will be f16: numerically delicate stretches are widened to f32
+    half: bool = False  # the model will be f16: numerically sensitive parts are widened to f32
     steps: list[Step] = field(default_factory=list)
     inputs: list[Value] = field(default_factory=list)
     outputs: list[tuple[str, Value]] = field(default_factory=list)
@@ -155,7 +155,10 @@ class Blueprint:
 
 
 def parameter_name(at: str, leaf: str) -> str:
-    """`layer1/layer1.0/conv1` holds `layer1.0.conv1.weight`: exporters repeat a container's name before its items."""
+    """Return the parameter name of a module, without repeated container names.
+
+    The module `layer1/layer1.0/conv1` holds `layer1.0.conv1.weight`.
+    """
     parts = [part for part in at.split("/") if part]
     kept = [part for part, after in zip(parts, [*parts[1:], ""], strict=True) if not after.startswith(part + ".")]
     return ".".join([*kept, leaf])

@@ -1,4 +1,4 @@
-"""The zoo's list of networks, and the path from a recipe to a model file."""
+"""The list of networks of the zoo, and the way from a recipe to a model file."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ NETWORKS: tuple[Network, ...] = (  # add yours here: order is listing order
     conv_small.NETWORK,
 )
 
-PRECISIONS: Mapping[str, tuple[str, ...]] = {  # by format; the first is meant where nothing is said
+PRECISIONS: Mapping[str, tuple[str, ...]] = {  # by format; the first one is the default
     "onnx": ("f32", "f16", "int8"),
     "tflite": ("f32", "int8"),
     "tosa": ("int8",),
@@ -43,7 +43,7 @@ _SEQUENCE = Option("sequence", None, "tokens at once")
 
 @dataclass(frozen=True, slots=True)
 class Recipe:
-    """What to make.
+    """The model to generate.
 
     Args:
         name: a name that `names()` lists.
@@ -51,7 +51,7 @@ class Recipe:
         sequence: tokens at once, for networks that read tokens; None for the network's own default.
         precision: f32, f16 or int8; None for the first that the format has.
         format: onnx, tflite or tosa.
-        weights: False leaves the weights' data out of an ONNX model, which still says where they would be.
+        weights: False omits the weights' data from an ONNX model, which still declares where they would be.
         options: settings of the network itself, as `names()` lists them.
     """
 
@@ -77,7 +77,7 @@ class Entry:
 
 
 def names() -> list[Entry]:
-    """Every network that `make` knows."""
+    """Return every network that `make` knows."""
     return [
         Entry(
             network.name,
@@ -92,11 +92,11 @@ def names() -> list[Entry]:
 
 
 def make(recipe: Recipe, path: Path, *, progress: Progress | None = None) -> None:
-    """Write the model that `recipe` describes to `path`; the same recipe gives the same bytes.
+    """Write the model that `recipe` describes to `path`; equal recipes give equal bytes.
 
     Args:
-        recipe: what to make.
-        path: the model file; large ONNX models also write `<path>.data` beside it.
+        recipe: the model to generate.
+        path: the model file; large ONNX models also write `<path>.data` next to it.
         progress: called with the bytes of weights written so far and in total.
     """
     network = _find(recipe.name)
@@ -118,6 +118,7 @@ def _find(name: str) -> Network:
 
 
 def _check_form(network: Network, recipe: Recipe) -> None:
+    """Refuse a combination of format, precision and weights that does not exist."""
     if recipe.format not in network.formats:
         known = ", ".join(network.formats)
         raise UsageError(f"{network.name}: cannot be made as {recipe.format!r}; expected one of {known}")
@@ -133,6 +134,7 @@ def _check_form(network: Network, recipe: Recipe) -> None:
 
 
 def _settings(network: Network, recipe: Recipe) -> Settings:
+    """Return the recipe's options, checked, with defaults for those not given."""
     known = {option.name: option for option in network.options}
     if recipe.format == "onnx":
         known[_EXTERNAL.name] = _EXTERNAL

@@ -9,7 +9,7 @@ from .blueprint import REACH, Blueprint, Role, Value, Weight, parameter_name
 Pair = tuple[int, int]
 
 BIAS_REACH = 0.1
-_RELU_RMS = sqrt(0.5)  # of the positive half of a centred distribution
+_RELU_RMS = sqrt(0.5)  # of a centred distribution of rms 1 whose negative half is set to 0
 _ACTIVATIONS = {"": "", "relu": "Relu", "relu6": "Clip"}
 
 
@@ -26,9 +26,9 @@ def conv(
     activation: str = "",
     activation_at: str = "",
 ) -> Value:
-    """A convolution with bias, as exporters leave it once batch normalisation is folded in.
+    """Add a convolution with bias, as exporters write it after folding batch normalisation.
 
-    `padding` is the rows and columns added on every side; None pads so that the output is the input over the stride.
+    `padding` is the rows and columns added on every side; None pads so that output size = input size / stride.
     """
     fan_in = x.shape[1] // groups * prod(kernel)
     weight = kernel_weight(at, (channels, x.shape[1] // groups, *kernel), fan_in, x.rms, channel_axis=0)
@@ -42,7 +42,7 @@ def conv(
         (x, weight, bias_weight(at, channels)),
         (x.shape[0], channels, height, width),
         rms=_RELU_RMS if activation else 1.0,
-        span=_span(activation, 1.0),
+        span=_expected_range(activation, 1.0),
         attributes={
             "dilations": (1, 1),
             "group": groups,
@@ -62,29 +62,29 @@ def max_pool(plan: Blueprint, at: str, x: Value, kernel: Pair, *, stride: Pair, 
 
 
 def add(plan: Blueprint, at: str, a: Value, b: Value, *, activation: str = "") -> Value:
-    """A residual connection."""
+    """Add a residual connection."""
     rms = sqrt(a.rms**2 + b.rms**2)
-    centred = a.span[0] < 0 and b.span[0] < 0  # the sum with a positive value is mostly positive, and stays
+    centred = a.span[0] < 0 and b.span[0] < 0  # otherwise the sum is mostly positive, and ReLU changes little
     return plan.step(
         "Add",
         at,
         (a, b),
         a.shape,
         rms=rms * _RELU_RMS if activation and centred else rms,
-        span=_span(activation, rms),
+        span=_expected_range(activation, rms),
         activation=_ACTIVATIONS[activation],
         activation_at=f"{at}/relu",
     )
 
 
 def flat_mean(plan: Blueprint, pool_at: str, flatten_at: str, x: Value) -> Value:
-    """The average over height and width, flattened to (batch, channels)."""
+    """Average over height and width and flatten to (batch, channels)."""
     pooled = plan.step("GlobalAveragePool", pool_at, [x], (*x.shape[:2], 1, 1), rms=x.rms, span=x.span)
     return plan.step("Flatten", flatten_at, [pooled], x.shape[:2], rms=x.rms, span=x.span, attributes={"axis": 1})
 
 
 def dense(plan: Blueprint, at: str, x: Value, units: int) -> Value:
-    """A fully connected layer on (batch, features)."""
+    """Add a fully connected layer on (batch, features)."""
     weight = kernel_weight(at, (units, x.shape[1]), x.shape[1], x.rms, channel_axis=0)
     inputs = (x, weight, bias_weight(at, units))
     attributes: dict[str, int | float] = {"alpha": 1.0, "beta": 1.0, "transB": 1}
@@ -92,8 +92,8 @@ def dense(plan: Blueprint, at: str, x: Value, units: int) -> Value:
 
 
 def kernel_weight(at: str, shape: tuple[int, ...], fan_in: int, rms: float, *, channel_axis: int) -> Weight:
-    """Weights whose weighted sums have a root mean square of one, as after batch normalisation."""
-    reach = sqrt(3.0 / fan_in) / rms  # an even draw from ±r has the deviation r / √3
+    """Return weights that give sums with a root mean square of one, as after batch normalisation."""
+    reach = sqrt(3.0 / fan_in) / rms  # a uniform distribution over ±r has the standard deviation r / √3
     return Weight(parameter_name(at, "weight"), shape, Role.KERNEL, reach, channel_axis=channel_axis)
 
 
@@ -102,6 +102,7 @@ def bias_weight(at: str, units: int) -> Weight:
 
 
 def _pads(x: Value, kernel: Pair, stride: Pair, padding: int | None) -> tuple[int, int, int, int]:
+    """Return (top, left, bottom, right); SAME padding if `padding` is None, with the odd row at the end."""
     if padding is not None:
         return (padding,) * 4
     total = [
@@ -111,7 +112,8 @@ def _pads(x: Value, kernel: Pair, stride: Pair, padding: int | None) -> tuple[in
     return (total[0] // 2, total[1] // 2, total[0] - total[0] // 2, total[1] - total[1] // 2)
 
 
-def _span(activation: str, rms: float) -> tuple[float, float]:
+def _expected_range(activation: str, rms: float) -> tuple[float, float]:
+    """Return the expected range after the activation."""
     if activation == "relu6":
         return (0.0, 6.0)
     return (0.0 if activation else -REACH * rms, REACH * rms)

@@ -1,4 +1,4 @@
-"""What a network of the zoo is: a name, the options it takes, and a function that describes it."""
+"""A network of the zoo: its name, its options, and the function that builds it."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ from ..core.errors import UsageError
 from .blueprint import Blueprint
 
 Progress = Callable[[int, int], None]  # bytes done, bytes in total
-LARGEST = 1 << 20  # of any option, unless it says otherwise
+LARGEST = 1 << 20  # default upper limit of an option
 
 
 @dataclass(frozen=True, slots=True)
 class Option:
-    """A setting of a network. A default of None is worked out from the others, as the description says."""
+    """A setting of a network. A default of None is computed from other options, as the description says."""
 
     name: str
     default: int | str | None
@@ -24,7 +24,7 @@ class Option:
     largest: int = LARGEST
 
     def parse(self, given: int | str, *, where: str) -> int | str:
-        """The option's value, from a number or its text."""
+        """Return the option's value, given as a number or text."""
         if self.choices:
             if given in self.choices:
                 return given
@@ -39,7 +39,7 @@ class Option:
 
 @dataclass(frozen=True, slots=True)
 class Settings:
-    """A recipe with its options checked and filled in."""
+    """The options of a recipe, checked and complete."""
 
     name: str
     batch: int
@@ -57,7 +57,7 @@ class Settings:
         return str(self.options[name])
 
     def require(self, holds: bool, problem: str, expected: str) -> None:
-        """Raise unless the options go together."""
+        """Raise an error unless a condition between options holds."""
         if not holds:
             raise UsageError(f"{self.name}: {problem}; expected {expected}")
 

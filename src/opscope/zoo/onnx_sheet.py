@@ -1,4 +1,4 @@
-"""The ONNX graph being written, and how each step's operands are wired into it."""
+"""The ONNX graph under construction, and the mapping of a step's operands to its tensors."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 @dataclass(slots=True)
 class Sheet:
-    """The ONNX graph as it fills up."""
+    """The ONNX graph under construction."""
 
     plan: Blueprint
     float_dtype: np.dtype[np.generic]
@@ -36,7 +36,7 @@ class Sheet:
         output: tuple[str, np.dtype[np.generic], Shape],
         attributes: Mapping[str, Attribute],
     ) -> None:
-        """Add a node and the type of its one output."""
+        """Add a node with one output, and the output's type."""
         import onnx
 
         result, dtype, shape = output
@@ -50,9 +50,11 @@ class Sheet:
         return onnx.helper.make_tensor_value_info(name, kind, shape)
 
     def store(self, name: str, array: NDArray[np.generic]) -> str:
+        """Add a constant given as an array; return its name."""
         return self.keep(Stored(name, array.dtype, array.shape, partial(_once, array)))
 
     def keep(self, tensor: Stored) -> str:
+        """Add an initialiser unless its name is known; return its name."""
         self.stored.setdefault(tensor.name, tensor)
         return tensor.name
 
@@ -62,7 +64,7 @@ class Sheet:
 
 
 class Wiring:
-    """Which tensor a step reads and writes for each operand: here, each as itself."""
+    """Maps operands of a step to tensor names; in a float model every operand is one tensor."""
 
     def __init__(self, sheet: Sheet) -> None:
         self.sheet = sheet
@@ -79,8 +81,8 @@ class Wiring:
     def write(self, value: Value) -> str:
         return self.name(value)
 
-    def settle(self, value: Value) -> None:
-        """The value has been written, or is an input."""
+    def after_write(self, value: Value) -> None:
+        """Called when a value has been written or is an input; a float model needs nothing more."""
 
     def name(self, value: Value) -> str:
         return self.output_names.get(value.name, value.name)

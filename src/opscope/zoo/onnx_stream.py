@@ -1,8 +1,8 @@
-"""An ONNX file written front to back: the graph first, then one initialiser after another, chunk by chunk.
+"""Writes an ONNX file as a stream: the graph first, then one initialiser after another, chunk by chunk.
 
-Protocol buffers let a message be written as its fields in any order, so the tensors need not be in memory together:
-`onnx` serialises everything but the tensors' bytes, and this module frames those. A file past `external_above`
-bytes of tensors keeps them in `<file>.data` beside it instead (protocol buffers end at 2 GB).
+Protocol buffers allow the fields of a message in any order, so the tensors need not be in memory together: `onnx`
+serialises everything except the tensors' bytes, and this module adds those with their framing. If the tensors exceed
+`external_above` bytes, they are stored in `<file>.data` next to the model instead (protocol buffers end at 2 GB).
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from .network import Progress
 if TYPE_CHECKING:
     import onnx
 
-PRODUCER = "opscope zoo"  # in every model; among its first bytes, as the fields before the graph are few
+PRODUCER = "opscope zoo"  # written near the start of every model, before the graph
 INLINE_BELOW = 1024  # bytes; shapes and scalars always stay in the graph, as `onnx.save` keeps them
 ALIGNMENT = 4096  # of each tensor in the data file, so that it can be mapped
 
@@ -37,7 +37,7 @@ _HEAD = 64  # bytes that hold the producer's name
 
 @dataclass(frozen=True, slots=True)
 class Stored:
-    """An initialiser: what it is, and how to make its bytes."""
+    """An initialiser: its type and shape, and a function that generates its data."""
 
     name: str
     dtype: np.dtype[np.generic]
@@ -50,7 +50,7 @@ class Stored:
 
 
 class _Meter:
-    """Reports how many of the weights' bytes are out."""
+    """Reports the number of weight bytes written so far."""
 
     def __init__(self, total: int, progress: Progress | None) -> None:
         self.done, self.total, self.progress = 0, total, progress
@@ -79,7 +79,9 @@ def write(
     data_path = path.with_name(path.name + ".data")
     is_stale = not weights and bool(outside) and _is_stale(data_path, path)
     with ExitStack() as files:
-        out = files.enter_context(replacing(path))  # entered first, so renamed last: the model never lacks its data
+        out = files.enter_context(
+            replacing(path)
+        )  # entered first, so renamed last: the data file exists before the model
         model.graph.initializer.extend(_declarations(outside, data_path.name))
         _write_model(out, model, inside, meter)
         if weights and outside:
@@ -89,7 +91,10 @@ def write(
 
 
 def _is_stale(data_path: Path, path: Path) -> bool:
-    """Whether a model without weights, at `path`, would find the data of an earlier one; others' data is an error."""
+    """Whether a data file of an earlier zoo model exists at `data_path`; a foreign file there is an error.
+
+    A model without weights at `path` would otherwise refer to it.
+    """
     if not data_path.exists():
         return False
     if not _declares(path, data_path.name.encode()):
@@ -101,7 +106,7 @@ def _is_stale(data_path: Path, path: Path) -> bool:
 
 
 def _declares(path: Path, location: bytes) -> bool:
-    """Whether `path` is a model of the zoo that keeps its weights in `location`."""
+    """Whether `path` is a model of the zoo that stores its weights in `location`."""
     if not path.is_file() or not path.stat().st_size:
         return False
     with path.open("rb") as file, mmap(file.fileno(), 0, access=ACCESS_READ) as content:
@@ -112,7 +117,7 @@ def _declares(path: Path, location: bytes) -> bool:
 def _declarations(tensors: Iterable[Stored], location: str) -> Iterator[onnx.TensorProto]:
     import onnx
 
-    for tensor, offset in _placed(tensors):
+    for tensor, offset in _with_offsets(tensors):
         header = _header(tensor)
         header.data_location = onnx.TensorProto.EXTERNAL
         for key, text in (("location", location), ("offset", str(offset)), ("length", str(tensor.size_bytes))):
@@ -120,8 +125,8 @@ def _declarations(tensors: Iterable[Stored], location: str) -> Iterator[onnx.Ten
         yield header
 
 
-def _placed(tensors: Iterable[Stored]) -> Iterator[tuple[Stored, int]]:
-    """Each tensor with its offset in the data file."""
+def _with_offsets(tensors: Iterable[Stored]) -> Iterator[tuple[Stored, int]]:
+    """Yield each tensor with its offset in the data file."""
     offset = 0
     for tensor in tensors:
         yield tensor, offset
@@ -129,17 +134,19 @@ def _placed(tensors: Iterable[Stored]) -> Iterator[tuple[Stored, int]]:
 
 
 def _write_data(out: BinaryIO, tensors: Iterable[Stored], meter: _Meter) -> None:
-    for tensor, offset in _placed(tensors):
+    for tensor, offset in _with_offsets(tensors):
         out.write(bytes(offset - out.tell()))
         _write_chunks(out, tensor, meter)
 
 
 def _write_model(out: BinaryIO, model: onnx.ModelProto, tensors: Iterable[Stored], meter: _Meter) -> None:
+    """Write the model: all fields but the graph, then the graph with the initialisers appended."""
     graph = model.graph.SerializeToString(deterministic=True)
     rest = type(model)()
     rest.CopyFrom(model)
     rest.ClearField("graph")
     framed = [(tensor, _frame(tensor)) for tensor in tensors]
+    # The length prefix of the graph comes before its bytes, so all sizes must be known before any data are generated.
     length = len(graph) + sum(len(frame) + tensor.size_bytes for tensor, frame in framed)
     out.write(rest.SerializeToString(deterministic=True))
     out.write(_tag(_GRAPH) + _varint(length) + graph)
@@ -149,7 +156,7 @@ def _write_model(out: BinaryIO, model: onnx.ModelProto, tensors: Iterable[Stored
 
 
 def _frame(tensor: Stored) -> bytes:
-    """All of an initialiser but its raw data, which follows."""
+    """Return everything of an initialiser except its raw data, which follows."""
     header: bytes = _header(tensor).SerializeToString(deterministic=True)
     header += _tag(_RAW_DATA) + _varint(tensor.size_bytes)
     return _tag(_INITIALIZER) + _varint(len(header) + tensor.size_bytes) + header
@@ -173,7 +180,7 @@ def _tag(field: int) -> bytes:
 
 
 def _varint(number: int) -> bytes:
-    """Seven bits a byte, least first; the top bit says that more follow."""
+    """Encode as a varint: seven bits per byte, least significant first; the top bit says that more follow."""
     groups = bytearray()
     while number > 0x7F:
         groups.append(number & 0x7F | 0x80)

@@ -1,7 +1,7 @@
-"""Int8 in ONNX: QuantizeLinear and DequantizeLinear pairs around the steps that run in integers.
+"""Int8 in ONNX: QuantizeLinear and DequantizeLinear pairs around the steps that run in integers (QDQ form).
 
-Every floating-point value that such a step reads or writes passes through one pair; all its readers share it.
-Kernels are int8 with a scale per channel, biases int32, other constants int8 with one scale.
+Every floating-point value that such a step reads or writes passes through one pair, shared by all its readers. Kernels
+are int8 with a scale per channel, biases int32, other constants int8 with one scale.
 """
 
 from __future__ import annotations
@@ -23,14 +23,14 @@ _INT8, _INT32, _FLOAT32 = (np.dtype(name) for name in ("int8", "int32", "float32
 
 
 class QdqWiring(Wiring):
-    """Reads integers, dequantised; writes values, quantised."""
+    """Reads the dequantised form of each operand, and adds a quantise pair after each result."""
 
     def __init__(self, sheet: Sheet) -> None:
         super().__init__(sheet)
         self.quantised = {
             value.name
             for step in sheet.plan.steps
-            if _in_integers(step)
+            if _runs_in_integers(step)
             for value in (*step.inputs, step.output)
             if isinstance(value, Value) and value.kind is Kind.FLOAT
         }
@@ -39,7 +39,7 @@ class QdqWiring(Wiring):
     def read(self, step: Step, operand: Operand) -> str:
         if isinstance(operand, Value) and operand.name in self.quantised:
             return self._dequantised(operand)
-        if isinstance(operand, Weight) and operand.role is not Role.PRECISE and _in_integers(step):
+        if isinstance(operand, Weight) and operand.role is not Role.PRECISE and _runs_in_integers(step):
             return self._weight(step, operand)
         return super().read(step, operand)
 
@@ -47,11 +47,11 @@ class QdqWiring(Wiring):
         clash = value.name in self.quantised and value.name in self.output_names
         return f"{self.name(value)}_QuantizeLinear_Input" if clash else self.name(value)
 
-    def settle(self, value: Value) -> None:
-        """Add the pair after the step that wrote the value."""
+    def after_write(self, value: Value) -> None:
+        """Add the quantise pair after the step that wrote the value."""
         if value.name not in self.quantised:
             return
-        name, scale = value.name, quantise.of_value(value)
+        name, scale = value.name, quantise.value_scale(value)
         parameters = [
             self.sheet.store(f"{name}_scale", np.asarray(scale.scale, _FLOAT32)),
             self.sheet.store(f"{name}_zero_point", np.asarray(scale.zero_point, _INT8)),
@@ -70,7 +70,7 @@ class QdqWiring(Wiring):
         self.sheet.node("DequantizeLinear", f"{name}_DequantizeLinear", inputs, (result, _FLOAT32, shape), attributes)
 
     def _weight(self, step: Step, weight: Weight) -> str:
-        """Store the integers once, with the node that dequantises them."""
+        """Store the integers of a weight once, with the node that dequantises them; return its output."""
         result = f"{weight.name}_DequantizeLinear_Output"
         if result in self.sheet.infos:
             return result
@@ -94,7 +94,7 @@ class QdqWiring(Wiring):
         return result
 
 
-def _in_integers(step: Step) -> bool:
+def _runs_in_integers(step: Step) -> bool:
     return step.op in _COMPUTES | _MOVES and not step.precise and step.output.kind is Kind.FLOAT
 
 

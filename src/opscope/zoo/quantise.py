@@ -1,4 +1,4 @@
-"""Quantisation parameters: fixed scales from the ranges a blueprint expects."""
+"""Quantisation parameters: fixed scales derived from the expected ranges in a blueprint."""
 
 from __future__ import annotations
 
@@ -19,24 +19,25 @@ class Scale:
     zero_point: int
 
 
-def of_value(value: Value) -> Scale:
-    """256 steps over the expected range. A probability gets exactly 1/256, as int8 softmax kernels demand."""
+def value_scale(value: Value) -> Scale:
+    """Return 256 steps over the expected range. A probability gets exactly 1/256, as int8 softmax kernels demand."""
     low, high = value.span
     scale = (high - low) / 256
     return Scale(scale, round(-128 - low / scale))
 
 
 def bias_scales(x: Value, kernel_scales: NDArray[np.float32]) -> NDArray[np.float32]:
-    """A bias is added to sums of products, so its scale is the product of theirs."""
-    return (np.float32(of_value(x).scale) * kernel_scales).astype(np.float32)
+    """Return the scale of a bias: it is added to products, so it is the product of their scales."""
+    return (np.float32(value_scale(x).scale) * kernel_scales).astype(np.float32)
 
 
 def single_scale(kernel: Weight) -> NDArray[np.float32]:
-    """One scale for all channels, for formats whose kernels know no more; zero is among the integers."""
+    """Return one scale for all channels, for formats without per-channel scales; real 0 is an exact integer."""
     return np.array([weights.integer_scales(kernel).max() + abs(kernel.centre) / 128], np.float32)
 
 
-def with_scale(kernel: Weight, scale: NDArray[np.float32]) -> NDArray[np.int8]:
+def quantise_with(kernel: Weight, scale: NDArray[np.float32]) -> NDArray[np.int8]:
+    """Return the kernel as int8 at the given scale."""
     rounded = np.rint(weights.all_floats(kernel) / scale)
     return np.asarray(np.clip(rounded, -127, 127), np.int8)
 

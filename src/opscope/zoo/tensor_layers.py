@@ -1,4 +1,4 @@
-"""Layers of transformers, one function per operator an exporter would leave. Values have any rank."""
+"""Layers of transformers, one function per operator that an exporter would write. Values have any rank."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ import numpy as np
 from .blueprint import Attribute, Blueprint, Kind, Operand, Role, Shape, Value, Weight, parameter_name
 from .image_layers import BIAS_REACH, kernel_weight
 
-_LARGEST_SHARE = 32.0  # times the mean: e⁴ / √e
+_LARGEST_SHARE = 32.0  # largest attention weight relative to the mean: e⁴ / √e for unit normal scores within ±4
 
 
 def binary(
     plan: Blueprint, op: str, at: str, a: Operand, b: Operand, *, rms: float = 1.0, precise: bool = True
 ) -> Value:
-    """An elementwise operator of two operands, with broadcasting; floating point unless told otherwise."""
+    """Add an elementwise operator of two operands, with broadcasting; floating point by default."""
     kind = next((x.kind for x in (a, b) if isinstance(x, Value)), Kind.FLOAT)
     return plan.step(op, at, (a, b), np.broadcast_shapes(a.shape, b.shape), kind=kind, rms=rms, precise=precise)
 
@@ -26,24 +26,24 @@ def unary(plan: Blueprint, op: str, at: str, x: Value, *, rms: float | None = No
 
 
 def add(plan: Blueprint, at: str, a: Value, b: Operand) -> Value:
-    """A residual connection, or an embedding added: quantised like the products around it."""
+    """Add a residual connection or an embedding; quantised like the products around it."""
     other = b.rms if isinstance(b, Value) else 0.5
     return binary(plan, "Add", at, a, b, rms=sqrt(a.rms**2 + other**2), precise=False)
 
 
 def matmul(plan: Blueprint, at: str, a: Value, b: Value, *, rms: float) -> Value:
-    """A product of two computed values."""
-    lead = np.broadcast_shapes(a.shape[:-2], b.shape[:-2])
-    return plan.step("MatMul", at, (a, b), (*lead, a.shape[-2], b.shape[-1]), rms=rms)
+    """Add a product of two computed values."""
+    batch_shape = np.broadcast_shapes(a.shape[:-2], b.shape[:-2])
+    return plan.step("MatMul", at, (a, b), (*batch_shape, a.shape[-2], b.shape[-1]), rms=rms)
 
 
-def mix(plan: Blueprint, at: str, shares: Value, x: Value) -> Value:
-    """Values averaged by their shares of the attention: as large as the values, since tokens grow alike with depth."""
+def attend(plan: Blueprint, at: str, shares: Value, x: Value) -> Value:
+    """Average the values by their attention weights; the rms stays, as tokens become alike with depth."""
     return matmul(plan, at, shares, x, rms=x.rms)
 
 
 def linear(plan: Blueprint, at: str, x: Value, units: int, *, bias: bool = True) -> Value:
-    """A product with trained weights, then the bias: exporters write MatMul and Add for inputs of rank 3."""
+    """Add a product with trained weights, then the bias: exporters write MatMul and Add for inputs of rank 3."""
     features = x.shape[-1]
     weight = kernel_weight(at, (features, units), features, x.rms, channel_axis=1)
     product = plan.step("MatMul", at, (x, weight), (*x.shape[:-1], units))
@@ -54,14 +54,14 @@ def linear(plan: Blueprint, at: str, x: Value, units: int, *, bias: bool = True)
 
 
 def embedding(plan: Blueprint, at: str, table: tuple[int, int], ids: Operand) -> Value:
-    """Rows of a trained table."""
+    """Look up rows of a trained table."""
     weight = Weight(parameter_name(at, "weight"), table, Role.TENSOR, sqrt(3.0))
     shape = (*ids.shape, table[1])
     return plan.step("Gather", at, (weight, ids), shape, span=(-weight.reach, weight.reach), attributes={"axis": 0})
 
 
 def select(plan: Blueprint, at: str, x: Value, index: int, *, axis: int) -> Value:
-    """One slice across `axis`, which disappears."""
+    """Take one slice along `axis`, which is removed."""
     inputs = (x, plan.literal(at, index))
     shape = x.shape[:axis] + x.shape[axis + 1 :]
     return plan.step("Gather", at, inputs, shape, rms=x.rms, span=x.span, attributes={"axis": axis})
@@ -74,7 +74,7 @@ def layer_norm(plan: Blueprint, at: str, x: Value, *, epsilon: float) -> Value:
 
 
 def rms_norm(plan: Blueprint, at: str, x: Value, *, epsilon: float) -> Value:
-    """Root-mean-square normalisation in plain operators; in f32 even when the model is f16."""
+    """Add root-mean-square normalisation as plain operators; in f32 even if the model is f16."""
     wide = widen(plan, at, x)
     square = binary(plan, "Pow", at, wide, plan.literal(at, 2.0, Kind.F32))
     shape = (*x.shape[:-1], 1)
@@ -92,7 +92,7 @@ def gain(at: str, features: int) -> Weight:
 
 
 def gelu(plan: Blueprint, at: str, x: Value) -> Value:
-    """The exact form, as exporters spell it: x · (1 + erf(x / √2)) · ½."""
+    """Add the exact GELU, as exporters write it: x · (1 + erf(x / √2)) · ½."""
     scaled = binary(plan, "Div", at, x, plan.literal(at, sqrt(2.0), Kind.FLOAT))
     curve = unary(plan, "Erf", at, scaled)
     shifted = binary(plan, "Add", at, curve, plan.literal(at, 1.0, Kind.FLOAT))
@@ -105,7 +105,10 @@ def silu(plan: Blueprint, at: str, x: Value) -> Value:
 
 
 def softmax(plan: Blueprint, at: str, x: Value, *, keys: int = 1) -> Value:
-    """Shares of at least `keys` scores; those of many unit scores stay below some 32 times their mean."""
+    """Add a softmax over at least `keys` scores; the range shrinks with their number.
+
+    With unit normal scores, no probability exceeds about 32 times the mean, 1 / keys.
+    """
     span = (0.0, min(1.0, _LARGEST_SHARE / keys))
     return plan.step("Softmax", at, [x], x.shape, rms=0.25, span=span, attributes={"axis": -1}, precise=True)
 
@@ -140,7 +143,7 @@ def concat(plan: Blueprint, at: str, parts: Sequence[Value], *, axis: int, preci
 
 
 def last_slice(plan: Blueprint, at: str, x: Value, start: int, end: int) -> Value:
-    """Elements `start` to `end` of the last axis."""
+    """Take the elements `start` to `end` of the last axis."""
     bounds = [plan.literal(at, [number]) for number in (start, end, len(x.shape) - 1)]
     return plan.step("Slice", at, (x, *bounds), (*x.shape[:-1], end - start), rms=x.rms, span=x.span, precise=True)
 
@@ -150,7 +153,7 @@ def cast(plan: Blueprint, at: str, x: Value, kind: Kind) -> Value:
 
 
 def widen(plan: Blueprint, at: str, x: Value) -> Value:
-    """To f32, where the model is f16; exporters drop the cast otherwise."""
+    """Cast to f32 if the model is f16; exporters omit the cast otherwise."""
     return cast(plan, at, x, Kind.F32) if plan.half else x
 
 

@@ -1,6 +1,6 @@
-"""Runs of steps that are one operator in TensorFlow Lite.
+"""Fuses sequences of steps that are one operator in TensorFlow Lite.
 
-Two names join the blueprint's: `Linear`, a product with weights and its bias, and `Gelu`.
+Two names are added to the blueprint's: `Linear`, a product with weights and its bias, and `Gelu`.
 """
 
 from __future__ import annotations
@@ -15,16 +15,16 @@ _LINEAR = ("MatMul", "Add")
 
 
 def fuse(steps: Sequence[Step]) -> Iterator[Step]:
-    """The steps in order, each run that has an operator of its own as one step."""
+    """Yield the steps in order, with each sequence that has its own operator fused into one step."""
     start = 0
     while start < len(steps):
-        step, count = _one(steps, start)
+        step, count = _next_step(steps, start)
         yield step
         start += count
 
 
-def _one(steps: Sequence[Step], start: int) -> tuple[Step, int]:
-    """The step to write next, and how many it stands for."""
+def _next_step(steps: Sequence[Step], start: int) -> tuple[Step, int]:
+    """Return the step to write next, and the number of steps it replaces."""
     for ops, fused in _RULES:
         run = steps[start : start + len(ops)]
         if tuple(step.op for step in run) == ops and (step := fused(run)) is not None:

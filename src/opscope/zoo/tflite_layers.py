@@ -1,4 +1,4 @@
-"""Convolutions, pools and dense layers in TensorFlow Lite."""
+"""Translates convolutions, pools and dense layers to TensorFlow Lite."""
 
 from __future__ import annotations
 
@@ -25,11 +25,11 @@ def fused_activation(step: Step) -> Scalar:
 def conv(sheet: Sheet, step: Step) -> None:
     fused = fused_activation(step)
     if step.attributes["group"] == 1:
-        inputs = _weighted(sheet, step, channels_last(4), per_channel=True)
+        inputs = _weight_operands(sheet, step, channels_last(4), per_channel=True)
         sheet.op("CONV_2D", inputs, step.output, {**_window(step), 3: fused, 4: _ONE, 5: _ONE})
         return
     multiplier: Scalar = ("Int32", step.output.shape[1] // step.inputs[0].shape[1])
-    inputs = _weighted(sheet, step, _DEPTHWISE_ORDER, per_channel=True)
+    inputs = _weight_operands(sheet, step, _DEPTHWISE_ORDER, per_channel=True)
     options = {**_window(step), 3: multiplier, 4: fused, 5: _ONE, 6: _ONE}
     sheet.op("DEPTHWISE_CONV_2D", inputs, step.output, options)
 
@@ -49,13 +49,13 @@ def global_average_pool(sheet: Sheet, step: Step) -> None:
 
 
 def gemm(sheet: Sheet, step: Step) -> None:
-    inputs = _weighted(sheet, step, (0, 1), per_channel=False)
+    inputs = _weight_operands(sheet, step, (0, 1), per_channel=False)
     sheet.op("FULLY_CONNECTED", inputs, step.output, {0: fused_activation(step)})
 
 
 def linear(sheet: Sheet, step: Step) -> None:
-    """A product on the last axis; the operator wants its kernel one row per unit, the blueprint has columns."""
-    inputs = _weighted(sheet, step, (1, 0), per_channel=False)
+    """Write a product on the last axis; the operator has one kernel row per unit, the blueprint one column."""
+    inputs = _weight_operands(sheet, step, (1, 0), per_channel=False)
     sheet.op("FULLY_CONNECTED_KEEPING_RANK", inputs, step.output, {0: fused_activation(step), 2: ("Bool", True)})
 
 
@@ -66,30 +66,30 @@ def _pair(step: Step, name: str) -> tuple[int, int]:
     return numbers[0], numbers[1]
 
 
-def _weighted(sheet: Sheet, step: Step, order: tuple[int, ...], *, per_channel: bool) -> tuple[int, int, int]:
-    """Tensors of a value, the kernel that multiplies it, its axes in `order`, and the bias."""
+def _weight_operands(sheet: Sheet, step: Step, order: tuple[int, ...], *, per_channel: bool) -> tuple[int, int, int]:
+    """Return the tensors of data, kernel (axes in `order`) and bias; in int8 the kernel's scales give the bias's."""
     x, kernel, bias = step.inputs
     if not isinstance(x, Value) or not isinstance(kernel, Weight) or not isinstance(bias, Weight):
         raise TypeError(f"{step.name}: expected a value, a kernel and a bias")
     value = sheet.value(x)
     if not sheet.int8:
         return value, sheet.floats(kernel, order), sheet.floats(bias, (0,))
-    integers, scales = _quantised(kernel, per_channel=per_channel)
+    integers, scales = _quantise_kernel(kernel, per_channel=per_channel)
     axis = order.index(kernel.channel_axis) if kernel.channel_axis is not None and per_channel else 0
     stored = sheet.integers(kernel.name, integers.transpose(order), scales, axis)
     bias_scales = quantise.bias_scales(x, scales)
     return value, stored, sheet.integers(bias.name, quantise.bias_integers(bias, bias_scales), bias_scales)
 
 
-def _quantised(kernel: Weight, *, per_channel: bool) -> tuple[NDArray[np.int8], NDArray[np.float32]]:
+def _quantise_kernel(kernel: Weight, *, per_channel: bool) -> tuple[NDArray[np.int8], NDArray[np.float32]]:
     if per_channel:
         return weights.all_integers(kernel), weights.integer_scales(kernel)
     scales = quantise.single_scale(kernel)
-    return quantise.with_scale(kernel, scales), scales
+    return quantise.quantise_with(kernel, scales), scales
 
 
 def _window(step: Step) -> dict[int, Scalar | tuple[int, ...]]:
-    """Padding and strides, the first three fields of every windowed operator."""
+    """Return padding and strides, the first three fields of every windowed operator."""
     height, width = _pair(step, "strides")
     pads = step.attributes["pads"]
     same = isinstance(pads, tuple) and any(pads)

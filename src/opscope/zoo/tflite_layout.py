@@ -1,8 +1,8 @@
-"""Which values TensorFlow Lite stores channels last: images, found by the steps they pass through.
+"""Finds the values that TensorFlow Lite stores channels last: images.
 
-A blueprint is channels first throughout, but only images have channels; the heads of an attention, also of rank 4,
-stay as they are. A value is an image if a window slides over it or makes it, if it shares an elementwise step with
-one, or if it is one with rows and columns merged.
+A blueprint is channels first throughout, but only images have channels; the heads of an attention, also of rank 4, keep
+their order. A value is an image if a windowed operator reads or writes it, if it shares an elementwise step with an
+image, or if it is an image with rows and columns merged.
 """
 
 from __future__ import annotations
@@ -13,12 +13,13 @@ from .blueprint import Step, Value
 
 _WINDOWED = frozenset(("Conv", "MaxPool", "GlobalAveragePool"))
 _ELEMENTWISE = frozenset(("Add", "Mul"))
-_LEAVING = frozenset(("Flatten", "Transpose", "ReduceMean"))  # read an image, and give something else
+_LEAVING = frozenset(("Flatten", "Transpose", "ReduceMean"))  # read an image and write something else
 
 
 def images(steps: Sequence[Step]) -> frozenset[str]:
-    """Names of the values to store channels last."""
+    """Return the names of the values to store channels last."""
     found: set[str] = set()
+    # Being an image spreads through elementwise steps in both directions; repeat until nothing changes.
     while grown := {name for step in steps for name in _images_of(step, found)} - found:
         found |= grown
     for step in steps:
@@ -27,12 +28,12 @@ def images(steps: Sequence[Step]) -> frozenset[str]:
 
 
 def channels_last(rank: int) -> tuple[int, ...]:
-    """The axis of a channels-first shape that each stored axis holds."""
+    """Return, for each stored axis, the axis of the channels-first shape: rank 4 gives (0, 2, 3, 1)."""
     return (0, *range(2, rank), 1)
 
 
 def _images_of(step: Step, found: set[str]) -> Iterator[str]:
-    """The images among the step's values, given those `found` so far."""
+    """Yield the images among the step's values, given those `found` so far."""
     reads = {x.name for x in step.inputs if isinstance(x, Value)}
     if step.op in _WINDOWED or (step.op in _ELEMENTWISE and not found.isdisjoint({*reads, step.output.name})):
         yield from (*reads, step.output.name)

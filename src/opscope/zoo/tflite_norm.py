@@ -6,13 +6,13 @@ from .blueprint import REACH, Shape, Step, Value
 from .tflite_sheet import Options, Sheet
 from .tflite_tables import NO_ACTIVATION
 
-_SLACK = 4.0  # a token's variance, and the inverse of its deviation, stay below this many times what is expected
+_SLACK = 4.0  # range of a token's variance and inverse deviation, relative to the expected values
 _PLAIN: Options = {0: ("Int8", NO_ACTIVATION)}
 _KEEP_AXES: Options = {0: ("Bool", True)}
 
 
 def layer_normalization(sheet: Sheet, step: Step) -> None:
-    """(x - mean) / √(variance + ε) · gain + offset, as nine operators."""
+    """Write (x - mean) / √(variance + ε) · gain + offset as nine operators."""
     x, gain, offset = step.inputs
     epsilon = step.attributes["epsilon"]
     if not isinstance(x, Value) or not isinstance(epsilon, float):
@@ -23,7 +23,7 @@ def layer_normalization(sheet: Sheet, step: Step) -> None:
 
     token, power = (*x.shape[:-1], 1), x.rms**2
     read = sheet.value(x)
-    axes = sheet.whole_numbers(f"{step.name}/axes", [len(x.shape) - 1])
+    axes = sheet.integer_parameter(f"{step.name}/axes", [len(x.shape) - 1])
     small = sheet.number(f"{step.name}/epsilon", epsilon)
     mean = sheet.op("MEAN", [read, axes], part("mean", token, -x.rms, x.rms), _KEEP_AXES)
     square = sheet.op("SQUARED_DIFFERENCE", [read, mean], part("square", x.shape, 0.0, REACH**2 * power), {})

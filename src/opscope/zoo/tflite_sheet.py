@@ -1,4 +1,4 @@
-"""The TensorFlow Lite graph being written: tensors, their layout and quantisation, and operators."""
+"""The TensorFlow Lite graph under construction: tensors, their layout and quantisation, and operators."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ Options = Mapping[int, Scalar | tuple[int, ...]]
 
 @dataclass(slots=True)
 class Sheet:
-    """The file's tensors and operators as they fill up."""
+    """The tensors and operators of the file under construction."""
 
     int8: bool
     images: frozenset[str]  # names of the values stored channels last
@@ -27,7 +27,7 @@ class Sheet:
     index: dict[str, int] = field(default_factory=dict)
 
     def op(self, code: str, inputs: Sequence[int], output: Value, options: Options) -> int:
-        """Add an operator; returns the tensor of its result."""
+        """Add an operator; return the tensor of its result."""
         result = self.value(output)
         self.ops.append(TfOp(code, tuple(inputs), (result,), options))
         return result
@@ -38,7 +38,7 @@ class Sheet:
         return self.index[tensor.name]
 
     def value(self, value: Value, name: str | None = None) -> int:
-        """The tensor of a value, made when first seen."""
+        """Return the tensor of a value; it is created on first use."""
         if value.name not in self.index:
             dtype = np.dtype(np.int8 if self.int8 else np.float32)
             scale = _value_quantisation(value) if self.int8 else None
@@ -47,33 +47,33 @@ class Sheet:
         return self.index[value.name]
 
     def alias(self, value: Value, other: Value) -> None:
-        """`value` is the tensor that `other` already is."""
+        """Make `value` another name of the tensor of `other`."""
         self.index[value.name] = self.value(other)
 
     def fold(self, value: Value, content: NDArray[np.float32]) -> None:
-        """`value` is a constant, at the scale it would have as a result."""
+        """Make `value` a constant, with the scale it would have as a result."""
         if not self.int8:
             self.keep(TfTensor(value.name, value.shape, content.dtype, content))
             return
-        scale = quantise.of_value(value)
+        scale = quantise.value_scale(value)
         integers = np.clip(np.rint(content / scale.scale) + scale.zero_point, -128, 127).astype(np.int8)
         self.keep(TfTensor(value.name, value.shape, integers.dtype, integers, _value_quantisation(value)))
 
     def order(self, value: Value) -> tuple[int, ...]:
-        """The blueprint's axis that each stored axis holds."""
+        """Return the blueprint's axis of each stored axis."""
         rank = len(value.shape)
         return channels_last(rank) if value.name in self.images else tuple(range(rank))
 
     def stored_shape(self, value: Value) -> Shape:
         return tuple(value.shape[axis] for axis in self.order(value))
 
-    def whole_numbers(self, name: str, numbers: int | Sequence[int]) -> int:
-        """A constant that an operator reads as its parameter."""
+    def integer_parameter(self, name: str, numbers: int | Sequence[int]) -> int:
+        """Add an int32 constant that an operator reads as a parameter."""
         array = np.asarray(numbers, np.int32)
         return self.keep(TfTensor(name, array.shape, array.dtype, array))
 
     def number(self, name: str, number: float) -> int:
-        """A scalar constant."""
+        """Add a scalar constant; in int8 the scale makes it exactly ±127."""
         if not self.int8:
             return self.keep(TfTensor(name, (), np.dtype(np.float32), np.asarray(number, np.float32)))
         scale = Quantisation(np.array([abs(number) / 127], np.float32), np.zeros(1, np.int64))
@@ -81,7 +81,7 @@ class Sheet:
         return self.keep(TfTensor(name, (), full.dtype, full, scale))
 
     def operand(self, step: Step, operand: Operand) -> int:
-        """What an elementwise step reads: a value, a constant laid out like the step's result, or a scalar."""
+        """Return the operand of an elementwise step: a value, a constant in the result's layout, or a scalar."""
         if isinstance(operand, Value):
             return self.value(operand)
         if isinstance(operand, Literal):
@@ -90,14 +90,14 @@ class Sheet:
         return self.constant(operand, self.order(step.output) if is_image else tuple(range(len(operand.shape))))
 
     def constant(self, weight: Weight, order: tuple[int, ...]) -> int:
-        """A trained tensor with one scale."""
+        """Add a trained tensor with one scale."""
         if not self.int8:
             return self.floats(weight, order)
         scales = quantise.single_scale(weight)
-        return self.integers(weight.name, quantise.with_scale(weight, scales).transpose(order), scales)
+        return self.integers(weight.name, quantise.quantise_with(weight, scales).transpose(order), scales)
 
     def floats(self, weight: Weight, order: tuple[int, ...]) -> int:
-        if weight.name in self.index:  # one tensor, however many steps read it
+        if weight.name in self.index:  # shared by all steps that read it
             return self.index[weight.name]
         values = weights.all_floats(weight).transpose(order)
         return self.keep(TfTensor(weight.name, values.shape, values.dtype, values))
@@ -108,5 +108,5 @@ class Sheet:
 
 
 def _value_quantisation(value: Value) -> Quantisation:
-    scale = quantise.of_value(value)
+    scale = quantise.value_scale(value)
     return Quantisation(np.array([scale.scale], np.float32), np.array([scale.zero_point]))

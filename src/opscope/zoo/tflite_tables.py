@@ -1,7 +1,7 @@
-"""The tables of a TensorFlow Lite file, as far as the zoo needs them.
+"""Serialises the tables of a TensorFlow Lite file, as far as the zoo needs them.
 
-Field numbers follow `schema.fbs` of TensorFlow Lite, version 3. A flatbuffer is built back to front: whatever a table
-points to is written before the table.
+Field numbers follow `schema.fbs` of TensorFlow Lite, version 3. A flatbuffer is built back to front: the targets of a
+table's offsets are written before the table.
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ OP_CODES: Mapping[str, OpCode] = {
     "TRANSPOSE": OpCode(39, 26, 1, 2),
     "TRANSPOSE_RANK_5": OpCode(39, 26, 4, 4),
 }
-_LARGEST_BYTE = 127  # of the deprecated operator number: stands for every later operator
+_LARGEST_BYTE = 127  # value of the deprecated one-byte operator number for all later operators
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -95,7 +95,7 @@ class TfOp:
 def serialise(
     name: str, tensors: Sequence[TfTensor], ops: Sequence[TfOp], inputs: Sequence[int], outputs: Sequence[int]
 ) -> bytes:
-    """The whole file."""
+    """Return the bytes of the file."""
     from flatbuffers import Builder
 
     data = [tensor.data for tensor in tensors if tensor.data is not None]
@@ -125,6 +125,7 @@ def _subgraph(
     codes: Sequence[str],
     ends: tuple[Sequence[int], Sequence[int]],
 ) -> int:
+    """Write the only subgraph; return its offset."""
     buffer = 0  # number 0 is the empty buffer of every tensor without data
     rows = []
     for tensor in tensors:
@@ -186,7 +187,7 @@ def _buffers(builder: Builder, data: Sequence[NDArray[np.generic]]) -> list[int]
 
 
 def _data(builder: Builder, array: NDArray[np.generic]) -> int:
-    """A vector of bytes at the alignment that kernels rely on."""
+    """Write a byte vector at the alignment that kernels rely on; return its offset."""
     raw = np.ascontiguousarray(array).reshape(-1).view(np.uint8)
     builder.StartVector(1, raw.size, DATA_ALIGNMENT)
     builder.head = builder.head - raw.size
@@ -206,6 +207,7 @@ def _offsets(builder: Builder, offsets: Sequence[int]) -> int:
 
 
 def _table(builder: Builder, slots: int, scalars: Mapping[int, Scalar], offsets: Mapping[int, int]) -> int:
+    """Write a table with its scalar and offset fields by number; return its offset."""
     builder.StartObject(slots)
     for number, offset in offsets.items():
         builder.PrependUOffsetTRelativeSlot(number, offset, 0)

@@ -1,4 +1,4 @@
-"""The TOSA function being written: its lines, the names of its values, and 8-bit arithmetic as TOSA has it."""
+"""The TOSA function under construction: its lines, the names of its values, and 8-bit arithmetic in TOSA's form."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _ELEMENTS = {"int8": "i8", "int32": "i32"}
 
 @dataclass(slots=True)
 class Sheet:
-    """The lines of the function as they fill up."""
+    """The lines of the function under construction."""
 
     images: frozenset[str]  # names of the values stored channels last
     lines: list[str] = field(default_factory=list)
@@ -41,7 +41,7 @@ class Sheet:
         return tensor(self.shape(value), "i8")
 
     def op(self, name: str, operands: Sequence[Named], attributes: str, result: str) -> Named:
-        """Add an operation; returns its result, name and type."""
+        """Add an operation; return name and type of its result."""
         own = f"%{len(self.lines)}"
         names, types = ", ".join(name for name, _ in operands), ", ".join(kind for _, kind in operands)
         self.lines.append(f"{own} = tosa.{name} {names}{attributes} : ({types}) -> {result}")
@@ -57,8 +57,8 @@ class Sheet:
 
     def extents(self, shape: Shape) -> Named:
         kind, numbers = f"!tosa.shape<{len(shape)}>", ", ".join(map(str, shape))
-        held = f"{{values = dense<[{numbers}]> : tensor<{len(shape)}xindex>}}"
-        return self._constant(f"tosa.const_shape {held} : () -> {kind}", kind)
+        content = f"{{values = dense<[{numbers}]> : tensor<{len(shape)}xindex>}}"
+        return self._constant(f"tosa.const_shape {content} : () -> {kind}", kind)
 
     def _constant(self, definition: str, kind: str) -> Named:
         if definition not in self._constants:
@@ -73,9 +73,9 @@ class Sheet:
         return self.values[value.name], self.type_of(value)
 
     def keep(self, step: Step, made: Named) -> None:
-        """The result of a step, through its activation."""
+        """Record the result of a step, after its activation."""
         if step.activation is not None:
-            scale = quantise.of_value(step.output)
+            scale = quantise.value_scale(step.output)
             low = max(-128, scale.zero_point)
             high = 127 if step.activation.op == "Relu" else min(127, round(6 / scale.scale) + scale.zero_point)
             made = self.op("clamp", [made], f" {{max_val = {high} : i8, min_val = {low} : i8}}", made[1])
@@ -88,7 +88,7 @@ class Sheet:
         zero_points: tuple[Named, Named],
         result: str,
     ) -> Named:
-        """Multiply by real factors, one or one a channel, as a 32-bit multiplier and a shift."""
+        """Multiply by real factors, one or one per channel, as a 32-bit multiplier and a shift."""
         pairs = [_multiplier(factor) for factor in factors]
         multiplier = self.constant(np.array([pair[0] for pair in pairs], np.int32))
         shift = self.constant(np.array([pair[1] for pair in pairs], np.int8))
@@ -101,7 +101,7 @@ class Sheet:
 
 
 def _multiplier(factor: float) -> tuple[int, int]:
-    """`factor` as m / 2**s with m of 31 bits."""
+    """Return (m, s) with factor ≈ m / 2**s and m of 31 bits: 0.5 gives (2**30, 31)."""
     fraction, exponent = frexp(factor)
     multiplier, shift = round(fraction * 2**31), 31 - exponent
     if multiplier == 2**31:

@@ -1,7 +1,7 @@
-"""Weights out of thin air: each tensor is a function of its name, drawn chunk by chunk.
+"""Random weights: each tensor is a function of its name, generated chunk by chunk.
 
-The generator is counter-based and keyed by the name, so a tensor's values depend on nothing else: not on the order
-of tensors, nor on the precision. f16 and int8 weights are the f32 weights, rounded.
+The generator is counter-based and keyed by the name, so a tensor's values depend on nothing else: neither on the order
+of tensors nor on the precision. f16 and int8 weights are the f32 weights, rounded.
 """
 
 from __future__ import annotations
@@ -17,35 +17,35 @@ from .blueprint import Weight
 
 SINGLE: np.dtype[np.generic] = np.dtype(np.float32)
 CHUNK_ELEMENTS = 4 * 1024 * 1024  # 16 MB of f32 at a time
-_FULL = 1 << 15  # draws are 16-bit integers: -_FULL stands for -reach
-_SPREAD = 0.25  # channels differ in reach by up to this share
+_FULL = 1 << 15  # draws are 16-bit integers: -_FULL means -reach
+_SPREAD = 0.25  # relative variation of the reach between channels
 
 
 def floats(weight: Weight, dtype: np.dtype[np.generic] = SINGLE) -> Iterator[NDArray[np.generic]]:
-    """The weight's values in order, in chunks of whole rows."""
+    """Yield the weight's values in order, in chunks of whole rows."""
     step = (weight.reach / _FULL * channel_factors(weight)).astype(np.float32)
     for start, drawn in _draws(weight):
         chunk = drawn.astype(np.float32)
-        chunk *= _along(weight, step, start, len(chunk))
+        chunk *= _channel_steps(weight, step, start, len(chunk))
         if weight.centre:
             chunk += np.float32(weight.centre)
         yield chunk.astype(dtype, copy=False)
 
 
 def integers(weight: Weight) -> Iterator[NDArray[np.int8]]:
-    """The same values as int8: multiply by `integer_scales` to get them back."""
+    """Yield the same values as int8; multiplied by `integer_scales` they are the values again."""
     for _, drawn in _draws(weight):
         rounded = (drawn.astype(np.int32) + 128) >> 8
         yield np.clip(rounded, -127, 127).astype(np.int8)
 
 
 def integer_scales(weight: Weight) -> NDArray[np.float32]:
-    """One scale per channel, or a single one for a weight without a channel axis."""
+    """Return one scale per channel, or a single one for a weight without a channel axis."""
     return (weight.reach / 128 * channel_factors(weight)).astype(np.float32)
 
 
 def all_floats(weight: Weight) -> NDArray[np.float32]:
-    """`floats` in one piece, for formats that cannot be streamed."""
+    """Return `floats` as one array, for formats that cannot be streamed."""
     return np.concatenate([chunk.astype(np.float32, copy=False) for chunk in floats(weight)])
 
 
@@ -61,7 +61,7 @@ def channel_factors(weight: Weight) -> NDArray[np.float64]:
 
 
 def _draws(weight: Weight) -> Iterator[tuple[int, NDArray[np.int16]]]:
-    """Row number and rows, 16-bit integers in the weight's shape."""
+    """Yield (first row, rows) of 16-bit integers in the weight's shape."""
     generator = _generator(weight.name)
     rows, row_shape = weight.shape[0], weight.shape[1:]
     row_elements = prod(row_shape)
@@ -71,12 +71,12 @@ def _draws(weight: Weight) -> Iterator[tuple[int, NDArray[np.int16]]]:
         yield start, _raw(generator, count * row_elements).reshape(count, *row_shape)
 
 
-def _along(weight: Weight, step: NDArray[np.float32], start: int, rows: int) -> NDArray[np.float32]:
-    """Channel steps shaped to multiply rows `start` onwards."""
+def _channel_steps(weight: Weight, step: NDArray[np.float32], start: int, rows: int) -> NDArray[np.float32]:
+    """Return the channel steps in a shape that multiplies the rows from `start` on."""
     if weight.channel_axis is None:
         return step
-    here = step[start : start + rows] if weight.channel_axis == 0 else step
-    return here.reshape([-1 if axis == weight.channel_axis else 1 for axis in range(len(weight.shape))])
+    steps = step[start : start + rows] if weight.channel_axis == 0 else step
+    return steps.reshape([-1 if axis == weight.channel_axis else 1 for axis in range(len(weight.shape))])
 
 
 def _generator(name: str) -> np.random.Philox:

@@ -1,4 +1,4 @@
-"""Blueprint to ONNX: a node per step, activations as nodes of their own, and the type of every tensor written out."""
+"""Blueprint → ONNX: one node per step, activations as separate nodes, and the type of every tensor."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     import onnx
 
 OPSET = 17  # the first with LayerNormalization
-IR_VERSION = 8  # the one that belongs to it; every later runtime reads it
+IR_VERSION = 8  # matches the opset; every later runtime reads it
 _CLIP_BOUNDS = (("relu6_minimum", 0.0), ("relu6_maximum", 6.0))
 
 
@@ -34,9 +34,9 @@ def write(
     sheet = Sheet(plan, np.dtype(np.float16 if precision == "f16" else np.float32))
     wiring = QdqWiring(sheet) if precision == "int8" else Wiring(sheet)
     for value in plan.inputs:
-        wiring.settle(value)
+        wiring.after_write(value)
     for step in plan.steps:
-        _emit(sheet, wiring, step)
+        _write_step(sheet, wiring, step)
     onnx_stream.write(
         _model(sheet),
         list(sheet.stored.values()),
@@ -47,7 +47,8 @@ def write(
     )
 
 
-def _emit(sheet: Sheet, wiring: Wiring, step: Step) -> None:
+def _write_step(sheet: Sheet, wiring: Wiring, step: Step) -> None:
+    """Add the nodes of one step: the operator, its activation, and the quantise pair in int8."""
     value = step.output
     dtype = sheet.dtype(value.kind)
     inputs = [wiring.read(step, operand) for operand in step.inputs]
@@ -62,7 +63,7 @@ def _emit(sheet: Sheet, wiring: Wiring, step: Step) -> None:
         sheet.node(step.op, step.name, inputs, (before, dtype, value.shape), attributes)
         bounds = _clip_bounds(sheet) if step.activation.op == "Clip" else []
         sheet.node(step.activation.op, step.activation.name, [before, *bounds], (result, dtype, value.shape), {})
-    wiring.settle(value)
+    wiring.after_write(value)
 
 
 def _clip_bounds(sheet: Sheet) -> list[str]:

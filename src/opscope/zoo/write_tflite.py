@@ -1,4 +1,4 @@
-"""Blueprint to TensorFlow Lite: images channels last, activations fused, SAME padding where the blueprint pads."""
+"""Blueprint → TensorFlow Lite: images channels last, activations fused, SAME padding if the blueprint pads."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def write(plan: Blueprint, path: Path, *, precision: str, progress: Progress | N
     inputs = [sheet.value(value) for value in plan.inputs]
     outputs = [sheet.value(value, name) for name, value in plan.outputs]
     for step in steps:
-        _emit(sheet, step)
+        _write_step(sheet, step)
     content = serialise(plan.name, sheet.tensors, sheet.ops, inputs, outputs)
     with replacing(path) as out:
         out.write(content)
@@ -46,10 +46,10 @@ def _check_size(plan: Blueprint, path: Path, precision: str) -> None:
         raise UsageError(f"{path}: {total} bytes of weights do not fit; expected at most {LARGEST_FILE} in TFLite")
 
 
-def _emit(sheet: Sheet, step: Step) -> None:
-    if step.op not in _FORMS:
+def _write_step(sheet: Sheet, step: Step) -> None:
+    if step.op not in _TRANSLATIONS:
         raise ValueError(f"{step.name}: {step.op} has no TensorFlow Lite form here")
-    _FORMS[step.op](sheet, step)
+    _TRANSLATIONS[step.op](sheet, step)
 
 
 def _elementwise(code: str) -> Callable[[Sheet, Step], None]:
@@ -62,12 +62,12 @@ def _elementwise(code: str) -> Callable[[Sheet, Step], None]:
 
 def _reshape(sheet: Sheet, step: Step) -> None:
     shape = sheet.stored_shape(step.output)
-    inputs = [sheet.value(_source(step)), sheet.whole_numbers(f"{step.name}/shape", shape)]
+    inputs = [sheet.value(_source(step)), sheet.integer_parameter(f"{step.name}/shape", shape)]
     sheet.op("RESHAPE", inputs, step.output, {0: shape})
 
 
 def _transpose(sheet: Sheet, step: Step) -> None:
-    """From the order in which the value is stored; none is left to do where that is the order asked for."""
+    """Transpose from the stored order; if that already is the requested order, the result is an alias."""
     x = _source(step)
     stored = sheet.order(x)
     order = [stored.index(axis) for axis in _axes(step, "perm")]
@@ -75,19 +75,19 @@ def _transpose(sheet: Sheet, step: Step) -> None:
         sheet.alias(step.output, x)
         return
     code = "TRANSPOSE" if len(order) < 5 else "TRANSPOSE_RANK_5"
-    sheet.op(code, [sheet.value(x), sheet.whole_numbers(f"{step.name}/perm", order)], step.output, {})
+    sheet.op(code, [sheet.value(x), sheet.integer_parameter(f"{step.name}/perm", order)], step.output, {})
 
 
 def _reduce_mean(sheet: Sheet, step: Step) -> None:
     x = _source(step)
     stored = sheet.order(x)
     axes = [stored.index(axis % len(stored)) for axis in _axes(step, "axes")]
-    inputs = [sheet.value(x), sheet.whole_numbers(f"{step.name}/axes", axes)]
+    inputs = [sheet.value(x), sheet.integer_parameter(f"{step.name}/axes", axes)]
     sheet.op("MEAN", inputs, step.output, {0: ("Bool", bool(step.attributes["keepdims"]))})
 
 
 def _softmax(sheet: Sheet, step: Step) -> None:
-    """Probabilities span 0 to 1 whatever is expected of them: integer kernels know no other scale."""
+    """Write a softmax with output range 0 to 1: integer kernels support no other scale."""
     shares = replace(step.output, span=(0.0, 1.0))
     sheet.op("SOFTMAX", [sheet.value(_source(step))], shares, {0: ("Float32", 1.0)})
 
@@ -102,11 +102,11 @@ def _gelu(sheet: Sheet, step: Step) -> None:
 
 
 def _gather(sheet: Sheet, step: Step) -> None:
-    """One slice across an axis."""
+    """Take one slice along an axis."""
     x, index = step.inputs
     if not isinstance(index, Literal):
         raise TypeError(f"{step.name}: the index is not a literal")
-    inputs = [sheet.operand(step, x), sheet.whole_numbers(index.name, int(index.values))]
+    inputs = [sheet.operand(step, x), sheet.integer_parameter(index.name, int(index.values))]
     sheet.op("GATHER", inputs, step.output, {0: ("Int32", _axis(step))})
 
 
@@ -116,7 +116,7 @@ def _concat(sheet: Sheet, step: Step) -> None:
 
 
 def _expand(sheet: Sheet, step: Step) -> None:
-    """A constant repeated is a constant."""
+    """Fold the repetition of a constant into a constant."""
     weight = step.inputs[0]
     if not isinstance(weight, Weight):
         raise TypeError(f"{step.name}: only constants are repeated here")
@@ -144,7 +144,7 @@ def _axes(step: Step, name: str) -> tuple[int, ...]:
     return axes
 
 
-_FORMS: Mapping[str, Callable[[Sheet, Step], None]] = {  # by the blueprint's step, or a fused one
+_TRANSLATIONS: Mapping[str, Callable[[Sheet, Step], None]] = {  # by the blueprint's step, or a fused one
     "Add": _elementwise("ADD"),
     "Concat": _concat,
     "Conv": tflite_layers.conv,

@@ -1,7 +1,7 @@
-"""Blueprint to TOSA as MLIR text: images channels last, int8 with 32-bit sums, one operation a line.
+"""Blueprint → TOSA as MLIR text: images channels last, int8 with 32-bit sums, one operation per line.
 
-The text is that of TOSA 1.0 as LLVM has it since 2025 (`values`, zero points as operands, shapes as constants). Weights
-are raw bytes in hexadecimal, which a parser takes without reading number after number.
+The text is TOSA 1.0 as in LLVM since 2025 (`values`, zero points as operands, shapes as constants). Weights are raw
+bytes in hexadecimal, which a parser reads faster than lists of numbers.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from .tflite_fusion import fuse
 from .tflite_layout import channels_last, images
 from .tosa_sheet import Named, Sheet, tensor
 
-_HEADROOM = 20  # bits that the operands of an addition are shifted up by, so that rounding does no harm
+_HEADROOM = 20  # bits by which operands of an addition are shifted up, so that rounding is negligible
 _DEPTHWISE = (2, 3, 0, 1)  # (channels, 1, height, width) to (height, width, channels, 1)
 
 
@@ -30,9 +30,9 @@ def write(plan: Blueprint, path: Path, *, progress: Progress | None) -> None:
     for number, value in enumerate(plan.inputs):
         sheet.values[value.name] = f"%arg{number}"
     for step in steps:
-        if step.op not in _FORMS:
+        if step.op not in _TRANSLATIONS:
             raise ValueError(f"{step.name}: {step.op} has no TOSA form here")
-        _FORMS[step.op](sheet, step)
+        _TRANSLATIONS[step.op](sheet, step)
     text = _module(sheet, plan)
     with replacing(path) as out:
         out.write(text)
@@ -66,34 +66,34 @@ def _conv(sheet: Sheet, step: Step) -> None:
     order = _DEPTHWISE if depthwise else channels_last(len(kernel.shape))
     name = "depthwise_conv2d" if depthwise else "conv2d"
     shape = sheet.shape(step.output)
-    made = _weighted(sheet, step, name, sheet.use(_source(step)), order=order, attributes=attributes, shape=shape)
+    made = _weighted_sum(sheet, step, name, sheet.use(_source(step)), order=order, attributes=attributes, shape=shape)
     sheet.keep(step, made)
 
 
 def _dense(sheet: Sheet, step: Step) -> None:
-    """TOSA has no fully connected operator: a 1 x 1 convolution of a 1 x 1 image is one."""
+    """Write a fully connected layer as a 1 × 1 convolution of a 1 × 1 image: TOSA has no operator for it."""
     x, ones = _source(step), "array<i64: 1, 1>"
     attributes = f" {{acc_type = i32, dilation = {ones}, pad = array<i64: 0, 0, 0, 0>, stride = {ones}}}"
     batch, features = x.shape
     image = (batch, 1, 1, features)
     data = sheet.op("reshape", [sheet.use(x), sheet.extents(image)], "", tensor(image, "i8"))
     shape = (batch, 1, 1, step.output.shape[1])
-    made = _weighted(sheet, step, "conv2d", data, order=(0, 2, 3, 1), attributes=attributes, shape=shape)
+    made = _weighted_sum(sheet, step, "conv2d", data, order=(0, 2, 3, 1), attributes=attributes, shape=shape)
     flat = sheet.op("reshape", [made, sheet.extents(step.output.shape)], "", sheet.type_of(step.output))
     sheet.keep(step, flat)
 
 
-def _weighted(
+def _weighted_sum(
     sheet: Sheet, step: Step, name: str, data: Named, *, order: tuple[int, ...], attributes: str, shape: Shape
 ) -> Named:
-    """A product with a kernel and a bias, and its sums brought back to 8 bits."""
+    """Write a product with kernel and bias, and rescale its 32-bit sums to 8 bits."""
     x, kernel, bias = step.inputs
     if not isinstance(x, Value) or not isinstance(kernel, Weight) or not isinstance(bias, Weight):
         raise TypeError(f"{step.name}: expected a value, a kernel and a bias")
     integers, scales = weights.all_integers(kernel), weights.integer_scales(kernel)
     stored = integers.reshape(*integers.shape, *(1,) * (len(order) - integers.ndim)).transpose(order)
     sums = quantise.bias_scales(x, scales)
-    source, result = quantise.of_value(x), quantise.of_value(step.output)
+    source, result = quantise.value_scale(x), quantise.value_scale(step.output)
     zero = sheet.number(0, np.int8)
     operands = [data, sheet.constant(stored), sheet.constant(quantise.bias_integers(bias, sums))]
     operands += [sheet.number(source.zero_point, np.int8), zero]
@@ -103,9 +103,9 @@ def _weighted(
 
 
 def _add(sheet: Sheet, step: Step) -> None:
-    """In 32 bits: both operands at twice the larger scale, shifted up, added, and brought back."""
+    """Add in 32 bits: both operands at twice the larger scale, shifted up, added, and rescaled."""
     operands = [operand for operand in step.inputs if isinstance(operand, Value)]
-    scales = [quantise.of_value(operand) for operand in operands]
+    scales = [quantise.value_scale(operand) for operand in operands]
     common = 2 * max(scale.scale for scale in scales)
     wide, none = tensor(sheet.shape(step.output), "i32"), sheet.number(0, np.int32)
     shifted = [
@@ -117,7 +117,7 @@ def _add(sheet: Sheet, step: Step) -> None:
         )
         for operand, scale in zip(operands, scales, strict=True)
     ]
-    added, result = sheet.op("add", shifted, "", wide), quantise.of_value(step.output)
+    added, result = sheet.op("add", shifted, "", wide), quantise.value_scale(step.output)
     points = (none, sheet.number(result.zero_point, np.int8))
     factor = common / 2**_HEADROOM / result.scale
     sheet.keep(step, sheet.rescale(added, [factor], points, sheet.type_of(step.output)))
@@ -126,7 +126,7 @@ def _add(sheet: Sheet, step: Step) -> None:
 def _global_average_pool(sheet: Sheet, step: Step) -> None:
     x = _source(step)
     height, width = x.shape[2:]
-    zero = sheet.number(quantise.of_value(x).zero_point, np.int8)
+    zero = sheet.number(quantise.value_scale(x).zero_point, np.int8)
     attributes = (
         f" {{acc_type = i32, kernel = array<i64: {height}, {width}>, pad = array<i64: 0, 0, 0, 0>, "
         "stride = array<i64: 1, 1>}"
@@ -154,7 +154,7 @@ def _numbers(step: Step, name: str) -> tuple[int, ...]:
     return numbers
 
 
-_FORMS: Mapping[str, Callable[[Sheet, Step], None]] = {
+_TRANSLATIONS: Mapping[str, Callable[[Sheet, Step], None]] = {
     "Add": _add,
     "Conv": _conv,
     "Flatten": _reshape,

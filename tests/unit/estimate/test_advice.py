@@ -7,7 +7,7 @@ from math import log
 import pytest
 
 from build import Sketch, engine, figure, machine, memory, mobilenet, resnet
-from opscope.estimate import graph_changes as whatif
+from opscope.estimate import graph_changes
 from opscope.estimate.advice import INPUT_SCALE, PRUNED_TO, heavy_macs, heavy_memory, suggestions
 from opscope.estimate.estimator import Estimate, estimate, parameter_bytes
 from opscope.estimate.price import Machine
@@ -83,14 +83,14 @@ def test_suggestions_are_sorted_best_first_and_harm_nothing(graph: Graph, chosen
 def test_each_prediction_is_reproduced_from_scratch(graph: Graph, chosen: Machine) -> None:
     base = estimate(graph, chosen)
     changes = {
-        "quantize": lambda g, _: whatif.quantised(g),
-        "quantize-weights": lambda g, _: whatif.weights_quantised(g),
-        "prune": lambda g, _: whatif.pruned(g, keep=PRUNED_TO),
-        "smaller-input": lambda g, _: whatif.smaller_input(g, scale=INPUT_SCALE),
-        "fuse": lambda g, _: whatif.fused(g, chosen.target),
-        "depthwise-separable": whatif.depthwise_separable,
-        "low-rank": whatif.low_rank,
-        "move-to-accelerator": whatif.on_accelerator,
+        "quantize": lambda g, _: graph_changes.quantise(g),
+        "quantize-weights": lambda g, _: graph_changes.quantise_weights(g),
+        "prune": lambda g, _: graph_changes.prune_channels(g, keep=PRUNED_TO),
+        "smaller-input": lambda g, _: graph_changes.shrink_input(g, scale=INPUT_SCALE),
+        "fuse": lambda g, _: graph_changes.fuse_more(g, chosen.target),
+        "depthwise-separable": graph_changes.split_into_depthwise_separable,
+        "low-rank": graph_changes.factorise_low_rank,
+        "move-to-accelerator": graph_changes.dense_to_convolution,
     }
     for idea in suggestions(base):
         changed = changes[idea.kind](base.graph, idea.layers)

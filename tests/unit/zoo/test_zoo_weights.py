@@ -69,11 +69,11 @@ def test_a_weight_of_many_chunks_keeps_its_channels_apart(monkeypatch: pytest.Mo
 
 
 def test_a_probability_has_the_scale_that_softmax_kernels_demand() -> None:
-    assert quantise.of_value(Value("p", (1,), span=(0.0, 1.0))) == quantise.Scale(1 / 256, -128)
+    assert quantise.value_scale(Value("p", (1,), span=(0.0, 1.0))) == quantise.Scale(1 / 256, -128)
 
 
 def test_a_centred_value_has_zero_as_its_zero_point() -> None:
-    assert quantise.of_value(Value("x", (1,), span=(-4.0, 4.0))) == quantise.Scale(1 / 32, 0)
+    assert quantise.value_scale(Value("x", (1,), span=(-4.0, 4.0))) == quantise.Scale(1 / 32, 0)
 
 
 def test_a_quantised_bias_is_the_bias_at_the_scale_of_the_sums() -> None:
@@ -86,5 +86,5 @@ def test_a_quantised_bias_is_the_bias_at_the_scale_of_the_sums() -> None:
 def test_one_scale_reaches_values_whose_centre_is_not_zero() -> None:
     gain = Weight("gain", (1000,), Role.PRECISE, 0.1, centre=1.0)
     scale = quantise.single_scale(gain)
-    back = quantise.with_scale(gain, scale) * scale
+    back = quantise.quantise_with(gain, scale) * scale
     assert np.all(abs(back - weights.all_floats(gain)) <= scale)

@@ -1,1 +1,1 @@
-"""Program → a run of many inferences: host stages around the device, which inferences are profiled, real outputs."""
+"""Program → a run of many inferences: host stages around the device, sampling of profiled inferences, real outputs."""

@@ -8,7 +8,7 @@ from ...recording.host_times import STAGES, Rows
 from ...recording.trace import COUNTER, EDGE, NONE, SPAN, Lane, SpanKind, Trace
 
 APPLICATION, RUNTIME, DRIVER = "Application", "Runtime", "Driver and device"
-_LANES = {  # stage → who is at it
+_LANES = {  # stage → lane that shows it
     "enqueue": RUNTIME,
     "preprocess": RUNTIME,
     "submit": RUNTIME,
@@ -23,14 +23,14 @@ _LANES = {  # stage → who is at it
 
 
 def host_spans(rows: Rows) -> Trace:
-    """Three lanes per activation, times as many as inferences are on their way at once, so that none overlap."""
+    """Return a trace with three lanes per activation, repeated so that concurrent inferences do not overlap."""
     lanes: dict[Lane, int] = {}
     names: dict[str, int] = {}
     spans: list[tuple[int, ...]] = []
     for row, place in zip(rows, _places(rows), strict=True):
         inference, request = int(row["inference"]), f" request {place + 1}" if place else ""
-        whole = ("inference", APPLICATION, "enqueued_ns", "dequeued_ns")
-        for stage, who, start, end in (whole, *((s, _LANES[s], *times) for s, times in STAGES.items())):
+        overall = ("inference", APPLICATION, "enqueued_ns", "dequeued_ns")
+        for stage, who, start, end in (overall, *((s, _LANES[s], *times) for s, times in STAGES.items())):
             if row[end] <= row[start]:
                 continue
             lane = Lane(NONE, NONE, f"Activation {row['activation']}{request} {who}")
@@ -49,8 +49,8 @@ def host_spans(rows: Rows) -> Trace:
 
 
 def _places(rows: Rows) -> list[int]:
-    """A place for every inference that is on its way at the same time as another: the lowest that is free."""
-    free_from: dict[tuple[int, int], int] = {}  # by activation and place
+    """Return the lane set of every inference: the lowest one that is free when it is enqueued."""
+    free_from: dict[tuple[int, int], int] = {}  # (activation, lane set) → time
     places = [0] * len(rows)
     for index in np.argsort(rows["enqueued_ns"], kind="stable").tolist():
         activation, place = int(rows["activation"][index]), 0

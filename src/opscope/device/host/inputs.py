@@ -1,4 +1,4 @@
-"""Inputs of a run: given as files or arrays and checked, or made up from a seed."""
+"""Inputs of a run: read from files or arrays and checked, or generated from a seed."""
 
 from __future__ import annotations
 
@@ -30,11 +30,11 @@ NUMPY_TYPES: Mapping[str, type[np.generic]] = {
     "c64": np.complex64,
     "c128": np.complex128,
 }
-_MOST_INPUT_BYTES = 2**34
+_MAX_INPUT_BYTES = 2**34
 
 
 def load_inputs(files: Mapping[str, Path]) -> dict[str, Array]:
-    """Arrays from `.npy` files; nothing in them is executed, and absurd sizes are refused."""
+    """Load arrays from `.npy` files; pickled objects are refused, and files are mapped, not read."""
     arrays: dict[str, Array] = {}
     for name, path in files.items():
         try:
@@ -50,25 +50,25 @@ def load_inputs(files: Mapping[str, Path]) -> dict[str, Array]:
 
 
 def check_inputs(program: Program, given: Mapping[str, Array]) -> dict[str, Array]:
-    """The given inputs, if they are all there and each of the type and shape that the program takes."""
+    """Return the given inputs in program order; a missing or unknown name, type or shape is an error."""
     ports = {name: (dtype, shape) for name, dtype, shape in program.inputs}
     for name, value in given.items():
         if name not in ports:
             raise UsageError(
-                f"input {printable(name)!r}: the program has none of that name; expected {_listed(program)}"
+                f"input {printable(name)!r}: the program has none of that name; expected {_describe_ports(program)}"
             )
         dtype, shape = ports[name]
         if tuple(value.shape) != shape or value.dtype != _numpy_type(dtype):
             found = f"{value.dtype} of {_extents(tuple(value.shape))}"
-            raise UsageError(f"input {printable(name)!r}: found {found}; expected {_listed(program)}")
+            raise UsageError(f"input {printable(name)!r}: found {found}; expected {_describe_ports(program)}")
     missing = [printable(name) for name in ports if name not in given]
     if missing:
-        raise UsageError(f"input {missing[0]!r}: missing; expected {_listed(program)}")
+        raise UsageError(f"input {missing[0]!r}: missing; expected {_describe_ports(program)}")
     return {name: np.ascontiguousarray(given[name]) for name in ports}
 
 
 def zero_inputs(program: Program) -> dict[str, Array]:
-    """Zeros for every input."""
+    """Return zeros for every input."""
     return {
         name: np.zeros(shape, _numpy_type(dtype))
         for name, dtype, shape in program.inputs
@@ -77,9 +77,9 @@ def zero_inputs(program: Program) -> dict[str, Array]:
 
 
 def random_inputs(program: Program, *, seed: int) -> dict[str, Array]:
-    """Bounded random inputs: floats from −1 to 1, small integers of any value, large ones 0 or 1.
+    """Return random inputs: floats from −1 to 1, 8-bit integers of any value, larger integers 0 or 1.
 
-    Integers of 32 bits and more are masks, positions or rows of a table: 0 and 1 are valid as all of these.
+    Integers of 16 bits and more are usually masks, positions or table indices: 0 and 1 are valid for all of these.
     """
     arrays: dict[str, Array] = {}
     for number, (name, dtype, shape) in enumerate(program.inputs):
@@ -97,12 +97,13 @@ def random_inputs(program: Program, *, seed: int) -> dict[str, Array]:
 
 
 def _count(name: str, shape: tuple[int, ...], kind: np.dtype[np.generic]) -> int:
+    """Return the number of elements of an input; a size beyond the limit is an error."""
     count = 1
     for extent in shape:
         count *= extent
-        if extent < 0 or count * kind.itemsize > _MOST_INPUT_BYTES:
+        if extent < 0 or count * kind.itemsize > _MAX_INPUT_BYTES:
             raise UsageError(
-                f"input {printable(name)!r}: shape {_extents(shape)}; expected at most {_MOST_INPUT_BYTES} bytes"
+                f"input {printable(name)!r}: shape {_extents(shape)}; expected at most {_MAX_INPUT_BYTES} bytes"
             )
     return count
 
@@ -113,7 +114,7 @@ def _numpy_type(dtype: str) -> type[np.generic]:
     return NUMPY_TYPES[dtype]
 
 
-def _listed(program: Program) -> str:
+def _describe_ports(program: Program) -> str:
     return ", ".join(
         f"{printable(name)} ({np.dtype(_numpy_type(dtype))} of {_extents(shape)})"
         for name, dtype, shape in program.inputs

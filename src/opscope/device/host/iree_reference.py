@@ -1,4 +1,4 @@
-"""Outputs of an MLIR module: compiled for this machine's processor by IREE, and run by its runtime."""
+"""Reference outputs of an MLIR module: compiled by IREE for this machine's processor and run there."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from ...core.errors import ModelError, UsageError, printable
 from .inputs import Array
 
 INSTALL = "pip install 'opscope[mlir]'"
-MOST_SECONDS = 600  # for a compiler that does not come back
+MOST_SECONDS = 600  # limit for a compiler that hangs
 _FLAGS = (
     "--iree-hal-target-device=local",
     "--iree-hal-local-target-device-backends=llvm-cpu",
@@ -22,7 +22,7 @@ _FLAGS = (
 
 
 class IreeReference:
-    """The entry function of a module, ready to run."""
+    """The entry function of a module, compiled and ready to run."""
 
     def __init__(self, model: Path, outputs: Sequence[str], *, function: str = "") -> None:
         try:

@@ -1,4 +1,4 @@
-"""Is a program one that can be run? What the device does not check itself, so that no file can do harm."""
+"""Limits that keep a damaged or hostile program file from doing harm, beyond the device's own checks."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ _MOST_16, _MOST_32 = 0xFFFF, 0xFFFFFFFF  # widths of fields in a stats buffer
 
 
 def check_limits(program: Program, *, source: str) -> None:
-    """Raise ProgramError where a figure of the program is impossible."""
+    """Raise ProgramError if a figure of the program is out of range."""
     used, events = len(np.unique(program.commands["device"])), len(program.stats.events)
     for name, value, low, high in (
         ("devices", program.devices, 1, _MOST_16),
@@ -30,6 +30,6 @@ def check_limits(program: Program, *, source: str) -> None:
 
 
 def check_duration(seconds: float, *, source: str) -> None:
-    """An inference of hours is a broken program, and its ticks would not fit their counters."""
+    """Refuse an inference of hours: the program is broken, and its ticks would overflow their counters."""
     if not seconds <= LONGEST_SECONDS:
         raise ProgramError(source, f"an inference takes {seconds:.3g} s; expected at most {LONGEST_SECONDS:.0e}")

@@ -1,4 +1,4 @@
-"""What a user may choose about a run, checked."""
+"""Options of a run, checked."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ PROFILES = ("stats", "trace", "latency", "raw_device_stats")
 
 @dataclass(frozen=True, slots=True)
 class RunOptions:
-    """How much work, how much of it at once, and which part of it is profiled."""
+    """Number of inferences, concurrency, and the inferences that are profiled."""
 
     iterations: int | None = None  # per activation; None: as many as fit in `seconds`, or the default
-    seconds: float | None = None  # of simulated time, after which nothing is enqueued any more
+    seconds: float | None = None  # simulated time after which no inference is enqueued
     activations: int = 1
-    set_size: int = DEFAULT_SET_SIZE  # inferences of an activation that are on their way at once
+    set_size: int = DEFAULT_SET_SIZE  # inferences of an activation in flight at once
     threads: int = 4  # of the runtime, per activation
     samples: int = 1
     start_iteration: int = 0
@@ -29,6 +29,7 @@ class RunOptions:
     seed: int = 0
 
     def __post_init__(self) -> None:
+        """Check the range of every option; errors use the option names of the command line."""
         for word, value, low, high in (
             ("num-iter", self.limit, 1, MOST_INFERENCES),
             ("activations", self.activations, 1, MOST_ACTIVATIONS),
@@ -56,12 +57,12 @@ class RunOptions:
 
     @property
     def limit(self) -> int:
-        """Inferences per activation that are never exceeded."""
+        """Maximum number of inferences per activation."""
         if self.iterations is not None:
             return self.iterations
         return DEFAULT_ITERATIONS if self.seconds is None else MOST_INFERENCES
 
     @property
     def end_ns(self) -> float:
-        """Nothing is enqueued from then on."""
+        """Time from which no inference is enqueued."""
         return float("inf") if self.seconds is None else self.seconds * 1e9

@@ -1,9 +1,14 @@
-"""Program → HostTimes: inferences on their way through the host and the device, event by event.
+"""Program → HostTimes: discrete-event simulation of inferences passing through the host and the device.
 
-An activation keeps `set_size` inferences on their way; when the application gets one back it enqueues the next.
-Threads of the runtime pre-process and submit, and post-process what comes back, first come, first served. Inputs of
-the next inference travel while the device computes. An activation has a slot of cores to itself as long as there are
-slots; then activations share them in turn (activation modulo slots), first come, first served.
+An activation keeps `set_size` inferences in flight; when one returns to the application, the next is enqueued. Runtime
+threads pre-process and submit inferences, and post-process results, first come, first served. Inputs of the next
+inference are transferred while the device computes (double buffering). Each activation has its own slot of cores while
+there are enough slots; beyond that, activations share slots (activation modulo slots), first come, first served.
+
+    application   enqueue ─▶ … ─────────────────────────────────────────────────────────▶ dequeue
+    runtime thread          preprocess, submit                              postprocess
+    driver, link                              driver, transfer in   transfer out
+    device slot                                              execute
 """
 
 from __future__ import annotations
@@ -29,7 +34,7 @@ _LATEST_NS = 2**60  # 36 years: later would not fit in 64 bits
 
 
 class _Event(IntEnum):
-    """In this order when they happen at the same time."""
+    """Kinds of events; the value is the order of simultaneous ones."""
 
     DEQUEUED = 0
     RETURNS = 1  # completed, needs a thread
@@ -39,7 +44,7 @@ class _Event(IntEnum):
 
 
 class Pipeline:
-    """A run: feed it with how long the device takes, and read when everything happened."""
+    """One run: takes the device time of each inference and returns the time of every stage."""
 
     def __init__(
         self,
@@ -51,7 +56,7 @@ class Pipeline:
         load_ns: int = 0,
         progress: Progress | None = None,
     ) -> None:
-        """`load_ns` is how long a slot is busy with what only the first inference of an activation reads."""
+        """`load_ns` is the time a slot is busy loading weights before the first inference of an activation."""
         self.options = options
         self.exec_ticks = exec_ticks
         self.stats_hz = program.stats_hz
@@ -59,16 +64,19 @@ class Pipeline:
         self.progress = progress
         activations = range(options.activations)
         self.stages = [StageSource(program, seed=options.seed, activation=a) for a in activations]
-        self.threads = [[0] * options.threads for _ in activations]  # when each is free, as a heap
+        self.threads = [
+            [0] * options.threads for _ in activations
+        ]  # per activation, a heap of the times at which threads become free
         loads = [load_ns * len(activations[slot::slots]) for slot in range(slots)]
         self.slot_free = [self._tick(load) for load in loads]  # ticks
         self.enqueued = [0] * options.activations
-        self.arrived = [-1] * options.activations  # when the last inputs of each came to the device
+        self.arrived = [-1] * options.activations  # when the last inputs of each activation reached the device
         self.events: list[tuple[int, _Event, int, int]] = []
         self.open: dict[tuple[int, int], tuple[StageTimes, list[int]]] = {}
         self.rows: list[tuple[int, ...]] = []
 
     def run(self) -> HostTimes:
+        """Process events in time order until no inference is in flight."""
         for activation in range(self.options.activations):
             for _ in range(min(self.options.set_size, self.options.limit)):
                 self._enqueue(activation, 0)
@@ -105,6 +113,7 @@ class Pipeline:
         heappush(self.events, (now + stages.enqueue, _Event.ENQUEUED, activation, inference))
 
     def _submit(self, now: int, activation: int, inference: int) -> None:
+        """Take a runtime thread for pre-processing and submission; the driver then sends it to the device."""
         stages, times = self.open[activation, inference]
         taken = self._thread(activation, now, stages.preprocess + stages.submit)
         prepared = taken + stages.preprocess
@@ -114,7 +123,7 @@ class Pipeline:
         heappush(self.events, (channel, _Event.SUBMITTED, activation, inference))
 
     def _send(self, now: int, activation: int, inference: int) -> None:
-        """A channel keeps the order: what is put on it later never arrives earlier."""
+        """Transfer the inputs to the device. A channel keeps its order: later inputs never arrive earlier."""
         stages, times = self.open[activation, inference]
         arrived = max(now + stages.transfer_in, self.arrived[activation] + 1)
         self.arrived[activation] = arrived
@@ -122,6 +131,7 @@ class Pipeline:
         heappush(self.events, (arrived, _Event.ARRIVES, activation, inference))
 
     def _execute(self, now: int, activation: int, inference: int) -> None:
+        """Run on the activation's slot as soon as it is free."""
         stages, times = self.open[activation, inference]
         slot = activation % self.slots
         free, ticks = self.slot_free[slot], self.exec_ticks(activation, inference)
@@ -133,15 +143,17 @@ class Pipeline:
         heappush(self.events, (completed, _Event.RETURNS, activation, inference))
 
     def _return(self, now: int, activation: int, inference: int) -> None:
+        """Take a runtime thread for post-processing."""
         stages, times = self.open[activation, inference]
         returned = self._thread(activation, now, stages.postprocess)
         times.append(returned)
         heappush(self.events, (returned + stages.postprocess, _Event.DEQUEUED, activation, inference))
 
     def _dequeue(self, now: int, activation: int, inference: int) -> None:
+        """Record the finished inference and enqueue the next one."""
         _, times = self.open.pop((activation, inference))
         *before, ticks, waited, returned = times
-        # Every inference on its way has an output buffer of its own: the device never waits for one.
+        # Every inference in flight has its own output buffer, so the device never waits for one (hence the zero).
         self.rows.append((*before, returned, now, ticks, waited, 0, 0, 0))
         if len(self.rows) > MOST_INFERENCES:
             raise UsageError(
@@ -154,28 +166,29 @@ class Pipeline:
             self.progress(*self._share(now))
 
     def _thread(self, activation: int, ready: int, busy: int) -> int:
-        """When a thread takes on something that is ready, and keeps it busy so long."""
+        """Return when the earliest free thread starts work that is ready at `ready` and takes `busy`."""
         free = heappop(self.threads[activation])
         start = max(ready, free)
         heappush(self.threads[activation], start + busy)
         return start
 
     def _tick(self, ns: int) -> int:
-        """The first tick that is not before."""
+        """Return the first tick at or after a time."""
         return ceil(ns * self.stats_hz / 1e9)
 
     def _share(self, now: int) -> tuple[int, int]:
-        """How much is done, and of how much: inferences, or percent of the time where only that is known."""
+        """Return progress as (done, total): inferences, or percent of the time if the number is not known."""
         if self.options.iterations is None and self.options.seconds is not None:
             return min(99, int(100 * now / self.options.end_ns)), 100
         return len(self.rows), self.options.limit * self.options.activations
 
 
 def _count_queues(rows: Rows) -> None:
-    """How many inferences of its activation each finds on its way to the device, there or back, at its submit."""
+    """Fill in how many inferences of the same activation are in flight when each one is submitted."""
     for activation in np.unique(rows["activation"]).tolist():
         own = rows["activation"] == activation
         submitted, completed = rows["submitted_ns"][own], rows["completed_ns"][own]
+        # In flight = submitted before this one, minus those of them completed by then.
         rank = np.empty(len(submitted), np.int64)
         rank[np.argsort(submitted, kind="stable")] = np.arange(len(submitted))
         depth = np.maximum(rank - np.searchsorted(np.sort(completed), submitted, side="right"), 0)

@@ -1,4 +1,4 @@
-"""Real outputs: the original model on a reference runtime, in its own precision."""
+"""Real outputs: the original model run on a reference runtime, in its own precision."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ from .inputs import Array
 
 
 class Reference(Protocol):
-    """A model that is ready to run; may be used from several threads."""
+    """A model ready to run; `run` may be called from several threads."""
 
     def run(self, inputs: Mapping[str, Array]) -> dict[str, Array]: ...
 
 
 def open_reference(model: Path, *, inputs: Sequence[str], outputs: Sequence[str]) -> Reference:
-    """The model on the runtime that goes with its format; `inputs` and `outputs` are the program's names, in order."""
+    """Open the model on the runtime of its format; `inputs` and `outputs` are the program's names, in order."""
     if not model.is_file():
         raise UsageError(
             f"{model}: the model is not there, and outputs are computed from it; expected the file that was compiled"
@@ -41,11 +41,11 @@ class _OnnxRuntime:
             raise UsageError("onnxruntime is not installed; expected `pip install onnxruntime` for outputs") from error
 
         options = onnxruntime.SessionOptions()
-        options.log_severity_level = 4  # what matters comes as an exception
+        options.log_severity_level = 4  # errors are raised as exceptions
         self.model = model
         try:
             self.session = onnxruntime.InferenceSession(str(model), options, providers=["CPUExecutionProvider"])
-        except Exception as error:  # its exceptions have no base of their own
+        except Exception as error:  # its exceptions share no base class
             raise ModelError(str(model), "", f"ONNX Runtime cannot load it: {_first_line(error)}") from error
 
     def run(self, inputs: Mapping[str, Array]) -> dict[str, Array]:
@@ -61,22 +61,23 @@ class _OnnxRuntime:
 
 
 def _slices(inputs: Mapping[str, Array], shapes: Mapping[str, Sequence[object]]) -> list[dict[str, Array]]:
-    """A model of fixed batch that was compiled for a larger one runs batch by batch."""
+    """Split the inputs into batches that a model of fixed batch can run."""
     batches = {shape[0] for name, shape in shapes.items() if name in inputs and shape}
     fixed = batches.pop() if len(batches) == 1 else None
-    lead = {value.shape[0] for value in inputs.values() if value.ndim}
-    if not isinstance(fixed, int) or len(lead) != 1:
+    batch_sizes = {value.shape[0] for value in inputs.values() if value.ndim}
+    if not isinstance(fixed, int) or len(batch_sizes) != 1:
         return [dict(inputs)]
-    whole = lead.pop()
-    if fixed < 1 or whole == fixed or whole % fixed:
+    given_batch = batch_sizes.pop()
+    if fixed < 1 or given_batch == fixed or given_batch % fixed:
         return [dict(inputs)]
-    return [{name: value[at : at + fixed] for name, value in inputs.items()} for at in range(0, whole, fixed)]
+    return [{name: value[at : at + fixed] for name, value in inputs.items()} for at in range(0, given_batch, fixed)]
 
 
 class _LiteRt:
-    """TensorFlow Lite numbers its inputs and outputs; their order is the file's, as the program's is."""
+    """Runs a TensorFlow Lite model; its inputs and outputs are matched by order, the same as in the program."""
 
     def __init__(self, model: Path, inputs: Sequence[str], outputs: Sequence[str]) -> None:
+        """Load the model; a missing package or a model that cannot be loaded is an error."""
         from threading import Lock
 
         try:
@@ -86,7 +87,7 @@ class _LiteRt:
                 f"{model}: ai-edge-litert is not installed; expected `pip install ai-edge-litert` for outputs"
             ) from error
         self.model, self.inputs, self.outputs = model, inputs, outputs
-        self.lock = Lock()  # an interpreter is not for several threads
+        self.lock = Lock()  # an interpreter is not thread-safe
         try:
             self.interpreter = Interpreter(model_path=str(model))
         except (ValueError, RuntimeError) as error:

@@ -1,4 +1,4 @@
-"""Which inferences of a run are profiled."""
+"""Chooses the inferences of a run that are profiled."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from .options import RunOptions
 
 @dataclass(frozen=True, slots=True)
 class Sampling:
-    """Per activation, the inferences that are profiled."""
+    """The profiled inferences of each activation."""
 
     rows: tuple[Rows, ...]
     requested: int
@@ -24,7 +24,7 @@ class Sampling:
 
 
 def choose_samples(times: HostTimes, options: RunOptions) -> Sampling:
-    """So many inferences of each activation, from the first that is late enough; else the last ones, with a note."""
+    """Choose `samples` inferences per activation after the start delay; else the last ones, with a note."""
     chosen, late = [], False
     for activation in range(options.activations):
         own = times.of_activation(activation)

@@ -1,4 +1,4 @@
-"""How activations share a device: slots of cores, and what is left of routes that all cores use."""
+"""How activations share a device: slots of cores, and the bandwidth left of routes that all cores use."""
 
 from __future__ import annotations
 
@@ -12,17 +12,16 @@ from ...program.program import Channel, Program
 
 
 def slots_of(program: Program, cores: int) -> int:
-    """Activations that run at the same time on a device of so many cores: each has its cores to itself."""
+    """Return how many activations run at the same time on a device, each with its own cores."""
     if not 1 <= program.cores <= cores:
         raise fault(program, f"compiled for {program.cores} cores a device; {printable(program.target)} has {cores}")
     return cores // program.cores
 
 
 def beside_others(program: Program, cycles: float, others: int) -> Program:
-    """The program as it runs beside others like it.
+    """Return the program with the bandwidth it gets while others like it run on the same device.
 
-    They take their mean demand of every route that cores share. This one gets what is left, and never less than an
-    equal part.
+    The others take their mean demand of every shared route. This one gets the rest, but at least an equal share.
     """
     if not others or not cycles:
         return program
@@ -30,13 +29,13 @@ def beside_others(program: Program, cycles: float, others: int) -> Program:
     for number, route in enumerate(program.routes):
         moved = table["moved_bytes"][table["route"] == number].astype(np.float64)
         demand = float(moved.sum()) / program.devices / cycles
-        left = max(route.bytes_per_cycle - others * demand, route.bytes_per_cycle / (others + 1))
-        routes.append(replace(route, bytes_per_cycle=left))
+        remaining = max(route.bytes_per_cycle - others * demand, route.bytes_per_cycle / (others + 1))
+        routes.append(replace(route, bytes_per_cycle=remaining))
     return replace(program, routes=tuple(routes))
 
 
 def load_ns(program: Program) -> int:
-    """Time to read, once, the weights that stay in local memory."""
+    """Return the time to load the resident weights once."""
     rate = sum(_read_rate(route) for route in program.routes)
     return round(program.metrics.first_read / rate / program.clock_hz * 1e9) if rate > 0 else 0
 

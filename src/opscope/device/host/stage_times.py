@@ -1,7 +1,7 @@
-"""How long every stage of the host takes for every inference: the target's figures with seeded variation.
+"""Duration of every host stage of every inference: the target's figures with seeded variation.
 
-Raw words of PCG64 are the same on every machine and with every release of numpy; its ready-made distributions
-need not be.
+Only raw words of PCG64 are used: they are the same on every machine and with every release of numpy, unlike its
+ready-made distributions.
 """
 
 from __future__ import annotations
@@ -15,9 +15,9 @@ from ...graph.graph import DType
 from ...program.check import fault
 from ...program.program import Program
 
-# Natural logarithm of 90 % over 50 % of a stage in a published run, over 1.28 (the normal's 90 %): 0.18 enqueue,
-# 0.43 pre-processing, 0.12 submit, 0.14 driver, 0.11 post-processing. The one in the middle serves where a target
-# gives none of its own.
+# Sigma of a log-normal stage, as ln(P90 / P50) / 1.28 (the 90 % quantile of the normal distribution) in a published
+# run: 0.18 enqueue, 0.43 pre-processing, 0.12 submit, 0.14 driver, 0.11 post-processing. The median of these is the
+# default for targets that give none.
 HOST_SPREAD = 0.14
 
 STAGES = ("enqueue", "preprocess", "submit", "driver", "transfer", "postprocess")
@@ -26,7 +26,7 @@ _MOST_MICROSECONDS = 1e9
 
 
 class StageTimes(NamedTuple):
-    """Nanoseconds of one inference on the host's side."""
+    """Nanoseconds of the host stages of one inference."""
 
     enqueue: int
     preprocess: int
@@ -38,7 +38,7 @@ class StageTimes(NamedTuple):
 
 
 class StageSource:
-    """Draws the stages of one activation, block by block, so that what one takes depends on its number alone."""
+    """Draws the stages of one activation in blocks, so that the times of an inference depend on its number only."""
 
     def __init__(self, program: Program, *, seed: int, activation: int) -> None:
         self.means_ns = _means_ns(program)
@@ -58,8 +58,9 @@ class StageSource:
         words = np.random.PCG64(np.random.SeedSequence((*self.key, block))).random_raw(2 * _BLOCK * len(STAGES))
         uniform = ((words >> np.uint64(11)).astype(np.float64) + 0.5) * 2.0**-53
         first, second = uniform.reshape(2, _BLOCK, len(STAGES))
+        # Box–Muller: two uniform numbers give one normal number.
         normal = np.sqrt(-2.0 * np.log(first)) * np.cos(2.0 * np.pi * second)
-        factor = np.exp(self.spread * normal - self.spread**2 / 2)  # of mean 1
+        factor = np.exp(self.spread * normal - self.spread**2 / 2)  # log-normal with mean 1
         times = np.rint(self.means_ns * factor).astype(np.int64)
         way_in = np.rint(times[:, 4] * self.input_share).astype(np.int64)
         columns = (*times[:, :4].T, way_in, times[:, 4] - way_in, times[:, 5])
@@ -67,7 +68,7 @@ class StageSource:
 
 
 def _means_ns(program: Program) -> npt.NDArray[np.float64]:
-    """A target without host figures has a host that takes no time."""
+    """Return the mean of each stage; 0 if the target has no figure for it."""
     means = []
     for name in STAGES:
         value = program.host_microseconds.get(name, 0.0)
@@ -85,7 +86,7 @@ def _spread(program: Program) -> float:
 
 
 def _input_share(program: Program) -> float:
-    """The part of the transfer time that is before the device: by bytes."""
+    """Return the share of the transfer time that is before execution, by bytes."""
     inputs, outputs = port_bytes(program.inputs), port_bytes(program.outputs)
     return inputs / (inputs + outputs) if inputs + outputs else 0.5
 

@@ -1,4 +1,4 @@
-"""What a run comes to: counts, device metrics, percentiles of latency."""
+"""Statistics of a run: counts, device metrics, percentiles of latency."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ from ...recording.host_times import HostTimes, Metric, RunStatistics
 
 Floats = npt.NDArray[np.float64]
 
-_ACTIVE = "_ACTIVE"  # how events that count busy cycles are called
+_ACTIVE = "_ACTIVE"  # suffix of events that count busy cycles
 _MEGA, _GIGA = 1e6, 1e9
 
 
 def run_statistics(program: Program, times: HostTimes, samples: Sequence[Mapping[str, float]]) -> RunStatistics:
-    """Totals of a run. `samples` holds what each inference counted that was simulated in full."""
+    """Return the totals of a run; `samples` holds the metrics of each inference simulated in full."""
     level, rows, us = program.stats.level, times.rows, 1e6 / times.stats_hz
     waits = level >= PORT_LEVEL
     metrics = [
@@ -39,9 +39,9 @@ def metric(name: str, values: Floats | None) -> Metric:
 
 
 def counted(program: Program, captures: Sequence[Capture]) -> dict[str, float]:
-    """Shares of time from PMU events that count busy cycles, and DDR traffic, of one inference on all its devices.
+    """Return busy shares from PMU events and the DDR traffic of one inference on all its devices.
 
-    Shares are the mean over devices; bytes are their sum; the slowest device is the time of all.
+    Shares are the mean over devices; bytes are their sum; the slowest device determines the time.
     """
     found: dict[str, float] = {}
     stats = program.stats
@@ -58,7 +58,7 @@ def counted(program: Program, captures: Sequence[Capture]) -> dict[str, float]:
 
 
 def exec_ticks(capture: Capture) -> int:
-    """From the first thread's start to the last one's end."""
+    """Return the ticks from the first thread's start to the last thread's end."""
     threads = [records for (kind, _), records in capture.sections.items() if kind is StatsSection.THREADS]
     if not threads:
         return 0
@@ -84,7 +84,7 @@ def _ddr_bytes(capture: Capture) -> int:
 
 
 def latency_metrics(latencies_ns: npt.NDArray[np.int64]) -> dict[str, float]:
-    """Count, and milliseconds: extremes, percentiles, sum and mean of latencies."""
+    """Return the count and, in milliseconds, extremes, percentiles, sum and mean of the latencies."""
     ms = np.sort(latencies_ns) / 1e6
     if not len(ms):
         return {"num_of_inferences": 0}

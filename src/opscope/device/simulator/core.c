@@ -1,14 +1,23 @@
-/* The event loop of the simulated device: when does every command start, and when is it done?
+/* The event loop of the simulated device: computes the start and end of every command.
  *
- * Two kinds of thing have something that happens next, and each at most one: a lane (its command ends) and a channel
- * (the transfer with the fewest bytes left arrives). So one heap holds at most lanes + channels events, and an event
- * that moves, because another transfer came to share the channel, is moved in place.
+ * Lanes run their commands in order; a command starts when its lane is free and its dependencies are done. A transfer
+ * occupies its lane only while it is issued, then waits in the FIFO queue of its core and route; queues of one device
+ * and route share the bandwidth of a channel equally.
  *
- * All transfers in flight on a channel run at the same rate. A channel therefore counts the bytes that any one of them
- * has moved since the channel was last idle ("level"): a transfer that starts at level v is done at level v + bytes,
- * whatever the rate does in between, and only the first of a small heap needs a time.
+ * Each lane and each channel has at most one next event: the lane's command ends, or the channel's transfer with the
+ * fewest bytes left arrives. So one heap of at most lanes + channels events suffices; when another transfer joins a
+ * channel, the channel's event is moved to its new time within the heap.
  *
- * event_loop.py is the same loop in Python, operation by operation: both give the same bits. No state outlives a call.
+ * All transfers in flight on a channel have the same rate. A channel therefore counts the bytes that each of them has
+ * moved since the channel was last idle, its "level": a transfer that starts at level v is done at level v + bytes,
+ * however the rate changes in between, and only the smallest such level needs a time.
+ *
+ * Example, channel of 10 bytes per cycle: transfer A (100 bytes) starts at cycle 0, level 0, and is due at level 100.
+ * B (40 bytes) starts at cycle 4, level 40, and is due at level 80. Each now gets 5 bytes per cycle, so the level
+ * reaches 80 at cycle 12 (B is done) and, with A alone again, 100 at cycle 14.
+ *
+ * event_loop.py is the same loop in Python, operation by operation, with bit-identical results. No state outlives a
+ * call.
  */
 
 #define PY_SSIZE_T_CLEAN
@@ -20,10 +29,10 @@
 #define NONE (-1)
 #define EVENTS_BETWEEN_SIGNAL_CHECKS (1u << 20)
 
-/* ---- A heap that knows where its items are. Earliest first; at equal times the smaller item. ---- */
+/* ---- Indexed binary heap: items can be moved or removed. Earliest first; of equal times, the smaller item. ---- */
 
 typedef struct {
-    double *due;    /* item → when; may be shared by heaps that never hold the same item */
+    double *due;    /* item → time; may be shared by heaps that never hold the same item */
     int32_t *place; /* item → position in slots, or NONE */
     int32_t *slots;
     int32_t size;
@@ -34,6 +43,7 @@ static int before(const Heap *heap, int32_t a, int32_t b)
     return heap->due[a] < heap->due[b] || (heap->due[a] == heap->due[b] && a < b);
 }
 
+/* Put an item into a slot. */
 static void settle(Heap *heap, int32_t position, int32_t item)
 {
     heap->slots[position] = item;
@@ -70,6 +80,7 @@ static void sift_down(Heap *heap, int32_t position)
     settle(heap, position, item);
 }
 
+/* Insert an item, or move it to a new time: it then sifts in one direction only. */
 static void heap_put(Heap *heap, int32_t item, double due)
 {
     heap->due[item] = due;
@@ -95,8 +106,8 @@ static void heap_drop(Heap *heap, int32_t item)
 
 typedef struct {
     Heap flying;    /* queues with a transfer in flight, by the level at which it is done */
-    double level;   /* bytes that each transfer in flight has moved since the channel was idle */
-    double updated; /* time that the level is of */
+    double level;   /* bytes that each transfer in flight has moved since the channel was last idle */
+    double updated; /* time for which the level holds */
     double shared_rate, queue_rate;
 } Channel;
 
@@ -114,19 +125,20 @@ typedef struct {
     double *lane_ready, *start, *issue_end, *transfer_start, *done;
     int64_t *blocker;
 
-    /* What is going on. */
+    /* The state of the simulation. */
     int64_t *head;    /* lane → command that it runs or waits to run */
     int32_t *lane_of; /* command → lane */
     uint32_t *missing; /* command → dependencies not yet done */
-    uint32_t *user_first, *user; /* the dependencies, the other way round */
+    uint32_t *user_first, *user; /* commands that depend on each command */
     int32_t *queue_first, *queue_last, *queue_next; /* FIFO of commands; NONE ends it */
     Heap events; /* items: lanes, then channels */
     Channel *channel;
-    double *flying_due; /* what the heaps of all channels share */
+    double *flying_due; /* storage of the heaps of all channels */
     int32_t *flying_place, *flying_slots;
     size_t finished;
 } Machine;
 
+/* Start the lane's next command if the lane is free and all dependencies are done. */
 static void try_start(Machine *m, int32_t lane, double now)
 {
     int64_t command = m->head[lane];
@@ -135,7 +147,7 @@ static void try_start(Machine *m, int32_t lane, double now)
     m->start[command] = now;
     m->blocker[command] = NONE;
     if (now > m->lane_ready[command]) {
-        double latest = -1.0; /* of several that were done at the same time, the first listed */
+        double latest = -1.0; /* the lane waited; of several dependencies done last, the first listed */
         for (uint32_t i = m->dependency_first[command]; i < m->dependency_first[command + 1]; i++) {
             uint32_t source = m->dependency_source[i];
             if (m->done[source] > latest) {
@@ -147,6 +159,7 @@ static void try_start(Machine *m, int32_t lane, double now)
     heap_put(&m->events, lane, now + m->cycles[command]);
 }
 
+/* Mark a command as done, and start the commands that waited for it alone. */
 static void complete(Machine *m, int64_t command, double now)
 {
     m->done[command] = now;
@@ -158,18 +171,20 @@ static void complete(Machine *m, int64_t command, double now)
     }
 }
 
+/* Bytes per cycle of each transfer in flight: an equal share, at most the rate of one queue. */
 static double rate_of(const Channel *channel)
 {
     double share = channel->shared_rate / channel->flying.size;
     return share < channel->queue_rate ? share : channel->queue_rate;
 }
 
+/* Set the channel's next arrival from its level and rate. */
 static void schedule(Machine *m, int32_t index)
 {
     Channel *channel = &m->channel[index];
     int32_t item = (int32_t)m->lanes + index;
     if (channel->flying.size == 0) {
-        channel->level = 0.0; /* an idle channel starts anew, so that the level stays small and exact */
+        channel->level = 0.0; /* reset while idle, so that the level stays small and exact */
         if (m->events.place[item] != NONE)
             heap_drop(&m->events, item);
         return;
@@ -178,6 +193,7 @@ static void schedule(Machine *m, int32_t index)
     heap_put(&m->events, item, channel->updated + left / rate_of(channel));
 }
 
+/* Put the queue's first transfer in flight. */
 static void take_off(Machine *m, int32_t queue, double now)
 {
     Channel *channel = &m->channel[m->channel_of[queue]];
@@ -186,6 +202,7 @@ static void take_off(Machine *m, int32_t queue, double now)
     heap_put(&channel->flying, queue, channel->level + m->bytes[command]);
 }
 
+/* Append a transfer to its queue; start it if the queue was idle. */
 static void enqueue(Machine *m, int64_t command, double now)
 {
     int32_t queue = m->queue_of[command];
@@ -197,16 +214,17 @@ static void enqueue(Machine *m, int64_t command, double now)
     }
     m->queue_first[queue] = m->queue_last[queue] = (int32_t)command;
     Channel *channel = &m->channel[m->channel_of[queue]];
-    if (channel->flying.size) {
+    if (channel->flying.size) { /* the rate is about to change: advance the level at the old one */
         double level = channel->level + (now - channel->updated) * rate_of(channel);
         double next = channel->flying.due[channel->flying.slots[0]];
-        channel->level = level < next ? level : next; /* rounding must not pass an arrival that is still to come */
+        channel->level = level < next ? level : next; /* rounding must not pass the next arrival */
     }
     channel->updated = now;
     take_off(m, queue, now);
     schedule(m, m->channel_of[queue]);
 }
 
+/* A lane's command ends: a transfer goes to its queue, any other command is done. */
 static void lane_event(Machine *m, int32_t lane, double now)
 {
     int64_t command = m->head[lane]++;
@@ -223,12 +241,13 @@ static void lane_event(Machine *m, int32_t lane, double now)
     try_start(m, lane, now);
 }
 
+/* The channel's first transfer arrives: start the next of its queue and reschedule the channel. */
 static void channel_event(Machine *m, int32_t index, double now)
 {
     Channel *channel = &m->channel[index];
     int32_t queue = channel->flying.slots[0];
     int32_t command = m->queue_first[queue];
-    channel->level = channel->flying.due[queue]; /* exactly, whatever the rounding of the time */
+    channel->level = channel->flying.due[queue]; /* exact, independent of rounding in the time */
     channel->updated = now;
     heap_drop(&channel->flying, queue);
     m->queue_first[queue] = m->queue_next[command];
@@ -238,7 +257,7 @@ static void channel_event(Machine *m, int32_t index, double now)
     complete(m, command, now);
 }
 
-/* 0 when nothing is left to happen; -1 with a Python exception when the user interrupts. */
+/* Run until no events are left. Return 0, or -1 with a Python exception if the user interrupts. */
 static int run_events(Machine *m)
 {
     unsigned events = 0;
@@ -260,7 +279,7 @@ static int run_events(Machine *m)
     return 0;
 }
 
-/* ---- Setting up. simulate.py has checked the program already, with better words; this keeps memory safe. ---- */
+/* ---- Set-up. simulate.py has checked the program with better error texts; these checks keep memory safe. ---- */
 
 static const char *problem_with(const Machine *m)
 {
@@ -299,7 +318,7 @@ static void release(Machine *m)
         PyMem_Free(parts[i]);
 }
 
-/* 0, or -1 when memory ran out; release() is right after either. */
+/* Return 0, or -1 if memory ran out; release() is safe after both. */
 static int allocate(Machine *m)
 {
     size_t items = m->lanes + m->channels;
@@ -325,7 +344,7 @@ static int allocate(Machine *m)
                : -1;
 }
 
-/* Who uses each command, by counting sort: users of one command stay in the order of the table. */
+/* Invert the dependencies by counting sort; users of one command keep the order of the table. */
 static void turn_dependencies(Machine *m)
 {
     for (size_t i = 0; i < m->dependencies; i++)
@@ -337,7 +356,7 @@ static void turn_dependencies(Machine *m)
         for (uint32_t i = m->dependency_first[command]; i < m->dependency_first[command + 1]; i++)
             m->user[m->user_first[m->dependency_source[i]]++] = (uint32_t)command;
     }
-    /* Filling moved every offset to the next command's: move them back. */
+    /* Filling advanced every offset to the start of the next command: shift them back. */
     memmove(m->user_first + 1, m->user_first, m->commands * sizeof *m->user_first);
     m->user_first[0] = 0;
 }
@@ -354,7 +373,7 @@ static void set_up(Machine *m)
         m->events.place[item] = NONE;
     for (size_t queue = 0; queue < m->queues; queue++) {
         m->queue_first[queue] = m->flying_place[queue] = NONE;
-        m->channel[m->channel_of[queue]].flying.size++; /* for now: how many queues the channel has */
+        m->channel[m->channel_of[queue]].flying.size++; /* temporarily the number of queues of the channel */
     }
     int32_t *slots = m->flying_slots;
     for (size_t index = 0; index < m->channels; index++) {

@@ -1,4 +1,4 @@
-"""PMU counters: what the events that a program counts come to, per command and per thread."""
+"""Values of the PMU events that a program counts, per command and per thread."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _ROUTE_COUNTS = {  # what a transfer must carry to be counted; bytes or transfer
 
 @dataclass(frozen=True, slots=True)
 class Event:
-    """One counted event: its number, what it counts, and on which groups."""
+    """One counted event: its number, the quantity it counts, and the groups it counts on."""
 
     number: int
     counts: str  # one of PMU_COUNTS
@@ -34,7 +34,7 @@ class Event:
 
 
 def counted_events(program: Program) -> tuple[Event, ...]:
-    """The events of the program's stats options, checked."""
+    """Return the events of the program's stats options, checked."""
     stats = program.stats
     if len(stats.events) != len(stats.event_counts):
         raise fault(program, f"{len(stats.event_counts)} event_counts; expected {len(stats.events)}, as events")
@@ -54,7 +54,7 @@ def counted_events(program: Program) -> tuple[Event, ...]:
 
 
 def thread_counters(program: Program, events: tuple[Event, ...], lanes: list[LaneTimes]) -> Records:
-    """One record per thread and event of a core; an event of one group is counted on its threads only."""
+    """Return one record per thread and event of a core; an event of one group counts on its threads only."""
     rows = []
     for lane in lanes:
         for event in events:
@@ -67,7 +67,7 @@ def thread_counters(program: Program, events: tuple[Event, ...], lanes: list[Lan
 def command_counters(
     program: Program, events: tuple[Event, ...], lane: LaneTimes, kept: npt.NDArray[np.bool_]
 ) -> Records:
-    """One record per kept command, thread and event of a lane."""
+    """Return one record per kept command, thread and event of a lane."""
     ours = [event for event in events if lane.group in event.groups]
     records = np.zeros((int(kept.sum()), lane.threads, len(ours)), OP_PMU_RECORD)
     records["ordinal"] = lane.commands["ordinal"][kept][:, None, None]
@@ -79,7 +79,7 @@ def command_counters(
 
 
 def route_bytes(program: Program, lanes: list[LaneTimes], carries: str) -> int:
-    """Bytes that the lanes of a core moved on routes that carry this."""
+    """Return the bytes that the lanes of a core moved on routes of this direction."""
     return sum(int(lane.commands["moved_bytes"][_on_route(program, lane, carries)].sum()) for lane in lanes)
 
 
@@ -92,28 +92,28 @@ def _thread_totals(program: Program, counts: str, lane: LaneTimes) -> Counts:
 
 
 def _per_command(program: Program, counts: str, lane: LaneTimes) -> Counts:
-    """One row per command, one column per thread."""
+    """Return the event's values, one row per command and one column per thread."""
     shape = (len(lane.commands), lane.threads)
     if counts == "busy_cycles":
         return lane.pcycles.astype(np.uint64)
     if counts == "macs":
-        return _divided(lane.commands["macs"], lane.threads)
+        return _split_evenly(lane.commands["macs"], lane.threads)
     if counts in _ROUTE_COUNTS:
         carries, column = _ROUTE_COUNTS[counts]
-        values = np.zeros(shape, np.uint64)  # a transfer is counted where it is started: on the first thread
+        values = np.zeros(shape, np.uint64)  # a transfer counts on the thread that issues it, the first
         amount = lane.commands[column] if column else 1
         values[:, 0] = np.where(_on_route(program, lane, carries), amount, 0)
         return values
-    whole = {
+    counts_by_command = {
         "cycles": lane.held_pcycles,
         "wait_cycles": lane.wait_pcycles,
         "commands": np.ones(shape[0], np.int64),
     }[counts]
-    return np.broadcast_to(whole[:, None], shape).astype(np.uint64)
+    return np.broadcast_to(counts_by_command[:, None], shape).astype(np.uint64)
 
 
-def _divided(whole: Counts, threads: int) -> Counts:
-    """Equal parts that add up: the first threads take one more where it does not come out even."""
+def _split_evenly(whole: Counts, threads: int) -> Counts:
+    """Divide into equal integers with the same sum: the first threads take one more if there is a remainder."""
     each, rest = np.divmod(whole[:, None], np.uint64(threads))
     return each + (np.arange(threads, dtype=np.uint64) < rest)
 

@@ -1,5 +1,8 @@
-"""The event loop of core.c in Python, for machines without a compiler: slower by the factor that bench/simulate.py
-prints, and the same in every bit. core.c says how it works; names are the same.
+"""The event loop of core.c in Python, for machines without a compiler; same names, bit-identical results.
+
+Each lane and each channel has at most one next event: a lane's command ends, or the channel's first transfer arrives.
+core.c explains the algorithm. An event of a channel is outdated when another transfer joins; instead of being moved in
+the heap, as in core.c, it stays there with an old version number and is skipped. bench/simulate.py compares the speed.
 """
 
 from __future__ import annotations
@@ -31,7 +34,7 @@ def run(  # noqa: PLR0917 (columns, in the order of Tables and Timeline)
     done: Floats,
     blocker: npt.NDArray[np.int64],
 ) -> int:
-    """Run a checked program; fill the result columns; return how many commands were done."""
+    """Run a checked program; fill the result columns; return the number of finished commands."""
     machine = _Machine(cycles, queue_of, dependency_first, dependency_source, lane_first)
     machine.set_channels(moved_bytes, channel_of, shared_rate, queue_rate)
     finished = machine.run()
@@ -48,7 +51,7 @@ def run(  # noqa: PLR0917 (columns, in the order of Tables and Timeline)
 
 
 class _Machine:
-    """Plain lists, which Python reads faster than arrays."""
+    """State of the simulation, in plain lists, which Python reads faster than arrays."""
 
     def __init__(
         self,
@@ -58,6 +61,7 @@ class _Machine:
         dependency_source: npt.NDArray[np.uint32],
         lane_first: npt.NDArray[np.int64],
     ) -> None:
+        """Build the lanes, and the users of every command from its dependencies."""
         count = len(cycles)
         self.cycles, self.queue_of = cycles.tolist(), queue_of.tolist()
         self.first, self.source = dependency_first.tolist(), dependency_source.tolist()
@@ -78,6 +82,7 @@ class _Machine:
     def set_channels(
         self, moved_bytes: Floats, channel_of: npt.NDArray[np.int32], shared_rate: Floats, queue_rate: Floats
     ) -> None:
+        """Build the queues and channels that transfers go through."""
         self.bytes, self.channel_of = moved_bytes.tolist(), channel_of.tolist()
         self.shared_rate: list[float] = shared_rate.tolist()
         self.queue_rate: list[float] = queue_rate.tolist()
@@ -101,10 +106,12 @@ class _Machine:
         return self.finished
 
     def try_start(self, lane: int, now: float) -> None:
+        """Start the lane's next command if the lane is free and all dependencies are done."""
         command = self.head[lane]
         if command == self.lane_end[lane] or self.missing[command] or self.lane_busy[lane]:
             return
         self.start[command] = now
+        # The lane had to wait: the dependency that finished last is the one that blocked it.
         if now > self.lane_ready[command]:
             sources = self.source[self.first[command] : self.first[command + 1]]
             self.blocker[command] = max(sources, key=self.done.__getitem__)
@@ -112,6 +119,7 @@ class _Machine:
         heappush(self.events, (now + self.cycles[command], lane, 0))
 
     def complete(self, command: int, now: float) -> None:
+        """Mark a command as done, and start the commands that waited for it alone."""
         self.done[command] = now
         self.finished += 1
         for user in self.users[command]:
@@ -121,6 +129,7 @@ class _Machine:
                 self.try_start(lane, now)
 
     def lane_event(self, lane: int, now: float) -> None:
+        """End the issue of a lane's command: a transfer goes to its queue, other commands are done."""
         command = self.head[lane]
         self.head[lane] += 1
         self.lane_busy[lane] = False
@@ -135,12 +144,15 @@ class _Machine:
         self.try_start(lane, now)
 
     def enqueue(self, command: int, now: float) -> None:
+        """Append a transfer to its queue; start it if the queue was idle."""
         queue = self.queue_of[command]
         self.queue[queue].append(command)
         if len(self.queue[queue]) - self.queue_at[queue] > 1:
             return
         channel = self.channel_of[queue]
         if self.flying[channel]:
+            # One more transfer changes the rate, so first advance the level to `now` at the old rate. Rounding must not
+            # carry it past the next arrival.
             level = self.level[channel] + (now - self.updated[channel]) * self.rate_of(channel)
             self.level[channel] = min(level, self.flying[channel][0][0])
         self.updated[channel] = now
@@ -148,15 +160,18 @@ class _Machine:
         self.schedule(channel)
 
     def take_off(self, queue: int, now: float) -> None:
+        """Put the queue's first transfer in flight; it is done when the channel's level has risen by its bytes."""
         channel, command = self.channel_of[queue], self.queue[queue][self.queue_at[queue]]
         self.transfer_start[command] = now
         heappush(self.flying[channel], (self.level[channel] + self.bytes[command], queue))
 
     def rate_of(self, channel: int) -> float:
+        """Return the bytes per cycle of each transfer in flight: an equal share, at most the rate of one queue."""
         share: float = self.shared_rate[channel] / len(self.flying[channel])
         return min(share, self.queue_rate[channel])
 
     def schedule(self, channel: int) -> None:
+        """Schedule the channel's next arrival and invalidate the event scheduled before."""
         self.version[channel] += 1
         if not self.flying[channel]:
             self.level[channel] = 0.0
@@ -166,6 +181,7 @@ class _Machine:
         heappush(self.events, (due, self.lanes + channel, self.version[channel]))
 
     def channel_event(self, channel: int, now: float) -> None:
+        """Finish the first transfer to arrive, start the next of its queue, and reschedule the channel."""
         self.level[channel], queue = heappop(self.flying[channel])
         self.updated[channel] = now
         command = self.queue[queue][self.queue_at[queue]]

@@ -1,7 +1,7 @@
-"""What the threads of one lane saw of a timeline, in the integers that they count in.
+"""Times of the threads of one lane in the integer ticks and cycles that the hardware counts.
 
-Every count is a difference of rounded-down points in time, never a rounded duration: so spans of a thread never
-overlap, and what they add up to never exceeds the whole.
+Every count is a difference of rounded-down points in time, never a rounded duration. Hence spans of a thread never
+overlap, and their sum never exceeds the whole: commands of 1.5 cycles each, back to back, count 1, 2, 1, 2 … cycles.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ Numbers = npt.NDArray[np.int64]
 
 @dataclass(frozen=True, slots=True)
 class CoreClock:
-    """Turns cycles of the common axis into what one core counts."""
+    """Converts cycles of the common time axis to the counts of one core."""
 
     ticks_per_cycle: float
     factor: float  # this core's clock, as a multiple of the program's
@@ -36,7 +36,7 @@ class CoreClock:
 
 @dataclass(frozen=True, slots=True)
 class LaneTimes:
-    """The commands of one lane, as rows; where threads differ, they are columns."""
+    """The commands of one lane, one per row; times that differ by thread have one column per thread."""
 
     group: int
     first_thread: int
@@ -53,7 +53,7 @@ class LaneTimes:
 
     @property
     def end(self) -> float:
-        """When the lane is through: its last transfer has arrived, too. A lane without commands never starts."""
+        """When the last command is done and the last transfer has arrived; 0 for a lane without commands."""
         return float(self.done.max()) if len(self.done) else 0.0
 
     @property
@@ -65,8 +65,8 @@ class LaneTimes:
 
     @property
     def barrier_ticks(self) -> Numbers:
-        late = self.clock.ticks(self.done)[:, None] - self.clock.ticks(self.work_end)
-        return np.where(self.moves[:, None], 0, late)
+        waiting = self.clock.ticks(self.done)[:, None] - self.clock.ticks(self.work_end)
+        return np.where(self.moves[:, None], 0, waiting)
 
     @property
     def wait_ticks(self) -> Numbers:
@@ -82,12 +82,12 @@ class LaneTimes:
 
     @property
     def held_pcycles(self) -> Numbers:
-        """From the start of a command until the lane is free again."""
+        """Core cycles from the start of a command until the lane is free again."""
         return self.clock.pcycles(self.issue_end) - self.clock.pcycles(self.start)
 
 
 def device_lanes(program: Program, timeline: Timeline, device: int) -> Iterator[list[LaneTimes]]:
-    """For every core of a device, its lanes in the order of groups."""
+    """Yield, for every core of a device, its lanes in the order of groups."""
     groups = len(program.groups)
     first = device * program.cores * groups
     bounds = np.searchsorted(program.lane_of_commands(), np.arange(first, first + program.cores * groups + 1)).tolist()
@@ -104,11 +104,12 @@ def device_lanes(program: Program, timeline: Timeline, device: int) -> Iterator[
 def _lane(
     program: Program, timeline: Timeline, clock: CoreClock, *, group: int, first_thread: int, rows: slice
 ) -> LaneTimes:
+    """Return the times of one lane; threads of a group share the work of a command unevenly."""
     commands, threads = program.commands[rows], program.groups[group].threads
     moves = commands["route"] != NO_ROUTE
     start, issue_end = timeline.start[rows], timeline.issue_end[rows]
     work_end = np.repeat(issue_end[:, None], threads, axis=1)
-    if threads > 1:  # threads issue a transfer in step; they share the work of everything else
+    if threads > 1:  # all threads issue a transfer together; they share the work of other commands
         shares = thread_shares(program, timeline, np.arange(rows.start, rows.stop), threads)
         own = start[:, None] + commands["cycles"][:, None] * shares
         work_end = np.where(moves[:, None], work_end, np.minimum(own, work_end))

@@ -1,4 +1,4 @@
-"""Program → Timeline: when every command of one inference starts and is done, and whom it waited for."""
+"""Program → Timeline: start and end of every command of one inference, and the dependency it waited for."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from .tables import Tables, describe, tables
 
 try:
     from ._core import run
-except ImportError:  # installed where nothing could compile it: the same in Python, slower
+except ImportError:  # the extension was not compiled: same results in Python, slower
     from .event_loop import run
 
 Floats = npt.NDArray[np.float64]
@@ -22,7 +22,7 @@ Floats = npt.NDArray[np.float64]
 
 @dataclass(frozen=True, slots=True)
 class Timeline:
-    """One inference, one row per command, in core cycles from its start; all cores share this axis."""
+    """One inference, one row per command, in core cycles from its start; all cores share this time axis."""
 
     lane_ready: Floats  # the lane is free for the command
     start: Floats
@@ -39,12 +39,12 @@ class Timeline:
 
 
 def simulate(program: Program, *, seed: int = 0, inference: int = 0) -> Timeline:
-    """Execute one inference, event by event.
+    """Execute one inference as a discrete-event simulation.
 
     Args:
-        program: what to run; it is checked first, so that no program file can do harm.
-        seed: chooses the clocks of the cores and how the threads of a group share work.
-        inference: number of the inference; its threads share work in a way of their own.
+        program: the program to run; it is checked first, because a program file may be damaged or hostile.
+        seed: selects the clocks of the cores and how the threads of a group share work.
+        inference: number of the inference; it varies how threads share work.
 
     Raises:
         ProgramError: an index, order or rate is impossible, or commands wait for each other.
@@ -59,6 +59,7 @@ def simulate(program: Program, *, seed: int = 0, inference: int = 0) -> Timeline
 
 
 def _run(built: Tables, timeline: Timeline) -> int:
+    """Pass the columns to the event loop in its order; return the number of finished commands."""
     return run(
         built.cycles,
         built.moved_bytes,
@@ -89,7 +90,8 @@ def _columns(timeline: Timeline) -> tuple[npt.NDArray[np.generic], ...]:
 
 
 def _deadlock(program: Program, timeline: Timeline) -> ProgramError:
-    stuck = int(np.isnan(timeline.start).argmax())  # the first in its lane, as its lane stands still from there on
+    """Return an error that names a command that never started and the dependency it waits for."""
+    stuck = int(np.isnan(timeline.start).argmax())  # rows are sorted by lane, so this is the head of a blocked lane
     waits_for = next(source for source in program.dependencies(stuck) if np.isnan(timeline.done[source]))
     return fault(
         program,

@@ -1,4 +1,4 @@
-"""Timeline → Capture: the stats buffer as the device leaves it, with only what the stats level asks for."""
+"""Timeline → Capture: the stats buffer that the device leaves, with the sections of the stats level."""
 
 from __future__ import annotations
 
@@ -40,14 +40,14 @@ _LAST_TICK = 2**63 - 1
 
 @dataclass(frozen=True, slots=True)
 class Inference:
-    """One inference as the stats buffers of all its devices bear it."""
+    """Identity and timing of one inference, the same in the stats buffers of all its devices."""
 
-    program_id: int  # of the program's file, so that a decoder can tell that they belong together
+    program_id: int  # identifies the program file, so that a decoder can match buffer and program
     activation: int  # number of the instance of the program on the device
     number: int
     start_tick: int  # statistics timer at its start
-    input_wait_ticks: int = 0  # how long the device had waited for the input before
-    output_wait_ticks: int = 0  # how long it waits for the host to take the output afterwards
+    input_wait_ticks: int = 0  # time the device waited for the input before it started
+    output_wait_ticks: int = 0  # time the device waits for the host to take the output
 
     def __post_init__(self) -> None:
         for name in ("start_tick", "input_wait_ticks", "output_wait_ticks"):
@@ -57,7 +57,7 @@ class Inference:
 
 @dataclass(frozen=True, slots=True)
 class _Recorder:
-    """All that the sections of one capture have in common."""
+    """Parameters shared by all sections of one capture."""
 
     program: Program
     inference: Inference
@@ -67,6 +67,7 @@ class _Recorder:
     events: tuple[Event, ...]
 
     def sections(self, core: int, lanes: list[LaneTimes]) -> Iterator[tuple[StatsSection, Records]]:
+        """Yield the sections of one core that the stats level includes."""
         level, stats = self.program.stats.level, self.program.stats
         if level >= THREAD_LEVEL:
             yield StatsSection.THREADS, self.threads(lanes)
@@ -77,11 +78,14 @@ class _Recorder:
             yield StatsSection.PORTS, self.ports(core)
             yield StatsSection.DOORBELLS, self.doorbells(core)
             kept = [self.kept(lane) for lane in lanes]
-            yield StatsSection.OPS, _joined(OP_RECORD, [self.ops(*pair) for pair in zip(lanes, kept, strict=True)])
-            yield StatsSection.LOST, _joined(LOST_RECORD, [self.lost(*pair) for pair in zip(lanes, kept, strict=True)])
+            yield StatsSection.OPS, _concatenate(OP_RECORD, [self.ops(*pair) for pair in zip(lanes, kept, strict=True)])
+            yield (
+                StatsSection.LOST,
+                _concatenate(LOST_RECORD, [self.lost(*pair) for pair in zip(lanes, kept, strict=True)]),
+            )
             if level >= OP_PMU_LEVEL:
                 parts = [command_counters(self.program, self.events, *pair) for pair in zip(lanes, kept, strict=True)]
-                yield StatsSection.OP_PMU, _joined(OP_PMU_RECORD, parts)
+                yield StatsSection.OP_PMU, _concatenate(OP_PMU_RECORD, parts)
 
     def threads(self, lanes: list[LaneTimes]) -> Records:
         records = np.zeros(sum(lane.threads for lane in lanes), THREAD_RECORD)
@@ -102,7 +106,7 @@ class _Recorder:
         return np.array([row], DDR_RECORD)
 
     def ports(self, core: int) -> Records:
-        """Thread 0 of a core that takes inputs or gives outputs waits for the host's doorbell."""
+        """Record the waits of thread 0 for the host's doorbells, on cores with inputs or outputs."""
         rows = []
         if core in self.input_cores:
             rows.append((0, INPUT_PORT, min(self.inference.input_wait_ticks, _U32)))
@@ -111,12 +115,12 @@ class _Recorder:
         return np.array(rows, PORT_RECORD)
 
     def doorbells(self, core: int) -> Records:
-        """An inference starts when its input's doorbell has rung."""
+        """Record the doorbell of the input, which starts the inference."""
         rung = core in self.input_cores
         return np.array([(INPUT_PORT, (0, 0, 0), self.inference.start_tick)][: int(rung)], DOORBELL_RECORD)
 
     def kept(self, lane: LaneTimes) -> npt.NDArray[np.bool_]:
-        """The commands that are written down. A full buffer ends with the last command that fits on all threads."""
+        """Return the commands that are recorded; a full buffer ends with the last command that fits on all threads."""
         asked = self.asked(lane)
         if self.capacity_records is None:
             return asked
@@ -124,9 +128,10 @@ class _Recorder:
         return kept
 
     def asked(self, lane: LaneTimes) -> npt.NDArray[np.bool_]:
+        """Return the commands that the stats level includes: all, or semaphore commands only."""
         if self.program.stats.level >= OP_LEVEL:
             return np.ones(len(lane.commands), np.bool_)
-        return _of_kinds(self.program, lane.commands, _SEMAPHORE)
+        return _has_kind(self.program, lane.commands, _SEMAPHORE)
 
     def ops(self, lane: LaneTimes, kept: npt.NDArray[np.bool_]) -> Records:
         records = np.zeros((int(kept.sum()), lane.threads), OP_RECORD)
@@ -134,7 +139,7 @@ class _Recorder:
         records["thread"] = lane.first_thread + np.arange(lane.threads)
         records["group"] = lane.group
         records["start"] = (self.inference.start_tick + lane.clock.ticks(lane.start))[kept][:, None]
-        records["ucycles"] = np.minimum(lane.ucycles[kept], _U32)  # counters of 32 bits stop at their end
+        records["ucycles"] = np.minimum(lane.ucycles[kept], _U32)  # 32-bit counters saturate
         records["pcycles"] = np.minimum(lane.pcycles[kept], _U32)
         records["wait"] = np.minimum(lane.wait_ticks[kept], _U32)[:, None]
         records["barrier"] = np.minimum(lane.barrier_ticks[kept], _U32)
@@ -142,7 +147,7 @@ class _Recorder:
         return records.reshape(-1)
 
     def lost(self, lane: LaneTimes, kept: npt.NDArray[np.bool_]) -> Records:
-        """One record per thread of a lane that did not fit."""
+        """Return one record per thread of a lane whose commands did not fit."""
         missing = lane.commands["ordinal"][self.asked(lane) & ~kept]
         if not len(missing):
             return np.zeros(0, LOST_RECORD)
@@ -153,14 +158,14 @@ class _Recorder:
 def collect(
     program: Program, timeline: Timeline, inference: Inference, *, device: int, capacity_records: int | None = None
 ) -> Capture:
-    """What one inference leaves in the stats buffer of one device.
+    """Return the stats buffer that one inference leaves on one device.
 
     Args:
-        program: what ran; its stats options say what is written down.
-        timeline: of `simulate`, of the same program.
-        inference: which one, and when.
-        device: whose buffer.
-        capacity_records: records of ops that fit in the buffer per lane; what comes later is lost.
+        program: the program that ran; its stats options select what is recorded.
+        timeline: the result of `simulate` for the same program.
+        inference: its number and timing.
+        device: the device whose buffer is returned.
+        capacity_records: op records per lane that fit in the buffer; later ones are lost.
     """
     _check_call(program, timeline, inference, device, capacity_records)
     recorder = _Recorder(
@@ -224,7 +229,7 @@ def _check_header(program: Program) -> None:
 
 
 def _check_size(program: Program, device: int) -> None:
-    """Before anything is allocated: a file of some kilobytes must not ask for all memory."""
+    """Refuse a huge buffer before it is allocated: a file of a few kilobytes could ask for all memory."""
     events = len(program.stats.events)
     threads = np.array([group.threads for group in program.groups], np.float64)
     size = program.cores * threads.sum() * (THREAD_RECORD.itemsize + events * PMU_RECORD.itemsize)
@@ -242,10 +247,10 @@ def _check_size(program: Program, device: int) -> None:
 
 
 def _port_cores(program: Program, device: int, kind: str) -> frozenset[int]:
-    """Cores of a device with a command of such a kind; where the whole program has none, core 0."""
-    chosen = program.commands[_of_kinds(program, program.commands, kind)]
-    here = chosen[chosen["device"] == device]
-    return frozenset(np.unique(here["core"]).tolist()) if len(chosen) else frozenset({0})
+    """Return the cores of a device with a command of this kind; core 0 if the whole program has none."""
+    chosen = program.commands[_has_kind(program, program.commands, kind)]
+    on_device = chosen[chosen["device"] == device]
+    return frozenset(np.unique(on_device["core"]).tolist()) if len(chosen) else frozenset({0})
 
 
 def _activate_ticks(program: Program) -> int:
@@ -255,11 +260,12 @@ def _activate_ticks(program: Program) -> int:
     return round(ticks)
 
 
-def _of_kinds(program: Program, commands: Records, text: str) -> npt.NDArray[np.bool_]:
+def _has_kind(program: Program, commands: Records, text: str) -> npt.NDArray[np.bool_]:
+    """Mark the commands whose kind contains the text."""
     wanted = np.array([text in kind for kind in program.kinds] + [False], np.bool_)
     chosen: npt.NDArray[np.bool_] = wanted[commands["kind"]]
     return chosen
 
 
-def _joined(dtype: np.dtype[np.void], parts: list[Records]) -> Records:
+def _concatenate(dtype: np.dtype[np.void], parts: list[Records]) -> Records:
     return np.concatenate([np.zeros(0, dtype), *parts])

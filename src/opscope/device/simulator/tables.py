@@ -1,4 +1,4 @@
-"""A Program as the event loop takes it: checked, with lanes, queues and channels numbered from 0 without gaps."""
+"""The input columns of the event loop: a checked Program with lanes, queues and channels numbered without gaps."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ class Tables:
 
 
 def tables(program: Program) -> Tables:
-    """Check everything that the event loop relies on, and number what is in use."""
+    """Check everything that the event loop relies on, and number the queues and channels in use."""
     check_program(program, source=source_of(program))
     _check_routes(program)
     commands = program.commands
@@ -57,7 +57,7 @@ def tables(program: Program) -> Tables:
 
 
 def describe(program: Program, command: int) -> str:
-    """A command as an error names it: its number, lane and place in the lane."""
+    """Return a command as an error names it: its number, lane and place in the lane."""
     row = program.commands[command]
     group = printable(program.groups[row["group"]].name, 40)
     return f"command {command} (device {row['device']}, core {row['core']}, {group}, ordinal {row['ordinal']})"
@@ -75,7 +75,10 @@ def _check_routes(program: Program) -> None:
 
 
 def _check_duration(program: Program, built: Tables) -> None:
-    """Something always moves on, so the sum of all work at its slowest bounds the time."""
+    """Refuse a program that may run longer than a float can count cycles.
+
+    Some command always makes progress, so the sum of all work at its slowest rate bounds the total time.
+    """
     moving = built.queue_of >= 0
     channel = built.channel_of[built.queue_of[moving]]
     sharing = np.bincount(built.channel_of, minlength=len(built.shared_rate))
@@ -96,7 +99,10 @@ def _lane_first(program: Program) -> Numbers:
 def _queues(
     program: Program, moves: npt.NDArray[np.bool_]
 ) -> tuple[npt.NDArray[np.int32], npt.NDArray[np.int32], Numbers]:
-    """Queue of every command, channel of every queue, and (device, route) of every channel as one number."""
+    """Return the queue of every command, the channel of every queue, and each channel's (device, route) key.
+
+    A queue is one core's use of a route; the queues of one device and route share a channel and its bandwidth.
+    """
     routes, moving = max(len(program.routes), 1), program.commands[moves]
     core = moving["device"].astype(np.int64) * program.cores + moving["core"]
     queue_keys, queue_number = _number(core * routes + moving["route"], program.devices * program.cores * routes)
@@ -108,7 +114,7 @@ def _queues(
 
 
 def _number(keys: Numbers, end: int) -> tuple[Numbers, Numbers]:
-    """The keys in use in rising order, and the place of each key among them."""
+    """Return the keys in use in rising order, and the position of each key among them."""
     if end > len(keys) + 2**20:  # a table of all possible keys would be larger than the program
         used, place = np.unique(keys, return_inverse=True)
         return used, place.reshape(-1)

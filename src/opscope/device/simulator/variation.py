@@ -1,6 +1,7 @@
-"""What differs from core to core, thread to thread and inference to inference: drawn from a seed and a counter.
+"""Random variation between cores, threads and inferences, drawn from a seed.
 
-Every draw is a hash of what it is for (splitmix64), so it depends neither on the order of draws nor on a library.
+Every draw is a hash (splitmix64) of its purpose and a counter, so that it depends neither on the order of the draws nor
+on a library.
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ _SIGMAS = 3.0
 
 
 class _Stream(IntEnum):
-    """Draws of different streams have nothing to do with each other."""
+    """Purpose of a draw; draws of different streams are independent."""
 
     SHARE = 1
     SLOWEST = 2
@@ -33,7 +34,7 @@ class _Stream(IntEnum):
 
 
 def thread_shares(program: Program, timeline: Timeline, commands: npt.NDArray[np.int64], threads: int) -> Floats:
-    """How long each thread of a group works on each command, as a share of its cycles: one thread takes them all."""
+    """Return the share of a command's cycles that each thread of a group works; one thread works them all."""
     spread = _spread(program, "thread_spread", below=1.0)
     rows = commands.astype(np.uint64)
     column = np.arange(threads, dtype=np.uint64)
@@ -45,28 +46,29 @@ def thread_shares(program: Program, timeline: Timeline, commands: npt.NDArray[np
 
 
 def clock_factor(program: Program, timeline: Timeline, device: int, core: int) -> float:
-    """Clock of one core, as a multiple of the program's."""
+    """Return the clock of one core as a multiple of the program's."""
     spread = _spread(program, "clock_spread", below=1.0)
     draw = _uniform(_Stream.CLOCK, timeline.seed, 0, np.array([device * 0x10000 + core], np.uint64))
     return 1.0 + spread * (2.0 * float(draw[0]) - 1.0)
 
 
 def steady_state_ns(program: Program, timeline: Timeline) -> int:
-    """Time of one inference when nothing is loaded for the first time and nothing disturbs it."""
+    """Return the time of one inference with all weights loaded and no variation."""
     return round(timeline.total_cycles / program.clock_hz * 1e9)
 
 
 def vary(program: Program, *, seed: int, inference: int) -> float:
-    """Time of an inference that is not simulated in full, as a multiple of `steady_state_ns`."""
+    """Return the time of an inference that is not simulated in full, as a multiple of `steady_state_ns`."""
     spread = _spread(program, "inference_spread", below=1.0 / _SIGMAS)
     normal = NormalDist()
+    # A normal distribution truncated at ±3 sigma, by inverting its distribution function between the tails.
     tail = normal.cdf(-_SIGMAS)
     draw = float(_uniform(_Stream.INFERENCE, seed, inference, np.zeros(1, np.uint64))[0])
     return 1.0 + spread * normal.inv_cdf(tail + draw * (1.0 - 2.0 * tail))
 
 
 def _spread(program: Program, name: str, *, below: float) -> float:
-    """A figure of the simulation; a target that does not give it has no such variation."""
+    """Return a variation parameter of the target; 0 if the target does not give it."""
     value = program.simulation.get(name, 0.0)
     if not 0.0 <= value < below:
         raise fault(program, f"simulation: {name} is {value}; expected 0 to less than {below:.3g}")
@@ -74,15 +76,17 @@ def _spread(program: Program, name: str, *, below: float) -> float:
 
 
 def _uniform(stream: _Stream, seed: int, inference: int, counters: Words) -> Floats:
-    """Numbers from 0 to less than 1, one per counter."""
+    """Return numbers in [0, 1), one per counter."""
     key = 0
     for word in (stream, seed, inference):
         key = _mix(np.array([(key + word * _GOLDEN) & _MASK], np.uint64)).item()
+    # 53 random bits fill the mantissa of a double.
     mixed = _mix(np.uint64(key) + counters * np.uint64(_GOLDEN))
     return (mixed >> np.uint64(11)).astype(np.float64) * 2.0**-53
 
 
 def _mix(words: Words) -> Words:
+    """Apply the finaliser of splitmix64, a bijection that spreads every input bit over the word."""
     words = (words ^ (words >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
     words = (words ^ (words >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
     return words ^ (words >> np.uint64(31))

@@ -1,7 +1,7 @@
-"""MLIR module → Graph: TOSA, linalg on tensors, and ONNX operators as torch-mlir holds them.
+"""MLIR module → Graph: TOSA, linalg on tensors, and ONNX operators as torch-mlir represents them.
 
-The parser is MLIR's own, in the Python bindings of the IREE compiler (the extra `[mlir]`). Constants stay where the
-parser has put them: the reader takes their types, and the elements of small whole ones.
+The parser is MLIR's own, from the Python bindings of the IREE compiler (the extra `[mlir]`). Constants stay in the
+parser's memory: the reader takes their types, and the elements of small integer ones.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _CONTROL = frozenset(range(32)) - {9, 10, 12, 13}
 
 
 def looks_like_mlir(head: bytes, suffix: str) -> bool:
-    """Whether a file of that suffix that starts with `head` is MLIR: bytecode, or text."""
+    """Whether a file with this suffix that starts with `head` is MLIR, as bytecode or text."""
     if head[:4] == BYTECODE_MAGIC:
         return True
     return _TEXT.match(head) is not None or (suffix == ".mlir" and _CONTROL.isdisjoint(head))
@@ -35,19 +35,23 @@ def read_mlir(path: Path, *, shapes: Mapping[str, tuple[int, ...]] = {}, batch: 
 
     Args:
         path: the file, text or bytecode.
-        shapes: shapes of inputs by name (`arg0`, …); MLIR's types fix them, so no other than the module's is taken.
-        batch: the leading extent of the inputs; again no other than the module's.
+        shapes: shapes of inputs by name (`arg0`, …); the module's types fix them, so other shapes are refused.
+        batch: the leading extent of the inputs; again, one that differs from the module's is refused.
     """
     module = parse_module(path)
     try:
         graph = _read(module, path)
-    except (RuntimeError, UnicodeDecodeError) as error:  # what the parser let pass and cannot put into words
+    except (
+        RuntimeError,
+        UnicodeDecodeError,
+    ) as error:  # the parser accepts names that are not UTF-8, but cannot return them
         raise ModelError(str(path), "", "holds a name that is no text; expected UTF-8") from error
     _check_shapes(graph, shapes, batch)
     return graph
 
 
 def _read(module: ir.Module, path: Path) -> Graph:
+    """Walk the entry function and assemble the Graph."""
     function, others = entry_function(module, str(path))
     builder = Builder(module, str(path))
     inputs, outputs = builder.run(function)
@@ -61,12 +65,13 @@ def _read(module: ir.Module, path: Path) -> Graph:
         outputs=outputs,
         file_bytes=path.stat().st_size,
         quantize_ops_annotate="onnx" in builder.dialects,  # the QDQ convention is ONNX's
-        notes=(*builder.notes(), *_skipped(others)),
+        notes=(*builder.notes(), *_note_other_functions(others)),
         details={"function": function.attributes["sym_name"].value, "dialects": ", ".join(sorted(builder.dialects))},
     )
 
 
-def _skipped(others: list[str]) -> tuple[Note, ...]:
+def _note_other_functions(others: list[str]) -> tuple[Note, ...]:
+    """Return a note that lists the public functions that are not read."""
     if not others:
         return ()
     names = ", ".join(printable(name, 40) for name in others[:5])
@@ -74,7 +79,7 @@ def _skipped(others: list[str]) -> tuple[Note, ...]:
 
 
 def _check_shapes(graph: Graph, shapes: Mapping[str, tuple[int, ...]], batch: int | None) -> None:
-    """Types say every extent; another one would need the module to be written anew."""
+    """Refuse shapes or a batch that differ from the types of the inputs."""
     own = {graph.tensors[t].name: graph.tensors[t].shape for t in graph.inputs}
     for name, shape in shapes.items():
         if name not in own:
@@ -85,7 +90,7 @@ def _check_shapes(graph: Graph, shapes: Mapping[str, tuple[int, ...]], batch: in
             raise ModelError(
                 graph.source, f"input {name}", f"its type says {found}; expected a module of another shape"
             )
-    lead = {shape[0] for shape in own.values() if shape}
-    if batch is not None and lead != {batch}:
-        found = ", ".join(map(str, sorted(lead))) or "none"
+    batches = {shape[0] for shape in own.values() if shape}
+    if batch is not None and batches != {batch}:
+        found = ", ".join(map(str, sorted(batches))) or "none"
         raise ModelError(graph.source, f"batch {batch}", f"the types of the inputs say {found}; expected that one")

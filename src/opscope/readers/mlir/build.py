@@ -1,4 +1,4 @@
-"""The Graph of a function: every operation on tensors becomes an op, in order, with the location MLIR has for it."""
+"""Builds the Graph of a function: every operation on tensors becomes an op, in order, with its MLIR location."""
 
 from __future__ import annotations
 
@@ -42,9 +42,9 @@ _MOST_LOCATION = 4000  # characters
 
 @dataclass(frozen=True, slots=True)
 class _Place:
-    """Where the walk is."""
+    """Position of the walk in nested regions and calls."""
 
-    scope: str = ""  # name of the control op around
+    scope: str = ""  # name of the enclosing control-flow op
     trips: int | None = 1
     depth: int = 0
     calls: tuple[str, ...] = ()  # functions that are being inlined
@@ -52,7 +52,7 @@ class _Place:
 
 @dataclass(slots=True)
 class Builder:
-    """Walks blocks; fills `ops`, `tensors` and notes."""
+    """Walks blocks and collects ops, tensors and notes."""
 
     module: ir.Module
     source: str
@@ -60,7 +60,9 @@ class Builder:
     tensors: list[Tensor] = field(default_factory=list)
     dialects: set[str] = field(default_factory=set)
     _ids: dict[ir.Value, int] = field(default_factory=dict)
-    _inits: dict[ir.Value, ir.Operation] = field(default_factory=dict)  # made only to be written into
+    _inits: dict[ir.Value, ir.Operation] = field(
+        default_factory=dict
+    )  # destination tensors: tensor.empty and linalg.fill, not yet read
     _integers: dict[int, tuple[int, ...]] = field(default_factory=dict)  # by tensor id
     _names: dict[str, int] = field(default_factory=dict)
     _counts: dict[tuple[str, str], list[str]] = field(default_factory=dict)  # (code, text) → op names
@@ -68,7 +70,7 @@ class Builder:
     _opset: int = 17
 
     def run(self, function: ir.Operation) -> tuple[tuple[int, ...], tuple[int, ...]]:
-        """Read a function; returns the tensors it takes and gives."""
+        """Read a function; return the tensor ids of its inputs and outputs."""
         self._functions = {
             op.attributes["sym_name"].value: op.operation
             for op in self.module.body.operations
@@ -87,20 +89,21 @@ class Builder:
     # -- walking
 
     def _region(self, region: ir.Region, place: _Place) -> tuple[int, ...]:
-        """All blocks of a region; what the last terminator hands out."""
+        """Walk all blocks of a region; return the tensors that the last terminator returns."""
         if place.depth > MAX_NESTING:
             raise ModelError(self.source, "", f"regions within regions; expected at most {MAX_NESTING}")
-        handed: tuple[int, ...] = ()
+        returned: tuple[int, ...] = ()
         for block in region.blocks:
             for operation in block.operations:
                 op = operation.operation
                 if str(op.name) in _RETURNS:
-                    handed = tuple(self._use(value) for value in op.operands)
+                    returned = tuple(self._use(value) for value in op.operands)
                 else:
                     self._operation(op, place)
-        return handed
+        return returned
 
     def _operation(self, op: ir.Operation, place: _Place) -> None:
+        """Handle one operation: constant, destination, call, or an op on tensors; anything else is skipped."""
         name = operator_name(op) or str(op.name)
         self.dialects.add(name.partition(".")[0])
         if name in _CONSTANTS:
@@ -113,7 +116,7 @@ class Builder:
             self._add_op(op, name, place)
 
     def _call(self, op: ir.Operation, place: _Place) -> None:
-        """The body of the function in place of the call."""
+        """Inline the called function; an external or recursive one becomes an op of unknown cost."""
         callee = str(op.attributes["callee"]).lstrip("@").strip('"')
         function = self._functions.get(callee)
         if function is None or callee in place.calls or not len(function.regions[0].blocks):
@@ -132,9 +135,9 @@ class Builder:
                 continue
             number = self._add(Tensor(self._unique("constant"), *found, Role.CONSTANT))
             self._ids[result] = number
-            held = small_integers(op.attributes[attribute]) if attribute and attribute in op.attributes else None
-            if held is not None:
-                self._integers[number] = held
+            elements = small_integers(op.attributes[attribute]) if attribute and attribute in op.attributes else None
+            if elements is not None:
+                self._integers[number] = elements
 
     # -- ops
 
@@ -152,12 +155,12 @@ class Builder:
     def _translate(
         self, op: ir.Operation, name: str, own: str, operands: tuple[int, ...], outputs: tuple[int, ...]
     ) -> tuple[str, dict[str, Attribute], tuple[int, ...]]:
-        """Kind, attributes and canonical inputs."""
+        """Return kind, attributes and canonical inputs of an operation."""
         site = self._site(op, operands, outputs)
         if name.startswith("onnx."):
             rule, attributes = onnx_rule(op, site, self._opset)
             if rule is not None and rule.kind != "custom":
-                return rule.kind, attributes, rule.ordered(operands)
+                return rule.kind, attributes, rule.canonical_inputs(operands)
             return self._unknown(name, own, operands)
         found = tosa.DENSE if name == "tosa.conv2d" and tosa.is_dense(site) else self._rule(op, name)
         if found is None or found is CUSTOM:
@@ -181,7 +184,7 @@ class Builder:
         return "custom", {}, operands
 
     def _bodies(self, op: ir.Operation, own: str, kind: str, place: _Place) -> None:
-        """Regions of control flow: how often a loop runs is not looked for."""
+        """Walk the regions of control flow; trip counts of loops are not analysed."""
         if kind == "if":
             self._note("both-branches", "both branches of a condition are counted, so its cost is an upper bound", own)
         else:
@@ -198,7 +201,11 @@ class Builder:
     # -- tensors
 
     def _operands(self, op: ir.Operation) -> tuple[int, ...]:
-        """Tensors that an operation reads. One that linalg only writes into is not read, unless it holds something."""
+        """Return the tensors an operation reads.
+
+        linalg names its output buffers as operands too (destination passing): `linalg.matmul ins(%a, %b) outs(%init)`.
+        A destination counts as read only if it holds data, that is, if it is not in `_inits`.
+        """
         reads = linalg.input_count(op)
         positional = str(op.name) == "torch.operator"
         found = []
@@ -212,7 +219,7 @@ class Builder:
         return tuple(found)
 
     def _use(self, value: ir.Value) -> int:
-        """Tensor of a value that is read; one that is only filled so far is filled now."""
+        """Return the tensor of a value that is read; a fill that nothing has read yet becomes an op now."""
         if value in self._inits and value not in self._ids:
             op = self._inits[value]
             own = self._name(op, str(op.name))
@@ -232,7 +239,7 @@ class Builder:
 
     def _site(self, op: ir.Operation, operands: tuple[int, ...], outputs: tuple[int, ...]) -> Site:
         shapes = [None if t == ABSENT else self.tensors[t].shape for t in operands]
-        if str(op.name).startswith("linalg.pooling"):  # its window is a tensor that nobody fills
+        if str(op.name).startswith("linalg.pooling"):  # its window is the shape of an uninitialised tensor
             shapes = [found[0] for value in op.operands if (found := tensor_of(value.type)) is not None]
         made = [self.tensors[t].shape for t in outputs]
         return Site(op, shapes, made, [self._integers.get(t) for t in operands])
@@ -244,7 +251,7 @@ class Builder:
     # -- names and notes
 
     def _name(self, op: ir.Operation, name: str) -> str:
-        """The name that the location gives, or the operation's with a number."""
+        """Return the name in the operation's location, or the operation's name with a number."""
         found = _NAME.match(_location(op))
         if found is None:
             return self._unique(name.rpartition(".")[2])
@@ -261,7 +268,7 @@ class Builder:
         self._counts.setdefault((code, text), []).append(op)
 
     def notes(self) -> Iterator[Note]:
-        """One note for all ops that call for the same one."""
+        """Yield one note per distinct text, with the number of ops it applies to."""
         for (code, text), ops in self._counts.items():
             times = f" ({len(ops)} ops)" if len(ops) > 1 else ""
             yield Note(code, f"{text}{times}", ops[0])
@@ -272,6 +279,6 @@ class Builder:
 
 
 def _location(op: ir.Operation) -> str:
-    """As MLIR prints it: `loc("model.mlir":5:10)`."""
+    """Return the location as MLIR prints it: `loc("model.mlir":5:10)`."""
     text = str(op.location)
     return text if len(text) <= _MOST_LOCATION and text.isprintable() else "loc(unknown)"

@@ -1,7 +1,7 @@
-"""linalg, tensor, arith and math on tensors, in the vocabulary of graph.py.
+"""linalg, tensor, arith and math operations on tensors as op kinds of graph.py.
 
-A structured operation says by its maps and its body what it does: a product with a sum behind it is a contraction, a
-sum alone a reduction, no sum at all works element by element, and an empty body copies.
+The indexing maps and the body of a structured operation define what it computes: multiply and add over a reduction loop
+is a contraction, any other reduction loop a reduction, no reduction loop an element-wise op, and an empty body a copy.
 """
 
 from __future__ import annotations
@@ -12,12 +12,14 @@ from string import ascii_letters
 from typing import TYPE_CHECKING
 
 from .rules import CUSTOM, Rule
-from .site import Attributes, Site
+from .site import Attributes, Site, no_attributes
 
 if TYPE_CHECKING:
     from iree.compiler import ir
 
-_SCALAR: Mapping[str, str] = {  # operation on a number → kind, cheapest first: a body is as dear as its dearest
+_SCALAR_OPS: Mapping[
+    str, str
+] = {  # scalar operation → kind, cheapest first: a body costs as much as its most expensive operation
     "arith.bitcast": "identity",
     "arith.index_cast": "cast",
     "arith.extf": "cast",
@@ -78,8 +80,8 @@ _SCALAR: Mapping[str, str] = {  # operation on a number → kind, cheapest first
     "math.powf": "pow",
     "math.fpowi": "pow",
 }
-_DEAREST = {kind: place for place, kind in enumerate(dict.fromkeys(_SCALAR.values()))}
-_NAMED: Mapping[str, str] = {
+_COST_RANK = {kind: place for place, kind in enumerate(dict.fromkeys(_SCALAR_OPS.values()))}
+_NAMED_OPS: Mapping[str, str] = {
     "add": "add",
     "sub": "sub",
     "mul": "mul",
@@ -104,7 +106,7 @@ _NAMED: Mapping[str, str] = {
     "select": "select",
     "softmax": "softmax",
 }
-_TENSOR: Mapping[str, str] = {
+_TENSOR_OPS: Mapping[str, str] = {
     "tensor.pad": "pad",
     "tensor.extract_slice": "slice",
     "tensor.insert_slice": "dynamic_update",
@@ -128,33 +130,29 @@ _POOL = re.compile(r"pooling_(\w+?)_(sum|max|min)\w*")
 
 
 def rule_of(op: ir.Operation) -> Rule | None:
-    """The rule of an operation of these dialects; None where there is none."""
+    """Return the rule of an operation of these dialects; None if there is none."""
     name = str(op.name)
-    if name in _TENSOR:
-        return Rule(_TENSOR[name])
-    if name in _SCALAR:
-        return Rule(_SCALAR[name])
+    if name in _TENSOR_OPS:
+        return Rule(_TENSOR_OPS[name])
+    if name in _SCALAR_OPS:
+        return Rule(_SCALAR_OPS[name])
     if not name.startswith("linalg."):
         return None
     short = name.removeprefix("linalg.")
-    if short in _NAMED:
-        return Rule(_NAMED[short], _dimension if short == "softmax" else _nothing)
+    if short in _NAMED_OPS:
+        return Rule(_NAMED_OPS[short], _dimension if short == "softmax" else no_attributes)
     if short == "transpose":
         return Rule("transpose", lambda site: {"permutation": site.integers("permutation") or ()})
     if short == "reduce":
         return Rule("reduce", lambda site: {"axes": site.integers("dimensions") or ()})
     if short == "quantized_matmul" or "matmul" in short or short in ("matvec", "vecmat", "dot", "mmt4d"):
-        return _product(op)
-    windowed = _windowed(short)
+        return _contraction(op)
+    windowed = _window_rule(short)
     if windowed is not None:
         return windowed
     if short in ("generic", "map", "elementwise"):
-        return _structured(op)
+        return _structured_rule(op)
     return CUSTOM
-
-
-def _nothing(_site: Site) -> Attributes:
-    return {}
 
 
 def _dimension(site: Site) -> Attributes:
@@ -164,50 +162,57 @@ def _dimension(site: Site) -> Attributes:
 # -- contractions
 
 
-def _product(op: ir.Operation) -> Rule:
-    """A matrix product, with a second operand that may be turned; any other contraction by its equation."""
-    labels = _labels(op)
+def _contraction(op: ir.Operation) -> Rule:
+    """Return the rule of a contraction: matmul if its indexing maps are those of one, else einsum.
+
+    Maps (d0, d2), (d2, d1), (d0, d1) read as "ac,cb->ab": one reduced letter, last in the left operand; the right
+    operand is "cb" (plain) or "bc" (transposed), perhaps behind batch axes.
+    """
+    labels = _axis_letters(op)
     if labels is None:
-        return Rule("matmul", lambda site: _extents(site, turned=False))
+        return Rule("matmul", lambda site: _matmul_extents(site, transposed=False))
     left, right, out = labels[0], labels[1], labels[-1]
     reduced = [letter for letter in left if letter not in out]
     if len(reduced) == 1 and left[-1:] == reduced[0] and len(right) >= 2 and out[:-1] == left[:-1]:
         pair = right[-2:]
         if pair in (reduced[0] + out[-1:], out[-1:] + reduced[0]) and right[:-2] == out[: len(right) - 2]:
-            return Rule("matmul", lambda site: _extents(site, turned=pair[1] == reduced[0]))
+            return Rule("matmul", lambda site: _matmul_extents(site, transposed=pair[1] == reduced[0]))
     equation = f"{left},{right}->{out}"
     return Rule("einsum", lambda _site: {"equation": equation})
 
 
-def _extents(site: Site, *, turned: bool) -> Attributes:
+def _matmul_extents(site: Site, *, transposed: bool) -> Attributes:
     right = site.input(1) or ()
     if len(right) < 2:
         return {}
-    return {"k": right[-1], "n": right[-2]} if turned else {"k": right[-2], "n": right[-1]}
+    return {"k": right[-1], "n": right[-2]} if transposed else {"k": right[-2], "n": right[-1]}
 
 
-def _labels(op: ir.Operation) -> list[str] | None:
-    """A word of letters for every map: which loop each axis of an operand runs along."""
+def _axis_letters(op: ir.Operation) -> list[str] | None:
+    """Return one word per indexing map: the letter of the loop that each axis of the operand follows.
+
+    None if an axis follows an expression such as `d1 + 1` instead of one loop.
+    """
     if "indexing_maps" not in op.attributes:
         return None
-    words = []
+    letters = []
     for attribute in op.attributes["indexing_maps"]:
-        results = _results(str(attribute))
+        results = _map_results(str(attribute))
         numbers = [re.fullmatch(r"d(\d+)", result) for result in results]
         if any(number is None or int(number[1]) >= len(ascii_letters) for number in numbers):
             return None
-        words.append("".join(ascii_letters[int(number[1])] for number in numbers if number is not None))
-    return words
+        letters.append("".join(ascii_letters[int(number[1])] for number in numbers if number is not None))
+    return letters
 
 
-def _results(text: str) -> list[str]:
-    """`affine_map<(d0, d1) -> (d0, d1 + 1)>` → ["d0", "d1 + 1"]."""
+def _map_results(text: str) -> list[str]:
+    """Parse `affine_map<(d0, d1) -> (d0, d1 + 1)>` into ["d0", "d1 + 1"]."""
     inner = text.partition("-> (")[2].rpartition(")")[0]
     return [part.strip() for part in inner.split(",") if part.strip()]
 
 
-def _windowed(short: str) -> Rule | None:
-    """Convolutions and pools say their layout by name."""
+def _window_rule(short: str) -> Rule | None:
+    """Return the rule of a convolution or pool, whose layout is part of the operation's name."""
     conv, pool = _CONV.fullmatch(short), _POOL.fullmatch(short)
     if conv is not None:
         layout, depthwise = conv[3] or "", bool(conv[1])
@@ -219,7 +224,7 @@ def _windowed(short: str) -> Rule | None:
 
 
 def _conv(site: Site, layout: str, *, depthwise: bool) -> Attributes:
-    """`nhwc_hwcf`: order of the data, then of the weights; f is the produced channel, q a quantised form."""
+    """Layout `nhwc_hwcf` is the order of the data, then of the weights; f is the output channel, suffix q quantised."""
     data, _, weights = layout.removesuffix("_q").partition("_")
     shape, stored = site.input(0) or (), site.input(1) or ()
     spatial = [axis for axis, letter in enumerate(weights) if letter in "dhw"] or list(range(len(stored)))
@@ -251,25 +256,26 @@ def _pool(site: Site, layout: str) -> Attributes:
 # -- structured operations with a body
 
 
-def _structured(op: ir.Operation) -> Rule:
+def _structured_rule(op: ir.Operation) -> Rule:
+    """Return the rule of a generic operation from its reduction loops and its body."""
     body = list(_body(op))
     reductions = _reduction_loops(op)
     if reductions:
         multiplies = any(name in ("arith.mulf", "arith.muli") for name in body)
         adds = any(name in ("arith.addf", "arith.addi") for name in body)
         if multiplies and adds and _operand_count(op) == 2:
-            return _product(op) if _labels(op) else CUSTOM
+            return _contraction(op) if _axis_letters(op) else CUSTOM
         return Rule("reduce", lambda site: {"axes": _reduced_axes(site, reductions)})
-    kinds = [_SCALAR.get(name, "") for name in body]
+    kinds = [_SCALAR_OPS.get(name, "") for name in body]
     if not kinds:
-        return _copying(op)
+        return _copy_rule(op)
     if "" in kinds:
         return Rule("binary" if _operand_count(op) > 1 else "unary")
     return Rule(_elementwise(kinds))
 
 
 def _body(op: ir.Operation) -> Iterator[str]:
-    """Operations of the body that compute: yields, constants and loop numbers do not."""
+    """Yield the operations of the body that compute, not yields, constants or loop indices."""
     for region in op.regions:
         for block in region.blocks:
             for inner in block.operations:
@@ -279,17 +285,18 @@ def _body(op: ir.Operation) -> Iterator[str]:
 
 
 def _elementwise(kinds: list[str]) -> str:
+    """Return the kind of an element-wise body; known patterns first, else its most expensive operation."""
     found = set(kinds)
     if {"exp", "div", "add"} <= found <= {"exp", "div", "add", "negate", "sub"}:
         return "sigmoid"
     if found in ({"compare", "select"}, {"minimum", "maximum"}):
         return "clip"
-    return max(kinds, key=lambda kind: _DEAREST[kind])
+    return max(kinds, key=lambda kind: _COST_RANK[kind])
 
 
-def _copying(op: ir.Operation) -> Rule:
-    """An empty body: a permutation, or a tensor repeated along new axes."""
-    labels = _labels(op)
+def _copy_rule(op: ir.Operation) -> Rule:
+    """Return the rule of an empty body: identity, permutation, or a broadcast along new axes."""
+    labels = _axis_letters(op)
     if labels and len(labels) == 2 and sorted(labels[0]) == sorted(labels[1]):
         order = tuple(labels[0].index(letter) for letter in labels[1])
         return (
@@ -299,13 +306,15 @@ def _copying(op: ir.Operation) -> Rule:
 
 
 def _reduction_loops(op: ir.Operation) -> list[int]:
+    """Return the indices of the loops that are not parallel."""
     if "iterator_types" not in op.attributes:
         return []
     return [loop for loop, kind in enumerate(op.attributes["iterator_types"]) if "parallel" not in str(kind)]
 
 
 def _reduced_axes(site: Site, loops: list[int]) -> tuple[int, ...]:
-    labels = _labels(site.op)
+    """Return the axes of the first operand that follow reduction loops."""
+    labels = _axis_letters(site.op)
     if not labels:
         return ()
     letters = {ascii_letters[loop] for loop in loops if loop < len(ascii_letters)}
@@ -313,14 +322,14 @@ def _reduced_axes(site: Site, loops: list[int]) -> tuple[int, ...]:
 
 
 def _operand_count(op: ir.Operation) -> int:
-    """Inputs of a structured operation, without those it writes into."""
+    """Return the number of inputs of a structured operation, without destinations."""
     if "operandSegmentSizes" not in op.attributes:
         return len(op.operands) - 1
     return int(next(iter(op.attributes["operandSegmentSizes"])))
 
 
 def input_count(op: ir.Operation) -> int | None:
-    """How many operands a linalg operation reads; the others it writes into. None: not one of these."""
+    """Return how many operands a linalg operation reads, the others being destinations; None for other dialects."""
     name = str(op.name)
     if not name.startswith("linalg.") and not name.startswith("iree_linalg_ext."):
         return None

@@ -1,4 +1,4 @@
-"""File → MLIR module, by the parser of the IREE compiler's Python bindings, which is imported when it is needed."""
+"""MLIR file → module, by the parser of the IREE compiler's Python bindings, imported when it is needed."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ MAX_FILE_BYTES = 1 << 30  # the parser holds the file and its constants in memor
 MAX_NESTING = 200  # brackets and regions within each other; the parser recurses into them
 
 BYTECODE_MAGIC = b"ML\xefR"
-MOST_SECONDS = 300
-_TRIAL = """
+TRIAL_SECONDS = 300
+_TRIAL_SCRIPT = """
 import sys
 try:
     import resource
@@ -40,7 +40,7 @@ _BRACKETS = re.compile(rb"[(\[{<]+|[)\]}>]+|->|>=|<=")
 
 
 def parse_module(path: Path) -> ir.Module:
-    """The module in a file; what the parser refuses is reported with its line and column."""
+    """Return the module in a file; a syntax error is reported with its line and column."""
     try:
         from iree.compiler import ir
     except ImportError as error:
@@ -53,13 +53,13 @@ def parse_module(path: Path) -> ir.Module:
     try:
         return ir.Module.parseFile(str(path), context)
     except ir.MLIRError as error:
-        raise _refused(path, error) from error
-    except (RuntimeError, UnicodeDecodeError) as error:  # its own message could not be put into words
+        raise _syntax_error(path, error) from error
+    except (RuntimeError, UnicodeDecodeError) as error:  # the parser's message is not UTF-8
         raise ModelError(str(path), "", "not valid MLIR; expected names and text in UTF-8") from error
 
 
 def entry_function(module: ir.Module, source: str) -> tuple[ir.Operation, list[str]]:
-    """The function to read, and the names of other public ones."""
+    """Return the function to read and the names of the other public ones."""
     public = [op.operation for op in module.body.operations if _is_public(op.operation)]
     if not public:
         raise ModelError(source, "", "no public function with a body; expected a func.func, such as @main")
@@ -75,6 +75,7 @@ def _is_public(op: ir.Operation) -> bool:
 
 
 def _check_file(path: Path) -> None:
+    """Check size and nesting of text, or try the parser on bytecode, before this process parses the file."""
     try:
         size = path.stat().st_size
         if size > MAX_FILE_BYTES:
@@ -86,33 +87,39 @@ def _check_file(path: Path) -> None:
                 return
     except OSError as error:
         raise ModelError(str(path), "", f"cannot be read ({error.strerror}); expected an MLIR file") from error
-    _try_apart(path)
+    _try_in_subprocess(path)
 
 
-def _try_apart(path: Path) -> None:
-    """Damaged bytecode can end the process that parses it; so another one tries first. What it says comes later."""
+def _try_in_subprocess(path: Path) -> None:
+    """Parse bytecode in another process first: damaged bytecode can crash the parser.
+
+    Only a crash or a timeout is an error here; ordinary parse errors are reported when this process parses the file.
+    """
     try:
         done = subprocess.run(  # noqa: S603 (our own interpreter, on our own text)
-            [sys.executable, "-c", _TRIAL, str(path)], capture_output=True, timeout=MOST_SECONDS, check=False
+            [sys.executable, "-c", _TRIAL_SCRIPT, str(path)], capture_output=True, timeout=TRIAL_SECONDS, check=False
         )
     except subprocess.TimeoutExpired as error:
-        raise ModelError(str(path), "", f"not parsed within {MOST_SECONDS} seconds; expected MLIR bytecode") from error
+        raise ModelError(str(path), "", f"not parsed within {TRIAL_SECONDS} seconds; expected MLIR bytecode") from error
     if done.returncode < 0:
         raise ModelError(str(path), "", "the parser gives up on it; expected whole MLIR bytecode")
 
 
 def _check_nesting(lines: Iterable[bytes], path: Path) -> None:
-    """Refuse text that would make a recursive parser run out of stack; strings and comments do not count."""
+    """Refuse text nested so deep that a recursive parser would overflow its stack.
+
+    Brackets in strings and comments do not count.
+    """
     depth = 0
     for line, text in enumerate(lines, start=1):
         if not text.isascii():
             _check_text(text, path, line)
         for found in _BRACKETS.finditer(_STRING.sub(b"", text)):
-            word = found[0]
-            if word[:1] in b"([{<" and word != b"<=":
-                depth += len(word)
-            elif word[:1] in b")]}>" and word != b">=":
-                depth = max(0, depth - len(word))
+            brackets = found[0]
+            if brackets[:1] in b"([{<" and brackets != b"<=":
+                depth += len(brackets)
+            elif brackets[:1] in b")]}>" and brackets != b">=":
+                depth = max(0, depth - len(brackets))
         if depth > MAX_NESTING:
             place = f"line {line}"
             raise ModelError(str(path), place, f"{depth} brackets within each other; expected at most {MAX_NESTING}")
@@ -125,7 +132,8 @@ def _check_text(text: bytes, path: Path, line: int) -> None:
         raise ModelError(str(path), f"line {line}:{error.start + 1}", "not UTF-8 text; expected MLIR") from error
 
 
-def _refused(path: Path, error: ir.MLIRError) -> ModelError:
+def _syntax_error(path: Path, error: ir.MLIRError) -> ModelError:
+    """Turn the parser's first diagnostic into an error with its place."""
     for diagnostic in error.error_diagnostics:
         try:
             found = _PLACE.search(str(diagnostic.location))

@@ -1,18 +1,18 @@
-"""How one operation is translated into the vocabulary of graph.py; tables of rules by dialect are beside this."""
+"""The rule that translates one operation into an op kind of graph.py; `tosa` and `linalg` hold the tables."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
-from .site import Describe, nothing
+from .site import Describe, no_attributes
 
 
 @dataclass(frozen=True, slots=True)
 class Rule:
-    """The kind, its attributes, and how many of the tensor operands count: zero points and shapes behind do not."""
+    """The kind, the rule for its attributes, and how many leading tensor operands count (not zero points or shapes)."""
 
     kind: str
-    describe: Describe = nothing
+    describe: Describe = no_attributes
     operands: int | None = None  # None: all
 
 

@@ -1,4 +1,4 @@
-"""One MLIR operation with what is known about its operands, as rules look at it."""
+"""One MLIR operation with the shapes and constants of its operands: the input of the translation rules."""
 
 from __future__ import annotations
 
@@ -34,7 +34,10 @@ _BY_LABEL = {dtype.label: dtype for dtype in DType}
 
 
 def dtype_of(text: str) -> DType:
-    """An element type as MLIR prints it: `i8`, `ui8`, `si64`, `f32`, …; of a quantised type, what it is stored as."""
+    """Return the DType of an element type as MLIR prints it: `i8`, `ui8`, `si64`, `f32`, …
+
+    For a quantised type, that is its storage type.
+    """
     if text in _FLOATS:
         return _FLOATS[text]
     if text.startswith("!quant."):
@@ -43,7 +46,7 @@ def dtype_of(text: str) -> DType:
 
 
 def tensor_of(kind: ir.Type) -> tuple[Shape | None, DType] | None:
-    """Shape and element type of a tensor type; None for what is no tensor. A shape with open extents is unknown."""
+    """Return shape and element type of a tensor type; None for other types. A dynamic shape is None."""
     from iree.compiler import ir
 
     if isinstance(kind, ir.RankedTensorType):
@@ -57,7 +60,7 @@ def tensor_of(kind: ir.Type) -> tuple[Shape | None, DType] | None:
 
 
 def _torch_tensor(text: str) -> tuple[Shape | None, DType]:
-    """`!torch.vtensor<[1,?,3],f32>`."""
+    """Parse `!torch.vtensor<[1,?,3],f32>`."""
     extents, _, element = text.partition("<[")[2].partition("],")
     parts = [part for part in extents.split(",") if part]
     shape = tuple(map(int, parts)) if "[" in text and all(part.isdecimal() for part in parts) else None
@@ -66,16 +69,16 @@ def _torch_tensor(text: str) -> tuple[Shape | None, DType]:
 
 @dataclass(frozen=True, slots=True)
 class Site:
-    """An operation, and the shapes of the tensors it reads and makes."""
+    """An operation and the shapes of its input and output tensors."""
 
     op: ir.Operation
     inputs: Sequence[Shape | None]  # of its tensor operands, in order
     outputs: Sequence[Shape | None]
-    constants: Sequence[tuple[int, ...] | None]  # elements of operands that are small whole constants
+    constants: Sequence[tuple[int, ...] | None]  # elements of operands that are small integer constants
 
     @property
     def name(self) -> str:
-        """Without its dialect."""
+        """The operation's name without its dialect."""
         return str(self.op.name).partition(".")[2] or str(self.op.name)
 
     def input(self, index: int) -> Shape | None:
@@ -97,12 +100,12 @@ Describe = Callable[[Site], Attributes]
 
 
 def attribute_value(op: ir.Operation, name: str) -> int | float | str | tuple[int, ...] | None:
-    """An attribute as a plain value; None where it is absent or of another sort."""
+    """Return an attribute as a plain value; None if it is absent or of another type."""
     return plain_value(op.attributes[name]) if name in op.attributes else None
 
 
 def plain_value(attribute: ir.Attribute) -> int | float | str | tuple[int, ...] | None:
-    """Numbers, text and short lists of whole numbers."""
+    """Convert numbers, text and short lists of integers; None for anything else."""
     from iree.compiler import ir
 
     if isinstance(attribute, ir.BoolAttr):
@@ -124,7 +127,7 @@ MAX_ELEMENTS = 1024  # constants and lists beyond this are weights, not structur
 
 
 def small_integers(attribute: ir.Attribute) -> tuple[int, ...] | None:
-    """The elements of a dense whole constant, if they are few; others are never expanded."""
+    """Return the elements of a small dense integer constant; others are never expanded."""
     from iree.compiler import ir
 
     if not isinstance(attribute, ir.DenseIntElementsAttr):
@@ -135,5 +138,5 @@ def small_integers(attribute: ir.Attribute) -> tuple[int, ...] | None:
     return tuple(int(value) for value in attribute) if elements <= MAX_ELEMENTS else None
 
 
-def nothing(_site: Site) -> Attributes:
+def no_attributes(_site: Site) -> Attributes:
     return {}

@@ -1,4 +1,4 @@
-"""ONNX operators inside MLIR, `torch.operator "onnx.X"` with `torch.onnx.*` attributes: the ONNX reader's own rules."""
+"""ONNX operators inside MLIR (`torch.operator "onnx.X"` with `torch.onnx.*` attributes), by the ONNX reader's rules."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ _DEFAULT_OPSET = 17
 
 
 def operator_name(op: ir.Operation) -> str:
-    """`onnx.Conv` of a torch.operator; empty for other operations."""
+    """Return `onnx.Conv` for such a torch.operator; empty for other operations."""
     return str(op.attributes["name"].value) if str(op.name) == "torch.operator" and "name" in op.attributes else ""
 
 
 def onnx_rule(op: ir.Operation, site: Site, opset: int) -> tuple[OnnxRule | None, Attributes]:
-    """The ONNX rule of an operator and the attributes it gives; None where ONNX has none."""
+    """Return the ONNX rule of an operator and its attributes; (None, {}) if the ONNX reader has no rule."""
     node = _node(op, len(site.inputs), len(site.outputs))
     rule = rule_of(node)
     if rule is None:
@@ -33,14 +33,16 @@ def onnx_rule(op: ir.Operation, site: Site, opset: int) -> tuple[OnnxRule | None
 
 
 def opset_of(function: ir.Operation) -> int:
+    """Return the opset that torch-mlir recorded on the function."""
     name = "torch.onnx_meta.opset_version"
     value = plain_value(function.attributes[name]) if name in function.attributes else None
     return value if isinstance(value, int) else _DEFAULT_OPSET
 
 
 def _node(op: ir.Operation, inputs: int, outputs: int) -> Node:
-    word = operator_name(op).removeprefix("onnx.")
-    domain, _, op_type = word.rpartition(".")
+    """Convert the operation to an ONNX node with invented tensor names, which the rules do not read."""
+    full_name = operator_name(op).removeprefix("onnx.")
+    domain, _, op_type = full_name.rpartition(".")
     arguments = {}
     for name in op.attributes:
         if name.startswith(_PREFIX):

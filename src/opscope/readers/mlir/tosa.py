@@ -1,4 +1,4 @@
-"""TOSA's operators (images NHWC, weights OHWI, depthwise HWCM) in the vocabulary of graph.py."""
+"""TOSA's operators (images NHWC, weights OHWI, depthwise HWCM) as op kinds of graph.py."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def _conv2d(site: Site) -> Attributes:
 
 
 def is_dense(site: Site) -> bool:
-    """TOSA has no fully connected operator: a 1 x 1 convolution of a 1 x 1 image is one."""
+    """Whether a convolution is a fully connected layer: TOSA writes one as a 1 × 1 kernel on a 1 × 1 image."""
     data, weights = site.input(0), site.input(1)
     return bool(data and weights and len(data) == 4 and data[1:3] == (1, 1) and weights[1:3] == (1, 1))
 
@@ -73,7 +73,7 @@ def _permutation(site: Site) -> Attributes:
 
 
 def rescale_operands(site: Site) -> int:
-    """Multipliers are data where there is one a channel; one for all is part of the command."""
+    """Return how many operands of a rescale count: per-channel multipliers are data, a single one is not."""
     return 2 if prod(site.input(1) or ()) > 1 else 1
 
 

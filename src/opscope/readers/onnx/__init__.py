@@ -2,7 +2,7 @@
 
     bytes ─parse─▶ Model ─inline, lift, order─▶ Model ─extents, shapes─▶ Model ─build─▶ Graph
 
-The file is mapped, not read: weights are never touched, so a model of any size takes the memory of its structure.
+The file is memory-mapped and the weights are never touched, so memory use depends on the graph's structure only.
 """
 
 from __future__ import annotations
@@ -35,8 +35,9 @@ _LENGTH_FIELDS = {2, 3, 4, 6, 7, 8, 14, 20, 25, 26}
 def looks_like_onnx(head: bytes, size: int) -> bool:
     """Whether a file of `size` bytes that starts with `head` could be an ONNX model.
 
-    Protobuf has no magic number; what tells is that every field in sight is one of ModelProto's.
+    Protobuf has no magic number, so the test is that every field found in `head` is a field of ModelProto.
     """
+    # The zeros let a varint at the end of `head` be read without running past the buffer.
     wire = Wire(head + bytes(10), "")
     position, seen = 0, 0
     try:
@@ -82,6 +83,7 @@ def read_onnx(path: Path, *, shapes: Mapping[str, tuple[int, ...]] = _NO_SHAPES,
 
 
 def _read(wire: Wire, size: int, name: str, shapes: Mapping[str, tuple[int, ...]], batch: int | None) -> Graph:
+    """Run the stages of the reader over the mapped file."""
     model = inline_functions(parse_model(wire, 0, size), wire.source)
     body = order_nodes(lift_constants(model.body, wire.source), wire.source)
     model = replace(model, body=with_extents(body, wire.source, shapes, batch))
@@ -106,7 +108,10 @@ def _read(wire: Wire, size: int, name: str, shapes: Mapping[str, tuple[int, ...]
 
 
 def _check_reshapes(ops: list[Op], tensors: list[Tensor], source: str) -> None:
-    """A constant target such as (1, 1000) fixes what the user asked to change; shapes after it would be wrong."""
+    """Refuse a Reshape to a constant shape that contradicts the batch or shapes the user asked for.
+
+    For example, a constant target (1, 1000) pins the batch to 1; every shape after it would be wrong.
+    """
     for op in ops:
         if op.kind != "reshape" or not op.inputs or op.inputs[0] == ABSENT or not op.outputs:
             continue
@@ -119,6 +124,7 @@ def _check_reshapes(ops: list[Op], tensors: list[Tensor], source: str) -> None:
 
 
 def _unknown_shapes(model: Model, builder: Builder) -> Iterator[Note]:
+    """Yield one note that counts the used tensors without a static shape, if there are any."""
     used = set(used_names(model.body))
     tensors = builder.tensors
     unknown = [

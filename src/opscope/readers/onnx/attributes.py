@@ -1,4 +1,4 @@
-"""The attributes each kind carries (table in graph.py), from a node's attributes and its operands' shapes."""
+"""Rules that derive the attributes of each op kind (table in graph.py) from a node and its operands' shapes."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ Attributes = dict[str, Attribute]
 
 @dataclass(frozen=True, slots=True)
 class Site:
-    """One node with what is known about its operands."""
+    """One node with the shapes and constants of its operands."""
 
     node: Node
     inputs: Sequence[Shape | None]
@@ -39,7 +39,7 @@ class Site:
 Describe = Callable[[Site], Attributes]
 
 
-def nothing(site: Site) -> Attributes:
+def no_attributes(site: Site) -> Attributes:
     return {}
 
 
@@ -47,7 +47,7 @@ def nothing(site: Site) -> Attributes:
 
 
 def conv(data: int = 0, weights: int = 1, *, channels_last: bool = False) -> Describe:
-    """Convolution whose data and weights are these inputs of the node."""
+    """Rule for a convolution whose data and weights are at these input positions."""
 
     def describe(site: Site) -> Attributes:
         shape, stored = site.input(data), site.input(weights)
@@ -63,7 +63,7 @@ def conv(data: int = 0, weights: int = 1, *, channels_last: bool = False) -> Des
 
 
 def causal_conv(site: Site) -> Attributes:
-    """Depthwise, along the last dimension."""
+    """Depthwise convolution along the last dimension."""
     stored = site.input(1)
     groups = {"groups": stored[0]} if stored else {}
     return _window(site, stored[2:] if stored else None) | {"channel_axis": 1, **groups, **_fused_activation(site)}
@@ -98,7 +98,7 @@ def _window(site: Site, kernel: Shape | None) -> Attributes:
     ones = (1,) * len(kernel)
     strides, dilations = site.node.integers("strides") or ones, site.node.integers("dilations") or ones
     if min((*kernel, *strides, *dilations), default=1) < 1:
-        return {}  # nonsense: better unknown than a division by it
+        return {}  # damaged attributes: report unknown, do not divide by zero later
     return {"kernel": kernel, "strides": strides, "dilations": dilations}
 
 
@@ -125,17 +125,17 @@ def _fused_activation(site: Site) -> Attributes:
 
 
 def matmul(a: int = 0, b: int = 1) -> Describe:
-    """A product with NumPy's rules for one-dimensional operands, or with transposed ones."""
+    """Rule for a matrix product: NumPy's rules for one-dimensional operands, optional transposes."""
 
     def describe(site: Site) -> Attributes:
-        turned_a, turned_b = site.node.integer("transA", 0), site.node.integer("transB", 0)
+        transpose_a, transpose_b = site.node.integer("transA", 0), site.node.integer("transB", 0)
         left, right, out = site.input(a), site.input(b), site.output(0)
         found: Attributes = dict(_fused_activation(site))
         if right:
-            found["k"] = right[0] if len(right) == 1 else right[-1 if turned_b else -2]
-            found["n"] = 1 if len(right) == 1 else right[-2 if turned_b else -1]
+            found["k"] = right[0] if len(right) == 1 else right[-1 if transpose_b else -2]
+            found["n"] = 1 if len(right) == 1 else right[-2 if transpose_b else -1]
         elif left:
-            found["k"] = left[0] if len(left) == 1 else left[-2 if turned_a else -1]
+            found["k"] = left[0] if len(left) == 1 else left[-2 if transpose_a else -1]
             if out:
                 found["n"] = out[-1]
         return found
@@ -144,7 +144,7 @@ def matmul(a: int = 0, b: int = 1) -> Describe:
 
 
 def matmul_nbits(site: Site) -> Attributes:
-    """The weights' shape tells blocks and packed bytes; the product's extents are attributes."""
+    """Product with block-quantised weights: their stored shape is packed, so k and n come from attributes."""
     extents = {"k": site.node.integer("K", 0), "n": site.node.integer("N", 0)}
     return {name: extent for name, extent in extents.items() if extent > 0}
 
@@ -161,46 +161,46 @@ def einsum(site: Site) -> Attributes:
 
 
 def recurrent(site: Site) -> Attributes:
-    """Data (steps, batch, input size), or (batch, steps, input size) for layout 1; weights (directions, …)."""
-    data, weights, again = site.input(0), site.input(1), site.input(2)
+    """Data is (steps, batch, input size), or (batch, steps, input size) for layout 1; weights (directions, …)."""
+    data, weights, recurrent_weights = site.input(0), site.input(1), site.input(2)
     found: Attributes = {}
     if data is not None and len(data) == 3:
         steps, batch = (data[1], data[0]) if site.node.integer("layout", 0) else data[:2]
         found |= {"steps": steps, "batch": batch, "input_size": data[2]}
-    hidden = site.node.integer("hidden_size", 0) or (again[-1] if again else 0)
+    hidden = site.node.integer("hidden_size", 0) or (recurrent_weights[-1] if recurrent_weights else 0)
     if hidden:
         found["hidden_size"] = hidden
-    two_ways = site.node.text("direction", "forward") == "bidirectional"
-    return found | {"directions": weights[0] if weights else 1 + two_ways}
+    is_bidirectional = site.node.text("direction", "forward") == "bidirectional"
+    return found | {"directions": weights[0] if weights else 1 + is_bidirectional}
 
 
 # -- axes
 
 
 def axes(default: int = 0) -> Describe:
-    """One `axis` attribute, for kinds that speak of axes."""
+    """Rule for one `axis` attribute of an operator whose kind has `axes`."""
 
     def describe(site: Site) -> Attributes:
         shape = site.input(0)
-        return {"axes": (_positive(site.node.integer("axis", default), shape),)} if shape else {}
+        return {"axes": (_normalise_axis(site.node.integer("axis", default), shape),)} if shape else {}
 
     return describe
 
 
 def softmax(site: Site) -> Attributes:
-    """Before opset 13 the input is coerced to two dimensions: everything from `axis` on is one axis."""
+    """Before opset 13 the input is flattened to two dimensions, so all axes from `axis` on are normalised together."""
     shape = site.input(0)
     if not shape:
         return {}
     if site.opset >= 13 or site.node.domain:
-        return {"axes": (_positive(site.node.integer("axis", -1), shape),)}
-    return {"axes": tuple(range(_positive(site.node.integer("axis", 1), shape), len(shape)))}
+        return {"axes": (_normalise_axis(site.node.integer("axis", -1), shape),)}
+    return {"axes": tuple(range(_normalise_axis(site.node.integer("axis", 1), shape), len(shape)))}
 
 
 def quantised_softmax(site: Site) -> Attributes:
-    """The operator carries the opset whose rules it follows."""
+    """Like softmax; the node's `opset` attribute says which of the two definitions holds."""
     shape = site.input(0)
-    axis = _positive(site.node.integer("axis", -1), shape or ())
+    axis = _normalise_axis(site.node.integer("axis", -1), shape or ())
     if not shape:
         return {}
     return {"axes": (axis,) if site.node.integer("opset", 13) >= 13 else tuple(range(axis, len(shape)))}
@@ -208,7 +208,7 @@ def quantised_softmax(site: Site) -> Attributes:
 
 def layer_norm(site: Site) -> Attributes:
     shape = site.input(0)
-    return {"axes": tuple(range(_positive(site.node.integer("axis", -1), shape), len(shape)))} if shape else {}
+    return {"axes": tuple(range(_normalise_axis(site.node.integer("axis", -1), shape), len(shape)))} if shape else {}
 
 
 def last_axis(site: Site) -> Attributes:
@@ -226,7 +226,7 @@ def group_axes(site: Site) -> Attributes:
 
 
 def batch_axes(site: Site) -> Attributes:
-    """Those the statistics are taken over: all but the channels."""
+    """The axes that the statistics are taken over: all but the channel axis."""
     shape = site.input(0)
     return {"axes": tuple(axis for axis in range(len(shape)) if axis != 1)} if shape else {}
 
@@ -236,19 +236,19 @@ def channel_axes(site: Site) -> Attributes:
 
 
 def mean_variance_axes(site: Site) -> Attributes:
-    return {"axes": _all_positive(site.node.integers("axes") or (0, 2, 3), site.input(0))}
+    return {"axes": _normalise_axes(site.node.integers("axes") or (0, 2, 3), site.input(0))}
 
 
 def reduce(site: Site) -> Attributes:
-    """Axes are an attribute or, in later opsets, an input; neither means all of them."""
+    """Axes are an attribute or, in later opsets, input 1; without either all axes are reduced."""
     shape = site.input(0)
     if shape is None:
         return {}
     given = site.node.integers("axes") or site.constant(1)
     if given:
-        return {"axes": _all_positive(given, shape)}
+        return {"axes": _normalise_axes(given, shape)}
     if site.has_input(1) and site.constant(1) is None:
-        kept = site.output(0)  # axes computed at run time; the output may still tell
+        kept = site.output(0)  # axes are computed at run time; the reduced extents of the output show which
         if kept is None or len(kept) != len(shape):
             return {}
         return {"axes": tuple(axis for axis, extent in enumerate(shape) if kept[axis] != extent)}
@@ -259,22 +259,22 @@ def reduce(site: Site) -> Attributes:
 
 def cumulative(site: Site) -> Attributes:
     given, shape = site.constant(1), site.input(0)
-    return {"axes": _all_positive(given, shape)} if given and shape else {}
+    return {"axes": _normalise_axes(given, shape)} if given and shape else {}
 
 
 def axis(default: int = 0, data: int = 0) -> Describe:
-    """One `axis` attribute, made non-negative by the rank of input `data`."""
+    """Rule for one `axis` attribute, made non-negative by the rank of input `data`."""
 
     def describe(site: Site) -> Attributes:
         shape = site.input(data) or site.output(0)
         number = site.node.integer("axis", default)
-        return {"axis": _positive(number, shape or ())} if shape or number >= 0 else {}
+        return {"axis": _normalise_axis(number, shape or ())} if shape or number >= 0 else {}
 
     return describe
 
 
 def quantised_axis(site: Site) -> Attributes:
-    """Which axis the scales run along; none if there is one scale."""
+    """The axis along which per-channel scales run; empty for a single scale."""
     scale = site.input(1)
     return axis(1)(site) if scale and prod(scale) > 1 else {}
 
@@ -295,11 +295,11 @@ def mode(site: Site) -> Attributes:
     return {"mode": site.node.text("mode", "nearest")}
 
 
-def _positive(number: int, shape: Shape) -> int:
-    """An axis counted from the front; one that the shape does not have stays inside it."""
+def _normalise_axis(number: int, shape: Shape) -> int:
+    """Count an axis from the front and clamp it to the rank."""
     rank = len(shape)
     return min(max(number + rank if number < 0 else number, 0), max(rank - 1, 0)) if rank else max(number, 0)
 
 
-def _all_positive(numbers: Sequence[int], shape: Shape | None) -> tuple[int, ...]:
-    return tuple(sorted({_positive(number, shape or ()) for number in numbers}))
+def _normalise_axes(numbers: Sequence[int], shape: Shape | None) -> tuple[int, ...]:
+    return tuple(sorted({_normalise_axis(number, shape or ()) for number in numbers}))

@@ -1,4 +1,4 @@
-"""The Graph of a model whose names, order and shapes are settled."""
+"""Builds the Graph from a model whose nodes are sorted and whose shapes are inferred."""
 
 from __future__ import annotations
 
@@ -9,17 +9,17 @@ from math import prod
 from ...core.errors import printable
 from ...core.units import Bytes
 from ...graph.graph import ABSENT, Attribute, Note, Op, Role, Tensor
-from .attributes import Site, nothing
+from .attributes import Site, no_attributes
 from .model import Body, Constant, Element, Node, Value, dtype_of
 from .ops import CUSTOM, rule_of
 
 
 @dataclass(slots=True)
 class Scope:
-    """Tensor ids by name, in one body and those around it."""
+    """Tensor ids by name in one body, with a link to the enclosing body."""
 
     ids: dict[str, int]
-    around: Scope | None = None
+    parent: Scope | None = None
     owner: str = ""  # name of the op whose body this is
     trips: int | None = 1
 
@@ -28,13 +28,13 @@ class Scope:
         while scope is not None:
             if name in scope.ids:
                 return scope.ids[name]
-            scope = scope.around
-        return ABSENT  # only the empty name: `onnx_order` has checked the others
+            scope = scope.parent
+        return ABSENT  # only for the empty name: `order_nodes` has checked all others
 
 
 @dataclass(slots=True)
 class Builder:
-    """Fills `ops`, `tensors` and `notes` body by body."""
+    """Collects ops, tensors and notes, body by body."""
 
     opsets: Mapping[str, int]
     ops: list[Op] = field(default_factory=list)
@@ -43,7 +43,7 @@ class Builder:
     counts: dict[tuple[str, str], list[str]] = field(default_factory=dict)  # (code, text) → op names
 
     def add_body(self, body: Body, scope: Scope, input_role: Role) -> None:
-        """Tensors and ops of one body, in order."""
+        """Add the tensors and ops of one body, in order."""
         for value in body.inputs:
             if value.name not in body.constants:
                 scope.ids[value.name] = self._add(_tensor(body.values.get(value.name, value), input_role))
@@ -65,6 +65,7 @@ class Builder:
         return number
 
     def _add_op(self, node: Node, body: Body, scope: Scope) -> None:
+        """Add the op of one node, then the ops of its subgraphs."""
         inputs = tuple([scope.find(name) for name in node.inputs])
         outputs = tuple([self._output(name, body, scope) for name in node.outputs])
         name = node.name or f"{node.op_type}_{node.location.rsplit(' ', 1)[-1]}"
@@ -76,14 +77,14 @@ class Builder:
         elif rule.note:
             self._note("op", f"{op_type}: {rule.note}", name)
         attributes: Mapping[str, Attribute] = {}
-        if rule.describe is not nothing:
+        if rule.describe is not no_attributes:
             attributes = rule.describe(self._site(node, inputs, outputs))
         self.ops.append(
             Op(
                 rule.kind,
                 op_type,
                 name,
-                rule.ordered(inputs),
+                rule.canonical_inputs(inputs),
                 tuple([number for number in outputs if number != ABSENT]),
                 attributes,
                 node.location,
@@ -116,6 +117,7 @@ class Builder:
     # -- how often a body runs
 
     def _trips(self, node: Node, branch: str, inner: Body, inputs: tuple[int, ...], name: str) -> int | None:
+        """Return how often a subgraph runs per run of its node; None, with a note, if it is unknown."""
         if node.op_type == "If":
             if branch == "then_branch":
                 self._note("both-branches", "both branches of If are counted, so its cost is an upper bound", name)
@@ -132,18 +134,21 @@ class Builder:
         return trips
 
     def _loop_trips(self, inner: Body, inputs: tuple[int, ...]) -> int | None:
-        """The trip count, if it is a constant and no condition can end the loop before."""
+        """Return the trip count if it is a constant and no condition can end the loop earlier."""
+        # A Loop's inputs are the trip count and the start condition; either may be absent.
         limit, start = (*inputs, ABSENT, ABSENT)[:2]
         count = self.integers.get(limit)
-        goes_on = start == ABSENT or self.integers.get(start) == (1,)
-        if not count or not goes_on or not _keeps_going(inner):
+        starts = start == ABSENT or self.integers.get(start) == (1,)
+        if not count or not starts or not _condition_stays_true(inner):
             return None
         return max(0, count[0])
 
     def _scan_trips(self, node: Node, inputs: tuple[int, ...]) -> int | None:
+        """Return the extent of the scanned axis; None if it is unknown."""
         count = node.integer("num_scan_inputs", 0)
         if not 0 < count <= len(inputs) or inputs[-count] == ABSENT:
             return None
+        # The scanned tensors are the last `num_scan_inputs` inputs; the body runs once per slice of the first of them.
         shape = self.tensors[inputs[-count]].shape
         if not shape:
             return None
@@ -158,7 +163,7 @@ class Builder:
         self.counts.setdefault((code, text), []).append(op)
 
     def notes(self) -> Iterator[Note]:
-        """One note for all ops that call for the same one."""
+        """Yield one note per distinct text, with the number of ops it applies to."""
         for (code, text), ops in self.counts.items():
             times = f" ({len(ops)} ops)" if len(ops) > 1 else ""
             yield Note(code, f"{text}{times}", ops[0])
@@ -168,12 +173,13 @@ def _tensor(value: Value, role: Role) -> Tensor:
     return Tensor(value.name, value.shape, dtype_of(value.element), role)
 
 
-def _keeps_going(inner: Body) -> bool:
-    """Whether a Loop's body returns the condition it was given, or true."""
+def _condition_stays_true(inner: Body) -> bool:
+    """Whether a Loop's body returns true or the condition it was given, directly or through Identity nodes."""
     if not inner.outputs or len(inner.inputs) < 2:
         return False
     name = inner.outputs[0].name
     sources = {node.outputs[0]: node.inputs[0] for node in inner.nodes if node.op_type == "Identity" and node.inputs}
+    # Follow the chain of Identity nodes to its source; it is at most len(sources) long.
     for _ in range(len(sources)):
         name = sources.get(name, name)
     constant = inner.constants.get(name)

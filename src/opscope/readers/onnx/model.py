@@ -1,7 +1,7 @@
-"""An ONNX file's messages as far as the reader needs them: what `parse` makes and the later steps refine.
+"""Dataclasses for ONNX's messages: the output of `parse`, refined by the later stages.
 
-Weights stay in the file: a `Constant` keeps its shape, its size and where it is, and its elements only where they are
-few and whole (Reshape's target, axes, a trip count).
+Weights stay in the file. A `Constant` keeps its shape, its size and its byte range, and its elements only if they are
+few integers (a Reshape target, axes, a trip count).
 """
 
 from __future__ import annotations
@@ -63,10 +63,12 @@ DTYPES: Mapping[int, DType] = {
 
 
 def dtype_of(element: int) -> DType:
+    """Return the DType of a TensorProto.DataType number, UNKNOWN if it is new."""
     return DTYPES.get(element, DType.UNKNOWN)
 
 
 def packed_bytes(dims: Sequence[int], element: int) -> int:
+    """Return the bytes of a dense tensor; sub-byte types are packed without padding between elements."""
     return (prod(dims) * dtype_of(element).bits + 7) // 8
 
 
@@ -95,20 +97,20 @@ class Value(NamedTuple):
 
     @property
     def shape(self) -> tuple[int, ...] | None:
-        """The dims, if every one is a number."""
+        """The dims if all of them are numbers, else None."""
         if self.dims is None:
             return None
         numbers = tuple(dim for dim in self.dims if isinstance(dim, int))
         return numbers if len(numbers) == len(self.dims) else None
 
     @property
-    def is_settled(self) -> bool:
-        """Nothing more can be learned about it."""
+    def is_complete(self) -> bool:
+        """Whether type and shape are known, so that shape inference has nothing to add."""
         return not self.is_tensor or (self.element != 0 and self.shape is not None)
 
 
 class Reference(NamedTuple):
-    """Inside a function: the attribute of this name at the call."""
+    """A value inside a function body that refers to an attribute of the calling node."""
 
     name: str
 
@@ -177,6 +179,7 @@ class Node(NamedTuple):
 
 
 def map_bodies(node: Node, change: Callable[[Body], Body]) -> Node:
+    """Return the node with `change` applied to each of its subgraphs."""
     if not node.arguments:
         return node
     bodies = {name: Argument(change(body)) for name, body in node.bodies()}
@@ -185,7 +188,7 @@ def map_bodies(node: Node, change: Callable[[Body], Body]) -> Node:
 
 @dataclass(frozen=True, slots=True)
 class Function:
-    """A FunctionProto: an operator that the model itself defines."""
+    """A FunctionProto: an operator defined by the model itself."""
 
     name: str
     domain: str

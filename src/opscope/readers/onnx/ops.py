@@ -1,7 +1,7 @@
-"""ONNX's operators in the vocabulary of graph.py: one table per domain.
+"""Tables that map ONNX's operators to op kinds of graph.py, one table per domain.
 
-A row says the kind, how to describe the node, and in which order its inputs become canonical: data, weights, bias,
-then scales and zero points.
+A row holds the kind, the rule for its attributes, and the canonical order of its inputs: data, weights, bias, then
+scales and zero points.
 """
 
 from __future__ import annotations
@@ -20,17 +20,21 @@ class Rule:
     """How one operator is translated."""
 
     kind: str
-    describe: Describe = attributes.nothing
-    order: tuple[int, ...] | slice = ()  # places of the canonical inputs (-1: it has none); the others follow
+    describe: Describe = attributes.no_attributes
+    order: tuple[int, ...] | slice = ()  # positions of the canonical inputs (-1: not present); the other inputs follow
     note: str = ""
 
-    def ordered(self, inputs: tuple[int, ...]) -> tuple[int, ...]:
-        """The inputs in canonical order, absent ones at the end dropped."""
+    def canonical_inputs(self, inputs: tuple[int, ...]) -> tuple[int, ...]:
+        """Return the inputs in canonical order, without absent ones at the end."""
         if self.order:
-            places = range(len(inputs))[self.order] if isinstance(self.order, slice) else self.order
-            known = {place: inputs[place] if 0 <= place < len(inputs) else ABSENT for place in places}
-            rest = [tensor for place, tensor in enumerate(inputs) if place not in known]
-            inputs = (*known.values(), *rest)
+            # QLinearMatMul has order (0, 3, -1): data is input 0, weights input 3, no bias; scales and zero points
+            # follow.
+            positions = range(len(inputs))[self.order] if isinstance(self.order, slice) else self.order
+            canonical = {
+                position: inputs[position] if 0 <= position < len(inputs) else ABSENT for position in positions
+            }
+            rest = [tensor for position, tensor in enumerate(inputs) if position not in canonical]
+            inputs = (*canonical.values(), *rest)
         end = len(inputs)
         while end and inputs[end - 1] == ABSENT:
             end -= 1
@@ -44,7 +48,7 @@ _MEL = "its matrix depends on constants alone and could be computed before run t
 _LINEAR = "linear attention is costed as softmax attention with as many multiply-accumulates"
 
 # kind: operators that need no attributes
-_PLAIN: Mapping[str, str] = {
+_KINDS_WITHOUT_ATTRIBUTES: Mapping[str, str] = {
     "add": "Add Sum",
     "sub": "Sub",
     "mul": "Mul",
@@ -107,20 +111,22 @@ _REDUCE = (
     "ReduceL1 ReduceL2 ReduceLogSum ReduceLogSumExp ReduceMax ReduceMean ReduceMin ReduceProd ReduceSum ReduceSumSquare"
 )
 
-# Strings, images, losses of odd shape, determinants: no accelerator kind comes near.
-_NO_KIND = "Det Unique AffineGrid ImageDecoder RegexFullMatch StringConcat StringNormalizer StringSplit TfIdfVectorizer"
+# Strings, images, determinants: no op kind describes them.
+_NO_COST_MODEL = (
+    "Det Unique AffineGrid ImageDecoder RegexFullMatch StringConcat StringNormalizer StringSplit TfIdfVectorizer"
+)
 
 _QLINEAR_CONV_ORDER = (0, 3, 8, 1, 2, 4, 5, 6, 7)
 
 
-def _plain(table: Mapping[str, str]) -> dict[str, Rule]:
+def _without_attributes(table: Mapping[str, str]) -> dict[str, Rule]:
     return {op_type: Rule(kind) for kind, names in table.items() for op_type in names.split()}
 
 
 DEFAULT: Mapping[str, Rule] = (
-    _plain(_PLAIN)
+    _without_attributes(_KINDS_WITHOUT_ATTRIBUTES)
     | dict.fromkeys(_REDUCE.split(), Rule("reduce", attributes.reduce))
-    | dict.fromkeys(_NO_KIND.split(), CUSTOM)
+    | dict.fromkeys(_NO_COST_MODEL.split(), CUSTOM)
     | {
         "Conv": Rule("conv", attributes.conv()),
         "ConvTranspose": Rule("conv_transpose", attributes.conv()),
@@ -262,5 +268,5 @@ DOMAINS: Mapping[str, Mapping[str, Rule]] = {
 
 
 def rule_of(node: Node) -> Rule | None:
-    """The operator's row; None if no table has it."""
+    """Return the operator's row; None if no table has it."""
     return DOMAINS.get(node.domain, {}).get(node.op_type)

@@ -1,4 +1,4 @@
-"""Constant nodes made constants, names checked, nodes put in an order in which they can run."""
+"""Constant nodes turned into constants, names checked, and nodes sorted topologically."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from .model import MAX_ELEMENTS, Body, Constant, Element, Node, map_bodies
 
 
 def lift_constants(body: Body, source: str) -> Body:
-    """The body, and bodies within, with each Constant node turned into a constant."""
+    """Return the body, and its subgraphs, with each Constant node turned into a constant."""
     constants = dict(body.constants)
     nodes: list[Node] = []
     for node in body.nodes:
@@ -27,7 +27,7 @@ def lift_constants(body: Body, source: str) -> Body:
 
 
 def _constant(node: Node) -> Constant | None:
-    """The value of a Constant node, whichever of its attributes holds it; None if it is too long to have been kept."""
+    """Return the value of a Constant node from whichever attribute holds it; None if it was too long to keep."""
     if len(node.outputs) != 1 or len(node.arguments) != 1:
         return None
     name = node.outputs[0]
@@ -41,58 +41,61 @@ def _constant(node: Node) -> Constant | None:
     if len(items) >= MAX_ELEMENTS:
         return None
     dims = () if key in ("value_int", "value_float") else (len(items),)
-    whole = [item for item in items if isinstance(item, int)]
-    if key in ("value_int", "value_ints") and len(whole) == len(items):
-        return _made(name, dims, Element.INT64, pack(f"<{len(whole)}q", *whole), tuple(whole))
-    real = [item for item in items if isinstance(item, int | float)]
-    if key in ("value_float", "value_floats") and len(real) == len(items):
-        return _made(name, dims, Element.FLOAT, pack(f"<{len(real)}f", *real), None)
+    integers = [item for item in items if isinstance(item, int)]
+    if key in ("value_int", "value_ints") and len(integers) == len(items):
+        return _new_constant(name, dims, Element.INT64, pack(f"<{len(integers)}q", *integers), tuple(integers))
+    floats = [item for item in items if isinstance(item, int | float)]
+    if key in ("value_float", "value_floats") and len(floats) == len(items):
+        return _new_constant(name, dims, Element.FLOAT, pack(f"<{len(floats)}f", *floats), None)
     if key == "value_strings":
         return Constant(name, dims, Element.STRING, sum(len(str(item).encode()) for item in items))
     return None
 
 
-def _made(
+def _new_constant(
     name: str, dims: tuple[int, ...], element: Element, content: bytes, integers: tuple[int, ...] | None
 ) -> Constant:
     return Constant(name, dims, element, len(content), integers=integers, content=content)
 
 
 def order_nodes(body: Body, source: str) -> Body:
-    """The body with every node after those it reads from, also within the bodies of its nodes.
+    """Return the body, and its subgraphs, with every node after the nodes whose outputs it reads.
 
-    ONNX asks for that order; a file that breaks it is mended if it can be. One that reads a tensor nobody writes,
-    writes one twice, or goes round in a circle is an error.
+    ONNX demands this order; a file that breaks it is sorted. A tensor that is read but never written, one that is
+    written twice, and a cycle are errors.
     """
-    return _Orderer(source).ordered(body)
+    return _Orderer(source).order_body(body)
 
 
 class _Orderer:
-    """Keeps the names in sight: those of the body at hand and of the bodies around it."""
+    """Tracks the visible names: those of the current body and of the bodies around it."""
 
     def __init__(self, source: str) -> None:
         self.source = source
         self.visible: set[str] = set()
 
-    def ordered(self, body: Body) -> Body:
+    def order_body(self, body: Body) -> Body:
+        """Sort one body, then its subgraphs, while the names they can see are in `visible`."""
         own = {value.name for value in body.inputs} | set(body.constants)
         own -= self.visible  # removed again below: names of the outer body must stay
         self.visible |= own
-        producers = self.producers(body)
+        # Subgraphs may read names of the bodies around them, so a name is checked against all visible ones.
+        producers = self.find_producers(body)
         nodes: Sequence[Node] = body.nodes
         if not self.in_order(nodes):
-            nodes = self.sorted(nodes, producers)
+            nodes = self.topological_order(nodes, producers)
         written: list[str] = []
         out: list[Node] = []
         for node in nodes:
-            out.append(map_bodies(node, self.ordered))
+            out.append(map_bodies(node, self.order_body))
             written.extend(node.outputs)
             self.visible.update(node.outputs)
         self.check_outputs(body)
         self.visible.difference_update(own, written)
         return replace(body, nodes=out)
 
-    def producers(self, body: Body) -> dict[str, int]:
+    def find_producers(self, body: Body) -> dict[str, int]:
+        """Return the index of the node that writes each tensor; a second writer is an error."""
         producers: dict[str, int] = {}
         for index, node in enumerate(body.nodes):
             for name in node.outputs:
@@ -104,7 +107,7 @@ class _Orderer:
         return producers
 
     def in_order(self, nodes: Sequence[Node]) -> bool:
-        """Whether each node reads only what stands before it; `visible` is left as it was."""
+        """Whether each node reads only tensors written before it; `visible` is not changed."""
         seen: set[str] = set()
         for node in nodes:
             for name in _reads(node):
@@ -113,8 +116,11 @@ class _Orderer:
             seen.update(node.outputs)
         return True
 
-    def sorted(self, nodes: Sequence[Node], producers: dict[str, int]) -> list[Node]:
-        """Kahn's algorithm; of the nodes that could run next, the one that stands first in the file does."""
+    def topological_order(self, nodes: Sequence[Node], producers: dict[str, int]) -> list[Node]:
+        """Kahn's algorithm; among the nodes that are ready, the first one in the file goes first.
+
+        Nodes [C reads b; B writes b, reads a; A writes a] wait for 1, 1 and 0 inputs: A is ready, then B, then C.
+        """
         waits = [0] * len(nodes)
         readers: list[list[int]] = [[] for _ in nodes]
         for index, node in enumerate(nodes):
@@ -134,18 +140,20 @@ class _Orderer:
                 if waits[reader] == 0:
                     heappush(ready, reader)
         if len(out) < len(nodes):
-            raise self.cycle(nodes, waits, producers)
+            raise self.cycle_error(nodes, waits, producers)
         return out
 
-    def cycle(self, nodes: Sequence[Node], waits: list[int], producers: dict[str, int]) -> ModelError:
+    def cycle_error(self, nodes: Sequence[Node], waits: list[int], producers: dict[str, int]) -> ModelError:
+        """Return an error that names a node and a tensor on a cycle."""
         index = next(index for index, count in enumerate(waits) if count)
         seen: set[int] = set()
-        while index not in seen:  # walk back until a node comes round again: that one is on the circle
+        while index not in seen:  # follow unmet inputs backwards; the first node met twice is on a cycle
             seen.add(index)
-            name, index = self.unmet(nodes[index], waits, producers)
+            name, index = self.unmet_input(nodes[index], waits, producers)
         return self.error(nodes[index], f"waits for itself: tensor {printable(name)!r} is part of a cycle")
 
-    def unmet(self, node: Node, waits: list[int], producers: dict[str, int]) -> tuple[str, int]:
+    def unmet_input(self, node: Node, waits: list[int], producers: dict[str, int]) -> tuple[str, int]:
+        """Return one input of the node that is still waited for, and the node that writes it."""
         return next((name, producers[name]) for name in _reads(node) if name in producers and waits[producers[name]])
 
     def check_outputs(self, body: Body) -> None:
@@ -159,7 +167,7 @@ class _Orderer:
 
 
 def _reads(node: Node) -> Iterator[str]:
-    """The tensors a node reads, those its bodies take from around them included."""
+    """Yield the tensors a node reads, including those its subgraphs capture from outside."""
     for name in node.inputs:
         if name:
             yield name

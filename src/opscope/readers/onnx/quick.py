@@ -1,7 +1,7 @@
-"""Shapes of everyday operators, worked out here: a plain convolutional model need not wait for `onnx` to load.
+"""Shape inference for common operators, so that a plain convolutional model need not wait for `onnx` to load.
 
-All or nothing: at the first node that is not in the table, or not in its plain form, the whole model is left to
-`onnx`. A test compares every answer with that package's.
+All or nothing: at the first node that is not in the table, or has an unusual form, the whole model is left to `onnx`. A
+test compares every result with that package's.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ Shape = tuple[int, ...]
 
 @dataclass(frozen=True, slots=True)
 class Operand:
-    """A tensor whose type and shape are known."""
+    """A tensor of known element type and shape."""
 
     element: int
     shape: Shape
@@ -29,7 +29,7 @@ _Rule = Callable[[Node, Operands], Operand | None]
 
 
 def quick_shapes(body: Body) -> Body | None:
-    """The body with every shape filled in; None if one of its nodes is beyond the table."""
+    """Return the body with every shape inferred; None if a node is not covered by the table."""
     known = {
         name: Operand(value.element, shape)
         for name, value in body.values.items()
@@ -52,18 +52,19 @@ def quick_shapes(body: Body) -> Body | None:
 
 
 def _infer(node: Node, operands: Operands) -> Operand | None:
+    """Apply the node's rule; None if it has none or an operand is unknown."""
     rule = _RULES.get(node.op_type)
-    is_whole = all(operand is not None for operand, name in zip(operands, node.inputs, strict=True) if name)
-    if rule is None or node.domain or not is_whole or not operands or operands[0] is None or not node.outputs[0]:
+    all_known = all(operand is not None for operand, name in zip(operands, node.inputs, strict=True) if name)
+    if rule is None or node.domain or not all_known or not operands or operands[0] is None or not node.outputs[0]:
         return None
     return rule(node, operands)
 
 
-def _at(operands: Operands, index: int) -> Operand | None:
+def _operand(operands: Operands, index: int) -> Operand | None:
     return operands[index] if index < len(operands) else None
 
 
-def _like_first(node: Node, operands: Operands) -> Operand | None:
+def _same_shape(node: Node, operands: Operands) -> Operand | None:
     first = operands[0]
     return Operand(first.element, first.shape) if first else None
 
@@ -71,13 +72,13 @@ def _like_first(node: Node, operands: Operands) -> Operand | None:
 def _broadcast(node: Node, operands: Operands) -> Operand | None:
     shape: Shape | None = ()
     for operand in operands:
-        shape = _joined(shape, operand.shape) if operand and shape is not None else None
+        shape = _broadcast_shapes(shape, operand.shape) if operand and shape is not None else None
     first = operands[0]
     return Operand(first.element, shape) if first and shape is not None else None
 
 
-def _joined(left: Shape, right: Shape) -> Shape | None:
-    """NumPy's broadcast of two shapes."""
+def _broadcast_shapes(left: Shape, right: Shape) -> Shape | None:
+    """Broadcast two shapes by NumPy's rules; None if they do not match. (8, 1, 5) and (3, 1) give (8, 3, 5)."""
     rank = max(len(left), len(right))
     padded = zip((1,) * (rank - len(left)) + left, (1,) * (rank - len(right)) + right, strict=True)
     extents = [b if a == 1 else a if b in (1, a) else None for a, b in padded]
@@ -86,30 +87,30 @@ def _joined(left: Shape, right: Shape) -> Shape | None:
 
 
 def _quantize(node: Node, operands: Operands) -> Operand | None:
-    data, zero = operands[0], _at(operands, 2)
+    data, zero = operands[0], _operand(operands, 2)
     if data is None or node.integer("output_dtype", 0):
         return None
     return Operand(zero.element if zero else Element.UINT8, data.shape)
 
 
 def _dequantize(node: Node, operands: Operands) -> Operand | None:
-    data, scale = operands[0], _at(operands, 1)
+    data, scale = operands[0], _operand(operands, 1)
     return Operand(scale.element, data.shape) if data and scale and not node.integer("output_dtype", 0) else None
 
 
 def _conv(node: Node, operands: Operands) -> Operand | None:
-    return _convolved(node, operands[0], _at(operands, 1))
+    return _conv_output(node, operands[0], _operand(operands, 1))
 
 
 def _quantised_conv(node: Node, operands: Operands) -> Operand | None:
-    out, zero = _convolved(node, operands[0], _at(operands, 3)), _at(operands, 7)
+    out, zero = _conv_output(node, operands[0], _operand(operands, 3)), _operand(operands, 7)
     return Operand(zero.element, out.shape) if out and zero else None
 
 
-def _convolved(node: Node, data: Operand | None, weights: Operand | None) -> Operand | None:
+def _conv_output(node: Node, data: Operand | None, weights: Operand | None) -> Operand | None:
     if data is None or weights is None or len(data.shape) != len(weights.shape) or len(data.shape) < 3:
         return None
-    spatial = _windows(node, data.shape[2:], node.integers("kernel_shape") or weights.shape[2:])
+    spatial = _window_counts(node, data.shape[2:], node.integers("kernel_shape") or weights.shape[2:])
     return Operand(data.element, (data.shape[0], weights.shape[0], *spatial)) if spatial is not None else None
 
 
@@ -117,12 +118,12 @@ def _pool(node: Node, operands: Operands) -> Operand | None:
     data, kernel = operands[0], node.integers("kernel_shape")
     if data is None or kernel is None or node.integer("ceil_mode", 0):
         return None
-    spatial = _windows(node, data.shape[2:], kernel)
+    spatial = _window_counts(node, data.shape[2:], kernel)
     return Operand(data.element, (*data.shape[:2], *spatial)) if spatial is not None else None
 
 
-def _windows(node: Node, extents: Shape, kernel: Shape) -> Shape | None:
-    """Places for a window along each spatial dimension, with explicit padding."""
+def _window_counts(node: Node, extents: Shape, kernel: Shape) -> Shape | None:
+    """Return the window positions along each spatial dimension; explicit padding only."""
     rank = len(extents)
     strides, dilations = node.integers("strides") or (1,) * rank, node.integers("dilations") or (1,) * rank
     pads = node.integers("pads") or (0,) * (2 * rank)
@@ -132,6 +133,7 @@ def _windows(node: Node, extents: Shape, kernel: Shape) -> Shape | None:
     counts = []
     for axis, extent in enumerate(extents):
         padded = extent + pads[axis] + pads[axis + rank]
+        # A 3-wide kernel with dilation 2 spans 5 elements: 2 × (3 - 1) + 1.
         counts.append((padded - dilations[axis] * (kernel[axis] - 1) - 1) // strides[axis] + 1)
     return tuple(counts) if min(counts) > 0 else None
 
@@ -142,7 +144,7 @@ def _global_pool(node: Node, operands: Operands) -> Operand | None:
 
 
 def _gemm(node: Node, operands: Operands) -> Operand | None:
-    left, right = operands[0], _at(operands, 1)
+    left, right = operands[0], _operand(operands, 1)
     if left is None or right is None or len(left.shape) != 2 or len(right.shape) != 2:
         return None
     rows = left.shape[1 if node.integer("transA", 0) else 0]
@@ -151,10 +153,10 @@ def _gemm(node: Node, operands: Operands) -> Operand | None:
 
 
 def _matmul(node: Node, operands: Operands) -> Operand | None:
-    left, right = operands[0], _at(operands, 1)
+    left, right = operands[0], _operand(operands, 1)
     if left is None or right is None or len(left.shape) < 2 or len(right.shape) < 2:
         return None
-    batch = _joined(left.shape[:-2], right.shape[:-2])
+    batch = _broadcast_shapes(left.shape[:-2], right.shape[:-2])
     if batch is None or left.shape[-1] != right.shape[-2]:
         return None
     return Operand(left.element, (*batch, left.shape[-2], right.shape[-1]))
@@ -168,14 +170,14 @@ def _flatten(node: Node, operands: Operands) -> Operand | None:
 
 
 def _reshape(node: Node, operands: Operands) -> Operand | None:
-    """A constant target: 0 keeps an extent, one -1 takes what is left."""
-    data, target = operands[0], _at(operands, 1)
+    """A constant target: 0 keeps an extent, one -1 takes the remaining elements."""
+    data, target = operands[0], _operand(operands, 1)
     if data is None or target is None or target.integers is None or node.integer("allowzero", 0):
         return None
-    wanted = target.integers
-    if any(extent == 0 and place >= len(data.shape) for place, extent in enumerate(wanted)):
+    target_shape = target.integers
+    if any(extent == 0 and place >= len(data.shape) for place, extent in enumerate(target_shape)):
         return None
-    shape = [data.shape[place] if extent == 0 else extent for place, extent in enumerate(wanted)]
+    shape = [data.shape[place] if extent == 0 else extent for place, extent in enumerate(target_shape)]
     total, rest = prod(data.shape), prod(extent for extent in shape if extent != -1)
     if shape.count(-1) == 1 and rest and total % rest == 0:
         shape[shape.index(-1)] = total // rest
@@ -204,14 +206,14 @@ def _concat(node: Node, operands: Operands) -> Operand | None:
     return Operand(first.element, (*first.shape[:axis], total, *first.shape[axis + 1 :]))
 
 
-_LIKE_FIRST = (
+_SAME_SHAPE = (
     "Relu LeakyRelu Sigmoid Tanh Clip Elu Selu Softmax LogSoftmax Softplus HardSigmoid HardSwish Identity Erf Exp Log "
     "Sqrt Neg Abs Floor Ceil Reciprocal BatchNormalization InstanceNormalization LayerNormalization LRN Dropout "
     "Sin Cos Tan Asin Acos Atan Sinh Cosh Asinh Acosh Atanh Round Sign Softsign Celu ThresholdedRelu Mish Gelu Swish"
 )
 
 _RULES: Mapping[str, _Rule] = (
-    dict.fromkeys(_LIKE_FIRST.split(), _like_first)
+    dict.fromkeys(_SAME_SHAPE.split(), _same_shape)
     | dict.fromkeys(("Add", "Sub", "Mul", "Div", "Sum"), _broadcast)
     | {
         "QuantizeLinear": _quantize,

@@ -1,6 +1,6 @@
-"""The shapes that a model does not state, inferred by the `onnx` package on a skeleton without weights.
+"""Shape inference by the `onnx` package on a skeleton of the model without weights.
 
-`onnx` is imported only if it is needed: it takes longer to load than most models take to read.
+`onnx` is imported only when it is needed: loading it takes longer than reading most models.
 """
 
 from __future__ import annotations
@@ -15,44 +15,45 @@ from .parse import parse_model
 from .quick import quick_shapes
 from .wire import Wire
 
-_ROUNDS = 3  # each carries shapes out of one more level of loops
+_INFERENCE_ROUNDS = 3  # each round propagates shapes out of one more level of nested loops
 
 
 def resolve_shapes(model: Model, wire: Wire) -> tuple[Model, tuple[Note, ...]]:
-    """The model with every shape that can be known, and a note if inference failed."""
-    quick = None if _is_settled(model.body) else quick_shapes(model.body)
+    """Return the model with every shape that can be inferred, and a note if inference failed."""
+    # The built-in table answers for plain convolutional models; everything else needs `onnx`.
+    quick = None if _is_complete(model.body) else quick_shapes(model.body)
     if quick is not None:
         return replace(model, body=quick), ()
-    for _ in range(_ROUNDS):
-        if _is_settled(model.body):
+    for _ in range(_INFERENCE_ROUNDS):
+        if _is_complete(model.body):
             break
         inferred, problem = _infer(model, wire)
         if inferred is None:
             return model, (Note("shape-inference", f"some shapes could not be inferred: {problem}"),)
-        filled, gained = _fill_loops(_adopt(model.body, inferred.body))
+        filled, has_new = _propagate_loop_shapes(_merge_inferred(model.body, inferred.body))
         model = replace(model, body=filled)
-        if not gained:
+        if not has_new:
             break
     return model, ()
 
 
-def _is_settled(body: Body) -> bool:
-    """Whether each tensor that something reads has a shape and a type."""
+def _is_complete(body: Body) -> bool:
+    """Whether every tensor that is read has a shape and an element type."""
     used = set(used_names(body))
-    return all(_is_known(body, node, used) for node in body.nodes)
+    return all(_has_known_outputs(body, node, used) for node in body.nodes)
 
 
-def _is_known(body: Body, node: Node, used: set[str]) -> bool:
+def _has_known_outputs(body: Body, node: Node, used: set[str]) -> bool:
     for name in node.outputs:
         if name in used:
             value = body.values.get(name)
-            if value is None or not value.is_settled:
+            if value is None or not value.is_complete:
                 return False
-    return all(_is_settled(inner) for _, inner in node.bodies())
+    return all(_is_complete(inner) for _, inner in node.bodies())
 
 
 def used_names(body: Body) -> Iterator[str]:
-    """What the body's nodes read, bodies within included, and what it returns."""
+    """Yield the names that the body's nodes and their subgraphs read, and those the body returns."""
     for node in body.nodes:
         yield from node.inputs
         for _, inner in node.bodies():
@@ -62,6 +63,7 @@ def used_names(body: Body) -> Iterator[str]:
 
 
 def _infer(model: Model, wire: Wire) -> tuple[Model | None, str]:
+    """Run `onnx` on the skeleton; return the parsed result, or None and the reason."""
     from onnx.shape_inference import InferenceError, infer_shapes
 
     from .skeleton import encode_model
@@ -75,54 +77,60 @@ def _infer(model: Model, wire: Wire) -> tuple[Model | None, str]:
         return None, printable(first_line, 200)
 
 
-def _adopt(body: Body, inferred: Body) -> Body:
-    """The body with the values of its inferred twin. Nodes with bodies stand in both in the same order."""
+def _merge_inferred(body: Body, inferred: Body) -> Body:
+    """Return the body with the values of its inferred copy.
+
+    Stand-ins change the number of nodes, but nodes with subgraphs are in the same order in both.
+    """
     twins = iter([node for node in inferred.nodes if any(True for _ in node.bodies())])
-    nodes = [_adopt_bodies(node, twins) for node in body.nodes]
+    nodes = [_merge_bodies(node, twins) for node in body.nodes]
     values = dict(body.values)
     for name, value in inferred.values.items():
-        if name not in values or not values[name].is_settled:
-            # The twin's offsets are not this file's.
+        if name not in values or not values[name].is_complete:
+            # Its offsets point into the inferred copy, not into this file.
             values[name] = value._replace(start=0, end=0)
     return replace(body, nodes=nodes, values=values)
 
 
-def _adopt_bodies(node: Node, twins: Iterator[Node]) -> Node:
+def _merge_bodies(node: Node, twins: Iterator[Node]) -> Node:
     bodies = dict(node.bodies())
     if not bodies:
         return node
     twin = dict(next(twins).bodies())
-    adopted = {name: Argument(_adopt(body, twin[name])) for name, body in bodies.items()}
+    adopted = {name: Argument(_merge_inferred(body, twin[name])) for name, body in bodies.items()}
     return node._replace(arguments={**node.arguments, **adopted})
 
 
-def _fill_loops(body: Body) -> tuple[Body, bool]:
-    """Shapes that a Loop hands round unchanged, and whether there were any new ones.
+def _propagate_loop_shapes(body: Body) -> tuple[Body, bool]:
+    """Set the shapes of loop-carried values that the body does not change; return whether any is new.
 
-    `onnx` leaves them open, since a body could change them; here the body says that it does not.
+    `onnx` leaves them open because a body may change them from one iteration to the next.
     """
     values = dict(body.values)
     nodes: list[Node] = []
-    gained = False
+    has_new = False
     for node in body.nodes:
         inner_bodies: dict[str, Argument] = {}
         for name, inner in node.bodies():
-            filled, learned = _fill_loops(inner)
+            filled, has_inner_new = _propagate_loop_shapes(inner)
             inner_bodies[name] = Argument(filled)
-            gained |= learned
+            has_new |= has_inner_new
             if node.op_type == "Loop":
-                gained |= _carry_out(node, filled, values)
+                has_new |= _copy_carried_shapes(node, filled, values)
         nodes.append(node._replace(arguments={**node.arguments, **inner_bodies}) if inner_bodies else node)
-    return replace(body, nodes=nodes, values=values), gained
+    return replace(body, nodes=nodes, values=values), has_new
 
 
-def _carry_out(node: Node, inner: Body, values: dict[str, Value]) -> bool:
-    """Give the loop's final values the shapes of the body's; inputs 0 and 1, output 0 are counter and condition."""
-    gained = False
+def _copy_carried_shapes(node: Node, inner: Body, values: dict[str, Value]) -> bool:
+    """Give the loop's final values the shapes of the body's outputs.
+
+    Inputs 0 and 1 of the body are counter and condition, output 0 is the condition; carried values follow.
+    """
+    has_new = False
     for name, before, after in zip(node.outputs, inner.inputs[2:], inner.outputs[1:], strict=False):
         value = inner.values.get(after.name, after)
-        unknown = name not in values or not values[name].is_settled
-        if name and unknown and value.is_settled and before.shape == value.shape:
+        unknown = name not in values or not values[name].is_complete
+        if name and unknown and value.is_complete and before.shape == value.shape:
             values[name] = value._replace(name=name)
-            gained = True
-    return gained
+            has_new = True
+    return has_new

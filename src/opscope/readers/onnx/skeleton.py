@@ -1,7 +1,7 @@
-"""A model written again without its weights: small enough for the `onnx` package whatever the model's size.
+"""Serialises a model without its weights, so that the `onnx` package can process a model of any size.
 
 Shapes, types, structure and small constants are kept. Operators that `onnx` has no schema for are replaced by stand-ins
-of the same output shape (`onnx_standins`).
+of the same output shape (`standins`). Field numbers are those of onnx.proto.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from .model import MAX_ELEMENTS, Argument, Body, Constant, Element, Model, Node,
 from .standins import stand_in
 from .wire import Wire, encode_field, encode_number, encode_text
 
-_IR_VERSION = 8  # the first version without surprises: initializers need not be inputs
+_IR_VERSION = 8  # new enough that initializers need not be listed as inputs (since 4)
 _EXTERNAL = 1
 _INTS = 7  # AttributeProto.type
 _INT = 2
@@ -25,7 +25,7 @@ _MAX_CONSTANT_BYTES = 10 * MAX_ELEMENTS + 1024  # elements as varints, and the r
 
 
 def encode_model(model: Model, wire: Wire) -> bytes:
-    """The skeleton, as a serialized ModelProto."""
+    """Return the skeleton as a serialised ModelProto."""
     # `onnx` infers nothing at all if one node's domain is not imported; sloppy exporters forget to.
     opsets = dict.fromkeys(_domains(model.body), 1) | {"": _STAND_IN_OPSET} | dict(model.opsets)
     parts = [encode_number(1, max(_IR_VERSION, model.ir_version))]
@@ -43,12 +43,13 @@ def _domains(body: Body) -> Iterator[str]:
 
 
 class _Encoder:
-    """Writes messages; takes attributes and small constants from the file as they stand there."""
+    """Encodes messages; attributes and small constants are copied byte for byte from the file."""
 
     def __init__(self, wire: Wire) -> None:
         self.wire = wire
 
     def body(self, body: Body) -> bytes:
+        """Encode a GraphProto, with stand-ins for nodes that need them."""
         constants = [self.constant(constant) for constant in body.constants.values()]
         nodes: list[bytes] = []
         for node in body.nodes:
@@ -84,9 +85,12 @@ class _Encoder:
         for name, argument in node.arguments.items():
             content = self.argument(argument)
             if content is not None:
-                yield content + encode_text(1, name)  # last one wins: a function's attribute may have another name
+                yield content + encode_text(
+                    1, name
+                )  # the last name wins: inside a function the copied bytes may hold another one
 
     def argument(self, argument: Argument) -> bytes | None:
+        """Encode an AttributeProto without its name; None drops one that is too large to matter for shapes."""
         value = argument.value
         if isinstance(value, Body):
             return encode_number(20, _GRAPH) + encode_field(6, self.body(value))
@@ -105,13 +109,14 @@ class _Encoder:
         return None
 
     def constant(self, constant: Constant) -> bytes:
+        """Encode a TensorProto; weights become external data without content."""
         head = b"".join(encode_number(1, dim) for dim in constant.dims)
         head += encode_number(2, constant.element) + encode_text(8, constant.name)
         if constant.content:
             return head + encode_field(9, constant.content)
         size = constant.end - constant.start
-        whole = constant.element in (Element.INT32, Element.INT64) and size <= _MAX_CONSTANT_BYTES
-        if size and (whole or size <= MAX_ELEMENTS):
+        is_integer = constant.element in (Element.INT32, Element.INT64) and size <= _MAX_CONSTANT_BYTES
+        if size and (is_integer or size <= MAX_ELEMENTS):
             return self.wire.buffer[constant.start : constant.end] + encode_text(8, constant.name)
         return head + encode_number(14, _EXTERNAL)
 

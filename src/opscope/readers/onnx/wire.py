@@ -1,4 +1,4 @@
-"""Protobuf's wire format, read in place: fields of a message as tags and offsets, nothing copied.
+"""Protobuf's wire format, read in place: the fields of a message as tags and offsets, without copies.
 
 Spec: https://protobuf.dev/programming-guides/encoding. A tag is `field number << 3 | wire type`; the wire types are
 0 varint, 1 eight bytes, 2 length and bytes, 5 four bytes (3 and 4, groups, are not used by ONNX).
@@ -14,28 +14,28 @@ from ...core.errors import ModelError
 
 _TWO_TO_63 = 1 << 63
 _TWO_TO_64 = 1 << 64
-_PASSED_BYTES = 8 << 20
+_RELEASE_AFTER_BYTES = 8 << 20
 
 
 class Wire:
     """A file's bytes, and its name for errors. `mmap` or `bytes`: both index to int and slice to bytes."""
 
-    __slots__ = ("_passed", "buffer", "source")
+    __slots__ = ("_skipped_bytes", "buffer", "source")
 
     def __init__(self, buffer: mmap | bytes, source: str) -> None:
         self.buffer = buffer
         self.source = source
-        self._passed = 0
+        self._skipped_bytes = 0
 
-    def pass_over(self, size: int) -> None:
-        """Say that `size` bytes of weights were stepped over.
+    def release_pages(self, size: int) -> None:
+        """Count `size` bytes of skipped weights and, every few megabytes, release the mapped pages.
 
-        The kernel maps pages around those that are read, up to megabytes each; unless they are given back now and
-        then, a file read here and there comes to occupy most of its size.
+        The kernel reads ahead around every page that is touched, up to megabytes at a time. Without this call, most of
+        a file of which only small parts are read would become resident.
         """
-        self._passed += size
-        if self._passed > _PASSED_BYTES:
-            self._passed = 0
+        self._skipped_bytes += size
+        if self._skipped_bytes > _RELEASE_AFTER_BYTES:
+            self._skipped_bytes = 0
             if sys.platform == "linux" and isinstance(self.buffer, mmap):
                 from mmap import MADV_DONTNEED
 
@@ -47,7 +47,8 @@ class Wire:
     def fields(self, start: int, end: int) -> Iterator[tuple[int, int, int]]:
         """Yield (tag, start, end) of each field's payload; for a varint (tag, value, offset of the tag).
 
-        This loop is most of the time spent on a large graph: one-byte tags, lengths and values take no call.
+        Most of the reading time of a large graph is spent here, so one-byte tags, lengths and values are decoded
+        inline. Example: `0A 03 61 62 63` is field 1 (0x0A >> 3), wire type 2, three bytes "abc".
         """
         buffer = self.buffer
         at = position = start
@@ -68,8 +69,10 @@ class Wire:
                         size, position = self.varint(position - 1, end)
                     stop = position + size
                     if stop > end:
-                        left = max(0, end - position)
-                        raise self.error(at, f"field {tag >> 3} claims {size} bytes; {left} are left in its message")
+                        remaining = max(0, end - position)
+                        raise self.error(
+                            at, f"field {tag >> 3} claims {size} bytes; {remaining} are left in its message"
+                        )
                     yield tag, position, stop
                     position = stop
                 elif wire_type == 0:
@@ -95,10 +98,11 @@ class Wire:
         raise self.error(at, f"wire type {wire_type} is not used by ONNX; expected 0, 1, 2 or 5")
 
     def varint(self, start: int, end: int) -> tuple[int, int]:
-        """An unsigned 64-bit varint and the offset after it."""
+        """Decode an unsigned 64-bit varint; return it and the offset after it."""
         value = shift = 0
         for position in range(start, min(start + 10, end)):
             byte = self.buffer[position]
+            # Seven bits per byte, least significant first; the top bit says that another byte follows: AC 02 is 300.
             value |= (byte & 0x7F) << shift
             if byte < 0x80:
                 return value % _TWO_TO_64, position + 1
@@ -107,7 +111,7 @@ class Wire:
         raise self.error(start, problem)
 
     def varints(self, start: int, end: int) -> Iterator[int]:
-        """A packed run of unsigned varints."""
+        """Decode a packed run of unsigned varints."""
         position = start
         while position < end:
             value, position = self.varint(position, end)
@@ -118,7 +122,7 @@ class Wire:
 
 
 def signed(value: int) -> int:
-    """A varint as protobuf's int64 (and int32, which it sign-extends)."""
+    """Reinterpret an unsigned varint as protobuf's int64 (or int32, which is sign-extended to 64 bits)."""
     return value - _TWO_TO_64 if value >= _TWO_TO_63 else value
 
 

@@ -1,7 +1,7 @@
 """TensorFlow Lite file → Graph.
 
-The file is mapped, not loaded: a flatbuffer is read in place and the bytes of large constants are never touched.
-`flatbuffer` reads bytes, `model` tables, `ops` operators; this module puts the Graph together.
+The file is memory-mapped: a flatbuffer is read in place and the bytes of large constants are never touched.
+`flatbuffer` reads bytes, `model` tables, `ops` operators; this module assembles the Graph.
 """
 
 from __future__ import annotations
@@ -38,11 +38,11 @@ def read_tflite(path: Path, *, shapes: Mapping[str, tuple[int, ...]] = {}, batch
 
     Args:
         path: the file.
-        shapes: shapes of inputs by name; TensorFlow Lite allows for a change of batch and no other.
-        batch: the leading extent of the inputs, instead of the stored one.
+        shapes: shapes of inputs by name; TensorFlow Lite files allow only the batch to change.
+        batch: the leading extent of the inputs, in place of the stored one.
     """
     source = str(path)
-    with _mapped(path) as content:
+    with _map_file(path) as content:
         if not looks_like_tflite(content[:HEAD_BYTES]):
             raise ModelError(
                 source, "byte 0x4", f"{content[4:8]!r} is not a TensorFlow Lite file; expected {IDENTIFIER!r}"
@@ -51,6 +51,7 @@ def read_tflite(path: Path, *, shapes: Mapping[str, tuple[int, ...]] = {}, batch
 
 
 def _read(model: StoredModel, path: Path, shapes: Mapping[str, tuple[int, ...]], batch: int | None) -> Graph:
+    """Read the tables, apply the requested batch and expand the subgraphs into a Graph."""
     source = model.file.source
     aliases = signature_inputs(model) if shapes else {}
     change = requested_batch(model.subgraph(0), shapes, batch, aliases=aliases, source=source)
@@ -71,11 +72,12 @@ def _read(model: StoredModel, path: Path, shapes: Mapping[str, tuple[int, ...]],
 
 
 @contextmanager
-def _mapped(path: Path) -> Iterator[mmap]:
+def _map_file(path: Path) -> Iterator[mmap]:
+    """Map the file into memory; an empty or unreadable file is a ModelError."""
     try:
         with path.open("rb") as file:
             content = mmap(file.fileno(), 0, access=ACCESS_READ)
-    except ValueError:  # mmap's word for a file of no bytes
+    except ValueError:  # mmap refuses an empty file this way
         raise ModelError(str(path), "byte 0x0", "the file is empty; expected a TensorFlow Lite model") from None
     except OSError as error:
         raise ModelError(str(path), "", f"cannot be read: {error.strerror or error}") from error

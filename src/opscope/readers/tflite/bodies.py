@@ -1,4 +1,4 @@
-"""Which subgraphs an operator runs, and how often."""
+"""Which subgraphs a control-flow operator runs, and how often."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from .model import StoredOperator
 
 
 class Runs(Enum):
-    """How often the bodies of an operator run when it does; the value is what to tell the user, if anything."""
+    """How often the subgraphs of an operator run each time it does; the value is the note for the user, if any."""
 
     ONCE = ""
     ONE_OF = "only one branch runs; all are counted, so totals are an upper bound"
@@ -48,7 +48,7 @@ _SCALAR_BODIES: Mapping[str, int] = {
 
 
 def bodies(operator: StoredOperator) -> Bodies | None:
-    """The subgraphs to count with the operator; None for all but control flow."""
+    """Return the subgraphs to count with the operator; None if it is not control flow."""
     kind = operator.code.type
     if kind == "STABLEHLO_CASE":
         branches = () if operator.options is None else operator.options.int32s(0)
@@ -67,5 +67,6 @@ def bodies(operator: StoredOperator) -> Bodies | None:
 
 
 def scalar_body(operator: StoredOperator) -> int | None:
+    """Return the subgraph of a scalar function, such as the sum inside a reduction; None if there is none."""
     field = _SCALAR_BODIES.get(operator.code.type)
     return None if field is None or operator.options is None else operator.options.int32(field)

@@ -1,4 +1,4 @@
-"""From stored subgraphs to the ops and tensors of a Graph: roles, order, shared constants, control-flow bodies."""
+"""Expands stored subgraphs into the ops and tensors of a Graph: roles, order, shared constants, subgraph calls."""
 
 from __future__ import annotations
 
@@ -14,18 +14,18 @@ from .model import StoredModel, StoredOperator, StoredTensor, Subgraph
 from .ops import Operator, Shape, attributes, canonical_inputs
 from .shapes import Batch, open_extents
 
-DEEPEST = 32  # bodies within bodies
-MOST_OPS = 1 << 18  # a body is counted where it is run, so a small file can ask for very many
-MOST_TENSORS = 1 << 19
-MOST_NOTES = 100
-MOST_INTEGERS = 64  # a longer constant is data, not a parameter such as axes
+MAX_DEPTH = 32  # nested subgraph calls
+MAX_OPS = 1 << 18  # a subgraph is expanded at every call, so a small file can expand to very many ops
+MAX_TENSORS = 1 << 19
+MAX_NOTES = 100
+MAX_INTEGERS = 64  # a longer constant is data, not a parameter such as axes
 
-_ANY_OPERANDS = (Family.CONTROL, Family.OPAQUE)
+_FAMILIES_WITHOUT_OPERAND_RULES = (Family.CONTROL, Family.OPAQUE)
 _INTEGERS = {DType.I64: ("q", 8), DType.I32: ("i", 4), DType.I16: ("h", 2), DType.I8: ("b", 1)}
 
 
 class Expansion:
-    """Collects the Graph while subgraph 0, and the bodies it runs, are walked once each time they are run."""
+    """Collects the Graph by walking subgraph 0 and every subgraph it calls, once per call."""
 
     def __init__(self, model: StoredModel, batch: Batch | None) -> None:
         self.ops: list[Op] = []
@@ -37,7 +37,7 @@ class Expansion:
         self._reached: set[int] = set()
 
     def run(self, signatures: Mapping[int, str]) -> tuple[tuple[int, ...], tuple[int, ...]]:
-        """Walk from subgraph 0; returns the ids of its inputs and outputs."""
+        """Walk from subgraph 0; return the tensor ids of its inputs and outputs."""
         main = self._model.subgraph(0)
         ids = self._walk(main, "", 1, (0,))
         self._note_shapes(main)
@@ -46,24 +46,29 @@ class Expansion:
         return inputs, tuple(ids[index] for index in main.outputs if index != ABSENT)
 
     def notes(self) -> tuple[Note, ...]:
+        """Return the notes, cut to MAX_NOTES."""
         if types := sorted(self._model.unknown_types):
             listed = ", ".join(map(str, types))
             self._note("unknown-type", f"element type {listed} is newer than opscope's schema; its size is unknown")
         found = tuple(self._notes.values())
-        if len(found) <= MOST_NOTES:
+        if len(found) <= MAX_NOTES:
             return found
-        return (*found[:MOST_NOTES], Note("more-notes", f"{len(found) - MOST_NOTES} more notes are left out"))
+        return (*found[:MAX_NOTES], Note("more-notes", f"{len(found) - MAX_NOTES} more notes are left out"))
 
     def _walk(self, subgraph: Subgraph, scope: str, trips: int | None, path: tuple[int, ...]) -> Sequence[int]:
+        """Add the tensors and ops of one call of a subgraph; return the tensor ids by tensor number.
+
+        `path` holds the subgraphs being called, outermost first; it detects recursion.
+        """
         self._reached.add(subgraph.index)
         ids = self._add_tensors(subgraph, is_main=len(path) == 1)
-        reader = _OperandReader(self._model, subgraph, self.tensors, ids)
+        translator = _OpTranslator(self._model, subgraph, self.tensors, ids)
         for number, stored in enumerate(subgraph.operators):
             location = f"subgraph {subgraph.index} operator {number}"
-            if len(self.ops) >= MOST_OPS:
-                raise ModelError(self._model.file.source, location, f"more than {MOST_OPS} operators to count")
+            if len(self.ops) >= MAX_OPS:
+                raise ModelError(self._model.file.source, location, f"more than {MAX_OPS} operators to count")
             try:
-                op = reader.op(stored, number, location, scope, trips)
+                op = translator.op(stored, number, location, scope, trips)
             except ValueError as error:
                 problem = f"{printable(stored.code.type)}: {error}"
                 raise ModelError(self._model.file.source, location, problem) from error
@@ -73,6 +78,7 @@ class Expansion:
         return ids
 
     def _walk_bodies(self, stored: StoredOperator, op: Op, path: tuple[int, ...]) -> None:
+        """Walk the subgraphs that an operator calls, with the trip count they have there."""
         if (scalar := scalar_body(stored)) is not None:
             self._reached.add(scalar)
         if (run := bodies(stored)) is None:
@@ -85,21 +91,26 @@ class Expansion:
             self._note(code, f"{op.type} {printable(op.name)!r}: {run.runs.value}", op.name)
 
     def _check_body(self, index: int, op: Op, path: tuple[int, ...]) -> None:
+        """Refuse a call of a missing subgraph, recursion, and calls that are nested too deep."""
         count = len(self._model.subgraph_tables)
         problem = ""
         if not 0 <= index < count:
             problem = f"runs subgraph {index}; the file has {count}"
         elif index in path:
             problem = f"runs subgraph {index} from within subgraph {index}; recursion has no end"
-        elif len(path) >= DEEPEST:
-            problem = f"runs a body within {DEEPEST} others; deeper nesting is not followed"
+        elif len(path) >= MAX_DEPTH:
+            problem = f"runs a body within {MAX_DEPTH} others; deeper nesting is not followed"
         if problem:
             raise ModelError(self._model.file.source, op.location, f"{op.type} {problem}")
 
     def _add_tensors(self, subgraph: Subgraph, *, is_main: bool) -> list[int]:
-        if len(self.tensors) + len(subgraph.tensors) > MOST_TENSORS:
+        """Add the subgraph's tensors to the Graph; return their ids in order.
+
+        Called once per call of the subgraph: activations are new each time, constants are shared (`_constant`).
+        """
+        if len(self.tensors) + len(subgraph.tensors) > MAX_TENSORS:
             place = f"subgraph {subgraph.index}"
-            raise ModelError(self._model.file.source, place, f"more than {MOST_TENSORS} tensors to count")
+            raise ModelError(self._model.file.source, place, f"more than {MAX_TENSORS} tensors to count")
         roles = _roles(subgraph, is_main)
         ids = []
         for stored, role in zip(subgraph.tensors, roles, strict=True):
@@ -109,13 +120,14 @@ class Expansion:
                 ids.append(len(self.tensors))
                 shape = stored.shape if self._batch is None else self._batch.shape(stored)
                 if shape is not None and 0 in shape:
-                    shape = None  # a runtime finds the extent out; nothing computed is empty by design
+                    shape = None  # an extent known only at run time; no computed tensor is empty by design
                 self.tensors.append(Tensor(stored.name, shape, stored.dtype, role))
         return ids
 
     def _constant(self, stored: StoredTensor) -> int:
-        """The tensor's id: constants that are the same bytes, read the same way, are one tensor."""
+        """Return the tensor's id; constants of the same bytes, shape and type are one tensor."""
         data = stored.data
+        # Weights shared by two branches are stored twice as tensors but once as a buffer; they must be counted once.
         key = (data.file, data.position, data.size, stored.shape, stored.dtype.label)
         known = self._constants.get(key) if data.size else None
         if known is not None:
@@ -158,8 +170,8 @@ class Expansion:
             )
 
 
-class _OperandReader:
-    """Turns the operators of one subgraph, in order, into ops."""
+class _OpTranslator:
+    """Translates the operators of one subgraph, in order, into ops."""
 
     def __init__(self, model: StoredModel, subgraph: Subgraph, tensors: Sequence[Tensor], ids: Sequence[int]) -> None:
         self._model = model
@@ -167,9 +179,10 @@ class _OperandReader:
         self._tensors = [tensors[id_] for id_ in ids]
         self._ids = (*ids, ABSENT)  # so that operand -1 gives ABSENT
         self._shapes = [None if tensor.shape is None or 0 in tensor.shape else tensor.shape for tensor in self._tensors]
-        self._pending = _written_later(subgraph)
+        self._not_yet_written = _written_tensors(subgraph)
 
     def op(self, stored: StoredOperator, number: int, location: str, scope: str, trips: int | None) -> Op:
+        """Translate one operator; a ValueError says what is wrong with it."""
         self._check_order(stored)
         operator = Operator(stored.code, stored.inputs, stored.outputs, stored.options, self._shapes, self._integers)
         inputs = canonical_inputs(operator)
@@ -196,8 +209,8 @@ class _OperandReader:
         return f"{stored.code.type}_{number}"
 
     def _check_operands(self, family: Family, inputs: tuple[int, ...], outputs: tuple[int, ...]) -> None:
-        """What is counted, placed and cut by its first operands has them, and none of them is empty."""
-        if family in _ANY_OPERANDS:
+        """Check that the operands which cost and placement depend on are present and not empty."""
+        if family in _FAMILIES_WITHOUT_OPERAND_RULES:
             return
         if not outputs:
             raise ValueError("no output; expected at least one")
@@ -210,7 +223,8 @@ class _OperandReader:
                 raise ValueError(f"input {tensor} of shape {list(shape)}; expected at least one element")
 
     def _check_order(self, stored: StoredOperator) -> None:
-        pending = self._pending
+        """Check that inputs are written before and outputs for the first time."""
+        pending = self._not_yet_written
         for tensor in stored.inputs:
             if tensor in pending:
                 name = printable(self._tensors[tensor].name)
@@ -223,28 +237,32 @@ class _OperandReader:
                 pending.remove(tensor)
 
     def _integers(self, tensor: int) -> tuple[int, ...] | None:
+        """Return the elements of a small integer constant; None for other tensors."""
         known, stored = self._tensors[tensor], self._subgraph.tensors[tensor]
         if known.role is not Role.CONSTANT or known.dtype not in _INTEGERS or stored.data.file:
             return None
         code, width = _INTEGERS[known.dtype]
         count = stored.data.size // width
-        if count > MOST_INTEGERS:
+        if count > MAX_INTEGERS:
             return None
         return Struct(f"<{count}{code}").unpack(self._model.bytes_at(stored.data, count * width))
 
 
-def _written_later(subgraph: Subgraph) -> set[int]:
-    """Tensors that an operator writes and has not written yet; variables may be read and written in any order."""
+def _written_tensors(subgraph: Subgraph) -> set[int]:
+    """Return the tensors that some operator writes; variables may be read and written in any order."""
     written = {tensor for operator in subgraph.operators for tensor in operator.outputs if tensor != ABSENT}
     return {tensor for tensor in written if not subgraph.tensors[tensor].is_variable}
 
 
 def _roles(subgraph: Subgraph, is_main: bool) -> list[Role]:
+    """Return each tensor's role: variable, input, constant (has data and no writer) or activation."""
     written = {tensor for operator in subgraph.operators for tensor in operator.outputs}
     inputs = set(subgraph.inputs)
     roles = []
     for index, tensor in enumerate(subgraph.tensors):
-        is_empty = tensor.shape is not None and 0 in tensor.shape  # such as the shape of a scalar
+        is_empty = (
+            tensor.shape is not None and 0 in tensor.shape
+        )  # a constant without data, such as the shape of a scalar
         if tensor.is_variable:
             roles.append(Role.VARIABLE)
         elif index in inputs:
@@ -257,6 +275,7 @@ def _roles(subgraph: Subgraph, is_main: bool) -> list[Role]:
 
 
 def _trips(outer: int | None, run: Bodies) -> int | None:
+    """Return the trips of a called subgraph; 0 at load time only, None in a loop of unknown length."""
     if run.runs is Runs.AT_START or outer == 0:
         return 0
     return None if run.runs is Runs.REPEATEDLY else outer

@@ -1,8 +1,8 @@
-"""Reading flatbuffer tables, vectors and strings from bytes that cannot be trusted.
+"""Reads flatbuffer tables, vectors and strings from untrusted bytes.
 
-Only what a TensorFlow Lite file needs, and only the bytes that are asked for: weights in a mapped file are never
-touched. Every position is checked, and the bytes visited are counted, because a damaged or hostile file can point
-many times at the same large vector.
+Supports only the parts that TensorFlow Lite files use, and reads only the bytes that are asked for: weights in a mapped
+file are never touched. Every position is checked, and the bytes visited are counted against a budget, because a damaged
+or hostile file can refer many times to the same large vector.
 
     table:   i32 distance back to its vtable, then its fields
     vtable:  u16 own size, u16 table size, then one u16 per field: its distance from the table start (0: absent)
@@ -19,9 +19,9 @@ from struct import error as StructError  # noqa: N812  the standard library's na
 from ...core.errors import ModelError
 
 FIELDS = 17  # as many as the widest table of the schema has; later fields are not read
-SLACK = 4  # flatbuffers may share vectors and strings, so more bytes than the file has may be visited
-LONGEST = 1 << 20  # elements of one vector: a graph has at most some 1e5 operators
-MOST_BYTES = 1 << 27  # visited, in all: some 1e5 operators with long names need a third of it
+SLACK = 4  # budget per file byte: vectors and strings may be shared, so more bytes than the file has may be visited
+MAX_VECTOR_ELEMENTS = 1 << 20  # elements of one vector: a graph has at most about 1e5 operators
+MAX_VISITED_BYTES = 1 << 27  # budget in all: 1e5 operators with long names need a third of it
 
 INT8 = Struct("<b")
 UINT8 = Struct("<B")
@@ -32,12 +32,12 @@ INT64 = Struct("<q")
 UINT64 = Struct("<Q")
 
 
-COMMON = 33  # lengths of shapes and operand lists are below this
-INT32S = tuple(Struct(f"<{count}i") for count in range(COMMON))
+COMMON_LENGTHS = 33  # lengths of shapes and operand lists are below this
+INT32S = tuple(Struct(f"<{count}i") for count in range(COMMON_LENGTHS))
 
 
 class Flatbuffer:
-    """The bytes of one file, how much of them was visited, and the vtables already read."""
+    """The bytes of one file, the remaining byte budget, and a cache of vtables."""
 
     __slots__ = ("_budget", "_vtables", "bytes", "size", "source")
 
@@ -45,7 +45,7 @@ class Flatbuffer:
         self.bytes = content
         self.size = len(content)
         self.source = source
-        self._budget = min(SLACK * self.size, MOST_BYTES)
+        self._budget = min(SLACK * self.size, MAX_VISITED_BYTES)
         self._vtables: dict[int, tuple[int, tuple[int, ...]]] = {}
 
     def root(self) -> Table:
@@ -58,7 +58,7 @@ class Flatbuffer:
         return self.damage(position, f"cut short: the file ends at {self.size:#x}")
 
     def follow(self, position: int) -> int:
-        """Where the offset stored at `position` points."""
+        """Return the position that the offset stored at `position` points to."""
         try:
             target: int = position + UINT32.unpack_from(self.bytes, position)[0]
         except StructError:
@@ -68,6 +68,7 @@ class Flatbuffer:
         return target
 
     def table(self, position: int) -> Table:
+        """Return the table at `position`; tables of one type share a vtable, which is read once."""
         try:
             vtable = position - INT32.unpack_from(self.bytes, position)[0]
         except StructError:
@@ -80,9 +81,9 @@ class Flatbuffer:
         return Table(self, position, known[1])
 
     def vector(self, position: int, width: int) -> tuple[int, int]:
-        """Where the elements of the vector start that the offset at `position` points to, and how many there are.
+        """Return the start and the number of elements of the vector that the offset at `position` points to.
 
-        They are about to be read, and counted, so that vectors used many times over cannot multiply the work.
+        The elements are charged to the byte budget, so that a vector referred to many times cannot multiply the work.
         """
         try:
             start = position + UINT32.unpack_from(self.bytes, position)[0]
@@ -92,14 +93,15 @@ class Flatbuffer:
         size = count * width
         if start + 4 + size > self.size:
             raise self.damage(start, f"{size} bytes of elements reach past the end of the file, {self.size:#x}")
-        if count > LONGEST:
-            raise self.damage(start, f"vector of {count} elements; at most {LONGEST} are believed")
+        if count > MAX_VECTOR_ELEMENTS:
+            raise self.damage(start, f"vector of {count} elements; at most {MAX_VECTOR_ELEMENTS} are believed")
         self._budget -= size
         if self._budget < 0:
             raise self.damage(start, "the same bytes are used too many times; a sound file shares little")
         return start + 4, count
 
     def _read_vtable(self, position: int, table: int) -> tuple[int, tuple[int, ...]]:
+        """Return the table's size and the offset of each of its first FIELDS fields (0: absent)."""
         if not 0 <= position <= self.size - 4:
             raise self.damage(table, f"its vtable would be at {position:#x}; the file ends at {self.size:#x}")
         own_size, table_size = UINT16_PAIR.unpack_from(self.bytes, position)
@@ -113,9 +115,9 @@ class Flatbuffer:
 
 
 class Table:
-    """One table. Fields are asked for by their number in the schema; an absent one has its default.
+    """One table; fields are addressed by their number in the schema, and an absent one has its default.
 
-    A large model has some 1e5 of these, so the methods do in one step what smaller ones could share.
+    A large model has about 1e5 of these, so the methods are written out instead of sharing helpers.
     """
 
     __slots__ = ("_bytes", "_fields", "file", "position")
@@ -150,10 +152,11 @@ class Table:
         return self.file.table(self.file.follow(self.position + offset)) if offset else None
 
     def tables(self, field: int) -> list[Table]:
-        """The tables in a vector of tables; none if it is absent."""
+        """Return the tables in a vector of tables; empty if the field is absent."""
         return [self.file.table(position) for position in self.table_positions(field)]
 
     def table_positions(self, field: int) -> list[int]:
+        """Return the positions of the tables in a vector of tables; each offset is relative to its own position."""
         offset = self._fields[field]
         if not offset:
             return []
@@ -171,7 +174,7 @@ class Table:
         if not offset:
             return ()
         start, count = self.file.vector(self.position + offset, 4)
-        layout = INT32S[count] if count < COMMON else Struct(f"<{count}i")
+        layout = INT32S[count] if count < COMMON_LENGTHS else Struct(f"<{count}i")
         return layout.unpack_from(self._bytes, start)
 
     def int64s(self, field: int) -> tuple[int, ...]:
@@ -189,7 +192,7 @@ class Table:
         return self._bytes[start : start + length].decode("utf-8", "replace")
 
     def span(self, field: int) -> tuple[int, int]:
-        """Where a vector of bytes starts and how many it has, without reading them."""
+        """Return the start and length of a byte vector without reading it."""
         offset = self._fields[field]
         if not offset:
             return 0, 0

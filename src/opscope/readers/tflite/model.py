@@ -1,4 +1,4 @@
-"""A TensorFlow Lite file as stored: tensors, operators and where constants lie, before anything is interpreted."""
+"""The tables of a TensorFlow Lite file as stored: tensors, operators and the places of constants."""
 
 from __future__ import annotations
 
@@ -27,15 +27,15 @@ from .schema import (
     TensorField,
 )
 
-HIGHEST_RANK = 64  # the runtime stops at 8; a longer shape is damage
-MOST_ELEMENTS = 1 << 62
+MAX_RANK = 64  # the runtime stops at 8; a longer shape is damage
+MAX_TENSOR_ELEMENTS = 1 << 62
 
 
 # The three records below are tuples, not dataclasses: a large file has 1e5 of each, and they are made faster.
 
 
 class Place(NamedTuple):
-    """Where a constant's bytes are: in this file (0) or in a numbered external file."""
+    """The byte range of a constant: in this file (0) or in a numbered external file."""
 
     file: int
     position: int
@@ -46,7 +46,7 @@ NOWHERE = Place(0, 0, 0)
 
 
 class StoredTensor(NamedTuple):
-    """A tensor as stored. `signature` has -1 where an extent is open; empty if the shape says it all."""
+    """A tensor as stored. `signature` has -1 for each open extent; it is empty if none is open."""
 
     name: str
     shape: tuple[int, ...] | None
@@ -58,19 +58,19 @@ class StoredTensor(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class OperatorCode:
-    """What all operators of one code have in common."""
+    """The properties shared by all operators of one code."""
 
     type: str
     kind: str
-    options_type: int = 0  # member of the union it belongs in; 0: options are not read
+    options_type: int = 0  # expected member of the options union; 0: options are not read
     options_type_field: int = OperatorField.OPTIONS_TYPE
     options_field: int = OperatorField.OPTIONS
-    compiler: str = ""  # what made it, if it is a compiled graph
+    compiler: str = ""  # the compiler that produced it, if it is a compiled graph
     is_unknown: bool = False  # newer than the schema table
 
 
 class StoredOperator(NamedTuple):
-    """An operator as stored; operands are numbers of tensors in its subgraph, or ABSENT."""
+    """An operator as stored; operands are tensor numbers in its subgraph, or ABSENT."""
 
     code: OperatorCode
     inputs: tuple[int, ...]
@@ -90,9 +90,10 @@ class Subgraph:
 
 
 class StoredModel:
-    """The tables of one file. Subgraphs and buffers are read when asked for, each at most once."""
+    """The tables of one file. Subgraphs and buffers are read on demand, each at most once."""
 
     def __init__(self, file: Flatbuffer) -> None:
+        """Read the operator codes and the positions of subgraphs and buffers; check the schema version."""
         self.file = file
         self.root = file.root()
         version = self.root.number(ModelField.VERSION, UINT32)
@@ -115,7 +116,7 @@ class StoredModel:
         return known
 
     def bytes_at(self, place: Place, limit: int) -> bytes:
-        """The first bytes of a constant; nothing if they are in another file."""
+        """Return the first bytes of a constant; empty if it is in another file."""
         if place.file:
             return b""
         return self.file.bytes[place.position : place.position + min(place.size, limit)]
@@ -144,8 +145,8 @@ class StoredModel:
     def _read_subgraph(self, index: int) -> Subgraph:
         table = self.subgraph_tables[index]
         tables = table.tables(SubgraphField.TENSORS)
-        tells_rank = any(tensor.flag(TensorField.HAS_RANK) for tensor in tables)
-        tensors = tuple([self._read_tensor(tensor, tells_rank) for tensor in tables])
+        stores_rank = any(tensor.flag(TensorField.HAS_RANK) for tensor in tables)
+        tensors = tuple([self._read_tensor(tensor, stores_rank) for tensor in tables])
         operators = []
         for number, position in enumerate(table.table_positions(SubgraphField.OPERATORS)):
             operators.append(self._read_operator(self.file.table(position), index, number, len(tensors)))
@@ -154,7 +155,8 @@ class StoredModel:
         self._check_operands(inputs + outputs, len(tensors), f"subgraph {index}")
         return Subgraph(index, tensors, inputs, outputs, tuple(operators))
 
-    def _read_tensor(self, table: Table, tells_rank: bool) -> StoredTensor:
+    def _read_tensor(self, table: Table, stores_rank: bool) -> StoredTensor:
+        """Read one tensor; an element type that the schema table lacks becomes UNKNOWN."""
         code = table.number(TensorField.TYPE, INT8)
         if 0 <= code < len(TENSOR_TYPES):
             dtype = TENSOR_TYPES[code]
@@ -167,7 +169,7 @@ class StoredModel:
         shape = table.int32s(TensorField.SHAPE)
         return StoredTensor(
             table.string(TensorField.NAME),
-            self._checked_shape(table, shape) if shape else _empty_shape(table, tells_rank, dtype, data),
+            self._checked_shape(table, shape) if shape else _empty_shape(table, stores_rank, dtype, data),
             dtype,
             table.int32s(TensorField.SIGNATURE),
             data,
@@ -175,15 +177,16 @@ class StoredModel:
         )
 
     def _checked_shape(self, table: Table, shape: tuple[int, ...]) -> tuple[int, ...]:
-        if len(shape) > HIGHEST_RANK:
-            raise self.file.damage(table.position, f"shape of rank {len(shape)}; at most {HIGHEST_RANK} is believed")
-        if min(shape) < 0 or prod(shape) > MOST_ELEMENTS:
+        if len(shape) > MAX_RANK:
+            raise self.file.damage(table.position, f"shape of rank {len(shape)}; at most {MAX_RANK} is believed")
+        if min(shape) < 0 or prod(shape) > MAX_TENSOR_ELEMENTS:
             name = printable(table.string(TensorField.NAME))
-            wanted = f"expected extents from 0, and at most {MOST_ELEMENTS} elements"
-            raise self.file.damage(table.position, f"tensor {name!r} has shape {list(shape)}; {wanted}")
+            expectation = f"expected extents from 0, and at most {MAX_TENSOR_ELEMENTS} elements"
+            raise self.file.damage(table.position, f"tensor {name!r} has shape {list(shape)}; {expectation}")
         return shape
 
     def _read_operator(self, table: Table, subgraph: int, number: int, tensors: int) -> StoredOperator:
+        """Read one operator; options of an unexpected type are ignored."""
         index = table.number(OperatorField.CODE, UINT32)
         if index >= len(self.codes):
             place = f"subgraph {subgraph} operator {number}"
@@ -206,16 +209,18 @@ class StoredModel:
             raise ModelError(self.file.source, place, f"tensor {wrong} does not exist; the subgraph has {tensors}")
 
 
-def _empty_shape(table: Table, tells_rank: bool, dtype: DType, data: Place) -> tuple[int, ...] | None:
-    """A scalar, or a tensor whose shape is unknown: files older than `has_rank` store both alike.
+def _empty_shape(table: Table, stores_rank: bool, dtype: DType, data: Place) -> tuple[int, ...] | None:
+    """Return () for a scalar and None for an unknown shape, which old files store alike.
 
-    There the runtime takes an empty shape for a scalar, and so do we; a missing one is unknown unless the data say.
+    Files without any `has_rank` mean a scalar by an empty shape, as the runtime reads it; a missing shape is unknown
+    unless the data have the size of one element.
     """
-    is_scalar = table.flag(TensorField.HAS_RANK) or (table.has(TensorField.SHAPE) and not tells_rank)
+    is_scalar = table.flag(TensorField.HAS_RANK) or (table.has(TensorField.SHAPE) and not stores_rank)
     return () if is_scalar or (data.size and data.size == dtype.bits // 8) else None
 
 
 def _operator_code(table: Table) -> OperatorCode:
+    """Return the type, kind and options union of an operator code."""
     # The one-byte field came first and is kept for old runtimes; it holds 127 where the code does not fit.
     code = max(
         table.number(OperatorCodeField.DEPRECATED_BUILTIN, INT8),
@@ -242,13 +247,13 @@ def _custom_code(name: str) -> OperatorCode:
 
 
 def _external_buffers(root: Table) -> dict[int, Place]:
-    """Constants kept in other files, by the number tensors know them by. Those files are not opened."""
+    """Return the places of constants kept in other files, by buffer id. Those files are not opened."""
     places = {}
     for table in root.tables(ModelField.EXTERNAL_BUFFERS):
         group = table.number(ExternalBufferField.GROUP, UINT32)
         offset = table.number(ExternalBufferField.OFFSET, UINT64)
         length = table.number(ExternalBufferField.LENGTH, UINT64)
-        if length > MOST_ELEMENTS:
+        if length > MAX_TENSOR_ELEMENTS:
             raise table.file.damage(table.position, f"external buffer of {length} bytes cannot be")
         places[table.number(ExternalBufferField.ID, UINT32)] = Place(group + 1, offset, length)
     return places

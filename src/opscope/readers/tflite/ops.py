@@ -1,8 +1,9 @@
-"""TensorFlow Lite operators in the vocabulary of `graph.KINDS`: canonical input order and attributes.
+"""Translates TensorFlow Lite operators into op kinds of `graph.KINDS`: canonical input order and attributes.
 
-A translation is one small function from an operator to its attributes; `ATTRIBUTES` says which operator has which.
-What shapes or constants leave unknown is left out. What cannot be (a stride of 0, an axis past the rank) is a
-`ValueError`, to which the reader adds the place.
+A translation is one small function from an operator to its attributes; `ATTRIBUTES` is the table of them. Attributes
+that depend on unknown shapes or constants are left out. Impossible values (a stride of 0, an axis past the rank) are a
+`ValueError`, to which the reader adds the place. Numbers of options are the field numbers of the operator's options
+table in `schema.fbs`.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ Attributes = dict[str, Attribute]
 
 
 class Operator(NamedTuple):
-    """One operator, and what its translation may ask about its operands."""
+    """One operator with access to the shapes and constants of its operands."""
 
     code: OperatorCode
     inputs: tuple[int, ...]
@@ -32,7 +33,7 @@ class Operator(NamedTuple):
     constant: Callable[[int], tuple[int, ...] | None]  # small integers a constant tensor holds
 
     def shape(self, operand: int) -> Shape | None:
-        """Shape of an input; None if it is unknown or the input is absent."""
+        """Return the shape of an input; None if it is unknown or the input is absent."""
         if operand >= len(self.inputs) or self.inputs[operand] == ABSENT:
             return None
         return self.shapes[self.inputs[operand]]
@@ -41,7 +42,7 @@ class Operator(NamedTuple):
         return self.shapes[self.outputs[0]] if self.outputs and self.outputs[0] != ABSENT else None
 
     def integers(self, operand: int) -> tuple[int, ...] | None:
-        """What a constant input holds; None if it is computed, absent or too long to be a parameter."""
+        """Return the elements of a constant input; None if it is computed, absent or too long."""
         if operand >= len(self.inputs) or self.inputs[operand] == ABSENT:
             return None
         return self.constant(self.inputs[operand])
@@ -63,19 +64,20 @@ Translation = Callable[[Operator], Attributes]
 
 
 def canonical_inputs(operator: Operator) -> tuple[int, ...]:
-    """The inputs in the order `graph` gives for the kind; what it does not name follows."""
+    """Return the inputs in the canonical order of the kind; inputs without a role follow."""
     order = _lstm_order(operator) if operator.code.type == "LSTM" else ORDER.get(operator.code.type)
     inputs = operator.inputs
     if order is None or not inputs:
         return inputs
-    named = [inputs[place] if place < len(inputs) else ABSENT for place in order]
-    named += [tensor for place, tensor in enumerate(inputs) if place not in order]
-    while named and named[-1] == ABSENT:
-        named.pop()
-    return tuple(named)
+    ordered = [inputs[position] if position < len(inputs) else ABSENT for position in order]
+    ordered += [tensor for position, tensor in enumerate(inputs) if position not in order]
+    while ordered and ordered[-1] == ABSENT:
+        ordered.pop()
+    return tuple(ordered)
 
 
 def attributes(operator: Operator) -> Attributes:
+    """Return the operator's attributes, including its fused activation."""
     translate = ATTRIBUTES.get(operator.code.type)
     found = translate(operator) if translate is not None else {}
     field = ACTIVATION_FIELDS.get(operator.code.type)
@@ -88,14 +90,15 @@ def attributes(operator: Operator) -> Attributes:
     return found
 
 
-def _positive(values: tuple[int, ...], what: str) -> tuple[int, ...]:
+def _check_positive(values: tuple[int, ...], what: str) -> tuple[int, ...]:
+    """Return the values; any below 1 is an error."""
     if min(values, default=1) < 1:
         raise ValueError(f"{what} {list(values)}; expected 1 or more")
     return values
 
 
 def _axis(axis: int, shape: Shape | None) -> int | None:
-    """The axis counted from the front; None if that cannot be known."""
+    """Return the axis counted from the front; None for a negative axis of an unknown shape."""
     if shape is None:
         return axis if axis >= 0 else None
     rank = max(len(shape), 1)  # a scalar counts as one element along axis 0
@@ -115,7 +118,8 @@ def _axes(axes: tuple[int, ...] | None, shape: Shape | None) -> Attributes:
     return {"axes": tuple(sorted(set(known)))} if len(known) == len(found) else {}
 
 
-def _ranked(shape: Shape | None, rank: int, what: str) -> Shape | None:
+def _check_rank(shape: Shape | None, rank: int, what: str) -> Shape | None:
+    """Return the shape; a known shape of another rank is an error."""
     if shape is not None and len(shape) != rank:
         raise ValueError(f"{what} of shape {list(shape)}; expected rank {rank}")
     return shape
@@ -126,12 +130,12 @@ def _ranked(shape: Shape | None, rank: int, what: str) -> Shape | None:
 
 @dataclass(frozen=True, slots=True)
 class Filter:
-    """Where an operator keeps its kernel extents, strides and dilations, outermost first."""
+    """Where an operator stores its kernel extents, strides and dilations, outermost axis first."""
 
     kernel: tuple[int, ...]  # axes of the weights
     strides: tuple[int, ...]  # fields of the options
     dilations: tuple[int, ...] = ()
-    input_axis: int = 3  # axis of the weights that is reduced
+    input_axis: int = 3  # axis of the weights that holds the input channels
 
     @property
     def rank(self) -> int:
@@ -149,30 +153,30 @@ def _window(operator: Operator, layout: Filter, weights: Shape | None) -> Attrib
     found: Attributes = {"channel_axis": layout.rank - 1}
     if weights is not None:
         found["kernel"] = tuple([weights[axis] for axis in layout.kernel])
-    found["strides"] = _positive(tuple([operator.option(field) for field in layout.strides]), "strides")
+    found["strides"] = _check_positive(tuple([operator.option(field) for field in layout.strides]), "strides")
     dilations = tuple([operator.option(field, 1) for field in layout.dilations]) or (1,) * len(layout.kernel)
-    found["dilations"] = _positive(dilations, "dilations")
+    found["dilations"] = _check_positive(dilations, "dilations")
     return found
 
 
 def _conv(layout: Filter) -> Translation:
     def translate(operator: Operator) -> Attributes:
-        data = _ranked(operator.shape(0), layout.rank, "data")
-        weights = _ranked(operator.shape(1), layout.rank, "weights")
+        data = _check_rank(operator.shape(0), layout.rank, "data")
+        weights = _check_rank(operator.shape(1), layout.rank, "weights")
         found = _window(operator, layout, weights)
         if data is not None and weights is not None:
-            channels, taken = data[-1], weights[layout.input_axis]
-            if channels % taken:
-                raise ValueError(f"{channels} channels cannot be grouped by weights that take {taken}")
-            found["groups"] = channels // taken
+            channels, channels_per_group = data[-1], weights[layout.input_axis]
+            if channels % channels_per_group:
+                raise ValueError(f"{channels} channels cannot be grouped by weights that take {channels_per_group}")
+            found["groups"] = channels // channels_per_group
         return found
 
     return translate
 
 
 def _depthwise(operator: Operator) -> Attributes:
-    data = _ranked(operator.shape(0), DEPTHWISE.rank, "data")
-    weights = _ranked(operator.shape(1), DEPTHWISE.rank, "weights")
+    data = _check_rank(operator.shape(0), DEPTHWISE.rank, "data")
+    weights = _check_rank(operator.shape(1), DEPTHWISE.rank, "weights")
     found = _window(operator, DEPTHWISE, weights)
     if data is not None:
         found["groups"] = data[-1]
@@ -181,7 +185,7 @@ def _depthwise(operator: Operator) -> Attributes:
 
 def _conv_transpose(layout: Filter) -> Translation:
     def translate(operator: Operator) -> Attributes:
-        weights = _ranked(operator.shape(1), layout.rank, "weights")
+        weights = _check_rank(operator.shape(1), layout.rank, "weights")
         return _window(operator, layout, weights) | {"groups": 1}
 
     return translate
@@ -196,8 +200,8 @@ def _stablehlo_convolution(operator: Operator) -> Attributes:
     if weights is not None:
         kernel_axes = [_axis(axis, weights) for axis in spatial]
         found["kernel"] = tuple(weights[axis] for axis in kernel_axes if axis is not None)
-    found["strides"] = _positive(operator.long_options(0) or (1,) * len(spatial), "strides")
-    found["dilations"] = _positive(operator.long_options(3) or (1,) * len(spatial), "dilations")
+    found["strides"] = _check_positive(operator.long_options(0) or (1,) * len(spatial), "strides")
+    found["dilations"] = _check_positive(operator.long_options(3) or (1,) * len(spatial), "dilations")
     return found
 
 
@@ -220,13 +224,14 @@ def _batch_matmul(operator: Operator) -> Attributes:
 
 
 def _dot_general(operator: Operator) -> Attributes:
+    """k is the product of the contracted extents, n of the right operand's free ones."""
     a, b = operator.shape(0), operator.shape(1)
     if a is None or b is None:
         return {}
-    reduced = [_axis(axis, a) or 0 for axis in operator.long_options(2)]
-    spoken_for = {_axis(axis, b) for axis in operator.long_options(1) + operator.long_options(3)}
-    kept = [extent for axis, extent in enumerate(b) if axis not in spoken_for]
-    return {"k": prod(a[axis] for axis in reduced) if a else 1, "n": prod(kept)}
+    contracted_axes = [_axis(axis, a) or 0 for axis in operator.long_options(2)]
+    batch_and_contracted = {_axis(axis, b) for axis in operator.long_options(1) + operator.long_options(3)}
+    free_extents = [extent for axis, extent in enumerate(b) if axis not in batch_and_contracted]
+    return {"k": prod(a[axis] for axis in contracted_axes) if a else 1, "n": prod(free_extents)}
 
 
 def _svdf(operator: Operator) -> Attributes:
@@ -234,11 +239,13 @@ def _svdf(operator: Operator) -> Attributes:
     feature, time = operator.shape(1), operator.shape(2)
     if feature is None or time is None:
         return {}
-    _ranked(feature, 2, "feature weights")
-    _ranked(time, 2, "time weights")
+    _check_rank(feature, 2, "feature weights")
+    _check_rank(time, 2, "time weights")
     rank = operator.option(0)
     if rank < 1 or feature[0] % rank:
         raise ValueError(f"rank {rank} does not divide {feature[0]} filters")
+    # Work per batch entry is filters × (input + memory) = n × k with n = filters / rank and k = rank × (input +
+    # memory).
     return {"k": rank * (feature[1] + time[1]), "n": feature[0] // rank}
 
 
@@ -246,21 +253,22 @@ def _svdf(operator: Operator) -> Attributes:
 
 
 def _cell(weights: Shape | None, gates: int, *, steps: int, batch: int, directions: int) -> Attributes:
+    """Return the attributes of a recurrent cell whose weights are (gates × hidden, input)."""
     found: Attributes = {"steps": steps, "batch": batch, "directions": directions}
     if weights is not None:
-        _ranked(weights, 2, "weights")
+        _check_rank(weights, 2, "weights")
         found |= {"input_size": weights[1], "hidden_size": weights[0] // gates}
     return found
 
 
 def _steps_and_batch(operator: Operator, time_major: bool | None) -> tuple[int, int] | None:
-    """`time_major` None: one step, data [batch, input]."""
+    """Return (steps, batch); `time_major` None means a single step with data [batch, input]."""
     data = operator.shape(0)
     if time_major is None:
         return (1, prod(data[:-1])) if data else None
     if data is None:
         return None
-    _ranked(data, 3, "data")
+    _check_rank(data, 3, "data")
     return (data[0], data[1]) if time_major else (data[1], data[0])
 
 
@@ -277,6 +285,8 @@ def _rnn(time_major_field: int | None, directions: int) -> Translation:
 
 
 def _lstm(time_major_field: int | None, directions: int, *, time_major_default: bool = False) -> Translation:
+    """Translation of an LSTM over a sequence; reads variants from absent or present weights."""
+
     def translate(operator: Operator) -> Attributes:
         time_major = None if time_major_field is None else operator.flag(time_major_field, time_major_default)
         extents = _steps_and_batch(operator, time_major)
@@ -284,7 +294,7 @@ def _lstm(time_major_field: int | None, directions: int, *, time_major_default: 
             return {}
         steps, batch = extents
         found = _cell(operator.shape(4), 1, steps=steps, batch=batch, directions=directions)
-        # Where the cell is not the usual one: input and forget gate coupled; the output projected.
+        # Two variants: no input-gate weights means coupled input and forget gates; input 16 projects the output.
         if operator.inputs[1:2] == (ABSENT,):
             found["gates"] = 3
         projection = operator.shape(16)
@@ -296,6 +306,7 @@ def _lstm(time_major_field: int | None, directions: int, *, time_major_default: 
 
 
 def _lstm_step(operator: Operator) -> Attributes:
+    """One LSTM step: the full kernel, or the basic one with all weights in one matrix."""
     if not _is_basic_lstm(operator):
         return _lstm(None, 1)(operator)
     extents = _steps_and_batch(operator, None)
@@ -319,20 +330,20 @@ def _lstm_order(operator: Operator) -> tuple[int, ...] | None:
 
 
 def _pool(operator: Operator) -> Attributes:
-    _ranked(operator.shape(0), 4, "data")
-    kernel = _positive((operator.option(4), operator.option(3)), "kernel")
-    strides = _positive((operator.option(2), operator.option(1)), "strides")
+    _check_rank(operator.shape(0), 4, "data")
+    kernel = _check_positive((operator.option(4), operator.option(3)), "kernel")
+    strides = _check_positive((operator.option(2), operator.option(1)), "strides")
     return {"kernel": kernel, "strides": strides, "channel_axis": 3}
 
 
 def _window_reduction(
     kernel: tuple[int, ...] | None, strides: tuple[int, ...] | None, data: Shape | None
 ) -> Attributes:
-    """A window over every axis, channels included."""
+    """A reduction by a window over every axis, channels included."""
     found: Attributes = {} if data is None else {"channel_axis": max(len(data) - 1, 0)}
     if kernel is not None:
-        found["kernel"] = _positive(kernel, "window")
-        found["strides"] = _positive(strides or (1,) * len(kernel), "strides")
+        found["kernel"] = _check_positive(kernel, "window")
+        found["strides"] = _check_positive(strides or (1,) * len(kernel), "strides")
     return found
 
 

@@ -352,7 +352,7 @@ CUSTOM = 32  # the code whose operators are named by the file
 
 @dataclass(frozen=True, slots=True)
 class Builtin:
-    """One entry of BuiltinOperator: its name, what it is to a Graph, and the options it may carry."""
+    """One entry of BuiltinOperator: its name, its op kind, and the options table it may carry."""
 
     name: str
     kind: str

@@ -1,4 +1,4 @@
-"""BERT, as a Hugging Face export of `BertModel` leaves it: separate query, key and value, a mask, and a pooler."""
+"""BERT, as in a Hugging Face export of `BertModel`: separate query, key and value, a mask, and a pooler."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from ..image_layers import dense
 from ..network import Network, Option, Settings
 from ..tensor_layers import (
     add,
+    attend,
     binary,
     cast,
     embedding,
@@ -18,7 +19,6 @@ from ..tensor_layers import (
     layer_norm,
     linear,
     matmul,
-    mix,
     reshape,
     select,
     softmax,
@@ -28,11 +28,12 @@ from ..tensor_layers import (
 )
 
 _EPSILON = 1e-12
-_MASKED = -10_000.0  # far below every score, and within f16
+_MASKED = -10_000.0  # far below every score, and representable in f16
 _TOKEN_TYPES = 2
 
 
 def build(plan: Blueprint, settings: Settings) -> None:
+    """Add the inputs, embeddings, encoder layers and pooler."""
     hidden, heads = settings.number("hidden"), settings.number("heads")
     sequence = settings.sequence or 128
     positions = settings.number("positions")
@@ -62,7 +63,7 @@ def _embeddings(plan: Blueprint, ids: dict[str, Value], settings: Settings) -> V
 
 
 def _mask(plan: Blueprint, attention_mask: Value) -> Value:
-    """0 where a token may be looked at and a large negative number elsewhere, as (batch, 1, 1, sequence)."""
+    """Return 0 for tokens that may be attended to and a large negative number elsewhere, as (batch, 1, 1, sequence)."""
     wide = unsqueeze(plan, "", unsqueeze(plan, "", attention_mask, 1), 2)
     inverse = binary(plan, "Sub", "", plan.literal("", 1.0, Kind.FLOAT), cast(plan, "", wide, Kind.FLOAT))
     return binary(plan, "Mul", "", inverse, plan.literal("", _MASKED, Kind.FLOAT))
@@ -90,7 +91,7 @@ def _attention(plan: Blueprint, at: str, x: Value, mask: Value, heads: int) -> V
     scores = matmul(plan, at, query, key, rms=sqrt(size))
     scores = binary(plan, "Div", at, scores, plan.literal(at, sqrt(size), Kind.FLOAT))
     shares = softmax(plan, at, binary(plan, "Add", at, scores, mask), keys=sequence)
-    mixed = mix(plan, at, shares, value)
+    mixed = attend(plan, at, shares, value)
     return reshape(plan, at, transpose(plan, at, mixed, (0, 2, 1, 3)), (batch, sequence, hidden))
 
 

@@ -1,4 +1,4 @@
-"""A small convolutional network with a residual connection: the least that has every layer of an image network."""
+"""A small convolutional network with a residual connection: the smallest that has every layer of an image network."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A Llama-like decoder, one step of it: `decode` reads one token, `prefill` a sequence; both with a key-value cache.
+"""One step of a Llama-like decoder with a key-value cache: `decode` reads one token, `prefill` a sequence.
 
 Shapes and tensor names follow a Hugging Face export. The defaults are Llama 2 7B.
 """
@@ -14,6 +14,7 @@ from ..blueprint import Blueprint, Kind, Value
 from ..network import Network, Option, Settings
 from ..tensor_layers import (
     add,
+    attend,
     binary,
     cast,
     concat,
@@ -22,7 +23,6 @@ from ..tensor_layers import (
     last_slice,
     linear,
     matmul,
-    mix,
     narrow,
     reshape,
     rms_norm,
@@ -34,14 +34,14 @@ from ..tensor_layers import (
 )
 
 _EPSILON = 1e-5
-_MASKED = -10_000.0  # far below every score, and within f16
+_MASKED = -10_000.0  # far below every score, and representable in f16
 _ROTARY_BASE = 10_000.0
 _PREFILL_SEQUENCE, _DECODE_CACHE = 128, 1024  # defaults
 
 
 @dataclass(frozen=True, slots=True)
 class _Shape:
-    """The numbers every layer needs."""
+    """Sizes that every layer needs."""
 
     batch: int
     sequence: int
@@ -94,7 +94,7 @@ def _shape(settings: Settings) -> _Shape:
 
 
 def _rotations(plan: Blueprint, at: str, positions: Value, size: int) -> tuple[Value, Value]:
-    """Cosine and sine of every position's angles, as (batch, 1, sequence, head size); worked out in f32."""
+    """Return cosine and sine of every position's angles, as (batch, 1, sequence, head size), computed in f32."""
     rates = _ROTARY_BASE ** -(np.arange(0, size, 2) / size)
     batch, sequence = positions.shape
     column = plan.literal(at, rates[None, :, None], Kind.F32)
@@ -107,16 +107,16 @@ def _rotations(plan: Blueprint, at: str, positions: Value, size: int) -> tuple[V
 
 
 def _mask(plan: Blueprint, at: str, attention_mask: Value, positions: Value) -> Value:
-    """0 where a key is real and not after the query, as (batch, 1, sequence, cache and sequence)."""
+    """Return 0 for keys that exist and are not after the query, as (batch, 1, sequence, cache and sequence)."""
     batch, sequence, length = *positions.shape, attention_mask.shape[1]
     keys = plan.literal(at, np.arange(length)[None, None, None])
     queries = unsqueeze(plan, at, unsqueeze(plan, at, positions, 1), 3)
     shape = (batch, 1, sequence, length)
     earlier = plan.step("LessOrEqual", at, (keys, queries), shape, kind=Kind.BOOL)
     real = unsqueeze(plan, at, unsqueeze(plan, at, cast(plan, at, attention_mask, Kind.BOOL), 1), 2)
-    seen = plan.step("And", at, (earlier, real), shape, kind=Kind.BOOL)
+    visible = plan.step("And", at, (earlier, real), shape, kind=Kind.BOOL)
     levels = [plan.literal(at, level, Kind.FLOAT) for level in (0.0, _MASKED)]
-    return plan.step("Where", at, (seen, *levels), shape, precise=True)
+    return plan.step("Where", at, (visible, *levels), shape, precise=True)
 
 
 def _layer(plan: Blueprint, number: int, x: Value, shape: _Shape, shared: _Shared) -> Value:
@@ -128,48 +128,49 @@ def _layer(plan: Blueprint, number: int, x: Value, shape: _Shape, shared: _Share
 
 
 def _mlp(plan: Blueprint, at: str, x: Value, intermediate: int) -> Value:
-    """SwiGLU."""
+    """Add a SwiGLU feed-forward block."""
     gate = silu(plan, f"{at}/act_fn", linear(plan, f"{at}/gate_proj", x, intermediate, bias=False))
     raised = linear(plan, f"{at}/up_proj", x, intermediate, bias=False)
-    # A product of two has long tails: within four root mean squares it would lose one value in seventy.
+    # The product of two values has long tails: a range of four root mean squares would clip one value in seventy.
     product = plan.step("Mul", at, (gate, raised), gate.shape, rms=0.6, span=(-6.0, 6.0), precise=True)
     return linear(plan, f"{at}/down_proj", product, x.shape[-1], bias=False)
 
 
 def _attention(plan: Blueprint, number: int, x: Value, shape: _Shape, shared: _Shared) -> Value:
+    """Add grouped-query attention: rotate, append to the cache, repeat key-value heads, attend."""
     at, size = f"model/layers.{number}/self_attn", shape.head_size
     query = _rotate(plan, at, _heads(plan, at, "q_proj", x, heads=shape.heads, size=size), shared)
     key = _rotate(plan, at, _heads(plan, at, "k_proj", x, heads=shape.kv_heads, size=size), shared)
     value = _heads(plan, at, "v_proj", x, heads=shape.kv_heads, size=size)
-    key = _repeat(plan, at, _cached(plan, at, f"{number}.key", key, shape), shape)
-    value = _repeat(plan, at, _cached(plan, at, f"{number}.value", value, shape), shape)
+    key = _repeat(plan, at, _append_to_cache(plan, at, f"{number}.key", key, shape), shape)
+    value = _repeat(plan, at, _append_to_cache(plan, at, f"{number}.value", value, shape), shape)
     scores = matmul(plan, at, query, transpose(plan, at, key, (0, 1, 3, 2)), rms=sqrt(size))
     scores = binary(plan, "Div", at, scores, plan.literal(at, sqrt(size), Kind.FLOAT))
-    keys = shape.cached + 1  # that the first query sees
+    keys = shape.cached + 1  # keys that the first query attends to
     shares = softmax(plan, at, binary(plan, "Add", at, scores, shared.mask), keys=keys)
-    mixed = mix(plan, at, shares, value)
+    mixed = attend(plan, at, shares, value)
     mixed = transpose(plan, at, mixed, (0, 2, 1, 3))
     mixed = reshape(plan, at, mixed, (shape.batch, shape.sequence, shape.hidden))
     return linear(plan, f"{at}/o_proj", mixed, shape.hidden, bias=False)
 
 
 def _heads(plan: Blueprint, at: str, name: str, x: Value, *, heads: int, size: int) -> Value:
-    """A projection of `x`, as (batch, heads, sequence, head size)."""
+    """Return a projection of `x` as (batch, heads, sequence, head size)."""
     flat = linear(plan, f"{at}/{name}", x, heads * size, bias=False)
     return transpose(plan, at, reshape(plan, at, flat, (*x.shape[:2], heads, size)), (0, 2, 1, 3))
 
 
 def _rotate(plan: Blueprint, at: str, x: Value, shared: _Shared) -> Value:
-    """Rotary position embedding: x · cos + (second half negated, first half) · sin."""
+    """Apply rotary position embedding: x · cos + (second half negated, first half) · sin."""
     half = x.shape[-1] // 2
     first, second = last_slice(plan, at, x, 0, half), last_slice(plan, at, x, half, 2 * half)
-    turned = concat(plan, at, [unary(plan, "Neg", at, second), first], axis=3, precise=True)
+    rotated = concat(plan, at, [unary(plan, "Neg", at, second), first], axis=3, precise=True)
     straight = binary(plan, "Mul", at, x, shared.cosine)
-    return binary(plan, "Add", at, straight, binary(plan, "Mul", at, turned, shared.sine))
+    return binary(plan, "Add", at, straight, binary(plan, "Mul", at, rotated, shared.sine))
 
 
-def _cached(plan: Blueprint, at: str, name: str, new: Value, shape: _Shape) -> Value:
-    """The cache with this step's tokens appended, which is also an output."""
+def _append_to_cache(plan: Blueprint, at: str, name: str, new: Value, shape: _Shape) -> Value:
+    """Return the cache with this step's tokens appended, which is also a graph output."""
     if shape.cached:
         kept = (shape.batch, shape.kv_heads, shape.cached, shape.head_size)
         new = concat(plan, at, [plan.input(f"past_key_values.{name}", kept), new], axis=2)
@@ -178,7 +179,7 @@ def _cached(plan: Blueprint, at: str, name: str, new: Value, shape: _Shape) -> V
 
 
 def _repeat(plan: Blueprint, at: str, x: Value, shape: _Shape) -> Value:
-    """Each key-value head once per query head it serves."""
+    """Repeat each key-value head once per query head that uses it."""
     group = shape.heads // shape.kv_heads
     if group == 1:
         return x

@@ -33,7 +33,7 @@ def build(plan: Blueprint, settings: Settings) -> None:
 
 
 def _inverted_residual(plan: Blueprint, at: str, x: Value, channels: int, *, expansion: int, stride: int) -> Value:
-    """Widen, filter each channel, narrow; the input is added back where the shape allows."""
+    """Expand, filter each channel, project; add the input if the shape is unchanged."""
     y, index = x, 0
     if expansion != 1:
         y = _unit(plan, f"{at}/conv/conv.0", y, x.shape[1] * expansion, kernel=1)
@@ -45,7 +45,7 @@ def _inverted_residual(plan: Blueprint, at: str, x: Value, channels: int, *, exp
 
 
 def _unit(plan: Blueprint, at: str, x: Value, channels: int, *, kernel: int, stride: int = 1, groups: int = 1) -> Value:
-    """Convolution and ReLU6: items 0 and 2 of their container, since the normalisation between them is folded."""
+    """Add a convolution and ReLU6: items 0 and 2 of their container, as the normalisation between them is folded."""
     name = at.rpartition("/")[2]
     return conv(
         plan,

@@ -1,6 +1,6 @@
-"""The 54-operator residual network behind the published sample of a resource report.
+"""The 54-operator residual network of the published sample of a resource report.
 
-Worked out from that sample's figures: 12 blocks of three convolutions and an addition, 48 channels at 32×32, 48
+Reconstructed from the figures of that sample: 12 blocks of three convolutions and an addition, 48 channels at 32×32, 48
 channels halving at every block, 128 channels at 1×1; shortcut convolutions of one width share one bias tensor.
 """
 
@@ -20,7 +20,7 @@ def build(plan: Blueprint, settings: Settings) -> None:
     for stage, (channels, stride, blocks) in enumerate(_STAGES):
         for block in range(blocks):
             x = _block(plan, f"stages.{stage}/blocks.{block}", x, channels, stride)
-    x = _scaled(plan, "norm", x)
+    x = _scale_and_offset(plan, "norm", x)
     pooled = plan.step("ReduceMean", "pool", [x], x.shape[:2], rms=x.rms, attributes={"axes": (2, 3), "keepdims": 0})
     plan.output("output", softmax(plan, "", dense(plan, "fc", pooled, settings.number("classes"))))
 
@@ -32,7 +32,7 @@ def _block(plan: Blueprint, at: str, x: Value, channels: int, stride: int) -> Va
 
 
 def _shortcut(plan: Blueprint, at: str, x: Value, channels: int, stride: int) -> Value:
-    """A 1×1 convolution whose bias is shared with the others of its width."""
+    """Add a 1×1 convolution whose bias is shared with the others of its width."""
     weight = kernel_weight(at, (channels, x.shape[1], 1, 1), x.shape[1], x.rms, channel_axis=0)
     shape = (x.shape[0], channels, *(-(-extent // stride) for extent in x.shape[2:]))
     window = {"dilations": (1, 1), "kernel_shape": (1, 1), "pads": (0, 0, 0, 0), "strides": (stride, stride)}
@@ -40,8 +40,8 @@ def _shortcut(plan: Blueprint, at: str, x: Value, channels: int, stride: int) ->
     return plan.step("Conv", at, (x, weight, bias), shape, attributes={"group": 1, **window})
 
 
-def _scaled(plan: Blueprint, at: str, x: Value) -> Value:
-    """A batch normalisation that could not be folded: a factor and an offset per channel."""
+def _scale_and_offset(plan: Blueprint, at: str, x: Value) -> Value:
+    """Add a batch normalisation that is not folded: a factor and an offset per channel."""
     shape = (1, x.shape[1], 1, 1)
     for op, leaf, centre in (("Mul", "scale", 1.0), ("Add", "offset", 0.0)):
         weight = Weight(f"{at}.{leaf}", shape, Role.TENSOR, 0.1, centre=centre)

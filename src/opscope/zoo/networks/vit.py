@@ -9,6 +9,7 @@ from ..image_layers import conv, dense
 from ..network import Network, Option, Settings
 from ..tensor_layers import (
     add,
+    attend,
     binary,
     concat,
     expand,
@@ -16,7 +17,6 @@ from ..tensor_layers import (
     layer_norm,
     linear,
     matmul,
-    mix,
     reshape,
     select,
     softmax,
@@ -44,7 +44,7 @@ def build(plan: Blueprint, settings: Settings) -> None:
 
 
 def _tokens(plan: Blueprint, image: Value, patch: int, hidden: int) -> Value:
-    """One token per patch after the class token, with the positions added."""
+    """Return one token per patch after the class token, with positions added."""
     x = conv(plan, "patch_embed/proj", image, hidden, (patch, patch), stride=(patch, patch), padding=0)
     batch, _, rows, columns = x.shape
     x = reshape(plan, "patch_embed", x, (batch, hidden, rows * columns))
@@ -63,7 +63,7 @@ def _attention(plan: Blueprint, at: str, x: Value, heads: int) -> Value:
     query, key, value = (select(plan, at, joint, part, axis=0) for part in range(3))
     query = binary(plan, "Mul", at, query, plan.literal(at, 1 / sqrt(size), Kind.FLOAT), rms=1 / sqrt(size))
     scores = matmul(plan, at, query, transpose(plan, at, key, (0, 1, 3, 2)), rms=1.0)
-    mixed = mix(plan, at, softmax(plan, at, scores, keys=length), value)
+    mixed = attend(plan, at, softmax(plan, at, scores, keys=length), value)
     mixed = reshape(plan, at, transpose(plan, at, mixed, (0, 2, 1, 3)), (batch, length, hidden))
     return linear(plan, f"{at}/proj", mixed, hidden)
 

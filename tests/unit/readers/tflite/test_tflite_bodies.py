@@ -155,10 +155,10 @@ def test_nesting_without_end_is_refused(tmp_path: Path) -> None:
 
 
 def test_a_small_file_cannot_ask_for_a_graph_without_bound(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(tflite_expand, "MOST_OPS", 1000)
+    monkeypatch.setattr(tflite_expand, "MAX_OPS", 1000)
     with pytest.raises(ModelError, match="more than 1000 operators to count"):
         chain(30, 2).graph(tmp_path)
-    monkeypatch.setattr(tflite_expand, "MOST_TENSORS", 1000)
+    monkeypatch.setattr(tflite_expand, "MAX_TENSORS", 1000)
     with pytest.raises(ModelError, match="more than 1000 tensors to count"):
         chain(30, 2).graph(tmp_path)
 

@@ -121,7 +121,7 @@ def build(
 ) -> Built:
     """Compile, and note who used what; `stretch` may choose other parts of the batch than the compiler would."""
     plans: list[Plan] = []
-    passes = tuple((name, stretch if stretch and name == "stretch" else run) for name, run in compiler.PASSES)
+    passes = tuple((name, _lowered_last(stretch or run) if name == "stretch" else run) for name, run in compiler.PASSES)
     options = CompileOptions(stats=StatsOptions(level=level), parallel=parallel)
     machine = Machine(target, devices=devices, cores=cores)
     with _recorded() as record, patch.object(compiler, "PASSES", passes):
@@ -132,6 +132,11 @@ def build(
     row_of[order] = np.arange(len(order))
     ops = np.array([row[5] for row in lowering.bench.emitter.rows], np.int64)[order]
     return Built(plans[-1], lowering.plan, program, lowering, record.places, record.tiles, row_of.tolist(), ops)
+
+
+def _lowered_last(stretch: Callable[[Plan], Plan]) -> Callable[[Plan], Plan]:
+    """The plan that is chosen is lowered once more, behind all that were tried: notes are taken of the last one."""
+    return lambda plan: replace(stretch(plan), lowered=None)
 
 
 def whole_batch(plan: Plan) -> Plan:

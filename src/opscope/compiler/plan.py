@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
 from ..estimate.price import Machine, Task
 from ..graph.graph import Graph, Op
 from ..program.program import StatsOptions
+
+if TYPE_CHECKING:
+    from .codegen.lower import Lowered
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,6 +61,7 @@ class Plan:
     splits: tuple[Split, ...] = ()
     parts: tuple[int, ...] = ()  # of the batch, one after the other; neighbours of one number go through them together
     resident: bool = False  # weights stay in local memory between inferences
+    lowered: Lowered | None = field(default=None, compare=False, repr=False)  # its commands, where a pass needed them
 
 
 def channel_axis(op: Op, graph: Graph) -> int:

@@ -11,6 +11,7 @@ from ..passes.axes import input_axes
 from ..passes.place import has_weights
 from ..plan import Placed, Plan, Split, channel_axis
 from .emit import Emitter, Order, Starts
+from .timing import issue_cycles
 
 TRANSFER_GROUP = "DMAIssue"
 SETTLED_SHARE = 16  # biases and the like may take one part in so many of local memory
@@ -162,7 +163,6 @@ class Workbench:
     ) -> Order:
         """A command that moves bytes."""
         route = self.plan.machine.target.routes[self.routes[carries]]
-        issue = route.issue_cycles.value if route.issue_cycles is not None else 1.0
         memory = self.outer_name if carries in ("read", "write") else self.local_name
         local_bytes = 0.0 if carries == "bring" else local_bytes
         return Order(
@@ -171,7 +171,7 @@ class Workbench:
             self.command_name(form or carries),
             index,
             self.move_detail(index, step, memory, tensor),
-            issue,
+            issue_cycles(route),
             size,
             route=self.routes[carries],
             moved_bytes=max(1.0, size),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass
 
@@ -51,11 +52,17 @@ class Columns:
     kinds_of_dependency: npt.NDArray[np.uint8]
     kinds: tuple[str, ...]
     details: tuple[Detail, ...]
+    place: npt.NDArray[np.int64]  # of every command, as it was emitted, its row
 
 
 def share(total: float, number: int, count: int) -> int:
     """One of `count` equal shares of a number of bytes or operations; the shares add up to it."""
     return round(total * (number + 1) / count) - round(total * number / count)
+
+
+def whole_cycles(cycles: float) -> int:
+    """As a command has them: at least one."""
+    return max(1, round(cycles))
 
 
 class Emitter:
@@ -72,6 +79,7 @@ class Emitter:
         self.details: dict[Detail, int] = {}
         self._settled: dict[int, dict[int, int]] = {}  # lane → stream → last command it is known to come after
         self._last: dict[int, int] = {}  # stream → its last command
+        self.moved: Counter[int] = Counter()  # route → bytes so far
 
     def detail(self, detail: Detail) -> int:
         return self.details.setdefault(detail, len(self.details))
@@ -97,6 +105,8 @@ class Emitter:
         self.dependencies.append(tuple(kept))
         kind = self.kinds.setdefault(order.kind, len(self.kinds))
         device, core = divmod(order.core, self.cores)
+        moved = round(order.moved_bytes)
+        self.moved[order.route] += moved
         self.rows.append(
             (
                 device,
@@ -106,10 +116,10 @@ class Emitter:
                 kind,
                 order.op,
                 order.detail,
-                max(1, round(order.cycles)),
+                whole_cycles(order.cycles),
                 0,
                 round(order.out_bytes),
-                round(order.moved_bytes),
+                moved,
                 round(order.macs),
                 order.address,
                 round(order.local_bytes),
@@ -172,4 +182,5 @@ class Emitter:
             pairs[:, 1].astype(np.uint8),
             tuple(self.kinds),
             tuple(self.details),
+            place,
         )

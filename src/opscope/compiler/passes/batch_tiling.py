@@ -16,16 +16,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from math import inf, isqrt
 
-import numpy as np
-
 from ...core.errors import UsageError
 from ...graph.graph import Graph
 from ..codegen.context import Workbench
-from ..codegen.lower import Lowering
+from ..codegen.lower import lower_within
 from ..codegen.weights import WeightStream
 from ..plan import Plan
 from .footprint import Demand, demands
-from .unroll import unroll
 
 
 def stretch(plan: Plan) -> Plan:
@@ -39,7 +36,7 @@ def stretch(plan: Plan) -> Plan:
         return replace(plan, parts=undivided)
     proposed = (Walk(_useful(choices, steps, room), room, gaps=gaps).run(steps) for gaps in (False, True))
     plans = [replace(plan, parts=parts) for parts in dict.fromkeys((undivided, *proposed))]
-    return min(plans, key=outer_bytes) if len(plans) > 1 else plans[0]
+    return cheapest(plans) if len(plans) > 1 else plans[0]
 
 
 def batch_of(graph: Graph) -> int:
@@ -63,16 +60,21 @@ def _useful(choices: Sequence[int], steps: Sequence[Demand], room: float) -> lis
     return [parts for parts in choices if parts <= first]
 
 
-def outer_bytes(plan: Plan) -> float:
-    """Bytes that a plan's commands move to and from outer memory; without end where it cannot be lowered."""
-    lowering = Lowering(unroll(plan).plan)
-    try:
-        lowering.run()
-    except UsageError:  # an op does not fit in any number of slices
-        return inf
-    table = lowering.bench.emitter.columns().commands
-    routes = [number for carries, number in lowering.bench.routes.items() if carries in ("read", "write")]
-    return float(table["moved_bytes"][np.isin(table["route"], routes)].sum())
+def cheapest(plans: Sequence[Plan]) -> Plan:
+    """The plan whose commands move fewest bytes to and from outer memory, with its commands; of equals, the first.
+
+    The plans with most parts come last and are lowered first: they tend to move least, and lowering one of the others
+    ends where it has moved more.
+    """
+    best, least = plans[0], inf
+    for plan in reversed(plans):
+        try:
+            lowered = lower_within(plan, least)
+        except UsageError:  # an op does not fit in any number of slices
+            continue
+        if lowered is not None:
+            best, least = replace(plan, lowered=lowered), lowered.lowering.outer_bytes
+    return best
 
 
 @dataclass(frozen=True, slots=True)

@@ -18,12 +18,13 @@ from opscope.compiler.codegen.lower import Lowering
 from opscope.compiler.codegen.tensors import Held, Tensors
 from opscope.compiler.codegen.weights import WeightStream
 from opscope.compiler.passes.footprint import Demand, demands
-from opscope.compiler.plan import CompileOptions, Plan
+from opscope.compiler.plan import Plan
 from opscope.estimate.price import Machine
 from opscope.graph.graph import Graph
 from opscope.machine import catalogue as targets
 from opscope.machine.target import Figure, Holds, Route, Target
-from opscope.program.program import Program, StatsOptions
+from opscope.options import CompileOptions
+from opscope.program.program import Program
 
 KB = 1024
 
@@ -122,7 +123,7 @@ def build(
     """Compile, and note who used what; `stretch` may choose other parts of the batch than the compiler would."""
     plans: list[Plan] = []
     passes = tuple((name, _lowered_last(stretch or run) if name == "stretch" else run) for name, run in compiler.PASSES)
-    options = CompileOptions(stats=StatsOptions(level=level), parallel=parallel)
+    options = CompileOptions(stats_level=level, parallel=parallel)
     machine = Machine(target, devices=devices, cores=cores)
     with _recorded() as record, patch.object(compiler, "PASSES", passes):
         program = compile_graph(graph, machine, options, after_pass=lambda _, plan: plans.append(plan))

@@ -77,12 +77,12 @@ obtained. Exit codes: 0 fine, 1 slower than the baseline allows, 2 wrong usage o
 
     def run(self, args: Namespace) -> int:
         from .. import api
-        from ..workflows import choices
+        from ..workflows import own_backends
 
         keep_input(args.output, args.model)
         base = _baseline(args)  # before a run of the same name takes its place
         if args.backend is None:
-            args.backend = choices.own_backend(choices.load_target(args.target)[0])
+            args.backend = own_backends.own_backend(own_backends.load_target(args.target)[0])
         options = chosen_options(args)
         _refuse_in_vain(args, options)
         recorded = api.profile(
@@ -132,9 +132,9 @@ def _add_files(parser: ArgumentParser) -> None:
 def known_options() -> dict[str, tuple[Option, ...]]:
     """Every backend with its options: our own first, then real runtimes."""
     from ..backends import registry as backends
-    from ..workflows import choices
+    from ..workflows import own_backends
 
-    return {**choices.OWN, **{name: backends.load(name).options for name in backends.names()}}
+    return {**own_backends.OWN, **{name: backends.load(name).options for name in backends.names()}}
 
 
 def merged(options: Sequence[Option]) -> list[Option]:
@@ -189,9 +189,9 @@ def chosen_options(args: Namespace) -> dict[str, Value]:
 
 def _refuse_in_vain(args: Namespace, options: dict[str, Value]) -> None:
     """What would be left undone without a word."""
-    from ..workflows import choices
+    from ..workflows import own_backends
 
-    for name in ("advise", "output_chrome_trace", "qhas") if args.backend in choices.OWN else ():
+    for name in ("advise", "output_chrome_trace", "qhas") if args.backend in own_backends.OWN else ():
         if getattr(args, name):
             wanted = "expected a runtime such as htp; the run holds its own timeline and findings"
             raise UsageError(f"--{name.replace('_', '-')}: not an option of backend {args.backend}; {wanted}")

@@ -10,7 +10,8 @@ from ..estimate.canonical import canonicalise
 from ..estimate.price import Machine
 from ..graph.graph import Graph
 from ..machine.target import Corner, Target, at_corner
-from ..program.program import MemoryMetrics, OpInfo, Program
+from ..options import CompileOptions
+from ..program.program import MemoryMetrics, OpInfo, Program, StatsOptions
 from .codegen.context import channels
 from .codegen.emit import Columns
 from .codegen.instrument import instrument
@@ -23,7 +24,8 @@ from .passes.residency import settle
 from .passes.scale_folding import drop_absent_outputs, fold_scales
 from .passes.split import split
 from .passes.unroll import unroll
-from .plan import CompileOptions, Placed, Plan
+from .plan import Placed, Plan
+from .stats_options import stats_options
 
 
 def _canonicalise(plan: Plan) -> Plan:
@@ -91,13 +93,14 @@ class Compiler:
     ) -> Program:
         """The program, with every figure of the target at a corner of its range."""
         _check(machine)
+        stats = stats_options(machine.target, options, batch=batch_of(self.graph))
         plan = Plan(self.graph, replace(machine, target=at_corner(machine.target, corner)), options)
         for name, run in PASSES:
             plan = self._known(name, plan, machine) or self._remembered(name, run(plan))
             if after_pass is not None:
                 after_pass(name, plan)
         built = self._alike(machine, plan) or self._build(machine, plan)
-        return _program(self.graph, plan, built)
+        return _program(self.graph, plan, built, stats)
 
     def _known(self, name: str, plan: Plan, machine: Machine) -> Plan | None:
         """The plan after a pass, where the pass has been given the same before."""
@@ -158,7 +161,7 @@ def _check(machine: Machine) -> None:
         raise UsageError(f"{target.name}: no route carries {missing[0]!r}; expected one to compile for {place}")
 
 
-def _program(graph: Graph, plan: Plan, built: _Built) -> Program:
+def _program(graph: Graph, plan: Plan, built: _Built, stats: StatsOptions) -> Program:
     machine, stats_hz = plan.machine, plan.machine.target.clocks.stats_hz
     unrolled = unroll(plan)
     columns = built.columns
@@ -166,7 +169,7 @@ def _program(graph: Graph, plan: Plan, built: _Built) -> Program:
         columns = timed_for(unrolled.plan, columns, built.lowering.tiles.costs)
     columns = unrolled.in_whole_ops(columns)
     return Program(
-        name=plan.options.network,
+        name=plan.options.network or machine.target.runtime.network,
         target=machine.target.name,
         devices=machine.devices,
         cores=machine.cores,
@@ -182,7 +185,7 @@ def _program(graph: Graph, plan: Plan, built: _Built) -> Program:
         dependency_offsets=columns.offsets,
         dependency_sources=columns.sources,
         dependency_kinds=columns.kinds_of_dependency,
-        stats=plan.options.stats,
+        stats=stats,
         metrics=built.metrics,
         inputs=_ports(graph, graph.inputs),
         outputs=_ports(graph, graph.outputs),

@@ -7,19 +7,10 @@ from typing import TYPE_CHECKING
 
 from ..estimate.price import Machine, Task
 from ..graph.graph import Graph, Op
-from ..program.program import StatsOptions
+from ..options import CompileOptions
 
 if TYPE_CHECKING:
     from .codegen.lower import Lowered
-
-
-@dataclass(frozen=True, slots=True)
-class CompileOptions:
-    """What the user may choose."""
-
-    stats: StatsOptions = field(default_factory=StatsOptions)
-    parallel: str = "tensor"  # over devices: tensor or pipeline
-    network: str = "network"
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from math import ceil, inf
 
 from ...graph.graph import ABSENT, Family, Op, Role, Tensor
@@ -49,6 +50,8 @@ class Workbench:
         self.constant_details: set[int] = set()  # of commands that move constants
         self._portions: dict[tuple[int | None, int, tuple[int, ...]], dict[int, float]] = {}
         self._details: dict[tuple[object, ...], int] = {}
+        self._whole_details: dict[int, Detail] = {}  # op → what is said of it, were it not cut into tiles
+        self._bytes = [float(tensor.bytes or 0) for tensor in plan.graph.tensors]
 
     def all_lanes(self, split: Split) -> list[int]:
         """Lanes of the devices that take part, also those whose portion is empty."""
@@ -77,7 +80,7 @@ class Workbench:
         return self.portions(split)[lane]
 
     def tensor_bytes(self, tensor: int) -> float:
-        return float(self.graph.tensors[tensor].bytes or 0)
+        return self._bytes[tensor]
 
     def out_shape(self, op: Op) -> tuple[int, ...] | None:
         return self.graph.tensors[op.outputs[0]].shape
@@ -193,10 +196,15 @@ class Workbench:
     def compute_detail(self, index: int, step: int, steps: int) -> int:
         key = (index, step, steps)
         if key not in self._details:
-            self._details[key] = self.emitter.detail(self._compute_detail(self.plan.placed[index].op, step, steps))
+            op = self.plan.placed[index].op
+            if index not in self._whole_details:
+                self._whole_details[index] = self._compute_detail(op)
+            whole = self._whole_details[index]
+            detail = whole if steps == 1 else replace(whole, name=f"{op.name}/__{step}")
+            self._details[key] = self.emitter.detail(detail)
         return self._details[key]
 
-    def _compute_detail(self, op: Op, step: int, steps: int) -> Detail:
+    def _compute_detail(self, op: Op) -> Detail:
         named = [
             ("out", "Dest", op.outputs[0]),
             *(("in", f"Src{i}", t) for i, t in enumerate(op.inputs) if t != ABSENT),
@@ -204,7 +212,7 @@ class Workbench:
         tensors = self.graph.tensors
         labels = [tensors[t].dtype.label for _, _, t in named]
         return Detail(
-            f"{op.name}/__{step}" if steps > 1 else op.name,
+            op.name,
             self.local_name,
             ", ".join(dict.fromkeys(_TYPE_NAMES.get(label, label) for label in labels)),
             ", ".join(f"{role} [{_extents(tensors[t].shape)}]" for _, role, t in named),

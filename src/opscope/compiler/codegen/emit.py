@@ -100,9 +100,7 @@ class Emitter:
 
     def _add(self, order: Order, after: Iterable[int], reuses: Iterable[int]) -> int:
         lane = order.core * self.groups + order.group
-        kept = [(c, TRUE) for c in after if self._is_news(lane, c)]
-        kept += [(c, ORDER) for c in reuses if self._is_news(lane, c)]
-        self.dependencies.append(tuple(kept))
+        self.dependencies.append((*self._news(lane, after, TRUE), *self._news(lane, reuses, ORDER)))
         kind = self.kinds.setdefault(order.kind, len(self.kinds))
         device, core = divmod(order.core, self.cores)
         moved = round(order.moved_bytes)
@@ -128,22 +126,25 @@ class Emitter:
         self.stream_of.append(lane * _STREAMS + order.route + 1)
         return len(self.rows) - 1
 
-    def _is_news(self, lane: int, command: int) -> bool:
-        stream = self.stream_of[command]
-        if stream == lane * _STREAMS:  # computed on the same lane: order is enough
-            return False
-        known = self._settled.setdefault(lane, {})
-        if known.get(stream, -1) >= command:
-            return False
-        known[stream] = command
-        return True
+    def _news(self, lane: int, commands: Iterable[int], kind: int) -> list[tuple[int, int]]:
+        """Of commands to wait for, those that a lane is not known to come after, with the kind of dependency."""
+        stream_of, known = self.stream_of, self._settled.setdefault(lane, {})
+        own = lane * _STREAMS  # computed on the same lane: order is enough
+        found = []
+        for command in commands:
+            stream = stream_of[command]
+            if stream != own and known.get(stream, -1) < command:
+                known[stream] = command
+                found.append((command, kind))
+        return found
 
     def latest(self, commands: Iterable[int]) -> list[int]:
         """Of commands that finish in order, only the last of each stream."""
         last: dict[int, int] = {}
         for command in commands:
             stream = self.stream_of[command]
-            last[stream] = max(command, last.get(stream, -1))
+            if command > last.get(stream, -1):
+                last[stream] = command
         return sorted(last.values())
 
     def _records(self) -> npt.NDArray[np.void]:

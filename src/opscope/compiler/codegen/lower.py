@@ -47,11 +47,11 @@ def lower(plan: Plan) -> Lowered:
     return Lowered(unrolled, lowering)
 
 
-def lower_within(plan: Plan, most_outer_bytes: float) -> Lowered | None:
-    """The same; None where the commands would move more bytes than this to and from outer memory."""
+def lower_below(plan: Plan, outer_bytes: float) -> Lowered | None:
+    """The same; None where the commands would move as many bytes as this to and from outer memory, or more."""
     unrolled = unroll(plan)
     lowering = Lowering(unrolled.plan)
-    return Lowered(unrolled, lowering) if lowering.run(most_outer_bytes=most_outer_bytes) else None
+    return Lowered(unrolled, lowering) if lowering.run(below=outer_bytes) else None
 
 
 class Lowering:
@@ -74,12 +74,12 @@ class Lowering:
         self.tiles = TileRunner(self.bench, self.tensors)
         self._bodies: list[_Body] = []
 
-    def run(self, *, most_outer_bytes: float = inf) -> bool:
-        """Emit everything, or stop with False as soon as more bytes go to and from outer memory than this."""
+    def run(self, *, below: float = inf) -> bool:
+        """Emit everything, or stop with False as soon as so many bytes go to and from outer memory."""
         self._inputs_arrive()
         position = 0
         while position < len(self.plan.placed):
-            if self.outer_bytes > most_outer_bytes:
+            if self.outer_bytes >= below:
                 return False
             self._close_bodies(position)
             chain = self._chain(position)
@@ -94,7 +94,7 @@ class Lowering:
             position += len(chain)
         self._close_bodies(position)
         self._outputs_leave()
-        return self.outer_bytes <= most_outer_bytes
+        return self.outer_bytes < below
 
     @property
     def outer_bytes(self) -> int:

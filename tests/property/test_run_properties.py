@@ -9,9 +9,9 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from opscope.device.host.options import RunOptions
 from opscope.device.host.pipeline import Pipeline
 from opscope.device.host.sampling import choose_samples
+from opscope.options import RunOptions
 from opscope.recording.host_times import INFERENCE, HostTimes
 from opscope.views.text.latency_csv import LatencyCsv
 from run_build import STATS_HZ, program_of
@@ -20,11 +20,11 @@ TIMES = [name for name in INFERENCE.names or () if name.endswith("_ns")]
 
 runs = st.builds(
     RunOptions,
-    iterations=st.integers(1, 40),
+    num_iter=st.integers(1, 40),
     activations=st.integers(1, 4),
     set_size=st.integers(1, 12),
     threads=st.integers(1, 5),
-    samples=st.integers(1, 50),
+    num_samples=st.integers(1, 50),
     seed=st.integers(0, 2**64 - 1),
 )
 host_us = st.dictionaries(
@@ -71,11 +71,11 @@ def test_the_latency_file_keeps_its_identities(
     sampling = choose_samples(times, options)
     for own in sampling.rows:
         out = StringIO()
-        LatencyCsv(program_of(level=level), requested=options.samples).render(times, own, out)
+        LatencyCsv(program_of(level=level), requested=options.num_samples).render(times, own, out)
         *_, counts, header = out.getvalue().splitlines()[:5]
         lines = out.getvalue().splitlines()[5:]
-        assert counts == f"NumSamples collected: {len(lines)} Num Requested: {options.samples}"
-        assert len(lines) == min(options.samples, options.limit)
+        assert counts == f"NumSamples collected: {len(lines)} Num Requested: {options.num_samples}"
+        assert len(lines) == min(options.num_samples, options.limit)
         names = [cell.strip() for cell in header.split(",")]
         for line in lines:
             _check(dict(zip(names, (cell.strip() for cell in line.split(",")), strict=True)), level)

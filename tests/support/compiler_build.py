@@ -18,12 +18,13 @@ from opscope.compiler.codegen.lower import Lowering
 from opscope.compiler.codegen.tensors import Held, Tensors
 from opscope.compiler.codegen.weights import WeightStream
 from opscope.compiler.passes.footprint import Demand, demands
-from opscope.compiler.plan import CompileOptions, Plan
+from opscope.compiler.plan import Plan
 from opscope.estimate.price import Machine
 from opscope.graph.graph import Graph
 from opscope.machine import catalogue as targets
 from opscope.machine.target import Figure, Holds, Route, Target
-from opscope.program.program import Program, StatsOptions
+from opscope.options import CompileOptions
+from opscope.program.program import Program
 
 KB = 1024
 
@@ -121,8 +122,8 @@ def build(
 ) -> Built:
     """Compile, and note who used what; `stretch` may choose other parts of the batch than the compiler would."""
     plans: list[Plan] = []
-    passes = tuple((name, stretch if stretch and name == "stretch" else run) for name, run in compiler.PASSES)
-    options = CompileOptions(stats=StatsOptions(level=level), parallel=parallel)
+    passes = tuple((name, _lowered_last(stretch or run) if name == "stretch" else run) for name, run in compiler.PASSES)
+    options = CompileOptions(stats_level=level, parallel=parallel)
     machine = Machine(target, devices=devices, cores=cores)
     with _recorded() as record, patch.object(compiler, "PASSES", passes):
         program = compile_graph(graph, machine, options, after_pass=lambda _, plan: plans.append(plan))
@@ -132,6 +133,11 @@ def build(
     row_of[order] = np.arange(len(order))
     ops = np.array([row[5] for row in lowering.bench.emitter.rows], np.int64)[order]
     return Built(plans[-1], lowering.plan, program, lowering, record.places, record.tiles, row_of.tolist(), ops)
+
+
+def _lowered_last(stretch: Callable[[Plan], Plan]) -> Callable[[Plan], Plan]:
+    """The plan that is chosen is lowered once more, behind all that were tried: notes are taken of the last one."""
+    return lambda plan: replace(stretch(plan), lowered=None)
 
 
 def whole_batch(plan: Plan) -> Plan:

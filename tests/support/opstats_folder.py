@@ -5,11 +5,12 @@ from __future__ import annotations
 from pathlib import Path
 
 from opscope import api
-from opscope.compiler import CompileOptions, compile_graph
+from opscope.compiler import compile_graph
 from opscope.device import Inference, collect, simulate
 from opscope.estimate.machines import use_machine
+from opscope.options import CompileOptions
 from opscope.program.capture import encode_capture
-from opscope.program.program import Program, StatsOptions
+from opscope.program.program import Program
 from opscope.program.program_file import encode_program, program_id
 from opscope.zoo import Recipe, make
 
@@ -23,7 +24,7 @@ def compiled(
     folder.mkdir(parents=True, exist_ok=True)
     model = folder / f"model.{recipe.format}"
     make(recipe, model)
-    options = CompileOptions(stats=StatsOptions(level=level, batch_size=4), network="QAicGraph")
+    options = CompileOptions(stats_level=level, stats_batchsize=4, network="QAicGraph")
     program = compile_graph(api.read(model), use_machine(target, cores=cores, devices=devices), options)
     (folder / "programqpc.bin").write_bytes(encode_program(program))
     return program

@@ -6,8 +6,8 @@ from collections.abc import Mapping
 
 import numpy as np
 
-from opscope.device.host.options import RunOptions
 from opscope.device.host.pipeline import Pipeline
+from opscope.options import RunOptions
 from opscope.program.program import COMMAND, Channel, Group, MemoryMetrics, Program, StatsOptions
 from opscope.recording.host_times import INFERENCE, HostTimes, Rows
 

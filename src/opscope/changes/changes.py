@@ -17,8 +17,9 @@ from ..recording.finding import WHAT_IF, Finding, Findings, Prediction
 
 if TYPE_CHECKING:
     from ..machine.target import Target
+    from ..options import ProfileOptions
     from ..recording.run import Run, RunInfo
-    from ..workflows.choices import Choices
+    from ..workflows.model_compiler import ModelCompiler
 
 MOST_TRIED = 3  # findings, costliest first, whose gain is simulated
 _SIMULATED = ("slow-op", "memory-transfers")  # rules whose cause a simulation can make smaller
@@ -125,19 +126,19 @@ def with_ops_scaled(program: Program, ops: Sequence[int], factor: float) -> Prog
 
 
 def changed(
-    program: Program, changes: Sequence[Change], model: Path, target: Target, choices: Choices
-) -> tuple[Program, Choices]:
-    """The program with the changes made, compiled again where it must be, and the choices that it then stands for."""
-    from ..workflows.simulating import compile_for
+    program: Program, changes: Sequence[Change], compiler: ModelCompiler, target: Target, options: ProfileOptions
+) -> tuple[Program, ProfileOptions]:
+    """The program with the changes made, compiled again where it must be, and the options that it then stands for."""
+    from ..workflows.simulated_run import compile_options
 
     built = [change for change in changes if change.compiles]
     if built:
         named = {change.what: change.value if change.what == "precision" else int(change.value) for change in built}
-        choices = replace(choices, **named)  # type: ignore[arg-type]
-        program = compile_for(model, target, choices)
+        options = replace(options, **named)  # type: ignore[arg-type]
+        program, _ = compiler.compile(target, compile_options(options))
     for change in changes:
         program = program if change.compiles else retimed(program, change)
-    return program, choices
+    return program, options
 
 
 def what_if_run(folder: Path, changes: Sequence[str]) -> tuple[Run, Run]:
@@ -145,15 +146,17 @@ def what_if_run(folder: Path, changes: Sequence[str]) -> tuple[Run, Run]:
     from ..core.files import PROGRAM_FILE
     from ..recording.folder_reader import read_run
     from ..workflows.execution import load_program
-    from ..workflows.simulating import choices_of, run_program, target_of
+    from ..workflows.model_compiler import ModelCompiler
+    from ..workflows.simulated_run import options_of_run, run_program, target_of
 
     run = read_run(folder)
     if not (folder / PROGRAM_FILE).exists():
         raise UsageError(f"{folder}: has no program, so it cannot be timed again; expected a run of `--backend sim`")
     loaded, parsed = load_program(folder / PROGRAM_FILE), parse_changes(changes)
     model = _model_of(folder, loaded.model) if any(change.compiles for change in parsed) else loaded.model
-    program, choices = changed(loaded.program, parsed, model, target_of(run.info), choices_of(run.info))
-    quiet = replace(choices, num_iter=1, num_samples=1)
+    compiler, made_with = ModelCompiler(model), options_of_run(run.info)
+    program, options = changed(loaded.program, parsed, compiler, target_of(run.info), made_with)
+    quiet = replace(options, num_iter=1, num_samples=1)
     runs = [run_program(each, _head(run, each), quiet, step=lambda _: None) for each in (loaded.program, program)]
     return runs[0], runs[1]
 

@@ -3,22 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from pathlib import Path
 
 import numpy as np
 
 from ..core.errors import ProfilerError
 from ..graph.graph import DType
 from ..machine.target import Engine, Target
+from ..options import ProfileOptions
 from ..program.program import Program
 from ..recording.finding import Trial
-from ..workflows.choices import Choices
+from ..workflows.model_compiler import ModelCompiler
 from .changes import MOST_COMMANDS, changed, parse_change
 
 MOST_COMPILED = 100_000  # commands: beyond that, compiling again takes longer than all the rest of a profile
 
 
-def worth_trying(program: Program, target: Target, choices: Choices) -> Iterator[str]:
+def worth_trying(program: Program, target: Target, options: ProfileOptions) -> Iterator[str]:
     """Half the cores, and more of what there is; the data type it is fastest with; memory that is twice as fast."""
     cores, devices = round(target.topology.cores.value), round(target.topology.devices.value)
     numbers = dict.fromkeys((program.cores // 2, min(2 * program.cores, cores), cores))
@@ -26,7 +26,7 @@ def worth_trying(program: Program, target: Target, choices: Choices) -> Iterator
     if devices > program.devices:
         yield f"devices={devices}"
     fastest = fastest_type(target)
-    if fastest is not None and fastest != choices.precision and not _computes_in(program, fastest):
+    if fastest is not None and fastest != options.precision and not _computes_in(program, fastest):
         yield f"precision={fastest}"
     yield "bandwidth*2"
 
@@ -49,18 +49,20 @@ def _matrix_engine(target: Target) -> Engine:
     return max(target.engines, key=lambda engine: max((f.value for f in engine.macs_per_cycle.values()), default=0.0))
 
 
-def trials(program: Program, model: Path, target: Target, choices: Choices, *, device_ns: int) -> tuple[Trial, ...]:
+def trials(
+    program: Program, compiler: ModelCompiler, target: Target, options: ProfileOptions, *, device_ns: int
+) -> tuple[Trial, ...]:
     """Best first. A change that leaves the program as it is, or that cannot be compiled, is none."""
     from ..device import simulate
 
     base = _seconds(program, simulate(program, seed=0).total_cycles) if len(program.commands) <= MOST_COMMANDS else 0.0
     found = []
-    for text in worth_trying(program, target, choices) if base else ():
+    for text in worth_trying(program, target, options) if base else ():
         change = parse_change(text)
         if change.compiles and len(program.commands) > MOST_COMPILED:
             continue
         try:
-            other, _ = changed(program, [change], model, target, choices)
+            other, _ = changed(program, [change], compiler, target, options)
         except ProfilerError:
             continue
         if change.compiles and np.array_equal(other.commands, program.commands):

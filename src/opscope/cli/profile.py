@@ -78,12 +78,12 @@ obtained. Exit codes: 0 fine, 1 slower than the baseline allows, 2 wrong usage o
     def run(self, args: Namespace) -> int:
         """Profile the model, print the result, write the files asked for, and compare with the baseline."""
         from .. import api
-        from ..workflows import choices
+        from ..workflows import own_backends
 
         keep_input(args.output, args.model)
         base = _baseline(args)  # read before a run of the same name replaces it
         if args.backend is None:
-            args.backend = choices.own_backend(choices.load_target(args.target)[0])
+            args.backend = own_backends.own_backend(own_backends.load_target(args.target)[0])
         options = chosen_options(args)
         _check_options_apply(args, options)
         recorded = api.profile(
@@ -134,9 +134,9 @@ def _add_files(parser: ArgumentParser) -> None:
 def known_options() -> dict[str, tuple[Option, ...]]:
     """Return every backend with its options: the built-in ones first, then real runtimes."""
     from ..backends import registry as backends
-    from ..workflows import choices
+    from ..workflows import own_backends
 
-    return {**choices.OWN, **{name: backends.load(name).options for name in backends.names()}}
+    return {**own_backends.OWN, **{name: backends.load(name).options for name in backends.names()}}
 
 
 def merged(options: Sequence[Option]) -> list[Option]:
@@ -191,9 +191,9 @@ def chosen_options(args: Namespace) -> dict[str, Value]:
 
 def _check_options_apply(args: Namespace, options: dict[str, Value]) -> None:
     """Refuse options that would have no effect with this backend."""
-    from ..workflows import choices
+    from ..workflows import own_backends
 
-    for name in ("advise", "output_chrome_trace", "qhas") if args.backend in choices.OWN else ():
+    for name in ("advise", "output_chrome_trace", "qhas") if args.backend in own_backends.OWN else ():
         if getattr(args, name):
             wanted = "expected a runtime such as htp; the run holds its own timeline and findings"
             raise UsageError(f"--{name.replace('_', '-')}: not an option of backend {args.backend}; {wanted}")

@@ -7,7 +7,9 @@ from argparse import ArgumentParser, Namespace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from ..commands.command import keep_input, named_shape, positive, write_result
+from ..commands.command import keep_input, positive, write_result
+from ..commands.options import add_options, options_from
+from ..options import ReportOptions
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -41,24 +43,13 @@ Exit codes: 0 fine, 1 a budget is exceeded, 2 wrong usage or unreadable input.
         parser.add_argument("-o", "--output", type=Path, metavar="FILE", help="write here instead of stdout")
         parser.add_argument("--top", type=positive, default=15, metavar="N", help="layers in text and md (default 15)")
         parser.add_argument("--all", action="store_true", help="every layer, in order")
-        parser.add_argument(
-            "--shape",
-            type=named_shape,
-            action="append",
-            default=[],
-            metavar="NAME=1x3x224x224",
-            help="shape of an input that the model leaves open; may be repeated",
-        )
-        parser.add_argument("--batch", type=positive, metavar="N", help="leading dimension of every input")
-        parser.add_argument("--cores", type=positive, metavar="N", help="cores to use per device (default: all)")
-        parser.add_argument("--devices", type=positive, default=1, metavar="N", help="devices to use (default 1)")
+        add_options(parser, ReportOptions)
         parser.add_argument(
             "--budget",
             metavar="ram=512KB,flash=1MB,latency=20ms,energy=1mJ,cpu-share=10%",
             help="exit 1 when one of these limits is exceeded",
         )
         parser.add_argument("--compat", choices=COMPAT, help="count and print by a vendor's rules")
-        parser.add_argument("--no-advice", action="store_true", help="skip the what-if suggestions")
 
     def run(self, args: Namespace) -> int:
         """Write the report; return 1 if a limit of --budget is exceeded."""
@@ -68,16 +59,8 @@ Exit codes: 0 fine, 1 a budget is exceeded, 2 wrong usage or unreadable input.
         keep_input(args.output, args.model)
         limits = parse_budget(args.budget) if args.budget else {}
         make = api.flat_report if args.compat else api.report
-        report = make(
-            args.model,
-            args.target,
-            shapes=dict(args.shape),
-            batch=args.batch,
-            cores=args.cores,
-            devices=args.devices,
-            advise=not args.no_advice,
-            fingerprint=args.format in ("json", "html"),
-        )
+        options = options_from(args, ReportOptions, fingerprint=args.format in ("json", "html"))
+        report = make(args.model, args.target, options)
         write_result(_renderer(report, args), args.output)
         verdict = judge(report, limits)
         for check in verdict.checks:

@@ -3,24 +3,29 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 from ..core.errors import UsageError
 from ..estimate.canonical import canonicalise
 from ..estimate.price import Machine
 from ..graph.graph import Graph
-from ..program.program import OpInfo, Program
+from ..machine.target import Corner, Target, at_corner
+from ..options import CompileOptions
+from ..program.program import MemoryMetrics, OpInfo, Program, StatsOptions
 from .codegen.context import channels
+from .codegen.emit import Columns
 from .codegen.instrument import instrument
-from .codegen.lower import Lowering
+from .codegen.lower import Lowering, lower
+from .codegen.timing import timed_for
 from .memory_metrics import memory_metrics
 from .passes.batch_tiling import batch_of, stretch
 from .passes.place import place
 from .passes.residency import settle
 from .passes.scale_folding import drop_absent_outputs, fold_scales
 from .passes.split import split
-from .passes.unroll import Unrolled, unroll
-from .plan import CompileOptions, Plan
+from .passes.unroll import unroll
+from .plan import Placed, Plan
+from .stats_options import stats_options
 
 
 def _canonicalise(plan: Plan) -> Plan:
@@ -37,25 +42,102 @@ PASSES: tuple[tuple[str, Callable[[Plan], Plan]], ...] = (
 )
 
 
+AfterPass = Callable[[str, Plan], None]
+
+
 def compile_graph(
-    graph: Graph,
-    machine: Machine,
-    options: CompileOptions,
-    *,
-    after_pass: Callable[[str, Plan], None] | None = None,
+    graph: Graph, machine: Machine, options: CompileOptions, *, after_pass: AfterPass | None = None
 ) -> Program:
     """Compile a graph for so many cores and devices of a target."""
-    _check(machine)
-    plan = Plan(graph, machine, options)
-    for name, run in PASSES:
-        plan = run(plan)
-        if after_pass is not None:
-            after_pass(name, plan)
-    unrolled = unroll(plan)
-    lowering = Lowering(unrolled.plan)
-    lowering.run()
-    instrument(plan, lowering)
-    return _program(graph, plan, lowering, unrolled)
+    return Compiler(graph).compile(machine, options, after_pass=after_pass)
+
+
+@dataclass(frozen=True, slots=True)
+class _Built:
+    """What was compiled, kept for machines on which nothing but the cycles of its commands differs."""
+
+    machine: Machine  # at typical figures
+    plan: Plan
+    lowering: Lowering
+    columns: Columns  # whose ops are those of the unrolled plan
+    metrics: MemoryMetrics
+
+    def holds_for(self, machine: Machine, plan: Plan) -> bool:
+        """Whether the passes decided the same on the same machine, at whatever end of its figures.
+
+        Everything behind them – parts of the batch, tiles, places in memory, order – follows from sizes alone.
+        """
+        return plan.graph is self.plan.graph and machine == self.machine and _decided(plan) == _decided(self.plan)
+
+
+def _decided(plan: Plan) -> tuple[object, ...]:
+    return plan.options, plan.splits, plan.resident, [(placed.engine, placed.form) for placed in plan.placed]
+
+
+class Compiler:
+    """Compiles one graph for one machine after the other; what did not change in between is not done again."""
+
+    def __init__(self, graph: Graph) -> None:
+        self.graph = graph
+        self._canonical: list[tuple[Target, Graph]] = []
+        self._placed: list[tuple[Graph, Target, tuple[Placed, ...]]] = []
+        self._built: list[_Built] = []
+
+    def compile(
+        self,
+        machine: Machine,
+        options: CompileOptions,
+        *,
+        corner: Corner = Corner.TYPICAL,
+        after_pass: AfterPass | None = None,
+    ) -> Program:
+        """The program, with every figure of the target at a corner of its range."""
+        _check(machine)
+        stats = stats_options(machine.target, options, batch=batch_of(self.graph))
+        plan = Plan(self.graph, replace(machine, target=at_corner(machine.target, corner)), options)
+        for name, run in PASSES:
+            plan = self._known(name, plan, machine) or self._remembered(name, run(plan))
+            if after_pass is not None:
+                after_pass(name, plan)
+        built = self._alike(machine, plan) or self._build(machine, plan)
+        return _program(self.graph, plan, built, stats)
+
+    def _known(self, name: str, plan: Plan, machine: Machine) -> Plan | None:
+        """The plan after a pass, where the pass has been given the same before."""
+        target = plan.machine.target
+        if name == "canonicalise":
+            graphs = (graph for other, graph in self._canonical if _runs_alike(other, target))
+            return next((replace(plan, graph=graph) for graph in graphs), None)
+        if name == "place":
+            known = (placed for graph, other, placed in self._placed if graph is plan.graph and other == target)
+            return next((replace(plan, placed=placed) for placed in known), None)
+        built = self._alike(machine, plan) if name == "stretch" else None
+        return None if built is None else replace(plan, parts=built.plan.parts)
+
+    def _remembered(self, name: str, plan: Plan) -> Plan:
+        if name == "canonicalise":
+            self._canonical.append((plan.machine.target, plan.graph))
+        elif name == "place":
+            self._placed.append((plan.graph, plan.machine.target, plan.placed))
+        return plan
+
+    def _alike(self, machine: Machine, plan: Plan) -> _Built | None:
+        return next((built for built in self._built if built.holds_for(machine, plan)), None)
+
+    def _build(self, machine: Machine, plan: Plan) -> _Built:
+        lowered = plan.lowered or lower(plan)
+        lowering = lowered.lowering
+        instrument(plan, lowering)
+        columns = lowering.bench.emitter.columns()
+        whole = lowered.unrolled.in_whole_ops(columns)
+        built = _Built(machine, plan, lowering, columns, memory_metrics(plan, lowering, whole))
+        self._built.append(built)
+        return built
+
+
+def _runs_alike(one: Target, other: Target) -> bool:
+    """Whether a graph takes the same form on both."""
+    return (one.runtime.fuses, one.precision) == (other.runtime.fuses, other.precision)
 
 
 def _check(machine: Machine) -> None:
@@ -79,18 +161,22 @@ def _check(machine: Machine) -> None:
         raise UsageError(f"{target.name}: no route carries {missing[0]!r}; expected one to compile for {place}")
 
 
-def _program(graph: Graph, plan: Plan, lowering: Lowering, unrolled: Unrolled) -> Program:
+def _program(graph: Graph, plan: Plan, built: _Built, stats: StatsOptions) -> Program:
     machine, stats_hz = plan.machine, plan.machine.target.clocks.stats_hz
-    columns = unrolled.in_whole_ops(lowering.bench.emitter.columns())
+    unrolled = unroll(plan)
+    columns = built.columns
+    if plan is not built.plan:
+        columns = timed_for(unrolled.plan, columns, built.lowering.tiles.costs)
+    columns = unrolled.in_whole_ops(columns)
     return Program(
-        name=plan.options.network,
+        name=plan.options.network or machine.target.runtime.network,
         target=machine.target.name,
         devices=machine.devices,
         cores=machine.cores,
         batch=batch_of(graph),
         clock_hz=machine.clock_hz,
         stats_hz=stats_hz.value if stats_hz is not None else machine.clock_hz,
-        groups=lowering.bench.groups,
+        groups=built.lowering.bench.groups,
         routes=channels(plan),
         kinds=columns.kinds,
         ops=tuple(OpInfo(p.op.name, p.op.type, p.op.kind, p.op.location) for p in plan.placed),
@@ -99,8 +185,8 @@ def _program(graph: Graph, plan: Plan, lowering: Lowering, unrolled: Unrolled) -
         dependency_offsets=columns.offsets,
         dependency_sources=columns.sources,
         dependency_kinds=columns.kinds_of_dependency,
-        stats=plan.options.stats,
-        metrics=memory_metrics(plan, lowering, columns),
+        stats=stats,
+        metrics=built.metrics,
         inputs=_ports(graph, graph.inputs),
         outputs=_ports(graph, graph.outputs),
         host_microseconds=_host(machine),

@@ -3,19 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
 from ..estimate.price import Machine, Task
 from ..graph.graph import Graph, Op
-from ..program.program import StatsOptions
+from ..options import CompileOptions
 
-
-@dataclass(frozen=True, slots=True)
-class CompileOptions:
-    """What the user may choose."""
-
-    stats: StatsOptions = field(default_factory=StatsOptions)
-    parallel: str = "tensor"  # over devices: tensor or pipeline
-    network: str = "network"
+if TYPE_CHECKING:
+    from .codegen.lower import Lowered
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,6 +52,7 @@ class Plan:
     splits: tuple[Split, ...] = ()
     parts: tuple[int, ...] = ()  # of the batch, one after the other; neighbours of one number go through them together
     resident: bool = False  # weights stay in local memory between inferences
+    lowered: Lowered | None = field(default=None, compare=False, repr=False)  # its commands, where a pass needed them
 
 
 def channel_axis(op: Op, graph: Graph) -> int:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from ..core.errors import UsageError
 from ..machine.target import Pmu, Target
+from ..options import CompileOptions
 from ..program.program import OP_LEVEL, OP_PMU_LEVEL, PORT_LEVEL, THREAD_LEVEL, StatsOptions
 
 LEVELS = {
@@ -15,16 +16,9 @@ LEVELS = {
 }
 
 
-def stats_options(
-    target: Target,
-    *,
-    level: int = THREAD_LEVEL,
-    ddr: bool = False,
-    recipe: str | None = None,
-    events: str | None = None,
-    batch_size: int = 1,
-) -> StatsOptions:
-    """Levels are additive. `events` is a comma list of hexadecimal numbers; a recipe names a set of them."""
+def stats_options(target: Target, options: CompileOptions, *, batch: int) -> StatsOptions:
+    """Levels are additive. Events are a comma list of hexadecimal numbers; a recipe names a set of them."""
+    level, ddr, recipe, events = options.stats_level, options.ddr_stats, options.pmu_recipe, options.pmu_events
     if level not in LEVELS:
         raise UsageError(f"stats level {level}: not known; expected one of {', '.join(map(str, LEVELS))}")
     if ddr and level < THREAD_LEVEL:
@@ -40,7 +34,7 @@ def stats_options(
         events=numbers,
         event_names=tuple(known[number].name for number in numbers),
         event_counts=tuple(known[number].counts for number in numbers),
-        batch_size=batch_size,
+        batch_size=options.stats_batchsize or batch,
     )
 
 

@@ -3,13 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from pathlib import Path
 
+from ..core.files import sha256_of
 from ..core.units import Bytes, format_bytes, format_percent
 from ..graph.graph import DType, Graph, Role
 from ..machine.target import Holds, Target
+from ..options import ReportOptions
+from ..readers import graph_of
 from ..recording.resources import MemoryStack, MemoryUse, ModelFacts, PeakTensor, Suggestion
 from .advice import heavy_macs, heavy_memory, suggestions
 from .estimator import Estimate, estimate, parameter_bytes
+from .machines import use_machine
 from .memory import PLANNER
 from .price import Machine
 from .report import Layer, Report
@@ -18,6 +23,14 @@ from .work import MAC_DEFINITION
 TIGHT = 0.75
 CRITICAL = 0.95
 PEAK_TENSORS = 8
+
+
+def report_model(model: Path | Graph, target: str | Path | Target, options: ReportOptions) -> Report:
+    """The resource report of a model file, or of a graph; the hash of a graph that is in memory is not known."""
+    machine = use_machine(target, cores=options.cores, devices=options.devices)
+    graph = graph_of(model, shapes=options.shapes, batch=options.batch)
+    sha256 = sha256_of(model) if options.fingerprint and isinstance(model, Path) else None
+    return build_report(graph, machine, sha256=sha256, advise=options.advise)
 
 
 def build_report(graph: Graph, machine: Machine, *, sha256: str | None, advise: bool = True) -> Report:

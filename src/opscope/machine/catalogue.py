@@ -6,6 +6,7 @@ import re
 import tomllib
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import fields, is_dataclass
+from functools import lru_cache
 from math import isfinite
 from pathlib import Path
 from types import UnionType
@@ -76,8 +77,9 @@ def read(path: Path) -> Target:
     return parse(raw, source=source)
 
 
+@lru_cache(maxsize=16)
 def parse(raw: bytes, *, source: str) -> Target:
-    """Bytes of a target file → Target; every problem names the line or the key."""
+    """Bytes of a target file → Target; every problem names the line or the key. The same bytes are parsed once."""
     import msgspec
 
     try:

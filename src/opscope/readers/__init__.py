@@ -6,7 +6,7 @@ import re
 from collections.abc import Mapping
 from pathlib import Path
 
-from ..core.errors import ModelError
+from ..core.errors import ModelError, UsageError, printable
 from ..graph.graph import Graph
 
 TFLITE_IDENTIFIER = b"TFL3"  # of every TensorFlow Lite flatbuffer, behind the offset of its root
@@ -36,6 +36,17 @@ def read_model(path: Path, *, shapes: Mapping[str, tuple[int, ...]] | None = Non
         return read_onnx(path, shapes=shapes or {}, batch=batch)
     looks = f"it starts with the bytes {head[:8].hex(' ')}" if head else "the file is empty"
     raise ModelError(str(path), "byte 0x0", f"not a model; {looks}; expected ONNX, TensorFlow Lite or MLIR")
+
+
+def graph_of(
+    model: Path | Graph, *, shapes: Mapping[str, tuple[int, ...]] | None = None, batch: int | None = None
+) -> Graph:
+    """The graph of a model file, or the one that is in memory already; that one has its shapes."""
+    if not isinstance(model, Graph):
+        return read_model(model, shapes=shapes, batch=batch)
+    if shapes or batch is not None:
+        raise UsageError(f"{printable(model.name)}: is read already; expected shapes and batch where it is read")
+    return model
 
 
 def _head(path: Path) -> tuple[bytes, int]:

@@ -47,6 +47,19 @@ class _Earlier(msgspec.Struct):
 _PROFILE, _EARLIER = msgspec.json.Decoder(_Profile), msgspec.json.Decoder(_Earlier)
 
 
+def analyze_place(place: Path, *, created: str) -> tuple[Run, Findings]:
+    """A Run in its folder, or a profile file of another tool."""
+    if place.is_dir():
+        return analyze(place)
+    if not place.exists():
+        raise UsageError(f"{place}: is not there; expected a run, a profile file, or a model file with --target")
+    from ..importers.formats import is_profile
+
+    if not is_profile(place):
+        raise UsageError(f"{place}: is no run and no profile file; a model is profiled first, expected --target")
+    return analyze_file(place, created=created)
+
+
 def analyze(folder: Path) -> tuple[Run, Findings]:
     """Read a Run, find causes, and leave `findings.json` in its folder."""
     from ..recording.folder_reader import read_run

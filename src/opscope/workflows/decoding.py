@@ -26,6 +26,7 @@ from ..core.errors import CaptureError, UsageError, printable
 from ..core.files import PROGRAM_FILE, write_whole
 from ..decode import Buffer, LaneIndex, Threads, check_buffer, decode_buffer, decode_trace, merge_traces, origin_tick
 from ..importers.host_trace import read_host_trace
+from ..options import OpstatsOptions
 from ..program.program import OP_LEVEL, Program
 from ..program.program_file import decode_program, encode_program, program_id
 from ..program.stats_files import EXPECTED, Sample, StatsFile, find_samples, output_name, plain_name
@@ -43,22 +44,6 @@ _TRIM_THRESHOLD, _MMAP_THRESHOLD = -1, -3  # malloc.h
 _WORTH_A_PROCESS = 4 << 20  # bytes of stats buffers; starting a process costs as much as decoding so many
 
 Progress = Callable[[int, int], None]
-
-
-@dataclass(frozen=True, slots=True)
-class OpstatsOptions:
-    """What to make of every sample."""
-
-    summary: bool = False
-    trace: bool = False
-    trace_format: str = "json"
-    host_trace: Path | None = None
-    cores: tuple[int, ...] | None = None  # in the trace; None: all
-    devices: tuple[int, ...] | None = None
-    merge_devices: bool = True
-    merge_groups: bool = True
-    flows: bool = False
-    barriers: bool = False
 
 
 @dataclass(slots=True)
@@ -207,9 +192,9 @@ class Decoder:
     def _detailed(self, each: _Decoded, origin: int) -> Trace:
         """With every thread or barrier where that is asked for; its counters are those of the plain trace."""
         options = self.options
-        if options.merge_groups and not options.barriers:
+        if options.merge_thread_groups and not options.barriers:
             return each.trace
-        threads = Threads.MERGED if options.merge_groups else Threads.APART
+        threads = Threads.MERGED if options.merge_thread_groups else Threads.APART
         fine = decode_trace(
             self.program,
             each.buffer,
@@ -352,11 +337,9 @@ def decode_everything(
     output_dir: Path,
     options: OpstatsOptions,
     *,
-    run: Path | None,
-    workers: int,
     command: tuple[str, ...],
     created: str,
-    progress: Progress | None,
+    progress: Progress | None = None,
 ) -> OpstatsOutcome:
     """All samples of a folder, and the run that holds them."""
     decoder.cache_clear()  # the file may be another by now
@@ -364,10 +347,12 @@ def decode_everything(
     samples = samples_of(input_dir)
     if options.summary or options.trace:
         _make_folder(output_dir)
-    folder = None if run is None else RunFolder(run)
+    folder = None if options.run is None else RunFolder(options.run)
     try:
         parts = [None if folder is None else folder.part(number) for number in range(len(samples))]
-        outcomes = decode_all(qpc, options, samples, output_dir, parts=parts, workers=workers, progress=progress)
+        outcomes = decode_all(
+            qpc, options, samples, output_dir, parts=parts, workers=options.workers, progress=progress
+        )
         written = [path for outcome in outcomes for path in outcome.written]
         if folder is not None and any(outcome.summary is not None for outcome in outcomes):
             info = _run_info(qpc, program, outcomes, command, created)

@@ -18,12 +18,12 @@ from ..core.files import PROGRAM_FILE, write_whole
 from ..device import Inference, collect, simulate, vary
 from ..device.host.inputs import Array
 from ..device.host.limits import check_duration, check_limits
-from ..device.host.options import PROFILES, RunOptions
 from ..device.host.pipeline import Pipeline, Progress
 from ..device.host.sampling import Sampling, choose_samples
 from ..device.host.sharing import beside_others, load_ns, slots_of
 from ..device.host.stage_times import StageSource
 from ..device.host.statistics import counted, run_statistics
+from ..options import RunOptions
 from ..program.capture import Capture, encode_capture
 from ..program.file_names import latency_name, network_name, output_names, raw_name, stats_name, trace_name
 from ..program.program import OP_LEVEL, PORT_LEVEL, THREAD_LEVEL, Program
@@ -81,7 +81,7 @@ def loaded_from(program: Program, model: Path) -> Loaded:
     return Loaded(program, program_id(encode_program(program)), model)
 
 
-def check_output_folder(folder: Path) -> None:
+def _check_output_folder(folder: Path) -> None:
     if not folder.is_dir():
         raise UsageError(f"{folder}: no such folder; expected one that is there and can be written to")
     if not os.access(folder, os.W_OK | os.X_OK):
@@ -96,10 +96,7 @@ def _put_array(array: Array, out: BinaryIO) -> None:
     np.save(out, array, allow_pickle=False)
 
 
-def check_profiles(program: Program, profiles: Sequence[str]) -> None:
-    for name in profiles:
-        if name not in PROFILES:
-            raise UsageError(f"profile {printable(name)!r}: not known; expected one of {', '.join(PROFILES)}")
+def _check_profiles(program: Program, profiles: Sequence[str]) -> None:
     if "raw_device_stats" in profiles and program.stats.level < THREAD_LEVEL:
         raise UsageError(
             f"profile raw_device_stats: the program was compiled with stats level {program.stats.level} and leaves no "
@@ -107,7 +104,7 @@ def check_profiles(program: Program, profiles: Sequence[str]) -> None:
         )
 
 
-def inputs_of(loaded: Loaded, given: Mapping[str, str | Path | Array] | None) -> dict[str, Array] | None:
+def _inputs_of(loaded: Loaded, given: Mapping[str, str | Path | Array] | None) -> dict[str, Array] | None:
     """The given inputs, checked; None where none are given."""
     from ..device.host.inputs import check_inputs, load_inputs
 
@@ -118,7 +115,7 @@ def inputs_of(loaded: Loaded, given: Mapping[str, str | Path | Array] | None) ->
     return check_inputs(loaded.program, {**arrays, **load_inputs(files)})
 
 
-def outputs_of(loaded: Loaded, inputs: Mapping[str, Array] | None, *, seed: int) -> dict[str, Array]:
+def _outputs_of(loaded: Loaded, inputs: Mapping[str, Array] | None, *, seed: int) -> dict[str, Array]:
     """What the original model makes of the inputs, or of random ones."""
     from ..device.host.inputs import random_inputs
 
@@ -351,21 +348,34 @@ def benchmark(loaded: Loaded, options: RunOptions) -> tuple[HostTimes, RunStatis
     return times, run_statistics(execution.program, times, [])
 
 
+def run_program(
+    place: Path,
+    options: RunOptions,
+    *,
+    inputs: Mapping[str, str | Path | Array] | None = None,
+    progress: Progress | None = None,
+) -> RunOutcome:
+    """Run the program in a folder or file many times; write what is asked for; say what it comes to."""
+    loaded = load_program(place)
+    _check_output_folder(options.out_dir)
+    _check_profiles(loaded.program, options.profile)
+    arrays = _inputs_of(loaded, inputs)
+    outputs = _outputs_of(loaded, arrays, seed=options.seed) if options.save_outputs else None
+    return execute(loaded, options, outputs=outputs, progress=progress)
+
+
 def execute(
     loaded: Loaded,
     options: RunOptions,
     *,
-    profiles: Sequence[str] = (),
-    folder: Path,
     outputs: Mapping[str, Array] | None = None,
     progress: Progress | None = None,
 ) -> RunOutcome:
-    """Run a program many times; write the files that are asked for; say what it comes to."""
     have_cores, notes = device_cores(loaded.program, options)
     execution = Execution(loaded, options, device_cores=have_cores)
     times = execution.times(progress)
     sampling = choose_samples(times, options)
-    writer = ProfileWriter(execution, times, sampling, profiles, folder, progress)
+    writer = ProfileWriter(execution, times, sampling, options.profile, options.out_dir, progress)
     writer.run()
     if not writer.interrupted:
         _write_outputs(writer, outputs)

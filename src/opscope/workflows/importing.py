@@ -64,8 +64,9 @@ def _import_captures(
     kinds: Mapping[Path, bytes], run: Path | None, *, command: tuple[str, ...], created: str
 ) -> Imported:
     """Stats buffers of our own, decoded with the program that left them."""
-    from ..api import opstats
+    from ..options import OpstatsOptions
     from ..recording.folder_reader import read_run
+    from .decoding import decode_everything
 
     programs = [path for path, kind in kinds.items() if kind == PROGRAM_MAGIC]
     captures = [path for path, kind in kinds.items() if kind == STATS_MAGIC]
@@ -78,5 +79,6 @@ def _import_captures(
         for capture in captures:
             (folder / capture.name).symlink_to(capture.resolve())
         leave = Path(scratch, "run") if run is None else run
-        opstats(programs[0], folder, Path(scratch, "out"), run=leave, command=command, created=created)
+        options = OpstatsOptions(run=leave)
+        decode_everything(programs[0], folder, Path(scratch, "out"), options, command=command, created=created)
         return as_run.from_run(read_run(leave), source=", ".join(map(str, kinds)))

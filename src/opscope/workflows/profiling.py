@@ -67,7 +67,7 @@ def what_if(
 
 def backend_states() -> tuple[BackendState, ...]:
     """Every backend that is known, and whether it works here."""
-    from .choices import own_states
+    from .own_backends import own_states
 
     return (*own_states(), *(backends.load(name).state() for name in backends.names()))
 

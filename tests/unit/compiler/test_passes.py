@@ -11,10 +11,11 @@ from opscope.compiler.passes.place import form_of
 from opscope.compiler.passes.scale_folding import drop_absent_outputs, fold_scales
 from opscope.compiler.passes.split import same_portions
 from opscope.compiler.phases import phase_text
-from opscope.compiler.plan import CompileOptions, Plan
+from opscope.compiler.plan import Plan
 from opscope.estimate.price import Machine
 from opscope.graph.graph import ABSENT, DType, Graph, Op
 from opscope.machine import catalogue as targets
+from opscope.options import CompileOptions
 
 
 def planned(graph: Graph, *, cores: int = 1, devices: int = 1, target: str = "aic100-std") -> Plan:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from math import ceil, inf
 
 from ...graph.graph import ABSENT, Op, Role, Tensor
@@ -12,6 +13,7 @@ from ..passes.axes import input_axes
 from ..passes.place import has_weights
 from ..plan import Placed, Plan, Split, channel_axis
 from .emit import Emitter, Order, Starts
+from .timing import issue_cycles
 
 TRANSFER_GROUP = "DMAIssue"
 SETTLED_SHARE = 16  # biases and the like may take one part in so many of local memory
@@ -49,6 +51,8 @@ class Workbench:
         self.constant_details: set[int] = set()  # of commands that move constants
         self._portions: dict[tuple[int | None, int, tuple[int, ...]], dict[int, float]] = {}
         self._details: dict[tuple[object, ...], int] = {}
+        self._whole_details: dict[int, Detail] = {}  # op → what is said of it, were it not cut into tiles
+        self._bytes = [float(tensor.bytes or 0) for tensor in plan.graph.tensors]
 
     def all_lanes(self, split: Split) -> list[int]:
         """Lanes of the devices that take part, also those whose portion is empty."""
@@ -77,7 +81,7 @@ class Workbench:
         return self.portions(split)[lane]
 
     def tensor_bytes(self, tensor: int) -> float:
-        return float(self.graph.tensors[tensor].bytes or 0)
+        return self._bytes[tensor]
 
     def out_shape(self, op: Op) -> tuple[int, ...] | None:
         return self.graph.tensors[op.outputs[0]].shape
@@ -163,7 +167,6 @@ class Workbench:
     ) -> Order:
         """A command that moves bytes."""
         route = self.plan.machine.target.routes[self.routes[carries]]
-        issue = route.issue_cycles.value if route.issue_cycles is not None else 1.0
         memory = self.outer_name if carries in ("read", "write") else self.local_name
         local_bytes = 0.0 if carries == "bring" else local_bytes
         return Order(
@@ -172,7 +175,7 @@ class Workbench:
             self.command_name(form or carries),
             index,
             self.move_detail(index, step, memory, tensor),
-            issue,
+            issue_cycles(route),
             size,
             route=self.routes[carries],
             moved_bytes=max(1.0, size),
@@ -194,10 +197,15 @@ class Workbench:
     def compute_detail(self, index: int, step: int, steps: int) -> int:
         key = (index, step, steps)
         if key not in self._details:
-            self._details[key] = self.emitter.detail(self._compute_detail(self.plan.placed[index].op, step, steps))
+            op = self.plan.placed[index].op
+            if index not in self._whole_details:
+                self._whole_details[index] = self._compute_detail(op)
+            whole = self._whole_details[index]
+            detail = whole if steps == 1 else replace(whole, name=f"{op.name}/__{step}")
+            self._details[key] = self.emitter.detail(detail)
         return self._details[key]
 
-    def _compute_detail(self, op: Op, step: int, steps: int) -> Detail:
+    def _compute_detail(self, op: Op) -> Detail:
         named = [
             ("out", "Dest", op.outputs[0]),
             *(("in", f"Src{i}", t) for i, t in enumerate(op.inputs) if t != ABSENT),
@@ -205,7 +213,7 @@ class Workbench:
         tensors = self.graph.tensors
         labels = [tensors[t].dtype.label for _, _, t in named]
         return Detail(
-            f"{op.name}/__{step}" if steps > 1 else op.name,
+            op.name,
             self.local_name,
             ", ".join(dict.fromkeys(_TYPE_NAMES.get(label, label) for label in labels)),
             ", ".join(f"{role} [{_extents(tensors[t].shape)}]" for _, role, t in named),

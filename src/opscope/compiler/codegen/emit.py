@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass
 
@@ -51,11 +52,17 @@ class Columns:
     kinds_of_dependency: npt.NDArray[np.uint8]
     kinds: tuple[str, ...]
     details: tuple[Detail, ...]
+    place: npt.NDArray[np.int64]  # of every command, as it was emitted, its row
 
 
 def share(total: float, number: int, count: int) -> int:
     """One of `count` equal shares of a number of bytes or operations; the shares add up to it."""
     return round(total * (number + 1) / count) - round(total * number / count)
+
+
+def whole_cycles(cycles: float) -> int:
+    """As a command has them: at least one."""
+    return max(1, round(cycles))
 
 
 class Emitter:
@@ -72,6 +79,7 @@ class Emitter:
         self.details: dict[Detail, int] = {}
         self._settled: dict[int, dict[int, int]] = {}  # lane → stream → last command it is known to come after
         self._last: dict[int, int] = {}  # stream → its last command
+        self.moved: Counter[int] = Counter()  # route → bytes so far
 
     def detail(self, detail: Detail) -> int:
         return self.details.setdefault(detail, len(self.details))
@@ -92,11 +100,11 @@ class Emitter:
 
     def _add(self, order: Order, after: Iterable[int], reuses: Iterable[int]) -> int:
         lane = order.core * self.groups + order.group
-        kept = [(c, TRUE) for c in after if self._is_news(lane, c)]
-        kept += [(c, ORDER) for c in reuses if self._is_news(lane, c)]
-        self.dependencies.append(tuple(kept))
+        self.dependencies.append((*self._news(lane, after, TRUE), *self._news(lane, reuses, ORDER)))
         kind = self.kinds.setdefault(order.kind, len(self.kinds))
         device, core = divmod(order.core, self.cores)
+        moved = round(order.moved_bytes)
+        self.moved[order.route] += moved
         self.rows.append(
             (
                 device,
@@ -106,10 +114,10 @@ class Emitter:
                 kind,
                 order.op,
                 order.detail,
-                max(1, round(order.cycles)),
+                whole_cycles(order.cycles),
                 0,
                 round(order.out_bytes),
-                round(order.moved_bytes),
+                moved,
                 round(order.macs),
                 order.address,
                 round(order.local_bytes),
@@ -118,22 +126,25 @@ class Emitter:
         self.stream_of.append(lane * _STREAMS + order.route + 1)
         return len(self.rows) - 1
 
-    def _is_news(self, lane: int, command: int) -> bool:
-        stream = self.stream_of[command]
-        if stream == lane * _STREAMS:  # computed on the same lane: order is enough
-            return False
-        known = self._settled.setdefault(lane, {})
-        if known.get(stream, -1) >= command:
-            return False
-        known[stream] = command
-        return True
+    def _news(self, lane: int, commands: Iterable[int], kind: int) -> list[tuple[int, int]]:
+        """Of commands to wait for, those that a lane is not known to come after, with the kind of dependency."""
+        stream_of, known = self.stream_of, self._settled.setdefault(lane, {})
+        own = lane * _STREAMS  # computed on the same lane: order is enough
+        found = []
+        for command in commands:
+            stream = stream_of[command]
+            if stream != own and known.get(stream, -1) < command:
+                known[stream] = command
+                found.append((command, kind))
+        return found
 
     def latest(self, commands: Iterable[int]) -> list[int]:
         """Of commands that finish in order, only the last of each stream."""
         last: dict[int, int] = {}
         for command in commands:
             stream = self.stream_of[command]
-            last[stream] = max(command, last.get(stream, -1))
+            if command > last.get(stream, -1):
+                last[stream] = command
         return sorted(last.values())
 
     def _records(self) -> npt.NDArray[np.void]:
@@ -172,4 +183,5 @@ class Emitter:
             pairs[:, 1].astype(np.uint8),
             tuple(self.kinds),
             tuple(self.details),
+            place,
         )

@@ -12,7 +12,7 @@ from .lower import Lowering
 
 def instrument(plan: Plan, lowering: Lowering) -> None:
     """Add the flush where operator statistics were asked for; the buffer's bytes are its output."""
-    if plan.options.stats.level < OP_LEVEL:
+    if plan.options.stats_level < OP_LEVEL:
         return
     bench = lowering.bench
     records = sum(bench.groups[row[2]].threads for row in bench.emitter.rows)

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
+from math import inf
 
 from ...core.errors import UsageError
 from ...graph.graph import ABSENT, Op, Role
 from ...graph.kinds import Family
 from ...program.program import NO_OP, Detail
 from ..passes.place import has_weights
+from ..passes.unroll import Unrolled, unroll
 from ..plan import Placed, Plan
 from .batch_parts import divide, join
 from .context import Workbench
@@ -28,6 +30,29 @@ class _Body:
     index: int
     end: int  # position behind its last op
     first: int  # its first command
+
+
+@dataclass(frozen=True, slots=True)
+class Lowered:
+    """The commands of a plan, and the plan with its batch unrolled that they were emitted from."""
+
+    unrolled: Unrolled
+    lowering: Lowering
+
+
+def lower(plan: Plan) -> Lowered:
+    """Emit the commands of a plan."""
+    unrolled = unroll(plan)
+    lowering = Lowering(unrolled.plan)
+    lowering.run()
+    return Lowered(unrolled, lowering)
+
+
+def lower_below(plan: Plan, outer_bytes: float) -> Lowered | None:
+    """The same; None where the commands would move as many bytes as this to and from outer memory, or more."""
+    unrolled = unroll(plan)
+    lowering = Lowering(unrolled.plan)
+    return Lowered(unrolled, lowering) if lowering.run(below=outer_bytes) else None
 
 
 class Lowering:
@@ -50,10 +75,13 @@ class Lowering:
         self.tiles = TileRunner(self.bench, self.tensors)
         self._bodies: list[_Body] = []
 
-    def run(self) -> None:
+    def run(self, *, below: float = inf) -> bool:
+        """Emit everything, or stop with False as soon as so many bytes go to and from outer memory."""
         self._inputs_arrive()
         position = 0
         while position < len(self.plan.placed):
+            if self.outer_bytes >= below:
+                return False
             self._close_bodies(position)
             chain = self._chain(position)
             ops = [self.plan.placed[index].op for index in chain]
@@ -67,6 +95,12 @@ class Lowering:
             position += len(chain)
         self._close_bodies(position)
         self._outputs_leave()
+        return self.outer_bytes < below
+
+    @property
+    def outer_bytes(self) -> int:
+        """Bytes that the commands so far move to and from outer memory."""
+        return sum(self.bench.emitter.moved[self.bench.routes[carries]] for carries in ("read", "write"))
 
     def _chain(self, start: int) -> list[int]:
         """Elementwise ops that follow each other on tensors of one size: run piece by piece, depth first."""
@@ -147,8 +181,8 @@ class Lowering:
             self.tiles.clear([desk])
 
     def _product_tile(self, desk: Desk, tile: Tile, weights: list[int], *, weighted: bool) -> None:
-        at_least = self.weights.load_cycles(desk.index, desk.lane, tile.steps) if weighted else 0.0
-        command = self.tiles.run(desk, tile, weights, at_least=at_least)
+        loaded = self.weights.loaded_bytes(desk.index, desk.lane, tile.steps) if weighted else 0.0
+        command = self.tiles.run(desk, tile, weights, weight_bytes=loaded)
         if weights:
             self.weights.used(desk.lane, command)
 

@@ -7,11 +7,11 @@ from dataclasses import dataclass, replace
 from math import ceil, floor
 
 from ...graph.kinds import Family
-from ..plan import Placed
 from .context import Workbench
 from .emit import Order, share
 from .operands import Desk, Operand
 from .tensors import CHANNELS, ROWS, Held, Outside, Piece, Tensors
+from .timing import TileCost
 
 _PIECEWISE = (Family.ELEMENTWISE, Family.CONVERT)  # a piece of the output needs only that piece of the inputs
 
@@ -47,15 +47,16 @@ class TileRunner:
 
     def __init__(self, bench: Workbench, tensors: Tensors) -> None:
         self.bench, self.tensors = bench, tensors
+        self.costs: dict[int, TileCost] = {}  # command that computes → what its cycles follow from
         self._fetched: dict[int, int] = {}  # lane → command after which the memory of its own is free again
 
-    def run(self, desk: Desk, tile: Tile, weights: Sequence[int] = (), *, at_least: float = 0.0) -> int:
+    def run(self, desk: Desk, tile: Tile, weights: Sequence[int] = (), *, weight_bytes: float = 0.0) -> int:
         """Compute a tile; `weights` bring the weights that it reads. Returns its command."""
         along = self._along(desk, tile)
         after = list(weights)
         for operand in desk.operands:
             after += self._arrivals(desk, operand, tile, along)
-        command = self._compute(desk, tile, self._order(desk, tile, at_least), after)
+        command = self._compute(desk, tile, self._cost(desk, tile, weight_bytes), after)
         for operand in desk.operands:
             self.tensors.touch(operand.held, command)
             if tile.step == tile.steps - 1:
@@ -70,16 +71,19 @@ class TileRunner:
                 held.pieces.append(Piece(tile.low, tile.high, command))
         return command
 
-    def _compute(self, desk: Desk, tile: Tile, order: Order, after: list[int]) -> int:
+    def _compute(self, desk: Desk, tile: Tile, cost: TileCost, after: list[int]) -> int:
         """Emit the command; around it, where its engine works in a memory of its own, what brings and fetches."""
-        emitter, guards = self.bench.emitter, self._guards(desk, tile)
+        emitter, guards, order = self.bench.emitter, self._guards(desk, tile), self._order(desk, tile, cost)
         if self.bench.own_memory(self.bench.plan.placed[desk.index].engine) is None:
-            return emitter.emit(order, after, guards)
+            command = emitter.emit(order, after, guards)
+            self.costs[command] = cost
+            return command
         worked = sum(operand.held.size for operand in desk.operands) / tile.count
         before = [self._fetched[desk.lane]] if desk.lane in self._fetched else []
         bring = self.bench.transfer("bring", desk.lane, desk.index, worked, step=tile.number)
         brought = emitter.emit(bring, after, before)
         done = emitter.emit(replace(order, address=0, local_bytes=0.0), [brought])
+        self.costs[done] = cost
         fetch = self.bench.transfer(
             "fetch",
             desk.lane,
@@ -101,10 +105,13 @@ class TileRunner:
                     users = self.bench.emitter.latest(held.touched.values())
                     self.tensors.memory[desk.lane].release(held.address, tuple(users) or held.guards)
 
-    def _order(self, desk: Desk, tile: Tile, at_least: float) -> Order:
+    def _cost(self, desk: Desk, tile: Tile, weight_bytes: float) -> TileCost:
+        portion = self.bench.portion(self.bench.plan.splits[desk.index], desk.lane)
+        return TileCost(desk.index, portion, tile.count, weight_bytes)
+
+    def _order(self, desk: Desk, tile: Tile, cost: TileCost) -> Order:
         bench, placed = self.bench, self.bench.plan.placed[desk.index]
-        portion = bench.portion(bench.plan.splits[desk.index], desk.lane)
-        work = placed.task.work
+        work, portion = placed.task.work, cost.portion
         size = share(bench.out_bytes(placed.op) * portion, tile.number, tile.count)
         first = desk.results[0]
         return Order(
@@ -113,16 +120,12 @@ class TileRunner:
             bench.command_name(placed.form),
             desk.index,
             bench.compute_detail(desk.index, tile.number, tile.count),
-            max(at_least, self._cycles(placed, portion, tile)),
+            cost.cycles(placed),
             size,
             macs=share(work.macs * placed.task.trips * portion, tile.number, tile.count),
             address=first.at(tile.number, tile.count),
             local_bytes=first.size / tile.count if first.address is not None else 0.0,
         )
-
-    def _cycles(self, placed: Placed, portion: float, tile: Tile) -> float:
-        fixed = self.bench.engines[placed.engine].command_cycles
-        return placed.cycles * portion / tile.count if fixed is None else fixed.value
 
     def _guards(self, desk: Desk, tile: Tile) -> list[int]:
         """Commands that must be done before the tile may be written."""

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from math import ceil
 
-from ..passes.place import has_weights
 from ..passes.residency import constants_per_core
 from ..plan import Placed, Split, channel_axis
 from .context import Workbench
@@ -88,15 +87,12 @@ class WeightStream:
         )
         return bench.emitter.emit(order, (), guards)
 
-    def load_cycles(self, index: int, lane: int, steps: int) -> float:
-        """The least cycles that one of so many weight tiles takes: it must enter the engine."""
+    def loaded_bytes(self, index: int, lane: int, steps: int) -> float:
+        """Bytes of one of so many weight tiles that must enter the engine."""
         bench = self.bench
         placed, split = bench.plan.placed[index], bench.plan.splits[index]
-        engine = placed.task.placement.engine
-        if engine is None or engine.weight_bytes_per_cycle is None or not has_weights(placed.op, bench.graph):
-            return 0.0
         part = bench.portion(split, lane) if bench.cuts_channels(placed.op, split) else 1.0
-        return bench.tensor_bytes(placed.op.inputs[1]) * part / steps / engine.weight_bytes_per_cycle.value
+        return bench.tensor_bytes(placed.op.inputs[1]) * part / steps
 
     def used(self, lane: int, command: int) -> None:
         """A command computes from the tile that was brought last."""

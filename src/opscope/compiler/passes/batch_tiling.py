@@ -16,16 +16,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from math import inf, isqrt
 
-import numpy as np
-
 from ...core.errors import UsageError
 from ...graph.graph import Graph
 from ..codegen.context import Workbench
-from ..codegen.lower import Lowering
+from ..codegen.lower import lower_below
 from ..codegen.weights import WeightStream
 from ..plan import Plan
 from .footprint import Demand, demands
-from .unroll import unroll
 
 
 def stretch(plan: Plan) -> Plan:
@@ -37,9 +34,12 @@ def stretch(plan: Plan) -> Plan:
     room, steps = bench.capacity - WeightStream(bench).reserved, list(demands(plan, bench))
     if room <= 0:
         return replace(plan, parts=undivided)
-    proposed = (Walk(_useful(choices, steps, room), room, gaps=gaps).run(steps) for gaps in (False, True))
-    plans = [replace(plan, parts=parts) for parts in dict.fromkeys((undivided, *proposed))]
-    return min(plans, key=outer_bytes) if len(plans) > 1 else plans[0]
+    dense, loose = (Walk(_useful(choices, steps, room), room, gaps=gaps) for gaps in (False, True))
+    found = dict.fromkeys((undivided, dense.run(steps), loose.run(steps)))
+    if len(found) == 1:
+        return replace(plan, parts=undivided)
+    promising = sorted(found, key=lambda parts: dense.moved(steps, parts))
+    return cheapest([replace(plan, parts=parts) for parts in promising], preferred=list(found))
 
 
 def batch_of(graph: Graph) -> int:
@@ -63,16 +63,23 @@ def _useful(choices: Sequence[int], steps: Sequence[Demand], room: float) -> lis
     return [parts for parts in choices if parts <= first]
 
 
-def outer_bytes(plan: Plan) -> float:
-    """Bytes that a plan's commands move to and from outer memory; without end where it cannot be lowered."""
-    lowering = Lowering(unroll(plan).plan)
-    try:
-        lowering.run()
-    except UsageError:  # an op does not fit in any number of slices
-        return inf
-    table = lowering.bench.emitter.columns().commands
-    routes = [number for carries, number in lowering.bench.routes.items() if carries in ("read", "write")]
-    return float(table["moved_bytes"][np.isin(table["route"], routes)].sum())
+def cheapest(plans: Sequence[Plan], *, preferred: Sequence[tuple[int, ...]]) -> Plan:
+    """The plan whose commands move fewest bytes to and from outer memory, with its commands.
+
+    Plans are lowered in the order given, so the best should come first: lowering another ends where it has moved more
+    than the best so far. Of plans that move as much, the one whose parts are `preferred`, which lists the first first.
+    """
+    best: Plan | None = None
+    least = inf
+    for plan in plans:
+        wins_ties = best is not None and preferred.index(plan.parts) < preferred.index(best.parts)
+        try:
+            lowered = lower_below(plan, least + 1 if wins_ties else least)
+        except UsageError:  # an op does not fit in any number of slices
+            continue
+        if lowered is not None:
+            best, least = replace(plan, lowered=lowered), lowered.lowering.outer_bytes
+    return best or next(plan for plan in plans if plan.parts == preferred[0])
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,6 +107,13 @@ class Walk:
             came_from.append({parts: before for parts, (before, _) in best.items()})
             ways = {parts: way for parts, (_, way) in best.items()}
         return self._walk_back(came_from)
+
+    def moved(self, steps: Sequence[Demand], parts: Sequence[int]) -> float:
+        """Bytes to and from outer memory with these parts of every op."""
+        way, before = _Way(), 1
+        for step, now in zip(steps, (*parts, 1), strict=True):
+            way, before = self._step(way, before, step, now), now
+        return way.moved
 
     def _walk_back(self, came_from: Sequence[dict[int, int]]) -> tuple[int, ...]:
         """From the end, which has one part, to the first op."""

@@ -12,6 +12,8 @@ from ...graph.kinds import Family
 from ...machine.target import Engine
 from ..plan import Placed, Plan
 
+_PRODUCTS = (Family.CONTRACTION, Family.RECURRENT)
+
 
 def place(plan: Plan) -> Plan:
     """Choose an engine for every op."""
@@ -90,9 +92,8 @@ def form_of(op: Op, graph: Graph) -> str:
 
 def has_weights(op: Op, graph: Graph) -> bool:
     """Whether the second operand of a product is a constant, streamed tile by tile."""
-    products = (Family.CONTRACTION, Family.RECURRENT)
     return (
-        op.family in products
+        op.family in _PRODUCTS
         and len(op.inputs) > 1
         and op.inputs[1] != ABSENT
         and graph.tensors[op.inputs[1]].role is Role.CONSTANT

@@ -21,9 +21,9 @@ from math import ceil
 import numpy as np
 
 from ...core.errors import UsageError
+from ...options import MOST_INFERENCES, RunOptions
 from ...program.program import Program
 from ...recording.host_times import INFERENCE, HostTimes, Rows
-from .options import MOST_INFERENCES, RunOptions
 from .stage_times import StageSource, StageTimes
 
 ExecTicks = Callable[[int, int], int]  # activation, inference → ticks on the device
@@ -157,7 +157,7 @@ class Pipeline:
         self.rows.append((*before, returned, now, ticks, waited, 0, 0, 0))
         if len(self.rows) > MOST_INFERENCES:
             raise UsageError(
-                f"time {self.options.seconds}: more than {MOST_INFERENCES} inferences fit in; expected less time"
+                f"time {self.options.time}: more than {MOST_INFERENCES} inferences fit in; expected less time"
             )
         if now > _LATEST_NS:
             raise UsageError(f"the run takes more than {_LATEST_NS / 1e9:.1e} s; expected fewer inferences")
@@ -178,7 +178,7 @@ class Pipeline:
 
     def _share(self, now: int) -> tuple[int, int]:
         """Return progress as (done, total): inferences, or percent of the time if the number is not known."""
-        if self.options.iterations is None and self.options.seconds is not None:
+        if self.options.num_iter is None and self.options.time is not None:
             return min(99, int(100 * now / self.options.end_ns)), 100
         return len(self.rows), self.options.limit * self.options.activations
 

@@ -7,16 +7,16 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from ... import api
 from ...commands.vendor_flags import Flag, Takes, Words, read_words
 from ...core.errors import UsageError, printable
+from ...options import CompileOptions, RunOptions
 from ...program.program import OP_LEVEL, THREAD_LEVEL
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from ...workflows.compiling import Compiled
     from ...workflows.execution import RunOutcome
+    from ...workflows.model_compiler import Compiled
 
 DEFAULT_TARGET = "aic100-std"
 
@@ -132,14 +132,7 @@ class CompileCall:
     model: Path
     output: Path
     target: str
-    cores: int | None
-    batch: int | None
-    precision: str | None
-    stats_level: int
-    ddr_stats: bool
-    pmu_recipe: str | None
-    pmu_events: str | None
-    stats_batchsize: int | None
+    options: CompileOptions
     perf_metrics: bool
     perf_warnings: bool
     notes: tuple[str, ...]
@@ -150,18 +143,7 @@ class RunnerCall:
     """A `qaic-runner` line, in our words."""
 
     folder: Path
-    num_iter: int | None
-    time: float | None
-    activations: int
-    set_size: int
-    threads: int
-    profile: tuple[str, ...]
-    out_dir: Path
-    num_samples: int
-    start_iter: int
-    start_delay: float
-    seed: int
-    save_outputs: bool
+    options: RunOptions
     notes: tuple[str, ...]
 
 
@@ -177,14 +159,16 @@ def compile_call(words: Sequence[str]) -> CompileCall | None:
         model=Path(_needed(found, "model", "qaic-compile", "-model=MODEL")),
         output=Path(_needed(found, "output", "qaic-compile", "-aic-binary-dir=DIR")),
         target=found.last("target") or DEFAULT_TARGET,
-        cores=found.number("cores", "-aic-num-cores"),
-        batch=found.number("batch", "-batchsize") or _batch_symbol(found),
-        precision="f16" if found.on("half") else None,
-        stats_level=level,
-        ddr_stats=found.on("ddr_stats"),
-        pmu_recipe=found.last("pmu_recipe"),
-        pmu_events=found.last("pmu_events"),
-        stats_batchsize=found.number("stats_batchsize", "-stats-batchsize"),
+        options=CompileOptions(
+            cores=found.number("cores", "-aic-num-cores"),
+            batch=found.number("batch", "-batchsize") or _batch_symbol(found),
+            precision="f16" if found.on("half") else None,
+            stats_level=level,
+            ddr_stats=found.on("ddr_stats"),
+            pmu_recipe=found.last("pmu_recipe"),
+            pmu_events=found.last("pmu_events"),
+            stats_batchsize=found.number("stats_batchsize", "-stats-batchsize"),
+        ),
         perf_metrics=found.on("perf_metrics"),
         perf_warnings=found.on("perf_warnings"),
         notes=tuple(found.notes),
@@ -203,55 +187,34 @@ def runner_call(words: Sequence[str]) -> RunnerCall | None:
         )
     return RunnerCall(
         folder=Path(_needed(found, "folder", "qaic-runner", "--test-data=DIR")),
-        num_iter=found.number("num_iter", "--num-iter"),
-        time=found.seconds("time", "--time"),
-        activations=found.number("activations", "-a") or 1,
-        set_size=found.number("set_size", "-S") or 10,
-        threads=found.number("threads", "-T") or 4,
-        profile=tuple(dict.fromkeys(_profile(name) for name in found.values.get("profile", []))),
-        out_dir=Path(found.last("out_dir") or outputs or "."),
-        num_samples=found.number("num_samples", "--aic-profiling-num-samples") or 1,
-        start_iter=found.number("start_iter", "--aic-profiling-start-iter", least=0) or 0,
-        start_delay=found.seconds("start_delay", "--aic-profiling-start-delay") or 0.0,
-        seed=found.number("seed", "--seed", least=0) or 0,
-        save_outputs=outputs is not None or "save_outputs" in found.values,
+        options=RunOptions(
+            num_iter=found.number("num_iter", "--num-iter"),
+            time=found.seconds("time", "--time"),
+            activations=found.number("activations", "-a") or 1,
+            set_size=found.number("set_size", "-S") or 10,
+            threads=found.number("threads", "-T") or 4,
+            profile=tuple(dict.fromkeys(_profile(name) for name in found.values.get("profile", []))),
+            out_dir=Path(found.last("out_dir") or outputs or "."),
+            num_samples=found.number("num_samples", "--aic-profiling-num-samples") or 1,
+            start_iter=found.number("start_iter", "--aic-profiling-start-iter", least=0) or 0,
+            start_delay=found.seconds("start_delay", "--aic-profiling-start-delay") or 0.0,
+            seed=found.number("seed", "--seed", least=0) or 0,
+            save_outputs=outputs is not None or "save_outputs" in found.values,
+        ),
         notes=tuple(found.notes),
     )
 
 
 def compile_program(call: CompileCall) -> Compiled:
-    return api.compile_model(
-        call.model,
-        call.target,
-        call.output,
-        cores=call.cores,
-        batch=call.batch,
-        precision=call.precision,
-        stats_level=call.stats_level,
-        ddr_stats=call.ddr_stats,
-        pmu_recipe=call.pmu_recipe,
-        pmu_events=call.pmu_events,
-        stats_batchsize=call.stats_batchsize,
-    )
+    from ...workflows.model_compiler import compile_model
+
+    return compile_model(call.model, call.target, call.options, output=call.output)
 
 
 def run_program(call: RunnerCall, *, progress: Callable[[int, int], None] | None = None) -> RunOutcome:
-    return api.run(
-        call.folder,
-        num_iter=call.num_iter,
-        time=call.time,
-        activations=call.activations,
-        set_size=call.set_size,
-        threads=call.threads,
-        profile=call.profile,
-        out_dir=call.out_dir,
-        num_samples=call.num_samples,
-        start_iter=call.start_iter,
-        start_delay=call.start_delay,
-        seed=call.seed,
-        save_outputs=call.save_outputs,
-        progress=progress,
-    )
+    from ...workflows import execution
+
+    return execution.run_program(call.folder, call.options, progress=progress)
 
 
 def _needed(found: Words, parameter: str, tool: str, flag: str) -> str:

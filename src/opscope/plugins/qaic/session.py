@@ -1,9 +1,9 @@
-"""Session: a model on the simulated device, from Python. A face on `api`; may be used from several threads."""
+"""Session: a model on the simulated device, from Python. A face on `workflows`; may be used from several threads."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from threading import Lock
 from types import TracebackType
@@ -11,13 +11,14 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from ... import api
 from ...core.errors import UsageError
 from ...core.files import PROGRAM_FILE
 from ...machine.target import Target
-from ...program.program import THREAD_LEVEL
+from ...options import CompileOptions, RunOptions, Shapes, chosen, part_of
+from ...program.program import OP_LEVEL, THREAD_LEVEL
 from ...workflows import execution
 from ...workflows.execution import Execution
+from ...workflows.model_compiler import compile_model
 
 if TYPE_CHECKING:
     from ...device.host.inputs import Array
@@ -26,26 +27,34 @@ if TYPE_CHECKING:
     from ...recording.trace import Trace
 
 
+@dataclass(frozen=True, slots=True)
+class SessionOptions:
+    """How a session compiles, and what it runs; fields mean what they mean in CompileOptions and RunOptions."""
+
+    cores: int | None = None
+    devices: int = 1
+    batch: int | None = None
+    shapes: Shapes | None = None
+    precision: str | None = None
+    stats_level: int = OP_LEVEL
+    ddr_stats: bool = False
+    pmu_recipe: str | None = None
+    pmu_events: str | None = None
+    stats_batchsize: int | None = None
+    activations: int = 1  # these and what follows: of benchmarks
+    set_size: int = 10
+    num_iter: int = 40
+    seed: int = 0
+
+
 class Session:
     """A compiled model that can be run, timed and profiled.
 
     Args:
         model: path of a model file, or of a folder that `opscope compile` wrote.
         target: name from the catalogue, TOML file or Target; needed for a model file, and only then.
-        cores: cores to use per device; all of them when not given.
-        devices: devices to use.
-        batch: leading dimension of every input.
-        shapes: input name → shape, for dimensions the model leaves open.
-        precision: data type that float tensors run as on the device.
-        stats_level: what the device writes down; 70 is every operator.
-        ddr_stats: count DDR traffic per core.
-        pmu_recipe: name of a set of PMU events.
-        pmu_events: comma list of PMU event numbers, hexadecimal.
-        stats_batchsize: inferences in one batch; the model's batch when not given.
-        activations: instances of the program on the device, in benchmarks.
-        set_size: inferences of an activation on their way at once, in benchmarks.
-        num_iter: inferences per activation of a benchmark.
-        seed: chooses everything that varies.
+        options: how to compile, and what to run.
+        named: options by name.
 
     Times are simulated; outputs are those of the original model on a reference runtime.
     """
@@ -54,43 +63,16 @@ class Session:
         self,
         model: str | Path,
         target: str | Path | Target | None = None,
-        *,
-        cores: int | None = None,
-        devices: int = 1,
-        batch: int | None = None,
-        shapes: Mapping[str, tuple[int, ...]] | None = None,
-        precision: str | None = None,
-        stats_level: int = 70,
-        ddr_stats: bool = False,
-        pmu_recipe: str | None = None,
-        pmu_events: str | None = None,
-        stats_batchsize: int | None = None,
-        activations: int = 1,
-        set_size: int = 10,
-        num_iter: int = 40,
-        seed: int = 0,
+        options: SessionOptions | None = None,
+        **named: object,
     ) -> None:
-        from ...device.host.options import RunOptions
-
-        self._options = RunOptions(num_iter, activations=activations, set_size=set_size, seed=seed)
+        choice = chosen(SessionOptions, options, named)
+        self._options = part_of(RunOptions, choice)
         place = Path(model)
         if place.is_dir() or place.name == PROGRAM_FILE:
             self._loaded = execution.load_program(place)
         else:
-            compiled = api.compile_model(
-                place,
-                _given(target, place),
-                cores=cores,
-                devices=devices,
-                batch=batch,
-                shapes=shapes,
-                precision=precision,
-                stats_level=stats_level,
-                ddr_stats=ddr_stats,
-                pmu_recipe=pmu_recipe,
-                pmu_events=pmu_events,
-                stats_batchsize=stats_batchsize,
-            )
+            compiled = compile_model(place, _given(target, place), part_of(CompileOptions, choice))
             self._loaded = execution.loaded_from(compiled.program, place)
         self._lock = Lock()
         self._open = True
@@ -170,7 +152,7 @@ class Session:
         self._check_open()
         with self._lock:
             if self._lone is None:
-                options = replace(self._options, iterations=1, activations=1, set_size=1)
+                options = replace(self._options, num_iter=1, activations=1, set_size=1)
                 self._lone = Execution(self._loaded, options, device_cores=None)
             return self._lone
 

@@ -10,7 +10,8 @@ import pytest
 from build import Sketch
 from compiler_build import KB, Built, build, small_target, whole_batch
 from compiler_laws import all_laws
-from opscope.compiler.passes.batch_tiling import Walk, divisors, outer_bytes
+from opscope.compiler.codegen.lower import lower
+from opscope.compiler.passes.batch_tiling import Walk, divisors
 from opscope.compiler.passes.footprint import Demand
 from opscope.compiler.phases import phase_text
 from opscope.compiler.plan import Plan
@@ -117,7 +118,7 @@ def test_ops_that_need_the_whole_batch_are_not_cut() -> None:
 @pytest.mark.parametrize("shortcut", [False, True])
 def test_no_choice_moves_more_than_no_parts_at_all(kb: int, shortcut: bool) -> None:
     passed = lawful(images(6, shortcut=shortcut), kb=kb).passed
-    assert outer_bytes(passed) <= outer_bytes(whole_batch(passed))
+    assert lower(passed).lowering.outer_bytes <= lower(whole_batch(passed)).lowering.outer_bytes
 
 
 # ---- what becomes of it ---------------------------------------------------------------------------------------------

@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 
 from opscope.core.errors import ProgramError, UsageError
-from opscope.device.host.options import RunOptions
 from opscope.device.host.pipeline import Pipeline
 from opscope.device.host.stage_times import HOST_SPREAD, StageSource
+from opscope.options import RunOptions
 from opscope.recording.host_times import INFERENCE, STAGES, between
 from run_build import HOST_US, STATS_HZ, program_of, run_of
 
@@ -19,14 +19,14 @@ EXACT = {"host_spread": 0.0}
 
 
 def test_every_point_in_time_follows_the_one_before_it() -> None:
-    rows = run_of(RunOptions(iterations=50, activations=2), slots=2).rows
+    rows = run_of(RunOptions(num_iter=50, activations=2), slots=2).rows
     for earlier, later in pairwise(TIMES):
         assert (rows[later] >= rows[earlier]).all(), later
 
 
 def test_an_inference_with_everything_to_itself_takes_the_sum_of_its_stages() -> None:
     program = program_of(simulation=EXACT)
-    times = run_of(RunOptions(iterations=5, set_size=1), program=program)
+    times = run_of(RunOptions(num_iter=5, set_size=1), program=program)
     device_ns = 1_000_000
     expected = device_ns + 1000 * sum(HOST_US.values())
     assert np.abs(times.latencies_ns() - expected).max() <= 1e9 / STATS_HZ  # the device starts at a tick
@@ -36,21 +36,21 @@ def test_an_inference_with_everything_to_itself_takes_the_sum_of_its_stages() ->
 
 def test_transfers_are_divided_by_bytes_between_the_way_in_and_the_way_out() -> None:
     program = program_of(simulation=EXACT)
-    row = run_of(RunOptions(iterations=1), program=program).rows
+    row = run_of(RunOptions(num_iter=1), program=program).rows
     inputs, outputs = 4 * 3 * 8 + 4 * 4 * 4, 4 * 10 * 2
     assert between(row, "channel_ns", "arrived_ns")[0] == round(300_000 * inputs / (inputs + outputs))
     assert between(row, "ended_ns", "completed_ns")[0] == 300_000 - round(300_000 * inputs / (inputs + outputs))
 
 
 def test_no_more_inferences_are_on_their_way_than_the_set_size_allows() -> None:
-    rows = run_of(RunOptions(iterations=40, set_size=3)).rows
+    rows = run_of(RunOptions(num_iter=40, set_size=3)).rows
     for row in rows:
         on_their_way = (rows["enqueued_ns"] <= row["enqueued_ns"]) & (rows["dequeued_ns"] > row["enqueued_ns"])
         assert on_their_way.sum() <= 3
 
 
 def test_a_busy_device_is_fed_without_gaps_and_never_runs_two_at_once() -> None:
-    rows = np.sort(run_of(RunOptions(iterations=30, set_size=4)).rows, order="started_ns")
+    rows = np.sort(run_of(RunOptions(num_iter=30, set_size=4)).rows, order="started_ns")
     gaps = rows["started_ns"][1:] - rows["ended_ns"][:-1]
     assert (gaps >= 0).all()
     assert (gaps[4:] == 0).all()
@@ -58,15 +58,15 @@ def test_a_busy_device_is_fed_without_gaps_and_never_runs_two_at_once() -> None:
 
 
 def test_a_device_that_is_starved_counts_how_long_it_waited() -> None:
-    rows = run_of(RunOptions(iterations=10, set_size=1)).rows
+    rows = run_of(RunOptions(num_iter=10, set_size=1)).rows
     gaps = rows["started_ns"][1:] - rows["ended_ns"][:-1]
     assert np.abs(rows["input_wait_ticks"][1:] - gaps * STATS_HZ / 1e9).max() <= 1
 
 
 def test_activations_with_slots_of_their_own_run_at_once_and_more_of_them_queue() -> None:
-    alone = run_of(RunOptions(iterations=30), slots=1).duration_ns
-    side_by_side = run_of(RunOptions(iterations=30, activations=3), slots=3).duration_ns
-    in_turn = run_of(RunOptions(iterations=30, activations=3), slots=1)
+    alone = run_of(RunOptions(num_iter=30), slots=1).duration_ns
+    side_by_side = run_of(RunOptions(num_iter=30, activations=3), slots=3).duration_ns
+    in_turn = run_of(RunOptions(num_iter=30, activations=3), slots=1)
     assert side_by_side < 1.1 * alone
     assert in_turn.duration_ns > 2.7 * alone
     order = np.sort(in_turn.rows, order="started_ns")
@@ -74,26 +74,26 @@ def test_activations_with_slots_of_their_own_run_at_once_and_more_of_them_queue(
 
 
 def test_an_activation_keeps_the_order_of_its_channel() -> None:
-    rows = run_of(RunOptions(iterations=60, set_size=20)).rows
+    rows = run_of(RunOptions(num_iter=60, set_size=20)).rows
     by_channel = rows[np.argsort(rows["channel_ns"], kind="stable")]
     assert (np.diff(by_channel["started_ns"]) > 0).all()
 
 
 def test_one_thread_of_the_host_can_hold_a_fast_device_back() -> None:
-    slow, fast = (run_of(RunOptions(iterations=100, threads=threads), ticks=192) for threads in (1, 4))
+    slow, fast = (run_of(RunOptions(num_iter=100, threads=threads), ticks=192) for threads in (1, 4))
     assert slow.duration_ns > 2 * fast.duration_ns
     assert between(slow.rows, "completed_ns", "returned_ns").mean() > 100_000  # it waits for the thread
 
 
 def test_time_ends_the_run_when_iterations_do_not() -> None:
-    rows = run_of(RunOptions(seconds=0.02)).rows
+    rows = run_of(RunOptions(time=0.02)).rows
     assert rows["enqueued_ns"].max() < 20_000_000 <= rows["dequeued_ns"].max()
-    both = run_of(RunOptions(seconds=0.02, iterations=3)).rows
+    both = run_of(RunOptions(time=0.02, num_iter=3)).rows
     assert len(both) == 3
 
 
 def test_the_same_seed_gives_the_same_times_and_another_seed_others() -> None:
-    first, again, other = (run_of(RunOptions(iterations=20, seed=seed)).rows.tobytes() for seed in (1, 1, 2))
+    first, again, other = (run_of(RunOptions(num_iter=20, seed=seed)).rows.tobytes() for seed in (1, 1, 2))
     assert first == again
     assert first != other
 
@@ -115,7 +115,7 @@ def test_draws_have_the_mean_of_the_target_and_the_spread_that_is_documented() -
 
 def test_weights_that_stay_are_loaded_before_the_first_inference_of_every_activation() -> None:
     def first_start(load_ns: int, activations: int) -> int:
-        options = RunOptions(iterations=1, activations=activations)
+        options = RunOptions(num_iter=1, activations=activations)
         run = Pipeline(program_of(), options, exec_ticks=lambda a, i: 10, slots=1, load_ns=load_ns).run()
         return int(run.rows["started_ns"].min())
 
@@ -125,16 +125,16 @@ def test_weights_that_stay_are_loaded_before_the_first_inference_of_every_activa
 
 
 def test_queue_depth_counts_what_was_submitted_and_has_not_come_back() -> None:
-    rows = run_of(RunOptions(iterations=20, set_size=1)).rows
+    rows = run_of(RunOptions(num_iter=20, set_size=1)).rows
     assert rows["queue_depth"].tolist() == [0] * 20
     assert rows["in_queue"].tolist() == [1] * 20
-    deep = run_of(RunOptions(iterations=40, set_size=6)).rows
+    deep = run_of(RunOptions(num_iter=40, set_size=6)).rows
     assert 4 <= deep["queue_depth"][20:30].min() <= deep["queue_depth"].max() <= 5
 
 
 def test_progress_is_told_of_long_runs() -> None:
     seen: list[tuple[int, int]] = []
-    options = RunOptions(iterations=9000, set_size=4)
+    options = RunOptions(num_iter=9000, set_size=4)
     Pipeline(
         program_of(),
         options,
@@ -148,15 +148,15 @@ def test_progress_is_told_of_long_runs() -> None:
 @pytest.mark.parametrize("value", [-1.0, 1e12, float("nan")])
 def test_host_times_that_cannot_be_are_refused(value: float) -> None:
     with pytest.raises(ProgramError, match=r"^net: host_microseconds: submit is .*; expected 0 to 1e\+09"):
-        run_of(RunOptions(iterations=1), program=program_of(host={"submit": value}))
+        run_of(RunOptions(num_iter=1), program=program_of(host={"submit": value}))
 
 
 def test_a_host_spread_that_cannot_be_is_refused() -> None:
     with pytest.raises(ProgramError, match=r"^net: simulation: host_spread is 3\.0; expected 0 to 1"):
-        run_of(RunOptions(iterations=1), program=program_of(simulation={"host_spread": 3.0}))
+        run_of(RunOptions(num_iter=1), program=program_of(simulation={"host_spread": 3.0}))
 
 
 def test_more_inferences_than_memory_holds_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("opscope.device.host.pipeline.MOST_INFERENCES", 20)
     with pytest.raises(UsageError, match=r"^time 1: more than 20 inferences fit in; expected less time"):
-        run_of(RunOptions(seconds=1))
+        run_of(RunOptions(time=1))

@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 
 from opscope.core.errors import ProgramError, UsageError
-from opscope.device.host.options import RunOptions
 from opscope.device.host.sampling import choose_samples
 from opscope.device.host.sharing import beside_others, load_ns, slots_of
+from opscope.options import RunOptions
 from opscope.program.file_names import latency_name, output_names, raw_name, stats_name, trace_name
 from opscope.recording.host_times import HostTimes
 from run_build import STATS_HZ, program_of, rows_of, run_of
@@ -17,17 +17,17 @@ from run_build import STATS_HZ, program_of, rows_of, run_of
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"iterations": 0}, "num-iter 0: out of range; expected 1 to 10000000"),
+        ({"num_iter": 0}, "num-iter 0: out of range; expected 1 to 10000000"),
         ({"activations": 0}, "activations 0: out of range; expected 1 to 4096"),
         ({"set_size": 0}, "set-size 0: out of range"),
-        ({"samples": 0}, "num-samples 0: out of range"),
-        ({"start_iteration": -1}, "start-iter -1: out of range"),
+        ({"num_samples": 0}, "num-samples 0: out of range"),
+        ({"start_iter": -1}, "start-iter -1: out of range"),
         ({"seed": -1}, "seed -1: out of range"),
-        ({"seconds": 0.0}, "time 0.0: expected a positive number of seconds"),
-        ({"seconds": float("inf")}, "time inf: expected a positive number"),
-        ({"start_delay_ms": -1.0}, "start-delay -1.0: expected 0 or more milliseconds"),
-        ({"iterations": 5, "start_iteration": 5}, "start-iter 5: the run has 5 inferences; expected 0 to 4"),
-        ({"iterations": 10**7, "activations": 2}, "num-iter 10000000 × activations 2: expected at most"),
+        ({"time": 0.0}, "time 0.0: expected a positive number of seconds"),
+        ({"time": float("inf")}, "time inf: expected a positive number"),
+        ({"start_delay": -1.0}, "start-delay -1.0: expected 0 or more milliseconds"),
+        ({"num_iter": 5, "start_iter": 5}, "start-iter 5: the run has 5 inferences; expected 0 to 4"),
+        ({"num_iter": 10**7, "activations": 2}, "num-iter 10000000 × activations 2: expected at most"),
     ],
 )
 def test_a_choice_that_cannot_be_is_refused_with_its_range(options: dict[str, float], message: str) -> None:
@@ -40,24 +40,24 @@ def test_samples_start_at_the_iteration_and_the_time_that_were_asked_for() -> No
     times = HostTimes(rows_of(0, 10_000_000, 20_000_000, 30_000_000), STATS_HZ, 1)
 
     def chosen(**options: float) -> list[int]:
-        return choose_samples(times, RunOptions(iterations=4, **options)).rows[0]["inference"].tolist()  # type: ignore[arg-type]
+        return choose_samples(times, RunOptions(num_iter=4, **options)).rows[0]["inference"].tolist()  # type: ignore[arg-type]
 
     assert chosen() == [0]
-    assert chosen(samples=2, start_iteration=1) == [1, 2]
-    assert chosen(samples=2, start_delay_ms=15.0) == [2, 3]
-    assert chosen(samples=9) == [0, 1, 2, 3]
-    assert choose_samples(times, RunOptions(iterations=4, samples=9)).requested == 9
+    assert chosen(num_samples=2, start_iter=1) == [1, 2]
+    assert chosen(num_samples=2, start_delay=15.0) == [2, 3]
+    assert chosen(num_samples=9) == [0, 1, 2, 3]
+    assert choose_samples(times, RunOptions(num_iter=4, num_samples=9)).requested == 9
 
 
 def test_a_run_that_ends_before_profiling_begins_gives_its_last_inferences_and_says_so() -> None:
     times = HostTimes(rows_of(0, 10_000_000), STATS_HZ, 1)
-    sampling = choose_samples(times, RunOptions(iterations=2, samples=1, start_delay_ms=1000))
+    sampling = choose_samples(times, RunOptions(num_iter=2, num_samples=1, start_delay=1000))
     assert sampling.rows[0]["inference"].tolist() == [1]
     assert "(number 1) 10.000 ms after its start, before profiling was to begin (iteration 0, 1000 ms)" in sampling.note
 
 
 def test_every_activation_is_sampled() -> None:
-    options = RunOptions(iterations=6, activations=3, samples=2, start_iteration=3)
+    options = RunOptions(num_iter=6, activations=3, num_samples=2, start_iter=3)
     sampling = choose_samples(run_of(options, slots=3), options)
     assert [rows["inference"].tolist() for rows in sampling.rows] == [[3, 4]] * 3
     assert [set(rows["activation"].tolist()) for rows in sampling.rows] == [{0}, {1}, {2}]

@@ -27,7 +27,7 @@ def ran(*words: str) -> RunnerCall:
 def test_the_least_compile_line_has_the_vendors_defaults() -> None:
     call = compiled()
     assert (call.model, call.output, call.target) == (Path("m.onnx"), Path("binaries"), "aic100-std")
-    assert (call.cores, call.batch, call.stats_level, call.notes) == (None, None, 40, ())
+    assert (call.options.cores, call.options.batch, call.options.stats_level, call.notes) == (None, None, 40, ())
 
 
 def test_compile_flags_reach_their_parameters() -> None:
@@ -44,20 +44,25 @@ def test_compile_flags_reach_their_parameters() -> None:
         "-aic-hw",
         "-target=aic100-pro",
     )
-    assert (call.stats_level, call.ddr_stats, call.pmu_events, call.stats_batchsize) == (70, True, "3F,70,200", 8)
-    assert (call.perf_warnings, call.perf_metrics, call.cores, call.batch) == (True, True, 2, 8)
-    assert (call.precision, call.target, call.notes) == ("f16", "aic100-pro", ())
-    assert compiled("-aic-pmu-recipe=KernelUtil").pmu_recipe == "KernelUtil"
+    assert (
+        call.options.stats_level,
+        call.options.ddr_stats,
+        call.options.pmu_events,
+        call.options.stats_batchsize,
+    ) == (70, True, "3F,70,200", 8)
+    assert (call.perf_warnings, call.perf_metrics, call.options.cores, call.options.batch) == (True, True, 2, 8)
+    assert (call.options.precision, call.target, call.notes) == ("f16", "aic100-pro", ())
+    assert compiled("-aic-pmu-recipe=KernelUtil").options.pmu_recipe == "KernelUtil"
 
 
 def test_values_may_stand_behind_a_blank_and_dashes_may_be_doubled() -> None:
-    assert compiled("-stats-level", "70", "--aic-num-cores", "4").stats_level == 70
-    assert ran("--aic-profiling-start-iter", "3", "-num-iter=7").start_iter == 3
+    assert compiled("-stats-level", "70", "--aic-num-cores", "4").options.stats_level == 70
+    assert ran("--aic-profiling-start-iter", "3", "-num-iter=7").options.start_iter == 3
 
 
 def test_switches_take_true_and_false() -> None:
-    assert not compiled("-ddr-stats=false").ddr_stats
-    assert compiled("-ddr-stats=TRUE").ddr_stats
+    assert not compiled("-ddr-stats=false").options.ddr_stats
+    assert compiled("-ddr-stats=TRUE").options.ddr_stats
     with pytest.raises(UsageError, match=r"^qaic-compile: -ddr-stats=maybe: takes no value; expected it alone"):
         compiled("-ddr-stats=maybe")
 
@@ -71,26 +76,37 @@ def test_a_flag_without_a_counterpart_is_accepted_and_noted(word: str) -> None:
 
 def test_profiling_of_old_compiles_operator_statistics_in() -> None:
     call = compiled("-aic-profiling-type=stats", "-aic-profiling-type=trace")
-    assert call.stats_level == 70
-    assert compiled("-aic-profiling-type=stats", "-stats-level=50").stats_level == 50
+    assert call.options.stats_level == 70
+    assert compiled("-aic-profiling-type=stats", "-stats-level=50").options.stats_level == 50
 
 
 def test_a_batch_symbol_sets_the_batch_and_others_are_noted() -> None:
     call = compiled("-onnx-define-symbol=batch_size,8", "-onnx-define-symbol=seq_len,128")
-    assert call.batch == 8
+    assert call.options.batch == 8
     assert call.notes == ("-onnx-define-symbol=seq_len,128: accepted; only batch symbols are used",)
 
 
 def test_the_least_runner_line_has_the_vendors_defaults() -> None:
     call = ran()
-    assert (call.folder, call.num_iter, call.activations, call.set_size, call.threads) == (
+    assert (
+        call.folder,
+        call.options.num_iter,
+        call.options.activations,
+        call.options.set_size,
+        call.options.threads,
+    ) == (
         Path("binaries"),
         None,
         1,
         10,
         4,
     )
-    assert (call.profile, call.out_dir, call.num_samples, call.start_iter) == ((), Path(), 1, 0)
+    assert (call.options.profile, call.options.out_dir, call.options.num_samples, call.options.start_iter) == (
+        (),
+        Path(),
+        1,
+        0,
+    )
 
 
 def test_runner_flags_reach_their_parameters() -> None:
@@ -114,22 +130,32 @@ def test_runner_flags_reach_their_parameters() -> None:
         "--aic-profiling-start-delay=1000",
         "--seed=9",
     )
-    assert (call.num_iter, call.time, call.activations, call.set_size, call.threads) == (100, 20.0, 7, 1, 2)
-    assert (call.profile, call.out_dir, call.num_samples) == (("stats", "trace"), Path("stats"), 5)
-    assert (call.start_iter, call.start_delay, call.seed) == (1, 1000.0, 9)
+    assert (
+        call.options.num_iter,
+        call.options.time,
+        call.options.activations,
+        call.options.set_size,
+        call.options.threads,
+    ) == (100, 20.0, 7, 1, 2)
+    assert (call.options.profile, call.options.out_dir, call.options.num_samples) == (
+        ("stats", "trace"),
+        Path("stats"),
+        5,
+    )
+    assert (call.options.start_iter, call.options.start_delay, call.options.seed) == (1, 1000.0, 9)
     assert call.notes == ("-d: accepted; the device is simulated",)
 
 
 def test_streams_and_formats_of_old_are_files_of_ours() -> None:
     call = ran("--aic-profiling-type=latency_stream", "-aic-profiling-format=json", "-aic-profiling-format=ascii")
-    assert call.profile == ("latency", "trace", "stats")
+    assert call.options.profile == ("latency", "trace", "stats")
 
 
 def test_outputs_are_saved_when_their_folder_is_named() -> None:
     call = ran("--write-output-dir=out")
-    assert (call.save_outputs, call.out_dir) == (True, Path("out"))
+    assert (call.options.save_outputs, call.options.out_dir) == (True, Path("out"))
     other = ran("--write-output-dir=out", "--aic-profiling-out-dir=stats")
-    assert other.out_dir == Path("stats")
+    assert other.options.out_dir == Path("stats")
     assert "outputs go to -aic-profiling-out-dir" in other.notes[0]
 
 

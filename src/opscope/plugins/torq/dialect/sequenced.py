@@ -97,7 +97,7 @@ def schedule_model(
     from ....compiler.forecast import forecast
     from ....compiler.performance_warnings import performance_warnings
     from ....compiler.phases import phase_text
-    from ....compiler.plan import CompileOptions
+    from ....options import CompileOptions
 
     if target.sequencer is None:
         raise UsageError(f"{target.name}: has no sequencer; expected a target whose file has [sequencer]")
@@ -111,7 +111,7 @@ def schedule_model(
             path = phases / f"{Path(model).stem}.{len(plans)}.{name}.txt"
             write_bytes(path, phase_text(name, plan).encode())
 
-    options = CompileOptions(network=graph.details.get("function") or target.runtime.network)
+    options = CompileOptions(network=graph.details.get("function"), stats_batchsize=1)
     program = compile_graph(graph, Machine(target), options, after_pass=after_pass)
     program = replace(program, ops=_located(program, graph, plans[-1]))
     start, done = forecast(program)

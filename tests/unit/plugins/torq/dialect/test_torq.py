@@ -16,12 +16,12 @@ from build import Sketch
 from opscope import api
 from opscope.compiler import compile_graph
 from opscope.compiler.forecast import forecast
-from opscope.compiler.plan import CompileOptions
 from opscope.core.errors import UsageError
 from opscope.device import simulate
 from opscope.estimate.machines import with_precision
 from opscope.estimate.price import Machine
 from opscope.graph.graph import DType, Graph
+from opscope.options import CompileOptions
 from opscope.plugins.torq.dialect import flags as torq
 from opscope.plugins.torq.dialect import sequenced as slices
 from opscope.plugins.torq.dialect.dump_writer import ExecutableTargets

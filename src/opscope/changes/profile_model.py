@@ -1,4 +1,4 @@
-"""`opscope profile` behind `api.profile`: model → recorded Run, by whichever backend."""
+"""`opscope profile` behind `api.profile`: model → recorded Run on our own backends, with changes tried."""
 
 from __future__ import annotations
 
@@ -8,60 +8,68 @@ from pathlib import Path
 import numpy as np
 import numpy.typing as npt
 
-from ..changes.trials import MOST_COMPILED, trials
 from ..core.errors import ModelError, ProfilerError
+from ..graph.graph import Graph
 from ..machine.target import Target
+from ..options import ProfileOptions
 from ..program.program import Program
 from ..recording.finding import Findings
 from ..recording.run import Run, RunInfo, graph_edges
-from .choices import Choices
-from .estimating import analysed_run
-from .record import Recorded, record
-from .simulating import Keys, Step, compiled_for, range_ns, run_info, run_program, with_range
+from ..workflows.estimating import analysed_run
+from ..workflows.model_compiler import ModelCompiler
+from ..workflows.record import Recorded, record
+from ..workflows.simulated_run import Keys, Step, compile_options, range_ns, run_info, run_program, with_range
+from .trials import MOST_COMPILED, trials
 
 
 @dataclass(frozen=True, slots=True)
 class Request:
     """What to profile, and where to leave it."""
 
-    model: Path
+    model: Path | Graph
     target: Target
-    choices: Choices
+    options: ProfileOptions
     folder: Path | None
     command: tuple[str, ...]
     created: str
     target_file: str = ""  # where the target came from; empty: the catalogue
     fresh: bool = False  # re-use nothing
 
+    @property
+    def path(self) -> Path:
+        """Of the model, or what it was read from."""
+        return Path(self.model.source) if isinstance(self.model, Graph) else self.model
+
 
 def simulate_model(request: Request, *, step: Step) -> Recorded:
     """Compile, run, decode, analyse and record; what an earlier run in the folder has in common is taken from it."""
     step("reading")
-    fingerprint = _fingerprint(request.model)
-    keys = Keys.of(fingerprint, request.target, request.choices)
-    earlier = None if request.fresh or request.folder is None else _earlier(request.folder)
+    in_memory = isinstance(request.model, Graph)  # then nothing tells whether it is the same as before
+    fingerprint = None if in_memory else _fingerprint(request.path)
+    keys = Keys.of(fingerprint or "", request.target, request.options)
+    earlier = None if in_memory or request.fresh or request.folder is None else _earlier(request.folder)
     if earlier is not None and request.folder is not None and earlier.options.get("run_key") == keys.run:
         return _again(request.folder)
     same_program = earlier is not None and earlier.options.get("program_key") == keys.program
-    program, graph = _program(request, step, same=same_program)
+    compiler = ModelCompiler(request.model)
+    program, graph = _program(compiler, request, step, same=same_program)
     info = run_info(
-        request.model,
+        request.path,
         fingerprint,
         program,
-        request.choices,
+        request.options,
         keys,
         target_file=request.target_file,
         command=request.command,
         created=request.created,
     )
-    run = replace(run_program(program, info, request.choices, step=step), graph=graph)
+    run = replace(run_program(program, info, request.options, step=step), graph=graph)
     if len(program.commands) <= MOST_COMPILED:
         step("finding the range")
-        run = with_range(run, *range_ns(request.model, request.target, request.choices))
-    findings = _findings(run, program, request, step)
-    return _recorded(
-        run, program, findings, request, step, model=request.model, reused="program" if same_program else ""
-    )
+        run = with_range(run, *range_ns(compiler, request.target, request.options))
+    findings = _findings(run, program, compiler, request, step)
+    kept = None if in_memory else request.path
+    return _recorded(run, program, findings, request, step, model=kept, reused="program" if same_program else "")
 
 
 def _fingerprint(model: Path) -> str:
@@ -73,49 +81,44 @@ def _fingerprint(model: Path) -> str:
         raise ModelError(str(model), "", f"cannot be read ({error.strerror}); expected a model file") from error
 
 
-def _program(request: Request, step: Step, *, same: bool) -> tuple[Program, npt.NDArray[np.void] | None]:
+def _program(
+    compiler: ModelCompiler, request: Request, step: Step, *, same: bool
+) -> tuple[Program, npt.NDArray[np.void] | None]:
     """The program, and the data that flows between its ops; of the earlier run where that has the same."""
     from ..core.files import PROGRAM_FILE
     from ..recording.folder_reader import read_graph
-    from .execution import load_program
+    from ..workflows.execution import load_program
 
     if same and request.folder is not None:
         program = load_program(request.folder / PROGRAM_FILE).program
         return program, read_graph(request.folder, len(program.ops))
     step("compiling")
-    compiled = compiled_for(request.model, request.target, request.choices)
-    return compiled.program, graph_edges(compiled.graph)
+    program, plan = compiler.compile(request.target, compile_options(request.options))
+    return program, graph_edges(plan.graph)
 
 
 def estimate_model(request: Request, *, step: Step) -> Recorded:
     """The resource report as a Run."""
-    from ..api import report
+    from ..estimate.build_report import report_model
+    from ..options import ReportOptions, part_of
 
-    chosen = request.choices
     step("estimating")
-    found = report(
-        request.model,
-        request.target,
-        shapes=chosen.shapes,
-        batch=chosen.batch,
-        cores=chosen.cores,
-        devices=chosen.devices,
-    )
+    found = report_model(request.model, request.target, part_of(ReportOptions, request.options))
     step("analysing")
     run, program, findings = analysed_run(found, command=request.command, created=request.created)
     return _recorded(run, program, findings, request, step, model=None)
 
 
-def _findings(run: Run, program: Program, request: Request, step: Step) -> Findings:
+def _findings(run: Run, program: Program, compiler: ModelCompiler, request: Request, step: Step) -> Findings:
     """With what smaller causes would gain, and what changes would, by simulating them."""
     from ..analysis.analyse import analyse
-    from ..changes.changes import with_predictions
+    from .changes import with_predictions
 
     step("analysing")
     device_ns = run.summary.latency.known_ns
     findings = with_predictions(analyse(run), program, device_ns=device_ns)
     step("trying changes")
-    tried = trials(program, request.model, request.target, request.choices, device_ns=device_ns)
+    tried = trials(program, compiler, request.target, request.options, device_ns=device_ns)
     return replace(findings, trials=tried)
 
 
@@ -150,7 +153,7 @@ def _again(folder: Path) -> Recorded:
     """Nothing changed: the folder is as it would be made again."""
     from ..analysis.run_totals import with_known_breakdown
     from ..recording.folder_reader import read_run
-    from .analysing import current_findings
+    from ..workflows.analysing import current_findings
 
     run = with_known_breakdown(read_run(folder))
     shown = [name for name in ("report.html", "trace.json", "trace.pftrace") if (folder / name).exists()]

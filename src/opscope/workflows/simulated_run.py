@@ -11,12 +11,12 @@ from typing import TYPE_CHECKING
 from .. import __version__
 from ..analysis.totals.inference_run import limits_of
 from ..core.errors import UsageError
-from ..machine.target import Corner, Target, at_corner
+from ..machine.target import Corner, Target
+from ..options import CompileOptions, ProfileOptions, RunOptions, part_of
 from ..recording.host_times import STAGES, Rows, between
 from ..recording.keys import code_of, digest_of
 from ..recording.run import CommandTable, Run, RunInfo
 from ..recording.summary import HostStage
-from .choices import Choices
 from .decoding import PROVENANCE
 from .execution import Execution, device_cores, loaded_from
 
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from ..program.program import Program
     from ..recording.summary import Summary
     from ..recording.trace import Trace
-    from .compiling import Compiled
+    from .model_compiler import ModelCompiler
 
 _COMPILING = ("core", "graph", "machine", "program", "readers", "estimate", "compiler")
 _RUNNING = ("recording", "decode", "device", "analysis", "views", "workflows", "changes")
@@ -40,44 +40,25 @@ class Keys:
     run: str
 
     @classmethod
-    def of(cls, model_sha256: str, target: Target, choices: Choices) -> Keys:
-        base = (__version__, code_of(*_COMPILING), model_sha256, repr(target), repr(choices.of_compiler))
+    def of(cls, model_sha256: str, target: Target, options: ProfileOptions) -> Keys:
+        base = (__version__, code_of(*_COMPILING), model_sha256, repr(target), repr(compile_options(options)))
         rest = code_of(*_RUNNING)
-        return cls(digest_of(*base), digest_of(*base, rest, repr(asdict(choices))))
+        return cls(digest_of(*base), digest_of(*base, rest, repr(options)))
 
 
-def compile_for(model: Path, target: Target, choices: Choices) -> Program:
-    """The program for these choices, in memory."""
-    return compiled_for(model, target, choices).program
+def compile_options(options: ProfileOptions) -> CompileOptions:
+    """The part of them that the program depends on."""
+    return part_of(CompileOptions, options)
 
 
-def compiled_for(model: Path, target: Target, choices: Choices) -> Compiled:
-    """The same, with the graph that the program is of."""
-    from ..api import compile_model
-
-    return compile_model(
-        model,
-        target,
-        cores=choices.cores,
-        devices=choices.devices,
-        batch=choices.batch,
-        shapes=choices.shapes,
-        precision=choices.precision,
-        parallel=choices.parallel,
-        stats_level=choices.stats_level,
-        ddr_stats=choices.ddr_stats,
-        pmu_recipe=choices.pmu_recipe,
-    )
-
-
-def range_ns(model: Path, target: Target, choices: Choices) -> tuple[int, int]:
+def range_ns(compiler: ModelCompiler, target: Target, options: ProfileOptions) -> tuple[int, int]:
     """Latency with every figure of the target at the fast, and at the slow end of its range."""
     from ..device import simulate
 
     found = []
     for corner in (Corner.FAST, Corner.SLOW):
-        program = compile_for(model, at_corner(target, corner), choices)
-        found.append(round(simulate(program, seed=choices.seed).total_cycles / program.clock_hz * 1e9))
+        program, _ = compiler.compile(target, compile_options(options), corner=corner)
+        found.append(round(simulate(program, seed=options.seed).total_cycles / program.clock_hz * 1e9))
     return min(found), max(found)
 
 
@@ -89,24 +70,16 @@ def with_range(run: Run, low: int, high: int) -> Run:
     return replace(run, summary=replace(run.summary, latency=wide))
 
 
-def run_program(program: Program, info: RunInfo, choices: Choices, *, step: Step) -> Run:
+def run_program(program: Program, info: RunInfo, chosen: ProfileOptions, *, step: Step) -> Run:
     """Run a program and decode what its device wrote down: the samples of the first activation, under the host."""
     from ..analysis.run_totals import with_breakdown
     from ..decode import merge_traces
     from ..device.host.host_spans import host_spans
-    from ..device.host.options import RunOptions
     from ..device.host.sampling import choose_samples
 
     step("running")
     loaded = loaded_from(program, Path())
-    options = RunOptions(
-        choices.num_iter,
-        activations=choices.activations,
-        set_size=choices.set_size,
-        threads=choices.threads,
-        samples=choices.num_samples,
-        seed=choices.seed,
-    )
+    options = part_of(RunOptions, chosen)
     execution = Execution(loaded, options, device_cores=device_cores(program, options)[0])
     times = execution.times()
     rows = choose_samples(times, options).rows[0]
@@ -142,7 +115,7 @@ def run_info(
     model: Path,
     model_sha256: str | None,
     program: Program,
-    choices: Choices,
+    options: ProfileOptions,
     keys: Keys,
     *,
     target_file: str,
@@ -150,8 +123,8 @@ def run_info(
     created: str,
 ) -> RunInfo:
     """The head of a simulated run; its options are enough to make it again."""
-    chosen = {name: value for name, value in asdict(choices).items() if value is not None and name != "shapes"}
-    shapes = ";".join(f"{name}={'x'.join(map(str, shape))}" for name, shape in choices.shapes.items())
+    chosen = {name: value for name, value in asdict(options).items() if value is not None and name != "shapes"}
+    shapes = ";".join(f"{name}={'x'.join(map(str, shape))}" for name, shape in options.shapes.items())
     marks = {"program_key": keys.program, "run_key": keys.run}
     marks |= ({"shapes": shapes} if shapes else {}) | ({"target_file": target_file} if target_file else {})
     return RunInfo(
@@ -172,14 +145,14 @@ def run_info(
     )
 
 
-def choices_of(info: RunInfo) -> Choices:
+def options_of_run(info: RunInfo) -> ProfileOptions:
     """What a simulated run was made with, or the nearest that one decoded from stats buffers tells."""
-    known = {name: value for name, value in info.options.items() if name in Choices.__dataclass_fields__}
+    known = {name: value for name, value in info.options.items() if name in ProfileOptions.__dataclass_fields__}
     known = {"cores": info.cores, "devices": info.devices, **known}
     pairs = (part.rpartition("=") for part in str(known.pop("shapes", "")).split(";") if part)
     try:
         shapes = {name: tuple(int(extent) for extent in text.split("x")) for name, _, text in pairs}
-        return Choices(**known, shapes=shapes)  # type: ignore[arg-type]
+        return ProfileOptions(**known, shapes=shapes)  # type: ignore[arg-type]
     except (TypeError, ValueError) as error:
         raise UsageError(f"run.json: options do not say how the run was made ({error})") from error
 

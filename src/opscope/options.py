@@ -1,0 +1,302 @@
+"""What users may choose, once: from these classes come flags of the command line, keywords of the api and its checks.
+
+An option is a line in every class that offers it: name, type, default, and metadata that says the rest.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, fields, replace
+from math import isfinite
+from pathlib import Path
+from typing import TYPE_CHECKING, TypeVar
+
+from .core.errors import UsageError, did_you_mean, printable
+
+if TYPE_CHECKING:
+    from _typeshed import DataclassInstance
+
+MOST_ACTIVATIONS = 4096
+MOST_INFERENCES = 10_000_000  # a row of all times each: more would not fit in memory
+DEFAULT_ITERATIONS = 40
+PROFILES = ("stats", "trace", "latency", "raw_device_stats")
+LEAST_LEVEL_TO_PROFILE = 70  # statistics of every operator
+
+_OPTION = "option"  # key of the metadata of a field
+
+Shapes = Mapping[str, tuple[int, ...]]  # graph input name → shape
+Options = TypeVar("Options", bound="DataclassInstance")
+
+
+@dataclass(frozen=True, slots=True)
+class Option:
+    """What a user is told of an option, and how it is written on a command line."""
+
+    help: str
+    metavar: str | None = None
+    choices: tuple[str, ...] = ()  # of a bool: the words for no and yes
+    least: int | None = None  # of a whole number
+    flags: tuple[str, ...] = ()  # where they are not the name of the field
+    group: str = ""  # heading in the help
+
+
+def _shown(
+    words: str,
+    metavar: str | None = None,
+    *,
+    choices: tuple[str, ...] = (),
+    least: int | None = None,
+    flags: tuple[str, ...] = (),
+    group: str = "",
+) -> Mapping[str, Option]:
+    """The metadata of a field that is an option."""
+    return {_OPTION: Option(words, metavar, choices, least, flags, group)}
+
+
+def options_of(kind: type[DataclassInstance]) -> dict[str, Option]:
+    """Every field that a command line offers, in order."""
+    return {each.name: each.metadata[_OPTION] for each in fields(kind) if _OPTION in each.metadata}
+
+
+def chosen(kind: type[Options], options: Options | None, named: Mapping[str, object]) -> Options:
+    """The options given, or the default ones, with those that are given by name."""
+    known = [each.name for each in fields(kind)]
+    for name in named:
+        if name not in known:
+            hint = did_you_mean(name, known)
+            raise UsageError(f"option {printable(name)!r}: not known; {hint}expected one of {', '.join(known)}")
+    if options is not None and not isinstance(options, kind):
+        raise UsageError(f"options {printable(repr(options))}: expected {kind.__name__}")
+    return replace(kind() if options is None else options, **named)
+
+
+def part_of(kind: type[Options], whole: DataclassInstance) -> Options:
+    """The options of one kind, with the values that another kind has under the same names."""
+    have = {each.name for each in fields(whole)}
+    shared = {each.name: getattr(whole, each.name) for each in fields(kind) if each.name in have}
+    return replace(kind(), **shared)
+
+
+def _check_words(options: DataclassInstance) -> None:
+    """Of options that are one of several words, or several of them, each word is known."""
+    for name, option in options_of(type(options)).items():
+        value = getattr(options, name)
+        if not option.choices or isinstance(value, bool):
+            continue
+        for word in value if isinstance(value, tuple) else (value,):
+            if word not in option.choices:
+                known = ", ".join(option.choices)
+                raise UsageError(
+                    f"{name.replace('_', '-')} {printable(str(word))!r}: not known; expected one of {known}"
+                )
+
+
+_CORES = _shown("cores to use per device (default: all)", "N", least=1)
+_DEVICES = _shown("devices to use (default 1)", "N", least=1)
+_BATCH = _shown("leading dimension of every input", "N", least=1)
+_SHAPES = _shown(
+    "shape of an input that the model leaves open; may be repeated", "NAME=1x3x224x224", flags=("--shape",)
+)
+_PRECISION = _shown("run float tensors as this type: f16, i8 (default: as the target says)", "P")
+_PARALLEL = _shown("how devices share the work (default tensor)", choices=("tensor", "pipeline"))
+_PMU_RECIPE = _shown("count a named set of PMU events", "R", group="statistics")
+
+
+@dataclass(frozen=True, slots=True)
+class ReportOptions:
+    """What to estimate."""
+
+    shapes: Shapes | None = field(default=None, metadata=_SHAPES)
+    batch: int | None = field(default=None, metadata=_BATCH)
+    cores: int | None = field(default=None, metadata=_CORES)
+    devices: int = field(default=1, metadata=_DEVICES)
+    advise: bool = field(default=True, metadata=_shown("skip the what-if suggestions", flags=("--no-advice",)))
+    fingerprint: bool = True  # put the SHA-256 of the model file into the report, which means reading all of it
+
+
+@dataclass(frozen=True, slots=True)
+class CompileOptions:
+    """How to compile a model for the simulated device."""
+
+    cores: int | None = field(default=None, metadata=_CORES)
+    devices: int = field(default=1, metadata=_DEVICES)
+    parallel: str = field(default="tensor", metadata=_PARALLEL)
+    batch: int | None = field(default=None, metadata=_BATCH)
+    shapes: Shapes | None = field(default=None, metadata=_SHAPES)
+    precision: str | None = field(default=None, metadata=_PRECISION)
+    stats_level: int = field(
+        default=40,
+        metadata=_shown("0, 40 (default), 50 (ports), 70 (every operator), 100 (their PMU)", "N", group="statistics"),
+    )
+    ddr_stats: bool = field(default=False, metadata=_shown("count DDR traffic per core", group="statistics"))
+    pmu_recipe: str | None = field(default=None, metadata=_PMU_RECIPE)
+    pmu_events: str | None = field(
+        default=None, metadata=_shown("count these PMU events, at most 8: 3F,70,200", "HEX,…", group="statistics")
+    )
+    stats_batchsize: int | None = field(
+        default=None, metadata=_shown("inferences in one batch (default: batch)", "N", least=1, group="statistics")
+    )
+    network: str | None = None  # its name in file names and traces; None: as the target says
+
+    def __post_init__(self) -> None:
+        _check_words(self)
+
+
+@dataclass(frozen=True, slots=True)
+class RunOptions:
+    """How much work, how much of it at once, which part of it is profiled, and what is written."""
+
+    save_outputs: bool = field(default=False, metadata=_shown("run the original model, write outputs as .npy"))
+    num_iter: int | None = field(default=None, metadata=_shown("inferences per activation (default 40)", "N", least=1))
+    time: float | None = field(default=None, metadata=_shown("seconds of simulated time to keep enqueueing for", "S"))
+    activations: int = field(default=1, metadata=_shown("instances (default 1)", "N", least=1))
+    set_size: int = field(
+        default=10, metadata=_shown("inferences on their way at once, per activation (default 10)", "N", least=1)
+    )
+    threads: int = field(default=4, metadata=_shown("host threads per activation (default 4)", "N", least=1))
+    seed: int = field(default=0, metadata=_shown("the same seed, the same bytes (default 0)", "N", least=0))
+    profile: tuple[str, ...] = field(
+        default=(),
+        metadata=_shown(
+            "stats: text with host stages; trace: Chrome JSON with host stages; latency: CSV; raw_device_stats: "
+            "stats buffers for `opscope opstats`; may be repeated",
+            choices=PROFILES,
+            group="profiling",
+        ),
+    )
+    out_dir: Path = field(
+        default=Path(),
+        metadata=_shown("folder, must exist (default: here)", "DIR", flags=("-o", "--out-dir"), group="profiling"),
+    )
+    num_samples: int = field(
+        default=1,
+        metadata=_shown("inferences of each activation to profile (default 1)", "N", least=1, group="profiling"),
+    )
+    start_iter: int = field(
+        default=0, metadata=_shown("first inference to profile (default 0)", "N", least=0, group="profiling")
+    )
+    start_delay: float = field(
+        default=0.0, metadata=_shown("milliseconds of simulated time before profiling starts", "MS", group="profiling")
+    )
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "profile", tuple(self.profile))
+        object.__setattr__(self, "out_dir", Path(self.out_dir))
+        _check_words(self)
+        self._check_ranges()
+        if self.time is not None and not (isfinite(self.time) and self.time > 0):
+            raise UsageError(f"time {self.time}: expected a positive number of seconds")
+        if not (isfinite(self.start_delay) and self.start_delay >= 0):
+            raise UsageError(f"start-delay {self.start_delay}: expected 0 or more milliseconds")
+        if self.limit * self.activations > MOST_INFERENCES and self.time is None:
+            raise UsageError(
+                f"num-iter {self.limit} × activations {self.activations}: expected at most {MOST_INFERENCES} inferences"
+            )
+        if self.time is None and self.start_iter >= self.limit:
+            raise UsageError(
+                f"start-iter {self.start_iter}: the run has {self.limit} inferences; expected 0 to {self.limit - 1}"
+            )
+
+    def _check_ranges(self) -> None:
+        for word, value, low, high in (
+            ("num-iter", self.limit, 1, MOST_INFERENCES),
+            ("activations", self.activations, 1, MOST_ACTIVATIONS),
+            ("set-size", self.set_size, 1, 1_000_000),
+            ("threads", self.threads, 1, 1024),
+            ("num-samples", self.num_samples, 1, MOST_INFERENCES),
+            ("start-iter", self.start_iter, 0, MOST_INFERENCES),
+            ("seed", self.seed, 0, 2**64 - 1),
+        ):
+            if not low <= value <= high:
+                raise UsageError(f"{word} {value}: out of range; expected {low} to {high}")
+
+    @property
+    def limit(self) -> int:
+        """Inferences per activation that are never exceeded."""
+        if self.num_iter is not None:
+            return self.num_iter
+        return DEFAULT_ITERATIONS if self.time is None else MOST_INFERENCES
+
+    @property
+    def end_ns(self) -> float:
+        """Nothing is enqueued from then on."""
+        return float("inf") if self.time is None else self.time * 1e9
+
+
+@dataclass(frozen=True, slots=True)
+class ProfileOptions:
+    """How to profile a model on the simulated device, or by estimate."""
+
+    cores: int | None = field(default=None, metadata=_CORES)
+    devices: int = field(default=1, metadata=_DEVICES)
+    batch: int | None = field(default=None, metadata=_BATCH)
+    precision: str | None = field(default=None, metadata=_PRECISION)
+    parallel: str = field(default="tensor", metadata=_PARALLEL)
+    stats_level: int = field(
+        default=LEAST_LEVEL_TO_PROFILE, metadata=_shown("70 (default: every operator) or 100 (their PMU)", "N", least=1)
+    )
+    pmu_recipe: str | None = field(default=None, metadata=_PMU_RECIPE)
+    num_iter: int = field(default=10, metadata=_shown("inferences to run (default 10)", "N", least=1))
+    num_samples: int = field(default=1, metadata=_shown("inferences to profile in full (default 1)", "N", least=1))
+    activations: int = field(default=1, metadata=_shown("instances of the program at once (default 1)", "N", least=1))
+    set_size: int = field(default=1, metadata=_shown("inferences on their way at once (default 1)", "N", least=1))
+    threads: int = field(default=4, metadata=_shown("host threads per instance (default 4)", "N", least=1))
+    seed: int = field(default=0, metadata=_shown("of everything that varies (default 0)", "N", least=1))
+    shapes: Shapes = field(default_factory=dict)
+    ddr_stats: bool = True
+
+    def __post_init__(self) -> None:
+        if self.stats_level < LEAST_LEVEL_TO_PROFILE:
+            raise UsageError(f"stats level {self.stats_level}: has no operators; expected 70 or 100 to profile")
+        _check_words(self)
+
+
+@dataclass(frozen=True, slots=True)
+class OpstatsOptions:
+    """What to make of every sample of raw statistics."""
+
+    summary: bool = field(default=False, metadata=_shown("text: op tables, totals, and where the time goes"))
+    trace: bool = field(default=False, metadata=_shown("timeline for chrome://tracing and Perfetto"))
+    run: Path | None = field(default=None, metadata=_shown("leave a run folder for analyze, compare and view", "RUN"))
+    trace_format: str = field(
+        default="json", metadata=_shown("default: json", choices=("json", "perfetto"), group="trace")
+    )
+    host_trace: Path | None = field(
+        default=None, metadata=_shown("Chrome JSON of host events, shown above", "F", group="trace")
+    )
+    cores: tuple[int, ...] | None = field(
+        default=None, metadata=_shown("default: all", "0,5,1", flags=("-c", "--select-cores"), group="trace")
+    )
+    devices: tuple[int, ...] | None = field(
+        default=None, metadata=_shown("default: all", "0,1", flags=("-d", "--select-devices"), group="trace")
+    )
+    merge_devices: bool = field(
+        default=True,
+        metadata=_shown(
+            "all devices of a sample in one file (default true)",
+            "true|false",
+            flags=("--merge-mq-traces",),
+            group="trace",
+        ),
+    )
+    merge_thread_groups: bool = field(
+        default=True,
+        metadata=_shown(
+            "one row per thread group instead of one per thread (default true)", "true|false", group="trace"
+        ),
+    )
+    flows: bool = field(
+        default=False,
+        metadata=_shown("dependency arrows", choices=("none", "full"), flags=("--flow-events",), group="trace"),
+    )
+    barriers: bool = field(
+        default=False,
+        metadata=_shown("a row of barriers for every thread", flags=("--show-barrier-events",), group="trace"),
+    )
+    workers: int = 1  # processes to decode in; a script that asks for more than one needs the usual `__main__` guard
+
+    def __post_init__(self) -> None:
+        for name, kind in (("cores", tuple), ("devices", tuple), ("host_trace", Path), ("run", Path)):
+            value = getattr(self, name)
+            object.__setattr__(self, name, None if value is None else kind(value))
+        _check_words(self)

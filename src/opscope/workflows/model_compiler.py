@@ -1,0 +1,87 @@
+"""`opscope compile` behind `api.compile_model`: wires reader, compiler, its phases and the program file."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from ..compiler import Compiler
+from ..compiler.performance_warnings import PerformanceWarning, performance_warnings
+from ..compiler.phases import phase_text
+from ..compiler.plan import Plan
+from ..core.files import PROGRAM_FILE, write_bytes
+from ..estimate.machines import use_machine, with_precision
+from ..graph.graph import Graph
+from ..machine.target import Corner, Target
+from ..options import CompileOptions
+from ..program.program import Program
+from ..program.program_file import encode_program
+from ..readers import graph_of
+
+
+@dataclass(frozen=True, slots=True)
+class Compiled:
+    """A program with what the compiler has to say about it."""
+
+    program: Program
+    warnings: tuple[PerformanceWarning, ...]
+    graph: Graph  # what the program's ops are of, in their order
+
+    def forecast(self) -> tuple[list[float], list[float]]:
+        """Estimated start and end of every command, in core cycles."""
+        from ..compiler.forecast import forecast
+
+        start, end = forecast(self.program)
+        return start.tolist(), end.tolist()
+
+
+class ModelCompiler:
+    """A model that is compiled with one choice after the other: it is read once, and no pass does the same twice."""
+
+    def __init__(self, model: Graph | Path) -> None:
+        self.model = model
+        self._compilers: dict[object, Compiler] = {}  # of what was read, by the shapes that were asked for
+
+    def compile(
+        self,
+        target: str | Path | Target,
+        options: CompileOptions,
+        *,
+        corner: Corner = Corner.TYPICAL,
+        phases: Path | None = None,
+    ) -> tuple[Program, Plan]:
+        """The program and what the passes decided; a readable file after every pass where a folder is given."""
+        machine = use_machine(with_precision(target, options.precision), cores=options.cores, devices=options.devices)
+        plans: list[Plan] = []
+
+        def after_pass(name: str, plan: Plan) -> None:
+            plans.append(plan)
+            if phases is not None:
+                write_bytes(phases / f"{len(plans)}.{name}.txt", phase_text(name, plan).encode())
+
+        program = self._compiler(options).compile(machine, options, corner=corner, after_pass=after_pass)
+        return program, plans[-1]
+
+    def _compiler(self, options: CompileOptions) -> Compiler:
+        key = options.batch, tuple((options.shapes or {}).items())
+        if key not in self._compilers:
+            self._compilers[key] = Compiler(graph_of(self.model, shapes=options.shapes, batch=options.batch))
+        return self._compilers[key]
+
+
+def compile_model(
+    model: Graph | Path,
+    target: str | Path | Target,
+    options: CompileOptions,
+    *,
+    output: Path | None = None,
+    phases: Path | None = None,
+) -> Compiled:
+    """The program, in a folder where one is given."""
+    program, plan = ModelCompiler(model).compile(target, options, phases=phases)
+    if output is not None:
+        file = Path(model.source) if isinstance(model, Graph) else model
+        program = replace(program, model=os.path.relpath(file.resolve(), output.resolve()))
+        write_bytes(output / PROGRAM_FILE, encode_program(program))
+    return Compiled(program, tuple(performance_warnings(plan, program)), plan.graph)

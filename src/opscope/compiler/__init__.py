@@ -10,7 +10,7 @@ from ..estimate.canonical import canonicalise
 from ..estimate.price import Machine
 from ..graph.graph import Graph
 from ..program.program import OpInfo, Program
-from .codegen.context import channels
+from .codegen.context import channels, memories
 from .codegen.instrument import instrument
 from .codegen.lower import Lowering
 from .memory_metrics import memory_metrics
@@ -92,6 +92,7 @@ def _program(graph: Graph, plan: Plan, lowering: Lowering, unrolled: Unrolled) -
         stats_hz=stats_hz.value if stats_hz is not None else machine.clock_hz,
         groups=lowering.bench.groups,
         routes=channels(plan),
+        memories=memories(machine.target),
         kinds=columns.kinds,
         ops=tuple(OpInfo(p.op.name, p.op.type, p.op.kind, p.op.location) for p in plan.placed),
         details=columns.details,

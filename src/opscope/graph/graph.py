@@ -31,6 +31,7 @@ from dataclasses import dataclass, field
 from enum import Enum
 from math import prod
 
+from ..core.meaning import Does
 from ..core.units import Bytes
 
 Attribute = int | float | str | bool | tuple[int, ...]
@@ -105,6 +106,20 @@ class Family(Enum):
     VIEW = "view"  # renames bytes, copies nothing
     CONTROL = "control"
     OPAQUE = "opaque"  # cost unknown
+
+    @property
+    def does(self) -> Does:
+        """What the commands of such an op do: whatever only moves, renames or converts data computes nothing."""
+        return _DOES.get(self, Does.COMPUTE)
+
+
+_DOES = {
+    Family.CONVERT: Does.LAYOUT,
+    Family.MOVE: Does.LAYOUT,
+    Family.VIEW: Does.LAYOUT,
+    Family.CONTROL: Does.SYNC,
+    Family.OPAQUE: Does.UNKNOWN,
+}
 
 
 def _kinds(family: Family, names: str) -> dict[str, Family]:

@@ -2,19 +2,20 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
+from ...core.meaning import Does
+from ...graph.graph import KINDS, Family
+from ...program.program import OpInfo
 from ...recording.summary import OpTotal
 from ..timeline.intervals import Stretches, union
 from .work import Numbers, Work, total
 
 OTHER = "(no op)"
-_CORE = re.compile(r"^c\d+ ")  # the head of a row of one core, where a run has totals per core
-_NUMBERED = re.compile(r"(^|[._])\d+$")  # the end of a part of a name
+_DIGITS = "0123456789"
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,8 +53,10 @@ class OpSums:
             stretches=union(key, part.start, part.end),
         )
 
-    def rollup(self, label_of_op: Numbers, labels: Sequence[str], types: Sequence[str]) -> tuple[OpTotal, ...]:
-        """Ops under one label added up, costliest first."""
+    def rollup(
+        self, label_of_op: Numbers, labels: Sequence[str], types: Sequence[str], ops: Sequence[OpInfo] = ()
+    ) -> tuple[OpTotal, ...]:
+        """Ops under one label added up, costliest first. `ops`: the first labels are one op each, these."""
         program, count = self.work.index.program, len(labels)
         busy, wait, commands = (total(label_of_op, column, count) for column in (self.busy, self.wait, self.count))
         out_bytes, moved_bytes, macs = (total(label_of_op, column, count) for column in self.amounts)
@@ -77,6 +80,8 @@ class OpSums:
                 macs=int(macs[i]),
                 engine=program.groups[int(table[i].argmax())].name,
                 placed=self.work.index.memories[int(outer[i])],
+                op=i if i < len(ops) else None,
+                does=(KINDS.get(ops[i].kind, Family.OPAQUE).does if i < len(ops) else Does.UNKNOWN).label,
             )
             for i in np.flatnonzero(commands).tolist()
         ]
@@ -85,7 +90,8 @@ class OpSums:
     def by_op(self) -> tuple[OpTotal, ...]:
         """Per graph op; commands that belong to none come under one name."""
         ops = self.work.index.program.ops
-        return self.rollup(np.arange(len(ops) + 1), [*(op.name for op in ops), OTHER], [*(op.type for op in ops), ""])
+        names, types = [*(op.name for op in ops), OTHER], [*(op.type for op in ops), ""]
+        return self.rollup(np.arange(len(ops) + 1), names, types, ops)
 
     def by_label(self, labels: Sequence[str]) -> tuple[OpTotal, ...]:
         """Per label; `labels` has one for every op."""
@@ -119,11 +125,20 @@ def layer_of(name: str) -> str:
     """A numbered part of the network: the path up to its first part with a number; without one, its first part."""
     parts = [part for part in name.split("/") if part]
     for position, part in enumerate(parts):
-        if _NUMBERED.search(part):
+        if _without_number(part) != part:
             return "/" + "/".join(parts[: position + 1])
     return "/" + parts[0] if parts else name
 
 
 def block_of(name: str) -> str:
     """The same place in every layer, and on every core: the name with their numbers left open."""
-    return "/".join([_NUMBERED.sub(r"\1*", part) for part in _CORE.sub("c* ", name).split("/")])
+    core, space, rest = name.partition(" ")  # the head of a row of one core, where a run has totals per core
+    if space and core[:1] == "c" and core[1:].isascii() and core[1:].isdigit():
+        name = f"c* {rest}"
+    return "/".join(_without_number(part) for part in name.split("/"))
+
+
+def _without_number(part: str) -> str:
+    """`layers.*` of `layers.12`; a number that is glued to a word belongs to it."""
+    stem = part.rstrip(_DIGITS)
+    return f"{stem}*" if stem != part and stem[-1:] in ("", ".", "_") else part

@@ -6,6 +6,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from ...core.errors import UsageError
+from ...core.meaning import Does
 from ...graph.graph import ABSENT, Family, Op, Role
 from ...program.program import NO_OP, Detail
 from ..passes.place import has_weights
@@ -210,6 +211,7 @@ class Lowering:
                 lanes[0],
                 bench.doorbells,
                 bench.command_name(op.kind),
+                op.family.does,
                 body.index,
                 bench.compute_detail(body.index, 0, 1),
                 1.0,
@@ -255,5 +257,5 @@ class Lowering:
         size = sum(bench.tensor_bytes(t) for t in tensors) if lane == 0 else 0.0
         name = ", ".join(bench.graph.tensors[t].name[:80] for t in tensors[:4])
         detail = bench.emitter.detail(Detail(f"{form} {name}", bench.local_name, "i8", "", (), ""))
-        order = Order(lane, bench.doorbells, bench.command_name(form), NO_OP, detail, 1.0, size)
+        order = Order(lane, bench.doorbells, bench.command_name(form), Does.SYNC, NO_OP, detail, 1.0, size)
         return bench.emitter.emit(order, after)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from math import ceil
 
+from ...core.meaning import Carries
 from ..passes.place import has_weights
 from ..passes.residency import constants_per_core
 from ..plan import Placed, Split, channel_axis
@@ -67,7 +68,7 @@ class WeightStream:
         read = self._read(index, reader, step, size, lanes)
         tensor = bench.plan.placed[index].op.inputs[1]
         multicast = bench.emitter.emit(
-            bench.transfer("multicast", reader, index, size, step=step, tensor=tensor), [read]
+            bench.transfer(Carries.MULTICAST, reader, index, size, step=step, tensor=tensor), [read]
         )
         return {lane: [read] if lane == reader else [multicast] for lane in lanes}
 
@@ -77,7 +78,7 @@ class WeightStream:
         guards = [c for d in destinations if len(self._users[d]) >= self.slots for c in self._users[d][-self.slots]]
         slot = len(self._users[lane]) % self.slots
         order = bench.transfer(
-            "read",
+            Carries.READ,
             lane,
             index,
             size,

@@ -71,7 +71,7 @@ def outer_bytes(plan: Plan) -> float:
     except UsageError:  # an op does not fit in any number of slices
         return inf
     table = lowering.bench.emitter.columns().commands
-    routes = [number for carries, number in lowering.bench.routes.items() if carries in ("read", "write")]
+    routes = [number for carries, number in lowering.bench.routes.items() if carries.is_outer]
     return float(table["moved_bytes"][np.isin(table["route"], routes)].sum())
 
 

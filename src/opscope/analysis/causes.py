@@ -53,7 +53,9 @@ def causes_of(spans: npt.NDArray[np.void], routes: Sequence[RunRoute]) -> Number
 
 def cause_of_op(op: OpTotal, *, slow_bytes: bool) -> int:
     """Without a timeline: what the time of an op counts as."""
-    cause = _OF_WORK[Does[op.does.upper()]]
+    cause = _OF_WORK[does_of(op)]
+    if cause == MEMORY:
+        return _OF_ROUTE.get(op.carries, MEMORY)
     return MEMORY if cause == COMPUTE and slow_bytes else cause
 
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from ..core.meaning import Does
+from ..core.meaning import Carries, Does
 
 KB = 1024
 
@@ -189,6 +189,7 @@ class OpTotal:
     op: int | None = None  # position in Run.ops; None: of no one op, or not known
     does: str = Does.UNKNOWN.label  # of meaning.Does
     on_cpu: bool = False  # on the processor that everything falls back to
+    carries: Carries = Carries.UNKNOWN  # of an op that moves bytes: where to
 
 
 @dataclass(frozen=True, slots=True)

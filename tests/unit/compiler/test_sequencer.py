@@ -8,6 +8,7 @@ import pytest
 
 from build import Sketch
 from compiler_build import build
+from opscope.core.meaning import Carries
 from opscope.compiler.forecast import forecast
 from opscope.core.errors import ProgramError, TargetError
 from opscope.device import simulate
@@ -142,7 +143,7 @@ def test_a_burst_with_no_overhead_loses_nothing() -> None:
 )
 def test_a_route_has_one_rate(rates: dict[str, Figure], found: str) -> None:
     with pytest.raises(ValueError, match=f"route 'DMA' has {found} of bytes_per_second and bytes_per_cycle"):
-        Route("DMA", "read", **rates)
+        Route("DMA", Carries.READ, **rates)
 
 
 @pytest.mark.parametrize("units", [0, 65])

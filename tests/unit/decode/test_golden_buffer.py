@@ -8,6 +8,7 @@ from pathlib import Path
 
 import numpy as np
 
+from opscope.core.meaning import Carries
 from opscope.analysis.totals.summarise import summarise_device
 from opscope.analysis.totals.work import ProgramIndex
 from opscope.decode import LaneIndex, check_buffer, decode_buffer, decode_trace, origin_tick
@@ -50,7 +51,7 @@ def program() -> Program:
         clock_hz=1.233e9,
         stats_hz=19.2e6,
         groups=(Group("HVX", "HVX", 2), Group("DMAIssue", "", 1)),
-        routes=(Channel("DDR read", "read", 10.0, 10.0),),
+        routes=(Channel("DDR read", Carries.READ, 10.0, 10.0),),
         kinds=("elementadd", "aiccopytovtcm"),
         ops=(OpInfo("/layers.0/Add", "Add", "add", "node 0"),),
         details=(

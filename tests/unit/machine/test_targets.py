@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from opscope.core.meaning import Carries
 from opscope.core.errors import TargetError
 from opscope.graph.graph import DType
 from opscope.machine import catalogue as targets
@@ -217,7 +218,7 @@ PARTS = (  # a part of a target, its figures that are fast where they are large,
     (Memory("RAM", Scope.CORE, WIDE, ()), ("bytes_per_second", "efficiency"), ("picojoules_per_byte",)),
     (Memory("ROM", Scope.CORE, WIDE, ()), ("bytes_per_cycle",), ()),
     (
-        Route("dma", "read", bytes_per_second=WIDE),
+        Route("dma", Carries.READ, bytes_per_second=WIDE),
         ("bytes_per_second", "core_bytes_per_second", "efficiency"),
         ("issue_cycles",),
     ),

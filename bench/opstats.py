@@ -16,10 +16,10 @@ from time import perf_counter
 import numpy as np
 import orjson
 
-from opscope.core.meaning import Carries
 from opscope import api
 from opscope.analysis.totals.summarise import timeline
 from opscope.analysis.totals.work import ProgramIndex
+from opscope.core.meaning import Carries
 from opscope.decode import LaneIndex, check_buffer, decode_buffer, decode_trace, origin_tick, read_lanes
 from opscope.device import Inference, collect, simulate
 from opscope.program.capture import encode_capture

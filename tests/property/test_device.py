@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 
 from device_build import KINDS, Step, program_of
 from device_reference import Reference
-from opscope.core.meaning import Carries
 from opscope.core.errors import ProgramError
+from opscope.core.meaning import Carries
 from opscope.device import Inference, Timeline, collect, simulate
 from opscope.device.simulator import event_loop
 from opscope.device.simulator.tables import tables

@@ -10,7 +10,7 @@ import numpy as np
 
 from opscope.analysis.analyse import analyse
 from opscope.core.meaning import Carries, Direction, Does
-from opscope.program.program import COMMAND, NO_ROUTE, MemoryInfo, OpInfo, Operand
+from opscope.program.program import COMMAND, NO_ROUTE, MemoryInfo, Operand, OpInfo
 from opscope.recording.classify import classified_summary, classify
 from opscope.recording.finding import Finding
 from opscope.recording.run import CommandTable, Run, RunInfo, RunRoute

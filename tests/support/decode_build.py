@@ -11,7 +11,7 @@ from opscope.core.meaning import Direction
 from opscope.decode import Buffer, LaneIndex, check_buffer, decode_buffer, decode_trace, origin_tick
 from opscope.device import Inference, collect, simulate
 from opscope.program.capture import Capture, encode_capture
-from opscope.program.program import Detail, MemoryMetrics, OpInfo, Operand, Program, StatsOptions
+from opscope.program.program import Detail, MemoryMetrics, Operand, OpInfo, Program, StatsOptions
 from opscope.program.program_file import encode_program, program_id
 from opscope.recording.trace import Trace
 
@@ -26,9 +26,18 @@ EVENTS = StatsOptions(
     batch_size=8,
 )
 LAYERS = (OpInfo("/layers.0/MatMul", "MatMul", "matmul", ""), OpInfo("/layers.1/Add", "Add", "add", ""))
+WEIGHTS = Operand(Direction.IN, "Src", "w", DDR, "f16", (2, 2))
+RESULT = Operand(Direction.OUT, "Dest", "y", VTCM, "f16", (2,), 1024)
 DETAILS = (
-    Detail("/layers.0/MatMul/__0", "DDR", "", "", (Operand(Direction.IN, "Src", "w", DDR, "f16", (2, 2)),), ""),
-    Detail("/layers.0/MatMul", "VTCM", "float16, i8", "Dest [2]", (Operand(Direction.OUT, "Dest", "y", VTCM, "f16", (2,), 1024),), "{kernel: 1}"),
+    Detail("/layers.0/MatMul/__0", "DDR", "", "", (WEIGHTS,), ""),
+    Detail(
+        "/layers.0/MatMul",
+        "VTCM",
+        "float16, i8",
+        "Dest [2]",
+        (RESULT,),
+        "{kernel: 1}",
+    ),
     Detail('/layers.1/Add "quoted"', "VTCM", "float16", "", (), ""),
 )
 

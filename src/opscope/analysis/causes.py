@@ -55,7 +55,7 @@ def cause_of_op(op: OpTotal, *, slow_bytes: bool) -> int:
     """Without a timeline: what the time of an op counts as."""
     cause = _OF_WORK[does_of(op)]
     if cause == MEMORY:
-        return _OF_ROUTE.get(op.carries, MEMORY)
+        return _OF_ROUTE.get(Carries(op.carries), MEMORY)
     return MEMORY if cause == COMPUTE and slow_bytes else cause
 
 

@@ -345,15 +345,13 @@ def classified_summary(summary: Summary, ops: Sequence[OpInfo]) -> Summary:
     if all(total.op is None for total in totals):
         totals = _numbered(totals, ops)
     unknown = Does.UNKNOWN.label
-    totals = tuple(
-        _told(total) if total.does == unknown else total for total in totals
-    )
+    totals = tuple(_told(total) if total.does == unknown else total for total in totals)
     return summary if totals == summary.ops else replace(summary, ops=totals)
 
 
 def _told(total: OpTotal) -> OpTotal:
     does = does_of_total(total)
-    carries = carries_of_copy(total.type or total.name) if does is Does.MOVE else total.carries
+    carries = carries_of_copy(total.type or total.name).value if does is Does.MOVE else total.carries
     return replace(total, does=does.label, on_cpu=total.on_cpu or is_cpu(total.engine), carries=carries)
 
 

@@ -189,7 +189,7 @@ class OpTotal:
     op: int | None = None  # position in Run.ops; None: of no one op, or not known
     does: str = Does.UNKNOWN.label  # of meaning.Does
     on_cpu: bool = False  # on the processor that everything falls back to
-    carries: Carries = Carries.UNKNOWN  # of an op that moves bytes: where to
+    carries: str = Carries.UNKNOWN.value  # of an op that moves bytes: one of meaning.Carries
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from analyse_build import HMX, HVX, A, C, Command, Span, copy, finding, ids, run_of, total
 from opscope.analysis.analyse import analyse
-from opscope.program.program import NO_ROUTE, OpInfo
+from opscope.program.program import NO_ROUTE, OpCycles, OpInfo
 from opscope.recording.run import Run
 from opscope.recording.summary import HostStage, MemoryTotal, Placement
 from opscope.recording.trace import NONE, Lane, SpanKind
@@ -71,7 +71,7 @@ def test_an_op_that_is_nothing_but_a_transfer_is_told_of_once() -> None:
 
 def test_work_that_waits_for_bytes_is_not_called_a_transfer() -> None:
     run = run_of([Span(0, 0, 100, op=0, command=0)], ops=(A,), commands=[Command(0)])
-    table = replace(run.commands, routes=(), attributes=("NPU=10, off-chip flash=90",))
+    table = replace(run.commands, routes=(), op_cycles=(OpCycles(0, "NPU", False, 10), OpCycles(0, "flash", True, 90)))
     rows = run.commands.rows.copy()
     rows["route"] = NO_ROUTE
     found = finding(replace(run, commands=replace(table, rows=rows)), "memory-transfers")

@@ -8,9 +8,9 @@ import pytest
 
 from build import Sketch
 from compiler_build import build
-from opscope.core.meaning import Carries
 from opscope.compiler.forecast import forecast
 from opscope.core.errors import ProgramError, TargetError
+from opscope.core.meaning import Carries
 from opscope.device import simulate
 from opscope.estimate.price import Machine, Task, price
 from opscope.graph.graph import DType, Graph

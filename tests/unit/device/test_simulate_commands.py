@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 from device_build import DMA, HMX, HVX, READ, ROUTES, WRITE, Step, program_of
-from opscope.core.meaning import Carries
 from opscope.core.errors import ProgramError
+from opscope.core.meaning import Carries
 from opscope.device import simulate, steady_state_ns, vary
 from opscope.program.program import Channel
 

@@ -238,7 +238,7 @@ def test_stages_of_the_host_stand_before_and_after_the_device_on_the_path() -> N
         Span(3, 80, 100, SpanKind.HOST, name="postprocess-Inf-0"),
     ]
     found = analyse(run_of(spans, lanes=lanes, ops=(A,)))
-    assert {share.cause: share.ns for share in found.breakdown} == {"compute": 55, "host": 40, "link": 5}
+    assert {share.cause: share.ns for share in found.breakdown} == {"compute": 55, "host": 40, "host-link": 5}
     assert found.wall_ns == 100
 
 
@@ -262,7 +262,7 @@ def test_a_mark_without_length_at_the_start_of_the_device_follows_the_stage_befo
     device = (Span(0, 25, 25, command=0, name="aicinputsemaphoreinc"), Span(0, 25, 80, op=0, command=1))
     run = run_of(staged(*device, begin=25, end=80), lanes=STAGED_LANES, ops=(A,), edges=[(0, 1)])
     found = analyse(run)
-    assert {share.cause: share.ns for share in found.breakdown} == {"compute": 55, "host": 40, "link": 5}
+    assert {share.cause: share.ns for share in found.breakdown} == {"compute": 55, "host": 40, "host-link": 5}
     assert "gap" not in {cause.id for cause in found.findings}
     assert found.gaps[0].ended_by == "the end of input transfer-Inf-0"
 
@@ -334,7 +334,7 @@ def test_ops_on_the_cpu_say_why() -> None:
         "NonMaxSuppression: not supported",
     )
     assert analyse(run).bound == "host"
-    fused = [total("a", 10, engine="CPU"), total("b")]  # what was fused runs nowhere of its own
+    fused = [total("a", 10, type="MatMul", engine="CPU"), total("b")]  # what was fused runs nowhere of its own
     assert "cpu-fallback" not in ids(run_of(ops=(A, B), totals=fused))
     assert analyse(run_of(ops=(A, B), totals=fused)).bound == "compute"
 

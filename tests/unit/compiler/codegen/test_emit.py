@@ -16,7 +16,9 @@ CORES, GROUPS, ROUTES = 2, 2, 2
 
 
 def order(core: int, group: int, route: int = NO_ROUTE) -> Order:
-    return Order(core, group, "kind", Does.COMPUTE, NO_OP, 0, 5.0, route=route, moved_bytes=10.0 if route != NO_ROUTE else 0.0)
+    return Order(
+        core, group, "kind", Does.COMPUTE, NO_OP, 0, 5.0, route=route, moved_bytes=10.0 if route != NO_ROUTE else 0.0
+    )
 
 
 COMMANDS = st.tuples(

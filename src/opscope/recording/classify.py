@@ -60,10 +60,10 @@ _CARRIES = (  # words of a route, the first that fits
 _WORDS = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+")
 _MOVING = _set_of(  # words of ops that change form or place of data and compute nothing
     "squeeze unsqueeze reshape flatten slice concat concatenate concatenation gather scatter split pad padding expand "
-    "tile identity view shape shuffle cast reverse unstack stack roll chunk clone contiguous fill"
+    "tile identity view shape shuffle cast cat strided reverse unstack stack roll chunk clone contiguous fill"
 )
 _COMPUTING = re.compile(  # parts of names of ops that compute, wherever they stand
-    r"conv|gemm|gemv|matmul|mat_mul|fullyconnected|fully_connected|inner_?product|einsum|attention|sdpa|lstm|winograd"
+    r"conv|gemm|gemv|matmul|mat_mul|addmm|bmm|\bmm\b|element|splat|broadcast(add|sub|mul|div)|fullyconnected|fully_connected|inner_?product|einsum|attention|sdpa|lstm|winograd"
     r"|pool|resize|resample|upsampl|interpolat|softmax|norm|reduc|argm(ax|in)|topk|cumsum|nonmaxsup|elementwise|eltwise"
     r"|elemwise|relu|gelu|silu|swish|sigmoid|tanh|softplus|logistic|sqrt|recip|trigon|depthwise|pointwise|fprop|dgrad"
     r"|wgrad|xmma|cublas|cudnn|cutlass|foreignnode|myelin|dispatch|squared|lookup|leaky|activation|embedding|dropout"
@@ -324,7 +324,7 @@ def _place_of(carries: Carries, ways: tuple[Carries, ...]) -> int:
 def with_meaning(run: Run, program: Program) -> tuple[Run, Program]:
     """A Run whose source does not tell what everything does, and its program, with what words tell filled in."""
     found = classify(run.trace, run.ops, run.commands)
-    summary = classified_summary(run.summary, run.ops)
+    summary = classified_summary(_as_spans_tell(run.summary, run.ops, found.trace), run.ops)
     told = found.told if summary is run.summary else (*found.told, "summary")
     added = tuple(
         Channel(route.name, route.carries, 0.0, 0.0) for route in found.commands.routes[len(program.routes) :]
@@ -347,6 +347,23 @@ def classified_summary(summary: Summary, ops: Sequence[OpInfo]) -> Summary:
     unknown = Does.UNKNOWN.label
     totals = tuple(_told(total) if total.does == unknown else total for total in totals)
     return summary if totals == summary.ops else replace(summary, ops=totals)
+
+
+def _as_spans_tell(summary: Summary, ops: Sequence[OpInfo], trace: Trace) -> Summary:
+    """Totals of ops with what their spans do for most of the time, where there are any."""
+    spans = trace.own_spans
+    spans = spans[(spans["op"] >= 0) & np.isin(spans["kind"], (SpanKind.OP, SpanKind.TRANSFER))]
+    if not len(spans) or any(total.does != Does.UNKNOWN.label for total in summary.ops):
+        return summary
+    code = spans["op"].astype(np.int64) * len(Does) + spans["does"]
+    length = spans["end_ns"] - spans["start_ns"]
+    times = np.bincount(code, length, minlength=len(ops) * len(Does)).reshape(len(ops), len(Does))
+    most = times.argmax(axis=1).tolist()
+    totals = _numbered(summary.ops, ops) if all(total.op is None for total in summary.ops) else summary.ops
+    return replace(
+        summary,
+        ops=tuple(total if total.op is None else replace(total, does=Does(most[total.op]).label) for total in totals),
+    )
 
 
 def _told(total: OpTotal) -> OpTotal:

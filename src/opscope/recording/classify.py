@@ -290,6 +290,11 @@ def _of_host(trace: Trace, rows: Numbers, _ops: Sequence[OpInfo], _commands: Com
     return _by_name(trace.names, trace.spans["name"][rows], does_of_call)
 
 
+def does_of_kernels(names: Sequence[str], used: npt.NDArray[np.generic]) -> Numbers:
+    """Of spans that a source calls kernels; `used`: position of the name of every one."""
+    return _by_name(names, used, does_of_kernel)
+
+
 def _by_name(names: Sequence[str], used: npt.NDArray[np.generic], rule: Callable[[str], int]) -> Numbers:
     """What a rule says of the name of every span; of each name that is used, it is asked once."""
     found = np.zeros(max(len(names), 1), np.int64)
@@ -307,10 +312,10 @@ def _routed(
         spans["route"][copies] = np.where(known[copies] != NONE, commands.rows["route"][known[copies]], NONE)
     copies = copies[spans["route"][copies] == NONE]
     routes = list(commands.routes)
-    for carries, name in ((Carries.HOST, "host link"), (Carries.LINK, "device link")):
-        own = copies[
-            _by_name(names, spans["name"][copies], lambda word, c=carries: int(carries_of_copy(word) is c)) == 1
-        ]
+    ways = (Carries.HOST, Carries.LINK)
+    told = _by_name(names, spans["name"][copies], lambda word: _place_of(carries_of_copy(word), ways))
+    for number, (carries, name) in enumerate(zip(ways, ("host link", "device link"), strict=True)):
+        own = copies[told == number]
         if len(own):
             spans["route"][own] = len(routes)
             routes.append(RunRoute(name, carries))

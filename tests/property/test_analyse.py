@@ -10,10 +10,10 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from opscope.analysis.bound_words import CAUSES
 
 from analyse_build import HMX, HVX, Reference, Span, run_of, total
 from opscope.analysis.analyse import analyse
+from opscope.analysis.causes import CAUSES
 from opscope.analysis.facts import Facts
 from opscope.analysis.rules import RULES, settled
 from opscope.program.program import COMMAND, OpInfo, bare_program

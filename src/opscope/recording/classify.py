@@ -37,6 +37,7 @@ _LAYOUT_NOT = re.compile(r"fused|conv(olution)?_?(2d|d32)?$|conv\w*transpose|tra
 _LAUNCH = re.compile(r"dma_start|_start\b|^start$|enqueue|launch")
 _SYNC = re.compile(r"synchroni[sz]e|^sync\b|\bbarrier\b|^wait|\bwait\b|semaphore|multicast\w*_in$")
 _STATS = re.compile(r"endcyclestats|end_of_stats")
+_MULTICAST = re.compile(r"multicast")
 _HOST_LINK = re.compile(r"htod|dtoh|host.?to.?device|device.?to.?host")
 _LINK = re.compile(r"ptop|p2p|multicast|all.?reduce|all.?gather|nccl|peer")
 _OUTER = re.compile(r"\b(read|write)\b")
@@ -54,7 +55,7 @@ _CARRIES = (  # words of a route, the first that fits
     (re.compile(r"\bread\b|\bin\b"), Carries.READ),
     (re.compile(r"\bwrite\b|\bout\b"), Carries.WRITE),
     (_HOST_LINK, Carries.HOST),
-    (re.compile(r"multicast"), Carries.MULTICAST),
+    (_MULTICAST, Carries.MULTICAST),
     (_LINK, Carries.LINK),
 )
 _WORDS = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+")
@@ -62,6 +63,7 @@ _MOVING = _set_of(  # words of ops that change form or place of data and compute
     "squeeze unsqueeze reshape flatten slice concat concatenate concatenation gather scatter split pad padding expand "
     "tile identity view shape shuffle cast cat strided reverse unstack stack roll chunk clone contiguous fill"
 )
+_MOVING_PARTS = re.compile(r"(?<!all)(?<!all_)gather|(?<!reduce)(?<!reduce_)scatter|reshape|concat|squeeze|copy")
 _COMPUTING = re.compile(  # parts of names of ops that compute, wherever they stand
     r"conv|gemm|gemv|matmul|mat_mul|addmm|bmm|\bmm\b|element|splat|broadcast(add|sub|mul|div)|fullyconnected|fully_connected|inner_?product|einsum|attention|sdpa|lstm|winograd"
     r"|pool|resize|resample|upsampl|interpolat|softmax|norm|reduc|argm(ax|in)|topk|cumsum|nonmaxsup|elementwise|eltwise"
@@ -103,8 +105,10 @@ def _by_words(name: str) -> Does:
         return Does.LAYOUT
     if _COMPUTING.search(word):
         return Does.COMPUTE
+    if _MULTICAST.search(word):
+        return Does.MOVE
     parts = {part.lower() for part in _WORDS.findall(head)}
-    if parts & _MOVING:
+    if parts & _MOVING or _MOVING_PARTS.search(word):
         return Does.LAYOUT
     return Does.COMPUTE if parts & _COMPUTING_WORDS else Does.UNKNOWN
 
@@ -178,7 +182,7 @@ def classify(trace: Trace, ops: Sequence[OpInfo], commands: CommandTable) -> Cla
         ("commands", bool((filled.rows["does"] != commands.rows["does"]).any())),
         ("routes", filled.routes != commands.routes),
         ("lanes", lanes != trace.lanes),
-        ("spans", spans is not trace.spans),
+        ("spans", any(bool((spans[key] != trace.spans[key]).any()) for key in ("does", "route"))),
     )
     return Classified(
         replace(whole, spans=spans), replace(filled, routes=routes), tuple(name for name, found in told if found)

@@ -19,6 +19,7 @@ import orjson
 from opscope import api
 from opscope.analysis.totals.summarise import timeline
 from opscope.analysis.totals.work import ProgramIndex
+from opscope.core.meaning import Carries
 from opscope.decode import LaneIndex, check_buffer, decode_buffer, decode_trace, origin_tick, read_lanes
 from opscope.device import Inference, collect, simulate
 from opscope.program.capture import encode_capture
@@ -68,7 +69,7 @@ def large_program() -> Program:
         clock_hz=1.2e9,
         stats_hz=19.2e6,
         groups=(Group("HVX", "HVX", 4), Group("HMX", "HMX", 1), Group("DMAIssue", "", 1)),
-        routes=(Channel("DDR read", "read", 110.0, 20.0),),
+        routes=(Channel("DDR read", Carries.READ, 110.0, 20.0),),
         kinds=kinds,
         ops=tuple(_op(number) for number in range(TILES // 20)),
         details=tuple(_detail(kind, tile) for kind in range(3) for tile in range(TILES)),

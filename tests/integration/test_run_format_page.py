@@ -10,7 +10,8 @@ import pyarrow.parquet as pq
 import pytest
 
 from opscope import api
-from opscope.recording.run import TABLES
+from opscope.recording.run import MEANING_TABLES, TABLES
+from opscope.recording.schema import COLUMNS
 from opscope.zoo import Recipe, make
 
 PAGE = Path(__file__).parents[2] / "docs" / "formats" / "run.md"
@@ -36,9 +37,14 @@ def first_cells(heading: str) -> list[str]:
     return [name for row in rows_of(heading) for name in re.findall(r"`([^`]+)`", row.split(" | ")[0])]
 
 
-@pytest.mark.parametrize("table", TABLES)
+@pytest.mark.parametrize("table", [*TABLES, *MEANING_TABLES])
 def test_every_column_is_on_the_page(run: Path, table: str) -> None:
     assert sorted(first_cells(f"{table}.parquet")) == sorted(pq.read_schema(run / f"{table}.parquet").names)
+
+
+@pytest.mark.parametrize("table", COLUMNS)
+def test_every_column_of_the_schema_is_on_the_page(table: str) -> None:
+    assert sorted(first_cells(f"{table}.parquet")) == sorted(COLUMNS[table])
 
 
 @pytest.mark.parametrize("file", ["run.json", "summary.json"])

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from analyse_build import HMX, HVX, Reference, Span, run_of, total
 from opscope.analysis.analyse import analyse
-from opscope.analysis.bound_words import CAUSES
+from opscope.analysis.causes import CAUSES
 from opscope.analysis.facts import Facts
 from opscope.analysis.rules import RULES, settled
 from opscope.analysis.run_totals import with_breakdown

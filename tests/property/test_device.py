@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 from device_build import KINDS, Step, program_of
 from device_reference import Reference
 from opscope.core.errors import ProgramError
+from opscope.core.meaning import Carries
 from opscope.device import Inference, Timeline, collect, simulate
 from opscope.device.simulator import event_loop
 from opscope.device.simulator.tables import tables
@@ -36,9 +37,9 @@ def programs(draw: st.DrawFn, *, any_group_moves: bool = True, exact: bool = Fal
     """
     devices, cores, groups = (draw(st.integers(1, most)) for most in (2, 3, 3))
     if exact:
-        routes = (Channel("read", "read", 64.0, 4.0), Channel("write", "write", 64.0, 0.5))
+        routes = (Channel("read", Carries.READ, 64.0, 4.0), Channel("write", Carries.WRITE, 64.0, 0.5))
     else:
-        routes = tuple(Channel(kind, kind, draw(RATES), draw(RATES)) for kind in ("read", "write"))
+        routes = tuple(Channel(kind, kind, draw(RATES), draw(RATES)) for kind in (Carries.READ, Carries.WRITE))
     steps: list[Step] = []
     for _ in range(draw(st.integers(0, 40))):
         group = draw(st.integers(0, groups - 1))
@@ -179,7 +180,7 @@ def test_twice_the_bandwidth_never_slows_a_chain(links: list[tuple[int, int]], s
 
     def total(factor: float) -> float:
         return simulate(
-            program_of(steps, routes=(Channel("read", "read", shared * factor, own * factor),))
+            program_of(steps, routes=(Channel("read", Carries.READ, shared * factor, own * factor),))
         ).total_cycles
 
     assert total(2.0) <= total(1.0)

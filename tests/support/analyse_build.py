@@ -9,15 +9,21 @@ from itertools import pairwise
 import numpy as np
 
 from opscope.analysis.analyse import analyse
-from opscope.program.program import COMMAND, NO_ROUTE, OpInfo
+from opscope.core.meaning import Carries, Direction, Does
+from opscope.program.program import COMMAND, NO_ROUTE, MemoryInfo, Operand, OpInfo
+from opscope.recording.classify import classified_summary, classify
 from opscope.recording.finding import Finding
-from opscope.recording.run import CommandTable, Run, RunInfo
+from opscope.recording.run import CommandTable, Run, RunInfo, RunRoute
 from opscope.recording.summary import HostStage, Latency, OpTotal, Summary
-from opscope.recording.trace import COUNTER, EDGE, NONE, SPAN, Lane, SpanKind, Trace
+from opscope.recording.trace import COUNTER, EDGE, NONE, Lane, SpanKind, Trace, blank_spans
 
 HVX, HMX, DMA = Lane(0, 0, "HVX"), Lane(0, 0, "HMX"), Lane(0, 0, "HVX DMA DDR read")
 HOST = Lane(NONE, NONE, "thread")
-ROUTES = ("DDR read", "DDR write", "multicast")
+ROUTES = (
+    RunRoute("DDR read", Carries.READ, "DDR"),
+    RunRoute("DDR write", Carries.WRITE, "DDR"),
+    RunRoute("multicast", Carries.MULTICAST, "VTCM"),
+)
 A, B, C = (OpInfo(name, kind, "", "") for name, kind in (("a", "MatMul"), ("b", "Transpose"), ("c", "Softmax")))
 
 
@@ -32,6 +38,7 @@ class Span:
     waits_on: int = NONE
     name: str = "matmul"
     inference: int = 0
+    does: Does | None = None  # None: what the words say
 
 
 @dataclass(frozen=True)
@@ -42,7 +49,9 @@ class Command:
     route: int = NO_ROUTE
     moved: int = 0
     macs: int = 0
-    operand: str = ""
+    tensor: str = ""
+    shape: tuple[int, ...] = ()
+    dtype: str = "f16"
     device: int = 0
 
 
@@ -78,12 +87,12 @@ def run_of(
     options: Mapping[str, str] | None = None,
 ) -> Run:
     names = list(dict.fromkeys(span.name for span in spans))
-    rows = np.zeros(len(spans), SPAN)
+    rows = blank_spans(len(spans))
     for row, span in zip(rows, spans, strict=True):
         row["lane"], row["kind"], row["inference"] = span.lane, span.kind, span.inference
         row["op"], row["command"], row["waits_on"] = span.op, span.command, span.waits_on
         row["start_ns"], row["end_ns"], row["name"] = span.start, span.end, names.index(span.name)
-        row["ucycles"] = row["pcycles"] = NONE
+        row["does"] = Does.UNKNOWN if span.does is None else span.does
     between = np.array([(source, target, True) for source, target in edges], EDGE)
     trace = Trace(tuple(lanes), tuple(names), rows, between, (), np.zeros(0, COUNTER), "simulated")
     info = RunInfo(
@@ -103,7 +112,8 @@ def run_of(
         dict(limits or {}),
     )
     known = summary or Summary(Latency(latency, None, None, "simulated"), None, 1, ops=tuple(totals), host=tuple(host))
-    return Run(info, tuple(ops), _table(commands), trace, known)
+    told = classify(trace, tuple(ops), _table(commands))
+    return Run(info, tuple(ops), told.commands, told.trace, classified_summary(known, ops))
 
 
 def _table(commands: Sequence[Command]) -> CommandTable:
@@ -112,10 +122,12 @@ def _table(commands: Sequence[Command]) -> CommandTable:
         row["op"], row["route"], row["detail"], row["device"] = command.op, command.route, number, command.device
         row["moved_bytes"], row["macs"], row["out_bytes"] = command.moved, command.macs, command.moved
     empty = ("",) * len(commands)
-    operands = tuple((command.operand,) if command.operand else () for command in commands)
-    return CommandTable(
-        rows, ("HVX",), ROUTES if commands else (), ("work",), empty, empty, empty, empty, operands, empty
+    operands = tuple(
+        (Operand(Direction.IN, "Src", command.tensor, 0, command.dtype, command.shape),) if command.tensor else ()
+        for command in commands
     )
+    routes, places = (ROUTES if commands else ()), (MemoryInfo("DDR", is_outer=True),)
+    return CommandTable(rows, ("HVX",), routes, ("work",), empty, empty, empty, empty, operands, empty, places)
 
 
 def finding(run: Run, rule: str) -> Finding:

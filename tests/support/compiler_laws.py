@@ -261,7 +261,7 @@ def weights_are_read_as_often_as_the_plan_says(built: Built) -> None:
         if not has_weights(placed.op, built.plan.graph) or not placed.engine:
             continue
         tensor = built.plan.graph.tensors[placed.op.inputs[1]]
-        named = [i for i, detail in enumerate(program.details) if any(f" {tensor.name} " in o for o in detail.operands)]
+        named = [i for i, detail in enumerate(program.details) if any(tensor.name == o.tensor for o in detail.operands)]
         mine = moves & (built.ops == index) & np.isin(table["detail"], named)
         times = 0.0
         for lanes in bench.lanes_by_device(split):
@@ -284,7 +284,7 @@ def what_is_moved_out_is_read_again(built: Built) -> None:
     moved: dict[str, set[int]] = {"read": set(), "write": set()}
     for command in table[(table["route"] != NO_ROUTE) & (built.ops != NO_OP)]:
         for operand in program.details[int(command["detail"])].operands:
-            name, way = operand.split(" ")[3], carries[command["route"]]
+            name, way = operand.tensor, carries[command["route"]]
             if name in roots and way in moved:
                 moved[way].add(roots[name])
     unknown = [p.op for p in built.plan.placed if not p.engine and p.op.family is not Family.VIEW]
@@ -302,7 +302,7 @@ def outer_memory_is_read_after_it_is_written(built: Built, order: Order) -> None
         command = program.commands[row]
         carries = program.routes[command["route"]].carries if command["route"] != NO_ROUTE else ""
         for operand in program.details[int(command["detail"])].operands if carries in ("read", "write") else ():
-            key = int(lanes[row]), roots[operand.split(" ")[3]]
+            key = int(lanes[row]), roots[operand.tensor]
             if carries == "write":
                 sent.setdefault(key, []).append(row)
             else:

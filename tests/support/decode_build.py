@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from device_build import DMA, HMX, HVX, READ, WRITE, Step, program_of
+from device_build import DDR, DMA, HMX, HVX, READ, VTCM, WRITE, Step, program_of
 from opscope.analysis.totals.work import ProgramIndex
+from opscope.core.meaning import Direction
 from opscope.decode import Buffer, LaneIndex, check_buffer, decode_buffer, decode_trace, origin_tick
 from opscope.device import Inference, collect, simulate
 from opscope.program.capture import Capture, encode_capture
-from opscope.program.program import Detail, MemoryMetrics, OpInfo, Program, StatsOptions
+from opscope.program.program import Detail, MemoryMetrics, Operand, OpInfo, Program, StatsOptions
 from opscope.program.program_file import encode_program, program_id
 from opscope.recording.trace import Trace
 
@@ -25,9 +26,18 @@ EVENTS = StatsOptions(
     batch_size=8,
 )
 LAYERS = (OpInfo("/layers.0/MatMul", "MatMul", "matmul", ""), OpInfo("/layers.1/Add", "Add", "add", ""))
+WEIGHTS = Operand(Direction.IN, "Src", "w", DDR, "f16", (2, 2))
+RESULT = Operand(Direction.OUT, "Dest", "y", VTCM, "f16", (2,), 1024)
 DETAILS = (
-    Detail("/layers.0/MatMul/__0", "DDR", "", "", ("in DDR Src w f16 <2 x 2>",), ""),
-    Detail("/layers.0/MatMul", "VTCM", "float16, i8", "Dest [2]", ("out VTCM Dest y f16 <2> 1KB",), "{kernel: 1}"),
+    Detail("/layers.0/MatMul/__0", "DDR", "", "", (WEIGHTS,), ""),
+    Detail(
+        "/layers.0/MatMul",
+        "VTCM",
+        "float16, i8",
+        "Dest [2]",
+        (RESULT,),
+        "{kernel: 1}",
+    ),
     Detail('/layers.1/Add "quoted"', "VTCM", "float16", "", (), ""),
 )
 

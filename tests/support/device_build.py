@@ -7,12 +7,14 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from opscope.core.meaning import Carries, Does
 from opscope.program.program import (
     COMMAND,
     NO_ROUTE,
     Channel,
     Detail,
     Group,
+    MemoryInfo,
     MemoryMetrics,
     OpInfo,
     Program,
@@ -24,7 +26,10 @@ READ, WRITE = 0, 1
 COMPUTE, COPY, INPUT, OUTPUT = 0, 1, 2, 3  # positions in KINDS
 KINDS = ("elementadd", "aiccopytovtcm", "aicinputsemaphoreinc", "aicoutputsemaphoreinc")
 GROUPS = (Group("HVX", "HVX", 4), Group("HMX", "HMX", 1), Group("DMAIssue", "", 1))
-ROUTES = (Channel("DDR read", "read", 8.0, 4.0), Channel("DDR write", "write", 8.0, 4.0))
+DOES = (Does.COMPUTE, Does.MOVE, Does.SYNC, Does.SYNC)  # of KINDS
+DDR, VTCM = 0, 1  # positions in MEMORIES
+MEMORIES = (MemoryInfo("DDR", is_outer=True), MemoryInfo("VTCM", is_outer=False))
+ROUTES = (Channel("DDR read", Carries.READ, 8.0, 4.0, DDR), Channel("DDR write", Carries.WRITE, 8.0, 4.0, DDR))
 METRICS = MemoryMetrics(0, (), 0, (), 0, 0, 0, {})
 
 
@@ -57,6 +62,7 @@ def program_of(
     order = sorted(range(len(steps)), key=lambda i: (steps[i].device, steps[i].core, steps[i].group))
     number = {old: new for new, old in enumerate(order)}
     commands = np.zeros(len(steps), COMMAND)
+    commands["does"] = [DOES[steps[old].kind] for old in order]
     place: dict[tuple[int, int, int], int] = {}
     offsets, sources = [0], []
     for new, old in enumerate(order):
@@ -89,4 +95,5 @@ def program_of(
         inputs=(),
         outputs=(),
         simulation=simulation or {},
+        memories=MEMORIES,
     )

@@ -6,7 +6,8 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from opscope.program.program import COMMAND, OpInfo
+from opscope.core.meaning import Carries, Direction, Does, LaneRole
+from opscope.program.program import COMMAND, MemoryInfo, Operand, OpInfo
 from opscope.recording.finding import (
     UPPER_BOUND,
     Coverage,
@@ -18,7 +19,7 @@ from opscope.recording.finding import (
     RooflineOp,
     Trial,
 )
-from opscope.recording.run import CommandTable, Run, RunInfo
+from opscope.recording.run import CommandTable, Run, RunInfo, RunRoute
 from opscope.recording.summary import LaneTotal, Latency, MemoryTotal, OpTotal, Placement, RouteTotal, Share, Summary
 from opscope.recording.trace import COUNTER, EDGE, NONE, SPAN, CounterTrack, Lane, SpanKind, Trace
 
@@ -64,17 +65,21 @@ def _commands(ops: tuple[OpInfo, ...]) -> CommandTable:
     rows["moved_bytes"] = np.where(rows["route"] == 0, 65_536, 0)
     rows["out_bytes"], rows["local_bytes"] = 4096, 4096
     rows["local_address"] = np.arange(count) * 4096
+    rows["does"] = [Does.MOVE, *[Does.COMPUTE] * len(ops)]
     made = (
-        (f"out VTCM Dest tensor {i} f16 <4 x 4> 4KB", f"in VTCM Src0 tensor {i - 1} f16 <4 x 4> 4KB")
+        (
+            Operand(Direction.OUT, "Dest", f"tensor {i}", 1, "f16", (4, 4), 4096),
+            Operand(Direction.IN, "Src0", f"tensor {i - 1}", 1, "f16", (4, 4), 4096),
+        )
         for i in range(len(ops))
     )
-    operands = (("in DDR Src weight f16 <4 x 4>",), *made)
+    operands = ((Operand(Direction.IN, "Src", "weight", 0, "f16", (4, 4)),), *made)
     names = ("load", *(op.name[:50] for op in ops))
     blank = ("",) * count
     return CommandTable(
         rows,
         ("matrix", "vector", "DMA"),
-        ("DDR read",),
+        (RunRoute("DDR read", Carries.READ, "DDR"),),
         ("product", "softmax", "copy"),
         names,
         ("DDR", *["VTCM"] * len(ops)),
@@ -82,22 +87,28 @@ def _commands(ops: tuple[OpInfo, ...]) -> CommandTable:
         blank,
         operands,
         blank,
+        (MemoryInfo("DDR", is_outer=True), MemoryInfo("VTCM", is_outer=False)),
     )
 
 
 def _trace(ops: int) -> Trace:
     transfer, at_work, wait, phase = SpanKind.TRANSFER, SpanKind.OP, SpanKind.WAIT, SpanKind.PHASE
-    spans = [(2, transfer, 0, 0, 0, 0, 10_000, 5, 100, NONE, 2)]
+    spans = [(2, transfer, Does.MOVE, 0, 0, 0, 0, 0, 10_000, 5, 100, NONE, 2)]
     now = 10_000
     for op in range(ops):
         end = now + (MATMUL_NS if op % 2 == 0 else SOFTMAX_NS)
-        spans.append((op % 2, at_work, 0, op, op + 1, now, end, 5, 100, NONE, op % 2))
-        spans.append((1 - op % 2, wait, 0, NONE, NONE, now, end, 5, 100, op + 1, 3))
+        spans.append((op % 2, at_work, Does.COMPUTE, NONE, 0, op, op + 1, now, end, 5, 100, NONE, op % 2))
+        spans.append((1 - op % 2, wait, Does.SYNC, NONE, 0, NONE, NONE, now, end, 5, 100, op + 1, 3))
         now = end
-    spans.append((3, phase, 0, NONE, NONE, 0, now, 5, 100, NONE, 4))
+    spans.append((3, phase, Does.UNKNOWN, NONE, 0, NONE, NONE, 0, now, 5, 100, NONE, 4))
     edges = np.array([(i, i + 1, i > 0) for i in range(ops)], EDGE)
     samples = np.array([(0, 0, 0.0), (0, 10_000, 4096.0), (0, 50_000, 8192.0), (0, now, 0.0)], COUNTER)
-    lanes = (Lane(0, 0, "matrix"), Lane(0, 0, "vector"), Lane(0, 0, "DMA DMA DDR read"), Lane(0, NONE, "Execution"))
+    lanes = (
+        Lane(0, 0, "matrix", role=LaneRole.ENGINE),
+        Lane(0, 0, "vector", role=LaneRole.ENGINE),
+        Lane(0, 0, "DMA DMA DDR read", role=LaneRole.TRANSFER),
+        Lane(0, NONE, "Execution", role=LaneRole.EXECUTION),
+    )
     return Trace(
         lanes,
         ("product", "softmax", "copy", "sync", "whole"),
@@ -126,6 +137,8 @@ def _summary(ops: tuple[OpInfo, ...]) -> Summary:
             5_000_000 if op.type == "MatMul" else 0,
             "matrix" if op.type == "MatMul" else "vector",
             "local",
+            op=i,
+            does=Does.COMPUTE.label,
         )
         for i, (op, ns) in enumerate(zip(ops, times, strict=True))
     )

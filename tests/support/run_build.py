@@ -6,9 +6,10 @@ from collections.abc import Mapping
 
 import numpy as np
 
+from opscope.core.meaning import Carries, Does
 from opscope.device.host.pipeline import Pipeline
 from opscope.options import RunOptions
-from opscope.program.program import COMMAND, Channel, Group, MemoryMetrics, Program, StatsOptions
+from opscope.program.program import COMMAND, Channel, Group, MemoryInfo, MemoryMetrics, Program, StatsOptions
 from opscope.recording.host_times import INFERENCE, HostTimes, Rows
 
 HOST_US = {"enqueue": 7.0, "preprocess": 8.0, "submit": 2.0, "driver": 5.0, "transfer": 300.0, "postprocess": 180.0}
@@ -28,7 +29,7 @@ def program_of(
 ) -> Program:
     """One command that reads `moved_bytes`; two inputs, one output."""
     commands = np.zeros(1, COMMAND)
-    commands["route"], commands["moved_bytes"] = 0, moved_bytes
+    commands["route"], commands["moved_bytes"], commands["does"] = 0, moved_bytes, Does.MOVE
     return Program(
         name=name,
         target="hand-made",
@@ -38,7 +39,7 @@ def program_of(
         clock_hz=1e9,
         stats_hz=STATS_HZ,
         groups=(Group("DMA", "", 1),),
-        routes=(Channel("DDR read", "read", 100.0, 20.0),),
+        routes=(Channel("DDR read", Carries.READ, 100.0, 20.0, 0),),
         kinds=("copy",),
         ops=(),
         details=(),
@@ -52,6 +53,7 @@ def program_of(
         outputs=(("logits", "f16", (4, 10)),),
         host_microseconds=HOST_US if host is None else host,
         simulation={} if simulation is None else simulation,
+        memories=(MemoryInfo("DDR", is_outer=True),),
     )
 
 

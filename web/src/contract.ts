@@ -56,6 +56,7 @@ export interface RunInfo {
     [k: string]: number;
   };
   caveats: string[];
+  classified: string[];
 }
 /**
  * Totals of one inference over everything it ran on.
@@ -142,6 +143,10 @@ export interface OpTotal {
   placed: string;
   reason: string;
   energy_j: number | null;
+  op: number | null;
+  does: string;
+  on_cpu: boolean;
+  carries: string;
 }
 /**
  * Transfers of one route on one core; core None: of all cores of the device.

@@ -42,8 +42,15 @@ def findings_of(facts: Facts) -> Findings:
         waits=waits_for(facts),
         rollups=rollups(facts),
         checks=laws_of(facts),
-        notes=caught.notes,
+        notes=(*caught.notes, *_classified(facts.run)),
     )
+
+
+def _classified(run: Run) -> tuple[str, ...]:
+    """Where the source of a run does not say what something does, words had to."""
+    if not run.info.classified:
+        return ()
+    return (f"what things do is told from their names, in {', '.join(run.info.classified)}",)
 
 
 def causes(facts: Facts) -> tuple[Finding, ...]:

@@ -2,23 +2,28 @@
 
 from __future__ import annotations
 
-import re
-
 import numpy as np
 import numpy.typing as npt
 
 from ..core.columns import distinct
+from ..graph.graph import DType
+from ..recording.classify import names_floats
 from ..recording.run import Run
 
-_FLOAT = re.compile(r"\bb?f(loat)?(16|32|64)?\b", re.IGNORECASE)
+_FLOATS = frozenset(dtype.label for dtype in DType if dtype.is_float)
 
 
 def computed_in_floats(run: Run, chosen: npt.NDArray[np.bool_] | None = None) -> bool:
     """Some product of these ops (None: of all) is of floats, as commands say; False too where they do not."""
-    floats = {types for types in set(run.commands.types) if _FLOAT.search(types)}
-    if not floats:
-        return False
     rows = run.commands.rows[run.commands.rows["macs"] > 0]
     if chosen is not None:
         rows = rows[np.append(chosen, False)[rows["op"]]]
-    return any(run.commands.types[detail] in floats for detail in distinct(rows["detail"]).tolist())
+    return any(_in_floats(run, detail) for detail in distinct(rows["detail"]).tolist())
+
+
+def _in_floats(run: Run, detail: int) -> bool:
+    """By its operands; commands of foreign files may have a word for their types alone."""
+    operands = run.commands.operands[detail]
+    if operands:
+        return any(operand.dtype in _FLOATS for operand in operands)
+    return names_floats(run.commands.types[detail])

@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
 from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
 import numpy.typing as npt
 
+from ..core.meaning import Does
 from ..recording.finding import EngineUse
 from ..recording.run import Run
 from ..recording.summary import OpTotal
 from ..recording.trace import NONE, SpanKind
-from .bound_words import COMPUTE, MEMORY, is_dma_lane
-from .op_bounds import memory_bound_commands, memory_bound_ops
+from .causes import COMPUTE, MEMORY
+from .op_bounds import memory_bound_ops
 from .outer_memory import TensorTraffic, tensor_traffic
 from .structure import Structure, structure_of
 from .timeline.activities import Activities, Numbers, activities_of
@@ -36,10 +36,7 @@ class Facts:
     @cached_property
     def work(self) -> Activities:
         found = activities_of(self.run)
-        slow_bytes = np.append(memory_bound_ops(self.run), False)[found.op]
-        commands = np.append(memory_bound_commands(self.run), False)
-        known = (found.command >= 0) & (found.command < len(commands) - 1)
-        slow_bytes = (slow_bytes | commands[np.where(known, found.command, -1)]) & (found.cause == COMPUTE)
+        slow_bytes = np.append(memory_bound_ops(self.run), False)[found.op] & (found.cause == COMPUTE)
         return replace(found, cause=np.where(slow_bytes, MEMORY, found.cause)) if slow_bytes.any() else found
 
     @cached_property
@@ -85,14 +82,10 @@ class Facts:
     @cached_property
     def ops(self) -> tuple[OpTotal, ...]:
         """The total of every op of the run, in the order of its ops; UNNAMED where the summary has none."""
-        rows: dict[str, list[OpTotal]] = defaultdict(list)
-        for total in reversed(self.run.summary.ops):  # costliest first, and popped from behind
-            rows[total.name].append(total)
         found = [UNNAMED] * len(self.run.ops)
-        for place in np.argsort(-self.op_busy_ns, kind="stable").tolist():
-            left = rows.get(self.run.ops[place].name)
-            if left:
-                found[place] = left.pop()
+        for total in self.run.summary.ops:
+            if total.op is not None:
+                found[total.op] = total
         return tuple(found)
 
     @cached_property
@@ -126,9 +119,8 @@ class Facts:
     @cached_property
     def moves(self) -> npt.NDArray[np.bool_]:
         """Per activity, whether it is bytes on their way, and not work that waits for them."""
-        dma = np.array([is_dma_lane(lane.name) for lane in self.run.trace.lanes] or [False])
-        kind = self.run.trace.spans["kind"][self.work.row]
-        return np.asarray((kind == SpanKind.TRANSFER) | dma[self.work.own_lane], np.bool_)
+        spans = self.run.trace.spans[self.work.row]
+        return np.asarray((spans["kind"] == SpanKind.TRANSFER) | (spans["does"] == Does.MOVE), np.bool_)
 
     @cached_property
     def device_ns(self) -> int:

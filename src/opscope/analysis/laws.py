@@ -12,13 +12,13 @@ import numpy as np
 import numpy.typing as npt
 
 from ..core.columns import distinct, rising
+from ..core.meaning import Does
 from ..core.units import format_seconds
 from ..program.program import NO_OP, NO_ROUTE
 from ..recording.finding import LawCheck
 from ..recording.run import Run
 from ..recording.summary import OpTotal, Share
 from ..recording.trace import NONE, SpanKind
-from .bound_words import is_flush
 from .facts import Facts
 from .timeline.activities import Numbers, execution_marks
 from .timeline.breakdown import breakdown
@@ -191,19 +191,23 @@ def commands_add_up(facts: Facts) -> Iterator[LawCheck]:
     }
     ran = _commands_that_ran(facts)
     for key, name in names.items():
-        if not run.commands.routes or not len(ran):
+        if not _has_transfers(run) or not len(ran):
             yield LawCheck(name, None, "the run does not hold the commands of a program")
             continue
         of_commands, of_ops = int(rows[key][ran].astype(np.int64).sum()), _total(run.summary.ops, key)
         yield LawCheck(name, of_commands == of_ops, f"{of_ops or 0:,} and {of_commands:,}")
 
 
+def _has_transfers(run: Run) -> bool:
+    """The run holds the commands of a program: those of foreign files have no routes."""
+    return bool((run.commands.rows["route"] != NO_ROUTE).any())
+
+
 def _commands_that_ran(facts: Facts) -> Numbers:
     """Commands of the network that have a span; the flush of the statistics belongs to nobody."""
     commands, work = facts.run.commands, facts.work
     seen = distinct(work.command[(work.command >= 0) & (work.command < len(commands.rows))])
-    flush = np.array([is_flush(kind) for kind in commands.kinds] or [False])
-    return seen[~flush[commands.rows["kind"][seen]]] if len(seen) else seen
+    return seen[commands.rows["does"][seen] != Does.STATS] if len(seen) else seen
 
 
 def routes_add_up(facts: Facts) -> Iterator[LawCheck]:
@@ -215,11 +219,11 @@ def routes_add_up(facts: Facts) -> Iterator[LawCheck]:
         return
     ran = _commands_that_ran(facts)
     moved = rows[ran][rows["route"][ran] != NO_ROUTE]
-    sums = np.bincount(moved["route"], moved["moved_bytes"].astype(np.float64), minlength=len(run.commands.routes))
-    told = {name: sum(r.bytes for r in whole if r.route == name) for name in run.commands.routes}
+    sums = np.bincount(moved["route"], moved["moved_bytes"].astype(np.float64), minlength=len(run.routes))
+    told = {route.name: sum(r.bytes for r in whole if r.route == route.name) for route in run.routes}
     wrong = [
         f"{word}: {told[word]:,} and {round(sums[place]):,}"
-        for place, word in enumerate(run.commands.routes)
+        for place, word in enumerate(told)
         if told[word] != round(sums[place])
     ]
     yield LawCheck(name, not wrong, wrong[0] if wrong else f"{sum(told.values()):,} bytes on {len(told)} routes")
@@ -236,7 +240,7 @@ def op_times_add_up(facts: Facts) -> Iterator[LawCheck]:
     """The time of every op is that of its commands: computing, or from the issue until the bytes have arrived."""
     name, run = "time of ops = time of their commands", facts.run
     ran = _commands_that_ran(facts)
-    if not run.commands.routes or not len(ran):
+    if not _has_transfers(run) or not len(ran):
         yield LawCheck(name, None, "the run does not hold the commands of a program")
         return
     work, count = facts.work, len(run.commands.rows)

@@ -2,20 +2,15 @@
 
 from __future__ import annotations
 
-import re
 from dataclasses import dataclass
-from math import prod
 
 import numpy as np
 
+from ..core.meaning import Carries, Does
 from ..gate.figures import LARGEST
 from ..recording.run import Run
 from ..recording.trace import NONE
-from .bound_words import is_flush, reads_or_writes
 from .timeline.activities import Numbers
-
-_SHAPE = r"<(?P<shape>\d{1,18}(?: x \d{1,18})*|)>"
-_OPERAND = re.compile(r"(?:in|out) \S+ \S+ (?P<tensor>.+) (?P<type>[a-z]+\d{1,3}) " + _SHAPE)
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,14 +40,14 @@ class TensorTraffic:
 def tensor_traffic(run: Run) -> tuple[TensorTraffic, ...]:
     """By what transfers say they move, per tensor; empty where commands do not name tensors."""
     commands = run.commands
-    outer = np.array([*(reads_or_writes(name) for name in commands.routes), False])
+    outer = np.array([*(route.carries.is_outer for route in run.routes), False])
     chosen = np.flatnonzero(outer[commands.rows["route"]]) if len(commands.rows) else np.zeros(0, np.int64)
-    kept = np.array([not is_flush(kind) for kind in commands.kinds] or [True])
-    chosen = chosen[kept[commands.rows["kind"][chosen]]]
+    chosen = chosen[commands.rows["does"][chosen] != Does.STATS]
     named, tensors = named_tensors(run)
     tensor = named[commands.rows["detail"][chosen]]
     chosen, tensor = chosen[tensor != NONE], tensor[tensor != NONE]
-    writes = np.array([*("write" in name.lower() for name in commands.routes), False])[commands.rows["route"][chosen]]
+    writing = np.array([*(route.carries is Carries.WRITE for route in run.routes), False])
+    writes = writing[commands.rows["route"][chosen]]
     order = np.argsort(tensor, kind="stable")
     numbers, first = np.unique(tensor[order], return_index=True)
     groups = zip(numbers.tolist(), np.split(order, first[1:]), strict=True)
@@ -80,20 +75,13 @@ def named_tensors(run: Run) -> tuple[Numbers, list[tuple[str, int | None]]]:
     tensors: list[tuple[str, int | None]] = []
     place = []
     for operands in run.commands.operands:
-        match = _OPERAND.match(operands[0]) if operands else None
-        if match is None:
+        if not operands:
             place.append(NONE)
             continue
-        name = match["tensor"]
-        if name not in found:
-            found[name] = len(tensors)
-            tensors.append((name, _size(match["type"], match["shape"])))
-        place.append(found[name])
+        first = operands[0]
+        if first.tensor not in found:
+            found[first.tensor] = len(tensors)
+            size = first.tensor_bytes
+            tensors.append((first.tensor, size if size is None or size <= LARGEST else None))
+        place.append(found[first.tensor])
     return np.array(place or [NONE], np.int64), tensors
-
-
-def _size(kind: str, shape: str) -> int | None:
-    bits = int(re.sub(r"\D", "", kind) or 0)
-    extents = [int(extent) for extent in shape.split(" x ") if extent.strip()]
-    size = -(-prod(extents) * bits // 8)
-    return size if bits and size <= LARGEST else None

@@ -8,7 +8,6 @@ import numpy as np
 
 from ..recording.finding import RooflineOp
 from ..recording.run import Run
-from .bound_words import reads_or_writes
 from .facts import Facts
 from .op_bounds import MACS_PER_S, OUTER_BYTES_PER_S
 from .timeline.activities import Numbers
@@ -40,7 +39,7 @@ def _position(name: str, macs: int, moved: int, wall_ns: int, limits: tuple[floa
 def outer_bytes(run: Run) -> Numbers | None:
     """Per op, bytes to and from outer memory; None: the run does not tell routes apart."""
     rows = run.commands.rows
-    outer = np.array([*(reads_or_writes(name) for name in run.commands.routes), False])
+    outer = np.array([*(route.carries.is_outer for route in run.routes), False])
     if not outer.any():
         return None
     chosen = rows[outer[rows["route"]] & (rows["op"] >= 0)]

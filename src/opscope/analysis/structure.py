@@ -5,7 +5,6 @@ The one grouping of a network: totals, the analysis and comparisons add ops up b
 
 from __future__ import annotations
 
-import re
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -19,8 +18,7 @@ Numbers = npt.NDArray[np.int64]
 LEAST_LENGTH = 2  # ops of a block
 MOST_PERIODS = 16  # that are tried
 NOT_REPEATED = "(not repeated)"
-_CORE = re.compile(r"^c\d+ ")  # the head of a row of one core, where a run has totals per core
-_NUMBERED = re.compile(r"(^|[._])\d+$")  # the end of a part of a name
+_DIGITS = "0123456789"
 
 
 class NamedOp(Protocol):
@@ -104,11 +102,20 @@ def layer_of(name: str) -> str:
     """A numbered part of the network: the path up to its first part with a number; without one, its first part."""
     parts = [part for part in name.split("/") if part]
     for position, part in enumerate(parts):
-        if _NUMBERED.search(part):
+        if _without_number(part) != part:
             return "/" + "/".join(parts[: position + 1])
     return "/" + parts[0] if parts else name
 
 
 def block_of(name: str) -> str:
     """The same place in every layer, and on every core: the name with their numbers left open."""
-    return "/".join([_NUMBERED.sub(r"\1*", part) for part in _CORE.sub("c* ", name).split("/")])
+    core, space, rest = name.partition(" ")  # the head of a row of one core, where a run has totals per core
+    if space and core[:1] == "c" and core[1:].isascii() and core[1:].isdigit():
+        name = f"c* {rest}"
+    return "/".join(_without_number(part) for part in name.split("/"))
+
+
+def _without_number(part: str) -> str:
+    """`layers.*` of `layers.12`; a number that is glued to a word belongs to it."""
+    stem = part.rstrip(_DIGITS)
+    return f"{stem}*" if stem != part and stem[-1:] in ("", ".", "_") else part

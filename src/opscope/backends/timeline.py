@@ -8,8 +8,10 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
+from ..core.meaning import LaneRole
 from ..program.program import COMMAND, NO_ROUTE, TRUE, Detail, Group, MemoryMetrics, OpInfo, Program, StatsOptions
-from ..recording.trace import COUNTER, EDGE, NONE, SPAN, Lane, SpanKind, Trace
+from ..recording.classify import does_of_work
+from ..recording.trace import COUNTER, EDGE, Lane, SpanKind, Trace, blank_spans
 
 Numbers = npt.NDArray[np.int64]
 EXECUTION = "Execution"  # the lane that says when an inference started and ended, as in every decoded trace
@@ -79,7 +81,7 @@ def build_timeline(
         kinds=tuple(kinds),
         ops=tuple(ops),
         details=tuple(Detail(c.name, "", "", "", (), c.attributes) for c in commands),
-        commands=_commands(commands, kinds),
+        commands=_commands(commands, kinds, ops),
         dependency_offsets=np.concatenate(([0], np.cumsum(counts))).astype(np.uint32),
         dependency_sources=pairs[:, 0].astype(np.uint32),
         dependency_kinds=np.full(len(pairs), TRUE, np.uint8),
@@ -91,7 +93,7 @@ def build_timeline(
     return program, _trace(program, commands, work, phases, machine.lane, pairs, provenance)
 
 
-def _commands(commands: Sequence[Command], kinds: dict[str, int]) -> npt.NDArray[np.void]:
+def _commands(commands: Sequence[Command], kinds: dict[str, int], ops: Sequence[OpInfo]) -> npt.NDArray[np.void]:
     table = np.zeros(len(commands), COMMAND)
     table["route"] = NO_ROUTE
     table["op"] = [command.op for command in commands]
@@ -99,6 +101,7 @@ def _commands(commands: Sequence[Command], kinds: dict[str, int]) -> npt.NDArray
     table["detail"] = table["ordinal"] = np.arange(len(commands))
     table["cycles"] = [min(command.cycles or 0, 0xFFFF_FFFF) for command in commands]
     table["macs"] = [command.macs for command in commands]
+    table["does"] = [does_of_work(command.kernel, ops[command.op].type) for command in commands]
     return table
 
 
@@ -112,24 +115,22 @@ def _trace(  # noqa: PLR0917 – the columns come from as many places
     provenance: str,
 ) -> Trace:
     origin = min((int(part.start_ns.min(initial=1 << 62)) for part in (work, phases) if part), default=0)
-    spans = np.zeros(len(work.command), SPAN)
+    spans = blank_spans(len(work.command))
     spans["kind"], spans["command"], spans["inference"] = SpanKind.OP, work.command, work.inference
     spans["op"], spans["name"] = program.commands["op"][work.command], program.commands["kind"][work.command]
     spans["start_ns"], spans["end_ns"] = work.start_ns - origin, work.end_ns - origin
-    spans["ucycles"] = spans["pcycles"] = spans["waits_on"] = NONE
+    spans["does"] = program.commands["does"][work.command]
     if all(command.cycles is not None for command in commands):
         cycles = np.array([command.cycles for command in commands], np.int64)
         spans["ucycles"] = spans["pcycles"] = cycles[work.command]
-    lanes, names = [Lane(0, 0, lane)], program.kinds
+    lanes, names = [Lane(0, 0, lane, role=LaneRole.ENGINE)], program.kinds
     if phases is not None:
-        whole = np.zeros(len(phases.inference), SPAN)
-        for column in ("op", "command", "ucycles", "pcycles", "waits_on"):
-            whole[column] = NONE
+        whole = blank_spans(len(phases.inference))
         whole["lane"], whole["kind"], whole["name"] = 1, SpanKind.PHASE, len(names)
         whole["inference"] = phases.inference
         whole["start_ns"], whole["end_ns"] = phases.start_ns - origin, phases.end_ns - origin
         spans = np.concatenate((spans, whole))
-        lanes, names = [*lanes, Lane(0, 0, EXECUTION)], (*names, EXECUTION)
+        lanes, names = [*lanes, Lane(0, 0, EXECUTION, role=LaneRole.EXECUTION)], (*names, EXECUTION)
     table = np.zeros(len(pairs), EDGE)
     table["source"], table["target"], table["data"] = pairs[:, 0], pairs[:, 1], True
     return Trace(tuple(lanes), names, spans, table, (), np.zeros(0, COUNTER), provenance)

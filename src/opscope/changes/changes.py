@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from ..analysis.bound_words import reads_or_writes
 from ..core.errors import UsageError, printable
 from ..program.program import NO_ROUTE, Program
 from ..recording.finding import WHAT_IF, Finding, Findings, Prediction
@@ -202,7 +201,7 @@ def with_predictions(findings: Findings, program: Program, *, device_ns: int) ->
 def _with_less_cause(finding: Finding, program: Program) -> tuple[Program | None, str]:
     """The program with half the cause of a finding, and how that is said; None: it cannot be."""
     if finding.id == "memory-transfers":
-        outer = [route.name for route in program.routes if reads_or_writes(route.name)]
+        outer = [route.name for route in program.routes if route.carries.is_outer]
         better = program
         for name in outer:
             better = _with_bandwidth(better, name, 2.0)

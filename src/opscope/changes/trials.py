@@ -42,7 +42,8 @@ def fastest_type(target: Target) -> str | None:
 def _computes_in(program: Program, label: str) -> bool:
     """Every product is of this data type already."""
     details = np.unique(program.commands["detail"][program.commands["macs"] > 0]).tolist()
-    return bool(details) and all(label in program.details[detail].types.split(", ") for detail in details)
+    used = [{operand.dtype for operand in program.details[detail].operands} for detail in details]
+    return bool(used) and all(label in dtypes for dtypes in used)
 
 
 def _matrix_engine(target: Target) -> Engine:

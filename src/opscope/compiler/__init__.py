@@ -12,7 +12,7 @@ from ..graph.graph import Graph
 from ..machine.target import Corner, Target, at_corner
 from ..options import CompileOptions
 from ..program.program import MemoryMetrics, OpInfo, Program, StatsOptions
-from .codegen.context import channels
+from .codegen.context import channels, memories
 from .codegen.emit import Columns
 from .codegen.instrument import instrument
 from .codegen.lower import Lowering, lower
@@ -178,6 +178,7 @@ def _program(graph: Graph, plan: Plan, built: _Built, stats: StatsOptions) -> Pr
         stats_hz=stats_hz.value if stats_hz is not None else machine.clock_hz,
         groups=built.lowering.bench.groups,
         routes=channels(plan),
+        memories=memories(machine.target),
         kinds=columns.kinds,
         ops=tuple(OpInfo(p.op.name, p.op.type, p.op.kind, p.op.location) for p in plan.placed),
         details=columns.details,

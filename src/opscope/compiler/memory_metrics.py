@@ -7,6 +7,7 @@ from collections import Counter
 import numpy as np
 import numpy.typing as npt
 
+from ..core.meaning import Carries
 from ..estimate.estimator import parameter_bytes
 from ..program.program import MemoryMetrics, TrafficRow
 from .codegen.emit import Columns
@@ -25,7 +26,7 @@ def memory_metrics(plan: Plan, lowering: Lowering, columns: Columns) -> MemoryMe
             here = (table["device"] == device) & (table["core"] == core)
             moved = {c: here & (table["route"] == number) for number, c in carries.items()}
             nothing = np.zeros(len(table), np.bool_)
-            read, write, cast = (moved.get(c, nothing) for c in ("read", "write", "multicast"))
+            read, write, cast = (moved.get(c, nothing) for c in (Carries.READ, Carries.WRITE, Carries.MULTICAST))
             rows.append(
                 TrafficRow(
                     device,

@@ -38,6 +38,11 @@ class Carries(StrEnum):
     HOST = "host"  # host ↔ device
     UNKNOWN = "unknown"
 
+    @property
+    def is_outer(self) -> bool:
+        """Goes to or from outer memory."""
+        return self in (Carries.READ, Carries.WRITE)
+
 
 class LaneRole(StrEnum):
     """What a row of a timeline shows."""

@@ -16,6 +16,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
+from ..core.meaning import Does
 from ..program.program import NO_ROUTE, OP_LEVEL, PORT_LEVEL, TRUE, Program
 from ..program.wire import StatsSection
 from ..recording.trace import EDGE
@@ -63,6 +64,8 @@ class LaneIndex:
     op: npt.NDArray[np.int32]  # command → graph op
     kind: npt.NDArray[np.int32]  # command → kind
     route: npt.NDArray[np.int32]
+    does: npt.NDArray[np.uint8]  # command → meaning.Does
+    at_work: npt.NDArray[np.uint8]  # the same of what its lane does: of a transfer it is the issue
     edges: npt.NDArray[np.void]  # dependencies as a trace has them
     places: npt.NDArray[np.uint64]  # first eight bytes of every record of a complete buffer, core after core
     place_first: Numbers  # lane → its first record there; one more than lanes
@@ -73,6 +76,7 @@ class LaneIndex:
         lanes, commands = program.lane_of_commands(), program.commands
         first = np.searchsorted(lanes, np.arange(program.lanes + 1))
         op, kind, route = (commands[name].astype(np.int32) for name in ("op", "kind", "route"))
+        does = commands["does"].astype(np.uint8)
         threads = np.array([group.threads for group in program.groups])[commands["group"]]
         counts = np.concatenate(([0], np.cumsum(threads)))
         return cls(
@@ -82,6 +86,8 @@ class LaneIndex:
             op,
             kind,
             route,
+            does,
+            np.where((route != NO_ROUTE) & (does == Does.MOVE), np.uint8(Does.LAUNCH), does),
             _edges(program),
             _places(program, threads, counts),
             counts[first],

@@ -14,15 +14,17 @@ from typing import TypeVar
 import numpy as np
 import numpy.typing as npt
 
+from ..core.meaning import Does, LaneRole
 from ..core.sublanes import sublanes
 from ..program.program import NO_ROUTE, Program
 from ..program.wire import INPUT_PORT, StatsSection
-from ..recording.trace import COUNTER, EDGE, NONE, SPAN, CounterTrack, Lane, SpanKind, Trace
+from ..recording.trace import COUNTER, EDGE, NONE, SPAN, CounterTrack, Lane, LaneNumbers, SpanKind, Trace, blank_spans
 from .buffer import Buffer
 from .lanes import LaneIndex, LaneRecords, longest, read_lanes
 
 Numbers = npt.NDArray[np.int64]
 Spans = npt.NDArray[np.void]
+EXECUTION = "Execution"  # what lanes that say when an inference started and ended are called
 
 
 class Threads(Enum):
@@ -73,7 +75,7 @@ def decode_trace(
         build.core(core)
     build.device()
     return Trace(
-        lanes=tuple(build.lanes),
+        lanes=build.lanes.lanes,
         names=build.names,
         spans=build.spans[: build.used],
         edges=index.edges,
@@ -94,20 +96,20 @@ def joined(blocks: Sequence[Spans]) -> Spans:
 
 def merge_traces(traces: Sequence[Trace]) -> Trace:
     """Merge traces of several devices, inferences or of the host on their common axis; equal lanes become one."""
-    lanes: dict[Lane, int] = {}
+    lanes = LaneNumbers()
     names: dict[str, int] = {}
     counters: dict[CounterTrack, int] = {}
     spans, samples = [], []
     for trace in traces:
         block, values = trace.spans.copy(), trace.samples.copy()
-        block["lane"] = _merged_numbers(trace.lanes, lanes)[block["lane"]]
+        block["lane"] = lanes.numbers(trace.lanes)[block["lane"]]
         block["name"] = _merged_numbers(trace.names, names)[block["name"]]
         values["counter"] = _merged_numbers(trace.counters, counters)[values["counter"]]
         spans.append(block)
         samples.append(values)
     edges = next((trace.edges for trace in traces if len(trace.edges)), np.zeros(0, EDGE))
     return Trace(
-        tuple(lanes), tuple(names), joined(spans), edges, tuple(counters), np.concatenate(samples), traces[0].provenance
+        lanes.lanes, tuple(names), joined(spans), edges, tuple(counters), np.concatenate(samples), traces[0].provenance
     )
 
 
@@ -147,7 +149,7 @@ class _Build:
     names: tuple[str, ...]
     spans: Spans  # allocated for the maximum; pages that are never written cost nothing
     used: int = 0
-    lanes: dict[Lane, int] = field(default_factory=dict)
+    lanes: LaneNumbers = field(default_factory=LaneNumbers)
 
     def ns(self, ticks: Numbers) -> Numbers:
         """Convert ticks to nanoseconds of the trace; equal ticks always give equal nanoseconds."""
@@ -160,14 +162,13 @@ class _Build:
         return self.spans[self.used - count : self.used]
 
     def number(self, lane: Lane) -> int:
-        return self.lanes.setdefault(lane, len(self.lanes))
+        return self.lanes.number(lane)
 
     def add(self, lane: Lane | Numbers, kind: SpanKind, commands: Numbers, start: Numbers, end: Numbers) -> Spans:
         """Add a block of spans of commands; the caller fills in name and counters."""
         # Fill the constant fields once and copy them to every row as bytes.
-        same = np.zeros(1, SPAN)
+        same = blank_spans(1)
         same["kind"], same["inference"] = kind, self.buffer.capture.inference
-        same["pcycles"], same["waits_on"] = NONE, NONE
         same["lane"] = self.number(lane) if isinstance(lane, Lane) else NONE
         block = self.room(len(start))
         block.view(np.uint8).reshape(len(start), SPAN.itemsize)[:] = same.view(np.uint8)  # quicker than by field
@@ -187,17 +188,20 @@ class _Build:
         for thread in range(group.threads) if threads is Threads.APART else (NONE,):
             number = own.first_thread + max(thread, 0)
             merged = thread == NONE and group.threads > 1
-            lane = Lane(device, own.core, group.name, NONE if merged else number)
+            role = LaneRole.THREAD if thread != NONE and group.threads > 1 else LaneRole.ENGINE
+            lane = Lane(device, own.core, group.name, NONE if merged else number, role=role)
             if thread == NONE:  # the op lasts until its last thread is done
                 end, pcycles = own.start + longest(own.ucycles), longest(own.pcycles)
             else:
                 end, pcycles = own.start + own.ucycles[:, thread], own.pcycles[:, thread]
             self._ops(lane, own, np.where(moves, issued, end), pcycles)
         if barriers:
+            owner = self.number(lane)
             for thread in range(group.threads):
-                self._barriers(Lane(device, own.core, f"{group.name} Barrier", own.first_thread + thread), own, thread)
+                number, name = own.first_thread + thread, f"{group.name} Barrier"
+                self._barriers(Lane(device, own.core, name, number, role=LaneRole.THREAD, owner=owner), own, thread)
         if moves.any():
-            self._transfers(own, np.flatnonzero(moves))
+            self._transfers(own, np.flatnonzero(moves), self.number(lane))
 
     def _issue_end(self, own: LaneRecords) -> Numbers:
         """Return the tick at which the lane is free again after issuing a transfer.
@@ -215,9 +219,10 @@ class _Build:
         block = self.add(lane, SpanKind.OP, own.commands, own.start, end)
         block["pcycles"] = pcycles
         block["name"] = self.index.kind[own.commands]
+        block["does"] = self.index.at_work[own.commands]
         waited = np.flatnonzero(own.wait)
         block = self.add(lane, SpanKind.WAIT, own.commands[waited], (own.start - own.wait)[waited], own.start[waited])
-        block["waits_on"] = own.blocker[waited]
+        block["waits_on"], block["does"] = own.blocker[waited], Does.SYNC
         block["name"] = len(self.program.kinds) + own.group
 
     def _barriers(self, lane: Lane, own: LaneRecords, thread: int) -> None:
@@ -227,8 +232,9 @@ class _Build:
         end = own.end[waiting]
         block = self.add(lane, SpanKind.BARRIER, own.commands[waiting], end - own.barrier[waiting, thread], end)
         block["name"] = len(self.program.kinds) + len(self.program.groups) + own.group
+        block["does"] = Does.SYNC
 
-    def _transfers(self, own: LaneRecords, rows: Numbers) -> None:
+    def _transfers(self, own: LaneRecords, rows: Numbers, issuer: int) -> None:
         """Add spans of bytes in flight, on as many lanes per route as there are concurrent transfers."""
         device, group = self.buffer.capture.device, self.program.groups[own.group]
         routes = self.index.route[own.commands[rows]]
@@ -237,15 +243,14 @@ class _Build:
             start, end = own.start[chosen], own.end[chosen]
             level = sublanes(self.ns(start), self.ns(end))
             name = f"{group.name} DMA {self.program.routes[route].name}"
+            names = [f"{name} {i + 1}" if i else name for i in range(int(level.max()) + 1)]
             numbers = np.array(
-                [
-                    self.number(Lane(device, own.core, f"{name} {i + 1}" if i else name))
-                    for i in range(int(level.max()) + 1)
-                ]
+                [self.number(Lane(device, own.core, word, role=LaneRole.TRANSFER, owner=issuer)) for word in names]
             )
             block = self.add(numbers[level], SpanKind.TRANSFER, own.commands[chosen], start, end)
             block["pcycles"] = longest(own.pcycles[chosen])
             block["name"] = self.index.kind[own.commands[chosen]]
+            block["does"], block["route"] = self.index.does[own.commands[chosen]], route
 
     def core(self, core: int) -> None:
         """Add the whole inference on a core, and its waits for the host's doorbells."""
@@ -254,11 +259,12 @@ class _Build:
             return
         device, base = self.buffer.capture.device, len(self.program.kinds) + 2 * len(self.program.groups)
         start, end = int(threads["start"].min()), int(threads["end"].max())
-        block = self._phase(Lane(device, core, "Execution"), start, end, base + core)
+        block = self._phase(Lane(device, core, EXECUTION, role=LaneRole.EXECUTION), start, end, base + core)
         block["pcycles"] = threads["pcycles"].max()
         for port in self.buffer.records(StatsSection.PORTS, core):
             wait, is_input = int(port["wait"]), port["port"] == INPUT_PORT
-            lane = Lane(device, core, f"Host_IO_Port p{port['port']}", int(port["thread"]))
+            name = f"Host_IO_Port p{port['port']}"
+            lane = Lane(device, core, name, int(port["thread"]), role=LaneRole.MARKER)
             if wait:
                 begin = start - wait if is_input else end
                 self._phase(lane, begin, begin + wait, len(self.names) - (2 if is_input else 1))
@@ -269,13 +275,14 @@ class _Build:
         if len(threads):
             device = self.buffer.capture.device
             number = len(self.names) - 2 - self.program.devices + device
-            self._phase(Lane(device, NONE, "Execution"), int(threads["start"].min()), int(threads["end"].max()), number)
+            lane = Lane(device, NONE, EXECUTION, role=LaneRole.EXECUTION)
+            self._phase(lane, int(threads["start"].min()), int(threads["end"].max()), number)
 
     def _phase(self, lane: Lane, start: int, end: int, name: int) -> Spans:
         block = self.room(1)
+        block[:] = blank_spans(1)
         block["lane"], block["kind"] = self.number(lane), SpanKind.PHASE
         block["inference"] = self.buffer.capture.inference
-        block["op"], block["command"], block["pcycles"], block["waits_on"] = NONE, NONE, NONE, NONE
         block["start_ns"], block["end_ns"] = self.ns(np.array([start])), self.ns(np.array([end]))
         block["ucycles"], block["name"] = end - start, name
         return block

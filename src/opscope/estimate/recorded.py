@@ -8,14 +8,16 @@ from dataclasses import replace
 import numpy as np
 import numpy.typing as npt
 
+from ..core.meaning import Does, LaneRole
+from ..graph.kinds import what_kind_does
 from ..machine.target import ANY, Holds
 from ..program.program import COMMAND, NO_ROUTE, OpInfo, Program, bare_program
 from ..recording.finding import Trial
 from ..recording.run import CommandTable, Run, RunInfo, graph_edges
 from ..recording.summary import Energy, LaneTotal, Latency, MemoryTotal, OpTotal, Summary
-from ..recording.trace import COUNTER, EDGE, NONE, SPAN, CounterTrack, Lane, SpanKind, Trace
+from ..recording.trace import COUNTER, EDGE, NONE, CounterTrack, Lane, SpanKind, Trace, blank_spans
 from .recorded_arena import MARKS, Arena, arena_of
-from .recorded_operands import details_of
+from .recorded_operands import details_of, memories_of
 from .recorded_resources import resources_of
 from .report import PROVENANCE, Layer, Report
 
@@ -90,18 +92,20 @@ def _trace(report: Report, arena: Arena, program: Program) -> Trace:
     """A span for every command; none where the times do not make a whole."""
     known = bool(report.layers) and report.totals.latency_s is not None
     lanes: dict[str, int] = {}
-    spans = np.zeros(len(program.commands) if known else 0, SPAN)
+    spans = blank_spans(len(program.commands) if known else 0)
     layers, bounds, steps = report.layers, [0, *_ends(report)], arena.steps
     for command, number in enumerate(arena.order) if known else ():
         step = steps[number]
         lane = lanes.setdefault(layers[min(step, len(layers) - 1)].engine or "CPU", len(lanes))
         op, end = (number, bounds[step + 1]) if number < len(layers) else (NONE, bounds[step])  # a mark is no op's work
-        spans[command] = (lane, SpanKind.OP, 0, op, command, bounds[step], end, NONE, NONE, NONE, command)
+        row = spans[command]
+        row["lane"], row["kind"], row["op"], row["command"], row["name"] = lane, SpanKind.OP, op, command, command
+        row["start_ns"], row["end_ns"], row["does"] = bounds[step], end, program.commands["does"][command]
     table = np.zeros(len(program.dependency_sources), EDGE)
     table["source"], table["data"] = program.dependency_sources, True
     table["target"] = np.repeat(np.arange(len(program.commands)), np.diff(program.dependency_offsets))
     names = tuple(program.details[detail].name for detail in program.commands["detail"])
-    rows = tuple(Lane(0, 0, engine) for engine in lanes)
+    rows = tuple(Lane(0, 0, engine, role=LaneRole.ENGINE) for engine in lanes)
     counters, samples = _occupancy(report, arena) if known else ((), np.zeros(0, COUNTER))
     return Trace(rows, names, spans, table, counters, samples, PROVENANCE)
 
@@ -135,7 +139,8 @@ def _program(report: Report, arena: Arena, edges: npt.NDArray[np.void]) -> Progr
         commands=_commands(report, arena)[order],
         edges=(pairs[:, 0], pairs[:, 1]),
     )
-    return replace(bare, kinds=("", *MARKS), details=details_of(report, arena) or bare.details)
+    details = details_of(report, arena) or bare.details
+    return replace(bare, kinds=("", *MARKS), details=details, memories=memories_of(report.target))
 
 
 def _commands(report: Report, arena: Arena) -> npt.NDArray[np.void]:
@@ -145,6 +150,7 @@ def _commands(report: Report, arena: Arena) -> npt.NDArray[np.void]:
     commands["op"], commands["route"] = [*range(count), *(mark.op for mark in arena.marks)], NO_ROUTE
     commands["kind"][count:] = [1 + MARKS.index(mark.kind) for mark in arena.marks]
     commands["detail"] = np.arange(len(commands))
+    commands["does"][:count] = [_does(layer) for layer in report.layers]
     commands["ordinal"] = np.argsort(np.array(arena.order, np.int64))
     commands["macs"][:count] = [layer.macs for layer in report.layers]
     commands["out_bytes"][:count] = [layer.write_bytes for layer in report.layers]
@@ -152,6 +158,10 @@ def _commands(report: Report, arena: Arena) -> npt.NDArray[np.void]:
     commands["local_address"][holders] = [block.address for block in arena.blocks]
     commands["local_bytes"][holders] = [block.size_bytes for block in arena.blocks]
     return commands
+
+
+def _does(layer: Layer) -> Does:
+    return what_kind_does(layer.kind)
 
 
 def _summary(report: Report, arena: Arena, trace: Trace, batch: int) -> Summary:
@@ -166,8 +176,18 @@ def _summary(report: Report, arena: Arena, trace: Trace, batch: int) -> Summary:
             for use, mean in zip(report.memory.uses, _means(report, arena, value), strict=True)
         ),
         energy=_energy(report),
-        ops=tuple(sorted((_op(layer, value) for layer in report.layers), key=lambda op: -(op.busy_ns or 0))),
+        ops=tuple(
+            sorted(
+                (_op(number, layer, value) for number, layer in enumerate(report.layers)),
+                key=lambda op: -(op.busy_ns or 0),
+            )
+        ),
     )
+
+
+def _op_totals(report: Report, value: int | None) -> tuple[OpTotal, ...]:
+    rows = (_op(number, layer, value) for number, layer in enumerate(report.layers))
+    return tuple(sorted(rows, key=lambda op: -(op.busy_ns or 0)))
 
 
 def _means(report: Report, arena: Arena, value: int | None) -> Iterator[float | None]:
@@ -206,7 +226,7 @@ def _lanes(trace: Trace, wall: int | None) -> tuple[LaneTotal, ...]:
     )
 
 
-def _op(layer: Layer, value: int | None) -> OpTotal:
+def _op(number: int, layer: Layer, value: int | None) -> OpTotal:
     ns = None if layer.latency_s is None else _ns(layer)
     return OpTotal(
         name=layer.name,
@@ -223,4 +243,7 @@ def _op(layer: Layer, value: int | None) -> OpTotal:
         placed="accelerator" if layer.accelerated else "cpu",
         reason=layer.reason,
         energy_j=layer.energy_j,
+        op=number,
+        does=_does(layer).label,
+        on_cpu=not layer.accelerated,
     )

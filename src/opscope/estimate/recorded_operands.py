@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from ..core.meaning import Direction
 from ..graph.graph import ABSENT, Graph, Op, Role
 from ..machine.target import Holds, Target
-from ..program.program import Detail, operand_text
+from ..program.program import Detail, MemoryInfo, Operand
 from .recorded_arena import Arena, Mark
 from .report import Layer, Report
 
@@ -18,6 +19,11 @@ def details_of(report: Report, arena: Arena) -> tuple[Detail, ...]:
     return (*layers, *(_of_mark(mark, graph, target) for mark in arena.marks))
 
 
+def memories_of(target: Target) -> tuple[MemoryInfo, ...]:
+    """What operands lie in."""
+    return tuple(MemoryInfo(memory.name, memory.is_outer) for memory in target.memories)
+
+
 def _of_layer(layer: Layer, op: Op, graph: Graph, target: Target) -> Detail:
     """A layer in a loop names no operands: what it writes is many times what one of them holds."""
     named = tuple(_named(op)) if layer.trips == 1 else ()
@@ -25,27 +31,28 @@ def _of_layer(layer: Layer, op: Op, graph: Graph, target: Target) -> Detail:
 
 
 def _of_mark(mark: Mark, graph: Graph, target: Target) -> Detail:
-    named = () if mark.tensor == ABSENT else (("out", "Dest", mark.tensor),)
+    named = () if mark.tensor == ABSENT else ((Direction.OUT, "Dest", mark.tensor),)
     return _detail(mark.name, named, graph, target)
 
 
-def _named(op: Op) -> Iterator[tuple[str, str, int]]:
+def _named(op: Op) -> Iterator[tuple[Direction, str, int]]:
     outputs = [tensor for tensor in op.outputs if tensor != ABSENT]
     for number, tensor in enumerate(outputs):
-        yield "out", f"Dest{number}" if len(outputs) > 1 else "Dest", tensor
+        yield Direction.OUT, f"Dest{number}" if len(outputs) > 1 else "Dest", tensor
     for number, tensor in enumerate(op.inputs):
         if tensor != ABSENT:
-            yield "in", f"Src{number}", tensor
+            yield Direction.IN, f"Src{number}", tensor
 
 
-def _detail(name: str, named: tuple[tuple[str, str, int], ...], graph: Graph, target: Target) -> Detail:
+def _detail(name: str, named: tuple[tuple[Direction, str, int], ...], graph: Graph, target: Target) -> Detail:
     activations, constants = (target.home(what).name for what in (Holds.ACTIVATIONS, Holds.CONSTANTS))
+    numbers = {memory.name: number for number, memory in enumerate(target.memories)}
     operands, types, shapes = [], [], []
     for way, role, number in named:
         tensor = graph.tensors[number]
-        memory = constants if tensor.role is Role.CONSTANT else activations
+        memory = numbers[constants if tensor.role is Role.CONSTANT else activations]
         shape = tensor.shape or ()
-        operands.append(operand_text(f"{way} {memory} {role}", tensor.name, tensor.dtype.label, shape, tensor.bytes))
+        operands.append(Operand(way, role, tensor.name, memory, tensor.dtype.label, shape, tensor.bytes))
         types.append(tensor.dtype.label)
         shapes.append(f"{role} [{' x '.join(map(str, shape))}]")
     return Detail(name, activations, ", ".join(dict.fromkeys(types)), ", ".join(shapes), tuple(operands), "")

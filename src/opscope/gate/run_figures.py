@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import defaultdict, deque
 from collections.abc import Sequence
 
 import numpy as np
@@ -10,7 +9,7 @@ import numpy.typing as npt
 
 from ..program.program import OpInfo
 from ..recording.run import Run, RunInfo
-from ..recording.summary import OpTotal, Summary
+from ..recording.summary import Summary
 from .bootstrap import spread_of, tick_of
 from .figures import EMULATED, EXACT, NO_OP_NAME, Figures, OpFigure, OpSpans, Spread
 from .metrics import METRICS, figures_of
@@ -87,14 +86,13 @@ def _spreads(work: Work) -> dict[int, Spread]:
 def _ops(
     ops: Sequence[OpInfo], summary: Summary, own: Floats | None, spreads: dict[int, Spread], *, timed: bool
 ) -> list[OpFigure]:
-    """In the order of the model; work of no op last. Totals of ops with the same name are taken in turn."""
-    totals: dict[str, deque[OpTotal]] = defaultdict(deque)
-    for total in summary.ops:
-        totals[total.name].append(total)
-    infos = [*ops, OpInfo(NO_OP_NAME, "", "", "")] if _has_no_op(ops, totals, own) else list(ops)
+    """In the order of the model; work of no op last."""
+    totals = {len(ops) if total.op is None else total.op: total for total in summary.ops}
+    no_op = len(ops) in totals or (own is not None and own[len(ops)] > 0)
+    infos = [*ops, OpInfo(NO_OP_NAME, "", "", "")] if no_op else list(ops)
     rows = []
     for number, info in enumerate(infos):
-        found = totals[info.name].popleft() if totals[info.name] else None
+        found = totals.get(number)
         spread = spreads.get(number)
         wall = None if found is None or not timed else found.wall_ns
         rows.append(
@@ -109,7 +107,3 @@ def _ops(
             )
         )
     return rows
-
-
-def _has_no_op(ops: Sequence[OpInfo], totals: dict[str, deque[OpTotal]], own: Floats | None) -> bool:
-    return bool(totals[NO_OP_NAME]) or (own is not None and own[len(ops)] > 0)

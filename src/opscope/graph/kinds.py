@@ -10,6 +10,8 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from enum import Enum
 
+from ..core.meaning import Does
+
 
 class Family(Enum):
     """Groups of kinds with the same cost rule."""
@@ -26,6 +28,20 @@ class Family(Enum):
     VIEW = "view"  # renames bytes, copies nothing
     CONTROL = "control"
     OPAQUE = "opaque"  # cost unknown
+
+    @property
+    def does(self) -> Does:
+        """What the commands of such an op do: whatever only moves, renames or converts data computes nothing."""
+        return _DOES.get(self, Does.COMPUTE)
+
+
+_DOES = {
+    Family.CONVERT: Does.LAYOUT,
+    Family.MOVE: Does.LAYOUT,
+    Family.VIEW: Does.LAYOUT,
+    Family.CONTROL: Does.SYNC,
+    Family.OPAQUE: Does.UNKNOWN,
+}
 
 
 class Touches(Enum):
@@ -86,3 +102,9 @@ def _kinds() -> Iterator[Kind]:
 
 
 KINDS: Mapping[str, Kind] = {kind.name: kind for kind in _kinds()}
+
+
+def what_kind_does(kind: str) -> Does:
+    """What ops of a kind do; a word that is no kind says nothing."""
+    found = KINDS.get(kind)
+    return Does.UNKNOWN if found is None else found.family.does

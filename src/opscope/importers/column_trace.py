@@ -9,6 +9,7 @@ from math import gcd
 import numpy as np
 import numpy.typing as npt
 
+from ..core.meaning import Does
 from ..recording.imported import ImportedOp
 from ..recording.trace import NONE, Lane, SpanKind, Trace
 from .trace_build import Marks, build_trace
@@ -30,13 +31,14 @@ class SpanColumns:
     kind: Numbers | int = int(SpanKind.OP)
     inference: Numbers | int = NONE
     cycles: Numbers | int = NONE
+    does: Numbers | int = int(Does.UNKNOWN)
 
 
 def column_trace(columns: SpanColumns, lanes: Sequence[Lane], names: Sequence[str], *, provenance: str) -> Trace:
     """A Trace that starts with the first span; spans of a lane that overlap get lanes of their own."""
     spans = Spans([], list(names), columns.lane, columns.name, columns.start_ns, columns.end_ns, columns.lane)
     empty = np.zeros(0, np.int64)
-    marks = Marks(columns.kind, columns.op, columns.inference, cycles=columns.cycles)
+    marks = Marks(columns.kind, columns.op, columns.inference, cycles=columns.cycles, does=columns.does)
     return build_trace(
         spans, Samples([], empty, empty, empty.astype(np.float64)), lanes, (), marks=marks, provenance=provenance
     )

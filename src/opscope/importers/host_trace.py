@@ -13,7 +13,8 @@ import msgspec
 import numpy as np
 
 from ..core.errors import UsageError, printable
-from ..recording.trace import COUNTER, EDGE, NONE, SPAN, Lane, SpanKind, Trace
+from ..core.meaning import Does, LaneRole
+from ..recording.trace import COUNTER, EDGE, NONE, Lane, LaneNumbers, SpanKind, Trace, blank_spans
 
 _MOST_BYTES = 1 << 31
 _LONGEST_NS = 2**62
@@ -42,21 +43,22 @@ def read_host_trace(path: Path, *, stats_hz: float, origin_tick: int) -> Trace:
         raise UsageError(f"{path}: otherData.ticks_at_zero is {zero!r}; expected a number of ticks")
     shift_ns = (zero - origin_tick) * 1e9 / stats_hz
     names: dict[str, int] = {}
-    lanes: dict[Lane, int] = {}
+    lanes = LaneNumbers()
     rows = []
     for thread, events in _threads(file.traceEvents).items():
+        owner = lanes.number(Lane(NONE, NONE, thread, role=LaneRole.HOST))
         for level, name, start, end in _levels(_stretches(events)):
-            lane = Lane(NONE, NONE, f"{thread} {level + 1}" if level else thread)
+            deeper = Lane(NONE, NONE, f"{thread} {level + 1}", role=LaneRole.NESTED, owner=owner)
             times = (round(start * 1000 + shift_ns), round(end * 1000 + shift_ns))
             if max(map(abs, times)) > _LONGEST_NS:
                 raise UsageError(f"{path}: event {printable(name)!r} at {start} µs; expected times below 2^62 ns")
             number = names.setdefault(printable(name, 200), len(names))
-            rows.append(
-                (lanes.setdefault(lane, len(lanes)), SpanKind.HOST, NONE, NONE, NONE, *times, NONE, NONE, NONE, number)
-            )
-    return Trace(
-        tuple(lanes), tuple(names), np.array(rows, SPAN), np.zeros(0, EDGE), (), np.zeros(0, COUNTER), "measured"
-    )
+            rows.append((lanes.number(deeper) if level else owner, *times, number))
+    spans = blank_spans(len(rows))
+    spans["kind"], spans["does"], spans["inference"] = SpanKind.HOST, Does.HOST, NONE
+    for column, values in zip(("lane", "start_ns", "end_ns", "name"), zip(*rows, strict=True), strict=False):
+        spans[column] = values
+    return Trace(lanes.lanes, tuple(names), spans, np.zeros(0, EDGE), (), np.zeros(0, COUNTER), "measured")
 
 
 def _decode(path: Path) -> _File:

@@ -109,6 +109,7 @@ def _both(measured: Trace, model: Trace, shift: Numbers, provenance: str) -> Tra
         spans["end_ns"] + shift,
         kind=spans["kind"].astype(np.int64),
         cycles=spans["pcycles"],
+        does=spans["does"].astype(np.int64),
     )
     lanes = [replace(lane, name=f"{lane.name} ({provenance})", provenance=provenance) for lane in model.lanes]
     moved = column_trace(columns, lanes, model.names, provenance=measured.provenance)

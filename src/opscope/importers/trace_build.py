@@ -9,7 +9,8 @@ import numpy as np
 import numpy.typing as npt
 
 from ..core.columns import places
-from ..recording.trace import COUNTER, EDGE, NONE, SPAN, CounterTrack, Lane, Trace
+from ..core.meaning import Does, LaneRole
+from ..recording.trace import COUNTER, EDGE, NONE, CounterTrack, Lane, Trace, blank_spans
 from .trace_events import Key, Numbers, Samples, Spans, Thread
 from .trace_lanes import levels
 
@@ -26,6 +27,7 @@ class Marks:
     command: Numbers | int = NONE
     edges: tuple[Numbers, Numbers] | None = None  # commands: from, to
     cycles: Numbers | int = NONE
+    does: Numbers | int = int(Does.UNKNOWN)
 
 
 def build_trace(
@@ -47,11 +49,10 @@ def build_trace(
         "op": marks.op,
         "inference": marks.inference,
         "command": marks.command,
-        "ucycles": NONE,
         "pcycles": marks.cycles,
-        "waits_on": NONE,
+        "does": marks.does,
     }
-    rows = np.zeros(len(spans.start), SPAN)
+    rows = blank_spans(len(spans.start))
     for low in range(0, len(rows), _ROWS_AT_A_TIME):  # a column of all rows would go through all memory, each anew
         part = slice(low, low + _ROWS_AT_A_TIME)
         some = rows[part]
@@ -75,12 +76,18 @@ def _spread(lanes: Sequence[Lane], thread: Numbers, level: Numbers) -> tuple[Num
     deep = int(level.max(initial=0)) + 1
     codes, place = places(thread * deep + level)
     taken: dict[Lane, int] = {}
-    spread = []
+    spread: list[Lane] = []
+    outermost: dict[int, int] = {}
     for code in codes.tolist():
         owner, depth = divmod(code, deep)
-        lane = lanes[owner] if not depth else replace(lanes[owner], name=f"{lanes[owner].name} {depth + 1}")
+        lane = lanes[owner] if not depth else _deeper(lanes[owner], depth, outermost.get(owner, NONE))
+        outermost.setdefault(owner, len(spread))
         spread.append(_unlike(lane, taken))
     return place, tuple(spread)
+
+
+def _deeper(lane: Lane, depth: int, owner: int) -> Lane:
+    return replace(lane, name=f"{lane.name} {depth + 1}", role=LaneRole.NESTED, owner=owner)
 
 
 def _unlike(lane: Lane, taken: dict[Lane, int]) -> Lane:

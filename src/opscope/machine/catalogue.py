@@ -6,6 +6,7 @@ import re
 import tomllib
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import fields, is_dataclass
+from enum import Enum
 from functools import lru_cache
 from math import isfinite
 from pathlib import Path
@@ -136,6 +137,11 @@ class _KeyCheck:
             origin = get_origin(kind)
         if isinstance(kind, type) and is_dataclass(kind) and isinstance(value, dict):
             yield from self._in_table(value, kind, place)
+        elif isinstance(kind, type) and issubclass(kind, Enum) and isinstance(value, str):
+            known = [str(member.value) for member in kind]
+            if value not in known:
+                hint = did_you_mean(value, known).strip() or f"expected one of {', '.join(known)}"
+                yield place, f"{printable(repr(value))} is not known; {hint}"
         elif origin is tuple and isinstance(value, list):
             for number, part in enumerate(value):
                 yield from self.unknown(part, get_args(kind)[0], f"{place}[{number}]")

@@ -11,6 +11,7 @@ from dataclasses import dataclass, field, replace
 from enum import Enum
 from typing import TypeVar
 
+from ..core.meaning import Carries
 from ..graph.graph import DType, Op
 
 ANY = "*"
@@ -149,22 +150,25 @@ class Memory:
         """Share of the peak bandwidth that is reached."""
         return _reached(self.efficiency, self.burst)
 
+    @property
+    def is_outer(self) -> bool:
+        """Beyond the cores: their own memories are local."""
+        return self.scope is not Scope.CORE
+
 
 @dataclass(frozen=True, slots=True)
 class Route:
     """A way for bytes to move without an engine: a DMA queue per core on something that all cores share."""
 
     name: str
-    carries: (
-        str  # read (outer memory → local), write (local → outer), multicast (core → cores), link (device → device),
-    )
-    #               bring (local → an engine's own memory), fetch (from there → local)
+    carries: Carries
     bytes_per_second: Figure | None = None  # what everybody shares
     core_bytes_per_second: Figure | None = None  # what one core's queue reaches at most
     efficiency: Figure | None = None
     issue_cycles: Figure | None = None  # of the thread that starts a transfer
     bytes_per_cycle: Figure | None = None  # of the core clock, where the route runs on it
     burst: Burst | None = None
+    memory: str = ""  # name of the memory that it serves; empty: as `Target.memory_of` says
 
     def __post_init__(self) -> None:
         if (self.bytes_per_second is None) == (self.bytes_per_cycle is None):
@@ -315,6 +319,9 @@ class Target:
         for engine in self.engines:
             if engine.memory and engine.memory not in names:
                 raise ValueError(f"engine {engine.name!r} works in {engine.memory!r}; expected one of {names}")
+        for route in self.routes:
+            if route.memory and route.memory not in names:
+                raise ValueError(f"route {route.name!r} serves {route.memory!r}; expected one of {names}")
 
     def home(self, what: Holds) -> Memory:
         """The memory that holds activations or constants when nothing else is said: the first one listed."""
@@ -324,6 +331,16 @@ class Target:
     def local(self) -> Memory | None:
         """The working memory beside the engines, where the chip has one."""
         return next((memory for memory in self.memories if Holds.TILES in memory.holds), None)
+
+    def memory_of(self, route: Route) -> str:
+        """The memory that a route serves: the one it names, else the outer one, an engine's own, or the local one."""
+        if route.memory:
+            return route.memory
+        if route.carries in (Carries.READ, Carries.WRITE):
+            return self.home(Holds.CONSTANTS).name
+        if route.carries in (Carries.BRING, Carries.FETCH):
+            return next((engine.memory for engine in self.engines if engine.memory), "")
+        return "" if route.carries is Carries.HOST or self.local is None else self.local.name
 
     @property
     def is_compilable(self) -> bool:

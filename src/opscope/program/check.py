@@ -8,7 +8,8 @@ import numpy as np
 import numpy.typing as npt
 
 from ..core.errors import ProgramError, printable
-from .program import NO_OP, NO_ROUTE, Program
+from ..core.meaning import Does
+from .program import NO_MEMORY, NO_OP, NO_ROUTE, Program
 
 _MOST = 0xFFFF  # devices, cores and threads are 16 bits wide in a stats buffer
 _MOST_COMMANDS = 2**31 - 2  # their numbers are 32 bits wide, with a sign
@@ -57,12 +58,23 @@ def _check_columns(program: Program, source: str) -> None:
         ("kind", 0, len(program.kinds)),
         ("op", NO_OP, len(program.ops)),
         ("detail", 0, len(program.details)),
+        ("does", 0, len(Does)),
     )
+    _check_memories(program, source)
     for name, low, end in limits:
         column = program.commands[name]
         at = _first(column >= end) if low == 0 else _first((column >= end) | (column < low))
         if at is not None:
             raise ProgramError(source, f"command {at}: {name} is {column[at]}; expected {low} to {end - 1}")
+
+
+def _check_memories(program: Program, source: str) -> None:
+    used = {route.memory for route in program.routes} | {o.memory for d in program.details for o in d.operands}
+    for memory in sorted(used):
+        if not NO_MEMORY <= memory < len(program.memories):
+            raise ProgramError(
+                source, f"memory {memory} of a route or an operand; expected one of {len(program.memories)}"
+            )
 
 
 def _check_order(program: Program, source: str) -> None:

@@ -9,19 +9,24 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from math import prod
 
 import numpy as np
 import numpy.typing as npt
 
+from ..core.meaning import Carries, Direction
+from ..graph.graph import DType
+
 NO_OP = -1
 NO_ROUTE = -1
+NO_MEMORY = -1
 
 COMMAND = np.dtype(
     [
         ("device", "<u2"),
         ("core", "<u2"),
         ("group", "<u1"),  # position in Program.groups
-        ("route", "<i1"),  # position in Program.routes; NO_ROUTE: computes
+        ("route", "<i1"),  # position in Program.routes; NO_ROUTE: starts no transfer
         ("kind", "<u2"),  # position in Program.kinds
         ("op", "<i4"),  # position in Program.ops; NO_OP: belongs to none
         ("detail", "<u4"),  # position in Program.details
@@ -32,6 +37,7 @@ COMMAND = np.dtype(
         ("macs", "<u8"),
         ("local_address", "<u4"),  # where the output lies in local memory
         ("local_bytes", "<u4"),  # how much of it is taken from its start until its last reader is done
+        ("does", "<u8"),  # meaning.Does; so wide that every column of the table stays aligned
     ]
 )
 
@@ -66,9 +72,18 @@ class Channel:
     """A route, in the units of a simulation."""
 
     name: str
-    carries: str
+    carries: Carries
     bytes_per_cycle: float  # shared by all cores of a device
     core_bytes_per_cycle: float
+    memory: int = NO_MEMORY  # that it serves: position in Program.memories
+
+
+@dataclass(frozen=True, slots=True)
+class MemoryInfo:
+    """A memory that operands lie in."""
+
+    name: str
+    is_outer: bool  # beyond the local memory of the cores
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,26 +96,54 @@ class OpInfo:
     location: str
 
 
+_BITS = {dtype.label: dtype.bits for dtype in DType}
+
+
+@dataclass(frozen=True, slots=True)
+class Operand:
+    """A tensor that a command reads or writes."""
+
+    direction: Direction
+    role: str  # for people: Src0, Dest, Weights
+    tensor: str
+    memory: int  # position in Program.memories; NO_MEMORY: not known
+    dtype: str
+    shape: tuple[int, ...]
+    bytes: int | None = None  # that lie there, where that is known
+
+    @property
+    def tensor_bytes(self) -> int | None:
+        """Size of the whole tensor; None where its data type has no fixed one."""
+        bits = _BITS.get(self.dtype, 0)
+        return -(-prod(self.shape) * bits // 8) if bits else None
+
+    def text(self, memory: str) -> str:
+        """For people: `out VTCM Dest y f16 <8 x 128> 2KB`."""
+        size = "" if self.bytes is None else f" {-(-self.bytes // 1024)}KB"
+        shape = " x ".join(map(str, self.shape))
+        return f"{self.direction} {memory} {self.role} {self.tensor} {self.dtype} <{shape}>{size}"
+
+
 @dataclass(frozen=True, slots=True)
 class Detail:
     """What is the same for every command made from one tile of one op."""
 
     name: str  # the op's name with a tile suffix
-    memory: str  # where its main operand lies: the name of a memory
+    memory: str  # where its main operand lies, as printed
     types: str  # operand types as printed: "float16, i8"
     shape: str
-    operands: tuple[str, ...]
+    operands: tuple[Operand, ...]
     attributes: str
 
 
-def operand_text(place: str, name: str, dtype: str, shape: Sequence[int], size_bytes: int | None = None) -> str:
-    """One of `Detail.operands`.
+@dataclass(frozen=True, slots=True)
+class OpCycles:
+    """Cycles that an op would take if one resource alone bound it, as a compiler's model has them."""
 
-    Args:
-        place: which way, in which memory, as what: "out VTCM Dest", "in DDR Src1".
-    """
-    size = "" if size_bytes is None else f" {-(-size_bytes // 1024)}KB"
-    return f"{place} {name} {dtype} <{' x '.join(map(str, shape))}>{size}"
+    op: int
+    resource: str
+    is_memory: bool
+    cycles: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -170,6 +213,8 @@ class Program:
     host_microseconds: Mapping[str, float] = field(default_factory=dict)
     simulation: Mapping[str, float] = field(default_factory=dict)
     model: str = ""  # file name of the model beside the program, for reference execution
+    memories: tuple[MemoryInfo, ...] = ()
+    op_cycles: tuple[OpCycles, ...] = ()  # of programs that were compiled elsewhere
 
     def __post_init__(self) -> None:
         if self.commands.dtype != COMMAND:
@@ -188,6 +233,10 @@ class Program:
         lanes *= len(self.groups)
         lanes += table["group"]
         return lanes
+
+    def memory_name(self, memory: int) -> str:
+        """For people."""
+        return self.memories[memory].name if memory != NO_MEMORY else ""
 
     def dependencies(self, command: int) -> Sequence[int]:
         first, last = self.dependency_offsets[command], self.dependency_offsets[command + 1]

@@ -11,8 +11,22 @@ import numpy as np
 import numpy.typing as npt
 
 from ..core.errors import ProgramError
+from ..core.meaning import Carries, Direction
 from .check import check_program
-from .program import COMMAND, Channel, Detail, Group, MemoryMetrics, OpInfo, Program, StatsOptions, TrafficRow
+from .program import (
+    COMMAND,
+    NO_MEMORY,
+    Channel,
+    Detail,
+    Group,
+    MemoryInfo,
+    MemoryMetrics,
+    Operand,
+    OpInfo,
+    Program,
+    StatsOptions,
+    TrafficRow,
+)
 from .wire import PROGRAM_HEADER, PROGRAM_MAGIC, PROGRAM_SECTION, PROGRAM_VERSION, ProgramSection
 
 _ARRAYS = {
@@ -88,7 +102,8 @@ def _sections(raw: bytes | memoryview, source: str) -> dict[ProgramSection, memo
     if magic != PROGRAM_MAGIC:
         raise ProgramError(source, f"byte 0x0: not a program; found {magic!r}, expected {PROGRAM_MAGIC!r}")
     if version != PROGRAM_VERSION or header_bytes != PROGRAM_HEADER.size:
-        raise ProgramError(source, f"byte 0x8: version {version}; this opscope reads version {PROGRAM_VERSION}")
+        problem = f"version {version}; this opscope reads version {PROGRAM_VERSION}: compile the model again"
+        raise ProgramError(source, f"byte 0x8: {problem}")
     if zlib.crc32(view[header_bytes:]) != crc:
         raise ProgramError(source, "byte 0x18: the checksum does not match; the file is damaged or cut short")
     end = header_bytes + count * PROGRAM_SECTION.size
@@ -119,10 +134,19 @@ def _meta(program: Program) -> dict[str, object]:
     meta["groups"] = [asdict(group) for group in program.groups]
     meta["routes"] = [asdict(route) for route in program.routes]
     meta["ops"] = [[op.name, op.type, op.kind, op.location] for op in program.ops]
-    meta["details"] = [[d.name, d.memory, d.types, d.shape, d.operands, d.attributes] for d in program.details]
+    meta["memories"] = [asdict(memory) for memory in program.memories]
+    meta["details"] = [
+        [d.name, d.memory, d.types, d.shape, [_operand_row(o) for o in d.operands], d.attributes]
+        for d in program.details
+    ]
     meta["stats"] = asdict(program.stats)
     meta["metrics"] = asdict(program.metrics)
     return meta
+
+
+def _operand_row(operand: Operand) -> list[object]:
+    o = operand
+    return [o.direction.value, o.role, o.tensor, o.memory, o.dtype, o.shape, o.bytes]
 
 
 def _program(meta: object, arrays: dict[ProgramSection, npt.NDArray[np.void]]) -> Program:
@@ -141,9 +165,10 @@ def _program(meta: object, arrays: dict[ProgramSection, npt.NDArray[np.void]]) -
         routes=tuple(
             Channel(
                 _text(r["name"]),
-                _text(r["carries"]),
+                Carries(_text(r["carries"])),
                 _number(r["bytes_per_cycle"]),
                 _number(r["core_bytes_per_cycle"]),
+                _place(r["memory"]),
             )
             for r in _mappings(fields["routes"])
         ),
@@ -161,12 +186,27 @@ def _program(meta: object, arrays: dict[ProgramSection, npt.NDArray[np.void]]) -
         host_microseconds={key: _number(value) for key, value in _mapping(fields["host_microseconds"]).items()},
         simulation={key: _number(value) for key, value in _mapping(fields["simulation"]).items()},
         model=_text(fields["model"]),
+        memories=tuple(MemoryInfo(_text(m["name"]), m["is_outer"] is True) for m in _mappings(fields["memories"])),
     )
 
 
 def _detail(row: list[object]) -> Detail:
     name, memory, types, shape, operands, attributes = row
-    return Detail(_text(name), _text(memory), _text(types), _text(shape), _texts(operands), _text(attributes))
+    rows = tuple(_operand(_items(row)) for row in _items(operands))
+    return Detail(_text(name), _text(memory), _text(types), _text(shape), rows, _text(attributes))
+
+
+def _operand(row: list[object]) -> Operand:
+    way, role, tensor, memory, dtype, shape, size = row
+    return Operand(
+        Direction(_text(way)),
+        _text(role),
+        _text(tensor),
+        _place(memory),
+        _text(dtype),
+        _integers(shape),
+        None if size is None else _integer(size),
+    )
 
 
 def _port(row: list[object]) -> tuple[str, str, tuple[int, ...]]:
@@ -227,6 +267,11 @@ def _integer(value: object) -> int:
     if not isinstance(value, int) or isinstance(value, bool) or value < 0:
         raise TypeError(f"found {value!r:.40}, expected a whole number")
     return value
+
+
+def _place(value: object) -> int:
+    """A position, or none."""
+    return NO_MEMORY if value == NO_MEMORY else _integer(value)
 
 
 def _number(value: object) -> float:

@@ -15,11 +15,12 @@ import numpy as np
 import numpy.typing as npt
 
 from ..core.errors import ProgramError, printable
+from ..core.meaning import Carries, Does
 from .program import NO_OP, NO_ROUTE, Program
 
 Times = npt.NDArray[np.float64]
 
-START_KIND = "start"  # of a sequencer's commands that start another group's
+START_KIND = "start"  # what a sequencer's commands that start another group's are called
 
 
 class Unit(Enum):
@@ -104,9 +105,10 @@ class _Walk:
     def __init__(self, program: Program) -> None:
         self.program = program
         self.issuer = next((n for n, group in enumerate(program.groups) if not group.engine), -1)
-        kinds = {kind: number for number, kind in enumerate(program.kinds)}
-        computing = bool((program.commands["group"] != self.issuer).any())
-        if program.devices * program.cores != 1 or (computing and START_KIND not in kinds):
+        self.table = program.commands
+        issued = self.table["group"] == self.issuer
+        self.starts = issued & (self.table["does"] == Does.LAUNCH)
+        if program.devices * program.cores != 1 or (not issued.all() and not self.starts.any()):
             raise ProgramError(
                 printable(program.name), "has no sequencer; expected a program for one core of a target with one"
             )
@@ -115,10 +117,8 @@ class _Walk:
             if route.carries not in known:
                 what = f"route {printable(route.name)!r} carries {printable(route.carries)!r}"
                 raise ProgramError(printable(program.name), f"{what}; expected one of {', '.join(sorted(known))}")
-        self.start_kind = kinds.get(START_KIND, -1)  # nothing is started where nothing computes
-        self.table = program.commands
         self.started = self._started()
-        self.brings = [n for n, route in enumerate(program.routes) if route.carries == Unit.BRING.value]
+        self.brings = [n for n, route in enumerate(program.routes) if route.carries is Carries.BRING]
         self.apart = self._engines_apart()
         self.first_group = {g.engine: n for n, g in reversed(list(enumerate(program.groups)))}
         self.outstanding: dict[tuple[Unit, int], int] = {}
@@ -133,7 +133,7 @@ class _Walk:
         found = {}
         for command in np.flatnonzero(groups != self.issuer).tolist():
             for source in self.program.dependencies(command):
-                if groups[source] == self.issuer and self.table["kind"][source] == self.start_kind:
+                if self.starts[source]:
                     found[source] = command
         return found
 
@@ -166,7 +166,7 @@ class _Walk:
     def _unit(self, command: int) -> tuple[Unit, int]:
         row = self.table[command]
         if row["route"] != NO_ROUTE:
-            return Unit(self.program.routes[row["route"]].carries), 0
+            return Unit(self.program.routes[row["route"]].carries.value), 0
         group = int(row["group"])
         engine = self.program.groups[group].engine
         return (Unit.APART if engine in self.apart else Unit.COMPUTE), group - self.first_group[engine]

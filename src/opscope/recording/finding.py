@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 from .summary import Share
 
-BOUNDS = ("compute", "memory", "link", "wait", "layout", "launch", "host")  # what a run can be bound by
+BOUNDS = ("compute", "memory", "link", "host-link", "wait", "layout", "launch", "host")  # what a run can be bound by
 OTHER_BOUND = "unknown"  # the part of the wall time that nothing in the run explains
 
 ROLLUPS = ("op", "type", "layer", "block", "engine", "location")  # what ops can be added up by

@@ -12,6 +12,7 @@ from ..core.errors import UsageError
 from ..gate.figures import OpSpans
 from ..program.program import OpInfo
 from .arrow_numbers import chunk_numbers, whole_numbers
+from .classify import classified_summary
 from .folder_reader import PROVENANCE, read_info
 from .run import RunInfo
 from .summary import Summary
@@ -30,7 +31,7 @@ def read_columns(path: Path) -> tuple[RunInfo, tuple[OpInfo, ...], Summary, OpSp
     """Head, ops, totals, and when ops were at work. What is missing or of another schema is named."""
     info, summary = read_info(path), read_summary(path / "summary.json")
     ops = _ops(_table(path / "ops.parquet", ("name", "type", "kind", "location")))
-    return info, ops, summary, _spans(path / "spans.parquet", len(ops), info.provenance)
+    return info, ops, classified_summary(summary, ops), _spans(path / "spans.parquet", len(ops), info.provenance)
 
 
 def _table(

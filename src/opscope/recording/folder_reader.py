@@ -12,12 +12,15 @@ import numpy as np
 import numpy.typing as npt
 
 from ..core.errors import UsageError
-from ..program.program import COMMAND, NO_ROUTE, OpInfo
+from ..core.meaning import Carries, Direction, LaneRole
+from ..program.program import COMMAND, NO_MEMORY, NO_ROUTE, MemoryInfo, OpCycles, Operand, OpInfo
 from .arrow_numbers import chunk_numbers, flags_or_floats, whole_numbers
+from .classify import classified_summary, classify, old_operands
 from .resources import FILE as RESOURCES_FILE
 from .resources import SCHEMA as RESOURCES_SCHEMA
 from .resources import Resources
-from .run import GRAPH_EDGE, GRAPH_FILE, SCHEMA, TABLES, CommandTable, Run, RunInfo
+from .run import GRAPH_EDGE, GRAPH_FILE, MEANING_TABLES, SCHEMA, TABLES, CommandTable, Run, RunInfo, RunRoute
+from .schema import DOES_WORDS
 from .summary_json import read_summary
 from .trace import COUNTER, EDGE, NONE, SPAN, CounterTrack, Lane, SpanKind, Trace
 
@@ -31,6 +34,7 @@ INFO, RESOURCES = msgspec.json.Decoder(RunInfo), msgspec.json.Decoder(Resources)
 MOST = 1 << 50  # nanoseconds: thirteen days, no trace is longer; bytes and MACs of a command
 MOST_PLACES = 4096  # devices, and cores of a device
 BLOCK = 1 << 14  # rows
+OP_CYCLES = "op_cycles"  # a further table, of runs of compilers that tell cycles by resource
 PROVENANCE = "provenance"  # a further column of spans, of runs that hold lanes of several
 _PLAIN = ("op", "command", "inference", "start_ns", "end_ns", "ucycles", "pcycles", "waits_on")
 _COMMAND_NUMBERS = (
@@ -53,15 +57,19 @@ def read_run(path: Path) -> Run:
 
     info = read_info(path)
     summary = read_summary(path / "summary.json")
-    tables = {name: _table(path / f"{name}.parquet") for name in TABLES}
+    further = (name for name in (*MEANING_TABLES, OP_CYCLES) if (path / f"{name}.parquet").exists())
+    tables = {name: _table(path / f"{name}.parquet") for name in (*TABLES, *further)}
     try:
         columns = (tables["ops"][key].to_pylist() for key in ("name", "type", "kind", "location"))
         ops = tuple(OpInfo(*row) for row in zip(*columns, strict=True))
-        commands = _commands(tables["commands"], _Bounds(path / "commands.parquet", len(ops), 0))
+        commands = _commands(tables, _Bounds(path / "commands.parquet", len(ops), 0))
         limits = _Bounds(path / "spans.parquet", len(ops), len(commands.rows) + len(tables["spans"]))
         trace = _trace(tables, limits, info.provenance)
+        found = classify(trace, ops, commands)
+        info = replace(info, classified=tuple(dict.fromkeys((*info.classified, *found.told))))
+        summary = classified_summary(summary, ops)
         graph, resources = read_graph(path, len(ops)), read_resources(path, len(ops))
-        return Run(info, ops, commands, trace, summary, graph, resources)
+        return Run(info, ops, found.commands, found.trace, summary, graph, resources)
     except (KeyError, ValueError, TypeError, IndexError, OverflowError, pa.ArrowException) as error:
         raise UsageError(f"{path}: a table does not have the columns of a run ({str(error)[:200]})") from error
 
@@ -218,12 +226,43 @@ def _trace(tables: dict[str, pa.Table], bounds: _Bounds, provenance: str) -> Tra
         "name": place,
         "kind": np.array([*(SpanKind[word.upper()].value for word in kinds), 0])[kind],
     }
+    columns["does"] = _does(table)
+    columns["route"] = _numbers(table, "route") if "route" in table.column_names else np.full(len(table), NONE)
+    if len(table) and int(columns["route"].max()) >= (len(tables["routes"]) if "routes" in tables else 0):
+        raise ValueError(f"a span takes route {int(columns['route'].max())}; expected one of routes.parquet")
     ends = {key: _numbers(tables["edges"], key) for key in ("source", "target")}
     replace(bounds, path=bounds.path.with_name("edges.parquet")).check(ends)
     edges = _rows({**ends, "data": flags_or_floats(tables["edges"]["data"])}, len(tables["edges"]), EDGE)
     counters, samples = _counters(tables["counters"])
-    rows = tuple(Lane(d, c, lane_names[n], t, _foreign(origins[o], provenance)) for d, c, t, n, o in lanes)
-    return Trace(rows, tuple(names), _rows(columns, len(table), SPAN), edges, counters, samples, provenance)
+    rows = [Lane(d, c, lane_names[n], t, _foreign(origins[o], provenance)) for d, c, t, n, o in lanes]
+    if "lanes" in tables:
+        rows = _with_roles(rows, tables["lanes"])
+    return Trace(tuple(rows), tuple(names), _rows(columns, len(table), SPAN), edges, counters, samples, provenance)
+
+
+def _does(table: pa.Table) -> Numbers:
+    """What every row does; of tables of old, unknown."""
+    if "does" not in table.column_names:
+        return np.zeros(len(table), np.int64)
+    index, words = _words(table, "does")
+    return np.array([*(DOES_WORDS.index(word) for word in words), 0])[index]
+
+
+def _with_roles(lanes: list[Lane], table: pa.Table) -> list[Lane]:
+    """Lanes that spans name, with role and owner; owners that hold no span are left out."""
+    names, roles, origins = (table[key].to_pylist() for key in ("name", "role", PROVENANCE))
+    places = zip(*(_numbers(table, key).tolist() for key in ("device", "core", "thread")), strict=True)
+    keys = [(*place, name, origin) for place, name, origin in zip(places, names, origins, strict=True)]
+    number = {key: place for place, key in enumerate(keys)}
+    own = {(lane.device, lane.core, lane.thread, lane.name, lane.provenance): n for n, lane in enumerate(lanes)}
+    owners = _numbers(table, "owner").tolist()
+    found = []
+    for key, lane in zip(own, lanes, strict=True):
+        place = number.get(key)
+        owner = NONE if place is None or owners[place] == NONE else own.get(keys[owners[place]], NONE)
+        role = LaneRole.UNKNOWN if place is None else LaneRole(roles[place])
+        found.append(replace(lane, role=role, owner=owner))
+    return found
 
 
 def _foreign(origin: str | None, provenance: str) -> str:
@@ -251,7 +290,8 @@ def _counters(table: pa.Table) -> tuple[tuple[CounterTrack, ...], npt.NDArray[np
     return tuple(CounterTrack(d, c, names[n], units[u]) for d, c, n, u in tracks), _rows(columns, len(table), COUNTER)
 
 
-def _commands(table: pa.Table, bounds: _Bounds) -> CommandTable:
+def _commands(tables: Mapping[str, pa.Table], bounds: _Bounds) -> CommandTable:
+    table = tables["commands"]
     words = {key: _words(table, key) for key in ("group", "route", "kind")}
     columns = {key: _numbers(table, key) for key in _COMMAND_NUMBERS}
     bounds.check(columns)
@@ -260,12 +300,58 @@ def _commands(table: pa.Table, bounds: _Bounds) -> CommandTable:
         if len(found) > np.iinfo(COMMAND[key]).max or (len(index) and int(index.min()) < lowest):
             raise ValueError(f"{key} of commands: {len(found)} words, or none where there has to be one")
         columns[key] = index
+    columns["does"] = _does(table)
+    own = [_numbers(table, "detail")] if "detail" in table.column_names else []
     texts = [_words(table, key) for key in ("name", "memory", "types", "shape", "attributes", "operands")]
-    columns["detail"], details = _distinct(*(index for index, _ in texts))
+    columns["detail"], details = _distinct(*(index for index, _ in texts), *own)
     names, memories, types, shapes, attributes, operands = (
         tuple(words[detail[number]] for detail in details) for number, (_, words) in enumerate(texts)
     )
-    groups, routes, kinds = (tuple(found) for _, found in words.values())
-    split = tuple(tuple(text.split("\n")) if text else () for text in operands)
+    groups, route_names, kinds = (tuple(found) for _, found in words.values())
+    routes, place = _routes(tables, route_names)
+    columns["route"] = place[columns["route"]]
     rows = _rows(columns, len(table), COMMAND)
-    return CommandTable(rows, groups, routes, kinds, names, memories, types, shapes, split, attributes)
+    plain = CommandTable(rows, groups, routes, kinds, names, memories, types, shapes, ((),) * len(names), attributes)
+    if "operands" not in tables:
+        return old_operands(plain, operands)
+    numbers = {detail[-1]: number for number, detail in enumerate(details)}
+    operand_rows, places = _operands(tables["operands"], numbers)
+    cycles = _op_cycles(tables[OP_CYCLES], bounds.ops) if OP_CYCLES in tables else ()
+    return replace(plain, operands=operand_rows, places=places, op_cycles=cycles)
+
+
+def _routes(tables: Mapping[str, pa.Table], names: tuple[str, ...]) -> tuple[tuple[RunRoute, ...], Numbers]:
+    """All routes, and the place among them of those that commands name; the last entry is for none."""
+    if "routes" not in tables:
+        return tuple(RunRoute(name) for name in names), np.array([*range(len(names)), NO_ROUTE])
+    table = tables["routes"]
+    columns = (table[key].to_pylist() for key in ("name", "carries", "memory", "bytes_per_s"))
+    routes = tuple(RunRoute(name, Carries(way), memory, rate) for name, way, memory, rate in zip(*columns, strict=True))
+    place = {route.name: number for number, route in reversed(list(enumerate(routes)))}
+    return routes, np.array([*(place[name] for name in names), NO_ROUTE])
+
+
+def _operands(
+    table: pa.Table, numbers: Mapping[int, int]
+) -> tuple[tuple[tuple[Operand, ...], ...], tuple[MemoryInfo, ...]]:
+    """Operands of every detail that commands have, and the memories they lie in."""
+    keys = ("detail", "direction", "role", "tensor", "memory", "is_outer", "dtype", "shape", "bytes")
+    found: list[list[Operand]] = [[] for _ in numbers]
+    places: dict[MemoryInfo, int] = {}
+    for detail, way, role, tensor, memory, outer, dtype, shape, size in zip(
+        *(table[key].to_pylist() for key in keys), strict=True
+    ):
+        if detail not in numbers:
+            continue
+        place = places.setdefault(MemoryInfo(memory, outer), len(places)) if memory else NO_MEMORY
+        extents = tuple(int(extent) for extent in shape.split(" x ") if extent)
+        found[numbers[detail]].append(Operand(Direction(way), role, tensor, place, dtype, extents, size))
+    return tuple(map(tuple, found)), tuple(places)
+
+
+def _op_cycles(table: pa.Table, ops: int) -> tuple[OpCycles, ...]:
+    columns = (table[key].to_pylist() for key in ("op", "resource", "is_memory", "cycles"))
+    rows = tuple(OpCycles(*row) for row in zip(*columns, strict=True))
+    if any(not 0 <= row.op < ops for row in rows):
+        raise ValueError(f"op_cycles.parquet is of an op that is not there; expected one of {ops}")
+    return rows

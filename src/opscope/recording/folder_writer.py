@@ -18,15 +18,17 @@ from ..core.errors import UsageError
 from ..program.program import Program
 from .resources import FILE as RESOURCES_FILE
 from .resources import Resources, resources_bytes
-from .run import GRAPH_FILE, SCHEMA, Run, RunInfo
+from .run import GRAPH_FILE, SCHEMA, Run, RunInfo, routes_of
+from .schema import COLUMNS, DOES_WORDS, Kind
 from .summary import Summary
 from .summary_json import summary_fields
-from .trace import NONE, SpanKind, Trace
+from .trace import NONE, Lane, LaneNumbers, SpanKind, Trace
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
 _HEAD, _SUMMARY = "run.json", "summary.json"
+_LANES = msgspec.json.Decoder(tuple[Lane, ...])
 
 
 class RunFolder:
@@ -84,9 +86,13 @@ class RunFolder:
             self.folder / "spans.parquet", [(_spans_of(path), shift) for path, shift in parts], ("start_ns", "end_ns")
         )
         _join(self.folder / "counters.parquet", [(_counters_of(path), shift) for path, shift in parts], ("time_ns",))
+        lanes = LaneNumbers()
         for path, _ in parts:
+            lanes.numbers(_LANES.decode(_lanes_of(path).read_bytes()))
             _spans_of(path).unlink(missing_ok=True)
+            _lanes_of(path).unlink(missing_ok=True)
             _counters_of(path).unlink(missing_ok=True)
+        _write(self.folder, "lanes", _lanes_table(lanes.lanes))
 
     def appear(self) -> None:
         """The folder takes its final name, in place of an earlier run."""
@@ -127,18 +133,27 @@ def write_part(trace: Trace, path: Path) -> None:
 
     for table, place in ((_spans_table(trace), _spans_of(path)), (_counters_table(trace), _counters_of(path))):
         pq.write_table(table, place, **_encoding(table.schema))
+    _lanes_of(path).write_bytes(msgspec.json.encode(trace.lanes))
 
 
 def write_head(folder: Path, info: RunInfo, program: Program, summary: Summary) -> None:
-    import pyarrow.parquet as pq
-
     head = {"schema": SCHEMA, "producer": {"name": "opscope", "version": __version__}, **asdict(info)}
     (folder / _HEAD).write_bytes(msgspec.json.format(msgspec.json.encode(head), indent=2) + b"\n")
     body = msgspec.json.format(msgspec.json.encode(summary_fields(summary)), indent=2)
     (folder / _SUMMARY).write_bytes(body + b"\n")
-    pq.write_table(_ops_table(program), folder / "ops.parquet", compression="zstd")
-    pq.write_table(_commands_table(program), folder / "commands.parquet", compression="zstd")
-    pq.write_table(_edges_table(program), folder / "edges.parquet", compression="zstd")
+    _write(folder, "ops", _ops_table(program))
+    _write(folder, "commands", _commands_table(program))
+    _write(folder, "edges", _edges_table(program))
+    _write(folder, "routes", _routes_table(program))
+    _write(folder, "operands", _operands_table(program))
+    if program.op_cycles:
+        _write(folder, "op_cycles", _op_cycles_table(program))
+
+
+def _write(folder: Path, name: str, table: pa.Table) -> None:
+    import pyarrow.parquet as pq
+
+    pq.write_table(table, folder / f"{name}.parquet", compression="zstd")
 
 
 def _write_graph(graph: npt.NDArray[np.void], path: Path) -> None:
@@ -160,6 +175,10 @@ def _encoding(schema: pa.Schema) -> dict[str, object]:
 
 def _spans_of(path: Path) -> Path:
     return path.with_name(path.name + ".spans.parquet")
+
+
+def _lanes_of(path: Path) -> Path:
+    return path.with_name(path.name + ".lanes.json")
 
 
 def _counters_of(path: Path) -> Path:
@@ -248,6 +267,8 @@ def _spans_table(trace: Trace) -> pa.Table:
             "ucycles": _known(spans["ucycles"]),
             "pcycles": _known(spans["pcycles"]),
             "waits_on": _known(spans["waits_on"]),
+            "does": _words(spans["does"].astype(np.int64), DOES_WORDS),
+            "route": _known(spans["route"]),
             **mixed,
         }
     )
@@ -298,8 +319,70 @@ def _commands_table(program: Program) -> pa.Table:
     columns |= {key: _column(commands[key]) for key in numbers}
     for key in ("name", "memory", "types", "shape", "attributes"):
         columns[key] = _words(detail, [getattr(d, key) for d in details])
-    columns["operands"] = _words(detail, ["\n".join(d.operands) for d in details])
+    texts = ["\n".join(o.text(program.memory_name(o.memory)) for o in d.operands) for d in details]
+    columns["operands"] = _words(detail, texts)
+    columns["does"] = _words(commands["does"].astype(np.int64), DOES_WORDS)
+    columns["detail"] = _column(commands["detail"])
     return pa.table(columns)
+
+
+def _of_rows(table: str, rows: Sequence[Sequence[object]]) -> pa.Table:
+    """A small table, row by row."""
+    import pyarrow as pa
+
+    values = zip(*rows, strict=True) if rows else [()] * len(COLUMNS[table])
+    columns = zip(COLUMNS[table].items(), values, strict=True)
+    return pa.table({name: _of_values(kind, column) for (name, kind), column in columns})
+
+
+def _of_values(kind: Kind, values: Sequence[object]) -> pa.Array:
+    if kind is Kind.TEXT:
+        return _texts([str(value) for value in values])
+    none = np.array([value is None for value in values], np.bool_)
+    plain = [0 if value is None else value for value in values]
+    dtype = {Kind.FLAG: np.bool_, Kind.REAL: np.float64}.get(kind, np.int64)
+    numbers: npt.NDArray[np.generic] = np.array(plain, dtype)
+    return _known(numbers) if kind is Kind.OPTIONAL and not none.any() else _column(numbers, ~none)
+
+
+def _lanes_table(lanes: Sequence[Lane]) -> pa.Table:
+    rows = [
+        (number, lane.device, lane.core, lane.name, lane.thread, lane.provenance, lane.role.value, lane.owner)
+        for number, lane in enumerate(lanes)
+    ]
+    return _of_rows("lanes", rows)
+
+
+def _routes_table(program: Program) -> pa.Table:
+    rows = [
+        (number, route.name, route.carries.value, route.memory, route.bytes_per_s)
+        for number, route in enumerate(routes_of(program))
+    ]
+    return _of_rows("routes", rows)
+
+
+def _operands_table(program: Program) -> pa.Table:
+    outer = [memory.is_outer for memory in program.memories]
+    rows = [
+        (
+            number,
+            operand.direction.value,
+            operand.role,
+            operand.tensor,
+            program.memory_name(operand.memory),
+            operand.memory >= 0 and outer[operand.memory],
+            operand.dtype,
+            " x ".join(map(str, operand.shape)),
+            operand.bytes,
+        )
+        for number, detail in enumerate(program.details)
+        for operand in detail.operands
+    ]
+    return _of_rows("operands", rows)
+
+
+def _op_cycles_table(program: Program) -> pa.Table:
+    return _of_rows("op_cycles", [(row.op, row.resource, row.is_memory, row.cycles) for row in program.op_cycles])
 
 
 def _edges_table(program: Program) -> pa.Table:

@@ -7,6 +7,8 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
+from ..core.meaning import Does
+
 INFERENCE = np.dtype(
     [
         ("activation", "<u4"),
@@ -44,6 +46,12 @@ STAGES = {  # stage → from, to
     "output transfer": ("ended_ns", "completed_ns"),
     "return": ("completed_ns", "returned_ns"),
     "postprocess": ("returned_ns", "dequeued_ns"),
+}
+
+STAGE_DOES = {  # what the host does in a stage, where that is no work of its own
+    "input transfer": Does.MOVE,
+    "output transfer": Does.MOVE,
+    "device queue": Does.SYNC,
 }
 
 

@@ -8,11 +8,12 @@ from dataclasses import replace
 import numpy as np
 import numpy.typing as npt
 
-from ..program.program import COMMAND, NO_OP, NO_ROUTE, Detail, OpInfo, Program, bare_program
+from ..program.program import COMMAND, NO_OP, NO_ROUTE, Detail, OpCycles, OpInfo, Program, bare_program
+from .classify import is_memory, with_meaning
 from .imported import CLOCK, LATENCY, Imported, ImportedOp, Metric
 from .run import CommandTable, Run, RunInfo
 from .summary import DeviceSummary, LaneTotal, Latency, OpTotal, Summary
-from .trace import NONE, SpanKind, Trace, level_owners
+from .trace import NONE, SpanKind, Trace, nested_lanes
 
 UNKNOWN = "unknown"
 Numbers = npt.NDArray[np.int64]
@@ -39,7 +40,7 @@ def as_run(imported: Imported, *, command: Sequence[str], created: str) -> tuple
         options={"imported_as": imported.format, "imported_from": imported.source, "tool": imported.tool},
         caveats=(*imported.caveats, *_caveats(imported, lanes=bool(summary.lanes))),
     )
-    return Run(info, program.ops, CommandTable.of(program), trace, summary), program
+    return with_meaning(Run(info, program.ops, CommandTable.of(program), trace, summary), program)
 
 
 def _caveats(imported: Imported, *, lanes: bool) -> Iterator[str]:
@@ -79,7 +80,14 @@ def _program(imported: Imported) -> Program:
         commands=commands,
         edges=(sources, targets),
     )
-    return replace(program, details=details) if details else program
+    if not details:
+        return program
+    cycles = (
+        OpCycles(number, name, is_memory(name), value)
+        for number, op in enumerate(imported.ops)
+        for name, value in op.resource_cycles
+    )
+    return replace(program, details=details, op_cycles=tuple(cycles))
 
 
 def _resource_details(ops: Sequence[ImportedOp]) -> tuple[Detail, ...]:
@@ -127,8 +135,9 @@ def op_totals(imported: Imported) -> tuple[OpTotal, ...]:
             macs=op.macs,
             engine=op.engine or "",
             placed="",
+            op=number,
         )
-        for op in imported.ops
+        for number, op in enumerate(imported.ops)
     ]
     return tuple(sorted(rows, key=lambda row: -(row.busy_ns or 0)))
 
@@ -163,7 +172,7 @@ def lane_totals(trace: Trace) -> tuple[LaneTotal, ...]:
 
 def _inside_others(trace: Trace, lane: Numbers, start: Numbers, end: Numbers) -> set[int]:
     """Lanes of deeper calls all of which lie in calls of the lane above; else they ran beside those."""
-    deeper = level_owners(trace.lanes)
+    deeper = nested_lanes(trace.lanes)
     if not deeper:
         return set()
     order = np.argsort(lane.astype(np.uint16) if len(trace.lanes) < 1 << 16 else lane, kind="stable")

@@ -8,8 +8,9 @@ from dataclasses import dataclass, field
 import numpy as np
 import numpy.typing as npt
 
+from ..core.meaning import Carries
 from ..graph.graph import ABSENT, Graph
-from ..program.program import OpInfo, Program
+from ..program.program import MemoryInfo, OpCycles, Operand, OpInfo, Program
 from .resources import Resources
 from .summary import Summary
 from .trace import Trace
@@ -17,6 +18,7 @@ from .trace import Trace
 SCHEMA = "opscope.run/1"
 
 TABLES = ("ops", "commands", "spans", "edges", "counters")
+MEANING_TABLES = ("lanes", "routes", "operands")  # further ones, which folders of old do not have
 
 GRAPH_FILE = "graph.parquet"  # a further table, of runs whose graph is known
 GRAPH_EDGE = np.dtype([("source", "<i4"), ("target", "<i4")])  # two ops: the second reads what the first writes
@@ -41,22 +43,35 @@ class RunInfo:
     options: Mapping[str, str | int | float | bool] = field(default_factory=dict)
     limits: Mapping[str, float] = field(default_factory=dict)  # of what it ran on, all cores: macs_per_s, …
     caveats: tuple[str, ...] = ()  # what to know before its totals are set against those of another run
+    classified: tuple[str, ...] = ()  # tables in which the meaning of something was told from words
+
+
+@dataclass(frozen=True, slots=True)
+class RunRoute:
+    """A way for bytes."""
+
+    name: str
+    carries: Carries = Carries.UNKNOWN
+    memory: str = ""  # that it serves; empty: none, or not known
+    bytes_per_s: float | None = None  # of one device, at the most
 
 
 @dataclass(frozen=True, slots=True)
 class CommandTable:
-    """The commands of a program with their words beside them; one row per command."""
+    """The commands of a program with what they point to beside them; one row per command."""
 
     rows: npt.NDArray[np.void]  # of program.COMMAND
     groups: tuple[str, ...]
-    routes: tuple[str, ...]
+    routes: tuple[RunRoute, ...]
     kinds: tuple[str, ...]
     names: tuple[str, ...]  # detail → name
     memories: tuple[str, ...]
     types: tuple[str, ...]
     shapes: tuple[str, ...]
-    operands: tuple[tuple[str, ...], ...]
+    operands: tuple[tuple[Operand, ...], ...]
     attributes: tuple[str, ...]
+    places: tuple[MemoryInfo, ...] = ()  # memories that operands lie in
+    op_cycles: tuple[OpCycles, ...] = ()
 
     @classmethod
     def of(cls, program: Program) -> CommandTable:
@@ -64,7 +79,7 @@ class CommandTable:
         return cls(
             rows=program.commands,
             groups=tuple(group.name for group in program.groups),
-            routes=tuple(route.name for route in program.routes),
+            routes=routes_of(program),
             kinds=program.kinds,
             names=tuple(detail.name for detail in details),
             memories=tuple(detail.memory for detail in details),
@@ -72,7 +87,26 @@ class CommandTable:
             shapes=tuple(detail.shape for detail in details),
             operands=tuple(detail.operands for detail in details),
             attributes=tuple(detail.attributes for detail in details),
+            places=program.memories,
+            op_cycles=program.op_cycles,
         )
+
+    def place(self, operand: Operand) -> str:
+        """Name of the memory that an operand lies in, for people."""
+        return self.places[operand.memory].name if 0 <= operand.memory < len(self.places) else ""
+
+
+def routes_of(program: Program) -> tuple[RunRoute, ...]:
+    """Routes of a program; one whose rate is not known has none."""
+    return tuple(
+        RunRoute(
+            route.name,
+            route.carries,
+            program.memory_name(route.memory),
+            route.bytes_per_cycle * program.clock_hz or None,
+        )
+        for route in program.routes
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,6 +120,11 @@ class Run:
     summary: Summary
     graph: npt.NDArray[np.void] | None = None  # of GRAPH_EDGE, each pair once; None: only the commands tell what flows
     resources: Resources | None = None  # None: nobody made a resource report of it
+
+    @property
+    def routes(self) -> tuple[RunRoute, ...]:
+        """That commands and spans point to."""
+        return self.commands.routes
 
 
 def graph_edges(graph: Graph) -> npt.NDArray[np.void]:

@@ -7,6 +7,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
+from ..core.meaning import Carries, Does
+
 KB = 1024
 
 # What the wall time is by who is at work: some engine computes; else bytes of the network are in flight; else those of
@@ -188,6 +190,10 @@ class OpTotal:
     placed: str  # local, or the outer memory that one of its operands lies in; empty: unknown
     reason: str = ""  # why it runs where it runs, where someone said so
     energy_j: float | None = None
+    op: int | None = None  # position in Run.ops; None: of no one op, or not known
+    does: str = Does.UNKNOWN.label  # of meaning.Does
+    on_cpu: bool = False  # on the processor that everything falls back to
+    carries: str = Carries.UNKNOWN.value  # of an op that moves bytes: one of meaning.Carries
 
 
 @dataclass(frozen=True, slots=True)

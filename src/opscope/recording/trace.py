@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from enum import IntEnum
 
 import numpy as np
 import numpy.typing as npt
+
+from ..core.meaning import LaneRole
 
 NONE = -1
 
@@ -28,6 +29,8 @@ SPAN = np.dtype(
     [
         ("lane", "<i4"),  # position in Trace.lanes
         ("kind", "<u1"),  # SpanKind
+        ("does", "<u1"),  # meaning.Does
+        ("route", "<i2"),  # that its bytes take: position in Run.routes; NONE
         ("inference", "<i4"),
         ("op", "<i4"),  # graph op; NONE
         ("command", "<i8"),  # command of the program; NONE
@@ -40,6 +43,17 @@ SPAN = np.dtype(
     ],
     align=True,  # columns of fields that are not aligned are several times slower
 )
+
+_UNTOLD = ("route", "op", "command", "ucycles", "pcycles", "waits_on")
+
+
+def blank_spans(count: int) -> npt.NDArray[np.void]:
+    """Rows of SPAN of which nothing is told: what is not known is NONE, or UNKNOWN."""
+    spans = np.zeros(count, SPAN)
+    for column in _UNTOLD:
+        spans[column] = NONE
+    return spans
+
 
 EDGE = np.dtype([("source", "<i8"), ("target", "<i8"), ("data", "?")])  # commands; data or ordering only
 COUNTER = np.dtype([("counter", "<i4"), ("time_ns", "<i8"), ("value", "<f8")])  # position in Trace.counters
@@ -54,18 +68,45 @@ class Lane:
     name: str  # "HVX", "HMX", "DMAIssue", "HVX t0", "DMAIssue DMA"
     thread: int = NONE
     provenance: str = ""  # of its spans, where that is not the trace's
+    role: LaneRole = LaneRole.UNKNOWN
+    owner: int = NONE  # the lane that it belongs to: position in Trace.lanes
 
 
-def level_owners(lanes: Sequence[Lane]) -> dict[int, int]:
-    """Lane with deeper calls of a thread → the lane with its outermost ones: `thread 2` → `thread`."""
-    place = {lane: number for number, lane in enumerate(lanes)}
-    found = {}
-    for number, lane in enumerate(lanes):
-        deeper = re.fullmatch(r"(.+) \d+", lane.name)
-        owner = None if deeper is None else place.get(replace(lane, name=deeper[1]))
-        if owner is not None:
-            found[number] = owner
-    return found
+def nested_lanes(lanes: Sequence[Lane]) -> dict[int, int]:
+    """Lane with deeper calls of a thread → the lane with its outermost ones."""
+    return {
+        number: lane.owner
+        for number, lane in enumerate(lanes)
+        if lane.role is LaneRole.NESTED and 0 <= lane.owner < len(lanes)
+    }
+
+
+class LaneNumbers:
+    """Lanes as they come up, each numbered once, whichever trace they were first seen in."""
+
+    def __init__(self) -> None:
+        self._places: dict[Lane, int] = {}
+        self._lanes: list[Lane] = []
+
+    def number(self, lane: Lane) -> int:
+        """Position of a lane; two that differ in nothing but their owner are one."""
+        place = self._places.setdefault(replace(lane, owner=NONE), len(self._lanes))
+        if place == len(self._lanes):
+            self._lanes.append(lane)
+        return place
+
+    def numbers(self, lanes: Sequence[Lane]) -> npt.NDArray[np.int32]:
+        """Position of every lane of a trace, with their owners numbered the same way."""
+        known = len(self._lanes)
+        places = [self.number(lane) for lane in lanes]
+        for place, lane in zip(places, lanes, strict=True):
+            if place >= known and lane.owner != NONE:
+                self._lanes[place] = replace(lane, owner=places[lane.owner])
+        return np.array(places or [0], np.int32)
+
+    @property
+    def lanes(self) -> tuple[Lane, ...]:
+        return tuple(self._lanes)
 
 
 @dataclass(frozen=True, slots=True)

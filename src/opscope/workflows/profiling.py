@@ -144,6 +144,7 @@ def run_of(
 ) -> tuple[Run, Program]:
     """The Run of a profile, and the program that its tables are written from."""
     from ..program.program import OpInfo, bare_program
+    from ..recording.classify import with_meaning
     from ..recording.imported import empty_trace
     from ..recording.run import CommandTable, Run
 
@@ -152,7 +153,8 @@ def run_of(
     program = profiled.program or bare_program(info.network, info.target, ops)
     program = replace(program, ops=tuple(_with_covered(program.ops, profiled.nodes)))
     trace = profiled.trace or empty_trace(profiled.provenance)
-    return Run(info, program.ops, CommandTable.of(program), trace, summary_of(profiled, batch=batch)), program
+    run = Run(info, program.ops, CommandTable.of(program), trace, summary_of(profiled, batch=batch))
+    return with_meaning(run, program)
 
 
 def _with_covered(ops: Sequence[OpInfo], nodes: Sequence[NodeTotal]) -> list[OpInfo]:
@@ -222,6 +224,7 @@ def summary_of(profiled: Profiled, *, batch: int = 1) -> Summary:
             engine=node.engines[0] if node.engines else "",
             placed=node.placed,
             reason=node.reason,
+            on_cpu=node.placed == "cpu",
         )
         for node in profiled.nodes
     )

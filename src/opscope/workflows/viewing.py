@@ -18,6 +18,7 @@ import msgspec
 import numpy as np
 
 from ..core.errors import UsageError
+from ..core.meaning import LaneRole
 from ..gate.comparison import Comparison
 from ..program.program import Channel, Detail, Group, Program, bare_program
 from ..recording.finding import Findings
@@ -240,7 +241,9 @@ def program_of(run: Run) -> Program:
         bare,
         stats_hz=info.clocks_hz.get("stats", info.clocks_hz.get("core", bare.stats_hz)),
         groups=tuple(Group(name, "", threads.get(name, 1)) for name in table.groups) or bare.groups,
-        routes=tuple(Channel(name, "", 0.0, 0.0) for name in table.routes),
+        routes=tuple(Channel(route.name, route.carries, 0.0, 0.0) for route in table.routes),
+        memories=table.places,
+        op_cycles=table.op_cycles,
         kinds=table.kinds or bare.kinds,
         details=tuple(Detail(*row) for row in words) or bare.details,
         dependency_kinds=edges["data"][order].astype(np.uint8),
@@ -251,8 +254,9 @@ def _threads(trace: Trace) -> dict[str, int]:
     """Most threads that a group has on one core, as far as its lanes tell."""
     cores: dict[tuple[str, int, int], set[int]] = {}
     for lane in trace.lanes:
-        if lane.thread != NONE:
-            cores.setdefault((lane.name.partition(" ")[0], lane.device, lane.core), set()).add(lane.thread)
+        if lane.thread != NONE and lane.role in (LaneRole.THREAD, LaneRole.ENGINE):
+            name = lane.name if lane.owner == NONE else trace.lanes[lane.owner].name
+            cores.setdefault((name, lane.device, lane.core), set()).add(lane.thread)
     most: dict[str, int] = {}
     for (group, _, _), threads in cores.items():
         most[group] = max(most.get(group, 1), len(threads))

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from analyse_build import HMX, HVX, A, C, Command, Span, copy, finding, ids, run_of, total
 from opscope.analysis.analyse import analyse
-from opscope.program.program import NO_ROUTE, OpInfo
+from opscope.program.program import NO_ROUTE, OpCycles, OpInfo
 from opscope.recording.run import Run
 from opscope.recording.summary import HostStage, MemoryTotal, Placement
 from opscope.recording.trace import NONE, Lane, SpanKind
@@ -71,7 +71,7 @@ def test_an_op_that_is_nothing_but_a_transfer_is_told_of_once() -> None:
 
 def test_work_that_waits_for_bytes_is_not_called_a_transfer() -> None:
     run = run_of([Span(0, 0, 100, op=0, command=0)], ops=(A,), commands=[Command(0)])
-    table = replace(run.commands, routes=(), attributes=("NPU=10, off-chip flash=90",))
+    table = replace(run.commands, routes=(), op_cycles=(OpCycles(0, "NPU", False, 10), OpCycles(0, "flash", True, 90)))
     rows = run.commands.rows.copy()
     rows["route"] = NO_ROUTE
     found = finding(replace(run, commands=replace(table, rows=rows)), "memory-transfers")
@@ -120,7 +120,7 @@ def test_ops_that_share_a_name_have_a_slack_each() -> None:
 
 @pytest.mark.parametrize(
     ("engine", "kind", "bound"),
-    [("DMAIssue", "fetch", "memory"), ("DMAIssue", "multicast", "link"), ("HVX", "fetch", "compute")],
+    [("DMAIssue", "fetch", "memory"), ("DMAIssue", "multicast", "link"), ("HVX", "fetch", "unknown")],
 )
 def test_without_a_timeline_what_a_dma_engine_does_is_moving_bytes(engine: str, kind: str, bound: str) -> None:
     found = analyse(run_of(ops=(A,), totals=[total("a", 100, type=kind, engine=engine)]))
@@ -140,7 +140,7 @@ def test_parts_of_a_run_without_a_timeline_are_its_latency_and_none_is_below_zer
 
 
 def test_a_few_bytes_that_are_read_again_are_noise() -> None:
-    commands = [Command(0, 0, 1000, operand="in DDR Src0 input i8 <1000> 1KB") for _ in range(4)]
+    commands = [Command(0, 0, 1000, tensor="input", shape=(1000,), dtype="i8") for _ in range(4)]
     spans = [span for n in range(4) for span in copy(0, 10, n, lane=2 + n)] + [Span(0, 10, 10_000, op=0)]
     lanes = (HVX, HMX, *(Lane(0, 0, f"DMA {n}") for n in range(4)))
     run = run_of(spans, lanes=lanes, ops=(A,), commands=commands, limits={"outer_bytes_per_s": 1e12})
@@ -159,8 +159,8 @@ def test_weights_are_to_stay_resident_only_where_they_have_room() -> None:
         (1000, "larger tiles, or weights that stay resident between inferences"),
         (9000, "larger tiles"),
     ):
-        operand = f"in DDR Src0 weights i8 <{size}> 1KB"
-        run = run_of(copy(0, 100, 0), ops=(A,), commands=[Command(0, 0, size, operand=operand)])
+        moved = Command(0, 0, size, tensor="weights", shape=(size,), dtype="i8")
+        run = run_of(copy(0, 100, 0), ops=(A,), commands=[moved])
         assert finding(_outside(run, "conv"), "residency").action == action
 
 

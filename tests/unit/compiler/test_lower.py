@@ -34,7 +34,7 @@ def moved(built: Built, carries: str, *, named: str = "") -> list[int]:
         for command in program.commands
         if command["route"] != NO_ROUTE
         and program.routes[command["route"]].carries == carries
-        and (not named or any(f" {named} " in operand for operand in program.details[command["detail"]].operands))
+        and (not named or any(named == operand.tensor for operand in program.details[command["detail"]].operands))
     ]
 
 

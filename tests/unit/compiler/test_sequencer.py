@@ -10,6 +10,7 @@ from build import Sketch
 from compiler_build import build
 from opscope.compiler.forecast import forecast
 from opscope.core.errors import ProgramError, TargetError
+from opscope.core.meaning import Carries
 from opscope.device import simulate
 from opscope.estimate.price import Machine, Task, price
 from opscope.graph.graph import DType, Graph
@@ -142,7 +143,7 @@ def test_a_burst_with_no_overhead_loses_nothing() -> None:
 )
 def test_a_route_has_one_rate(rates: dict[str, Figure], found: str) -> None:
     with pytest.raises(ValueError, match=f"route 'DMA' has {found} of bytes_per_second and bytes_per_cycle"):
-        Route("DMA", "read", **rates)
+        Route("DMA", Carries.READ, **rates)
 
 
 @pytest.mark.parametrize("units", [0, 65])

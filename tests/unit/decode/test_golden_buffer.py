@@ -10,6 +10,7 @@ import numpy as np
 
 from opscope.analysis.totals.summarise import summarise_device
 from opscope.analysis.totals.work import ProgramIndex
+from opscope.core.meaning import Carries, Does
 from opscope.decode import LaneIndex, check_buffer, decode_buffer, decode_trace, origin_tick
 from opscope.program.capture import encode_capture
 from opscope.program.program import (
@@ -18,6 +19,7 @@ from opscope.program.program import (
     Channel,
     Detail,
     Group,
+    MemoryInfo,
     MemoryMetrics,
     OpInfo,
     Program,
@@ -40,6 +42,7 @@ def program() -> Program:
     commands = np.zeros(2, COMMAND)
     commands["group"], commands["route"], commands["kind"] = [0, 1], [NO_ROUTE, 0], [0, 1]
     commands["detail"], commands["op"] = [0, 1], [0, 0]
+    commands["does"] = [Does.COMPUTE, Does.MOVE]
     commands["out_bytes"], commands["moved_bytes"] = [2048, 1024], [0, 1024]
     return Program(
         name="network",
@@ -50,7 +53,7 @@ def program() -> Program:
         clock_hz=1.233e9,
         stats_hz=19.2e6,
         groups=(Group("HVX", "HVX", 2), Group("DMAIssue", "", 1)),
-        routes=(Channel("DDR read", "read", 10.0, 10.0),),
+        routes=(Channel("DDR read", Carries.READ, 10.0, 10.0, 0),),
         kinds=("elementadd", "aiccopytovtcm"),
         ops=(OpInfo("/layers.0/Add", "Add", "add", "node 0"),),
         details=(
@@ -65,6 +68,7 @@ def program() -> Program:
         metrics=MemoryMetrics(0, (), 0, (), 0, 0, 0, {}),
         inputs=(),
         outputs=(),
+        memories=(MemoryInfo("DDR", is_outer=True), MemoryInfo("VTCM", is_outer=False)),
     )
 
 

@@ -9,6 +9,7 @@ import pytest
 
 from device_build import DMA, HMX, HVX, READ, ROUTES, WRITE, Step, program_of
 from opscope.core.errors import ProgramError
+from opscope.core.meaning import Carries
 from opscope.device import simulate, steady_state_ns, vary
 from opscope.program.program import Channel
 
@@ -72,7 +73,7 @@ def test_queues_of_a_device_share_its_channel_equally() -> None:
 
 
 def test_a_short_transfer_leaves_its_share_to_the_others() -> None:
-    routes = (Channel("DDR read", "read", 8.0, 8.0),)
+    routes = (Channel("DDR read", Carries.READ, 8.0, 8.0),)
     timeline = simulate(program_of([copy(400), copy(800, core=1)], routes=routes))
     assert timeline.done.tolist() == [10 + 100, 10 + 100 + 400 / 8]
 
@@ -158,12 +159,12 @@ def test_dependencies_that_lead_nowhere_are_refused(offsets: list[int], sources:
 @pytest.mark.parametrize("rate", [0.0, -1.0, float("nan"), float("inf")])
 def test_a_route_without_a_rate_is_refused(rate: float) -> None:
     with pytest.raises(ProgramError, match=r"route 'DDR read' moves .* expected positive numbers"):
-        simulate(program_of([copy(1)], routes=(Channel("DDR read", "read", rate, 4.0),)))
+        simulate(program_of([copy(1)], routes=(Channel("DDR read", Carries.READ, rate, 4.0),)))
 
 
 def test_a_program_that_would_run_for_ages_is_refused() -> None:
     with pytest.raises(ProgramError, match=r"may take .* cycles; expected less than"):
-        simulate(program_of([copy(2**63)], routes=(Channel("DDR read", "read", 1e-300, 4.0),)))
+        simulate(program_of([copy(2**63)], routes=(Channel("DDR read", Carries.READ, 1e-300, 4.0),)))
 
 
 @pytest.mark.parametrize("change", [{"devices": 0}, {"cores": 2**20}, {"clock_hz": 0.0}, {"stats_hz": float("nan")}])

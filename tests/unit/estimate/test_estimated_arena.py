@@ -137,7 +137,8 @@ def test_marks_take_no_time_and_hold_no_layer_back() -> None:
 def test_a_command_names_what_it_reads_and_writes_and_where() -> None:
     draw = Sketch(dtype=DType.I8)
     out = draw.dense(draw.input(1, 8, name="pixels"), 2000, bias=False, name="dense")
-    operands = run_of(report_of(draw.graph(out), Runtime())).commands.operands
+    commands = run_of(report_of(draw.graph(out), Runtime())).commands
+    operands = [tuple(operand.text(commands.place(operand)) for operand in row) for row in commands.operands]
     assert operands[0] == (
         "out RAM Dest dense:out i8 <1 x 2000> 2KB",
         "in RAM Src0 pixels i8 <1 x 8> 1KB",

@@ -9,6 +9,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
+from opscope.core.meaning import LaneRole
 from opscope.gate.run_figures import of_run
 from opscope.importers.combine import combine
 from opscope.recording.folder_reader import read_run
@@ -61,7 +62,10 @@ def test_lanes_of_the_files_own_provenance_have_what_their_spans_add_up_to(found
 
 
 def test_marks_and_the_calls_that_a_call_consists_of_are_no_lanes_at_work() -> None:
-    lanes = (Lane(0, 0, "thread"), Lane(0, 0, "thread 2"), Lane(0, 0, "queue"), Lane(0, 0, "queue 2"), Lane(0, 0, "m"))
+    thread, queue = Lane(0, 0, "thread"), Lane(0, 0, "queue")
+    inside = Lane(0, 0, "thread 2", role=LaneRole.NESTED, owner=0)
+    beside = Lane(0, 0, "queue 2", role=LaneRole.NESTED, owner=2)
+    lanes = (thread, inside, queue, beside, Lane(0, 0, "m"))
     rows = [
         (0, SpanKind.OP, 0, 40),
         (0, SpanKind.OP, 50, 90),

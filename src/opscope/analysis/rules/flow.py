@@ -8,6 +8,7 @@ import numpy as np
 
 from ...core.columns import distinct
 from ...core.units import format_bytes, format_percent
+from ...program.program import NO_ROUTE
 from ...recording.trace import NONE
 from ..facts import Facts
 from ..op_bounds import OUTER_BYTES_PER_S
@@ -66,12 +67,12 @@ def flow_of(facts: Facts, positions: Numbers) -> Flow | None:
     own, amount = positions[routes == busiest], moved[busiest]
     busy = union(np.zeros(len(own), np.int64), facts.work.start[own], facts.work.end[own])
     ns = int((busy.end - busy.start).sum())
-    return Flow(facts.run.commands.routes[busiest], amount, ns, facts.device_ns, most) if ns and amount else None
+    return Flow(facts.run.routes[busiest].name, amount, ns, facts.device_ns, most) if ns and amount else None
 
 
 def moved_bytes(facts: Facts, positions: Numbers) -> int | None:
     """Bytes of the commands of these activities; None where commands are not known."""
     rows, command = facts.run.commands.rows, facts.work.command[positions]
-    if not facts.run.commands.routes:
+    if not bool((rows["route"] != NO_ROUTE).any()):
         return None
     return int(rows["moved_bytes"][command[(command >= 0) & (command < len(rows))]].sum())

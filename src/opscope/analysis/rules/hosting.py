@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections import Counter
 from collections.abc import Iterator
 
@@ -13,7 +12,7 @@ from ...core.units import format_percent
 from ...recording.finding import Finding
 from ...recording.summary import HostStage
 from ...recording.trace import NONE, SpanKind
-from ..bound_words import DEVICE, HOST
+from ..causes import DEVICE, HOST
 from ..facts import Facts
 from ..timeline.activities import Numbers
 from ..timeline.intervals import union
@@ -123,7 +122,7 @@ def _stage_positions(facts: Facts) -> Numbers:
 
 def _stage_name(facts: Facts, place: int) -> str:
     """`input transfer` of `input transfer-Inf-0`."""
-    return re.sub(r"-Inf-\d+$", "", facts.work.name(place))
+    return facts.work.name(place).removesuffix(f"-Inf-{facts.work.inference}")
 
 
 def _party(stage: HostStage) -> str:

@@ -12,7 +12,7 @@ from ...program.program import NO_ROUTE
 from ...recording.finding import Finding
 from ...recording.summary import MemoryTotal, Placement
 from ...recording.trace import NONE
-from ..bound_words import LINK, MEMORY
+from ..causes import HOST_LINK, LINK, MEMORY
 from ..data_types import computed_in_floats
 from ..facts import Facts
 from ..op_bounds import OUTER_BYTES_PER_S
@@ -32,6 +32,7 @@ EARLIER_BYTES = "fetch earlier, while something is computed; move less: operands
 RESIDENT = ", or weights that stay resident between inferences"
 NEARER = "keep their operands in faster memory, or use them more often while they are there: larger tiles"
 LESS_HANDED_OVER = "split the work so that less is handed over, or send it while something is computed"
+LESS_FROM_HOST = "keep on the device what the next inference needs, and send it while something is computed"
 SERIAL_TRANSFERS = 8  # of one route on one device, before never overlapping is no accident
 SERIAL_SHARE = 0.02  # of the wall time, on the critical path
 
@@ -41,6 +42,7 @@ def exposed_transfers(facts: Facts) -> Iterator[Claim]:
     for cause, rule, what in (
         (MEMORY, "memory-transfers", "outer memory"),
         (LINK, "link-transfers", "other cores and devices"),
+        (HOST_LINK, "host-transfers", "the host"),
     ):
         positions = np.flatnonzero((facts.work.cause == cause) & ~facts.on_host)  # stages of the host: `host_stages`
         cost = path_cost(facts, positions)
@@ -74,8 +76,8 @@ def _seen(facts: Facts, cause: int, positions: Numbers, on_path: Numbers) -> tup
     moved = moved_bytes(facts, on_path)
     amount = f" of {format_bytes(moved)}" if moved else ""
     seen = f"{count(len(on_path), 'transfer')}{amount} on the path, of {len(positions):,} in all"
-    if cause == LINK:
-        return seen, LESS_HANDED_OVER
+    if cause != MEMORY:
+        return seen, LESS_HANDED_OVER if cause == LINK else LESS_FROM_HOST
     flow = flow_of(facts, positions)
     narrower = ", a smaller data type" if computed_in_floats(facts.run) else ""
     full = flow is not None and flow.is_full
@@ -214,10 +216,10 @@ def _memory_matters(facts: Facts) -> bool:
 def serial_transfers(facts: Facts) -> Iterator[Claim]:
     """Routes on which never two transfers were in flight at once, though there are many of them."""
     work = facts.work
-    moves = np.flatnonzero((work.lane == ASIDE) & np.isin(work.cause, (MEMORY, LINK)))
+    moves = np.flatnonzero((work.lane == ASIDE) & np.isin(work.cause, (MEMORY, LINK, HOST_LINK)))
     route = routes_of(facts, moves)
     moves, route = moves[route != NONE], route[route != NONE]
-    names = facts.run.commands.routes
+    names = [route.name for route in facts.run.routes]
     most = most_open(route, work.start[moves], work.end[moves], len(names))
     busy = union(route, work.start[moves], work.end[moves]).total(len(names))
     for number in distinct(route).tolist():

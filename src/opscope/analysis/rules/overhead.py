@@ -8,11 +8,11 @@ import numpy as np
 import numpy.typing as npt
 
 from ...core.columns import distinct
+from ...core.meaning import Does
 from ...core.units import format_count, format_percent
 from ...recording.finding import Finding
-from ...recording.summary import OpTotal
 from ...recording.trace import NONE
-from ..bound_words import LAUNCH, LAYOUT, WAIT, cause_of_work, is_cpu, is_flush, is_layout
+from ..causes import LAUNCH, LAYOUT, does_of
 from ..facts import Facts
 from ..repeated_work import repeated_work
 from .claim import Claim, count, path_cost, time
@@ -44,17 +44,12 @@ def _layout_on_path(facts: Facts) -> Iterator[Claim]:
 
 
 def _layout_of_ops(facts: Facts) -> Iterator[Claim]:
-    ops = [op for op in facts.run.summary.ops if cause_of_work(_word(op)) != WAIT]  # waits are no ops
-    totals = [op for op in ops if is_layout(_word(op))]
+    ops = [op for op in facts.run.summary.ops if does_of(op) is not Does.SYNC]  # waits are no ops
+    totals = [op for op in ops if does_of(op) is Does.LAYOUT]
     cost, whole = (sum(op.busy_ns or 0 for op in rows) for rows in (totals, ops))
     if whole and cost >= LAYOUT_SHARE * whole:
         names = tuple(dict.fromkeys(op.name for op in totals))
         yield Claim(_layout_finding(cost, whole, "the time of all ops", names[:MOST_NAMES], ()))
-
-
-def _word(op: OpTotal) -> str:
-    """What tells what an op does: its type, or where the run has none, its name."""
-    return op.type or op.name
 
 
 def _layout_finding(cost: int, whole: int, of: str, ops: tuple[str, ...], rows: tuple[int, ...]) -> Finding:
@@ -96,8 +91,7 @@ def launches(facts: Facts) -> Iterator[Claim]:
 
 def _flushes(facts: Facts) -> npt.NDArray[np.bool_]:
     """Per activity, whether it writes the recording itself out; one more, False, for none."""
-    flush = np.array([is_flush(name) for name in facts.run.trace.names] or [False])
-    return np.append(flush[facts.run.trace.spans["name"][facts.work.row]], False)
+    return np.append(facts.run.trace.spans["does"][facts.work.row] == Does.STATS, False)
 
 
 def small_ops(facts: Facts) -> Iterator[Claim]:
@@ -156,14 +150,14 @@ def computed_again(facts: Facts) -> Iterator[Claim]:
 def on_the_cpu(facts: Facts) -> Iterator[Claim]:
     """Ops that the accelerator does not take, where others do run on it."""
     totals = facts.run.summary.ops
-    cpu = [op for op in totals if _on_cpu(op)]
-    if not cpu or not any(op.engine and not is_cpu(op.engine) for op in totals):
+    cpu = [op for op in totals if op.on_cpu]
+    if not cpu or not any(op.engine and not op.on_cpu for op in totals):
         return  # nothing runs anywhere else
     known = [op.busy_ns for op in cpu if op.busy_ns is not None]
     reasons = "; ".join(dict.fromkeys(op.reason for op in cpu if op.reason))
     types = ", ".join(dict.fromkeys(op.type for op in cpu if op.type))
-    names = {op.name for op in cpu}
-    chosen = np.array([op.name in names for op in facts.run.ops], np.bool_)
+    chosen = np.zeros(len(facts.run.ops), np.bool_)
+    chosen[[op.op for op in cpu if op.op is not None]] = True
     yield Claim(
         Finding(
             "cpu-fallback",
@@ -175,7 +169,3 @@ def on_the_cpu(facts: Facts) -> Iterator[Claim]:
         ),
         facts.of_ops(chosen) if facts.has_timeline else None,
     )
-
-
-def _on_cpu(op: OpTotal) -> bool:
-    return op.placed == "cpu" or is_cpu(op.engine)

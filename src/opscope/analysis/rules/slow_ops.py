@@ -9,17 +9,17 @@ import numpy as np
 import numpy.typing as npt
 
 from ...core.columns import distinct
+from ...core.meaning import Does
 from ...core.units import format_percent
 from ...recording.finding import Finding
 from ...recording.trace import NONE
-from ..bound_words import CAUSES, COMPUTE, HOST, LAYOUT, LINK, MEMORY, WAIT, cause_of_work
+from ..causes import CAUSES, COMPUTE, HOST, HOST_LINK, LAYOUT, LINK, MEMORY, cause_of_op, does_of
 from ..data_types import computed_in_floats
 from ..facts import Facts
-from ..op_bounds import names_bound_by_bytes
+from ..op_bounds import bound_by_bytes
 from ..roofline import roofline
 from ..structure import NOT_REPEATED
 from ..timeline.activities import Numbers
-from ..timeline.breakdown import cause_of_op
 from .claim import Claim, count, time
 from .flow import flow_of
 
@@ -56,7 +56,7 @@ def slow_ops(facts: Facts) -> Iterator[Claim]:
 
 def _own_times(facts: Facts) -> Numbers:
     """Without a timeline: the time of every op that does work; those that are waits are no ops of the network."""
-    return np.array([0 if cause_of_work(op.type or op.name) == WAIT else op.busy_ns or 0 for op in facts.ops], np.int64)
+    return np.array([0 if does_of(op) is Does.SYNC else op.busy_ns or 0 for op in facts.ops], np.int64)
 
 
 def _slow(facts: Facts, block: str, ops: Numbers, times: Numbers, whole: int) -> Claim | None:
@@ -71,9 +71,9 @@ def _slow(facts: Facts, block: str, ops: Numbers, times: Numbers, whole: int) ->
     cause = (
         int(sums.argmax())
         if facts.has_timeline
-        else cause_of_op(facts.ops[first], name in names_bound_by_bytes(facts.run))
+        else cause_of_op(facts.ops[first], slow_bytes=first in bound_by_bytes(facts.run))
     )
-    if cause == LAYOUT or (cause == MEMORY and len(positions) and facts.moves[positions].all()):
+    if cause == LAYOUT or (cause in (MEMORY, HOST_LINK) and len(positions) and facts.moves[positions].all()):
         return None
     of = "the critical path" if facts.has_timeline else "the time of all ops"
     kind = f"{facts.run.ops[first].type} op".strip()

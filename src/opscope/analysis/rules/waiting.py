@@ -10,7 +10,7 @@ from ...core.columns import distinct
 from ...core.units import format_percent
 from ...recording.finding import Finding, WaitFor
 from ...recording.trace import NONE
-from ..bound_words import COMPUTE, LAYOUT, OTHER, is_dma_lane
+from ..causes import COMPUTE, LAYOUT, OTHER
 from ..facts import Facts
 from ..timeline.activities import ASIDE, Numbers
 from ..timeline.critical_path import after
@@ -56,10 +56,16 @@ def waits(facts: Facts) -> Iterator[Claim]:
 
 def _as_it_should(facts: Facts, row: WaitFor) -> bool:
     """A wait that is no cause of its own: rules about slow ops, or about the host, say what is behind it."""
-    if is_dma_lane(row.engine) or "issue" in row.engine.lower() or row.cause == THE_HOST:
+    if row.engine not in _computing(facts) or row.cause == THE_HOST:
         return True  # sends transfers off, and stands still most of the time; or has nothing to do yet
     busy = {use.engine: use.busy_ns for use in facts.engines}
     return busy.get(row.cause, 0) > busy.get(row.engine, 0)  # whoever has more to do is waited for
+
+
+def _computing(facts: Facts) -> set[str]:
+    """Lanes that do more than send transfers off."""
+    computes = np.flatnonzero(np.isin(facts.work.cause, (COMPUTE, LAYOUT, OTHER)) & (facts.work.lane != ASIDE))
+    return {facts.run.trace.lanes[lane].name for lane in distinct(facts.work.lane[computes]).tolist()}
 
 
 def unexplained_gaps(facts: Facts) -> Iterator[Claim]:

@@ -6,7 +6,6 @@ call at every moment, so that nothing of a lane overlaps.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from statistics import median_low
 
@@ -14,23 +13,10 @@ import numpy as np
 import numpy.typing as npt
 
 from ...core.columns import distinct, rising
-from ...program.program import NO_ROUTE
+from ...core.meaning import LaneRole
 from ...recording.run import Run
-from ...recording.trace import NONE, SpanKind, level_owners
-from ..bound_words import (
-    COMPUTE,
-    HOST,
-    LAUNCH,
-    LAYOUT,
-    MEMORY,
-    WAIT,
-    cause_of_host,
-    cause_of_transfer,
-    cause_of_work,
-    is_dma_lane,
-    is_flush,
-    is_layout,
-)
+from ...recording.trace import NONE, SpanKind, nested_lanes
+from ..causes import WAIT, causes_of
 from .intervals import ranked
 
 Numbers = npt.NDArray[np.int64]
@@ -39,7 +25,6 @@ Flags = npt.NDArray[np.bool_]
 ASIDE = NONE  # lane of what runs beside the lanes: transfers that a lane has only issued
 _WORK = np.isin(np.arange(256), (SpanKind.OP, SpanKind.TRANSFER, SpanKind.HOST))  # kind → is work
 _WAITS = np.isin(np.arange(256), (SpanKind.WAIT, SpanKind.BARRIER))
-_EXECUTION = "Execution"  # lane of the spans that say when an inference started and ended
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,7 +42,7 @@ class Activities:
     end: Numbers
     op: Numbers
     command: Numbers
-    cause: Numbers  # of bound_words.CAUSES
+    cause: Numbers  # of causes.CAUSES
     waits: Numbers  # rows of the spans table: waits of the same inference
     staged: bool  # the inference is marked: what the host did are its stages, one after the other
 
@@ -81,9 +66,6 @@ class Activities:
         found: np.void = self.run.trace.spans[int(self.row[position])]
         return found
 
-    def lane_name(self, position: int) -> str:
-        return self.run.trace.lanes[int(self.own_lane[position])].name
-
 
 def activities_of(run: Run) -> Activities:
     """Of the inference that the summary describes."""
@@ -103,7 +85,7 @@ def activities_of(run: Run) -> Activities:
 def execution_marks(run: Run, inference: int) -> Numbers:
     """Rows that say when an inference started and ended on a core; NONE: any inference."""
     spans = run.trace.spans
-    named = np.array([lane.name == _EXECUTION and lane.core != NONE for lane in run.trace.lanes] or [False])
+    named = np.array([lane.role is LaneRole.EXECUTION and lane.core != NONE for lane in run.trace.lanes] or [False])
     marks = np.flatnonzero(spans["kind"] == SpanKind.PHASE)
     marks = marks[named[spans["lane"][marks]]]
     return marks if inference == NONE else np.asarray(marks[spans["inference"][marks] == inference], np.int64)
@@ -182,7 +164,7 @@ def _base_lanes(run: Run, lane: Numbers) -> Numbers | None:
     used = set(distinct(lane[lane != ASIDE]).tolist())
     lanes = run.trace.lanes
     base = np.arange(len(lanes))
-    for number, owner in level_owners(lanes).items():
+    for number, owner in nested_lanes(lanes).items():
         if {number, owner} <= used:
             base[number] = owner
     return None if bool((base == np.arange(len(lanes))).all()) else base
@@ -224,7 +206,7 @@ def _sorted(
     run: Run, inference: int, window: tuple[int, int], parts: _Parts, *, waits: Numbers, staged: bool
 ) -> Activities:
     spans = run.trace.spans.take(parts.row)
-    cause = _causes(run, spans)
+    cause = causes_of(spans, run.routes)
     start = parts.start if staged else _after_device(spans, cause, parts.start, parts.end)
     order = rising((start - window[0]) * 2 + (parts.end > start))  # what takes no time comes before what follows it
     lane = parts.lane[order]
@@ -258,56 +240,3 @@ def _after_device(spans: npt.NDArray[np.void], cause: Numbers, start: Numbers, e
     start = start.copy()
     start[calls] = np.maximum(start[calls], np.where(last >= 0, done[last], 0))
     return start
-
-
-def _causes(run: Run, spans: npt.NDArray[np.void]) -> Numbers:
-    """What each counts as, told by kind, route, lane, name and type of op."""
-    kind, cause = spans["kind"], np.zeros(len(spans), np.int64)
-    rules = ((SpanKind.OP, cause_of_work), (SpanKind.TRANSFER, cause_of_transfer), (SpanKind.HOST, cause_of_host))
-    for wanted, rule in rules:
-        own = np.flatnonzero(kind == wanted)
-        cause[own] = _by_name(run.trace.names, spans["name"][own], rule)
-    work, moved = np.flatnonzero(kind == SpanKind.OP), np.flatnonzero(kind == SpanKind.TRANSFER)
-    cause[work] = _causes_at_work(run, *(spans[key][work] for key in ("lane", "op", "command")), by_name=cause[work])
-    route, route_cause = _routes(run, spans["command"][moved])
-    cause[moved] = np.where(route != NO_ROUTE, route_cause[route], cause[moved])
-    cause[moved[_by_name(run.trace.names, spans["name"][moved], is_flush) == 1]] = LAUNCH
-    return cause
-
-
-def _causes_at_work(run: Run, lane: Numbers, op: Numbers, command: Numbers, *, by_name: Numbers) -> Numbers:
-    """Of engines at work: a lane that moves bytes, or a type of op, says more than a name."""
-    layouts = {word: is_layout(word) for word in {op.type for op in run.ops}}
-    typed = np.array([*(layouts[op.type] for op in run.ops), False])[op]
-    dma = np.array([is_dma_lane(lane.name) for lane in run.trace.lanes] or [False])[lane]
-    cause = np.where((by_name == COMPUTE) & typed, LAYOUT, by_name)
-    cause[(cause != LAUNCH) & dma] = MEMORY
-    cause[_routes(run, command)[0] != NO_ROUTE] = LAUNCH
-    return cause
-
-
-def _by_name(names: Sequence[str], used: npt.NDArray[np.int32], rule: Callable[[str], int]) -> Numbers:
-    """What a rule says of the name of every span; of each name that is used, it is asked once."""
-    found = np.zeros(len(names), np.int64)
-    for number in np.flatnonzero(np.bincount(used, minlength=len(names))).tolist():
-        found[number] = rule(names[number])
-    return found[used]
-
-
-def _routes(run: Run, command: Numbers) -> tuple[Numbers, Numbers]:
-    """Route of every command given, and what every route counts as."""
-    rows = run.commands.rows
-    causes = np.array([*(cause_of_transfer(name) for name in run.commands.routes), HOST])
-    if not len(rows):
-        return np.full(len(command), NO_ROUTE), causes
-    known = (command >= 0) & (command < len(rows))
-    return np.where(known, rows["route"][np.where(known, command, 0)], NO_ROUTE).astype(np.int64), causes
-
-
-def lanes_in_order(activities: Activities) -> Iterator[tuple[int, Numbers]]:
-    """Every lane with the positions of what it did, in order."""
-    order = np.argsort(activities.lane, kind="stable")
-    numbers, first = np.unique(activities.lane[order], return_index=True)
-    for number, positions in zip(numbers.tolist(), np.split(order, first[1:]), strict=True):
-        if number != ASIDE:
-            yield number, positions

@@ -7,21 +7,10 @@ from collections import Counter
 import numpy as np
 
 from ...recording.finding import OTHER_BOUND
-from ...recording.summary import OpTotal, Share
-from ..bound_words import (
-    CAUSES,
-    COMPUTE,
-    DEVICE,
-    HOST,
-    MEMORY,
-    cause_of_host,
-    cause_of_transfer,
-    cause_of_work,
-    is_cpu,
-    is_dma_engine,
-)
+from ...recording.summary import Share
+from ..causes import CAUSES, HOST, cause_of_op, cause_of_stage
 from ..facts import Facts
-from ..op_bounds import names_bound_by_bytes
+from ..op_bounds import bound_by_bytes
 
 
 def breakdown(facts: Facts) -> tuple[Share, ...]:
@@ -36,11 +25,12 @@ def breakdown(facts: Facts) -> tuple[Share, ...]:
 def _of_ops(facts: Facts) -> tuple[Share, ...]:
     """Without a timeline: the time of ops, as if they ran one after the other on as many lanes as it takes."""
     times: Counter[str] = Counter()
-    on_cpu = [is_cpu(op.engine) for op in facts.run.summary.ops]
-    mixed = any(op.engine and not cpu for op, cpu in zip(facts.run.summary.ops, on_cpu, strict=True))
-    by_bytes = names_bound_by_bytes(facts.run)
-    for op, cpu in zip(facts.run.summary.ops, on_cpu, strict=True):
-        times[CAUSES[HOST if mixed and cpu else cause_of_op(op, op.name in by_bytes)]] += op.busy_ns or 0
+    totals = facts.run.summary.ops
+    mixed = any(op.engine and not op.on_cpu for op in totals)
+    by_bytes = bound_by_bytes(facts.run)
+    for op in totals:
+        cause = HOST if mixed and op.on_cpu else cause_of_op(op, slow_bytes=op.op in by_bytes)
+        times[CAUSES[cause]] += op.busy_ns or 0
     whole, wall = sum(times.values()), facts.wall_ns
     if not whole:
         return _of_stages(facts) or ((Share(OTHER_BOUND, float(wall), 1.0),) if wall else ())
@@ -57,20 +47,11 @@ def _of_stages(facts: Facts) -> tuple[Share, ...]:
     """Where only the stages around the device are known: what the device did is not."""
     times: Counter[str] = Counter()
     for stage in facts.run.summary.host:
-        times[OTHER_BOUND if stage.name == DEVICE else CAUSES[cause_of_host(stage.name)]] += stage.ns
+        times[CAUSES[cause_of_stage(stage.name)]] += stage.ns
     if facts.wall_ns and times:  # stages may be means, and the latency a median
         whole = sum(times.values())
         times = Counter({cause: round(ns * facts.wall_ns / whole) for cause, ns in times.items()})
     return _shares(times) if times else ()
-
-
-def cause_of_op(op: OpTotal, slow_bytes: bool) -> int:
-    """Without a timeline: what the time of an op counts as."""
-    word = op.type or op.name
-    cause = cause_of_work(word)
-    if cause == COMPUTE and is_dma_engine(op.engine):
-        return cause_of_transfer(word)
-    return MEMORY if cause == COMPUTE and slow_bytes else cause
 
 
 def _shares(times: Counter[str]) -> tuple[Share, ...]:

@@ -13,7 +13,7 @@ import numpy as np
 
 from ...recording.finding import PathStep
 from ...recording.trace import NONE, SpanKind
-from ..bound_words import CAUSES, HOST, LAUNCH, OTHER, WAIT
+from ..causes import CAUSES, HOST, LAUNCH, OTHER, WAIT
 from .activities import Activities, Numbers
 from .dependencies import ASSUMED, DATA, ISSUE, LANE, ORDER, STAGE, Dependencies
 from .intervals import largest, union

@@ -8,7 +8,7 @@ import numpy as np
 
 from ...core.columns import distinct, rising
 from ...recording.trace import NONE, SpanKind
-from ..bound_words import WAIT
+from ..causes import WAIT
 from .activities import ASIDE, Activities, Numbers
 
 START, ASSUMED, STAGE, LANE, ISSUE, ORDER, DATA = range(7)  # why one activity follows another; the later one wins a tie

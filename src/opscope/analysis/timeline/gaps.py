@@ -12,7 +12,6 @@ from ...core.columns import distinct, rising
 from ...program.program import NO_ROUTE
 from ...recording.finding import EngineUse, Gap, WaitFor
 from ...recording.trace import NONE, Lane, SpanKind
-from ..bound_words import is_dma_lane
 from .activities import ASIDE, Activities, Numbers
 from .critical_path import afters
 from .dependencies import ASSUMED
@@ -80,11 +79,11 @@ def _routes(facts: Facts) -> list[EngineUse]:
     devices = max(lane.device for lane in lanes) + 2  # one more: a device that is not told
     device = np.array([lane.device + 1 for lane in lanes])[work.own_lane[aside]]
     key = (routes_of(facts, aside) + 1) * devices + device
-    busy = union(key, work.start[aside], work.end[aside]).total((len(facts.run.commands.routes) + 1) * devices)
+    busy = union(key, work.start[aside], work.end[aside]).total((len(facts.run.routes) + 1) * devices)
     rows = []
     for route in distinct(key // devices).tolist():
         own = [int(busy[k]) for k in distinct(key[key // devices == route]).tolist()]
-        name = route_name(facts.run.commands.routes[route - 1]) if route else "DMA of a route that is not known"
+        name = route_name(facts.run.routes[route - 1].name) if route else "DMA of a route that is not known"
         mean = round(sum(own) / len(own))
         rows.append(EngineUse(name, len(own), mean, None, work.wall_ns - mean))
     return rows
@@ -92,17 +91,12 @@ def _routes(facts: Facts) -> list[EngineUse]:
 
 def route_name(route: str) -> str:
     """What transfers of a route are called among engines."""
-    return route if is_dma_lane(route) else f"DMA {route}"
+    return f"DMA {route.removeprefix('DMA ')}"
 
 
 def routes_of(facts: Facts, positions: Numbers) -> Numbers:
     """The route of every one of these; NONE: not known."""
-    commands, command = facts.run.commands, facts.work.command[positions]
-    known = (command >= 0) & (command < len(commands.rows))
-    route = np.full(len(positions), NONE)
-    if known.any():
-        route[known] = commands.rows["route"][command[known]]
-    return route
+    return facts.run.trace.spans["route"][facts.work.row[positions]].astype(np.int64)
 
 
 def longest_gaps(facts: Facts, *, most: int = MOST_GAPS) -> tuple[Gap, ...]:
@@ -159,15 +153,16 @@ def _groups(facts: Facts, position: Numbers, holder: Numbers) -> tuple[Numbers, 
     """Number of the pair of names, who waited and for whom, of every stall; and the pairs."""
     work, lanes = facts.work, facts.run.trace.lanes
     known = np.flatnonzero(holder != NONE)
+    ways = len(facts.run.routes) + 1
     here, there = work.own_lane[position[known]], work.own_lane[holder[known]]
     route = np.where(work.lane[holder[known]] == ASIDE, routes_of(facts, holder[known]), NONE)
-    codes, place = np.unique((here * len(lanes) + there) * 256 + route + 1, return_inverse=True)
+    codes, place = np.unique((here * len(lanes) + there) * ways + route + 1, return_inverse=True)
     numbers: dict[tuple[str, str], int] = {}
     of_code = []
     for code in codes.tolist():
-        pair, way = divmod(code, 256)
+        pair, way = divmod(code, ways)
         mine, other = (lanes[number] for number in divmod(pair, len(lanes)))
-        name = other.name if way == 0 else route_name(facts.run.commands.routes[way - 1])
+        name = other.name if way == 0 else route_name(facts.run.routes[way - 1].name)
         of_code.append(numbers.setdefault((mine.name, _seen_from(mine, other, name)), len(numbers)))
     group = np.full(len(position), NONE)
     group[known] = np.array(of_code or [NONE], np.int64)[place.reshape(-1)] if len(known) else NONE

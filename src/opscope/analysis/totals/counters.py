@@ -62,7 +62,7 @@ def _bandwidths(work: Work) -> Found:
     devices = index.core[work.transfers.command] // program.cores
     for device in np.unique(devices).tolist():
         for number, route in enumerate(program.routes):
-            if route.carries in ("read", "write"):
+            if route.carries.is_outer:
                 chosen = (devices == device) & (index.route[work.transfers.command] == number)
                 part = work.transfers.where(chosen)
                 amount = total_between(edges, part.start, part.end, index.moved_bytes[part.command])

@@ -7,6 +7,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from ...core.meaning import Does
+from ...graph.kinds import what_kind_does
+from ...program.program import OpInfo
 from ...recording.summary import OpTotal, ProducerTotal
 from ...recording.trace import NONE
 from ..timeline.intervals import Stretches, union
@@ -50,8 +53,10 @@ class OpSums:
             stretches=union(key, part.start, part.end),
         )
 
-    def rollup(self, label_of_op: Numbers, labels: Sequence[str], types: Sequence[str]) -> tuple[OpTotal, ...]:
-        """Ops under one label added up, costliest first."""
+    def rollup(
+        self, label_of_op: Numbers, labels: Sequence[str], types: Sequence[str], ops: Sequence[OpInfo] = ()
+    ) -> tuple[OpTotal, ...]:
+        """Ops under one label added up, costliest first. `ops`: the first labels are one op each, these."""
         program, count = self.work.index.program, len(labels)
         busy, wait, commands = (total(label_of_op, column, count) for column in (self.busy, self.wait, self.count))
         out_bytes, moved_bytes, macs = (total(label_of_op, column, count) for column in self.amounts)
@@ -75,6 +80,8 @@ class OpSums:
                 macs=int(macs[i]),
                 engine=program.groups[int(table[i].argmax())].name,
                 placed=self.work.index.memories[int(outer[i])],
+                op=i if i < len(ops) else None,
+                does=(what_kind_does(ops[i].kind) if i < len(ops) else Does.UNKNOWN).label,
             )
             for i in np.flatnonzero(commands).tolist()
         ]
@@ -83,7 +90,8 @@ class OpSums:
     def by_op(self) -> tuple[OpTotal, ...]:
         """Per graph op; commands that belong to none come under one name."""
         ops = self.work.index.program.ops
-        return self.rollup(np.arange(len(ops) + 1), [*(op.name for op in ops), OTHER], [*(op.type for op in ops), ""])
+        names, types = [*(op.name for op in ops), OTHER], [*(op.type for op in ops), ""]
+        return self.rollup(np.arange(len(ops) + 1), names, types, ops)
 
     def by_label(self, labels: Sequence[str]) -> tuple[OpTotal, ...]:
         """Per label; `labels` has one for every op."""

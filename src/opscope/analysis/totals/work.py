@@ -8,7 +8,8 @@ from dataclasses import dataclass, fields
 import numpy as np
 import numpy.typing as npt
 
-from ...program.program import NO_OP, NO_ROUTE, TRUE, Program
+from ...core.meaning import Does, LaneRole
+from ...program.program import NO_MEMORY, NO_OP, NO_ROUTE, TRUE, Program
 from ...recording.run import CommandTable
 from ...recording.trace import SpanKind, Trace
 
@@ -49,7 +50,6 @@ class ProgramIndex:
     def of(cls, program: Program) -> ProgramIndex:
         commands = program.commands
         keys, row = _rows(program)
-        flush = np.array(["endcyclestats" in kind or kind == "end_of_stats" for kind in program.kinds] or [False])
         memories, outer = _outer(program)
         op = commands["op"].astype(np.int64)
         op = np.where(op == NO_OP, len(program.ops), op)
@@ -68,9 +68,9 @@ class ProgramIndex:
             core=commands["device"].astype(np.int64) * program.cores + commands["core"],
             op=op,
             moves=commands["route"] != NO_ROUTE,
-            is_flush=flush[commands["kind"]],
+            is_flush=commands["does"] == Does.STATS,
             memories=memories,
-            outer=outer[commands["detail"]],
+            outer=outer,
             producers=producers,
             producer=producer.reshape(-1),
             read=read,
@@ -81,9 +81,10 @@ class ProgramIndex:
 
     @property
     def local_name(self) -> str:
-        """The name that details give to memory that no transfer reads from or writes to."""
-        names = (detail.memory for detail in self.program.details)
-        return next((name for name in names if name not in self.memories), "local memory")
+        """Of the memory that engines compute from."""
+        used = (operand.memory for detail in self.program.details for operand in detail.operands)
+        places = (place for place in used if place != NO_MEMORY and not self.program.memories[place].is_outer)
+        return self.program.memory_name(next(places, NO_MEMORY)) or "local memory"
 
 
 def _rows(program: Program) -> tuple[tuple[tuple[str, str, str, str], ...], Numbers]:
@@ -113,22 +114,16 @@ def _readers(program: Program) -> tuple[Numbers, Numbers, Numbers]:
 
 
 def _outer(program: Program) -> tuple[tuple[str, ...], Numbers]:
-    """Memories, and per detail the number of the outer one that it, or one of its operands, lies in."""
-    ways = np.array([route.carries in ("read", "write") for route in program.routes] + [False])
-    outside = ways[program.commands["route"]] & (program.commands["route"] != NO_ROUTE)
-    names = sorted({program.details[d].memory for d in np.unique(program.commands["detail"][outside]).tolist()})
-    place = {name: number for number, name in enumerate(names, start=1)}
-    numbers = [
-        max(place.get(name, 0) for name in (detail.memory, *map(_memory_of, detail.operands)))
-        for detail in program.details
-    ]
-    return (LOCAL, *names), np.array(numbers or [0], np.int64)
-
-
-def _memory_of(operand: str) -> str:
-    """`in DDR Src name f16 <1 x 2> 3KB` → DDR."""
-    words = operand.split(" ", 2)
-    return words[1] if len(words) > 1 else ""
+    """Memories, and per command the number of the outer one that it moves to or from, or that an operand lies in."""
+    commands = program.commands
+    served = np.array([*(route.memory if route.carries.is_outer else NO_MEMORY for route in program.routes), NO_MEMORY])
+    moved = served[commands["route"]]
+    used = [place for place in np.unique(moved).tolist() if place != NO_MEMORY]
+    number = {place: n for n, place in enumerate(used, start=1)}
+    of_detail = [max((number.get(o.memory, 0) for o in d.operands), default=0) for d in program.details]
+    of_route = np.array([*(number.get(place, 0) for place in range(len(program.memories))), 0])[moved]
+    outer = np.maximum(of_route, np.array(of_detail or [0], np.int64)[commands["detail"]])
+    return (LOCAL, *(program.memory_name(place) for place in used)), outer
 
 
 @dataclass(frozen=True, slots=True)
@@ -199,7 +194,7 @@ def _windows(trace: Trace) -> dict[tuple[int, int], tuple[int, int]]:
     windows = {}
     for span in trace.spans[np.flatnonzero(trace.spans["kind"] == SpanKind.PHASE)]:
         lane = trace.lanes[span["lane"]]
-        if lane.name == "Execution" and lane.core >= 0:
+        if lane.role is LaneRole.EXECUTION and lane.core >= 0:
             windows[lane.device, lane.core] = (int(span["start_ns"]), int(span["end_ns"]))
     return windows
 

@@ -5,10 +5,11 @@ from __future__ import annotations
 from dataclasses import replace
 from math import ceil, inf
 
+from ...core.meaning import Carries, Direction, Does
 from ...graph.graph import ABSENT, Op, Role, Tensor
 from ...graph.kinds import Family
-from ...machine.target import Holds, Layout, Memory, Route, Tiling
-from ...program.program import NO_OP, Channel, Detail, Group, operand_text
+from ...machine.target import Holds, Layout, Memory, Route, Target, Tiling
+from ...program.program import NO_MEMORY, NO_OP, Channel, Detail, Group, MemoryInfo, Operand
 from ..passes.axes import input_axes
 from ..passes.place import has_weights
 from ..plan import Placed, Plan, Split, channel_axis
@@ -44,6 +45,7 @@ class Workbench:
         starts = None if target.sequencer is None else Starts(self.dma, target.sequencer.start_cycles.value)
         self.emitter = Emitter(cores=plan.machine.cores, groups=len(self.groups), starts=starts)
         self.local_name = local.name
+        self.memory_number = {memory.name: number for number, memory in enumerate(target.memories)}
         self.outer_name = target.home(Holds.CONSTANTS).name
         share = SETTLED_SHARE if tiling.keeps_constants else inf
         self.settled = settled_constants(plan, round(local.bytes.value / share))
@@ -153,7 +155,7 @@ class Workbench:
 
     def transfer(
         self,
-        carries: str,
+        carries: Carries,
         lane: int,
         index: int,
         size: float,
@@ -167,12 +169,13 @@ class Workbench:
     ) -> Order:
         """A command that moves bytes."""
         route = self.plan.machine.target.routes[self.routes[carries]]
-        memory = self.outer_name if carries in ("read", "write") else self.local_name
-        local_bytes = 0.0 if carries == "bring" else local_bytes
+        memory = self.outer_name if carries in (Carries.READ, Carries.WRITE) else self.local_name
+        local_bytes = 0.0 if carries is Carries.BRING else local_bytes
         return Order(
             lane,
             self.dma if group is None else group,
             self.command_name(form or carries),
+            Does.MOVE,
             index,
             self.move_detail(index, step, memory, tensor),
             issue_cycles(route),
@@ -188,7 +191,7 @@ class Workbench:
         if key not in self._details:
             name = self.plan.placed[index].op.name if index != NO_OP else "output"
             what = self.graph.tensors[tensor] if tensor != ABSENT else None
-            operands = (operand_text(f"in {memory} Src", *_named(what)),) if what else ()
+            operands = (self._operand(Direction.IN, "Src", what, memory),) if what else ()
             self._details[key] = self.emitter.detail(Detail(f"{name}/__{step}", memory, "", "", operands, ""))
             if tensor != ABSENT and self.is_constant(tensor):
                 self.constant_details.add(self._details[key])
@@ -207,8 +210,8 @@ class Workbench:
 
     def _compute_detail(self, op: Op) -> Detail:
         named = [
-            ("out", "Dest", op.outputs[0]),
-            *(("in", f"Src{i}", t) for i, t in enumerate(op.inputs) if t != ABSENT),
+            (Direction.OUT, "Dest", op.outputs[0]),
+            *((Direction.IN, f"Src{i}", t) for i, t in enumerate(op.inputs) if t != ABSENT),
         ]
         tensors = self.graph.tensors
         labels = [tensors[t].dtype.label for _, _, t in named]
@@ -218,11 +221,15 @@ class Workbench:
             ", ".join(dict.fromkeys(_TYPE_NAMES.get(label, label) for label in labels)),
             ", ".join(f"{role} [{_extents(tensors[t].shape)}]" for _, role, t in named),
             tuple(
-                operand_text(f"{way} {self._memory_of(op, t)} {role}", *_named(tensors[t]), tensors[t].bytes or 0)
+                self._operand(way, role, tensors[t], self._memory_of(op, t), tensors[t].bytes or 0)
                 for way, role, t in named
             ),
             "{" + ", ".join(f"{key}: {value}" for key, value in op.attributes.items()) + "}",
         )
+
+    def _operand(self, way: Direction, role: str, tensor: Tensor, memory: str, size: int | None = None) -> Operand:
+        place = self.memory_number[memory]
+        return Operand(way, role, tensor.name, place, tensor.dtype.label, tensor.shape or (), size)
 
     def _memory_of(self, op: Op, tensor: int) -> str:
         streamed = has_weights(op, self.graph) and tensor == op.inputs[1]
@@ -247,10 +254,6 @@ def settled_constants(plan: Plan, limit: int) -> frozenset[int]:
     return frozenset(settled)
 
 
-def _named(tensor: Tensor) -> tuple[str, str, tuple[int, ...]]:
-    return tensor.name, tensor.dtype.label, tensor.shape or ()
-
-
 def _extents(shape: tuple[int, ...] | None) -> str:
     return " x ".join(map(str, shape or ()))
 
@@ -264,6 +267,11 @@ def engine_groups(plan: Plan) -> tuple[Group, ...]:
     return (*(Group(name, engine.name, engine.threads) for engine, name in names), Group(issuer, "", 1))
 
 
+def memories(target: Target) -> tuple[MemoryInfo, ...]:
+    """Where operands lie."""
+    return tuple(MemoryInfo(memory.name, memory.is_outer) for memory in target.memories)
+
+
 def channels(plan: Plan) -> tuple[Channel, ...]:
     """Routes in bytes per core cycle."""
     clock = plan.machine.clock_hz
@@ -271,6 +279,9 @@ def channels(plan: Plan) -> tuple[Channel, ...]:
     def channel(route: Route) -> Channel:
         shared = route.peak(clock) * route.reached
         own = route.core_bytes_per_second
-        return Channel(route.name, route.carries, shared, min(shared, own.value / clock) if own is not None else shared)
+        alone = min(shared, own.value / clock) if own is not None else shared
+        return Channel(route.name, route.carries, shared, alone, numbers.get(target.memory_of(route), NO_MEMORY))
 
+    target = plan.machine.target
+    numbers = {memory.name: number for number, memory in enumerate(target.memories)}
     return tuple(channel(route) for route in plan.machine.target.routes)

@@ -10,6 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ...core.errors import UsageError, printable
+from ...core.meaning import Does
 from ...program.program import COMMAND, NO_ROUTE, ORDER, TRUE, Detail
 from ...program.sequence import START_KIND
 
@@ -23,6 +24,7 @@ class Order:
     core: int  # device × cores + core
     group: int
     kind: str
+    does: Does
     op: int
     detail: int
     cycles: float
@@ -93,7 +95,8 @@ class Emitter:
         if order.group == self.starts.group:
             command = self._add(order, after, [*reuses, *busy])
         else:
-            start = Order(order.core, self.starts.group, START_KIND, order.op, order.detail, self.starts.cycles)
+            starts = self.starts
+            start = Order(order.core, starts.group, START_KIND, Does.LAUNCH, order.op, order.detail, starts.cycles)
             command = self._add(order, (), [self._add(start, after, [*reuses, *busy])])
         self._last[stream] = command
         return command
@@ -121,6 +124,7 @@ class Emitter:
                 round(order.macs),
                 order.address,
                 round(order.local_bytes),
+                order.does,
             )
         )
         self.stream_of.append(lane * _STREAMS + order.route + 1)

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+from ...core.meaning import Carries, Does
 from .context import VECTOR_GROUP, Workbench
 from .emit import Order
 from .tensors import ROWS, Held, Outside, Piece, Tensors
@@ -74,7 +75,7 @@ class _Gather:
             for carries in self._ways(lane) if held.size else ():
                 command = emit(self._order(carries, lane, step, held.size), made, meeting)
                 self.tensors.touch(held, command)
-                (across if carries == "link" else inside).setdefault(device, []).append(command)
+                (across if carries is Carries.LINK else inside).setdefault(device, []).append(command)
             if self.cores == 1 or not held.size:
                 inside.setdefault(device, []).extend(made)
         received = self._receive(across)
@@ -94,11 +95,11 @@ class _Gather:
     def _mark(self, lane: int, after: Iterable[int]) -> int:
         bench = self.bench
         detail = bench.move_detail(self.index, 0, bench.local_name, self.tensor)
-        order = Order(lane, VECTOR_GROUP, bench.command_name("receive"), self.index, detail, 1.0)
+        order = Order(lane, VECTOR_GROUP, bench.command_name("receive"), Does.SYNC, self.index, detail, 1.0)
         return bench.emitter.emit(order, after)
 
-    def _order(self, carries: str, lane: int, step: int, size: float) -> Order:
-        form = "send" if carries == "link" else "multicast"
+    def _order(self, carries: Carries, lane: int, step: int, size: float) -> Order:
+        form = "send" if carries is Carries.LINK else "multicast"
         return self.bench.transfer(
             carries, lane, self.index, size, form=form, group=VECTOR_GROUP, tensor=self.tensor, step=step
         )
@@ -112,11 +113,11 @@ class _Gather:
                 received[device] = [self._mark(device * self.cores, coming)]
         return received
 
-    def _ways(self, lane: int) -> list[str]:
+    def _ways(self, lane: int) -> list[Carries]:
         """How a lane's part reaches the others."""
         device = lane // self.cores
-        ways = ["multicast"] if device in self.devices and self.cores > 1 else []
-        return ways + (["link"] if set(self.devices) - {device} else [])
+        ways = [Carries.MULTICAST] if device in self.devices and self.cores > 1 else []
+        return ways + ([Carries.LINK] if set(self.devices) - {device} else [])
 
     # ---- through outer memory -------------------------------------------------------------------------------------
 
@@ -133,7 +134,7 @@ class _Gather:
             device, tiled = lane // self.cores, part.tiled
             inside.setdefault(device, []).extend(part.writes)
             if set(self.devices) - {device}:
-                order = self._order("link", lane, step, part.size)
+                order = self._order(Carries.LINK, lane, step, part.size)
                 across.setdefault(device, []).append(self.bench.emitter.emit(order, part.writes))
         received = self._receive(across)
         self.tensors.drop(self.tensor)

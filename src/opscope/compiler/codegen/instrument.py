@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from ...core.meaning import Carries, Does
 from ...program.program import NO_OP, OP_LEVEL, Detail
 from ...program.wire import OP_RECORD
 from ..plan import Plan
@@ -21,5 +22,5 @@ def instrument(plan: Plan, lowering: Lowering) -> None:
     own = size / (bench.lane_count * len(bench.groups))
     for lane in range(bench.lane_count):
         for group in range(len(bench.groups)):
-            order = bench.transfer("write", lane, NO_OP, own, form="end_of_stats", group=group)
-            bench.emitter.emit(replace(order, detail=detail, out_bytes=size))
+            order = bench.transfer(Carries.WRITE, lane, NO_OP, own, form="end_of_stats", group=group)
+            bench.emitter.emit(replace(order, does=Does.STATS, detail=detail, out_bytes=size))

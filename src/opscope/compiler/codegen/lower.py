@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from math import inf
 
 from ...core.errors import UsageError
+from ...core.meaning import Carries, Does
 from ...graph.graph import ABSENT, Op, Role
 from ...graph.kinds import Family
 from ...program.program import NO_OP, Detail
@@ -100,7 +101,7 @@ class Lowering:
     @property
     def outer_bytes(self) -> int:
         """Bytes that the commands so far move to and from outer memory."""
-        return sum(self.bench.emitter.moved[self.bench.routes[carries]] for carries in ("read", "write"))
+        return sum(self.bench.emitter.moved[self.bench.routes[carries]] for carries in (Carries.READ, Carries.WRITE))
 
     def _chain(self, start: int) -> list[int]:
         """Elementwise ops that follow each other on tensors of one size: run piece by piece, depth first."""
@@ -245,6 +246,7 @@ class Lowering:
                 lanes[0],
                 bench.doorbells,
                 bench.command_name(op.kind),
+                op.family.does,
                 body.index,
                 bench.compute_detail(body.index, 0, 1),
                 1.0,
@@ -290,5 +292,5 @@ class Lowering:
         size = sum(bench.tensor_bytes(t) for t in tensors) if lane == 0 else 0.0
         name = ", ".join(bench.graph.tensors[t].name[:80] for t in tensors[:4])
         detail = bench.emitter.detail(Detail(f"{form} {name}", bench.local_name, "i8", "", (), ""))
-        order = Order(lane, bench.doorbells, bench.command_name(form), NO_OP, detail, 1.0, size)
+        order = Order(lane, bench.doorbells, bench.command_name(form), Does.SYNC, NO_OP, detail, 1.0, size)
         return bench.emitter.emit(order, after)

@@ -10,6 +10,7 @@ from collections import Counter
 from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass, field
 
+from ...core.meaning import Carries, Does
 from ...graph.graph import ABSENT, Op, Role
 from ...program.program import NO_OP
 from ..passes.axes import WHOLE, input_axes
@@ -208,7 +209,7 @@ class Tensors:
 
     def write(self, tensor: int, lane: int, held: Held, *, tiled: bool, index: int) -> int:
         """Copy what a lane holds to outer memory."""
-        order = self.bench.transfer("write", lane, index, held.size, tensor=tensor)
+        order = self.bench.transfer(Carries.WRITE, lane, index, held.size, tensor=tensor)
         command = self.bench.emitter.emit(order, [piece.command for piece in held.pieces])
         self.touch(held, command)
         self.put_outside(tensor, lane, Outside(tiled, held.size, [command]))
@@ -316,7 +317,7 @@ class Tensors:
         for step in range(count):
             own = share(size, step, count)
             order = bench.transfer(
-                "read", lane, index, own, tensor=tensor, step=step, address=held.at(step, count), local_bytes=own
+                Carries.READ, lane, index, own, tensor=tensor, step=step, address=held.at(step, count), local_bytes=own
             )
             command = bench.emitter.emit(order, self.sources(root, lane), place[1])
             held.pieces.append(Piece(step / count, (step + 1) / count, command))
@@ -378,5 +379,14 @@ class Tensors:
         cycles = getattr(bench.layout, form).value * size / 1024
         detail = bench.move_detail(index, step, bench.local_name, bench.graph.ops[index].inputs[position])
         return Order(
-            lane, VECTOR_GROUP, bench.command_name(form), index, detail, cycles, size, address=address, local_bytes=size
+            lane,
+            VECTOR_GROUP,
+            bench.command_name(form),
+            Does.LAYOUT,
+            index,
+            detail,
+            cycles,
+            size,
+            address=address,
+            local_bytes=size,
         )

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from math import ceil, floor
 
+from ...core.meaning import Carries
 from ...graph.kinds import Family
 from .context import Workbench
 from .emit import Order, share
@@ -80,12 +81,12 @@ class TileRunner:
             return command
         worked = sum(operand.held.size for operand in desk.operands) / tile.count
         before = [self._fetched[desk.lane]] if desk.lane in self._fetched else []
-        bring = self.bench.transfer("bring", desk.lane, desk.index, worked, step=tile.number)
+        bring = self.bench.transfer(Carries.BRING, desk.lane, desk.index, worked, step=tile.number)
         brought = emitter.emit(bring, after, before)
         done = emitter.emit(replace(order, address=0, local_bytes=0.0), [brought])
         self.costs[done] = cost
         fetch = self.bench.transfer(
-            "fetch",
+            Carries.FETCH,
             desk.lane,
             desk.index,
             order.out_bytes,
@@ -118,6 +119,7 @@ class TileRunner:
             desk.lane,
             bench.group_of[placed.engine] + tile.number % bench.engines[placed.engine].units,
             bench.command_name(placed.form),
+            placed.op.family.does,
             desk.index,
             bench.compute_detail(desk.index, tile.number, tile.count),
             cost.cycles(placed),
@@ -185,7 +187,7 @@ class TileRunner:
         guards = [operand.users[tile.row - 2]] if tile.row >= 2 else held.guards
         moved = held.size if self._is_needed_by_every_row(desk, operand.position) else size
         order = bench.transfer(
-            "read", desk.lane, desk.index, moved, tensor=tensor, step=tile.row, address=address, local_bytes=size
+            Carries.READ, desk.lane, desk.index, moved, tensor=tensor, step=tile.row, address=address, local_bytes=size
         )
         written = tensors.sources(root, desk.lane)
         command = bench.emitter.emit(order, written[operand.awaited :], guards)  # issued behind the slice before it
@@ -216,7 +218,7 @@ class TileRunner:
             if not size:
                 continue
             own = share(size, tile.number, tile.count)
-            order = bench.transfer("write", desk.lane, desk.index, own, tensor=t, step=tile.number)
+            order = bench.transfer(Carries.WRITE, desk.lane, desk.index, own, tensor=t, step=tile.number)
             writes.append(bench.emitter.emit(order, [command]))
             tensors.touch(desk.results[0], writes[-1])
             if tile.number == 0:

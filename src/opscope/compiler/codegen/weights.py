@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from math import ceil
 
+from ...core.meaning import Carries
 from ..passes.residency import constants_per_core
 from ..plan import Placed, Split, channel_axis
 from .context import Workbench
@@ -66,7 +67,7 @@ class WeightStream:
         read = self._read(index, reader, step, size, lanes)
         tensor = bench.plan.placed[index].op.inputs[1]
         multicast = bench.emitter.emit(
-            bench.transfer("multicast", reader, index, size, step=step, tensor=tensor), [read]
+            bench.transfer(Carries.MULTICAST, reader, index, size, step=step, tensor=tensor), [read]
         )
         return {lane: [read] if lane == reader else [multicast] for lane in lanes}
 
@@ -76,7 +77,7 @@ class WeightStream:
         guards = [c for d in destinations if len(self._users[d]) >= self.slots for c in self._users[d][-self.slots]]
         slot = len(self._users[lane]) % self.slots
         order = bench.transfer(
-            "read",
+            Carries.READ,
             lane,
             index,
             size,

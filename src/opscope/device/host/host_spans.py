@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import numpy as np
+import numpy.typing as npt
 
-from ...recording.host_times import STAGES, Rows
-from ...recording.trace import COUNTER, EDGE, NONE, SPAN, Lane, SpanKind, Trace
+from ...core.meaning import Does, LaneRole
+from ...recording.host_times import STAGE_DOES, STAGES, Rows
+from ...recording.trace import COUNTER, EDGE, NONE, Lane, SpanKind, Trace, blank_spans
 
 APPLICATION, RUNTIME, DRIVER = "Application", "Runtime", "Driver and device"
 _LANES = {  # stage → lane that shows it
@@ -33,19 +35,29 @@ def host_spans(rows: Rows) -> Trace:
         for stage, who, start, end in (overall, *((s, _LANES[s], *times) for s, times in STAGES.items())):
             if row[end] <= row[start]:
                 continue
-            lane = Lane(NONE, NONE, f"Activation {row['activation']}{request} {who}")
+            lane = Lane(NONE, NONE, f"Activation {row['activation']}{request} {who}", role=LaneRole.HOST)
             number = names.setdefault(f"{stage}-Inf-{inference}", len(names))
-            place_of = (lanes.setdefault(lane, len(lanes)), SpanKind.HOST, inference, NONE, NONE)
-            spans.append((*place_of, int(row[start]), int(row[end]), NONE, NONE, NONE, number))
+            does = STAGE_DOES.get(stage, Does.HOST)
+            number_of_lane = lanes.setdefault(lane, len(lanes))
+            spans.append((number_of_lane, does, inference, int(row[start]), int(row[end]), number))
     return Trace(
         lanes=tuple(lanes),
         names=tuple(names),
-        spans=np.array(spans, SPAN),
+        spans=_columns(spans),
         edges=np.zeros(0, EDGE),
         counters=(),
         samples=np.zeros(0, COUNTER),
         provenance="simulated",
     )
+
+
+def _columns(rows: list[tuple[int, ...]]) -> npt.NDArray[np.void]:
+    spans = blank_spans(len(rows))
+    spans["kind"] = SpanKind.HOST
+    names = ("lane", "does", "inference", "start_ns", "end_ns", "name")
+    for column, values in zip(names, zip(*rows, strict=True), strict=False):
+        spans[column] = values
+    return spans
 
 
 def _places(rows: Rows) -> list[int]:

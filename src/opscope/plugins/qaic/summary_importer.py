@@ -16,7 +16,7 @@ from ...core.errors import CaptureError, ImportFileError
 from ...importers.reading import Unread, number_in, read_text
 from ...recording.imported import LATENCY, Check, Imported, ImportedOp, Metric
 from ...recording.summary import DeviceSummary
-from ...recording.trace import COUNTER, EDGE, NONE, SPAN, Lane, SpanKind, Trace
+from ...recording.trace import COUNTER, EDGE, Lane, SpanKind, Trace, blank_spans
 from .summary_text import read_opstats_text
 
 TOOL = "qaic-opstats"
@@ -115,14 +115,12 @@ def _trace(summary: DeviceSummary, provenance: str) -> Trace:
     """Each thread from its start to its end."""
     start, _ = summary.window
     lanes = tuple(Lane(0, row.core, row.group, row.thread) for row in summary.threads)
-    spans = np.zeros(len(lanes), SPAN)
+    spans = blank_spans(len(lanes))
     ticks = np.array([(row.start - start, row.end - start) for row in summary.threads], np.float64).reshape(-1, 2)
     spans["lane"], spans["kind"], spans["name"] = np.arange(len(lanes)), SpanKind.PHASE, 0
     spans["start_ns"], spans["end_ns"] = np.rint(ticks * (1e9 / summary.stats_hz)).T
     spans["ucycles"] = [row.ucycles for row in summary.threads]
     spans["pcycles"] = [row.pcycles for row in summary.threads]
-    for column in ("op", "command", "waits_on"):
-        spans[column] = NONE
     return Trace(lanes, ("batch",), spans, np.zeros(0, EDGE), (), np.zeros(0, COUNTER), provenance)
 
 

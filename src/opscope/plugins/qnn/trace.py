@@ -21,7 +21,7 @@ from ...program.program import (
     StatsOptions,
 )
 from ...recording.profiled import VENDOR_MODEL
-from ...recording.trace import COUNTER, EDGE, NONE, SPAN, CounterTrack, Lane, SpanKind, Trace
+from ...recording.trace import COUNTER, EDGE, NONE, CounterTrack, Lane, SpanKind, Trace, blank_spans
 from .importers.schematic import Schematic
 from .importers.timeline import Timeline
 from .node_times import is_wait
@@ -219,7 +219,7 @@ def _trace(  # noqa: PLR0917
     edges: npt.NDArray[np.void],
     waits_on: npt.NDArray[np.int64],
 ) -> Trace:
-    spans = np.zeros(len(rows.span), SPAN)
+    spans = blank_spans(len(rows.span))
     spans["lane"], spans["command"], spans["op"] = rows.lane, np.arange(len(spans)), program.commands["op"]
     spans["kind"], spans["waits_on"], spans["name"] = SpanKind.OP, waits_on, program.commands["kind"]
     samples: list[tuple[int, int, float]] = []

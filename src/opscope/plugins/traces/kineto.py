@@ -16,9 +16,11 @@ import msgspec
 import numpy as np
 import numpy.typing as npt
 
+from ...core.meaning import Does
 from ...importers.reading import read_bytes
 from ...importers.trace_build import Marks, build_trace, thread_label
 from ...importers.trace_events import NO_ARGS, Event, Events, Key, Numbers, Samples, Spans, coded, decode_events
+from ...recording.classify import does_of_kernels
 from ...recording.imported import Imported, ImportedOp, Metric
 from ...recording.trace import NONE, CounterTrack, Lane, SpanKind
 from .kineto_gaps import device_metrics
@@ -84,7 +86,11 @@ class Kineto:
         trace_spans, lanes, tracks = _lanes(file, spans, samples, joined)
         launched = np.flatnonzero(joined.launch != NONE)
         marks = Marks(
-            joined.kind, op=joined.op, command=np.arange(len(spans.start)), edges=(joined.launch[launched], launched)
+            joined.kind,
+            op=joined.op,
+            command=np.arange(len(spans.start)),
+            edges=(joined.launch[launched], launched),
+            does=np.where(joined.kind == SpanKind.OP, does_of_kernels(spans.names, spans.name), Does.UNKNOWN),
         )
         trace = build_trace(trace_spans, samples, lanes, tracks, marks=marks, provenance="measured")
         return Imported(

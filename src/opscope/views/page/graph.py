@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-import re
-from collections.abc import Iterator
-
 import numpy as np
 
+from ...core.meaning import Direction
 from ...recording.run import CommandTable, Run
 from .columns import Numbers
 from .contract import PageGraph
 
 MOST_EDGES = 60_000
-_OPERAND = re.compile(r"(in|out) \S+ \S+ (.*) \S+ <[^<>]*>(?: \d+KB)?")  # in VTCM Src0 NAME f16 <8 x 128> 2KB
 
 
 def op_edges(run: Run) -> PageGraph:
@@ -51,18 +48,11 @@ def _of_tensors(commands: CommandTable, count: int) -> Numbers:
     makers: dict[str, int] = {}
     users: list[tuple[str, int]] = []
     for number, op in zip(detail.tolist(), ops, strict=True):
-        for role, tensor in _tensors(commands.operands[number] if number < len(commands.operands) else ()):
-            if role == "out":
-                makers.setdefault(tensor, op)
+        for operand in commands.operands[number] if number < len(commands.operands) else ():
+            if operand.direction is Direction.OUT:
+                makers.setdefault(operand.tensor, op)
             else:
-                users.append((tensor, op))
+                users.append((operand.tensor, op))
     pairs = [(makers[tensor], op) for tensor, op in users if tensor in makers]
     found = np.array(pairs or np.zeros((0, 2)), np.int64)
     return _codes(found[:, 0], found[:, 1], count)
-
-
-def _tensors(operands: tuple[str, ...]) -> Iterator[tuple[str, str]]:
-    for text in operands:
-        match = _OPERAND.fullmatch(text)
-        if match is not None:
-            yield match[1], match[2]

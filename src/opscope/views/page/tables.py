@@ -40,13 +40,13 @@ def command_block(run: Run) -> tuple[CommandWords, bytes] | None:
     words = CommandWords(
         len(table.rows),
         table.groups,
-        table.routes,
+        tuple(route.name for route in table.routes),
         table.kinds,
         table.names,
         table.memories,
         table.types,
         table.shapes,
-        table.operands,
+        tuple(tuple(operand.text(table.place(operand)) for operand in operands) for operands in table.operands),
         table.attributes,
     )
     return words, encode({name: table.rows[name] for name in _COMMAND_COLUMNS})

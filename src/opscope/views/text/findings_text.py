@@ -19,7 +19,8 @@ _NAMES = 3  # of the ops of a finding
 _EXPLAIN = {
     "compute": "engines at work on the network",
     "memory": "bytes on their way to and from outer memory",
-    "link": "bytes on their way between cores, devices and host",
+    "link": "bytes on their way between cores and devices",
+    "host-link": "bytes on their way between host and device",
     "wait": "standing still for something that is known to be at work",
     "layout": "conversions of layout and type, copies",
     "launch": "starting work",
@@ -76,7 +77,7 @@ class FindingsText:
             length = bar(part.share, _BAR_WIDTH)
             drawn = self.ink(length, part.cause) + " " * (_BAR_WIDTH - len(length))
             yield (
-                f"  {part.cause:<8} {format_percent(part.share):>6}  {drawn}  {format_seconds(part.ns * 1e-9):>8}  "
+                f"  {part.cause:<9} {format_percent(part.share):>6}  {drawn}  {format_seconds(part.ns * 1e-9):>8}  "
                 + self.ink(_EXPLAIN.get(part.cause, ""), "faint")
             )
 

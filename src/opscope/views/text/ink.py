@@ -12,6 +12,7 @@ _CODES = {
     "compute": "34",
     "memory": "35",
     "link": "36",
+    "host-link": "96",
     "wait": "33",
     "layout": "32",
     "launch": "31",

@@ -75,7 +75,7 @@ def _totals(rows: Sequence[TrafficRow], first: int, inputs: int, outputs: int) -
 def _by_op(program: Program) -> Iterable[str]:
     """Bytes that each op moves through outer memory, against what it writes locally."""
     table = program.commands
-    reads = [number for number, route in enumerate(program.routes) if route.carries in ("read", "write")]
+    reads = [number for number, route in enumerate(program.routes) if route.carries.is_outer]
     moved: dict[int, int] = {}
     local: dict[int, int] = {}
     columns = (

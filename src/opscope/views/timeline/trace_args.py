@@ -41,12 +41,5 @@ def constant_args(program: Program, kind: int, detail: int) -> Iterator[tuple[st
     if known.shape:
         yield "opShape", known.shape
     for number, operand in enumerate(known.operands):
-        yield f"opOperand{number}", _respelled(operand)
-
-
-def _respelled(operand: str) -> str:
-    """`in VTCM Src …` → `in TCM Src …`"""
-    words = operand.split(" ", 2)
-    if len(words) == 3:
-        words[1] = MEMORY_NAMES.get(words[1], words[1])
-    return " ".join(words)
+        memory = program.memory_name(operand.memory)
+        yield f"opOperand{number}", operand.text(MEMORY_NAMES.get(memory, memory))

@@ -13,6 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ...core.errors import printable
+from ...core.meaning import LaneRole
 from ...program.program import Program
 from ...recording.trace import NONE, CounterTrack, Lane, Trace
 
@@ -116,12 +117,15 @@ def _lane_name(program: Program, lane: Lane) -> str:
     if lane.device == NONE:
         return printable(lane.name, _LONGEST_NAME)
     core = process_name(program, lane.device, lane.core)
-    if lane.name == "Execution":
+    if lane.role is LaneRole.EXECUTION:
         return core
     name = printable(lane.name, _LONGEST_NAME)
     group, _, rest = name.partition(" ")
     thread = f"_t{lane.thread}" if lane.thread != NONE and _is_threaded(program, group) else ""
     return f"{core}_{group}{thread}" + (f"_{rest}" if rest else "")
+
+
+_ROLE_ORDER = {LaneRole.EXECUTION: 0, LaneRole.MARKER: 1, LaneRole.TRANSFER: 3}
 
 
 def _is_threaded(program: Program, group: str) -> bool:
@@ -130,10 +134,4 @@ def _is_threaded(program: Program, group: str) -> bool:
 
 def _lane_order(lane: Lane, number: int) -> tuple[int, int, int, int]:
     """The core as a whole, its ports, its engines, then what they have in flight."""
-    if lane.name == "Execution":
-        place = 0
-    elif lane.name.startswith("Host_IO_Port"):
-        place = 1
-    else:
-        place = 3 if " DMA " in lane.name else 2
-    return lane.device, lane.core, place, number
+    return lane.device, lane.core, _ROLE_ORDER.get(lane.role, 2), number

@@ -6,11 +6,12 @@ import numpy as np
 import pytest
 
 from decode_build import Profiled, furnished, profiled, small
-from device_build import DMA, HMX, HVX, READ, WRITE, Step, program_of
+from device_build import COPY, DMA, HMX, HVX, READ, WRITE, Step, program_of
 from opscope.analysis.structure import block_of, layer_of
 from opscope.analysis.totals.memory import residency
 from opscope.analysis.totals.summarise import summarise, typical
 from opscope.analysis.totals.work import ProgramIndex, Work
+from opscope.core.meaning import Does
 from opscope.program.program import Program, StatsOptions
 from opscope.recording.summary import Summary
 
@@ -60,8 +61,9 @@ def test_the_longest_awaited_producer_comes_first_with_its_place() -> None:
 def flushing(program: Program) -> Program:
     from dataclasses import replace
 
-    kinds = (*program.kinds[:1], "aicendcyclestats", *program.kinds[2:])
-    return replace(program, kinds=kinds)
+    commands = program.commands.copy()
+    commands["does"][commands["kind"] == COPY] = Does.STATS
+    return replace(program, commands=commands)
 
 
 def test_the_flush_of_the_statistics_is_no_work_and_no_imbalance() -> None:

@@ -9,13 +9,16 @@ from hypothesis import strategies as st
 
 from opscope.compiler.codegen.emit import Emitter, Order
 from opscope.core.errors import UsageError
+from opscope.core.meaning import Does
 from opscope.program.program import NO_OP, NO_ROUTE, TRUE, Detail
 
 CORES, GROUPS, ROUTES = 2, 2, 2
 
 
 def order(core: int, group: int, route: int = NO_ROUTE) -> Order:
-    return Order(core, group, "kind", NO_OP, 0, 5.0, route=route, moved_bytes=10.0 if route != NO_ROUTE else 0.0)
+    return Order(
+        core, group, "kind", Does.COMPUTE, NO_OP, 0, 5.0, route=route, moved_bytes=10.0 if route != NO_ROUTE else 0.0
+    )
 
 
 COMMANDS = st.tuples(
@@ -107,6 +110,6 @@ def test_nothing_emitted_is_an_empty_table() -> None:
 def test_a_command_that_takes_longer_than_a_program_can_say_is_refused_by_name() -> None:
     emitter = Emitter(cores=1, groups=1)
     detail = emitter.detail(Detail("conv/__0", "", "", "", (), ""))
-    emitter.emit(Order(0, 0, "conv", 0, detail, 2.0**32))
+    emitter.emit(Order(0, 0, "conv", Does.COMPUTE, 0, detail, 2.0**32))
     with pytest.raises(UsageError, match=r"^conv/__0: cycles of one command is 4294967296; expected at most "):
         emitter.columns()

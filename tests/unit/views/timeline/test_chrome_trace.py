@@ -11,8 +11,9 @@ import pytest
 from decode_build import Profiled, small
 from device_build import HMX, HVX, Step
 from opscope.analysis.totals.summarise import timeline
+from opscope.core.meaning import Direction
 from opscope.decode import Threads, merge_traces
-from opscope.program.program import Detail
+from opscope.program.program import Detail, Operand
 from opscope.recording.trace import Trace
 from opscope.views.timeline.chrome_trace import ChromeTrace
 
@@ -172,7 +173,8 @@ def test_the_bandwidth_counter_adds_up_to_the_bytes_that_were_moved() -> None:
 
 def test_names_from_a_file_are_escaped_and_never_break_the_json() -> None:
     profile = small()
-    details = tuple(Detail('a"\\\x00\u2028\n', 'V"', "t", "s\t", ('in "x" y',), "}") for _ in profile.program.details)
+    operand = Operand(Direction.IN, "Src", 'x" y', 0, "f16", ())
+    details = tuple(Detail('a"\\\x00\u2028\n', 'V"', "t", "s\t", (operand,), "}") for _ in profile.program.details)
     hostile = replace(profile, program=replace(profile.program, details=details, kinds=('k"\n',) * 4, name="n\x1b"))
     assert any(e.get("name") == 'k"\n' for e in events_of(hostile, hostile_trace(hostile)))
 

@@ -80,7 +80,7 @@ def _memory(memory: Memory, lram_bytes: int, rate: float, factor: float) -> Memo
 
 
 def _route(route: Route, rate: float, factor: float, cdma: float | None) -> Route:
-    if route.carries in ("read", "write"):
+    if route.carries.is_outer:
         return replace(route, bytes_per_cycle=Figure(rate, _SOURCE), efficiency=Figure(factor, _SOURCE))
     return route if cdma is None else replace(route, efficiency=Figure(cdma, _SOURCE))
 

@@ -18,9 +18,11 @@ from pathlib import Path
 import numpy as np
 
 from ....core.errors import ImportFileError
+from ....core.meaning import Does
 from ....importers.column_trace import Clock, SpanColumns, column_trace, op_totals, open_length
 from ....importers.line_columns import Lines, Numbers, Words, joined, read_lines, unwrapped, with_newlines
 from ....importers.reading import Unread
+from ....recording.classify import does_of_kernel
 from ....recording.imported import CLOCK, LATENCY, Check, Imported, ImportedOp, Metric
 from ....recording.trace import NONE, Lane, SpanKind
 from .mlir_location import plain_location
@@ -96,7 +98,15 @@ class TorqCompile:
         start, end = self.clock.ns(rows.start), self.clock.ns(rows.end)
         kind = np.array([int(SpanKind.OP if _computes(unit) else SpanKind.TRANSFER) for unit in rows.units] or [0])
         columns = SpanColumns(
-            rows.unit, rows.type, start, end, rows.location, kind[rows.unit], 0, rows.end - rows.start
+            rows.unit,
+            rows.type,
+            start,
+            end,
+            rows.location,
+            kind[rows.unit],
+            0,
+            rows.end - rows.start,
+            np.where(kind[rows.unit] == SpanKind.TRANSFER, Does.MOVE, _does(rows.types)[rows.type]),
         )
         provenance = "estimated" if rows.ours else "vendor-model"
         trace = column_trace(columns, lanes, rows.types, provenance=provenance)
@@ -152,6 +162,12 @@ def read_rows(path: Path, form: str) -> CompileRows:
     types = tuple(text.strip() for text in words[2].texts)
     ours = any(text.startswith('"') and '""' in text for text in words[1].texts)
     return CompileRows(unit, units, start, end, location, locations, kind, types, size, notes, ours)
+
+
+def _does(types: tuple[str, ...]) -> Numbers:
+    """Of work that computes, by its type; where a file has the unit in its place, it computes."""
+    known = [Does.COMPUTE if _computes(_unit_of(word)) else does_of_kernel(word) for word in types]
+    return np.array(known or [Does.UNKNOWN], np.int64)
 
 
 def _is_header(first: bytes) -> bool:

@@ -9,6 +9,7 @@ from pathlib import Path
 import numpy as np
 
 from ....core.columns import places, rising
+from ....core.meaning import Does
 from ....importers.column_trace import MOST_OPS, SpanColumns, column_trace, op_totals, timed_ops
 from ....importers.line_columns import Numbers
 from ....recording.imported import LATENCY, Imported, ImportedOp, Metric
@@ -54,6 +55,7 @@ class TorqHost:
             op=np.concatenate((np.where(log.type == _code(log, NSS_START), NONE, op), op[start])),
             kind=np.concatenate((np.full(len(lane), SpanKind.HOST), np.full(len(start), SpanKind.OP))),
             inference=np.concatenate((np.full(len(lane), NONE), rounds.of(log.start_ns[start]))),
+            does=np.concatenate((np.full(len(lane), Does.UNKNOWN), np.full(len(start), Does.COMPUTE))),
         )
         all_lanes = (*lanes, Lane(0, NONE, _JOBS))
         trace = column_trace(columns, all_lanes, (*log.types, "job"), provenance=PROVENANCE)

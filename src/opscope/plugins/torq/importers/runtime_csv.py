@@ -13,6 +13,7 @@ import numpy as np
 
 from ....core.columns import places
 from ....core.errors import ImportFileError
+from ....core.meaning import Does
 from ....importers.column_trace import MOST_OPS, SpanColumns, column_trace, op_totals, timed_ops
 from ....importers.line_columns import Lines, Marks, Numbers, Parsed, Words, joined, read_parsed, unwrapped
 from ....importers.reading import LONGEST_NS, Unread
@@ -45,7 +46,13 @@ class TorqRuntime:
         op, ops, more = _ops(jobs)
         names = tuple(op.name for op in ops) or ("job",)
         columns = SpanColumns(
-            np.zeros(len(op), np.int64), np.maximum(op, 0), jobs.start_ns, jobs.end_ns, op, inference=inference
+            np.zeros(len(op), np.int64),
+            np.maximum(op, 0),
+            jobs.start_ns,
+            jobs.end_ns,
+            op,
+            inference=inference,
+            does=int(Does.COMPUTE),
         )
         trace = column_trace(columns, (Lane(0, NONE, "NSS Programs"),), names, provenance=PROVENANCE)
         totals = op_totals(op, jobs.end_ns - jobs.start_ns, len(ops))

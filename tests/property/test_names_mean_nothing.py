@@ -1,0 +1,155 @@
+"""Names of a target are for people: whatever its parts are called, a run is bound by the same and says the same."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from functools import cache
+
+import pytest
+from opscope.workflows.choices import Choices
+from opscope.workflows.simulating import run_program
+
+from build import Sketch, mobilenet
+from opscope.analysis.analyse import analyse
+from opscope.changes.changes import with_predictions
+from opscope.compiler import compile_graph
+from opscope.compiler.plan import CompileOptions
+from opscope.core.meaning import Does
+from opscope.estimate.price import Machine
+from opscope.graph.graph import KINDS, DType, Family, Graph
+from opscope.machine import catalogue as targets
+from opscope.machine.target import Target
+from opscope.program.program import NO_OP, NO_ROUTE, OP_LEVEL, Program, StatsOptions
+from opscope.recording.finding import Finding, Findings
+from opscope.recording.run import RunInfo
+
+SIMULATED = [name for name in targets.catalogue() if targets.load(name).is_compilable]
+CORES = 4
+PLAIN = ("route", "memory", "engine", "word", "issuer")
+MISLEADING = (  # every word that a classification of foreign files looks for, each where it does not belong
+    "nccl peer htod",
+    "read write dma",
+    "CPU host dma barrier",
+    "transpose copy semaphore endcyclestats wait",
+    "Execution conv DDR",
+)
+
+
+@dataclass(frozen=True)
+class Told:
+    """What an analysis says, without the names of the target."""
+
+    bound: str
+    breakdown: tuple[tuple[str, float], ...]
+    findings: tuple[tuple[object, ...], ...]
+    laws: tuple[tuple[str, bool | None], ...]
+    engines: tuple[tuple[int, int, int | None, int], ...]
+
+
+def renamed(target: Target, words: tuple[str, ...]) -> Target:
+    """The same target with every name another, and every reference to one following."""
+    route, memory, engine, command, issuer = words
+    memories = {part.name: f"{memory} {n}" for n, part in enumerate(target.memories)} | {"": ""}
+    engines = {part.name: f"{engine} {n}" for n, part in enumerate(target.engines)}
+    layout, sequencer, pmu = target.layout, target.sequencer, target.pmu
+    counted = {n: replace(e, counts=_counts(e.counts, engines)) for n, e in pmu.events.items()} if pmu else {}
+    return replace(
+        target,
+        memories=tuple(replace(part, name=memories[part.name]) for part in target.memories),
+        engines=tuple(replace(part, name=engines[part.name], memory=memories[part.memory]) for part in target.engines),
+        routes=tuple(
+            replace(part, name=f"{route} {n}", memory=memories[part.memory]) for n, part in enumerate(target.routes)
+        ),
+        layout=layout and replace(layout, engines=tuple(engines[name] for name in layout.engines)),
+        sequencer=sequencer and replace(sequencer, name=issuer),
+        pmu=pmu and replace(pmu, events=counted),
+        commands={kind: f"{command} {n}" for n, kind in enumerate(target.commands)},
+    )
+
+
+def _counts(text: str, engines: Mapping[str, str]) -> str:
+    what, colon, group = text.partition(":")
+    return f"{what}{colon}{engines.get(group, group)}"
+
+
+@cache
+def network(quantised: bool) -> Graph:
+    """Products, changes of layout, gathers, softmax: something of everything, or a small MobileNet in integers."""
+    if quantised:
+        return mobilenet()
+    draw = Sketch(dtype=DType.F16)
+    rows = draw.input(4, 128, 256)
+    for _ in range(2):
+        turned = draw.op("transpose", (draw.dense(rows, 256),), (4, 256, 128), permutation=(0, 2, 1))
+        scores = draw.op("matmul", (rows, turned), (4, 128, 128), k=256, n=128)
+        weights = draw.same("softmax", scores, axes=(2,))
+        mixed = draw.op("matmul", (weights, rows), (4, 128, 256), k=128, n=256)
+        rows = draw.same("gelu", draw.same("add", mixed, rows))
+    return draw.graph(draw.op("concat", (rows, rows), (4, 128, 512), axis=2))
+
+
+def program_of(target: Target, graph: Graph) -> Program:
+    cores = min(CORES, round(target.topology.cores.value))
+    options = CompileOptions(StatsOptions(level=OP_LEVEL), network="net")
+    return compile_graph(graph, Machine(target, 1, cores), options)
+
+
+def told(target: Target, graph: Graph) -> Told:
+    program = program_of(target, graph)
+    info = RunInfo(
+        (), "", "net", None, "target", "simulated", "net", 1, program.cores, 1, {"core": program.clock_hz}, (), {}, {}
+    )
+    run = run_program(program, info, Choices(cores=program.cores, num_iter=1), step=lambda _: None)
+    found = analyse(run)
+    return _told(with_predictions(found, program, device_ns=run.summary.latency.known_ns))
+
+
+def _told(found: Findings) -> Told:
+    return Told(
+        found.bound,
+        tuple((part.cause, part.ns) for part in found.breakdown),
+        tuple(map(_finding, found.findings)),
+        tuple((law.name, law.holds) for law in found.checks),
+        tuple((use.lanes, use.busy_ns, use.wait_ns, use.idle_ns) for use in sorted(found.engines, key=_size)),
+    )
+
+
+def _size(use: object) -> tuple[int, int]:
+    return (use.busy_ns, use.lanes)  # type: ignore[attr-defined]
+
+
+def _finding(finding: Finding) -> tuple[object, ...]:
+    gain = finding.predicted and (finding.predicted.gain_ns, finding.predicted.basis)
+    return finding.id, finding.cost_ns, finding.share, finding.ops, finding.bytes, finding.spans, gain
+
+
+@pytest.mark.parametrize("words", [PLAIN, MISLEADING], ids=["plain", "misleading"])
+@pytest.mark.parametrize("quantised", [False, True], ids=["attention", "mobilenet"])
+@pytest.mark.parametrize("name", SIMULATED)
+def test_whatever_parts_of_a_target_are_called_a_run_says_the_same(
+    name: str, quantised: bool, words: tuple[str, ...]
+) -> None:
+    target, graph = targets.load(name), network(quantised)
+    known = told(target, graph)
+    assert known.findings
+    assert told(renamed(target, words), graph) == known
+
+
+@pytest.mark.parametrize("name", SIMULATED)
+def test_without_words_for_commands_a_run_says_the_same(name: str) -> None:
+    target, graph = targets.load(name), network(quantised=False)
+    assert target.commands
+    assert told(replace(target, commands={}), graph) == told(target, graph)
+
+
+def test_what_only_moves_or_reshapes_data_is_never_compute() -> None:
+    program = program_of(targets.load("aic100-std"), network(quantised=False))
+    found: dict[str, set[Does]] = {}
+    for op, route, does in program.commands[["op", "route", "does"]].tolist():
+        if op != NO_OP and route == NO_ROUTE:
+            found.setdefault(program.ops[op].kind, set()).add(Does(does))
+    assert {"transpose", "concat", "matmul", "softmax"} <= set(found)
+    for kind, does in found.items():
+        computes = KINDS[kind] not in (Family.MOVE, Family.VIEW, Family.CONVERT)
+        assert (Does.COMPUTE in does) is computes, kind

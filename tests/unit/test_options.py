@@ -37,13 +37,13 @@ def test_options_of_another_verb_are_refused() -> None:
 @pytest.mark.parametrize(
     ("kind", "named", "message"),
     [
-        (CompileOptions, {"parallel": "both"}, "parallel 'both': not known; expected one of tensor, pipeline"),
+        (CompileOptions, {"parallel": "both"}, "parallel 'both': not known; expected tensor or pipeline"),
         (
             RunOptions,
             {"profile": ["times"]},
             "profile 'times': not known; expected one of stats, trace, latency, raw_de",
         ),
-        (OpstatsOptions, {"trace_format": "xml"}, "trace-format 'xml': not known; expected one of json, perfetto"),
+        (OpstatsOptions, {"trace_format": "xml"}, "trace format 'xml': not known; expected json or perfetto"),
         (ProfileOptions, {"stats_level": 40}, "stats level 40: has no operators; expected 70 or 100 to profile"),
     ],
 )

@@ -6,18 +6,24 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from .api import (
         analyze,
+        backend_states,
         check,
         compare,
         compile_model,
+        import_profile,
+        opstats,
         profile,
+        read,
         report,
         run,
         save_baseline,
         side_by_side,
         update_baseline,
         what_if,
+        what_if_run,
     )
     from .notebook import RunView, open_run
+    from .options import CompileOptions, OpstatsOptions, ProfileOptions, ReportOptions, RunOptions
     from .plugins.qaic.session import Session
     from .plugins.qnn.profiler import HtpProfiler
 
@@ -39,25 +45,45 @@ _VERBS = {  # name → module it comes from, imported when first asked for
     "update_baseline": "api",
     "compile_model": "api",
     "run": "api",
+    "read": "api",
+    "opstats": "api",
+    "import_profile": "api",
+    "backend_states": "api",
+    "what_if_run": "api",
+    "CompileOptions": "options",
+    "OpstatsOptions": "options",
+    "ProfileOptions": "options",
+    "ReportOptions": "options",
+    "RunOptions": "options",
 }
 
 __all__ = [
+    "CompileOptions",
     "HtpProfiler",
+    "OpstatsOptions",
+    "ProfileOptions",
+    "ReportOptions",
+    "RunOptions",
     "RunView",
     "Session",
     "__version__",
     "analyze",
+    "backend_states",
     "check",
     "compare",
     "compile_model",
+    "import_profile",
     "open_run",
+    "opstats",
     "profile",
+    "read",
     "report",
     "run",
     "save_baseline",
     "side_by_side",
     "update_baseline",
     "what_if",
+    "what_if_run",
 ]
 
 

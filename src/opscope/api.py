@@ -154,15 +154,9 @@ def opstats(
     """
     from .workflows.decoding import decode_everything
 
-    return decode_everything(
-        Path(qpc),
-        Path(input_dir),
-        Path(output_dir),
-        chosen(OpstatsOptions, options, named),
-        command=tuple(command),
-        created=_when(created),
-        progress=progress,
-    )
+    places = Path(qpc), Path(input_dir), Path(output_dir)
+    choice, when = chosen(OpstatsOptions, options, named), _when(created)
+    return decode_everything(*places, choice, command=tuple(command), created=when, progress=progress)
 
 
 def profile(
@@ -206,11 +200,9 @@ def profile(
     from .changes import profile_model
 
     machine, file = own_backends.load_target(target)
-    choice = options if isinstance(options, ProfileOptions) else own_backends.profile_options(options or {}, shapes)
+    choice = own_backends.profile_options(options or {}, shapes)
     request = profile_model.Request(given, machine, choice, folder, tuple(command), when, file, fresh)
-    simulated = (backend or own_backends.own_backend(machine)) == own_backends.SIMULATE
-    make = profile_model.simulate_model if simulated else profile_model.estimate_model
-    return make(request, step=step or (lambda _: None))
+    return profile_model.profile_model(request, backend or own_backends.own_backend(machine), step=step)
 
 
 def what_if_run(run: str | Path, changes: Sequence[str]) -> tuple[Run, Run]:
@@ -298,14 +290,8 @@ def import_profile(
     """
     from .workflows.importing import import_files
 
-    return import_files(
-        [Path(file) for file in files],
-        _path(run),
-        form=form,
-        provenance=provenance,
-        command=tuple(command),
-        created=_when(created),
-    )
+    paths, when = [Path(file) for file in files], _when(created)
+    return import_files(paths, _path(run), form=form, provenance=provenance, command=tuple(command), created=when)
 
 
 def compare(

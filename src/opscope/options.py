@@ -85,10 +85,9 @@ def _check_words(options: DataclassInstance) -> None:
             continue
         for word in value if isinstance(value, tuple) else (value,):
             if word not in option.choices:
-                known = ", ".join(option.choices)
-                raise UsageError(
-                    f"{name.replace('_', '-')} {printable(str(word))!r}: not known; expected one of {known}"
-                )
+                two = len(option.choices) == 2
+                known = " or ".join(option.choices) if two else f"one of {', '.join(option.choices)}"
+                raise UsageError(f"{name.replace('_', ' ')} {printable(str(word))!r}: not known; expected {known}")
 
 
 _CORES = _shown("cores to use per device (default: all)", "N", least=1)

@@ -17,6 +17,7 @@ from ..recording.finding import Findings
 from ..recording.run import Run, RunInfo, graph_edges
 from ..workflows.estimating import analysed_run
 from ..workflows.model_compiler import ModelCompiler
+from ..workflows.own_backends import SIMULATE
 from ..workflows.record import Recorded, record
 from ..workflows.simulated_run import Keys, Step, compile_options, range_ns, run_info, run_program, with_range
 from .trials import MOST_COMPILED, trials
@@ -39,6 +40,12 @@ class Request:
     def path(self) -> Path:
         """Of the model, or what it was read from."""
         return Path(self.model.source) if isinstance(self.model, Graph) else self.model
+
+
+def profile_model(request: Request, backend: str, *, step: Step | None = None) -> Recorded:
+    """By the backend of that name: the simulated device, or the estimate; `step` is told what is being done now."""
+    make = simulate_model if backend == SIMULATE else estimate_model
+    return make(request, step=step or (lambda _: None))
 
 
 def simulate_model(request: Request, *, step: Step) -> Recorded:

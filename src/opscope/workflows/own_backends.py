@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 
 from .. import __version__
@@ -48,8 +49,10 @@ def own_states() -> tuple[BackendState, ...]:
     )
 
 
-def profile_options(options: Mapping[str, Value], shapes: Shapes | None) -> ProfileOptions:
-    """Options by name, as the command line has them; what is None keeps its default."""
+def profile_options(options: ProfileOptions | Mapping[str, Value], shapes: Shapes | None) -> ProfileOptions:
+    """Options by name, as the command line has them, where they are not made yet; what is None keeps its default."""
+    if isinstance(options, ProfileOptions):
+        return replace(options, shapes=shapes) if shapes else options
     known = {option.name for option in OWN[SIMULATE]}
     for name in options:
         if name not in known:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from math import ceil, inf
 
 from ...core.meaning import Carries, Direction, Does
@@ -204,7 +203,8 @@ class Workbench:
             if index not in self._whole_details:
                 self._whole_details[index] = self._compute_detail(op)
             whole = self._whole_details[index]
-            detail = whole if steps == 1 else replace(whole, name=f"{op.name}/__{step}")
+            name = f"{op.name}/__{step}" if steps > 1 else op.name
+            detail = Detail(name, whole.memory, whole.types, whole.shape, whole.operands, whole.attributes)
             self._details[key] = self.emitter.detail(detail)
         return self._details[key]
 

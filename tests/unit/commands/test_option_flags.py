@@ -1,0 +1,71 @@
+"""Dataclasses of options as flags, and what a command line leaves in them."""
+
+from __future__ import annotations
+
+from argparse import ArgumentParser
+from dataclasses import fields
+from pathlib import Path
+
+import pytest
+
+from opscope.commands.options import add_options, options_from
+from opscope.options import CompileOptions, OpstatsOptions, ReportOptions, RunOptions
+
+
+def parsed(kind: type, *words: str) -> object:
+    parser = ArgumentParser()
+    add_options(parser, kind)
+    return options_from(parser.parse_args(words), kind)
+
+
+@pytest.mark.parametrize("kind", [RunOptions, OpstatsOptions])
+def test_no_words_leave_the_defaults(kind: type) -> None:
+    assert parsed(kind) == kind()
+
+
+def test_every_kind_of_value_is_read() -> None:
+    assert parsed(
+        CompileOptions, "--cores", "2", "--shape", "a=1x2", "--shape", "b=3", "--ddr-stats"
+    ) == CompileOptions(cores=2, shapes={"a": (1, 2), "b": (3,)}, ddr_stats=True)
+    assert parsed(RunOptions, "--profile", "stats", "--profile", "trace", "--time", "2.5", "-o", "out") == RunOptions(
+        profile=("stats", "trace"), time=2.5, out_dir=Path("out")
+    )
+    words = ("-c", "0,5", "--merge-mq-traces", "false", "--flow-events", "full", "--show-barrier-events")
+    assert parsed(OpstatsOptions, *words) == OpstatsOptions(
+        cores=(0, 5), merge_devices=False, flows=True, barriers=True
+    )
+
+
+def test_a_flag_can_say_no() -> None:
+    assert parsed(ReportOptions, "--no-advice") == ReportOptions(shapes={}, advise=False)
+
+
+@pytest.mark.parametrize(
+    ("kind", "words"),
+    [
+        (CompileOptions, ["--cores", "0"]),
+        (CompileOptions, ["--parallel", "both"]),
+        (RunOptions, ["--seed", "-1"]),
+        (RunOptions, ["--time", "soon"]),
+        (OpstatsOptions, ["-c", "0,x"]),
+        (OpstatsOptions, ["--merge-thread-groups", "maybe"]),
+    ],
+)
+def test_what_is_no_value_is_refused(kind: type, words: list[str]) -> None:
+    with pytest.raises(SystemExit):
+        parsed(kind, *words)
+
+
+def test_a_field_without_a_flag_is_given_by_name() -> None:
+    parser = ArgumentParser()
+    add_options(parser, ReportOptions)
+    made = options_from(parser.parse_args([]), ReportOptions, fingerprint=False)
+    assert not made.fingerprint
+    assert {each.name for each in fields(ReportOptions)} == {
+        "shapes",
+        "batch",
+        "cores",
+        "devices",
+        "advise",
+        "fingerprint",
+    }

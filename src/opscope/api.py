@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -15,7 +14,6 @@ if TYPE_CHECKING:
     import numpy.typing as npt
 
     from .backends.registry import BackendState
-    from .estimate.compatibility import Compatibility
     from .estimate.report import Report
     from .gate.comparison import Comparison, SideBySide
     from .gate.figures import Figures
@@ -65,9 +63,10 @@ def report(
     return build_report(graph, machine, sha256=sha256_of(path) if fingerprint else None, advise=advise)
 
 
-def flat_report(
+def styled_report(
     model: str | Path,
     target: str | Path | Target,
+    style: str,
     *,
     shapes: Mapping[str, tuple[int, ...]] | None = None,
     batch: int | None = None,
@@ -76,26 +75,20 @@ def flat_report(
     advise: bool = True,
     fingerprint: bool = True,
 ) -> Report:
-    """The report by flat counting: every operation priced like a MAC. Arguments as for `report`."""
-    from .estimate.machines import use_machine
-    from .plugins.cfs.flat import flat_report as count_flat
-    from .readers import read_model
+    """The report by the rules of a plug-in, such as a vendor's own counting. Other arguments as for `report`."""
+    from .workflows import reporting
 
-    path = Path(model)
-    machine = use_machine(target, cores=cores, devices=devices)
-    graph = read_model(path, shapes=shapes, batch=batch)
-    flat = count_flat(graph, machine, sha256=sha256_of(path) if fingerprint else None)
-    return flat if advise else replace(flat, suggestions=(), heavy_memory=(), heavy_macs=())
-
-
-def compatibility(model: str | Path, target: str | Path | Target) -> tuple[Graph, Compatibility]:
-    """What of a model a target cannot take, with the graph it was found in."""
-    from .estimate.compatible import check_compatibility
-    from .estimate.machines import use_machine
-    from .readers import read_model
-
-    graph = read_model(Path(model))
-    return graph, check_compatibility(graph, use_machine(target))
+    return reporting.styled_report(
+        Path(model),
+        target,
+        style,
+        shapes=shapes,
+        batch=batch,
+        cores=cores,
+        devices=devices,
+        advise=advise,
+        fingerprint=fingerprint,
+    )
 
 
 def read(model: str | Path, *, shapes: Mapping[str, tuple[int, ...]] | None = None, batch: int | None = None) -> Graph:
@@ -206,13 +199,14 @@ def run(
     from .workflows import execution
 
     options = RunOptions(num_iter, time, activations, set_size, threads, num_samples, start_iter, start_delay, seed)
-    loaded = execution.load_program(Path(folder))
-    execution.check_output_folder(Path(out_dir))
-    execution.check_profiles(loaded.program, profile)
-    arrays = execution.inputs_of(loaded, inputs)
-    outputs = execution.outputs_of(loaded, arrays, seed=seed) if save_outputs else None
-    return execution.execute(
-        loaded, options, profiles=profile, folder=Path(out_dir), outputs=outputs, progress=progress
+    return execution.run_program(
+        Path(folder),
+        options,
+        inputs=inputs,
+        profiles=profile,
+        folder=Path(out_dir),
+        save_outputs=save_outputs,
+        progress=progress,
     )
 
 
@@ -316,7 +310,7 @@ def profile(
         target: name from the catalogue, path of a target TOML file, or a Target; for the backends sim and estimate.
         backend: sim, estimate, or one that `backend_states` lists; when not given, sim where the target can be
             simulated, else estimate.
-        options: the backend's own options by name, such as {"cores": 2} or {"soc": "SM8650", "vtcm-mb": 4}.
+        options: the backend's own options by name, such as {"cores": 2}; `opscope profile --help` lists them.
         shapes: graph input name → shape, for dimensions the model leaves open.
         advise: try other choices too, so that findings cite what helps; for backends that can.
         run: folder to leave a run in; a run that is there already and still true is re-used.
@@ -366,7 +360,7 @@ def what_if(
     model: str | Path,
     axes: Mapping[str, Sequence[str]],
     *,
-    backend: str = "htp",
+    backend: str | None = None,
     shapes: Mapping[str, tuple[int, ...]] | None = None,
     jobs: int | None = None,
     runs: str | Path | None = None,
@@ -378,8 +372,8 @@ def what_if(
 
     Args:
         model: path of an ONNX file.
-        axes: option name → values to try, such as {"soc": ["SA8255"], "vtcm-mb": ["2", "4", "8"]}.
-        backend: name of the backend.
+        axes: option name → values to try, such as {"precision": ["as-is", "w8a8"]}.
+        backend: name of the backend; the first that can when not given.
         shapes: graph input name → shape, for dimensions the model leaves open.
         jobs: processes at once; as many as cores when not given.
         runs: folder to leave a run per point in.

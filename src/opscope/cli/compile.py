@@ -6,7 +6,8 @@ import sys
 from argparse import ArgumentParser, Namespace
 from pathlib import Path
 
-from ..commands.command import named_shape, positive, write_result
+from ..commands.command import named_shape, positive
+from ..commands.outcomes import report_compiled
 from ..core.files import PROGRAM_FILE
 
 
@@ -70,7 +71,7 @@ examples:
             parallel=args.parallel,
             phases=args.dump_phases_to,
         )
-        report_compiled(compiled, args.perf_metrics, args.perf_warnings, args.timeline)
+        report_compiled(compiled, metrics=args.perf_metrics, warnings=args.perf_warnings, timeline=args.timeline)
         print(f"wrote {args.output / PROGRAM_FILE}", file=sys.stderr)
         return 0
 
@@ -88,32 +89,6 @@ def _add_statistics(parser: ArgumentParser) -> None:
     group.add_argument("--pmu-recipe", metavar="R", help="count a named set of PMU events")
     group.add_argument("--pmu-events", metavar="HEX,…", help="count these PMU events, at most 8: 3F,70,200")
     group.add_argument("--stats-batchsize", type=positive, metavar="N", help="inferences in one batch (default: batch)")
-
-
-def report_compiled(compiled: object, metrics: bool, warnings: bool, timeline: Path | None) -> None:
-    """Print what the user asked to see of a compiled program."""
-    from ..core.units import format_bytes
-    from ..views.text.memory_metrics import MemoryMetricsText
-    from ..views.text.timeline_csv import TimelineCsv
-    from ..workflows.compiling import Compiled
-
-    if not isinstance(compiled, Compiled):
-        raise TypeError("not a compiled program")
-    program = compiled.program
-    read = sum(row.read for row in program.metrics.traffic)
-    print(
-        f"{len(program.ops)} ops → {len(program.commands):,} commands on {program.devices} × {program.cores} cores; "
-        f"constants {format_bytes(program.metrics.constants_bytes)}, "
-        f"local memory {format_bytes(max(program.metrics.local_bytes, default=0))} of "
-        f"{format_bytes(program.metrics.local_capacity)}, DDR read {format_bytes(read)} per inference"
-    )
-    if metrics:
-        MemoryMetricsText().render(program, sys.stdout)
-    for warning in compiled.warnings if warnings else ():
-        print(f"warning: {warning.kind}: {warning.op[:100]}: {warning.text}; {warning.cycles:,.0f} cycles")
-    if timeline is not None:
-        start, end = compiled.forecast()
-        write_result(lambda out: TimelineCsv().render(program, start, end, out), timeline)
 
 
 COMMANDS = {"compile": CompileCommand()}

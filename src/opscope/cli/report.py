@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import sys
 from argparse import ArgumentParser, Namespace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ..commands.command import keep_input, named_shape, positive, write_result
+from ..core.plugins import manifests
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -16,7 +18,6 @@ if TYPE_CHECKING:
     from ..estimate.report import Report
 
 FORMATS = ("text", "json", "md", "html")
-COMPAT = ("cfs",)
 
 
 class ReportCommand:
@@ -28,12 +29,12 @@ examples:
   opscope report bert.onnx --target aic100-std --batch 8 --cores 2
   opscope report model.onnx --target ./mychip.toml --shape input=1x3x224x224 --format html -o report.html
   opscope report model.tflite --target max78002-cm4 --budget ram=256KB,flash=1MB,latency=20ms
-  opscope report resnet.tflite --target cfs-sample --compat cfs
 
 Exit codes: 0 fine, 1 a budget is exceeded, 2 wrong usage or unreadable input.
 """
 
     def add_arguments(self, parser: ArgumentParser) -> None:
+        styles = [style.name for manifest in manifests() for style in manifest.report_styles]
         parser.add_argument("model", type=Path, metavar="MODEL", help="ONNX, TensorFlow Lite or MLIR file")
         parser.add_argument("--target", required=True, metavar="T", help="name (see `opscope targets`) or TOML file")
         parser.add_argument("--format", choices=FORMATS, default="text", help="default: text")
@@ -57,7 +58,7 @@ Exit codes: 0 fine, 1 a budget is exceeded, 2 wrong usage or unreadable input.
             metavar="ram=512KB,flash=1MB,latency=20ms,energy=1mJ,cpu-share=10%",
             help="exit 1 when one of these limits is exceeded",
         )
-        parser.add_argument("--compat", choices=COMPAT, help="count and print by a vendor's rules")
+        parser.add_argument("--compat", choices=styles, help="count and print by a vendor's rules")
         parser.add_argument("--no-advice", action="store_true", help="skip the what-if suggestions")
 
     def run(self, args: Namespace) -> int:
@@ -66,7 +67,7 @@ Exit codes: 0 fine, 1 a budget is exceeded, 2 wrong usage or unreadable input.
 
         keep_input(args.output, args.model)
         limits = parse_budget(args.budget) if args.budget else {}
-        make = api.flat_report if args.compat else api.report
+        make = partial(api.styled_report, style=args.compat) if args.compat else api.report
         report = make(
             args.model,
             args.target,
@@ -99,9 +100,10 @@ def _renderer(report: Report, args: Namespace) -> Callable[[TextIO], None]:
 
         return lambda out: ReportHtml().render(report, out)
     if args.compat:
-        from ..plugins.cfs.tables import ReportTables
+        from ..workflows.reporting import load_style
 
-        return lambda out: ReportTables().render(report, out)
+        style = load_style(args.compat)
+        return lambda out: style.render(report, out)
     from ..views.text.report_text import ReportText
 
     return lambda out: ReportText(top=top).render(report, out)

@@ -2,16 +2,12 @@
 
 from __future__ import annotations
 
-import sys
 from argparse import ArgumentParser, ArgumentTypeError, Namespace
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from ..commands.command import positive
+from ..commands.outcomes import report_outcome
 from ..commands.progress import counted
-
-if TYPE_CHECKING:
-    from ..workflows.execution import RunOutcome
 
 PROFILES = ("stats", "trace", "latency", "raw_device_stats")
 
@@ -113,22 +109,6 @@ def _add_profiling(parser: ArgumentParser) -> None:
         metavar="MS",
         help="milliseconds of simulated time before profiling starts",
     )
-
-
-def report_outcome(outcome: RunOutcome) -> int:
-    """Print what a run comes to; 130 when it was interrupted."""
-    from ..views.text.run_stdout import RunStdout
-
-    RunStdout().render(outcome.statistics, sys.stdout)
-    sys.stdout.flush()
-    for note in outcome.notes:
-        print(f"note: {note}", file=sys.stderr)
-    for path in outcome.written:
-        print(f"wrote {path}", file=sys.stderr)
-    if outcome.interrupted:
-        print("opscope: interrupted; what was finished is kept", file=sys.stderr)
-        return 130
-    return 0
 
 
 def _named_file(text: str) -> tuple[str, Path]:

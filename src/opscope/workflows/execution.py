@@ -351,6 +351,25 @@ def benchmark(loaded: Loaded, options: RunOptions) -> tuple[HostTimes, RunStatis
     return times, run_statistics(execution.program, times, [])
 
 
+def run_program(
+    place: Path,
+    options: RunOptions,
+    *,
+    inputs: Mapping[str, str | Path | Array] | None = None,
+    profiles: Sequence[str] = (),
+    folder: Path,
+    save_outputs: bool = False,
+    progress: Progress | None = None,
+) -> RunOutcome:
+    """Load a program and run it; whatever can be wrong is told before the work. Arguments as for `api.run`."""
+    loaded = load_program(place)
+    check_output_folder(folder)
+    check_profiles(loaded.program, profiles)
+    arrays = inputs_of(loaded, inputs)
+    outputs = outputs_of(loaded, arrays, seed=options.seed) if save_outputs else None
+    return execute(loaded, options, profiles=profiles, folder=folder, outputs=outputs, progress=progress)
+
+
 def execute(
     loaded: Loaded,
     options: RunOptions,

@@ -45,11 +45,6 @@ class CompileMetrics:
     """Totals alone: no times, no ops."""
 
     name = "qaic-compile-metrics"
-    describe = "Cloud AI compiler's memory metrics (-aic-perf-metrics)"
-
-    def looks_like(self, head: bytes, name: str) -> bool:
-        del name
-        return _TITLE.encode() in head and b"DDR traffic" in head
 
     def read(self, path: Path) -> Imported:
         traffic: list[_Traffic] = []

@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from ... import api
 from ...commands.vendor_flags import Flag, Takes, Words, read_words
 from ...core.errors import UsageError, printable
 from ...program.program import OP_LEVEL, THREAD_LEVEL
@@ -220,35 +219,47 @@ def runner_call(words: Sequence[str]) -> RunnerCall | None:
 
 
 def compile_program(call: CompileCall) -> Compiled:
-    return api.compile_model(
-        call.model,
-        call.target,
-        call.output,
+    from ...estimate.machines import with_precision
+    from ...workflows.compiling import Request, compile_request
+
+    request = Request(
+        model=call.model,
+        target=with_precision(call.target, call.precision),
         cores=call.cores,
+        devices=1,
         batch=call.batch,
-        precision=call.precision,
+        shapes=None,
         stats_level=call.stats_level,
         ddr_stats=call.ddr_stats,
         pmu_recipe=call.pmu_recipe,
         pmu_events=call.pmu_events,
         stats_batchsize=call.stats_batchsize,
+        parallel="tensor",
+        network=None,
     )
+    return compile_request(request, call.output, None)
 
 
 def run_program(call: RunnerCall, *, progress: Callable[[int, int], None] | None = None) -> RunOutcome:
-    return api.run(
-        call.folder,
-        num_iter=call.num_iter,
-        time=call.time,
+    from ...device.host.options import RunOptions
+    from ...workflows import execution
+
+    options = RunOptions(
+        iterations=call.num_iter,
+        seconds=call.time,
         activations=call.activations,
         set_size=call.set_size,
         threads=call.threads,
-        profile=call.profile,
-        out_dir=call.out_dir,
-        num_samples=call.num_samples,
-        start_iter=call.start_iter,
-        start_delay=call.start_delay,
+        samples=call.num_samples,
+        start_iteration=call.start_iter,
+        start_delay_ms=call.start_delay,
         seed=call.seed,
+    )
+    return execution.run_program(
+        call.folder,
+        options,
+        profiles=call.profile,
+        folder=call.out_dir,
         save_outputs=call.save_outputs,
         progress=progress,
     )

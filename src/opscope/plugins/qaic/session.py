@@ -1,4 +1,4 @@
-"""Session: a model on the simulated device, from Python. A face on `api`; may be used from several threads."""
+"""Session: a model on the simulated device, from Python. A face on `workflows`; may be used from several threads."""
 
 from __future__ import annotations
 
@@ -11,12 +11,13 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from ... import api
 from ...core.errors import UsageError
 from ...core.files import PROGRAM_FILE
+from ...estimate.machines import with_precision
 from ...machine.target import Target
 from ...program.program import THREAD_LEVEL
 from ...workflows import execution
+from ...workflows.compiling import Request, compile_request
 from ...workflows.execution import Execution
 
 if TYPE_CHECKING:
@@ -77,21 +78,22 @@ class Session:
         if place.is_dir() or place.name == PROGRAM_FILE:
             self._loaded = execution.load_program(place)
         else:
-            compiled = api.compile_model(
-                place,
-                _given(target, place),
+            request = Request(
+                model=place,
+                target=with_precision(_given(target, place), precision),
                 cores=cores,
                 devices=devices,
                 batch=batch,
                 shapes=shapes,
-                precision=precision,
                 stats_level=stats_level,
                 ddr_stats=ddr_stats,
                 pmu_recipe=pmu_recipe,
                 pmu_events=pmu_events,
                 stats_batchsize=stats_batchsize,
+                parallel="tensor",
+                network=None,
             )
-            self._loaded = execution.loaded_from(compiled.program, place)
+            self._loaded = execution.loaded_from(compile_request(request, None, None).program, place)
         self._lock = Lock()
         self._open = True
         self._latencies_ns: list[int] = []

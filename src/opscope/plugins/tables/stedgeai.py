@@ -98,12 +98,6 @@ class StEdgeAiInfo:
     """Times are in it only after `validate`; the rest is what the compiler knows."""
 
     name = "stedgeai-json"
-    describe = "ST Edge AI Core network_c_info.json"
-
-    def looks_like(self, head: bytes, name: str) -> bool:
-        start = head.lstrip()[:1] == b"{"
-        words = (b'"mpool_id"', b'"offset_start"', b'"is_param"', b'"memory_footprint"', b'"sw_functions"')
-        return start and (sum(word in head for word in words) >= 2 or name == "network_c_info.json")
 
     def read(self, path: Path) -> Imported:
         file = decode_json(read_bytes(path), _FILE, source=str(path))

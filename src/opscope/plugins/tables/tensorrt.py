@@ -78,11 +78,6 @@ class TensorRtProfile:
     """A count of runs, then one entry per layer."""
 
     name = "tensorrt-profile"
-    describe = "TensorRT layer times (trtexec --exportProfile)"
-
-    def looks_like(self, head: bytes, name: str) -> bool:
-        del name
-        return head.lstrip()[:1] == b"[" and b'"averageMs"' in head and b'"timeMs"' in head
 
     def read(self, path: Path) -> Imported:
         unread = Unread("entries")
@@ -160,11 +155,6 @@ class TensorRtLayers:
     """Layers of an engine: names only, or with shapes, weights and tactics."""
 
     name = "tensorrt-layers"
-    describe = "TensorRT engine layers (trtexec --exportLayerInfo)"
-
-    def looks_like(self, head: bytes, name: str) -> bool:
-        del name
-        return head.lstrip()[:1] == b"{" and re.match(rb'\s*\{\s*"Layers"\s*:\s*\[', head) is not None
 
     def read(self, path: Path) -> Imported:
         engine = decode_json(read_bytes(path), _ENGINE, source=str(path))

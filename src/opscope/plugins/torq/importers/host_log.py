@@ -26,7 +26,6 @@ from ....importers.line_columns import (
     Words,
     read_lines,
     read_parsed,
-    with_newlines,
 )
 from ....importers.reading import LONGEST_NS, Unread
 from ....recording.trace import NONE
@@ -57,17 +56,6 @@ EXPECTED = {
     "H2": "actionIndex, elapsed_time(us), timestamp(us), event, location",
     "H3": "dispatch_name,invocation_id,action_id,timestamp_us,event",
 }
-
-
-def form_of(head: bytes) -> str | None:
-    """H1, H2, H3, or None: no such file."""
-    first, _, rest = with_newlines(head.removeprefix(_MARK)).partition(b"\n")
-    if _H3.fullmatch(first):
-        return "H3"
-    if not _H12.fullmatch(first):
-        return None
-    row = rest.lstrip().partition(b"\n")[0].split(b",", 4)
-    return "H2" if len(row) == 5 and row[4].lstrip().startswith(b'"loc(') else "H1"
 
 
 def read_actions(path: Path, form: str) -> ActionTimes:

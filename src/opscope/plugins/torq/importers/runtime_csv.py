@@ -32,11 +32,6 @@ class TorqRuntime:
     """Jobs one after the other."""
 
     name = "torq-runtime"
-    describe = "Torq runtime CSV of jobs (id;time_since_open;time_since_start[;location])"
-
-    def looks_like(self, head: bytes, name: str) -> bool:
-        del name
-        return _HEADER.match(head.removeprefix(b"\xef\xbb\xbf")) is not None
 
     def read(self, path: Path) -> Imported:
         jobs = read_jobs(path)

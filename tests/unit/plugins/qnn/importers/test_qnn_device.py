@@ -8,15 +8,16 @@ import pytest
 
 from opscope.core.errors import ImportFileError
 from opscope.importers.combine import combine
-from opscope.plugins.qnn.importers.device_files import QNN_IMPORTERS
+from opscope.importers.formats import load_importer
+from opscope.plugins.qnn.manifest import MANIFEST
 from opscope.recording.imported import Imported
 from qnn_samples import DEVICE_CSV, FIXTURES, OPTRACE, QHAS, VIEWER_TEXT, needs_fixtures
 
 
 def read(path: Path) -> Imported:
     head = path.read_bytes()
-    (importer,) = [importer for importer in QNN_IMPORTERS if importer.looks_like(head, path.name)]
-    return importer.read(path)
+    (form,) = [form for form in MANIFEST.formats if form.fits(head, path.name)]
+    return load_importer(form).read(path)
 
 
 def written(folder: Path, text: str) -> Path:

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from opscope.core.errors import ImportFileError
-from opscope.importers.formats import IMPORTERS, read_profile
+from opscope.importers.formats import formats, read_profile
 from opscope.plugins.torq.importers.compile_csv import read_rows
 from torq_samples import FUSED, imported, shared, spans
 
@@ -15,7 +15,7 @@ C_HEADER = "taskId, elapsed_time(us), timestamp(us), event, location, bytes\n"
 @pytest.mark.parametrize("form", "ABC")
 def test_each_form_is_found_by_content_and_by_one_importer_alone(form: str) -> None:
     path = shared(f"synthetic_compile_{form}.csv")
-    claims = [importer.name for importer in IMPORTERS if importer.looks_like(path.read_bytes(), "x")]
+    claims = [form.name for form in formats() if form.fits(path.read_bytes(), "x")]
     assert claims == [f"torq-compile-{form.lower()}"]
 
 

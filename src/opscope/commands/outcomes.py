@@ -16,19 +16,21 @@ if TYPE_CHECKING:
 def report_compiled(compiled: Compiled, *, metrics: bool, warnings: bool, timeline: Path | None = None) -> None:
     """Print what the user asked to see of a compiled program."""
     from ..core.units import format_bytes
+    from ..machine.target import Holds
     from ..views.text.memory_metrics import MemoryMetricsText
     from ..views.text.timeline_csv import TimelineCsv
 
-    program = compiled.program
+    program, target = compiled.program, compiled.target
+    outer = target.home(Holds.ACTIVATIONS).name
     read = sum(row.read for row in program.metrics.traffic)
     print(
         f"{len(program.ops)} ops → {len(program.commands):,} commands on {program.devices} × {program.cores} cores; "
         f"constants {format_bytes(program.metrics.constants_bytes)}, "
         f"local memory {format_bytes(max(program.metrics.local_bytes, default=0))} of "
-        f"{format_bytes(program.metrics.local_capacity)}, DDR read {format_bytes(read)} per inference"
+        f"{format_bytes(program.metrics.local_capacity)}, {outer} read {format_bytes(read)} per inference"
     )
-    if metrics:
-        MemoryMetricsText().render(program, sys.stdout)
+    if metrics and target.local is not None:
+        MemoryMetricsText(local=target.local.name, outer=outer).render(program, sys.stdout)
     for warning in compiled.warnings if warnings else ():
         print(f"warning: {warning.kind}: {warning.op[:100]}: {warning.text}; {warning.cycles:,.0f} cycles")
     if timeline is not None:

@@ -137,6 +137,9 @@ class Manifest(NamedTuple):
     report_styles: tuple[ReportStyle, ...] = ()
     summary_files: tuple[SummaryFile, ...] = ()
     examples: tuple[Example, ...] = ()
+    same_rules: tuple[tuple[str, str], ...] = ()  # id of a backend's finding → of the rule of ours that finds the same
+    memory_names: tuple[tuple[str, str], ...] = ()  # name in a target file → as the vendor's own files spell it
+    opstats_tag: str = ""  # in names of files that `opscope opstats` writes, for scripts that look for the vendor's
 
     def names(self) -> set[str]:
         """Every name that no other plug-in may have, with its kind before it."""

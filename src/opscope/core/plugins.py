@@ -47,6 +47,11 @@ def load_place(manifest: Manifest, place: str) -> object:
         raise UsageError(f"plug-in {manifest.name} ({place}): cannot be loaded ({_reason(error)})") from error
 
 
+def vendor_memory_name(memory: str) -> str:
+    """A memory of a target file as files in its vendor's own formats spell it."""
+    return next((theirs for m in manifests() for ours, theirs in m.memory_names if ours == memory), memory)
+
+
 @cache  # what is installed does not change while a program runs; `reload` is for tests
 def _found() -> _Found:
     usable: list[Manifest] = []

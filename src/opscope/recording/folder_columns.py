@@ -9,13 +9,12 @@ import numpy as np
 import numpy.typing as npt
 
 from ..core.errors import UsageError
-from ..gate.figures import OpSpans
 from ..program.program import OpInfo
 from .arrow_numbers import chunk_numbers, whole_numbers
 from .folder_reader import INFO, PROVENANCE, SUMMARY, SUMMARY_SCHEMA, _json
 from .run import SCHEMA, RunInfo
 from .summary import Summary
-from .trace import NONE, SpanKind
+from .trace import NONE, OpSpans, SpanKind
 
 if TYPE_CHECKING:
     import pyarrow as pa

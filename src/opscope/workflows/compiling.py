@@ -28,6 +28,7 @@ class Compiled:
     program: Program
     warnings: tuple[PerformanceWarning, ...]
     graph: Graph  # what the program's ops are of, in their order
+    target: Target
 
     def forecast(self) -> tuple[list[float], list[float]]:
         """Estimated start and end of every command, in core cycles."""
@@ -83,4 +84,4 @@ def compile_request(request: Request, output: Path | None, phases: Path | None) 
     if output is not None:
         program = replace(program, model=os.path.relpath(request.model.resolve(), output.resolve()))
         write_bytes(output / PROGRAM_FILE, encode_program(program))
-    return Compiled(program, tuple(performance_warnings(plans[-1], program)), plans[-1].graph)
+    return Compiled(program, tuple(performance_warnings(plans[-1], program)), plans[-1].graph, request.target)

@@ -62,8 +62,8 @@ def _import_captures(
     kinds: Mapping[Path, bytes], run: Path | None, *, command: tuple[str, ...], created: str
 ) -> Imported:
     """Stats buffers of our own, decoded with the program that left them."""
-    from ..api import opstats
     from ..recording.folder_reader import read_run
+    from .decoding import OpstatsOptions, decode_everything
 
     programs = [path for path, kind in kinds.items() if kind == PROGRAM_MAGIC]
     captures = [path for path, kind in kinds.items() if kind == STATS_MAGIC]
@@ -76,5 +76,15 @@ def _import_captures(
         for capture in captures:
             (folder / capture.name).symlink_to(capture.resolve())
         leave = Path(scratch, "run") if run is None else run
-        opstats(programs[0], folder, Path(scratch, "out"), run=leave, command=command, created=created)
+        decode_everything(
+            programs[0],
+            folder,
+            Path(scratch, "out"),
+            OpstatsOptions(),
+            run=leave,
+            workers=1,
+            command=command,
+            created=created,
+            progress=None,
+        )
         return as_run.from_run(read_run(leave), source=", ".join(map(str, kinds)))

@@ -121,7 +121,7 @@ def test_a_forecast_of_one_core_computing_is_what_the_device_takes() -> None:
 
 def text_of(built: Built) -> list[str]:
     out = StringIO()
-    MemoryMetricsText().render(built.program, out)
+    MemoryMetricsText(local="VTCM", outer="DDR").render(built.program, out)
     return out.getvalue().splitlines()
 
 

@@ -12,6 +12,8 @@ MANIFEST = Manifest(
     package=__package__,
     order=60,
     targets=Path(__file__).with_name("targets"),
+    memory_names=(("VTCM", "TCM"),),
+    opstats_tag="qaic-opstats",
     faces=(Face("Session", ".session:Session"),),
     verbs=(
         Verb("qaic-compile", "Cloud AI command line: compile", ".commands"),

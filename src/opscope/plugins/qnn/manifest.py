@@ -75,6 +75,7 @@ MANIFEST = Manifest(
         ),
     ),
     faces=(Face("HtpProfiler", ".profiler:HtpProfiler"),),
+    same_rules=(("slow-node", "slow-op"), ("conversions", "layout"), ("vtcm-spill", "spill")),
     summary_files=(
         SummaryFile(
             "qhas",

@@ -9,7 +9,8 @@ from pathlib import Path
 
 import msgspec
 
-from ...importers.reading import Unread, decode_json, head_of, number_in, numbered, read_bytes, to_ns
+from ...core.json_files import decode_json
+from ...importers.reading import Unread, head_of, number_in, numbered, read_bytes, to_ns
 from ...recording.imported import LATENCY, Check, Imported, ImportedOp, Metric, empty_trace
 
 TOOL = "OpenVINO benchmark_app"

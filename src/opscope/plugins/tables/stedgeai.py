@@ -9,7 +9,8 @@ from typing import TypeVar
 
 import msgspec
 
-from ...importers.reading import Unread, decode_json, read_bytes, to_ns
+from ...core.json_files import decode_json
+from ...importers.reading import Unread, read_bytes, to_ns
 from ...recording.imported import LATENCY, Check, Imported, ImportedOp, Metric, empty_trace
 
 TOOL = "ST Edge AI Core"

@@ -10,7 +10,8 @@ from pathlib import Path
 import msgspec
 
 from ...core.errors import ImportFileError, printable
-from ...importers.reading import Unread, decode_json, read_bytes, to_ns
+from ...core.json_files import decode_json
+from ...importers.reading import Unread, read_bytes, to_ns
 from ...recording.imported import LATENCY, Check, Imported, ImportedOp, Metric, empty_trace
 
 TOOL = "TensorRT trtexec"

@@ -7,10 +7,10 @@ from collections.abc import Iterator
 import numpy as np
 import numpy.typing as npt
 
+from ...core.plugins import vendor_memory_name
 from ...program.program import Detail, Program
 from ...recording.trace import SpanKind
 
-MEMORY_NAMES = {"VTCM": "TCM"}  # as this format spells them
 CATEGORY = "aic"
 
 
@@ -35,7 +35,7 @@ def constant_args(program: Program, kind: int, detail: int) -> Iterator[tuple[st
     known: Detail = program.details[detail]
     yield "opKind", program.kinds[kind]
     yield "opName", known.name
-    yield "opMemory", MEMORY_NAMES.get(known.memory, known.memory)
+    yield "opMemory", vendor_memory_name(known.memory)
     if known.attributes:
         yield "opAttributes", known.attributes
     if known.shape:
@@ -45,8 +45,8 @@ def constant_args(program: Program, kind: int, detail: int) -> Iterator[tuple[st
 
 
 def _respelled(operand: str) -> str:
-    """`in VTCM Src …` → `in TCM Src …`"""
+    """`in MEMORY Src …`, the memory spelt as the vendor does."""
     words = operand.split(" ", 2)
     if len(words) == 3:
-        words[1] = MEMORY_NAMES.get(words[1], words[1])
+        words[1] = vendor_memory_name(words[1])
     return " ".join(words)

@@ -20,10 +20,10 @@ import numpy as np
 from ....core.errors import ImportFileError
 from ....importers.column_trace import Clock, SpanColumns, column_trace, op_totals, open_length
 from ....importers.line_columns import Lines, Numbers, Words, joined, read_lines, unwrapped
+from ....importers.mlir_location import plain_location
 from ....importers.reading import Unread
 from ....recording.imported import CLOCK, LATENCY, Check, Imported, ImportedOp, Metric
 from ....recording.trace import NONE, Lane, SpanKind
-from .mlir_location import plain_location
 
 TOOLS = {"vendor-model": "Torq compiler", "estimated": "opscope torq-compile"}
 CLOCK_OF_NPU = Clock(800_000_000, "the vendor's own conversion of cycles; no file says it")

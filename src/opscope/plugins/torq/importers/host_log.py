@@ -27,11 +27,11 @@ from ....importers.line_columns import (
     read_lines,
     read_parsed,
 )
+from ....importers.mlir_location import plain_location
 from ....importers.reading import LONGEST_NS, Unread
 from ....recording.trace import NONE
 from ..annotate.annotated import ActionTimes
 from .event_pairs import Events, Paired, Pairing
-from .mlir_location import plain_location
 
 _H12 = re.compile(rb"actionIndex,\s*elapsed_time\(us\),\s*timestamp\(us\),\s*event,\s*location\s*")
 _H3 = re.compile(rb"dispatch_name,\s*invocation_id,\s*action_id,\s*timestamp_us,\s*event\s*")

@@ -15,11 +15,11 @@ from ....core.columns import places
 from ....core.errors import ImportFileError
 from ....importers.column_trace import MOST_OPS, SpanColumns, column_trace, op_totals, timed_ops
 from ....importers.line_columns import Lines, Marks, Numbers, Parsed, Words, joined, read_parsed, unwrapped
+from ....importers.mlir_location import plain_location
 from ....importers.reading import LONGEST_NS, Unread
 from ....recording.imported import LATENCY, Imported, ImportedOp, Metric
 from ....recording.trace import NONE, Lane
 from ..annotate.annotated import JobTimes
-from .mlir_location import plain_location
 
 TOOL = "Torq runtime"
 PROVENANCE = "measured"

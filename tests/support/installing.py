@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 import tomllib
 from collections.abc import Mapping
@@ -9,7 +10,6 @@ from pathlib import Path
 
 ROOT = Path(__file__).parents[2]
 GROUP = "opscope.plugins"
-LEFT_OUT = shutil.ignore_patterns("__pycache__", "*.egg-info")
 
 
 def write_metadata(folder: Path, package: str, groups: Mapping[str, Mapping[str, str]], version: str = "1.0") -> None:
@@ -24,8 +24,22 @@ def write_metadata(folder: Path, package: str, groups: Mapping[str, Mapping[str,
     (info / "entry_points.txt").write_text("\n".join(sections))
 
 
-def install_tree(tree: Path, folder: Path) -> None:
-    """The package of a source tree, and the entry points that its pyproject.toml names."""
-    shutil.copytree(tree / "src" / "opscope", folder / "opscope", ignore=LEFT_OUT)
+def copy_tree(place: Path) -> None:
+    """The source tree, with whatever was compiled in it; files are linked where that can be."""
+    left_out = shutil.ignore_patterns("*.egg-info", "*.dist-info")
+    shutil.copytree(ROOT / "src", place / "src", ignore=left_out, copy_function=_link)
+    shutil.copy(ROOT / "pyproject.toml", place)
+
+
+def install(tree: Path) -> Path:
+    """Where the package of a tree is found, with its entry points beside it, as `pip install -e` leaves them."""
     project = tomllib.loads((tree / "pyproject.toml").read_text())["project"]
-    write_metadata(folder, "opscope", {GROUP: project["entry-points"][GROUP]})
+    write_metadata(tree / "src", "opscope", {GROUP: project["entry-points"][GROUP]})
+    return tree / "src"
+
+
+def _link(source: str, target: str) -> None:
+    try:
+        os.link(source, target)
+    except OSError:  # another file system
+        shutil.copy2(source, target)

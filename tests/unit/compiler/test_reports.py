@@ -125,6 +125,17 @@ def text_of(built: Built) -> list[str]:
     return out.getvalue().splitlines()
 
 
+def test_memories_are_called_as_the_target_calls_them() -> None:
+    out = StringIO()
+    MemoryMetricsText(local="LRAM", outer="XRAM").render(two_layers().program, out)
+    text = out.getvalue()
+    assert "LRAM0Size:" in text
+    assert "XRAM traffic  read:" in text
+    assert "XRAM and LRAM traffic by op, most XRAM first:" in text
+    assert "VTCM" not in text
+    assert "DDR" not in text
+
+
 def kilobytes(lines: list[str], start: str) -> int:
     return int(next(line for line in lines if line.startswith(start)).split(":")[2].split()[0])
 

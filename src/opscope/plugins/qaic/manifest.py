@@ -48,7 +48,7 @@ MANIFEST = Manifest(
         Format(
             "qaic-compile-metrics",
             "Cloud AI compiler's memory metrics (-aic-perf-metrics)",
-            (Signature(contains=(b"Compiler estimated memory traffic:", b"DDR traffic")),),
+            (Signature(contains=(b"Compiler estimated memory traffic:",), finds=(rb" traffic\s+(?:read|write):",)),),
             ".compile_metrics:CompileMetrics",
         ),
     ),

@@ -93,13 +93,14 @@ def find(name: str, can: Can | None = None) -> BackendEntry:
         hint = did_you_mean(name, names())
         raise UsageError(f"backend {printable(name)!r}: not known; {hint}known: {', '.join(names()) or 'none'}")
     if can is not None and can not in found.can:
-        raise UsageError(f"--{can}: backend {name} cannot; expected {', '.join(names(can)) or 'one that can: none is'}")
+        raise UsageError(f"--{can}: backend {name} cannot; expected {', '.join(names(can)) or 'a plug-in that can'}")
     return found
 
 
 def load(name: str) -> Backend:
     """The backend called `name`."""
-    return cast("Backend", _object(find(name), find(name).place))
+    entry = find(name)
+    return cast("Backend", _object(entry, entry.place))
 
 
 def load_executing(name: str) -> Executing:

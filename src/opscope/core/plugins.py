@@ -125,8 +125,7 @@ def _metadata(folder: str) -> Iterator[tuple[str, str]]:
     for name in named:
         match = _METADATA.fullmatch(name)
         if match is not None:
-            package = match["name"].removesuffix(".egg-info").removesuffix(".dist-info")
-            yield re.sub(r"[-_.]+", "-", package).lower(), f"{folder}/{name}"
+            yield re.sub(r"[-_.]+", "-", match["name"]).lower(), f"{folder}/{name}"
 
 
 def _of_file(path: str) -> Iterator[tuple[str, str]]:

@@ -3,7 +3,7 @@
 A manifest is all that help, parsing of a command line and detection of a file's format load. A module that holds one
 imports nothing of opscope but `core`; code is named by strings, ".module:attribute" relative to the plug-in's package
 or "package.module:attribute", and is imported when it is used. The classes are named tuples and not dataclasses, which
-take five times as long to make: every command pays for them, `opscope --help` too. Annotations are no strings here,
+take several times as long to make: every command pays for them, `opscope --help` too. Annotations are no strings here,
 as each string would be compiled.
 """
 

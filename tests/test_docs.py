@@ -9,14 +9,13 @@ import sys
 from argparse import ArgumentParser, _SubParsersAction
 from collections.abc import Iterator, Sequence
 from html.parser import HTMLParser
-from importlib import import_module
 from importlib.util import find_spec
 from pathlib import Path
 from urllib.parse import unquote, urlsplit
 
 import pytest
 
-from opscope.cli import VERBS
+from opscope.cli import command_of, verbs
 
 ROOT = Path(__file__).parents[1]
 PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").rglob("*.md"))]
@@ -50,10 +49,10 @@ def test_every_link_within_the_repository_leads_somewhere(page: Path) -> None:
     assert not broken
 
 
-@pytest.mark.parametrize("verb", list(VERBS))
+@pytest.mark.parametrize("verb", list(verbs()))
 def test_every_option_of_a_verb_is_on_a_page(verb: str) -> None:
     parser = ArgumentParser()
-    import_module(VERBS[verb][0], "opscope.cli").COMMANDS[verb].add_arguments(parser)
+    command_of(verb)[0].add_arguments(parser)
     text = "\n".join(page.read_text(encoding="utf-8") for page in PAGES)
     said = set(re.findall(r"(?<![\w-])--?[a-zA-Z][\w-]*", text))
     assert f"opscope {verb}" in text

@@ -32,11 +32,11 @@ ALLOWED: dict[str, set[str]] = {
     "importers": {"core", "graph", "program", "recording"},
     "backends": {"core", "graph", "program", "recording", "readers", "importers"},
     "zoo": {"core", "graph"},
-    "commands": {"core", "options"},
 }
-BELOW_WORKFLOWS = set(ALLOWED) - {"zoo", "commands"}
+BELOW_WORKFLOWS = set(ALLOWED) - {"zoo"}
 ALLOWED["workflows"] = BELOW_WORKFLOWS
 ALLOWED["changes"] = BELOW_WORKFLOWS | {"workflows"}
+ALLOWED["commands"] = BELOW_WORKFLOWS | {"workflows"}
 ALLOWED["plugins"] = BELOW_WORKFLOWS | {"workflows", "changes", "commands"}
 ALLOWED["api"] = BELOW_WORKFLOWS | {"workflows", "changes"}
 ALLOWED["notebook"] = ALLOWED["api"] | {"api"}

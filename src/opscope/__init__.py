@@ -24,15 +24,41 @@ if TYPE_CHECKING:
     )
     from .notebook import RunView, open_run
     from .options import CompileOptions, OpstatsOptions, ProfileOptions, ReportOptions, RunOptions
-    from .plugins.qaic.session import Session
-    from .plugins.qnn.profiler import HtpProfiler
+    from .plugins import faces
+    from .plugins.faces import *  # noqa: F403 - whatever our own plug-ins add
+
+    __all__: list[str] = [  # noqa: PLE0604 - the names of a list are strings too
+        *faces.__all__,
+        "CompileOptions",
+        "OpstatsOptions",
+        "ProfileOptions",
+        "ReportOptions",
+        "RunOptions",
+        "RunView",
+        "__version__",
+        "analyze",
+        "backend_states",
+        "check",
+        "compare",
+        "compile_model",
+        "import_profile",
+        "open_run",
+        "opstats",
+        "profile",
+        "read",
+        "report",
+        "run",
+        "save_baseline",
+        "side_by_side",
+        "update_baseline",
+        "what_if",
+        "what_if_run",
+    ]
 
 __version__ = "0.1.0"
 
-_VERBS = {  # name → module it comes from, imported when first asked for
-    "HtpProfiler": "plugins.qnn.profiler",
+_OWN = {  # name → module it comes from, imported when first asked for
     "RunView": "notebook",
-    "Session": "plugins.qaic.session",
     "open_run": "notebook",
     "analyze": "api",
     "check": "api",
@@ -57,43 +83,36 @@ _VERBS = {  # name → module it comes from, imported when first asked for
     "RunOptions": "options",
 }
 
-__all__ = [
-    "CompileOptions",
-    "HtpProfiler",
-    "OpstatsOptions",
-    "ProfileOptions",
-    "ReportOptions",
-    "RunOptions",
-    "RunView",
-    "Session",
-    "__version__",
-    "analyze",
-    "backend_states",
-    "check",
-    "compare",
-    "compile_model",
-    "import_profile",
-    "open_run",
-    "opstats",
-    "profile",
-    "read",
-    "report",
-    "run",
-    "save_baseline",
-    "side_by_side",
-    "update_baseline",
-    "what_if",
-    "what_if_run",
-]
-
 
 def __getattr__(name: str) -> object:
-    if name not in _VERBS:
+    if name == "__all__":  # asked for by `from opscope import *` alone: it takes a look at the plug-ins
+        return sorted({*_OWN, *_faces(), "__version__"})
+    if name.startswith("__"):  # what Python itself asks a module for
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    found: object = getattr(import_module(f".{_VERBS[name]}", __name__), name)
+    found = _load(name)
     globals()[name] = found
     return found
 
 
+def _load(name: str) -> object:
+    if name in _OWN:
+        own: object = getattr(import_module(f".{_OWN[name]}", __name__), name)
+        return own
+    from .core.plugins import load_place, manifests
+
+    for manifest in manifests():
+        for face in manifest.faces:
+            if face.name == name:
+                return load_place(manifest, face.place)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}, and no plug-in that is installed offers it")
+
+
+def _faces() -> set[str]:
+    """Names that plug-ins add."""
+    from .core.plugins import manifests
+
+    return {face.name for manifest in manifests() for face in manifest.faces}
+
+
 def __dir__() -> list[str]:
-    return sorted({*globals(), *_VERBS})
+    return sorted({*globals(), *_OWN, *_faces()})

@@ -13,7 +13,6 @@ Options are the dataclasses of `opscope.options`, or their fields by name: `comp
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -26,7 +25,6 @@ if TYPE_CHECKING:
     import numpy.typing as npt
 
     from .backends.registry import BackendState
-    from .estimate.compatibility import Compatibility
     from .estimate.report import Report
     from .gate.comparison import Comparison, SideBySide
     from .gate.figures import Figures
@@ -76,27 +74,13 @@ def report(model: Model, target: AnyTarget, options: ReportOptions | None = None
     return report_model(_given(model), target, chosen(ReportOptions, options, named))
 
 
-def flat_report(model: Model, target: AnyTarget, options: ReportOptions | None = None, **named: object) -> Report:
-    """The report by flat counting: every operation priced like a MAC."""
-    from .estimate.machines import use_machine
-    from .plugins.cfs.flat import flat_report as count_flat
-    from .readers import graph_of
+def styled_report(
+    model: Model, target: AnyTarget, style: str, options: ReportOptions | None = None, **named: object
+) -> Report:
+    """The report by the rules of a plug-in, such as a vendor's own counting."""
+    from .workflows import reporting
 
-    given, choice = _given(model), chosen(ReportOptions, options, named)
-    machine = use_machine(target, cores=choice.cores, devices=choice.devices)
-    graph = graph_of(given, shapes=choice.shapes, batch=choice.batch)
-    flat = count_flat(graph, machine, sha256=_hash_of(given) if choice.fingerprint else None)
-    return flat if choice.advise else replace(flat, suggestions=(), heavy_memory=(), heavy_macs=())
-
-
-def compatibility(model: Model, target: AnyTarget) -> tuple[Graph, Compatibility]:
-    """What of a model a target cannot take, with the graph it was found in."""
-    from .estimate.compatible import check_compatibility
-    from .estimate.machines import use_machine
-    from .readers import graph_of
-
-    graph = graph_of(_given(model))
-    return graph, check_compatibility(graph, use_machine(target))
+    return reporting.styled_report(_given(model), target, style, chosen(ReportOptions, options, named))
 
 
 def compile_model(
@@ -178,8 +162,8 @@ def profile(
 
     `backend` is sim or estimate, which take a target and also a graph for a model, or one that `backend_states` lists;
     when not given, sim where the target can be simulated, else estimate. `options` are ProfileOptions, or any backend's
-    own options by name, such as {"cores": 2} or {"soc": "SM8650", "vtcm-mb": 4}. With `advise` other choices are tried
-    too, so that findings cite what helps, by backends that can. `run` is a folder to leave a run in; a run that is
+    own options by name, such as {"cores": 2}; `opscope profile --help` lists them. With `advise` other choices are
+    tried too, so that findings cite what helps, by backends that can. `run` is a folder to leave a run in; a run that is
     there already and still true is re-used unless `fresh`. `step` is told what is being done now.
     """
     from .workflows import own_backends, profiling
@@ -219,7 +203,7 @@ def what_if(
     model: str | Path,
     axes: Mapping[str, Sequence[str]],
     *,
-    backend: str = "htp",
+    backend: str | None = None,
     shapes: Shapes | None = None,
     jobs: int | None = None,
     runs: str | Path | None = None,
@@ -229,7 +213,7 @@ def what_if(
 ) -> WhatIf:
     """Profile an ONNX model with every combination of some options, several at once.
 
-    `axes` are the values to try by option name, such as {"soc": ["SA8255"], "vtcm-mb": ["2", "4", "8"]}, in `jobs`
+    `axes` are the values to try by option name, such as {"precision": ["as-is", "w8a8"]}, in `jobs`
     processes, as many as cores when not given. `runs` is a folder to leave a run per point in.
     """
     from .workflows import profiling

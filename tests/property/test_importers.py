@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 from device_build import DMA, HMX, HVX, Step, program_of
 from kineto_build import two_streams
 from opscope.core.errors import ProfilerError
-from opscope.importers.formats import IMPORTERS, read_profile
+from opscope.importers.formats import formats, read_profile
 from opscope.importers.trace_events import decode_events
 from opscope.importers.trace_lanes import levels
 from opscope.plugins.traces.trace_json import TraceJson
@@ -239,7 +239,7 @@ def whole(name: str, folder: Path) -> bytes:
 @settings(deadline=None, max_examples=40, suppress_health_check=[HealthCheck.function_scoped_fixture])
 def test_a_damaged_file_ends_in_an_error_or_a_result(name: str, tmp_path: Path, data: st.DataObject) -> None:
     raw = bytearray(whole(name, tmp_path))
-    form = next(i.name for i in (*IMPORTERS, TraceJson()) if i.looks_like(bytes(raw), name))
+    form = next(known.name for known in formats() if known.fits(bytes(raw), name))
     for _ in range(data.draw(st.integers(0, 8))):
         raw[data.draw(st.integers(0, len(raw) - 1))] = data.draw(st.integers(0, 255))
     if data.draw(st.booleans()):
@@ -247,12 +247,12 @@ def test_a_damaged_file_ends_in_an_error_or_a_result(name: str, tmp_path: Path, 
     tried(tmp_path / "file", bytes(raw), data.draw(st.sampled_from([None, form])))
 
 
-@pytest.mark.parametrize("importer", [*IMPORTERS, TraceJson()], ids=lambda importer: importer.name)
+@pytest.mark.parametrize("form", [form.name for form in formats()])
 @given(raw=st.one_of(st.binary(max_size=200), st.text(max_size=200).map(lambda text: text.encode("utf-8", "replace"))))
 @settings(deadline=None, max_examples=30, suppress_health_check=[HealthCheck.function_scoped_fixture])
-def test_no_format_is_upset_by_what_is_not_its_own(importer: object, raw: bytes, tmp_path: Path) -> None:
+def test_no_format_is_upset_by_what_is_not_its_own(form: str, raw: bytes, tmp_path: Path) -> None:
     assume(raw)
-    tried(tmp_path / "file", raw, importer.name)  # type: ignore[attr-defined]
+    tried(tmp_path / "file", raw, form)
 
 
 json_values = st.recursive(

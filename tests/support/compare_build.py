@@ -8,11 +8,11 @@ import numpy as np
 from hypothesis import strategies as st
 
 from opscope.gate.bootstrap import spread_of
-from opscope.gate.figures import BYTES, NS, Figure, Figures, OpFigure, OpSpans, Spread
+from opscope.gate.figures import BYTES, NS, Figure, Figures, OpFigure, Spread
 from opscope.program.program import OpInfo
 from opscope.recording.run import RunInfo
 from opscope.recording.summary import LaneTotal, Latency, MemoryTotal, OpTotal, Summary
-from opscope.recording.trace import NONE, SpanKind
+from opscope.recording.trace import NONE, OpSpans, SpanKind
 
 LABELS = {
     "type": lambda run: [op.type for op in run.ops],

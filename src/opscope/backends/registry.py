@@ -1,41 +1,19 @@
-"""Model file → Profiled, through a real runtime. One module per runtime; plug-ins are found by entry point.
-
-A backend is an object with the members of `Backend`. A package offers one under the entry point group
-`opscope.backends`; the entry's name is the backend's name.
-"""
+"""Model file → Profiled, through a real runtime or a vendor's compiler. Manifests of plug-ins say which there are."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from importlib import import_module
 from pathlib import Path
-from typing import Protocol
+from typing import Protocol, cast
 
 from ..core.errors import UsageError, did_you_mean, printable
-from ..recording.profiled import Profiled
+from ..core.manifest import BackendEntry, Can, Value
+from ..core.plugins import load_place, manifests
+from ..recording.profiled import Profiled, WhatIf
 
-Value = str | int | bool | None
-
-_BUILT_IN = {  # name → module, class
-    "htp": ("qnn", "HtpBackend"),
-    "ort": ("ort", "OrtBackend"),
-    "vela": ("ethosu", "VelaBackend"),
-    "litert": ("litert", "LitertBackend"),
-}
-
-
-@dataclass(frozen=True, slots=True)
-class Option:
-    """A choice that a backend offers, as the command line shows it."""
-
-    name: str
-    help: str
-    choices: tuple[str, ...] = ()
-    default: Value = None
-    is_flag: bool = False
-    is_number: bool = False
-    metavar: str = "V"
+Shapes = Mapping[str, tuple[int, ...]]
+Progress = Callable[[int, int], None]
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,38 +31,91 @@ class BackendState:
 class Backend(Protocol):
     """A runtime that can profile a model."""
 
-    name: str
-    title: str
-    options: tuple[Option, ...]
-
     def state(self) -> BackendState: ...
 
-    def profile(
-        self, model: Path, options: Mapping[str, Value], *, shapes: Mapping[str, tuple[int, ...]] | None = None
-    ) -> Profiled: ...
+    def profile(self, model: Path, options: Mapping[str, Value], *, shapes: Shapes | None = None) -> Profiled: ...
 
 
-def names() -> tuple[str, ...]:
-    """Every backend that is known: built in first, then plug-ins."""
-    return tuple(dict.fromkeys((*_BUILT_IN, *(name for name, _ in _plugins()))))
+class Executing(Protocol):
+    """A backend that can run a model for its outputs (Can.EXECUTE)."""
+
+    def execute(
+        self,
+        model: Path,
+        options: Mapping[str, Value],
+        output: Path,
+        *,
+        inputs: Path | None = None,
+        shapes: Shapes | None = None,
+    ) -> None: ...
+
+
+class WhatIfs(Protocol):
+    """Other choices of a backend, tried (Can.ADVISE and Can.WHAT_IF)."""
+
+    def advise(
+        self,
+        model: Path,
+        profiled: Profiled,
+        options: Mapping[str, Value],
+        *,
+        shapes: Shapes,
+        progress: Progress | None = None,
+    ) -> Profiled:
+        """The profile, its causes citing choices that help."""
+
+    def grid(
+        self,
+        model: Path,
+        axes: Mapping[str, Sequence[str]],
+        *,
+        shapes: Shapes,
+        jobs: int | None = None,
+        progress: Progress | None = None,
+    ) -> WhatIf:
+        """Every combination of the values of each option."""
+
+
+def entries() -> tuple[BackendEntry, ...]:
+    """Every backend that is known."""
+    return tuple(entry for manifest in manifests() for entry in manifest.backends)
+
+
+def names(can: Can | None = None) -> tuple[str, ...]:
+    """Of every backend that is known; of those that can do something."""
+    return tuple(entry.name for entry in entries() if can is None or can in entry.can)
+
+
+def find(name: str, can: Can | None = None) -> BackendEntry:
+    """The entry of a backend; one that lacks an ability that is asked for is an error."""
+    found = next((entry for entry in entries() if entry.name == name), None)
+    if found is None:
+        hint = did_you_mean(name, names())
+        raise UsageError(f"backend {printable(name)!r}: not known; {hint}known: {', '.join(names()) or 'none'}")
+    if can is not None and can not in found.can:
+        raise UsageError(f"--{can}: backend {name} cannot; expected {', '.join(names(can)) or 'a plug-in that can'}")
+    return found
 
 
 def load(name: str) -> Backend:
     """The backend called `name`."""
-    if name in _BUILT_IN:
-        module, kind = _BUILT_IN[name]
-        backend: Backend = getattr(import_module(f"opscope.plugins.{module}.backend"), kind)()
-        return backend
-    for known, place in _plugins():
-        if known == name:
-            found: Backend = place.load()  # type: ignore[attr-defined]
-            return found() if isinstance(found, type) else found
-    hint = did_you_mean(name, names())
-    raise UsageError(f"backend {printable(name)!r}: not known; {hint}known: {', '.join(names())}")
+    entry = find(name)
+    return cast("Backend", _object(entry, entry.place))
 
 
-def _plugins() -> Iterator[tuple[str, object]]:
-    from importlib.metadata import entry_points
+def load_executing(name: str) -> Executing:
+    """The backend called `name`, which can run a model for its outputs."""
+    entry = find(name, Can.EXECUTE)
+    return cast("Executing", _object(entry, entry.place))
 
-    for entry in entry_points(group="opscope.backends"):
-        yield entry.name, entry
+
+def load_what_ifs(name: str, can: Can) -> WhatIfs:
+    """What tries other choices of the backend called `name`."""
+    entry = find(name, can)
+    return cast("WhatIfs", _object(entry, entry.what_if))
+
+
+def _object(entry: BackendEntry, place: str) -> object:
+    (manifest,) = (manifest for manifest in manifests() if entry in manifest.backends)
+    found = load_place(manifest, place)
+    return found() if isinstance(found, type) else found

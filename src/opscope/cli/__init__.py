@@ -1,21 +1,23 @@
-"""The command line: one module per verb, found through one table and imported only when used."""
+"""The command line: one module per verb, found through a table and the manifests of plug-ins, imported when used."""
 
 from __future__ import annotations
 
 import gc
 import sys
 from argparse import RawDescriptionHelpFormatter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from importlib import import_module
 from io import TextIOWrapper
+from typing import cast
 
 from .. import __version__
 from ..commands.command import Command, forget_reader
 from ..commands.parser import Parser
 from ..commands.progress import step
 from ..core.errors import ProfilerError, UsageError, did_you_mean, printable
+from ..core.plugins import load_place, manifests, problems
 
-VERBS = {  # verb → module, line for --help
+OWN_VERBS = {  # verb → module, line for --help
     "profile": (".profile", "Profile a model in one step: the verdict, where the time goes, a run with its page"),
     "analyze": (".analyze", "Why a run takes as long as it does: the verdict, causes, critical path, what to do"),
     "compare": (".compare", "What differs between runs, what explains it, and whether it may pass"),
@@ -23,30 +25,14 @@ VERBS = {  # verb → module, line for --help
     "check": (".check", "Hold the numbers of a run to conservation laws"),
     "view": (".view", "Show runs in the browser: pages, timelines, comparisons"),
     "report": (".report", "What a model takes on a target: memory, latency, energy, layer by layer"),
-    "whatif": ("opscope.plugins.qnn.whatif_command", "Try choices with the vendor's own compiler and show the best"),
+    "whatif": (".whatif", "Try choices with the vendor's own compiler and show the best"),
     "import": (".import_", "Profile files of other tools into a run"),
-    "annotate": (
-        "opscope.plugins.torq.annotate.command",
-        "A compiler's dump with a runtime's log: units used, times, timeline",
-    ),
     "compile": (".compile", "Compile a model into a program for the simulated device"),
     "run": (".run", "Run a compiled program on the simulated device, with a host around it"),
     "opstats": (".opstats", "Decode stats buffers into summaries, timelines and runs"),
     "targets": (".targets", "The hardware that is known, and the source of every figure"),
     "zoo": (".zoo", "Make a sample model on the spot"),
     "doctor": (".doctor", "Which backends work here, and how to get the rest"),
-    "cfsai": ("opscope.plugins.cfs.commands", "CodeFusion Studio 2.0-2.1 command line: cfsai profile | compat"),
-    "cfsutil": ("opscope.plugins.cfs.commands", "CodeFusion Studio 2.2 command line: cfsutil ai profile | compat"),
-    "qaic-compile": ("opscope.plugins.qaic.commands", "Cloud AI command line: compile"),
-    "qaic-runner": ("opscope.plugins.qaic.commands", "Cloud AI command line: run"),
-    "qaic-opstats": ("opscope.plugins.qaic.commands", "Cloud AI command line: decode"),
-    "torq-compile": ("opscope.plugins.torq.dialect.commands", "Torq command line: compile"),
-    "torq-run-module": ("opscope.plugins.torq.dialect.commands", "Torq command line: run"),
-    "iree-run-module": ("opscope.plugins.torq.dialect.commands", "Torq command line: run, under its other name"),
-    "annotate_profiling.py": (
-        "opscope.plugins.torq.annotate.command",
-        "annotate with the arguments of the vendor's script",
-    ),
 }
 
 EXAMPLES = """\
@@ -95,18 +81,27 @@ def main(argv: Sequence[str] | None = None) -> int:
         return 2
 
 
+def verbs() -> dict[str, str]:
+    """Every verb with its line for --help: our own, then those of plug-ins."""
+    of_plugins = {verb.name: verb.help for manifest in manifests() for verb in manifest.verbs}
+    return {**{verb: line for verb, (_, line) in OWN_VERBS.items()}, **of_plugins}
+
+
 def _run(arguments: list[str]) -> int:
     """Find the verb's command, parse its arguments and run it; return the exit code."""
     verb, rest = (arguments or ["--help"])[0], arguments[1:]
+    for problem in problems():
+        print(f"note: {problem}", file=sys.stderr)
     if verb.startswith("-"):
         _top_parser().parse_args([verb, *rest])
-    if verb not in VERBS:
-        raise UsageError(f"{verb}: no such verb; {did_you_mean(verb, VERBS)}see `opscope --help`")
-    command: Command = import_module(VERBS[verb][0], __package__).COMMANDS[verb]
+    known = verbs()
+    if verb not in known:
+        raise UsageError(f"{verb}: no such verb; {did_you_mean(verb, known)}see `opscope --help`")
+    command, original = command_of(verb)
     parser = Parser(
         prog=f"opscope {verb}",
         description="\n".join(line.strip() for line in (command.__doc__ or "").splitlines()),
-        epilog=command.examples,
+        epilog=_examples(command, original).replace(f"opscope {original} ", f"opscope {verb} "),
         formatter_class=RawDescriptionHelpFormatter,
         allow_abbrev=False,
     )
@@ -114,17 +109,39 @@ def _run(arguments: list[str]) -> int:
     return command.run(parser.parse_args(rest))
 
 
+def command_of(verb: str) -> tuple[Command, str]:
+    """What does the work of a verb, and the verb that it was written for."""
+    if verb in OWN_VERBS:
+        own: Command = import_module(OWN_VERBS[verb][0], __package__).COMMANDS[verb]
+        return own, verb
+    found, manifest = next((entry, m) for m in manifests() for entry in m.verbs if entry.name == verb)
+    if found.same_as:
+        return command_of(found.same_as)
+    table = cast("Mapping[str, Command]", load_place(manifest, f"{found.place}:COMMANDS"))
+    return table[verb], verb
+
+
+def _examples(command: Command, verb: str) -> str:
+    """With those of plug-ins behind our own."""
+    lines = "".join(
+        f"  {example.line}\n" for manifest in manifests() for example in manifest.examples if example.verb == verb
+    )
+    head, blank, tail = command.examples.partition("\n\n")
+    return f"{head.rstrip()}\n{lines}{blank[1:]}{tail}" if lines else command.examples
+
+
 def _top_parser() -> Parser:
-    width = max(map(len, VERBS))
-    verbs = "\n".join(f"  {verb:<{width}}  {line}" for verb, (_, line) in VERBS.items())
+    known = verbs()
+    width = max(map(len, known))
+    listed = "\n".join(f"  {verb:<{width}}  {line}" for verb, line in known.items())
     parser = Parser(
         prog="opscope",
-        description="The open profiler for AI accelerators.\n\nverbs (opscope VERB --help for each):\n" + verbs,
+        description="The open profiler for AI accelerators.\n\nverbs (opscope VERB --help for each):\n" + listed,
         epilog=EXAMPLES,
         formatter_class=RawDescriptionHelpFormatter,
         usage="opscope VERB …",
         allow_abbrev=False,
     )
     parser.add_argument("--version", action="version", version=f"opscope {__version__}")
-    parser.add_argument("verb", choices=list(VERBS), metavar="VERB", help="what to do")
+    parser.add_argument("verb", choices=list(known), metavar="VERB", help="what to do")
     return parser

@@ -6,8 +6,8 @@ import sys
 from argparse import ArgumentParser, Namespace
 from pathlib import Path
 
-from ..commands.command import write_result
 from ..commands.options import add_options, options_from
+from ..commands.outcomes import report_compiled
 from ..core.files import PROGRAM_FILE
 from ..options import CompileOptions
 
@@ -37,35 +37,9 @@ examples:
 
         options = options_from(args, CompileOptions)
         compiled = api.compile_model(args.model, args.target, args.output, options, phases=args.dump_phases_to)
-        report_compiled(compiled, args.perf_metrics, args.perf_warnings, args.timeline)
+        report_compiled(compiled, metrics=args.perf_metrics, warnings=args.perf_warnings, timeline=args.timeline)
         print(f"wrote {args.output / PROGRAM_FILE}", file=sys.stderr)
         return 0
-
-
-def report_compiled(compiled: object, metrics: bool, warnings: bool, timeline: Path | None) -> None:
-    """Print the requested parts of a compiled program."""
-    from ..core.units import format_bytes
-    from ..views.text.memory_metrics import MemoryMetricsText
-    from ..views.text.timeline_csv import TimelineCsv
-    from ..workflows.model_compiler import Compiled
-
-    if not isinstance(compiled, Compiled):
-        raise TypeError("not a compiled program")
-    program = compiled.program
-    read = sum(row.read for row in program.metrics.traffic)
-    print(
-        f"{len(program.ops)} ops → {len(program.commands):,} commands on {program.devices} × {program.cores} cores; "
-        f"constants {format_bytes(program.metrics.constants_bytes)}, "
-        f"local memory {format_bytes(max(program.metrics.local_bytes, default=0))} of "
-        f"{format_bytes(program.metrics.local_capacity)}, DDR read {format_bytes(read)} per inference"
-    )
-    if metrics:
-        MemoryMetricsText().render(program, sys.stdout)
-    for warning in compiled.warnings if warnings else ():
-        print(f"warning: {warning.kind}: {warning.op[:100]}: {warning.text}; {warning.cycles:,.0f} cycles")
-    if timeline is not None:
-        start, end = compiled.forecast()
-        write_result(lambda out: TimelineCsv().render(program, start, end, out), timeline)
 
 
 COMMANDS = {"compile": CompileCommand()}

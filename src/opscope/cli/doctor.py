@@ -7,6 +7,8 @@ import sys
 from argparse import ArgumentParser, Namespace
 from dataclasses import asdict
 
+from ..core.plugins import manifests, problems
+
 
 class DoctorCommand:
     """Say which backends work on this machine, and how to get the rest."""
@@ -24,10 +26,17 @@ examples:
         """Print the state of every backend and how to install the missing ones."""
         from .. import api
 
-        states = api.backend_states()
+        states, broken = api.backend_states(), problems()
         if args.json:
             json.dump(
-                {"schema": "opscope.doctor/1", "backends": [asdict(state) for state in states]}, sys.stdout, indent=1
+                {
+                    "schema": "opscope.doctor/1",
+                    "backends": [asdict(state) for state in states],
+                    "plugins": [{"name": manifest.name, "title": manifest.title} for manifest in manifests()],
+                    "problems": list(broken),
+                },
+                sys.stdout,
+                indent=1,
             )
             print()
             return 0
@@ -37,6 +46,7 @@ examples:
             print(f"         {state.detail}")
             if state.install:
                 print(f"         install it: {state.install}")
+        print(f"plug-ins: {', '.join(manifest.name for manifest in manifests()) or 'none'}")
         return 0
 
 

@@ -65,10 +65,10 @@ Several files make one run: give those that are about the same one. Exit codes: 
 
 
 def _list(out: TextIO) -> None:
-    from ..importers.formats import importers
+    from ..importers.formats import formats
     from ..views.text.columns import pairs
 
-    out.write("\n".join(pairs([(importer.name, importer.describe) for importer in importers()], indent="")) + "\n")
+    out.write("\n".join(pairs([(form.name, form.describe) for form in formats()], indent="")) + "\n")
 
 
 def _json(imported: Imported, out: TextIO) -> None:

@@ -5,19 +5,20 @@ from __future__ import annotations
 import shlex
 import sys
 from argparse import ArgumentParser, Namespace
-from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ..commands.command import keep_input, named_shape, positive, screen_width, wants_colour, write_result
 from ..commands.progress import counted, step
 from ..core.errors import UsageError, did_you_mean, printable
+from ..core.manifest import Can
+from ..core.plugins import manifests
 from .compare import show_against
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from ..backends.registry import Option, Value
+    from ..core.manifest import Option, SummaryFile, Value
     from ..gate.figures import Figures
     from ..recording.profiled import Profiled
     from ..workflows.record import Recorded
@@ -34,9 +35,6 @@ examples:
   opscope profile model.onnx --target aic100-std --cores 2 --batch 8 -o run --open
   opscope profile model.tflite --target max32690-cm4
   opscope profile model.onnx --target ./mychip.toml --backend estimate --json
-  opscope profile model.onnx --backend htp --soc SM8650 --vtcm-mb 4 --profiling-level linting --advise
-  opscope profile model.onnx --backend htp --output-chrome-trace --qhas html -o run
-  opscope profile model.onnx --backend htp --baseline run --max-regression 5%
 
 Without --backend, a target that can be simulated is simulated, and another one estimated. Each figure says how it was
 obtained. Exit codes: 0 fine, 1 slower than the baseline allows, 2 wrong usage or unreadable input.
@@ -62,7 +60,9 @@ obtained. Exit codes: 0 fine, 1 slower than the baseline allows, 2 wrong usage o
             metavar="NAME=1x3x224x224",
             help="shape of an input that the model leaves open; may be repeated",
         )
-        parser.add_argument("--advise", action="store_true", help="try other choices, and cite those that help (htp)")
+        parser.add_argument(
+            "--advise", action="store_true", help=_of(Can.ADVISE, "try other choices, and cite those that help")
+        )
         parser.add_argument(
             "--baseline", type=Path, metavar="RUN", help="compare with an earlier run, or a baseline file"
         )
@@ -113,9 +113,22 @@ obtained. Exit codes: 0 fine, 1 slower than the baseline allows, 2 wrong usage o
         return 0 if base is None else show_against(base, recorded.run, max_regression=args.max_regression)
 
 
+def _of(can: Can, words: str) -> str:
+    """Help of an option that only some backends have."""
+    from ..backends import registry as backends
+
+    return f"{words} ({', '.join(backends.names(can)) or 'no backend here can'})"
+
+
+def _summary_files() -> list[SummaryFile]:
+    return [file for manifest in manifests() for file in manifest.summary_files]
+
+
 def _add_files(parser: ArgumentParser) -> None:
     """Add the options for further output files of real runtimes."""
-    group = parser.add_argument_group("further files of a runtime: htp, ort, vela, litert")
+    from ..backends import registry as backends
+
+    group = parser.add_argument_group(f"further files of a runtime: {', '.join(backends.names(Can.CHROME_TRACE))}")
     group.add_argument(
         "--output-chrome-trace",
         type=Path,
@@ -124,9 +137,8 @@ def _add_files(parser: ArgumentParser) -> None:
         metavar="F",
         help="write the timeline (default: MODEL.trace.json, or trace.json in RUN)",
     )
-    group.add_argument(
-        "--qhas", choices=["json", "html"], help="write the analysis summary: MODEL.qhas.json or .html, or into RUN"
-    )
+    for file in _summary_files():
+        group.add_argument(f"--{file.name}", choices=file.forms, help=file.help)
     group.add_argument("--inputs", type=Path, metavar="F.npz", help="with --execute: arrays by input name")
     group.add_argument("--outputs", type=Path, metavar="F.npz", help="with --execute: where the outputs go")
 
@@ -136,7 +148,7 @@ def known_options() -> dict[str, tuple[Option, ...]]:
     from ..backends import registry as backends
     from ..workflows import own_backends
 
-    return {**own_backends.OWN, **{name: backends.load(name).options for name in backends.names()}}
+    return {**own_backends.OWN, **{entry.name: entry.options for entry in backends.entries()}}
 
 
 def merged(options: Sequence[Option]) -> list[Option]:
@@ -147,7 +159,7 @@ def merged(options: Sequence[Option]) -> list[Option]:
         if first is not option:
             both = tuple(dict.fromkeys((*first.choices, *option.choices)))
             words = first.help if option.help in first.help else f"{first.help}; or: {option.help}"
-            found[option.name] = replace(first, help=words, choices=both if first.choices and option.choices else ())
+            found[option.name] = first._replace(help=words, choices=both if first.choices and option.choices else ())
     return list(found.values())
 
 
@@ -191,15 +203,21 @@ def chosen_options(args: Namespace) -> dict[str, Value]:
 
 def _check_options_apply(args: Namespace, options: dict[str, Value]) -> None:
     """Refuse options that would have no effect with this backend."""
+    from ..backends import registry as backends
     from ..workflows import own_backends
 
-    for name in ("advise", "output_chrome_trace", "qhas") if args.backend in own_backends.OWN else ():
-        if getattr(args, name):
-            wanted = "expected a runtime such as htp; the run holds its own timeline and findings"
-            raise UsageError(f"--{name.replace('_', '-')}: not an option of backend {args.backend}; {wanted}")
+    able = frozenset() if args.backend in own_backends.OWN else backends.find(args.backend).can
+    needed = {str(Can.ADVISE): Can.ADVISE, str(Can.CHROME_TRACE): Can.CHROME_TRACE}
+    needed |= {file.name: Can.SUMMARY_FILES for file in _summary_files()}
+    for name, can in needed.items():
+        if getattr(args, name.replace("-", "_")) and can not in able:
+            words = f"expected a runtime such as {', '.join(backends.names(can)) or '(none here)'}"
+            own = "; the run holds its own timeline and findings" if args.backend in own_backends.OWN else ""
+            raise UsageError(f"--{name}: not an option of backend {args.backend}; {words}{own}")
     for name in ("inputs", "outputs"):
         if getattr(args, name) and not options.get("execute"):
-            raise UsageError(f"--{name}: nothing is executed; expected --backend htp --execute too")
+            who = " or ".join(backends.names(Can.EXECUTE)) or "of a runtime that can"
+            raise UsageError(f"--{name}: nothing is executed; expected --backend {who} --execute too")
 
 
 def _print(result: Profiled, args: Namespace) -> None:
@@ -256,8 +274,11 @@ def _write_files(result: Profiled, args: Namespace) -> None:
     if args.output_chrome_trace is not None:
         place = _place(args, args.output_chrome_trace, "trace.json")
         files.append((place, profiling.chrome_trace(result)))
-    if args.qhas:
-        files.append((_place(args, _DEFAULT_PLACE, f"qhas.{args.qhas}"), profiling.analysis_summary(result, args.qhas)))
+    for file in _summary_files():
+        form = getattr(args, file.name.replace("-", "_"))
+        if form:
+            place = _place(args, _DEFAULT_PLACE, f"{file.name}.{form}")
+            files.append((place, profiling.summary_file(result, file.name, form)))
     for path, data in files:
         keep_input(path, args.model)
         write_bytes(path, data)
@@ -273,10 +294,11 @@ def _place(args: Namespace, asked: Path, name: str) -> Path:
 
 
 def _execute(args: Namespace, options: dict[str, Value]) -> None:
-    from ..plugins.qnn.backend import HtpBackend
+    from ..backends import registry as backends
 
     output = args.outputs or _place(args, _DEFAULT_PLACE, "outputs.npz")
-    HtpBackend().execute(args.model, options, output, inputs=args.inputs, shapes=dict(args.shape))
+    runtime = backends.load_executing(args.backend)
+    runtime.execute(args.model, options, output, inputs=args.inputs, shapes=dict(args.shape))
     print("ran once in emulation (emulated): outputs only, its timing says nothing about a device", file=sys.stderr)
     print(f"wrote {output}", file=sys.stderr)
 

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from ..commands.command import keep_input, positive, write_result
 from ..commands.options import add_options, options_from
+from ..core.plugins import manifests
 from ..options import ReportOptions
 
 if TYPE_CHECKING:
@@ -18,7 +19,6 @@ if TYPE_CHECKING:
     from ..estimate.report import Report
 
 FORMATS = ("text", "json", "md", "html")
-COMPAT = ("cfs",)
 
 
 class ReportCommand:
@@ -30,12 +30,12 @@ examples:
   opscope report bert.onnx --target aic100-std --batch 8 --cores 2
   opscope report model.onnx --target ./mychip.toml --shape input=1x3x224x224 --format html -o report.html
   opscope report model.tflite --target max78002-cm4 --budget ram=256KB,flash=1MB,latency=20ms
-  opscope report resnet.tflite --target cfs-sample --compat cfs
 
 Exit codes: 0 fine, 1 a budget is exceeded, 2 wrong usage or unreadable input.
 """
 
     def add_arguments(self, parser: ArgumentParser) -> None:
+        styles = [style.name for manifest in manifests() for style in manifest.report_styles]
         parser.add_argument("model", type=Path, metavar="MODEL", help="ONNX, TensorFlow Lite or MLIR file")
         parser.add_argument("--target", required=True, metavar="T", help="name (see `opscope targets`) or TOML file")
         parser.add_argument("--format", choices=FORMATS, default="text", help="default: text")
@@ -49,7 +49,7 @@ Exit codes: 0 fine, 1 a budget is exceeded, 2 wrong usage or unreadable input.
             metavar="ram=512KB,flash=1MB,latency=20ms,energy=1mJ,cpu-share=10%",
             help="exit 1 when one of these limits is exceeded",
         )
-        parser.add_argument("--compat", choices=COMPAT, help="count and print by a vendor's rules")
+        parser.add_argument("--compat", choices=styles, help="count and print by a vendor's rules")
 
     def run(self, args: Namespace) -> int:
         """Write the report; return 1 if a limit of --budget is exceeded."""
@@ -58,9 +58,11 @@ Exit codes: 0 fine, 1 a budget is exceeded, 2 wrong usage or unreadable input.
 
         keep_input(args.output, args.model)
         limits = parse_budget(args.budget) if args.budget else {}
-        make = api.flat_report if args.compat else api.report
         options = options_from(args, ReportOptions, fingerprint=args.format in ("json", "html"))
-        report = make(args.model, args.target, options)
+        if args.compat:
+            report = api.styled_report(args.model, args.target, args.compat, options)
+        else:
+            report = api.report(args.model, args.target, options)
         write_result(_renderer(report, args), args.output)
         verdict = judge(report, limits)
         for check in verdict.checks:
@@ -86,9 +88,10 @@ def _renderer(report: Report, args: Namespace) -> Callable[[TextIO], None]:
         recorded = api.report_run(report, command=("opscope", *sys.argv[1:]))
         return lambda out: RunPage().render(recorded.run, recorded.findings, out)
     if args.compat:
-        from ..plugins.cfs.tables import ReportTables
+        from ..workflows.reporting import load_style
 
-        return lambda out: ReportTables().render(report, out)
+        style = load_style(args.compat)
+        return lambda out: style.render(report, out)
     from ..views.text.report_text import ReportText
 
     return lambda out: ReportText(top=top).render(report, out)

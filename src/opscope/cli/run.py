@@ -2,17 +2,13 @@
 
 from __future__ import annotations
 
-import sys
 from argparse import ArgumentParser, ArgumentTypeError, Namespace
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from ..commands.options import add_options, options_from
+from ..commands.outcomes import report_outcome
 from ..commands.progress import counted
 from ..options import RunOptions
-
-if TYPE_CHECKING:
-    from ..workflows.execution import RunOutcome
 
 
 class RunCommand:
@@ -46,22 +42,6 @@ examples:
         options = options_from(args, RunOptions)
         outcome = api.run(args.program, options, inputs=dict(args.input), progress=counted("running"))
         return report_outcome(outcome)
-
-
-def report_outcome(outcome: RunOutcome) -> int:
-    """Print statistics, notes and files of a run; return 130 if it was interrupted."""
-    from ..views.text.run_stdout import RunStdout
-
-    RunStdout().render(outcome.statistics, sys.stdout)
-    sys.stdout.flush()
-    for note in outcome.notes:
-        print(f"note: {note}", file=sys.stderr)
-    for path in outcome.written:
-        print(f"wrote {path}", file=sys.stderr)
-    if outcome.interrupted:
-        print("opscope: interrupted; what was finished is kept", file=sys.stderr)
-        return 130
-    return 0
 
 
 def _named_file(text: str) -> tuple[str, Path]:

@@ -1,4 +1,4 @@
-"""How files leave the library: whole or not at all."""
+"""How files leave the library, whole or not at all; and how files that may be hostile are opened."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from hashlib import sha256
 from pathlib import Path
+from stat import S_ISREG
 from typing import BinaryIO
 
 from .errors import UsageError
@@ -74,3 +75,16 @@ def _same(one: Path, other: Path) -> bool:
         return one.resolve() == other.resolve() or one.samefile(other)
     except (OSError, RuntimeError):  # not there, or not to be looked at
         return False
+
+
+def open_plain(path: Path) -> BinaryIO:
+    """A file of a run; links, pipes and devices are refused on the open file, so that no exchange slips in between."""
+    flags = os.O_RDONLY | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0)
+    try:
+        file = os.fdopen(os.open(path, flags), "rb")
+    except OSError as error:
+        raise UsageError(f"{path}: cannot be read ({error.strerror}); expected the file of a run") from error
+    if not S_ISREG(os.fstat(file.fileno()).st_mode):
+        file.close()
+        raise UsageError(f"{path}: is no plain file; expected the file of a run")
+    return file

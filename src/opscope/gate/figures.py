@@ -8,10 +8,6 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from statistics import median
-from typing import NamedTuple
-
-import numpy as np
-import numpy.typing as npt
 
 NO_OP_NAME = "(no op)"  # work that belongs to no op of the graph
 OTHERS_NAME = "(other ops)"  # ops that a baseline file has only the sum of
@@ -29,16 +25,6 @@ def check_range(name: str, *values: float | None) -> None:
     for value in values:
         if value is not None and not -LARGEST <= value <= LARGEST:
             raise ValueError(f"{name!r}: a value is out of range")
-
-
-class OpSpans(NamedTuple):
-    """The columns of a trace that tell when ops were at work."""
-
-    kind: npt.NDArray[np.generic]  # SpanKind
-    op: npt.NDArray[np.generic]  # NONE: of no op
-    inference: npt.NDArray[np.generic]
-    start_ns: npt.NDArray[np.generic]
-    end_ns: npt.NDArray[np.generic]
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,8 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from ..recording.trace import NONE, SpanKind
-from .figures import OpSpans
+from ..recording.trace import NONE, OpSpans, SpanKind
 
 Numbers = npt.NDArray[np.int64]
 Floats = npt.NDArray[np.float64]

@@ -10,8 +10,9 @@ import numpy.typing as npt
 from ..program.program import OpInfo
 from ..recording.run import Run, RunInfo
 from ..recording.summary import Summary
+from ..recording.trace import OpSpans
 from .bootstrap import spread_of, tick_of
-from .figures import EMULATED, EXACT, NO_OP_NAME, Figures, OpFigure, OpSpans, Spread
+from .figures import EMULATED, EXACT, NO_OP_NAME, Figures, OpFigure, Spread
 from .metrics import METRICS, figures_of
 from .op_times import Work, own_times, wall_times
 

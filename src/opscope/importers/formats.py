@@ -1,113 +1,45 @@
-"""Vendor file → Trace, rows per op and totals: one module per format, found by content.
-
-A format is a class with a name, a line that describes it, `looks_like` and `read`. Those of this package stand in
-IMPORTERS; others are found through entry points of the group `opscope.importers`, each naming an Importer object.
-"""
+"""Vendor file → Trace, rows per op and totals. Formats are told apart by the signatures in manifests of plug-ins; the
+importer of the one that fits is loaded, and no other."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from pathlib import Path
-from typing import Protocol, runtime_checkable
+from typing import Protocol, cast
 
 from ..core.errors import ImportFileError, UsageError, printable
-from ..plugins.ethosu.importer import VelaLayers, VelaSummary
-from ..plugins.iree.iree_perf import IreePerf
-from ..plugins.litert.benchmark_importer import TfliteBenchmark
-from ..plugins.ort.importer import OrtProfile
-from ..plugins.qaic.compile_metrics import CompileMetrics
-from ..plugins.qaic.runner_files import LatencyFile, LatencyPercentiles, RunnerStdout
-from ..plugins.qaic.summary_importer import OpstatsSummary
-from ..plugins.qnn.importers.device_files import QNN_IMPORTERS
-from ..plugins.tables.openvino import OpenVinoCounters, OpenVinoReport
-from ..plugins.tables.stedgeai import StEdgeAiInfo
-from ..plugins.tables.stedgeai_text import StEdgeAiReport
-from ..plugins.tables.tensorrt import TensorRtLayers, TensorRtProfile
-from ..plugins.torq.importers.compile_csv import TORQ_COMPILE
-from ..plugins.torq.importers.host import TORQ_HOST
-from ..plugins.torq.importers.runtime_csv import TorqRuntime
-from ..plugins.traces.kineto import Kineto
-from ..plugins.traces.trace_json import TraceJson
+from ..core.manifest import Format
+from ..core.plugins import load_place, manifests
 from ..recording.imported import Imported
 from .reading import head_of
 
-GROUP = "opscope.importers"
 
-
-@runtime_checkable
 class Importer(Protocol):
-    """One format."""
-
-    name: str
-    describe: str
-
-    def looks_like(self, head: bytes, name: str) -> bool:
-        """Whether a file that begins like this, inflated if it was packed, is of this format. `name` is a hint only."""
+    """Reads files of one format."""
 
     def read(self, path: Path) -> Imported:
         """Read it. Damage is an ImportFileError; a row that cannot be read is counted in the notes."""
 
 
-IMPORTERS: tuple[Importer, ...] = (  # add yours here: the first that knows a file reads it
-    OrtProfile(),
-    Kineto(),
-    VelaLayers(),
-    VelaSummary(),
-    TfliteBenchmark(),
-    StEdgeAiInfo(),
-    StEdgeAiReport(),
-    TensorRtProfile(),
-    TensorRtLayers(),
-    OpenVinoCounters(),
-    OpenVinoReport(),
-    OpstatsSummary(),
-    RunnerStdout(),
-    LatencyFile(),
-    LatencyPercentiles(),
-    CompileMetrics(),
-    *QNN_IMPORTERS,
-    IreePerf(),
-    *TORQ_COMPILE,
-    TorqRuntime(),
-    *TORQ_HOST,
-)
-ANY_TIMELINE: tuple[Importer, ...] = (TraceJson(),)  # after all others, plug-ins too: they know their own traces better
-
-
-def importers() -> tuple[Importer, ...]:
+def formats() -> tuple[Format, ...]:
     """Every format that is known here, in the order in which files are offered to them."""
-    return tuple(_in_turn())
+    known = [form for manifest in manifests() for form in manifest.formats]
+    return tuple(sorted(known, key=lambda form: form.is_generic))
 
 
-def _in_turn() -> Iterator[Importer]:
-    """Plug-ins are looked for when none of our own formats fits: it takes longer than reading a short file."""
-    yield from IMPORTERS
-    yield from _plugins()
-    yield from ANY_TIMELINE
+def load_importer(form: Format) -> Importer:
+    """What reads files of a format."""
+    (manifest,) = (manifest for manifest in manifests() if form in manifest.formats)
+    found = load_place(manifest, form.importer)
+    importer = found() if isinstance(found, type) else found
+    if not hasattr(importer, "read"):
+        raise UsageError(f"plug-in {manifest.name} ({form.importer}): no importer; expected an object with read(path)")
+    return cast("Importer", importer)
 
 
-def _plugins() -> tuple[Importer, ...]:
-    from importlib.metadata import entry_points
-
-    found: list[Importer] = []
-    for entry in entry_points(group=GROUP):
-        try:
-            plugin = entry.load()
-        except Exception as error:  # whatever a package of someone else's raises
-            reason = printable(f"{type(error).__name__}: {error}", 200)
-            raise UsageError(f"plug-in {entry.name} ({entry.value}): cannot be loaded ({reason})") from error
-        if not isinstance(plugin, Importer):
-            raise UsageError(
-                f"plug-in {entry.name} ({entry.value}): no importer; expected name, describe, looks_like, read"
-            )
-        found.append(plugin)
-    return tuple(found)
-
-
-def find_importer(path: Path, *, form: str | None = None) -> Importer:
-    """The importer for a file: by its content, or by the name of a format."""
+def find_format(path: Path, *, form: str | None = None) -> Format:
+    """The format of a file: by its content, or by name."""
     if form is not None:
-        chosen = next((importer for importer in _in_turn() if importer.name == form), None)
+        chosen = next((known for known in formats() if known.name == form), None)
         if chosen is None:
             raise UsageError(f"format {form!r}: not known; expected one of {_names()}")
         return chosen
@@ -123,12 +55,12 @@ def is_profile(path: Path) -> bool:
     return _known(head_of(path), path.name) is not None
 
 
-def _known(head: bytes, name: str) -> Importer | None:
-    return next((importer for importer in _in_turn() if importer.looks_like(head, name)), None)
+def _known(head: bytes, name: str) -> Format | None:
+    return next((form for form in formats() if form.fits(head, name)), None)
 
 
 def _names() -> str:
-    return ", ".join(importer.name for importer in importers())
+    return ", ".join(form.name for form in formats())
 
 
 def read_profile(path: Path, *, form: str | None = None) -> Imported:
@@ -138,11 +70,11 @@ def read_profile(path: Path, *, form: str | None = None) -> Imported:
         path: the file.
         form: name of the format; found by content when not given.
     """
-    importer = find_importer(path, form=form)
+    found = find_format(path, form=form)
     try:
-        return importer.read(path)
+        return load_importer(found).read(path)
     except RecursionError as error:
-        raise ImportFileError(str(path), "", f"nested too deep; expected {importer.describe}") from error
+        raise ImportFileError(str(path), "", f"nested too deep; expected {found.describe}") from error
 
 
 def appearance(head: bytes) -> str:

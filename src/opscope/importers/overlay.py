@@ -13,10 +13,10 @@ from dataclasses import replace
 import numpy as np
 import numpy.typing as npt
 
-from ..plugins.torq.importers.mlir_location import Position, positions
 from ..recording.imported import CLOCK, Imported, ImportedOp, Metric
 from ..recording.trace import EDGE, NONE, SPAN, SpanKind, Trace
 from .column_trace import SpanColumns, column_trace, open_length
+from .mlir_location import Position, positions
 
 Numbers = npt.NDArray[np.int64]
 MEASURED, MODELLED = ("measured", "simulated"), ("vendor-model", "estimated")

@@ -21,8 +21,9 @@ import numpy as np
 import numpy.typing as npt
 
 from ..core.errors import ImportFileError, printable
+from ..core.json_files import decode_json
 from ..recording.trace import NONE
-from .reading import LONGEST_NS, Unread, decode_json
+from .reading import LONGEST_NS, Unread
 
 Key = int | str | None
 Thread = tuple[Key, Key]  # process, thread

@@ -1,4 +1,4 @@
-"""Name or file → Target: the catalogue beside this module, plug-ins, and a user's own TOML."""
+"""Name or file → Target: the folders of targets that plug-ins have, and a user's own TOML."""
 
 from __future__ import annotations
 
@@ -14,6 +14,7 @@ from types import UnionType
 from typing import Union, get_args, get_origin, get_type_hints
 
 from ..core.errors import TargetError, did_you_mean, printable
+from ..core.plugins import manifests
 from ..graph.graph import DType
 from ..graph.kinds import KINDS, Family
 from .target import ANY, Figure, Target
@@ -21,7 +22,6 @@ from .target import ANY, Figure, Target
 SCHEMA = "opscope.target/1"
 MAX_FILE_BYTES = 1 << 16  # a target file is a page or two; parsing a hostile one takes time quadratic in its size
 
-_FOLDER = Path(__file__).parents[1] / "plugins"
 _DTYPES = {dtype.label for dtype in DType} | {ANY}
 _DIVISORS = {  # figures that something is divided by
     "core_hz",
@@ -41,11 +41,12 @@ _OPS = set(KINDS) | {family.value for family in Family} | {ANY}
 
 
 def catalogue() -> dict[str, Path]:
-    """Name → file of every target that is known without a path, built-in ones first."""
-    found = _built_in()
-    for folder in _plugin_folders():
-        for path in sorted(folder.glob("*.toml")):
-            found.setdefault(path.stem, path)
+    """Name → file of every target that is known without a path: those in the folders that plug-ins name."""
+    found: dict[str, Path] = {}
+    for manifest in manifests():
+        if manifest.targets is not None:
+            for path in sorted(manifest.targets.glob("*.toml")):
+                found.setdefault(path.stem, path)
     return found
 
 
@@ -53,9 +54,6 @@ def load(name: str) -> Target:
     """The target called `name`, or the one described by the file at that path."""
     if name.endswith(".toml") or "/" in name or "\\" in name:
         return read(Path(name))
-    built_in = _built_in()
-    if name in built_in:  # looking for plug-ins costs more than reading the file
-        return read(built_in[name])
     known = catalogue()
     if name in known:
         return read(known[name])
@@ -102,19 +100,6 @@ def parse(raw: bytes, *, source: str) -> Target:
     _check_names(target, source)
     _check_figures(target, source)
     return target
-
-
-def _built_in() -> dict[str, Path]:
-    return {path.stem: path for path in sorted(_FOLDER.glob("*/targets/*.toml"))}
-
-
-def _plugin_folders() -> Iterator[Path]:
-    """Folders of TOML files that installed packages offer under the entry point `opscope.targets`."""
-    from importlib.metadata import entry_points
-
-    for entry in entry_points(group="opscope.targets"):
-        folder = entry.load()
-        yield Path(folder() if callable(folder) else folder)
 
 
 def _place(message: str) -> tuple[str, str]:

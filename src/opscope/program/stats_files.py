@@ -1,4 +1,4 @@
-"""The names that qaic-runner gives to stats buffers, and that qaic-opstats gives to what it makes of them."""
+"""The names of stats buffers on disk, and of what is made of them."""
 
 from __future__ import annotations
 
@@ -7,11 +7,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from ..core.plugins import manifests
+
 _NAME = re.compile(
     r"(?P<stem>aic-profiling-program-(?P<program>\d{1,9})-activation-(?P<activation>\d{1,9})-inf-(?P<inference>\d{1,9})"
     r"-(?P<network>.+?)(?:_slice(?P<slice>\d{1,5}))?)-aiccyclecounts(?:_[^/]*)?\.bin"
 )
-TOOL = "qaic-opstats"
 EXPECTED = "aic-profiling-program-<P>-activation-<A>-inf-<I>-<Network>-aiccyclecounts.bin"
 
 
@@ -65,5 +66,6 @@ def _in_order(files: Sequence[StatsFile]) -> tuple[StatsFile, ...]:
 
 
 def output_name(stem: str, suffix: str) -> str:
-    """`<stem>.qaic-opstats.summary.txt`"""
-    return f"{stem}.{TOOL}{suffix}"
+    """`<stem>.opstats.summary.txt`, or with the tag that a plug-in asks for."""
+    tag = next((manifest.opstats_tag for manifest in manifests() if manifest.opstats_tag), "opstats")
+    return f"{stem}.{tag}{suffix}"

@@ -5,7 +5,7 @@ from __future__ import annotations
 import msgspec
 
 from ..core.errors import UsageError
-from ..importers.reading import decode_json
+from ..core.json_files import decode_json
 from .finding import (
     OTHER_BOUND,
     Coverage,

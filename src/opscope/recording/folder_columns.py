@@ -9,7 +9,6 @@ import numpy as np
 import numpy.typing as npt
 
 from ..core.errors import UsageError
-from ..gate.figures import OpSpans
 from ..program.program import OpInfo
 from .arrow_numbers import chunk_numbers, whole_numbers
 from .classify import classified_summary
@@ -17,7 +16,7 @@ from .folder_reader import PROVENANCE, read_info
 from .run import RunInfo
 from .summary import Summary
 from .summary_json import read_summary
-from .trace import NONE, SpanKind
+from .trace import NONE, OpSpans, SpanKind
 
 if TYPE_CHECKING:
     import pyarrow as pa

@@ -6,7 +6,7 @@ from dataclasses import fields
 
 import msgspec
 
-from ..importers.reading import decode_json
+from ..core.json_files import decode_json
 from .imported import Check, Imported, ImportedOp, Metric
 from .summary import HostStage
 from .trace import Trace

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ..core.errors import UsageError
-from ..workflows.viewing import open_plain
+from ..core.files import open_plain
 from .summary import OpTotal
 
 if TYPE_CHECKING:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from enum import IntEnum
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -147,3 +148,13 @@ class Trace:
         """Spans of the trace's own provenance."""
         own = self.own_lanes
         return self.spans if own.all() else self.spans[own[self.spans["lane"]]]
+
+
+class OpSpans(NamedTuple):
+    """The columns of a trace that tell when ops were at work."""
+
+    kind: npt.NDArray[np.generic]  # SpanKind
+    op: npt.NDArray[np.generic]  # NONE: of no op
+    inference: npt.NDArray[np.generic]
+    start_ns: npt.NDArray[np.generic]
+    end_ns: npt.NDArray[np.generic]

@@ -13,6 +13,7 @@ from urllib.parse import parse_qsl, quote
 
 from .. import __version__
 from ..core.errors import ProfilerError, UsageError
+from ..core.files import open_plain
 from ..workflows import viewing
 from . import answers, pages, perfetto
 from .answers import Answer, refusal
@@ -107,7 +108,7 @@ class Site:
 
     def _page(self, entry: Entry) -> Answer:
         if viewing.has_own_page(entry.path):
-            page = viewing.open_plain(entry.path / viewing.PAGE)
+            page = open_plain(entry.path / viewing.PAGE)
             return Answer(page, policy=answers.FOREIGN_PAGE, opener=answers.NO_OPENER_POLICY)
         stamp = _stamp(entry.path)
         page = self._store.open(
@@ -131,7 +132,7 @@ class Site:
     def _trace(self, entry: Entry) -> Answer:
         own, stamp = viewing.own_trace(entry.path), _stamp(entry.path)
         if own is not None:
-            trace = viewing.open_plain(own)
+            trace = open_plain(own)
         else:
             trace = self._store.open(
                 f"trace {entry.id}", stamp, lambda out: viewing.write_trace(self._runs.get(entry.path, stamp), out)

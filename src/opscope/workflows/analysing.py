@@ -16,6 +16,7 @@ from ..analysis.run_totals import with_known_breakdown
 from ..analysis.timeline.activities import typical_inference
 from ..core.errors import ProfilerError, UsageError, printable
 from ..core.files import write_bytes
+from ..core.plugins import manifests
 from ..recording.finding import WHAT_IF, Finding, Findings, LawCheck, Prediction, Trial
 from ..recording.known_findings import FINDINGS_FILE, PROFILE_FILE, findings_bytes, known_findings
 from ..recording.run import Run
@@ -24,7 +25,6 @@ if TYPE_CHECKING:
     from ..recording.imported import Imported
 
 MOST_VIEWED_SPANS = 500_000  # beyond that one inference is written for a viewer and read back; beyond that, none
-SAME_RULES = {"slow-node": "slow-op", "conversions": "layout", "vtcm-spill": "spill"}  # backend's id → ours
 _VIEWED = "spans written = spans a viewer reads"
 
 
@@ -115,7 +115,9 @@ def merged(told: Sequence[Finding], found: Sequence[Finding]) -> tuple[Finding, 
 
 
 def _rule(told: Finding) -> str:
-    return SAME_RULES.get(told.id, told.id)
+    """The rule of ours that finds the same as a backend told."""
+    ours = {theirs: rule for manifest in manifests() for theirs, rule in manifest.same_rules}
+    return ours.get(told.id, told.id)
 
 
 def _is_same(told: Finding, found: Finding) -> bool:
@@ -225,7 +227,8 @@ def viewed(run: Run) -> LawCheck:
 
 def _read_back(run: Run) -> tuple[int, int]:
     """How many spans, and how long all together, of the Chrome timeline."""
-    from ..plugins.traces.trace_json import TraceJson
+    from ..importers.reading import read_bytes
+    from ..importers.trace_events import decode_events
     from ..views.timeline.chrome_trace import ChromeTrace
     from .viewing import program_of
 
@@ -233,5 +236,5 @@ def _read_back(run: Run) -> tuple[int, int]:
         path = Path(scratch, "trace.json")
         with path.open("wb") as out:
             ChromeTrace(program_of(run), flows=True).render(run.trace, out)
-        found = TraceJson().read(path).trace.spans
-    return len(found), int((found["end_ns"] - found["start_ns"]).sum())
+        found = decode_events(read_bytes(path), source=str(path)).spans()
+    return len(found.start), int((found.end - found.start).sum())

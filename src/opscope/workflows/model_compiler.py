@@ -27,6 +27,7 @@ class Compiled:
     program: Program
     warnings: tuple[PerformanceWarning, ...]
     graph: Graph  # what the program's ops are of, in their order
+    target: Target
 
     def forecast(self) -> tuple[list[float], list[float]]:
         """Estimated start and end of every command, in core cycles."""
@@ -84,4 +85,4 @@ def compile_model(
         file = Path(model.source) if isinstance(model, Graph) else model
         program = replace(program, model=os.path.relpath(file.resolve(), output.resolve()))
         write_bytes(output / PROGRAM_FILE, encode_program(program))
-    return Compiled(program, tuple(performance_warnings(plan, program)), plan.graph)
+    return Compiled(program, tuple(performance_warnings(plan, program)), plan.graph, plan.machine.target)

@@ -7,8 +7,9 @@ from dataclasses import replace
 from pathlib import Path
 
 from .. import __version__
-from ..backends.registry import BackendState, Option, Value
+from ..backends.registry import BackendState
 from ..core.errors import UsageError
+from ..core.manifest import Option, Value
 from ..machine import catalogue as targets
 from ..machine.target import Target
 from ..options import ProfileOptions, Shapes, options_of

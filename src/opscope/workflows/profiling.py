@@ -7,11 +7,13 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from io import BytesIO, StringIO
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 
 from ..backends import registry as backends
-from ..backends.registry import BackendState, Value
+from ..backends.registry import BackendState
 from ..core.errors import UsageError
+from ..core.manifest import Can, Value
+from ..core.plugins import load_place, manifests
 from ..recording.profiled import NodeTotal, Profiled, WhatIf
 from ..recording.summary import Latency, OpTotal, Summary
 
@@ -34,35 +36,28 @@ def profile(
     progress: Callable[[int, int], None] | None = None,
 ) -> Profiled:
     """Profile a model on a backend; with `advise`, causes cite what-if points."""
+    what_ifs = backends.load_what_ifs(backend, Can.ADVISE) if advise else None  # one that cannot says so at once
     result = backends.load(backend).profile(model, options, shapes=shapes)
-    if not advise:
+    if what_ifs is None:
         return result
-    if backend != "htp":
-        raise UsageError(f"--advise: backend {backend} has no what-if; expected htp")
-    from ..plugins.qnn.options import HtpOptions
-    from ..plugins.qnn.whatif import neighbours, run_grid, with_evidence
-
-    is_float = not any(node.type in ("QuantizeLinear", "DequantizeLinear") for node in result.nodes)
-    points = neighbours(HtpOptions.of(options), is_float=is_float)
-    return with_evidence(result, run_grid(model, points, shapes=shapes or {}, progress=progress))
+    return what_ifs.advise(model, result, options, shapes=shapes or {}, progress=progress)
 
 
 def what_if(
     model: Path,
     axes: Mapping[str, Sequence[str]],
     *,
-    backend: str = "htp",
+    backend: str | None = None,
     shapes: Shapes | None = None,
     jobs: int | None = None,
     progress: Callable[[int, int], None] | None = None,
 ) -> WhatIf:
-    """The grid of all combinations, each compiled by the vendor's own compiler."""
-    if backend != "htp":
-        backends.load(backend)
-        raise UsageError(f"backend {backend}: has no what-if; expected htp")
-    from ..plugins.qnn.whatif import what_if as run
-
-    return run(model, axes, shapes=shapes or {}, jobs=jobs, progress=progress)
+    """The grid of all combinations, each compiled by the vendor's own compiler; by default the first that can."""
+    able = backends.names(Can.WHAT_IF)
+    if backend is None and not able:
+        raise UsageError("what-if: no backend here has one; expected a plug-in that does (see docs/plugins.md)")
+    what_ifs = backends.load_what_ifs(backend or able[0], Can.WHAT_IF)
+    return what_ifs.grid(model, axes, shapes=shapes or {}, jobs=jobs, progress=progress)
 
 
 def backend_states() -> tuple[BackendState, ...]:
@@ -87,14 +82,14 @@ def chrome_trace(profiled: Profiled) -> bytes:
     return out.getvalue()
 
 
-def analysis_summary(profiled: Profiled, form: str) -> bytes:
-    """The analysis summary as json or html."""
-    from ..plugins.qnn.qhas_html import QhasHtml
-    from ..plugins.qnn.qhas_json import QhasJson
-
-    out = StringIO()
-    (QhasHtml() if form == "html" else QhasJson()).render(profiled, out)
-    return out.getvalue().encode()
+def summary_file(profiled: Profiled, name: str, form: str) -> bytes:
+    """A file that a plug-in makes of a profile, such as its vendor's own summary."""
+    for manifest in manifests():
+        for file in manifest.summary_files:
+            if file.name == name:
+                make = cast("Callable[[Profiled, str], bytes]", load_place(manifest, file.place))
+                return make(profiled, form)
+    raise UsageError(f"--{name}: no plug-in makes it; expected one that does")
 
 
 def record_profiled(

@@ -5,7 +5,6 @@ A Run may come from anyone: nothing in it is followed out of its folder, and onl
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
@@ -18,6 +17,7 @@ import msgspec
 import numpy as np
 
 from ..core.errors import UsageError
+from ..core.files import open_plain
 from ..core.meaning import LaneRole
 from ..gate.comparison import Comparison
 from ..program.program import Channel, Detail, Group, Program, bare_program
@@ -85,19 +85,6 @@ def read_head(folder: Path) -> RunHead:
     except (msgspec.DecodeError, UnicodeDecodeError) as error:
         raise UsageError(f"{folder}: run.json or summary.json is damaged ({error}); expected {SCHEMA}") from error
     return RunHead(info, latency)
-
-
-def open_plain(path: Path) -> BinaryIO:
-    """A file of a run; links, pipes and devices are refused on the open file, so that no exchange slips in between."""
-    flags = os.O_RDONLY | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0)
-    try:
-        file = os.fdopen(os.open(path, flags), "rb")
-    except OSError as error:
-        raise UsageError(f"{path}: cannot be read ({error.strerror}); expected the file of a run") from error
-    if not S_ISREG(os.fstat(file.fileno()).st_mode):
-        file.close()
-        raise UsageError(f"{path}: is no plain file; expected the file of a run")
-    return file
 
 
 def _small(path: Path, most: int) -> bytes:

@@ -7,24 +7,17 @@ from argparse import ArgumentParser
 import pytest
 
 from opscope.backends import registry as backends
-from opscope.backends.registry import Option
 from opscope.cli.profile import ProfileCommand, chosen_options, merged
 from opscope.core.errors import UsageError
-from opscope.plugins.qnn.backend import HtpBackend
+from opscope.core.manifest import BackendEntry, Option
+from opscope.plugins.qnn.manifest import BACKEND
 
-
-class Toy:
-    """A backend with one option of its own and one that htp has too."""
-
-    name, title = "toy", "A toy"
-    options = (Option("colour", "a colour"), Option("precision", "a precision", ("f8",)))
+TOY = BackendEntry("toy", "A toy", ".none", (Option("colour", "a colour"), Option("precision", "a precision", ("f8",))))
 
 
 @pytest.fixture
 def parser(monkeypatch: pytest.MonkeyPatch) -> ArgumentParser:
-    known = {"htp": HtpBackend(), "toy": Toy()}
-    monkeypatch.setattr(backends, "names", lambda: tuple(known))
-    monkeypatch.setattr(backends, "load", known.__getitem__)
+    monkeypatch.setattr(backends, "entries", lambda: (BACKEND, TOY))
     made = ArgumentParser()
     ProfileCommand().add_arguments(made)
     return made

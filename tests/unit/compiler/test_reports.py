@@ -121,8 +121,19 @@ def test_a_forecast_of_one_core_computing_is_what_the_device_takes() -> None:
 
 def text_of(built: Built) -> list[str]:
     out = StringIO()
-    MemoryMetricsText().render(built.program, out)
+    MemoryMetricsText(local="VTCM", outer="DDR").render(built.program, out)
     return out.getvalue().splitlines()
+
+
+def test_memories_are_called_as_the_target_calls_them() -> None:
+    out = StringIO()
+    MemoryMetricsText(local="LRAM", outer="XRAM").render(two_layers().program, out)
+    text = out.getvalue()
+    assert "LRAM0Size:" in text
+    assert "XRAM traffic  read:" in text
+    assert "XRAM and LRAM traffic by op, most XRAM first:" in text
+    assert "VTCM" not in text
+    assert "DDR" not in text
 
 
 def kilobytes(lines: list[str], start: str) -> int:

@@ -1,17 +1,13 @@
 from __future__ import annotations
 
 import gzip
-import sys
-from importlib.metadata import EntryPoint
 from pathlib import Path
 
 import pytest
 
 from importer_samples import SAMPLES
 from opscope.core.errors import ImportFileError, UsageError
-from opscope.importers import formats as importers
-from opscope.importers.formats import IMPORTERS, Importer, appearance, find_importer, read_profile
-from opscope.recording.imported import Imported, empty_trace
+from opscope.importers.formats import appearance, find_format, formats, load_importer, read_profile
 
 FORMATS = {
     "vela_per-layer.csv": "vela-layers",
@@ -44,7 +40,7 @@ FORMATS = {
 def test_content_decides_and_not_the_suffix(name: str, form: str, tmp_path: Path) -> None:
     disguised = tmp_path / "a.bin"
     disguised.write_bytes((SAMPLES / name).read_bytes())
-    assert find_importer(disguised).name == form
+    assert find_format(disguised).name == form
 
 
 @pytest.mark.parametrize(("name", "form"), FORMATS.items())
@@ -54,16 +50,17 @@ def test_a_packed_file_is_read_like_a_plain_one(name: str, form: str, tmp_path: 
     assert read_profile(packed).ops == read_profile(SAMPLES / name).ops
 
 
-def test_every_format_has_a_name_of_its_own_and_describes_itself() -> None:
-    names = [importer.name for importer in importers.importers()]
+def test_every_format_has_a_name_of_its_own_describes_itself_and_has_an_importer_of_that_name() -> None:
+    names = [form.name for form in formats()]
     assert len(set(names)) == len(names)
-    assert all(isinstance(importer, Importer) and importer.describe for importer in importers.importers())
+    assert all(form.describe for form in formats())
+    assert [getattr(load_importer(form), "name", None) for form in formats()] == names
 
 
 @pytest.mark.parametrize("name", FORMATS)
 def test_one_format_alone_claims_a_file(name: str) -> None:
     head = (SAMPLES / name).read_bytes()
-    assert sum(importer.looks_like(head, name) for importer in IMPORTERS) == 1
+    assert sum(form.fits(head, name) for form in formats() if not form.is_generic) == 1
 
 
 @pytest.mark.parametrize(
@@ -91,7 +88,7 @@ def test_an_unknown_file_is_described(content: bytes, words: str, tmp_path: Path
 
 def test_a_format_that_nobody_knows_lists_those_that_are() -> None:
     with pytest.raises(UsageError, match=r"format 'x': not known; expected one of onnxruntime"):
-        find_importer(SAMPLES / "latency.txt", form="x")
+        find_format(SAMPLES / "latency.txt", form="x")
 
 
 def test_a_named_format_is_not_questioned() -> None:
@@ -103,51 +100,6 @@ def test_a_named_format_is_not_questioned() -> None:
 def test_what_is_no_file_is_an_error(path: Path) -> None:
     with pytest.raises(ImportFileError, match=r"cannot be read|is no regular file"):
         read_profile(path)
-
-
-class _Mine:
-    name = "mine"
-    describe = "of a plug-in"
-
-    def looks_like(self, head: bytes, name: str) -> bool:
-        return head.startswith(b'{"traceEvents": "mine"')
-
-    def read(self, path: Path) -> Imported:
-        return Imported("mine", str(path), "mine", "measured", empty_trace("measured"))
-
-
-MINE = _Mine()
-
-
-def _plug_in(monkeypatch: pytest.MonkeyPatch, value: str) -> None:
-    monkeypatch.setitem(sys.modules, "a_plug_in", sys.modules[__name__])
-    entry = EntryPoint("mine", value, importers.GROUP)
-    monkeypatch.setattr("importlib.metadata.entry_points", lambda group: (entry,) if group == importers.GROUP else ())
-
-
-def test_a_plug_in_comes_before_the_reader_of_any_timeline(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    _plug_in(monkeypatch, "a_plug_in:MINE")
-    path = tmp_path / "x"
-    path.write_bytes(b'{"traceEvents": "mine"}')
-    assert read_profile(path).format == "mine"
-
-
-@pytest.mark.parametrize(
-    ("value", "words"), [("a_plug_in:nothing", "cannot be loaded"), ("a_plug_in:FORMATS", "no importer")]
-)
-def test_a_broken_plug_in_is_named(value: str, words: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    _plug_in(monkeypatch, value)
-    path = tmp_path / "x"
-    path.write_bytes(b'{"traceEvents": "mine"}')
-    with pytest.raises(UsageError, match=f"plug-in mine .*{words}"):
-        find_importer(path)
-    with pytest.raises(UsageError, match=f"plug-in mine .*{words}"):
-        importers.importers()
-
-
-def test_a_broken_plug_in_does_not_stop_a_file_of_a_format_of_ours(monkeypatch: pytest.MonkeyPatch) -> None:
-    _plug_in(monkeypatch, "a_plug_in:nothing")
-    assert find_importer(SAMPLES / "latency.txt").name == "qaic-latency"
 
 
 def test_appearance_of_long_lines_is_short() -> None:

@@ -10,8 +10,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from opscope.core.errors import ImportFileError
+from opscope.core.json_files import decode_json
 from opscope.importers import reading
-from opscope.importers.reading import Unread, decode_json, number_in, read_blocks, read_bytes, to_ns, whole_in
+from opscope.importers.reading import Unread, number_in, read_blocks, read_bytes, to_ns, whole_in
 
 
 def test_a_bomb_is_stopped_long_before_it_is_inflated(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

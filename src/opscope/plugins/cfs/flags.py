@@ -10,13 +10,18 @@ import re
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
-from ... import __version__, api
+from ... import __version__
 from ...core.errors import TargetError
-from ...estimate.compatibility import Compatibility
+from ...estimate.machines import use_machine
 from ...estimate.report import Layer, Report
 from ...graph.graph import Graph
 from ...machine import catalogue as targets
+from ...options import ReportOptions
+from ...readers import read_model
 from ...recording.resources import LayerAdvice
+from ...workflows.reporting import styled_report
+from .compatibility import Compatibility
+from .compatible import check_compatibility
 
 VERSION = "2.1"  # of the command line that is spoken
 _TARGET = re.compile(r"(?P<soc>[^.()]+)(\((?P<package>[^)]*)\))?(\.(?P<core>[^.]+))?(\.(?P<accelerator>[^.]+))?")
@@ -56,11 +61,12 @@ def _vendor_spelling(name: str) -> str:
 
 
 def profile(invocation: Invocation) -> Report:
-    return api.flat_report(invocation.model, invocation.target)
+    return styled_report(invocation.model, invocation.target, "cfs", ReportOptions())
 
 
 def compat(invocation: Invocation) -> tuple[Graph, Compatibility]:
-    return api.compatibility(invocation.model, invocation.target)
+    graph = read_model(invocation.model)
+    return graph, check_compatibility(graph, use_machine(invocation.target))
 
 
 def profile_document(report: Report) -> dict[str, object]:

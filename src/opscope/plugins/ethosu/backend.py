@@ -6,17 +6,18 @@ from collections.abc import Mapping
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
-from ...backends.registry import BackendState, Value
+from ...backends.registry import BackendState
+from ...core.manifest import Value
 from ...recording.profiled import Profiled
-from .options import INSTALL, MACS_PER_CYCLE, OPTIONS, PACKAGE, VelaOptions
+from .manifest import BACKEND
+from .options import INSTALL, MACS_PER_CYCLE, PACKAGE, VelaOptions
 
 
 class VelaBackend:
     """Compiles for an accelerator, and gives the compiler's own estimate."""
 
-    name = "vela"
-    title = "Arm Ethos-U through its compiler, ethos-u-vela"
-    options = OPTIONS
+    name = BACKEND.name
+    title = BACKEND.title
 
     def state(self) -> BackendState:
         """Looks without loading the package."""

@@ -35,12 +35,6 @@ class VelaLayers:
     """One row per op of the compiled network."""
 
     name = "vela-layers"
-    describe = "Vela per-layer performance (MODEL_per-layer.csv)"
-
-    def looks_like(self, head: bytes, name: str) -> bool:
-        del name
-        first = head.split(b"\n", 1)[0]
-        return b"NNG Operator," in first and b"Op Cycles," in first
 
     def read(self, path: Path) -> Imported:
         unread = Unread("rows")
@@ -73,12 +67,6 @@ class VelaSummary:
     """One row: the network as a whole."""
 
     name = "vela-summary"
-    describe = "Vela summary (MODEL_summary_SYSTEM.csv)"
-
-    def looks_like(self, head: bytes, name: str) -> bool:
-        del name
-        first = head.split(b"\n", 1)[0]
-        return b"accelerator_configuration," in first and b"cycles_total" in first
 
     def read(self, path: Path) -> Imported:
         rows = list(_rows(path, Unread("rows")))

@@ -8,26 +8,14 @@ from pathlib import Path
 
 from ...backends.measuring import filled_options
 from ...backends.process import positive
-from ...backends.registry import Option, Value
 from ...core.errors import UsageError, printable
+from ...core.manifest import Value
+from .manifest import ACCELERATORS, BACKEND, MODES
 
 PACKAGE = "ethos-u-vela"
 INSTALL = "pip install 'opscope[vela]'"
 MACS_PER_CYCLE = {  # accelerator → int8 multiply-accumulates per cycle: the number in its name
-    name: int(name.rsplit("-", 1)[1])
-    for name in (
-        "ethos-u55-32",
-        "ethos-u55-64",
-        "ethos-u55-128",
-        "ethos-u55-256",
-        "ethos-u65-256",
-        "ethos-u65-512",
-        "ethos-u85-128",
-        "ethos-u85-256",
-        "ethos-u85-512",
-        "ethos-u85-1024",
-        "ethos-u85-2048",
-    )
+    name: int(name.rsplit("-", 1)[1]) for name in ACCELERATORS
 }
 SYSTEMS = (  # of Arm/vela.ini in ethos-u-vela 5.2.0; the first of a family is what the compiler would assume for it
     "Ethos_U55_High_End_Embedded",
@@ -42,41 +30,8 @@ SYSTEMS = (  # of Arm/vela.ini in ethos-u-vela 5.2.0; the first of a family is w
     "Ethos_U85_SYS_Flash_Low",
     "Ethos_U85_SYS_Flash_High",
 )
-MODES = (
-    "Sram_Only",
-    "Shared_Sram",
-    "Dedicated_Sram",
-    "Dedicated_Sram_256KB",
-    "Dedicated_Sram_384KB",
-    "Dedicated_Sram_512KB",
-)
 ARM_CONFIG = "Arm/vela.ini"
 _FLASH_SYSTEMS = ("Embedded", "Flash")  # their second memory is read-only: an arena cannot lie in it
-OPTIONS = (
-    Option(
-        "accelerator",
-        "Ethos-U part and its MACs per cycle (default ethos-u55-256)",
-        tuple(MACS_PER_CYCLE),
-        "ethos-u55-256",
-    ),
-    Option(
-        "system-config", "clock and memories around it (default: the family's, see docs/backends.md)", metavar="NAME"
-    ),
-    Option("memory-mode", f"what lies in which memory: {', '.join(MODES)} (default: by system)", metavar="NAME"),
-    Option(
-        "optimise",
-        "performance, or size: less memory, slower (default performance)",
-        ("performance", "size"),
-        "performance",
-    ),
-    Option(
-        "arena-cache-size",
-        "memory that the compiler aims at, in bytes (default: the memory mode's)",
-        is_number=True,
-        metavar="BYTES",
-    ),
-    Option("vela-config", "configuration file of your own, with its systems and memory modes", metavar="F.ini"),
-)
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,7 +47,7 @@ class VelaOptions:
 
     @staticmethod
     def of(values: Mapping[str, Value]) -> VelaOptions:
-        filled = filled_options("vela", OPTIONS, values)
+        filled = filled_options(BACKEND.name, BACKEND.options, values)
         own = filled["vela-config"]
         accelerator = str(filled["accelerator"])
         arena = filled["arena-cache-size"]

@@ -68,12 +68,6 @@ class IreePerf:
     """Dispatches and queue operations, with the memory of the pools."""
 
     name = "iree-perf"
-    describe = "IREE profile (iree-profile export --format=ireeperf-jsonl)"
-
-    def looks_like(self, head: bytes, name: str) -> bool:
-        del name
-        first = head.removeprefix(b"\xef\xbb\xbf").lstrip()[:4096]
-        return first.startswith(b"{") and b'"ireeperf-jsonl"' in first
 
     def read(self, path: Path) -> Imported:
         unread = Unread("records")

@@ -7,32 +7,22 @@ from importlib.metadata import PackageNotFoundError, version
 from importlib.util import find_spec
 from pathlib import Path
 
-from ...backends.measuring import MEASURING, Measuring, cpu_model, filled_options
-from ...backends.registry import BackendState, Option, Value
+from ...backends.measuring import Measuring, cpu_model, filled_options
+from ...backends.registry import BackendState
 from ...core.errors import UsageError
+from ...core.manifest import Value
 from ...recording.profiled import Profiled
+from .manifest import BACKEND
 
 PACKAGE = "ai-edge-litert"
 INSTALL = "pip install 'opscope[litert]'"
-KERNELS = ("xnnpack", "builtin", "reference")
-OPTIONS = (
-    *MEASURING,
-    Option(
-        "kernels",
-        "xnnpack: what an application gets; builtin and reference: the runtime's own, each op told "
-        "exactly and with a timeline (default xnnpack)",
-        KERNELS,
-        "xnnpack",
-    ),
-)
 
 
 class LitertBackend:
     """Runs the model; where the library's profiler can be reached, with times of ops."""
 
-    name = "litert"
-    title = "LiteRT (TensorFlow Lite) on the CPU of this machine"
-    options = OPTIONS
+    name = BACKEND.name
+    title = BACKEND.title
 
     def state(self) -> BackendState:
         """Looks without loading the library."""
@@ -49,5 +39,5 @@ class LitertBackend:
 
         if find_spec("ai_edge_litert") is None:
             raise UsageError(f"backend litert: the package {PACKAGE} is not installed; install it: {INSTALL}")
-        filled = filled_options(self.name, self.options, options)
+        filled = filled_options(self.name, BACKEND.options, options)
         return profile_model(model, Measuring.of(filled), kernels=str(filled["kernels"]), shapes=shapes or {})

@@ -58,18 +58,6 @@ class TfliteBenchmark:
     """Log or CSV."""
 
     name = "tflite-benchmark"
-    describe = "TFLite / LiteRT benchmark_model with --enable_op_profiling=true (log or CSV)"
-
-    def looks_like(self, head: bytes, name: str) -> bool:
-        del name
-        marks = (
-            b"Profiling Info for",
-            b"[node type]",
-            b"node type, ",
-            b"Inference timings in us:",
-            b"= BENCHMARK RESULTS =",
-        )
-        return any(mark in head for mark in marks) and b"\x00" not in head[:4096]
 
     def read(self, path: Path) -> Imported:
         unread = Unread("rows")

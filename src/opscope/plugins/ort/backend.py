@@ -7,25 +7,21 @@ from importlib.metadata import PackageNotFoundError, version
 from importlib.util import find_spec
 from pathlib import Path
 
-from ...backends.measuring import MEASURING, Measuring, cpu_model, filled_options
-from ...backends.registry import BackendState, Option, Value
+from ...backends.measuring import Measuring, cpu_model, filled_options
+from ...backends.registry import BackendState
 from ...core.errors import UsageError
+from ...core.manifest import Value
 from ...recording.profiled import Profiled
+from .manifest import BACKEND
 
-LEVELS = ("none", "basic", "extended", "all")
-OPTIONS = (
-    *MEASURING,
-    Option("graph-optimization", "how far the runtime may change the graph (default all)", LEVELS, "all"),
-)
 INSTALL = "pip install onnxruntime"
 
 
 class OrtBackend:
     """Runs the model, and maps what ran back to its nodes."""
 
-    name = "ort"
-    title = "ONNX Runtime on the CPU of this machine"
-    options = OPTIONS
+    name = BACKEND.name
+    title = BACKEND.title
 
     def state(self) -> BackendState:
         """Looks without loading the library."""
@@ -44,6 +40,6 @@ class OrtBackend:
 
         if find_spec("onnxruntime") is None:
             raise UsageError(f"backend ort: the package onnxruntime is not installed; install it: {INSTALL}")
-        filled = filled_options(self.name, self.options, options)
+        filled = filled_options(self.name, BACKEND.options, options)
         level = str(filled["graph-optimization"])
         return profile_model(model, Measuring.of(filled), level=level, shapes=shapes or {})

@@ -71,15 +71,6 @@ class OrtProfile:
     """Array form; events of category Session and Node."""
 
     name = "onnxruntime"
-    describe = "ONNX Runtime session profile (onnxruntime_profile_*.json)"
-
-    def looks_like(self, head: bytes, name: str) -> bool:
-        del name
-        if head.lstrip()[:1] != b"[":
-            return False
-        words = head.replace(b'" :', b'":').replace(b": ", b":")
-        is_session = b'"cat":"Session"' in words or b'"cat":"Node"' in words
-        return is_session and (b'"model_loading' in words or b"_kernel_time" in words)
 
     def read(self, path: Path) -> Imported:
         file = decode_events(read_bytes(path), source=str(path))

@@ -5,9 +5,7 @@ from __future__ import annotations
 import sys
 from argparse import ArgumentParser, Namespace
 
-from ...cli.compile import report_compiled
-from ...cli.opstats import OpstatsCommand
-from ...cli.run import report_outcome
+from ...commands.outcomes import report_compiled, report_outcome
 from ...commands.progress import counted
 from ...commands.vendor_command import say, show_help, take_all
 from ...core.files import PROGRAM_FILE
@@ -35,7 +33,7 @@ examples:
         if call is None:
             return show_help(args)
         say(call.notes)
-        report_compiled(qaic.compile_program(call), call.perf_metrics, call.perf_warnings, None)
+        report_compiled(qaic.compile_program(call), metrics=call.perf_metrics, warnings=call.perf_warnings)
         print(f"wrote {call.output / PROGRAM_FILE}", file=sys.stderr)
         return 0
 
@@ -64,13 +62,7 @@ examples:
         return report_outcome(qaic.run_program(call, progress=counted("running")))
 
 
-class QaicOpstatsCommand(OpstatsCommand):
-    __doc__ = OpstatsCommand.__doc__
-    examples = OpstatsCommand.examples.replace("opscope opstats", "opscope qaic-opstats")
-
-
 COMMANDS = {
     "qaic-compile": QaicCompileCommand(),
     "qaic-runner": QaicRunnerCommand(),
-    "qaic-opstats": QaicOpstatsCommand(),
 }

@@ -12,7 +12,7 @@ from ...importers.reading import Unread, numbered
 from ...recording.imported import Check, Imported, Metric, empty_trace
 
 TOOL, PROVENANCE = "qaic-exec", "compiler-fact"
-_OURS = "DDR and VTCM traffic by op"  # what our own compiler prints goes on with a table of ops
+_OURS = " traffic by op, most "  # what our own compiler prints goes on with a table of ops
 _TITLE = "Compiler estimated memory traffic:"
 _LONGEST_LINE = 1_000
 _KB = 1024
@@ -22,7 +22,7 @@ _SIZE = re.compile(r"([A-Za-z][\w .]*?)\s*:\s*(\d+) (?:B(?: of \d+ B)?|\(bytes\)
 _COUNT = re.compile(r"(Number of [\w ]+|MulticastTableSize|(?:[\w -]+ )?MAC estimate|\w+ barriers)\s*:\s*(\d+)")
 _OPS = re.compile(r"\d+\s+(\d+)\s+\d+%")
 _FIRST = r"(\d+) KB(?:\s*\(first-inf\s+(\d+) KB\))?"
-_TRAFFIC = re.compile(rf"(\w+):\s*(DDR|MC)\s+traffic\s+(read|write):\s*{_FIRST}")
+_TRAFFIC = re.compile(rf"(\w+):\s*(\w+)\s+traffic\s+(read|write):\s*{_FIRST}")
 _CONSTANT = re.compile(rf"(?:\w+:\s*)?constant only:\s*{_FIRST}")
 
 
@@ -45,11 +45,6 @@ class CompileMetrics:
     """Totals alone: no times, no ops."""
 
     name = "qaic-compile-metrics"
-    describe = "Cloud AI compiler's memory metrics (-aic-perf-metrics)"
-
-    def looks_like(self, head: bytes, name: str) -> bool:
-        del name
-        return _TITLE.encode() in head and b"DDR traffic" in head
 
     def read(self, path: Path) -> Imported:
         traffic: list[_Traffic] = []
@@ -64,7 +59,7 @@ class CompileMetrics:
                 model = named[1]
             elif (told := _told(text)) is not None and told.value < _OVERFLOW:
                 metrics[told.name] = told
-            elif text.startswith(_OURS):
+            elif _OURS in text:
                 tool = "opscope"
             elif told is not None or "traffic " in text.removeprefix(_TITLE):
                 unread.add(f"line {number}", text)

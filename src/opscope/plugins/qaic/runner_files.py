@@ -35,11 +35,6 @@ class RunnerStdout:
     """Count, duration, throughput, and a table of device metrics."""
 
     name = "qaic-runner-stdout"
-    describe = "qaic-runner standard output (---- Stats ----)"
-
-    def looks_like(self, head: bytes, name: str) -> bool:
-        del name
-        return b"InferenceCnt " in head and b"TotalDuration " in head
 
     def read(self, path: Path) -> Imported:
         metrics: list[Metric] = []
@@ -112,11 +107,6 @@ class LatencyFile:
     """Four lines of header, then a line per inference, in microseconds."""
 
     name = "qaic-latency"
-    describe = "qaic-runner latency file (aic-profiling-program-N-latency.txt)"
-
-    def looks_like(self, head: bytes, name: str) -> bool:
-        del name
-        return head.startswith(b"Profiling Data") and b"NumSamples" in head[:4096]
 
     def read(self, path: Path) -> Imported:
         unread = Unread("samples")
@@ -192,11 +182,6 @@ class LatencyPercentiles:
     """A line per column of the latency file, in milliseconds."""
 
     name = "qaic-latency-percentiles"
-    describe = "percentiles of a qaic-runner latency file (mean min 50% … max)"
-
-    def looks_like(self, head: bytes, name: str) -> bool:
-        del name
-        return b"50%" in head[:4096] and b"hostRoundTrip " in head and b"execToComplete " in head
 
     def read(self, path: Path) -> Imported:
         unread = Unread("rows")

@@ -33,11 +33,6 @@ class OpstatsSummary:
     """One device, one inference."""
 
     name = "qaic-summary"
-    describe = "qaic-opstats summary (…-inf-N.txt, *.qaic-opstats.summary.txt)"
-
-    def looks_like(self, head: bytes, name: str) -> bool:
-        del name
-        return b"ucycles(%)" in head or (b" ucycles [" in head and b"% utilization" in head)
 
     def read(self, path: Path) -> Imported:
         text, unread = read_text(path), Unread("rows")

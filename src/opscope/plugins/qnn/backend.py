@@ -9,10 +9,12 @@ from importlib.metadata import PackageNotFoundError, version
 from importlib.util import find_spec
 from pathlib import Path
 
-from ...backends.registry import BackendState, Value
+from ...backends.registry import BackendState
+from ...core.manifest import Value
 from ...recording.profiled import Profiled
 from .compilation import INSTALL, PACKAGE, execute_model
-from .options import OPTIONS, HtpOptions
+from .manifest import BACKEND
+from .options import HtpOptions
 from .profile import profile_model
 from .socs import SOCS
 
@@ -22,9 +24,8 @@ _OLDEST_GLIBC = (2, 35)
 class HtpBackend:
     """Compiles for a part, and gives the vendor's estimate where its performance model knows the part."""
 
-    name = "htp"
-    title = "Qualcomm HTP (Hexagon NPU) through onnxruntime-qnn"
-    options = OPTIONS
+    name = BACKEND.name
+    title = BACKEND.title
 
     def state(self) -> BackendState:
         """Looks without loading the library."""

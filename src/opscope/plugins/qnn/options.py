@@ -6,43 +6,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Literal
 
-from ...backends.registry import Option, Value
 from ...core.errors import UsageError
-from .socs import DEFAULT, Soc, find_soc
+from ...core.manifest import Value
+from .manifest import BACKEND
+from .socs import Soc, find_soc
 
 Level = Literal["basic", "detailed", "backend", "client", "linting", "optrace"]
-
-LEVELS = ("basic", "detailed", "backend", "client", "linting", "optrace")
-PERF_PROFILES = ("balanced", "high_performance", "extreme_performance", "burst")
-PRECISIONS = ("as-is", "w8a8", "w8a16", "f16")
-MOST_VTCM_MB = 16
-
-OPTIONS = (
-    Option("soc", f"part: name, marketing name or id (default {DEFAULT})", default=DEFAULT, metavar="SOC"),
-    Option("profiling-level", "how much to show (default detailed)", LEVELS, "detailed"),
-    Option(
-        "perf-profile",
-        "kept for scripts: has no effect on an estimate, which is for the highest clock",
-        PERF_PROFILES,
-        "balanced",
-    ),
-    Option("vtcm-mb", "VTCM that the compiler may use (default: all of the part's)", is_number=True, metavar="N"),
-    Option("opt-level", "effort of the compiler, 0 to 3 (default: its own)", ("0", "1", "2", "3")),
-    Option(
-        "precision",
-        "profile a copy of another precision; synthetic calibration, for performance questions only",
-        PRECISIONS,
-        "as-is",
-    ),
-    Option(
-        "io-quant",
-        "on: the accelerator quantises inputs and outputs; off: the CPU does (default on)",
-        ("on", "off"),
-        "on",
-    ),
-    Option("proxy", "a part without a vendor model: also estimate on the nearest one that has it", is_flag=True),
-    Option("execute", "also run the model once in emulation and keep its outputs; never its timing", is_flag=True),
-)
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,7 +31,7 @@ class HtpOptions:
     @staticmethod
     def of(values: Mapping[str, Value]) -> HtpOptions:
         """From option names and values; what is not named has its default."""
-        known = {option.name: option for option in OPTIONS}
+        known = {option.name: option for option in BACKEND.options}
         for name, value in values.items():
             if name not in known:
                 raise UsageError(f"option {name}: not one of the htp backend; expected one of {', '.join(known)}")

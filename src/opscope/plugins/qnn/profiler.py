@@ -54,7 +54,7 @@ class HtpMetrics(Mapping[str, float | None]):
     def write_qhas(self, path: str | Path) -> None:
         """JSON, or a page when the name ends in .html."""
         from ...core.files import write_bytes
-        from ...workflows.profiling import analysis_summary
+        from .qhas_files import analysis_summary
 
         form = "html" if str(path).endswith(".html") else "json"
         write_bytes(Path(path), analysis_summary(self.profiled, form))

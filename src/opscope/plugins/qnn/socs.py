@@ -10,8 +10,6 @@ from dataclasses import dataclass
 
 from ...core.errors import TargetError, did_you_mean, printable
 
-DEFAULT = "SA8255"
-
 
 @dataclass(frozen=True, slots=True)
 class Soc:

@@ -10,6 +10,7 @@ from itertools import product
 from pathlib import Path
 
 from ...core.errors import ProfilerError, UsageError
+from ...core.manifest import Value
 from ...core.units import format_bytes
 from ...recording.finding import WHAT_IF, Finding, Prediction
 from ...recording.profiled import ON_CPU, Profiled, WhatIf, WhatIfPoint
@@ -94,6 +95,36 @@ def label(options: HtpOptions) -> str:
     if not options.io_quant:
         parts.append("I/O quantised on the CPU")
     return ", ".join(parts)
+
+
+class HtpWhatIf:
+    """Other choices of a profile, tried."""
+
+    def advise(
+        self,
+        model: Path,
+        profiled: Profiled,
+        options: Mapping[str, Value],
+        *,
+        shapes: Mapping[str, tuple[int, ...]],
+        progress: Progress | None = None,
+    ) -> Profiled:
+        """The profile, its causes citing choices that help."""
+        is_float = not any(node.type in ("QuantizeLinear", "DequantizeLinear") for node in profiled.nodes)
+        points = neighbours(HtpOptions.of(options), is_float=is_float)
+        return with_evidence(profiled, run_grid(model, points, shapes=shapes, progress=progress))
+
+    def grid(
+        self,
+        model: Path,
+        axes: Mapping[str, Sequence[str]],
+        *,
+        shapes: Mapping[str, tuple[int, ...]],
+        jobs: int | None = None,
+        progress: Progress | None = None,
+    ) -> WhatIf:
+        """Every combination of the values of each option, best first."""
+        return what_if(model, axes, shapes=shapes, jobs=jobs, progress=progress)
 
 
 def what_if(

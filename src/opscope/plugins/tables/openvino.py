@@ -9,7 +9,8 @@ from pathlib import Path
 
 import msgspec
 
-from ...importers.reading import Unread, decode_json, head_of, number_in, numbered, read_bytes, to_ns
+from ...core.json_files import decode_json
+from ...importers.reading import Unread, head_of, number_in, numbered, read_bytes, to_ns
 from ...recording.imported import LATENCY, Check, Imported, ImportedOp, Metric, empty_trace
 
 TOOL = "OpenVINO benchmark_app"
@@ -46,13 +47,6 @@ class OpenVinoCounters:
     """One table, or one per infer request; times are rounded to 1 µs by the tool."""
 
     name = "openvino-counters"
-    describe = "OpenVINO benchmark_app counters (benchmark_average_counters_report.csv, …detailed…, …sort…; .json)"
-
-    def looks_like(self, head: bytes, name: str) -> bool:
-        del name
-        if head.lstrip()[:1] == b"{":
-            return b'"real_time"' in head and (b'"detailed_performance"' in head or b'"avg_performance"' in head)
-        return any(head.startswith(mark.join(_FIRST).encode()) for mark in ";,")
 
     def read(self, path: Path) -> Imported:
         unread = Unread("rows")
@@ -193,12 +187,6 @@ class OpenVinoReport:
     """Lists of one cell and its value: command line, configuration, results; of C++ every line ends in a separator."""
 
     name = "openvino-report"
-    describe = "OpenVINO benchmark_app totals (benchmark_report.csv)"
-
-    def looks_like(self, head: bytes, name: str) -> bool:
-        del name
-        start = head.startswith((b"Command line parameters", b"Configuration setup"))
-        return start and b"target device;" in head
 
     def read(self, path: Path) -> Imported:
         unread = Unread("lines")

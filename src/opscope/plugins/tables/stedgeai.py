@@ -9,7 +9,8 @@ from typing import TypeVar
 
 import msgspec
 
-from ...importers.reading import Unread, decode_json, read_bytes, to_ns
+from ...core.json_files import decode_json
+from ...importers.reading import Unread, read_bytes, to_ns
 from ...recording.imported import LATENCY, Check, Imported, ImportedOp, Metric, empty_trace
 
 TOOL = "ST Edge AI Core"
@@ -98,12 +99,6 @@ class StEdgeAiInfo:
     """Times are in it only after `validate`; the rest is what the compiler knows."""
 
     name = "stedgeai-json"
-    describe = "ST Edge AI Core network_c_info.json"
-
-    def looks_like(self, head: bytes, name: str) -> bool:
-        start = head.lstrip()[:1] == b"{"
-        words = (b'"mpool_id"', b'"offset_start"', b'"is_param"', b'"memory_footprint"', b'"sw_functions"')
-        return start and (sum(word in head for word in words) >= 2 or name == "network_c_info.json")
 
     def read(self, path: Path) -> Imported:
         file = decode_json(read_bytes(path), _FILE, source=str(path))

@@ -54,13 +54,6 @@ class StEdgeAiReport:
     """The tables of operations per c-layer where the report has them, else the table of the model."""
 
     name = "stedgeai-text"
-    describe = "ST Edge AI Core text report (network_analyze_report.txt, …generate…, …validate…)"
-
-    def looks_like(self, head: bytes, name: str) -> bool:
-        del name
-        text = head[:4096].decode("utf-8", "replace")
-        known = _TITLE.match(text.lstrip()) is not None
-        return known or ("Exec/report summary" in text and "c_name" in text)
 
     def read(self, path: Path) -> Imported:
         unread = Unread("rows")

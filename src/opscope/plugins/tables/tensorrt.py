@@ -10,7 +10,8 @@ from pathlib import Path
 import msgspec
 
 from ...core.errors import ImportFileError, printable
-from ...importers.reading import Unread, decode_json, read_bytes, to_ns
+from ...core.json_files import decode_json
+from ...importers.reading import Unread, read_bytes, to_ns
 from ...recording.imported import LATENCY, Check, Imported, ImportedOp, Metric, empty_trace
 
 TOOL = "TensorRT trtexec"
@@ -78,11 +79,6 @@ class TensorRtProfile:
     """A count of runs, then one entry per layer."""
 
     name = "tensorrt-profile"
-    describe = "TensorRT layer times (trtexec --exportProfile)"
-
-    def looks_like(self, head: bytes, name: str) -> bool:
-        del name
-        return head.lstrip()[:1] == b"[" and b'"averageMs"' in head and b'"timeMs"' in head
 
     def read(self, path: Path) -> Imported:
         unread = Unread("entries")
@@ -160,11 +156,6 @@ class TensorRtLayers:
     """Layers of an engine: names only, or with shapes, weights and tactics."""
 
     name = "tensorrt-layers"
-    describe = "TensorRT engine layers (trtexec --exportLayerInfo)"
-
-    def looks_like(self, head: bytes, name: str) -> bool:
-        del name
-        return head.lstrip()[:1] == b"{" and re.match(rb'\s*\{\s*"Layers"\s*:\s*\[', head) is not None
 
     def read(self, path: Path) -> Imported:
         engine = decode_json(read_bytes(path), _ENGINE, source=str(path))

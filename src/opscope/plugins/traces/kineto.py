@@ -72,12 +72,6 @@ class Kineto:
     """Object form with `schemaVersion`; any device that reports kernels with correlation numbers."""
 
     name = "kineto"
-    describe = "PyTorch profiler trace (Kineto JSON, plain or gzip)"
-
-    def looks_like(self, head: bytes, name: str) -> bool:
-        del name
-        words = (b'"cpu_op"', b'"baseTimeNanoseconds"', b'"record_shapes"', b'"deviceProperties"')
-        return head.lstrip()[:1] == b"{" and b'"schemaVersion"' in head and any(word in head for word in words)
 
     def read(self, path: Path) -> Imported:
         file = decode_events(read_bytes(path), source=str(path))

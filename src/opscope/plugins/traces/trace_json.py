@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from pathlib import Path
 
 import msgspec
@@ -14,19 +13,11 @@ from ...importers.trace_events import Events, Key, Spans, decode_events
 from ...recording.imported import PROVENANCES, Imported, ImportedOp, Metric
 from ...recording.trace import NONE, CounterTrack, Lane, SpanKind
 
-_PHASE = re.compile(rb'"ph"\s*:\s*"')
-
 
 class TraceJson:
     """Times are inclusive: what a nested span takes counts for the spans around it too."""
 
     name = "trace-events"
-    describe = "Trace Event JSON of any tool (Chrome, Perfetto): object or array, plain or gzip"
-
-    def looks_like(self, head: bytes, name: str) -> bool:
-        del name
-        start = head.lstrip(b"\xef\xbb\xbf \t\r\n")[:1]
-        return (start == b"{" and b'"traceEvents"' in head) or (start == b"[" and _PHASE.search(head) is not None)
 
     def read(self, path: Path) -> Imported:
         file = decode_events(read_bytes(path), source=str(path))

@@ -15,12 +15,20 @@ class MemoryMetricsText:
 
     suffix = ".txt"
 
+    def __init__(self, *, local: str, outer: str) -> None:
+        """Names of the memories of the program's target: a core's own, and the one that holds the model."""
+        self.local, self.outer = local, outer
+
     def render(self, program: Program, out: TextIO) -> None:
-        parts = (_header(program), _traffic(program), _by_op(program))
+        parts = (
+            _header(program, self.local),
+            _traffic(program, self.outer),
+            _by_op(program, local=self.local, outer=self.outer),
+        )
         out.write("".join(line + "\n" for part in parts for line in part))
 
 
-def _header(program: Program) -> Iterable[str]:
+def _header(program: Program, local: str) -> Iterable[str]:
     metrics = program.metrics
     yield f"MAC estimate: {metrics.macs}"
     yield "Graph operation size histogram:"
@@ -31,11 +39,11 @@ def _header(program: Program) -> Iterable[str]:
         yield f"{size:>11} {seen:>19} {100 * seen // total:>3}%"
     yield f"constants size: {metrics.constants_bytes} B"
     for core, used in enumerate(metrics.local_bytes):
-        yield f"VTCM{core}Size:   {used} B"
-    yield f"VTCMMaxSize: {max(metrics.local_bytes, default=0)} B of {metrics.local_capacity} B"
+        yield f"{local}{core}Size:   {used} B"
+    yield f"{local}MaxSize: {max(metrics.local_bytes, default=0)} B of {metrics.local_capacity} B"
 
 
-def _traffic(program: Program) -> Iterable[str]:
+def _traffic(program: Program, outer: str) -> Iterable[str]:
     metrics = program.metrics
     rows = metrics.traffic
     first = metrics.first_read
@@ -51,33 +59,33 @@ def _traffic(program: Program) -> Iterable[str]:
     for row in rows:
         name = _core(program, row)
         share = first if row is rows[0] else 0
-        yield _line(name, "DDR traffic  read", row.read, row.read + share)
+        yield _line(name, f"{outer} traffic  read", row.read, row.read + share)
         yield _line("", "constant only", row.read_constant, row.read_constant + share)
-    yield from (_line(_core(program, row), "DDR traffic write", row.write) for row in rows)
+    yield from (_line(_core(program, row), f"{outer} traffic write", row.write) for row in rows)
     for row in rows:
         yield _line(_core(program, row), "MC  traffic write", row.multicast)
         yield _line("", "constant only", row.multicast_constant)
-    yield from _totals(rows, first, inputs, outputs)
+    yield from _totals(rows, first, inputs, outputs, outer)
     yield from (f"  {_core(program, row)} barriers: {metrics.barriers // max(1, len(rows)):>10}" for row in rows)
 
 
-def _totals(rows: Sequence[TrafficRow], first: int, inputs: int, outputs: int) -> Iterable[str]:
+def _totals(rows: Sequence[TrafficRow], first: int, inputs: int, outputs: int, outer: str) -> Iterable[str]:
     """Of the cores and of the host."""
     read, constant = sum(row.read for row in rows), sum(row.read_constant for row in rows)
-    yield _line("total", "DDR traffic  read", read, read + first)
+    yield _line("total", f"{outer} traffic  read", read, read + first)
     yield _line("", "constant only", constant, constant + first)
-    yield _line("total", "DDR traffic write", sum(row.write for row in rows))
+    yield _line("total", f"{outer} traffic write", sum(row.write for row in rows))
     yield _line("total", "MC  traffic  read", outputs)
     yield _line("total", "MC  traffic write", inputs + sum(row.multicast for row in rows))
     yield _line("", "constant only", sum(row.multicast_constant for row in rows))
 
 
-def _by_op(program: Program) -> Iterable[str]:
+def _by_op(program: Program, *, local: str, outer: str) -> Iterable[str]:
     """Bytes that each op moves through outer memory, against what it writes locally."""
     table = program.commands
     reads = [number for number, route in enumerate(program.routes) if route.carries.is_outer]
     moved: dict[int, int] = {}
-    local: dict[int, int] = {}
+    written: dict[int, int] = {}
     columns = (
         table["op"].tolist(),
         table["route"].tolist(),
@@ -86,13 +94,13 @@ def _by_op(program: Program) -> Iterable[str]:
     )
     for op, route, size, out in zip(*columns, strict=True):
         if op >= 0:
-            target = moved if route in reads else local
+            target = moved if route in reads else written
             target[op] = target.get(op, 0) + (size if route in reads else out)
-    yield "DDR and VTCM traffic by op, most DDR first:"
-    yield f"{'DDR KB':>12} {'VTCM KB':>12}  op"
-    for op in sorted(moved.keys() | local.keys(), key=lambda op: (-moved.get(op, 0), op))[:20]:
+    yield f"{outer} and {local} traffic by op, most {outer} first:"
+    yield f"{f'{outer} KB':>12} {f'{local} KB':>12}  op"
+    for op in sorted(moved.keys() | written.keys(), key=lambda op: (-moved.get(op, 0), op))[:20]:
         name = program.ops[op].name[:120]
-        yield f"{moved.get(op, 0) / 1024:>12.0f} {local.get(op, 0) / 1024:>12.0f}  {program.ops[op].type} {name}"
+        yield f"{moved.get(op, 0) / 1024:>12.0f} {written.get(op, 0) / 1024:>12.0f}  {program.ops[op].type} {name}"
 
 
 def _line(name: str, what: str, size: int, first: int | None = None) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TextIO
 
 from ...core.errors import printable
+from ...core.plugins import vendor_memory_name
 from ...recording.summary import DeviceSummary, KindRow, ThreadRow
 from .opstats_sections import write_sections
 
@@ -12,7 +13,6 @@ HEADER = (
     "core  ucycles  ucycles(%)     pcycles  pcycles(%)  count      out KB  ucycles/KB  pcycles/KB  stddev(pc/KB)"
     "  opdetails"
 )
-MEMORY_NAMES = {"VTCM": "TCM"}  # as this format spells them
 UNKNOWN = "N/A"
 
 
@@ -84,7 +84,7 @@ def _details(row: KindRow) -> str:
     if row.is_wait:
         return printable(f"{row.kind} {row.group}")
     types = f"({row.types})" if row.types else ""
-    return printable(f"{row.kind} {row.group} {MEMORY_NAMES.get(row.memory, row.memory)} {types}", 400)
+    return printable(f"{row.kind} {row.group} {vendor_memory_name(row.memory)} {types}", 400)
 
 
 def _thread_line(row: ThreadRow) -> str:

@@ -7,10 +7,10 @@ from collections.abc import Iterator
 import numpy as np
 import numpy.typing as npt
 
+from ...core.plugins import vendor_memory_name
 from ...program.program import Detail, Program
 from ...recording.trace import SpanKind
 
-MEMORY_NAMES = {"VTCM": "TCM"}  # as this format spells them
 CATEGORY = "aic"
 
 
@@ -35,11 +35,11 @@ def constant_args(program: Program, kind: int, detail: int) -> Iterator[tuple[st
     known: Detail = program.details[detail]
     yield "opKind", program.kinds[kind]
     yield "opName", known.name
-    yield "opMemory", MEMORY_NAMES.get(known.memory, known.memory)
+    yield "opMemory", vendor_memory_name(known.memory)
     if known.attributes:
         yield "opAttributes", known.attributes
     if known.shape:
         yield "opShape", known.shape
     for number, operand in enumerate(known.operands):
         memory = program.memory_name(operand.memory)
-        yield f"opOperand{number}", operand.text(MEMORY_NAMES.get(memory, memory))
+        yield f"opOperand{number}", operand.text(vendor_memory_name(memory))

@@ -18,8 +18,9 @@ from opscope.recording.trace import NONE, SpanKind
 def read(events: Sequence[object], path: Path) -> Imported:
     document = {"schemaVersion": 1, "deviceProperties": [{"name": "G"}, {"name": "G"}], "traceEvents": events}
     path.write_text(json.dumps(document))
-    assert Kineto().looks_like(path.read_bytes(), "")
-    return Kineto().read(path)
+    found = read_profile(path)
+    assert found.format == Kineto.name
+    return found
 
 
 def span(

@@ -14,12 +14,12 @@ from statistics import fmean
 from ....core.errors import ImportFileError
 from ....importers.reading import read_bytes
 from ....recording.imported import CLOCK, LATENCY, Imported, ImportedOp, Metric, empty_trace
-from .device_trace import DeviceSpan, looks_like_optrace, read_optrace
+from .device_trace import DeviceSpan, read_optrace
 from .events import EXECUTE, FINALIZE, HVX_THREADS, Message, NodeTime, node_times, plain_name
-from .log import looks_like_log, read_log
-from .profile_csv import looks_like_csv, read_csv
-from .qhas import looks_like_qhas, read_qhas
-from .viewer_text import AVERAGE, LEAST, MOST, looks_like_viewer_text, read_viewer_text
+from .log import read_log
+from .profile_csv import read_csv
+from .qhas import read_qhas
+from .viewer_text import AVERAGE, LEAST, MOST, read_viewer_text
 
 MEASURED, VENDOR_MODEL, COMPILER_FACT = "measured", "vendor-model", "compiler-fact"
 _TIME = ("NetRun", "QNN (execute) time", "Accelerator (execute) time")  # the first that is there is the latency
@@ -49,11 +49,6 @@ class QnnCsv:
     """7 or 8 columns."""
 
     name = "qnn-csv"
-    describe = "QNN profile CSV, of ONNX Runtime or of qnn-profile-viewer (7 or 8 columns)"
-
-    def looks_like(self, head: bytes, name: str) -> bool:
-        del name
-        return looks_like_csv(head)
 
     def read(self, path: Path) -> Imported:
         return _of_messages(read_csv(read_bytes(path), source=str(path)), path, self.name)
@@ -63,11 +58,6 @@ class QnnLog:
     """Binary."""
 
     name = "qnn-log"
-    describe = "QNN profile log (*_qnn.log, qnn-profiling-data_0.log)"
-
-    def looks_like(self, head: bytes, name: str) -> bool:
-        del name
-        return looks_like_log(head)
 
     def read(self, path: Path) -> Imported:
         return _of_messages(read_log(read_bytes(path), source=str(path)).messages, path, self.name)
@@ -77,11 +67,6 @@ class QnnViewerText:
     """What the SDK's viewer prints."""
 
     name = "qnn-profile-viewer"
-    describe = "text of qnn-profile-viewer"
-
-    def looks_like(self, head: bytes, name: str) -> bool:
-        del name
-        return looks_like_viewer_text(head)
 
     def read(self, path: Path) -> Imported:
         text = read_viewer_text(read_bytes(path), source=str(path))
@@ -99,11 +84,6 @@ class QnnOpTrace:
     """The timeline of a device. It counts cycles and does not say the clock, so it gives no times of its own."""
 
     name = "qnn-optrace"
-    describe = "QNN HTP op trace of a device (Chrome JSON of qnn-profile-viewer); with the QHAS file, times too"
-
-    def looks_like(self, head: bytes, name: str) -> bool:
-        del name
-        return looks_like_optrace(head)
 
     def read(self, path: Path) -> Imported:
         spans = read_optrace(read_bytes(path), source=str(path))
@@ -116,11 +96,6 @@ class QnnQhas:
     """The analysis summary of a device, or of `opscope profile --qhas json`."""
 
     name = "qnn-qhas"
-    describe = "QNN HTP analysis summary (QHAS JSON)"
-
-    def looks_like(self, head: bytes, name: str) -> bool:
-        del name
-        return looks_like_qhas(head)
 
     def read(self, path: Path) -> Imported:
         file = read_qhas(read_bytes(path), source=str(path))
@@ -152,9 +127,6 @@ class QnnQhas:
         provenance = file.header.provenance or MEASURED  # ours says how its numbers were obtained
         model = str(file.model_id) or None
         return _imported(path, self.name, provenance, ops, tuple(metrics), (_OVERLAP,), 1, model=model)
-
-
-QNN_IMPORTERS = (QnnCsv(), QnnQhas(), QnnOpTrace(), QnnViewerText(), QnnLog())
 
 
 def _imported(  # noqa: PLR0917 – as many as the noun has

@@ -59,10 +59,6 @@ class DeviceSpan:
     path_cycles: int
 
 
-def looks_like_optrace(head: bytes) -> bool:
-    return b"OP_TRACE" in head or (b"traceEvents" in head and (b"HTP Op Type" in head or b"QNN Op" in head))
-
-
 def read_optrace(raw: bytes, *, source: str) -> tuple[DeviceSpan, ...]:
     """Every span once, by time."""
     try:

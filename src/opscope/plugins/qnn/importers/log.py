@@ -109,14 +109,6 @@ class _Reader:
             self.timelines[graph] = data[start.start() : end + 1]
 
 
-def looks_like_log(head: bytes) -> bool:
-    """A length, then a FlatBuffer whose root lies within it."""
-    if len(head) < 16:
-        return False
-    length, root = struct.unpack_from("<II", head)
-    return 16 <= length < 1 << 31 and 8 <= root < 256 and root % 4 == 0 and b"QNN" in head
-
-
 def read_log(raw: bytes, *, source: str) -> Log:
     """All messages of a log. A graph's preparation that is written again is left out."""
     reader, offset = _Reader(), 0

@@ -22,10 +22,6 @@ SOURCES = "ONNX Source Ops"
 _MOST_ROWS = 5_000_000
 
 
-def looks_like_csv(head: bytes) -> bool:
-    return head.removeprefix(b"\xef\xbb\xbf").startswith(b"Msg Timestamp,Message,Time")
-
-
 def read_csv(raw: bytes, *, source: str) -> tuple[Message, ...]:
     """Messages in file order, each graph's preparation once."""
     text = raw.decode("utf-8-sig", "replace")

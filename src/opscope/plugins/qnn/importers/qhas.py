@@ -74,10 +74,6 @@ class Qhas(msgspec.Struct):
     model_id: str | int = ""
 
 
-def looks_like_qhas(head: bytes) -> bool:
-    return b'"QHAS"' in head or b"htp_overall_summary" in head
-
-
 def read_qhas(raw: bytes, *, source: str) -> Qhas:
     """The tables that have a meaning here."""
     try:

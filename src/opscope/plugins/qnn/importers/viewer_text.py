@@ -14,14 +14,9 @@ _GRAPH = re.compile(r"\s*(?:---\s*)?Graph \d+ \((.*)\):\s*")
 _VALUE = re.compile(r"\s*(?P<name>\S.*?):\s+(?P<value>\d+)\s*(?P<unit>us|cycles|bytes|count|inf/sec)?\s*")
 _BACKEND = re.compile(r"Backend \((.*)\)")
 _UNITS = {"us": "US", "cycles": "CYCLES", "bytes": "BYTES", "count": "COUNT"}
-_MARK = b" Stats"
 _MOST_LINES = 5_000_000
 
 AVERAGE, LEAST, MOST = "average", "min", "max"
-
-
-def looks_like_viewer_text(head: bytes) -> bool:
-    return b"Execute Stats" in head or (_MARK in head and b"NetRun" in head)
 
 
 @dataclass(slots=True)

@@ -66,7 +66,7 @@ def _check(outputs: Sequence[Path], inputs: Sequence[Path], choices: AnnotateCho
 
 
 def _joined(listing_path: Path, runtime: Path, choices: AnnotateChoices, *, timeline: bool) -> Annotated:
-    from ..importers.mlir_location import short
+    from ....importers.mlir_location import short
     from . import inputs as jobs_and_actions
     from .join import AnnotateOptions, annotate_actions, annotate_jobs
     from .model_source import operators_of

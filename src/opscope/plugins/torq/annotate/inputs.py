@@ -8,8 +8,9 @@ from ....core.errors import ImportFileError
 from ....importers.formats import appearance
 from ....importers.reading import head_of
 from ..importers.dump import read_listing
-from ..importers.host_log import form_of, read_actions
-from ..importers.runtime_csv import TorqRuntime, read_jobs
+from ..importers.host_log import read_actions
+from ..importers.runtime_csv import read_jobs
+from ..manifest import HOST_LOGS, JOBS
 from .annotated import ActionTimes, JobTimes
 
 __all__ = ["ActionTimes", "JobTimes", "read_listing", "read_log"]
@@ -23,9 +24,9 @@ _KNOWN = (
 def read_log(path: Path) -> JobTimes | ActionTimes:
     """What a runtime logged; the content decides how it is read."""
     head = head_of(path)
-    if TorqRuntime().looks_like(head, path.name):
+    if JOBS.fits(head, path.name):
         return read_jobs(path, locations=False)  # a job is known by its place
-    form = form_of(head)
+    form = next((form for form, log in HOST_LOGS.items() if log.fits(head, path.name)), None)
     if form is None:
         raise ImportFileError(str(path), "line 1", f"looks like {appearance(head)}; {_KNOWN}")
     return read_actions(path, form)

@@ -7,8 +7,8 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 from ....core.errors import ImportFileError, printable
+from ....importers.mlir_location import positions
 from ....importers.reading import read_text
-from ..importers.mlir_location import positions
 
 _MOST_BYTES = 1 << 26
 _TORCH = re.compile(r'torch\.operator\s+"([\w.:-]{1,200})"')

@@ -20,20 +20,17 @@ import numpy as np
 from ....core.errors import ImportFileError
 from ....core.meaning import Does
 from ....importers.column_trace import Clock, SpanColumns, column_trace, op_totals, open_length
-from ....importers.line_columns import Lines, Numbers, Words, joined, read_lines, unwrapped, with_newlines
+from ....importers.line_columns import Lines, Numbers, Words, joined, read_lines, unwrapped
+from ....importers.mlir_location import plain_location
 from ....importers.reading import Unread
 from ....recording.classify import does_of_kernel
 from ....recording.imported import CLOCK, LATENCY, Check, Imported, ImportedOp, Metric
 from ....recording.trace import NONE, Lane, SpanKind
-from .mlir_location import plain_location
 
 TOOLS = {"vendor-model": "Torq compiler", "estimated": "opscope torq-compile"}
 CLOCK_OF_NPU = Clock(800_000_000, "the vendor's own conversion of cycles; no file says it")
 UNITS = ("DMA In", "DMA Out", "CDMA", "Slice", "CSS")  # a slice lane has its number behind it, where the file tells it
 
-_ID = re.compile(rb'"?(?:DI\d|DO\d|S\d+(?:_\d+)?"?,|CSS\d|CDMA_)')
-_B_ID = re.compile(rb'^"?(?:CSS\d|CDMA_|S\d+_\d)', re.MULTILINE)
-_B_BYTES = re.compile(rb'^"?D[IO]\d[^\n]*,\d+\r?$', re.MULTILINE)
 _SEED_HEADER = re.compile(rb"id\s*,\s*start\s*,\s*end\s*,", re.IGNORECASE)
 _C_HEADER = re.compile(
     rb"(?:taskId|actionIndex),\s*elapsed_time\(us\),\s*timestamp\(us\),\s*event,\s*location,\s*bytes"
@@ -47,19 +44,6 @@ _OF_ID = (
     ("DMA In", "DMA In"),
     ("DMA Out", "DMA Out"),
 )
-
-
-def form_of(head: bytes) -> str | None:
-    """A, B, C, or None: no such file."""
-    text = with_newlines(head.removeprefix(b"\xef\xbb\xbf").lstrip())
-    if _C_HEADER.match(text):
-        return "C"
-    if _SEED_HEADER.match(text):
-        text = text.partition(b"\n")[2]
-        return "B" if _B_ID.search(text) or _B_BYTES.search(text) else "A"
-    if not _ID.match(text) or text.split(b"\n", 1)[0].count(b",") < 3:
-        return None
-    return "B" if _B_ID.search(text) or _B_BYTES.search(text) else "A"
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,12 +69,6 @@ class TorqCompile:
     def __init__(self, form: str, *, clock: Clock = CLOCK_OF_NPU) -> None:
         self.form, self.clock = form, clock
         self.name = f"torq-compile-{form.lower()}"
-        kinds = {"A": "ID,start,end,location,type", "B": "as A, with bytes", "C": "taskId, elapsed_time(us), …"}
-        self.describe = f"Torq compile-time CSV, form {form} ({kinds[form]})"
-
-    def looks_like(self, head: bytes, name: str) -> bool:
-        del name
-        return form_of(head) == self.form
 
     def read(self, path: Path) -> Imported:
         rows = read_rows(path, self.form)
@@ -306,4 +284,4 @@ def _one_at_a_time(rows: CompileRows) -> Iterator[Check]:
         yield Check(f"{unit} does one thing at a time", sum_of == wall, f"{sum_of} cycles in {wall}")
 
 
-TORQ_COMPILE = tuple(TorqCompile(form) for form in "ABC")
+FORM_A, FORM_B, FORM_C = (TorqCompile(form) for form in "ABC")

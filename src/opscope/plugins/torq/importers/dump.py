@@ -15,11 +15,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ....core.errors import ImportFileError, UsageError, printable
+from ....importers.mlir_location import plain_location
 from ....importers.reading import read_bytes
 from ..annotate.annotated import Action, Dispatch, Job, Listing, Phase, Role, Step, Task
 from .dump_memory import memories_of, memory_of
 from .mlir_bytecode import is_bytecode, texts_of
-from .mlir_location import plain_location
 
 if TYPE_CHECKING:
     from iree.compiler import ir

@@ -15,8 +15,9 @@ from ....importers.line_columns import Numbers
 from ....recording.imported import LATENCY, Imported, ImportedOp, Metric
 from ....recording.trace import NONE, Lane, SpanKind
 from ..annotate.annotated import ActionTimes
+from ..manifest import HOST_LOGS
 from .event_pairs import ranked
-from .host_log import PARTS, form_of, read_actions
+from .host_log import PARTS, read_actions
 from .runtime_csv import NOT_TOLD, PROVENANCE, TOOL
 
 _JOBS = "NSS Jobs"
@@ -29,17 +30,7 @@ class TorqHost:
 
     def __init__(self, form: str) -> None:
         self.form = form
-        self.name = "torq-host" if form == "H3" else f"torq-host-{form.lower()}"
-        columns = {
-            "H1": "actionIndex, …, location",
-            "H2": "the same, location in quotes",
-            "H3": "dispatch_name,…,event",
-        }
-        self.describe = f"Torq host log, form {form} ({columns[form]})"
-
-    def looks_like(self, head: bytes, name: str) -> bool:
-        del name
-        return form_of(head) == self.form
+        self.name = HOST_LOGS[form].name
 
     def read(self, path: Path) -> Imported:
         log = read_actions(path, self.form)
@@ -201,4 +192,4 @@ def _metrics(log: ActionTimes, start: Numbers, wait: Numbers, rounds: _Rounds) -
     return result
 
 
-TORQ_HOST = tuple(TorqHost(form) for form in ("H1", "H2", "H3"))
+H1, H2, H3 = (TorqHost(form) for form in HOST_LOGS)

@@ -26,13 +26,12 @@ from ....importers.line_columns import (
     Words,
     read_lines,
     read_parsed,
-    with_newlines,
 )
+from ....importers.mlir_location import plain_location
 from ....importers.reading import LONGEST_NS, Unread
 from ....recording.trace import NONE
 from ..annotate.annotated import ActionTimes
 from .event_pairs import Events, Paired, Pairing
-from .mlir_location import plain_location
 
 _H12 = re.compile(rb"actionIndex,\s*elapsed_time\(us\),\s*timestamp\(us\),\s*event,\s*location\s*")
 _H3 = re.compile(rb"dispatch_name,\s*invocation_id,\s*action_id,\s*timestamp_us,\s*event\s*")
@@ -57,17 +56,6 @@ EXPECTED = {
     "H2": "actionIndex, elapsed_time(us), timestamp(us), event, location",
     "H3": "dispatch_name,invocation_id,action_id,timestamp_us,event",
 }
-
-
-def form_of(head: bytes) -> str | None:
-    """H1, H2, H3, or None: no such file."""
-    first, _, rest = with_newlines(head.removeprefix(_MARK)).partition(b"\n")
-    if _H3.fullmatch(first):
-        return "H3"
-    if not _H12.fullmatch(first):
-        return None
-    row = rest.lstrip().partition(b"\n")[0].split(b",", 4)
-    return "H2" if len(row) == 5 and row[4].lstrip().startswith(b'"loc(') else "H1"
 
 
 def read_actions(path: Path, form: str) -> ActionTimes:

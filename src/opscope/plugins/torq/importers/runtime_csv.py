@@ -16,11 +16,11 @@ from ....core.errors import ImportFileError
 from ....core.meaning import Does
 from ....importers.column_trace import MOST_OPS, SpanColumns, column_trace, op_totals, timed_ops
 from ....importers.line_columns import Lines, Marks, Numbers, Parsed, Words, joined, read_parsed, unwrapped
+from ....importers.mlir_location import plain_location
 from ....importers.reading import LONGEST_NS, Unread
 from ....recording.imported import LATENCY, Imported, ImportedOp, Metric
 from ....recording.trace import NONE, Lane
 from ..annotate.annotated import JobTimes
-from .mlir_location import plain_location
 
 TOOL = "Torq runtime"
 PROVENANCE = "measured"
@@ -33,11 +33,6 @@ class TorqRuntime:
     """Jobs one after the other."""
 
     name = "torq-runtime"
-    describe = "Torq runtime CSV of jobs (id;time_since_open;time_since_start[;location])"
-
-    def looks_like(self, head: bytes, name: str) -> bool:
-        del name
-        return _HEADER.match(head.removeprefix(b"\xef\xbb\xbf")) is not None
 
     def read(self, path: Path) -> Imported:
         jobs = read_jobs(path)

@@ -8,7 +8,8 @@ import pytest
 
 from opscope.core.errors import ImportFileError
 from opscope.importers.combine import combine
-from opscope.plugins.qnn.importers.device_files import QNN_IMPORTERS
+from opscope.importers.formats import load_importer
+from opscope.plugins.qnn.manifest import MANIFEST
 from opscope.recording.imported import Imported
 from qnn_samples import DEVICE_CSV, OPTRACE, QHAS, VIEWER_TEXT
 from qnn_session import MHZ, emulated, two_graphs
@@ -16,8 +17,8 @@ from qnn_session import MHZ, emulated, two_graphs
 
 def read(path: Path) -> Imported:
     head = path.read_bytes()
-    (importer,) = [importer for importer in QNN_IMPORTERS if importer.looks_like(head, path.name)]
-    return importer.read(path)
+    (form,) = [form for form in MANIFEST.formats if form.fits(head, path.name)]
+    return load_importer(form).read(path)
 
 
 def written(folder: Path, text: str) -> Path:

@@ -6,7 +6,7 @@ import pytest
 
 from importer_samples import SAMPLES, sample
 from opscope.core.errors import ImportFileError
-from opscope.importers.formats import IMPORTERS
+from opscope.importers.formats import formats
 from opscope.plugins.torq.importers.compile_csv import read_rows
 from torq_samples import FUSED, imported, spans
 
@@ -16,7 +16,7 @@ C_HEADER = "taskId, elapsed_time(us), timestamp(us), event, location, bytes\n"
 @pytest.mark.parametrize("form", "abc")
 def test_each_form_is_found_by_content_and_by_one_importer_alone(form: str) -> None:
     content = (SAMPLES / f"torq_compile_{form}.csv").read_bytes()
-    assert [importer.name for importer in IMPORTERS if importer.looks_like(content, "x")] == [f"torq-compile-{form}"]
+    assert [known.name for known in formats() if known.fits(content, "x")] == [f"torq-compile-{form}"]
 
 
 def test_form_a_is_read_whole() -> None:

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from build import Sketch, machine, memory, resnet
-from opscope.estimate.compatible import check_compatibility
 from opscope.estimate.price import Machine
 from opscope.graph.graph import DType
 from opscope.machine import catalogue as targets
 from opscope.machine.target import Holds, Support
+from opscope.plugins.cfs.compatible import check_compatibility
 
 
 def test_a_model_that_fits_has_no_issues() -> None:

@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 
+from opscope.importers.mlir_location import plain_location, positions, short
 from opscope.plugins.torq.annotate.model_source import operators_of
-from opscope.plugins.torq.importers.mlir_location import plain_location, positions, short
 
 A, B = ("a.mlir", 1, 2), ("b.mlir", 3, 4)
 

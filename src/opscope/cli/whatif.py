@@ -6,12 +6,11 @@ import sys
 from argparse import ArgumentParser, Namespace
 from pathlib import Path
 
-from ...cli.profile import add_option
-from ...commands.command import named_shape, positive, write_result
-from ...commands.progress import counted
-from ...core.errors import UsageError
-
-AXES = ("soc", "vtcm-mb", "precision", "opt-level", "io-quant")
+from ..commands.command import named_shape, positive, write_result
+from ..commands.progress import counted
+from ..core.errors import UsageError
+from ..core.manifest import Can
+from .profile import add_option, merged
 
 
 class WhatIfCommand:
@@ -20,16 +19,16 @@ class WhatIfCommand:
 
     examples = """\
 examples:
-  opscope whatif model.onnx --backend htp --vtcm-mb 1,2,4,8
-  opscope whatif model.onnx --backend htp --soc SA8255,SA8797,SM8650
-  opscope whatif model.onnx --backend htp --precision as-is,w8a8,w8a16 --io-quant on,off -o runs
 """
 
     def add_arguments(self, parser: ArgumentParser) -> None:
-        from ...backends import registry as backends
+        from ..backends import registry as backends
 
+        able = backends.names(Can.WHAT_IF)
+        if not able:
+            raise UsageError("whatif: no backend here can; expected a plug-in whose backend does (see docs/plugins.md)")
         parser.add_argument("model", type=Path, metavar="MODEL", help="ONNX file")
-        parser.add_argument("--backend", default="htp", choices=["htp"], help="runtime (default htp)")
+        parser.add_argument("--backend", default=able[0], choices=able, help=f"runtime (default {able[0]})")
         parser.add_argument("-o", "--output", type=Path, metavar="DIR", help="folder that gets a run per point")
         parser.add_argument("--jobs", type=positive, metavar="N", help="processes at once (default: cores)")
         parser.add_argument("--json", action="store_true", help="print JSON")
@@ -42,18 +41,20 @@ examples:
             help="shape of an input that the model leaves open; may be repeated",
         )
         group = parser.add_argument_group("choices, each a comma list")
-        for option in backends.load("htp").options:
-            if option.name in AXES:
-                add_option(group, option, several=True)
+        entries = [backends.find(name) for name in able]
+        for option in merged([o for entry in entries for o in entry.options if o.name in entry.axes]):
+            add_option(group, option, several=True)
 
     def run(self, args: Namespace) -> int:
-        from ... import api
-        from ...views.json.profiled_json import WhatIfJson
-        from ...views.text.profiled_text import WhatIfText
+        from .. import api
+        from ..backends import registry as backends
+        from ..views.json.profiled_json import WhatIfJson
+        from ..views.text.profiled_text import WhatIfText
 
-        axes = {name: _values(args, name) for name in AXES if getattr(args, name.replace("-", "_"))}
+        names = backends.find(args.backend).axes
+        axes = {name: _values(args, name) for name in names if getattr(args, name.replace("-", "_"))}
         if not axes:
-            raise UsageError(f"whatif: nothing to vary; expected at least one of {', '.join(f'--{a}' for a in AXES)}")
+            raise UsageError(f"whatif: nothing to vary; expected at least one of {', '.join(f'--{a}' for a in names)}")
         result = api.what_if(
             args.model,
             axes,

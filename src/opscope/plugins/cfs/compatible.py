@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from ..core.units import format_bytes
-from ..graph.graph import ABSENT, Graph
-from ..graph.kinds import Family
-from ..machine.target import Holds, Target
-from ..plugins.cfs.flat import flat_report
+from ...core.units import format_bytes
+from ...estimate.estimator import parameter_bytes
+from ...estimate.price import Machine
+from ...graph.graph import ABSENT, Graph
+from ...graph.kinds import Family
+from ...machine.target import Holds, Target
 from .compatibility import Compatibility, MemoryIssue, OperatorIssue
-from .estimator import parameter_bytes
-from .price import Machine
+from .flat import flat_report
 
 REPLACEMENTS = {  # kind → what usually does the same job with operators that small targets have
     "gelu": "TANH",

@@ -1,0 +1,54 @@
+"""What several commands print of a program that was compiled, and of one that ran."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from .command import write_result
+
+if TYPE_CHECKING:
+    from ..workflows.execution import RunOutcome
+    from ..workflows.model_compiler import Compiled
+
+
+def report_compiled(compiled: Compiled, *, metrics: bool, warnings: bool, timeline: Path | None = None) -> None:
+    """Print what the user asked to see of a compiled program."""
+    from ..core.units import format_bytes
+    from ..machine.target import Holds
+    from ..views.text.memory_metrics import MemoryMetricsText
+    from ..views.text.timeline_csv import TimelineCsv
+
+    program, target = compiled.program, compiled.target
+    outer = target.home(Holds.ACTIVATIONS).name
+    read = sum(row.read for row in program.metrics.traffic)
+    print(
+        f"{len(program.ops)} ops → {len(program.commands):,} commands on {program.devices} × {program.cores} cores; "
+        f"constants {format_bytes(program.metrics.constants_bytes)}, "
+        f"local memory {format_bytes(max(program.metrics.local_bytes, default=0))} of "
+        f"{format_bytes(program.metrics.local_capacity)}, {outer} read {format_bytes(read)} per inference"
+    )
+    if metrics and target.local is not None:
+        MemoryMetricsText(local=target.local.name, outer=outer).render(program, sys.stdout)
+    for warning in compiled.warnings if warnings else ():
+        print(f"warning: {warning.kind}: {warning.op[:100]}: {warning.text}; {warning.cycles:,.0f} cycles")
+    if timeline is not None:
+        start, end = compiled.forecast()
+        write_result(lambda out: TimelineCsv().render(program, start, end, out), timeline)
+
+
+def report_outcome(outcome: RunOutcome) -> int:
+    """Print what a run comes to; 130 when it was interrupted."""
+    from ..views.text.run_stdout import RunStdout
+
+    RunStdout().render(outcome.statistics, sys.stdout)
+    sys.stdout.flush()
+    for note in outcome.notes:
+        print(f"note: {note}", file=sys.stderr)
+    for path in outcome.written:
+        print(f"wrote {path}", file=sys.stderr)
+    if outcome.interrupted:
+        print("opscope: interrupted; what was finished is kept", file=sys.stderr)
+        return 130
+    return 0

@@ -1,0 +1,31 @@
+"""JSON of files → typed values; what is wrong with a file is said in one line."""
+
+from __future__ import annotations
+
+from typing import TypeVar
+
+import msgspec
+
+from .errors import ImportFileError, printable
+
+T = TypeVar("T")
+
+
+def decode_json(raw: bytes, decoder: msgspec.json.Decoder[T], *, source: str) -> T:
+    """JSON as the type of a decoder; what does not fit is named by byte or by field.
+
+    Decoders are made where modules are: two threads that make the first of a type at once can end the process.
+    """
+    try:
+        return decoder.decode(raw)
+    except msgspec.ValidationError as error:
+        raise ImportFileError(
+            source, "", f"{printable(str(error), 300)}; expected the fields of this format"
+        ) from error
+    except UnicodeDecodeError as error:
+        raise ImportFileError(source, f"byte {error.start:#x}", "a name is no UTF-8; expected JSON") from error
+    except msgspec.DecodeError as error:
+        problem = str(error).replace("Input data was truncated", f"cut short after {len(raw)} bytes")
+        raise ImportFileError(source, "", f"{problem}; expected JSON") from error
+    except RecursionError as error:
+        raise ImportFileError(source, "", "nested too deep; expected the JSON of a profile") from error

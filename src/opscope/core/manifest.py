@@ -1,0 +1,166 @@
+"""What a plug-in offers, as data: names, help lines, options, file signatures, and where the code is.
+
+A manifest is all that help, parsing of a command line and detection of a file's format load. A module that holds one
+imports nothing of opscope but `core`; code is named by strings, ".module:attribute" relative to the plug-in's package
+or "package.module:attribute", and is imported when it is used. The classes are named tuples and not dataclasses, which
+take several times as long to make: every command pays for them, `opscope --help` too. Annotations are no strings here,
+as each string would be compiled.
+"""
+
+import re
+from collections.abc import Iterator, Sequence
+from enum import StrEnum
+from pathlib import Path
+from typing import NamedTuple
+
+Value = str | int | bool | None  # of an option
+
+
+class Option(NamedTuple):
+    """A choice that a backend offers, as the command line shows it."""
+
+    name: str
+    help: str
+    choices: tuple[str, ...] = ()
+    default: Value = None
+    is_flag: bool = False
+    is_number: bool = False
+    metavar: str = "V"
+
+
+class Signature(NamedTuple):
+    """How a file of a format looks: everything that is given here holds for its first bytes, inflated if packed."""
+
+    start: bytes = b""  # a regular expression that matches at the beginning
+    contains: tuple[bytes, ...] = ()  # bytes that all occur
+    finds: tuple[bytes, ...] = ()  # regular expressions that are all found somewhere
+    lacks: tuple[bytes, ...] = ()  # regular expressions that are found nowhere
+    file_name: str = ""  # what the file is called, where its content alone does not decide
+
+    def fits(self, head: bytes, name: str) -> bool:
+        return (
+            (not self.file_name or name == self.file_name)
+            and re.match(self.start, head) is not None
+            and all(part in head for part in self.contains)
+            and all(re.search(pattern, head) for pattern in self.finds)
+            and not any(re.search(pattern, head) for pattern in self.lacks)
+        )
+
+
+class Format(NamedTuple):
+    """A kind of profile file that can be imported."""
+
+    name: str
+    describe: str  # one line for `opscope import --list`
+    signatures: tuple[Signature, ...]  # a file of which one fits is taken to be of this format
+    importer: str  # place of a class or object with `read(path)`
+    is_generic: bool = False  # offered a file after all others, as it fits files that others know better
+
+    def fits(self, head: bytes, name: str) -> bool:
+        """Whether a file that begins like this is of this format; `name` is a hint only."""
+        return any(signature.fits(head, name) for signature in self.signatures)
+
+
+class Can(StrEnum):
+    """What a backend can do besides profiling a model; the value is the word of the command line for it."""
+
+    ADVISE = "advise"  # try other options and cite those that help
+    WHAT_IF = "whatif"  # profile every combination of some options
+    EXECUTE = "execute"  # run the model for its outputs
+    CHROME_TRACE = "output-chrome-trace"  # the timeline as a file
+    SUMMARY_FILES = "summary files"  # the files that plug-ins make of a profile
+
+
+class BackendEntry(NamedTuple):
+    """A runtime or a vendor's compiler that can profile a model."""
+
+    name: str
+    title: str
+    place: str  # of a class or object with `state()` and `profile(…)`; with EXECUTE `execute(…)` too
+    options: tuple[Option, ...] = ()
+    can: frozenset[Can] = frozenset({Can.CHROME_TRACE, Can.SUMMARY_FILES})
+    what_if: str = ""  # place of an object with `advise(…)` and `grid(…)`, for ADVISE and WHAT_IF
+    axes: tuple[str, ...] = ()  # names of options that a what-if may vary
+
+
+class Verb(NamedTuple):
+    """A verb of the command line."""
+
+    name: str
+    help: str
+    place: str = ""  # of a module with a table COMMANDS: verb → command
+    same_as: str = ""  # instead: a verb of opscope's own, under another name
+
+
+class Example(NamedTuple):
+    """A line for the help of a verb of opscope's own, such as `opscope profile model.onnx --backend NAME`."""
+
+    verb: str
+    line: str
+
+
+class Face(NamedTuple):
+    """A name that `import opscope` offers."""
+
+    name: str
+    place: str
+
+
+class ReportStyle(NamedTuple):
+    """Another way to count and print a report: `opscope report --compat NAME`."""
+
+    name: str
+    place: str  # of an object with `report(graph, machine, sha256=…)` and `render(report, out)`
+
+
+class SummaryFile(NamedTuple):
+    """A file that is made of a profile on demand: an option `--NAME FORM` of `opscope profile`."""
+
+    name: str
+    help: str
+    forms: tuple[str, ...]
+    place: str  # of a function (profile, form) → bytes
+
+
+class Manifest(NamedTuple):
+    """Everything that one plug-in adds."""
+
+    name: str
+    title: str
+    package: str  # that relative places start from: `__package__` of the module that holds the manifest
+    order: int = 100  # place among the plug-ins, in lists and when files are offered; equal ones by name
+    targets: Path | None = None  # folder of TOML files
+    formats: tuple[Format, ...] = ()
+    backends: tuple[BackendEntry, ...] = ()
+    verbs: tuple[Verb, ...] = ()
+    faces: tuple[Face, ...] = ()
+    report_styles: tuple[ReportStyle, ...] = ()
+    summary_files: tuple[SummaryFile, ...] = ()
+    examples: tuple[Example, ...] = ()
+    same_rules: tuple[tuple[str, str], ...] = ()  # id of a backend's finding → of the rule of ours that finds the same
+    memory_names: tuple[tuple[str, str], ...] = ()  # name in a target file → as the vendor's own files spell it
+    opstats_tag: str = ""  # in names of files that `opscope opstats` writes, for scripts that look for the vendor's
+
+    def names(self) -> set[str]:
+        """Every name that no other plug-in may have, with its kind before it."""
+        groups: dict[str, Sequence[Format | BackendEntry | Verb | Face | ReportStyle | SummaryFile]] = {
+            "format": self.formats,
+            "backend": self.backends,
+            "verb": self.verbs,
+            "face": self.faces,
+            "report style": self.report_styles,
+            "summary file": self.summary_files,
+        }
+        return {f"plug-in {self.name}"} | {f"{kind} {entry.name}" for kind, group in groups.items() for entry in group}
+
+    def mistakes(self) -> Iterator[str]:
+        """What its writer got wrong."""
+        for form in self.formats:
+            if not form.signatures or any(sign == Signature() for sign in form.signatures):
+                yield f"format {form.name}: a signature that says nothing would fit every file"
+        for backend in self.backends:
+            if bool(backend.what_if) != bool(backend.can & {Can.ADVISE, Can.WHAT_IF}):
+                yield f"backend {backend.name}: a what-if needs its place, and a place the capability"
+        for verb in self.verbs:
+            if bool(verb.place) == bool(verb.same_as):
+                yield f"verb {verb.name}: expected a place, or the verb that it is the same as"

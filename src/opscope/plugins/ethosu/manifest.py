@@ -1,0 +1,80 @@
+"""Arm Ethos-U through its own compiler, and the files that the compiler writes."""
+
+from __future__ import annotations
+
+from ...core.manifest import BackendEntry, Format, Manifest, Option, Signature
+
+ACCELERATORS = (
+    "ethos-u55-32",
+    "ethos-u55-64",
+    "ethos-u55-128",
+    "ethos-u55-256",
+    "ethos-u65-256",
+    "ethos-u65-512",
+    "ethos-u85-128",
+    "ethos-u85-256",
+    "ethos-u85-512",
+    "ethos-u85-1024",
+    "ethos-u85-2048",
+)
+MODES = (
+    "Sram_Only",
+    "Shared_Sram",
+    "Dedicated_Sram",
+    "Dedicated_Sram_256KB",
+    "Dedicated_Sram_384KB",
+    "Dedicated_Sram_512KB",
+)
+BACKEND = BackendEntry(
+    name="vela",
+    title="Arm Ethos-U through its compiler, ethos-u-vela",
+    place=".backend:VelaBackend",
+    options=(
+        Option(
+            "accelerator",
+            "Ethos-U part and its MACs per cycle (default ethos-u55-256)",
+            ACCELERATORS,
+            "ethos-u55-256",
+        ),
+        Option(
+            "system-config",
+            "clock and memories around it (default: the family's, see docs/backends.md)",
+            metavar="NAME",
+        ),
+        Option("memory-mode", f"what lies in which memory: {', '.join(MODES)} (default: by system)", metavar="NAME"),
+        Option(
+            "optimise",
+            "performance, or size: less memory, slower (default performance)",
+            ("performance", "size"),
+            "performance",
+        ),
+        Option(
+            "arena-cache-size",
+            "memory that the compiler aims at, in bytes (default: the memory mode's)",
+            is_number=True,
+            metavar="BYTES",
+        ),
+        Option("vela-config", "configuration file of your own, with its systems and memory modes", metavar="F.ini"),
+    ),
+)
+MANIFEST = Manifest(
+    name="ethosu",
+    title="Arm Ethos-U",
+    package=__package__,
+    order=30,
+    backends=(BACKEND,),
+    formats=(
+        Format(
+            "vela-layers",
+            "Vela per-layer performance (MODEL_per-layer.csv)",
+            (Signature(rb"(?=[^\n]*NNG Operator,)[^\n]*Op Cycles,"),),
+            ".importer:VelaLayers",
+        ),
+        Format(
+            "vela-summary",
+            "Vela summary (MODEL_summary_SYSTEM.csv)",
+            (Signature(rb"(?=[^\n]*accelerator_configuration,)[^\n]*cycles_total"),),
+            ".importer:VelaSummary",
+        ),
+    ),
+)

@@ -1,0 +1,123 @@
+"""Qualcomm HTP: the vendor's compiler as a backend, what-ifs with it, and the files of its tools."""
+
+from __future__ import annotations
+
+import re
+
+from ...core.manifest import BackendEntry, Can, Example, Face, Format, Manifest, Option, Signature, SummaryFile
+
+DEFAULT_SOC = "SA8255"
+LEVELS = ("basic", "detailed", "backend", "client", "linting", "optrace")
+PERF_PROFILES = ("balanced", "high_performance", "extreme_performance", "burst")
+PRECISIONS = ("as-is", "w8a8", "w8a16", "f16")
+_ROOTS = re.escape(bytes(range(8, 256, 4)))
+_LOG = (  # a length of 16 bytes to 2 GiB, then a FlatBuffer whose root, a multiple of 4, lies within 256 bytes
+    rb"(?=[\s\S]{16})(?![\x00-\x0f]\x00\x00\x00)[\s\S]{3}[\x00-\x7f][" + _ROOTS + rb"]\x00{3}"
+)
+
+BACKEND = BackendEntry(
+    name="htp",
+    title="Qualcomm HTP (Hexagon NPU) through onnxruntime-qnn",
+    place=".backend:HtpBackend",
+    can=frozenset(Can),
+    what_if=".whatif:HtpWhatIf",
+    axes=("soc", "vtcm-mb", "precision", "opt-level", "io-quant"),
+    options=(
+        Option(
+            "soc",
+            f"part: name, marketing name or id (default {DEFAULT_SOC})",
+            default=DEFAULT_SOC,
+            metavar="SOC",
+        ),
+        Option("profiling-level", "how much to show (default detailed)", LEVELS, "detailed"),
+        Option(
+            "perf-profile",
+            "kept for scripts: has no effect on an estimate, which is for the highest clock",
+            PERF_PROFILES,
+            "balanced",
+        ),
+        Option("vtcm-mb", "VTCM that the compiler may use (default: all of the part's)", is_number=True, metavar="N"),
+        Option("opt-level", "effort of the compiler, 0 to 3 (default: its own)", ("0", "1", "2", "3")),
+        Option(
+            "precision",
+            "profile a copy of another precision; synthetic calibration, for performance questions only",
+            PRECISIONS,
+            "as-is",
+        ),
+        Option(
+            "io-quant",
+            "on: the accelerator quantises inputs and outputs; off: the CPU does (default on)",
+            ("on", "off"),
+            "on",
+        ),
+        Option("proxy", "a part without a vendor model: also estimate on the nearest one that has it", is_flag=True),
+        Option("execute", "also run the model once in emulation and keep its outputs; never its timing", is_flag=True),
+    ),
+)
+MANIFEST = Manifest(
+    name="qnn",
+    title="Qualcomm HTP (Hexagon NPU)",
+    package=__package__,
+    order=70,
+    backends=(BACKEND,),
+    examples=(
+        Example(
+            "profile",
+            "opscope profile model.onnx --backend htp --soc SM8650 --vtcm-mb 4 --profiling-level linting --advise",
+        ),
+        Example("profile", "opscope profile model.onnx --backend htp --output-chrome-trace --qhas html -o run"),
+        Example("profile", "opscope profile model.onnx --backend htp --baseline run --max-regression 5%"),
+        Example("whatif", "opscope whatif model.onnx --backend htp --vtcm-mb 1,2,4,8"),
+        Example("whatif", "opscope whatif model.onnx --backend htp --soc SA8255,SA8797,SM8650"),
+        Example(
+            "whatif",
+            "opscope whatif model.onnx --backend htp --precision as-is,w8a8,w8a16 --io-quant on,off -o runs",
+        ),
+    ),
+    faces=(Face("HtpProfiler", ".profiler:HtpProfiler"),),
+    same_rules=(("slow-node", "slow-op"), ("conversions", "layout"), ("vtcm-spill", "spill")),
+    summary_files=(
+        SummaryFile(
+            "qhas",
+            "write the analysis summary: MODEL.qhas.json or .html, or into RUN",
+            ("json", "html"),
+            ".qhas_files:analysis_summary",
+        ),
+    ),
+    formats=(
+        Format(
+            "qnn-csv",
+            "QNN profile CSV, of ONNX Runtime or of qnn-profile-viewer (7 or 8 columns)",
+            (Signature(rb"Msg Timestamp,Message,Time"),),
+            ".importers.device_files:QnnCsv",
+        ),
+        Format(
+            "qnn-qhas",
+            "QNN HTP analysis summary (QHAS JSON)",
+            (Signature(contains=(b'"QHAS"',)), Signature(contains=(b"htp_overall_summary",))),
+            ".importers.device_files:QnnQhas",
+        ),
+        Format(
+            "qnn-optrace",
+            "QNN HTP op trace of a device (Chrome JSON of qnn-profile-viewer); with the QHAS file, times too",
+            (
+                Signature(contains=(b"OP_TRACE",)),
+                Signature(contains=(b"traceEvents", b"HTP Op Type")),
+                Signature(contains=(b"traceEvents", b"QNN Op")),
+            ),
+            ".importers.device_files:QnnOpTrace",
+        ),
+        Format(
+            "qnn-profile-viewer",
+            "text of qnn-profile-viewer",
+            (Signature(contains=(b"Execute Stats",)), Signature(contains=(b" Stats", b"NetRun"))),
+            ".importers.device_files:QnnViewerText",
+        ),
+        Format(
+            "qnn-log",
+            "QNN profile log (*_qnn.log, qnn-profiling-data_0.log)",
+            (Signature(_LOG, contains=(b"QNN",)),),
+            ".importers.device_files:QnnLog",
+        ),
+    ),
+)

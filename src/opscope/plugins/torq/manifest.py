@@ -1,0 +1,81 @@
+"""Synaptics Torq: targets, command lines, `annotate`, and the files of its compiler and runtime."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from ...core.manifest import Format, Manifest, Signature, Verb
+
+_ID = rb'"?(?:DI\d|DO\d|S\d+(?:_\d+)?"?,|CSS\d|CDMA_)'
+_COMPILE = rb"\s*(?:(?i:id\s*,\s*start\s*,\s*end\s*,)|(?=[^\r\n]*,[^\r\n]*,[^\r\n]*,)" + _ID + rb")"
+_B_ID = rb'(?:\A\s*|[\r\n])"?(?:CSS\d|CDMA_|S\d+_\d)'
+_B_BYTES = rb'(?:\A\s*|[\r\n])"?D[IO]\d[^\r\n]*,\d+(?:[\r\n]|\Z)'
+_ACTIONS = rb"actionIndex,\s*elapsed_time\(us\),\s*timestamp\(us\),\s*event,\s*location[ \t]*(?:[\r\n]|\Z)"
+_QUOTED = rb'\s*(?:[^,\r\n]*,){4}[ \t]*"loc\('  # the location of the first row
+
+JOBS = Format(
+    "torq-runtime",
+    "Torq runtime CSV of jobs (id;time_since_open;time_since_start[;location])",
+    (Signature(rb"(?i)id\s*;\s*time_since_open\s*;\s*time_since_start"),),
+    ".importers.runtime_csv:TorqRuntime",
+)
+HOST_LOGS = {  # form → format
+    "H1": Format(
+        "torq-host-h1",
+        "Torq host log, form H1 (actionIndex, …, location)",
+        (Signature(_ACTIONS + rb"(?!" + _QUOTED + rb")"),),
+        ".importers.host:H1",
+    ),
+    "H2": Format(
+        "torq-host-h2",
+        "Torq host log, form H2 (the same, location in quotes)",
+        (Signature(_ACTIONS + _QUOTED),),
+        ".importers.host:H2",
+    ),
+    "H3": Format(
+        "torq-host",
+        "Torq host log, form H3 (dispatch_name,…,event)",
+        (Signature(rb"dispatch_name,\s*invocation_id,\s*action_id,\s*timestamp_us,\s*event[ \t]*(?:[\r\n]|\Z)"),),
+        ".importers.host:H3",
+    ),
+}
+MANIFEST = Manifest(
+    name="torq",
+    title="Synaptics Torq",
+    package=__package__,
+    order=90,
+    targets=Path(__file__).with_name("targets"),
+    verbs=(
+        Verb("annotate", "A compiler's dump with a runtime's log: units used, times, timeline", ".annotate.command"),
+        Verb("torq-compile", "Torq command line: compile", ".dialect.commands"),
+        Verb("torq-run-module", "Torq command line: run", ".dialect.commands"),
+        Verb("iree-run-module", "Torq command line: run, under its other name", ".dialect.commands"),
+        Verb("annotate_profiling.py", "annotate with the arguments of the vendor's script", ".annotate.command"),
+    ),
+    formats=(
+        Format(
+            "torq-compile-a",
+            "Torq compile-time CSV, form A (ID,start,end,location,type)",
+            (Signature(_COMPILE, lacks=(_B_ID, _B_BYTES)),),
+            ".importers.compile_csv:FORM_A",
+        ),
+        Format(
+            "torq-compile-b",
+            "Torq compile-time CSV, form B (as A, with bytes)",
+            (Signature(_COMPILE, finds=(_B_ID,)), Signature(_COMPILE, finds=(_B_BYTES,))),
+            ".importers.compile_csv:FORM_B",
+        ),
+        Format(
+            "torq-compile-c",
+            "Torq compile-time CSV, form C (taskId, elapsed_time(us), …)",
+            (
+                Signature(
+                    rb"\s*(?:taskId|actionIndex),\s*elapsed_time\(us\),\s*timestamp\(us\),\s*event,\s*location,\s*bytes"
+                ),
+            ),
+            ".importers.compile_csv:FORM_C",
+        ),
+        JOBS,
+        *HOST_LOGS.values(),
+    ),
+)

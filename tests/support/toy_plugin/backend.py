@@ -1,0 +1,34 @@
+"""The toy's runtime."""
+
+from collections.abc import Mapping
+from pathlib import Path
+
+from opscope.backends.registry import BackendState
+from opscope.core.manifest import Value
+from opscope.recording.profiled import Metric, Profiled
+from opscope.recording.summary import Latency
+
+
+class ToyBackend:
+    """Takes as many nanoseconds as its option says."""
+
+    name = "toy"
+
+    def state(self) -> BackendState:
+        return BackendState(self.name, "A toy runtime", True, "1.0", "always works")
+
+    def profile(
+        self, model: Path, options: Mapping[str, Value], *, shapes: Mapping[str, tuple[int, ...]] | None = None
+    ) -> Profiled:
+        del shapes
+        nanoseconds = int(options.get("speed") or 1)
+        return Profiled(
+            backend=self.name,
+            model=str(model),
+            target={"name": "toy-chip"},
+            options=dict(options),
+            producer={"toy": "1.0"},
+            provenance="measured",
+            latency=Latency(nanoseconds, nanoseconds, nanoseconds, "measured"),
+            metrics=(Metric("speed", nanoseconds, "1", "measured"),),
+        )

@@ -1,0 +1,30 @@
+"""What the toy adds. Data alone: it imports nothing but the classes of manifests."""
+
+from pathlib import Path
+
+from opscope.core.manifest import BackendEntry, Face, Format, Manifest, Option, Signature, Verb
+
+MANIFEST = Manifest(
+    name="toy",
+    title="A toy vendor",
+    package=__package__,
+    targets=Path(__file__).with_name("targets"),
+    formats=(
+        Format(
+            "toy-file",
+            "a toy's profile (*.toy)",
+            (Signature(rb"\s*\{", contains=(b'"toy"',)),),
+            ".importer:ToyFile",
+        ),
+    ),
+    backends=(
+        BackendEntry(
+            "toy",
+            "A toy runtime",
+            ".backend:ToyBackend",
+            options=(Option("speed", "how fast it goes (default 1)", default=1, is_number=True, metavar="N"),),
+        ),
+    ),
+    verbs=(Verb("toy", "Say hello", ".commands"),),
+    faces=(Face("Toy", ".backend:ToyBackend"),),
+)

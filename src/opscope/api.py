@@ -15,6 +15,8 @@ if TYPE_CHECKING:
     import numpy.typing as npt
 
     from .backends.registry import BackendState
+    from .changes.what_if import WhatIf
+    from .core.provenance import Provenance
     from .estimate.compatibility import Compatibility
     from .estimate.report import Report
     from .gate.comparison import Comparison, SideBySide
@@ -22,8 +24,6 @@ if TYPE_CHECKING:
     from .graph.graph import Graph
     from .machine.target import Target
     from .recording.finding import Findings, LawCheck
-    from .recording.imported import Imported
-    from .recording.profiled import WhatIf
     from .recording.run import Run
     from .workflows.comparing import Source, Updated
     from .workflows.compiling import Compiled
@@ -327,6 +327,7 @@ def profile(
         progress: called with how many what-if points are done, and of how many.
     """
     from .workflows import choices, profiling
+    from .workflows.record import analysed
 
     path, folder, when = Path(model), None if run is None else Path(run), _when(created)
     if backend is not None and backend not in choices.OWN:
@@ -335,10 +336,7 @@ def profile(
         result = profiling.profile(
             path, backend=backend, options=options or {}, shapes=shapes, advise=advise, progress=progress
         )
-        batch = profiling.batch_of(path, shapes)
-        return profiling.record_profiled(
-            result, folder, command=command, created=when, sha256=sha256_of(path), batch=batch
-        )
+        return analysed(result, folder, command=command, created=when, sha256=sha256_of(path))
     from .workflows import one_step
 
     chosen, file = choices.load_target(target)
@@ -449,10 +447,10 @@ def import_profile(
     run: str | Path | None = None,
     *,
     form: str | None = None,
-    provenance: str | None = None,
+    provenance: Provenance | str | None = None,
     command: Sequence[str] = (),
     created: str | None = None,
-) -> Imported:
+) -> Recorded:
     """Read profile files of other tools, or stats buffers with their program, and leave a run.
 
     Args:
@@ -463,13 +461,16 @@ def import_profile(
         command: the command line, for the run.
         created: time of the run, ISO 8601; now when not given.
     """
+    from .core.provenance import Provenance
     from .workflows.importing import import_files
 
+    if provenance is not None and provenance not in list(Provenance):
+        raise UsageError(f"provenance {provenance!r}: not known; expected one of {', '.join(Provenance)}")
     return import_files(
         [Path(file) for file in files],
         None if run is None else Path(run),
         form=form,
-        provenance=provenance,
+        provenance=None if provenance is None else Provenance(provenance),
         command=tuple(command),
         created=_when(created),
     )

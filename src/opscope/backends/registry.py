@@ -1,4 +1,4 @@
-"""Model file → Profiled, through a real runtime. One module per runtime; plug-ins are found by entry point.
+"""Model file → Recording, through a real runtime. One module per runtime; plug-ins are found by entry point.
 
 A backend is an object with the members of `Backend`. A package offers one under the entry point group
 `opscope.backends`; the entry's name is the backend's name.
@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Protocol
 
 from ..core.errors import UsageError, did_you_mean, printable
-from ..recording.profiled import Profiled
+from ..recording.recording import Recording
 
 Value = str | int | bool | None
 
@@ -61,7 +61,7 @@ class Backend(Protocol):
 
     def profile(
         self, model: Path, options: Mapping[str, Value], *, shapes: Mapping[str, tuple[int, ...]] | None = None
-    ) -> Profiled: ...
+    ) -> Recording: ...
 
 
 def names() -> tuple[str, ...]:

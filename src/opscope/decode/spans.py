@@ -10,6 +10,7 @@ from typing import TypeVar
 import numpy as np
 import numpy.typing as npt
 
+from ..core.provenance import Provenance
 from ..core.sublanes import sublanes
 from ..program.program import NO_ROUTE, Program
 from ..program.wire import INPUT_PORT, StatsSection
@@ -46,7 +47,7 @@ def decode_trace(
     index: LaneIndex,
     *,
     origin: int,
-    provenance: str,
+    provenance: Provenance,
     threads: Threads = Threads.MERGED,
     barriers: bool = False,
 ) -> Trace:

@@ -28,7 +28,7 @@ from ..plugins.torq.importers.host import TORQ_HOST
 from ..plugins.torq.importers.runtime_csv import TorqRuntime
 from ..plugins.traces.kineto import Kineto
 from ..plugins.traces.trace_json import TraceJson
-from ..recording.imported import Imported
+from ..recording.recording import Recording
 from .reading import head_of
 
 GROUP = "opscope.importers"
@@ -44,7 +44,7 @@ class Importer(Protocol):
     def looks_like(self, head: bytes, name: str) -> bool:
         """Whether a file that begins like this, inflated if it was packed, is of this format. `name` is a hint only."""
 
-    def read(self, path: Path) -> Imported:
+    def read(self, path: Path) -> Recording:
         """Read it. Damage is an ImportFileError; a row that cannot be read is counted in the notes."""
 
 
@@ -131,7 +131,7 @@ def _names() -> str:
     return ", ".join(importer.name for importer in importers())
 
 
-def read_profile(path: Path, *, form: str | None = None) -> Imported:
+def read_profile(path: Path, *, form: str | None = None) -> Recording:
     """Read a profile file of any known format.
 
     Args:

@@ -13,6 +13,7 @@ import msgspec
 import numpy as np
 
 from ..core.errors import UsageError, printable
+from ..core.provenance import Provenance
 from ..recording.trace import COUNTER, EDGE, NONE, SPAN, Lane, SpanKind, Trace
 
 _MOST_BYTES = 1 << 31
@@ -55,7 +56,13 @@ def read_host_trace(path: Path, *, stats_hz: float, origin_tick: int) -> Trace:
                 (lanes.setdefault(lane, len(lanes)), SpanKind.HOST, NONE, NONE, NONE, *times, NONE, NONE, NONE, number)
             )
     return Trace(
-        tuple(lanes), tuple(names), np.array(rows, SPAN), np.zeros(0, EDGE), (), np.zeros(0, COUNTER), "measured"
+        tuple(lanes),
+        tuple(names),
+        np.array(rows, SPAN),
+        np.zeros(0, EDGE),
+        (),
+        np.zeros(0, COUNTER),
+        Provenance.MEASURED,
     )
 
 

@@ -9,6 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ..core.columns import places
+from ..core.provenance import Provenance
 from ..recording.trace import COUNTER, EDGE, NONE, SPAN, CounterTrack, Lane, Trace
 from .trace_events import Key, Numbers, Samples, Spans, Thread
 from .trace_lanes import levels
@@ -35,7 +36,7 @@ def build_trace(
     tracks: Sequence[CounterTrack],
     *,
     marks: Marks,
-    provenance: str,
+    provenance: Provenance,
 ) -> Trace:
     """Everything on an axis that starts at the first span or sample. `lanes` has one entry per thread of `spans`."""
     origin = min((int(column.min()) for column in (spans.start, samples.time) if len(column)), default=0)

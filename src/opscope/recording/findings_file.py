@@ -5,6 +5,7 @@ from __future__ import annotations
 import msgspec
 
 from ..core.errors import UsageError
+from ..core.provenance import Provenance
 from ..importers.reading import decode_json
 from .finding import (
     OTHER_BOUND,
@@ -41,7 +42,7 @@ class _Verdict(msgspec.Struct):
 class _File(msgspec.Struct):
     """The file, field by field; unknown is null."""
 
-    provenance: str
+    provenance: Provenance
     verdict: _Verdict
     findings: tuple[Finding, ...]
     trials: tuple[Trial, ...]

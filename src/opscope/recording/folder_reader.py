@@ -12,6 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ..core.errors import UsageError
+from ..core.provenance import Provenance
 from ..program.program import COMMAND, NO_ROUTE, OpInfo
 from .arrow_numbers import chunk_numbers, flags_or_floats, whole_numbers
 from .run import GRAPH_EDGE, GRAPH_FILE, SCHEMA, TABLES, CommandTable, Run, RunInfo
@@ -183,7 +184,7 @@ def _distinct(*columns: Numbers) -> tuple[Numbers, list[tuple[int, ...]]]:
     return place, list(zip(*(column[first].tolist() for column in columns), strict=True))
 
 
-def _trace(tables: dict[str, pa.Table], bounds: _Bounds, provenance: str) -> Trace:
+def _trace(tables: dict[str, pa.Table], bounds: _Bounds, provenance: Provenance) -> Trace:
     table = tables["spans"]
     name, lane_names = _words(table, "lane")
     places = {key: _numbers(table, key) for key in ("device", "core", "thread")}
@@ -207,9 +208,9 @@ def _trace(tables: dict[str, pa.Table], bounds: _Bounds, provenance: str) -> Tra
     return Trace(rows, tuple(names), _rows(columns, len(table), SPAN), edges, counters, samples, provenance)
 
 
-def _foreign(origin: str | None, provenance: str) -> str:
+def _foreign(origin: str | None, provenance: Provenance) -> Provenance | None:
     """How a lane was obtained, where that is not how the run was."""
-    return "" if origin == provenance else origin or ""
+    return None if not origin or origin == provenance else Provenance(origin)
 
 
 def _rows(

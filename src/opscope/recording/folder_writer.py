@@ -15,9 +15,8 @@ import numpy.typing as npt
 
 from .. import __version__
 from ..core.errors import UsageError
-from ..program.program import Program
-from .run import GRAPH_FILE, SCHEMA, Run, RunInfo
-from .summary import Summary
+from ..program.program import OpInfo
+from .run import GRAPH_FILE, SCHEMA, CommandTable, Run
 from .summary_json import summary_fields
 from .trace import NONE, SpanKind, Trace
 
@@ -48,32 +47,20 @@ class RunFolder:
         """A further file of the run."""
         (self.folder / name).write_bytes(data)
 
-    def finish(
-        self,
-        info: RunInfo,
-        program: Program,
-        summary: Summary,
-        parts: Sequence[tuple[Path, int]],
-        *,
-        graph: npt.NDArray[np.void] | None = None,
-    ) -> None:
+    def finish(self, run: Run, parts: Sequence[tuple[Path, int]]) -> None:
         """Fill the folder and let it appear."""
-        self.fill(info, program, summary, parts, graph=graph)
+        self.fill(run, parts)
         self.appear()
 
-    def fill(
-        self,
-        info: RunInfo,
-        program: Program,
-        summary: Summary,
-        parts: Sequence[tuple[Path, int]],
-        *,
-        graph: npt.NDArray[np.void] | None = None,
-    ) -> None:
-        """Put parts and tables together. A part is the path that `write_part` took, and ns to add to its times."""
-        write_head(self.folder, info, program, summary)
-        if graph is not None:
-            _write_graph(graph, self.folder / GRAPH_FILE)
+    def fill(self, run: Run, parts: Sequence[tuple[Path, int]]) -> None:
+        """Put parts and tables together; spans and counters are those of the parts.
+
+        Args:
+            parts: the path that `write_part` took, and ns to add to its times.
+        """
+        write_head(self.folder, run)
+        if run.graph is not None:
+            _write_graph(run.graph, self.folder / GRAPH_FILE)
         _join(
             self.folder / "spans.parquet", [(_spans_of(path), shift) for path, shift in parts], ("start_ns", "end_ns")
         )
@@ -105,12 +92,12 @@ def is_run(path: Path) -> bool:
     return isinstance(head, dict) and str(head.get("schema", "")).startswith("opscope.run/")
 
 
-def write_run(run: Run, program: Program, path: Path) -> None:
+def write_run(run: Run, path: Path) -> None:
     """A Run that is in memory, at once."""
     folder = RunFolder(path)
     try:
         write_part(run.trace, folder.part(0))
-        folder.finish(run.info, program, run.summary, [(folder.part(0), 0)], graph=run.graph)
+        folder.finish(run, [(folder.part(0), 0)])
     finally:
         folder.discard()
 
@@ -123,16 +110,16 @@ def write_part(trace: Trace, path: Path) -> None:
         pq.write_table(table, place, **_encoding(table.schema))
 
 
-def write_head(folder: Path, info: RunInfo, program: Program, summary: Summary) -> None:
+def write_head(folder: Path, run: Run) -> None:
     import pyarrow.parquet as pq
 
-    head = {"schema": SCHEMA, "producer": {"name": "opscope", "version": __version__}, **asdict(info)}
+    head = {"schema": SCHEMA, "producer": {"name": "opscope", "version": __version__}, **asdict(run.info)}
     (folder / _HEAD).write_bytes(msgspec.json.format(msgspec.json.encode(head), indent=2) + b"\n")
-    body = msgspec.json.format(msgspec.json.encode(summary_fields(summary)), indent=2)
+    body = msgspec.json.format(msgspec.json.encode(summary_fields(run.summary)), indent=2)
     (folder / _SUMMARY).write_bytes(body + b"\n")
-    pq.write_table(_ops_table(program), folder / "ops.parquet", compression="zstd")
-    pq.write_table(_commands_table(program), folder / "commands.parquet", compression="zstd")
-    pq.write_table(_edges_table(program), folder / "edges.parquet", compression="zstd")
+    pq.write_table(_ops_table(run.ops), folder / "ops.parquet", compression="zstd")
+    pq.write_table(_commands_table(run.commands), folder / "commands.parquet", compression="zstd")
+    pq.write_table(_edges_table(run.trace.edges), folder / "edges.parquet", compression="zstd")
 
 
 def _write_graph(graph: npt.NDArray[np.void], path: Path) -> None:
@@ -266,44 +253,35 @@ def _counters_table(trace: Trace) -> pa.Table:
     )
 
 
-def _ops_table(program: Program) -> pa.Table:
+def _ops_table(ops: Sequence[OpInfo]) -> pa.Table:
     import pyarrow as pa
 
-    columns = {key: [getattr(op, key) for op in program.ops] for key in ("name", "type", "kind", "location")}
+    columns = {key: [getattr(op, key) for op in ops] for key in ("name", "type", "kind", "location")}
     words = {key: _texts(values) for key, values in columns.items()}
-    return pa.table({"op": _column(np.arange(len(program.ops), dtype=np.int32)), **words})
+    return pa.table({"op": _column(np.arange(len(ops), dtype=np.int32)), **words})
 
 
-def _commands_table(program: Program) -> pa.Table:
+def _commands_table(table: CommandTable) -> pa.Table:
     import pyarrow as pa
 
-    commands, detail = program.commands, program.commands["detail"].astype(np.int64)
-    details = program.details
+    commands, detail = table.rows, table.rows["detail"].astype(np.int64)
     route = commands["route"].astype(np.int64)
     columns: dict[str, pa.Array] = {"command": _column(np.arange(len(commands), dtype=np.int64))}
     columns |= {key: _column(commands[key]) for key in ("device", "core", "ordinal")}
-    columns["group"] = _words(commands["group"].astype(np.int64), [group.name for group in program.groups])
-    columns["kind"] = _words(commands["kind"].astype(np.int64), program.kinds)
-    columns["route"] = pa.DictionaryArray.from_arrays(
-        _column(route.astype(np.int32), route >= 0), _texts([r.name for r in program.routes])
-    )
+    columns["group"] = _words(commands["group"].astype(np.int64), table.groups)
+    columns["kind"] = _words(commands["kind"].astype(np.int64), table.kinds)
+    columns["route"] = pa.DictionaryArray.from_arrays(_column(route.astype(np.int32), route >= 0), _texts(table.routes))
     columns["op"] = _known(commands["op"])
     numbers = ("cycles", "out_bytes", "moved_bytes", "macs", "local_address", "local_bytes")
     columns |= {key: _column(commands[key]) for key in numbers}
-    for key in ("name", "memory", "types", "shape", "attributes"):
-        columns[key] = _words(detail, [getattr(d, key) for d in details])
-    columns["operands"] = _words(detail, ["\n".join(d.operands) for d in details])
+    texts = {"name": table.names, "memory": table.memories, "types": table.types, "shape": table.shapes}
+    for key, words in (texts | {"attributes": table.attributes}).items():
+        columns[key] = _words(detail, words)
+    columns["operands"] = _words(detail, ["\n".join(operands) for operands in table.operands])
     return pa.table(columns)
 
 
-def _edges_table(program: Program) -> pa.Table:
+def _edges_table(edges: npt.NDArray[np.void]) -> pa.Table:
     import pyarrow as pa
 
-    target = np.repeat(np.arange(len(program.commands), dtype=np.int64), np.diff(program.dependency_offsets))
-    return pa.table(
-        {
-            "source": _column(program.dependency_sources.astype(np.int64)),
-            "target": _column(target),
-            "data": _column(program.dependency_kinds.astype(np.bool_)),
-        }
-    )
+    return pa.table({key: _column(edges[key].copy()) for key in ("source", "target", "data")})

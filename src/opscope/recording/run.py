@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
 import numpy.typing as npt
 
+from ..core.provenance import Provenance
 from ..graph.graph import ABSENT, Graph
-from ..program.program import OpInfo, Program
+from ..program.program import Detail, OpInfo, Program
 from .summary import Summary
 from .trace import Trace
 
@@ -30,7 +31,7 @@ class RunInfo:
     model: str  # path or name of the model or program
     sha256: str | None  # of that file
     target: str
-    provenance: str
+    provenance: Provenance
     network: str
     devices: int
     cores: int  # per device
@@ -59,12 +60,31 @@ class CommandTable:
 
     @classmethod
     def of(cls, program: Program) -> CommandTable:
-        details = program.details
-        return cls(
-            rows=program.commands,
+        return cls.from_details(
+            program.commands,
+            program.details,
             groups=tuple(group.name for group in program.groups),
             routes=tuple(route.name for route in program.routes),
             kinds=program.kinds,
+        )
+
+    @classmethod
+    def from_details(
+        cls,
+        rows: npt.NDArray[np.void],
+        details: Sequence[Detail],
+        *,
+        kinds: tuple[str, ...] = ("",),
+        groups: tuple[str, ...] = ("",),
+        routes: tuple[str, ...] = (),
+    ) -> CommandTable:
+        """Commands of which a source knows no more than their details."""
+        details = details or (Detail("", "", "", "", (), ""),)
+        return cls(
+            rows=rows,
+            groups=groups,
+            routes=routes,
+            kinds=kinds,
             names=tuple(detail.name for detail in details),
             memories=tuple(detail.memory for detail in details),
             types=tuple(detail.types for detail in details),

@@ -10,14 +10,16 @@ import numpy.typing as npt
 
 from ..changes.trials import MOST_COMPILED, trials
 from ..core.errors import ModelError, ProfilerError
-from ..estimate.recorded import estimated_run, suggested
+from ..estimate.recorded import estimated, suggested
 from ..machine.target import Target
 from ..program.program import Program
+from ..recording.build import to_run
 from ..recording.finding import Findings
+from ..recording.recording_file import RECORDING_FILE, decode_recording
 from ..recording.run import Run, RunInfo, graph_edges
 from .choices import Choices
-from .record import Recorded, record
-from .simulating import Keys, Step, compiled_for, range_ns, run_info, run_program, with_range
+from .record import Recorded, recorded
+from .simulating import Keys, Step, compiled_for, range_ns, run_program, with_choices, with_range
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,23 +46,29 @@ def simulate_model(request: Request, *, step: Step) -> Recorded:
         return _again(request.folder)
     same_program = earlier is not None and earlier.options.get("program_key") == keys.program
     program, graph = _program(request, step, same=same_program)
-    info = run_info(
+    recording = with_choices(
+        run_program(program, request.choices, step=step),
         request.model,
-        fingerprint,
-        program,
         request.choices,
         keys,
         target_file=request.target_file,
-        command=request.command,
-        created=request.created,
     )
-    run = replace(run_program(program, info, request.choices, step=step), graph=graph)
-    if len(program.commands) <= MOST_COMPILED:
+    recording = replace(recording, graph=graph)
+    if recording.totals is not None and len(program.commands) <= MOST_COMPILED:
         step("finding the range")
-        run = with_range(run, *range_ns(request.model, request.target, request.choices))
+        span = range_ns(request.model, request.target, request.choices)
+        recording = replace(recording, totals=with_range(recording.totals, *span))
+    run = to_run(recording, command=request.command, created=request.created, sha256=fingerprint)
     findings = _findings(run, program, request, step)
-    return _recorded(
-        run, program, findings, request, step, model=request.model, reused="program" if same_program else ""
+    step("writing")
+    return recorded(
+        run,
+        findings,
+        recording,
+        request.folder,
+        program=program,
+        model=request.model,
+        reused="program" if same_program else "",
     )
 
 
@@ -102,10 +110,12 @@ def estimate_model(request: Request, *, step: Step) -> Recorded:
         cores=chosen.cores,
         devices=chosen.devices,
     )
-    run, program = estimated_run(found, command=request.command, created=request.created)
+    recording = estimated(found)
+    run = to_run(recording, command=request.command, created=request.created, sha256=found.model.sha256)
     step("analysing")
     findings = replace(analyse(run), trials=suggested(found))
-    return _recorded(run, program, findings, request, step, model=None)
+    step("writing")
+    return recorded(run, findings, recording, request.folder)
 
 
 def _findings(run: Run, program: Program, request: Request, step: Step) -> Findings:
@@ -119,23 +129,6 @@ def _findings(run: Run, program: Program, request: Request, step: Step) -> Findi
     step("trying changes")
     tried = trials(program, request.model, request.target, request.choices, device_ns=device_ns)
     return replace(findings, trials=tried)
-
-
-def _recorded(
-    run: Run,
-    program: Program,
-    findings: Findings,
-    request: Request,
-    step: Step,
-    *,
-    model: Path | None,
-    reused: str = "",
-) -> Recorded:
-    """In its folder, where there is one; `model` is kept for what compiles it again."""
-    if request.folder is None:
-        return Recorded(run, findings, reused=reused)
-    step("writing")
-    return Recorded(run, findings, request.folder, record(run, program, findings, request.folder, model=model), reused)
 
 
 def _earlier(folder: Path) -> RunInfo | None:
@@ -155,4 +148,6 @@ def _again(folder: Path) -> Recorded:
 
     run = read_run(folder)
     shown = [name for name in ("report.html", "trace.json", "trace.pftrace") if (folder / name).exists()]
-    return Recorded(run, current_findings(folder, run), folder, tuple(shown), "run")
+    raw = (folder / RECORDING_FILE).read_bytes()
+    recording = decode_recording(raw, run, source=str(folder / RECORDING_FILE))
+    return Recorded(run, current_findings(folder, run), recording, folder, tuple(shown), "run")

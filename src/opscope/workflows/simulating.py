@@ -13,10 +13,11 @@ from ..core.errors import UsageError
 from ..machine.target import Corner, Target, at_corner
 from ..recording.host_times import STAGES, Rows, between
 from ..recording.keys import code_of, digest_of
-from ..recording.run import CommandTable, Run, RunInfo
+from ..recording.recording import Recording
+from ..recording.run import RunInfo
 from ..recording.summary import HostStage
 from .choices import Choices
-from .decoding import PROVENANCE, limits_of
+from .decoding import recording_of
 from .execution import Execution, device_cores, loaded_from
 
 if TYPE_CHECKING:
@@ -80,15 +81,14 @@ def range_ns(model: Path, target: Target, choices: Choices) -> tuple[int, int]:
     return min(found), max(found)
 
 
-def with_range(run: Run, low: int, high: int) -> Run:
-    """The run with its range; an inference that was seen lies in it."""
-    latency = run.summary.latency
+def with_range(totals: Summary, low: int, high: int) -> Summary:
+    """Totals with the range of the latency; an inference that was seen lies in it."""
+    latency = totals.latency
     seen = [ns for ns in (latency.value_ns, latency.low_ns, latency.high_ns) if ns is not None]
-    wide = replace(latency, low_ns=min(low, *seen), high_ns=max(high, *seen))
-    return replace(run, summary=replace(run.summary, latency=wide))
+    return replace(totals, latency=replace(latency, low_ns=min(low, *seen), high_ns=max(high, *seen)))
 
 
-def run_program(program: Program, info: RunInfo, choices: Choices, *, step: Step) -> Run:
+def run_program(program: Program, choices: Choices, *, step: Step) -> Recording:
     """Run a program and decode what its device wrote down: the samples of the first activation, under the host."""
     from ..decode import merge_traces
     from ..device.host.host_spans import host_spans
@@ -111,9 +111,8 @@ def run_program(program: Program, info: RunInfo, choices: Choices, *, step: Step
     step("decoding")
     decoded = [_decode(execution, row) for row in rows.reshape(-1, 1)]
     trace = merge_traces([host_spans(rows), *(trace for trace, _ in decoded)])
-    summary = _with_host([summary for _, summary in decoded], times.rows)
-    inferences = tuple(int(number) for number in rows["inference"])
-    return Run(replace(info, inferences=inferences), program.ops, CommandTable.of(program), trace, summary)
+    totals = _with_host([summary for _, summary in decoded], times.rows)
+    return recording_of(program, trace, totals, numbers=tuple(int(number) for number in rows["inference"]))
 
 
 def _decode(execution: Execution, row: Rows) -> tuple[Trace, Summary]:
@@ -135,38 +134,13 @@ def _with_host(summaries: list[Summary], rows: Rows) -> Summary:
     return replace(typical(summaries), host=tuple(HostStage(stage, ns) for stage, ns in medians.items() if ns))
 
 
-def run_info(
-    model: Path,
-    model_sha256: str | None,
-    program: Program,
-    choices: Choices,
-    keys: Keys,
-    *,
-    target_file: str,
-    command: tuple[str, ...],
-    created: str,
-) -> RunInfo:
-    """The head of a simulated run; its options are enough to make it again."""
+def with_choices(recording: Recording, model: Path, choices: Choices, keys: Keys, *, target_file: str) -> Recording:
+    """With what a simulated run was made from: enough to make it again."""
     chosen = {name: value for name, value in asdict(choices).items() if value is not None and name != "shapes"}
     shapes = ";".join(f"{name}={'x'.join(map(str, shape))}" for name, shape in choices.shapes.items())
     marks = {"program_key": keys.program, "run_key": keys.run}
     marks |= ({"shapes": shapes} if shapes else {}) | ({"target_file": target_file} if target_file else {})
-    return RunInfo(
-        command=command,
-        created=created,
-        model=str(model),
-        sha256=model_sha256,
-        target=program.target,
-        provenance=PROVENANCE,
-        network=model.stem,
-        devices=program.devices,
-        cores=program.cores,
-        batch=program.batch,
-        clocks_hz={"core": program.clock_hz, "stats": program.stats_hz},
-        inferences=(),
-        options={"backend": "sim", **chosen, **marks},
-        limits=limits_of(program),
-    )
+    return replace(recording, model=str(model), network=model.stem, options={**chosen, **marks})
 
 
 def choices_of(info: RunInfo) -> Choices:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from ...core.provenance import Provenance
 from ...recording.host_times import STAGES, Rows
 from ...recording.trace import COUNTER, EDGE, NONE, SPAN, Lane, SpanKind, Trace
 
@@ -44,7 +45,7 @@ def host_spans(rows: Rows) -> Trace:
         edges=np.zeros(0, EDGE),
         counters=(),
         samples=np.zeros(0, COUNTER),
-        provenance="simulated",
+        provenance=Provenance.SIMULATED,
     )
 
 

@@ -7,7 +7,7 @@ from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
 from ...backends.registry import BackendState, Value
-from ...recording.profiled import Profiled
+from ...recording.recording import Recording
 from .options import INSTALL, MACS_PER_CYCLE, OPTIONS, PACKAGE, VelaOptions
 
 
@@ -29,7 +29,7 @@ class VelaBackend:
 
     def profile(
         self, model: Path, options: Mapping[str, Value], *, shapes: Mapping[str, tuple[int, ...]] | None = None
-    ) -> Profiled:
+    ) -> Recording:
         from .profile import profile_model
 
         return profile_model(model, VelaOptions.of(options), shapes=shapes or {})

@@ -10,7 +10,7 @@ from pathlib import Path
 from ...backends.measuring import MEASURING, Measuring, cpu_model, filled_options
 from ...backends.registry import BackendState, Option, Value
 from ...core.errors import UsageError
-from ...recording.profiled import Profiled
+from ...recording.recording import Recording
 
 PACKAGE = "ai-edge-litert"
 INSTALL = "pip install 'opscope[litert]'"
@@ -44,7 +44,7 @@ class LitertBackend:
 
     def profile(
         self, model: Path, options: Mapping[str, Value], *, shapes: Mapping[str, tuple[int, ...]] | None = None
-    ) -> Profiled:
+    ) -> Recording:
         from .profile import profile_model
 
         if find_spec("ai_edge_litert") is None:

@@ -10,7 +10,7 @@ from pathlib import Path
 from ...backends.measuring import MEASURING, Measuring, cpu_model, filled_options
 from ...backends.registry import BackendState, Option, Value
 from ...core.errors import UsageError
-from ...recording.profiled import Profiled
+from ...recording.recording import Recording
 
 LEVELS = ("none", "basic", "extended", "all")
 OPTIONS = (
@@ -39,7 +39,7 @@ class OrtBackend:
 
     def profile(
         self, model: Path, options: Mapping[str, Value], *, shapes: Mapping[str, tuple[int, ...]] | None = None
-    ) -> Profiled:
+    ) -> Recording:
         from .profile import profile_model
 
         if find_spec("onnxruntime") is None:

@@ -10,7 +10,7 @@ from importlib.util import find_spec
 from pathlib import Path
 
 from ...backends.registry import BackendState, Value
-from ...recording.profiled import Profiled
+from ...recording.recording import Recording
 from .compilation import INSTALL, PACKAGE, execute_model
 from .options import OPTIONS, HtpOptions
 from .profile import profile_model
@@ -43,7 +43,7 @@ class HtpBackend:
 
     def profile(
         self, model: Path, options: Mapping[str, Value], *, shapes: Mapping[str, tuple[int, ...]] | None = None
-    ) -> Profiled:
+    ) -> Recording:
         return profile_model(model, HtpOptions.of(options), shapes=shapes or {})
 
     def execute(

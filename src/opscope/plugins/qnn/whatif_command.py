@@ -48,8 +48,7 @@ examples:
 
     def run(self, args: Namespace) -> int:
         from ... import api
-        from ...views.json.profiled_json import WhatIfJson
-        from ...views.text.profiled_text import WhatIfText
+        from .whatif_views import WhatIfJson, WhatIfText
 
         axes = {name: _values(args, name) for name in AXES if getattr(args, name.replace("-", "_"))}
         if not axes:

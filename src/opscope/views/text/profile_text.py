@@ -1,4 +1,7 @@
-"""What a profile comes to, on one screen: the verdict, where the time goes, the costliest ops, what to change."""
+"""What a profile comes to, on one screen: the verdict, where the time goes, the costliest ops, what to change.
+
+The same for every profile, whatever made it; then what its source alone tells.
+"""
 
 from __future__ import annotations
 
@@ -9,10 +12,12 @@ from typing import TextIO
 from ...core.errors import printable
 from ...core.units import UNKNOWN, format_count, format_percent, format_seconds
 from ...recording.finding import UPPER_BOUND, Finding, Findings
+from ...recording.recording import Recording
 from ...recording.run import Run
 from ...recording.summary import OpTotal
 from .columns import bar, columns, pairs
 from .ink import Ink
+from .recording_text import sections_of, tells_causes
 from .trial_rows import trial_rows, tried_again
 
 WIDTH = 100  # of the screen, where nobody says
@@ -21,10 +26,12 @@ _LEAST_NAME = 16  # columns of a name, however narrow the screen
 
 
 class ProfileText:
-    """The screen after `opscope profile`.
+    """The screen after `opscope profile` and `opscope import`.
 
     Args:
-        top: ops and findings to print; None prints every op.
+        top: ops to print; None prints every one.
+        findings: how many of them to print, beside those of the source.
+        level: how much of what the source tells, by the word of its profiling level.
         colour: write colours for a terminal.
         width: columns of the screen.
         places: where to look next: what it is, and its path or command.
@@ -37,23 +44,27 @@ class ProfileText:
         *,
         top: int | None = 10,
         findings: int = 3,
+        level: str = "detailed",
         colour: bool = False,
         width: int = WIDTH,
         places: Sequence[tuple[str, str]] = (),
     ) -> None:
         self.top = top
         self.findings = findings
+        self.level = level
         self.ink = Ink(colour)
         self.width = width
         self.places = places
 
-    def render(self, run: Run, found: Findings, out: TextIO) -> None:
+    def render(self, run: Run, found: Findings, recording: Recording, out: TextIO) -> None:
         parts = (
             self._head(run, found),
             self._breakdown(found),
             self._ops(run),
-            self._found(found),
+            self._found(found, recording),
             self._tried(found),
+            *sections_of(recording, level=self.level, top=self.top),
+            [f"note: {printable(note, 1000)}" for note in found.notes],
             self._places(),
         )
         out.write("\n\n".join("\n".join(lines) for lines in parts if lines) + "\n")
@@ -104,8 +115,12 @@ class ProfileText:
             *([f"… and {left} more (--all)"] if left > 0 else []),
         ]
 
-    def _found(self, found: Findings) -> list[str]:
-        shown = found.findings[: self.findings]
+    def _found(self, found: Findings, recording: Recording) -> list[str]:
+        """The costliest, and where the level asks for it, all that the source found by itself."""
+        told = {cause.title for cause in recording.causes} if tells_causes(self.level) else set()
+        shown = [
+            finding for number, finding in enumerate(found.findings) if number < self.findings or finding.title in told
+        ]
         if not shown:
             return []
         lines = [self.ink("WHAT TO CHANGE", "strong")]

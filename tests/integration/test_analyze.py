@@ -17,7 +17,6 @@ from opscope.recording.folder_reader import read_run
 from opscope.views.text.findings_text import ChecksText, FindingsText
 from opscope.views.timeline.chrome_trace import ChromeTrace
 from opscope.views.timeline.perfetto_trace import PerfettoTrace
-from opscope.workflows.viewing import program_of
 from opscope.zoo import Recipe, make
 from opstats_folder import bert
 
@@ -183,7 +182,7 @@ def test_a_timeline_without_commands_is_drawn_with_its_own_names(tmp_path: Path)
     assert (viewed.holds, viewed.detail) == (True, "2 and 2 (all), 10,000 and 10,000 ns")
     for view in (ChromeTrace, PerfettoTrace):
         out = BytesIO()
-        view(program_of(read_run(run)), flows=True).render(read_run(run).trace, out)
+        view(read_run(run), flows=True).render(read_run(run).trace, out)
         assert b"first_kernel" in out.getvalue()
         assert b"second_kernel" in out.getvalue()
 

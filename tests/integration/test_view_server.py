@@ -23,10 +23,10 @@ import pytest
 
 from opscope import api
 from opscope.cli import main
-from opscope.program.program import bare_program
+from opscope.core.provenance import Provenance
 from opscope.program.program_file import decode_program
 from opscope.recording.folder_writer import write_run
-from opscope.recording.imported import empty_trace
+from opscope.recording.recording import empty_trace
 from opscope.views.page.columns import decode
 from opscope.views.timeline.chrome_trace import ChromeTrace
 from opscope.workflows import viewing
@@ -449,9 +449,7 @@ def test_a_timeline_that_lies_in_the_run_is_given_as_it_is(runs: Path, name: str
 
 def test_a_run_without_spans_has_a_page_and_no_timeline(run: Path, tmp_path: Path) -> None:
     whole = viewing.open_folder(run)
-    write_run(
-        replace(whole, trace=empty_trace("simulated")), bare_program("n", "t", whole.ops), tmp_path / "totals.run"
-    )
+    write_run(replace(whole, trace=empty_trace(Provenance.SIMULATED)), tmp_path / "totals.run")
     with serving(tmp_path / "totals.run") as address:
         assert ask(address)[0] == 200
         status, _, body = ask(address, "perfetto")

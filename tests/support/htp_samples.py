@@ -14,7 +14,7 @@ from opscope.plugins.qnn.importers.schematic import Schematic, Step
 from opscope.plugins.qnn.importers.timeline import WORK, Timeline
 from opscope.plugins.qnn.options import HtpOptions
 from opscope.plugins.qnn.profile import assemble
-from opscope.recording.profiled import Profiled
+from opscope.recording.recording import Recording
 
 FIXTURES = Path(__file__).parents[3] / "shared" / "fixtures" / "qnn"
 needs_fixtures = pytest.mark.skipif(not FIXTURES.is_dir(), reason=f"{FIXTURES} is not here: real files of the library")
@@ -44,7 +44,7 @@ def tiny() -> Compilation:
     return Compilation(tuple(read_graphs(folder, log, op_trace)), op_trace, TINY_NODES, (), {})
 
 
-def profiled(compilation: Compilation, **options: str) -> Profiled:
+def profiled(compilation: Compilation, **options: str) -> Recording:
     return assemble(Path("model.onnx"), HtpOptions.of({"soc": "52", **options}), compilation)
 
 

@@ -7,13 +7,13 @@ from pathlib import Path
 import pytest
 
 from opscope.importers.formats import read_profile
-from opscope.recording.imported import Imported, ImportedOp
+from opscope.recording.recording import OpRecord, Recording
 
 SAMPLES = Path(__file__).parents[1] / "samples"
 SHARED = Path(__file__).parents[3] / "shared" / "fixtures"
 
 
-def sample(name: str) -> Imported:
+def sample(name: str) -> Recording:
     """A small file, typed by hand."""
     return read_profile(SAMPLES / name)
 
@@ -26,9 +26,9 @@ def shared(name: str) -> Path:
     return path
 
 
-def op(imported: Imported, name: str) -> ImportedOp:
+def op(imported: Recording, name: str) -> OpRecord:
     return next(op for op in imported.ops if op.name == name)
 
 
-def all_hold(imported: Imported) -> bool:
+def all_hold(imported: Recording) -> bool:
     return bool(imported.checks) and all(check.holds for check in imported.checks)

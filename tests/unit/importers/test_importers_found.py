@@ -11,7 +11,7 @@ from importer_samples import SAMPLES
 from opscope.core.errors import ImportFileError, UsageError
 from opscope.importers import formats as importers
 from opscope.importers.formats import IMPORTERS, Importer, appearance, find_importer, read_profile
-from opscope.recording.imported import Imported, empty_trace
+from opscope.recording.recording import Recording, empty_trace
 
 FORMATS = {
     "vela_per-layer.csv": "vela-layers",
@@ -112,8 +112,8 @@ class _Mine:
     def looks_like(self, head: bytes, name: str) -> bool:
         return head.startswith(b'{"traceEvents": "mine"')
 
-    def read(self, path: Path) -> Imported:
-        return Imported("mine", str(path), "mine", "measured", empty_trace("measured"))
+    def read(self, path: Path) -> Recording:
+        return Recording("mine", str(path), "mine", "measured", empty_trace("measured"))
 
 
 MINE = _Mine()

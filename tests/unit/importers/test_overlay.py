@@ -7,7 +7,7 @@ import pytest
 from opscope.core.errors import UsageError
 from opscope.importers.combine import combine
 from opscope.importers.formats import read_profile
-from opscope.recording.imported import Imported
+from opscope.recording.recording import Recording
 from torq_samples import FUSED, imported, shared, spans
 
 COMPILE = "DI0,0,160,{a},DMA_IN\nS0,160,480,{b},conv\nDO1,480,640,{c},DMA_OUT\n"
@@ -15,7 +15,7 @@ RUNTIME = "id;time_since_open;time_since_start;location\n"
 A, B, C = (f'loc("m.mlir":{line}:1)' for line in (1, 2, 3))
 
 
-def both(folder: Path, compile_text: str, runtime_text: str, *, swap: bool = False) -> Imported:
+def both(folder: Path, compile_text: str, runtime_text: str, *, swap: bool = False) -> Recording:
     parts = [imported(folder, compile_text), imported(folder, runtime_text)]
     return combine(parts[::-1] if swap else parts)
 

@@ -39,7 +39,7 @@ def test_a_submission_that_executes_is_an_inference(tmp_path: Path) -> None:
     text += event("dispatch", 50, 54, key='"a"', run=2) + event("execute", 45, 60, run=2)
     found = imported(tmp_path, text)
     assert found.inferences == 2
-    assert [(op.name, op.calls, op.time_ns, op.median_ns, op.least_ns, op.most_ns) for op in found.ops] == [
+    assert [(op.name, op.calls, op.time_ns, op.median_ns, op.low_ns, op.high_ns) for op in found.ops] == [
         ("a", 1.0, 7, 7, 4, 10)
     ]
     assert found.latency_ns == 20

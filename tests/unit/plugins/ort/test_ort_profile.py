@@ -8,7 +8,7 @@ import pytest
 
 from importer_samples import all_hold, op, shared
 from opscope.importers.formats import read_profile
-from opscope.recording.imported import Imported
+from opscope.recording.recording import Recording
 from opscope.recording.trace import NONE, SpanKind
 
 
@@ -60,7 +60,7 @@ def test_every_microsecond_of_the_file_is_there(profile: Path) -> None:
     assert int((spans["end_ns"] - spans["start_ns"]).sum()) == 1000 * sum(e["dur"] for e in events)
 
 
-def _made(tmp_path: Path, *events: dict[str, object]) -> Imported:
+def _made(tmp_path: Path, *events: dict[str, object]) -> Recording:
     path = tmp_path / "p.json"
     first = {
         "cat": "Session",
@@ -91,7 +91,7 @@ def test_times_are_over_the_runs_that_a_node_ran_in(tmp_path: Path) -> None:
         _event("Node", "warm_kernel_time", 25, 1),
     )
     a, warm = op(imported, "a"), op(imported, "warm")
-    assert (a.time_ns, a.median_ns, a.least_ns, a.most_ns, a.calls) == (7000, 7000, 6000, 8000, 1.5)
+    assert (a.time_ns, a.median_ns, a.low_ns, a.high_ns, a.calls) == (7000, 7000, 6000, 8000, 1.5)
     assert warm.time_ns is None
 
 

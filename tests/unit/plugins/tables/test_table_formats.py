@@ -11,10 +11,10 @@ from importer_samples import SAMPLES, all_hold, op, sample
 from opscope.core.errors import ImportFileError, UsageError
 from opscope.importers.combine import combine
 from opscope.importers.formats import read_profile
-from opscope.recording.imported import Imported
+from opscope.recording.recording import Recording
 
 
-def changed(tmp_path: Path, name: str, old: str, new: str) -> Imported:
+def changed(tmp_path: Path, name: str, old: str, new: str) -> Recording:
     text = (SAMPLES / name).read_text()
     assert old in text
     (tmp_path / name).write_text(text.replace(old, new))
@@ -304,7 +304,7 @@ def test_a_table_per_request_gives_the_mean_and_the_spread() -> None:
     imported = sample("openvino_cpp.csv")
     assert all_hold(imported)
     conv = op(imported, "conv")
-    assert (conv.time_ns, conv.least_ns, conv.most_ns, imported.inferences) == (12_000, 10_000, 14_000, 2)
+    assert (conv.time_ns, conv.low_ns, conv.high_ns, imported.inferences) == (12_000, 10_000, 14_000, 2)
 
 
 @pytest.mark.parametrize("name", ["openvino_sort.csv", "openvino_sorted.csv"])

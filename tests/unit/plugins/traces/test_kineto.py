@@ -10,11 +10,11 @@ import pytest
 from importer_samples import op, shared
 from opscope.importers.formats import read_profile
 from opscope.plugins.traces.kineto import Kineto
-from opscope.recording.imported import Imported
+from opscope.recording.recording import Recording
 from opscope.recording.trace import NONE, SpanKind
 
 
-def read(events: Sequence[object], path: Path) -> Imported:
+def read(events: Sequence[object], path: Path) -> Recording:
     document = {"schemaVersion": 1, "deviceProperties": [{"name": "G"}, {"name": "G"}], "traceEvents": events}
     path.write_text(json.dumps(document))
     assert Kineto().looks_like(path.read_bytes(), "")

@@ -1,4 +1,4 @@
-"""Files of devices → Imported."""
+"""Files of devices → Recording."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ import pytest
 from opscope.core.errors import ImportFileError
 from opscope.importers.combine import combine
 from opscope.plugins.qnn.importers.device_files import QNN_IMPORTERS
-from opscope.recording.imported import Imported
+from opscope.recording.recording import Recording
 from qnn_samples import DEVICE_CSV, FIXTURES, OPTRACE, QHAS, VIEWER_TEXT, needs_fixtures
 
 
-def read(path: Path) -> Imported:
+def read(path: Path) -> Recording:
     head = path.read_bytes()
     (importer,) = [importer for importer in QNN_IMPORTERS if importer.looks_like(head, path.name)]
     return importer.read(path)

@@ -9,6 +9,7 @@ import pytest
 
 from importer_samples import SAMPLES
 from opscope.core.errors import ImportFileError, UsageError
+from opscope.core.provenance import Provenance
 from opscope.importers import formats as importers
 from opscope.importers.formats import IMPORTERS, Importer, appearance, find_importer, read_profile
 from opscope.recording.recording import Recording, empty_trace
@@ -113,7 +114,7 @@ class _Mine:
         return head.startswith(b'{"traceEvents": "mine"')
 
     def read(self, path: Path) -> Recording:
-        return Recording("mine", str(path), "mine", "measured", empty_trace("measured"))
+        return Recording("mine", Provenance.MEASURED, empty_trace(Provenance.MEASURED), source=str(path))
 
 
 MINE = _Mine()
@@ -129,7 +130,7 @@ def test_a_plug_in_comes_before_the_reader_of_any_timeline(tmp_path: Path, monke
     _plug_in(monkeypatch, "a_plug_in:MINE")
     path = tmp_path / "x"
     path.write_bytes(b'{"traceEvents": "mine"}')
-    assert read_profile(path).format == "mine"
+    assert read_profile(path).maker == "mine"
 
 
 @pytest.mark.parametrize(

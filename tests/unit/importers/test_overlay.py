@@ -41,9 +41,9 @@ def test_ops_have_measured_and_estimated_times_and_their_ratio(tmp_path: Path) -
         ('"m.mlir":2:1', 100_000, 400, 250.0),
         ('"m.mlir":3:1', None, 200, None),
     ]
-    assert found.metric("measured ÷ estimated") == 240_000 / 800
-    assert found.metric("latency") == 240_000
-    assert found.metric("latency (vendor-model)") == 800
+    assert found.value("measured ÷ estimated") == 240_000 / 800
+    assert found.value("latency") == 240_000
+    assert found.value("latency (vendor-model)") == 800
 
 
 def test_a_job_too_short_for_its_clock_has_no_ratio(tmp_path: Path) -> None:

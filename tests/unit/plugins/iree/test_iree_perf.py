@@ -22,7 +22,7 @@ def event(op: str, start: int, end: int, *, key: str = "null", run: int = 1, len
 
 def test_a_real_profile_has_its_dispatches_times_and_memory() -> None:
     found = read_profile(shared("ireeperf_tiny.jsonl"))
-    assert found.format == "iree-perf"
+    assert found.maker == "iree-perf"
     assert found.inferences == 20
     assert len(found.ops) == 7
     convolution = next(op for op in found.ops if "conv_64x16x16" in op.name)

@@ -140,7 +140,6 @@ def test_the_runtimes_own_kernels_leave_a_timeline() -> None:
         ("softmax1", Placed.CPU, 6000, 5000, 7000),
         ("add2", Placed.CPU, 2000, 1000, 3000),
     ]
-    assert result.trace is not None
     spans = result.trace.spans
     work = spans[spans["kind"] == SpanKind.OP]
     assert result.samples_ns == (36000, 42000, 39000)  # as in the timeline
@@ -157,7 +156,7 @@ def test_a_delegate_leaves_times_and_no_timeline() -> None:
         ("softmax1", "", 5000),
         ("add2", "ran as Add (ND)", 1000),
     ]
-    assert result.trace is None
+    assert not len(result.trace.spans)
     assert any("there is no timeline; --kernels builtin has both" in note for note in result.notes)
 
 

@@ -98,11 +98,11 @@ def test_real_traces_are_joined_whole(name: str) -> None:
     imported = read_profile(shared(f"kineto/{name}.json.gz"))
     spans, kernels = REAL[name]
     trace = imported.trace
-    assert imported.format == "kineto"
+    assert imported.maker == "kineto"
     assert imported.target == "1 × NVIDIA H200"
     assert len(trace.spans) == spans
     on_device = np.array([lane.device != NONE for lane in trace.lanes])[trace.spans["lane"]]
-    assert int(on_device.sum()) == kernels == len(trace.edges) == imported.metric("launches")
+    assert int(on_device.sum()) == kernels == len(trace.edges) == imported.value("launches")
     assert set(trace.spans["kind"][on_device].tolist()) <= {SpanKind.OP, SpanKind.TRANSFER}
     assert (trace.spans["op"][on_device] != NONE).all()
 

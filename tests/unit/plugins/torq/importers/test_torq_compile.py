@@ -34,15 +34,15 @@ def test_form_a_is_read_whole() -> None:
         'callsite("fc.mlir":7:10 at "fc.mlir":2:3)': ("DMA_IN", 160),
         'fused["fc.mlir":7:10, "fc.mlir":9:10]': ("fully_connected", 529),
     }
-    assert found.metric("clock") == 800e6
-    assert found.metric("cycles") == 849
+    assert found.value("clock") == 800e6
+    assert found.value("cycles") == 849
 
 
 def test_form_b_has_bytes_slices_and_css() -> None:
     found = read_profile(shared("synthetic_compile_B.csv"))
     assert {lane.name for lane in found.trace.lanes} == {"DMA In", "DMA Out", "CDMA", "CSS", "Slice 1"}
-    assert found.metric("DMA bytes") == 1280 + 64 + 32
-    assert found.metric("latency") == 11056  # 8845 cycles of 1.25 ns
+    assert found.value("DMA bytes") == 1280 + 64 + 32
+    assert found.value("latency") == 11056  # 8845 cycles of 1.25 ns
 
 
 def test_the_microseconds_of_form_c_are_cycles() -> None:
@@ -55,7 +55,7 @@ def test_the_microseconds_of_form_c_are_cycles() -> None:
 
 def test_the_earlier_header_of_form_c_is_known(tmp_path: Path) -> None:
     text = C_HEADER.replace("taskId", "actionIndex") + f"0,270,0,DMA In,{FUSED},1280\n"
-    assert imported(tmp_path, text).format == "torq-compile-c"
+    assert imported(tmp_path, text).maker == "torq-compile-c"
 
 
 def test_fused_rows_are_not_dropped(tmp_path: Path) -> None:

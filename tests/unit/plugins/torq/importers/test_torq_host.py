@@ -16,7 +16,7 @@ H3 = "dispatch_name,invocation_id,action_id,timestamp_us,event\n"
 
 def test_the_current_form_is_read_whole() -> None:
     found = read_profile(shared("synthetic_runtime_host_D.csv"))
-    assert found.format == "torq-host"
+    assert found.maker == "torq-host"
     assert spans(found) == [
         ("Init", "INIT", 0, 110_000),
         ("Init 2", "INIT_HW_OPEN", 10_000, 100_000),
@@ -26,7 +26,7 @@ def test_the_current_form_is_read_whole() -> None:
         ("NSS Programs", "NSS_WAIT", 220_000, 400_000),
         ("NSS Jobs", "job", 215_000, 400_000),
     ]
-    assert [(op.name, op.time_ns, op.engine) for op in found.ops] == [("main_dispatch_0 action 0", 185_000, "NPU")]
+    assert [(op.name, op.time_ns, op.engines) for op in found.ops] == [("main_dispatch_0 action 0", 185_000, ("NPU",))]
 
 
 @pytest.mark.parametrize(("form", "location"), [("h1", FUSED), ("h2", f'"{FUSED}"')])
@@ -34,7 +34,7 @@ def test_the_two_earlier_forms_differ_in_their_quotes_alone(form: str, location:
     rows = [(0, "NSS_START"), (2, "NSS_START_END"), (2, "NSS_WAIT_START"), (90, "NSS_WAIT_END")]
     text = H12 + "".join(f"{n // 2},{time},{7000 + time},{event},{location}\n" for n, (time, event) in enumerate(rows))
     found = imported(tmp_path, text)
-    assert found.format == f"torq-host-{form}"
+    assert found.maker == f"torq-host-{form}"
     assert spans(found) == [
         ("NSS Programs", "NSS_START", 0, 2_000),
         ("NSS Programs", "NSS_WAIT", 2_000, 90_000),
@@ -49,9 +49,9 @@ def test_host_programs_and_copies_are_ops_of_the_host(tmp_path: Path) -> None:
         for n, event in enumerate(["HOST_COPY_START", "HOST_COPY_END", "HOST_PROGRAM_START", "HOST_PROGRAM_END"])
     )
     found = imported(tmp_path, text)
-    assert [(op.name, op.type, op.engine) for op in found.ops] == [
-        ("action 0", "HOST_COPY", "host"),
-        ("action 1", "HOST_PROGRAM", "host"),
+    assert [(op.name, op.type, op.engines) for op in found.ops] == [
+        ("action 0", "HOST_COPY", ("host",)),
+        ("action 1", "HOST_PROGRAM", ("host",)),
     ]
 
 

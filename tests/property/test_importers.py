@@ -24,6 +24,7 @@ from opscope.plugins.traces.trace_json import TraceJson
 from opscope.recording.build import lane_totals, to_run
 from opscope.recording.recording_file import decode_recording, encode_recording
 from opscope.recording.trace import COUNTER, EDGE, NONE, SPAN, CounterTrack, Lane, SpanKind, Trace
+from opscope.workflows.decoding import head_of
 
 SAMPLES = Path(__file__).parents[1] / "samples"
 SHARED = Path(__file__).parents[3] / "shared" / "fixtures"
@@ -172,7 +173,7 @@ def test_a_trace_of_our_own_comes_back_as_it_was(tmp_path: Path) -> None:
     view = pytest.importorskip("opscope.views.timeline.chrome_trace")
     trace, program = _simulated()
     out = BytesIO()
-    view.ChromeTrace(program).render(trace, out)
+    view.ChromeTrace(head_of(program)).render(trace, out)
     (tmp_path / "trace.json").write_bytes(out.getvalue())
     back = read_profile(tmp_path / "trace.json").trace
     assert back.provenance == "simulated"

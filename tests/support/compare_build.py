@@ -14,7 +14,7 @@ from opscope.recording.run import RunInfo
 from opscope.recording.summary import LaneTotal, Latency, MemoryTotal, OpTotal, Summary
 from opscope.recording.trace import NONE, SpanKind
 
-LABELS = {"type": lambda op: op.type, "layer": lambda op: op.name.split("/")[0], "engine": lambda op: op.engines}
+LABELS = {"type": lambda op: op.type, "layer": lambda op: op.name.split("/")[0], "engine": lambda op: op.engine}
 
 
 def op(

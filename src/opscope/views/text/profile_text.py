@@ -64,7 +64,7 @@ class ProfileText:
             self._found(found, recording),
             self._tried(found),
             *sections_of(recording, level=self.level, top=self.top),
-            [f"note: {printable(note, 1000)}" for note in found.notes],
+            self._notes(found),
             self._places(),
         )
         out.write("\n\n".join("\n".join(lines) for lines in parts if lines) + "\n")
@@ -151,6 +151,14 @@ class ProfileText:
             return []
         note = f" – {tried_again(found)}" if self.width >= 60 else ""
         return [self.ink("CHANGES TRIED", "strong") + note, *trial_rows(found, width=self.width)]
+
+    def _notes(self, found: Findings) -> list[str]:
+        """What cannot be known of this run, and what its source says of its numbers."""
+        return [
+            line
+            for note in found.notes
+            for line in wrap(f"note: {printable(note, 1000)}", self.width, subsequent_indent="      ")
+        ]
 
     def _places(self) -> list[str]:
         if not self.places:

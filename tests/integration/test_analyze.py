@@ -149,7 +149,7 @@ def test_a_gpu_trace_that_waits_for_launches_is_host_bound(tmp_path: Path, capsy
 def test_idle_time_of_a_gpu_is_what_the_importer_counted(tmp_path: Path) -> None:
     """The importer sums gaps between kernels itself; the analysis finds them through dependencies."""
     run = imported(SHARED / "kineto" / "resnet50_b1.json.gz", tmp_path)
-    told = {metric["name"]: metric["value"] for metric in json.loads((run / "imported.json").read_bytes())["metrics"]}
+    told = {metric["name"]: metric["value"] for metric in json.loads((run / "recording.json").read_bytes())["metrics"]}
     _, found = api.analyze(run)
     kernels = next(use for use in found.engines if use.engine.startswith("stream"))
     assert kernels.busy_ns == pytest.approx(told["device busy"], abs=len(found.engines))

@@ -204,7 +204,7 @@ def test_the_command_leaves_a_run_a_trace_and_a_summary(conv_model: Path, tmp_pa
         "run.json",
         "spans.parquet",
         "summary.json",
-        "profile.json",
+        "recording.json",
         "findings.json",
         "trace.json",
         "qhas.html",

@@ -40,6 +40,7 @@ def test_files_of_one_run_become_one_run(tmp_path: Path, capsys: pytest.CaptureF
     assert (run.info.provenance, run.info.model, run.info.clocks_hz) == ("vendor-model", "kws", {"core": 5e8})
     assert [op.name for op in run.ops] == ["relu;conv/BiasAdd", "relu;conv/BiasAdd", "pool", "logits"]
     assert run.summary.latency.value_ns == 67_282
+    assert {"findings.json", "report.html", RECORDING_FILE} <= {path.name for path in (tmp_path / "run").iterdir()}
     kept = decode_recording((tmp_path / "run" / RECORDING_FILE).read_bytes(), run, source=RECORDING_FILE)
     assert kept.ops[3].cycles == 2040
     assert kept.ops[3].out_bytes is None
@@ -137,6 +138,7 @@ def test_captures_of_our_own_are_decoded_with_their_program(tmp_path: Path, caps
     run = read_run(tmp_path / "run")
     assert run.info.inferences == (0, 1)
     assert len(run.trace.spans)
+    assert {"findings.json", "report.html", "trace.json"} <= {path.name for path in (tmp_path / "run").iterdir()}
     assert main(["import", *captures]) == 2
     assert "0 programs, 2 stats buffers, 2 files in all; expected one programqpc.bin" in capsys.readouterr().err
 

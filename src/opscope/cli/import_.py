@@ -55,7 +55,7 @@ Several files make one run: give those that are about the same one. Exit codes: 
         recorded = api.import_profile(
             args.files, args.output, form=args.format, provenance=args.provenance, command=("opscope", *sys.argv[1:])
         )
-        show(recorded, as_json=args.json, top=args.top)
+        show(recorded, as_json=args.json, top=args.top, more="--top N")
         if args.output is not None:
             print(f"wrote {args.output}", file=sys.stderr)
         return 0

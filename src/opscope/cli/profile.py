@@ -202,13 +202,13 @@ def _refuse_in_vain(args: Namespace, options: dict[str, Value]) -> None:
             raise UsageError(f"--{name}: nothing is executed; expected --backend htp --execute too")
 
 
-def show(recorded: Recorded, *, as_json: bool, top: int | None, level: str = "detailed") -> None:
+def show(recorded: Recorded, *, as_json: bool, top: int | None, level: str = "detailed", more: str = "--all") -> None:
     """The one screen that every profile has, whatever made it; or the same as JSON."""
     from ..views.json.recorded_json import RecordedJson
     from ..views.text.profile_text import ProfileText
 
     colour, width = wants_colour(sys.stdout), screen_width(sys.stdout)
-    text = ProfileText(top=top, level=level, colour=colour, width=width, places=_places(recorded))
+    text = ProfileText(top=top, level=level, colour=colour, width=width, more=more, places=_places(recorded))
     view = RecordedJson() if as_json else text
     write_result(lambda out: view.render(recorded.run, recorded.findings, recorded.recording, out), None)
     if recorded.reused:

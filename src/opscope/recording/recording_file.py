@@ -85,15 +85,20 @@ _NAMES = tuple(name for name in _File.__struct_fields__ if name != "schema")
 def recording_fields(recording: Recording) -> dict[str, object]:
     """Everything but timeline, commands and graph, with unknown values of ops."""
     fields = {name: getattr(recording, name) for name in _NAMES}
-    ops = [asdict(op) for op in recording.ops]
+    ops = [op_fields(op) for op in recording.ops]
     lanes = [asdict(lane) | {"utilization": lane.utilization} for lane in recording.lanes]
     return {"schema": SCHEMA, **fields, "ops": ops, "lanes": lanes}
 
 
 def encode_recording(recording: Recording) -> bytes:
     fields = recording_fields(recording)
-    fields["ops"] = [_known(asdict(op)) for op in recording.ops]
+    fields["ops"] = [_known(op_fields(op)) for op in recording.ops]
     return msgspec.json.format(msgspec.json.encode(fields), indent=2) + b"\n"
+
+
+def op_fields(op: OpRecord) -> dict[str, object]:
+    """Without what the tables of the Run say of its commands."""
+    return {name: value for name, value in asdict(op).items() if name != "does"}
 
 
 def _known(fields: Mapping[str, object]) -> dict[str, object]:

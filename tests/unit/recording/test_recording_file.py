@@ -40,7 +40,6 @@ def test_what_was_told_comes_back_and_unknown_fields_of_ops_are_left_out() -> No
     )
     assert json.loads(raw)["ops"][1] == {
         "name": "b",
-        "does": "unknown",
         "time_ns": 0,
         "spill_bytes": 0,
         "fill_bytes": 0,

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import asdict
 from typing import TextIO
 
 import msgspec
@@ -11,7 +9,7 @@ import msgspec
 from ...recording.finding import Findings
 from ...recording.findings_json import findings_fields
 from ...recording.recording import OpRecord, Recording
-from ...recording.recording_file import recording_fields
+from ...recording.recording_file import op_fields, recording_fields
 from ...recording.run import Run
 from ...recording.summary_json import summary_fields
 
@@ -28,7 +26,7 @@ class RecordedJson:
 
     def render(self, run: Run, findings: Findings, recording: Recording, out: TextIO) -> None:
         told = recording_fields(recording)
-        ops = _with_old_names(recording.ops)
+        ops = [op_fields(op) | _old_names(op) for op in recording.ops]
         fields = {
             "schema": SCHEMA,
             "summary": summary_fields(run.summary),
@@ -42,19 +40,15 @@ class RecordedJson:
         out.write(msgspec.json.format(msgspec.json.encode(fields), indent=2).decode() + "\n")
 
 
-def _with_old_names(ops: Sequence[OpRecord]) -> list[dict[str, object]]:
+def _old_names(op: OpRecord) -> dict[str, object]:
     """Fields under the names that they had when backends and importers each had an op of their own."""
-    return [
-        asdict(op)
-        | {
-            "engine": op.engines[0] if op.engines else None,
-            "origins": op.covers,
-            "kernels": op.calls,
-            "wall_ns": op.time_ns,
-            "least_ns": op.low_ns,
-            "most_ns": op.high_ns,
-            "dram_read_bytes": op.outer_read_bytes,
-            "dram_write_bytes": op.outer_write_bytes,
-        }
-        for op in ops
-    ]
+    return {
+        "engine": op.engines[0] if op.engines else None,
+        "origins": op.covers,
+        "kernels": op.calls,
+        "wall_ns": op.time_ns,
+        "least_ns": op.low_ns,
+        "most_ns": op.high_ns,
+        "dram_read_bytes": op.outer_read_bytes,
+        "dram_write_bytes": op.outer_write_bytes,
+    }

@@ -34,6 +34,7 @@ class ProfileText:
         level: how much of what the source tells, by the word of its profiling level.
         colour: write colours for a terminal.
         width: columns of the screen.
+        more: option that shows more ops.
         places: where to look next: what it is, and its path or command.
     """
 
@@ -47,6 +48,7 @@ class ProfileText:
         level: str = "detailed",
         colour: bool = False,
         width: int = WIDTH,
+        more: str = "--all",
         places: Sequence[tuple[str, str]] = (),
     ) -> None:
         self.top = top
@@ -54,6 +56,7 @@ class ProfileText:
         self.level = level
         self.ink = Ink(colour)
         self.width = width
+        self.more = more
         self.places = places
 
     def render(self, run: Run, found: Findings, recording: Recording, out: TextIO) -> None:
@@ -102,6 +105,8 @@ class ProfileText:
         shown = ops if self.top is None else ops[: self.top]
         if not shown:
             return []
+        if all(op.wall_ns is None and op.share is None for op in ops):
+            return self._untimed(shown, left=len(ops) - len(shown))
         rows = [_op_row(op) for op in shown]
         header = ("busy", "", "time", "type", "engine", "op")
         before = columns(header[:5], [row[:5] for row in rows], align="><><<", limits={3: 20, 4: 14})[1]  # its rule
@@ -112,8 +117,18 @@ class ProfileText:
         return [
             self.ink("COSTLIEST OPS", "strong") + note,
             *table,
-            *([f"… and {left} more (--all)"] if left > 0 else []),
+            *self._more(left),
         ]
+
+    def _untimed(self, shown: Sequence[OpTotal], *, left: int) -> list[str]:
+        """Where no time is known, that is said once."""
+        rows = [(op.type or UNKNOWN, op.engine or UNKNOWN, op.name) for op in shown]
+        name = max(self.width - 38, _LEAST_NAME)
+        table = columns(("type", "engine", "op"), rows, align="<<<", limits={0: 20, 1: 14, 2: name})
+        return [self.ink("OPS", "strong") + " – no times of ops are known", *table, *self._more(left)]
+
+    def _more(self, left: int) -> list[str]:
+        return [f"… and {left} more ({self.more})"] if left > 0 else []
 
     def _found(self, found: Findings, recording: Recording) -> list[str]:
         """The costliest, and where the level asks for it, all that the source found by itself."""

@@ -34,7 +34,7 @@ def figures_of_parts(info: RunInfo, ops: Sequence[OpInfo], summary: Summary, spa
     exact = info.provenance in EXACT
     spread = spread_of(summary.samples_ns) if len(summary.samples_ns) > 1 and not exact else None
     metrics = figures_of(summary, provenance=info.provenance, spread=spread)
-    if info.provenance is Provenance.EMULATED:
+    if info.provenance == Provenance.EMULATED:
         metrics = tuple(
             metric for metric in metrics if METRICS[metric.name.partition(":")[0]].unit not in ("ns", "1/s")
         )
@@ -52,7 +52,7 @@ def figures_of_parts(info: RunInfo, ops: Sequence[OpInfo], summary: Summary, spa
         cores=info.cores,
         batch=info.batch,
         metrics=metrics,
-        ops=tuple(_ops(ops, summary, own, spreads, timed=info.provenance is not Provenance.EMULATED)),
+        ops=tuple(_ops(ops, summary, own, spreads, timed=info.provenance != Provenance.EMULATED)),
         created=info.created,
         caveats=info.caveats,
     )

@@ -40,7 +40,7 @@ HOSTILE = "<script>alert(1)</script>\u202e\x07&\"'" + "x" * 100_000
 
 @pytest.fixture(scope="module")
 def run(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """One run; tests that change it take a copy."""
+    """One run without page and timeline, as other tools leave it; tests that change it take a copy."""
     folder = keyword_spotter(tmp_path_factory.mktemp("kws"))
     api.opstats(
         folder / "programqpc.bin",
@@ -49,6 +49,8 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> Path:
         run=folder / "kws.run",
         created="2026-01-02T03:04:05+00:00",
     )
+    for name in ("report.html", "trace.json"):
+        (folder / "kws.run" / name).unlink()
     return folder / "kws.run"
 
 

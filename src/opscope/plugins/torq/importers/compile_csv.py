@@ -26,7 +26,7 @@ from ....recording.recording import CLOCK, LATENCY, Check, Metric, OpRecord, Rec
 from ....recording.trace import NONE, Lane, SpanKind
 from .mlir_location import plain_location
 
-TOOLS = {"vendor-model": "Torq compiler", "estimated": "opscope torq-compile"}
+TOOLS = {Provenance.VENDOR_MODEL: "Torq compiler", Provenance.ESTIMATED: "opscope torq-compile"}
 CLOCK_OF_NPU = Clock(800_000_000, "the vendor's own conversion of cycles; no file says it")
 UNITS = ("DMA In", "DMA Out", "CDMA", "Slice", "CSS")  # a slice lane has its number behind it, where the file tells it
 

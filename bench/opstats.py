@@ -39,6 +39,7 @@ from opscope.recording.trace import SpanKind, Trace
 from opscope.views.timeline.chrome_trace import ChromeTrace
 from opscope.views.timeline.perfetto_trace import PerfettoTrace
 from opscope.views.timeline.trace_args import constant_args
+from opscope.workflows.decoding import head_of
 
 CORES, TILES, SAMPLES = 16, 4000, 20
 HVX, HMX, DMA = 0, 1, 2
@@ -250,7 +251,7 @@ def draw(program: Program, index: LaneIndex, rows: ProgramIndex, raw: bytes) -> 
         view.render(trace, sink)
         return sink.size
 
-    chrome, perfetto = ChromeTrace(program), PerfettoTrace(program)
+    chrome, perfetto = ChromeTrace(head_of(program)), PerfettoTrace(head_of(program))
     json_bytes, proto_bytes = size_of(chrome), size_of(perfetto)
     for name, view in (("Chrome JSON", chrome), ("Perfetto protobuf", perfetto)):
         first = type(view)(program)

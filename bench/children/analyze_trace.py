@@ -10,14 +10,14 @@ from opscope.analysis.analyse import analyse
 from opscope.analysis.facts import Facts
 from opscope.analysis.timeline.gaps import waits_for
 from opscope.importers.formats import read_profile
-from opscope.recording.imported_run import as_run
+from opscope.recording.build import to_run
 
 gc.set_threshold(200_000, 50, 50)  # as the command line has it
 path, rounds = Path(sys.argv[1]), int(sys.argv[2])
 read, ask, everything = [], [], []
 for _ in range(rounds + 1):
     begin = perf_counter()
-    run, _ = as_run(read_profile(path), command=(), created="")
+    run = to_run(read_profile(path), command=(), created="", sha256=None)
     loaded = perf_counter()
     facts = Facts(run)
     temporal, idle, kernels = facts.engines, waits_for(facts), run.summary.ops  # these were added up while reading

@@ -7,9 +7,10 @@ from pathlib import Path
 
 import numpy as np
 
+from opscope.core.provenance import Provenance
+from opscope.recording.build import to_run
 from opscope.recording.folder_writer import write_run
-from opscope.recording.imported import Imported, ImportedOp, Metric
-from opscope.recording.imported_run import as_run
+from opscope.recording.recording import Metric, OpRecord, Recording
 from opscope.recording.trace import COUNTER, EDGE, NONE, SPAN, Lane, SpanKind, Trace
 
 LANES, OPS, INFERENCES = 192, 2000, 4
@@ -27,17 +28,16 @@ def trace_of(count: int, seed: int) -> Trace:
     spans["end_ns"] = spans["start_ns"] + rng.integers(500, 4500, count)
     spans["command"] = spans["ucycles"] = spans["pcycles"] = spans["waits_on"] = NONE
     lanes = tuple(Lane(0, number // 3, ("HVX", "HMX", "DMA")[number % 3]) for number in range(LANES))
-    return Trace(lanes, ("work",), spans, np.zeros(0, EDGE), (), np.zeros(0, COUNTER), "measured")
+    return Trace(lanes, ("work",), spans, np.zeros(0, EDGE), (), np.zeros(0, COUNTER), Provenance.MEASURED)
 
 
 def main() -> None:
     count, seed, folder = int(sys.argv[1]), int(sys.argv[2]), Path(sys.argv[3])
     trace = trace_of(count, seed)
-    ops = tuple(ImportedOp(f"/layer.{n // 20}/op_{n % 20}/MatMul", type="MatMul", time_ns=1000 + n) for n in range(OPS))
+    ops = tuple(OpRecord(f"/layer.{n // 20}/op_{n % 20}/MatMul", type="MatMul", time_ns=1000 + n) for n in range(OPS))
     latency = int(trace.spans["end_ns"].max()) % 10**9
-    imported = Imported("bench", "bench", "bench", "measured", trace, ops, (Metric("latency", latency, "ns"),))
-    run, program = as_run(imported, command=(), created="2026-01-01T00:00:00+00:00")
-    write_run(run, program, folder)
+    recording = Recording("bench", Provenance.MEASURED, trace, ops, metrics=(Metric("latency", latency, "ns"),))
+    write_run(to_run(recording, command=(), created="2026-01-01T00:00:00+00:00", sha256=None), folder)
 
 
 if __name__ == "__main__":

@@ -25,15 +25,15 @@ if TYPE_CHECKING:
     import numpy.typing as npt
 
     from .backends.registry import BackendState
+    from .core.provenance import Provenance
     from .estimate.report import Report
     from .gate.comparison import Comparison, SideBySide
     from .gate.figures import Figures
     from .graph.graph import Graph
     from .machine.target import Target
     from .recording.finding import Findings, LawCheck
-    from .recording.imported import Imported
-    from .recording.profiled import WhatIf
     from .recording.run import Run
+    from .recording.what_if import WhatIf
     from .workflows.comparing import Source, Updated
     from .workflows.decoding import OpstatsOutcome
     from .workflows.execution import RunOutcome
@@ -54,10 +54,8 @@ def report_run(report: Report, *, command: Sequence[str] = (), created: str = ""
         created: kept in the run; empty: the same report gives the same run.
     """
     from .workflows.estimating import analysed_run
-    from .workflows.record import Recorded
 
-    run, _, findings = analysed_run(report, command=command, created=created)
-    return Recorded(run, findings)
+    return analysed_run(report, command=command, created=created)
 
 
 def read(model: str | Path, *, shapes: Shapes | None = None, batch: int | None = None) -> Graph:
@@ -163,10 +161,11 @@ def profile(
     `backend` is sim or estimate, which take a target and also a graph for a model, or one that `backend_states` lists;
     when not given, sim where the target can be simulated, else estimate. `options` are ProfileOptions, or any backend's
     own options by name, such as {"cores": 2}; `opscope profile --help` lists them. With `advise` other choices are
-    tried too, so that findings cite what helps, by backends that can. `run` is a folder to leave a run in; a run that is
-    there already and still true is re-used unless `fresh`. `step` is told what is being done now.
+    tried too, so that findings cite what helps, by backends that can. `run` is a folder to leave a run in; a run
+    that is there already and still true is re-used unless `fresh`. `step` is told what is being done now.
     """
     from .workflows import own_backends, profiling
+    from .workflows.record import analysed
 
     given, folder, when = _given(model), _path(run), _when(created)
     if backend is not None and backend not in own_backends.OWN:
@@ -177,10 +176,7 @@ def profile(
         result = profiling.profile(
             given, backend=backend, options=options or {}, shapes=shapes, advise=advise, progress=progress
         )
-        batch = profiling.batch_of(given, shapes)
-        return profiling.record_profiled(
-            result, folder, command=command, created=when, sha256=sha256_of(given), batch=batch
-        )
+        return analysed(result, folder, command=command, created=when, sha256=sha256_of(given))
     from .changes import profile_model
 
     machine, file = own_backends.load_target(target)
@@ -263,19 +259,28 @@ def import_profile(
     run: str | Path | None = None,
     *,
     form: str | None = None,
-    provenance: str | None = None,
+    provenance: Provenance | str | None = None,
     command: Sequence[str] = (),
     created: str | None = None,
-) -> Imported:
+) -> Recorded:
     """Read profile files of other tools, or stats buffers with their program, and leave a run.
 
     All files are about the same run, and the format of each is found by content, or is `form` where that does not tell.
     `provenance` says how the times were obtained, where the files cannot.
     """
+    from .core.provenance import Provenance
     from .workflows.importing import import_files
 
-    paths, when = [Path(file) for file in files], _when(created)
-    return import_files(paths, _path(run), form=form, provenance=provenance, command=tuple(command), created=when)
+    if provenance is not None and provenance not in list(Provenance):
+        raise UsageError(f"provenance {provenance!r}: not known; expected one of {', '.join(Provenance)}")
+    return import_files(
+        [Path(file) for file in files],
+        _path(run),
+        form=form,
+        provenance=None if provenance is None else Provenance(provenance),
+        command=tuple(command),
+        created=_when(created),
+    )
 
 
 def compare(

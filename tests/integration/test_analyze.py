@@ -21,7 +21,6 @@ from opscope.recording.trace import NONE
 from opscope.views.text.findings_text import ChecksText, FindingsText
 from opscope.views.timeline.chrome_trace import ChromeTrace
 from opscope.views.timeline.perfetto_trace import PerfettoTrace
-from opscope.workflows.viewing import program_of
 from opscope.zoo import Recipe, make
 from opstats_folder import bert
 from qaic_published import SUMMARY, written
@@ -153,7 +152,7 @@ def test_a_gpu_trace_that_waits_for_launches_is_host_bound(tmp_path: Path, capsy
 def test_idle_time_of_a_gpu_is_what_the_importer_counted(make: Callable[[Path], Path], tmp_path: Path) -> None:
     """The importer sums gaps between kernels itself; the analysis finds them through dependencies."""
     run = imported(make(tmp_path / "trace.json.gz"), tmp_path)
-    told = {metric["name"]: metric["value"] for metric in json.loads((run / "imported.json").read_bytes())["metrics"]}
+    told = {metric["name"]: metric["value"] for metric in json.loads((run / "recording.json").read_bytes())["metrics"]}
     _, found = api.analyze(run)
     kernels = next(use for use in found.engines if use.engine.startswith("stream"))
     assert kernels.busy_ns == pytest.approx(told["device busy"], abs=len(found.engines))
@@ -187,7 +186,7 @@ def test_a_timeline_without_commands_is_drawn_with_its_own_names(tmp_path: Path)
     assert (viewed.holds, viewed.detail) == (True, "2 and 2 (all), 10,000 and 10,000 ns")
     for view in (ChromeTrace, PerfettoTrace):
         out = BytesIO()
-        view(program_of(read_run(run)), flows=True).render(read_run(run).trace, out)
+        view(read_run(run), flows=True).render(read_run(run).trace, out)
         assert b"first_kernel" in out.getvalue()
         assert b"second_kernel" in out.getvalue()
 

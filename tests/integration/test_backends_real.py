@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
-from dataclasses import replace
 from functools import partial
 from importlib.util import find_spec
 from io import BytesIO
@@ -19,10 +18,11 @@ from opscope.backends import registry as backends
 from opscope.backends.measuring import allowed_cpus
 from opscope.core.errors import ModelError, UsageError
 from opscope.readers import read_model
-from opscope.recording.profiled import FUSED, INSERTED, ON_ACCELERATOR, ON_CPU, REMOVED, Profiled
+from opscope.recording.build import to_run
+from opscope.recording.recording import Placed, Recording
+from opscope.recording.run import Run
 from opscope.recording.trace import SpanKind
 from opscope.views.timeline.chrome_trace import ChromeTrace
-from opscope.workflows import profiling
 from opscope.zoo import Recipe, make
 
 needs_ort = pytest.mark.skipif(find_spec("onnxruntime") is None, reason="onnxruntime is not installed")
@@ -48,35 +48,37 @@ def model(tmp_path_factory: pytest.TempPathFactory) -> Maker:
     return made
 
 
-def profile(backend: str, path: Path, shapes: dict[str, tuple[int, ...]] | None = None, **options: object) -> Profiled:
+def profile(backend: str, path: Path, shapes: dict[str, tuple[int, ...]] | None = None, **options: object) -> Recording:
     named = {name.replace("_", "-"): value for name, value in options.items()}
     return backends.load(backend).profile(path, named, shapes=shapes)  # type: ignore[arg-type]
 
 
-def check_whole(result: Profiled, path: Path, **shapes: tuple[int, ...]) -> None:
+def check_whole(result: Recording, path: Path, **shapes: tuple[int, ...]) -> None:
     """Every op of the model is in the table once; times add up to no more than their inference."""
     names = [op.name for op in read_model(path, shapes=shapes).ops]
-    assert [node.name for node in result.nodes if node.placed != INSERTED] == names
-    fused = [node.name for node in result.nodes if node.placed == FUSED and "in the body of" not in node.reason]
-    assert sorted(name for node in result.nodes for name in node.covers) == sorted(fused)
-    for node in result.nodes:
+    assert [node.name for node in result.ops if node.placed != Placed.INSERTED] == names
+    fused = [node.name for node in result.ops if node.placed == Placed.FUSED and "in the body of" not in node.reason]
+    assert sorted(name for node in result.ops for name in node.covers) == sorted(fused)
+    for node in result.ops:
         if node.low_ns is not None:
-            assert node.wall_ns is not None
+            assert node.time_ns is not None
             assert node.high_ns is not None
-            assert node.low_ns <= node.wall_ns <= node.high_ns
-        assert (node.wall_ns is None) == (
-            node.placed in (FUSED, REMOVED) or (node.placed == ON_CPU and not node.kernels)
+            assert node.low_ns <= node.time_ns <= node.high_ns
+        assert (node.time_ns is None) == (
+            node.placed in (Placed.FUSED, Placed.REMOVED) or (node.placed == Placed.CPU and not node.calls)
         )
     for lane in result.lanes:
         assert lane.wait_ns is None
         assert lane.busy_ns + lane.idle_ns == lane.wall_ns
-    if result.trace is not None:
+    if len(result.trace.spans):
         check_spans(result)
 
 
-def check_spans(result: Profiled) -> None:
-    assert result.trace is not None
-    assert result.program is not None
+def run_of(result: Recording) -> Run:
+    return to_run(result, command=(), created="2026-01-01T00:00:00Z", sha256=None)
+
+
+def check_spans(result: Recording) -> None:
     spans = result.trace.spans
     for inference in np.unique(spans["inference"]).tolist():
         here = spans[spans["inference"] == inference]
@@ -88,7 +90,7 @@ def check_spans(result: Profiled) -> None:
         own = own[np.argsort(own["start_ns"], kind="stable")]
         assert (own["end_ns"][:-1] <= own["start_ns"][1:]).all()
     out = BytesIO()
-    ChromeTrace(result.program, flows=True).render(result.trace, out)
+    ChromeTrace(run_of(result), flows=True).render(result.trace, out)
     assert len(json.loads(out.getvalue())["traceEvents"]) > len(spans)
 
 
@@ -109,15 +111,17 @@ def test_onnx_runtime_accounts_for_every_node_at_every_level(
     result = profile("ort", path, graph_optimization=level, **FEW)
     check_whole(result, path)
     assert len(result.samples_ns) == 4
-    assert result.target["name"] == "cpu"
+    assert result.target == "cpu"
     if (
         level == "none"
     ):  # even then it copies what reads one quantised tensor twice, and casts what it has no kernel for
-        assert not result.of(FUSED)
-        assert not result.of(REMOVED)
-        assert all(node.type == "Cast" or node.reason.startswith("a copy of ") for node in result.of(INSERTED))
+        assert not result.placed(Placed.FUSED)
+        assert not result.placed(Placed.REMOVED)
+        assert all(
+            node.type == "Cast" or node.reason.startswith("a copy of ") for node in result.placed(Placed.INSERTED)
+        )
     if level in ("extended", "all"):
-        assert result.of(FUSED)
+        assert result.placed(Placed.FUSED)
 
 
 @pytest.mark.parametrize(
@@ -126,9 +130,9 @@ def test_onnx_runtime_accounts_for_every_node_at_every_level(
 )
 def test_the_latency_alone_is_of_inferences_that_nothing_watched(model: Maker, backend: str, form: str) -> None:
     result = profile(backend, model("kws-cnn", form), op_times="off", **FEW)
-    assert result.trace is None
-    assert result.nodes
-    assert all(node.wall_ns is None for node in result.nodes)
+    assert not len(result.trace.spans)
+    assert result.ops
+    assert all(node.time_ns is None for node in result.ops)
     assert len(result.samples_ns) == 4
     assert result.latency is not None
     assert result.latency.value_ns in result.samples_ns
@@ -137,10 +141,10 @@ def test_the_latency_alone_is_of_inferences_that_nothing_watched(model: Maker, b
 @needs_ort
 def test_onnx_runtime_shows_activations_where_they_were_fused(model: Maker) -> None:
     result = profile("ort", model("kws-cnn"), graph_optimization="all", **FEW)
-    rows = {node.name: node for node in result.nodes}
+    rows = {node.name: node for node in result.ops}
     assert rows["/relu/Relu"].reason == "fused into /conv/Conv"
     assert rows["/conv/Conv"].covers == ("/relu/Relu",)
-    assert rows["/conv/Conv"].wall_ns is not None
+    assert rows["/conv/Conv"].time_ns is not None
 
 
 @needs_ort
@@ -174,11 +178,11 @@ def test_onnx_runtime_runs_open_shapes_and_nodes_without_names(tmp_path: Path) -
     onnx.save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=9), str(path))
     result = profile("ort", path, {"x": (2, 8)}, **FEW)
     check_whole(result, path, x=(2, 8))
-    assert [(node.type, node.placed) for node in result.nodes][:4] == [
-        ("Relu", ON_CPU),
-        ("Exp", ON_CPU),
-        ("Exp", ON_CPU),
-        ("Loop", ON_CPU),
+    assert [(node.type, node.placed) for node in result.ops][:4] == [
+        ("Relu", Placed.CPU),
+        ("Exp", Placed.CPU),
+        ("Exp", Placed.CPU),
+        ("Loop", Placed.CPU),
     ]
 
 
@@ -194,7 +198,7 @@ def test_onnx_runtime_finds_weights_in_a_file_beside_the_model(tmp_path: Path) -
 @pytest.mark.skipif(len(allowed_cpus()) < 2, reason="this process may use one CPU only")
 def test_onnx_runtime_takes_two_threads(model: Maker) -> None:
     result = profile("ort", model("kws-cnn"), threads=2, **FEW)
-    assert (result.target["threads"], result.options["threads"]) == (2, 2)
+    assert (result.machine["threads"], result.options["threads"]) == (2, 2)
 
 
 @needs_ort
@@ -228,18 +232,18 @@ def test_litert_accounts_for_every_op(
 ) -> None:
     path = model(name, "tflite", precision, **options)
     result = profile("litert", path, kernels=kernels, **FEW)
-    assert result.nodes, result.notes
+    assert result.ops, result.notes
     check_whole(result, path)
     assert len(result.samples_ns) == 4
     if kernels != "xnnpack":
-        assert result.trace is not None
-        assert len(result.of(ON_CPU)) == len(result.nodes)
+        assert len(result.trace.spans)
+        assert len(result.placed(Placed.CPU)) == len(result.ops)
 
 
 @needs_litert
 def test_litert_names_the_kernel_of_every_op_it_handed_over(model: Maker) -> None:
     result = profile("litert", model("kws-cnn", "tflite", "int8"), **FEW)
-    kinds = {node.type: node.reason for node in result.nodes if node.reason.startswith("ran as")}
+    kinds = {node.type: node.reason for node in result.ops if node.reason.startswith("ran as")}
     assert "DWConv" in kinds["DEPTHWISE_CONV_2D"]
     assert any("GEMM" in kinds[kind] for kind in ("CONV_2D", "FULLY_CONNECTED"))
 
@@ -251,7 +255,7 @@ def test_litert_gives_the_latency_alone_where_its_profiler_cannot_be_reached(mod
     tensor = graph.tensors[graph.inputs[0]]
     assert tensor.shape is not None
     result = profile("litert", path, {tensor.name: tensor.shape}, **FEW)
-    assert result.nodes == ()
+    assert result.ops == ()
     assert result.latency is not None
     assert any("no times of ops" in note and "fixed shapes only" in note for note in result.notes)
 
@@ -268,8 +272,8 @@ def test_arms_compiler_accounts_for_every_op(model: Maker, name: str, accelerato
     result = vela(path, accelerator=accelerator)
     check_whole(result, path)
     assert result.latency is not None
-    assert sum(node.cycles or 0 for node in result.nodes) == result.value("npu_cycles")
-    cycles, clock = result.value("npu_cycles"), result.target["clock_hz"]
+    assert sum(node.cycles or 0 for node in result.ops) == result.value("npu_cycles")
+    cycles, clock = result.value("npu_cycles"), result.machine["clock_hz"]
     assert result.latency.value_ns == round((cycles or 0) * 1e9 / float(clock or 0))
     assert sum(part.share for part in result.path_shares) == pytest.approx(1)
     assert not [note for note in result.notes if "check fails" in note or "the compiler's total" in note]
@@ -280,9 +284,9 @@ def test_trap_ops_on_the_cpu_cost_nothing_in_the_files_so_the_latency_is_withhel
     path = model("vit-b16", "tflite", "int8", **VIT)
     result = vela(path)
     check_whole(result, path)
-    left = result.of(ON_CPU)
+    left = result.placed(Placed.CPU)
     assert {(node.type, node.reason) for node in left} == {("GATHER", "Unsupported opType")}
-    assert all(node.wall_ns is None and node.cycles is None for node in left)
+    assert all(node.time_ns is None and node.cycles is None for node in left)
     assert result.latency is None
     assert result.value("latency") is None
     assert result.value("npu_time")
@@ -331,9 +335,9 @@ def test_trap_values_of_weights_change_the_estimate(model: Maker, tmp_path: Path
 def test_trap_work_that_waits_for_memory_gains_nothing_from_more_macs(model: Maker) -> None:
     path = model("vit-b16", "tflite", "int8", **VIT)
     small, large = (vela(path, accelerator=f"ethos-u55-{macs}") for macs in (128, 256))
-    dense = [place for place, node in enumerate(large.nodes) if node.type == "FULLY_CONNECTED"]
-    assert {small.nodes[place].bound for place in dense} == {"off-chip flash"}
-    assert all(small.nodes[place].cycles == large.nodes[place].cycles for place in dense)
+    dense = [place for place, node in enumerate(large.ops) if node.type == "FULLY_CONNECTED"]
+    assert {small.ops[place].bound for place in dense} == {"off-chip flash"}
+    assert all(small.ops[place].cycles == large.ops[place].cycles for place in dense)
 
 
 @needs_vela
@@ -360,9 +364,9 @@ def test_trap_damaged_files_crash_the_compiler_and_never_reach_it(
 def test_trap_without_options_the_compiler_assumes_a_system_so_all_are_given(model: Maker) -> None:
     result = vela(model("kws-cnn", "tflite", "int8"))
     assert result.options["system_config"] == "Ethos_U55_High_End_Embedded"
-    assert (result.target["clock_hz"], result.target["memory_mode"]) == (5e8, "Shared_Sram")
+    assert (result.machine["clock_hz"], result.machine["memory_mode"]) == (5e8, "Shared_Sram")
     slow = vela(model("kws-cnn", "tflite", "int8"), system_config="Ethos_U55_Deep_Embedded")
-    assert slow.target["clock_hz"] == 2e8
+    assert slow.machine["clock_hz"] == 2e8
     assert result.latency is not None
     assert slow.latency is not None
     assert slow.latency.known_ns > 2 * result.latency.known_ns
@@ -373,9 +377,9 @@ def test_trap_without_options_the_compiler_assumes_a_system_so_all_are_given(mod
 @needs_vela
 def test_trap_one_op_becomes_many_rows_and_shares_still_add_up(model: Maker) -> None:
     result = vela(model("kws-cnn", "tflite", "int8"))
-    softmax = next(node for node in result.nodes if node.type == "SOFTMAX")
-    assert softmax.kernels > 20
-    assert sum(node.path_share or 0 for node in result.of(ON_ACCELERATOR)) == pytest.approx(1)
+    softmax = next(node for node in result.ops if node.type == "SOFTMAX")
+    assert softmax.calls > 20
+    assert sum(node.path_share or 0 for node in result.placed(Placed.ACCELERATOR)) == pytest.approx(1)
     assert 0 < (result.value("mac_utilization") or 0) < 1
 
 
@@ -401,9 +405,7 @@ def test_a_run_of_it_obeys_the_laws_of_every_run(
 ) -> None:
     """busy + wait + idle = wall, timeline = latency, spans of a lane do not overlap, and the others."""
     result = profile(backend, model("kws-cnn", form, "f32" if form == "onnx" else "int8"), **options)
-    run, _ = profiling.run_of(result, command=(), created="2026-01-01T00:00:00Z", sha256=None)
-    info, summary = replace(run.info, inferences=result.inferences), replace(run.summary, samples_ns=result.samples_ns)
-    checks = analyse(replace(run, info=info, summary=summary)).checks
+    checks = analyse(run_of(result)).checks
     assert not [check for check in checks if check.holds is False]
     assert any(check.holds for check in checks)
 
@@ -427,8 +429,8 @@ def test_the_command_prints_a_table_and_leaves_a_run(  # noqa: PLR0917
     how = "vendor-model" if backend == "vela" else "measured"
     assert words in printed
     assert f"[{how}" in printed
-    found = json.loads((run / "profile.json").read_text())
-    assert found["backend"] == backend
+    found = json.loads((run / "recording.json").read_text())
+    assert found["maker"] == backend
     assert found["latency"]["value_ns"] > 0
     assert len(found["samples_ns"]) == (0 if backend == "vela" else 3)
     assert json.loads((run / "run.json").read_text())["provenance"] == how

@@ -15,27 +15,29 @@ from hypothesis import given, settings
 import opscope
 from compare_build import op_infos, rows
 from opscope.cli import main
+from opscope.core.provenance import Provenance
+from opscope.recording.build import to_run
 from opscope.recording.folder_columns import read_columns
 from opscope.recording.folder_reader import read_run
 from opscope.recording.folder_writer import write_run
-from opscope.recording.imported import Imported, ImportedOp, Metric, empty_trace
-from opscope.recording.imported_run import as_run
+from opscope.recording.recording import Metric, OpRecord, Recording, empty_trace
 from opscope.recording.run import Run
 from opscope.recording.trace import COUNTER, EDGE, NONE, SPAN, Lane, SpanKind, Trace
 from opscope.workflows import comparing
 
 
-def imported(found: list[tuple[SpanKind, int, int, int, int]], *, latency: int, provenance: str, ops: int) -> Imported:
+def imported(
+    found: list[tuple[SpanKind, int, int, int, int]], *, latency: int, provenance: Provenance, ops: int
+) -> Recording:
     spans = np.zeros(len(found), SPAN)
     for key, column in zip(("kind", "op", "inference", "start_ns", "end_ns"), zip(*found, strict=True), strict=False):
         spans[key] = column
     for key in ("command", "ucycles", "pcycles", "waits_on"):
         spans[key] = NONE
     trace = Trace((Lane(0, 0, "HVX"),), ("work",), spans, np.zeros(0, EDGE), (), np.zeros(0, COUNTER), provenance)
-    named = tuple(ImportedOp(op.name, type=op.type, time_ns=10 * n) for n, op in enumerate(op_infos(ops)))
-    return Imported(
-        "test", "test", "test", provenance, trace, named, (Metric("latency", latency, "ns"),), target="chip"
-    )
+    named = tuple(OpRecord(op.name, type=op.type, time_ns=10 * n) for n, op in enumerate(op_infos(ops)))
+    metrics = (Metric("latency", latency, "ns"),)
+    return Recording("test", provenance, trace, named, source="test", metrics=metrics, target="chip")
 
 
 @pytest.fixture
@@ -47,11 +49,11 @@ def folder(tmp_path: Path) -> Callable[..., Path]:
         found: list[tuple[SpanKind, int, int, int, int]],
         *,
         latency: int = 100,
-        provenance: str = "simulated",
+        provenance: Provenance = Provenance.SIMULATED,
         ops: int = 3,
     ) -> Path:
-        run, program = as_run(imported(found, latency=latency, provenance=provenance, ops=ops), command=(), created="")
-        write_run(run, program, tmp_path / name)
+        recording = imported(found, latency=latency, provenance=provenance, ops=ops)
+        write_run(to_run(recording, command=(), created="", sha256=None), tmp_path / name)
         return tmp_path / name
 
     return leave
@@ -105,9 +107,10 @@ def test_every_part_of_the_explanation_is_what_the_raw_spans_say(
 def test_the_quick_reader_sees_what_the_whole_reader_sees(found: list[tuple[SpanKind, int, int, int, int]]) -> None:
     from tempfile import TemporaryDirectory
 
-    run, program = as_run(imported(found, latency=9, provenance="measured", ops=3), command=(), created="")
+    recording = imported(found, latency=9, provenance=Provenance.MEASURED, ops=3)
+    run = to_run(recording, command=(), created="", sha256=None)
     with TemporaryDirectory() as scratch:
-        write_run(run, program, Path(scratch, "run"))
+        write_run(run, Path(scratch, "run"))
         info, ops, summary, columns = read_columns(Path(scratch, "run"))
         whole = read_run(Path(scratch, "run"))
         assert comparing.figures_of(Path(scratch, "run"), label="x") == comparing.figures_of(whole, label="x")
@@ -291,11 +294,11 @@ def test_a_network_in_two_formats_stands_side_by_side(tmp_path: Path) -> None:
     tflite = ("CONV_2D", "MAX_POOL_2D", "FULLY_CONNECTED")
     for name, types in (("onnx", tuple(times)), ("tflite", tflite)):
         ops = tuple(
-            ImportedOp(f"{name}{n}", type=kind, time_ns=ns)
+            OpRecord(f"{name}{n}", type=kind, time_ns=ns)
             for n, (kind, ns) in enumerate(zip(types, times.values(), strict=True))
         )
-        found = Imported("test", "test", "test", "measured", empty_trace("measured"), ops)
-        write_run(*as_run(found, command=(), created=""), tmp_path / name)
+        found = Recording("test", Provenance.MEASURED, empty_trace(Provenance.MEASURED), ops)
+        write_run(to_run(found, command=(), created="", sha256=None), tmp_path / name)
     found_rows = opscope.side_by_side([tmp_path / "onnx", tmp_path / "tflite"]).rows
     assert [(row.name, row.values) for row in found_rows] == [
         ("onnx0", (30, 30)),

@@ -10,8 +10,9 @@ from arena_blocks import evenly, planned
 from build import machine, mobilenet
 from opscope import api
 from opscope.estimate.build_report import build_report
-from opscope.estimate.recorded import estimated_run
+from opscope.estimate.recorded import estimated
 from opscope.estimate.report import Report
+from opscope.recording.build import to_run
 from opscope.recording.run import Run
 from opscope.zoo import Recipe, make
 from viewers.chromium import MISSING
@@ -34,7 +35,7 @@ def report(tmp_path_factory: pytest.TempPathFactory) -> Report:
 
 
 def run_of(report: Report) -> Run:
-    return estimated_run(report, command=(), created="2026-01-01T00:00:00+00:00")[0]
+    return to_run(estimated(report), command=(), created="2026-01-01T00:00:00+00:00", sha256=None)
 
 
 def peak_table(page: Page) -> list[list[str]]:

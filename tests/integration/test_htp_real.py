@@ -17,8 +17,9 @@ from onnx import TensorProto, helper, numpy_helper  # noqa: E402
 
 from opscope import api, cli  # noqa: E402
 from opscope.core.errors import ModelError  # noqa: E402
+from opscope.plugins.qnn.details import parts_of  # noqa: E402
 from opscope.plugins.qnn.profiler import HtpProfiler  # noqa: E402
-from opscope.recording.profiled import FUSED, ON_CPU, Profiled  # noqa: E402
+from opscope.recording.recording import Placed, Recording  # noqa: E402
 from opscope.workflows import profiling  # noqa: E402
 
 profile = partial(profiling.profile, backend="htp", options={})
@@ -80,21 +81,21 @@ def two_graphs(tmp_path: Path) -> Path:
     return write(tmp_path / "two.onnx", nodes, [1, 3, 32, 32], {"w0": (16, 3, 3, 3), "w1": (16, 16, 3, 3)})
 
 
-def figures(result: Profiled) -> dict[str, float | None]:
+def figures(result: Recording) -> dict[str, float | None]:
     return {metric.name: metric.value for metric in result.metrics if metric.name not in UNSTEADY}
 
 
 def test_two_runs_give_the_same_numbers_and_they_are_those_of_this_version(conv_model: Path) -> None:
     first, second = (profile(conv_model, options={"soc": "52"}) for _ in range(2))
     assert figures(first) == figures(second)
-    assert first.nodes == second.nodes
-    assert first.tables == second.tables
+    assert first.ops == second.ops
+    assert first.vendor_tables == second.vendor_tables
     assert first.trace is not None
     assert second.trace is not None
     assert first.trace.spans.tobytes() == second.trace.spans.tobytes()
     known = GOLDEN.get(version("onnxruntime-qnn"))
     if known is not None:
-        (part,) = first.parts
+        (part,) = parts_of(first)
         found = {"cycles": part.cycles, "low": part.low_cycles, "high": part.high_cycles}
         found |= {name: first.value(name) for name in ("ddr_read", "ddr_write", "vtcm_peak")}
         assert found == known["52"]
@@ -103,8 +104,8 @@ def test_two_runs_give_the_same_numbers_and_they_are_those_of_this_version(conv_
 def test_copies_of_another_precision_give_the_same_numbers_again(conv_model: Path) -> None:
     first, second = (profile(conv_model, options={"precision": "w8a8"}) for _ in range(2))
     assert figures(first) == figures(second)
-    assert first.parts == second.parts
-    assert first.tables == second.tables
+    assert parts_of(first) == parts_of(second)
+    assert first.vendor_tables == second.vendor_tables
     assert any("synthetic inputs: for performance questions only" in note for note in first.notes)
 
 
@@ -116,9 +117,9 @@ def test_the_estimate_lies_in_its_range_and_nodes_are_the_models(conv_model: Pat
     assert metric.high is not None
     assert metric.value is not None
     assert 0 < metric.low <= metric.value <= metric.high
-    assert {"first", "act", "second", "gate"} <= {node.name for node in result.nodes}
-    assert all(node.placed != ON_CPU for node in result.nodes)
-    assert sum(node.path_share or 0 for node in result.nodes) == pytest.approx(1, abs=2e-3)
+    assert {"first", "act", "second", "gate"} <= {node.name for node in result.ops}
+    assert all(node.placed != Placed.CPU for node in result.ops)
+    assert sum(node.path_share or 0 for node in result.ops) == pytest.approx(1, abs=2e-3)
 
 
 def test_the_performance_profile_does_not_change_the_estimate_and_the_report_says_so(conv_model: Path) -> None:
@@ -129,7 +130,7 @@ def test_the_performance_profile_does_not_change_the_estimate_and_the_report_say
 
 def test_a_phone_has_facts_and_a_proxy_estimate_that_is_called_so(conv_model: Path) -> None:
     result = profile(conv_model, options={"soc": "Snapdragon 8 Gen 3", "proxy": True})
-    assert result.target["id"] == 57
+    assert result.machine["id"] == 57
     assert result.latency is None
     assert (result.value("ddr_read") or 0) > 0
     proxy = result.metric("proxy_execution_time")
@@ -139,11 +140,11 @@ def test_a_phone_has_facts_and_a_proxy_estimate_that_is_called_so(conv_model: Pa
 
 def test_a_node_that_is_not_supported_cuts_the_model_and_says_why(two_graphs: Path) -> None:
     result = profile(two_graphs)
-    assert len(result.parts) == 2
-    (node,) = result.of(ON_CPU)
+    assert len(parts_of(result)) == 2
+    (node,) = result.placed(Placed.CPU)
     assert (node.name, "Acosh" in node.reason) == ("odd", True)
     assert result.latency is not None
-    assert result.latency.value_ns == sum(part.latency.value_ns for part in result.parts if part.latency)
+    assert result.latency.value_ns == sum(part.latency.value_ns for part in parts_of(result) if part.latency)
 
 
 def test_open_shapes_are_refused_with_the_flag_that_helps(tmp_path: Path) -> None:
@@ -176,13 +177,13 @@ def test_spills_are_counted_where_vtcm_is_tight_and_only_there(tmp_path: Path) -
     tight, wide = (profile(model, options={"vtcm-mb": size}) for size in (1, 8))
     assert (tight.value("intermediate_spill") or 0) > 0
     assert wide.value("intermediate_spill") == 0
-    assert "vtcm-spill" in {cause.id for cause in tight.causes}
+    assert "spill" in {cause.id for cause in tight.causes}
 
 
 def test_nodes_without_names_get_some(tmp_path: Path) -> None:
     nodes = [conv("", "x", "a", "w0"), helper.make_node("Relu", ["a"], ["y"])]
     result = profile(write(tmp_path / "m.onnx", nodes, [1, 3, 16, 16], {"w0": (8, 3, 3, 3)}))
-    assert {"Conv_0", "Relu_1"} <= {node.name for node in result.nodes}
+    assert {"Conv_0", "Relu_1"} <= {node.name for node in result.ops}
 
 
 def test_the_command_leaves_a_run_a_trace_and_a_summary(conv_model: Path, tmp_path: Path) -> None:
@@ -203,7 +204,7 @@ def test_the_command_leaves_a_run_a_trace_and_a_summary(conv_model: Path, tmp_pa
         "run.json",
         "spans.parquet",
         "summary.json",
-        "profile.json",
+        "recording.json",
         "findings.json",
         "trace.json",
         "qhas.html",
@@ -274,7 +275,7 @@ def test_the_profiler_class_gives_outputs_metrics_and_bottlenecks(conv_model: Pa
 
 def test_fused_nodes_are_named(conv_model: Path) -> None:
     result = profile(conv_model)
-    assert all("kernel" in node.reason for node in result.of(FUSED))
+    assert all("kernel" in node.reason for node in result.placed(Placed.FUSED))
 
 
 def test_fused_nodes_stand_beside_the_op_that_an_estimate_has_for_them(tmp_path: Path) -> None:
@@ -286,9 +287,8 @@ def test_fused_nodes_stand_beside_the_op_that_an_estimate_has_for_them(tmp_path:
     ]
     model = write(tmp_path / "relu.onnx", nodes, [1, 16, 32, 32], {"w0": (16, 16, 3, 3), "w1": (16, 16, 3, 3)})
     vendor = api.profile(model, backend="htp", run=tmp_path / "htp")
-    assert vendor.profiled is not None
-    owner = {part: node.name for node in vendor.profiled.nodes for part in node.covers}
-    fused = [node.name for node in vendor.profiled.of(FUSED) if node.name in ("first", "second")]
+    owner = {part: node.name for node in vendor.recording.ops for part in node.covers}
+    fused = [node.name for node in vendor.recording.placed(Placed.FUSED) if node.name in ("first", "second")]
     assert fused  # else the model shows nothing
     assert set(fused) <= set(owner)
     api.profile(model, "max32690-cm4", run=tmp_path / "estimate")

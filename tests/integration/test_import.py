@@ -15,7 +15,7 @@ from opscope import api
 from opscope.cli import main
 from opscope.core.files import PROGRAM_FILE
 from opscope.recording.folder_reader import read_run
-from opscope.recording.imported_file import FILE, decode_imported
+from opscope.recording.recording_file import RECORDING_FILE, decode_recording
 
 SAMPLES = Path(__file__).parents[1] / "samples"
 VELA = [str(SAMPLES / "vela_per-layer.csv"), str(SAMPLES / "vela_summary.csv")]
@@ -26,15 +26,16 @@ pytest.importorskip("pyarrow")
 def test_files_of_one_run_become_one_run(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["import", *VELA, "-o", str(tmp_path / "run")]) == 0
     out, err = capsys.readouterr()
-    assert "provenance  vendor-model" in out
-    assert "latency     67.3 us" in out
+    assert out.startswith("kws on Ethos_U55_128 Ethos_U55_High_End_Embedded Shared_Sram (vendor-model)\n")
+    assert "latency  67.3 us" in out
     assert "ok  total cycles of both files agree (33641 in vela-layers, 33641 in vela-summary)" in out
     assert err.splitlines()[-1] == f"wrote {tmp_path / 'run'}"
     run = read_run(tmp_path / "run")
     assert (run.info.provenance, run.info.model, run.info.clocks_hz) == ("vendor-model", "kws", {"core": 5e8})
     assert [op.name for op in run.ops] == ["relu;conv/BiasAdd", "relu;conv/BiasAdd", "pool", "logits"]
     assert run.summary.latency.value_ns == 67_282
-    kept = decode_imported((tmp_path / "run" / FILE).read_bytes(), run.trace, source=FILE)
+    assert {"findings.json", "report.html", RECORDING_FILE} <= {path.name for path in (tmp_path / "run").iterdir()}
+    kept = decode_recording((tmp_path / "run" / RECORDING_FILE).read_bytes(), run, source=RECORDING_FILE)
     assert kept.ops[3].cycles == 2040
     assert kept.ops[3].out_bytes is None
 
@@ -43,7 +44,7 @@ def test_the_same_command_replaces_its_run_and_nothing_else(tmp_path: Path, caps
     run = tmp_path / "run"
     assert main(["import", *VELA, "-o", str(run)]) == 0
     assert main(["import", str(SAMPLES / "latency.txt"), "-o", str(run)]) == 0
-    assert json.loads((run / FILE).read_bytes())["format"] == "qaic-latency"
+    assert json.loads((run / RECORDING_FILE).read_bytes())["maker"] == "qaic-latency"
     (tmp_path / "mine").mkdir()
     assert main(["import", *VELA, "-o", str(tmp_path / "mine")]) == 2
     assert "exists and is not a run" in capsys.readouterr().err
@@ -54,7 +55,7 @@ def test_a_timeline_keeps_every_span_and_edge_in_the_run(tmp_path: Path) -> None
     path = launch_bound(tmp_path / "trace.json.gz")
     assert main(["import", str(path), "-o", str(tmp_path / "run")]) == 0
     run = read_run(tmp_path / "run")
-    imported = api.import_profile([path])
+    imported = api.import_profile([path]).run
     events = events_of(path)
     assert len(run.trace.spans) == len(imported.trace.spans) == sum(event["ph"] == "X" for event in events)
     assert len(run.trace.edges) == sum(event["ph"] == "s" for event in events)
@@ -68,17 +69,18 @@ def test_a_timeline_keeps_every_span_and_edge_in_the_run(tmp_path: Path) -> None
 
 def test_an_unknown_latency_is_no_number(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["import", str(SAMPLES / "stedgeai_analyze.txt"), "-o", str(tmp_path / "run")]) == 0
-    out, err = capsys.readouterr()
-    assert "latency     —" in out
-    assert "note: no times: they come with `stedgeai validate` on the target" in err
+    out = capsys.readouterr().out
+    assert "latency  —" in out
+    assert "note: no times: they come with `stedgeai validate` on the target" in out
     assert read_run(tmp_path / "run").summary.latency.value_ns is None
 
 
 def test_json_holds_everything_and_unknown_is_null(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["import", str(SAMPLES / "tensorrt_layers.json"), "--json"]) == 0
     body = json.loads(capsys.readouterr().out)
-    assert body["schema"] == "opscope.imported/1"
-    assert body["provenance"] == "compiler-fact"
+    assert body["schema"] == "opscope.recorded/2"
+    assert body["recording"]["provenance"] == "compiler-fact"
+    assert body["recording"]["ops"][2]["time_ns"] is None
     assert body["ops"][2]["time_ns"] is None
 
 
@@ -128,10 +130,11 @@ def test_captures_of_our_own_are_decoded_with_their_program(tmp_path: Path, caps
     captures = sorted(map(str, tmp_path.glob("*aiccyclecounts.bin")))
     program = str(tmp_path / "build" / PROGRAM_FILE)
     assert main(["import", program, *captures, "-o", str(tmp_path / "run")]) == 0
-    assert "provenance  simulated" in capsys.readouterr().out
+    assert "(simulated)" in capsys.readouterr().out
     run = read_run(tmp_path / "run")
     assert run.info.inferences == (0, 1)
     assert len(run.trace.spans)
+    assert {"findings.json", "report.html", "trace.json"} <= {path.name for path in (tmp_path / "run").iterdir()}
     assert main(["import", *captures]) == 2
     assert "0 programs, 2 stats buffers, 2 files in all; expected one programqpc.bin" in capsys.readouterr().err
 
@@ -147,7 +150,7 @@ def test_importing_loads_no_heavy_package() -> None:
 def test_the_user_may_say_how_times_were_obtained_where_the_file_cannot(tmp_path: Path) -> None:
     latency = tmp_path / "latency.txt"
     latency.write_text((Path(__file__).parents[1] / "samples/latency.txt").read_text())
-    assert api.import_profile([latency], None).provenance == "measured"
+    assert api.import_profile([latency], None).run.info.provenance == "measured"
     assert main(["import", str(latency), "-o", str(tmp_path / "run"), "--provenance", "simulated"]) == 0
     run = read_run(tmp_path / "run")
     assert run.info.provenance == run.trace.provenance == run.summary.latency.provenance == "simulated"

@@ -137,7 +137,7 @@ def test_hostile_names_are_shown_harmlessly(folder: Path, tmp_path: Path) -> Non
     copy = tmp_path / "copy.run"
     shutil.copytree(folder, copy)
     for name, change in (
-        ("run.json", {"network": HOSTILE, "target": HOSTILE, "provenance": HOSTILE}),
+        ("run.json", {"network": HOSTILE, "target": HOSTILE}),
         ("summary.json", {}),
     ):
         fields = json.loads((copy / name).read_bytes()) | change
@@ -189,3 +189,12 @@ def test_a_real_notebook_shows_a_run_and_its_tables(folder: Path, tmp_path: Path
     assert "<table" in pages[1]
     assert "costliest" in pages[-1]
     assert all(output["output_type"] == "execute_result" for output in outputs)
+
+
+def test_a_run_whose_provenance_is_no_word_of_ours_is_refused(folder: Path, tmp_path: Path) -> None:
+    copy = tmp_path / "copy.run"
+    shutil.copytree(folder, copy)
+    fields = json.loads((copy / "run.json").read_bytes()) | {"provenance": HOSTILE}
+    (copy / "run.json").write_text(json.dumps(fields), encoding="utf-8")
+    with pytest.raises(UsageError, match="Invalid enum value"):
+        opscope.open_run(copy)

@@ -258,11 +258,15 @@ def test_the_run_folder_reads_back_whole(kws: Path, tmp_path: Path) -> None:
         "commands.parquet",
         "counters.parquet",
         "edges.parquet",
+        "findings.json",
         "ops.parquet",
         "programqpc.bin",
+        "recording.json",
+        "report.html",
         "run.json",
         "spans.parquet",
         "summary.json",
+        "trace.json",
     ]
     found = read_run(run)
     program = decode_program((kws / "programqpc.bin").read_bytes(), source="q")

@@ -15,7 +15,7 @@ import pytest
 
 from opscope import api
 from opscope.program.program import COMMAND, OpInfo
-from opscope.recording.imported import empty_trace
+from opscope.recording.recording import empty_trace
 from opscope.recording.run import GRAPH_EDGE, CommandTable, Run
 from opscope.recording.summary import Summary
 from opscope.recording.summary_json import summary_fields

@@ -21,6 +21,7 @@ FILES = {
     "graph.parquet",
     "ops.parquet",
     "programqpc.bin",
+    "recording.json",
     "report.html",
     "run.json",
     "spans.parquet",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -17,10 +18,10 @@ from opscope.analysis.causes import CAUSES
 from opscope.analysis.facts import Facts
 from opscope.analysis.rules import RULES, settled
 from opscope.analysis.run_totals import with_breakdown
-from opscope.program.program import COMMAND, OpInfo, bare_program
+from opscope.program.program import COMMAND, OpInfo
 from opscope.recording.folder_reader import read_run
 from opscope.recording.folder_writer import write_run
-from opscope.recording.run import Run
+from opscope.recording.run import CommandTable, Run
 from opscope.recording.trace import NONE, SPAN, Lane, SpanKind
 
 LANES = (HVX, HMX, Lane(0, 1, "HVX"), *(Lane(0, 0, f"HVX DMA read t{number}") for number in range(8)))
@@ -240,12 +241,11 @@ def test_no_law_is_violated_by_a_run_without_totals_of_lanes(drawn: Drawn) -> No
 def test_a_run_is_read_as_it_was_written(drawn: Drawn) -> None:
     spans, edges = drawn
     run = _run(drawn)
-    ends = tuple(np.array([edge[place] for edge in edges], np.int64) for place in (0, 1))
     commands = np.zeros(len(spans), COMMAND)
     commands["route"] = -1
-    program = bare_program("net", "chip", run.ops, commands=commands, edges=(ends[0], ends[1]))
+    run = replace(run, commands=CommandTable.from_details(commands, ()))
     with TemporaryDirectory() as folder:
-        write_run(run, program, Path(folder, "run"))
+        write_run(run, Path(folder, "run"))
         again = read_run(Path(folder, "run"))
     assert again.ops == run.ops
     assert again.info == run.info

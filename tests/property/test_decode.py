@@ -28,6 +28,7 @@ from opscope.views.timeline.decimal_text import TextRows
 from opscope.views.timeline.protobuf import varints
 from opscope.views.timeline.trace_flows import find_flows
 from opscope.views.timeline.trace_rows import lay_out
+from opscope.workflows.decoding import head_of
 
 INTERVALS = st.lists(st.tuples(st.integers(0, 3), st.integers(0, 60), st.integers(0, 25)), max_size=30)
 
@@ -190,7 +191,7 @@ def test_the_text_reads_back_as_the_tables_it_was_made_from(profile: Profiled, s
 
 def drawn(trace: Trace, profile: Profiled, **options: object) -> dict[str, list[dict[str, object]]]:
     out = BytesIO()
-    ChromeTrace(profile.program, **options).render(trace, out)  # type: ignore[arg-type]
+    ChromeTrace(head_of(profile.program), **options).render(trace, out)  # type: ignore[arg-type]
     events: dict[str, list[dict[str, object]]] = {}
     for event in json.loads(out.getvalue())["traceEvents"]:
         events.setdefault(event["ph"], []).append(event)
@@ -205,7 +206,7 @@ def test_chrome_json_holds_every_span_counter_and_arrow_to_the_nanosecond(
     plain = timeline(profile.trace(), profile.index)
     trace = profile.trace(threads=threads, barriers=barriers)
     events = drawn(trace, profile, flows=True)
-    rows = lay_out(trace, profile.program)
+    rows = lay_out(trace, head_of(profile.program).info)
     expected = sorted(
         (rows.of_lane[s["lane"]].tid, trace.names[s["name"]], int(s["start_ns"]), int(s["end_ns"] - s["start_ns"]))  # type: ignore[union-attr]
         for s in trace.spans

@@ -22,9 +22,10 @@ from opscope.importers.formats import formats, read_profile
 from opscope.importers.trace_events import decode_events
 from opscope.importers.trace_lanes import levels
 from opscope.plugins.traces.trace_json import TraceJson
-from opscope.recording.imported_file import decode_imported, encode_imported
-from opscope.recording.imported_run import lane_totals
+from opscope.recording.build import lane_totals, to_run
+from opscope.recording.recording_file import decode_recording, encode_recording
 from opscope.recording.trace import COUNTER, EDGE, NONE, SPAN, CounterTrack, Lane, SpanKind, Trace
+from opscope.workflows.decoding import head_of
 from qaic_published import PERCENTILES, SUMMARY, written
 from qnn_session import emulated
 
@@ -176,7 +177,7 @@ def test_a_trace_of_our_own_comes_back_as_it_was(tmp_path: Path) -> None:
     view = pytest.importorskip("opscope.views.timeline.chrome_trace")
     trace, program = _simulated()
     out = BytesIO()
-    view.ChromeTrace(program).render(trace, out)
+    view.ChromeTrace(head_of(program)).render(trace, out)
     (tmp_path / "trace.json").write_bytes(out.getvalue())
     back = read_profile(tmp_path / "trace.json").trace
     assert back.provenance == "simulated"
@@ -207,14 +208,15 @@ def _simulated() -> tuple[Trace, object]:
 @pytest.mark.parametrize("path", FILES, ids=lambda path: path.name)
 def test_what_was_imported_is_the_same_after_its_own_file(path: Path) -> None:
     imported = read_profile(path)
-    back = decode_imported(encode_imported(imported), imported.trace, source="imported.json")
+    run = to_run(imported, command=(), created="", sha256=None)
+    back = decode_recording(encode_recording(imported), run, source="recording.json")
     assert (back.ops, back.metrics, back.checks, back.notes) == (
         imported.ops,
         imported.metrics,
         imported.checks,
         imported.notes,
     )
-    assert (back.format, back.target, back.provenance) == (imported.format, imported.target, imported.provenance)
+    assert (back.maker, back.target, back.provenance) == (imported.maker, imported.target, imported.provenance)
 
 
 def tried(path: Path, raw: bytes, form: str | None) -> None:

@@ -14,9 +14,9 @@ from opscope import api
 from opscope.core.errors import ProfilerError
 from opscope.importers.combine import combine
 from opscope.importers.formats import read_profile
-from opscope.recording.imported import Imported
-from opscope.recording.imported_file import decode_imported, encode_imported
-from opscope.recording.imported_run import as_run
+from opscope.recording.build import to_run
+from opscope.recording.recording import Recording
+from opscope.recording.recording_file import decode_recording, encode_recording
 
 SAMPLES = Path(__file__).parents[1] / "samples"
 JSON = sorted(path for path in SAMPLES.iterdir() if path.suffix == ".json")
@@ -70,14 +70,14 @@ CELLS = [
 quick = settings(deadline=None, max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture])
 
 
-def whole_way(path: Path) -> Imported | None:
+def whole_way(path: Path) -> Recording | None:
     """What `opscope import` does; None: an error that a user can read."""
     try:
         imported = combine([read_profile(path)])
     except ProfilerError:
         return None
-    as_run(imported, command=("import",), created="now")
-    back = decode_imported(encode_imported(imported), imported.trace, source="imported.json")
+    run = to_run(imported, command=("import",), created="now", sha256=None)
+    back = decode_recording(encode_recording(imported), run, source="recording.json")
     assert back.ops == imported.ops
     assert all(op.time_ns is None or 0 <= op.time_ns < 2**62 for op in imported.ops)
     return imported

@@ -14,7 +14,7 @@ from opscope.plugins.qnn.importers.schematic import Schematic, Step
 from opscope.plugins.qnn.importers.timeline import WORK, Timeline
 from opscope.plugins.qnn.options import HtpOptions
 from opscope.plugins.qnn.profile import assemble
-from opscope.recording.profiled import Profiled
+from opscope.recording.recording import Recording
 from qnn_session import Session, one_graph, two_graphs
 
 MHZ = 1000.0  # of the timelines typed by hand
@@ -42,7 +42,7 @@ def compilation_of(session: Session, nodes: tuple[tuple[str, str], ...]) -> Comp
         return Compilation(tuple(read_graphs(folder, log, op_trace)), op_trace, nodes, (), {})
 
 
-def profiled(compilation: Compilation, **options: str) -> Profiled:
+def profiled(compilation: Compilation, **options: str) -> Recording:
     return assemble(Path("model.onnx"), HtpOptions.of({"soc": "52", **options}), compilation)
 
 

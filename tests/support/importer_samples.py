@@ -5,19 +5,19 @@ from __future__ import annotations
 from pathlib import Path
 
 from opscope.importers.formats import read_profile
-from opscope.recording.imported import Imported, ImportedOp
+from opscope.recording.recording import OpRecord, Recording
 
 SAMPLES = Path(__file__).parents[1] / "samples"
 
 
-def sample(name: str) -> Imported:
+def sample(name: str) -> Recording:
     """A small file, typed by hand."""
     return read_profile(SAMPLES / name)
 
 
-def op(imported: Imported, name: str) -> ImportedOp:
+def op(imported: Recording, name: str) -> OpRecord:
     return next(op for op in imported.ops if op.name == name)
 
 
-def all_hold(imported: Imported) -> bool:
+def all_hold(imported: Recording) -> bool:
     return bool(imported.checks) and all(check.holds for check in imported.checks)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from opscope.importers.formats import read_profile
-from opscope.recording.imported import Imported
+from opscope.recording.recording import Recording
 
 FUSED = 'loc(fused["fc.mlir":7:10, "fc.mlir":9:10])'
 
@@ -16,11 +16,11 @@ def written(folder: Path, text: str, name: str = "file.bin") -> Path:
     return path
 
 
-def imported(folder: Path, text: str, *, form: str | None = None) -> Imported:
+def imported(folder: Path, text: str, *, form: str | None = None) -> Recording:
     return read_profile(written(folder, text), form=form)
 
 
-def spans(found: Imported) -> list[tuple[str, str, int, int]]:
+def spans(found: Recording) -> list[tuple[str, str, int, int]]:
     """Lane, name, start and end in ns, in file order."""
     rows = found.trace.spans
     return [

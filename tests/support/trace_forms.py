@@ -11,6 +11,7 @@ from decode_build import Profiled
 from opscope.recording.trace import Trace
 from opscope.views.timeline.chrome_trace import ChromeTrace
 from opscope.views.timeline.perfetto_trace import PerfettoTrace
+from opscope.workflows.decoding import head_of
 
 pb = pytest.importorskip("perfetto.protos.perfetto.trace.perfetto_trace_pb2", reason="`perfetto` is not installed")
 
@@ -96,7 +97,10 @@ def from_json(raw: bytes) -> tuple[list[Span], list[tuple[str, int, float]], lis
 
 def both(profile: Profiled, trace: Trace) -> tuple[bytes, bytes]:
     out = []
-    for view in (ChromeTrace(profile.program, flows=True), PerfettoTrace(profile.program, flows=True)):
+    for view in (
+        ChromeTrace(head_of(profile.program), flows=True),
+        PerfettoTrace(head_of(profile.program), flows=True),
+    ):
         stream = BytesIO()
         view.render(trace, stream)
         out.append(stream.getvalue())

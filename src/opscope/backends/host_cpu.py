@@ -11,8 +11,9 @@ import numpy as np
 import numpy.typing as npt
 
 from ..core.errors import UsageError, printable
+from ..core.provenance import Provenance
 from ..graph.graph import Graph
-from ..recording.profiled import MEASURED, Metric, NodeTotal, Profiled
+from ..recording.recording import Metric, OpRecord, Recording, Value, empty_trace
 from ..recording.summary import LaneTotal, Latency
 from .measuring import Measuring, allowed_cpus, cpu_model
 
@@ -31,16 +32,16 @@ NUMPY_TYPES = {
     "u8": "uint8",
     "bool": "bool",
 }
+CPU = "cpu"  # name of the target
 LOW, HIGH = 10, 90  # percentiles
 WATCHED = "latency, times of ops and lanes are with the runtime's profiler on"
 UNWATCHED = "latency is with the runtime's profiler off"
 _MOST_INPUT_BYTES = 1 << 34
 
 
-def cpu_target(measuring: Measuring) -> dict[str, str | int | float | None]:
+def cpu_machine(measuring: Measuring) -> dict[str, Value]:
     """The machine itself, honestly named."""
     return {
-        "name": "cpu",
         "title": f"CPU of this machine: {cpu_model()}, {platform.machine()}",
         "cpu_model": cpu_model(),
         "architecture": platform.machine(),
@@ -91,7 +92,7 @@ def spread(values: npt.ArrayLike) -> tuple[int, int, int]:
 def measured_latency(samples_ns: Sequence[int]) -> Latency:
     """One of the samples, so that an inference of the timeline has it."""
     _, low, high = spread(samples_ns)
-    return Latency(median_low(samples_ns), low, high, MEASURED)
+    return Latency(median_low(samples_ns), low, high, Provenance.MEASURED)
 
 
 def latency_metric(name: str, samples_ns: Sequence[int], note: str) -> Metric:
@@ -99,7 +100,7 @@ def latency_metric(name: str, samples_ns: Sequence[int], note: str) -> Metric:
     latency = measured_latency(samples_ns)
     _, low, high = spread(samples_ns)
     words = f"{note}; median and 10th to 90th percentile of {len(samples_ns)}"
-    return Metric(name, latency.known_ns / 1e3, "us", MEASURED, words, low / 1e3, high / 1e3)
+    return Metric(name, latency.known_ns / 1e3, "us", Provenance.MEASURED, words, low / 1e3, high / 1e3)
 
 
 def busy_and_idle(name: str, busy_ns: npt.NDArray[np.int64], wall_ns: npt.NDArray[np.int64]) -> LaneTotal:
@@ -111,23 +112,24 @@ def busy_and_idle(name: str, busy_ns: npt.NDArray[np.int64], wall_ns: npt.NDArra
     return LaneTotal(0, 0, name, busy, None, wall - busy)
 
 
-def latency_alone(profiled: Profiled, samples_ns: Sequence[int]) -> Profiled:
+def latency_alone(recording: Recording, samples_ns: Sequence[int]) -> Recording:
     """The same measurement without what the profiler saw: no times of ops, and the latency of other inferences."""
-    kept = [metric for metric in profiled.metrics if metric.unit == "count"]
+    kept = [metric for metric in recording.metrics if metric.unit == "count"]
     return replace(
-        profiled,
+        recording,
         latency=measured_latency(samples_ns),
         samples_ns=tuple(samples_ns),
-        trace=None,
-        program=None,
+        trace=empty_trace(recording.provenance),
+        commands=None,
+        numbers=(0,),
         lanes=(),
         kernels=(),
-        nodes=tuple(_untimed(node) for node in profiled.nodes),
+        ops=tuple(_untimed(op) for op in recording.ops),
         metrics=(latency_metric("latency", samples_ns, "without the runtime's profiler"), *kept),
         notes=("--op-times off: what ran where is known, times of ops are not",),
         caveats=(UNWATCHED,),
     )
 
 
-def _untimed(node: NodeTotal) -> NodeTotal:
-    return replace(node, wall_ns=None, low_ns=None, high_ns=None, path_ns=None, path_share=None)
+def _untimed(op: OpRecord) -> OpRecord:
+    return replace(op, time_ns=None, low_ns=None, high_ns=None, path_ns=None, path_share=None)

@@ -1,4 +1,4 @@
-"""Model file → Profiled, through a real runtime or a vendor's compiler. Manifests of plug-ins say which there are."""
+"""Model file → Recording, through a real runtime or a vendor's compiler. Manifests of plug-ins say which there are."""
 
 from __future__ import annotations
 
@@ -10,7 +10,8 @@ from typing import Protocol, cast
 from ..core.errors import UsageError, did_you_mean, printable
 from ..core.manifest import BackendEntry, Can, Value
 from ..core.plugins import load_place, manifests
-from ..recording.profiled import Profiled, WhatIf
+from ..recording.recording import Recording
+from ..recording.what_if import WhatIf
 
 Shapes = Mapping[str, tuple[int, ...]]
 Progress = Callable[[int, int], None]
@@ -33,7 +34,7 @@ class Backend(Protocol):
 
     def state(self) -> BackendState: ...
 
-    def profile(self, model: Path, options: Mapping[str, Value], *, shapes: Shapes | None = None) -> Profiled: ...
+    def profile(self, model: Path, options: Mapping[str, Value], *, shapes: Shapes | None = None) -> Recording: ...
 
 
 class Executing(Protocol):
@@ -56,12 +57,12 @@ class WhatIfs(Protocol):
     def advise(
         self,
         model: Path,
-        profiled: Profiled,
+        recording: Recording,
         options: Mapping[str, Value],
         *,
         shapes: Shapes,
         progress: Progress | None = None,
-    ) -> Profiled:
+    ) -> Recording:
         """The profile, its causes citing choices that help."""
 
     def grid(

@@ -1,4 +1,4 @@
-"""Times of nodes, inference by inference → Program and Trace: the same nouns as of every other run."""
+"""Times of nodes, inference by inference → commands and Trace: the same nouns as of every other run."""
 
 from __future__ import annotations
 
@@ -9,8 +9,9 @@ import numpy as np
 import numpy.typing as npt
 
 from ..core.meaning import LaneRole
-from ..program.program import COMMAND, NO_ROUTE, TRUE, Detail, Group, MemoryMetrics, OpInfo, Program, StatsOptions
-from ..recording.classify import does_of_work
+from ..core.provenance import Provenance
+from ..program.program import COMMAND, NO_ROUTE, Detail
+from ..recording.run import CommandTable
 from ..recording.trace import COUNTER, EDGE, Lane, SpanKind, Trace, blank_spans
 
 Numbers = npt.NDArray[np.int64]
@@ -31,7 +32,7 @@ class Work:
 class Command:
     """What ran: a node of the runtime's own graph."""
 
-    op: int  # position among the ops
+    op: int  # position in Recording.ops
     name: str
     kernel: str
     attributes: str = ""
@@ -39,26 +40,15 @@ class Command:
     macs: int = 0
 
 
-@dataclass(frozen=True, slots=True)
-class Machine:
-    """What it ran on."""
-
-    target: str
-    lane: str
-    clock_hz: float | None = None
-
-
 def build_timeline(
-    network: str,
-    machine: Machine,
-    ops: Sequence[OpInfo],
+    lane: str,
     commands: Sequence[Command],
     work: Work,
     *,
     edges: Sequence[tuple[int, int]] = (),
     phases: Work | None = None,
-    provenance: str,
-) -> tuple[Program, Trace]:
+    provenance: Provenance,
+) -> tuple[CommandTable, Trace]:
     """One lane of work that runs in order, and one with the inferences as a whole.
 
     Args:
@@ -67,33 +57,13 @@ def build_timeline(
     """
     kinds = {command.kernel: number for number, command in enumerate({c.kernel: c for c in commands}.values())}
     pairs = np.array(sorted(set(edges), key=lambda pair: (pair[1], pair[0])), np.int64).reshape(-1, 2)
-    counts = np.bincount(pairs[:, 1], minlength=len(commands))
-    program = Program(
-        name=network,
-        target=machine.target,
-        devices=1,
-        cores=1,
-        batch=1,
-        clock_hz=machine.clock_hz or 0.0,
-        stats_hz=machine.clock_hz or 1e9,
-        groups=(Group(machine.lane, machine.lane, 1),),
-        routes=(),
-        kinds=tuple(kinds),
-        ops=tuple(ops),
-        details=tuple(Detail(c.name, "", "", "", (), c.attributes) for c in commands),
-        commands=_commands(commands, kinds, ops),
-        dependency_offsets=np.concatenate(([0], np.cumsum(counts))).astype(np.uint32),
-        dependency_sources=pairs[:, 0].astype(np.uint32),
-        dependency_kinds=np.full(len(pairs), TRUE, np.uint8),
-        stats=StatsOptions(level=0),
-        metrics=MemoryMetrics(0, (), 0, (), 0, 0, 0, {}),
-        inputs=(),
-        outputs=(),
-    )
-    return program, _trace(program, commands, work, phases, machine.lane, pairs, provenance)
+    rows = _commands(commands, kinds)
+    details = [Detail(c.name, "", "", "", (), c.attributes) for c in commands]
+    table = CommandTable.from_details(rows, details, kinds=tuple(kinds), groups=(lane,))
+    return table, _trace(table, commands, work, phases, pairs, provenance)
 
 
-def _commands(commands: Sequence[Command], kinds: dict[str, int], ops: Sequence[OpInfo]) -> npt.NDArray[np.void]:
+def _commands(commands: Sequence[Command], kinds: dict[str, int]) -> npt.NDArray[np.void]:
     table = np.zeros(len(commands), COMMAND)
     table["route"] = NO_ROUTE
     table["op"] = [command.op for command in commands]
@@ -101,29 +71,26 @@ def _commands(commands: Sequence[Command], kinds: dict[str, int], ops: Sequence[
     table["detail"] = table["ordinal"] = np.arange(len(commands))
     table["cycles"] = [min(command.cycles or 0, 0xFFFF_FFFF) for command in commands]
     table["macs"] = [command.macs for command in commands]
-    table["does"] = [does_of_work(command.kernel, ops[command.op].type) for command in commands]
     return table
 
 
 def _trace(  # noqa: PLR0917 – the columns come from as many places
-    program: Program,
+    table: CommandTable,
     commands: Sequence[Command],
     work: Work,
     phases: Work | None,
-    lane: str,
     pairs: Numbers,
-    provenance: str,
+    provenance: Provenance,
 ) -> Trace:
     origin = min((int(part.start_ns.min(initial=1 << 62)) for part in (work, phases) if part), default=0)
     spans = blank_spans(len(work.command))
     spans["kind"], spans["command"], spans["inference"] = SpanKind.OP, work.command, work.inference
-    spans["op"], spans["name"] = program.commands["op"][work.command], program.commands["kind"][work.command]
+    spans["op"], spans["name"] = table.rows["op"][work.command], table.rows["kind"][work.command]
     spans["start_ns"], spans["end_ns"] = work.start_ns - origin, work.end_ns - origin
-    spans["does"] = program.commands["does"][work.command]
     if all(command.cycles is not None for command in commands):
         cycles = np.array([command.cycles for command in commands], np.int64)
         spans["ucycles"] = spans["pcycles"] = cycles[work.command]
-    lanes, names = [Lane(0, 0, lane, role=LaneRole.ENGINE)], program.kinds
+    lanes, names = [Lane(0, 0, table.groups[0], role=LaneRole.ENGINE)], table.kinds
     if phases is not None:
         whole = blank_spans(len(phases.inference))
         whole["lane"], whole["kind"], whole["name"] = 1, SpanKind.PHASE, len(names)
@@ -131,6 +98,6 @@ def _trace(  # noqa: PLR0917 – the columns come from as many places
         whole["start_ns"], whole["end_ns"] = phases.start_ns - origin, phases.end_ns - origin
         spans = np.concatenate((spans, whole))
         lanes, names = [*lanes, Lane(0, 0, EXECUTION, role=LaneRole.EXECUTION)], (*names, EXECUTION)
-    table = np.zeros(len(pairs), EDGE)
-    table["source"], table["target"], table["data"] = pairs[:, 0], pairs[:, 1], True
-    return Trace(tuple(lanes), names, spans, table, (), np.zeros(0, COUNTER), provenance)
+    edges = np.zeros(len(pairs), EDGE)
+    edges["source"], edges["target"], edges["data"] = pairs[:, 0], pairs[:, 1], True
+    return Trace(tuple(lanes), names, spans, edges, (), np.zeros(0, COUNTER), provenance)

@@ -12,11 +12,13 @@ import numpy as np
 
 from ..core.errors import UsageError, printable
 from ..program.program import NO_ROUTE, Program
+from ..recording.build import to_run
 from ..recording.finding import WHAT_IF, Finding, Findings, Prediction
 
 if TYPE_CHECKING:
     from ..machine.target import Target
     from ..options import ProfileOptions
+    from ..recording.recording import Recording
     from ..recording.run import Run, RunInfo
     from ..workflows.model_compiler import ModelCompiler
 
@@ -156,12 +158,14 @@ def what_if_run(folder: Path, changes: Sequence[str]) -> tuple[Run, Run]:
     compiler, made_with = ModelCompiler(model), options_of_run(run.info)
     program, options = changed(loaded.program, parsed, compiler, target_of(run.info), made_with)
     quiet = replace(options, num_iter=1, num_samples=1)
-    runs = [run_program(each, _head(run, each), quiet, step=lambda _: None) for each in (loaded.program, program)]
+    runs = [_again(run.info, run_program(each, quiet, step=lambda _: None)) for each in (loaded.program, program)]
     return runs[0], runs[1]
 
 
-def _head(run: Run, program: Program) -> RunInfo:
-    return replace(run.info, devices=program.devices, cores=program.cores, batch=program.batch)
+def _again(info: RunInfo, recording: Recording) -> Run:
+    """Under the head of the run that was there."""
+    named = replace(recording, model=info.model, network=info.network, options=info.options)
+    return to_run(named, command=info.command, created=info.created, sha256=info.sha256)
 
 
 def _model_of(folder: Path, model: Path) -> Path:

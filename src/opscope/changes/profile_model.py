@@ -14,12 +14,13 @@ from ..machine.target import Target
 from ..options import ProfileOptions
 from ..program.program import Program
 from ..recording.finding import Findings
+from ..recording.recording_file import RECORDING_FILE, decode_recording
 from ..recording.run import Run, RunInfo, graph_edges
 from ..workflows.estimating import analysed_run
 from ..workflows.model_compiler import ModelCompiler
 from ..workflows.own_backends import SIMULATE
-from ..workflows.record import Recorded, record
-from ..workflows.simulated_run import Keys, Step, compile_options, range_ns, run_info, run_program, with_range
+from ..workflows.record import Recorded, recorded, run_of
+from ..workflows.simulated_run import Keys, Step, compile_options, range_ns, run_program, with_options, with_range
 from .trials import MOST_COMPILED, trials
 
 
@@ -60,23 +61,30 @@ def simulate_model(request: Request, *, step: Step) -> Recorded:
     same_program = earlier is not None and earlier.options.get("program_key") == keys.program
     compiler = ModelCompiler(request.model)
     program, graph = _program(compiler, request, step, same=same_program)
-    info = run_info(
+    recording = with_options(
+        run_program(program, request.options, step=step),
         request.path,
-        fingerprint,
-        program,
         request.options,
         keys,
         target_file=request.target_file,
-        command=request.command,
-        created=request.created,
     )
-    run = replace(run_program(program, info, request.options, step=step), graph=graph)
-    if len(program.commands) <= MOST_COMPILED:
+    recording = replace(recording, graph=graph)
+    if recording.totals is not None and len(program.commands) <= MOST_COMPILED:
         step("finding the range")
-        run = with_range(run, *range_ns(compiler, request.target, request.options))
+        span = range_ns(compiler, request.target, request.options)
+        recording = replace(recording, totals=with_range(recording.totals, *span))
+    run = run_of(recording, command=request.command, created=request.created, sha256=fingerprint)
     findings = _findings(run, program, compiler, request, step)
-    kept = None if in_memory else request.path
-    return _recorded(run, program, findings, request, step, model=kept, reused="program" if same_program else "")
+    step("writing")
+    return recorded(
+        run,
+        findings,
+        recording,
+        request.folder,
+        program=None if in_memory else program,
+        model=None if in_memory else request.path,
+        reused="program" if same_program else "",
+    )
 
 
 def _fingerprint(model: Path) -> str:
@@ -112,8 +120,9 @@ def estimate_model(request: Request, *, step: Step) -> Recorded:
     step("estimating")
     found = report_model(request.model, request.target, part_of(ReportOptions, request.options))
     step("analysing")
-    run, program, findings = analysed_run(found, command=request.command, created=request.created)
-    return _recorded(run, program, findings, request, step, model=None)
+    made = analysed_run(found, command=request.command, created=request.created)
+    step("writing")
+    return recorded(made.run, made.findings, made.recording, request.folder)
 
 
 def _findings(run: Run, program: Program, compiler: ModelCompiler, request: Request, step: Step) -> Findings:
@@ -127,23 +136,6 @@ def _findings(run: Run, program: Program, compiler: ModelCompiler, request: Requ
     step("trying changes")
     tried = trials(program, compiler, request.target, request.options, device_ns=device_ns)
     return replace(findings, trials=tried)
-
-
-def _recorded(
-    run: Run,
-    program: Program,
-    findings: Findings,
-    request: Request,
-    step: Step,
-    *,
-    model: Path | None,
-    reused: str = "",
-) -> Recorded:
-    """In its folder, where there is one; `model` is kept for what compiles it again."""
-    if request.folder is None:
-        return Recorded(run, findings, reused=reused)
-    step("writing")
-    return Recorded(run, findings, request.folder, record(run, program, findings, request.folder, model=model), reused)
 
 
 def _earlier(folder: Path) -> RunInfo | None:
@@ -164,4 +156,6 @@ def _again(folder: Path) -> Recorded:
 
     run = with_known_breakdown(read_run(folder))
     shown = [name for name in ("report.html", "trace.json", "trace.pftrace") if (folder / name).exists()]
-    return Recorded(run, current_findings(folder, run), folder, tuple(shown), "run")
+    raw = (folder / RECORDING_FILE).read_bytes()
+    recording = decode_recording(raw, run, source=str(folder / RECORDING_FILE))
+    return Recorded(run, current_findings(folder, run), recording, folder, tuple(shown), "run")

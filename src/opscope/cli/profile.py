@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
     from ..core.manifest import Option, SummaryFile, Value
     from ..gate.figures import Figures
-    from ..recording.profiled import Profiled
+    from ..recording.recording import Recording
     from ..workflows.record import Recorded
 
 _DEFAULT_PLACE = Path()  # a file beside the run or in the working folder, named after the model
@@ -100,13 +100,15 @@ obtained. Exit codes: 0 fine, 1 slower than the baseline allows, 2 wrong usage o
             progress=counted("compiling"),
         )
         step("")
-        if recorded.profiled is None:
-            _print_recorded(recorded, args)
-        else:
-            _print(recorded.profiled, args)
-            _write_files(recorded.profiled, args)
-            if options.get("execute"):
-                _execute(args, options)
+        show(
+            recorded,
+            as_json=args.json,
+            top=None if args.all else args.top,
+            level=getattr(args, "profiling_level", None) or "detailed",
+        )
+        _write_files(recorded.recording, args)
+        if options.get("execute"):
+            _execute(args, options)
         print(f"wrote {recorded.folder}", file=sys.stderr)
         if args.open and recorded.folder is not None:
             _open(recorded.folder / "report.html")
@@ -220,33 +222,15 @@ def _check_options_apply(args: Namespace, options: dict[str, Value]) -> None:
             raise UsageError(f"--{name}: nothing is executed; expected --backend {who} --execute too")
 
 
-def _print(result: Profiled, args: Namespace) -> None:
-    from ..views.json.profiled_json import ProfiledJson
-    from ..views.text.profiled_text import ProfiledText
-
-    top = None if args.all else args.top
-    view = (
-        ProfiledJson()
-        if args.json
-        else ProfiledText(level=getattr(args, "profiling_level", None) or "detailed", top=top)
-    )
-    write_result(lambda out: view.render(result, out), None)
-
-
-def _print_recorded(recorded: Recorded, args: Namespace) -> None:
-    """Print a run of a built-in backend with its findings."""
+def show(recorded: Recorded, *, as_json: bool, top: int | None, level: str = "detailed", more: str = "--all") -> None:
+    """The one screen that every profile has, whatever made it; or the same as JSON."""
     from ..views.json.recorded_json import RecordedJson
     from ..views.text.profile_text import ProfileText
 
-    top = None if args.all else args.top
-    view = (
-        RecordedJson()
-        if args.json
-        else ProfileText(
-            top=top, colour=wants_colour(sys.stdout), width=screen_width(sys.stdout), places=_places(recorded)
-        )
-    )
-    write_result(lambda out: view.render(recorded.run, recorded.findings, out), None)
+    colour, width = wants_colour(sys.stdout), screen_width(sys.stdout)
+    text = ProfileText(top=top, level=level, colour=colour, width=width, more=more, places=_places(recorded))
+    view = RecordedJson() if as_json else text
+    write_result(lambda out: view.render(recorded.run, recorded.findings, recorded.recording, out), None)
     if recorded.reused:
         print(f"note: nothing that the {recorded.reused} depends on has changed: it was re-used", file=sys.stderr)
 
@@ -266,7 +250,7 @@ def _open(page: Path) -> None:
     webbrowser.open(page.resolve().as_uri())
 
 
-def _write_files(result: Profiled, args: Namespace) -> None:
+def _write_files(result: Recording, args: Namespace) -> None:
     from ..core.files import write_bytes
     from ..workflows import profiling
 

@@ -48,8 +48,7 @@ examples:
     def run(self, args: Namespace) -> int:
         from .. import api
         from ..backends import registry as backends
-        from ..views.json.profiled_json import WhatIfJson
-        from ..views.text.profiled_text import WhatIfText
+        from ..views.text.what_if_views import WhatIfJson, WhatIfText
 
         names = backends.find(args.backend).axes
         axes = {name: _values(args, name) for name in names if getattr(args, name.replace("-", "_"))}

@@ -15,6 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ..core.meaning import Does, LaneRole
+from ..core.provenance import Provenance
 from ..core.sublanes import sublanes
 from ..program.program import NO_ROUTE, Program
 from ..program.wire import INPUT_PORT, StatsSection
@@ -52,7 +53,7 @@ def decode_trace(
     index: LaneIndex,
     *,
     origin: int,
-    provenance: str,
+    provenance: Provenance,
     threads: Threads = Threads.MERGED,
     barriers: bool = False,
 ) -> Trace:

@@ -1,9 +1,8 @@
-"""Report → Run: an estimate in the form that every profile has, its layers one behind the other on their engines."""
+"""Report → Recording: an estimate in the form of every profile, its layers one behind the other on their engines."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import replace
+from collections.abc import Iterator, Sequence
 
 import numpy as np
 import numpy.typing as npt
@@ -11,9 +10,11 @@ import numpy.typing as npt
 from ..core.meaning import Does, LaneRole
 from ..graph.kinds import what_kind_does
 from ..machine.target import ANY, Holds
-from ..program.program import COMMAND, NO_ROUTE, OpInfo, Program, bare_program
+from ..program.program import COMMAND, NO_ROUTE, OpInfo
+from ..recording.build import program_ops
 from ..recording.finding import Trial
-from ..recording.run import CommandTable, Run, RunInfo, graph_edges
+from ..recording.recording import Recording
+from ..recording.run import CommandTable, graph_edges
 from ..recording.summary import Energy, LaneTotal, Latency, MemoryTotal, OpTotal, Summary
 from ..recording.trace import COUNTER, EDGE, NONE, CounterTrack, Lane, SpanKind, Trace, blank_spans
 from .recorded_arena import MARKS, Arena, arena_of
@@ -24,32 +25,52 @@ from .report import PROVENANCE, Layer, Report
 NANO = 1e9
 
 
-def estimated_run(report: Report, *, command: tuple[str, ...], created: str) -> tuple[Run, Program]:
-    """The Run of an estimate; without times where one layer's cost is unknown."""
+def estimated(report: Report) -> Recording:
+    """The recording of an estimate; without times where one layer's cost is unknown."""
     edges = graph_edges(report.graph)
     arena = arena_of(report, edges)
-    program = _program(report, arena, edges)
-    trace = _trace(report, arena, program)
+    commands = _commands(report, arena)[np.array(arena.order, np.int64)]
+    details = details_of(report, arena)
+    trace = _trace(report, arena, commands, [detail.name for detail in details], _command_edges(arena, edges))
+    batch = _batch(report)
+    totals = _summary(report, arena, trace, batch)
     target = report.target
-    info = RunInfo(
-        command=command,
-        created=created,
-        model=report.model.path,
-        sha256=report.model.sha256,
-        target=target.name,
+    ops = [OpInfo(layer.name, layer.operator, layer.kind, layer.location) for layer in report.layers]
+    return Recording(
+        maker="estimate",
         provenance=PROVENANCE,
+        trace=trace,
+        ops=program_ops(ops, totals),
+        model=report.model.path,
         network=report.model.name,
+        target=target.name,
+        limits=_limits(report),
+        clocks_hz={"core": target.clocks.core_hz.value},
         devices=report.devices,
         cores=report.cores,
-        batch=program.batch,
-        clocks_hz={"core": target.clocks.core_hz.value},
-        inferences=(0,),
-        options={"backend": "estimate"},
-        limits=_limits(report),
+        batch=batch,
+        inferences=1,
+        numbers=(0,),
+        commands=CommandTable.from_details(commands, details, kinds=("", *MARKS), places=memories_of(target)),
+        graph=edges,
+        resources=resources_of(report),
+        totals=totals,
     )
-    summary = _summary(report, arena, trace, program.batch)
-    resources = resources_of(report)
-    return Run(info, program.ops, CommandTable.of(program), trace, summary, edges, resources), program
+
+
+def _batch(report: Report) -> int:
+    shapes = [report.graph.tensors[tensor].shape for tensor in report.graph.inputs]
+    return next((shape[0] for shape in shapes if shape), 1)
+
+
+def _command_edges(arena: Arena, edges: npt.NDArray[np.void]) -> npt.NDArray[np.void]:
+    """From layers and marks to commands, which stand in the order of the arena."""
+    place = np.argsort(np.array(arena.order, np.int64))
+    # Of those that end at once, analysis takes the last as what was waited for: a layer before an input before scratch.
+    pairs = place[np.array([*arena.edges[::-1], *edges.tolist()], np.int64).reshape(-1, 2)]
+    table = np.zeros(len(pairs), EDGE)
+    table["source"], table["target"], table["data"] = pairs[:, 0], pairs[:, 1], True
+    return table[np.argsort(table["target"], kind="stable")]
 
 
 def suggested(report: Report) -> tuple[Trial, ...]:
@@ -88,11 +109,13 @@ def _ends(report: Report) -> list[int]:
     return [round(float(end) * NANO) for end in seconds]
 
 
-def _trace(report: Report, arena: Arena, program: Program) -> Trace:
+def _trace(
+    report: Report, arena: Arena, commands: npt.NDArray[np.void], words: Sequence[str], edges: npt.NDArray[np.void]
+) -> Trace:
     """A span for every command; none where the times do not make a whole."""
     known = bool(report.layers) and report.totals.latency_s is not None
     lanes: dict[str, int] = {}
-    spans = blank_spans(len(program.commands) if known else 0)
+    spans = blank_spans(len(commands) if known else 0)
     layers, bounds, steps = report.layers, [0, *_ends(report)], arena.steps
     for command, number in enumerate(arena.order) if known else ():
         step = steps[number]
@@ -100,14 +123,11 @@ def _trace(report: Report, arena: Arena, program: Program) -> Trace:
         op, end = (number, bounds[step + 1]) if number < len(layers) else (NONE, bounds[step])  # a mark is no op's work
         row = spans[command]
         row["lane"], row["kind"], row["op"], row["command"], row["name"] = lane, SpanKind.OP, op, command, command
-        row["start_ns"], row["end_ns"], row["does"] = bounds[step], end, program.commands["does"][command]
-    table = np.zeros(len(program.dependency_sources), EDGE)
-    table["source"], table["data"] = program.dependency_sources, True
-    table["target"] = np.repeat(np.arange(len(program.commands)), np.diff(program.dependency_offsets))
-    names = tuple(program.details[detail].name for detail in program.commands["detail"])
+        row["start_ns"], row["end_ns"], row["does"] = bounds[step], end, commands["does"][command]
+    names = tuple(words[detail] for detail in commands["detail"])
     rows = tuple(Lane(0, 0, engine, role=LaneRole.ENGINE) for engine in lanes)
     counters, samples = _occupancy(report, arena) if known else ((), np.zeros(0, COUNTER))
-    return Trace(rows, names, spans, table, counters, samples, PROVENANCE)
+    return Trace(rows, names, spans, edges, counters, samples, PROVENANCE)
 
 
 def _occupancy(report: Report, arena: Arena) -> tuple[tuple[CounterTrack, ...], npt.NDArray[np.void]]:
@@ -120,27 +140,6 @@ def _occupancy(report: Report, arena: Arena) -> tuple[tuple[CounterTrack, ...], 
     samples["value"] = [value for values in tracks.values() for value in (*values, 0)]
     memory = report.memory.uses[0].name
     return tuple(CounterTrack(0, NONE, f"{memory}: arena {what}", "bytes") for what in tracks), samples
-
-
-def _program(report: Report, arena: Arena, edges: npt.NDArray[np.void]) -> Program:
-    order = np.array(arena.order, np.int64)
-    place = np.argsort(order)
-    # Of those that end at once, analysis takes the last as what was waited for: a layer before an input before scratch.
-    pairs = place[np.array([*arena.edges[::-1], *edges.tolist()], np.int64).reshape(-1, 2)]
-    shapes = [report.graph.tensors[tensor].shape for tensor in report.graph.inputs]
-    bare = bare_program(
-        report.model.name,
-        report.target.name,
-        [OpInfo(layer.name, layer.operator, layer.kind, layer.location) for layer in report.layers],
-        devices=report.devices,
-        cores=report.cores,
-        batch=next((shape[0] for shape in shapes if shape), 1),
-        clock_hz=report.target.clocks.core_hz.value,
-        commands=_commands(report, arena)[order],
-        edges=(pairs[:, 0], pairs[:, 1]),
-    )
-    details = details_of(report, arena) or bare.details
-    return replace(bare, kinds=("", *MARKS), details=details, memories=memories_of(report.target))
 
 
 def _commands(report: Report, arena: Arena) -> npt.NDArray[np.void]:

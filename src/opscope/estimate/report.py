@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from ..core.provenance import Provenance
 from ..graph.graph import Graph, Note
 from ..machine.target import Target
 from ..recording.resources import LayerAdvice, MemoryStack, ModelFacts, Suggestion, Totals
 from .cost import Cost
 
-PROVENANCE = "estimated"
+PROVENANCE = Provenance.ESTIMATED
 
 
 @dataclass(frozen=True, slots=True)

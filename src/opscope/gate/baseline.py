@@ -9,6 +9,7 @@ from dataclasses import replace
 import msgspec
 
 from ..core.errors import UsageError, printable
+from ..core.provenance import Provenance
 from .figures import OTHERS_NAME, Figure, Figures, Labels, OpFigure, Spread
 from .metrics import METRICS, current_name, rate_spread
 
@@ -30,7 +31,7 @@ class _Samples(msgspec.Struct):
 class _Metric(msgspec.Struct):
     unit: str
     value: int | float | None
-    provenance: str = ""
+    provenance: Provenance | None = None
 
 
 class _Op(msgspec.Struct, array_like=True):
@@ -50,7 +51,7 @@ class _Head(msgspec.Struct):
 class _File(msgspec.Struct):
     model: str
     target: str
-    provenance: str
+    provenance: Provenance
     devices: int
     cores: int
     batch: int | None

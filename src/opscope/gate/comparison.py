@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from ..core.provenance import Provenance
 from ..core.units import UNKNOWN, format_bytes, format_joules, format_percent, format_seconds
 from .figures import BYTES, JOULES, NS, PER_SECOND, Figures, Spread
 from .verdict import Verdict
@@ -41,8 +42,8 @@ class Difference:
     base: float | None
     new: float | None
     unit: str
-    base_provenance: str
-    new_provenance: str
+    base_provenance: Provenance
+    new_provenance: Provenance
     better: str = ""  # "less" or "more"; empty: neither
     interval: Interval | None = None  # None: exact, or noise is not known
     note: str = ""  # how much the numbers can be trusted, where that is not obvious

@@ -9,12 +9,17 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from statistics import median
 
+from ..core.provenance import Provenance
+
 NO_OP_NAME = "(no op)"  # work that belongs to no op of the graph
 OTHERS_NAME = "(other ops)"  # ops that a baseline file has only the sum of
 
-EXACT = ("estimated", "simulated", "vendor-model", "compiler-fact")  # the same input gives the same number
-SIMULATED = "simulated"  # records whatever happened
-EMULATED = "emulated"  # its times say nothing about a device
+EXACT = (  # the same input gives the same number
+    Provenance.ESTIMATED,
+    Provenance.SIMULATED,
+    Provenance.VENDOR_MODEL,
+    Provenance.COMPILER_FACT,
+)
 
 LARGEST = 1 << 62  # ns, bytes or samples; nothing that runs has more
 NS, BYTES, COUNT, PER_SECOND, JOULES = "ns", "bytes", "1", "1/s", "J"
@@ -61,7 +66,7 @@ class Figure:
     name: str
     value: float | None
     unit: str  # NS, BYTES, COUNT, PER_SECOND, JOULES
-    provenance: str
+    provenance: Provenance
     spread: Spread | None = None
 
     def __post_init__(self) -> None:
@@ -98,7 +103,7 @@ class Figures:
     model: str
     sha256: str | None
     target: str
-    provenance: str
+    provenance: Provenance
     devices: int
     cores: int
     batch: int | None

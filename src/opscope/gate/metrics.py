@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
+from ..core.provenance import Provenance
 from ..recording.finding import BOUNDS, OTHER_BOUND
 from ..recording.summary import OCCUPANCY, LaneTotal, Share, Summary
 from .figures import BYTES, COUNT, JOULES, NO_OP_NAME, NS, PER_SECOND, Figure, Spread
@@ -51,7 +52,7 @@ OP_METRICS = {  # limits on the time of ops: name → what stands behind the col
 }
 
 
-def figures_of(summary: Summary, *, provenance: str, spread: Spread | None) -> tuple[Figure, ...]:
+def figures_of(summary: Summary, *, provenance: Provenance, spread: Spread | None) -> tuple[Figure, ...]:
     """Every total that the summary knows, in report order."""
     return tuple(
         Figure(
@@ -65,8 +66,8 @@ def figures_of(summary: Summary, *, provenance: str, spread: Spread | None) -> t
     )
 
 
-def _provenance(name: str, summary: Summary, of_run: str) -> str:
-    return (summary.latency.provenance or of_run) if name == "latency" else of_run
+def _provenance(name: str, summary: Summary, of_run: Provenance) -> Provenance:
+    return summary.latency.provenance if name == "latency" else of_run
 
 
 def _spread(name: str, summary: Summary, spread: Spread | None) -> Spread | None:

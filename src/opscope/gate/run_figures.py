@@ -7,12 +7,13 @@ from collections.abc import Sequence
 import numpy as np
 import numpy.typing as npt
 
+from ..core.provenance import Provenance
 from ..program.program import OpInfo
 from ..recording.run import Run, RunInfo
 from ..recording.summary import Summary
 from ..recording.trace import OpSpans
 from .bootstrap import spread_of, tick_of
-from .figures import EMULATED, EXACT, NO_OP_NAME, Figures, OpFigure, Spread
+from .figures import EXACT, NO_OP_NAME, Figures, OpFigure, Spread
 from .metrics import METRICS, figures_of
 from .op_times import Work, own_times, wall_times
 
@@ -33,7 +34,7 @@ def figures_of_parts(info: RunInfo, ops: Sequence[OpInfo], summary: Summary, spa
     exact = info.provenance in EXACT
     spread = spread_of(summary.samples_ns) if len(summary.samples_ns) > 1 and not exact else None
     metrics = figures_of(summary, provenance=info.provenance, spread=spread)
-    if info.provenance == EMULATED:
+    if info.provenance == Provenance.EMULATED:
         metrics = tuple(
             metric for metric in metrics if METRICS[metric.name.partition(":")[0]].unit not in ("ns", "1/s")
         )
@@ -51,7 +52,7 @@ def figures_of_parts(info: RunInfo, ops: Sequence[OpInfo], summary: Summary, spa
         cores=info.cores,
         batch=info.batch,
         metrics=metrics,
-        ops=tuple(_ops(ops, summary, own, spreads, timed=info.provenance != EMULATED)),
+        ops=tuple(_ops(ops, summary, own, spreads, timed=info.provenance != Provenance.EMULATED)),
         created=info.created,
         caveats=info.caveats,
     )

@@ -10,7 +10,8 @@ import numpy as np
 import numpy.typing as npt
 
 from ..core.meaning import Does
-from ..recording.imported import ImportedOp
+from ..core.provenance import Provenance
+from ..recording.recording import OpRecord
 from ..recording.trace import NONE, Lane, SpanKind, Trace
 from .trace_build import Marks, build_trace
 from .trace_events import Samples, Spans
@@ -34,7 +35,7 @@ class SpanColumns:
     does: Numbers | int = int(Does.UNKNOWN)
 
 
-def column_trace(columns: SpanColumns, lanes: Sequence[Lane], names: Sequence[str], *, provenance: str) -> Trace:
+def column_trace(columns: SpanColumns, lanes: Sequence[Lane], names: Sequence[str], *, provenance: Provenance) -> Trace:
     """A Trace that starts with the first span; spans of a lane that overlap get lanes of their own."""
     spans = Spans([], list(names), columns.lane, columns.name, columns.start_ns, columns.end_ns, columns.lane)
     empty = np.zeros(0, np.int64)
@@ -67,12 +68,12 @@ def op_totals(op: Numbers, length: Numbers, count: int) -> OpTotals:
     return OpTotals(calls, total, least, most)
 
 
-def timed_ops(ops: Sequence[ImportedOp], totals: OpTotals, *, inferences: int | None) -> tuple[ImportedOp, ...]:
+def timed_ops(ops: Sequence[OpRecord], totals: OpTotals, *, inferences: int | None) -> tuple[OpRecord, ...]:
     """Ops with their times, per inference where these are told apart."""
     rounds = inferences or 1
     columns = (totals.calls.tolist(), totals.total.tolist(), totals.least.tolist(), totals.most.tolist())
     return tuple(
-        replace(op, calls=calls / rounds, time_ns=round(total / rounds), least_ns=least, most_ns=most) if calls else op
+        replace(op, calls=calls / rounds, time_ns=round(total / rounds), low_ns=least, high_ns=most) if calls else op
         for op, calls, total, least, most in zip(ops, *columns, strict=True)
     )
 

@@ -1,4 +1,4 @@
-"""Several files about the same run → one Imported: ops joined by name, totals side by side, checks across files."""
+"""Several files about the same run → one Recording: ops joined by name, totals side by side, checks across files."""
 
 from __future__ import annotations
 
@@ -6,14 +6,15 @@ from collections.abc import Iterator, Sequence
 from dataclasses import fields, replace
 
 from ..core.errors import UsageError
-from ..recording.imported import CLOCK, LATENCY, Check, Imported, ImportedOp, Metric, empty_trace
+from ..core.provenance import Provenance
+from ..recording.recording import CLOCK, LATENCY, Check, Metric, OpRecord, Recording, empty_trace
 from .overlay import find_pair, overlay
 
 _MOST = 2**50
-FACT = "compiler-fact"  # goes with numbers of any origin: it has no times
+FACT = Provenance.COMPILER_FACT  # goes with numbers of any origin: it has no times
 
 
-def combine(parts: Sequence[Imported]) -> Imported:
+def combine(parts: Sequence[Recording]) -> Recording:
     """What all parts tell. Files that measured, and files that modelled, go into one run only as two timelines."""
     if len(parts) == 1:
         return _with_times(_believable(parts[0]))
@@ -29,8 +30,8 @@ def combine(parts: Sequence[Imported]) -> Imported:
         )
     first = lines[0] if lines else timed[0]
     provenance = timed[0].provenance
-    whole = Imported(
-        format=" + ".join(dict.fromkeys(part.format for part in parts)),
+    whole = Recording(
+        maker=" + ".join(dict.fromkeys(part.maker for part in parts)),
         source=" + ".join(part.source for part in parts),
         tool=" + ".join(dict.fromkeys(part.tool for part in parts)),
         provenance=provenance,
@@ -49,7 +50,7 @@ def combine(parts: Sequence[Imported]) -> Imported:
     return _with_times(_believable(whole))
 
 
-def _believable(whole: Imported) -> Imported:
+def _believable(whole: Recording) -> Recording:
     """Counts that no op can have are unknown: a run with them in its tables could not be read again."""
     wrong = sum(
         value is not None and not 0 <= value < _MOST
@@ -85,14 +86,14 @@ def _only_one(what: str, found: Sequence[tuple[str, str]]) -> None:
             raise UsageError(f"{words}; expected files of one {what}: import them apart and compare the runs")
 
 
-def _join(parts: Sequence[Imported]) -> tuple[ImportedOp, ...]:
+def _join(parts: Sequence[Recording]) -> tuple[OpRecord, ...]:
     """Ops of the first part that has any, each with what the op of the same name elsewhere adds."""
     with_ops = [part for part in parts if part.ops]
     if not with_ops:
         return ()
     result = list(with_ops[0].ops)
     for part in with_ops[1:]:
-        known: dict[str, ImportedOp] = {}
+        known: dict[str, OpRecord] = {}
         for op in part.ops:
             known.setdefault(op.name, op)
         names = {op.name for op in result}
@@ -100,41 +101,41 @@ def _join(parts: Sequence[Imported]) -> tuple[ImportedOp, ...]:
     return tuple(result)
 
 
-def _filled(op: ImportedOp, other: ImportedOp | None) -> ImportedOp:
+def _filled(op: OpRecord, other: OpRecord | None) -> OpRecord:
     """Unknown fields from the other one."""
     if other is None:
         return op
-    missing = [field.name for field in fields(op) if getattr(op, field.name) in (None, ())]
+    missing = [field.name for field in fields(op) if getattr(op, field.name) in (None, (), "")]
     return replace(op, **{name: getattr(other, name) for name in missing})
 
 
-def _metrics(parts: Sequence[Imported]) -> Iterator[Metric]:
+def _metrics(parts: Sequence[Recording]) -> Iterator[Metric]:
     """Each name once; where files differ, the later ones carry their file's format."""
-    seen: dict[str, float] = {}
+    seen: dict[str, float | None] = {}
     for part in parts:
         for metric in part.metrics:
             if metric.name not in seen:
                 seen[metric.name] = metric.value
                 yield metric
             elif seen[metric.name] != metric.value:
-                yield replace(metric, name=f"{metric.name} ({part.format})")
+                yield replace(metric, name=f"{metric.name} ({part.maker})")
 
 
-def _across(parts: Sequence[Imported]) -> Iterator[Check]:
+def _across(parts: Sequence[Recording]) -> Iterator[Check]:
     """A total that two files give is the same in both."""
     first: dict[str, tuple[float, str]] = {}
     for part in parts:
         for metric in part.metrics:
             if metric.unit in ("cycles", "1") and metric.name in ("cycles", "MACs"):
-                value, source = first.setdefault(metric.name, (metric.value, part.format))
-                if source != part.format:
-                    detail = f"{value:.0f} in {source}, {metric.value:.0f} in {part.format}"
+                value, source = first.setdefault(metric.name, (metric.value or 0, part.maker))
+                if source != part.maker:
+                    detail = f"{value:.0f} in {source}, {metric.value or 0:.0f} in {part.maker}"
                     yield Check(f"total {metric.name} of both files agree", value == metric.value, detail)
 
 
-def _with_times(whole: Imported) -> Imported:
+def _with_times(whole: Recording) -> Recording:
     """Times from cycles, where a clock is known; the latency from them, where every op has one."""
-    clock = whole.metric(CLOCK)
+    clock = whole.value(CLOCK)
     if not clock or not whole.ops or any(op.time_ns is not None for op in whole.ops):
         return whole
     ops = tuple(op if op.cycles is None else replace(op, time_ns=round(op.cycles * 1e9 / clock)) for op in whole.ops)

@@ -9,14 +9,14 @@ from typing import Protocol, cast
 from ..core.errors import ImportFileError, UsageError, printable
 from ..core.manifest import Format
 from ..core.plugins import load_place, manifests
-from ..recording.imported import Imported
+from ..recording.recording import Recording
 from .reading import head_of
 
 
 class Importer(Protocol):
     """Reads files of one format."""
 
-    def read(self, path: Path) -> Imported:
+    def read(self, path: Path) -> Recording:
         """Read it. Damage is an ImportFileError; a row that cannot be read is counted in the notes."""
 
 
@@ -63,7 +63,7 @@ def _names() -> str:
     return ", ".join(form.name for form in formats())
 
 
-def read_profile(path: Path, *, form: str | None = None) -> Imported:
+def read_profile(path: Path, *, form: str | None = None) -> Recording:
     """Read a profile file of any known format.
 
     Args:

@@ -14,6 +14,7 @@ import numpy as np
 
 from ..core.errors import UsageError, printable
 from ..core.meaning import Does, LaneRole
+from ..core.provenance import Provenance
 from ..recording.trace import COUNTER, EDGE, NONE, Lane, LaneNumbers, SpanKind, Trace, blank_spans
 
 _MOST_BYTES = 1 << 31
@@ -58,7 +59,7 @@ def read_host_trace(path: Path, *, stats_hz: float, origin_tick: int) -> Trace:
     spans["kind"], spans["does"], spans["inference"] = SpanKind.HOST, Does.HOST, NONE
     for column, values in zip(("lane", "start_ns", "end_ns", "name"), zip(*rows, strict=True), strict=False):
         spans[column] = values
-    return Trace(lanes.lanes, tuple(names), spans, np.zeros(0, EDGE), (), np.zeros(0, COUNTER), "measured")
+    return Trace(lanes.lanes, tuple(names), spans, np.zeros(0, EDGE), (), np.zeros(0, COUNTER), Provenance.MEASURED)
 
 
 def _decode(path: Path) -> _File:

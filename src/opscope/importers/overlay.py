@@ -13,17 +13,19 @@ from dataclasses import replace
 import numpy as np
 import numpy.typing as npt
 
-from ..recording.imported import CLOCK, Imported, ImportedOp, Metric
+from ..core.provenance import Provenance
+from ..recording.recording import CLOCK, Metric, OpRecord, Recording
 from ..recording.trace import EDGE, NONE, SPAN, SpanKind, Trace
 from .column_trace import SpanColumns, column_trace, open_length
 from .mlir_location import Position, positions
 
 Numbers = npt.NDArray[np.int64]
-MEASURED, MODELLED = ("measured", "simulated"), ("vendor-model", "estimated")
+MEASURED = (Provenance.MEASURED, Provenance.SIMULATED)
+MODELLED = (Provenance.VENDOR_MODEL, Provenance.ESTIMATED)
 _MOST_CANDIDATES = 64  # ops that share one position of the source; more are not told apart by it
 
 
-def find_pair(parts: Sequence[Imported]) -> tuple[Imported, Imported] | None:
+def find_pair(parts: Sequence[Recording]) -> tuple[Recording, Recording] | None:
     """The measured and the modelled timeline among files, where there is one of each."""
     lines = [part for part in parts if len(part.trace.spans)]
     measured = [part for part in lines if part.provenance in MEASURED]
@@ -31,8 +33,8 @@ def find_pair(parts: Sequence[Imported]) -> tuple[Imported, Imported] | None:
     return (measured[0], modelled[0]) if len(measured) == len(modelled) == 1 else None
 
 
-def overlay(measured: Imported, model: Imported) -> Imported:
-    """One Imported with both timelines, and the estimate of every op beside its measured time."""
+def overlay(measured: Recording, model: Recording) -> Recording:
+    """One Recording with both timelines, and the estimate of every op beside its measured time."""
     place = np.array([*_matches(measured.ops, model.ops), NONE], np.int64)  # the last is for spans without an op
     of_span = place[model.trace.spans["op"]]
     shift, unmatched = _shifts(measured.trace, model.trace, of_span)
@@ -44,7 +46,7 @@ def overlay(measured: Imported, model: Imported) -> Imported:
     ops += [_estimated_only(op) for op, at in zip(model.ops, place[:-1].tolist(), strict=True) if at < 0]
     return replace(
         measured,
-        format=f"{measured.format} + {model.format}",
+        maker=f"{measured.maker} + {model.maker}",
         source=f"{measured.source} + {model.source}",
         tool=" + ".join(dict.fromkeys((measured.tool, model.tool))),
         trace=_both(measured.trace, model.trace, shift, model.provenance),
@@ -55,11 +57,11 @@ def overlay(measured: Imported, model: Imported) -> Imported:
     )
 
 
-def _estimated_only(op: ImportedOp) -> ImportedOp:
+def _estimated_only(op: OpRecord) -> OpRecord:
     return replace(op, estimated_ns=op.time_ns, time_ns=None, cycles=None, calls=None, resource_cycles=())
 
 
-def _matches(measured: Sequence[ImportedOp], model: Sequence[ImportedOp]) -> Iterator[int]:
+def _matches(measured: Sequence[OpRecord], model: Sequence[OpRecord]) -> Iterator[int]:
     """Of every modelled op, the measured one: of the same name, or the one that shares most source positions."""
     by_name = {op.name: n for n, op in reversed(list(enumerate(measured)))}
     sizes: list[int] = []
@@ -100,7 +102,7 @@ def _shifts(measured: Trace, model: Trace, of_span: Numbers) -> tuple[Numbers, i
     return np.maximum(shift, -start), int((~known).sum())
 
 
-def _both(measured: Trace, model: Trace, shift: Numbers, provenance: str) -> Trace:
+def _both(measured: Trace, model: Trace, shift: Numbers, provenance: Provenance) -> Trace:
     spans = model.spans
     columns = SpanColumns(
         spans["lane"].astype(np.int64),
@@ -130,7 +132,7 @@ def _both(measured: Trace, model: Trace, shift: Numbers, provenance: str) -> Tra
     )
 
 
-def _metrics(measured: Imported, model: Imported) -> Iterator[Metric]:
+def _metrics(measured: Recording, model: Recording) -> Iterator[Metric]:
     yield from measured.metrics
     for metric in model.metrics:  # marked, so that an estimate never stands for what was measured
         yield metric if metric.name == CLOCK else replace(metric, name=f"{metric.name} ({model.provenance})")
@@ -139,7 +141,7 @@ def _metrics(measured: Imported, model: Imported) -> Iterator[Metric]:
         yield Metric("measured ÷ estimated", whole / estimate, "1")
 
 
-def _notes(measured: Imported, model: Imported, matched: set[int], unmatched: int) -> Iterator[str]:
+def _notes(measured: Recording, model: Recording, matched: set[int], unmatched: int) -> Iterator[str]:
     lanes = f"lanes marked ({model.provenance}) are estimates"
     if not matched:
         yield (

@@ -10,6 +10,7 @@ import numpy.typing as npt
 
 from ..core.columns import places
 from ..core.meaning import Does, LaneRole
+from ..core.provenance import Provenance
 from ..recording.trace import COUNTER, EDGE, NONE, CounterTrack, Lane, Trace, blank_spans
 from .trace_events import Key, Numbers, Samples, Spans, Thread
 from .trace_lanes import levels
@@ -37,7 +38,7 @@ def build_trace(
     tracks: Sequence[CounterTrack],
     *,
     marks: Marks,
-    provenance: str,
+    provenance: Provenance,
 ) -> Trace:
     """Everything on an axis that starts at the first span or sample. `lanes` has one entry per thread of `spans`."""
     origin = min((int(column.min()) for column in (spans.start, samples.time) if len(column)), default=0)

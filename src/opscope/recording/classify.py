@@ -15,7 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ..core.meaning import Carries, Direction, Does, LaneRole
-from ..program.program import NO_ROUTE, Channel, MemoryInfo, OpCycles, Operand, OpInfo, Program
+from ..program.program import NO_ROUTE, MemoryInfo, OpCycles, Operand, OpInfo
 from .run import CommandTable, Run, RunRoute
 from .summary import OpTotal, Summary
 from .trace import NONE, Lane, SpanKind, Trace
@@ -330,22 +330,18 @@ def _place_of(carries: Carries, ways: tuple[Carries, ...]) -> int:
     return ways.index(carries) if carries in ways else NONE
 
 
-def with_meaning(run: Run, program: Program) -> tuple[Run, Program]:
-    """A Run whose source does not tell what everything does, and its program, with what words tell filled in."""
+def with_meaning(run: Run) -> Run:
+    """A Run whose source does not tell what everything does, with what words tell filled in and marked."""
     found = classify(run.trace, run.ops, run.commands)
     summary = classified_summary(_as_spans_tell(run.summary, run.ops, found.trace), run.ops)
     told = found.told if summary is run.summary else (*found.told, "summary")
-    added = tuple(
-        Channel(route.name, route.carries, 0.0, 0.0) for route in found.commands.routes[len(program.routes) :]
-    )
-    whole = replace(
+    return replace(
         run,
         info=replace(run.info, classified=tuple(dict.fromkeys((*run.info.classified, *told)))),
         commands=found.commands,
         trace=found.trace,
         summary=summary,
     )
-    return whole, replace(program, commands=found.commands.rows, routes=(*program.routes, *added))
 
 
 def classified_summary(summary: Summary, ops: Sequence[OpInfo]) -> Summary:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from ..core.provenance import Provenance
 from .summary import Share
 
 BOUNDS = ("compute", "memory", "link", "host-link", "wait", "layout", "launch", "host")  # what a run can be bound by
@@ -180,7 +181,7 @@ class Findings:
     bound: str  # the largest part of the breakdown
     breakdown: tuple[Share, ...]  # of the wall time, by BOUNDS; adds up to the whole
     wall_ns: int | None
-    provenance: str
+    provenance: Provenance
     findings: tuple[Finding, ...] = ()
     path: tuple[PathStep, ...] = ()
     slack: tuple[OpSlack, ...] = ()

@@ -6,6 +6,7 @@ import msgspec
 
 from ..core.errors import UsageError
 from ..core.json_files import decode_json
+from ..core.provenance import Provenance
 from .finding import (
     OTHER_BOUND,
     Coverage,
@@ -41,7 +42,7 @@ class _Verdict(msgspec.Struct):
 class _File(msgspec.Struct):
     """The file, field by field; unknown is null."""
 
-    provenance: str
+    provenance: Provenance
     verdict: _Verdict
     findings: tuple[Finding, ...]
     trials: tuple[Trial, ...]

@@ -9,6 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ..core.errors import UsageError
+from ..core.provenance import Provenance
 from ..program.program import OpInfo
 from .arrow_numbers import chunk_numbers, whole_numbers
 from .classify import classified_summary
@@ -57,7 +58,7 @@ def _ops(table: pa.Table) -> tuple[OpInfo, ...]:
     return tuple(OpInfo(*row) for row in zip(*columns, strict=True))
 
 
-def _spans(path: Path, ops: int, provenance: str) -> OpSpans:
+def _spans(path: Path, ops: int, provenance: Provenance) -> OpSpans:
     """Of the lanes that are of the run's own provenance."""
     table = _table(path, _SPAN_COLUMNS, ("kind",), further=(PROVENANCE,))
     if PROVENANCE in table.column_names:

@@ -13,6 +13,7 @@ import numpy.typing as npt
 
 from ..core.errors import UsageError
 from ..core.meaning import Carries, Direction, LaneRole
+from ..core.provenance import Provenance
 from ..program.program import COMMAND, NO_MEMORY, NO_ROUTE, MemoryInfo, OpCycles, Operand, OpInfo
 from .arrow_numbers import chunk_numbers, flags_or_floats, whole_numbers
 from .classify import classified_summary, classify, old_operands
@@ -210,7 +211,7 @@ def _distinct(*columns: Numbers) -> tuple[Numbers, list[tuple[int, ...]]]:
     return place, list(zip(*(column[first].tolist() for column in columns), strict=True))
 
 
-def _trace(tables: dict[str, pa.Table], bounds: _Bounds, provenance: str) -> Trace:
+def _trace(tables: dict[str, pa.Table], bounds: _Bounds, provenance: Provenance) -> Trace:
     table = tables["spans"]
     name, lane_names = _words(table, "lane")
     places = {key: _numbers(table, key) for key in ("device", "core", "thread")}
@@ -265,9 +266,9 @@ def _with_roles(lanes: list[Lane], table: pa.Table) -> list[Lane]:
     return found
 
 
-def _foreign(origin: str | None, provenance: str) -> str:
+def _foreign(origin: str | None, provenance: Provenance) -> Provenance | None:
     """How a lane was obtained, where that is not how the run was."""
-    return "" if origin == provenance else origin or ""
+    return None if not origin or origin == provenance else Provenance(origin)
 
 
 def _rows(

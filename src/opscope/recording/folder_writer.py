@@ -15,12 +15,11 @@ import numpy.typing as npt
 
 from .. import __version__
 from ..core.errors import UsageError
-from ..program.program import Program
+from ..program.program import OpInfo
 from .resources import FILE as RESOURCES_FILE
-from .resources import Resources, resources_bytes
-from .run import GRAPH_FILE, SCHEMA, Run, RunInfo, routes_of
+from .resources import resources_bytes
+from .run import GRAPH_FILE, SCHEMA, CommandTable, Run, RunRoute
 from .schema import COLUMNS, DOES_WORDS, Kind
-from .summary import Summary
 from .summary_json import summary_fields
 from .trace import NONE, Lane, LaneNumbers, SpanKind, Trace
 
@@ -52,36 +51,22 @@ class RunFolder:
         """A further file of the run."""
         (self.folder / name).write_bytes(data)
 
-    def finish(
-        self,
-        info: RunInfo,
-        program: Program,
-        summary: Summary,
-        parts: Sequence[tuple[Path, int]],
-        *,
-        graph: npt.NDArray[np.void] | None = None,
-        resources: Resources | None = None,
-    ) -> None:
+    def finish(self, run: Run, parts: Sequence[tuple[Path, int]]) -> None:
         """Fill the folder and let it appear."""
-        self.fill(info, program, summary, parts, graph=graph, resources=resources)
+        self.fill(run, parts)
         self.appear()
 
-    def fill(
-        self,
-        info: RunInfo,
-        program: Program,
-        summary: Summary,
-        parts: Sequence[tuple[Path, int]],
-        *,
-        graph: npt.NDArray[np.void] | None = None,
-        resources: Resources | None = None,
-    ) -> None:
-        """Put parts and tables together. A part is the path that `write_part` took, and ns to add to its times."""
-        write_head(self.folder, info, program, summary)
-        if graph is not None:
-            _write_graph(graph, self.folder / GRAPH_FILE)
-        if resources is not None:
-            self.keep(RESOURCES_FILE, resources_bytes(resources))
+    def fill(self, run: Run, parts: Sequence[tuple[Path, int]]) -> None:
+        """Put parts and tables together; spans and counters are those of the parts.
+
+        Args:
+            parts: the path that `write_part` took, and ns to add to its times.
+        """
+        write_head(self.folder, run)
+        if run.graph is not None:
+            _write_graph(run.graph, self.folder / GRAPH_FILE)
+        if run.resources is not None:
+            self.keep(RESOURCES_FILE, resources_bytes(run.resources))
         _join(
             self.folder / "spans.parquet", [(_spans_of(path), shift) for path, shift in parts], ("start_ns", "end_ns")
         )
@@ -117,12 +102,12 @@ def is_run(path: Path) -> bool:
     return isinstance(head, dict) and str(head.get("schema", "")).startswith("opscope.run/")
 
 
-def write_run(run: Run, program: Program, path: Path) -> None:
+def write_run(run: Run, path: Path) -> None:
     """A Run that is in memory, at once."""
     folder = RunFolder(path)
     try:
         write_part(run.trace, folder.part(0))
-        folder.finish(run.info, program, run.summary, [(folder.part(0), 0)], graph=run.graph, resources=run.resources)
+        folder.finish(run, [(folder.part(0), 0)])
     finally:
         folder.discard()
 
@@ -136,18 +121,18 @@ def write_part(trace: Trace, path: Path) -> None:
     _lanes_of(path).write_bytes(msgspec.json.encode(trace.lanes))
 
 
-def write_head(folder: Path, info: RunInfo, program: Program, summary: Summary) -> None:
-    head = {"schema": SCHEMA, "producer": {"name": "opscope", "version": __version__}, **asdict(info)}
+def write_head(folder: Path, run: Run) -> None:
+    head = {"schema": SCHEMA, "producer": {"name": "opscope", "version": __version__}, **asdict(run.info)}
     (folder / _HEAD).write_bytes(msgspec.json.format(msgspec.json.encode(head), indent=2) + b"\n")
-    body = msgspec.json.format(msgspec.json.encode(summary_fields(summary)), indent=2)
+    body = msgspec.json.format(msgspec.json.encode(summary_fields(run.summary)), indent=2)
     (folder / _SUMMARY).write_bytes(body + b"\n")
-    _write(folder, "ops", _ops_table(program))
-    _write(folder, "commands", _commands_table(program))
-    _write(folder, "edges", _edges_table(program))
-    _write(folder, "routes", _routes_table(program))
-    _write(folder, "operands", _operands_table(program))
-    if program.op_cycles:
-        _write(folder, "op_cycles", _op_cycles_table(program))
+    _write(folder, "ops", _ops_table(run.ops))
+    _write(folder, "commands", _commands_table(run.commands))
+    _write(folder, "edges", _edges_table(run.trace.edges))
+    _write(folder, "routes", _routes_table(run.routes))
+    _write(folder, "operands", _operands_table(run.commands))
+    if run.commands.op_cycles:
+        _write(folder, "op_cycles", _op_cycles_table(run.commands))
 
 
 def _write(folder: Path, name: str, table: pa.Table) -> None:
@@ -293,34 +278,33 @@ def _counters_table(trace: Trace) -> pa.Table:
     )
 
 
-def _ops_table(program: Program) -> pa.Table:
+def _ops_table(ops: Sequence[OpInfo]) -> pa.Table:
     import pyarrow as pa
 
-    columns = {key: [getattr(op, key) for op in program.ops] for key in ("name", "type", "kind", "location")}
+    columns = {key: [getattr(op, key) for op in ops] for key in ("name", "type", "kind", "location")}
     words = {key: _texts(values) for key, values in columns.items()}
-    return pa.table({"op": _column(np.arange(len(program.ops), dtype=np.int32)), **words})
+    return pa.table({"op": _column(np.arange(len(ops), dtype=np.int32)), **words})
 
 
-def _commands_table(program: Program) -> pa.Table:
+def _commands_table(table: CommandTable) -> pa.Table:
     import pyarrow as pa
 
-    commands, detail = program.commands, program.commands["detail"].astype(np.int64)
-    details = program.details
+    commands, detail = table.rows, table.rows["detail"].astype(np.int64)
     route = commands["route"].astype(np.int64)
     columns: dict[str, pa.Array] = {"command": _column(np.arange(len(commands), dtype=np.int64))}
     columns |= {key: _column(commands[key]) for key in ("device", "core", "ordinal")}
-    columns["group"] = _words(commands["group"].astype(np.int64), [group.name for group in program.groups])
-    columns["kind"] = _words(commands["kind"].astype(np.int64), program.kinds)
+    columns["group"] = _words(commands["group"].astype(np.int64), table.groups)
+    columns["kind"] = _words(commands["kind"].astype(np.int64), table.kinds)
     columns["route"] = pa.DictionaryArray.from_arrays(
-        _column(route.astype(np.int32), route >= 0), _texts([r.name for r in program.routes])
+        _column(route.astype(np.int32), route >= 0), _texts([route.name for route in table.routes])
     )
     columns["op"] = _known(commands["op"])
     numbers = ("cycles", "out_bytes", "moved_bytes", "macs", "local_address", "local_bytes")
     columns |= {key: _column(commands[key]) for key in numbers}
-    for key in ("name", "memory", "types", "shape", "attributes"):
-        columns[key] = _words(detail, [getattr(d, key) for d in details])
-    texts = ["\n".join(o.text(program.memory_name(o.memory)) for o in d.operands) for d in details]
-    columns["operands"] = _words(detail, texts)
+    texts = {"name": table.names, "memory": table.memories, "types": table.types, "shape": table.shapes}
+    for key, words in (texts | {"attributes": table.attributes}).items():
+        columns[key] = _words(detail, words)
+    columns["operands"] = _words(detail, ["\n".join(o.text(table.place(o)) for o in row) for row in table.operands])
     columns["does"] = _words(commands["does"].astype(np.int64), DOES_WORDS)
     columns["detail"] = _column(commands["detail"])
     return pa.table(columns)
@@ -347,52 +331,45 @@ def _of_values(kind: Kind, values: Sequence[object]) -> pa.Array:
 
 def _lanes_table(lanes: Sequence[Lane]) -> pa.Table:
     rows = [
-        (number, lane.device, lane.core, lane.name, lane.thread, lane.provenance, lane.role.value, lane.owner)
+        (number, lane.device, lane.core, lane.name, lane.thread, lane.provenance or "", lane.role.value, lane.owner)
         for number, lane in enumerate(lanes)
     ]
     return _of_rows("lanes", rows)
 
 
-def _routes_table(program: Program) -> pa.Table:
+def _routes_table(routes: Sequence[RunRoute]) -> pa.Table:
     rows = [
         (number, route.name, route.carries.value, route.memory, route.bytes_per_s)
-        for number, route in enumerate(routes_of(program))
+        for number, route in enumerate(routes)
     ]
     return _of_rows("routes", rows)
 
 
-def _operands_table(program: Program) -> pa.Table:
-    outer = [memory.is_outer for memory in program.memories]
+def _operands_table(table: CommandTable) -> pa.Table:
+    outer = [memory.is_outer for memory in table.places]
     rows = [
         (
             number,
             operand.direction.value,
             operand.role,
             operand.tensor,
-            program.memory_name(operand.memory),
+            table.place(operand),
             operand.memory >= 0 and outer[operand.memory],
             operand.dtype,
             " x ".join(map(str, operand.shape)),
             operand.bytes,
         )
-        for number, detail in enumerate(program.details)
-        for operand in detail.operands
+        for number, operands in enumerate(table.operands)
+        for operand in operands
     ]
     return _of_rows("operands", rows)
 
 
-def _op_cycles_table(program: Program) -> pa.Table:
-    return _of_rows("op_cycles", [(row.op, row.resource, row.is_memory, row.cycles) for row in program.op_cycles])
+def _op_cycles_table(table: CommandTable) -> pa.Table:
+    return _of_rows("op_cycles", [(row.op, row.resource, row.is_memory, row.cycles) for row in table.op_cycles])
 
 
-def _edges_table(program: Program) -> pa.Table:
+def _edges_table(edges: npt.NDArray[np.void]) -> pa.Table:
     import pyarrow as pa
 
-    target = np.repeat(np.arange(len(program.commands), dtype=np.int64), np.diff(program.dependency_offsets))
-    return pa.table(
-        {
-            "source": _column(program.dependency_sources.astype(np.int64)),
-            "target": _column(target),
-            "data": _column(program.dependency_kinds.astype(np.bool_)),
-        }
-    )
+    return pa.table({key: _column(edges[key].copy()) for key in ("source", "target", "data")})

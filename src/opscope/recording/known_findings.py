@@ -14,18 +14,18 @@ from ..core.errors import ProfilerError
 from ..core.files import sha256_of
 from .finding import Findings
 from .keys import code_of, digest_of
+from .recording_file import OLD_FILES, RECORDING_FILE
 from .run import GRAPH_FILE, TABLES, Run
 
 FINDINGS_FILE = "findings.json"
-PROFILE_FILE = "profile.json"  # what a backend told, in its own words
 MOST_BYTES = 1 << 30
 _READ = (
     "run.json",
     "summary.json",
     *(f"{table}.parquet" for table in TABLES),
     GRAPH_FILE,
-    PROFILE_FILE,
-    "imported.json",
+    RECORDING_FILE,
+    *OLD_FILES,
 )
 
 

@@ -16,8 +16,9 @@ import numpy.typing as npt
 from ..core.meaning import Does
 from ..core.provenance import Provenance
 from .finding import Finding
+from .resources import Resources
 from .run import CommandTable
-from .summary import DeviceSummary, HostStage, LaneTotal, Latency, MemoryTotal, Summary
+from .summary import DeviceSummary, HostStage, LaneTotal, Latency, MemoryTotal, Share, Summary
 from .trace import COUNTER, EDGE, SPAN, Trace
 
 CLOCK = "clock"  # name of the metric, in Hz, that turns the cycles of ops into times
@@ -55,6 +56,8 @@ class OpRecord:
 
     name: str
     type: str = ""  # as the source spells it
+    kind: str = ""  # in the words of our graphs; empty: unknown
+    location: str = ""  # in the file of the model
     does: Does = Does.UNKNOWN
     placed: Placed = Placed.UNKNOWN
     reason: str = ""  # why it runs where it runs
@@ -96,6 +99,27 @@ class OpRecord:
 
 
 @dataclass(frozen=True, slots=True)
+class KernelTotal:
+    """All kernels with one name."""
+
+    name: str
+    engine: str
+    count: int
+    busy_cycles: int | None = None
+    outer_bytes: int | None = None
+    local_bytes: int | None = None
+    time_ns: int | None = None  # of one inference
+
+
+@dataclass(frozen=True, slots=True)
+class StageTime:
+    """One stage of the compilation, on this machine."""
+
+    name: str
+    microseconds: int
+
+
+@dataclass(frozen=True, slots=True)
 class Metric:
     """One figure of a recording."""
 
@@ -132,7 +156,9 @@ class Recording:
     ops: tuple[OpRecord, ...] = ()
     model: str | None = None
     target: str | None = None
+    network: str = ""  # name of the model; empty: that of `model`
     tool: str = ""  # what wrote it down, with its version where that is known
+    producer: Mapping[str, str] = field(default_factory=dict)  # packages that made the numbers, with their versions
     source: str = ""  # the file that it was read from
     options: Mapping[str, Value] = field(default_factory=dict)  # as the user chose them
     machine: Mapping[str, Value] = field(default_factory=dict)  # title, id, architecture, … of what it ran on
@@ -142,27 +168,46 @@ class Recording:
     cores: int | None = None  # per device
     batch: int | None = None
     inferences: int | None = None
+    numbers: tuple[int, ...] | None = None  # of the inferences; None: those of the spans
     commands: CommandTable | None = None  # where a program is known
     graph: npt.NDArray[np.void] | None = None  # of run.GRAPH_EDGE
+    resources: Resources | None = None  # where a resource report was made
     latency: Latency | None = None
     samples_ns: tuple[int, ...] = ()  # latency of every inference, in order
     totals: Summary | None = None  # where the source adds up better than its rows tell
     metrics: tuple[Metric, ...] = ()
+    kernels: tuple[KernelTotal, ...] = ()
     lanes: tuple[LaneTotal, ...] = ()
+    path_shares: tuple[Share, ...] = ()  # as the source itself divides the time; adds up to the whole
+    path_shares_of: str = ""  # what of
     memory: tuple[MemoryTotal, ...] = ()
     host: tuple[HostStage, ...] = ()  # of one inference, in order; together what it takes
+    stages: tuple[StageTime, ...] = ()  # of the compiler
     causes: tuple[Finding, ...] = ()  # that the source itself found
     checks: tuple[Check, ...] = ()
     notes: tuple[str, ...] = ()  # what was left out, how much of it, and why
     caveats: tuple[str, ...] = ()  # as in RunInfo
     tables: tuple[DeviceSummary, ...] = ()  # of sources that have such tables
     details: Mapping[str, object] = field(default_factory=dict)  # what only this source tells, in its own words
+    # for files in a vendor's form; in no file of ours
+    vendor_tables: Mapping[str, object] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         if self.trace.provenance != self.provenance:
             raise ValueError(
                 f"the trace is {self.trace.provenance}, the recording {self.provenance}; expected the same"
             )
+
+    @property
+    def latency_ns(self) -> int | None:
+        """Of one inference, where the source tells."""
+        if self.latency is not None:
+            return self.latency.value_ns
+        known = self.metric(LATENCY)
+        return None if known is None or known.value is None or known.unit != "ns" else round(known.value)
+
+    def placed(self, where: Placed) -> tuple[OpRecord, ...]:
+        return tuple(op for op in self.ops if op.placed is where)
 
     def metric(self, name: str) -> Metric | None:
         return next((metric for metric in self.metrics if metric.name == name), None)

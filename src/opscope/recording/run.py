@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
 import numpy.typing as npt
 
 from ..core.meaning import Carries
+from ..core.provenance import Provenance
 from ..graph.graph import ABSENT, Graph
-from ..program.program import MemoryInfo, OpCycles, Operand, OpInfo, Program
+from ..program.program import Detail, MemoryInfo, OpCycles, Operand, OpInfo, Program
 from .resources import Resources
 from .summary import Summary
 from .trace import Trace
@@ -33,7 +34,7 @@ class RunInfo:
     model: str  # path or name of the model or program
     sha256: str | None  # of that file
     target: str
-    provenance: str
+    provenance: Provenance
     network: str
     devices: int
     cores: int  # per device
@@ -75,20 +76,43 @@ class CommandTable:
 
     @classmethod
     def of(cls, program: Program) -> CommandTable:
-        details = program.details
-        return cls(
-            rows=program.commands,
+        return cls.from_details(
+            program.commands,
+            program.details,
             groups=tuple(group.name for group in program.groups),
             routes=routes_of(program),
             kinds=program.kinds,
+            places=program.memories,
+            op_cycles=program.op_cycles,
+        )
+
+    @classmethod
+    def from_details(
+        cls,
+        rows: npt.NDArray[np.void],
+        details: Sequence[Detail],
+        *,
+        kinds: tuple[str, ...] = ("",),
+        groups: tuple[str, ...] = ("",),
+        routes: tuple[RunRoute, ...] = (),
+        places: tuple[MemoryInfo, ...] = (),
+        op_cycles: tuple[OpCycles, ...] = (),
+    ) -> CommandTable:
+        """Commands of which a source knows no more than their details."""
+        details = details or (Detail("", "", "", "", (), ""),)
+        return cls(
+            rows=rows,
+            groups=groups,
+            routes=routes,
+            kinds=kinds,
             names=tuple(detail.name for detail in details),
             memories=tuple(detail.memory for detail in details),
             types=tuple(detail.types for detail in details),
             shapes=tuple(detail.shape for detail in details),
             operands=tuple(detail.operands for detail in details),
             attributes=tuple(detail.attributes for detail in details),
-            places=program.memories,
-            op_cycles=program.op_cycles,
+            places=places,
+            op_cycles=op_cycles,
         )
 
     def place(self, operand: Operand) -> str:

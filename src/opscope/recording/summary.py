@@ -8,6 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from ..core.meaning import Carries, Does
+from ..core.provenance import Provenance
 
 KB = 1024
 
@@ -130,7 +131,7 @@ class Latency:
     value_ns: int | None
     low_ns: int | None
     high_ns: int | None
-    provenance: str
+    provenance: Provenance
 
     @property
     def known_ns(self) -> int:
@@ -147,7 +148,7 @@ class Energy:
     value_j: float
     low_j: float | None
     high_j: float | None
-    provenance: str
+    provenance: Provenance
     note: str = ""  # what it leaves out
 
 

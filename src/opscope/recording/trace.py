@@ -11,6 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ..core.meaning import LaneRole
+from ..core.provenance import Provenance
 
 NONE = -1
 
@@ -68,7 +69,7 @@ class Lane:
     core: int  # NONE: the device as a whole
     name: str  # "HVX", "HMX", "DMAIssue", "HVX t0", "DMAIssue DMA"
     thread: int = NONE
-    provenance: str = ""  # of its spans, where that is not the trace's
+    provenance: Provenance | None = None  # of its spans, where that is not the trace's
     role: LaneRole = LaneRole.UNKNOWN
     owner: int = NONE  # the lane that it belongs to: position in Trace.lanes
 
@@ -130,7 +131,7 @@ class Trace:
     edges: npt.NDArray[np.void]  # of EDGE
     counters: tuple[CounterTrack, ...]
     samples: npt.NDArray[np.void]  # of COUNTER
-    provenance: str
+    provenance: Provenance
 
     def __post_init__(self) -> None:
         if self.spans.dtype != SPAN or self.edges.dtype != EDGE or self.samples.dtype != COUNTER:
@@ -141,7 +142,7 @@ class Trace:
     @property
     def own_lanes(self) -> npt.NDArray[np.bool_]:
         """Which lanes are of the trace's own provenance: totals are of these alone."""
-        return np.array([lane.provenance in ("", self.provenance) for lane in self.lanes], np.bool_)
+        return np.array([lane.provenance in (None, self.provenance) for lane in self.lanes], np.bool_)
 
     @property
     def own_spans(self) -> npt.NDArray[np.void]:

@@ -6,7 +6,6 @@ from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import TYPE_CHECKING
 
 import msgspec
 
@@ -14,22 +13,16 @@ from ..analysis.analyse import analyse
 from ..analysis.laws import check_laws
 from ..analysis.run_totals import with_known_breakdown
 from ..analysis.timeline.activities import typical_inference
-from ..core.errors import ProfilerError, UsageError, printable
+from ..core.errors import ProfilerError, UsageError
 from ..core.files import write_bytes
-from ..core.plugins import manifests
 from ..recording.finding import WHAT_IF, Finding, Findings, LawCheck, Prediction, Trial
-from ..recording.known_findings import FINDINGS_FILE, PROFILE_FILE, findings_bytes, known_findings
+from ..recording.known_findings import FINDINGS_FILE, findings_bytes, known_findings
+from ..recording.recording import Recording
+from ..recording.recording_file import read_recording
 from ..recording.run import Run
-
-if TYPE_CHECKING:
-    from ..recording.imported import Imported
 
 MOST_VIEWED_SPANS = 500_000  # beyond that one inference is written for a viewer and read back; beyond that, none
 _VIEWED = "spans written = spans a viewer reads"
-
-
-class _Profile(msgspec.Struct):
-    causes: list[Finding] = []
 
 
 class _Predicted(msgspec.Struct):
@@ -44,7 +37,7 @@ class _Earlier(msgspec.Struct):
 
 
 # made here, not at first use: where two threads at once have a class looked into, msgspec crashes
-_PROFILE, _EARLIER = msgspec.json.Decoder(_Profile), msgspec.json.Decoder(_Earlier)
+_EARLIER = msgspec.json.Decoder(_Earlier)
 
 
 def analyze_place(place: Path, *, created: str) -> tuple[Run, Findings]:
@@ -74,8 +67,8 @@ def analyze_file(path: Path, *, created: str) -> tuple[Run, Findings]:
     """The same of a profile file of another tool, which leaves nothing."""
     from .importing import run_of_file
 
-    run, imported = run_of_file(path, created=created)
-    return run, _with_imported(analyse(run), imported)
+    run, recording = run_of_file(path, created=created)
+    return run, findings_for(run, recording)
 
 
 def current_findings(folder: Path, run: Run) -> Findings:
@@ -85,15 +78,20 @@ def current_findings(folder: Path, run: Run) -> Findings:
 
 def findings_of(folder: Path, run: Run) -> Findings:
     """The analysis of a Run, with what lies beside its tables: checks of the importer, gains that were simulated."""
-    found = _with_imported(analyse(run), _imported(folder, run))
-    found = replace(found, findings=merged(_told(folder), found.findings))
-    return _with_simulated(found, _earlier(folder))
+    return _with_simulated(findings_for(run, read_recording(folder, run)), _earlier(folder))
 
 
-def _with_imported(found: Findings, imported: Imported | None) -> Findings:
-    """With the checks of the importer, and what it noticed."""
-    notes = () if imported is None else imported.notes
-    return replace(found, checks=(*found.checks, *_carried(imported)), notes=(*found.notes, *notes))
+def findings_for(run: Run, recording: Recording | None) -> Findings:
+    """The analysis of a Run, with what its source found, checked and noted by itself."""
+    found = analyse(run)
+    if recording is None:
+        return found
+    return replace(
+        found,
+        findings=merged(recording.causes, found.findings),
+        checks=(*found.checks, *_carried(recording)),
+        notes=(*found.notes, *recording.notes),
+    )
 
 
 def merged(told: Sequence[Finding], found: Sequence[Finding]) -> tuple[Finding, ...]:
@@ -104,9 +102,9 @@ def merged(told: Sequence[Finding], found: Sequence[Finding]) -> tuple[Finding, 
     """
     left = list(found)
     own = []
-    layout = {op for cause in told if _rule(cause) == "layout" for op in cause.ops}
+    layout = {op for cause in told if cause.id == "layout" for op in cause.ops}
     for cause in told:
-        if _rule(cause) == "slow-op" and cause.ops and layout.issuperset(cause.ops):
+        if cause.id == "slow-op" and cause.ops and layout.issuperset(cause.ops):
             continue
         twins = [other for other in left if _is_same(cause, other)]
         left = [other for other in left if other not in twins]
@@ -114,16 +112,9 @@ def merged(told: Sequence[Finding], found: Sequence[Finding]) -> tuple[Finding, 
     return tuple(sorted([*own, *left], key=lambda cause: -(cause.cost_ns or 0)))
 
 
-def _rule(told: Finding) -> str:
-    """The rule of ours that finds the same as a backend told."""
-    ours = {theirs: rule for manifest in manifests() for theirs, rule in manifest.same_rules}
-    return ours.get(told.id, told.id)
-
-
 def _is_same(told: Finding, found: Finding) -> bool:
-    """The same rule under whatever name; where it names ops, the same ones."""
-    same_rule = _rule(told) == found.id
-    return same_rule and (found.id != "slow-op" or set(found.ops) <= set(told.ops))
+    """The same rule; where it is about one op, of the same ones."""
+    return told.id == found.id and (found.id != "slow-op" or set(found.ops) <= set(told.ops))
 
 
 def _with_advice(told: Finding, found: Finding) -> Finding:
@@ -142,45 +133,22 @@ def _at_most(predicted: Prediction | None, cost_ns: int | None) -> Prediction | 
     return replace(predicted, gain_ns=cost_ns, latency_ns=predicted.latency_ns + predicted.gain_ns - cost_ns)
 
 
-def _told(folder: Path) -> Sequence[Finding]:
-    """What the backend that made a run found by itself."""
-    try:
-        return _PROFILE.decode((folder / PROFILE_FILE).read_bytes()).causes
-    except FileNotFoundError:
-        return ()
-    except (OSError, ValueError) as error:
-        raise UsageError(f"{folder / PROFILE_FILE}: {printable(str(error))}; expected what `profile` wrote") from error
-
-
 def check(folder: Path) -> tuple[LawCheck, ...]:
     """Every conservation law, the ones of the importer, and what a viewer would read."""
     from ..recording.folder_reader import read_run
 
     run = with_known_breakdown(read_run(folder))
-    return (*check_laws(run), *_carried(_imported(folder, run)), viewed(run))
+    return (*check_laws(run), *_carried(read_recording(folder, run)), viewed(run))
 
 
 def write_findings(folder: Path, findings: Findings) -> None:
     write_bytes(folder / FINDINGS_FILE, findings_bytes(folder, findings))
 
 
-def _imported(folder: Path, run: Run) -> Imported | None:
-    """What another tool's file said beside its timeline; None: the run was not imported."""
-    from ..recording.imported_file import FILE, decode_imported
-
-    try:
-        raw = (folder / FILE).read_bytes()
-    except FileNotFoundError:
-        return None
-    except OSError as error:
-        raise UsageError(f"{folder / FILE}: cannot be read ({error.strerror}); expected a file of the run") from error
-    return decode_imported(raw, run.trace, source=str(folder / FILE))
-
-
-def _carried(imported: Imported | None) -> tuple[LawCheck, ...]:
-    if imported is None:
+def _carried(recording: Recording | None) -> tuple[LawCheck, ...]:
+    if recording is None:
         return ()
-    return tuple(LawCheck(f"{imported.format}: {check.name}", check.holds, check.detail) for check in imported.checks)
+    return tuple(LawCheck(f"{recording.maker}: {check.name}", check.holds, check.detail) for check in recording.checks)
 
 
 def _earlier(folder: Path) -> _Earlier:
@@ -230,11 +198,10 @@ def _read_back(run: Run) -> tuple[int, int]:
     from ..importers.reading import read_bytes
     from ..importers.trace_events import decode_events
     from ..views.timeline.chrome_trace import ChromeTrace
-    from .viewing import program_of
 
     with TemporaryDirectory() as scratch:
         path = Path(scratch, "trace.json")
         with path.open("wb") as out:
-            ChromeTrace(program_of(run), flows=True).render(run.trace, out)
+            ChromeTrace(run, flows=True).render(run.trace, out)
         found = decode_events(read_bytes(path), source=str(path)).spans()
     return len(found.start), int((found.end - found.start).sum())

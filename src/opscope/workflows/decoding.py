@@ -24,21 +24,28 @@ from ..analysis.totals.summarise import summarise, summarise_device, timeline, t
 from ..analysis.totals.work import ProgramIndex
 from ..core.errors import CaptureError, UsageError, printable
 from ..core.files import PROGRAM_FILE, write_whole
+from ..core.provenance import Provenance
 from ..decode import Buffer, LaneIndex, Threads, check_buffer, decode_buffer, decode_trace, merge_traces, origin_tick
 from ..importers.host_trace import read_host_trace
 from ..options import OpstatsOptions
 from ..program.program import OP_LEVEL, Program
 from ..program.program_file import decode_program, encode_program, program_id
 from ..program.stats_files import EXPECTED, Sample, StatsFile, find_samples, output_name, plain_name
+from ..recording.build import program_ops, to_run
+from ..recording.folder_reader import read_run
 from ..recording.folder_writer import RunFolder, write_part
-from ..recording.run import RunInfo
-from ..recording.summary import Summary
+from ..recording.recording import Recording, Value, empty_trace
+from ..recording.run import CommandTable, Run
+from ..recording.summary import Latency, Summary
 from ..recording.trace import Trace
 from ..views.text.opstats_text import OpstatsText
 from ..views.timeline.chrome_trace import ChromeTrace
 from ..views.timeline.perfetto_trace import PerfettoTrace
+from .analysing import findings_for
+from .record import Recorded, finish
 
-PROVENANCE = "simulated"  # nothing but the simulated device writes this format yet
+PROVENANCE = Provenance.SIMULATED  # nothing but the simulated device writes this format yet
+NO_TOTALS = Summary(Latency(None, None, None, PROVENANCE), None, None)
 _MOST_BYTES = 1 << 32
 _TRIM_THRESHOLD, _MMAP_THRESHOLD = -1, -3  # malloc.h
 _WORTH_A_PROCESS = 4 << 20  # bytes of stats buffers; starting a process costs as much as decoding so many
@@ -67,6 +74,7 @@ class OpstatsOutcome:
     problems: tuple[str, ...]  # one line for each buffer that could not be decoded
     warnings: tuple[str, ...]
     notes: tuple[str, ...]
+    recorded: Recorded | None = None  # the run that holds all samples, where one was asked for
 
 
 @dataclass(frozen=True, slots=True)
@@ -225,7 +233,7 @@ def _view(program: Program, options: OpstatsOptions) -> ChromeTrace | PerfettoTr
     if options.trace_format not in ("json", "perfetto"):
         raise UsageError(f"trace format {options.trace_format!r}: not known; expected json or perfetto")
     view = PerfettoTrace if options.trace_format == "perfetto" else ChromeTrace
-    return view(program, cores=options.cores, devices=options.devices, flows=options.flows)
+    return view(head_of(program), cores=options.cores, devices=options.devices, flows=options.flows)
 
 
 def _near(host: Trace, end: int) -> npt.NDArray[np.bool_]:
@@ -343,11 +351,12 @@ def decode_everything(
 ) -> OpstatsOutcome:
     """All samples of a folder, and the run that holds them."""
     decoder.cache_clear()  # the file may be another by now
-    program = decoder(qpc, options).program
+    decoder(qpc, options)  # a program that cannot be read is told first
     samples = samples_of(input_dir)
     if options.summary or options.trace:
         _make_folder(output_dir)
     folder = None if options.run is None else RunFolder(options.run)
+    whole = None
     try:
         parts = [None if folder is None else folder.part(number) for number in range(len(samples))]
         outcomes = decode_all(
@@ -355,11 +364,9 @@ def decode_everything(
         )
         written = [path for outcome in outcomes for path in outcome.written]
         if folder is not None and any(outcome.summary is not None for outcome in outcomes):
-            info = _run_info(qpc, program, outcomes, command, created)
-            model = (qpc.parent / program.model).resolve()
-            kept = replace(program, model=os.path.relpath(model, folder.path.resolve()) if program.model else "")
-            folder.keep(PROGRAM_FILE, encode_program(kept))
-            _finish(folder, info, program, list(zip(outcomes, parts, strict=True)))
+            whole = _recorded(
+                folder, qpc, list(zip(outcomes, parts, strict=True)), decoder(qpc, options), command, created
+            )
             written.append(folder.path)
     finally:
         if folder is not None:
@@ -369,6 +376,7 @@ def decode_everything(
         problems=tuple(line for outcome in outcomes for line in outcome.problems),
         warnings=tuple(dict.fromkeys(line for outcome in outcomes for line in outcome.warnings)),
         notes=tuple(dict.fromkeys(line for outcome in outcomes for line in outcome.notes)),
+        recorded=whole,
     )
 
 
@@ -379,35 +387,72 @@ def _make_folder(folder: Path) -> None:
         raise UsageError(f"{folder}: cannot be made ({error.strerror}); expected a place for a folder") from error
 
 
-def _run_info(
-    qpc: Path, program: Program, outcomes: Sequence[SampleOutcome], command: tuple[str, ...], created: str
-) -> RunInfo:
-    return RunInfo(
-        command=command,
-        created=created,
-        model=str(qpc),
-        sha256=sha256(qpc.read_bytes()).hexdigest(),
-        target=program.target,
+def recording_of(
+    program: Program, trace: Trace, totals: Summary, *, numbers: tuple[int, ...] = (), maker: str = "sim"
+) -> Recording:
+    """What a device told of a program that it ran."""
+    return Recording(
+        maker=maker,
         provenance=PROVENANCE,
+        trace=trace,
+        ops=program_ops(program.ops, totals),
         network=program.name,
+        target=program.target,
+        limits=limits_of(program),
+        clocks_hz={"core": program.clock_hz, "stats": program.stats_hz},
         devices=program.devices,
         cores=program.cores,
         batch=program.batch,
-        clocks_hz={"core": program.clock_hz, "stats": program.stats_hz},
-        inferences=tuple(number for outcome in outcomes for number in outcome.inferences),
-        options={"stats_level": program.stats.level, "stats_batch_size": program.stats.batch_size},
-        limits=limits_of(program),
+        inferences=len(numbers) or None,
+        numbers=numbers,
+        commands=CommandTable.of(program),
+        totals=totals,
     )
 
 
-def _finish(
-    folder: RunFolder, info: RunInfo, program: Program, done: Sequence[tuple[SampleOutcome, Path | None]]
-) -> None:
-    """Put the parts of all samples on one axis, which starts with the earliest."""
+def head_of(program: Program) -> Run:
+    """A run of a program before it ran: what timelines of its samples have in common."""
+    return to_run(recording_of(program, empty_trace(PROVENANCE), NO_TOTALS), command=(), created="", sha256=None)
+
+
+def _recorded(  # noqa: PLR0917 – as many as what a run is made of
+    folder: RunFolder,
+    qpc: Path,
+    done: Sequence[tuple[SampleOutcome, Path | None]],
+    made: Decoder,
+    command: tuple[str, ...],
+    created: str,
+) -> Recorded:
+    """The parts of all samples on one axis, which starts with the earliest; analysed as every run is."""
+    program = made.program
+    summaries, parts = _on_one_axis(done, program.stats_hz)
+    recording = recording_of(
+        program,
+        replace(empty_trace(PROVENANCE), edges=made.lanes.edges),
+        typical(summaries),
+        numbers=tuple(number for outcome, _ in done for number in outcome.inferences),
+        maker="opstats",
+    )
+    chosen: dict[str, Value] = {"stats_level": program.stats.level, "stats_batch_size": program.stats.batch_size}
+    recording = replace(recording, model=str(qpc), options=chosen)
+    head = to_run(recording, command=command, created=created, sha256=sha256(qpc.read_bytes()).hexdigest())
+    folder.fill(head, parts)
+    model = (qpc.parent / program.model).resolve()
+    kept = replace(program, model=os.path.relpath(model, folder.path.resolve()) if program.model else "")
+    folder.keep(PROGRAM_FILE, encode_program(kept))
+    run = read_run(folder.folder)
+    findings = findings_for(run, recording)
+    return Recorded(run, findings, recording, folder.path, finish(folder, run, findings, recording))
+
+
+def _on_one_axis(
+    done: Sequence[tuple[SampleOutcome, Path | None]], stats_hz: float
+) -> tuple[list[Summary], list[tuple[Path, int]]]:
+    """Totals of every sample that was decoded, and its part with what to add to its times."""
     origin = min(outcome.origin for outcome, _ in done if outcome.summary is not None)
     summaries, parts = [], []
     for outcome, part in done:
         if outcome.summary is not None and part is not None:
             summaries.append(outcome.summary)
-            parts.append((part, round((outcome.origin - origin) * 1e9 / program.stats_hz)))
-    folder.finish(info, program, typical(summaries), parts)
+            parts.append((part, round((outcome.origin - origin) * 1e9 / stats_hz)))
+    return summaries, parts

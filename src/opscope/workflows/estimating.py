@@ -6,16 +6,13 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from ..analysis.analyse import analyse
-from ..analysis.run_totals import with_breakdown
-from ..estimate.recorded import estimated_run, suggested
+from ..estimate.recorded import estimated, suggested
 from ..estimate.report import Report
-from ..program.program import Program
-from ..recording.finding import Findings
-from ..recording.run import Run
+from .record import Recorded, run_of
 
 
-def analysed_run(report: Report, *, command: Sequence[str], created: str) -> tuple[Run, Program, Findings]:
+def analysed_run(report: Report, *, command: Sequence[str], created: str) -> Recorded:
     """The Run of a report; what the report suggests are the changes tried."""
-    run, program = estimated_run(report, command=tuple(command), created=created)
-    run = with_breakdown(run)
-    return run, program, replace(analyse(run), trials=suggested(report))
+    recording = estimated(report)
+    run = run_of(recording, command=command, created=created, sha256=report.model.sha256)
+    return Recorded(run, replace(analyse(run), trials=suggested(report)), recording)

@@ -15,6 +15,7 @@ import numpy as np
 
 from ..core.errors import UsageError, printable
 from ..core.files import PROGRAM_FILE, write_whole
+from ..core.provenance import Provenance
 from ..device import Inference, collect, simulate, vary
 from ..device.host.inputs import Array
 from ..device.host.limits import check_duration, check_limits
@@ -212,7 +213,9 @@ class Execution:
         for capture in sample.captures:
             buffer = decode_buffer(encode_capture(capture), source=network_name(program, capture.device))
             check_buffer(buffer, program, program_id=self.loaded.identity)
-            trace = decode_trace(program, buffer, self.lane_index, origin=0, provenance="simulated", barriers=barriers)
+            trace = decode_trace(
+                program, buffer, self.lane_index, origin=0, provenance=Provenance.SIMULATED, barriers=barriers
+            )
             yield buffer.capture, trace
 
     def trace(self, sample: Sample) -> Trace:
@@ -322,8 +325,9 @@ class ProfileWriter:
         from ..decode import merge_traces
         from ..device.host.host_spans import host_spans
         from ..views.timeline.chrome_trace import ChromeTrace
+        from .decoding import head_of
 
-        view, merged = ChromeTrace(self.execution.loaded.program), merge_traces([host_spans(rows), *traces])
+        view, merged = ChromeTrace(head_of(self.execution.loaded.program)), merge_traces([host_spans(rows), *traces])
         self.save(trace_name(activation), partial(view.render, merged))
 
     def save(self, name: str, render: Render) -> None:

@@ -7,65 +7,47 @@ from dataclasses import replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-from ..analysis.run_totals import with_breakdown
 from ..core.errors import UsageError
 from ..core.files import PROGRAM_FILE
+from ..core.provenance import Provenance
 from ..importers import combine, reading
 from ..importers.formats import read_profile
 from ..program.wire import PROGRAM_MAGIC, STATS_MAGIC
-from ..recording import imported_file
-from ..recording import imported_run as as_run
-from ..recording.imported import Imported
+from ..recording.recording import Recording
 from ..recording.run import Run
+from .record import Recorded, analysed, run_of
 
 
 def import_files(
     files: Sequence[Path],
-    run: Path | None,
+    folder: Path | None,
     *,
     form: str | None,
-    provenance: str | None,
+    provenance: Provenance | None,
     command: tuple[str, ...],
     created: str,
-) -> Imported:
+) -> Recorded:
     """All files together make one run; `provenance` takes the place of what the files let one think."""
     kinds = {path: reading.head_of(path)[:8] for path in files}
     if {PROGRAM_MAGIC, STATS_MAGIC} & set(kinds.values()):
-        return _import_captures(kinds, run, command=command, created=created)
-    imported = combine.combine([read_profile(path, form=form) for path in files])
+        return _import_captures(kinds, folder, command=command, created=created)
+    recording = combine.combine([read_profile(path, form=form) for path in files])
     if provenance is not None:
-        imported = replace(imported, provenance=provenance, trace=replace(imported.trace, provenance=provenance))
-    if run is not None:
-        _write(imported, run, command=command, created=created)
-    return imported
+        recording = replace(recording, provenance=provenance, trace=replace(recording.trace, provenance=provenance))
+    return analysed(recording, folder, command=command, created=created, sha256=None)
 
 
-def run_of_file(path: Path, *, created: str) -> tuple[Run, Imported]:
+def run_of_file(path: Path, *, created: str) -> tuple[Run, Recording]:
     """A profile file of another tool as a run that is left nowhere, and what the file says beside it."""
-    imported = read_profile(path)
-    return with_breakdown(as_run.as_run(imported, command=(), created=created)[0]), imported
-
-
-def _write(imported: Imported, run: Path, *, command: tuple[str, ...], created: str) -> None:
-    from ..recording.folder_writer import RunFolder, write_part
-
-    whole, program = as_run.as_run(imported, command=command, created=created)
-    whole = with_breakdown(whole)
-    folder = RunFolder(run)
-    try:
-        write_part(whole.trace, folder.part(0))
-        folder.keep(imported_file.FILE, imported_file.encode_imported(imported))
-        folder.finish(whole.info, program, whole.summary, [(folder.part(0), 0)])
-    finally:
-        folder.discard()
+    recording = read_profile(path)
+    return run_of(recording, command=(), created=created, sha256=None), recording
 
 
 def _import_captures(
-    kinds: Mapping[Path, bytes], run: Path | None, *, command: tuple[str, ...], created: str
-) -> Imported:
+    kinds: Mapping[Path, bytes], folder: Path | None, *, command: tuple[str, ...], created: str
+) -> Recorded:
     """Stats buffers of our own, decoded with the program that left them."""
     from ..options import OpstatsOptions
-    from ..recording.folder_reader import read_run
     from .decoding import decode_everything
 
     programs = [path for path, kind in kinds.items() if kind == PROGRAM_MAGIC]
@@ -74,11 +56,12 @@ def _import_captures(
         words = f"{len(programs)} programs, {len(captures)} stats buffers, {len(kinds)} files in all"
         raise UsageError(f"{words}; expected one {PROGRAM_FILE} with the stats buffers of its runs, and nothing else")
     with TemporaryDirectory() as scratch:
-        folder = Path(scratch, "in")
-        folder.mkdir()
+        place = Path(scratch, "in")
+        place.mkdir()
         for capture in captures:
-            (folder / capture.name).symlink_to(capture.resolve())
-        leave = Path(scratch, "run") if run is None else run
-        options = OpstatsOptions(run=leave)
-        decode_everything(programs[0], folder, Path(scratch, "out"), options, command=command, created=created)
-        return as_run.from_run(read_run(leave), source=", ".join(map(str, kinds)))
+            (place / capture.name).symlink_to(capture.resolve())
+        options = OpstatsOptions(run=Path(scratch, "run") if folder is None else folder)
+        outcome = decode_everything(programs[0], place, Path(scratch, "out"), options, command=command, created=created)
+    if outcome.recorded is None:
+        raise UsageError("; ".join(outcome.problems) or "no stats buffer could be decoded")
+    return outcome.recorded if folder is not None else replace(outcome.recorded, folder=None, files=())

@@ -1,9 +1,9 @@
-"""Run → folder: tables, program, findings, timeline and page; what `opscope profile` leaves, whatever made the Run."""
+"""Recording → Run → folder: tables, findings, timeline and page; what every verb that makes a Run leaves."""
 
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from io import BytesIO, StringIO
 from pathlib import Path
@@ -12,11 +12,13 @@ from typing import TYPE_CHECKING
 from ..core.files import PROGRAM_FILE
 from ..program.program import Program
 from ..program.program_file import encode_program
+from ..recording.build import to_run
 from ..recording.finding import Findings
+from ..recording.recording import Recording
 from ..recording.run import Run
 
 if TYPE_CHECKING:
-    from ..recording.profiled import Profiled
+    from ..recording.folder_writer import RunFolder
 
 MOST_TRACE_SPANS = 100_000  # above it the timeline is written in the binary form, which is a tenth of the size
 
@@ -27,10 +29,10 @@ class Recorded:
 
     run: Run
     findings: Findings
+    recording: Recording  # what its source told
     folder: Path | None = None  # None: nothing was written
     files: tuple[str, ...] = ()  # that a user opens, in the folder
     reused: str = ""  # what of an earlier profile was still true: "program", "run"
-    profiled: Profiled | None = None  # what a real runtime told, in its own words
 
     def _repr_html_(self) -> str:
         """What a notebook shows."""
@@ -39,38 +41,67 @@ class Recorded:
         return card(self.run.info, self.run.summary, self.findings)
 
 
-def record(
+def run_of(recording: Recording, *, command: Sequence[str], created: str, sha256: str | None) -> Run:
+    """The Run of a recording, with what its timeline tells of the totals."""
+    from ..analysis.run_totals import with_breakdown
+
+    return with_breakdown(to_run(recording, command=command, created=created, sha256=sha256))
+
+
+def analysed(
+    recording: Recording, folder: Path | None, *, command: Sequence[str], created: str, sha256: str | None
+) -> Recorded:
+    """A recording as a Run with its findings, in its folder where there is one."""
+    from .analysing import findings_for
+
+    run = run_of(recording, command=command, created=created, sha256=sha256)
+    return recorded(run, findings_for(run, recording), recording, folder)
+
+
+def recorded(
     run: Run,
-    program: Program,
     findings: Findings,
-    folder: Path,
+    recording: Recording,
+    folder: Path | None,
     *,
-    model: Path | None,
-    extra: Mapping[str, bytes] | None = None,
-) -> tuple[str, ...]:
-    """Write the folder whole; returns the names of the files that a user opens.
+    program: Program | None = None,
+    model: Path | None = None,
+    reused: str = "",
+) -> Recorded:
+    """Write the folder whole, where there is one.
 
     Args:
-        model: kept in the program, relative to the folder, so that it can be compiled again; None keeps no program.
-        extra: further files by name.
+        program: kept in the folder, so that the run can be timed again.
+        model: named in the program, relative to the folder, so that it can be compiled again.
     """
+    if folder is None:
+        return Recorded(run, findings, recording, reused=reused)
     from ..recording.folder_writer import RunFolder, write_part
-    from ..recording.known_findings import FINDINGS_FILE, findings_bytes
 
     files = RunFolder(folder)
     try:
         write_part(run.trace, files.part(0))
-        if model is not None:
-            located = replace(program, model=os.path.relpath(model.resolve(), folder.resolve()))
-            files.keep(PROGRAM_FILE, encode_program(located))
-        shown = {**page_of(run, findings), **trace_of(run, program)}
-        for name, data in (shown | dict(extra or {})).items():
-            files.keep(name, data)
-        files.fill(run.info, program, run.summary, [(files.part(0), 0)], graph=run.graph, resources=run.resources)
-        files.keep(FINDINGS_FILE, findings_bytes(files.folder, findings))
-        files.appear()
+        files.fill(run, [(files.part(0), 0)])
+        if program is not None:
+            place = program.model if model is None else os.path.relpath(model.resolve(), folder.resolve())
+            files.keep(PROGRAM_FILE, encode_program(replace(program, model=place)))
+        shown = finish(files, run, findings, recording)
     finally:
         files.discard()
+    return Recorded(run, findings, recording, folder, shown, reused)
+
+
+def finish(files: RunFolder, run: Run, findings: Findings, recording: Recording) -> tuple[str, ...]:
+    """What lies beside the tables of a run; returns the names of the files that a user opens."""
+    from ..recording.known_findings import FINDINGS_FILE, findings_bytes
+    from ..recording.recording_file import RECORDING_FILE, encode_recording
+
+    shown = {**page_of(run, findings), **trace_of(run)}
+    for name, data in shown.items():
+        files.keep(name, data)
+    files.keep(RECORDING_FILE, encode_recording(recording))
+    files.keep(FINDINGS_FILE, findings_bytes(files.folder, findings))
+    files.appear()
     return tuple(shown)
 
 
@@ -83,14 +114,23 @@ def page_of(run: Run, findings: Findings) -> dict[str, bytes]:
     return {"report.html": text.getvalue().encode()}
 
 
-def trace_of(run: Run, program: Program) -> dict[str, bytes]:
+def trace_of(run: Run) -> dict[str, bytes]:
     """The timeline for Perfetto and chrome://tracing; none where there are no spans."""
-    from ..views.timeline.chrome_trace import ChromeTrace
     from ..views.timeline.perfetto_trace import PerfettoTrace
 
     if not len(run.trace.spans):
         return {}
-    few = len(run.trace.spans) <= MOST_TRACE_SPANS
+    if len(run.trace.spans) <= MOST_TRACE_SPANS:
+        return {"trace.json": trace_json(run)}
     out = BytesIO()
-    (ChromeTrace if few else PerfettoTrace)(program, flows=True).render(run.trace, out)
-    return {"trace.json" if few else "trace.pftrace": out.getvalue()}
+    PerfettoTrace(run, flows=True).render(run.trace, out)
+    return {"trace.pftrace": out.getvalue()}
+
+
+def trace_json(run: Run) -> bytes:
+    """The timeline as Chrome JSON, with arrows."""
+    from ..views.timeline.chrome_trace import ChromeTrace
+
+    out = BytesIO()
+    ChromeTrace(run, flows=True).render(run.trace, out)
+    return out.getvalue()

@@ -9,15 +9,15 @@ from statistics import median_low
 from typing import TYPE_CHECKING
 
 from .. import __version__
-from ..analysis.totals.inference_run import limits_of
 from ..core.errors import UsageError
 from ..machine.target import Corner, Target
 from ..options import CompileOptions, ProfileOptions, RunOptions, part_of
 from ..recording.host_times import STAGES, Rows, between
 from ..recording.keys import code_of, digest_of
-from ..recording.run import CommandTable, Run, RunInfo
+from ..recording.recording import Recording
+from ..recording.run import RunInfo
 from ..recording.summary import HostStage
-from .decoding import PROVENANCE
+from .decoding import recording_of
 from .execution import Execution, device_cores, loaded_from
 
 if TYPE_CHECKING:
@@ -62,17 +62,15 @@ def range_ns(compiler: ModelCompiler, target: Target, options: ProfileOptions) -
     return min(found), max(found)
 
 
-def with_range(run: Run, low: int, high: int) -> Run:
-    """The run with its range; an inference that was seen lies in it."""
-    latency = run.summary.latency
+def with_range(totals: Summary, low: int, high: int) -> Summary:
+    """Totals with the range of the latency; an inference that was seen lies in it."""
+    latency = totals.latency
     seen = [ns for ns in (latency.value_ns, latency.low_ns, latency.high_ns) if ns is not None]
-    wide = replace(latency, low_ns=min(low, *seen), high_ns=max(high, *seen))
-    return replace(run, summary=replace(run.summary, latency=wide))
+    return replace(totals, latency=replace(latency, low_ns=min(low, *seen), high_ns=max(high, *seen)))
 
 
-def run_program(program: Program, info: RunInfo, chosen: ProfileOptions, *, step: Step) -> Run:
+def run_program(program: Program, chosen: ProfileOptions, *, step: Step) -> Recording:
     """Run a program and decode what its device wrote down: the samples of the first activation, under the host."""
-    from ..analysis.run_totals import with_breakdown
     from ..decode import merge_traces
     from ..device.host.host_spans import host_spans
     from ..device.host.sampling import choose_samples
@@ -86,10 +84,8 @@ def run_program(program: Program, info: RunInfo, chosen: ProfileOptions, *, step
     step("decoding")
     decoded = [_decode(execution, row) for row in rows.reshape(-1, 1)]
     trace = merge_traces([host_spans(rows), *(trace for trace, _ in decoded)])
-    summary = _with_host([summary for _, summary in decoded], times.rows)
-    inferences = tuple(int(number) for number in rows["inference"])
-    info = replace(info, inferences=inferences)
-    return with_breakdown(Run(info, program.ops, CommandTable.of(program), trace, summary))
+    totals = _with_host([summary for _, summary in decoded], times.rows)
+    return recording_of(program, trace, totals, numbers=tuple(int(number) for number in rows["inference"]))
 
 
 def _decode(execution: Execution, row: Rows) -> tuple[Trace, Summary]:
@@ -111,38 +107,15 @@ def _with_host(summaries: list[Summary], rows: Rows) -> Summary:
     return replace(typical(summaries), host=tuple(HostStage(stage, ns) for stage, ns in medians.items() if ns))
 
 
-def run_info(
-    model: Path,
-    model_sha256: str | None,
-    program: Program,
-    options: ProfileOptions,
-    keys: Keys,
-    *,
-    target_file: str,
-    command: tuple[str, ...],
-    created: str,
-) -> RunInfo:
-    """The head of a simulated run; its options are enough to make it again."""
+def with_options(
+    recording: Recording, model: Path, options: ProfileOptions, keys: Keys, *, target_file: str
+) -> Recording:
+    """With what a simulated run was made from: enough to make it again."""
     chosen = {name: value for name, value in asdict(options).items() if value is not None and name != "shapes"}
     shapes = ";".join(f"{name}={'x'.join(map(str, shape))}" for name, shape in options.shapes.items())
     marks = {"program_key": keys.program, "run_key": keys.run}
     marks |= ({"shapes": shapes} if shapes else {}) | ({"target_file": target_file} if target_file else {})
-    return RunInfo(
-        command=command,
-        created=created,
-        model=str(model),
-        sha256=model_sha256,
-        target=program.target,
-        provenance=PROVENANCE,
-        network=model.stem,
-        devices=program.devices,
-        cores=program.cores,
-        batch=program.batch,
-        clocks_hz={"core": program.clock_hz, "stats": program.stats_hz},
-        inferences=(),
-        options={"backend": "sim", **chosen, **marks},
-        limits=limits_of(program),
-    )
+    return replace(recording, model=str(model), network=model.stem, options={**chosen, **marks})
 
 
 def options_of_run(info: RunInfo) -> ProfileOptions:

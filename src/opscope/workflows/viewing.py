@@ -7,33 +7,30 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from io import TextIOWrapper
 from pathlib import Path
 from stat import S_ISREG
 from typing import BinaryIO, TextIO
 
 import msgspec
-import numpy as np
 
 from ..core.errors import UsageError
 from ..core.files import open_plain
-from ..core.meaning import LaneRole
 from ..gate.comparison import Comparison
-from ..program.program import Channel, Detail, Group, Program, bare_program
 from ..recording.finding import Findings
 from ..recording.folder_reader import INFO
+from ..recording.recording_file import OLD_FILES, RECORDING_FILE
 from ..recording.resources import FILE as RESOURCES_FILE
 from ..recording.run import GRAPH_FILE, SCHEMA, TABLES, Run, RunInfo
 from ..recording.summary import Latency, Summary
 from ..recording.summary_json import decode_summary
-from ..recording.trace import NONE, Trace
 from ..views.page.spans import MOST_ROWS, SpanRows, rows_of
 from .record import MOST_TRACE_SPANS
 
 HEAD, SUMMARY, PAGE = "run.json", "summary.json", "report.html"
 TRACES = ("trace.json", "trace.json.gz", "trace.pftrace")  # timelines that a run may hold, the first found is shown
-SIDE_FILES = ("findings.json", "imported.json", "profile.json", GRAPH_FILE, RESOURCES_FILE)
+SIDE_FILES = ("findings.json", RECORDING_FILE, *OLD_FILES, GRAPH_FILE, RESOURCES_FILE)
 RUN_FILES = (HEAD, SUMMARY, *(f"{table}.parquet" for table in TABLES))
 MOST_HEAD_BYTES = 1 << 20
 MOST_SUMMARY_BYTES = 1 << 28
@@ -204,47 +201,4 @@ def write_trace(run: Run, out: BinaryIO) -> None:
     from ..views.timeline.perfetto_trace import PerfettoTrace
 
     is_small = len(run.trace.spans) <= MOST_TRACE_SPANS
-    (ChromeTrace if is_small else PerfettoTrace)(program_of(run), flows=is_small).render(run.trace, out)
-
-
-def program_of(run: Run) -> Program:
-    """What the tables of a run say of the program that ran: names, kinds, operands and dependencies of its commands."""
-    table, edges, info = run.commands, run.trace.edges, run.info
-    bare = bare_program(
-        info.network,
-        info.target,
-        run.ops,
-        devices=info.devices,
-        cores=info.cores,
-        batch=info.batch or 1,
-        clock_hz=info.clocks_hz.get("core", 0.0),
-        commands=table.rows,
-        edges=(edges["source"].astype(np.int64), edges["target"].astype(np.int64)),
-    )
-    threads = _threads(run.trace)
-    words = zip(table.names, table.memories, table.types, table.shapes, table.operands, table.attributes, strict=True)
-    order = np.argsort(edges["target"], kind="stable")
-    return replace(
-        bare,
-        stats_hz=info.clocks_hz.get("stats", info.clocks_hz.get("core", bare.stats_hz)),
-        groups=tuple(Group(name, "", threads.get(name, 1)) for name in table.groups) or bare.groups,
-        routes=tuple(Channel(route.name, route.carries, 0.0, 0.0) for route in table.routes),
-        memories=table.places,
-        op_cycles=table.op_cycles,
-        kinds=table.kinds or bare.kinds,
-        details=tuple(Detail(*row) for row in words) or bare.details,
-        dependency_kinds=edges["data"][order].astype(np.uint8),
-    )
-
-
-def _threads(trace: Trace) -> dict[str, int]:
-    """Most threads that a group has on one core, as far as its lanes tell."""
-    cores: dict[tuple[str, int, int], set[int]] = {}
-    for lane in trace.lanes:
-        if lane.thread != NONE and lane.role in (LaneRole.THREAD, LaneRole.ENGINE):
-            name = lane.name if lane.owner == NONE else trace.lanes[lane.owner].name
-            cores.setdefault((name, lane.device, lane.core), set()).add(lane.thread)
-    most: dict[str, int] = {}
-    for (group, _, _), threads in cores.items():
-        most[group] = max(most.get(group, 1), len(threads))
-    return most
+    (ChromeTrace if is_small else PerfettoTrace)(run, flows=is_small).render(run.trace, out)

@@ -16,10 +16,11 @@ from opscope.analysis.facts import Facts
 from opscope.analysis.laws import check_laws
 from opscope.estimate.build_report import build_report
 from opscope.estimate.memory import plan_memory
-from opscope.estimate.recorded import estimated_run
+from opscope.estimate.recorded import estimated
 from opscope.estimate.report import Report
 from opscope.graph.graph import DType, Graph, Op, Role
 from opscope.machine.target import Runtime
+from opscope.recording.build import to_run
 from opscope.recording.run import Run
 from opscope.zoo import Recipe, make
 
@@ -35,7 +36,7 @@ COLUMNS = {"im2col_columns": figure(2), "im2col_element_bytes": figure(2)}
 
 
 def run_of(report: Report) -> Run:
-    return estimated_run(report, command=(), created="2026-01-01T00:00:00+00:00")[0]
+    return to_run(estimated(report), command=(), created="2026-01-01T00:00:00+00:00", sha256=None)
 
 
 def report_of(graph: Graph, runtime: Runtime) -> Report:

@@ -10,8 +10,9 @@ import pytest
 
 from opscope import api
 from opscope.analysis.run_totals import with_breakdown
-from opscope.estimate.recorded import estimated_run, suggested
-from opscope.estimate.report import Report
+from opscope.estimate.recorded import estimated, suggested
+from opscope.estimate.report import Range, Report, Suggestion
+from opscope.recording.build import to_run
 from opscope.recording.finding import Trial
 from opscope.recording.resources import Footprint, Range, Suggestion
 from opscope.recording.run import Run
@@ -28,7 +29,7 @@ def report(tmp_path_factory: pytest.TempPathFactory) -> Report:
 
 
 def run_of(report: Report) -> Run:
-    return estimated_run(report, command=("opscope", "profile"), created=WHEN)[0]
+    return to_run(estimated(report), command=("opscope", "profile"), created=WHEN, sha256=report.model.sha256)
 
 
 def test_layers_stand_one_behind_the_other_and_end_with_the_latency(report: Report) -> None:

@@ -7,7 +7,13 @@ import pytest
 
 from importer_samples import SAMPLES
 from opscope.core.errors import ImportFileError, UsageError
-from opscope.importers.formats import appearance, find_format, formats, load_importer, read_profile
+from opscope.importers.formats import (
+    appearance,
+    find_format,
+    formats,
+    load_importer,
+    read_profile,
+)
 
 FORMATS = {
     "vela_per-layer.csv": "vela-layers",

@@ -7,7 +7,7 @@ import pytest
 from importer_samples import sample
 from opscope.core.errors import UsageError
 from opscope.importers.combine import combine
-from opscope.recording.imported import Imported
+from opscope.recording.recording import Recording
 from torq_samples import FUSED, imported, spans
 
 COMPILE = "DI0,0,160,{a},DMA_IN\nS0,160,480,{b},conv\nDO1,480,640,{c},DMA_OUT\n"
@@ -15,7 +15,7 @@ RUNTIME = "id;time_since_open;time_since_start;location\n"
 A, B, C = (f'loc("m.mlir":{line}:1)' for line in (1, 2, 3))
 
 
-def both(folder: Path, compile_text: str, runtime_text: str, *, swap: bool = False) -> Imported:
+def both(folder: Path, compile_text: str, runtime_text: str, *, swap: bool = False) -> Recording:
     parts = [imported(folder, compile_text), imported(folder, runtime_text)]
     return combine(parts[::-1] if swap else parts)
 
@@ -41,9 +41,9 @@ def test_ops_have_measured_and_estimated_times_and_their_ratio(tmp_path: Path) -
         ('"m.mlir":2:1', 100_000, 400, 250.0),
         ('"m.mlir":3:1', None, 200, None),
     ]
-    assert found.metric("measured ÷ estimated") == 240_000 / 800
-    assert found.metric("latency") == 240_000
-    assert found.metric("latency (vendor-model)") == 800
+    assert found.value("measured ÷ estimated") == 240_000 / 800
+    assert found.value("latency") == 240_000
+    assert found.value("latency (vendor-model)") == 800
 
 
 def test_a_job_too_short_for_its_clock_has_no_ratio(tmp_path: Path) -> None:

@@ -2,15 +2,8 @@
 
 from __future__ import annotations
 
-import json
-from pathlib import Path
-
-import pytest
-
-from opscope.core.errors import UsageError
 from opscope.recording.finding import UPPER_BOUND, Finding, Prediction
-from opscope.recording.known_findings import PROFILE_FILE
-from opscope.workflows.analysing import _told, merged
+from opscope.workflows.analysing import merged
 
 GAIN = Prediction(5, 5, UPPER_BOUND)
 
@@ -27,30 +20,20 @@ def test_both_are_kept_costliest_first_and_unknown_costs_last() -> None:
 
 def test_the_same_cause_is_told_once_in_the_words_of_the_backend_with_the_advice_of_the_other() -> None:
     found = cause("slow-op", 50, "a", action="do this", gain=GAIN)
-    (only,) = merged([cause("slow-node", 49, "a")], [found])
-    assert (only.id, only.cost_ns, only.action, only.predicted) == ("slow-node", 49, "do this", GAIN)
+    (only,) = merged([cause("slow-op", 49, "a")], [found])
+    assert (only.id, only.cost_ns, only.action, only.predicted) == ("slow-op", 49, "do this", GAIN)
 
 
 def test_a_gain_is_no_more_than_what_the_backend_says_that_it_costs() -> None:
-    (only,) = merged([cause("conversions", 3, "a")], [cause("layout", 5, "a", "b", gain=GAIN)])
+    (only,) = merged([cause("layout", 3, "a")], [cause("layout", 5, "a", "b", gain=GAIN)])
     assert only.predicted == Prediction(3, 7, UPPER_BOUND)
 
 
 def test_a_slow_node_that_changes_layout_is_told_of_once() -> None:
-    told = [cause("conversions", 9, "a", "b"), cause("slow-node", 5, "a"), cause("slow-node", 4, "c")]
+    told = [cause("layout", 9, "a", "b"), cause("slow-op", 5, "a"), cause("slow-op", 4, "c")]
     assert merged(told, []) == (told[0], told[2])
 
 
 def test_the_same_op_of_every_layer_is_more_than_one_slow_node() -> None:
     block = cause("slow-op", 90, "a.0", "a.1")
-    assert merged([cause("slow-node", 50, "a.0")], [block]) == (block, cause("slow-node", 50, "a.0"))
-
-
-def test_what_the_backend_told_is_read_from_its_file_and_damage_is_named(tmp_path: Path) -> None:
-    assert _told(tmp_path) == ()
-    file = tmp_path / PROFILE_FILE
-    file.write_text(json.dumps({"causes": [{"id": "wait", "title": "t", "detail": "d", "ops": ["a"], "cost_ns": 3}]}))
-    assert _told(tmp_path) == [Finding("wait", "t", "d", ("a",), 3)]
-    file.write_text('{"causes": [1]}')
-    with pytest.raises(UsageError, match=r"profile\.json: .*causes"):
-        _told(tmp_path)
+    assert merged([cause("slow-op", 50, "a.0")], [block]) == (block, cause("slow-op", 50, "a.0"))

@@ -6,6 +6,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ...core.meaning import Does, LaneRole
+from ...core.provenance import Provenance
 from ...recording.host_times import STAGE_DOES, STAGES, Rows
 from ...recording.trace import COUNTER, EDGE, NONE, Lane, SpanKind, Trace, blank_spans
 
@@ -47,7 +48,7 @@ def host_spans(rows: Rows) -> Trace:
         edges=np.zeros(0, EDGE),
         counters=(),
         samples=np.zeros(0, COUNTER),
-        provenance="simulated",
+        provenance=Provenance.SIMULATED,
     )
 
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from ...backends.registry import BackendState
 from ...core.manifest import Value
-from ...recording.profiled import Profiled
+from ...recording.recording import Recording
 from .manifest import BACKEND
 from .options import INSTALL, MACS_PER_CYCLE, PACKAGE, VelaOptions
 
@@ -30,7 +30,7 @@ class VelaBackend:
 
     def profile(
         self, model: Path, options: Mapping[str, Value], *, shapes: Mapping[str, tuple[int, ...]] | None = None
-    ) -> Profiled:
+    ) -> Recording:
         from .profile import profile_model
 
         return profile_model(model, VelaOptions.of(options), shapes=shapes or {})

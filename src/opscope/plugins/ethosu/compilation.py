@@ -15,7 +15,7 @@ from tempfile import TemporaryDirectory
 
 from ...backends.process import Ended, run
 from ...core.errors import ModelError, UsageError, printable
-from ...recording.imported import Imported
+from ...recording.recording import Recording
 from .importer import VelaLayers, VelaSummary
 from .options import INSTALL, PACKAGE, VelaOptions
 
@@ -39,9 +39,9 @@ class Row:
 class Compilation:
     """All that one compilation left."""
 
-    layers: Imported
+    layers: Recording
     rows: tuple[Row, ...]  # beside the ops of `layers`
-    summary: Imported
+    summary: Recording
     refused: Mapping[str, str]  # output tensor of an operator → why the accelerator does not take it
     producer: Mapping[str, str]
 

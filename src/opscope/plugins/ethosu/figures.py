@@ -5,21 +5,12 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Sequence
 
-from ...recording.profiled import (
-    COMPILER_FACT,
-    FUSED,
-    ON_ACCELERATOR,
-    ON_CPU,
-    REMOVED,
-    VENDOR_MODEL,
-    KernelTotal,
-    Metric,
-    NodeTotal,
-)
+from ...core.provenance import Provenance
+from ...recording.recording import KernelTotal, Metric, OpRecord, Placed
 from ...recording.summary import LaneTotal, Latency, MemoryTotal, Share
 from .compilation import Compilation
-from .importer import RESOURCES
-from .nodes import NPU, binding
+from .importer import NPU, RESOURCES
+from .nodes import binding
 from .options import VelaOptions
 
 _MEMORIES = (
@@ -31,39 +22,47 @@ _MEMORIES = (
 
 
 def metrics(
-    found: Compilation, options: VelaOptions, npu_ns: int | None, latency: Latency | None, nodes: Sequence[NodeTotal]
+    found: Compilation, options: VelaOptions, npu_ns: int | None, latency: Latency | None, nodes: Sequence[OpRecord]
 ) -> Iterator[Metric]:
     cycles = sum(node.cycles or 0 for node in nodes)
     macs = sum(node.macs or 0 for node in nodes)
     withheld = "ops on the CPU have no time in the compiler's model" if latency is None else "one inference"
-    yield Metric("latency", None if latency is None else latency.known_ns / 1e3, "us", VENDOR_MODEL, withheld)
+    yield Metric(
+        "latency", None if latency is None else latency.known_ns / 1e3, "us", Provenance.VENDOR_MODEL, withheld
+    )
     if latency is None:
-        yield Metric("npu_time", None if npu_ns is None else npu_ns / 1e3, "us", VENDOR_MODEL, "of its ops alone")
-    yield Metric("npu_cycles", cycles, "cycles", VENDOR_MODEL)
-    yield Metric("macs", macs, "count", COMPILER_FACT, "as the compiler counts them")
+        yield Metric(
+            "npu_time", None if npu_ns is None else npu_ns / 1e3, "us", Provenance.VENDOR_MODEL, "of its ops alone"
+        )
+    yield Metric("npu_cycles", cycles, "cycles", Provenance.VENDOR_MODEL)
+    yield Metric("macs", macs, "count", Provenance.COMPILER_FACT, "as the compiler counts them")
     most = cycles * options.macs_per_cycle
     how = "MACs ÷ cycles ÷ MACs per cycle"
-    yield Metric("mac_utilization", macs / most if most else None, "share", VENDOR_MODEL, how)
+    yield Metric("mac_utilization", macs / most if most else None, "share", Provenance.VENDOR_MODEL, how)
     for name, placed in (
-        ("ops_on_npu", ON_ACCELERATOR),
-        ("ops_on_cpu", ON_CPU),
-        ("ops_fused", FUSED),
-        ("ops_without_command", REMOVED),
+        ("ops_on_npu", Placed.ACCELERATOR),
+        ("ops_on_cpu", Placed.CPU),
+        ("ops_fused", Placed.FUSED),
+        ("ops_without_command", Placed.REMOVED),
     ):
-        yield Metric(name, sum(node.placed == placed for node in nodes), "count", COMPILER_FACT)
+        yield Metric(name, sum(node.placed == placed for node in nodes), "count", Provenance.COMPILER_FACT)
     for label, key in _MEMORIES:
-        used = found.summary.metric(f"{key} memory used")
+        used = found.summary.value(f"{key} memory used")
         if used:
-            yield Metric(f"{key.replace(' ', '_')}_used", used, "bytes", COMPILER_FACT, f"{label}, allocated")
+            yield Metric(
+                f"{key.replace(' ', '_')}_used", used, "bytes", Provenance.COMPILER_FACT, f"{label}, allocated"
+            )
     for name in ("total original weights", "total npu encoded weights"):
-        yield Metric(name.removeprefix("total ").replace(" ", "_"), found.summary.metric(name), "bytes", COMPILER_FACT)
+        yield Metric(
+            name.removeprefix("total ").replace(" ", "_"), found.summary.value(name), "bytes", Provenance.COMPILER_FACT
+        )
 
 
 def memory(found: Compilation) -> Iterator[MemoryTotal]:
     for label, key in _MEMORIES:
-        used = found.summary.metric(f"{key} memory used")
+        used = found.summary.value(f"{key} memory used")
         traffic = [
-            [found.summary.metric(f"{key} {what} {way} bytes") for what in ("feature map", "weight")]
+            [found.summary.value(f"{key} {what} {way} bytes") for what in ("feature map", "weight")]
             for way in ("read", "write")
         ]
         read, write = (None if None in pair else round(sum(filter(None, pair))) for pair in traffic)
@@ -89,13 +88,13 @@ def kernels(found: Compilation, clock: float) -> tuple[KernelTotal, ...]:
             row[0] += 1
             row[1] += op.cycles
     totals = [
-        KernelTotal(name, NPU, count, cycles, 0, 0, round(cycles * 1e9 / clock) if clock else None)
+        KernelTotal(name, NPU, count, cycles, time_ns=round(cycles * 1e9 / clock) if clock else None)
         for name, (count, cycles) in rows.items()
     ]
     return tuple(sorted(totals, key=lambda row: (-(row.busy_cycles or 0), row.name)))
 
 
-def lanes(nodes: Sequence[NodeTotal], accelerator: str, wall_ns: int) -> Iterator[LaneTotal]:
+def lanes(nodes: Sequence[OpRecord], accelerator: str, wall_ns: int) -> Iterator[LaneTotal]:
     """The accelerator, which has one op after the other, and every resource against it: else it stands still."""
     yield LaneTotal(0, 0, accelerator, wall_ns, None, 0)
     cycles = sum(node.cycles or 0 for node in nodes)

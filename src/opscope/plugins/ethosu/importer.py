@@ -13,13 +13,15 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from ...core.errors import ImportFileError, printable
+from ...core.provenance import Provenance
 from ...importers.reading import Unread, number_in, numbered, whole_in
-from ...recording.imported import CLOCK, LATENCY, Check, Imported, ImportedOp, Metric, empty_trace
+from ...recording.recording import CLOCK, LATENCY, Check, Metric, OpRecord, Recording, ResourceCycles, empty_trace
 
 TOOL = "Vela"
 TOTAL = "cycles"
+NPU = "NPU"
 RESOURCES = {  # column → resource
-    "NPU": "NPU",
+    NPU: NPU,
     "SRAM AC": "SRAM",
     "DRAM AC": "DRAM",
     "OnFlash AC": "on-chip flash",
@@ -36,7 +38,7 @@ class VelaLayers:
 
     name = "vela-layers"
 
-    def read(self, path: Path) -> Imported:
+    def read(self, path: Path) -> Recording:
         unread = Unread("rows")
         rows = []
         for number, row in _rows(path, unread):
@@ -49,12 +51,12 @@ class VelaLayers:
         notes = [f"{on_cpu} ops on the CPU have no cycles in the file: totals leave them out"] if on_cpu else []
         total = sum(op.cycles or 0 for op in ops)
         metrics = (Metric(TOTAL, total, "cycles"), Metric("MACs", sum(op.macs or 0 for op in ops), "1"))
-        return Imported(
-            format=self.name,
+        return Recording(
+            maker=self.name,
             source=str(path),
             tool=TOOL,
-            provenance="vendor-model",
-            trace=empty_trace("vendor-model"),
+            provenance=Provenance.VENDOR_MODEL,
+            trace=empty_trace(Provenance.VENDOR_MODEL),
             ops=ops,
             metrics=metrics if not on_cpu else metrics[1:],
             checks=(_longest_resource(rows),),
@@ -68,7 +70,7 @@ class VelaSummary:
 
     name = "vela-summary"
 
-    def read(self, path: Path) -> Imported:
+    def read(self, path: Path) -> Recording:
         rows = list(_rows(path, Unread("rows")))
         if not rows:
             raise ImportFileError(str(path), "line 2", "no row; expected the figures of one network")
@@ -77,12 +79,12 @@ class VelaSummary:
         unknown = [key for key, text in row.items() if text.strip().lower() in ("nan", "inf", "-inf")]
         notes += [f"{', '.join(unknown)}: not a number in the file"] if unknown else []
         metrics = tuple(_totals(row))
-        return Imported(
-            format=self.name,
+        return Recording(
+            maker=self.name,
             source=str(path),
             tool=TOOL,
-            provenance="vendor-model",
-            trace=empty_trace("vendor-model"),
+            provenance=Provenance.VENDOR_MODEL,
+            trace=empty_trace(Provenance.VENDOR_MODEL),
             metrics=metrics,
             checks=tuple(_time_is_cycles(row)),
             notes=tuple(notes),
@@ -111,18 +113,22 @@ def _rows(path: Path, unread: Unread) -> Iterator[tuple[int, dict[str, str]]]:
             unread.add(f"line {number}", f"{len(cells)} cells, not {len(columns)}: {line}")
 
 
-def _op(row: dict[str, str]) -> ImportedOp:
+def _op(row: dict[str, str]) -> OpRecord:
     target = row.get("Target", "").strip() or None
     known = target is None or target.upper() != "CPU"
     resources = ((label, whole_in(row.get(column, ""))) for column, label in RESOURCES.items())
-    return ImportedOp(
+    return OpRecord(
         row.get("Name", ""),
-        type=row.get("Original Operator", row.get("TFLite_operator", row.get("TFLite Operator"))),
-        engine=target,
-        kernel=row.get("NNG Operator"),
+        type=row.get("Original Operator", row.get("TFLite_operator", row.get("TFLite Operator", ""))),
+        engines=() if target is None else (target,),
+        kernel=row.get("NNG Operator", ""),
         calls=1,
         cycles=whole_in(row.get("Op Cycles", "")) if known else None,
-        resource_cycles=tuple((label, cycles) for label, cycles in resources if cycles is not None) if known else (),
+        resource_cycles=tuple(
+            ResourceCycles(label, label != NPU, cycles) for label, cycles in resources if cycles is not None
+        )
+        if known
+        else (),
         macs=whole_in(row.get("MAC Count", "")) if known else None,
         memory_bytes=whole_in(row.get("Staging Usage", row.get("SRAM Usage", ""))),
     )

@@ -7,12 +7,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from ...graph.graph import Graph, Op
-from ...recording.imported import ImportedOp
-from ...recording.profiled import FUSED, ON_ACCELERATOR, ON_CPU, REMOVED, NodeTotal
+from ...recording.recording import OpRecord, Placed
 from .compilation import Compilation
-from .importer import RESOURCES
-
-NPU = "NPU"
+from .importer import NPU, RESOURCES
 
 
 @dataclass(slots=True)
@@ -28,11 +25,11 @@ class _Parts:
     memory: int = 0
     leaders: set[int | None] = field(default_factory=set)
 
-    def add(self, op: ImportedOp, leader: int | None) -> None:
+    def add(self, op: OpRecord, leader: int | None) -> None:
         self.rows += 1
         self.on_cpu |= op.cycles is None
         self.cycles += op.cycles or 0
-        self.resources.update(dict(op.resource_cycles))
+        self.resources.update({part.resource: part.cycles for part in op.resource_cycles})
         if op.cycles:
             self.bound[binding(op)] += op.cycles
         self.macs += op.macs or 0
@@ -40,12 +37,12 @@ class _Parts:
         self.leaders.add(leader)
 
 
-def binding(op: ImportedOp) -> str:
+def binding(op: OpRecord) -> str:
     """The resource that a row takes longest on."""
-    return max(op.resource_cycles, key=lambda item: item[1])[0] if op.resource_cycles else ""
+    return max(op.resource_cycles, key=lambda part: part.cycles).resource if op.resource_cycles else ""
 
 
-def node_totals(graph: Graph, found: Compilation, clock: float) -> tuple[NodeTotal, ...]:
+def node_totals(graph: Graph, found: Compilation, clock: float) -> tuple[OpRecord, ...]:
     """Every operator of the model once, in order. What the compiler made of it is added up."""
     parts = [_Parts() for _ in graph.ops]
     for op, (place, leader) in zip(found.layers.ops, places(graph, found), strict=True):
@@ -76,21 +73,23 @@ def _leader(part: _Parts, place: int) -> int | None:
 
 def _node(  # noqa: PLR0917 – the fields come from as many places
     graph: Graph, op: Op, part: _Parts, place: int, refused: Mapping[str, str], clock: float, whole: int
-) -> NodeTotal:
-    base = NodeTotal(op.name, op.type, ON_ACCELERATOR, kernels=part.rows)
+) -> OpRecord:
+    base = OpRecord(op.name, op.type, op.kind, op.location, placed=Placed.ACCELERATOR, calls=part.rows)
     leader = _leader(part, place)
     if op.scope:
-        return replace(base, placed=ON_CPU, engines=("CPU",), reason=f"in the body of {op.scope}")
+        return replace(base, placed=Placed.CPU, engines=("CPU",), reason=f"in the body of {op.scope}")
     if part.on_cpu:
-        return replace(base, placed=ON_CPU, kernels=0, engines=("CPU",), reason=_refusal(graph, op, refused))
+        return replace(base, placed=Placed.CPU, calls=0, engines=("CPU",), reason=_refusal(graph, op, refused))
     if not part.rows:
-        return replace(base, placed=REMOVED, reason="no command of its own: a view, or part of how others read it")
+        return replace(
+            base, placed=Placed.REMOVED, reason="no command of its own: a view, or part of how others read it"
+        )
     if leader is not None and not part.cycles:
-        return replace(base, placed=FUSED, reason=f"fused into {graph.ops[leader].name}", kernels=0)
+        return replace(base, placed=Placed.FUSED, reason=f"fused into {graph.ops[leader].name}", calls=0)
     wall = round(part.cycles * 1e9 / clock) if clock else None
     return replace(
         base,
-        wall_ns=wall,
+        time_ns=wall,
         path_ns=wall,
         path_share=part.cycles / whole if whole else None,
         cycles=part.cycles,
@@ -102,10 +101,10 @@ def _node(  # noqa: PLR0917 – the fields come from as many places
     )
 
 
-def _with_covers(rows: Sequence[NodeTotal], leaders: Sequence[int | None]) -> tuple[NodeTotal, ...]:
+def _with_covers(rows: Sequence[OpRecord], leaders: Sequence[int | None]) -> tuple[OpRecord, ...]:
     covers: dict[int, list[str]] = {}
     for row, leader in zip(rows, leaders, strict=True):
-        if row.placed == FUSED and leader is not None:
+        if row.placed == Placed.FUSED and leader is not None:
             covers.setdefault(leader, []).append(row.name)
     return tuple(replace(row, covers=tuple(covers.get(place, ()))) for place, row in enumerate(rows))
 

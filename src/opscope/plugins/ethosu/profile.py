@@ -1,4 +1,4 @@
-"""Compilation with Arm's compiler → Profiled.
+"""Compilation with Arm's compiler → Recording.
 
 Its model: an op takes as long as its busiest resource, ops follow each other. Ops on the CPU cost nothing in its
 files, which is not known but unknown: then there is no latency, only that of the accelerator's part.
@@ -12,13 +12,13 @@ from pathlib import Path
 
 import numpy as np
 
-from ...backends.timeline import Command, Machine, Work, build_timeline
+from ...backends.timeline import Command, Work, build_timeline
 from ...core.errors import ModelError, UsageError, printable
+from ...core.provenance import Provenance
 from ...graph.graph import Graph
-from ...program.program import OpInfo, Program
 from ...readers import read_model
-from ...recording.imported import CLOCK
-from ...recording.profiled import ON_ACCELERATOR, ON_CPU, VENDOR_MODEL, NodeTotal, Profiled
+from ...recording.recording import CLOCK, OpRecord, Placed, Recording, Value, empty_trace
+from ...recording.run import CommandTable
 from ...recording.summary import Latency
 from ...recording.trace import Trace
 from .compilation import Compilation, compile_model
@@ -30,7 +30,7 @@ from .options import VelaOptions
 _RANDOM_LIKE = 0.95  # encoded ÷ original: trained weights come out well below
 
 
-def profile_model(model: Path, options: VelaOptions, *, shapes: Mapping[str, tuple[int, ...]]) -> Profiled:
+def profile_model(model: Path, options: VelaOptions, *, shapes: Mapping[str, tuple[int, ...]]) -> Recording:
     """Compile with the vendor's compiler and read everything that it says."""
     if shapes:
         raise UsageError("--shape: the compiler takes the shapes of the file; expected a model with fixed shapes")
@@ -45,26 +45,31 @@ def profile_model(model: Path, options: VelaOptions, *, shapes: Mapping[str, tup
     return assemble(model, graph, options, compile_model(model, options))
 
 
-def assemble(model: Path, graph: Graph, options: VelaOptions, found: Compilation) -> Profiled:
+def assemble(model: Path, graph: Graph, options: VelaOptions, found: Compilation) -> Recording:
     """Everything that one compilation says."""
-    clock = found.summary.metric(CLOCK) or 0.0
+    clock = found.summary.value(CLOCK) or 0.0
     nodes = node_totals(graph, found, clock)
-    if not any(node.placed == ON_ACCELERATOR for node in nodes):
+    if not any(node.placed == Placed.ACCELERATOR for node in nodes):
         raise ModelError(str(model), "", _nothing_taken(graph, nodes))
-    on_cpu = sum(node.placed == ON_CPU for node in nodes)
+    on_cpu = sum(node.placed == Placed.CPU for node in nodes)
     npu_ns = round(sum(node.cycles or 0 for node in nodes) * 1e9 / clock) if clock else None
-    latency = None if on_cpu or npu_ns is None else Latency(npu_ns, None, None, VENDOR_MODEL)
-    program, trace = _timeline(model, graph, options, found, nodes, clock) if latency else (None, None)
-    return Profiled(
-        backend="vela",
+    latency = None if on_cpu or npu_ns is None else Latency(npu_ns, None, None, Provenance.VENDOR_MODEL)
+    table, trace = _timeline(graph, options, found, clock) if latency else (None, empty_trace(Provenance.VENDOR_MODEL))
+    return Recording(
+        maker="vela",
         model=str(model),
-        target=_target(options, clock),
+        network=model.stem,
+        target=options.accelerator,
+        machine=_machine(options, clock),
+        clocks_hz={"core": clock} if clock else {},
         options=options.shown(),
         producer=found.producer,
-        provenance=VENDOR_MODEL,
+        provenance=Provenance.VENDOR_MODEL,
         latency=latency,
         metrics=tuple(metrics(found, options, npu_ns, latency, nodes)),
-        nodes=nodes,
+        ops=nodes,
+        devices=1,
+        cores=1,
         kernels=kernels(found, clock),
         lanes=() if latency is None else tuple(lanes(nodes, options.accelerator, npu_ns or 0)),
         path_shares=path_shares(found, clock),
@@ -72,20 +77,21 @@ def assemble(model: Path, graph: Graph, options: VelaOptions, found: Compilation
         memory=tuple(memory(found)),
         notes=tuple(_notes(graph, options, found, on_cpu)),
         trace=trace,
-        program=program,
+        commands=table,
+        inferences=1,
+        numbers=(0,),
     )
 
 
-def _nothing_taken(graph: Graph, nodes: Sequence[NodeTotal]) -> str:
-    reasons = Counter(f"{node.type}: {node.reason}" for node in nodes if node.placed == ON_CPU)
+def _nothing_taken(graph: Graph, nodes: Sequence[OpRecord]) -> str:
+    reasons = Counter(f"{node.type}: {node.reason}" for node in nodes if node.placed == Placed.CPU)
     listed = "; ".join(reason for reason, _ in reasons.most_common(3))
     return f"the accelerator takes none of its {len(graph.ops)} ops ({listed}); expected a model of int8"
 
 
-def _target(options: VelaOptions, clock: float) -> dict[str, str | int | float | None]:
+def _machine(options: VelaOptions, clock: float) -> dict[str, Value]:
     title = f"Arm {options.accelerator} in {options.system}, {options.memory_mode}"
     return {
-        "name": options.accelerator,
         "title": title,
         "system": options.system,
         "memory_mode": options.memory_mode,
@@ -94,9 +100,7 @@ def _target(options: VelaOptions, clock: float) -> dict[str, str | int | float |
     }
 
 
-def _timeline(  # noqa: PLR0917
-    model: Path, graph: Graph, options: VelaOptions, found: Compilation, nodes: Sequence[NodeTotal], clock: float
-) -> tuple[Program, Trace]:
+def _timeline(graph: Graph, options: VelaOptions, found: Compilation, clock: float) -> tuple[CommandTable, Trace]:
     """Ops one after the other, as the compiler's model has it."""
     rows = zip(found.layers.ops, places(graph, found), strict=True)
     kept = [(op, place) for op, (place, _) in rows if op.cycles and place is not None]
@@ -108,8 +112,8 @@ def _timeline(  # noqa: PLR0917
         Command(
             place,
             op.name,
-            op.kernel or "",
-            ", ".join(f"{name}={n}" for name, n in op.resource_cycles),
+            op.kernel,
+            ", ".join(f"{part.resource}={part.cycles}" for part in op.resource_cycles),
             op.cycles,
             op.macs or 0,
         )
@@ -118,15 +122,12 @@ def _timeline(  # noqa: PLR0917
     first = {place: number for number, (_, place) in reversed(list(enumerate(kept)))}
     last = {place: number for number, (_, place) in enumerate(kept)}
     edges = [(last[one], first[other]) for one, other in _dependencies(graph) if one in last and other in first]
-    infos = [OpInfo(node.name, node.type, op.kind, op.location) for node, op in zip(nodes, graph.ops, strict=True)]
     return build_timeline(
-        model.stem,
-        Machine(options.accelerator, options.accelerator, clock),
-        infos,
+        options.accelerator,
         commands,
         Work(count, np.zeros(len(kept), np.int64), *in_ns),
         edges=[e for e in edges if e[0] < e[1]],
-        provenance=VENDOR_MODEL,
+        provenance=Provenance.VENDOR_MODEL,
     )
 
 
@@ -143,14 +144,14 @@ def _notes(graph: Graph, options: VelaOptions, found: Compilation, on_cpu: int) 
     )
     if on_cpu:
         yield f"{on_cpu} of {len(graph.ops)} ops run on the CPU: their time is unknown, so no latency is given"
-    original, encoded = (found.summary.metric(f"total {name} weights") for name in ("original", "npu encoded"))
+    original, encoded = (found.summary.value(f"total {name} weights") for name in ("original", "npu encoded"))
     if original and encoded and encoded > _RANDOM_LIKE * original:
         yield (
             f"the weights hardly compress ({encoded / original:.0%} of their size), as random ones do: trained weights "
             "travel in fewer bytes, so a trained model can be faster than this"
         )
     yield f"memory is of --optimise {options.optimise}: the other strategy places tensors differently"
-    total, summed = found.summary.metric(TOTAL), sum(op.cycles or 0 for op in found.layers.ops)
+    total, summed = found.summary.value(TOTAL), sum(op.cycles or 0 for op in found.layers.ops)
     if total is not None and round(total) != summed:
         yield f"the compiler's total is {total:,.0f} cycles, the sum of its rows {summed:,}: this table shows the rows"
     for check in (*found.layers.checks, *found.summary.checks):

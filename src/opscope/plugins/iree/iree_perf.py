@@ -15,16 +15,17 @@ import numpy.typing as npt
 
 from ...core.errors import ImportFileError
 from ...core.meaning import Does
+from ...core.provenance import Provenance
 from ...importers.column_trace import op_totals, timed_ops
 from ...importers.reading import LONGEST_NS, Unread, numbered
 from ...importers.trace_build import Marks, build_trace
 from ...importers.trace_events import Samples, Spans
 from ...recording.classify import does_of_kernels
-from ...recording.imported import LATENCY, Check, Imported, ImportedOp, Metric
+from ...recording.recording import LATENCY, Check, Metric, OpRecord, Recording
 from ...recording.trace import NONE, CounterTrack, Lane, SpanKind
 
 TOOL = "IREE"
-PROVENANCE = "measured"
+PROVENANCE = Provenance.MEASURED
 FORMAT = "ireeperf-jsonl"
 DISPATCH, EXECUTE = "dispatch", "execute"
 _TRANSFERS = ("fill", "copy", "update")
@@ -69,7 +70,7 @@ class IreePerf:
 
     name = "iree-perf"
 
-    def read(self, path: Path) -> Imported:
+    def read(self, path: Path) -> Recording:
         unread = Unread("records")
         found = _records(path, unread)
         if not found.events:
@@ -89,8 +90,8 @@ class IreePerf:
         totals = op_totals(op, spans.end - spans.start, len(ops))
         left = ", ".join(f"{count} {kind}" for kind, count in sorted(found.others.items()))
         notes = (f"records that are counted only: {left}",) if left else ()
-        return Imported(
-            format=self.name,
+        return Recording(
+            maker=self.name,
             source=str(path),
             tool=f"{TOOL} (schema {found.version})",
             provenance=PROVENANCE,
@@ -140,15 +141,15 @@ def _inferences(events: list[_Record]) -> tuple[int, npt.NDArray[np.int64]]:
     return len(submissions), np.array([place.get(event.submission_id, NONE) for event in events], np.int64)
 
 
-def _spans(events: list[_Record]) -> tuple[Spans, tuple[ImportedOp, ...], npt.NDArray[np.int64]]:
+def _spans(events: list[_Record]) -> tuple[Spans, tuple[OpRecord, ...], npt.NDArray[np.int64]]:
     names: dict[str, int] = {}
     queues: dict[tuple[int, int], int] = {}
-    ops: dict[str, ImportedOp] = {}
+    ops: dict[str, OpRecord] = {}
     for event in events:
         if event.op == DISPATCH and event.key:
-            groups = "x".join(map(str, event.workgroup_count)) or None
+            groups = "x".join(map(str, event.workgroup_count))
             ops.setdefault(
-                event.key, ImportedOp(event.key, type=DISPATCH, engine="CPU", kernel=event.key, shape=groups)
+                event.key, OpRecord(event.key, type=DISPATCH, engines=("CPU",), kernel=event.key, shape=groups)
             )
     position = {name: number for number, name in enumerate(ops)}
     rows = [
@@ -186,7 +187,7 @@ def _pools(events: list[_Record]) -> tuple[Samples, tuple[CounterTrack, ...]]:
     ), tracks
 
 
-def _with_medians(ops: tuple[ImportedOp, ...], op: npt.NDArray[np.int64], spans: Spans) -> tuple[ImportedOp, ...]:
+def _with_medians(ops: tuple[OpRecord, ...], op: npt.NDArray[np.int64], spans: Spans) -> tuple[OpRecord, ...]:
     length = spans.end - spans.start
     order = np.lexsort((length, op))
     ranked, owner = length[order], op[order]

@@ -11,7 +11,7 @@ from ...backends.measuring import Measuring, cpu_model, filled_options
 from ...backends.registry import BackendState
 from ...core.errors import UsageError
 from ...core.manifest import Value
-from ...recording.profiled import Profiled
+from ...recording.recording import Recording
 from .manifest import BACKEND
 
 PACKAGE = "ai-edge-litert"
@@ -34,7 +34,7 @@ class LitertBackend:
 
     def profile(
         self, model: Path, options: Mapping[str, Value], *, shapes: Mapping[str, tuple[int, ...]] | None = None
-    ) -> Profiled:
+    ) -> Recording:
         from .profile import profile_model
 
         if find_spec("ai_edge_litert") is None:

@@ -14,8 +14,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from ...core.errors import ImportFileError
+from ...core.provenance import Provenance
 from ...importers.reading import Unread, number_in, numbered, to_ns
-from ...recording.imported import LATENCY, Check, Imported, Metric, empty_trace
+from ...recording.recording import LATENCY, Check, Metric, Recording, empty_trace
 from .benchmark_nodes import GRAPH, INSIDE, SUBGRAPH, NodeTable, Row, ops_of
 
 _MS, _US, _MIB = 1e6, 1e3, 2**20
@@ -59,7 +60,7 @@ class TfliteBenchmark:
 
     name = "tflite-benchmark"
 
-    def read(self, path: Path) -> Imported:
+    def read(self, path: Path) -> Recording:
         unread = Unread("rows")
         found = _walk(path, unread)
         main, ops, notes = ops_of(found.tables)
@@ -67,12 +68,12 @@ class TfliteBenchmark:
             raise ImportFileError(str(path), "", "no table of nodes and no timings; expected benchmark_model's output")
         if not ops:
             notes = (*notes, "no table of nodes: run benchmark_model with --enable_op_profiling=true")
-        return Imported(
-            format=self.name,
+        return Recording(
+            maker=self.name,
             source=str(path),
             tool="benchmark_model (TFLite)",
-            provenance="measured",
-            trace=empty_trace("measured"),
+            provenance=Provenance.MEASURED,
+            trace=empty_trace(Provenance.MEASURED),
             ops=ops,
             metrics=(*_exact(found), *found.start),
             checks=tuple(_checks(main)) if main else (),
@@ -192,7 +193,7 @@ def _exact(found: _Found) -> Iterator[Metric]:
         if metric.name in seen:  # some builds print the line twice
             continue
         seen.add(metric.name)
-        same = average is not None and abs(average - metric.value) <= 5_000  # half of LiteRT's last digit
+        same = average is not None and abs(average - (metric.value or 0)) <= 5_000  # half of LiteRT's last digit
         if metric.name != LATENCY or runs is None or average is None or not same:
             yield metric
             continue

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from ...importers.reading import to_ns
-from ...recording.imported import ImportedOp
+from ...recording.recording import OpRecord
 
 GRAPH, SUBGRAPH, INSIDE = "graph", "subgraph", "inside of delegates"
 _MS, _US = 1e6, 1e3
@@ -61,20 +61,20 @@ class NodeTable:
             return to_ns(row.average_ms * calls, _MS)
         return None if self.average_us is None else to_ns(row.share / 100 * self.average_us, _US)
 
-    def ops(self, rows: Sequence[Row]) -> list[ImportedOp]:
+    def ops(self, rows: Sequence[Row]) -> list[OpRecord]:
         return [_op(row, time) for row, time in zip(rows, self.times_ns(rows), strict=True)]
 
 
-def _op(row: Row, time_ns: int | None) -> ImportedOp:
+def _op(row: Row, time_ns: int | None) -> OpRecord:
     match = _NAME.fullmatch(row.name)
     name = (match[1] or f"{row.type}:{match[2]}") if match is not None else row.name or row.type
-    return ImportedOp(
+    return OpRecord(
         name.replace("\t", ","),
         type=row.type,
-        engine="delegate" if row.is_delegate or row.is_inside else None,
+        engines=("delegate",) if row.is_delegate or row.is_inside else (),
         calls=row.calls or None,
         time_ns=time_ns,
-        origins=_origins(match[1]) if match is not None else (),
+        covers=_origins(match[1]) if match is not None else (),
     )
 
 
@@ -83,7 +83,7 @@ def _origins(name: str) -> tuple[str, ...]:
     return tuple(part.strip() for part in name.split(";") if part.strip()) if ";" in name else ()
 
 
-def ops_of(tables: Sequence[NodeTable]) -> tuple[NodeTable | None, tuple[ImportedOp, ...], tuple[str, ...]]:
+def ops_of(tables: Sequence[NodeTable]) -> tuple[NodeTable | None, tuple[OpRecord, ...], tuple[str, ...]]:
     """The table that has the inference, its ops with delegates taken apart, and notes on what is in no op."""
     by_section = {kind: [t for t in tables if t.section == kind and t.rows] for kind in (GRAPH, SUBGRAPH, INSIDE)}
     main = next((table for kind in by_section.values() for table in kind), None)
@@ -103,9 +103,7 @@ def ops_of(tables: Sequence[NodeTable]) -> tuple[NodeTable | None, tuple[Importe
     return main, ops, (*notes, *more)
 
 
-def _taken_apart(
-    whole: Sequence[ImportedOp], parts: Sequence[ImportedOp]
-) -> tuple[tuple[ImportedOp, ...], tuple[str, ...]]:
+def _taken_apart(whole: Sequence[OpRecord], parts: Sequence[OpRecord]) -> tuple[tuple[OpRecord, ...], tuple[str, ...]]:
     """Ops inside of delegates in the place of these, and what they leave of their time; all times add up as before."""
     places = [number for number, op in enumerate(whole) if _DELEGATE.fullmatch(op.type or "") is not None]
     if not parts:
@@ -115,7 +113,7 @@ def _taken_apart(
         why = "they take longer than these" if places else "no row of a delegate holds them"
         return tuple(whole), (f"{len(parts)} nodes inside of delegates are left out: {why}",)
     names = ", ".join(whole[number].name for number in places[:3]) + (", …" if len(places) > 3 else "")
-    left = ImportedOp(f"{names}: the rest", type=whole[places[0]].type, engine="delegate", time_ns=max(rest, 0))
+    left = OpRecord(f"{names}: the rest", type=whole[places[0]].type, engines=("delegate",), time_ns=max(rest, 0))
     delegates = set(places)
     after = [op for number, op in enumerate(whole) if number > places[0] and number not in delegates]
     note = f"{len(places)} delegates are shown as the {len(parts)} nodes inside of them, and the rest of their time"

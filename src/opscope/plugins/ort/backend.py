@@ -11,7 +11,7 @@ from ...backends.measuring import Measuring, cpu_model, filled_options
 from ...backends.registry import BackendState
 from ...core.errors import UsageError
 from ...core.manifest import Value
-from ...recording.profiled import Profiled
+from ...recording.recording import Recording
 from .manifest import BACKEND
 
 INSTALL = "pip install onnxruntime"
@@ -35,7 +35,7 @@ class OrtBackend:
 
     def profile(
         self, model: Path, options: Mapping[str, Value], *, shapes: Mapping[str, tuple[int, ...]] | None = None
-    ) -> Profiled:
+    ) -> Recording:
         from .profile import profile_model
 
         if find_spec("onnxruntime") is None:

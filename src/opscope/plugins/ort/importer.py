@@ -14,10 +14,11 @@ import msgspec
 import numpy as np
 import numpy.typing as npt
 
+from ...core.provenance import Provenance
 from ...importers.reading import read_bytes
 from ...importers.trace_build import Marks, build_trace
 from ...importers.trace_events import Event, Numbers, Spans, decode_events
-from ...recording.imported import LATENCY, Imported, ImportedOp, Metric
+from ...recording.recording import LATENCY, Metric, OpRecord, Recording
 from ...recording.trace import NONE, Lane, SpanKind
 from .session_runs import Runs, own_length
 
@@ -72,7 +73,7 @@ class OrtProfile:
 
     name = "onnxruntime"
 
-    def read(self, path: Path) -> Imported:
+    def read(self, path: Path) -> Recording:
         file = decode_events(read_bytes(path), source=str(path))
         spans = file.spans()
         events = [file.events[number] for number in spans.event.tolist()]
@@ -87,13 +88,13 @@ class OrtProfile:
         launched = np.flatnonzero(told.launcher != NONE)
         edges = (told.launcher[launched], launched)
         marks = Marks(told.kinds(), op=op, inference=inference, command=np.arange(len(events)), edges=edges)
-        trace = build_trace(moved, file.samples(), lanes, (), marks=marks, provenance="measured")
+        trace = build_trace(moved, file.samples(), lanes, (), marks=marks, provenance=Provenance.MEASURED)
         notes = _notes(told, rows, runs, nests=own < spans.end - spans.start)
-        return Imported(
-            format=self.name,
+        return Recording(
+            maker=self.name,
             source=str(path),
             tool="ONNX Runtime",
-            provenance="measured",
+            provenance=Provenance.MEASURED,
             trace=trace,
             ops=rows,
             metrics=_metrics(spans, events, runs),
@@ -119,7 +120,7 @@ def _lanes(told: _Told) -> tuple[list[Lane], Numbers]:
 
 def _nodes(
     spans: Spans, told: _Told, own: Numbers, inference: Numbers, runs: int
-) -> tuple[Numbers, tuple[ImportedOp, ...]]:
+) -> tuple[Numbers, tuple[OpRecord, ...]]:
     """Op of every span, and a row per node with its times over the runs: of its kernels where it launched any."""
     known: dict[str, int] = {}
     first: list[int] = []
@@ -137,7 +138,7 @@ def _nodes(
     on_device = _with_times(rows, np.where(launched, op, NONE), spans.end - spans.start, inference, runs)
     kernels = _longest(spans, op, launched)
     merged = (
-        host if kernel.time_ns is None else replace(kernel, host_ns=host.time_ns, kernel=kernels.get(number))
+        host if kernel.time_ns is None else replace(kernel, host_ns=host.time_ns, kernel=kernels.get(number, ""))
         for number, (host, kernel) in enumerate(zip(on_host, on_device, strict=True))
     )
     return op, tuple(merged)
@@ -157,14 +158,14 @@ def _args(event: Event) -> _Args:
         return _Args()
 
 
-def _row(name: str, event: Event) -> ImportedOp:
+def _row(name: str, event: Event) -> OpRecord:
     args = _args(event)
     shapes = [bytes(raw).decode("utf-8", "replace") for raw in (args.input_type_shape, args.output_type_shape)]
-    return ImportedOp(
+    return OpRecord(
         name,
-        type=args.op_name,
-        engine=args.provider,
-        shape=" → ".join(shapes) if all(shapes) else None,
+        type=args.op_name or "",
+        engines=(args.provider,) if args.provider else (),
+        shape=" → ".join(shapes) if all(shapes) else "",
         in_bytes=args.activation_size,
         out_bytes=args.output_size,
         parameter_bytes=args.parameter_size,
@@ -172,8 +173,8 @@ def _row(name: str, event: Event) -> ImportedOp:
 
 
 def _with_times(
-    rows: Sequence[ImportedOp], op: Numbers, length: Numbers, inference: Numbers, runs: int
-) -> tuple[ImportedOp, ...]:
+    rows: Sequence[OpRecord], op: Numbers, length: Numbers, inference: Numbers, runs: int
+) -> tuple[OpRecord, ...]:
     """Mean, median, least and most over the runs that a node ran in; what ran outside of runs counts nowhere."""
     used = (op != NONE) & ((inference != NONE) if runs else True)
     width = max(runs, 1)
@@ -192,8 +193,8 @@ def _with_times(
                 calls=float(count.mean()) if known else None,
                 time_ns=round(float(times.mean())) if known else None,
                 median_ns=round(float(np.median(times))) if known else None,
-                least_ns=round(float(times.min())) if known else None,
-                most_ns=round(float(times.max())) if known else None,
+                low_ns=round(float(times.min())) if known else None,
+                high_ns=round(float(times.max())) if known else None,
             )
         )
     return tuple(result)
@@ -220,7 +221,7 @@ def _metrics(spans: Spans, events: Sequence[Event], runs: Runs) -> tuple[Metric,
     )
 
 
-def _notes(told: _Told, rows: Sequence[ImportedOp], runs: Runs, *, nests: Flags) -> tuple[str, ...]:
+def _notes(told: _Told, rows: Sequence[OpRecord], runs: Runs, *, nests: Flags) -> tuple[str, ...]:
     renamed = sum(row.name.endswith(("_nchwc", "_nhwc")) or "fused" in row.name.lower() for row in rows)
     fences = sum(event.cat == "Node" for event in told.events) - int(told.node.sum())
     kernels = int(told.device.sum())

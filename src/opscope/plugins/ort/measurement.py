@@ -17,7 +17,7 @@ from ...backends.process import run_worker
 from ...backends.timeline import Numbers, Work
 from ...core.errors import ModelError, printable
 from ...graph.graph import ABSENT, Graph, Op
-from ...recording.imported import Imported
+from ...recording.recording import Recording
 from ...recording.trace import NONE, SpanKind
 from .fusion import Node
 from .importer import RUN, OrtProfile
@@ -29,7 +29,7 @@ _LONGEST_S = 3600
 class Measurement:
     """What the runtime left."""
 
-    imported: Imported  # its own profile, warm-up and all
+    imported: Recording  # its own profile, warm-up and all
     executed: tuple[Node, ...]
     domains: tuple[str, ...]
     constants: frozenset[str]
@@ -111,7 +111,7 @@ class Times:
         return self.phases.end_ns - self.phases.start_ns
 
 
-def read_times(imported: Imported, executed: Sequence[Node], *, warmup: int) -> Times:
+def read_times(imported: Recording, executed: Sequence[Node], *, warmup: int) -> Times:
     """Of nodes on the top level; what ran inside of another node is part of its time."""
     spans = imported.trace.spans
     command_of = np.array(_executed(imported, executed) or [NONE], np.int64)
@@ -134,7 +134,7 @@ def read_times(imported: Imported, executed: Sequence[Node], *, warmup: int) -> 
     return Times(work, phases, table, np.bincount(work.command, minlength=len(executed)))
 
 
-def _executed(imported: Imported, executed: Sequence[Node]) -> list[int]:
+def _executed(imported: Recording, executed: Sequence[Node]) -> list[int]:
     """Position of every row of the profile among the executed nodes; NONE: it ran inside of one.
 
     A node without a name is `TYPE_NUMBER` in the profile: of one type, they are taken in order.

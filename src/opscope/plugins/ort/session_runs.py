@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ...importers.trace_events import Numbers, Spans
-from ...recording.imported import Check
+from ...recording.recording import Check
 from ...recording.trace import NONE
 
 Flags = npt.NDArray[np.bool_]

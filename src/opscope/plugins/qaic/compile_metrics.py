@@ -8,10 +8,11 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from ...core.errors import ImportFileError, printable
+from ...core.provenance import Provenance
 from ...importers.reading import Unread, numbered
-from ...recording.imported import Check, Imported, Metric, empty_trace
+from ...recording.recording import Check, Metric, Recording, empty_trace
 
-TOOL, PROVENANCE = "qaic-exec", "compiler-fact"
+TOOL, PROVENANCE = "qaic-exec", Provenance.COMPILER_FACT
 _OURS = " traffic by op, most "  # what our own compiler prints goes on with a table of ops
 _TITLE = "Compiler estimated memory traffic:"
 _LONGEST_LINE = 1_000
@@ -46,7 +47,7 @@ class CompileMetrics:
 
     name = "qaic-compile-metrics"
 
-    def read(self, path: Path) -> Imported:
+    def read(self, path: Path) -> Recording:
         traffic: list[_Traffic] = []
         metrics: dict[str, Metric] = {}
         unread, other, model, tool = Unread("lines"), 0, None, TOOL
@@ -57,7 +58,7 @@ class CompileMetrics:
                 traffic.append(moved)
             elif named := _MODEL.fullmatch(text):
                 model = named[1]
-            elif (told := _told(text)) is not None and told.value < _OVERFLOW:
+            elif (told := _told(text)) is not None and (told.value or 0) < _OVERFLOW:
                 metrics[told.name] = told
             elif _OURS in text:
                 tool = "opscope"
@@ -68,8 +69,8 @@ class CompileMetrics:
         if not traffic:
             raise ImportFileError(str(path), "", "no line of traffic; expected `c00: DDR traffic  read: N KB`")
         notes = (f"{other} other lines are not read",) if other else ()
-        return Imported(
-            format=self.name,
+        return Recording(
+            maker=self.name,
             source=str(path),
             tool=tool,
             provenance=PROVENANCE,

@@ -10,8 +10,9 @@ from pathlib import Path
 import numpy as np
 
 from ...core.errors import ImportFileError
+from ...core.provenance import Provenance
 from ...importers.reading import Unread, number_in, numbered
-from ...recording.imported import LATENCY, Check, Imported, Metric, empty_trace
+from ...recording.recording import LATENCY, Check, Metric, Recording, empty_trace
 from ...recording.summary import HostStage
 
 TOOL = "qaic-runner"
@@ -36,10 +37,10 @@ class RunnerStdout:
 
     name = "qaic-runner-stdout"
 
-    def read(self, path: Path) -> Imported:
+    def read(self, path: Path) -> Recording:
         metrics: list[Metric] = []
         checks: list[Check] = []
-        unread, other, target, provenance, in_table = Unread("rows"), 0, None, "measured", False
+        unread, other, target, provenance, in_table = Unread("rows"), 0, None, Provenance.MEASURED, False
         for number, line in numbered(path):
             text = line.strip()
             counts = _COUNTS.search(text) if len(text) < _LONGEST_LINE else None
@@ -53,7 +54,7 @@ class RunnerStdout:
             elif in_table and len(row) == 5 and row[0].isidentifier():
                 metrics += _columns(row)
             elif simulated is not None:
-                target, provenance = simulated[1], "simulated"
+                target, provenance = simulated[1], Provenance.SIMULATED
             elif text and in_table:
                 in_table = False
                 if "," in text:
@@ -63,8 +64,8 @@ class RunnerStdout:
         if not metrics:
             raise ImportFileError(str(path), "", "no counts; expected a line `InferenceCnt N TotalDuration …us`")
         notes = (f"{other} other lines are not read",) if other else ()
-        return Imported(
-            format=self.name,
+        return Recording(
+            maker=self.name,
             source=str(path),
             tool=TOOL,
             provenance=provenance,
@@ -108,19 +109,19 @@ class LatencyFile:
 
     name = "qaic-latency"
 
-    def read(self, path: Path) -> Imported:
+    def read(self, path: Path) -> Recording:
         unread = Unread("samples")
         columns, rows, program = _samples(path, unread)
         if not rows:
             raise ImportFileError(str(path), "", "no samples below the header; expected one line per inference")
         table = np.array(rows, np.float64)
         metrics = [metric for place, name in enumerate(columns) for metric in _spread(name, table[:, place])]
-        return Imported(
-            format=self.name,
+        return Recording(
+            maker=self.name,
             source=str(path),
             tool=TOOL,
-            provenance="measured",
-            trace=empty_trace("measured"),
+            provenance=Provenance.MEASURED,
+            trace=empty_trace(Provenance.MEASURED),
             metrics=tuple(metrics),
             checks=tuple(_identities(columns, table)),
             notes=unread.notes(),
@@ -183,7 +184,7 @@ class LatencyPercentiles:
 
     name = "qaic-latency-percentiles"
 
-    def read(self, path: Path) -> Imported:
+    def read(self, path: Path) -> Recording:
         unread = Unread("rows")
         means: dict[str, float] = {}
         metrics: list[Metric] = []
@@ -204,12 +205,12 @@ class LatencyPercentiles:
             if match[1] == "totalRoundtripTime":
                 metrics += [Metric(LATENCY, value * factor, unit) for name, value in named if name == "50%"]
             means.update((match[1], value) for name, value in named if name == "mean")
-        return Imported(
-            format=self.name,
+        return Recording(
+            maker=self.name,
             source=str(path),
             tool=TOOL,
-            provenance="measured",
-            trace=empty_trace("measured"),
+            provenance=Provenance.MEASURED,
+            trace=empty_trace(Provenance.MEASURED),
             metrics=tuple(metrics),
             checks=tuple(_mean_identity(means)),
             notes=unread.notes(),
@@ -219,7 +220,9 @@ class LatencyPercentiles:
 
 def _stages(metrics: Sequence[Metric]) -> tuple[HostStage, ...]:
     """Who took how much of what the application saw, on average: counters that hold others, taken apart."""
-    mean = {name: metric.value for metric in metrics if (name := metric.name.removesuffix(", mean")) != metric.name}
+    mean = {
+        name: metric.value or 0.0 for metric in metrics if (name := metric.name.removesuffix(", mean")) != metric.name
+    }
     if not {"totalRoundtripTime", "hostRoundTrip", "devExec", "enqTime"} <= set(mean):
         return ()
     pre, post = mean.get("preProcTime", 0.0), mean.get("postProc", 0.0)

@@ -1,4 +1,4 @@
-"""Text of a qaic-opstats summary → Imported: tables of op kinds, threads as spans, and the identities between them."""
+"""Text of a qaic-opstats summary → Recording: tables of op kinds, threads as spans, and the identities between them."""
 
 from __future__ import annotations
 
@@ -13,8 +13,9 @@ from pathlib import Path
 import numpy as np
 
 from ...core.errors import CaptureError, ImportFileError
+from ...core.provenance import Provenance
 from ...importers.reading import Unread, number_in, read_text
-from ...recording.imported import LATENCY, Check, Imported, ImportedOp, Metric
+from ...recording.recording import LATENCY, Check, Metric, OpRecord, Recording
 from ...recording.summary import DeviceSummary
 from ...recording.trace import COUNTER, EDGE, Lane, SpanKind, Trace, blank_spans
 from .summary_text import read_opstats_text
@@ -34,7 +35,7 @@ class OpstatsSummary:
 
     name = "qaic-summary"
 
-    def read(self, path: Path) -> Imported:
+    def read(self, path: Path) -> Recording:
         text, unread = read_text(path), Unread("rows")
         if len(text) > _MOST_BYTES:
             raise ImportFileError(str(path), "", f"{len(text)} characters; expected a summary of one inference")
@@ -48,9 +49,10 @@ class OpstatsSummary:
         if not summary.threads:
             raise ImportFileError(str(path), "", f"{unread.notes()[0]}; expected threads that end after they start")
         simulated = _SIMULATED.search(text)
-        provenance = simulated[1] if simulated is not None and simulated[1] == "simulated" else "measured"
-        return Imported(
-            format=self.name,
+        ours = simulated is not None and simulated[1] == Provenance.SIMULATED
+        provenance = Provenance.SIMULATED if ours else Provenance.MEASURED
+        return Recording(
+            maker=self.name,
             source=str(path),
             tool=TOOL,
             provenance=provenance,
@@ -92,13 +94,13 @@ def _sane(summary: DeviceSummary, unread: Unread) -> DeviceSummary:
     return replace(summary, threads=tuple(threads), kinds=tuple(kinds), ports=tuple(ports))
 
 
-def _ops(summary: DeviceSummary) -> Iterator[ImportedOp]:
+def _ops(summary: DeviceSummary) -> Iterator[OpRecord]:
     for row in summary.kinds:
         words = filter(None, (f"c{row.core}", row.kind, row.group, row.memory, f"({row.types})" if row.types else ""))
-        yield ImportedOp(
+        yield OpRecord(
             " ".join(words),
             type=row.kind,
-            engine=row.group,
+            engines=(row.group,),
             calls=row.count,
             cycles=row.pcycles,
             time_ns=round(row.ucycles * 1e9 / summary.stats_hz),
@@ -106,7 +108,7 @@ def _ops(summary: DeviceSummary) -> Iterator[ImportedOp]:
         )
 
 
-def _trace(summary: DeviceSummary, provenance: str) -> Trace:
+def _trace(summary: DeviceSummary, provenance: Provenance) -> Trace:
     """Each thread from its start to its end."""
     start, _ = summary.window
     lanes = tuple(Lane(0, row.core, row.group, row.thread) for row in summary.threads)

@@ -11,7 +11,7 @@ from pathlib import Path
 
 from ...backends.registry import BackendState
 from ...core.manifest import Value
-from ...recording.profiled import Profiled
+from ...recording.recording import Recording
 from .compilation import INSTALL, PACKAGE, execute_model
 from .manifest import BACKEND
 from .options import HtpOptions
@@ -44,7 +44,7 @@ class HtpBackend:
 
     def profile(
         self, model: Path, options: Mapping[str, Value], *, shapes: Mapping[str, tuple[int, ...]] | None = None
-    ) -> Profiled:
+    ) -> Recording:
         return profile_model(model, HtpOptions.of(options), shapes=shapes or {})
 
     def execute(

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from ...recording.profiled import COMPILER_FACT, VENDOR_MODEL, Metric, Part
+from ...core.provenance import Provenance
+from ...recording.recording import Metric
 from ...recording.summary import LaneTotal, Latency, MemoryTotal, Share
 from .compilation import CompiledGraph
+from .details import Part
 from .importers.events import Message
 from .importers.timeline import DMA, ENGINES, HLX, HMX, HVX, Timeline
 from .node_times import FOREGROUND, is_wait, merged
@@ -33,7 +35,7 @@ def part_of(graph: CompiledGraph) -> Part:
         return Part(graph.name, None, None, None, None, peak)
     low, high = message.value(LOW), message.value(HIGH)
     scale = 1e9 / timeline.clock_hz
-    latency = Latency(round(cycles * scale), _scaled(low, scale), _scaled(high, scale), VENDOR_MODEL)
+    latency = Latency(round(cycles * scale), _scaled(low, scale), _scaled(high, scale), Provenance.VENDOR_MODEL)
     return Part(graph.name, latency, cycles, low, high, peak)
 
 
@@ -51,7 +53,7 @@ def whole_latency(parts: Sequence[Part]) -> Latency | None:
         sum(time.known_ns for time in times),
         None if None in low else sum(value or 0 for value in low),
         None if None in high else sum(value or 0 for value in high),
-        VENDOR_MODEL,
+        Provenance.VENDOR_MODEL,
     )
 
 
@@ -134,20 +136,20 @@ def _times(latency: Latency | None, on_cpu: int) -> Iterator[Metric]:
     total = "the vendor's model covers the accelerator alone: no host, no RPC"
     if on_cpu:
         total += f"; and the time of nodes on the CPU ({on_cpu}) is unknown"
-    yield Metric("total_inference_time", None, "us", "", total)
+    yield Metric("total_inference_time", None, "us", None, total)
     if latency is None:
-        yield Metric("htp_execution_time", None, "us", "", NO_MODEL)
+        yield Metric("htp_execution_time", None, "us", None, NO_MODEL)
     else:
         low, high = (None if ns is None else ns / 1e3 for ns in (latency.low_ns, latency.high_ns))
         note = "at the highest clock; htp_performance_mode has no effect on it"
-        yield Metric("htp_execution_time", latency.known_ns / 1e3, "us", VENDOR_MODEL, note, low, high)
+        yield Metric("htp_execution_time", latency.known_ns / 1e3, "us", Provenance.VENDOR_MODEL, note, low, high)
     for name, unit in (
         ("vtcm_acquisition_time", "us"),
         ("power_up_time", "us"),
         ("rpc_time", "us"),
         ("yields", "count"),
     ):
-        yield Metric(name, None, unit, "", ON_DEVICE)
+        yield Metric(name, None, unit, None, ON_DEVICE)
 
 
 def _utilisation(graphs: Sequence[GraphNodes]) -> Iterator[Metric]:
@@ -157,11 +159,11 @@ def _utilisation(graphs: Sequence[GraphNodes]) -> Iterator[Metric]:
         name = f"{engine.lower()}_utilization"
         if not timelines or len(timelines) != len(lines):
             if engine != HLX:
-                yield Metric(name, None, "share", "", NO_MODEL)
+                yield Metric(name, None, "share", None, NO_MODEL)
         elif engine != HLX or _threads(timelines, HLX):
             busy, whole = (sum(values) for values in zip(*(_busy(line, engine) for line in timelines), strict=True))
             note = "mean of its threads" if engine in (HVX, HLX) else "share of the time in which it works"
-            yield Metric(name, busy / whole if whole else None, "share", VENDOR_MODEL, note)
+            yield Metric(name, busy / whole if whole else None, "share", Provenance.VENDOR_MODEL, note)
 
 
 def _threads(timelines: Sequence[Timeline], engine: str) -> int:
@@ -179,28 +181,28 @@ def _busy(line: Timeline, engine: str) -> tuple[int, int]:
 
 def _traffic(memory: Sequence[MemoryTotal], latency: Latency | None) -> Iterator[Metric]:
     ddr = memory[1]
-    yield Metric("ddr_read", ddr.read_bytes, "bytes", COMPILER_FACT)
-    yield Metric("ddr_write", ddr.write_bytes, "bytes", COMPILER_FACT)
+    yield Metric("ddr_read", ddr.read_bytes, "bytes", Provenance.COMPILER_FACT)
+    yield Metric("ddr_write", ddr.write_bytes, "bytes", Provenance.COMPILER_FACT)
     moved = (ddr.read_bytes or 0) + (ddr.write_bytes or 0)
     if latency is None or not latency.known_ns:
-        yield Metric("ddr_bandwidth", None, "MB/s", "", NO_MODEL)
+        yield Metric("ddr_bandwidth", None, "MB/s", None, NO_MODEL)
     else:
         note = "bytes of the compiler's plan over the estimated time"
-        yield Metric("ddr_bandwidth", moved * 1e3 / latency.known_ns, "MB/s", VENDOR_MODEL, note)
+        yield Metric("ddr_bandwidth", moved * 1e3 / latency.known_ns, "MB/s", Provenance.VENDOR_MODEL, note)
 
 
 def _vtcm(memory: Sequence[MemoryTotal]) -> Iterator[Metric]:
     vtcm = memory[0]
-    yield Metric("vtcm_peak", vtcm.peak_bytes, "bytes", COMPILER_FACT)
-    yield Metric("vtcm_mean", vtcm.mean_bytes, "bytes", COMPILER_FACT, "over the steps of the run list")
-    yield Metric("vtcm_capacity", vtcm.capacity_bytes, "bytes", COMPILER_FACT, "what the compiler may use")
+    yield Metric("vtcm_peak", vtcm.peak_bytes, "bytes", Provenance.COMPILER_FACT)
+    yield Metric("vtcm_mean", vtcm.mean_bytes, "bytes", Provenance.COMPILER_FACT, "over the steps of the run list")
+    yield Metric("vtcm_capacity", vtcm.capacity_bytes, "bytes", Provenance.COMPILER_FACT, "what the compiler may use")
 
 
 def _spills(graphs: Sequence[GraphNodes]) -> Iterator[Metric]:
     """Intermediate results that did not fit VTCM."""
     for name, operation in (("intermediate_spill", "@Spill"), ("intermediate_fill", "@Fill")):
         size = sum(facts.moved[operation] for graph in graphs for facts in graph.facts.values())
-        yield Metric(name, size, "bytes", COMPILER_FACT)
+        yield Metric(name, size, "bytes", Provenance.COMPILER_FACT)
 
 
 def _fills(prepared: Sequence[Message | None]) -> Iterator[Metric]:
@@ -213,7 +215,7 @@ def _fills(prepared: Sequence[Message | None]) -> Iterator[Metric]:
             name,
             sum(known) if complete else None,
             "bytes",
-            VENDOR_MODEL if complete else "",
+            Provenance.VENDOR_MODEL if complete else None,
             ("includes weights" if name == "input_fill" else "") if complete else NO_MODEL,
         )
 
@@ -224,8 +226,8 @@ def _compilation(prepared: Sequence[Message | None]) -> Iterator[Metric]:
     times = [message.value(FINALIZE_TIME) for message in prepared if message is not None]
     if times and None not in times:
         note = "time of the compiler on this machine, not of the model"
-        yield Metric("compile_time", sum(time or 0 for time in times), "us", "measured", note)
+        yield Metric("compile_time", sum(time or 0 for time in times), "us", Provenance.MEASURED, note)
     missing = [message.value(MISSING) for message in prepared if message is not None]
     known = [value for value in missing if value is not None]
     if known:
-        yield Metric("ops_without_cost", sum(known), "count", VENDOR_MODEL, "the estimate leaves these out")
+        yield Metric("ops_without_cost", sum(known), "count", Provenance.VENDOR_MODEL, "the estimate leaves these out")

@@ -6,7 +6,7 @@ from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
-from ...recording.profiled import FUSED, INSERTED, ON_ACCELERATOR, ON_CPU, REMOVED, NodeTotal
+from ...recording.recording import OpRecord, Placed
 from .compilation import Compilation, CompiledGraph
 from .importers.events import plain_name
 from .importers.op_trace import MappedOp
@@ -112,7 +112,7 @@ class GraphNodes:
             for part in self.path_parts:
                 self.path[self.row_of_span[part.span]] += part.end - part.begin
 
-    def totals(self) -> Iterator[NodeTotal]:
+    def totals(self) -> Iterator[OpRecord]:
         """In the order of the graph."""
         shown = {
             name: found
@@ -124,27 +124,28 @@ class GraphNodes:
             if name in shown:
                 yield self._total(number, name, shown[name], owner)
 
-    def _total(self, number: int, name: str, found: _Facts, owner: Mapping[str, str | None]) -> NodeTotal:
+    def _total(self, number: int, name: str, found: _Facts, owner: Mapping[str, str | None]) -> OpRecord:
         """`owner` has, of every node without kernels, the one that does its work."""
         op, model = self.naming.op_of.get(name), self.naming.nodes
-        placed = ON_ACCELERATOR if name in model else INSERTED
-        reason = "" if placed == ON_ACCELERATOR else "not in the model: the compiler's own"
+        placed = Placed.ACCELERATOR if name in model else Placed.INSERTED
+        reason = "" if placed == Placed.ACCELERATOR else "not in the model: the compiler's own"
         if name in owner:
-            placed, reason = FUSED, _fused_reason(owner[name])
+            placed, reason = Placed.FUSED, _fused_reason(owner[name])
         made_from = [node for node in op.nodes if node in model and node != name] if op else []
         covers = (*made_from, *(node for node, other in owner.items() if other == name and node in model))
         moved = found.moved
-        total = NodeTotal(
+        total = OpRecord(
             name=name,
             type=model.get(name) or (op.type if op else ""),
+            kind=op.type if op else "",
             placed=placed,
             reason=reason,
             covers=tuple(dict.fromkeys(covers)),
-            kernels=found.kernels,
-            dram_read_bytes=moved["dram_read"],
-            dram_write_bytes=moved["dram_write"],
-            vtcm_read_bytes=moved["vtcm_read"],
-            vtcm_write_bytes=moved["vtcm_write"],
+            calls=found.kernels,
+            outer_read_bytes=moved["dram_read"],
+            outer_write_bytes=moved["dram_write"],
+            local_read_bytes=moved["vtcm_read"],
+            local_write_bytes=moved["vtcm_write"],
             spill_bytes=moved["@Spill"],
             fill_bytes=moved["@Fill"],
             engines=tuple(engine for engine in ENGINES if engine in found.engines),
@@ -166,16 +167,16 @@ class GraphNodes:
                     queue.append(user)
         return None
 
-    def _timed(self, total: NodeTotal, number: int) -> NodeTotal:
+    def _timed(self, total: OpRecord, number: int) -> OpRecord:
         """With what only a timeline can tell; a node that others do the work of has no time of its own."""
         wall = self.cycles.wall.get(number, 0) if self.cycles is not None else 0
-        if self.cycles is None or (total.placed == FUSED and not wall):
+        if self.cycles is None or (total.placed == Placed.FUSED and not wall):
             return total
         cycles, path_ns = self.cycles, self._ns(self.path[number])
         busy = cycles.busy.get(number, Counter())
         return replace(
             total,
-            wall_ns=self._ns(wall),
+            time_ns=self._ns(wall),
             busy_cycles={engine: n for engine, n in busy.items() if n and engine != SCALAR},
             path_ns=path_ns,
             path_share=path_ns / self.whole_ns if self.whole_ns else None,
@@ -193,7 +194,12 @@ def _fused_reason(owner: str | None) -> str:
     return f"no kernel of its own; the next node with kernels is {owner}"
 
 
-def node_totals(compilation: Compilation, graphs: Iterable[GraphNodes]) -> tuple[NodeTotal, ...]:
+def _idle(name: str, kind: str, placed: Placed, reason: str) -> OpRecord:
+    """A node that has no kernel on the accelerator."""
+    return OpRecord(name, kind, placed=placed, reason=reason, calls=0)
+
+
+def node_totals(compilation: Compilation, graphs: Iterable[GraphNodes]) -> tuple[OpRecord, ...]:
     """Every node of the model exactly once – by itself, or covered by another –, and what the compiler added."""
     rows = [total for graph in graphs for total in graph.totals()]
     refused = {node.name: node for node in compilation.op_trace.refused}
@@ -203,9 +209,9 @@ def node_totals(compilation: Compilation, graphs: Iterable[GraphNodes]) -> tuple
         if name in named:
             continue
         if name in refused:
-            rows.append(NodeTotal(name, kind, ON_CPU, refused[name].reason))
+            rows.append(_idle(name, kind, Placed.CPU, refused[name].reason))
         else:
-            rows.append(NodeTotal(name, kind, REMOVED, "merged into another node by the runtime before compilation"))
+            rows.append(_idle(name, kind, Placed.REMOVED, "merged into another node by the runtime before compilation"))
     added = [node for name, node in refused.items() if name not in dict(compilation.nodes)]
-    rows += [NodeTotal(node.name, node.type, ON_CPU, node.reason) for node in added]
+    rows += [_idle(node.name, node.type, Placed.CPU, node.reason) for node in added]
     return tuple(rows)

@@ -1,4 +1,4 @@
-"""Compilation → Profiled."""
+"""Compilation → Recording."""
 
 from __future__ import annotations
 
@@ -7,9 +7,11 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from ...recording.profiled import COMPILER_FACT, ON_CPU, VENDOR_MODEL, KernelTotal, Metric, Profiled, StageTime
+from ...core.provenance import Provenance
+from ...recording.recording import KernelTotal, Metric, Placed, Recording, StageTime, Value, empty_trace
 from .causes import causes_of
 from .compilation import Compilation, CompiledGraph, compile_model
+from .details import PARTS
 from .importers.events import FINALIZE_TIME, Message
 from .importers.timeline import ENGINES
 from .metrics import all_metrics, lane_totals, memory_totals, part_of, path_shares, whole_latency
@@ -17,13 +19,13 @@ from .nodes import GraphNodes, Naming, node_totals
 from .options import HtpOptions
 from .qhas import qhas_tables
 from .socs import Soc, proxy_of
-from .trace import build_trace
+from .trace import build_trace, ops_of
 
 MB = 1024 * 1024
 _COLUMNS = ["kernel", "engine", "start", "end", "dram_read", "dram_write", "vtcm_read", "vtcm_write"]
 
 
-def profile_model(model: Path, options: HtpOptions, *, shapes: Mapping[str, tuple[int, ...]]) -> Profiled:
+def profile_model(model: Path, options: HtpOptions, *, shapes: Mapping[str, tuple[int, ...]]) -> Recording:
     """Compile with the vendor's compiler and read everything that it and the vendor's model say."""
     result = assemble(model, options, compile_model(model, options, shapes=shapes))
     if options.proxy and not options.soc.has_model:
@@ -31,7 +33,7 @@ def profile_model(model: Path, options: HtpOptions, *, shapes: Mapping[str, tupl
     return result
 
 
-def assemble(model: Path, options: HtpOptions, compilation: Compilation) -> Profiled:
+def assemble(model: Path, options: HtpOptions, compilation: Compilation) -> Recording:
     """Everything that one compilation says."""
     mapped = [compilation.op_trace.graphs[graph.name] for graph in compilation.graphs]
     compilation = replace(compilation, graphs=_named(compilation.graphs))
@@ -45,29 +47,42 @@ def assemble(model: Path, options: HtpOptions, compilation: Compilation) -> Prof
     ]
     nodes = node_totals(compilation, graphs)
     memory = memory_totals(graphs, (options.vtcm_mb or options.soc.vtcm_mb) * MB)
-    built = build_trace(graphs, network=model.stem, target=options.soc.label)
-    profiled = Profiled(
-        backend="htp",
+    timed = latency is not None
+    provenance = Provenance.VENDOR_MODEL if timed else Provenance.COMPILER_FACT
+    ops, place_of = ops_of(nodes, graphs)
+    table, trace = (build_trace(graphs, place_of) if timed else None) or (None, empty_trace(provenance))
+    machine = _machine(options.soc, graphs)
+    clock = machine.get("clock_hz")
+    recording = Recording(
+        maker="htp",
         model=str(model),
-        target=_target(options.soc, graphs),
+        network=model.stem,
+        target=options.soc.label,
+        machine=machine,
+        clocks_hz={"core": float(clock)} if isinstance(clock, float | int) else {},
         options=options.shown(),
         producer=compilation.producer,
-        provenance=VENDOR_MODEL if latency else COMPILER_FACT,
+        provenance=provenance,
         latency=latency,
-        metrics=all_metrics(graphs, parts, memory, on_cpu=sum(node.placed == ON_CPU for node in nodes)),
-        nodes=nodes,
+        metrics=all_metrics(graphs, parts, memory, on_cpu=sum(node.placed == Placed.CPU for node in nodes)),
+        ops=ops,
+        devices=1,
+        cores=1,
+        inferences=1,
+        numbers=(0,),
         kernels=_kernels(graphs),
         lanes=lane_totals(graphs, latency.known_ns) if latency else (),
         path_shares=path_shares(graphs),
+        path_shares_of="dominant path",
         memory=memory,
         stages=tuple(_stages([graph.prepared for graph in compilation.graphs])),
-        parts=parts,
+        details={PARTS: parts},
         notes=(*compilation.notes, *_notes(options, len(parts))),
-        trace=built[1] if built else None,
-        program=built[0] if built else None,
+        trace=trace,
+        commands=table,
     )
-    profiled = replace(profiled, causes=causes_of(profiled))
-    return replace(profiled, tables=qhas_tables(profiled, graphs))
+    recording = replace(recording, causes=causes_of(recording))
+    return replace(recording, vendor_tables=qhas_tables(recording, graphs))
 
 
 def _named(graphs: Sequence[CompiledGraph]) -> tuple[CompiledGraph, ...]:
@@ -77,9 +92,8 @@ def _named(graphs: Sequence[CompiledGraph]) -> tuple[CompiledGraph, ...]:
     return tuple(replace(graph, name=f"graph {number}") for number, graph in enumerate(graphs, start=1))
 
 
-def _target(soc: Soc, graphs: Sequence[GraphNodes]) -> dict[str, str | int | float | None]:
-    target: dict[str, str | int | float | None] = {
-        "name": soc.label,
+def _machine(soc: Soc, graphs: Sequence[GraphNodes]) -> dict[str, Value]:
+    machine: dict[str, Value] = {
         "title": soc.title,
         "id": soc.id,
         "architecture": f"v{soc.arch}",
@@ -87,10 +101,10 @@ def _target(soc: Soc, graphs: Sequence[GraphNodes]) -> dict[str, str | int | flo
     }
     timeline = graphs[0].graph.timeline if graphs else None
     if timeline is not None:
-        target["clock_hz"] = timeline.clock_hz
-        target["hvx_threads"] = int(timeline.settings.get("hvx_threads", 0))
-        target["vendor_model"] = f"{timeline.settings.get('sim_base_soc', '')} {timeline.version}".strip()
-    return target
+        machine["clock_hz"] = timeline.clock_hz
+        machine["hvx_threads"] = int(timeline.settings.get("hvx_threads", 0))
+        machine["vendor_model"] = f"{timeline.settings.get('sim_base_soc', '')} {timeline.version}".strip()
+    return machine
 
 
 def _kernels(graphs: Sequence[GraphNodes]) -> tuple[KernelTotal, ...]:
@@ -116,7 +130,7 @@ def _kernels(graphs: Sequence[GraphNodes]) -> tuple[KernelTotal, ...]:
         KernelTotal(name, engine, n, busy if timed else None, dram, vtcm)
         for (name, engine), (n, busy, dram, vtcm) in rows.items()
     ]
-    return tuple(sorted(totals, key=lambda row: (-(row.busy_cycles or 0), -row.dram_bytes, row.name)))
+    return tuple(sorted(totals, key=lambda row: (-(row.busy_cycles or 0), -(row.outer_bytes or 0), row.name)))
 
 
 def _stages(prepared: Sequence[Message | None]) -> Iterator[StageTime]:
@@ -146,7 +160,9 @@ def _notes(options: HtpOptions, parts: int) -> Iterator[str]:
         yield f"{parts} graphs: nodes between them run on the CPU, and data go to memory and back each time"
 
 
-def _with_proxy(result: Profiled, model: Path, options: HtpOptions, shapes: Mapping[str, tuple[int, ...]]) -> Profiled:
+def _with_proxy(
+    result: Recording, model: Path, options: HtpOptions, shapes: Mapping[str, tuple[int, ...]]
+) -> Recording:
     """The estimate of the nearest part that has a model, labelled as such; every fact stays the part's own."""
     proxy = proxy_of(options.soc)
     size = min(options.vtcm_mb or options.soc.vtcm_mb, proxy.vtcm_mb)
@@ -156,5 +172,5 @@ def _with_proxy(result: Profiled, model: Path, options: HtpOptions, shapes: Mapp
         return result
     low, high = (None if ns is None else ns / 1e3 for ns in (latency.low_ns, latency.high_ns))
     note = f"proxy: {proxy.title} with {size} MB VTCM, not {options.soc.label}; threads and clocks differ"
-    metric = Metric("proxy_execution_time", latency.known_ns / 1e3, "us", VENDOR_MODEL, note, low, high)
+    metric = Metric("proxy_execution_time", latency.known_ns / 1e3, "us", Provenance.VENDOR_MODEL, note, low, high)
     return replace(result, metrics=(*result.metrics, metric))

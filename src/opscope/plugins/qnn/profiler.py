@@ -8,8 +8,9 @@ from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING
 
 from ...core.errors import UsageError
+from ...core.provenance import Provenance
 from ...recording.finding import Finding
-from ...recording.profiled import Profiled
+from ...recording.recording import Metric, Recording
 
 if TYPE_CHECKING:
     import numpy as np
@@ -19,11 +20,11 @@ if TYPE_CHECKING:
 
 
 class HtpMetrics(Mapping[str, float | None]):
-    """Figures by name; None is unknown, and `why` says the reason. `profiled` has everything else."""
+    """Figures by name; None is unknown, and `why` says the reason. `recording` has everything else."""
 
-    def __init__(self, profiled: Profiled) -> None:
-        self.profiled = profiled
-        self._metrics = {metric.name: metric for metric in profiled.metrics}
+    def __init__(self, recording: Recording) -> None:
+        self.recording = recording
+        self._metrics: dict[str, Metric] = {metric.name: metric for metric in recording.metrics}
 
     def __getitem__(self, name: str) -> float | None:
         return self._metrics[name].value
@@ -34,7 +35,7 @@ class HtpMetrics(Mapping[str, float | None]):
     def __len__(self) -> int:
         return len(self._metrics)
 
-    def provenance(self, name: str) -> str:
+    def provenance(self, name: str) -> Provenance | None:
         return self._metrics[name].provenance
 
     def why(self, name: str) -> str:
@@ -43,13 +44,13 @@ class HtpMetrics(Mapping[str, float | None]):
     @property
     def node_times_us(self) -> dict[str, float | None]:
         """Node → time on the wall."""
-        return {n.name: None if n.wall_ns is None else n.wall_ns / 1e3 for n in self.profiled.nodes}
+        return {n.name: None if n.time_ns is None else n.time_ns / 1e3 for n in self.recording.ops}
 
     def write_chrome_trace(self, path: str | Path) -> None:
         from ...core.files import write_bytes
         from ...workflows.profiling import chrome_trace
 
-        write_bytes(Path(path), chrome_trace(self.profiled))
+        write_bytes(Path(path), chrome_trace(self.recording))
 
     def write_qhas(self, path: str | Path) -> None:
         """JSON, or a page when the name ends in .html."""
@@ -57,7 +58,7 @@ class HtpMetrics(Mapping[str, float | None]):
         from .qhas_files import analysis_summary
 
         form = "html" if str(path).endswith(".html") else "json"
-        write_bytes(Path(path), analysis_summary(self.profiled, form))
+        write_bytes(Path(path), analysis_summary(self.recording, form))
 
 
 class HtpProfiler:
@@ -97,12 +98,12 @@ class HtpProfiler:
 
         if backend != "htp":
             raise UsageError(f"backend {backend!r}: HtpProfiler profiles on htp; expected htp")
-        profiled = profiling.profile(Path(model_path), backend=backend, options=self.options)
-        return self._outputs(Path(model_path), inputs), HtpMetrics(profiled)
+        recording = profiling.profile(Path(model_path), backend=backend, options=self.options)
+        return self._outputs(Path(model_path), inputs), HtpMetrics(recording)
 
     def analyze_bottlenecks(self, metrics: HtpMetrics) -> tuple[Finding, ...]:
         """What holds the model back, costliest first."""
-        return metrics.profiled.causes
+        return metrics.recording.causes
 
     def _outputs(self, model: Path, inputs: Mapping[str, Array] | None) -> dict[str, Array]:
         import numpy as np

@@ -9,7 +9,8 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
 
-from ...recording.profiled import FUSED, INSERTED, ON_ACCELERATOR, NodeTotal, Profiled
+from ...recording.recording import OpRecord, Placed, Recording
+from .details import parts_of
 from .importers.timeline import DMA, ENGINES, HMX, HVX, SCALAR
 from .nodes import GraphNodes
 
@@ -17,15 +18,15 @@ Row = dict[str, object]
 VERSION = {"major": 1, "minor": 0, "patch": 0}
 
 
-def qhas_tables(profiled: Profiled, graphs: Sequence[GraphNodes]) -> dict[str, object]:
+def qhas_tables(recording: Recording, graphs: Sequence[GraphNodes]) -> dict[str, object]:
     """The whole summary, ready to be written."""
-    nodes = [node for node in profiled.nodes if node.placed in (ON_ACCELERATOR, INSERTED, FUSED)]
+    nodes = [node for node in recording.ops if node.placed in (Placed.ACCELERATOR, Placed.INSERTED, Placed.FUSED)]
     return {
-        "header": {"artifact_type": "QHAS", "version": VERSION, "provenance": profiled.provenance},
-        "model_id": profiled.model,
-        **_short(profiled),
+        "header": {"artifact_type": "QHAS", "version": VERSION, "provenance": recording.provenance},
+        "model_id": recording.model,
+        **_short(recording),
         "data": {
-            "htp_overall_summary": {"data": [_overall(profiled, graphs, nodes)]},
+            "htp_overall_summary": {"data": [_overall(recording, graphs, nodes)]},
             "qnn_op_types": {"data": list(_types(nodes))},
             "qnn_op_instances_nodes": {"data": [_instance(node) for node in nodes]},
             "htp_op_types": {
@@ -35,10 +36,10 @@ def qhas_tables(profiled: Profiled, graphs: Sequence[GraphNodes]) -> dict[str, o
                         "instances": kernel.count,
                         "cycles": kernel.busy_cycles,
                         "unit": kernel.engine,
-                        "dram": kernel.dram_bytes,
-                        "vtcm": kernel.vtcm_bytes,
+                        "dram": kernel.outer_bytes,
+                        "vtcm": kernel.local_bytes,
                     }
-                    for kernel in profiled.kernels
+                    for kernel in recording.kernels
                 ]
             },
             "htp_op_instances": {"data": [row for graph in graphs for row in _ops(graph)]},
@@ -47,10 +48,10 @@ def qhas_tables(profiled: Profiled, graphs: Sequence[GraphNodes]) -> dict[str, o
     }
 
 
-def _short(profiled: Profiled) -> dict[str, object]:
-    time, peak = profiled.value("htp_execution_time"), profiled.value("vtcm_peak")
-    use = {engine: profiled.value(f"{engine}_utilization") for engine in ("hvx", "hmx")}
-    total = profiled.metric("total_inference_time")
+def _short(recording: Recording) -> dict[str, object]:
+    time, peak = recording.value("htp_execution_time"), recording.value("vtcm_peak")
+    use = {engine: recording.value(f"{engine}_utilization") for engine in ("hvx", "hmx")}
+    total = recording.metric("total_inference_time")
     return {
         "execution_summary": {
             "total_inference_time_ms": None,
@@ -64,7 +65,7 @@ def _short(profiled: Profiled) -> dict[str, object]:
             "hvx_utilization_percent": _percent(use["hvx"]),
             "hmx_utilization_percent": _percent(use["hmx"]),
             "vtcm_peak_usage_kb": None if peak is None else peak / 1024,
-            "ddr_bandwidth_mbps": profiled.value("ddr_bandwidth"),
+            "ddr_bandwidth_mbps": recording.value("ddr_bandwidth"),
         },
     }
 
@@ -73,15 +74,15 @@ def _percent(share: float | None) -> float | None:
     return None if share is None else 100 * share
 
 
-def _overall(profiled: Profiled, graphs: Sequence[GraphNodes], nodes: Sequence[NodeTotal]) -> Row:
-    vtcm, ddr = profiled.memory
-    time = profiled.value("htp_execution_time")
-    busiest = max((lane.utilization for lane in profiled.lanes), default=None)
+def _overall(recording: Recording, graphs: Sequence[GraphNodes], nodes: Sequence[OpRecord]) -> Row:
+    vtcm, ddr = recording.memory
+    time = recording.value("htp_execution_time")
+    busiest = max((lane.utilization for lane in recording.lanes), default=None)
     return {
         "time_us": time,
         "graph_execute_us": time,
         "inf_per_s": 1e6 / time if time else None,
-        "timeline_cycles": sum(part.cycles or 0 for part in profiled.parts) if time else None,
+        "timeline_cycles": sum(part.cycles or 0 for part in parts_of(recording)) if time else None,
         "percent_utilization": _percent(busiest),
         "percent_idle": None if busiest is None else 100 - 100 * busiest,
         "total_dram": (ddr.read_bytes or 0) + (ddr.write_bytes or 0),
@@ -92,9 +93,9 @@ def _overall(profiled: Profiled, graphs: Sequence[GraphNodes], nodes: Sequence[N
         "total_vtcm_write": vtcm.write_bytes,
         "peak_vtcm_alloc": vtcm.peak_bytes,
         "qnn_nodes": sum(len(graph.graph.schematic.names) for graph in graphs),
-        "htp_nodes": sum(node.kernels for node in nodes),
+        "htp_nodes": sum(round(node.calls or 0) for node in nodes),
         "unique_qnn_ops": len({node.type for node in nodes if node.type}),
-        "unique_htp_ops": len({kernel.name for kernel in profiled.kernels}),
+        "unique_htp_ops": len({kernel.name for kernel in recording.kernels}),
         "htp": 0,
         "htp_resources": {
             "data": [
@@ -105,34 +106,34 @@ def _overall(profiled: Profiled, graphs: Sequence[GraphNodes], nodes: Sequence[N
                     "wait_ns": lane.wait_ns,
                     "idle_ns": lane.idle_ns,
                 }
-                for lane in profiled.lanes
+                for lane in recording.lanes
             ]
         },
     }
 
 
-def _types(nodes: Sequence[NodeTotal]) -> Iterator[Row]:
-    by_type: dict[str, list[NodeTotal]] = defaultdict(list)
+def _types(nodes: Sequence[OpRecord]) -> Iterator[Row]:
+    by_type: dict[str, list[OpRecord]] = defaultdict(list)
     for node in nodes:
         by_type[node.type or node.name].append(node)
     for name, rows in sorted(by_type.items(), key=lambda item: -sum(n.path_ns or 0 for n in item[1])):
         yield {"qnn_op_type": name, "instances": len(rows), **_sums(rows)}
 
 
-def _instance(node: NodeTotal) -> Row:
+def _instance(node: OpRecord) -> Row:
     return {"qnn_op": node.name, "qnn_op_type": node.type, "placed": node.placed, **_sums([node])}
 
 
-def _sums(rows: Sequence[NodeTotal]) -> Row:
-    timed = all(row.wall_ns is not None for row in rows)
+def _sums(rows: Sequence[OpRecord]) -> Row:
+    timed = all(row.time_ns is not None for row in rows)
     return {
         "cycles": sum(sum(row.busy_cycles.values()) for row in rows) if timed else None,
-        "wall_ns": sum(row.wall_ns or 0 for row in rows) if timed and len(rows) == 1 else None,
-        "num_htp_ops": sum(row.kernels for row in rows),
-        "dram_read": sum(row.dram_read_bytes or 0 for row in rows),
-        "dram_write": sum(row.dram_write_bytes or 0 for row in rows),
-        "vtcm_read": sum(row.vtcm_read_bytes or 0 for row in rows),
-        "vtcm_write": sum(row.vtcm_write_bytes or 0 for row in rows),
+        "wall_ns": sum(row.time_ns or 0 for row in rows) if timed and len(rows) == 1 else None,
+        "num_htp_ops": sum(round(row.calls or 0) for row in rows),
+        "dram_read": sum(row.outer_read_bytes or 0 for row in rows),
+        "dram_write": sum(row.outer_write_bytes or 0 for row in rows),
+        "vtcm_read": sum(row.local_read_bytes or 0 for row in rows),
+        "vtcm_write": sum(row.local_write_bytes or 0 for row in rows),
         "dominant_path_ns": sum(row.path_ns or 0 for row in rows) if timed else None,
         "percent_dominant_path_cycles_htp_0": 100 * sum(row.path_share or 0.0 for row in rows) if timed else None,
     }

@@ -7,9 +7,9 @@ from pathlib import PurePath
 from typing import TextIO
 
 from ...core.units import UNKNOWN, format_bytes, format_count, format_percent, format_seconds
-from ...recording.profiled import ON_CPU, NodeTotal, Profiled
+from ...recording.recording import OpRecord, Placed, Recording
 from ...views.page.html_text import full_name, prose, short_name
-from ...views.text.profiled_text import metric_text
+from ...views.text.recording_text import metric_text
 
 MOST_ROWS = 400  # a page of more is slow to scroll; the JSON has every one
 _WIDTH, _HEIGHT, _MOST_POINTS = 1000, 200, 2000
@@ -22,7 +22,7 @@ class QhasHtml:
 
     suffix = ".qhas.html"
 
-    def render(self, profiled: Profiled, out: TextIO) -> None:
+    def render(self, recording: Recording, out: TextIO) -> None:
         from jinja2 import Environment, PackageLoader, StrictUndefined
 
         templates = Environment(
@@ -32,21 +32,21 @@ class QhasHtml:
             trim_blocks=True,
             lstrip_blocks=True,
         )
-        out.write(templates.get_template("qhas.html.j2").render(**_page(profiled)).strip() + "\n")
+        out.write(templates.get_template("qhas.html.j2").render(**_page(recording)).strip() + "\n")
 
 
-def _page(profiled: Profiled) -> dict[str, object]:
+def _page(recording: Recording) -> dict[str, object]:
     options = ", ".join(
-        f"{key.replace('_', ' ')} {value}" for key, value in profiled.options.items() if value is not None
+        f"{key.replace('_', ' ')} {value}" for key, value in recording.options.items() if value is not None
     )
     return {
-        "model": full_name(PurePath(profiled.model).name),
-        "target": full_name(str(profiled.target.get("name", UNKNOWN))),
-        "title": full_name(str(profiled.target.get("title", UNKNOWN))),
+        "model": full_name(PurePath(recording.model or "").name),
+        "target": full_name(recording.target or UNKNOWN),
+        "title": full_name(str(recording.machine.get("title", UNKNOWN))),
         "options": options,
-        "made_by": ", ".join(f"{name} {version}" for name, version in profiled.producer.items()),
-        "provenance": profiled.provenance,
-        "metrics": [(metric.name.replace("_", " "), prose(metric_text(metric))) for metric in profiled.metrics],
+        "made_by": ", ".join(f"{name} {version}" for name, version in recording.producer.items()),
+        "provenance": recording.provenance,
+        "metrics": [(metric.name.replace("_", " "), prose(metric_text(metric))) for metric in recording.metrics],
         "causes": [
             {
                 "title": prose(c.title),
@@ -54,19 +54,19 @@ def _page(profiled: Profiled) -> dict[str, object]:
                 "action": prose(c.action),
                 "predicted": f"{c.predicted.basis} {prose(c.predicted.text)}" if c.predicted else "",
             }
-            for c in profiled.causes
+            for c in recording.causes
         ],
         "lanes": [
-            (lane.name, format_percent(lane.utilization), f"{100 * lane.utilization:.2f}") for lane in profiled.lanes
+            (lane.name, format_percent(lane.utilization), f"{100 * lane.utilization:.2f}") for lane in recording.lanes
         ],
-        "tables": list(_tables(profiled)),
-        "notes": [prose(note) for note in profiled.notes],
-        **_chart(profiled),
+        "tables": list(_tables(recording)),
+        "notes": [prose(note) for note in recording.notes],
+        **_chart(recording),
     }
 
 
-def _tables(profiled: Profiled) -> Iterator[Table]:
-    nodes = sorted(profiled.nodes, key=lambda node: -(node.path_ns or 0))[:MOST_ROWS]
+def _tables(recording: Recording) -> Iterator[Table]:
+    nodes = sorted(recording.ops, key=lambda node: -(node.path_ns or 0))[:MOST_ROWS]
     header = (
         "node",
         "type",
@@ -82,9 +82,11 @@ def _tables(profiled: Profiled) -> Iterator[Table]:
         "DDR read",
         "DDR write",
     )
-    note = f"times {profiled.provenance}, bytes compiler-fact; {len(nodes)} of {len(profiled.nodes)}"
+    note = f"times {recording.provenance}, bytes compiler-fact; {len(nodes)} of {len(recording.ops)}"
     yield "Nodes of the model", note, header, [_node(node) for node in nodes], 3
-    on_cpu = [(short_name(node.name), node.type, prose(node.reason)) for node in profiled.of(ON_CPU)[:MOST_ROWS]]
+    on_cpu = [
+        (short_name(node.name), node.type, prose(node.reason)) for node in recording.placed(Placed.CPU)[:MOST_ROWS]
+    ]
     yield "Nodes on the CPU", "in the words of the runtime", ("node", "type", "reason"), on_cpu, 3
     kernels = [
         (
@@ -92,38 +94,44 @@ def _tables(profiled: Profiled) -> Iterator[Table]:
             k.engine,
             format_count(k.count),
             format_count(k.busy_cycles),
-            format_bytes(k.dram_bytes),
-            format_bytes(k.vtcm_bytes),
+            format_bytes(k.outer_bytes),
+            format_bytes(k.local_bytes),
         )
-        for k in profiled.kernels[:MOST_ROWS]
+        for k in recording.kernels[:MOST_ROWS]
     ]
-    yield "Kernels", f"cycles {profiled.provenance}", ("kernel", "engine", "count", "cycles", "DDR", "VTCM"), kernels, 2
-    stages = [(stage.name, format_seconds(stage.microseconds / 1e6)) for stage in profiled.stages]
+    yield (
+        "Kernels",
+        f"cycles {recording.provenance}",
+        ("kernel", "engine", "count", "cycles", "DDR", "VTCM"),
+        kernels,
+        2,
+    )
+    stages = [(stage.name, format_seconds(stage.microseconds / 1e6)) for stage in recording.stages]
     yield "Stages of the compiler", "measured on this machine", ("stage", "time"), stages, 1
 
 
-def _node(node: NodeTotal) -> tuple[str, ...]:
-    times = (node.wall_ns, node.wait_ns, node.overlap_ns)
+def _node(node: OpRecord) -> tuple[str, ...]:
+    times = (node.time_ns, node.wait_ns, node.overlap_ns)
     busy = (
-        UNKNOWN if node.wall_ns is None else format_count(node.busy_cycles.get(e, 0)) for e in ("HVX", "HMX", "DMA")
+        UNKNOWN if node.time_ns is None else format_count(node.busy_cycles.get(e, 0)) for e in ("HVX", "HMX", "DMA")
     )
     return (
         short_name(node.name),
         node.type,
         node.placed,
-        format_count(node.kernels),
+        format_count(node.calls),
         *(format_seconds(None if ns is None else ns / 1e9) for ns in times),
         format_percent(node.path_share),
         *busy,
-        format_bytes(node.dram_read_bytes),
-        format_bytes(node.dram_write_bytes),
+        format_bytes(node.outer_read_bytes),
+        format_bytes(node.outer_write_bytes),
     )
 
 
-def _chart(profiled: Profiled) -> dict[str, str]:
+def _chart(recording: Recording) -> dict[str, str]:
     """The counter as a stepped area."""
-    trace = profiled.trace
-    if trace is None or not len(trace.samples):
+    trace = recording.trace
+    if not len(trace.samples):
         return {"chart": "", "chart_time": "", "chart_peak": ""}
     times, values = trace.samples["time_ns"].tolist(), trace.samples["value"].tolist()
     end, peak = max(times[-1], 1), max(*values, 1.0)

@@ -6,7 +6,7 @@ from typing import TextIO
 
 import msgspec
 
-from ...recording.profiled import Profiled
+from ...recording.recording import Recording
 
 
 class QhasJson:
@@ -14,5 +14,5 @@ class QhasJson:
 
     suffix = ".qhas.json"
 
-    def render(self, profiled: Profiled, out: TextIO) -> None:
-        out.write(msgspec.json.format(msgspec.json.encode(profiled.tables), indent=1).decode() + "\n")
+    def render(self, recording: Recording, out: TextIO) -> None:
+        out.write(msgspec.json.format(msgspec.json.encode(recording.vendor_tables), indent=1).decode() + "\n")

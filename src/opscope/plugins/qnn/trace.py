@@ -1,26 +1,22 @@
-"""Timelines of the vendor's model → Program and Trace: the same nouns as of every other run."""
+"""Timelines of the vendor's model → commands and Trace: the same nouns as of every other run."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
 
+from ...core.provenance import Provenance
 from ...program.program import (
     COMMAND,
     NO_OP,
     NO_ROUTE,
-    TRUE,
     Detail,
-    Group,
-    MemoryMetrics,
-    OpInfo,
-    Program,
-    StatsOptions,
 )
-from ...recording.profiled import VENDOR_MODEL
+from ...recording.recording import OpRecord, Placed
+from ...recording.run import CommandTable
 from ...recording.trace import COUNTER, EDGE, NONE, CounterTrack, Lane, SpanKind, Trace, blank_spans
 from .importers.schematic import Schematic
 from .importers.timeline import Timeline
@@ -40,8 +36,14 @@ class _Rows:
     lane: npt.NDArray[np.int64]
 
 
-def build_trace(graphs: Sequence[GraphNodes], *, network: str, target: str) -> tuple[Program, Trace] | None:
-    """One graph after the other on one axis; None: a graph has no timeline."""
+def build_trace(
+    graphs: Sequence[GraphNodes], op_of: Mapping[tuple[int, int], int]
+) -> tuple[CommandTable, Trace] | None:
+    """One graph after the other on one axis; None: a graph has no timeline.
+
+    Args:
+        op_of: graph and row of its naming → position in `Recording.ops`, as `ops_of` has it.
+    """
     lines = [graph.graph.timeline for graph in graphs]
     timelines = [line for line in lines if line is not None]
     if not timelines or len(timelines) != len(graphs):
@@ -50,36 +52,27 @@ def build_trace(graphs: Sequence[GraphNodes], *, network: str, target: str) -> t
         dict.fromkeys(line.lanes[lane] for line in timelines for lane in np.unique(line.work["lane"]).tolist())
     )
     rows = _rows(timelines, lanes)
-    ops, op_of = _ops(graphs)
-    words = _Words(graphs, timelines)
-    kinds, details, columns = words.columns(rows)
+    kinds, details, columns = _Words(graphs, timelines).columns(rows)
     commands = _commands(rows, timelines, lanes, columns, op_of, graphs)
-    edges = _edges(rows, graphs)
-    offsets, sources = _offsets(edges, len(commands))
-    clock = timelines[0].clock_hz
-    program = Program(
-        name=network,
-        target=target,
-        devices=1,
-        cores=max(core for core, _ in lanes) + 1,
-        batch=1,
-        clock_hz=clock,
-        stats_hz=clock,
-        groups=tuple(Group(name, name, 1) for name in dict.fromkeys(name for _, name in lanes)),
-        routes=(),
-        kinds=kinds,
-        ops=ops,
-        details=details,
-        commands=commands,
-        dependency_offsets=offsets,
-        dependency_sources=sources,
-        dependency_kinds=np.full(len(sources), TRUE, np.uint8),
-        stats=StatsOptions(level=0),
-        metrics=_metrics(graphs),
-        inputs=(),
-        outputs=(),
-    )
-    return program, _trace(rows, timelines, lanes, program, edges, _waits_on(rows, graphs))
+    groups = tuple(dict.fromkeys(name for _, name in lanes))
+    table = CommandTable.from_details(commands, details, kinds=kinds, groups=groups)
+    return table, _trace(rows, timelines, lanes, table, _edges(rows, graphs), _waits_on(rows, graphs))
+
+
+def ops_of(
+    nodes: Sequence[OpRecord], graphs: Sequence[GraphNodes]
+) -> tuple[tuple[OpRecord, ...], dict[tuple[int, int], int]]:
+    """Nodes, with rows of compiled graphs that no node is but that spans belong to; and the place of every row."""
+    ops, known = list(nodes), {node.name: number for number, node in reversed(list(enumerate(nodes)))}
+    place: dict[tuple[int, int], int] = {}
+    for number, graph in enumerate(graphs):
+        for row in dict.fromkeys(graph.row_of_span) if graph.graph.timeline is not None else ():
+            name = graph.naming.rows[row]
+            if name not in known:
+                known[name] = len(ops)
+                ops.append(OpRecord(name, placed=Placed.INSERTED, reason="what belongs to no node", calls=0))
+            place[number, row] = known[name]
+    return tuple(ops), place
 
 
 def _rows(timelines: Sequence[Timeline], lanes: tuple[tuple[int, str], ...]) -> _Rows:
@@ -93,19 +86,6 @@ def _rows(timelines: Sequence[Timeline], lanes: tuple[tuple[int, str], ...]) -> 
     graph_of, span, lane, start = (np.concatenate(column) for column in zip(*parts, strict=True))
     order = np.lexsort((start, graph_of, lane))
     return _Rows(graph_of[order], span[order], lane[order])
-
-
-def _ops(graphs: Sequence[GraphNodes]) -> tuple[tuple[OpInfo, ...], dict[tuple[int, int], int]]:
-    """Nodes of all graphs, and the place of every graph's rows among them."""
-    ops: list[OpInfo] = []
-    place: dict[tuple[int, int], int] = {}
-    for number, graph in enumerate(graphs):
-        for row, name in enumerate(graph.naming.rows):
-            place[number, row] = len(ops)
-            op = graph.naming.op_of.get(name)
-            kind = graph.naming.nodes.get(name) or (op.type if op else "")
-            ops.append(OpInfo(name, kind, op.type if op else "", ""))  # a graph is no place that tells ops apart
-    return tuple(ops), place
 
 
 class _Words:
@@ -145,7 +125,7 @@ def _commands(  # noqa: PLR0917 – the columns come from as many places
     timelines: Sequence[Timeline],
     lanes: tuple[tuple[int, str], ...],
     columns: npt.NDArray[np.int64],
-    op_of: dict[tuple[int, int], int],
+    op_of: Mapping[tuple[int, int], int],
     graphs: Sequence[GraphNodes],
 ) -> npt.NDArray[np.void]:
     groups = {name: number for number, name in enumerate(dict.fromkeys(name for _, name in lanes))}
@@ -200,28 +180,17 @@ def _waits_on(rows: _Rows, graphs: Sequence[GraphNodes]) -> npt.NDArray[np.int64
     return result
 
 
-def _offsets(edges: npt.NDArray[np.void], commands: int) -> tuple[npt.NDArray[np.uint32], npt.NDArray[np.uint32]]:
-    counts = np.bincount(edges["target"], minlength=commands) if len(edges) else np.zeros(commands, np.int64)
-    return np.concatenate(([0], np.cumsum(counts))).astype(np.uint32), edges["source"].astype(np.uint32)
-
-
-def _metrics(graphs: Sequence[GraphNodes]) -> MemoryMetrics:
-    peaks = tuple(graph.graph.schematic.peak_vtcm_bytes for graph in graphs)
-    size = next(int(line.settings.get("vtcm_size_in_bytes", 0)) for g in graphs if (line := g.graph.timeline))
-    return MemoryMetrics(0, (max(peaks, default=0),), size, (), 0, 0, 0, {})
-
-
 def _trace(  # noqa: PLR0917
     rows: _Rows,
     timelines: Sequence[Timeline],
     lanes: tuple[tuple[int, str], ...],
-    program: Program,
+    table: CommandTable,
     edges: npt.NDArray[np.void],
     waits_on: npt.NDArray[np.int64],
 ) -> Trace:
     spans = blank_spans(len(rows.span))
-    spans["lane"], spans["command"], spans["op"] = rows.lane, np.arange(len(spans)), program.commands["op"]
-    spans["kind"], spans["waits_on"], spans["name"] = SpanKind.OP, waits_on, program.commands["kind"]
+    spans["lane"], spans["command"], spans["op"] = rows.lane, np.arange(len(spans)), table.rows["op"]
+    spans["kind"], spans["waits_on"], spans["name"] = SpanKind.OP, waits_on, table.rows["kind"]
     samples: list[tuple[int, int, float]] = []
     shift = 0
     for graph, line in enumerate(timelines):
@@ -238,10 +207,10 @@ def _trace(  # noqa: PLR0917
         samples.append((0, shift, 0.0))
     return Trace(
         lanes=tuple(Lane(0, core, name) for core, name in lanes),
-        names=program.kinds,
+        names=table.kinds,
         spans=spans,
         edges=edges,
         counters=(CounterTrack(0, 0, VTCM, "bytes"),),
         samples=np.array(samples, COUNTER),
-        provenance=VENDOR_MODEL,
+        provenance=Provenance.VENDOR_MODEL,
     )

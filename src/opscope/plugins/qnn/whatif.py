@@ -13,7 +13,8 @@ from ...core.errors import ProfilerError, UsageError
 from ...core.manifest import Value
 from ...core.units import format_bytes
 from ...recording.finding import WHAT_IF, Finding, Prediction
-from ...recording.profiled import ON_CPU, Profiled, WhatIf, WhatIfPoint
+from ...recording.recording import Placed, Recording
+from ...recording.what_if import WhatIf, WhatIfPoint
 from .options import HtpOptions
 from .profile import profile_model
 
@@ -23,9 +24,9 @@ MOST_POINTS = 500
 SIZES_MB = (1, 2, 4, 8, 16)
 WORTH = 0.02  # a change that saves less is not advice
 _HELPS = {
-    "conversions": ("io_quant",),
-    "vtcm-spill": ("vtcm_mb", "precision"),
-    "slow-node": ("precision",),
+    "layout": ("io_quant",),
+    "spill": ("vtcm_mb", "precision"),
+    "slow-op": ("precision",),
     "wait": ("opt_level", "vtcm_mb"),
 }
 
@@ -78,9 +79,24 @@ def run_grid(
 def _point(model: Path, options: HtpOptions, shapes: Mapping[str, tuple[int, ...]]) -> WhatIfPoint:
     choices = {"soc": options.soc.label, **options.shown()}
     try:
-        return WhatIfPoint(label(options), choices, profile_model(model, options, shapes=shapes))
+        return point_of(label(options), choices, profile_model(model, options, shapes=shapes))
     except ProfilerError as error:
         return WhatIfPoint(label(options), choices, None, str(error))
+
+
+def point_of(name: str, choices: Mapping[str, Value], recording: Recording) -> WhatIfPoint:
+    """With the figures that points are compared by."""
+    time = recording.metric("htp_execution_time")
+    return WhatIfPoint(
+        name,
+        choices,
+        recording,
+        time_us=None if time is None else time.value,
+        low_us=None if time is None else time.low,
+        high_us=None if time is None else time.high,
+        outer_bytes=(recording.value("ddr_read") or 0) + (recording.value("ddr_write") or 0),
+        local_bytes=recording.value("vtcm_peak"),
+    )
 
 
 def label(options: HtpOptions) -> str:
@@ -103,16 +119,16 @@ class HtpWhatIf:
     def advise(
         self,
         model: Path,
-        profiled: Profiled,
+        recording: Recording,
         options: Mapping[str, Value],
         *,
         shapes: Mapping[str, tuple[int, ...]],
         progress: Progress | None = None,
-    ) -> Profiled:
+    ) -> Recording:
         """The profile, its causes citing choices that help."""
-        is_float = not any(node.type in ("QuantizeLinear", "DequantizeLinear") for node in profiled.nodes)
+        is_float = not any(op.type in ("QuantizeLinear", "DequantizeLinear") for op in recording.ops)
         points = neighbours(HtpOptions.of(options), is_float=is_float)
-        return with_evidence(profiled, run_grid(model, points, shapes=shapes, progress=progress))
+        return with_evidence(recording, run_grid(model, points, shapes=shapes, progress=progress))
 
     def grid(
         self,
@@ -141,19 +157,19 @@ def what_if(
         raise UsageError(f"what-if: no combination can be tried: {'; '.join(notes)}")
     tried = run_grid(model, points, shapes=shapes, jobs=jobs, progress=progress)
     ordered = sorted(with_front(tried), key=_order)
-    failed = [point for point in tried if point.profiled is None]
+    failed = [point for point in tried if point.recording is None]
     if len(failed) == len(tried):
         raise UsageError(f"what-if: no combination works; the first says: {failed[0].problem}")
     if any(point.choices["precision"] not in ("as-is", "f16") for point in tried):
         notes += ("copies of another precision are calibrated with synthetic inputs: for performance questions only",)
     if any(point.choices["io_quant"] == "off" for point in tried):
         notes += ("I/O quantised on the CPU: the time that the CPU takes for it is unknown and not included",)
-    return WhatIf(str(model), "htp", tuple(ordered), tuple(device_advice(ordered)), notes)
+    return WhatIf(str(model), "htp", tuple(ordered), tuple(device_advice(ordered)), notes, "DDR", "VTCM")
 
 
 def _order(point: WhatIfPoint) -> tuple[bool, float, float]:
-    time, moved = point.time_us, point.ddr_bytes
-    return (point.profiled is None, float("inf") if time is None else time, moved or 0.0)
+    time, moved = point.time_us, point.outer_bytes
+    return (point.recording is None, float("inf") if time is None else time, moved or 0.0)
 
 
 def with_front(points: Sequence[WhatIfPoint]) -> tuple[WhatIfPoint, ...]:
@@ -166,7 +182,7 @@ def with_front(points: Sequence[WhatIfPoint]) -> tuple[WhatIfPoint, ...]:
 
 
 def _score(point: WhatIfPoint) -> tuple[float, float, float] | None:
-    time, moved, local = point.time_us, point.ddr_bytes, point.local_bytes
+    time, moved, local = point.time_us, point.outer_bytes, point.local_bytes
     return None if time is None or moved is None or local is None else (time, moved, local)
 
 
@@ -178,13 +194,13 @@ def device_advice(points: Sequence[WhatIfPoint]) -> Iterator[str]:
     """Per part, what sets it apart: its best point, spills, nodes on the CPU."""
     parts = list(dict.fromkeys(str(point.choices["soc"]) for point in points))
     for part in parts:
-        here = [point for point in points if point.choices["soc"] == part and point.profiled is not None]
+        here = [point for point in points if point.choices["soc"] == part and point.recording is not None]
         if not here:
             yield f"{part}: no point works"
             continue
         best = here[0]
-        spilled = sum(node.spill_bytes for node in best.profiled.nodes) if best.profiled else 0
-        on_cpu = len(best.profiled.of(ON_CPU)) if best.profiled else 0
+        spilled = sum(node.spill_bytes for node in best.recording.ops) if best.recording else 0
+        on_cpu = len(best.recording.placed(Placed.CPU)) if best.recording else 0
         time = f"{best.time_us:,.1f} us" if best.time_us is not None else "no vendor model, so no time"
         words = [f"best is {best.label} ({time})"]
         words.append(f"spills {format_bytes(spilled)}" if spilled else "does not spill")
@@ -205,30 +221,30 @@ def neighbours(options: HtpOptions, *, is_float: bool) -> tuple[HtpOptions, ...]
     return tuple(found)
 
 
-def with_evidence(profiled: Profiled, points: Sequence[WhatIfPoint]) -> Profiled:
+def with_evidence(recording: Recording, points: Sequence[WhatIfPoint]) -> Recording:
     """Causes that cite the what-if point that helps most, and the best single change as one of its own."""
-    base = profiled.value("htp_execution_time")
+    base = recording.value("htp_execution_time")
     if base is None:
-        return profiled
+        return recording
     better = sorted((p for p in points if p.time_us is not None and p.time_us < base * (1 - WORTH)), key=_order)
-    causes = [replace(cause, predicted=_cite(_helper(cause, profiled, better), base)) for cause in profiled.causes]
+    causes = [replace(cause, predicted=_cite(_helper(cause, recording, better), base)) for cause in recording.causes]
     if better:
         best = better[0]
         saved = round((base - (best.time_us or 0)) * 1e3)
-        title = f"one change saves {100 * (1 - (best.time_us or 0) / base):.0f}%: {_change(best, profiled)}"
+        title = f"one change saves {100 * (1 - (best.time_us or 0) / base):.0f}%: {_change(best, recording)}"
         tried = f"best of {len(points)} compilations that differ from this one in one choice"
         causes.insert(
             0,
             Finding(
-                "what-if", title, tried, (), saved, saved / (base * 1e3), _change(best, profiled), _cite(best, base)
+                "what-if", title, tried, (), saved, saved / (base * 1e3), _change(best, recording), _cite(best, base)
             ),
         )
-    return replace(profiled, causes=tuple(causes))
+    return replace(recording, causes=tuple(causes))
 
 
-def _helper(cause: Finding, profiled: Profiled, better: Sequence[WhatIfPoint]) -> WhatIfPoint | None:
+def _helper(cause: Finding, recording: Recording, better: Sequence[WhatIfPoint]) -> WhatIfPoint | None:
     keys = _HELPS.get(cause.id, ())
-    return next((p for p in better if any(p.choices[key] != profiled.options[key] for key in keys)), None)
+    return next((p for p in better if any(p.choices[key] != recording.options[key] for key in keys)), None)
 
 
 def _cite(point: WhatIfPoint | None, base: float) -> Prediction | None:
@@ -239,7 +255,7 @@ def _cite(point: WhatIfPoint | None, base: float) -> Prediction | None:
     return Prediction(round((base - point.time_us) * 1e3), round(point.time_us * 1e3), WHAT_IF, text)
 
 
-def _change(point: WhatIfPoint, profiled: Profiled) -> str:
+def _change(point: WhatIfPoint, recording: Recording) -> str:
     flags = {"vtcm_mb": "--vtcm-mb", "opt_level": "--opt-level", "precision": "--precision", "io_quant": "--io-quant"}
-    changed = [key for key in flags if point.choices[key] != profiled.options[key]]
+    changed = [key for key in flags if point.choices[key] != recording.options[key]]
     return " ".join(f"{flags[key]} {point.choices[key]}" for key in changed)

@@ -10,8 +10,9 @@ from pathlib import Path
 import msgspec
 
 from ...core.json_files import decode_json
+from ...core.provenance import Provenance
 from ...importers.reading import Unread, head_of, number_in, numbered, read_bytes, to_ns
-from ...recording.imported import LATENCY, Check, Imported, ImportedOp, Metric, empty_trace
+from ...recording.recording import LATENCY, Check, Metric, OpRecord, Recording, empty_trace
 
 TOOL = "OpenVINO benchmark_app"
 _MS = 1e6
@@ -48,7 +49,7 @@ class OpenVinoCounters:
 
     name = "openvino-counters"
 
-    def read(self, path: Path) -> Imported:
+    def read(self, path: Path) -> Recording:
         unread = Unread("rows")
         start = head_of(path)
         digit = 0.005 if b"\nTotal time: " in start else 0.0005
@@ -58,12 +59,12 @@ class OpenVinoCounters:
         known = [total for total in totals if total is not None]
         metrics = [Metric("sum of layers", sum(known) / len(known) * _MS, "ns")] if known else []
         notes = [f"{idle} of {len(ops)} layers have no time: {_LEFT}"] if idle else []
-        return Imported(
-            format=self.name,
+        return Recording(
+            maker=self.name,
             source=str(path),
             tool=TOOL,
-            provenance="measured",
-            trace=empty_trace("measured"),
+            provenance=Provenance.MEASURED,
+            trace=empty_trace(Provenance.MEASURED),
             ops=ops,
             metrics=tuple(metrics),
             checks=tuple(_checks(tables, totals, digit)),
@@ -147,7 +148,7 @@ def _tables(path: Path, unread: Unread) -> tuple[list[list[_Row]], list[float | 
     return tables, totals
 
 
-def _ops(tables: Sequence[Sequence[_Row]]) -> Iterator[ImportedOp]:
+def _ops(tables: Sequence[Sequence[_Row]]) -> Iterator[OpRecord]:
     """Mean over the tables; a layer that shows no time anywhere has none."""
     seen: dict[tuple[str, str], list[_Row]] = {}
     for table in tables:
@@ -158,15 +159,15 @@ def _ops(tables: Sequence[Sequence[_Row]]) -> Iterator[ImportedOp]:
         known = any(times) or any(row[1] == "EXECUTED" for row in rows)
         mean = sum(times) / len(tables)
         several = known and len(tables) > 1
-        yield ImportedOp(
+        yield OpRecord(
             name,
             type=kind,
-            kernel=rows[0][3] if rows[0][3] != "undef" else None,
+            kernel=rows[0][3] if rows[0][3] != "undef" else "",
             calls=1 if known else None,
             time_ns=to_ns(mean, _MS) if known else None,
             host_ns=to_ns(sum(row[5] for row in rows) / len(tables), _MS) if known else None,
-            least_ns=to_ns(min(times), _MS) if several else None,
-            most_ns=to_ns(max(times), _MS) if several else None,
+            low_ns=to_ns(min(times), _MS) if several else None,
+            high_ns=to_ns(max(times), _MS) if several else None,
         )
 
 
@@ -188,7 +189,7 @@ class OpenVinoReport:
 
     name = "openvino-report"
 
-    def read(self, path: Path) -> Imported:
+    def read(self, path: Path) -> Recording:
         unread = Unread("lines")
         lists: dict[str, dict[str, str]] = {name: {} for name in _SECTIONS}
         section = _SECTIONS[1]
@@ -202,12 +203,12 @@ class OpenVinoReport:
                 unread.add(f"line {number}", line)
         command, setup, results, groups = lists.values()
         notes = (f"latencies of {len(groups) - 1} groups of shapes are not read",) if len(groups) > 1 else ()
-        return Imported(
-            format=self.name,
+        return Recording(
+            maker=self.name,
             source=str(path),
             tool=TOOL,
-            provenance="measured",
-            trace=empty_trace("measured"),
+            provenance=Provenance.MEASURED,
+            trace=empty_trace(Provenance.MEASURED),
             metrics=(*_results(results), *_setup(setup)),
             notes=(*notes, *unread.notes()),
             target=setup.get("target device"),

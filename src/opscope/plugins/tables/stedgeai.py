@@ -10,8 +10,9 @@ from typing import TypeVar
 import msgspec
 
 from ...core.json_files import decode_json
+from ...core.provenance import Provenance
 from ...importers.reading import Unread, read_bytes, to_ns
-from ...recording.imported import LATENCY, Check, Imported, ImportedOp, Metric, empty_trace
+from ...recording.recording import LATENCY, Check, Metric, OpRecord, Recording, ResourceCycles, empty_trace
 
 TOOL = "ST Edge AI Core"
 T = TypeVar("T")
@@ -100,7 +101,7 @@ class StEdgeAiInfo:
 
     name = "stedgeai-json"
 
-    def read(self, path: Path) -> Imported:
+    def read(self, path: Path) -> Recording:
         file = decode_json(read_bytes(path), _FILE, source=str(path))
         unread = Unread("entries")
         buffers = _each(file.buffers, _Buffer, "buffer", unread)
@@ -108,13 +109,13 @@ class StEdgeAiInfo:
         estimates = {e.node_id: e for e in _each(file.power_estimates, _Estimate, "estimate", unread) if e.max_cycles}
         timed = any(_known(node.exec_time) for node in nodes)
         modelled = not timed and any(node.id in estimates for node in nodes)
-        provenance = "measured" if timed else "vendor-model" if modelled else "compiler-fact"
+        provenance = Provenance.MEASURED if timed else Provenance.VENDOR_MODEL if modelled else Provenance.COMPILER_FACT
         environment = file.environment or _Environment()
         tool = environment.tools[0] if environment.tools else _Tool()
         sizes = {buffer.id: buffer for buffer in buffers}
         ops = tuple(_op(node, sizes, estimates if modelled else {}) for node in nodes)
-        return Imported(
-            format=self.name,
+        return Recording(
+            maker=self.name,
             source=str(path),
             tool=f"{TOOL} {tool.version}".strip(),
             provenance=provenance,
@@ -161,7 +162,7 @@ def _target(environment: _Environment, footprint: _Footprint | None, timed: bool
     return (environment.device or series) if timed else (series or environment.device)
 
 
-def _op(node: _Node, sizes: dict[int, _Buffer], estimates: dict[int, _Estimate]) -> ImportedOp:
+def _op(node: _Node, sizes: dict[int, _Buffer], estimates: dict[int, _Estimate]) -> OpRecord:
     def total(ids: Sequence[int], *, params: bool) -> int | None:
         known = [sizes[i].size_bytes for i in ids if i in sizes and sizes[i].is_param is params]
         return None if None in known or any(i not in sizes for i in ids) else sum(size or 0 for size in known)
@@ -170,16 +171,18 @@ def _op(node: _Node, sizes: dict[int, _Buffer], estimates: dict[int, _Estimate])
     estimate = estimates.get(node.id) if node.id is not None else None
     cycles: float | None = estimate.max_cycles if estimate else node.exec_time.cycles if node.exec_time else None
     computing = estimate.compute_cycles if estimate else None
-    return ImportedOp(
+    return OpRecord(
         node.name,
-        type=node.description,
-        engine=_MAPPING.get(node.mapping or ""),
+        type=node.description or "",
+        engines=tuple(_MAPPING[word] for word in [node.mapping or ""] if word in _MAPPING),
         calls=1,
-        kernel=", ".join(node.sw_functions) or None,
+        kernel=", ".join(node.sw_functions),
         macs=node.macc,
         time_ns=to_ns(node.exec_time.duration, _MS) if timed and node.exec_time else None,
         cycles=round(cycles) if cycles and 0 <= cycles < 2**62 else None,
-        resource_cycles=(("computing", computing),) if computing is not None and 0 <= computing < 2**62 else (),
+        resource_cycles=(ResourceCycles("computing", False, computing),)
+        if computing is not None and 0 <= computing < 2**62
+        else (),
         in_bytes=total(node.inputs, params=False),
         out_bytes=total(node.outputs, params=False),
         parameter_bytes=total(node.inputs, params=True),
@@ -187,7 +190,7 @@ def _op(node: _Node, sizes: dict[int, _Buffer], estimates: dict[int, _Estimate])
     )
 
 
-def _metrics(file: _File, ops: Sequence[ImportedOp]) -> Iterator[Metric]:
+def _metrics(file: _File, ops: Sequence[OpRecord]) -> Iterator[Metric]:
     for graph in file.graphs:
         if _known(graph.exec_time) and graph.exec_time:
             value = to_ns(graph.exec_time.duration, _MS)

@@ -8,8 +8,9 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from ...core.errors import ImportFileError
+from ...core.provenance import Provenance
 from ...importers.reading import Unread, number_in, numbered, to_ns, whole_in
-from ...recording.imported import LATENCY, Check, Imported, ImportedOp, Metric, empty_trace
+from ...recording.recording import LATENCY, Check, Metric, OpRecord, Recording, empty_trace
 from .stedgeai import HOSTS, TOOL
 
 _MS = 1e6
@@ -36,10 +37,10 @@ _BYTES = re.compile(r"([\d,]+) B\b")
 class _Found:
     fields: dict[str, str] = field(default_factory=dict)
     tool: str = TOOL
-    operations: dict[int, ImportedOp] = field(default_factory=dict)  # by c_id
-    c_layers: dict[int, ImportedOp] = field(default_factory=dict)
-    times: dict[int, ImportedOp] = field(default_factory=dict)
-    layers: list[ImportedOp] = field(default_factory=list)
+    operations: dict[int, OpRecord] = field(default_factory=dict)  # by c_id
+    c_layers: dict[int, OpRecord] = field(default_factory=dict)
+    times: dict[int, OpRecord] = field(default_factory=dict)
+    layers: list[OpRecord] = field(default_factory=list)
     total: int | None = None  # MACs of the model's layers
     c_total: int | None = None  # and of those that were generated from them
     model: str | None = None
@@ -55,16 +56,16 @@ class StEdgeAiReport:
 
     name = "stedgeai-text"
 
-    def read(self, path: Path) -> Imported:
+    def read(self, path: Path) -> Recording:
         unread = Unread("rows")
         found = _walk(path, unread)
         ops, metrics = tuple(_ops(found)), tuple(_metrics(found))
         if not ops and not metrics:
             raise ImportFileError(str(path), "", "no tables and no totals; expected lines such as `macc : 52,420`")
         timed = bool(found.times) or found.duration_ms is not None
-        provenance = "measured" if timed else "compiler-fact"
-        return Imported(
-            format=self.name,
+        provenance = Provenance.MEASURED if timed else Provenance.COMPILER_FACT
+        return Recording(
+            maker=self.name,
             source=str(path),
             tool=found.tool,
             provenance=provenance,
@@ -149,10 +150,10 @@ def _row(text: str, table: str, found: _Found, unread: Unread, number: int) -> N
     """A row of the table; headings and continued cells are none."""
     starts = text.strip().split(" ")[0].isdigit()
     if table == "operations" and (match := _OPERATIONS.fullmatch(text)) is not None:
-        op = ImportedOp(match[3], type=match[4], macs=whole_in(match[5]), kernel=match[6], calls=1)
+        op = OpRecord(match[3], type=match[4], macs=whole_in(match[5]), kernel=match[6], calls=1)
         found.operations[int(match[1][:9])] = op
     elif table == "c-layers" and (match := _CLAYER.fullmatch(text)) is not None:
-        found.c_layers[int(match[1][:9])] = ImportedOp(
+        found.c_layers[int(match[1][:9])] = OpRecord(
             match[2], type=match[4], macs=whole_in(match[5]), parameter_bytes=whole_in(match[6]), calls=1
         )
     elif table == "times" and (match := _TIMED.fullmatch(text)) is not None:
@@ -163,20 +164,20 @@ def _row(text: str, table: str, found: _Found, unread: Unread, number: int) -> N
         unread.add(f"line {number}", text)
 
 
-def _timed(match: re.Match[str]) -> ImportedOp:
+def _timed(match: re.Match[str]) -> OpRecord:
     """Cycles in brackets and the name follow the shares, where the version prints them."""
     rest = re.match(r"\[?\s*([\d,]*)\s*\]?\s*(.*)", match[6])
     cycles, name = (whole_in(rest[1]), rest[2].strip()) if rest is not None else (None, "")
-    return ImportedOp(
+    return OpRecord(
         name or f"c-layer {match[1]}", type=match[3], calls=1, time_ns=to_ns(number_in(match[4]), _MS), cycles=cycles
     )
 
 
-def _layer(match: re.Match[str]) -> ImportedOp:
+def _layer(match: re.Match[str]) -> OpRecord:
     size, macs = match[6], match[7]
-    return ImportedOp(
+    return OpRecord(
         match[2],
-        type=match[3] or None,
+        type=match[3],
         shape=match[4],
         calls=1,
         macs=whole_in(macs) if macs else None,
@@ -184,14 +185,14 @@ def _layer(match: re.Match[str]) -> ImportedOp:
     )
 
 
-def _ops(found: _Found) -> Iterator[ImportedOp]:
+def _ops(found: _Found) -> Iterator[OpRecord]:
     """Of the layers that were generated where the report has them, in any of its tables; else of the model's."""
     numbers = sorted({*found.operations, *found.times, *found.c_layers})
     if not numbers:
         yield from found.layers
     for number in numbers:
         layer = found.c_layers.get(number)
-        timed = found.times.get(number, ImportedOp(f"c-layer {number}", calls=1))
+        timed = found.times.get(number, OpRecord(f"c-layer {number}", calls=1))
         op = found.operations.get(number) or layer or timed
         size = layer.parameter_bytes if layer is not None else None
         yield replace(op, time_ns=timed.time_ns, cycles=timed.cycles, parameter_bytes=size)
@@ -211,7 +212,7 @@ def _metrics(found: _Found) -> Iterator[Metric]:
         yield Metric(LATENCY, value, "ns")
 
 
-def _checks(found: _Found, ops: tuple[ImportedOp, ...]) -> Iterator[Check]:
+def _checks(found: _Found, ops: tuple[OpRecord, ...]) -> Iterator[Check]:
     known = [op.macs for op in ops if op.macs is not None]
     generated = found.c_total if found.c_total is not None else whole_in(found.fields.get("macc", ""))
     total = generated if found.c_layers or found.operations else found.total

@@ -11,8 +11,9 @@ import msgspec
 
 from ...core.errors import ImportFileError, printable
 from ...core.json_files import decode_json
+from ...core.provenance import Provenance
 from ...importers.reading import Unread, read_bytes, to_ns
-from ...recording.imported import LATENCY, Check, Imported, ImportedOp, Metric, empty_trace
+from ...recording.recording import LATENCY, Check, Metric, OpRecord, Recording, empty_trace
 
 TOOL = "TensorRT trtexec"
 _MS = 1e6
@@ -80,7 +81,7 @@ class TensorRtProfile:
 
     name = "tensorrt-profile"
 
-    def read(self, path: Path) -> Imported:
+    def read(self, path: Path) -> Recording:
         unread = Unread("entries")
         entries = list(_entries(path, unread))
         runs = next((entry.count for entry in entries if entry.count is not None), None)
@@ -93,12 +94,12 @@ class TensorRtProfile:
         note = (
             "is the sum of the layers: profiling runs them one by one" if whole else "is withheld: layers have no time"
         )
-        return Imported(
-            format=self.name,
+        return Recording(
+            maker=self.name,
             source=str(path),
             tool=TOOL,
-            provenance="measured",
-            trace=empty_trace("measured"),
+            provenance=Provenance.MEASURED,
+            trace=empty_trace(Provenance.MEASURED),
             ops=ops,
             checks=tuple(_checks(layers, runs)),
             inferences=runs,
@@ -122,13 +123,13 @@ def _entries(path: Path, unread: Unread) -> Iterator[_Layer]:
             yield entry
 
 
-def _times(layer: _Layer) -> ImportedOp:
-    return ImportedOp(
+def _times(layer: _Layer) -> OpRecord:
+    return OpRecord(
         layer.name or "",
         calls=1,
         time_ns=to_ns(layer.average, _MS),
         median_ns=to_ns(layer.median, _MS),
-        origins=_fused(layer.name or ""),
+        covers=_fused(layer.name or ""),
     )
 
 
@@ -157,7 +158,7 @@ class TensorRtLayers:
 
     name = "tensorrt-layers"
 
-    def read(self, path: Path) -> Imported:
+    def read(self, path: Path) -> Recording:
         engine = decode_json(read_bytes(path), _ENGINE, source=str(path))
         unread = Unread("layers")
         decoder = msgspec.json.Decoder(_Info | str)
@@ -168,30 +169,30 @@ class TensorRtLayers:
             except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
                 unread.add(f"layer {number}", str(error))
                 continue
-            ops.append(ImportedOp(info) if isinstance(info, str) else _facts(info))
+            ops.append(OpRecord(info) if isinstance(info, str) else _facts(info))
         if not ops:
             raise ImportFileError(str(path), "", "no layer that can be read; expected an engine's layers")
-        return Imported(
-            format=self.name,
+        return Recording(
+            maker=self.name,
             source=str(path),
             tool=TOOL,
-            provenance="compiler-fact",
+            provenance=Provenance.COMPILER_FACT,
             ops=tuple(ops),
-            trace=empty_trace("compiler-fact"),
+            trace=empty_trace(Provenance.COMPILER_FACT),
             notes=unread.notes(),
             metrics=(Metric("layers", len(engine.layers), "1"),),
         )
 
 
-def _facts(info: _Info) -> ImportedOp:
+def _facts(info: _Info) -> OpRecord:
     sizes = [_size(constant.type, constant.count) for constant in (info.weights, info.bias) if constant is not None]
     shapes = ["×".join(map(str, tensor.dims)) for tensor in (*info.inputs[:1], *info.outputs[:1])]
-    return ImportedOp(
+    return OpRecord(
         info.name,
-        type=info.type,
-        kernel=info.tactic or None,
-        shape=" → ".join(shapes) or None,
-        origins=tuple(_ORIGIN.findall(info.metadata[:_LONGEST_METADATA])),
+        type=info.type or "",
+        kernel=info.tactic or "",
+        shape=" → ".join(shapes),
+        covers=tuple(_ORIGIN.findall(info.metadata[:_LONGEST_METADATA])),
         parameter_bytes=None if None in sizes or not sizes else sum(size or 0 for size in sizes),
     )
 

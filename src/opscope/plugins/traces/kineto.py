@@ -17,11 +17,12 @@ import numpy as np
 import numpy.typing as npt
 
 from ...core.meaning import Does
+from ...core.provenance import Provenance
 from ...importers.reading import read_bytes
 from ...importers.trace_build import Marks, build_trace, thread_label
 from ...importers.trace_events import NO_ARGS, Event, Events, Key, Numbers, Samples, Spans, coded, decode_events
 from ...recording.classify import does_of_kernels
-from ...recording.imported import Imported, ImportedOp, Metric
+from ...recording.recording import Metric, OpRecord, Recording
 from ...recording.trace import NONE, CounterTrack, Lane, SpanKind
 from .kineto_gaps import device_metrics
 
@@ -64,7 +65,7 @@ class Joined:
     op: Numbers  # position in `rows`
     launch: Numbers  # of a kernel: the span that launched it
     device: Numbers  # of a kernel
-    rows: tuple[ImportedOp, ...]
+    rows: tuple[OpRecord, ...]
     notes: tuple[str, ...]
 
 
@@ -73,7 +74,7 @@ class Kineto:
 
     name = "kineto"
 
-    def read(self, path: Path) -> Imported:
+    def read(self, path: Path) -> Recording:
         file = decode_events(read_bytes(path), source=str(path))
         spans, samples = file.spans(), file.samples()
         joined = _join(file, spans)
@@ -86,12 +87,12 @@ class Kineto:
             edges=(joined.launch[launched], launched),
             does=np.where(joined.kind == SpanKind.OP, does_of_kernels(spans.names, spans.name), Does.UNKNOWN),
         )
-        trace = build_trace(trace_spans, samples, lanes, tracks, marks=marks, provenance="measured")
-        return Imported(
-            format=self.name,
+        trace = build_trace(trace_spans, samples, lanes, tracks, marks=marks, provenance=Provenance.MEASURED)
+        return Recording(
+            maker=self.name,
             source=str(path),
             tool="PyTorch profiler (Kineto)",
-            provenance="measured",
+            provenance=Provenance.MEASURED,
             trace=trace,
             ops=joined.rows,
             metrics=_metrics(spans, joined),
@@ -170,7 +171,7 @@ def _rows(
     *,
     is_op: npt.NDArray[np.bool_],
     is_kernel: npt.NDArray[np.bool_],
-) -> tuple[ImportedOp, ...]:
+) -> tuple[OpRecord, ...]:
     length = spans.end - spans.start
     calls = np.bincount(op[is_op], minlength=len(labels)).tolist()
     host = np.bincount(op[is_op], length[is_op], minlength=len(labels)).tolist()
@@ -181,11 +182,11 @@ def _rows(
         kernels.setdefault(row, {})[name] = kernels.get(row, {}).get(name, 0) + ns
     longest = {row: spans.names[max(times, key=times.__getitem__)] for row, times in kernels.items()}
     return tuple(
-        ImportedOp(
+        OpRecord(
             name,
             type=name,
-            shape=dims or None,
-            kernel=longest.get(row),
+            shape=dims,
+            kernel=longest.get(row, ""),
             calls=calls[row],
             time_ns=round(time[row]),
             host_ns=round(host[row]),

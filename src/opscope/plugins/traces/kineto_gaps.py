@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import numpy as np
 import numpy.typing as npt
 
-from ...recording.imported import Metric
+from ...recording.recording import Metric
 
 Numbers = npt.NDArray[np.int64]
 

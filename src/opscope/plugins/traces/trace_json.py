@@ -7,10 +7,11 @@ from pathlib import Path
 import msgspec
 import numpy as np
 
+from ...core.provenance import Provenance
 from ...importers.reading import read_bytes
 from ...importers.trace_build import Marks, build_trace, thread_label
 from ...importers.trace_events import Events, Key, Spans, decode_events
-from ...recording.imported import PROVENANCES, Imported, ImportedOp, Metric
+from ...recording.recording import Metric, OpRecord, Recording
 from ...recording.trace import NONE, CounterTrack, Lane, SpanKind
 
 
@@ -19,7 +20,7 @@ class TraceJson:
 
     name = "trace-events"
 
-    def read(self, path: Path) -> Imported:
+    def read(self, path: Path) -> Recording:
         file = decode_events(read_bytes(path), source=str(path))
         spans, samples = file.spans(), file.samples()
         processes, threads = file.names()
@@ -34,8 +35,8 @@ class TraceJson:
         trace = build_trace(spans, samples, lanes, tracks, marks=marks, provenance=provenance)
         wall = int(trace.spans["end_ns"].max(initial=0))
         metrics = (Metric("wall", wall, "ns"), Metric("spans", len(spans.start), "1"))
-        return Imported(
-            format=self.name,
+        return Recording(
+            maker=self.name,
             source=str(path),
             tool="Trace Event JSON",
             provenance=provenance,
@@ -47,24 +48,24 @@ class TraceJson:
 
 
 class _Data(msgspec.Struct):
-    provenance: str = "measured"
+    provenance: Provenance = Provenance.MEASURED
 
 
-def _provenance(file: Events) -> str:
+def _provenance(file: Events) -> Provenance:
     """As the file says, which ours do; without a word, times of a timeline are taken for measured."""
     try:
         data = msgspec.json.decode(file.head.otherData, type=_Data) if file.head is not None else _Data()
     except (msgspec.MsgspecError, UnicodeDecodeError):
-        return "measured"
-    return data.provenance if data.provenance in PROVENANCES else "measured"
+        return Provenance.MEASURED
+    return data.provenance
 
 
-def ops_by_name(spans: Spans) -> tuple[ImportedOp, ...]:
+def ops_by_name(spans: Spans) -> tuple[OpRecord, ...]:
     """One op for every name of a span."""
     count = np.bincount(spans.name, minlength=len(spans.names)).tolist()
     total = np.bincount(spans.name, spans.end - spans.start, minlength=len(spans.names)).tolist()
     return tuple(
-        ImportedOp(name, calls=calls, time_ns=round(time))
+        OpRecord(name, calls=calls, time_ns=round(time))
         for name, calls, time in zip(spans.names, count, total, strict=True)
     )
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from typing import Literal
 
 import msgspec
@@ -176,7 +177,14 @@ class Contract(msgspec.Struct, frozen=True):
 def json_schema() -> dict[str, object]:
     """The contract as JSON Schema. Whatever has a default is written all the same: every field is required."""
     schema = msgspec.json.schema(Contract)
+    words = [name for name, found in schema["$defs"].items() if "enum" in found]
+    text = json.dumps(schema)
+    for name in words:  # the page shows a word that it does not know as it is
+        text = text.replace(json.dumps({"$ref": f"#/$defs/{name}"}), '{"type": "string"}')
+    schema = json.loads(text)
+    for name in words:
+        del schema["$defs"][name]
     for definition in schema["$defs"].values():
         definition["required"] = list(definition["properties"])
         definition["additionalProperties"] = False
-    return schema
+    return dict(schema)

@@ -7,6 +7,7 @@ from html import escape
 from io import StringIO
 from typing import TextIO
 
+from ...core.provenance import Provenance
 from ...core.units import UNKNOWN, format_count, format_percent, format_seconds
 from ...recording.finding import Findings
 from ...recording.run import RunInfo
@@ -101,7 +102,7 @@ def _bar(shares: Sequence[Share]) -> Iterable[str]:
     yield f"<div>{words}</div>\n"
 
 
-def _ops(ops: Sequence[OpTotal], most: int, provenance: str) -> Iterable[str]:
+def _ops(ops: Sequence[OpTotal], most: int, provenance: Provenance) -> Iterable[str]:
     if not ops:
         return
     shown = sorted(ops, key=lambda op: -(op.busy_ns or 0))[:most]

@@ -1,4 +1,7 @@
-"""What a profile comes to, on one screen: the verdict, where the time goes, the costliest ops, what to change."""
+"""What a profile comes to, on one screen: the verdict, where the time goes, the costliest ops, what to change.
+
+The same for every profile, whatever made it; then what its source alone tells.
+"""
 
 from __future__ import annotations
 
@@ -9,10 +12,12 @@ from typing import TextIO
 from ...core.errors import printable
 from ...core.units import UNKNOWN, format_count, format_percent, format_seconds
 from ...recording.finding import UPPER_BOUND, Finding, Findings
+from ...recording.recording import Recording
 from ...recording.run import Run
 from ...recording.summary import OpTotal
 from .columns import bar, columns, pairs
 from .ink import Ink
+from .recording_text import sections_of, tells_causes
 from .trial_rows import trial_rows, tried_again
 
 WIDTH = 100  # of the screen, where nobody says
@@ -21,12 +26,15 @@ _LEAST_NAME = 16  # columns of a name, however narrow the screen
 
 
 class ProfileText:
-    """The screen after `opscope profile`.
+    """The screen after `opscope profile` and `opscope import`.
 
     Args:
-        top: ops and findings to print; None prints every op.
+        top: ops to print; None prints every one.
+        findings: how many of them to print, beside those of the source.
+        level: how much of what the source tells, by the word of its profiling level.
         colour: write colours for a terminal.
         width: columns of the screen.
+        more: option that shows more ops.
         places: where to look next: what it is, and its path or command.
     """
 
@@ -37,23 +45,29 @@ class ProfileText:
         *,
         top: int | None = 10,
         findings: int = 3,
+        level: str = "detailed",
         colour: bool = False,
         width: int = WIDTH,
+        more: str = "--all",
         places: Sequence[tuple[str, str]] = (),
     ) -> None:
         self.top = top
         self.findings = findings
+        self.level = level
         self.ink = Ink(colour)
         self.width = width
+        self.more = more
         self.places = places
 
-    def render(self, run: Run, found: Findings, out: TextIO) -> None:
+    def render(self, run: Run, found: Findings, recording: Recording, out: TextIO) -> None:
         parts = (
             self._head(run, found),
             self._breakdown(found),
             self._ops(run),
-            self._found(found),
+            self._found(found, recording),
             self._tried(found),
+            *sections_of(recording, level=self.level, top=self.top),
+            self._notes(found),
             self._places(),
         )
         out.write("\n\n".join("\n".join(lines) for lines in parts if lines) + "\n")
@@ -91,6 +105,8 @@ class ProfileText:
         shown = ops if self.top is None else ops[: self.top]
         if not shown:
             return []
+        if all(op.wall_ns is None and op.share is None for op in ops):
+            return self._untimed(shown, left=len(ops) - len(shown))
         rows = [_op_row(op) for op in shown]
         header = ("busy", "", "time", "type", "engine", "op")
         before = columns(header[:5], [row[:5] for row in rows], align="><><<", limits={3: 20, 4: 14})[1]  # its rule
@@ -101,11 +117,25 @@ class ProfileText:
         return [
             self.ink("COSTLIEST OPS", "strong") + note,
             *table,
-            *([f"… and {left} more (--all)"] if left > 0 else []),
+            *self._more(left),
         ]
 
-    def _found(self, found: Findings) -> list[str]:
-        shown = found.findings[: self.findings]
+    def _untimed(self, shown: Sequence[OpTotal], *, left: int) -> list[str]:
+        """Where no time is known, that is said once."""
+        rows = [(op.type or UNKNOWN, op.engine or UNKNOWN, op.name) for op in shown]
+        name = max(self.width - 38, _LEAST_NAME)
+        table = columns(("type", "engine", "op"), rows, align="<<<", limits={0: 20, 1: 14, 2: name})
+        return [self.ink("OPS", "strong") + " – no times of ops are known", *table, *self._more(left)]
+
+    def _more(self, left: int) -> list[str]:
+        return [f"… and {left} more ({self.more})"] if left > 0 else []
+
+    def _found(self, found: Findings, recording: Recording) -> list[str]:
+        """The costliest, and where the level asks for it, all that the source found by itself."""
+        told = {cause.title for cause in recording.causes} if tells_causes(self.level) else set()
+        shown = [
+            finding for number, finding in enumerate(found.findings) if number < self.findings or finding.title in told
+        ]
         if not shown:
             return []
         lines = [self.ink("WHAT TO CHANGE", "strong")]
@@ -136,6 +166,14 @@ class ProfileText:
             return []
         note = f" – {tried_again(found)}" if self.width >= 60 else ""
         return [self.ink("CHANGES TRIED", "strong") + note, *trial_rows(found, width=self.width)]
+
+    def _notes(self, found: Findings) -> list[str]:
+        """What cannot be known of this run, and what its source says of its numbers."""
+        return [
+            line
+            for note in found.notes
+            for line in wrap(f"note: {printable(note, 1000)}", self.width, subsequent_indent="      ")
+        ]
 
     def _places(self) -> list[str]:
         if not self.places:

@@ -9,13 +9,13 @@ import msgspec
 import numpy as np
 import numpy.typing as npt
 
-from ...program.program import Program
+from ...recording.run import CommandTable, Run
 from ...recording.summary import KB
 from ...recording.trace import NONE, SpanKind, Trace
 from .decimal_text import Numbers, Text, TextRows, same_width
 from .trace_args import CATEGORY, constant_args, shown_kinds, template_of_commands
 from .trace_flows import Flows, find_flows
-from .trace_rows import Rows, lay_out
+from .trace_rows import Rows, lay_out, stats_hz
 
 Spans = npt.NDArray[np.void]
 CHUNK = 1 << 12
@@ -23,13 +23,13 @@ _json = msgspec.json.encode
 
 
 class ChromeTrace:
-    """Spans, counters and arrows of one sample. What is constant per command is encoded once per program."""
+    """Spans, counters and arrows of any trace of a run's commands. What is constant per command is encoded once."""
 
     suffix = ".trace.json"
 
     def __init__(
         self,
-        program: Program,
+        run: Run,
         *,
         cores: Collection[int] | None = None,
         devices: Collection[int] | None = None,
@@ -37,18 +37,18 @@ class ChromeTrace:
         host_events: Sequence[Mapping[str, object]] = (),
     ) -> None:
         """`host_events` are put in front as they are; their ids must be none that `lay_out` gives."""
-        self.program = program
+        self.info, self.table = run.info, run.commands
         self.cores, self.devices = cores, devices
         self.flows = flows
         self.host_events = host_events
-        self._template_of, self._templates = template_of_commands(program)
+        self._template_of, self._templates = template_of_commands(run.commands)
         self._command_ends: list[bytes | None] = [None] * len(self._templates)
         self._wait_ends: list[bytes | None] = [None] * (len(self._templates) + 1)
 
     def render(self, trace: Trace, out: BinaryIO) -> None:
-        rows = lay_out(trace, self.program, cores=self.cores, devices=self.devices)
+        rows = lay_out(trace, self.info, cores=self.cores, devices=self.devices)
         flows = find_flows(trace, rows.shown) if self.flows else None
-        about = {"provenance": trace.provenance}
+        about: dict[str, str] = {"provenance": trace.provenance}
         if flows is not None:
             about["undrawn dependencies"] = str(flows.undrawn)
         out.write(b'{"displayTimeUnit":"ns","otherData":' + _json(about) + b',"traceEvents":[\n')
@@ -58,7 +58,7 @@ class ChromeTrace:
             out.write(block)
         for block in self._spans(trace, rows):
             out.write(block)
-        for block in () if flows is None else _flows(trace, rows, flows, self.program):
+        for block in () if flows is None else _flows(trace, rows, flows, self.table):
             out.write(block)
         out.write(b'{"ph":"M","name":"process_labels","pid":%d,"args":{"labels":""}}\n]}\n' % _last_pid(rows))
 
@@ -67,7 +67,7 @@ class ChromeTrace:
         prefix = same_width(
             [b"" if row is None else b'{"ph":"X","pid":%d,"tid":%d,"ts":' % (row.pid, row.tid) for row in rows.of_lane]
         )
-        shown, kind = rows.shown[trace.spans["lane"]], shown_kinds(self.program, trace.spans)
+        shown, kind = rows.shown[trace.spans["lane"]], shown_kinds(self.table, trace.spans)
         writers: tuple[tuple[SpanKind, Callable[[Trace, Spans, TextRows], bytes]], ...] = (
             (SpanKind.HOST, self._plain),
             (SpanKind.PHASE, self._plain),
@@ -86,11 +86,11 @@ class ChromeTrace:
 
     def _commands(self, trace: Trace, spans: Spans, line: TextRows) -> bytes:
         """Ops and transfers, with everything that is known of their command."""
-        table, command = self.program.commands, spans["command"]
+        table, command = self.table.rows, spans["command"]
         size, ucycles, pcycles = table["out_bytes"][command].astype(np.int64), spans["ucycles"], spans["pcycles"]
         writes, computes = size > 0, (ucycles > 0) & (table["route"][command] < 0)
         kilobytes = np.maximum(size, 1) / KB
-        megahertz = pcycles / np.maximum(ucycles, 1) * (self.program.stats_hz / 1e6)
+        megahertz = pcycles / np.maximum(ucycles, 1) * (stats_hz(self.info) / 1e6)
         line.text(b',"cat":"%s","args":{' % CATEGORY.encode())
         line.string("oc", table["ordinal"][command].astype(np.int64), first=True)
         line.string("opPCycle", pcycles, present=pcycles != NONE).string("opUCycle", ucycles, present=ucycles != NONE)
@@ -102,16 +102,16 @@ class ChromeTrace:
 
     def _command_end(self, template: int) -> bytes:
         kind, detail = self._templates[template]
-        args = _json(dict(constant_args(self.program, kind, detail)))
-        return b"," + args[1:] + b',"name":' + _json(self.program.kinds[kind]) + b"},\n"
+        args = _json(dict(constant_args(self.table, kind, detail)))
+        return b"," + args[1:] + b',"name":' + _json(self.table.kinds[kind]) + b"},\n"
 
     def _waits(self, trace: Trace, spans: Spans, line: TextRows) -> bytes:
         """Waits, with whom they wait for."""
-        table = self.program.commands
+        table = self.table.rows
         known = spans["waits_on"] != NONE
         source = np.where(known, spans["waits_on"], 0)
         names = same_width([b',"cat":"%s","name":%s' % (CATEGORY.encode(), _json(name)) for name in trace.names])
-        groups = same_width([_json(group.name) for group in self.program.groups])
+        groups = same_width([_json(group) for group in self.table.groups])
         line.chosen(names, spans["name"])
         line.text(b',"args":{"waitsOnEngine":').chosen(groups, table["group"][source])
         line.string("oc", table["ordinal"][spans["command"]].astype(np.int64))
@@ -123,12 +123,12 @@ class ChromeTrace:
     def _wait_end(self, place: int) -> bytes:
         if not place:
             return b',"waitsOn":"unknown"}},\n'
-        args = dict(constant_args(self.program, *self._templates[place - 1]))
+        args = dict(constant_args(self.table, *self._templates[place - 1]))
         return b',"waitsOn":' + _json(args["opKind"]) + b',"waitsOnName":' + _json(args["opName"]) + b"}},\n"
 
     def _barriers(self, trace: Trace, spans: Spans, line: TextRows) -> bytes:
         line.text(b',"cat":"%s","args":{' % CATEGORY.encode())
-        line.string("oc", self.program.commands["ordinal"][spans["command"]].astype(np.int64), first=True)
+        line.string("oc", self.table.rows["ordinal"][spans["command"]].astype(np.int64), first=True)
         return _named(trace, spans, line)
 
     def _plain(self, trace: Trace, spans: Spans, line: TextRows) -> bytes:
@@ -183,7 +183,7 @@ def _counters(trace: Trace, rows: Rows) -> Iterator[bytes]:
             yield _json({"ph": "C", "pid": pid, "ts": time_ns / 1000, "name": track.name, "args": series}) + b",\n"
 
 
-def _flows(trace: Trace, rows: Rows, flows: Flows, program: Program) -> Iterator[bytes]:
+def _flows(trace: Trace, rows: Rows, flows: Flows, table: CommandTable) -> Iterator[bytes]:
     """Arrows: out of a span one nanosecond before its end, into a span one nanosecond after its start.
 
     The two ends give their ordinals under different names: a viewer warns of an argument that is given twice.
@@ -205,7 +205,7 @@ def _flows(trace: Trace, rows: Rows, flows: Flows, program: Program) -> Iterator
             line.number(np.where(lasts, edge + shift, spans["start_ns"]), places=3)
             line.text(b',"name":"dependency","cat":').chosen(kinds, flows.data[part].astype(np.int64))
             line.text(b',"id":').number(flows.ids[part]).text(b',"args":{')
-            line.string(ordinal, program.commands["ordinal"][spans["command"]].astype(np.int64), first=True)
+            line.string(ordinal, table.rows["ordinal"][spans["command"]].astype(np.int64), first=True)
             yield line.text(b"}},\n").rows().tobytes()
 
 

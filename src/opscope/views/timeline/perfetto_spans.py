@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 import numpy.typing as npt
 
-from ...program.program import Program
+from ...recording.run import CommandTable
 from ...recording.summary import KB
 from ...recording.trace import NONE, SpanKind, Trace
 from .interned import Interned
@@ -61,18 +61,18 @@ class _Context:
 
 
 class SpanPackets:
-    """Encodes the spans of traces of one program; constant arguments are encoded once."""
+    """Encodes the spans of traces of the same commands; constant arguments are encoded once."""
 
-    def __init__(self, program: Program, interned: Interned) -> None:
-        self.program = program
-        self._template_of, templates = template_of_commands(program)
+    def __init__(self, table: CommandTable, interned: Interned, *, stats_hz: float) -> None:
+        self.table, self.stats_hz = table, stats_hz
+        self._template_of, templates = template_of_commands(table)
         self._arg = {key: interned.number(Interned.ARGS, key) for key in _NUMBER_ARGS}
-        args = [list(constant_args(program, kind, detail)) for kind, detail in templates]
+        args = [list(constant_args(table, kind, detail)) for kind, detail in templates]
         numbered = [
             [(interned.number(Interned.ARGS, key), interned.number(Interned.VALUES, value)) for key, value in found]
             for found in args
         ]
-        groups = [interned.number(Interned.VALUES, group.name) for group in program.groups]
+        groups = [interned.number(Interned.VALUES, group) for group in table.groups]
         self._groups = np.array(groups or [0], np.int64)
         self._producer = np.array([[pairs[0][1], pairs[1][1]] for pairs in numbered] or [[0, 0]], np.int64)
         self._value_width = width_of(interned.count(Interned.VALUES))
@@ -83,7 +83,7 @@ class SpanPackets:
 
     def _shapes(self) -> Numbers:
         """Command → number of the set of fields that its packets have, but for what its times decide."""
-        table = self.program.commands
+        table = self.table.rows
         _, length = np.unique(self._length_of, return_inverse=True)
         shape = length.reshape(-1)[self._template_of] * 4
         return shape + (table["out_bytes"] > 0) * 2 + (table["route"] < 0)
@@ -106,7 +106,7 @@ class SpanPackets:
 
     def _plain_where_unknown(self, trace: Trace) -> Trace:
         """Spans that no command describes are drawn with their own name and times alone."""
-        kinds = shown_kinds(self.program, trace.spans)
+        kinds = shown_kinds(self.table, trace.spans)
         if bool((kinds == trace.spans["kind"]).all()):
             return trace
         spans = trace.spans.copy()
@@ -148,7 +148,7 @@ class SpanPackets:
         elif kind is SpanKind.WAIT:
             self._wait(event, spans)
         elif kind is SpanKind.BARRIER:
-            self._whole(event, "oc", self.program.commands["ordinal"][spans["command"]])
+            self._whole(event, "oc", self.table.rows["ordinal"][spans["command"]])
         else:
             for key, column in (("opPCycle", "pcycles"), ("opUCycle", "ucycles")):
                 if spans[column].min() != NONE:
@@ -158,14 +158,14 @@ class SpanPackets:
         return _packets(context, spans["start_ns"], event)
 
     def _work(self, event: MessageRows, spans: Spans) -> None:
-        table, command = self.program.commands, spans["command"]
+        table, command = self.table.rows, spans["command"]
         size, ucycles, pcycles = table["out_bytes"][command].astype(np.int64), spans["ucycles"], spans["pcycles"]
         self._whole(event, "oc", table["ordinal"][command])
         for key, values in (("opPCycle", pcycles), ("opUCycle", ucycles)):
             if values[0] != NONE:
                 self._whole(event, key, values)
         if ucycles[0] > 0 and table["route"][command[0]] < 0:
-            self._real(event, "effectiveFreq", pcycles / ucycles * (self.program.stats_hz / 1e6))
+            self._real(event, "effectiveFreq", pcycles / ucycles * (self.stats_hz / 1e6))
         if size[0] > 0:
             self._real(event, "PCyclesPerKB", pcycles / (size / KB))
             self._real(event, "UCyclesPerKB", ucycles / (size / KB))
@@ -174,7 +174,7 @@ class SpanPackets:
         event.chosen(self._tables[int(self._length_of[template[0]])], self._place[template])
 
     def _wait(self, event: MessageRows, spans: Spans) -> None:
-        table = self.program.commands
+        table = self.table.rows
         self._whole(event, "oc", table["ordinal"][spans["command"]])
         self._real(event, "opSyncDurUs", (spans["end_ns"] - spans["start_ns"]) / 1000, places=3)
         if spans["waits_on"][0] == NONE:

@@ -11,14 +11,14 @@ from typing import BinaryIO
 
 import numpy as np
 
-from ...program.program import Program
+from ...recording.run import Run
 from ...recording.trace import Trace
 from .interned import Interned
 from .perfetto_spans import SEQUENCE_ID, STATE_CLEARED, SpanPackets
 from .protobuf import MessageRows, bytes_field, number_field, text_field, width_of
 from .trace_args import CATEGORY
 from .trace_flows import find_flows
-from .trace_rows import Rows, lay_out
+from .trace_rows import Rows, lay_out, stats_hz
 
 _PACKET, _TIMESTAMP, _SEQUENCE, _TRACK_EVENT, _INTERNED, _FLAGS, _DESCRIPTOR = 1, 8, 10, 11, 12, 13, 60
 _TYPE, _COUNTER_EVENT, _TRACK_UUID, _DOUBLE_VALUE = 9, 4, 11, 44
@@ -26,27 +26,27 @@ _COUNTER_UUIDS = 1 << 40  # above every process and thread id
 
 
 class PerfettoTrace:
-    """The same events as ChromeTrace, several times smaller."""
+    """The same events as ChromeTrace, several times smaller; `render` takes any trace of the run's commands."""
 
     suffix = ".trace.pftrace"
 
     def __init__(
         self,
-        program: Program,
+        run: Run,
         *,
         cores: Collection[int] | None = None,
         devices: Collection[int] | None = None,
         flows: bool = False,
     ) -> None:
-        self.program = program
+        self.info = run.info
         self.cores, self.devices = cores, devices
         self.flows = flows
         self._interned = Interned()
         self._interned.number(Interned.CATEGORIES, CATEGORY)  # the first of its table: CATEGORY_IID
-        self._packets = SpanPackets(program, self._interned)
+        self._packets = SpanPackets(run.commands, self._interned, stats_hz=stats_hz(run.info))
 
     def render(self, trace: Trace, out: BinaryIO) -> None:
-        self.render_rows(trace, lay_out(trace, self.program, cores=self.cores, devices=self.devices), out)
+        self.render_rows(trace, lay_out(trace, self.info, cores=self.cores, devices=self.devices), out)
 
     def render_rows(self, trace: Trace, rows: Rows, out: BinaryIO) -> None:
         """The trace with every lane where it is told to be."""

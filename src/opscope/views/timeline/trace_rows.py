@@ -14,7 +14,7 @@ import numpy.typing as npt
 
 from ...core.errors import printable
 from ...core.meaning import LaneRole
-from ...program.program import Program
+from ...recording.run import RunInfo
 from ...recording.trace import NONE, CounterTrack, Lane, Trace
 
 _HOST_PID, _DEVICE_PID, _CORE_PID = 18, 1000, 2000
@@ -55,7 +55,7 @@ class Rows:
 
 def lay_out(
     trace: Trace,
-    program: Program,
+    info: RunInfo,
     *,
     cores: Collection[int] | None = None,
     devices: Collection[int] | None = None,
@@ -68,19 +68,19 @@ def lay_out(
         )
 
     places = [place for place in sorted(_places(trace)) if wanted(*place)]
-    pids = {place: _pid(program, *place) for place in places}
+    pids = {place: _pid(info, *place) for place in places}
     processes = [
-        Process(pid, process_name(program, *place), order) for order, (place, pid) in enumerate(pids.items(), start=1)
+        Process(pid, process_name(info, *place), order) for order, (place, pid) in enumerate(pids.items(), start=1)
     ]
     next_tid = 10_000 * (1 + max(pids.values(), default=0) // 10_000) + 1
     of_lane: list[Row | None] = [None] * len(trace.lanes)
-    order = 0
+    order, threaded = 0, _threaded(trace)
     for number in sorted(range(len(trace.lanes)), key=lambda i: _lane_order(trace.lanes[i], i)):
         lane = trace.lanes[number]
         if (lane.device, lane.core) in pids:
             order += 1
             pid = pids[lane.device, lane.core]
-            of_lane[number] = Row(pid, next_tid, _lane_name(program, lane), order)
+            of_lane[number] = Row(pid, next_tid, _lane_name(info, lane, threaded), order)
             next_tid += 1
     return Rows(tuple(processes), tuple(of_lane), tuple(_counter_pid(pids, c) for c in trace.counters))
 
@@ -94,42 +94,53 @@ def _counter_pid(pids: dict[tuple[int, int], int], counter: CounterTrack) -> int
     return pids.get((counter.device, counter.core))
 
 
-def _pid(program: Program, device: int, core: int) -> int:
+def _pid(info: RunInfo, device: int, core: int) -> int:
     if device == NONE:
         return _HOST_PID
     if core == NONE:
         return _DEVICE_PID + device
-    first = max(_CORE_PID, _DEVICE_PID + program.devices)
-    return first + device * max(100, program.cores) + core
+    first = max(_CORE_PID, _DEVICE_PID + info.devices)
+    return first + device * max(100, info.cores) + core
 
 
-def process_name(program: Program, device: int, core: int) -> str:
+def process_name(info: RunInfo, device: int, core: int) -> str:
     """`Network_Core_3`, `Network_slice01_Core_3`, or of a whole device `Network Device 0`."""
     if device == NONE:
         return "Host"
-    name = printable(program.name, _LONGEST_NAME)
-    if program.devices > 1:
+    name = printable(info.network, _LONGEST_NAME)
+    if info.devices > 1:
         name += f"_slice{device:02d}"
     return f"{name} Device {device}" if core == NONE else f"{name}_Core_{core}"
 
 
-def _lane_name(program: Program, lane: Lane) -> str:
+def _lane_name(info: RunInfo, lane: Lane, threaded: Collection[str]) -> str:
     if lane.device == NONE:
         return printable(lane.name, _LONGEST_NAME)
-    core = process_name(program, lane.device, lane.core)
+    core = process_name(info, lane.device, lane.core)
     if lane.role is LaneRole.EXECUTION:
         return core
     name = printable(lane.name, _LONGEST_NAME)
     group, _, rest = name.partition(" ")
-    thread = f"_t{lane.thread}" if lane.thread != NONE and _is_threaded(program, group) else ""
+    thread = f"_t{lane.thread}" if lane.thread != NONE and group in threaded else ""
     return f"{core}_{group}{thread}" + (f"_{rest}" if rest else "")
 
 
 _ROLE_ORDER = {LaneRole.EXECUTION: 0, LaneRole.MARKER: 1, LaneRole.TRANSFER: 3}
 
 
-def _is_threaded(program: Program, group: str) -> bool:
-    return any(known.name == group and known.threads > 1 for known in program.groups)
+def _threaded(trace: Trace) -> set[str]:
+    """Groups of which one core has several threads."""
+    threads: dict[tuple[str, int, int], set[int]] = {}
+    for lane in trace.lanes:
+        if lane.thread != NONE and lane.role in (LaneRole.THREAD, LaneRole.ENGINE):
+            name = lane.name if lane.owner == NONE else trace.lanes[lane.owner].name
+            threads.setdefault((name, lane.device, lane.core), set()).add(lane.thread)
+    return {group for (group, _, _), found in threads.items() if len(found) > 1}
+
+
+def stats_hz(info: RunInfo) -> float:
+    """Of the timer that spans are counted in."""
+    return info.clocks_hz.get("stats", info.clocks_hz.get("core", 1e9))
 
 
 def _lane_order(lane: Lane, number: int) -> tuple[int, int, int, int]:

@@ -13,12 +13,11 @@ from build import Sketch
 from opscope.core.errors import ModelError
 from opscope.graph.graph import DType, Graph
 from opscope.plugins.ethosu.compilation import Compilation, Row, _debug_tables, _rows
-from opscope.plugins.ethosu.importer import VelaLayers, VelaSummary
+from opscope.plugins.ethosu.importer import NPU, VelaLayers, VelaSummary
 from opscope.plugins.ethosu.nodes import node_totals
 from opscope.plugins.ethosu.options import VelaOptions
 from opscope.plugins.ethosu.profile import assemble
-from opscope.recording.imported import ImportedOp
-from opscope.recording.profiled import FUSED, ON_ACCELERATOR, ON_CPU, REMOVED
+from opscope.recording.recording import OpRecord, Placed, ResourceCycles
 
 LAYERS = """\
 Original Operator,NNG Operator,Target,Staging Usage,Peak% (Staging),Op Cycles,Network% (cycles),NPU,SRAM AC,DRAM AC,\
@@ -103,12 +102,12 @@ OPTIONS = VelaOptions.of({})
 def test_rows_are_added_up_per_op_of_the_model(tmp_path: Path) -> None:
     """Trap: fused activations are rows of 0 cycles and 100 % utilization; a softmax is 29 rows."""
     nodes = node_totals(graph(), compilation(tmp_path), 5e8)
-    assert [(n.name, n.placed, n.cycles, n.kernels, n.bound) for n in nodes] == [
-        ("conv", ON_ACCELERATOR, 400, 2, "NPU"),
-        ("add", ON_ACCELERATOR, 100, 1, "SRAM"),
-        ("rsqrt", FUSED, None, 0, ""),
-        ("reshape", REMOVED, None, 0, ""),
-        ("dense", ON_ACCELERATOR, 500, 1, "off-chip flash"),
+    assert [(n.name, n.placed, n.cycles, n.calls, n.bound) for n in nodes] == [
+        ("conv", Placed.ACCELERATOR, 400, 2, "NPU"),
+        ("add", Placed.ACCELERATOR, 100, 1, "SRAM"),
+        ("rsqrt", Placed.FUSED, None, 0, ""),
+        ("reshape", Placed.REMOVED, None, 0, ""),
+        ("dense", Placed.ACCELERATOR, 500, 1, "off-chip flash"),
     ]
     assert nodes[1].covers == ("rsqrt",)
     assert nodes[2].reason == "fused into add"
@@ -123,16 +122,14 @@ def test_the_resource_that_binds_is_shown_per_op_and_in_total(tmp_path: Path) ->
         "NPU": 0.4,
         "SRAM": 0.1,
     }
-    assert result.nodes[0].busy_cycles == {"NPU": 400, "SRAM": 100, "off-chip flash": 300}
-    assert result.nodes[0].memory_bytes == 1000
+    assert result.ops[0].busy_cycles == {"NPU": 400, "SRAM": 100, "off-chip flash": 300}
+    assert result.ops[0].memory_bytes == 1000
 
 
 def test_cycles_become_time_and_a_timeline_in_order(tmp_path: Path) -> None:
     result = assemble(Path("net.tflite"), graph(), OPTIONS, compilation(tmp_path))
     assert result.latency is not None
     assert (result.latency.value_ns, result.latency.provenance) == (2000, "vendor-model")
-    assert result.trace is not None
-    assert result.program is not None
     spans = [(int(s["op"]), int(s["start_ns"]), int(s["end_ns"]), int(s["pcycles"])) for s in result.trace.spans]
     assert spans == [(0, 0, 800, 400), (1, 800, 1000, 100), (4, 1000, 2000, 500)]
     assert result.value("mac_utilization") == pytest.approx(6464 / (1000 * 256))
@@ -145,9 +142,9 @@ def test_with_an_op_on_the_cpu_there_is_no_latency(tmp_path: Path) -> None:
     found = replace(with_cpu(tmp_path), refused={"gather:out": "Unsupported opType"})
     result = assemble(Path("net.tflite"), graph(with_cpu=True), OPTIONS, found)
     assert result.latency is None
-    assert result.trace is None
-    node = result.nodes[-1]
-    assert (node.placed, node.reason, node.cycles, node.wall_ns) == (ON_CPU, "Unsupported opType", None, None)
+    assert not len(result.trace.spans)
+    node = result.ops[-1]
+    assert (node.placed, node.reason, node.cycles, node.time_ns) == (Placed.CPU, "Unsupported opType", None, None)
     assert result.value("latency") is None
     assert result.value("npu_time") == 2.0
     assert any("1 of 6 ops run on the CPU: their time is unknown" in note for note in result.notes)
@@ -195,11 +192,13 @@ def test_whatever_the_rows_say_every_op_is_there_once_and_cycles_add_up(
 ) -> None:
     labels = ("NPU", "SRAM", "DRAM", "on-chip flash", "off-chip flash")
     ops = [
-        ImportedOp(
+        OpRecord(
             f"row{n}",
             cycles=None if on_cpu else max(used),
             kernel="K",
-            resource_cycles=() if on_cpu else tuple(zip(labels, used, strict=True)),
+            resource_cycles=()
+            if on_cpu
+            else tuple(ResourceCycles(name, name != NPU, n) for name, n in zip(labels, used, strict=True)),
         )
         for n, (_, _, used, on_cpu) in enumerate(rows)
     ]
@@ -212,8 +211,8 @@ def test_whatever_the_rows_say_every_op_is_there_once_and_cycles_add_up(
     assert [node.name for node in nodes] == [op.name for op in net.ops]
     for place, node in enumerate(nodes):
         own = [(used, on_cpu) for op, _, used, on_cpu in rows if op == place]
-        if node.placed == ON_ACCELERATOR:
+        if node.placed == Placed.ACCELERATOR:
             assert node.cycles == sum(max(used) for used, _ in own)
             assert max(node.busy_cycles.values(), default=0) <= (node.cycles or 0)
-        assert (node.placed == ON_CPU) == any(on_cpu for _, on_cpu in own)
-        assert (node.placed == REMOVED) == (not own)
+        assert (node.placed == Placed.CPU) == any(on_cpu for _, on_cpu in own)
+        assert (node.placed == Placed.REMOVED) == (not own)

@@ -40,8 +40,8 @@ def test_a_profile_of_many_inferences_has_its_dispatches_times_and_memory(tmp_pa
         text += "".join(f'{{"record_type":"queue_event","op":"{op}"}}\n' for op in ("alloca", "execute"))
         text += "".join(pool(begin + step, 4096 * step) for step in range(8))
     found = imported(tmp_path, text)
-    assert (found.format, found.inferences) == ("iree-perf", 20)
-    assert {op.name: (op.calls, op.time_ns, op.least_ns, op.most_ns) for op in found.ops} == {
+    assert (found.maker, found.inferences) == ("iree-perf", 20)
+    assert {op.name: (op.calls, op.time_ns, op.low_ns, op.high_ns) for op in found.ops} == {
         key: (1.0, round(sum(times) / 20), min(times), max(times)) for key, times in lasted.items()
     }
     assert (found.trace.spans["kind"] == SpanKind.OP).sum() == 7 * 20
@@ -56,7 +56,7 @@ def test_a_submission_that_executes_is_an_inference(tmp_path: Path) -> None:
     text += event("dispatch", 50, 54, key='"a"', run=2) + event("execute", 45, 60, run=2)
     found = imported(tmp_path, text)
     assert found.inferences == 2
-    assert [(op.name, op.calls, op.time_ns, op.median_ns, op.least_ns, op.most_ns) for op in found.ops] == [
+    assert [(op.name, op.calls, op.time_ns, op.median_ns, op.low_ns, op.high_ns) for op in found.ops] == [
         ("a", 1.0, 7, 7, 4, 10)
     ]
     assert found.latency_ns == 20

@@ -18,7 +18,7 @@ from opscope.plugins.litert.backend import LitertBackend
 from opscope.plugins.litert.kernels import NO_OP, Kernel, kinds_of, map_kernels
 from opscope.plugins.litert.measurement import Event, Measurement
 from opscope.plugins.litert.profile import assemble
-from opscope.recording.profiled import FUSED, INSERTED, ON_CPU, Profiled
+from opscope.recording.recording import Placed, Recording
 from opscope.recording.trace import SpanKind
 
 CONV, DENSE, RESHAPE = "Convolution (NHWC, QC8) IGEMM", "Fully Connected (NC, QS8, QC8W) GEMM", "Static Reshape (NC)"
@@ -121,7 +121,7 @@ def events(lengths: list[int], start: int, *, own: bool) -> tuple[Event, ...]:
 GRAPH = chain("conv", "softmax", "add")
 
 
-def measured(runs: list[list[int]], *, own: bool, unavailable: str = "") -> Profiled:
+def measured(runs: list[list[int]], *, own: bool, unavailable: str = "") -> Recording:
     starts = [1000 * (n + 1) * 10 for n in range(len(runs))]
     found = Measurement(
         () if unavailable else tuple(events(run, start, own=own) for run, start in zip(runs, starts, strict=True)),
@@ -136,12 +136,11 @@ def measured(runs: list[list[int]], *, own: bool, unavailable: str = "") -> Prof
 
 def test_the_runtimes_own_kernels_leave_a_timeline() -> None:
     result = measured([[10, 5, 1], [12, 7, 3], [11, 6, 2]], own=True)
-    assert [(n.name, n.placed, n.wall_ns, n.low_ns, n.high_ns) for n in result.nodes] == [
-        ("conv0", ON_CPU, 11000, 10000, 12000),
-        ("softmax1", ON_CPU, 6000, 5000, 7000),
-        ("add2", ON_CPU, 2000, 1000, 3000),
+    assert [(n.name, n.placed, n.time_ns, n.low_ns, n.high_ns) for n in result.ops] == [
+        ("conv0", Placed.CPU, 11000, 10000, 12000),
+        ("softmax1", Placed.CPU, 6000, 5000, 7000),
+        ("add2", Placed.CPU, 2000, 1000, 3000),
     ]
-    assert result.trace is not None
     spans = result.trace.spans
     work = spans[spans["kind"] == SpanKind.OP]
     assert result.samples_ns == (36000, 42000, 39000)  # as in the timeline
@@ -153,18 +152,18 @@ def test_the_runtimes_own_kernels_leave_a_timeline() -> None:
 
 def test_a_delegate_leaves_times_and_no_timeline() -> None:
     result = measured([[10, 5, 1]], own=False)
-    assert [(n.name, n.reason, n.wall_ns) for n in result.nodes] == [
+    assert [(n.name, n.reason, n.time_ns) for n in result.ops] == [
         ("conv0", f"ran as {CONV}", 10000),
         ("softmax1", "", 5000),
         ("add2", "ran as Add (ND)", 1000),
     ]
-    assert result.trace is None
+    assert not len(result.trace.spans)
     assert any("there is no timeline; --kernels builtin has both" in note for note in result.notes)
 
 
 def test_without_the_profiler_there_is_the_latency_and_the_reason() -> None:
     result = measured([[1, 1, 1]], own=True, unavailable="the library has no LiteRtCreateProfiler")
-    assert result.nodes == ()
+    assert result.ops == ()
     assert result.latency is not None
     assert result.latency.value_ns == 5000
     assert result.samples_ns == (5000, 4000, 6000)
@@ -174,7 +173,7 @@ def test_without_the_profiler_there_is_the_latency_and_the_reason() -> None:
 def test_inferences_that_ran_different_kernels_say_nothing_of_ops() -> None:
     both = (events([1, 1, 1], 0, own=True), events([1, 1, 1], 900, own=False))
     result = assemble(Path("net.tflite"), GRAPH, Measuring(), Measurement(both, "", (1, 2), {}), kernels="xnnpack")
-    assert result.nodes == ()
+    assert result.ops == ()
     assert any("its events differ from inference to inference" in note for note in result.notes)
 
 
@@ -187,24 +186,24 @@ def test_an_op_without_a_kernel_went_into_one_of_the_delegates() -> None:
         ("Odd (ND)", 8, 0, 2, 2, 0),
     )
     result = assemble(Path("n.tflite"), graph, Measuring(), Measurement((one,), "", (9,), {}), kernels="xnnpack")
-    assert [(n.name, n.placed, n.reason) for n in result.nodes] == [
-        ("conv0", ON_CPU, f"ran as {CONV}"),
-        ("relu1", FUSED, "fused into conv0"),
-        ("add2", ON_CPU, "ran as Add (ND)"),
-        ("Odd (ND)", INSERTED, "not in the model: the delegate's own"),
+    assert [(n.name, n.placed, n.reason) for n in result.ops] == [
+        ("conv0", Placed.CPU, f"ran as {CONV}"),
+        ("relu1", Placed.FUSED, "fused into conv0"),
+        ("add2", Placed.CPU, "ran as Add (ND)"),
+        ("Odd (ND)", Placed.INSERTED, "not in the model: the delegate's own"),
     ]
-    assert result.nodes[0].covers == ("relu1",)
+    assert result.ops[0].covers == ("relu1",)
 
 
 @given(st.lists(st.lists(st.integers(0, 500), min_size=3, max_size=3), min_size=1, max_size=7), st.booleans())
 def test_times_are_those_of_the_raw_events(runs: list[list[int]], own: bool) -> None:
     result = measured(runs, own=own)
-    for place, node in enumerate(result.nodes):
+    for place, node in enumerate(result.ops):
         samples = sorted(1000 * run[place] for run in runs)
-        assert node.wall_ns == round(median(samples))
+        assert node.time_ns == round(median(samples))
         assert node.low_ns is not None
         assert node.high_ns is not None
-        assert samples[0] <= node.low_ns <= node.wall_ns <= node.high_ns <= samples[-1]
+        assert samples[0] <= node.low_ns <= node.time_ns <= node.high_ns <= samples[-1]
     (lane,) = result.lanes
     assert lane.busy_ns <= lane.wall_ns
     assert (lane.wall_ns, lane.busy_ns) in [(1000 * (sum(run) + 20), 1000 * sum(run)) for run in runs]

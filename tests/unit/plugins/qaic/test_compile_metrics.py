@@ -18,10 +18,10 @@ def test_published_metrics_add_up(tmp_path: Path) -> None:
     assert all_hold(found)
     assert len(found.checks) == 6
     assert found.model == "bert_base_cased_onnx/model_fix_outofrange_fp16.onnx"
-    assert found.metric("total DDR read") == 168941 * KB
-    assert found.metric("c01 MC write, constants") == 408 * KB
-    assert found.metric("VTCMMaxSize") == 8323072
-    assert found.metric("ops of the model's graph") == 516
+    assert found.value("total DDR read") == 168941 * KB
+    assert found.value("c01 MC write, constants") == 408 * KB
+    assert found.value("VTCMMaxSize") == 8323072
+    assert found.value("ops of the model's graph") == 516
     assert (found.latency_ns, len(found.trace.spans), found.ops) == (None, 0, ())
 
 
@@ -68,7 +68,7 @@ def test_a_total_that_is_none_is_a_violation() -> None:
 
 def test_an_estimate_that_overflowed_is_unknown_and_lines_that_cannot_be_read_are_named() -> None:
     found = sample("qaic_compile_metrics.txt")
-    assert found.metric("Original MAC estimate") is None
+    assert found.value("Original MAC estimate") is None
     assert found.notes[-1].startswith(
         "2 lines could not be read: line 4: Original MAC estimate: 18446744060020916224; line"
     )
@@ -78,7 +78,7 @@ def test_an_estimate_that_overflowed_is_unknown_and_lines_that_cannot_be_read_ar
 def test_facts_of_the_compiler_go_with_a_measurement() -> None:
     both = combine([sample("latency.txt"), sample("qaic_compile_metrics.txt")])
     assert both.provenance == "measured"
-    assert both.metric("VTCM0Size") == 8192
+    assert both.value("VTCM0Size") == 8192
 
 
 def test_a_text_without_traffic_is_an_error(tmp_path: Path) -> None:

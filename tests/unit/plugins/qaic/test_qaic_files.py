@@ -21,8 +21,8 @@ def test_the_published_summary_obeys_its_identities(tmp_path: Path) -> None:
     assert all_hold(imported)
     assert len(imported.checks) == 7
     assert imported.latency_ns == round(444677 / 19.2e6 * 1e9)
-    assert imported.metric("throughput") == pytest.approx(345.419, abs=1e-3)
-    assert imported.metric("c0 effective frequency") == pytest.approx(1233.12e6, abs=1e4)
+    assert imported.value("throughput") == pytest.approx(345.419, abs=1e-3)
+    assert imported.value("c0 effective frequency") == pytest.approx(1233.12e6, abs=1e4)
     conv = op(imported, "c0 aicconvolutiond32 HMX TCM (float16, i8, index32)")
     assert (conv.calls, conv.cycles, conv.engine) == (1081, 15_612_581, "HMX")
     assert len(imported.trace.spans) == 12
@@ -38,8 +38,8 @@ def test_a_figure_that_was_changed_is_a_violation(tmp_path: Path) -> None:
 def test_the_published_stdout_obeys_its_identity(tmp_path: Path) -> None:
     imported = read_profile(written(tmp_path, STDOUT))
     assert all_hold(imported)
-    assert imported.metric("throughput") == 1924.281
-    assert imported.metric("InputWaitTimeUs, most") == pytest.approx(3_290_982_552)
+    assert imported.value("throughput") == 1924.281
+    assert imported.value("InputWaitTimeUs, most") == pytest.approx(3_290_982_552)
     assert imported.latency_ns == 22_861_091
     assert imported.provenance == "measured"
 
@@ -63,7 +63,7 @@ def test_the_newer_stdout_names_functions(tmp_path: Path) -> None:
     )
     imported = read_profile(path)
     assert imported.latency_ns == 95_000
-    assert imported.metric("DDRBandwidthGBPerSec_Dev_0_Func_0, average") == pytest.approx(50.5e9)
+    assert imported.value("DDRBandwidthGBPerSec_Dev_0_Func_0, average") == pytest.approx(50.5e9)
     assert [c.holds for c in imported.checks] == [False]  # 9000 is not 10 in 1000 µs
     assert imported.notes[-1] == "1 rows could not be read: line 6: broken, 1"
 
@@ -71,7 +71,7 @@ def test_the_newer_stdout_names_functions(tmp_path: Path) -> None:
 def test_the_published_percentiles_obey_their_identity(tmp_path: Path) -> None:
     imported = read_profile(written(tmp_path, PERCENTILES))
     assert all_hold(imported)
-    assert imported.metric("hostRoundTrip, mean") == pytest.approx(23_372_801)
+    assert imported.value("hostRoundTrip, mean") == pytest.approx(23_372_801)
     assert imported.latency_ns == 23_453_992
     assert imported.notes == ()
 
@@ -80,8 +80,8 @@ def test_a_latency_file_is_summed_up_and_checked_line_by_line() -> None:
     imported = sample("latency.txt")
     assert all_hold(imported)
     assert (imported.latency_ns, imported.inferences, imported.model) == (23_453_900, 3, "Program:BenchmarkSet")
-    assert imported.metric("devExec, mean") is None
-    assert imported.metric("hostRoundTrip, max") == 23_505_000
+    assert imported.value("devExec, mean") is None
+    assert imported.value("hostRoundTrip, max") == 23_505_000
 
 
 def test_a_latency_line_that_does_not_add_up_is_a_violation(tmp_path: Path) -> None:
@@ -101,8 +101,8 @@ def test_a_latency_header_alone_is_an_error(tmp_path: Path) -> None:
 def test_summary_stdout_and_percentiles_of_one_run_make_one(tmp_path: Path) -> None:
     whole = combine([read_profile(written(tmp_path, name)) for name in (SUMMARY, STDOUT, PERCENTILES)])
     assert all_hold(whole)
-    assert whole.format == "qaic-summary + qaic-runner-stdout + qaic-latency-percentiles"
-    assert whole.metric("latency (qaic-runner-stdout)") == 22_861_091
+    assert whole.maker == "qaic-summary + qaic-runner-stdout + qaic-latency-percentiles"
+    assert whole.value("latency (qaic-runner-stdout)") == 22_861_091
 
 
 def test_two_timelines_do_not_make_one_run(tmp_path: Path) -> None:
@@ -138,7 +138,7 @@ def test_what_the_application_sees_is_taken_apart(tmp_path: Path) -> None:
     assert stages["enqueue"] == 6_761  # 0.006761 ms
     assert stages["device"] == 23_051_370
     assert stages["driver"] == 23_372_801 - 23_051_370
-    assert sum(stages.values()) == pytest.approx(imported.metric("totalRoundtripTime, mean"), abs=3)
+    assert sum(stages.values()) == pytest.approx(imported.value("totalRoundtripTime, mean"), abs=3)
 
 
 def test_a_damaged_row_of_a_summary_is_named_and_the_others_stay(tmp_path: Path) -> None:

@@ -13,29 +13,37 @@ import pytest
 from htp_samples import profiled, tiny, two_partitions
 from opscope.core.errors import ModelError, UsageError
 from opscope.plugins.qnn.compilation import _check_taken, _check_target
+from opscope.plugins.qnn.details import parts_of
 from opscope.plugins.qnn.importers.op_trace import OpTrace, Refused
 from opscope.plugins.qnn.options import HtpOptions
 from opscope.plugins.qnn.qhas_html import QhasHtml
 from opscope.plugins.qnn.qhas_json import QhasJson
-from opscope.recording.profiled import FUSED, INSERTED, ON_ACCELERATOR, ON_CPU, Profiled
+from opscope.recording.build import to_run
+from opscope.recording.recording import Placed, Recording
+from opscope.recording.recording_file import encode_recording
+from opscope.recording.run import Run
 from opscope.recording.trace import SpanKind
-from opscope.views.json.profiled_json import ProfiledJson
-from opscope.views.text.profiled_text import ProfiledText
+from opscope.views.text.profile_text import ProfileText
 from opscope.views.timeline.chrome_trace import ChromeTrace
+from opscope.workflows.analysing import findings_for
 from qnn_session import FIRST, MHZ, SECOND, WHOLE
 
 READ_BY_TWO = FIRST.total("dram_read") + SECOND.total("dram_read")
 
 
-def text_of(result: Profiled, **options: str) -> str:
-    out = StringIO()
-    ProfiledText(**options).render(result, out)  # type: ignore[arg-type]
+def run_of(result: Recording) -> Run:
+    return to_run(result, command=(), created="", sha256=None)
+
+
+def text_of(result: Recording, level: str = "detailed") -> str:
+    out, run = StringIO(), run_of(result)
+    ProfileText(level=level).render(run, findings_for(run, result), result, out)
     return out.getvalue()
 
 
 def test_two_graphs_are_counted_once_each() -> None:
     result = profiled(two_partitions())
-    assert [part.cycles for part in result.parts] == [FIRST.cycles, SECOND.cycles]
+    assert [part.cycles for part in parts_of(result)] == [FIRST.cycles, SECOND.cycles]
     assert result.latency is not None
     assert result.latency.value_ns == sum(round(graph.cycles * 1000 / MHZ) for graph in (FIRST, SECOND))
     assert result.value("ddr_write") == 2 * 65536
@@ -44,7 +52,7 @@ def test_two_graphs_are_counted_once_each() -> None:
 
 def test_a_node_on_the_cpu_keeps_the_words_of_the_runtime_and_withholds_the_total() -> None:
     result = profiled(two_partitions())
-    (node,) = result.of(ON_CPU)
+    (node,) = result.placed(Placed.CPU)
     assert node.name == "acosh_mid"
     assert node.reason.startswith("Operators of type `Acosh` are not supported by QNN EP. Acosh node")
     total = result.metric("total_inference_time")
@@ -55,35 +63,35 @@ def test_a_node_on_the_cpu_keeps_the_words_of_the_runtime_and_withholds_the_tota
 
 def test_every_node_of_the_model_stands_once_and_shares_of_the_path_add_up() -> None:
     result = profiled(two_partitions())
-    names = [node.name for node in result.nodes]
+    names = [node.name for node in result.ops]
     assert len(set(names)) == len(names)
     assert set(names) >= {"conv0", "acosh_mid", "conv1", "relu1", "graph 1 input", "graph 2 output"}
-    assert [part.name for part in result.parts] == ["graph 1", "graph 2"]
-    assert sum(node.path_share or 0 for node in result.nodes) == pytest.approx(1, abs=1e-3)
+    assert [part.name for part in parts_of(result)] == ["graph 1", "graph 2"]
+    assert sum(node.path_share or 0 for node in result.ops) == pytest.approx(1, abs=1e-3)
 
 
 def test_fused_and_inserted_nodes_are_called_so() -> None:
     result = profiled(tiny())
-    fused = {node.name: node.reason for node in result.of(FUSED)}
+    fused = {node.name: node.reason for node in result.placed(Placed.FUSED)}
     assert fused["sig3"] == "no kernel of its own; the next node with kernels is mul3"
-    assert {"Transpose_token_34", "graph input"} <= {node.name for node in result.of(INSERTED)}
-    assert {node.name for node in result.of(ON_ACCELERATOR)} >= {"conv0", "mul3"}
-    covers = {node.name: node.covers for node in result.nodes}
+    assert {"Transpose_token_34", "graph input"} <= {node.name for node in result.placed(Placed.INSERTED)}
+    assert {node.name for node in result.placed(Placed.ACCELERATOR)} >= {"conv0", "mul3"}
+    covers = {node.name: node.covers for node in result.ops}
     assert covers["mul3"] == ("sig3",)
     assert covers["sig3"] == ()
 
 
 def test_a_node_that_others_do_the_work_of_has_no_time_of_its_own() -> None:
     for result in (profiled(tiny()), profiled(two_partitions())):
-        assert all((node.wall_ns is None) == (node.placed in (FUSED, ON_CPU)) for node in result.nodes)
+        assert all((node.time_ns is None) == (node.placed in (Placed.FUSED, Placed.CPU)) for node in result.ops)
 
 
 def test_bytes_of_nodes_add_up_to_the_total_and_the_vtcm_peak_is_the_models() -> None:
     result = profiled(tiny())
     assert (
-        sum(node.dram_read_bytes or 0 for node in result.nodes) == result.value("ddr_read") == WHOLE.total("dram_read")
+        sum(node.outer_read_bytes or 0 for node in result.ops) == result.value("ddr_read") == WHOLE.total("dram_read")
     )
-    assert sum(node.dram_write_bytes or 0 for node in result.nodes) == result.value("ddr_write") == 40
+    assert sum(node.outer_write_bytes or 0 for node in result.ops) == result.value("ddr_write") == 40
     assert result.trace is not None
     assert result.value("vtcm_peak") == WHOLE.peak == max(result.trace.samples["value"])
 
@@ -120,10 +128,8 @@ def test_waits_say_whom_they_are_for() -> None:
 
 def test_the_chrome_trace_has_rows_names_flows_and_the_vtcm_counter() -> None:
     result = profiled(tiny())
-    assert result.trace is not None
-    assert result.program is not None
     out = BytesIO()
-    ChromeTrace(result.program, flows=True).render(result.trace, out)
+    ChromeTrace(run_of(result), flows=True).render(result.trace, out)
     events = json.loads(out.getvalue())["traceEvents"]
     rows = {event["args"]["name"] for event in events if event["name"] == "thread_name"}
     assert {name.split("_Core_0_")[-1] for name in rows} == {"FG", "HVX_1", "HVX_2", "HVX_3", "HVX_4", "DMA"}
@@ -136,7 +142,7 @@ def test_the_same_files_give_the_same_bytes() -> None:
     def whole() -> str:
         out = StringIO()
         result = profiled(two_partitions())
-        ProfiledJson().render(result, out)
+        out.write(encode_recording(result).decode())
         QhasJson().render(result, out)
         return out.getvalue()
 
@@ -157,8 +163,8 @@ def test_text_shows_every_number_with_its_provenance() -> None:
         ("basic", ["ddr read"], ["threads –", "nodes ("]),
         ("client", ["stages of the compiler"], ["threads –", "nodes ("]),
         ("backend", ["threads", "stages of the compiler"], ["nodes ("]),
-        ("detailed", ["threads", "nodes (", "bottlenecks"], ["kernels ("]),
-        ("linting", ["waits and overlap", "bottlenecks"], ["nodes ("]),
+        ("detailed", ["threads", "nodes (", "of the dominant path"], ["kernels ("]),
+        ("linting", ["waits and overlap", "of the dominant path"], ["nodes ("]),
         ("optrace", ["nodes (", "kernels (", "stages of the compiler"], []),
     ],
 )
@@ -184,9 +190,9 @@ def test_the_analysis_summary_has_the_short_form_and_the_vendors_tables() -> Non
 
 def test_the_page_escapes_names_and_needs_no_network() -> None:
     result = profiled(tiny())
-    evil = replace(result.nodes[0], name="<script>alert(1)</script>")
+    evil = replace(result.ops[0], name="<script>alert(1)</script>")
     out = StringIO()
-    QhasHtml().render(replace(result, nodes=(evil, *result.nodes[1:])), out)
+    QhasHtml().render(replace(result, ops=(evil, *result.ops[1:])), out)
     page = out.getvalue()
     assert "&lt;script&gt;alert(1)" in page
     assert "<script" not in page
@@ -198,10 +204,10 @@ def test_a_part_without_a_model_has_facts_and_no_times() -> None:
     bare = replace(whole, graphs=tuple(replace(g, timeline=None, prepared=None) for g in whole.graphs))
     result = profiled(bare, soc="57")
     assert result.latency is None
-    assert result.trace is None
+    assert not len(result.trace.spans)
     assert result.provenance == "compiler-fact"
     assert result.value("ddr_read") == READ_BY_TWO
-    assert all(node.wall_ns is None for node in result.nodes)
+    assert all(node.time_ns is None for node in result.ops)
     assert "times —, bytes compiler-fact" in text_of(result)
 
 

@@ -5,22 +5,25 @@ from dataclasses import replace
 import pytest
 
 from opscope.core.errors import UsageError
+from opscope.core.provenance import Provenance
 from opscope.plugins.qnn.options import HtpOptions
-from opscope.plugins.qnn.whatif import device_advice, grid, neighbours, with_evidence, with_front
+from opscope.plugins.qnn.whatif import device_advice, grid, neighbours, point_of, with_evidence, with_front
 from opscope.recording.finding import WHAT_IF, Finding, Prediction
-from opscope.recording.profiled import Metric, Profiled, WhatIfPoint
+from opscope.recording.recording import Metric, Recording, empty_trace
+from opscope.recording.what_if import WhatIfPoint
 
 CHOICES = {"soc": "SA8255", "vtcm_mb": None, "opt_level": None, "precision": "as-is", "io_quant": "on"}
 
 
 def point(time: float | None, ddr: float, vtcm: float, **choices: str | int) -> WhatIfPoint:
     metrics = (
-        Metric("htp_execution_time", time, "us", "vendor-model"),
-        Metric("ddr_read", ddr, "bytes", "compiler-fact"),
-        Metric("vtcm_peak", vtcm, "bytes", "compiler-fact"),
+        Metric("htp_execution_time", time, "us", Provenance.VENDOR_MODEL),
+        Metric("ddr_read", ddr, "bytes", Provenance.COMPILER_FACT),
+        Metric("vtcm_peak", vtcm, "bytes", Provenance.COMPILER_FACT),
     )
-    profiled = Profiled("htp", "m", {}, CHOICES, {}, "vendor-model", None, metrics)
-    return WhatIfPoint(" ".join(map(str, choices.values())) or "base", {**CHOICES, **choices}, profiled)
+    of_model = Provenance.VENDOR_MODEL
+    recording = Recording("htp", of_model, empty_trace(of_model), options=CHOICES, metrics=metrics)
+    return point_of(" ".join(map(str, choices.values())) or "base", {**CHOICES, **choices}, recording)
 
 
 def test_the_front_has_the_points_that_no_other_beats() -> None:
@@ -58,9 +61,9 @@ def test_neighbours_differ_in_one_choice() -> None:
 
 
 def test_causes_cite_the_point_that_helps_and_never_one_that_does_not() -> None:
-    base = point(100, 1, 1).profiled
+    base = point(100, 1, 1).recording
     assert base is not None
-    causes = (Finding("conversions", "t", "d"), Finding("vtcm-spill", "t", "d"))
+    causes = (Finding("layout", "t", "d"), Finding("spill", "t", "d"))
     tried = [point(80, 1, 1, io_quant="off"), point(99.5, 1, 1, vtcm_mb=4), point(120, 1, 1, opt_level=3)]
     best, conversions, spill = with_evidence(replace(base, causes=causes), tried).causes
     assert best.title == "one change saves 20%: --io-quant off"

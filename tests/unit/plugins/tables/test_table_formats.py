@@ -11,10 +11,10 @@ from importer_samples import SAMPLES, all_hold, op, sample
 from opscope.core.errors import ImportFileError, UsageError
 from opscope.importers.combine import combine
 from opscope.importers.formats import read_profile
-from opscope.recording.imported import Imported
+from opscope.recording.recording import Recording, ResourceCycles
 
 
-def changed(tmp_path: Path, name: str, old: str, new: str) -> Imported:
+def changed(tmp_path: Path, name: str, old: str, new: str) -> Recording:
     text = (SAMPLES / name).read_text()
     assert old in text
     (tmp_path / name).write_text(text.replace(old, new))
@@ -30,7 +30,7 @@ def test_a_benchmark_log_gives_nodes_in_run_order_and_the_latency() -> None:
     assert [o.type for o in imported.ops] == ["CONV_2D", "TfLiteXNNPackDelegate", "SOFTMAX"]
     assert imported.latency_ns == 9_620_500
     assert imported.model == "/data/local/tmp/mobile.tflite"
-    assert imported.metric("initialization: ModifyGraphWithDelegate") == 2_100_000
+    assert imported.value("initialization: ModifyGraphWithDelegate") == 2_100_000
     assert imported.inferences == 50
 
 
@@ -40,8 +40,8 @@ def test_a_node_called_twice_takes_twice_its_average() -> None:
 
 def test_fused_names_and_delegates_are_told() -> None:
     first, delegate, _ = sample("tflite_log.txt").ops
-    assert first.origins == ("stem/relu", "stem/bn", "stem/conv")
-    assert (delegate.name, delegate.engine) == ("TfLiteXNNPackDelegate:64", "delegate")
+    assert first.covers == ("stem/relu", "stem/bn", "stem/conv")
+    assert (delegate.name, delegate.engines) == ("TfLiteXNNPackDelegate:64", ("delegate",))
 
 
 def test_the_csv_of_the_same_tool_may_have_commas_in_types() -> None:
@@ -58,16 +58,16 @@ def test_a_row_of_the_log_that_cannot_be_read_is_named(tmp_path: Path) -> None:
 
 
 def test_a_step_of_initialization_that_was_done_twice_took_twice_its_average() -> None:
-    assert sample("tflite_log.txt").metric("initialization: AllocateTensors") == 2 * 450_000
+    assert sample("tflite_log.txt").value("initialization: AllocateTensors") == 2 * 450_000
 
 
 def test_litert_counts_in_milliseconds_and_says_more_digits_elsewhere() -> None:
     imported = sample("tflite_litert_log.txt")
     assert all_hold(imported)
     assert imported.latency_ns == 500_500
-    assert (imported.metric("latency, least"), imported.metric("latency, most")) == (482_000, 900_000)
-    assert (imported.metric("init"), imported.metric("first inference")) == (3_100_000, 910_000)
-    assert imported.metric("memory footprint, overall") == 11.25 * 2**20
+    assert (imported.value("latency, least"), imported.value("latency, most")) == (482_000, 900_000)
+    assert (imported.value("init"), imported.value("first inference")) == (3_100_000, 910_000)
+    assert imported.value("memory footprint, overall") == 11.25 * 2**20
 
 
 def test_litert_without_the_line_of_its_runs_has_two_digits(tmp_path: Path) -> None:
@@ -112,9 +112,9 @@ def test_nodes_that_take_longer_than_their_delegate_are_left_out(tmp_path: Path)
 
 def test_memory_of_the_benchmark_is_read_in_bytes() -> None:
     imported = sample("tflite_subgraphs_log.txt")
-    assert imported.metric("memory footprint, init") == 3.5 * 2**20
-    assert imported.metric("memory footprint, overall") == 12.25 * 2**20
-    assert imported.metric("peak memory footprint, overall") == 20.5 * 2**20
+    assert imported.value("memory footprint, init") == 3.5 * 2**20
+    assert imported.value("memory footprint, overall") == 12.25 * 2**20
+    assert imported.value("peak memory footprint, overall") == 20.5 * 2**20
 
 
 def test_a_log_with_nothing_in_it_is_an_error(tmp_path: Path) -> None:
@@ -130,15 +130,15 @@ def test_c_info_has_macs_bytes_placement_and_times() -> None:
     imported = sample("stedgeai_info.json")
     assert all_hold(imported)
     fc, relu = imported.ops
-    assert (fc.time_ns, fc.cycles, fc.macs, fc.parameter_bytes, fc.in_bytes, fc.engine) == (
+    assert (fc.time_ns, fc.cycles, fc.macs, fc.parameter_bytes, fc.in_bytes, fc.engines) == (
         100_000,
         16000,
         896,
         3584,
         52,
-        "CPU",
+        ("CPU",),
     )
-    assert relu.engine == "NPU"
+    assert relu.engines == ("NPU",)
     assert imported.latency_ns == 130_000
     assert imported.provenance == "measured"
     assert imported.tool == "ST Edge AI Core 2.2.0-20266"
@@ -174,7 +174,7 @@ def test_the_text_report_adds_up_to_its_totals() -> None:
         ("conv2d", 38040, 1632),
         ("dense", 9516, 38064),
     ]
-    assert imported.metric("ram") == 10144
+    assert imported.value("ram") == 10144
     assert imported.notes == ("no times: they come with `stedgeai validate` on the target",)
 
 
@@ -226,7 +226,10 @@ def test_cycles_that_the_compiler_of_an_npu_expects_are_its_model(tmp_path: Path
     (tmp_path / "i.json").write_text(json.dumps(body))
     imported = read_profile(tmp_path / "i.json")
     assert imported.provenance == "vendor-model"
-    assert [(row.cycles, row.resource_cycles) for row in imported.ops] == [(None, ()), (768, (("computing", 256),))]
+    assert [(row.cycles, row.resource_cycles) for row in imported.ops] == [
+        (None, ()),
+        (768, (ResourceCycles("computing", False, 256),)),
+    ]
     assert any(note.startswith("cycles of 1 of 2 nodes are the compiler's estimate") for note in imported.notes)
 
 
@@ -249,7 +252,7 @@ def test_profile_and_layers_of_an_engine_make_one() -> None:
         "CaskConvolution",
         132_096,
     )
-    assert conv.origins == ("conv1", "relu1")
+    assert conv.covers == ("conv1", "relu1")
     assert conv.shape == "16×3×28×28 → 16×256×28×28"
     assert (both.provenance, both.inferences, both.latency_ns) == ("measured", 100, 100_000)
 
@@ -304,7 +307,7 @@ def test_a_table_per_request_gives_the_mean_and_the_spread() -> None:
     imported = sample("openvino_cpp.csv")
     assert all_hold(imported)
     conv = op(imported, "conv")
-    assert (conv.time_ns, conv.least_ns, conv.most_ns, imported.inferences) == (12_000, 10_000, 14_000, 2)
+    assert (conv.time_ns, conv.low_ns, conv.high_ns, imported.inferences) == (12_000, 10_000, 14_000, 2)
 
 
 @pytest.mark.parametrize("name", ["openvino_sort.csv", "openvino_sorted.csv"])
@@ -334,16 +337,16 @@ def test_counters_may_be_json() -> None:
     assert all_hold(imported)
     assert [(row.name, row.kernel, row.time_ns) for row in imported.ops] == [
         ("conv", "brgconv", 30_000),
-        ("relu", None, None),
+        ("relu", "", None),
     ]
 
 
 def test_a_report_of_the_cpp_tool_ends_every_line_with_a_separator() -> None:
     imported = sample("openvino_report_cpp.csv")
     assert (imported.latency_ns, imported.model, imported.target) == (50_500_000, "kws.xml", "CPU")
-    assert imported.metric("throughput") == 39.998
-    assert imported.metric("Average latency") == 51_250_000
-    assert imported.metric("batch") == 1
+    assert imported.value("throughput") == 39.998
+    assert imported.value("Average latency") == 51_250_000
+    assert imported.value("batch") == 1
     assert imported.notes == ("latencies of 1 groups of shapes are not read",)
 
 
@@ -353,13 +356,13 @@ def test_another_percentile_than_the_median_is_not_the_latency(tmp_path: Path) -
     (tmp_path / "x").write_text(text)
     imported = read_profile(tmp_path / "x")
     assert imported.latency_ns == 51_250_000
-    assert imported.metric("latency (90 percentile)") == 50_500_000
+    assert imported.value("latency (90 percentile)") == 50_500_000
 
 
 def test_counters_and_report_make_one() -> None:
     both = combine([sample("openvino_average.csv"), sample("openvino_report.csv")])
     assert (both.latency_ns, both.target, both.model) == (60_000, "CPU", "kws.onnx")
-    assert both.metric("throughput") == 11242.87
+    assert both.value("throughput") == 11242.87
 
 
 def test_a_total_that_is_not_the_sum_of_its_table_is_a_violation(tmp_path: Path) -> None:

@@ -11,11 +11,11 @@ from importer_samples import op
 from kineto_build import device_bound, events_of, launch_bound, two_streams
 from opscope.importers.formats import read_profile
 from opscope.plugins.traces.kineto import Kineto
-from opscope.recording.imported import Imported
+from opscope.recording.recording import Recording
 from opscope.recording.trace import NONE, SpanKind
 
 
-def read(events: Sequence[object], path: Path) -> Imported:
+def read(events: Sequence[object], path: Path) -> Recording:
     document = {"schemaVersion": 1, "deviceProperties": [{"name": "G"}, {"name": "G"}], "traceEvents": events}
     path.write_text(json.dumps(document))
     found = read_profile(path)
@@ -103,11 +103,11 @@ def test_traces_of_whole_networks_are_joined_whole(make: Make, tmp_path: Path) -
     path = make(tmp_path / "trace.json.gz")
     events, imported = events_of(path), read_profile(path)
     trace = imported.trace
-    assert (imported.format, imported.target) == ("kineto", "1 × Made-up GPU")
+    assert (imported.maker, imported.target) == ("kineto", "1 × Made-up GPU")
     assert len(trace.spans) == sum(event["ph"] == "X" for event in events) > 1000
     on_device = np.array([lane.device != NONE for lane in trace.lanes])[trace.spans["lane"]]
     launched = sum(event.get("cat") in ON_DEVICE for event in events)
-    assert int(on_device.sum()) == launched == len(trace.edges) == imported.metric("launches") > 500
+    assert int(on_device.sum()) == launched == len(trace.edges) == imported.value("launches") > 500
     assert imported.notes == (f"{2 * launched} flow events are not kept",)  # a launch and its kernel are joined already
     assert set(trace.spans["kind"][on_device].tolist()) <= {SpanKind.OP, SpanKind.TRANSFER}
     assert (trace.spans["op"][on_device] != NONE).all()

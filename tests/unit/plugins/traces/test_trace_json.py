@@ -9,12 +9,12 @@ import pytest
 
 from opscope.core.errors import ImportFileError
 from opscope.plugins.traces.trace_json import TraceJson
-from opscope.recording.imported import Imported
+from opscope.recording.recording import Recording
 
 Event = dict[str, object]
 
 
-def read(content: object, path: Path) -> Imported:
+def read(content: object, path: Path) -> Recording:
     raw = content if isinstance(content, bytes) else json.dumps(content).encode()
     path.write_bytes(raw)
     return TraceJson().read(path)
@@ -24,7 +24,7 @@ def x(name: str, ts: float, dur: float, tid: int | str = 1, pid: int | str = 1) 
     return {"ph": "X", "name": name, "ts": ts, "dur": dur, "pid": pid, "tid": tid}
 
 
-def rows(imported: Imported) -> list[tuple[str, str, int, int]]:
+def rows(imported: Recording) -> list[tuple[str, str, int, int]]:
     trace = imported.trace
     return [
         (trace.lanes[lane].name, trace.names[name], start, end)

@@ -24,7 +24,7 @@ from opscope.program.program import COMMAND, OpInfo
 from opscope.recording.finding import Findings
 from opscope.recording.folder_reader import read_run
 from opscope.recording.folder_writer import write_run
-from opscope.recording.imported import empty_trace
+from opscope.recording.recording import empty_trace
 from opscope.recording.run import GRAPH_EDGE, CommandTable, Run, graph_edges
 from opscope.recording.summary import Summary
 from opscope.recording.summary_json import summary_fields
@@ -38,7 +38,6 @@ from opscope.views.page.graph import op_edges
 from opscope.views.page.html import asset
 from opscope.views.page.page import RunPage
 from opscope.views.page.spans import rows_of
-from opscope.workflows.viewing import program_of
 from page_build import small_findings, small_run
 
 ROOT = Path(__file__).parents[4]
@@ -145,11 +144,11 @@ def test_the_graph_of_the_run_goes_before_what_commands_tell() -> None:
 def test_the_graph_is_kept_with_a_run_and_an_older_run_has_none(tmp_path: Path) -> None:
     run = replace(small_run(), graph=np.array([(0, 3), (3, 2)], GRAPH_EDGE))
     for name, kept in (("with", run), ("without", replace(run, graph=None))):
-        write_run(kept, program_of(kept), tmp_path / name)
+        write_run(kept, tmp_path / name)
     assert read_run(tmp_path / "without").graph is None
     assert read_run(tmp_path / "with").graph.tolist() == [(0, 3), (3, 2)]  # type: ignore[union-attr]
     wrong = replace(run, graph=np.array([(0, 4)], GRAPH_EDGE))
-    write_run(wrong, program_of(wrong), tmp_path / "wrong")
+    write_run(wrong, tmp_path / "wrong")
     with pytest.raises(UsageError, match=r"graph\.parquet: target 4; expected 0 to 3"):
         read_run(tmp_path / "wrong")
 

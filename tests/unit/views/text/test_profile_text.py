@@ -9,6 +9,7 @@ from unicodedata import east_asian_width
 import pytest
 
 from opscope.recording.finding import Findings, Trial
+from opscope.recording.recording import Recording
 from opscope.recording.run import Run
 from opscope.recording.summary import HostStage
 from opscope.views.text.profile_text import ProfileText
@@ -26,7 +27,8 @@ PLACES = (("page", "a.run/report.html"), ("timeline", "a.run/trace.json"))
 
 def screen(run: Run, view: ProfileText | None = None, findings: Findings | None = None) -> list[str]:
     out = StringIO()
-    (view or ProfileText()).render(run, findings or small_findings(run), out)
+    own = Recording("sim", run.info.provenance, run.trace, totals=run.summary)
+    (view or ProfileText()).render(run, findings or small_findings(run), own, out)
     return out.getvalue().splitlines()
 
 

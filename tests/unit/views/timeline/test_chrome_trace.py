@@ -16,13 +16,14 @@ from opscope.decode import Threads, merge_traces
 from opscope.program.program import Detail, Operand
 from opscope.recording.trace import Trace
 from opscope.views.timeline.chrome_trace import ChromeTrace
+from opscope.workflows.decoding import head_of
 
 Event = dict[str, object]
 
 
 def events_of(profile: Profiled, trace: Trace | None = None, **options: object) -> list[dict[str, object]]:
     out = BytesIO()
-    ChromeTrace(profile.program, **options).render(profile.trace() if trace is None else trace, out)  # type: ignore[arg-type]
+    ChromeTrace(head_of(profile.program), **options).render(profile.trace() if trace is None else trace, out)  # type: ignore[arg-type]
     return json.loads(out.getvalue())["traceEvents"]  # type: ignore[no-any-return]
 
 

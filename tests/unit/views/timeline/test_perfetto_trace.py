@@ -10,6 +10,7 @@ from opscope.decode import Threads
 from opscope.views.timeline.interned import Interned
 from opscope.views.timeline.perfetto_spans import ORDERING_FLOW
 from opscope.views.timeline.perfetto_trace import PerfettoTrace
+from opscope.workflows.decoding import head_of
 from trace_forms import Reader, both, from_json
 
 
@@ -33,7 +34,7 @@ def test_the_two_forms_agree_event_for_event(threads: Threads) -> None:
 def test_the_protobuf_form_is_several_times_smaller() -> None:
     profile = small()
     chrome, proto = both(profile, profile.trace())
-    interned = len(PerfettoTrace(profile.program)._interned.encoded())
+    interned = len(PerfettoTrace(head_of(profile.program))._interned.encoded())
     assert len(chrome) > 3 * (len(proto) - interned)
 
 

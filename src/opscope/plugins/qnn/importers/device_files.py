@@ -1,4 +1,4 @@
-"""Files that a Qualcomm runtime left → Imported: CSV, log, text of the profile viewer, op trace, analysis summary.
+"""Files that a Qualcomm runtime left → Recording: CSV, log, text of the profile viewer, op trace, analysis summary.
 
 A file of an emulated run looks like a device's but for one thing: no HVX thread worked. Its times are left out; the
 estimates of the vendor's model, where the file holds them, are not.
@@ -12,8 +12,9 @@ from pathlib import Path
 from statistics import fmean
 
 from ....core.errors import ImportFileError
+from ....core.provenance import Provenance
 from ....importers.reading import read_bytes
-from ....recording.imported import CLOCK, LATENCY, Imported, ImportedOp, Metric, empty_trace
+from ....recording.recording import CLOCK, LATENCY, Metric, OpRecord, Recording, ResourceCycles, empty_trace
 from .device_trace import DeviceSpan, read_optrace
 from .events import EXECUTE, FINALIZE, HVX_THREADS, Message, NodeTime, node_times, plain_name
 from .log import read_log
@@ -21,7 +22,6 @@ from .profile_csv import read_csv
 from .qhas import read_qhas
 from .viewer_text import AVERAGE, LEAST, MOST, read_viewer_text
 
-MEASURED, VENDOR_MODEL, COMPILER_FACT = "measured", "vendor-model", "compiler-fact"
 _TIME = ("NetRun", "QNN (execute) time", "Accelerator (execute) time")  # the first that is there is the latency
 _METRICS = (  # our name, unit, name in the files
     ("rpc_time", "ns", "RPC (execute) time"),
@@ -50,7 +50,7 @@ class QnnCsv:
 
     name = "qnn-csv"
 
-    def read(self, path: Path) -> Imported:
+    def read(self, path: Path) -> Recording:
         return _of_messages(read_csv(read_bytes(path), source=str(path)), path, self.name)
 
 
@@ -59,7 +59,7 @@ class QnnLog:
 
     name = "qnn-log"
 
-    def read(self, path: Path) -> Imported:
+    def read(self, path: Path) -> Recording:
         return _of_messages(read_log(read_bytes(path), source=str(path)).messages, path, self.name)
 
 
@@ -68,7 +68,7 @@ class QnnViewerText:
 
     name = "qnn-profile-viewer"
 
-    def read(self, path: Path) -> Imported:
+    def read(self, path: Path) -> Recording:
         text = read_viewer_text(read_bytes(path), source=str(path))
         average = text.executed.get(AVERAGE) or next(iter(text.executed.values()))
         whole = _of_messages((*text.prepared, *average), path, self.name)
@@ -77,7 +77,7 @@ class QnnViewerText:
             for word, key in (("low", LEAST), ("high", MOST))
             if (value := _total([[m] for m in text.executed.get(key, ())], _TIME)) is not None
         ]
-        return _with_metrics(whole, ranges if whole.provenance == MEASURED else ())
+        return _with_metrics(whole, ranges if whole.provenance == Provenance.MEASURED else ())
 
 
 class QnnOpTrace:
@@ -85,10 +85,10 @@ class QnnOpTrace:
 
     name = "qnn-optrace"
 
-    def read(self, path: Path) -> Imported:
+    def read(self, path: Path) -> Recording:
         spans = read_optrace(read_bytes(path), source=str(path))
         return _imported(
-            path, self.name, MEASURED, tuple(_span_ops(spans)), tuple(_span_metrics(spans)), (_OVERLAP,), 1
+            path, self.name, Provenance.MEASURED, tuple(_span_ops(spans)), tuple(_span_metrics(spans)), (_OVERLAP,), 1
         )
 
 
@@ -97,13 +97,13 @@ class QnnQhas:
 
     name = "qnn-qhas"
 
-    def read(self, path: Path) -> Imported:
+    def read(self, path: Path) -> Recording:
         file = read_qhas(read_bytes(path), source=str(path))
         row = file.data.overall.data[0]
         ops = tuple(
-            ImportedOp(
+            OpRecord(
                 plain_name(node.qnn_op),
-                type=node.qnn_op_type or None,
+                type=node.qnn_op_type,
                 cycles=round(node.cycles),
                 in_bytes=node.dram_read,
                 out_bytes=node.dram_write,
@@ -124,7 +124,8 @@ class QnnQhas:
             for unit in row.htp_resources.data
             if unit.utilization is not None
         ]
-        provenance = file.header.provenance or MEASURED  # ours says how its numbers were obtained
+        told = file.header.provenance  # ours says how its numbers were obtained
+        provenance = Provenance(told) if told in list(Provenance) else Provenance.MEASURED
         model = str(file.model_id) or None
         return _imported(path, self.name, provenance, ops, tuple(metrics), (_OVERLAP,), 1, model=model)
 
@@ -132,16 +133,16 @@ class QnnQhas:
 def _imported(  # noqa: PLR0917 – as many as the noun has
     path: Path,
     form: str,
-    provenance: str,
-    ops: tuple[ImportedOp, ...],
+    provenance: Provenance,
+    ops: tuple[OpRecord, ...],
     metrics: tuple[Metric, ...],
     notes: tuple[str, ...],
     inferences: int | None,
     *,
     model: str | None = None,
-) -> Imported:
-    return Imported(
-        format=form,
+) -> Recording:
+    return Recording(
+        maker=form,
         source=str(path),
         tool="Qualcomm QNN",
         provenance=provenance,
@@ -155,13 +156,13 @@ def _imported(  # noqa: PLR0917 – as many as the noun has
     )
 
 
-def _with_metrics(whole: Imported, more: Sequence[Metric]) -> Imported:
+def _with_metrics(whole: Recording, more: Sequence[Metric]) -> Recording:
     from dataclasses import replace
 
     return replace(whole, metrics=(*whole.metrics, *more))
 
 
-def _of_messages(messages: Sequence[Message], path: Path, form: str) -> Imported:
+def _of_messages(messages: Sequence[Message], path: Path, form: str) -> Recording:
     """Means over runs; of several graphs, the sum of their means."""
     runs = [message for message in messages if message.method == EXECUTE]
     prepared = [message for message in messages if message.method == FINALIZE]
@@ -170,14 +171,14 @@ def _of_messages(messages: Sequence[Message], path: Path, form: str) -> Imported
         groups = _by_graph(runs)
         ops = tuple(op for group in groups for op in _ops([node_times(run) for run in group]))
         notes = (_OVERLAP, *_run_notes(runs, groups))
-        return _imported(path, form, MEASURED, ops, tuple(_metrics(groups)), notes, len(runs) // len(groups))
+        return _imported(path, form, Provenance.MEASURED, ops, tuple(_metrics(groups)), notes, len(runs) // len(groups))
     notes = (_EMULATED,) if runs else ("no run in the file, only preparation",)
     if not runs and not estimates:
         raise ImportFileError(str(path), "", "no run and no estimate in it; expected at least one of them")
     if estimates:
-        return _imported(path, form, VENDOR_MODEL, (), estimates, notes, 1)
+        return _imported(path, form, Provenance.VENDOR_MODEL, (), estimates, notes, 1)
     names = [node.name for group in _by_graph(runs) for node in node_times(group[0])]
-    return _imported(path, form, COMPILER_FACT, tuple(ImportedOp(name) for name in names), (), notes, None)
+    return _imported(path, form, Provenance.COMPILER_FACT, tuple(OpRecord(name) for name in names), (), notes, None)
 
 
 def _by_graph(runs: Sequence[Message]) -> list[list[Message]]:
@@ -225,7 +226,7 @@ def _estimates(prepared: Sequence[Message]) -> Iterator[Metric]:
             yield Metric(name, value * _US, "ns")
 
 
-def _ops(runs: Sequence[Sequence[NodeTime]]) -> Iterator[ImportedOp]:
+def _ops(runs: Sequence[Sequence[NodeTime]]) -> Iterator[OpRecord]:
     """Mean cycles of every node, in the order of the graph."""
     values: dict[str, list[int]] = defaultdict(list)
     origins: dict[str, tuple[str, ...]] = {}
@@ -234,10 +235,10 @@ def _ops(runs: Sequence[Sequence[NodeTime]]) -> Iterator[ImportedOp]:
             values[node.name].append(node.value)
             origins[node.name] = tuple(map(plain_name, node.sources))
     for name, cycles in values.items():
-        yield ImportedOp(name, engine="HTP", origins=origins[name], cycles=round(sum(cycles) / len(runs)))
+        yield OpRecord(name, engines=("HTP",), covers=origins[name], cycles=round(sum(cycles) / len(runs)))
 
 
-def _span_ops(spans: Sequence[DeviceSpan]) -> Iterator[ImportedOp]:
+def _span_ops(spans: Sequence[DeviceSpan]) -> Iterator[OpRecord]:
     by_node: dict[str, list[DeviceSpan]] = defaultdict(list)
     for span in spans:
         by_node[plain_name(span.node) or "graph"].append(span)
@@ -245,14 +246,14 @@ def _span_ops(spans: Sequence[DeviceSpan]) -> Iterator[ImportedOp]:
         busy: dict[str, int] = defaultdict(int)
         for span in members:
             busy[span.engine] += span.cycles
-        yield ImportedOp(
+        yield OpRecord(
             name,
-            type=next((span.type for span in members if span.type), None),
-            engine=max(busy, key=busy.__getitem__),
+            type=next((span.type for span in members if span.type), ""),
+            engines=tuple(sorted(busy, key=busy.__getitem__, reverse=True)),
             kernel=max(members, key=lambda span: span.cycles).kernel,
             calls=len(members),
             cycles=sum(busy.values()),
-            resource_cycles=tuple(busy.items()),
+            resource_cycles=tuple(ResourceCycles(name, False, n) for name, n in busy.items()),
         )
 
 

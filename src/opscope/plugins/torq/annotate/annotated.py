@@ -9,6 +9,8 @@ from enum import Enum
 import numpy as np
 import numpy.typing as npt
 
+from ....core.provenance import Provenance
+
 Numbers = npt.NDArray[np.int64]
 SLICE = "slice"
 UNITS = ("dma_in", "dma_out", "cdma", SLICE, "css")  # what a job can use
@@ -231,7 +233,7 @@ class Annotated:
 
     listing: str  # file names
     runtime: str
-    provenance: str  # of the times
+    provenance: Provenance  # of the times
     rows: StepRows | ActionRows
     slices: int
     shares: tuple[Share, ...]

@@ -10,13 +10,14 @@ from typing import TYPE_CHECKING, BinaryIO
 
 from ....core.errors import UsageError
 from ....core.files import check_apart, write_whole
+from ....core.provenance import Provenance
 
 if TYPE_CHECKING:
     from .annotated import Annotated, Listing
 
 TABLES = (".csv", ".xlsx", ".json")
 TIMELINES = (".pftrace", ".pb", ".perfetto-trace")
-PROVENANCES = ("measured", "simulated")
+PROVENANCES = (Provenance.MEASURED, Provenance.SIMULATED)
 CLOCK_HZ = 800_000_000  # of the compiler's own conversion
 
 
@@ -26,7 +27,7 @@ class AnnotateChoices:
 
     headers: str = "auto"  # snake, human; auto: human in workbooks, snake elsewhere
     charge_gaps: bool = False  # give the host's time between two jobs to the later one
-    provenance: str | None = None  # of the runtime's times; None: simulated where the dump is ours, else measured
+    provenance: Provenance | str | None = None  # of the times; None: simulated where the dump is ours
     clock_hz: int = CLOCK_HZ  # that the compiler's cycles are of
     source: Path | None = None  # the model's file, for the names of its ops
     inferences: int | None = None  # in a log of jobs whose numbers run on; None: found by numbers that start again
@@ -78,7 +79,7 @@ def _joined(listing_path: Path, runtime: Path, choices: AnnotateChoices, *, time
     places = {place: short(place) or place for place in (*wanted, *(() if steps else logged.locations))}
     operators, notes = operators_of(places, source=choices.source, folders=_folders(listing_path))
     options = AnnotateOptions(
-        choices.provenance or ("simulated" if listing.producer else "measured"),
+        _provenance(choices, ours=bool(listing.producer)),
         choices.clock_hz,
         choices.inferences,
         choices.charge_gaps,
@@ -121,6 +122,12 @@ def _render(annotated: Annotated, path: Path, headers: str, out: BinaryIO) -> No
         AnnotatedXlsx(headers=called).render(annotated, out)
     else:
         AnnotatedJson(headers=called).render(annotated, out)
+
+
+def _provenance(choices: AnnotateChoices, *, ours: bool) -> Provenance:
+    if choices.provenance is not None:
+        return Provenance(choices.provenance)
+    return Provenance.SIMULATED if ours else Provenance.MEASURED
 
 
 def _render_timeline(annotated: Annotated, out: BinaryIO) -> None:

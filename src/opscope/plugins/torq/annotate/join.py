@@ -8,6 +8,7 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 
 from ....core.errors import UsageError, printable
+from ....core.provenance import Provenance
 from .annotated import ActionRows, ActionTimes, Annotated, Job, JobTimes, Listing, Numbers, StepRows, WorkColumns
 from .logged_actions import dispatch_of, host_classes, kinds_of, listed, parts_of, strangers, units_of
 from .overlap import HAL, UnitClass, shares
@@ -21,7 +22,7 @@ _SHOWN = 5
 class AnnotateOptions:
     """How to join, and what to make of it."""
 
-    provenance: str  # of the runtime's times
+    provenance: Provenance  # of the runtime's times
     clock_hz: int  # that the compiler's cycles are of
     inferences: int | None = None  # in a log of jobs; None: a job number that does not rise begins another
     charge_gaps: bool = False  # a job begins where the one before it ended, as if the host took no time

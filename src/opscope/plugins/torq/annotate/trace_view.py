@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from typing import BinaryIO
 
-import numpy as np
-
-from ....program.program import COMMAND, Detail, Group, MemoryMetrics, Program, StatsOptions
+from ....recording.build import to_run
+from ....recording.recording import Recording
 from ....recording.trace import Trace
 from ....views.timeline.perfetto_trace import PerfettoTrace
 from ....views.timeline.trace_rows import Process, Row, Rows
@@ -27,31 +26,5 @@ class AnnotatedTrace:
         threads = tuple(
             Row(_FIRST_PROCESS + lane.device, _FIRST_THREAD + n, lane.name, n + 1) for n, lane in enumerate(trace.lanes)
         )
-        PerfettoTrace(_no_program()).render_rows(trace, Rows(processes, threads, ()), out)
-
-
-def _no_program() -> Program:
-    """Spans here belong to no command."""
-    none = np.zeros(0, np.uint32)
-    return Program(
-        name="",
-        target="",
-        devices=1,
-        cores=1,
-        batch=1,
-        clock_hz=0.0,
-        stats_hz=1e9,
-        groups=(Group("", "", 1),),
-        routes=(),
-        kinds=("",),
-        ops=(),
-        details=(Detail("", "", "", "", (), ""),),
-        commands=np.zeros(0, COMMAND),
-        dependency_offsets=np.zeros(1, np.uint32),
-        dependency_sources=none,
-        dependency_kinds=np.zeros(0, np.uint8),
-        stats=StatsOptions(level=0),
-        metrics=MemoryMetrics(0, (), 0, (), 0, 0, 0, {}),
-        inputs=(),
-        outputs=(),
-    )
+        bare = to_run(Recording("", trace.provenance, trace), command=(), created="", sha256=None)
+        PerfettoTrace(bare).render_rows(trace, Rows(processes, threads, ()), out)

@@ -19,15 +19,16 @@ import numpy as np
 
 from ....core.errors import ImportFileError
 from ....core.meaning import Does
+from ....core.provenance import Provenance
 from ....importers.column_trace import Clock, SpanColumns, column_trace, op_totals, open_length
 from ....importers.line_columns import Lines, Numbers, Words, joined, read_lines, unwrapped
 from ....importers.mlir_location import plain_location
 from ....importers.reading import Unread
 from ....recording.classify import does_of_kernel
-from ....recording.imported import CLOCK, LATENCY, Check, Imported, ImportedOp, Metric
+from ....recording.recording import CLOCK, LATENCY, Check, Metric, OpRecord, Recording, ResourceCycles
 from ....recording.trace import NONE, Lane, SpanKind
 
-TOOLS = {"vendor-model": "Torq compiler", "estimated": "opscope torq-compile"}
+TOOLS = {Provenance.VENDOR_MODEL: "Torq compiler", Provenance.ESTIMATED: "opscope torq-compile"}
 CLOCK_OF_NPU = Clock(800_000_000, "the vendor's own conversion of cycles; no file says it")
 UNITS = ("DMA In", "DMA Out", "CDMA", "Slice", "CSS")  # a slice lane has its number behind it, where the file tells it
 
@@ -70,7 +71,7 @@ class TorqCompile:
         self.form, self.clock = form, clock
         self.name = f"torq-compile-{form.lower()}"
 
-    def read(self, path: Path) -> Imported:
+    def read(self, path: Path) -> Recording:
         rows = read_rows(path, self.form)
         lanes = [Lane(0, NONE, unit) for unit in rows.units]
         start, end = self.clock.ns(rows.start), self.clock.ns(rows.end)
@@ -86,7 +87,7 @@ class TorqCompile:
             rows.end - rows.start,
             np.where(kind[rows.unit] == SpanKind.TRANSFER, Does.MOVE, _does(rows.types)[rows.type]),
         )
-        provenance = "estimated" if rows.ours else "vendor-model"
+        provenance = Provenance.ESTIMATED if rows.ours else Provenance.VENDOR_MODEL
         trace = column_trace(columns, lanes, rows.types, provenance=provenance)
         total = int(rows.end.max(initial=0) - rows.start.min(initial=np.iinfo(np.int64).max)) if len(start) else None
         metrics = [Metric(CLOCK, self.clock.hz, "Hz")]
@@ -95,8 +96,8 @@ class TorqCompile:
         moved = int(rows.bytes[rows.bytes > 0].sum())
         metrics += [Metric("DMA bytes", moved, "bytes")] if (rows.bytes >= 0).any() else []
         notes = (f"cycles are shown as time at {self.clock.hz / 1e6:g} MHz: {self.clock.source}", *rows.notes)
-        return Imported(
-            format=self.name,
+        return Recording(
+            maker=self.name,
             source=str(path),
             tool=TOOLS[provenance],
             provenance=provenance,
@@ -235,7 +236,7 @@ def _falls(unit: Numbers, count: int, start: Numbers) -> bool:
     return any(bool((np.diff(start[unit == number]) < -(1 << 31)).any()) for number in range(count))
 
 
-def _ops(rows: CompileRows, clock: Clock) -> Iterator[ImportedOp]:
+def _ops(rows: CompileRows, clock: Clock) -> Iterator[OpRecord]:
     """One per location. Its cycles are those in which any unit works for it; what each unit does stands beside."""
     count = len(rows.locations)
     length = rows.end - rows.start
@@ -250,21 +251,21 @@ def _ops(rows: CompileRows, clock: Clock) -> Iterator[ImportedOp]:
     types = _types(rows, count)
     for number, location in enumerate(rows.locations):
         found = tuple((unit, per_unit[u][number]) for u, unit in enumerate(rows.units) if per_unit[u][number])
-        yield ImportedOp(
+        yield OpRecord(
             location,
             type=types[number],
-            engine=", ".join(unit for unit, _ in found) or None,
-            origins=(location,),
+            engines=(", ".join(unit for unit, _ in found),) if found else (),
+            covers=(location,),
             calls=float(totals.calls[number]),
             time_ns=times[number],
             cycles=int(cycles[number]),
-            resource_cycles=found,
+            resource_cycles=tuple(ResourceCycles(unit, not _computes(unit), n) for unit, n in found),
         )
 
 
-def _types(rows: CompileRows, count: int) -> list[str | None]:
+def _types(rows: CompileRows, count: int) -> list[str]:
     """What computes for a location names it; else what moves its bytes."""
-    result: list[str | None] = [None] * count
+    result = [""] * count
     computes = np.array([_computes(unit) for unit in rows.units] or [False])[rows.unit]
     for of in (~computes, computes):
         for location, kind in np.unique(np.stack((rows.location[of], rows.type[of]), axis=1), axis=0).tolist():

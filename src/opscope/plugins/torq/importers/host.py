@@ -1,4 +1,4 @@
-"""Host logs of the Torq runtime → Imported: what the host did, and the jobs of the device between start and wait."""
+"""Host logs of the Torq runtime → Recording: what the host did, and the jobs of the device between start and wait."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from ....core.columns import places, rising
 from ....core.meaning import Does
 from ....importers.column_trace import MOST_OPS, SpanColumns, column_trace, op_totals, timed_ops
 from ....importers.line_columns import Numbers
-from ....recording.imported import LATENCY, Imported, ImportedOp, Metric
+from ....recording.recording import LATENCY, Metric, OpRecord, Recording
 from ....recording.trace import NONE, Lane, SpanKind
 from ..annotate.annotated import ActionTimes
 from ..manifest import HOST_LOGS
@@ -32,7 +32,7 @@ class TorqHost:
         self.form = form
         self.name = HOST_LOGS[form].name
 
-    def read(self, path: Path) -> Imported:
+    def read(self, path: Path) -> Recording:
         log = read_actions(path, self.form)
         start, wait = jobs_of(log)
         lanes, lane = _lanes(log)
@@ -51,8 +51,8 @@ class TorqHost:
         all_lanes = (*lanes, Lane(0, NONE, _JOBS))
         trace = column_trace(columns, all_lanes, (*log.types, "job"), provenance=PROVENANCE)
         totals = op_totals(np.asarray(columns.op), columns.end_ns - columns.start_ns, len(ops))
-        return Imported(
-            format=self.name,
+        return Recording(
+            maker=self.name,
             source=str(path),
             tool=TOOL,
             provenance=PROVENANCE,
@@ -141,7 +141,7 @@ def _lanes(log: ActionTimes) -> tuple[tuple[Lane, ...], Numbers]:
     return tuple(Lane(NONE, NONE, name) for name in used), place[log.type]
 
 
-def _ops(log: ActionTimes) -> tuple[Numbers, tuple[ImportedOp, ...], tuple[str, ...]]:
+def _ops(log: ActionTimes) -> tuple[Numbers, tuple[OpRecord, ...], tuple[str, ...]]:
     """Jobs, host programs and copies: by location where the log has it, else by dispatch and action."""
     wanted = np.flatnonzero(np.isin(log.type, [_code(log, kind) for kind in _AS_OPS]))
     by_action = ranked(ranked(log.dispatch[wanted], log.action[wanted]), log.type[wanted])
@@ -157,7 +157,7 @@ def _ops(log: ActionTimes) -> tuple[Numbers, tuple[ImportedOp, ...], tuple[str, 
     return op, tuple(_op(log, row) for row in first.tolist()), ()
 
 
-def _op(log: ActionTimes, row: int) -> ImportedOp:
+def _op(log: ActionTimes, row: int) -> OpRecord:
     """What a row is a part of."""
     place, kind = int(log.location[row]), log.types[log.type[row]]
     if place >= 0:
@@ -165,11 +165,11 @@ def _op(log: ActionTimes, row: int) -> ImportedOp:
     else:
         name = f"{log.dispatches[log.dispatch[row]]} action {log.action[row]}".strip()
     on_device = kind == NSS_START
-    return ImportedOp(
+    return OpRecord(
         name,
         type="job" if on_device else kind,
-        engine="NPU" if on_device else "host",
-        origins=(name,) if place >= 0 else (),
+        engines=("NPU" if on_device else "host",),
+        covers=(name,) if place >= 0 else (),
     )
 
 

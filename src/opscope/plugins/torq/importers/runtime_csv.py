@@ -14,16 +14,17 @@ import numpy as np
 from ....core.columns import places
 from ....core.errors import ImportFileError
 from ....core.meaning import Does
+from ....core.provenance import Provenance
 from ....importers.column_trace import MOST_OPS, SpanColumns, column_trace, op_totals, timed_ops
 from ....importers.line_columns import Lines, Marks, Numbers, Parsed, Words, joined, read_parsed, unwrapped
 from ....importers.mlir_location import plain_location
 from ....importers.reading import LONGEST_NS, Unread
-from ....recording.imported import LATENCY, Imported, ImportedOp, Metric
+from ....recording.recording import LATENCY, Metric, OpRecord, Recording
 from ....recording.trace import NONE, Lane
 from ..annotate.annotated import JobTimes
 
 TOOL = "Torq runtime"
-PROVENANCE = "measured"
+PROVENANCE = Provenance.MEASURED
 NOT_TOLD = "the file does not say what wrote it, a device or a simulation: its times are taken as measured"
 _HEADER = re.compile(rb"id\s*;\s*time_since_open\s*;\s*time_since_start(\s*;\s*location)?\s*", re.IGNORECASE)
 _US = 1000
@@ -34,7 +35,7 @@ class TorqRuntime:
 
     name = "torq-runtime"
 
-    def read(self, path: Path) -> Imported:
+    def read(self, path: Path) -> Recording:
         jobs = read_jobs(path)
         inference = inference_of(jobs.id)
         rounds = int(inference[-1]) + 1 if len(inference) else 0
@@ -51,8 +52,8 @@ class TorqRuntime:
         )
         trace = column_trace(columns, (Lane(0, NONE, "NSS Programs"),), names, provenance=PROVENANCE)
         totals = op_totals(op, jobs.end_ns - jobs.start_ns, len(ops))
-        return Imported(
-            format=self.name,
+        return Recording(
+            maker=self.name,
             source=str(path),
             tool=TOOL,
             provenance=PROVENANCE,
@@ -142,7 +143,7 @@ def inference_of(number: Numbers) -> Numbers:
     return np.concatenate(([0], np.cumsum(np.diff(number) <= 0))) if len(number) else number
 
 
-def _ops(jobs: JobTimes) -> tuple[Numbers, tuple[ImportedOp, ...], tuple[str, ...]]:
+def _ops(jobs: JobTimes) -> tuple[Numbers, tuple[OpRecord, ...], tuple[str, ...]]:
     """Jobs by location; those without one by their number."""
     nameless = jobs.location < 0
     numbers, rank = places(jobs.id[nameless])
@@ -151,8 +152,8 @@ def _ops(jobs: JobTimes) -> tuple[Numbers, tuple[ImportedOp, ...], tuple[str, ..
         return np.full(len(jobs.id), NONE), (), (f"{count} different jobs: no rows per op, only the timeline",)
     op = jobs.location.copy()
     op[nameless] = len(jobs.locations) + rank
-    ops = [ImportedOp(text, type="job", engine="NPU", origins=(text,)) for text in jobs.locations]
-    ops += [ImportedOp(f"job {n}", type="job", engine="NPU") for n in numbers.tolist()]
+    ops = [OpRecord(text, type="job", engines=("NPU",), covers=(text,)) for text in jobs.locations]
+    ops += [OpRecord(f"job {n}", type="job", engines=("NPU",)) for n in numbers.tolist()]
     return op, tuple(ops), ()
 
 

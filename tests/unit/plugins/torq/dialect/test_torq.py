@@ -120,7 +120,7 @@ def test_our_own_table_is_told_from_the_vendors_even_without_commas(
     for version in "ABC":
         lines = [line for line in compile_table(scheduled, version).splitlines() if "fused" not in line]
         path.write_text("\n".join(lines) + "\n", encoding="utf-8")
-        assert api.import_profile([path]).provenance == "estimated"
+        assert api.import_profile([path]).run.info.provenance == "estimated"
 
 
 def test_a_transfer_takes_its_bytes_at_the_rate_rounded_up(scheduled: slices.Scheduled) -> None:

@@ -34,15 +34,15 @@ def test_form_a_is_read_whole() -> None:
         'callsite("net.mlir":4:5 at "net.mlir":1:1)': ("DMA_IN", 160),
         'fused["net.mlir":4:5, "net.mlir":6:5]': ("conv2d", 600),
     }
-    assert found.metric("clock") == 800e6
-    assert found.metric("cycles") == 960
+    assert found.value("clock") == 800e6
+    assert found.value("cycles") == 960
 
 
 def test_form_b_has_bytes_slices_and_css() -> None:
     found = sample("torq_compile_b.csv")
     assert {lane.name for lane in found.trace.lanes} == {"DMA In", "CDMA", "CSS", "Slice 0", "Slice 1"}
-    assert found.metric("DMA bytes") == 1024 + 128
-    assert found.metric("latency") == 10_875  # 8700 cycles of 1.25 ns
+    assert found.value("DMA bytes") == 1024 + 128
+    assert found.value("latency") == 10_875  # 8700 cycles of 1.25 ns
 
 
 def test_the_microseconds_of_form_c_are_cycles() -> None:
@@ -55,7 +55,7 @@ def test_the_microseconds_of_form_c_are_cycles() -> None:
 
 def test_the_earlier_header_of_form_c_is_known(tmp_path: Path) -> None:
     text = C_HEADER.replace("taskId", "actionIndex") + f"0,270,0,DMA In,{FUSED},1280\n"
-    assert imported(tmp_path, text).format == "torq-compile-c"
+    assert imported(tmp_path, text).maker == "torq-compile-c"
 
 
 def test_fused_rows_are_not_dropped(tmp_path: Path) -> None:

@@ -29,7 +29,7 @@ def test_the_current_form_is_read_whole(tmp_path: Path) -> None:
         ("__HAL_QUEUE_EXECUTE__", 1, -1, 5575, "HAL_CALL_END"),
     ]
     found = imported(tmp_path, H3 + "".join(",".join(map(str, row)) + "\n" for row in rows))
-    assert found.format == "torq-host"
+    assert found.maker == "torq-host"
     assert spans(found) == [
         ("Init", "INIT", 0, 90_000),
         ("Init 2", "INIT_HW_OPEN", 20_000, 80_000),
@@ -39,7 +39,7 @@ def test_the_current_form_is_read_whole(tmp_path: Path) -> None:
         ("NSS Programs", "NSS_WAIT", 318_000, 550_000),
         ("NSS Jobs", "job", 312_000, 550_000),
     ]
-    assert [(op.name, op.time_ns, op.engine) for op in found.ops] == [("net_dispatch_0 action 0", 238_000, "NPU")]
+    assert [(op.name, op.time_ns, op.engines) for op in found.ops] == [("net_dispatch_0 action 0", 238_000, ("NPU",))]
 
 
 @pytest.mark.parametrize(("form", "location"), [("h1", FUSED), ("h2", f'"{FUSED}"')])
@@ -47,7 +47,7 @@ def test_the_two_earlier_forms_differ_in_their_quotes_alone(form: str, location:
     rows = [(0, "NSS_START"), (2, "NSS_START_END"), (2, "NSS_WAIT_START"), (90, "NSS_WAIT_END")]
     text = H12 + "".join(f"{n // 2},{time},{7000 + time},{event},{location}\n" for n, (time, event) in enumerate(rows))
     found = imported(tmp_path, text)
-    assert found.format == f"torq-host-{form}"
+    assert found.maker == f"torq-host-{form}"
     assert spans(found) == [
         ("NSS Programs", "NSS_START", 0, 2_000),
         ("NSS Programs", "NSS_WAIT", 2_000, 90_000),
@@ -62,9 +62,9 @@ def test_host_programs_and_copies_are_ops_of_the_host(tmp_path: Path) -> None:
         for n, event in enumerate(["HOST_COPY_START", "HOST_COPY_END", "HOST_PROGRAM_START", "HOST_PROGRAM_END"])
     )
     found = imported(tmp_path, text)
-    assert [(op.name, op.type, op.engine) for op in found.ops] == [
-        ("action 0", "HOST_COPY", "host"),
-        ("action 1", "HOST_PROGRAM", "host"),
+    assert [(op.name, op.type, op.engines) for op in found.ops] == [
+        ("action 0", "HOST_COPY", ("host",)),
+        ("action 1", "HOST_PROGRAM", ("host",)),
     ]
 
 

@@ -44,7 +44,7 @@ def test_numbers_that_start_again_begin_another_inference(tmp_path: Path) -> Non
     assert found.inferences == 2
     assert found.trace.spans["inference"].tolist() == [0, 0, 1, 1]
     assert found.latency_ns == (14_000 + 18_000) // 2
-    assert [(op.calls, op.time_ns, op.least_ns, op.most_ns) for op in found.ops] == [
+    assert [(op.calls, op.time_ns, op.low_ns, op.high_ns) for op in found.ops] == [
         (1.0, 4_000, 4_000, 4_000),
         (1.0, 5_500, 5_000, 6_000),
     ]

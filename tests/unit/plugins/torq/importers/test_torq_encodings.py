@@ -44,6 +44,6 @@ def test_a_file_has_the_same_rows_however_it_was_saved(form: str, saved: str, tm
     plain.write_text(FILES[form])
     other.write_bytes(SAVED[saved](FILES[form]))
     wanted, found = read_profile(plain), read_profile(other)
-    assert wanted.format == form
+    assert wanted.maker == form
     assert len(wanted.trace.spans)
-    assert (found.format, spans(found), found.ops, found.notes) == (form, spans(wanted), wanted.ops, wanted.notes)
+    assert (found.maker, spans(found), found.ops, found.notes) == (form, spans(wanted), wanted.ops, wanted.notes)

@@ -1,4 +1,4 @@
-"""Totals of lanes of an imported timeline, against adding them up span by span."""
+"""Recording → Run: totals of lanes against adding them up span by span, and what a source does not tell."""
 
 from __future__ import annotations
 
@@ -10,18 +10,20 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from opscope.core.meaning import LaneRole
+from opscope.core.provenance import Provenance
 from opscope.gate.run_figures import of_run
 from opscope.importers.combine import combine
+from opscope.recording.build import lane_totals, to_run
 from opscope.recording.folder_reader import read_run
 from opscope.recording.folder_writer import write_run
-from opscope.recording.imported import Imported, ImportedOp
-from opscope.recording.imported_run import as_run, lane_totals
+from opscope.recording.recording import OpRecord, Recording
+from opscope.recording.run import Run
 from opscope.recording.summary import DeviceSummary, LaneTotal, ThreadRow
 from opscope.recording.trace import COUNTER, EDGE, NONE, SPAN, Lane, SpanKind, Trace
 from opscope.workflows.comparing import figures_of
 from torq_samples import imported
 
-LANES = (Lane(0, 0, "A"), Lane(0, 0, "B"), Lane(0, 0, "A (estimated)", provenance="estimated"))
+LANES = (Lane(0, 0, "A"), Lane(0, 0, "B"), Lane(0, 0, "A (estimated)", provenance=Provenance.ESTIMATED))
 KINDS = st.sampled_from([SpanKind.OP, SpanKind.HOST, SpanKind.WAIT])
 Row = tuple[int, SpanKind, int, int]
 
@@ -37,13 +39,17 @@ def rows(draw: st.DrawFn, kinds: st.SearchStrategy[SpanKind] = KINDS) -> list[Ro
     return found
 
 
+def made(recording: Recording) -> Run:
+    return to_run(recording, command=(), created="", sha256=None)
+
+
 def trace_of(found: list[Row]) -> Trace:
     spans = np.zeros(len(found), SPAN)
     for key, column in zip(("lane", "kind", "start_ns", "end_ns"), zip(*found, strict=True), strict=False):
         spans[key] = column
     for key in ("op", "command", "inference", "ucycles", "pcycles", "waits_on"):
         spans[key] = NONE
-    return Trace(LANES, ("work",), spans, np.zeros(0, EDGE), (), np.zeros(0, COUNTER), "measured")
+    return Trace(LANES, ("work",), spans, np.zeros(0, EDGE), (), np.zeros(0, COUNTER), Provenance.MEASURED)
 
 
 @given(rows())
@@ -83,7 +89,7 @@ def test_threads_that_a_table_tells_the_use_of_are_as_busy_as_it_says() -> None:
     threads = (ThreadRow(0, 0, "HVX", 0, 100, 1000, 250, None), ThreadRow(1, 0, "HMX", 0, 100, 1000, None, None))
     table = DeviceSummary("n", None, None, None, 1, 1e9, (), threads)
     marks = replace(trace_of([(0, SpanKind.PHASE, 0, 100)]), lanes=LANES[:1])
-    run, _ = as_run(Imported("f", "s", "t", "measured", marks, tables=(table,)), command=(), created="")
+    run = made(Recording("f", Provenance.MEASURED, marks, tables=(table,)))
     assert run.summary.lanes == (LaneTotal(0, 0, "HVX", 25, None, 75),)
     assert (run.info.batch, run.summary.batch) == (None, None)
 
@@ -93,17 +99,17 @@ def test_a_file_that_records_no_waits_does_not_say_that_there_were_none() -> Non
     assert (lane.busy_ns, lane.wait_ns, lane.idle_ns) == (60, None, 40)
 
 
-def overlaid(folder: Path) -> Imported:
+def overlaid(folder: Path) -> Recording:
     compiled = imported(folder, 'DI0,0,160,loc("m.mlir":1:1),DMA_IN\nS0,160,480,loc("m.mlir":2:1),conv\n')
     ran = 'id;time_since_open;time_since_start;location\n0;100;40;loc("m.mlir":1:1)\n1;300;100;loc("m.mlir":2:1)\n'
     return combine([compiled, imported(folder, ran)])
 
 
 def test_an_estimate_laid_over_a_measurement_is_in_none_of_its_totals(tmp_path: Path) -> None:
-    run, program = as_run(overlaid(tmp_path), command=(), created="")
-    write_run(run, program, tmp_path / "run")
+    run = made(overlaid(tmp_path))
+    write_run(run, tmp_path / "run")
     assert read_run(tmp_path / "run").trace.lanes == run.trace.lanes
-    assert [lane.provenance for lane in run.trace.lanes] == ["", "vendor-model", "vendor-model"]
+    assert [lane.provenance for lane in run.trace.lanes] == [None, "vendor-model", "vendor-model"]
     assert [(lane.name, lane.busy_ns, lane.idle_ns) for lane in run.summary.lanes] == [
         ("NSS Programs", 140_000, 100_000)
     ]
@@ -118,11 +124,11 @@ def test_a_run_of_one_provenance_has_no_column_for_it(tmp_path: Path) -> None:
     import pyarrow.parquet as pq
 
     ran = imported(tmp_path, "id;time_since_open;time_since_start;location\n0;100;40;a\n")
-    write_run(*as_run(ran, command=(), created=""), tmp_path / "run")
+    write_run(made(ran), tmp_path / "run")
     assert "provenance" not in pq.read_schema(tmp_path / "run" / "spans.parquet").names
 
 
 def test_totals_of_lanes_that_are_of_more_than_one_inference_say_so() -> None:
-    found = Imported("f", "s", "t", "measured", trace_of([(0, SpanKind.OP, 0, 60)]), (ImportedOp("a"),), inferences=3)
-    run, _ = as_run(found, command=(), created="")
+    found = Recording("f", Provenance.MEASURED, trace_of([(0, SpanKind.OP, 0, 60)]), (OpRecord("a"),), inferences=3)
+    run = made(found)
     assert "totals of lanes are of the whole timeline: 3 inferences" in run.info.caveats

@@ -1,0 +1,255 @@
+"""Recording → Run: the only way in which a Run is made, whatever the source; what it does not tell stays unknown."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+
+import numpy as np
+import numpy.typing as npt
+
+from ..program.program import COMMAND, NO_OP, NO_ROUTE, Detail, OpCycles, OpInfo
+from .classify import with_meaning
+from .recording import CLOCK, OpRecord, Placed, Recording
+from .run import CommandTable, Run, RunInfo
+from .summary import DeviceSummary, LaneTotal, Latency, OpTotal, Summary
+from .trace import NONE, SpanKind, Trace, nested_lanes
+
+UNKNOWN = "unknown"
+Numbers = npt.NDArray[np.int64]
+
+
+def to_run(recording: Recording, *, command: Sequence[str], created: str, sha256: str | None) -> Run:
+    """The Run that a recording tells of."""
+    trace = recording.trace
+    if len(trace.edges):
+        trace = replace(trace, edges=trace.edges[np.argsort(trace.edges["target"], kind="stable")])
+    summary = recording.totals or _summary(recording)
+    run = Run(
+        info=_info(recording, summary, command=tuple(command), created=created, sha256=sha256),
+        ops=tuple(_op_info(op) for op in recording.ops),
+        commands=recording.commands or _commands(recording),
+        trace=trace,
+        summary=summary,
+        graph=recording.graph,
+        resources=recording.resources,
+    )
+    return with_meaning(run)
+
+
+def _info(
+    recording: Recording, summary: Summary, *, command: tuple[str, ...], created: str, sha256: str | None
+) -> RunInfo:
+    clock = recording.value(CLOCK)
+    lanes = recording.trace.lanes
+    return RunInfo(
+        command=command,
+        created=created,
+        model=recording.model or UNKNOWN,
+        sha256=sha256,
+        target=recording.target or UNKNOWN,
+        provenance=recording.provenance,
+        network=recording.network or recording.model or recording.maker,
+        devices=recording.devices or max((lane.device for lane in lanes), default=0) + 1 or 1,
+        cores=recording.cores or max((lane.core for lane in lanes), default=0) + 1 or 1,
+        batch=_batch(recording),
+        clocks_hz=recording.clocks_hz or ({} if clock is None else {"core": clock}),
+        inferences=_inferences(recording),
+        options=_options(recording),
+        limits=recording.limits,
+        caveats=(*recording.caveats, *_caveats(recording, summary)),
+    )
+
+
+def _batch(recording: Recording) -> int | None:
+    batch = recording.batch or recording.value("batch")
+    return round(batch) if batch else None
+
+
+def _inferences(recording: Recording) -> tuple[int, ...]:
+    if recording.numbers is not None:
+        return recording.numbers
+    return tuple(int(number) for number in np.unique(recording.trace.spans["inference"]) if number != NONE)
+
+
+def _options(recording: Recording) -> dict[str, str | int | float | bool]:
+    """Where it comes from, then what the user chose."""
+    if recording.source:
+        found = {"imported_as": recording.maker, "imported_from": recording.source, "tool": recording.tool}
+    else:
+        found = {"backend": recording.maker}
+    return found | {name: value for name, value in recording.options.items() if value is not None}
+
+
+def _caveats(recording: Recording, summary: Summary) -> Iterator[str]:
+    trace = recording.trace
+    others = [lane.provenance for lane, own in zip(trace.lanes, trace.own_lanes, strict=True) if not own]
+    if others:
+        yield f"lanes marked ({'), ('.join(filter(None, dict.fromkeys(others)))}) are in no total"
+    if not recording.lanes and recording.totals is None and summary.lanes and recording.inferences != 1:
+        several = recording.inferences is not None
+        rounds = f"{recording.inferences} inferences" if several else "inferences are not told apart"
+        yield f"totals of lanes are of the whole timeline: {rounds}"
+
+
+def _op_info(op: OpRecord) -> OpInfo:
+    """Ops that do the work of others of the model say so: by that they are found in runs where those run alone."""
+    return OpInfo(op.name, op.type, op.kind, ", ".join(filter(None, (op.location, *op.covers))))
+
+
+def _commands(recording: Recording) -> CommandTable:
+    """As many as the edges of a timeline name; without a timeline, one per op that a model of a compiler tells of."""
+    trace, ops = recording.trace, recording.ops
+    if not len(trace.spans) and not len(trace.edges) and any(op.resource_cycles for op in ops):
+        details = [Detail(op.name, "", "", "", (), "") for op in ops]
+        return CommandTable.from_details(_one_per_op(ops), details, op_cycles=tuple(_op_cycles(ops)))
+    ends = [trace.edges[key].astype(np.int64) for key in ("source", "target")]
+    count = int(max(end.max(initial=NONE) for end in ends)) + 1
+    rows = np.zeros(count, COMMAND)
+    rows["op"], rows["route"] = NO_OP, NO_ROUTE
+    named = trace.spans[(trace.spans["command"] >= 0) & (trace.spans["command"] < count)]
+    rows["op"][named["command"]] = named["op"]
+    return CommandTable.from_details(rows, ())
+
+
+def _op_cycles(ops: Sequence[OpRecord]) -> Iterator[OpCycles]:
+    for number, op in enumerate(ops):
+        for part in op.resource_cycles:
+            yield OpCycles(number, part.resource, part.is_memory, part.cycles)
+
+
+def _one_per_op(ops: Sequence[OpRecord]) -> npt.NDArray[np.void]:
+    rows = np.zeros(len(ops), COMMAND)
+    rows["op"] = rows["detail"] = rows["ordinal"] = np.arange(len(ops))
+    rows["route"] = NO_ROUTE
+    rows["cycles"] = [min(op.cycles or 0, np.iinfo(np.uint32).max) for op in ops]
+    rows["macs"] = [op.macs or 0 for op in ops]
+    return rows
+
+
+def _summary(recording: Recording) -> Summary:
+    latency = recording.latency or Latency(recording.latency_ns, None, None, recording.provenance)
+    rate = recording.value("throughput")
+    if rate is None and recording.batch and latency.value_ns:
+        rate = recording.batch * 1e9 / latency.value_ns
+    return Summary(
+        latency=latency,
+        throughput_per_s=rate,
+        batch=_batch(recording),
+        lanes=recording.lanes or lane_totals(recording.trace) or _lanes_of_tables(recording.tables),
+        memory=recording.memory,
+        ops=op_totals(recording.ops),
+        host=recording.host,
+        samples_ns=recording.samples_ns,
+    )
+
+
+def op_totals(ops: Sequence[OpRecord]) -> tuple[OpTotal, ...]:
+    """Every op, costliest first; what the source does not tell is unknown."""
+    whole = sum(op.time_ns or 0 for op in ops)
+    on_path = any(op.path_share is not None for op in ops)
+    rows = [
+        OpTotal(
+            name=op.name,
+            type=op.type,
+            wall_ns=op.time_ns,
+            busy_ns=op.time_ns,
+            wait_ns=op.wait_ns,
+            share=op.path_share if on_path else op.time_ns / whole if op.time_ns is not None and whole else None,
+            commands=None if op.calls is None else round(op.calls),
+            out_bytes=op.out_bytes,
+            moved_bytes=_sum(op.outer_read_bytes, op.outer_write_bytes),
+            macs=op.macs,
+            engine=op.engines[0] if op.engines else "",
+            placed=op.placed,
+            reason=op.reason,
+            op=number,
+            does=op.does.label,
+            on_cpu=op.placed is Placed.CPU,
+        )
+        for number, op in enumerate(ops)
+    ]
+    return tuple(sorted(rows, key=lambda row: -(row.busy_ns or 0)))
+
+
+def program_ops(ops: Sequence[OpInfo], totals: Summary) -> tuple[OpRecord, ...]:
+    """Ops of a program, in its order, with what the totals of its run say of them."""
+    known = {total.name: total for total in reversed(totals.ops)}
+    return tuple(_with_total(OpRecord(op.name, op.type, op.kind, op.location), known.get(op.name)) for op in ops)
+
+
+def _with_total(op: OpRecord, total: OpTotal | None) -> OpRecord:
+    if total is None:
+        return op
+    return replace(
+        op,
+        reason=total.reason,
+        engines=(total.engine,) if total.engine else (),
+        calls=total.commands,
+        time_ns=total.wall_ns,
+        wait_ns=total.wait_ns,
+        out_bytes=total.out_bytes,
+        macs=total.macs,
+    )
+
+
+def _sum(one: int | None, other: int | None) -> int | None:
+    return None if one is None or other is None else one + other
+
+
+def lane_totals(trace: Trace) -> tuple[LaneTotal, ...]:
+    """Busy, wait and idle from the first start to the last end of what the file is about.
+
+    Spans of a lane do not overlap. A file without a single wait does not tell them. Lanes that only mark a part of the
+    run, or hold what the calls of another lane consist of, are no lanes at work.
+    """
+    own = trace.own_spans
+    lane, kind, start, end = (own[key].copy() for key in ("lane", "kind", "start_ns", "end_ns"))
+    length, count, waits = end - start, len(trace.lanes), kind == SpanKind.WAIT
+    total, wait = (np.bincount(lane, weights, minlength=count) for weights in (length, length * waits))
+    spans, marks = (np.bincount(lane, weights, minlength=count) for weights in (None, kind == SpanKind.PHASE))
+    only_marks = (spans > 0) & (marks == spans)
+    wall, tells_waits = int(end.max() - start.min()) if len(end) else 0, bool(waits.any())
+    left_out = _inside_others(trace, lane, start, end) | set(np.flatnonzero(~trace.own_lanes | only_marks).tolist())
+    return tuple(
+        LaneTotal(
+            row.device,
+            row.core,
+            row.name,
+            round(ns - stood),
+            round(stood) if tells_waits else None,
+            wall - round(ns - stood) - round(stood),
+        )
+        for number, (row, ns, stood) in enumerate(zip(trace.lanes, total.tolist(), wait.tolist(), strict=True))
+        if number not in left_out
+    )
+
+
+def _inside_others(trace: Trace, lane: Numbers, start: Numbers, end: Numbers) -> set[int]:
+    """Lanes of deeper calls all of which lie in calls of the lane above; else they ran beside those."""
+    deeper = nested_lanes(trace.lanes)
+    if not deeper:
+        return set()
+    order = np.argsort(lane.astype(np.uint16) if len(trace.lanes) < 1 << 16 else lane, kind="stable")
+    first = np.searchsorted(lane[order], np.arange(len(trace.lanes) + 1))
+    found = set()
+    for number, owner in deeper.items():
+        own, outer = (order[first[n] : first[n + 1]] for n in (number, owner))
+        if len(own) and len(outer):
+            outer = outer[np.argsort(start[outer], kind="stable")]
+            place = np.searchsorted(start[outer], start[own], side="right") - 1
+            if bool(((place >= 0) & (end[outer[place]] >= end[own])).all()):
+                found.add(number)
+    return found
+
+
+def _lanes_of_tables(tables: Sequence[DeviceSummary]) -> tuple[LaneTotal, ...]:
+    """Of a file that says how busy threads were, and not when."""
+    rows = []
+    for table in tables:
+        for thread in table.threads:
+            if thread.utilization is not None:
+                wall = round(thread.ucycles * 1e9 / table.stats_hz)
+                busy = min(round(wall * thread.utilization), wall)
+                rows.append(LaneTotal(table.device or 0, thread.core, thread.group, busy, None, wall - busy))
+    return tuple(rows)

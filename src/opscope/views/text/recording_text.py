@@ -1,0 +1,223 @@
+"""What the source of a profile tells beyond the screen that every profile has: sections, each where it has any."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+
+from ...core.errors import printable
+from ...core.units import UNKNOWN, format_bytes, format_count, format_percent, format_seconds
+from ...recording.recording import Metric, OpRecord, Placed, Recording
+from .columns import bar, columns, pairs
+from .recording_ops import format_ns, imported_table, is_timed, node_table, what_is_known
+
+ABOUT = ("about", "totals", "checks")
+EVERYTHING = ("lanes", "nodes", "kernels", "placement", "causes", "stages")
+LEVELS = {  # profiling level → sections beside ABOUT
+    "client": ("stages",),
+    "basic": (),
+    "backend": ("lanes", "stages"),
+    "detailed": ("lanes", "nodes", "placement", "causes"),
+    "linting": ("lanes", "waits", "placement", "causes"),
+    "optrace": EVERYTHING,
+}
+
+
+def tells_causes(level: str) -> bool:
+    """Whether all that the source found is shown, or the costliest alone."""
+    return "causes" in LEVELS[level]
+
+
+def sections_of(recording: Recording, *, level: str, top: int | None) -> Iterator[list[str]]:
+    """Blocks of lines; of a run of our own device and formulas there are none: the screen has it all."""
+    if recording.totals is not None:
+        return
+    makers: dict[str, Callable[[Recording], Iterator[str]]] = {
+        "about": _about,
+        "totals": _totals,
+        "checks": _checks,
+        "lanes": _lanes,
+        "nodes": lambda found: _nodes(found, top),
+        "waits": lambda found: _waits(found, top),
+        "kernels": lambda found: _kernels(found, top),
+        "placement": _placement,
+        "stages": _stages,
+    }
+    wanted = (*ABOUT, *LEVELS[level])
+    for name in (name for name in wanted if name in makers):
+        lines = list(makers[name](recording))
+        if lines:
+            yield lines
+
+
+def _about(recording: Recording) -> Iterator[str]:
+    options = ", ".join(f"{key} {value}" for key, value in recording.options.items() if value is not None)
+    made_by = ", ".join(f"{name} {version}" for name, version in recording.producer.items()) or recording.tool
+    spans = len(recording.trace.spans)
+    rows = [
+        ("model", recording.model or UNKNOWN),
+        ("target", str(recording.machine.get("title") or recording.target or UNKNOWN)),
+        *([("options", options)] if options else []),
+        *([("made by", made_by)] if made_by else []),
+        ("spans", format_count(spans) if spans else UNKNOWN),
+        ("ops", format_count(len(recording.ops)) if recording.ops else UNKNOWN),
+    ]
+    yield from pairs([(name, printable(value, 200)) for name, value in rows], indent="")
+
+
+def _totals(recording: Recording) -> Iterator[str]:
+    if recording.metrics:
+        yield "totals"
+        names = [printable(metric.name.replace("_", " "), 60) for metric in recording.metrics]
+        yield from pairs(list(zip(names, map(metric_text, recording.metrics), strict=True)))
+
+
+def metric_text(metric: Metric) -> str:
+    """Value, range, provenance and note on one line."""
+    note = printable(metric.note, 300)
+    if metric.value is None:
+        return f"{UNKNOWN}  ({note})" if note else UNKNOWN
+    text = _value(metric.value, metric.unit)
+    if metric.low is not None and metric.high is not None:
+        text += f" ({_value(metric.low, metric.unit)} – {_value(metric.high, metric.unit)})"
+    about = "; ".join(filter(None, (metric.provenance, note)))
+    return f"{text}  [{about}]" if about else text
+
+
+def _value(value: float, unit: str) -> str:
+    if unit in ("us", "ns"):
+        return format_seconds(value / (1e6 if unit == "us" else 1e9))
+    if unit == "bytes":
+        return format_bytes(value)
+    if unit == "share":
+        return format_percent(value)
+    if unit == "Hz":
+        return f"{value / 1e6:,.6g} MHz"
+    if unit == "MB/s":
+        return f"{value:,.1f} {unit}"
+    number = f"{value:,.0f}" if float(value).is_integer() else f"{value:,.6g}"
+    return number if unit in ("count", "1") else f"{number} {unit}"
+
+
+def _checks(recording: Recording) -> Iterator[str]:
+    if recording.checks:
+        yield "checks"
+        marks = [("ok" if c.holds else "VIOLATED", printable(f"{c.name} ({c.detail})", 400)) for c in recording.checks]
+        yield from pairs(marks)
+
+
+def _lanes(recording: Recording) -> Iterator[str]:
+    if recording.path_shares:
+        parts = ", ".join(f"{part.cause} {format_percent(part.share)}" for part in recording.path_shares)
+        yield f"{recording.path_shares_of} – {recording.provenance}: {parts}"
+    if recording.path_shares and recording.lanes:
+        yield ""
+    if recording.lanes:
+        yield f"threads and engines – {recording.provenance}"
+        rows = [
+            (
+                lane.name,
+                format_percent(lane.utilization),
+                bar(lane.utilization, 20),
+                format_ns(lane.busy_ns),
+                format_ns(lane.wait_ns),
+                format_ns(lane.idle_ns),
+            )
+            for lane in recording.lanes
+        ]
+        yield from columns(("", "busy", "", "busy", "wait", "idle"), rows, align="<><>>>", limits={})
+
+
+def _nodes(recording: Recording, top: int | None) -> Iterator[str]:
+    if recording.source:
+        if any(_counts(op) for op in recording.ops):
+            yield f"ops as the file has them – {recording.provenance}"
+            yield from imported_table(recording.ops, top)
+        return
+    nodes, which = _chosen(recording.ops, top)
+    if nodes:
+        yield f"nodes ({which}) – {what_is_known(nodes, recording.provenance)}"
+        yield from node_table(nodes)
+
+
+def _counts(op: OpRecord) -> bool:
+    """Something that the table of every profile has no column for."""
+    return op.cycles is not None or op.macs is not None or op.estimated_ns is not None
+
+
+def _chosen(nodes: Sequence[OpRecord], top: int | None) -> tuple[list[OpRecord], str]:
+    """The largest first where times or bytes are known; all in order when everything is shown."""
+    accelerated = any(node.placed is Placed.ACCELERATOR for node in nodes)
+    placed = (Placed.ACCELERATOR, Placed.INSERTED) if accelerated else ()
+    shown = [node for node in nodes if node.placed in placed or node.cycles is not None or node.time_ns is not None]
+    if top is None:
+        return shown, "in order"
+    ranked = sorted(shown, key=lambda n: (-(n.path_ns or 0), -(n.cycles or 0), -_outer(n)))
+    return ranked[:top], f"{min(top, len(shown))} of {len(shown)}; --all shows every one"
+
+
+def _outer(node: OpRecord) -> int:
+    return (node.outer_read_bytes or 0) + (node.outer_write_bytes or 0)
+
+
+def _waits(recording: Recording, top: int | None) -> Iterator[str]:
+    """The linting level: whom the foreground thread waits for, and what runs beside what."""
+    nodes, which = _chosen(recording.ops, top)
+    if not is_timed(nodes):
+        return
+    yield f"waits and overlap ({which}) – {recording.provenance}"
+    header = ("node", "type", "wall", "wait", "overlap", "alone", "path")
+    rows = [
+        (
+            n.name,
+            n.type or n.placed,
+            format_ns(n.time_ns),
+            format_ns(n.wait_ns),
+            format_ns(n.overlap_ns),
+            format_ns((n.time_ns or 0) - (n.overlap_ns or 0)),
+            format_percent(n.path_share),
+        )
+        for n in nodes
+    ]
+    yield from columns(header, rows, align="<<>>>>>", limits={0: 44, 1: 18})
+    yield "wait: the foreground thread stood before it; overlap: another node was at work too"
+
+
+def _kernels(recording: Recording, top: int | None) -> Iterator[str]:
+    kernels = recording.kernels[:top]
+    if any(k.time_ns is not None for k in kernels):
+        yield f"kernels ({len(kernels)} of {len(recording.kernels)}) – {recording.provenance}"
+        timed = [(k.name, k.engine, format_count(k.count), format_ns(k.time_ns)) for k in kernels]
+        yield from columns(("kernel", "engine", "count", "time"), timed, align="<<>>", limits={0: 60})
+    elif kernels:
+        yield f"kernels ({len(kernels)} of {len(recording.kernels)}) – cycles {recording.provenance}"
+        rows = [
+            (
+                k.name,
+                k.engine,
+                format_count(k.count),
+                format_count(k.busy_cycles),
+                format_bytes(k.outer_bytes),
+                format_bytes(k.local_bytes),
+            )
+            for k in kernels
+        ]
+        header = ("kernel", "engine", "count", "cycles", "outer memory", "local memory")
+        yield from columns(header, rows, align="<<>>>>", limits={0: 44})
+
+
+def _placement(recording: Recording) -> Iterator[str]:
+    on_cpu = recording.placed(Placed.CPU)
+    if on_cpu and recording.placed(Placed.ACCELERATOR):
+        yield f"on the CPU: {len(on_cpu)}"
+        yield from (f"  {printable(node.name)} ({node.type}): {printable(node.reason, 300)}" for node in on_cpu[:20])
+    for placed, words in ((Placed.FUSED, "fused into others"), (Placed.REMOVED, "taken out before it runs")):
+        nodes = recording.placed(placed)
+        if nodes:
+            names = ", ".join(printable(node.name, 60) for node in nodes[:8])
+            yield f"{words}: {len(nodes)}: {names}{', …' if len(nodes) > 8 else ''}"
+
+
+def _stages(recording: Recording) -> Iterator[str]:
+    if recording.stages:
+        yield "stages of the compiler on this machine – measured"
+        yield from pairs([(stage.name, format_seconds(stage.microseconds / 1e6)) for stage in recording.stages])

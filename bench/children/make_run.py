@@ -10,14 +10,14 @@ import numpy as np
 from opscope.recording.folder_writer import write_run
 from opscope.recording.imported import Imported, ImportedOp, Metric
 from opscope.recording.imported_run import as_run
-from opscope.recording.trace import COUNTER, EDGE, NONE, SPAN, Lane, SpanKind, Trace
+from opscope.recording.trace import COUNTER, EDGE, NONE, Lane, SpanKind, Trace, blank_spans
 
 LANES, OPS, INFERENCES = 192, 2000, 4
 
 
 def trace_of(count: int, seed: int) -> Trace:
     rng = np.random.default_rng(seed)
-    spans = np.zeros(count, SPAN)
+    spans = blank_spans(count)
     spans["lane"] = np.arange(count) % LANES
     spans["inference"] = np.arange(count) * INFERENCES // count
     spans["kind"] = rng.choice([SpanKind.OP, SpanKind.WAIT, SpanKind.TRANSFER], count, p=[0.6, 0.25, 0.15])

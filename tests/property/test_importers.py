@@ -23,7 +23,7 @@ from opscope.importers.trace_lanes import levels
 from opscope.plugins.traces.trace_json import TraceJson
 from opscope.recording.imported_file import decode_imported, encode_imported
 from opscope.recording.imported_run import lane_totals
-from opscope.recording.trace import COUNTER, EDGE, NONE, SPAN, CounterTrack, Lane, SpanKind, Trace
+from opscope.recording.trace import COUNTER, EDGE, NONE, SPAN, CounterTrack, Lane, SpanKind, Trace, blank_spans
 
 SAMPLES = Path(__file__).parents[1] / "samples"
 SHARED = Path(__file__).parents[3] / "shared" / "fixtures"
@@ -47,7 +47,7 @@ def traces(draw: st.DrawFn) -> Trace:
     for lane in range(len(lanes)):
         edges = sorted(draw(st.lists(times, max_size=12)))
         rows += [(lane, start, end) for start, end in zip(edges[::2], edges[1::2], strict=False)]
-    spans = np.zeros(len(rows), SPAN)
+    spans = blank_spans(len(rows))
     for column in ("op", "inference", "command", "ucycles", "pcycles", "waits_on"):
         spans[column] = NONE
     spans["kind"] = SpanKind.OP

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -67,7 +69,6 @@ def test_memory_is_the_largest_peak_and_the_sum_of_the_traffic(memory: list[Memo
 
 
 def test_stages_causes_and_counts_are_there_when_known_and_absent_when_not() -> None:
-    from dataclasses import replace
 
     summary = replace(
         summary_of(

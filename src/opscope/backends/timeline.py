@@ -2,15 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
 
 from ..core.meaning import LaneRole
-from ..program.program import COMMAND, NO_ROUTE, TRUE, Detail, Group, MemoryMetrics, OpInfo, Program, StatsOptions
-from ..recording.classify import does_of_work
+from ..program.program import (
+    COMMAND,
+    NO_ROUTE,
+    TRUE,
+    Detail,
+    Group,
+    MemoryMetrics,
+    OpCycles,
+    OpInfo,
+    Program,
+    StatsOptions,
+)
+from ..recording.classify import does_of_work, is_memory
 from ..recording.trace import COUNTER, EDGE, Lane, SpanKind, Trace, blank_spans
 
 Numbers = npt.NDArray[np.int64]
@@ -37,6 +48,7 @@ class Command:
     attributes: str = ""
     cycles: int | None = None
     macs: int = 0
+    resource_cycles: tuple[tuple[str, int], ...] = ()  # resource → cycles that it alone would take
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,8 +101,15 @@ def build_timeline(
         metrics=MemoryMetrics(0, (), 0, (), 0, 0, 0, {}),
         inputs=(),
         outputs=(),
+        op_cycles=tuple(_op_cycles(commands)),
     )
     return program, _trace(program, commands, work, phases, machine.lane, pairs, provenance)
+
+
+def _op_cycles(commands: Sequence[Command]) -> Iterator[OpCycles]:
+    for number, command in enumerate(commands):
+        for name, cycles in command.resource_cycles:
+            yield OpCycles(command.op, name, is_memory(name), cycles, number)
 
 
 def _commands(commands: Sequence[Command], kinds: dict[str, int], ops: Sequence[OpInfo]) -> npt.NDArray[np.void]:

@@ -18,6 +18,7 @@ from ..core.meaning import Carries, Direction
 NO_OP = -1
 NO_ROUTE = -1
 NO_MEMORY = -1
+NO_COMMAND = -1
 
 COMMAND = np.dtype(
     [
@@ -127,12 +128,13 @@ class Detail:
 
 @dataclass(frozen=True, slots=True)
 class OpCycles:
-    """Cycles that an op would take if one resource alone bound it, as a compiler's model has them."""
+    """Cycles that an op, or one command of it, would take if one resource alone bound it; of a compiler's model."""
 
     op: int
     resource: str
     is_memory: bool
     cycles: int
+    command: int = NO_COMMAND
 
 
 @dataclass(frozen=True, slots=True)

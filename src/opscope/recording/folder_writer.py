@@ -376,7 +376,8 @@ def _operands_table(program: Program) -> pa.Table:
 
 
 def _op_cycles_table(program: Program) -> pa.Table:
-    return _of_rows("op_cycles", [(row.op, row.resource, row.is_memory, row.cycles) for row in program.op_cycles])
+    rows = [(row.op, row.resource, row.is_memory, row.cycles, row.command) for row in program.op_cycles]
+    return _of_rows("op_cycles", rows)
 
 
 def _edges_table(program: Program) -> pa.Table:

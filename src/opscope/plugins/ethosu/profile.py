@@ -112,6 +112,7 @@ def _timeline(  # noqa: PLR0917
             ", ".join(f"{name}={n}" for name, n in op.resource_cycles),
             op.cycles,
             op.macs or 0,
+            op.resource_cycles,
         )
         for op, place in kept
     ]

@@ -21,7 +21,7 @@ from measure import Row, main, progress
 from opscope.program.program import COMMAND, OpInfo
 from opscope.recording.run import CommandTable, Run, RunInfo
 from opscope.recording.summary import Latency, Summary
-from opscope.recording.trace import COUNTER, EDGE, NONE, SPAN, Lane, SpanKind, Trace
+from opscope.recording.trace import COUNTER, EDGE, NONE, Lane, SpanKind, Trace, blank_spans
 from opscope.views.page.page import RunPage
 
 if TYPE_CHECKING:
@@ -55,7 +55,7 @@ def many_spans(count: int) -> Run:
     lanes = CORES * LANES
     each = count // lanes
     rng = np.random.default_rng(0)
-    spans = np.zeros(lanes * each, SPAN)
+    spans = blank_spans(lanes * each)
     spans["lane"] = np.repeat(np.arange(lanes), each)
     length, gap = rng.integers(200, 20_000, (lanes, each)), rng.integers(0, 3_000, (lanes, each))
     end = np.cumsum(length + gap, axis=1)

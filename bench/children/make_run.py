@@ -11,14 +11,14 @@ from opscope.core.provenance import Provenance
 from opscope.recording.build import to_run
 from opscope.recording.folder_writer import write_run
 from opscope.recording.recording import Metric, OpRecord, Recording
-from opscope.recording.trace import COUNTER, EDGE, NONE, SPAN, Lane, SpanKind, Trace
+from opscope.recording.trace import COUNTER, EDGE, NONE, Lane, SpanKind, Trace, blank_spans
 
 LANES, OPS, INFERENCES = 192, 2000, 4
 
 
 def trace_of(count: int, seed: int) -> Trace:
     rng = np.random.default_rng(seed)
-    spans = np.zeros(count, SPAN)
+    spans = blank_spans(count)
     spans["lane"] = np.arange(count) % LANES
     spans["inference"] = np.arange(count) * INFERENCES // count
     spans["kind"] = rng.choice([SpanKind.OP, SpanKind.WAIT, SpanKind.TRANSFER], count, p=[0.6, 0.25, 0.15])

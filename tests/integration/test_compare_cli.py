@@ -22,14 +22,14 @@ from opscope.recording.folder_reader import read_run
 from opscope.recording.folder_writer import write_run
 from opscope.recording.recording import Metric, OpRecord, Recording, empty_trace
 from opscope.recording.run import Run
-from opscope.recording.trace import COUNTER, EDGE, NONE, SPAN, Lane, SpanKind, Trace
+from opscope.recording.trace import COUNTER, EDGE, NONE, SPAN, Lane, SpanKind, Trace, blank_spans
 from opscope.workflows import comparing
 
 
 def imported(
     found: list[tuple[SpanKind, int, int, int, int]], *, latency: int, provenance: Provenance, ops: int
 ) -> Recording:
-    spans = np.zeros(len(found), SPAN)
+    spans = blank_spans(len(found))
     for key, column in zip(("kind", "op", "inference", "start_ns", "end_ns"), zip(*found, strict=True), strict=False):
         spans[key] = column
     for key in ("command", "ucycles", "pcycles", "waits_on"):

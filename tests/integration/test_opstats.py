@@ -14,6 +14,7 @@ from opscope import api, cli
 from opscope.plugins.qaic.summary_text import read_opstats_text
 from opscope.program.program_file import decode_program
 from opscope.recording.folder_reader import read_run
+from opscope.recording.run import routes_of
 from opstats_folder import START_TICK, bert, keyword_spotter
 from opstats_identities import check_identities
 
@@ -259,10 +260,13 @@ def test_the_run_folder_reads_back_whole(kws: Path, tmp_path: Path) -> None:
         "counters.parquet",
         "edges.parquet",
         "findings.json",
+        "lanes.parquet",
+        "operands.parquet",
         "ops.parquet",
         "programqpc.bin",
         "recording.json",
         "report.html",
+        "routes.parquet",
         "run.json",
         "spans.parquet",
         "summary.json",
@@ -273,7 +277,14 @@ def test_the_run_folder_reads_back_whole(kws: Path, tmp_path: Path) -> None:
     assert found.info.inferences == (0, 1)
     assert (found.info.target, found.info.provenance) == ("aic100-std", "simulated")
     assert found.ops == program.ops
-    for column in ("cycles", "out_bytes", "ordinal", "op", "route"):
+    assert found.routes == routes_of(program)
+    assert found.info.classified == ()
+    texts = [
+        [o.text(program.memory_name(o.memory)) for o in program.details[d].operands] for d in program.commands["detail"]
+    ]
+    rows = [found.commands.operands[detail] for detail in found.commands.rows["detail"]]
+    assert [[o.text(found.commands.place(o)) for o in row] for row in rows] == texts
+    for column in ("cycles", "out_bytes", "ordinal", "op", "route", "does"):
         assert found.commands.rows[column].tolist() == program.commands[column].tolist()
     kinds = [found.commands.kinds[k] for k in found.commands.rows["kind"]]
     assert kinds == [program.kinds[k] for k in program.commands["kind"]]

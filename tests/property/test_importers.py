@@ -24,7 +24,7 @@ from opscope.importers.trace_lanes import levels
 from opscope.plugins.traces.trace_json import TraceJson
 from opscope.recording.build import lane_totals, to_run
 from opscope.recording.recording_file import decode_recording, encode_recording
-from opscope.recording.trace import COUNTER, EDGE, NONE, SPAN, CounterTrack, Lane, SpanKind, Trace
+from opscope.recording.trace import COUNTER, EDGE, NONE, SPAN, CounterTrack, Lane, SpanKind, Trace, blank_spans
 from opscope.workflows.decoding import head_of
 from qaic_published import PERCENTILES, SUMMARY, written
 from qnn_session import emulated
@@ -52,7 +52,7 @@ def traces(draw: st.DrawFn) -> Trace:
     for lane in range(len(lanes)):
         edges = sorted(draw(st.lists(times, max_size=12)))
         rows += [(lane, start, end) for start, end in zip(edges[::2], edges[1::2], strict=False)]
-    spans = np.zeros(len(rows), SPAN)
+    spans = blank_spans(len(rows))
     for column in ("op", "inference", "command", "ucycles", "pcycles", "waits_on"):
         spans[column] = NONE
     spans["kind"] = SpanKind.OP

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from opscope.plugins.torq.annotate.overlap import EMPTY, HAL, Busy, Part, UnitClass, classes_of_trace, join, shares
-from opscope.recording.trace import COUNTER, EDGE, NONE, SPAN, Lane, SpanKind, Trace
+from opscope.recording.trace import COUNTER, EDGE, NONE, Lane, SpanKind, Trace, blank_spans
 
 intervals = st.lists(st.tuples(st.integers(0, 40), st.integers(0, 12)).map(lambda p: (p[0], p[0] + p[1])), max_size=12)
 NAMES = (
@@ -112,9 +112,9 @@ def test_shares_add_up_and_stay_within_bounds(parts: list[list[tuple[int, int]]]
     )
 )
 def test_any_trace_has_shares_by_the_kind_of_its_spans(rows: list[tuple[int, SpanKind, int, int]]) -> None:
-    spans = np.zeros(len(rows), SPAN)
+    spans = blank_spans(len(rows))
     for number, (lane, kind, start, length) in enumerate(rows):
-        spans[number] = (lane, kind, NONE, NONE, NONE, start, start + length, NONE, NONE, NONE, 0)
+        spans[number] = (lane, kind, 0, NONE, NONE, NONE, NONE, start, start + length, NONE, NONE, NONE, 0)
     lanes = tuple(Lane(0, NONE, f"lane {n}") for n in range(4))
     trace = Trace(lanes, ("",), spans, np.zeros(0, EDGE), (), np.zeros(0, COUNTER), "measured")
     found = {share.name: share.time_ns for share in shares(classes_of_trace(trace))}

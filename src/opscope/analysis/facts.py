@@ -14,7 +14,7 @@ from ..recording.run import Run
 from ..recording.summary import OpTotal
 from ..recording.trace import NONE, SpanKind
 from .causes import COMPUTE, MEMORY
-from .op_bounds import memory_bound_ops
+from .op_bounds import memory_bound_commands, memory_bound_ops
 from .outer_memory import TensorTraffic, tensor_traffic
 from .structure import Structure, structure_of
 from .timeline.activities import Activities, Numbers, activities_of
@@ -36,7 +36,10 @@ class Facts:
     @cached_property
     def work(self) -> Activities:
         found = activities_of(self.run)
-        slow_bytes = np.append(memory_bound_ops(self.run), False)[found.op] & (found.cause == COMPUTE)
+        commands = np.append(memory_bound_commands(self.run), False)
+        known = (found.command >= 0) & (found.command < len(commands) - 1)
+        slow_bytes = np.append(memory_bound_ops(self.run), False)[found.op]
+        slow_bytes = (slow_bytes | commands[np.where(known, found.command, -1)]) & (found.cause == COMPUTE)
         return replace(found, cause=np.where(slow_bytes, MEMORY, found.cause)) if slow_bytes.any() else found
 
     @cached_property

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from ..program.program import NO_ROUTE, OpCycles
+from ..program.program import NO_COMMAND, NO_ROUTE, OpCycles
 from ..recording.run import Run
 from ..recording.trace import SpanKind
 from .timeline.activities import Flags
@@ -14,25 +14,35 @@ MACS_PER_S, OUTER_BYTES_PER_S = "macs_per_s", "outer_bytes_per_s"  # names of th
 
 def bound_by_bytes(run: Run) -> frozenset[int]:
     """Ops whose bytes take longer than their MACs, by what the run tells of either."""
-    return frozenset(np.flatnonzero(memory_bound_ops(run)).tolist())
+    commands = run.commands.rows["op"][memory_bound_commands(run)].tolist()
+    return frozenset((*np.flatnonzero(memory_bound_ops(run)).tolist(), *commands))
 
 
 def memory_bound_ops(run: Run) -> Flags:
     """One flag per op: most of its cycles by resource are those of a memory, or the limits of the machine say it."""
     flags = np.zeros(len(run.ops), np.bool_)
-    flags[list(_by_cycles(run))] = True
+    flags[[op for op, command in _by_cycles(run) if command == NO_COMMAND]] = True
     flags[list(_by_limits(run))] = True
     return flags
 
 
-def _by_cycles(run: Run) -> set[int]:
+def memory_bound_commands(run: Run) -> Flags:
+    """One flag per command: most of the cycles by resource that it lists are those of a memory."""
+    flags = np.zeros(len(run.commands.rows), np.bool_)
+    flags[[command for _, command in _by_cycles(run) if 0 <= command < len(flags)]] = True
+    return flags
+
+
+def _by_cycles(run: Run) -> list[tuple[int, int]]:
+    """Ops and commands that a memory binds; none where the run shows its transfers."""
     if bool((run.commands.rows["route"] != NO_ROUTE).any()):
-        return set()
-    most: dict[int, OpCycles] = {}
+        return []
+    most: dict[tuple[int, int], OpCycles] = {}
     for row in run.commands.op_cycles:
-        if row.op not in most or row.cycles > most[row.op].cycles:
-            most[row.op] = row
-    return {op for op, row in most.items() if row.cycles and row.is_memory}
+        key = row.op, row.command
+        if key not in most or row.cycles > most[key].cycles:
+            most[key] = row
+    return [key for key, row in most.items() if row.cycles and row.is_memory]
 
 
 def _by_limits(run: Run) -> set[int]:

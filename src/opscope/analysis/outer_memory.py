@@ -3,14 +3,19 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from math import prod
 
 import numpy as np
 
 from ..core.meaning import Carries, Does
 from ..gate.figures import LARGEST
+from ..graph.graph import DType
+from ..program.program import Operand
 from ..recording.run import Run
 from ..recording.trace import NONE
 from .timeline.activities import Numbers
+
+_BITS = {dtype.label: dtype.bits for dtype in DType}
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,7 +86,13 @@ def named_tensors(run: Run) -> tuple[Numbers, list[tuple[str, int | None]]]:
         first = operands[0]
         if first.tensor not in found:
             found[first.tensor] = len(tensors)
-            size = first.tensor_bytes
-            tensors.append((first.tensor, size if size is None or size <= LARGEST else None))
+            tensors.append((first.tensor, _tensor_bytes(first)))
         place.append(found[first.tensor])
     return np.array(place or [NONE], np.int64), tensors
+
+
+def _tensor_bytes(operand: Operand) -> int | None:
+    """Size of the whole tensor; None where its data type has no fixed one, or no memory could hold it."""
+    bits = _BITS.get(operand.dtype, 0)
+    size = -(-prod(operand.shape) * bits // 8)
+    return size if bits and size <= LARGEST else None

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -10,7 +10,8 @@ import numpy.typing as npt
 
 from ..core.meaning import LaneRole
 from ..core.provenance import Provenance
-from ..program.program import COMMAND, NO_ROUTE, Detail
+from ..program.program import COMMAND, NO_ROUTE, Detail, OpCycles
+from ..recording.recording import ResourceCycles
 from ..recording.run import CommandTable
 from ..recording.trace import COUNTER, EDGE, Lane, SpanKind, Trace, blank_spans
 
@@ -38,6 +39,7 @@ class Command:
     attributes: str = ""
     cycles: int | None = None
     macs: int = 0
+    resource_cycles: tuple[ResourceCycles, ...] = ()
 
 
 def build_timeline(
@@ -59,8 +61,16 @@ def build_timeline(
     pairs = np.array(sorted(set(edges), key=lambda pair: (pair[1], pair[0])), np.int64).reshape(-1, 2)
     rows = _commands(commands, kinds)
     details = [Detail(c.name, "", "", "", (), c.attributes) for c in commands]
-    table = CommandTable.from_details(rows, details, kinds=tuple(kinds), groups=(lane,))
+    table = CommandTable.from_details(
+        rows, details, kinds=tuple(kinds), groups=(lane,), op_cycles=tuple(_op_cycles(commands))
+    )
     return table, _trace(table, commands, work, phases, pairs, provenance)
+
+
+def _op_cycles(commands: Sequence[Command]) -> Iterator[OpCycles]:
+    for number, command in enumerate(commands):
+        for part in command.resource_cycles:
+            yield OpCycles(command.op, part.resource, part.is_memory, part.cycles, number)
 
 
 def _commands(commands: Sequence[Command], kinds: dict[str, int]) -> npt.NDArray[np.void]:

@@ -89,7 +89,8 @@ def _ops(
     ops: Sequence[OpInfo], summary: Summary, own: Floats | None, spreads: dict[int, Spread], *, timed: bool
 ) -> list[OpFigure]:
     """In the order of the model; work of no op last."""
-    totals = {len(ops) if total.op is None else total.op: total for total in summary.ops}
+    totals = {total.op: total for total in summary.ops if total.op is not None}
+    totals |= {len(ops): total for total in summary.ops if total.op is None and total.name == NO_OP_NAME}
     no_op = len(ops) in totals or (own is not None and own[len(ops)] > 0)
     infos = [*ops, OpInfo(NO_OP_NAME, "", "", "")] if no_op else list(ops)
     rows = []

@@ -9,17 +9,16 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from math import prod
 
 import numpy as np
 import numpy.typing as npt
 
 from ..core.meaning import Carries, Direction
-from ..graph.graph import DType
 
 NO_OP = -1
 NO_ROUTE = -1
 NO_MEMORY = -1
+NO_COMMAND = -1
 
 COMMAND = np.dtype(
     [
@@ -96,9 +95,6 @@ class OpInfo:
     location: str
 
 
-_BITS = {dtype.label: dtype.bits for dtype in DType}
-
-
 @dataclass(frozen=True, slots=True)
 class Operand:
     """A tensor that a command reads or writes."""
@@ -110,12 +106,6 @@ class Operand:
     dtype: str
     shape: tuple[int, ...]
     bytes: int | None = None  # that lie there, where that is known
-
-    @property
-    def tensor_bytes(self) -> int | None:
-        """Size of the whole tensor; None where its data type has no fixed one."""
-        bits = _BITS.get(self.dtype, 0)
-        return -(-prod(self.shape) * bits // 8) if bits else None
 
     def text(self, memory: str) -> str:
         """For people: `out VTCM Dest y f16 <8 x 128> 2KB`."""
@@ -138,12 +128,13 @@ class Detail:
 
 @dataclass(frozen=True, slots=True)
 class OpCycles:
-    """Cycles that an op would take if one resource alone bound it, as a compiler's model has them."""
+    """Cycles that an op, or one command of it, would take if one resource alone bound it; of a compiler's model."""
 
     op: int
     resource: str
     is_memory: bool
     cycles: int
+    command: int = NO_COMMAND
 
 
 @dataclass(frozen=True, slots=True)

@@ -352,7 +352,8 @@ def _operands(
 
 def _op_cycles(table: pa.Table, ops: int) -> tuple[OpCycles, ...]:
     columns = (table[key].to_pylist() for key in ("op", "resource", "is_memory", "cycles"))
-    rows = tuple(OpCycles(*row) for row in zip(*columns, strict=True))
+    commands = _numbers(table, "command").tolist()
+    rows = tuple(OpCycles(*row) for row in zip(*columns, commands, strict=True))
     if any(not 0 <= row.op < ops for row in rows):
         raise ValueError(f"op_cycles.parquet is of an op that is not there; expected one of {ops}")
     return rows

@@ -366,7 +366,8 @@ def _operands_table(table: CommandTable) -> pa.Table:
 
 
 def _op_cycles_table(table: CommandTable) -> pa.Table:
-    return _of_rows("op_cycles", [(row.op, row.resource, row.is_memory, row.cycles) for row in table.op_cycles])
+    rows = [(row.op, row.resource, row.is_memory, row.cycles, row.command) for row in table.op_cycles]
+    return _of_rows("op_cycles", rows)
 
 
 def _edges_table(edges: npt.NDArray[np.void]) -> pa.Table:

@@ -97,5 +97,5 @@ COLUMNS: dict[str, dict[str, Kind]] = {
         "shape": _TEXT,
         "bytes": _OPTIONAL,
     },
-    "op_cycles": {"op": _NUMBER, "resource": _TEXT, "is_memory": _FLAG, "cycles": _NUMBER},
+    "op_cycles": {"op": _NUMBER, "resource": _TEXT, "is_memory": _FLAG, "cycles": _NUMBER, "command": _OPTIONAL},
 }

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -68,7 +70,6 @@ def test_memory_is_the_largest_peak_and_the_sum_of_the_traffic(memory: list[Memo
 
 
 def test_stages_causes_and_counts_are_there_when_known_and_absent_when_not() -> None:
-    from dataclasses import replace
 
     summary = replace(
         summary_of(
@@ -106,7 +107,9 @@ def test_the_parts_of_ops_are_those_of_the_inference_that_the_summary_is_of(
     numbers = sorted({row[2] for row in found if row[0] in (SpanKind.OP, SpanKind.TRANSFER)})
     samples = tuple(100 + n for n in range(len(numbers)))
     latency = samples[-1] if samples else None
-    summary = summary_of([total("layer0/op1", 9)], latency=latency, samples=samples if len(samples) > 1 else ())
+    summary = summary_of(
+        [replace(total("layer0/op1", 9), op=1)], latency=latency, samples=samples if len(samples) > 1 else ()
+    )
     figures = figures_of_parts(info(), op_infos(5), summary, spans_of(found), label="run")
     chosen = [row for row in found if numbers and row[2] == (numbers[-1] if len(numbers) > 1 else numbers[0])]
     alone = figures_of_parts(info(), op_infos(5), summary_of([]), spans_of(chosen), label="run")
@@ -147,8 +150,8 @@ def test_times_of_an_emulation_are_not_figures() -> None:
     assert (found.ops[0].wall_ns, found.ops[0].own_ns) == (None, None)
 
 
-def test_ops_with_the_same_name_share_their_totals_in_turn() -> None:
+def test_ops_with_the_same_name_have_the_totals_of_their_numbers() -> None:
     infos = [op_infos(1)[0]] * 2
-    summary = summary_of([total(infos[0].name, 7), total(infos[0].name, 3)])
+    summary = summary_of([replace(total(infos[0].name, 7), op=1), replace(total(infos[0].name, 3), op=0)])
     figures = figures_of_parts(info(), infos, summary, spans_of([]), label="run")
-    assert [op.wall_ns for op in figures.ops] == [7, 3]
+    assert [op.wall_ns for op in figures.ops] == [3, 7]

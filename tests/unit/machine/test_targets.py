@@ -255,3 +255,16 @@ def test_no_figure_is_left_where_it_was(corner: Corner, rate: float, cost: float
     for name, is_rate in TABLES.items():
         assert getattr(moved.engines[0], name)["*"].value == (rate if is_rate else cost), name
     assert moved.memories[0].bytes == WIDE
+
+
+def test_what_a_route_carries_and_serves_is_checked() -> None:
+    raw = targets.catalogue()["aic100-std"].read_text(encoding="utf-8")
+    for old, new, message in (
+        ('carries = "read"', 'carries = "raed"', "key routes[0].carries: 'raed' is not known; did you mean read?"),
+        ('carries = "read"', 'carries = "read"\nmemory = "moon"', "serves 'moon'; expected one of"),
+    ):
+        with pytest.raises(TargetError) as caught:
+            targets.parse(raw.replace(old, new).encode(), source="t.toml")
+        assert message in str(caught.value)
+    target = targets.load("torq-sl2610")
+    assert [target.memory_of(route) for route in target.routes] == ["XRAM", "XRAM", "DTCM", "DTCM"]

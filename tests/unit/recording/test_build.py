@@ -19,7 +19,7 @@ from opscope.recording.folder_writer import write_run
 from opscope.recording.recording import OpRecord, Recording
 from opscope.recording.run import Run
 from opscope.recording.summary import DeviceSummary, LaneTotal, ThreadRow
-from opscope.recording.trace import COUNTER, EDGE, NONE, SPAN, Lane, SpanKind, Trace
+from opscope.recording.trace import COUNTER, EDGE, NONE, Lane, SpanKind, Trace, blank_spans
 from opscope.workflows.comparing import figures_of
 from torq_samples import imported
 
@@ -44,7 +44,7 @@ def made(recording: Recording) -> Run:
 
 
 def trace_of(found: list[Row]) -> Trace:
-    spans = np.zeros(len(found), SPAN)
+    spans = blank_spans(len(found))
     for key, column in zip(("lane", "kind", "start_ns", "end_ns"), zip(*found, strict=True), strict=False):
         spans[key] = column
     for key in ("op", "command", "inference", "ucycles", "pcycles", "waits_on"):

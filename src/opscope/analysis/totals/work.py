@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, fields
+from itertools import chain
 
 import numpy as np
 import numpy.typing as npt
@@ -82,9 +83,10 @@ class ProgramIndex:
     @property
     def local_name(self) -> str:
         """Of the memory that engines compute from."""
+        memories = self.program.memories
         used = (operand.memory for detail in self.program.details for operand in detail.operands)
-        places = (place for place in used if place != NO_MEMORY and not self.program.memories[place].is_outer)
-        return self.program.memory_name(next(places, NO_MEMORY)) or "local memory"
+        places = (place for place in chain(used, range(len(memories))) if place != NO_MEMORY)
+        return next((memories[place].name for place in places if not memories[place].is_outer), "local memory")
 
 
 def _rows(program: Program) -> tuple[tuple[tuple[str, str, str, str], ...], Numbers]:

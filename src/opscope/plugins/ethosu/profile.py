@@ -116,6 +116,7 @@ def _timeline(graph: Graph, options: VelaOptions, found: Compilation, clock: flo
             ", ".join(f"{part.resource}={part.cycles}" for part in op.resource_cycles),
             op.cycles,
             op.macs or 0,
+            op.resource_cycles,
         )
         for op, place in kept
     ]

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from opscope.recording.trace import SPAN, Lane, SpanKind, Trace
+from opscope.recording.trace import SPAN, Lane, SpanKind, Trace, blank_spans
 from opscope.views.page import spans as page_spans
 from opscope.views.page.columns import decode
 from opscope.views.page.spans import SpanRows, rows_of
@@ -28,7 +28,7 @@ def traces(draw: st.DrawFn) -> Trace:
             kind = draw(st.sampled_from((SpanKind.OP, SpanKind.WAIT)))
             rows.append((lane, kind, 0, -1, 0, len(rows) % 5, len(rows), now + gap, now + gap + length, -1, -1, -1, 0))
             now += gap + length
-    spans = np.array(draw(st.permutations(rows)), SPAN) if rows else np.zeros(0, SPAN)
+    spans = np.array(draw(st.permutations(rows)), SPAN) if rows else blank_spans(0)
     return replace(small_run().trace, lanes=tuple(Lane(0, i, "e") for i in range(LANES)), spans=spans)
 
 
@@ -73,7 +73,7 @@ def test_rows_of_a_lane_stand_together_in_order_of_time(trace: Trace) -> None:
 
 
 def test_the_window_is_the_smallest_power_of_two_that_fits() -> None:
-    spans = np.zeros(64, SPAN)
+    spans = blank_spans(64)
     spans["start_ns"] = np.arange(64) * 8
     spans["end_ns"] = spans["start_ns"] + 4
     trace = replace(small_run().trace, lanes=(Lane(0, 0, "e"),), spans=spans)

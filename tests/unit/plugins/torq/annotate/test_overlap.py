@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from opscope.plugins.torq.annotate.overlap import HAL, Busy, Part, UnitClass, classes_of_trace, shares
-from opscope.recording.trace import COUNTER, EDGE, NONE, SPAN, Lane, SpanKind, Trace
+from opscope.recording.trace import COUNTER, EDGE, NONE, Lane, SpanKind, Trace, blank_spans
 
 
 def busy(*rows: tuple[int, int]) -> Busy:
@@ -53,9 +53,9 @@ def test_a_window_of_ones_own_is_the_whole() -> None:
 
 
 def test_a_rule_decides_about_the_lanes_of_a_trace() -> None:
-    spans = np.zeros(2, SPAN)
-    spans[0] = (0, SpanKind.OP, NONE, NONE, NONE, 0, 10, NONE, NONE, NONE, 0)
-    spans[1] = (1, SpanKind.OP, NONE, NONE, NONE, 5, 30, NONE, NONE, NONE, 0)
+    spans = blank_spans(2)
+    spans[0] = (0, SpanKind.OP, 0, NONE, NONE, NONE, NONE, 0, 10, NONE, NONE, NONE, 0)
+    spans[1] = (1, SpanKind.OP, 0, NONE, NONE, NONE, NONE, 5, 30, NONE, NONE, NONE, 0)
     trace = Trace(
         (Lane(0, 2, "DMAIssue"), Lane(0, 2, "HMX")),
         ("",),

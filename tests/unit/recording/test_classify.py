@@ -1,0 +1,100 @@
+"""Words of foreign files and of old runs are read once, in one module; what no word tells stays unknown."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pyarrow.parquet as pq
+import pytest
+
+from opscope import api
+from opscope.analysis.analyse import analyse
+from opscope.core.meaning import Carries, Direction, Does
+from opscope.program.program import Operand
+from opscope.recording.classify import (
+    carries_of,
+    carries_of_copy,
+    does_of_call,
+    does_of_kernel,
+    does_of_work,
+    operand_of,
+)
+from opscope.recording.folder_reader import read_run
+from opscope.zoo import Recipe, make
+
+
+@pytest.mark.parametrize(
+    "word", ["Conv", "FULLY_CONNECTED", "MatMul", "Gemm", "Softmax", "Relu6", "ConvTranspose", "Add"]
+)
+def test_ordinary_ops_compute(word: str) -> None:
+    assert does_of_work(word) is Does.COMPUTE
+
+
+@pytest.mark.parametrize(
+    "word",
+    ["Squeeze", "RESHAPE", "Transpose", "StridedSlice", "Concat", "Gather", "Split", "Pad", "Cast"],
+)
+def test_ops_that_only_move_or_reshape_data_compute_nothing(word: str) -> None:
+    assert does_of_work(word) is Does.LAYOUT
+    assert does_of_work("node_12", word) is Does.LAYOUT
+
+
+def test_what_no_word_tells_is_unknown_and_a_kernel_computes() -> None:
+    assert does_of_work("main$async_dispatch_frobnicate"[-10:]) is Does.UNKNOWN
+    assert does_of_kernel("frobnicate") is Does.COMPUTE
+    assert does_of_kernel("nchwToNhwcKernel") is Does.LAYOUT
+
+
+def test_starts_waits_and_the_flush_of_statistics_are_told_apart() -> None:
+    words = ("dma_start", "aicinputsemaphoreinc", "aicendcyclestats")
+    assert [does_of_work(word) for word in words] == [Does.LAUNCH, Does.SYNC, Does.STATS]
+    assert [does_of_call(word) for word in ("input transfer", "device queue", "submit")] == [
+        Does.MOVE,
+        Does.SYNC,
+        Does.HOST,
+    ]
+
+
+def test_copies_between_host_and_device_are_no_links_between_devices() -> None:
+    assert carries_of_copy("Memcpy HtoD (Pageable -> Device)") is Carries.HOST
+    assert carries_of_copy("Memcpy PtoP") is Carries.LINK
+    assert carries_of_copy("Memcpy DtoD") is Carries.UNKNOWN
+    assert [carries_of(name) for name in ("DDR read", "DDR write", "multicast", "P2P")] == [
+        Carries.READ,
+        Carries.WRITE,
+        Carries.MULTICAST,
+        Carries.LINK,
+    ]
+
+
+def test_operands_of_old_runs_are_read_from_their_text() -> None:
+    memories: dict[str, int] = {}
+    found = operand_of("out VTCM Dest a b f16 <8 x 128> 2KB", memories)
+    assert found == Operand(Direction.OUT, "Dest", "a b", 0, "f16", (8, 128), 2048)
+    assert memories == {"VTCM": 0}
+
+
+@pytest.mark.parametrize("shape", ["8x 8", "8 x", "9" * 5000])
+def test_a_text_that_makes_no_sense_is_no_operand(shape: str) -> None:
+    assert operand_of(f"in DDR Src weight f16 <{shape}>", {}) is None
+
+
+def test_a_run_of_old_says_the_same_and_that_it_was_told_from_words(tmp_path: Path) -> None:
+    make(Recipe("kws-cnn"), tmp_path / "kws.onnx")
+    folder = tmp_path / "kws.run"
+    api.profile(tmp_path / "kws.onnx", "aic100-std", options={"cores": 2}, run=folder)
+    now = read_run(folder)
+    for name in ("lanes", "routes", "operands"):
+        (folder / f"{name}.parquet").unlink()
+    for name, columns in (("spans", ["does", "route"]), ("commands", ["does", "detail"])):
+        table = pq.ParquetFile(folder / f"{name}.parquet").read()
+        pq.write_table(table.drop_columns(columns), folder / f"{name}.parquet")
+    old = read_run(folder)
+    assert now.info.classified == ()
+    assert set(old.info.classified) == {"commands", "routes", "lanes", "spans"}
+    one, other = analyse(now), analyse(old)
+    assert other.bound == one.bound
+    assert {part.cause: round(part.share, 2) for part in other.breakdown} == {
+        part.cause: round(part.share, 2) for part in one.breakdown
+    }
+    assert any("told from their names" in note for note in other.notes)

@@ -13,16 +13,17 @@ import pytest
 
 from opscope import api
 from opscope.cli import main
+from opscope.core.provenance import Provenance
 from opscope.core.units import format_percent
 from opscope.program.program_file import encode_program
 from opscope.recording.finding import BOUNDS, OTHER_BOUND, Findings
 from opscope.recording.folder_reader import read_run
-from opscope.recording.profiled import ON_ACCELERATOR, NodeTotal, Profiled
+from opscope.recording.recording import OpRecord, Placed, Recording, empty_trace
 from opscope.recording.run import Run
 from opscope.recording.summary import OCCUPANCY, Latency, Share
 from opscope.views.page.contract import PageData
 from opscope.workflows.comparing import figures_of
-from opscope.workflows.profiling import record_profiled
+from opscope.workflows.record import analysed as record_analysed
 from opscope.workflows.record import page_of
 from opscope.zoo import Recipe, make
 from opstats_folder import compiled, run
@@ -55,19 +56,17 @@ def decoded(folder: Path) -> Path:
 def backend(folder: Path) -> Path:
     """A real runtime, in whose own words the time is HVX and dispatch."""
     times = {"a": 60, "b": 40}
-    profiled = Profiled(
-        backend="htp",
+    recording = Recording(
+        maker="htp",
+        provenance=Provenance.VENDOR_MODEL,
+        trace=empty_trace(Provenance.VENDOR_MODEL),
         model="net.onnx",
-        target={"name": "chip"},
-        options={},
-        producer={},
-        provenance="vendor-model",
-        latency=Latency(110, None, None, "vendor-model"),
-        metrics=(),
-        nodes=tuple(NodeTotal(name, "Conv", ON_ACCELERATOR, wall_ns=ns) for name, ns in times.items()),
+        target="chip",
+        latency=Latency(110, None, None, Provenance.VENDOR_MODEL),
+        ops=tuple(OpRecord(name, "Conv", placed=Placed.ACCELERATOR, time_ns=ns) for name, ns in times.items()),
         path_shares=(Share("HVX", 100.0, 0.9), Share("dispatch and waits", 10.0, 0.1)),
     )
-    record_profiled(profiled, folder / "run", command=(), created=CREATED, sha256=None)
+    record_analysed(recording, folder / "run", command=(), created=CREATED, sha256=None)
     return folder / "run"
 
 

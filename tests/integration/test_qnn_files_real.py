@@ -18,7 +18,7 @@ from opscope.plugins.qnn.importers.profile_csv import read_csv
 from opscope.plugins.qnn.metrics import CYCLES
 from opscope.plugins.qnn.options import HtpOptions
 from opscope.plugins.qnn.profile import assemble
-from opscope.recording.profiled import ON_CPU
+from opscope.recording.recording import Placed
 from opscope.recording.trace import NONE
 from small_models import convnet, cut_in_two, quantised
 
@@ -99,13 +99,13 @@ def test_every_node_of_the_model_has_a_place(two: Path) -> None:
     op_trace = op_trace_of(two)
     compilation = Compilation(tuple(read_graphs(two, log_of(two), op_trace)), op_trace, NODES, (), {})
     result = assemble(Path("two.onnx"), HtpOptions.of({"soc": "52"}), compilation)
-    names = [node.name for node in result.nodes]
+    names = [node.name for node in result.ops]
     assert len(set(names)) == len(names)
     assert set(names) >= {name for name, _ in NODES}
-    (node,) = result.of(ON_CPU)
+    (node,) = result.placed(Placed.CPU)
     assert node.reason.startswith("Operators of type `Acosh` are not supported by QNN EP. Acosh node")
-    assert sum(node.path_share or 0 for node in result.nodes) == pytest.approx(1, abs=1e-3)
-    assert sum(part.share for part in result.breakdown) == pytest.approx(1)
+    assert sum(node.path_share or 0 for node in result.ops) == pytest.approx(1, abs=1e-3)
+    assert sum(part.share for part in result.path_shares) == pytest.approx(1)
 
 
 def test_the_eighth_column_names_the_onnx_nodes(detailed: Path) -> None:

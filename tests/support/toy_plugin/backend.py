@@ -5,7 +5,8 @@ from pathlib import Path
 
 from opscope.backends.registry import BackendState
 from opscope.core.manifest import Value
-from opscope.recording.profiled import Metric, Profiled
+from opscope.core.provenance import Provenance
+from opscope.recording.recording import Metric, Recording, empty_trace
 from opscope.recording.summary import Latency
 
 
@@ -19,16 +20,17 @@ class ToyBackend:
 
     def profile(
         self, model: Path, options: Mapping[str, Value], *, shapes: Mapping[str, tuple[int, ...]] | None = None
-    ) -> Profiled:
+    ) -> Recording:
         del shapes
         nanoseconds = int(options.get("speed") or 1)
-        return Profiled(
-            backend=self.name,
+        return Recording(
+            maker=self.name,
+            provenance=Provenance.MEASURED,
+            trace=empty_trace(Provenance.MEASURED),
             model=str(model),
-            target={"name": "toy-chip"},
+            target="toy-chip",
             options=dict(options),
             producer={"toy": "1.0"},
-            provenance="measured",
-            latency=Latency(nanoseconds, nanoseconds, nanoseconds, "measured"),
-            metrics=(Metric("speed", nanoseconds, "1", "measured"),),
+            latency=Latency(nanoseconds, nanoseconds, nanoseconds, Provenance.MEASURED),
+            metrics=(Metric("speed", nanoseconds, "1"),),
         )

@@ -5,8 +5,9 @@ from pathlib import Path
 import msgspec
 
 from opscope.core.errors import ImportFileError
+from opscope.core.provenance import Provenance
 from opscope.importers.reading import read_bytes
-from opscope.recording.imported import LATENCY, Imported, Metric, empty_trace
+from opscope.recording.recording import LATENCY, Metric, Recording, empty_trace
 
 
 class ToyFile:
@@ -14,16 +15,16 @@ class ToyFile:
 
     name = "toy-file"
 
-    def read(self, path: Path) -> Imported:
+    def read(self, path: Path) -> Recording:
         try:
             microseconds = msgspec.json.decode(read_bytes(path), type=dict[str, object])["toy"]
         except (msgspec.MsgspecError, KeyError) as error:
             raise ImportFileError(str(path), "", f"{error}; expected a toy's profile") from error
-        return Imported(
-            format=self.name,
+        return Recording(
+            maker=self.name,
+            provenance=Provenance.MEASURED,
+            trace=empty_trace(Provenance.MEASURED),
             source=str(path),
             tool="a toy's tool",
-            provenance="measured",
-            trace=empty_trace("measured"),
             metrics=(Metric(LATENCY, int(str(microseconds)) * 1000, "ns"),),
         )

@@ -11,7 +11,7 @@ import pytest
 from opscope import api
 from opscope.analysis.run_totals import with_breakdown
 from opscope.estimate.recorded import estimated, suggested
-from opscope.estimate.report import Range, Report, Suggestion
+from opscope.estimate.report import Report
 from opscope.recording.build import to_run
 from opscope.recording.finding import Trial
 from opscope.recording.resources import Footprint, Range, Suggestion

@@ -3,6 +3,7 @@ every option of every verb is on a page."""
 
 from __future__ import annotations
 
+import ast
 import re
 import subprocess
 import sys
@@ -47,6 +48,33 @@ def test_every_link_within_the_repository_leads_somewhere(page: Path) -> None:
         if not found or (anchor and target.suffix == ".md" and anchor not in anchors_of(target)):
             broken.append(link)
     assert not broken
+
+
+def defined_in(file: Path) -> set[str]:
+    """Functions, classes and constants of a module."""
+    found: set[str] = set()
+    for node in ast.parse(file.read_text(encoding="utf-8")).body:
+        if isinstance(node, ast.FunctionDef | ast.ClassDef):
+            found.add(node.name)
+        elif isinstance(node, ast.Assign | ast.AnnAssign):
+            targets = node.targets if isinstance(node, ast.Assign) else [node.target]
+            found |= {target.id for target in targets if isinstance(target, ast.Name)}
+    return found
+
+
+def test_the_life_of_a_profile_names_what_exists() -> None:
+    places = re.findall(r"`([\w/]+\.py):(\w+)`", (ROOT / "docs" / "life-of-a-profile.md").read_text(encoding="utf-8"))
+    missing = [f"{file}:{name}" for file, name in places if name not in defined_in(ROOT / "src" / "opscope" / file)]
+    assert len(places) > 25
+    assert not missing
+
+
+def test_the_architecture_names_files_that_exist() -> None:
+    text = (ROOT / "docs" / "architecture.md").read_text(encoding="utf-8")
+    named = re.findall(r"`([a-z_]+/[\w/]+\.(?:py|c))`", text)
+    assert len(named) > 20
+    places = (ROOT / "src" / "opscope", ROOT)
+    assert not [file for file in named if not any((place / file).exists() for place in places)]
 
 
 @pytest.mark.parametrize("verb", list(verbs()))

@@ -55,7 +55,7 @@ if TYPE_CHECKING:
         "what_if_run",
     ]
 
-__version__ = "0.1.0"
+__version__ = "0.2.0"
 
 _OWN = {  # name → module it comes from, imported when first asked for
     "RunView": "notebook",

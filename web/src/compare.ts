@@ -305,7 +305,7 @@ function breakdowns(data: CompareData): HTMLElement | string {
         el("span", { class: `swatch ${causeClass(cause, number)}` }, shorten(cause, 30)),
       ),
     ),
-    el("p", { class: "note" }, "of the wall time, mean over cores; on one scale"),
+    el("p", { class: "note" }, "of the wall time, by what holds the end of the run back; on one scale"),
   );
 }
 

@@ -608,7 +608,7 @@ export interface LayerAdvice {
   suggestion: string;
 }
 /**
- * Something a reader must tell the user about the graph.
+ * A remark of a reader about the graph, shown to the user.
  */
 export interface Note {
   code: string;

@@ -17,6 +17,7 @@ export const BOUND_WORDS: Record<string, string> = {
   compute: "Compute bound",
   memory: "Memory bound",
   link: "Bound by links between cores",
+  "host-link": "Bound by transfers between host and device",
   wait: "Bound by waiting",
   layout: "Bound by layout changes",
   launch: "Bound by launches",
@@ -62,7 +63,7 @@ function verdict(app: App): HTMLElement {
   const target = resources
     ? `${shorten(resources.target_title, 120)} (${shorten(info.target, 60)})`
     : shorten(info.target, 60);
-  const shares = findings?.breakdown.length ? findings.breakdown : summary.breakdown;
+  const shares = summary.breakdown;
   const largest = [...shares].sort((a, b) => b.share - a.share)[0];
   const bound = withheld
     ? "The latency is not known"
@@ -214,11 +215,10 @@ function breakdown(app: App): HTMLElement {
     time(part.ns),
     percent(part.share),
   ]);
-  const what = findings ? "by what holds the end of the run back" : "mean over cores";
   const note = el(
     "p",
     { class: "note" },
-    `of the wall time, ${what} `,
+    "of the wall time, by what holds the end of the run back ",
     provenance(findings?.provenance ?? info.provenance),
   );
   return section("Where the time goes", shareBar(shares), plainTable(["", "", ""], 1, rows), note);

@@ -6,8 +6,7 @@ import { percent, time } from "./format";
 import { shorten } from "./text";
 
 const CAUSES: Record<string, number> = {
-  compute: 0, memory: 1, "transfer only": 1, layout: 2, wait: 3, link: 4, launch: 5, "statistics only": 6, host: 7,
-  "nothing moves": 8, unknown: 8,
+  compute: 0, memory: 1, layout: 2, wait: 3, link: 4, launch: 5, "host-link": 6, host: 7, unknown: 8,
 }; // prettier-ignore
 const LEAST_LABEL = 0.03;
 

@@ -122,6 +122,10 @@ const op = (name: string, part: Partial<OpTotal>): OpTotal => ({
   engine: "E",
   placed: "local",
   energy_j: null,
+  op: null,
+  does: "compute",
+  on_cpu: false,
+  carries: "",
   reason: "",
   ...part,
 });

@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ..program.program import COMMAND, NO_OP, NO_ROUTE, Detail, OpCycles, OpInfo
-from .classify import with_meaning
+from .classify import is_cpu, with_meaning
 from .recording import CLOCK, OpRecord, Placed, Recording
 from .run import CommandTable, Run, RunInfo
 from .summary import DeviceSummary, LaneTotal, Latency, OpTotal, Summary
@@ -165,7 +165,7 @@ def op_totals(ops: Sequence[OpRecord]) -> tuple[OpTotal, ...]:
             reason=op.reason,
             op=number,
             does=op.does.label,
-            on_cpu=op.placed is Placed.CPU,
+            on_cpu=op.placed is Placed.CPU or bool(op.engines and is_cpu(op.engines[0])),
         )
         for number, op in enumerate(ops)
     ]

@@ -93,11 +93,12 @@ class ProfileText:
         """A bar for each part of the time, longest first."""
         parts = sorted((part for part in found.breakdown if part.share > 0), key=lambda part: -part.share)
         lines = []
+        name = max((len(part.cause) for part in parts), default=0)
         for part in parts:
-            most = min(_BAR_WIDTH, self.width - 32)
+            most = min(_BAR_WIDTH, self.width - name - 24)
             length = f"{bar(part.share, most):<{most}}"
             drawn = self.ink(length, part.cause)
-            lines.append(f"  {part.cause:<8} {drawn} {format_percent(part.share):>6}  {_time(round(part.ns))}")
+            lines.append(f"  {part.cause:<{name}} {drawn} {format_percent(part.share):>6}  {_time(round(part.ns))}")
         return lines
 
     def _ops(self, run: Run) -> list[str]:

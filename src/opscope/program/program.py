@@ -108,7 +108,7 @@ class Operand:
     bytes: int | None = None  # that lie there, where that is known
 
     def text(self, memory: str) -> str:
-        """For people: `out VTCM Dest y f16 <8 x 128> 2KB`."""
+        """For people: `out SRAM Dest y f16 <8 x 128> 2KB`."""
         size = "" if self.bytes is None else f" {-(-self.bytes // 1024)}KB"
         shape = " x ".join(map(str, self.shape))
         return f"{self.direction} {memory} {self.role} {self.tensor} {self.dtype} <{shape}>{size}"

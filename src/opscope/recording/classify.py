@@ -157,7 +157,7 @@ def does_of_total(total: OpTotal) -> Does:
     """Of an op that is known by its total alone."""
     found = does_of_work(total.type or total.name)
     moves = is_dma(total.engine) or total.engine.lower().startswith("dma")
-    return Does.MOVE if moves and found in (Does.COMPUTE, Does.UNKNOWN) else found
+    return Does.MOVE if moves and found in (Does.COMPUTE, Does.LAYOUT, Does.UNKNOWN) else found
 
 
 # ---- tables ---------------------------------------------------------------------------------------------------------

@@ -99,11 +99,11 @@ def _program(
     compiler: ModelCompiler, request: Request, step: Step, *, same: bool
 ) -> tuple[Program, npt.NDArray[np.void] | None]:
     """The program, and the data that flows between its ops; of the earlier run where that has the same."""
-    from ..core.files import PROGRAM_FILE
-    from ..recording.folder_reader import read_graph
-    from ..workflows.execution import load_program
-
     if same and request.folder is not None:
+        from ..core.files import PROGRAM_FILE
+        from ..recording.folder_reader import read_graph
+        from ..workflows.execution import load_program
+
         program = load_program(request.folder / PROGRAM_FILE).program
         return program, read_graph(request.folder, len(program.ops))
     step("compiling")

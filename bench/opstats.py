@@ -39,7 +39,7 @@ from opscope.recording.trace import SpanKind, Trace
 from opscope.views.timeline.chrome_trace import ChromeTrace
 from opscope.views.timeline.perfetto_trace import PerfettoTrace
 from opscope.views.timeline.trace_args import constant_args
-from opscope.workflows.decoding import head_of
+from opscope.workflows.program_recording import head_of
 
 CORES, TILES, SAMPLES = 16, 4000, 20
 HVX, HMX, DMA = 0, 1, 2

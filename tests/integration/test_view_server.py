@@ -30,7 +30,7 @@ from opscope.recording.recording import empty_trace
 from opscope.views.page.columns import decode
 from opscope.views.timeline.chrome_trace import ChromeTrace
 from opscope.workflows import viewing
-from opscope.workflows.decoding import head_of
+from opscope.workflows.program_recording import head_of
 from opstats_folder import keyword_spotter
 from viewers.serving import serving
 

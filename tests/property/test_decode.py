@@ -28,7 +28,7 @@ from opscope.views.timeline.decimal_text import TextRows
 from opscope.views.timeline.protobuf import varints
 from opscope.views.timeline.trace_flows import find_flows
 from opscope.views.timeline.trace_rows import lay_out
-from opscope.workflows.decoding import head_of
+from opscope.workflows.program_recording import head_of
 
 INTERVALS = st.lists(st.tuples(st.integers(0, 3), st.integers(0, 60), st.integers(0, 25)), max_size=30)
 

@@ -25,7 +25,7 @@ from opscope.plugins.traces.trace_json import TraceJson
 from opscope.recording.build import lane_totals, to_run
 from opscope.recording.recording_file import decode_recording, encode_recording
 from opscope.recording.trace import COUNTER, EDGE, NONE, SPAN, CounterTrack, Lane, SpanKind, Trace, blank_spans
-from opscope.workflows.decoding import head_of
+from opscope.workflows.program_recording import head_of
 from qaic_published import PERCENTILES, SUMMARY, written
 from qnn_session import emulated
 

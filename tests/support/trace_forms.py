@@ -11,7 +11,7 @@ from decode_build import Profiled
 from opscope.recording.trace import Trace
 from opscope.views.timeline.chrome_trace import ChromeTrace
 from opscope.views.timeline.perfetto_trace import PerfettoTrace
-from opscope.workflows.decoding import head_of
+from opscope.workflows.program_recording import head_of
 
 pb = pytest.importorskip("perfetto.protos.perfetto.trace.perfetto_trace_pb2", reason="`perfetto` is not installed")
 

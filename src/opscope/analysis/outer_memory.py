@@ -8,7 +8,7 @@ from math import prod
 import numpy as np
 
 from ..core.meaning import Carries, Does
-from ..gate.figures import LARGEST
+from ..core.units import LARGEST
 from ..graph.graph import DType
 from ..program.program import Operand
 from ..recording.run import Run

@@ -5,13 +5,15 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Protocol, cast
+from typing import TYPE_CHECKING, Protocol, cast
 
 from ..core.errors import UsageError, did_you_mean, printable
 from ..core.manifest import BackendEntry, Can, Value
 from ..core.plugins import load_place, manifests
-from ..recording.recording import Recording
-from ..recording.what_if import WhatIf
+
+if TYPE_CHECKING:
+    from ..recording.recording import Recording
+    from ..recording.what_if import WhatIf
 
 Shapes = Mapping[str, tuple[int, ...]]
 Progress = Callable[[int, int], None]

@@ -16,7 +16,6 @@ from ..program.program import Program
 from ..recording.finding import Findings
 from ..recording.recording_file import RECORDING_FILE, decode_recording
 from ..recording.run import Run, RunInfo, graph_edges
-from ..workflows.estimating import analysed_run
 from ..workflows.model_compiler import ModelCompiler
 from ..workflows.own_backends import SIMULATE
 from ..workflows.record import Recorded, recorded, run_of
@@ -100,11 +99,11 @@ def _program(
     compiler: ModelCompiler, request: Request, step: Step, *, same: bool
 ) -> tuple[Program, npt.NDArray[np.void] | None]:
     """The program, and the data that flows between its ops; of the earlier run where that has the same."""
-    from ..core.files import PROGRAM_FILE
-    from ..recording.folder_reader import read_graph
-    from ..workflows.execution import load_program
-
     if same and request.folder is not None:
+        from ..core.files import PROGRAM_FILE
+        from ..recording.folder_reader import read_graph
+        from ..workflows.execution import load_program
+
         program = load_program(request.folder / PROGRAM_FILE).program
         return program, read_graph(request.folder, len(program.ops))
     step("compiling")
@@ -116,6 +115,7 @@ def estimate_model(request: Request, *, step: Step) -> Recorded:
     """The resource report as a Run."""
     from ..estimate.build_report import report_model
     from ..options import ReportOptions, part_of
+    from ..workflows.estimating import analysed_run
 
     step("estimating")
     found = report_model(request.model, request.target, part_of(ReportOptions, request.options))

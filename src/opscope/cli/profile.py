@@ -13,7 +13,6 @@ from ..commands.progress import counted, step
 from ..core.errors import UsageError, did_you_mean, printable
 from ..core.manifest import Can
 from ..core.plugins import manifests
-from .compare import show_against
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -112,7 +111,11 @@ obtained. Exit codes: 0 fine, 1 slower than the baseline allows, 2 wrong usage o
         print(f"wrote {recorded.folder}", file=sys.stderr)
         if args.open and recorded.folder is not None:
             _open(recorded.folder / "report.html")
-        return 0 if base is None else show_against(base, recorded.run, max_regression=args.max_regression)
+        if base is None:
+            return 0
+        from .compare import show_against
+
+        return show_against(base, recorded.run, max_regression=args.max_regression)
 
 
 def _of(can: Can, words: str) -> str:
@@ -290,7 +293,6 @@ def _execute(args: Namespace, options: dict[str, Value]) -> None:
 def _baseline(args: Namespace) -> Figures | None:
     """Return the figures to compare with, if any; a wrong --max-regression is reported before the work starts."""
     from ..core.units import parse_share
-    from ..workflows.comparing import figures_of
 
     if args.max_regression is not None:
         try:
@@ -298,6 +300,8 @@ def _baseline(args: Namespace) -> Figures | None:
         except UsageError as error:
             raise UsageError(f"--max-regression {error}") from error
     if args.baseline is not None:
+        from ..workflows.comparing import figures_of
+
         return figures_of(args.baseline)
     if args.max_regression is not None:
         raise UsageError("--max-regression: nothing to compare with; expected --baseline RUN too")

@@ -12,6 +12,7 @@ Cycles = NewType("Cycles", float)
 Hertz = NewType("Hertz", float)
 
 UNKNOWN = "—"
+LARGEST = 1 << 62  # ns, bytes or samples; nothing that runs has more
 
 _SIZE_UNITS = {"": 1, "B": 1, "KB": 1024, "MB": 1024**2, "GB": 1024**3, "KIB": 1024, "MIB": 1024**2, "GIB": 1024**3}
 _TIME_UNITS = {"S": 1.0, "MS": 1e-3, "US": 1e-6, "NS": 1e-9}

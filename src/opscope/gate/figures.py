@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from statistics import median
 
 from ..core.provenance import Provenance
+from ..core.units import LARGEST
 
 NO_OP_NAME = "(no op)"  # work that belongs to no op of the graph
 OTHERS_NAME = "(other ops)"  # ops that a baseline file has only the sum of
@@ -21,7 +22,6 @@ EXACT = (  # the same input gives the same number
     Provenance.COMPILER_FACT,
 )
 
-LARGEST = 1 << 62  # ns, bytes or samples; nothing that runs has more
 NS, BYTES, COUNT, PER_SECOND, JOULES = "ns", "bytes", "1", "1/s", "J"
 
 

@@ -6,7 +6,7 @@ In rows of ops, unknown values are left out: most sources tell few of the many f
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import asdict, replace
+from dataclasses import asdict, fields, replace
 from pathlib import Path
 from typing import TypeVar
 
@@ -80,29 +80,30 @@ class _OldFile(msgspec.Struct):
 # made here, not at first use: where two threads at once have a class looked into, msgspec crashes
 _FILE, _OLD_FILE = msgspec.json.Decoder(_File), msgspec.json.Decoder(_OldFile)
 _NAMES = tuple(name for name in _File.__struct_fields__ if name != "schema")
+_OP_NAMES = tuple(field.name for field in fields(OpRecord) if field.name != "does")
 
 
 def recording_fields(recording: Recording) -> dict[str, object]:
     """Everything but timeline, commands and graph, with unknown values of ops."""
-    fields = {name: getattr(recording, name) for name in _NAMES}
+    told = {name: getattr(recording, name) for name in _NAMES}
     ops = [op_fields(op) for op in recording.ops]
     lanes = [asdict(lane) | {"utilization": lane.utilization} for lane in recording.lanes]
-    return {"schema": SCHEMA, **fields, "ops": ops, "lanes": lanes}
+    return {"schema": SCHEMA, **told, "ops": ops, "lanes": lanes}
 
 
 def encode_recording(recording: Recording) -> bytes:
-    fields = recording_fields(recording)
-    fields["ops"] = [_known(op_fields(op)) for op in recording.ops]
-    return msgspec.json.format(msgspec.json.encode(fields), indent=2) + b"\n"
+    told = recording_fields(recording)
+    told["ops"] = [_known(op_fields(op)) for op in recording.ops]
+    return msgspec.json.format(msgspec.json.encode(told), indent=2) + b"\n"
 
 
 def op_fields(op: OpRecord) -> dict[str, object]:
     """Without what the tables of the Run say of its commands."""
-    return {name: value for name, value in asdict(op).items() if name != "does"}
+    return {name: getattr(op, name) for name in _OP_NAMES}
 
 
-def _known(fields: Mapping[str, object]) -> dict[str, object]:
-    return {name: value for name, value in fields.items() if value not in (None, "", (), {})}
+def _known(told: Mapping[str, object]) -> dict[str, object]:
+    return {name: value for name, value in told.items() if value not in (None, "", (), {})}
 
 
 def decode_recording(raw: bytes, run: Run, *, source: str) -> Recording:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import asdict, replace
+from dataclasses import fields as fields_of
 from pathlib import Path
 from typing import TextIO
 
@@ -13,6 +14,7 @@ from ..core.errors import UsageError
 from .summary import OCCUPANCY, Summary
 
 SCHEMA = "opscope.summary/2"
+_NAMES = tuple(field.name for field in fields_of(Summary))
 EARLIER_SCHEMA = "opscope.summary/1"  # its `breakdown` was the occupancy, or in the words of a backend
 
 
@@ -28,7 +30,7 @@ class SummaryJson:
 def summary_fields(summary: Summary) -> dict[str, object]:
     """Every field of a Summary, and the ratios that are read off them."""
     fields: dict[str, object] = {"schema": SCHEMA, "producer": {"name": "opscope", "version": __version__}}
-    fields |= asdict(summary)
+    fields |= {name: getattr(summary, name) for name in _NAMES}  # what they hold is encoded as it is
     fields["lanes"] = [asdict(lane) | {"utilization": lane.utilization} for lane in summary.lanes]
     fields["routes"] = [asdict(route) | {"gigabytes_per_s": route.gigabytes_per_s} for route in summary.routes]
     return fields

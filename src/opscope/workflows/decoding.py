@@ -19,33 +19,29 @@ from pathlib import Path
 import numpy as np
 import numpy.typing as npt
 
-from ..analysis.totals.inference_run import limits_of
 from ..analysis.totals.summarise import summarise, summarise_device, timeline, typical
 from ..analysis.totals.work import ProgramIndex
 from ..core.errors import CaptureError, UsageError, printable
 from ..core.files import PROGRAM_FILE, write_whole
-from ..core.provenance import Provenance
 from ..decode import Buffer, LaneIndex, Threads, check_buffer, decode_buffer, decode_trace, merge_traces, origin_tick
 from ..importers.host_trace import read_host_trace
 from ..options import OpstatsOptions
 from ..program.program import OP_LEVEL, Program
 from ..program.program_file import decode_program, encode_program, program_id
 from ..program.stats_files import EXPECTED, Sample, StatsFile, find_samples, output_name, plain_name
-from ..recording.build import program_ops, to_run
+from ..recording.build import to_run
 from ..recording.folder_reader import read_run
 from ..recording.folder_writer import RunFolder, write_part
-from ..recording.recording import Recording, Value, empty_trace
-from ..recording.run import CommandTable, Run
-from ..recording.summary import Latency, Summary
+from ..recording.recording import Value, empty_trace
+from ..recording.summary import Summary
 from ..recording.trace import Trace
 from ..views.text.opstats_text import OpstatsText
 from ..views.timeline.chrome_trace import ChromeTrace
 from ..views.timeline.perfetto_trace import PerfettoTrace
 from .analysing import findings_for
+from .program_recording import PROVENANCE, head_of, recording_of
 from .record import Recorded, finish
 
-PROVENANCE = Provenance.SIMULATED  # nothing but the simulated device writes this format yet
-NO_TOTALS = Summary(Latency(None, None, None, PROVENANCE), None, None)
 _MOST_BYTES = 1 << 32
 _TRIM_THRESHOLD, _MMAP_THRESHOLD = -1, -3  # malloc.h
 _WORTH_A_PROCESS = 4 << 20  # bytes of stats buffers; starting a process costs as much as decoding so many
@@ -385,34 +381,6 @@ def _make_folder(folder: Path) -> None:
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as error:
         raise UsageError(f"{folder}: cannot be made ({error.strerror}); expected a place for a folder") from error
-
-
-def recording_of(
-    program: Program, trace: Trace, totals: Summary, *, numbers: tuple[int, ...] = (), maker: str = "sim"
-) -> Recording:
-    """What a device told of a program that it ran."""
-    return Recording(
-        maker=maker,
-        provenance=PROVENANCE,
-        trace=trace,
-        ops=program_ops(program.ops, totals),
-        network=program.name,
-        target=program.target,
-        limits=limits_of(program),
-        clocks_hz={"core": program.clock_hz, "stats": program.stats_hz},
-        devices=program.devices,
-        cores=program.cores,
-        batch=program.batch,
-        inferences=len(numbers) or None,
-        numbers=numbers,
-        commands=CommandTable.of(program),
-        totals=totals,
-    )
-
-
-def head_of(program: Program) -> Run:
-    """A run of a program before it ran: what timelines of its samples have in common."""
-    return to_run(recording_of(program, empty_trace(PROVENANCE), NO_TOTALS), command=(), created="", sha256=None)
 
 
 def _recorded(  # noqa: PLR0917 – as many as what a run is made of

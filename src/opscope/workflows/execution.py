@@ -325,7 +325,7 @@ class ProfileWriter:
         from ..decode import merge_traces
         from ..device.host.host_spans import host_spans
         from ..views.timeline.chrome_trace import ChromeTrace
-        from .decoding import head_of
+        from .program_recording import head_of
 
         view, merged = ChromeTrace(head_of(self.execution.loaded.program)), merge_traces([host_spans(rows), *traces])
         self.save(trace_name(activation), partial(view.render, merged))

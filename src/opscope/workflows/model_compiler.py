@@ -5,10 +5,9 @@ from __future__ import annotations
 import os
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from ..compiler import Compiler
-from ..compiler.performance_warnings import PerformanceWarning, performance_warnings
-from ..compiler.phases import phase_text
 from ..compiler.plan import Plan
 from ..core.files import PROGRAM_FILE, write_bytes
 from ..estimate.machines import use_machine, with_precision
@@ -18,6 +17,9 @@ from ..options import CompileOptions
 from ..program.program import Program
 from ..program.program_file import encode_program
 from ..readers import graph_of
+
+if TYPE_CHECKING:
+    from ..compiler.performance_warnings import PerformanceWarning
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,6 +61,8 @@ class ModelCompiler:
         def after_pass(name: str, plan: Plan) -> None:
             plans.append(plan)
             if phases is not None:
+                from ..compiler.phases import phase_text
+
                 write_bytes(phases / f"{len(plans)}.{name}.txt", phase_text(name, plan).encode())
 
         program = self._compiler(options).compile(machine, options, corner=corner, after_pass=after_pass)
@@ -80,6 +84,8 @@ def compile_model(
     phases: Path | None = None,
 ) -> Compiled:
     """The program, in a folder where one is given."""
+    from ..compiler.performance_warnings import performance_warnings
+
     program, plan = ModelCompiler(model).compile(target, options, phases=phases)
     if output is not None:
         file = Path(model.source) if isinstance(model, Graph) else model

@@ -116,12 +116,12 @@ def page_of(run: Run, findings: Findings) -> dict[str, bytes]:
 
 def trace_of(run: Run) -> dict[str, bytes]:
     """The timeline for Perfetto and chrome://tracing; none where there are no spans."""
-    from ..views.timeline.perfetto_trace import PerfettoTrace
-
     if not len(run.trace.spans):
         return {}
     if len(run.trace.spans) <= MOST_TRACE_SPANS:
         return {"trace.json": trace_json(run)}
+    from ..views.timeline.perfetto_trace import PerfettoTrace
+
     out = BytesIO()
     PerfettoTrace(run, flows=True).render(run.trace, out)
     return {"trace.pftrace": out.getvalue()}

@@ -17,8 +17,8 @@ from ..recording.keys import code_of, digest_of
 from ..recording.recording import Recording
 from ..recording.run import RunInfo
 from ..recording.summary import HostStage
-from .decoding import recording_of
 from .execution import Execution, device_cores, loaded_from
+from .program_recording import recording_of
 
 if TYPE_CHECKING:
     from ..program.program import Program

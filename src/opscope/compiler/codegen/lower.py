@@ -51,9 +51,24 @@ def lower(plan: Plan) -> Lowered:
 
 def lower_below(plan: Plan, outer_bytes: float) -> Lowered | None:
     """The same; None where the commands would move as many bytes as this to and from outer memory, or more."""
+    if weight_bytes(plan) >= outer_bytes:
+        return None
     unrolled = unroll(plan)
     lowering = Lowering(unrolled.plan)
     return Lowered(unrolled, lowering) if lowering.run(below=outer_bytes) else None
+
+
+def weight_bytes(plan: Plan) -> int:
+    """Bytes of weights that the commands of a plan read at least: those of every product once for each of its parts.
+
+    Lanes that read a share each round it to whole bytes, so one byte a lane may be missing.
+    """
+    if plan.resident:
+        return 0
+    tensors, lanes = plan.graph.tensors, plan.machine.lanes
+    products = ((p.op, parts) for p, parts in zip(plan.placed, plan.parts, strict=True) if p.engine)
+    read = ((tensors[op.inputs[1]].bytes or 0, parts) for op, parts in products if has_weights(op, plan.graph))
+    return sum(max(0, size - lanes) * parts for size, parts in read)
 
 
 class Lowering:

@@ -17,21 +17,27 @@ Flags = npt.NDArray[np.bool_]
 _QUOTE, _SPACE = ord('"'), ord(" ")
 
 
-def _four(pattern: str) -> npt.NDArray[np.uint32]:
-    """The four characters of every number below 10,000, as one word each."""
-    return np.frombuffer("".join(pattern.format(i) for i in range(10_000)).encode(), np.uint32)
+def _digits(places: int) -> Text:
+    """The digits of every number of so many places, with leading zeros, a row each."""
+    return np.ascontiguousarray(np.indices((10,) * places, np.uint8).reshape(places, -1).T + np.uint8(ord("0")))
 
 
-_ZEROS = _four("{:04d}")
-_LAST = _four("{:4d}")
-_BLANK = _LAST.copy()
-_BLANK[0] = np.frombuffer(b"    ", np.uint32)[0]
-_FRACTIONS = {
-    places: np.frombuffer("".join(f".{i:0{places}d}" for i in range(10**places)).encode(), np.uint8).reshape(
-        -1, places + 1
-    )
-    for places in (2, 3)
-}
+def _without_zeros(digits: Text) -> Text:
+    """With spaces instead of leading zeros; all of 0 is blank."""
+    leading = np.logical_and.accumulate(digits == ord("0"), axis=1)
+    return np.where(leading, np.uint8(_SPACE), digits)
+
+
+def _words(digits: Text) -> npt.NDArray[np.uint32]:
+    """Four characters as one word."""
+    return digits.view(np.uint32).ravel()
+
+
+_ZEROS = _words(_digits(4))
+_BLANK = _words(_without_zeros(_digits(4)))
+_LAST = _BLANK.copy()
+_LAST[0] = np.frombuffer(b"   0", np.uint32)[0]
+_FRACTIONS = {places: np.insert(_digits(places), 0, ord("."), axis=1) for places in (2, 3)}
 _POWERS = 10 ** np.arange(1, 19, dtype=np.int64)
 
 

@@ -10,7 +10,7 @@ import pytest
 from build import Sketch
 from compiler_build import KB, Built, build, small_target, whole_batch
 from compiler_laws import all_laws
-from opscope.compiler.codegen.lower import lower
+from opscope.compiler.codegen.lower import lower, lower_below, weight_bytes
 from opscope.compiler.passes.batch_tiling import Walk, divisors
 from opscope.compiler.passes.footprint import Demand
 from opscope.compiler.phases import phase_text
@@ -119,6 +119,20 @@ def test_ops_that_need_the_whole_batch_are_not_cut() -> None:
 def test_no_choice_moves_more_than_no_parts_at_all(kb: int, shortcut: bool) -> None:
     passed = lawful(images(6, shortcut=shortcut), kb=kb).passed
     assert lower(passed).lowering.outer_bytes <= lower(whole_batch(passed)).lowering.outer_bytes
+
+
+@pytest.mark.parametrize("cores", [1, 2, 3])
+@pytest.mark.parametrize("parts", [1, 2])
+def test_commands_read_the_weights_of_every_part_at_least(cores: int, parts: int) -> None:
+    plan = lawful(images(12), in_parts(*[parts] * 6), cores=cores).passed
+    once = weight_bytes(replace(plan, parts=(1,) * 6))
+    assert 0 < parts * once == weight_bytes(plan) <= lower(plan).lowering.outer_bytes
+
+
+def test_a_plan_whose_weights_alone_are_too_much_is_not_lowered(monkeypatch: pytest.MonkeyPatch) -> None:
+    plan = lawful(images(8)).passed
+    monkeypatch.delattr("opscope.compiler.codegen.lower.Lowering")
+    assert lower_below(plan, weight_bytes(plan)) is None
 
 
 # ---- what becomes of it ---------------------------------------------------------------------------------------------

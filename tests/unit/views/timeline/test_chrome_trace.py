@@ -16,7 +16,7 @@ from opscope.decode import Threads, merge_traces
 from opscope.program.program import Detail, Operand
 from opscope.recording.trace import Trace
 from opscope.views.timeline.chrome_trace import ChromeTrace
-from opscope.workflows.decoding import head_of
+from opscope.workflows.program_recording import head_of
 
 Event = dict[str, object]
 

@@ -127,5 +127,5 @@ def test_the_runtimes_own_profile_has_a_node_per_graph(two: Path) -> None:
     (file,) = two.glob("ort*.json")
     imported = read_profile(file)
     assert imported.inferences == 2
-    assert [op.engine for op in imported.ops].count("QNNExecutionProvider") == 2
+    assert [op.engines[0] for op in imported.ops].count("QNNExecutionProvider") == 2
     assert (imported.trace.spans["inference"] != NONE).any()

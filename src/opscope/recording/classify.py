@@ -350,7 +350,8 @@ def classified_summary(summary: Summary, ops: Sequence[OpInfo]) -> Summary:
     if all(total.op is None for total in totals):
         totals = _numbered(totals, ops)
     unknown = Does.UNKNOWN.label
-    totals = tuple(_told(total) if total.does == unknown and total.op is not None else total for total in totals)
+    if all(total.does == unknown for total in totals):  # a source that knows of one knows what it does not know
+        totals = tuple(_told(total) for total in totals)
     return summary if totals == summary.ops else replace(summary, ops=totals)
 
 

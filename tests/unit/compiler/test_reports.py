@@ -160,7 +160,7 @@ def test_an_importer_reads_them_back(tmp_path: Path) -> None:
     file = tmp_path / "metrics.txt"
     file.write_text("\n".join(text_of(two_layers())))
     found = read_profile(file)
-    assert (found.format, found.tool, found.provenance) == ("qaic-compile-metrics", "opscope", "compiler-fact")
+    assert (found.maker, found.tool, found.provenance) == ("qaic-compile-metrics", "opscope", "compiler-fact")
     assert found.metric("total DDR read, constants") == 2 * 1024 * 4096 * 2
     assert found.metric("total DDR read, constants, first inference") == 2 * 1024 * 4096 * 2 + 10 * KB
     assert len(found.checks) == 6

@@ -7,22 +7,22 @@ from dataclasses import dataclass, replace
 from functools import cache
 
 import pytest
-from opscope.workflows.choices import Choices
-from opscope.workflows.simulating import run_program
 
 from build import Sketch, mobilenet
 from opscope.analysis.analyse import analyse
 from opscope.changes.changes import with_predictions
 from opscope.compiler import compile_graph
-from opscope.compiler.plan import CompileOptions
 from opscope.core.meaning import Does
 from opscope.estimate.price import Machine
-from opscope.graph.graph import KINDS, DType, Family, Graph
+from opscope.graph.graph import DType, Graph
+from opscope.graph.kinds import KINDS, Family
 from opscope.machine import catalogue as targets
 from opscope.machine.target import Target
-from opscope.program.program import NO_OP, NO_ROUTE, OP_LEVEL, Program, StatsOptions
+from opscope.options import CompileOptions, ProfileOptions
+from opscope.program.program import NO_OP, NO_ROUTE, OP_LEVEL, Program
 from opscope.recording.finding import Finding, Findings
-from opscope.recording.run import RunInfo
+from opscope.workflows.record import run_of
+from opscope.workflows.simulated_run import run_program
 
 SIMULATED = [name for name in targets.catalogue() if targets.load(name).is_compilable]
 CORES = 4
@@ -91,16 +91,15 @@ def network(quantised: bool) -> Graph:
 
 def program_of(target: Target, graph: Graph) -> Program:
     cores = min(CORES, round(target.topology.cores.value))
-    options = CompileOptions(StatsOptions(level=OP_LEVEL), network="net")
+    options = CompileOptions(stats_level=OP_LEVEL, network="net")
     return compile_graph(graph, Machine(target, 1, cores), options)
 
 
 def told(target: Target, graph: Graph) -> Told:
     program = program_of(target, graph)
-    info = RunInfo(
-        (), "", "net", None, "target", "simulated", "net", 1, program.cores, 1, {"core": program.clock_hz}, (), {}, {}
-    )
-    run = run_program(program, info, Choices(cores=program.cores, num_iter=1), step=lambda _: None)
+    recording = run_program(program, ProfileOptions(cores=program.cores, num_iter=1), step=lambda _: None)
+    run = run_of(recording, command=(), created="", sha256=None)
+    assert not run.info.classified  # our own device says what everything does
     found = analyse(run)
     return _told(with_predictions(found, program, device_ns=run.summary.latency.known_ns))
 
@@ -151,5 +150,5 @@ def test_what_only_moves_or_reshapes_data_is_never_compute() -> None:
             found.setdefault(program.ops[op].kind, set()).add(Does(does))
     assert {"transpose", "concat", "matmul", "softmax"} <= set(found)
     for kind, does in found.items():
-        computes = KINDS[kind] not in (Family.MOVE, Family.VIEW, Family.CONVERT)
+        computes = KINDS[kind].family not in (Family.MOVE, Family.VIEW, Family.CONVERT)
         assert (Does.COMPUTE in does) is computes, kind

@@ -17,7 +17,7 @@ def phase_text(name: str, plan: Plan) -> str:
 
 
 def _lines(plan: Plan) -> Iterable[str]:
-    """Yield the line of every op: `%7:8x64xf16 = matmul(%3:…, %5:…) name='fc' engine=HMX … split=axis 1 of 64`."""
+    """Yield the line of every op: `%7:8x64xf16 = matmul(%3:…, %5:…) name='fc' engine=NPU … split=axis 1 of 64`."""
     for index, op in enumerate(plan.graph.ops):
         outputs = ", ".join(_tensor(plan, t) for t in op.outputs)
         inputs = ", ".join(_tensor(plan, t) for t in op.inputs if t != ABSENT)

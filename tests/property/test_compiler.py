@@ -75,8 +75,8 @@ def test_the_laws_hold_whatever_parts_of_the_batch_ops_run_in(
     graph: Graph, limits: Limits, cores: int, devices: int, seed: int
 ) -> None:
     target = small_target(**limits)
-    whole = build(graph, target, cores=cores, devices=devices, stretch=whole_batch).program
-    built = build(graph, target, cores=cores, devices=devices, stretch=any_parts(seed))
+    whole = build(graph, target, cores=cores, devices=devices, tile_batch=whole_batch).program
+    built = build(graph, target, cores=cores, devices=devices, tile_batch=any_parts(seed))
     all_laws(built, simulate(built.program))
     assert built.program.ops == whole.ops
     assert macs_by_op(built.program) == macs_by_op(whole)

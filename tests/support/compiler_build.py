@@ -12,12 +12,12 @@ import numpy.typing as npt
 
 from opscope import compiler
 from opscope.compiler import compile_graph
-from opscope.compiler.codegen.context import Workbench
+from opscope.compiler.codegen.context import LoweringContext
 from opscope.compiler.codegen.local_memory import LocalMemory
 from opscope.compiler.codegen.lower import Lowering
-from opscope.compiler.codegen.tensors import Held, Tensors
+from opscope.compiler.codegen.tensors import LocalCopy, Tensors
 from opscope.compiler.codegen.weights import WeightStream
-from opscope.compiler.passes.footprint import Demand, demands
+from opscope.compiler.passes.footprint import Footprint, footprints
 from opscope.compiler.plan import Plan
 from opscope.estimate.price import Machine
 from opscope.graph.graph import Graph
@@ -72,7 +72,7 @@ def _faster(route: Route, factor: float) -> Route:
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """A stretch of one core's local memory, from its allocation to its release."""
+    """A tile_batch of one core's local memory, from its allocation to its release."""
 
     lane: int
     address: int
@@ -118,55 +118,57 @@ def build(
     devices: int = 1,
     parallel: str = "tensor",
     level: int = 40,
-    stretch: Callable[[Plan], Plan] | None = None,
+    tile_batch: Callable[[Plan], Plan] | None = None,
 ) -> Built:
-    """Compile, and note who used what; `stretch` may choose other parts of the batch than the compiler would."""
+    """Compile, and note who used what; `tile_batch` may choose other parts of the batch than the compiler would."""
     plans: list[Plan] = []
-    passes = tuple((name, _lowered_last(stretch or run) if name == "stretch" else run) for name, run in compiler.PASSES)
+    passes = tuple(
+        (name, _lowered_last(tile_batch or run) if name == "stretch" else run) for name, run in compiler.PASSES
+    )
     options = CompileOptions(stats_level=level, parallel=parallel)
     machine = Machine(target, devices=devices, cores=cores)
     with _recorded() as record, patch.object(compiler, "PASSES", passes):
         program = compile_graph(graph, machine, options, after_pass=lambda _, plan: plans.append(plan))
     lowering = record.lowering[-1]
-    order = np.argsort(np.array(lowering.bench.emitter.stream_of) // 16, kind="stable")
+    order = np.argsort(np.array(lowering.context.emitter.stream_of) // 16, kind="stable")
     row_of = np.empty(len(order), np.int64)
     row_of[order] = np.arange(len(order))
-    ops = np.array([row[5] for row in lowering.bench.emitter.rows], np.int64)[order]
+    ops = np.array([row[5] for row in lowering.context.emitter.rows], np.int64)[order]
     return Built(plans[-1], lowering.plan, program, lowering, record.places, record.tiles, row_of.tolist(), ops)
 
 
-def _lowered_last(stretch: Callable[[Plan], Plan]) -> Callable[[Plan], Plan]:
+def _lowered_last(tile_batch: Callable[[Plan], Plan]) -> Callable[[Plan], Plan]:
     """The plan that is chosen is lowered once more, behind all that were tried: notes are taken of the last one."""
-    return lambda plan: replace(stretch(plan), lowered=None)
+    return lambda plan: replace(tile_batch(plan), lowered=None)
 
 
 def whole_batch(plan: Plan) -> Plan:
-    """Instead of `stretch`: all of the batch at once, whatever is moved for it."""
-    return replace(plan, parts=(1,) * len(plan.placed))
+    """Instead of `tile_batch`: all of the batch at once, whatever is moved for it."""
+    return replace(plan, batch_tiles=(1,) * len(plan.placed))
 
 
 def any_parts(seed: int, *, most: int = 8) -> Callable[[Plan], Plan]:
-    """Instead of `stretch`: numbers of parts at random, of those that are possible."""
+    """Instead of `tile_batch`: numbers of parts at random, of those that are possible."""
 
     def chosen(plan: Plan) -> Plan:
         dice, found, now = np.random.default_rng(seed), [], 1
-        for step in _demands(plan):
+        for step in _footprints(plan):
             possible = [parts for parts in range(1, most + 1) if step.divisible % parts == 0]
             if now not in possible or (not step.views and dice.random() < 0.4):
                 if step.views:
                     return whole_batch(plan)
                 now = int(dice.choice(possible))
             found.append(now)
-        return replace(plan, parts=tuple(found[:-1]))
+        return replace(plan, batch_tiles=tuple(found[:-1]))
 
     return chosen
 
 
-def _demands(plan: Plan) -> list[Demand]:
+def _footprints(plan: Plan) -> list[Footprint]:
     target = plan.machine.target
     assert target.tiling is not None
     assert target.local is not None
-    return list(demands(plan, Workbench(plan, target.tiling, target.local)))
+    return list(footprints(plan, LoweringContext(plan, target.tiling, target.local)))
 
 
 @dataclass(slots=True)
@@ -197,23 +199,23 @@ class _Recorder:
 def _recorded() -> Iterator[_Recorder]:
     record = _Recorder()
     allocate, release = LocalMemory.allocate, LocalMemory.release
-    touch, store, start = Tensors.touch, Tensors.store, Tensors.__init__
-    bring, used, lower = WeightStream.bring, WeightStream.used, Lowering.__init__
+    touch, store, start = Tensors.record_use, Tensors.store, Tensors.__init__
+    bring, used, lower = WeightStream.load_tile, WeightStream.record_use, Lowering.__init__
 
     def noted_lower(self: Lowering, plan: Plan) -> None:
         record.forget()
         lower(self, plan)
         record.lowering.append(self)
 
-    def noted_start(self: Tensors, bench: Workbench, *, reserved: int) -> None:
-        start(self, bench, reserved=reserved)
+    def noted_start(self: Tensors, context: LoweringContext, *, reserved_bytes: int) -> None:
+        start(self, context, reserved_bytes=reserved_bytes)
         record.tensors.append(self)
         record.lanes = {id(memory): lane for lane, memory in enumerate(self.memory)}
 
     def noted_allocate(self: LocalMemory, size: float) -> tuple[int, tuple[int, ...]] | None:
         found = allocate(self, size)
         if found is not None:
-            born = len(record.tensors[0].bench.emitter.rows)
+            born = len(record.tensors[0].context.emitter.rows)
             place = Place(record.lanes[id(self)], found[0], -(-max(1, int(size)) // 128) * 128, born)
             record.places.append(place)
             record.taken[place.lane, place.address] = place
@@ -223,15 +225,17 @@ def _recorded() -> Iterator[_Recorder]:
         release(self, address, guards)
         del record.taken[record.lanes[id(self)], address]
 
-    def noted_touch(self: Tensors, held: Held, command: int) -> None:
-        touch(self, held, command)
-        device, core = self.bench.emitter.rows[command][:2]
-        record.use(device * self.bench.plan.machine.cores + core, held.places, command)
+    def noted_touch(self: Tensors, copy: LocalCopy, command: int) -> None:
+        touch(self, copy, command)
+        device, core = self.context.emitter.rows[command][:2]
+        record.use(device * self.context.plan.machine.cores + core, copy.addresses, command)
 
-    def noted_store(self: Tensors, tensor: int, lane: int, held: Held, *, tiled: bool) -> None:
-        store(self, tensor, lane, held, tiled=tiled)
-        for piece in held.pieces if not held.further else ():  # other lanes wrote them; parts are noted each for itself
-            record.use(lane, held.places, piece.command)
+    def noted_store(self: Tensors, tensor: int, lane: int, copy: LocalCopy, *, tiled: bool) -> None:
+        store(self, tensor, lane, copy, tiled=tiled)
+        for piece in (
+            copy.pieces if not copy.more_addresses else ()
+        ):  # other lanes wrote them; parts are noted each for itself
+            record.use(lane, copy.addresses, piece.command)
 
     def noted_bring(self: WeightStream, index: int, step: int, counts: dict[int, int]) -> dict[int, list[int]]:
         arrivals = bring(self, index, step, counts)
@@ -247,9 +251,9 @@ def _recorded() -> Iterator[_Recorder]:
         patch.object(Tensors, "__init__", noted_start),
         patch.object(LocalMemory, "allocate", noted_allocate),
         patch.object(LocalMemory, "release", noted_release),
-        patch.object(Tensors, "touch", noted_touch),
+        patch.object(Tensors, "record_use", noted_touch),
         patch.object(Tensors, "store", noted_store),
-        patch.object(WeightStream, "bring", noted_bring),
-        patch.object(WeightStream, "used", noted_used),
+        patch.object(WeightStream, "load_tile", noted_bring),
+        patch.object(WeightStream, "record_use", noted_used),
     ):
         yield record

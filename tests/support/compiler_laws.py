@@ -79,7 +79,7 @@ def no_engine_works_more_than_all_the_time(built: Built, timeline: Timeline) -> 
 
 def places_in_use_never_overlap(built: Built, order: Order) -> None:
     """Whoever gets a place starts there when all who had it before are done."""
-    capacity = built.lowering.bench.capacity - built.lowering.weights.reserved
+    capacity = built.lowering.context.capacity - built.lowering.weights.reserved_bytes
     before: dict[int, list[tuple[Place, list[int]]]] = {}
     for place in built.places:
         assert place.address + place.size <= capacity, place
@@ -102,7 +102,7 @@ def _apart(one: Place, other: Place) -> bool:
 def tiles_lie_in_a_place(built: Built) -> None:
     """What a command says of its own place is inside one that was given out for it."""
     lanes = built.lanes()
-    limit = built.lowering.bench.capacity - built.lowering.weights.reserved
+    limit = built.lowering.context.capacity - built.lowering.weights.reserved_bytes
     places: dict[int, list[Place]] = {}
     for place in built.places:
         for command in place.users:
@@ -138,7 +138,7 @@ def tiles_are_read_before_they_are_overwritten(built: Built, order: Order) -> No
 
 def weight_slots_are_not_overwritten(built: Built, order: Order) -> None:
     slots = built.lowering.weights.slots
-    for lane in range(built.lowering.bench.lane_count):
+    for lane in range(built.lowering.context.lane_count):
         tiles = [tile for tile in built.weight_tiles if tile.lane == lane]
         for old, new in zip(tiles, tiles[slots:], strict=False):
             for row in _rows(built, new.arrivals):
@@ -157,35 +157,35 @@ def _rows(built: Built, commands: Iterable[int]) -> list[int]:
 
 def work_is_conserved(built: Built) -> None:
     """Commands of an op lie on the lanes of its split, and add up to its work there."""
-    table, bench, commands = built.program.commands, built.lowering.bench, compute_rows(built)
+    table, context, commands = built.program.commands, built.lowering.context, compute_rows(built)
     for index, (placed, split) in enumerate(zip(built.plan.placed, built.plan.splits, strict=True)):
         if not placed.engine:
             continue
-        portions = bench.portions(split)
+        portions = context.portions(split)
         assert set(commands[index]) == set(portions), placed.op.name
-        assert abs(sum(portions.values()) - (1 if split.axis is not None else len(bench.all_lanes(split)))) < CLOSE
+        assert abs(sum(portions.values()) - (1 if split.axis is not None else len(context.all_lanes(split)))) < CLOSE
         for lane, portion in portions.items():
             here = commands[index][lane]
             assert abs(int(table["macs"][here].sum()) - placed.task.work.macs * placed.task.trips * portion) <= 1
-            assert abs(int(table["out_bytes"][here].sum()) - bench.out_bytes(placed.op) * portion) <= 1
+            assert abs(int(table["out_bytes"][here].sum()) - context.out_bytes(placed.op) * portion) <= 1
 
 
 def compute_rows(built: Built) -> dict[int, dict[int, list[int]]]:
     """Op → lane → rows of the commands that compute it, in the order of their tiles, whichever unit has them."""
-    table, lanes, bench = built.program.commands, built.lanes().tolist(), built.lowering.bench
+    table, lanes, context = built.program.commands, built.lanes().tolist(), built.lowering.context
     computing = (table["route"] == NO_ROUTE) & (built.ops != NO_OP)
     found: dict[int, dict[int, list[int]]] = {}
     for row in (row for row in built.row_of if computing[row]):
         index = int(built.ops[row])
         placed = built.plan.placed[index]
-        if placed.engine and built.program.kinds[table["kind"][row]] == bench.command_name(placed.form):
+        if placed.engine and built.program.kinds[table["kind"][row]] == context.command_name(placed.form):
             found.setdefault(index, {}).setdefault(lanes[row], []).append(row)
     return found
 
 
 def data_arrives_before_it_is_read(built: Built, order: Order) -> None:
     """Follow every operand back to the op that computes it; views and ops of unknown cost hand on what they read."""
-    makers, commands, bench = _makers(built), compute_rows(built), built.lowering.bench
+    makers, commands, context = _makers(built), compute_rows(built), built.lowering.context
     for index, placed in enumerate(built.plan.placed):
         for position, t in enumerate(placed.op.inputs):
             for maker in makers.get(t, ()) if t != ABSENT else ():
@@ -195,7 +195,7 @@ def data_arrives_before_it_is_read(built: Built, order: Order) -> None:
                     assert order.all_hold(made, rows[-1]), (placed.op.name, lane)
                     if (
                         len(rows) > 1
-                        and not bench.common_rows(index, position, lane) > 1
+                        and not context.common_rows(index, position, lane) > 1
                         and not _is_piecewise(built, index)
                     ):
                         assert order.all_hold(made, rows[0]), (placed.op.name, lane)
@@ -216,14 +216,14 @@ def _makers(built: Built) -> dict[int, set[int]]:
 
 
 def _gathered(built: Built, maker: int, reader: int, tensor: int) -> bool:
-    """Whether a tensor was cut, and has been handed around when an op reads it: then it comes from every lane."""
+    """Whether a tensor was cut, and has been gathered when an op reads it: then it comes from every lane."""
     handed_around = any(tensor in split.gathers for split in built.plan.splits[: reader + 1])
     return built.plan.splits[maker].axis is not None and handed_around
 
 
 def rings_are_read_as_they_turn(built: Built) -> None:
     """Tiles that share a place one after the other: each is read, or written out, before the next but one is made."""
-    table, bench, commands = built.program.commands, built.lowering.bench, compute_rows(built)
+    table, context, commands = built.program.commands, built.lowering.context, compute_rows(built)
     emitted = {row: number for number, row in enumerate(built.row_of)}
     readers: dict[int, list[int]] = {}
     for index, placed in enumerate(built.plan.placed):
@@ -239,7 +239,7 @@ def rings_are_read_as_they_turn(built: Built) -> None:
             assert placed.op.outputs[0] not in built.plan.graph.outputs
             for reader in readers.get(placed.op.outputs[0], ()):
                 own = commands[reader][lane]
-                assert len(own) == len(rows), (placed.op.name, bench.plan.placed[reader].op.name)
+                assert len(own) == len(rows), (placed.op.name, context.plan.placed[reader].op.name)
                 assert all(emitted[own[k]] < emitted[rows[k + 2]] for k in range(len(rows) - 2))
 
 
@@ -254,7 +254,7 @@ def _writes_of(built: Built, index: int, lane: int) -> int:
 
 def weights_are_read_as_often_as_the_plan_says(built: Built) -> None:
     """Once per device, or once in total where channels are cut; again for every slice of rows that they pass."""
-    table, program, bench = built.program.commands, built.program, built.lowering.bench
+    table, program, context = built.program.commands, built.program, built.lowering.context
     reads = [number for number, route in enumerate(program.routes) if route.carries == "read"]
     moves, commands = np.isin(table["route"], reads), compute_rows(built)
     for index, (placed, split) in enumerate(zip(built.plan.placed, built.plan.splits, strict=True)):
@@ -264,11 +264,11 @@ def weights_are_read_as_often_as_the_plan_says(built: Built) -> None:
         named = [i for i, detail in enumerate(program.details) if any(tensor.name == o.tensor for o in detail.operands)]
         mine = moves & (built.ops == index) & np.isin(table["detail"], named)
         times = 0.0
-        for lanes in bench.lanes_by_device(split):
+        for lanes in context.lanes_by_device(split):
             tiles = [built.lowering.weights.tiles(placed, split, lane) for lane in lanes]
             slices = [len(commands[index][lane]) // count for lane, count in zip(lanes, tiles, strict=True)]
-            if bench.cuts_channels(placed.op, split):
-                times += sum(bench.portion(split, lane) * count for lane, count in zip(lanes, slices, strict=True))
+            if context.splits_channels(placed.op, split):
+                times += sum(context.portion(split, lane) * count for lane, count in zip(lanes, slices, strict=True))
             else:
                 times += max(slices)
         expected = 0.0 if built.plan.resident else times * (tensor.bytes or 0)
@@ -349,13 +349,13 @@ def metrics_add_up(built: Built) -> None:
 
 
 def cuts_fit_together(built: Built) -> None:
-    """Every operand that is not handed around is cut where its reader cuts it."""
+    """Every operand that is not gathered is cut where its reader cuts it."""
     graph, whole = built.plan.graph, set()
     cut: dict[int, tuple[int, int]] = {}
     for placed, split in zip(built.plan.placed, built.plan.splits, strict=True):
         roots = {built.lowering.tensors.root(t) for t in split.gathers}
         whole |= {t for t in cut if built.lowering.tensors.root(t) in roots}
-        lanes = len(built.lowering.bench.all_lanes(split))
+        lanes = len(built.lowering.context.all_lanes(split))
         axes = input_axes(placed.op, graph, split.axis) if split.axis is not None else None
         for t, wanted in zip(placed.op.inputs, axes or (WHOLE,) * len(placed.op.inputs), strict=True):
             if t in cut and t not in whole:

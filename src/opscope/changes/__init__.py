@@ -1,1 +1,1 @@
-"""What if: a change made, and what it comes to."""
+"""What-if: changes of a run, and what they come to."""

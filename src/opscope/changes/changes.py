@@ -1,4 +1,10 @@
-"""A change to a simulated Run, and what it comes to: the program is timed again, or the model compiled again."""
+"""What-if changes of a simulated Run, and what they come to.
+
+Two kinds. A change of speed (bandwidth, clock, the time of an op) keeps the commands: their cycles, bytes or rates are
+scaled and the program is simulated again. A change of size or form (cores, devices, batch, data type) needs another
+program: the model is compiled again. Either way the answer is simulated, so it contains what merely scaling the time
+of an op would miss: what the op overlaps with, and what becomes the bottleneck next.
+"""
 
 from __future__ import annotations
 
@@ -23,12 +29,12 @@ if TYPE_CHECKING:
     from ..workflows.model_compiler import ModelCompiler
 
 MOST_TRIED = 3  # findings, costliest first, whose gain is simulated
-_SIMULATED = ("slow-op", "memory-transfers")  # rules whose cause a simulation can make smaller
+_SIMULATED = ("slow-op", "memory-transfers")  # rules whose cause can be halved in a simulation
 LARGEST_FACTOR = 1_000_000
 MOST_COMMANDS = 2_000_000  # above it a simulation takes seconds, and the upper bound has to do
 
 _NUMBER = r"(?P<factor>\d+\.?\d*|\.\d+)"
-_FORMS = (  # of a change, each with the names of what it sets
+_FORMS = (  # of a change, as regular expressions
     re.compile(rf"(?P<what>bandwidth)(?::(?P<name>[^*]+))?\*{_NUMBER}"),
     re.compile(rf"(?P<what>clock)\*{_NUMBER}"),
     re.compile(rf"(?P<what>op):(?P<name>.+)(?:\*{_NUMBER}|=0)"),
@@ -50,13 +56,13 @@ class Change:
     value: str
 
     @property
-    def compiles(self) -> bool:
-        """The model has to be compiled again; otherwise the same program is timed again."""
+    def recompiles(self) -> bool:
+        """Whether the model has to be compiled again; otherwise the commands stay and are timed again."""
         return self.what in ("cores", "devices", "batch", "precision")
 
 
 def parse_change(text: str) -> Change:
-    """`bandwidth*2` and its like; what is not understood is answered with all forms."""
+    """The change that a text such as `bandwidth*2` describes; the error for any other text lists the forms."""
     found = next((match for form in _FORMS if (match := form.fullmatch(text.strip()))), None)
     if found is None:
         raise UsageError(f"--what-if {printable(text)!r}: not understood; expected such as {EXPECTED}")
@@ -70,36 +76,37 @@ def parse_change(text: str) -> Change:
 
 
 def parse_changes(texts: Sequence[str]) -> list[Change]:
-    """All of them; what is set is set once."""
+    """The changes of several texts; a size is set at most once."""
     found = [parse_change(text) for text in texts]
-    for what in dict.fromkeys(change.what for change in found if change.compiles):
+    for what in dict.fromkeys(change.what for change in found if change.recompiles):
         values = [change.value for change in found if change.what == what]
         if len(values) > 1:
             raise UsageError(f"--what-if {what}: is set to {' and to '.join(values)}; expected one value")
     return found
 
 
-def retimed(program: Program, change: Change) -> Program:
-    """The same commands, some of them cheaper or dearer."""
+def retime_program(program: Program, change: Change) -> Program:
+    """The same commands with other times, for a change that needs no compilation."""
     factor = change.factor
     if change.what == "bandwidth":
-        return _with_bandwidth(program, change.name, factor)
-    if change.what == "clock":  # memories keep their pace: they bring fewer bytes in a shorter cycle
-        slower = _with_bandwidth(program, "", 1 / factor)
+        return _scale_bandwidth(program, change.name, factor)
+    if change.what == "clock":  # times are in cycles: memories keep bytes per second, so fewer per cycle
+        slower = _scale_bandwidth(program, "", 1 / factor)
         return replace(slower, clock_hz=program.clock_hz * factor)
-    numbers = _numbered(program, (change.name,))
+    numbers = _ops_named(program, (change.name,))
     if not numbers:
         raise UsageError(f"--what-if op:{printable(change.name)}: no such op; expected a name from `opscope analyze`")
-    return with_ops_scaled(program, numbers, factor)
+    return scale_ops(program, numbers, factor)
 
 
-def _numbered(program: Program, names: Sequence[str]) -> list[int]:
-    """Every op of one of these names; several ops may have one."""
+def _ops_named(program: Program, names: Sequence[str]) -> list[int]:
+    """Positions of the ops that have one of these names; several may share one."""
     wanted = frozenset(names)
     return [number for number, op in enumerate(program.ops) if op.name in wanted]
 
 
-def _with_bandwidth(program: Program, name: str, factor: float) -> Program:
+def _scale_bandwidth(program: Program, name: str, factor: float) -> Program:
+    """The program with the rate of a route multiplied; of all routes where `name` is empty."""
     if name and name not in {route.name for route in program.routes}:
         known = ", ".join(route.name for route in program.routes)
         raise UsageError(f"--what-if bandwidth:{printable(name)}: no such route; expected one of {known}")
@@ -116,8 +123,8 @@ def _with_bandwidth(program: Program, name: str, factor: float) -> Program:
     return replace(program, routes=routes)
 
 
-def with_ops_scaled(program: Program, ops: Sequence[int], factor: float) -> Program:
-    """Cycles and bytes of these ops multiplied; what they depend on, and what depends on them, stays."""
+def scale_ops(program: Program, ops: Sequence[int], factor: float) -> Program:
+    """The program with cycles and bytes of these ops multiplied; dependencies stay."""
     commands = program.commands.copy()
     own = np.isin(commands["op"], np.asarray(ops))
     commands["cycles"][own] = np.rint(commands["cycles"][own] * factor)
@@ -126,24 +133,27 @@ def with_ops_scaled(program: Program, ops: Sequence[int], factor: float) -> Prog
     return replace(program, commands=commands)
 
 
-def changed(
+def apply_changes(
     program: Program, changes: Sequence[Change], compiler: ModelCompiler, target: Target, options: ProfileOptions
 ) -> tuple[Program, ProfileOptions]:
-    """The program with the changes made, compiled again where it must be, and the options that it then stands for."""
+    """The program with the changes applied, and the options that it then corresponds to.
+
+    Compiled once for all changes that need it; then those of speed are applied in turn.
+    """
     from ..workflows.simulated_run import compile_options
 
-    built = [change for change in changes if change.compiles]
+    built = [change for change in changes if change.recompiles]
     if built:
         named = {change.what: change.value if change.what == "precision" else int(change.value) for change in built}
         options = replace(options, **named)  # type: ignore[arg-type]
         program, _ = compiler.compile(target, compile_options(options))
     for change in changes:
-        program = program if change.compiles else retimed(program, change)
+        program = program if change.recompiles else retime_program(program, change)
     return program, options
 
 
 def what_if_run(folder: Path, changes: Sequence[str]) -> tuple[Run, Run]:
-    """The run in a folder simulated again as it was, and with the changes made."""
+    """The run in a folder simulated again, as it was and with the changes applied."""
     from ..core.files import PROGRAM_FILE
     from ..recording.folder_reader import read_run
     from ..workflows.execution import load_program
@@ -154,16 +164,16 @@ def what_if_run(folder: Path, changes: Sequence[str]) -> tuple[Run, Run]:
     if not (folder / PROGRAM_FILE).exists():
         raise UsageError(f"{folder}: has no program, so it cannot be timed again; expected a run of `--backend sim`")
     loaded, parsed = load_program(folder / PROGRAM_FILE), parse_changes(changes)
-    model = _model_of(folder, loaded.model) if any(change.compiles for change in parsed) else loaded.model
+    model = _model_of(folder, loaded.model) if any(change.recompiles for change in parsed) else loaded.model
     compiler, made_with = ModelCompiler(model), options_of_run(run.info)
-    program, options = changed(loaded.program, parsed, compiler, target_of(run.info), made_with)
+    program, options = apply_changes(loaded.program, parsed, compiler, target_of(run.info), made_with)
     quiet = replace(options, num_iter=1, num_samples=1)
-    runs = [_again(run.info, run_program(each, quiet, step=lambda _: None)) for each in (loaded.program, program)]
+    runs = [_rebuild_run(run.info, run_program(each, quiet, step=lambda _: None)) for each in (loaded.program, program)]
     return runs[0], runs[1]
 
 
-def _again(info: RunInfo, recording: Recording) -> Run:
-    """Under the head of the run that was there."""
+def _rebuild_run(info: RunInfo, recording: Recording) -> Run:
+    """A run of a new recording with the model, command and date of the run that it is compared with."""
     named = replace(recording, model=info.model, network=info.network, options=info.options)
     return to_run(named, command=info.command, created=info.created, sha256=info.sha256)
 
@@ -175,10 +185,11 @@ def _model_of(folder: Path, model: Path) -> Path:
 
 
 def with_predictions(findings: Findings, program: Program, *, device_ns: int) -> Findings:
-    """Findings with a cause that a simulation can make smaller: what that gains takes the place of the upper bound.
+    """The findings, the costliest of them with a simulated gain instead of an upper bound.
 
-    Slow ops are made twice as fast, as a better kernel might; so is outer memory, where transfers are the cause.
-    `device_ns` is what the program took on the device, at the clock that it had.
+    Half the cause is taken away: slow ops run twice as fast, as with a better kernel, or outer memory does, where
+    transfers are the cause. `device_ns` is what the program took on the device: cycles are converted by their ratio
+    to it, since the device's clock may differ from the nominal one.
     """
     from ..device import simulate
 
@@ -186,8 +197,8 @@ def with_predictions(findings: Findings, program: Program, *, device_ns: int) ->
         return findings
     base = simulate(program, seed=0).total_cycles
 
-    def tried(finding: Finding) -> Finding:
-        better, words = _with_less_cause(finding, program)
+    def with_prediction(finding: Finding) -> Finding:
+        better, words = _halve_cause(finding, program)
         if better is None or not findings.wall_ns:
             return finding
         gain = round(device_ns * (base - simulate(better, seed=0).total_cycles) / base)
@@ -197,19 +208,19 @@ def with_predictions(findings: Findings, program: Program, *, device_ns: int) ->
     return replace(
         findings,
         findings=tuple(
-            tried(finding) if place in places else finding for place, finding in enumerate(findings.findings)
+            with_prediction(finding) if place in places else finding for place, finding in enumerate(findings.findings)
         ),
     )
 
 
-def _with_less_cause(finding: Finding, program: Program) -> tuple[Program | None, str]:
-    """The program with half the cause of a finding, and how that is said; None: it cannot be."""
+def _halve_cause(finding: Finding, program: Program) -> tuple[Program | None, str]:
+    """The program with half the cause of a finding, and that in words; None: it has no such cause."""
     if finding.id == "memory-transfers":
         outer = [route.name for route in program.routes if route.carries.is_outer]
         better = program
         for name in outer:
-            better = _with_bandwidth(better, name, 2.0)
+            better = _scale_bandwidth(better, name, 2.0)
         return (better, f"twice the bandwidth of {' and '.join(outer)}") if outer else (None, "")
-    ops = _numbered(program, finding.ops)
+    ops = _ops_named(program, finding.ops)
     words = "this op twice as fast" if len(ops) == 1 else f"these {len(ops)} ops twice as fast"
-    return (with_ops_scaled(program, ops, 0.5), words) if ops else (None, "")
+    return (scale_ops(program, ops, 0.5), words) if ops else (None, "")

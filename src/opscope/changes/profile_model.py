@@ -20,7 +20,7 @@ from ..workflows.model_compiler import ModelCompiler
 from ..workflows.own_backends import SIMULATE
 from ..workflows.record import Recorded, recorded, run_of
 from ..workflows.simulated_run import Keys, Step, compile_options, range_ns, run_program, with_options, with_range
-from .trials import MOST_COMPILED, trials
+from .trials import MOST_COMPILED, run_trials
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,12 +38,12 @@ class Request:
 
     @property
     def path(self) -> Path:
-        """Of the model, or what it was read from."""
+        """File of the model, or that its graph was read from."""
         return Path(self.model.source) if isinstance(self.model, Graph) else self.model
 
 
 def profile_model(request: Request, backend: str, *, step: Step | None = None) -> Recorded:
-    """By the backend of that name: the simulated device, or the estimate; `step` is told what is being done now."""
+    """Profile by the backend of that name: the simulated device, or the estimate; `step` is told of every stage."""
     make = simulate_model if backend == SIMULATE else estimate_model
     return make(request, step=step or (lambda _: None))
 
@@ -54,9 +54,9 @@ def simulate_model(request: Request, *, step: Step) -> Recorded:
     in_memory = isinstance(request.model, Graph)  # then nothing tells whether it is the same as before
     fingerprint = None if in_memory else _fingerprint(request.path)
     keys = Keys.of(fingerprint or "", request.target, request.options)
-    earlier = None if in_memory or request.fresh or request.folder is None else _earlier(request.folder)
+    earlier = None if in_memory or request.fresh or request.folder is None else _earlier_info(request.folder)
     if earlier is not None and request.folder is not None and earlier.options.get("run_key") == keys.run:
-        return _again(request.folder)
+        return _reuse_run(request.folder)
     same_program = earlier is not None and earlier.options.get("program_key") == keys.program
     compiler = ModelCompiler(request.model)
     program, graph = _program(compiler, request, step, same=same_program)
@@ -98,7 +98,7 @@ def _fingerprint(model: Path) -> str:
 def _program(
     compiler: ModelCompiler, request: Request, step: Step, *, same: bool
 ) -> tuple[Program, npt.NDArray[np.void] | None]:
-    """The program, and the data that flows between its ops; of the earlier run where that has the same."""
+    """The program and the edges of its graph: read from the earlier run where it is the same, else compiled."""
     if same and request.folder is not None:
         from ..core.files import PROGRAM_FILE
         from ..recording.folder_reader import read_graph
@@ -112,7 +112,7 @@ def _program(
 
 
 def estimate_model(request: Request, *, step: Step) -> Recorded:
-    """The resource report as a Run."""
+    """The resource report as a recorded Run."""
     from ..estimate.build_report import report_model
     from ..options import ReportOptions, part_of
     from ..workflows.estimating import analysed_run
@@ -126,7 +126,7 @@ def estimate_model(request: Request, *, step: Step) -> Recorded:
 
 
 def _findings(run: Run, program: Program, compiler: ModelCompiler, request: Request, step: Step) -> Findings:
-    """With what smaller causes would gain, and what changes would, by simulating them."""
+    """The findings of a run, with the simulated gain of smaller causes and of changes that could be made."""
     from ..analysis.analyse import analyse
     from .changes import with_predictions
 
@@ -134,12 +134,12 @@ def _findings(run: Run, program: Program, compiler: ModelCompiler, request: Requ
     device_ns = run.summary.latency.known_ns
     findings = with_predictions(analyse(run), program, device_ns=device_ns)
     step("trying changes")
-    tried = trials(program, compiler, request.target, request.options, device_ns=device_ns)
+    tried = run_trials(program, compiler, request.target, request.options, device_ns=device_ns)
     return replace(findings, trials=tried)
 
 
-def _earlier(folder: Path) -> RunInfo | None:
-    """The head of the run that is there already; one that cannot be read is none."""
+def _earlier_info(folder: Path) -> RunInfo | None:
+    """The info of the run that is in the folder already; None where there is none, or it cannot be read."""
     from ..recording.folder_reader import read_info
 
     try:
@@ -148,8 +148,8 @@ def _earlier(folder: Path) -> RunInfo | None:
         return None
 
 
-def _again(folder: Path) -> Recorded:
-    """Nothing changed: the folder is as it would be made again."""
+def _reuse_run(folder: Path) -> Recorded:
+    """The run in the folder as it is: nothing that it depends on has changed."""
     from ..analysis.run_totals import with_known_breakdown
     from ..recording.folder_reader import read_run
     from ..workflows.analysing import current_findings

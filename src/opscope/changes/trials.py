@@ -1,4 +1,4 @@
-"""Changes that a user could make to a simulated Run, each made and simulated: the table of what would help."""
+"""Trials: changes that a user could make to a simulated Run, each simulated: the table of what would help."""
 
 from __future__ import annotations
 
@@ -13,26 +13,29 @@ from ..options import ProfileOptions
 from ..program.program import Program
 from ..recording.finding import Trial
 from ..workflows.model_compiler import ModelCompiler
-from .changes import MOST_COMMANDS, changed, parse_change
+from .changes import MOST_COMMANDS, apply_changes, parse_change
 
 MOST_COMPILED = 100_000  # commands: beyond that, compiling again takes longer than all the rest of a profile
 
 
-def worth_trying(program: Program, target: Target, options: ProfileOptions) -> Iterator[str]:
-    """Half the cores, and more of what there is; the data type it is fastest with; memory that is twice as fast."""
+def candidate_changes(program: Program, target: Target, options: ProfileOptions) -> Iterator[str]:
+    """Yield what to try: half and more of the cores, all devices, the fastest data type, twice the bandwidth.
+
+    With 4 of 14 cores on one device: cores=2, cores=8, cores=14, and so on.
+    """
     cores, devices = round(target.topology.cores.value), round(target.topology.devices.value)
     numbers = dict.fromkeys((program.cores // 2, min(2 * program.cores, cores), cores))
     yield from (f"cores={number}" for number in numbers if number not in (0, program.cores))
     if devices > program.devices:
         yield f"devices={devices}"
-    fastest = fastest_type(target)
+    fastest = fastest_dtype(target)
     if fastest is not None and fastest != options.precision and not _computes_in(program, fastest):
         yield f"precision={fastest}"
     yield "bandwidth*2"
 
 
-def fastest_type(target: Target) -> str | None:
-    """The data type that most MACs fit into a cycle with; None: they all take as long."""
+def fastest_dtype(target: Target) -> str | None:
+    """The data type with most MACs per cycle on the matrix engine; None: all have the same."""
     rates = {label: figure.value for label, figure in _matrix_engine(target).macs_per_cycle.items()}
     known = [dtype.label for dtype in DType if dtype.label in rates]
     slowest = min(rates.values(), default=0.0)
@@ -40,7 +43,7 @@ def fastest_type(target: Target) -> str | None:
 
 
 def _computes_in(program: Program, label: str) -> bool:
-    """Every product is of this data type already."""
+    """Whether every product uses this data type already."""
     details = np.unique(program.commands["detail"][program.commands["macs"] > 0]).tolist()
     used = [{operand.dtype for operand in program.details[detail].operands} for detail in details]
     return bool(used) and all(label in dtypes for dtypes in used)
@@ -50,23 +53,23 @@ def _matrix_engine(target: Target) -> Engine:
     return max(target.engines, key=lambda engine: max((f.value for f in engine.macs_per_cycle.values()), default=0.0))
 
 
-def trials(
+def run_trials(
     program: Program, compiler: ModelCompiler, target: Target, options: ProfileOptions, *, device_ns: int
 ) -> tuple[Trial, ...]:
-    """Best first. A change that leaves the program as it is, or that cannot be compiled, is none."""
+    """Simulate every candidate, the best first; those that change nothing or cannot be compiled are left out."""
     from ..device import simulate
 
     base = _seconds(program, simulate(program, seed=0).total_cycles) if len(program.commands) <= MOST_COMMANDS else 0.0
     found = []
-    for text in worth_trying(program, target, options) if base else ():
+    for text in candidate_changes(program, target, options) if base else ():
         change = parse_change(text)
-        if change.compiles and len(program.commands) > MOST_COMPILED:
+        if change.recompiles and len(program.commands) > MOST_COMPILED:
             continue
         try:
-            other, _ = changed(program, [change], compiler, target, options)
+            other, _ = apply_changes(program, [change], compiler, target, options)
         except ProfilerError:
             continue
-        if change.compiles and np.array_equal(other.commands, program.commands):
+        if change.recompiles and np.array_equal(other.commands, program.commands):
             continue
         ratio = _seconds(other, simulate(other, seed=0).total_cycles) / base
         found.append(Trial(text, round(device_ns * ratio), 1 / ratio))

@@ -1,4 +1,13 @@
-"""Graph, Target → Program: a visible list of passes, each in its own module."""
+"""Compiler: Graph, Target → Program. A visible list of passes, each in its own module, then code generation.
+
+A pass is a function from Plan to Plan; each fills one more field:
+
+    canonicalise    graph: fused, with the target's data types        place      engine of every op
+    split           axis along which lanes share an op                settle     whether weights stay resident
+    stretch         number of batch tiles of every op
+
+Code generation unrolls the batch tiles, emits commands op by op, and sorts them by lane.
+"""
 
 from __future__ import annotations
 
@@ -6,21 +15,22 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 from ..core.errors import UsageError
+from ..core.meaning import Carries, Does
 from ..estimate.canonical import canonicalise
 from ..estimate.price import Machine
 from ..graph.graph import Graph
 from ..machine.target import Corner, Target, at_corner
 from ..options import CompileOptions
-from ..program.program import MemoryMetrics, OpInfo, Program, StatsOptions
+from ..program.program import NO_OP, OP_LEVEL, Detail, MemoryMetrics, OpInfo, Program, StatsOptions
+from ..program.wire import OP_RECORD
 from .codegen.context import channels, memories
 from .codegen.emit import Columns
-from .codegen.instrument import instrument
 from .codegen.lower import Lowering, lower
-from .codegen.timing import timed_for
+from .codegen.timing import retime_columns
 from .memory_metrics import memory_metrics
-from .passes.batch_tiling import batch_of, stretch
+from .passes.batch_tiling import batch_size, tile_batch
 from .passes.place import place
-from .passes.residency import settle
+from .passes.residency import choose_residency
 from .passes.scale_folding import drop_absent_outputs, fold_scales
 from .passes.split import split
 from .passes.unroll import unroll
@@ -33,12 +43,13 @@ def _canonicalise(plan: Plan) -> Plan:
     return replace(plan, graph=fold_scales(graph))
 
 
+# The names are those of the files that `--dump-phases-to` writes.
 PASSES: tuple[tuple[str, Callable[[Plan], Plan]], ...] = (
     ("canonicalise", _canonicalise),
     ("place", place),
     ("split", split),
-    ("settle", settle),
-    ("stretch", stretch),
+    ("settle", choose_residency),
+    ("stretch", tile_batch),
 )
 
 
@@ -48,13 +59,13 @@ AfterPass = Callable[[str, Plan], None]
 def compile_graph(
     graph: Graph, machine: Machine, options: CompileOptions, *, after_pass: AfterPass | None = None
 ) -> Program:
-    """Compile a graph for so many cores and devices of a target."""
+    """The program of a graph for so many cores and devices of a target."""
     return Compiler(graph).compile(machine, options, after_pass=after_pass)
 
 
 @dataclass(frozen=True, slots=True)
-class _Built:
-    """What was compiled, kept for machines on which nothing but the cycles of its commands differs."""
+class _CompiledPlan:
+    """A finished compilation, kept for targets on which only the cycles of its commands differ."""
 
     machine: Machine  # at typical figures
     plan: Plan
@@ -62,26 +73,31 @@ class _Built:
     columns: Columns  # whose ops are those of the unrolled plan
     metrics: MemoryMetrics
 
-    def holds_for(self, machine: Machine, plan: Plan) -> bool:
-        """Whether the passes decided the same on the same machine, at whatever end of its figures.
+    def is_valid_for(self, machine: Machine, plan: Plan) -> bool:
+        """Whether the passes decided the same for the same machine, at whatever corner of its figures.
 
-        Everything behind them – parts of the batch, tiles, places in memory, order – follows from sizes alone.
+        Everything behind them (batch tiles, tiles, addresses, order) follows from these decisions and from sizes.
         """
-        return plan.graph is self.plan.graph and machine == self.machine and _decided(plan) == _decided(self.plan)
+        return plan.graph is self.plan.graph and machine == self.machine and _decisions(plan) == _decisions(self.plan)
 
 
-def _decided(plan: Plan) -> tuple[object, ...]:
+def _decisions(plan: Plan) -> tuple[object, ...]:
     return plan.options, plan.splits, plan.resident, [(placed.engine, placed.form) for placed in plan.placed]
 
 
 class Compiler:
-    """Compiles one graph for one machine after the other; what did not change in between is not done again."""
+    """Compiles one graph for one machine after the other; what did not change in between is not done again.
+
+    A profile compiles a model at the typical figures, at both corners of their ranges, and with changes tried. Three
+    things are cached: the canonical graph per form of the target, the placement per target, and whole compilations,
+    which are only re-timed where the passes decide the same.
+    """
 
     def __init__(self, graph: Graph) -> None:
         self.graph = graph
         self._canonical: list[tuple[Target, Graph]] = []
         self._placed: list[tuple[Graph, Target, tuple[Placed, ...]]] = []
-        self._built: list[_Built] = []
+        self._compiled: list[_CompiledPlan] = []
 
     def compile(
         self,
@@ -91,52 +107,68 @@ class Compiler:
         corner: Corner = Corner.TYPICAL,
         after_pass: AfterPass | None = None,
     ) -> Program:
-        """The program, with every figure of the target at a corner of its range."""
+        """The program for a machine, with every figure of its target at a corner of its range."""
         _check(machine)
-        stats = stats_options(machine.target, options, batch=batch_of(self.graph))
+        stats = stats_options(machine.target, options, batch=batch_size(self.graph))
         plan = Plan(self.graph, replace(machine, target=at_corner(machine.target, corner)), options)
         for name, run in PASSES:
-            plan = self._known(name, plan, machine) or self._remembered(name, run(plan))
+            plan = self._cached_pass(name, plan, machine) or self._cache_pass(name, run(plan))
             if after_pass is not None:
                 after_pass(name, plan)
-        built = self._alike(machine, plan) or self._build(machine, plan)
-        return _program(self.graph, plan, built, stats)
+        compiled = self._find_reusable(machine, plan) or self._build(machine, plan)
+        return _program(self.graph, plan, compiled, stats)
 
-    def _known(self, name: str, plan: Plan, machine: Machine) -> Plan | None:
-        """The plan after a pass, where the pass has been given the same before."""
+    def _cached_pass(self, name: str, plan: Plan, machine: Machine) -> Plan | None:
+        """The plan after a pass, where the pass has had the same inputs before; None: it has to run."""
         target = plan.machine.target
         if name == "canonicalise":
-            graphs = (graph for other, graph in self._canonical if _runs_alike(other, target))
+            graphs = (graph for other, graph in self._canonical if _same_canonical_form(other, target))
             return next((replace(plan, graph=graph) for graph in graphs), None)
         if name == "place":
             known = (placed for graph, other, placed in self._placed if graph is plan.graph and other == target)
             return next((replace(plan, placed=placed) for placed in known), None)
-        built = self._alike(machine, plan) if name == "stretch" else None
-        return None if built is None else replace(plan, parts=built.plan.parts)
+        compiled = self._find_reusable(machine, plan) if name == "stretch" else None
+        return None if compiled is None else replace(plan, batch_tiles=compiled.plan.batch_tiles)
 
-    def _remembered(self, name: str, plan: Plan) -> Plan:
+    def _cache_pass(self, name: str, plan: Plan) -> Plan:
         if name == "canonicalise":
             self._canonical.append((plan.machine.target, plan.graph))
         elif name == "place":
             self._placed.append((plan.graph, plan.machine.target, plan.placed))
         return plan
 
-    def _alike(self, machine: Machine, plan: Plan) -> _Built | None:
-        return next((built for built in self._built if built.holds_for(machine, plan)), None)
+    def _find_reusable(self, machine: Machine, plan: Plan) -> _CompiledPlan | None:
+        return next((compiled for compiled in self._compiled if compiled.is_valid_for(machine, plan)), None)
 
-    def _build(self, machine: Machine, plan: Plan) -> _Built:
+    def _build(self, machine: Machine, plan: Plan) -> _CompiledPlan:
+        """Emit the commands of a plan, unless batch tiling has emitted them already, and keep the result."""
         lowered = plan.lowered or lower(plan)
         lowering = lowered.lowering
-        instrument(plan, lowering)
-        columns = lowering.bench.emitter.columns()
-        whole = lowered.unrolled.in_whole_ops(columns)
-        built = _Built(machine, plan, lowering, columns, memory_metrics(plan, lowering, whole))
-        self._built.append(built)
-        return built
+        _flush_stats(plan, lowering)
+        columns = lowering.context.emitter.columns()
+        whole = lowered.unrolled.map_to_plan_ops(columns)
+        compiled = _CompiledPlan(machine, plan, lowering, columns, memory_metrics(plan, lowering, whole))
+        self._compiled.append(compiled)
+        return compiled
 
 
-def _runs_alike(one: Target, other: Target) -> bool:
-    """Whether a graph takes the same form on both."""
+def _flush_stats(plan: Plan, lowering: Lowering) -> None:
+    """Append the flush of operator statistics, if asked for: every thread group writes its part of the stats buffer."""
+    if plan.options.stats_level < OP_LEVEL:
+        return
+    context = lowering.context
+    records = sum(context.groups[row[2]].threads for row in context.emitter.rows)
+    size = records * OP_RECORD.itemsize
+    detail = context.emitter.detail(Detail("stats buffer", context.outer_name, "i8", "", (), ""))
+    own = size / (context.lane_count * len(context.groups))
+    for lane in range(context.lane_count):
+        for group in range(len(context.groups)):
+            spec = context.transfer(Carries.WRITE, lane, NO_OP, own, form="end_of_stats", group=group)
+            context.emitter.emit(replace(spec, does=Does.STATS, detail=detail, out_bytes=size))
+
+
+def _same_canonical_form(one: Target, other: Target) -> bool:
+    """Whether canonicalisation gives the same graph for both targets."""
     return (one.runtime.fuses, one.precision) == (other.runtime.fuses, other.precision)
 
 
@@ -161,22 +193,23 @@ def _check(machine: Machine) -> None:
         raise UsageError(f"{target.name}: no route carries {missing[0]!r}; expected one to compile for {place}")
 
 
-def _program(graph: Graph, plan: Plan, built: _Built, stats: StatsOptions) -> Program:
+def _program(graph: Graph, plan: Plan, compiled: _CompiledPlan, stats: StatsOptions) -> Program:
+    """The program of a plan; of a compilation for another corner only the cycles are computed anew."""
     machine, stats_hz = plan.machine, plan.machine.target.clocks.stats_hz
     unrolled = unroll(plan)
-    columns = built.columns
-    if plan is not built.plan:
-        columns = timed_for(unrolled.plan, columns, built.lowering.tiles.costs)
-    columns = unrolled.in_whole_ops(columns)
+    columns = compiled.columns
+    if plan is not compiled.plan:
+        columns = retime_columns(unrolled.plan, columns, compiled.lowering.tiles.costs)
+    columns = unrolled.map_to_plan_ops(columns)
     return Program(
         name=plan.options.network or machine.target.runtime.network,
         target=machine.target.name,
         devices=machine.devices,
         cores=machine.cores,
-        batch=batch_of(graph),
+        batch=batch_size(graph),
         clock_hz=machine.clock_hz,
         stats_hz=stats_hz.value if stats_hz is not None else machine.clock_hz,
-        groups=built.lowering.bench.groups,
+        groups=compiled.lowering.context.groups,
         routes=channels(plan),
         memories=memories(machine.target),
         kinds=columns.kinds,
@@ -187,7 +220,7 @@ def _program(graph: Graph, plan: Plan, built: _Built, stats: StatsOptions) -> Pr
         dependency_sources=columns.sources,
         dependency_kinds=columns.kinds_of_dependency,
         stats=stats,
-        metrics=built.metrics,
+        metrics=compiled.metrics,
         inputs=_ports(graph, graph.inputs),
         outputs=_ports(graph, graph.outputs),
         host_microseconds=_host(machine),
@@ -196,7 +229,7 @@ def _program(graph: Graph, plan: Plan, built: _Built, stats: StatsOptions) -> Pr
 
 
 def _ports(graph: Graph, tensors: tuple[int, ...]) -> tuple[tuple[str, str, tuple[int, ...]], ...]:
-    """Name, data type in the model, and shape."""
+    """Name, data type in the model, and shape of every input or output."""
     found = (graph.tensors[t] for t in tensors)
     return tuple((tensor.name, tensor.dtype.label, tensor.shape or ()) for tensor in found)
 
@@ -217,7 +250,7 @@ def _simulation(machine: Machine) -> dict[str, float]:
 
 
 def _peak(plan: Plan) -> dict[str, float]:
-    """MACs a cycle of one core at the most, of the engines and data types that this program uses."""
+    """Peak MACs per cycle of one core, of the engines and data types that this program uses."""
     engines = {engine.name: engine for engine in plan.machine.target.engines}
     working = [placed for placed in plan.placed if placed.engine and placed.task.work.macs]
     used = {(placed.engine, placed.task.placement.dtype) for placed in working}

@@ -1,7 +1,7 @@
-"""Estimated times of a program's commands, before any device runs it.
+"""Forecast: estimated times of a program's commands, before any device runs it.
 
-Every command as early as its lane and its dependencies allow, every transfer at its own core's rate: what lanes do
-to each other by sharing a memory is left to the device.
+As-soon-as-possible scheduling: every command starts when its lane is free and its dependencies are done, and every
+transfer runs at its own core's rate. Contention for a shared memory is left to the simulated device.
 """
 
 from __future__ import annotations
@@ -15,7 +15,11 @@ Times = npt.NDArray[np.float64]
 
 
 def forecast(program: Program) -> tuple[Times, Times]:
-    """Start and end of every command in core cycles."""
+    """Start and end of every command in core cycles.
+
+    Lanes are advanced one at a time until their next command waits for one that has no end yet; that one's end then
+    makes the lane ready again. So every command and every dependency is looked at about once.
+    """
     table = program.commands
     lanes = program.lane_of_commands().tolist()
     offsets, sources = program.dependency_offsets.tolist(), program.dependency_sources.tolist()

@@ -1,4 +1,4 @@
-"""What the compiler knows of memory and traffic before anything runs."""
+"""Memory metrics: what the compiler knows of memory and traffic before anything runs."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ from .plan import Plan
 
 
 def memory_metrics(plan: Plan, lowering: Lowering, columns: Columns) -> MemoryMetrics:
-    """Bytes per core and route, local memory in use, and the sizes of ops."""
+    """Traffic per core and route, peak use of local memory, and a histogram of op sizes."""
     table = columns.commands
     carries = {number: route.carries for number, route in enumerate(plan.machine.target.routes)}
-    constant = np.isin(table["detail"], list(lowering.bench.constant_details))
+    constant = np.isin(table["detail"], list(lowering.context.constant_details))
     rows = []
     for device in range(plan.machine.devices):
         for core in range(plan.machine.cores):
@@ -39,13 +39,13 @@ def memory_metrics(plan: Plan, lowering: Lowering, columns: Columns) -> MemoryMe
                 )
             )
     sizes = Counter(plan.graph.tensors[op.outputs[0]].elements or 0 for op in plan.graph.ops if op.outputs)
-    staying = sum(plan.graph.tensors[t].bytes or 0 for t in lowering.bench.settled)
+    resident = sum(plan.graph.tensors[t].bytes or 0 for t in lowering.context.resident_constants)
     return MemoryMetrics(
         constants_bytes=parameter_bytes(plan.graph),
-        local_bytes=tuple(memory.peak + lowering.weights.reserved for memory in lowering.tensors.memory),
-        local_capacity=lowering.bench.capacity,
+        local_bytes=tuple(memory.peak + lowering.weights.reserved_bytes for memory in lowering.tensors.memory),
+        local_capacity=lowering.context.capacity,
         traffic=tuple(rows),
-        first_read=staying,
+        first_read=resident,
         barriers=int(((table["group"] == 0) & (table["route"] < 0)).sum()),
         macs=sum(placed.task.work.macs * placed.task.trips for placed in plan.placed),
         size_histogram=dict(sorted(sizes.items())),

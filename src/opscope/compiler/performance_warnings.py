@@ -18,14 +18,16 @@ IMBALANCE = 1.25  # busiest core over the mean
 
 @dataclass(frozen=True, slots=True)
 class PerformanceWarning:
+    """One thing in a program that costs time."""
+
     kind: str
     op: str
     text: str
-    cycles: float  # what it costs
+    cycles: float  # estimated cost
 
 
 def performance_warnings(plan: Plan, program: Program) -> list[PerformanceWarning]:
-    """Costliest first."""
+    """All warnings of a program, the costliest first."""
     found = [*_slow_engine(plan), *_poor_tiling(plan), *_spills(program), *_imbalance(program), *_churn(plan, program)]
     return sorted(found, key=lambda warning: -warning.cycles)
 

@@ -9,7 +9,7 @@ from .plan import Plan
 
 
 def phase_text(name: str, plan: Plan) -> str:
-    """One line per op: what is known of it after the pass."""
+    """The plan after a pass, one line per op: operands, engine, split and batch tiles, as far as they are decided."""
     machine = plan.machine
     place = f"{machine.devices} × {machine.cores} cores of {machine.target.name}"
     head = f"// after {name}: {len(plan.graph.ops)} ops on {place}"
@@ -17,6 +17,7 @@ def phase_text(name: str, plan: Plan) -> str:
 
 
 def _lines(plan: Plan) -> Iterable[str]:
+    """Yield the line of every op: `%7:8x64xf16 = matmul(%3:…, %5:…) name='fc' engine=NPU … split=axis 1 of 64`."""
     for index, op in enumerate(plan.graph.ops):
         outputs = ", ".join(_tensor(plan, t) for t in op.outputs)
         inputs = ", ".join(_tensor(plan, t) for t in op.inputs if t != ABSENT)
@@ -29,8 +30,8 @@ def _lines(plan: Plan) -> Iterable[str]:
             split = plan.splits[index]
             line += f" split={'none' if split.axis is None else f'axis {split.axis} of {split.extent}'}"
             line += f" gathers={len(split.gathers)}" if split.gathers else ""
-        if index < len(plan.parts) and plan.parts[index] > 1:
-            line += f" parts={plan.parts[index]}"
+        if index < len(plan.batch_tiles) and plan.batch_tiles[index] > 1:
+            line += f" parts={plan.batch_tiles[index]}"
         yield line
 
 

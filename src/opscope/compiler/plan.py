@@ -1,4 +1,4 @@
-"""What the passes write down for every op between the graph and its commands."""
+"""Plan: what the passes have decided for every op, between the graph and its commands."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Placed:
-    """An op on the engine that runs it fastest."""
+    """An op, and the engine that runs it."""
 
     op: Op
     task: Task
@@ -27,7 +27,7 @@ class Placed:
 
 @dataclass(frozen=True, slots=True)
 class Split:
-    """How an op is shared between lanes."""
+    """How an op is split between lanes."""
 
     axis: int | None  # of its first output; None: every lane does all of it
     extent: int  # of that axis
@@ -35,7 +35,7 @@ class Split:
     gathers: tuple[int, ...] = ()  # tensors that every lane needs whole, and has only a part of
 
     def portion(self, part: int, parts: int) -> float:
-        """Share of the work that falls to one of `parts` lanes; whole rows only, so some lanes get more."""
+        """Share of the work of lane `part` of `parts`. Whole rows only: of 10 rows, 4 lanes get 2, 3, 2 and 3."""
         if self.axis is None:
             return 1.0
         return (((part + 1) * self.extent) // parts - (part * self.extent) // parts) / self.extent
@@ -43,19 +43,21 @@ class Split:
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """A graph on a machine, pass after pass."""
+    """A graph on a machine, and what the passes so far have decided."""
 
     graph: Graph
     machine: Machine
     options: CompileOptions
     placed: tuple[Placed, ...] = ()
     splits: tuple[Split, ...] = ()
-    parts: tuple[int, ...] = ()  # of the batch, one after the other; neighbours of one number go through them together
+    batch_tiles: tuple[
+        int, ...
+    ] = ()  # number of batch tiles of every op; neighbours with the same number form a tile group
     resident: bool = False  # weights stay in local memory between inferences
     lowered: Lowered | None = field(default=None, compare=False, repr=False)  # its commands, where a pass needed them
 
 
 def channel_axis(op: Op, graph: Graph) -> int:
-    """The axis of an op's output that its weights make."""
+    """The axis of an op's output along which its weights are split: that of the produced channels."""
     axis = op.attributes.get("channel_axis")
     return axis if isinstance(axis, int) else len(graph.tensors[op.outputs[0]].shape or ()) - 1

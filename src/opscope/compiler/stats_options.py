@@ -1,4 +1,4 @@
-"""What a user asks the device to write down, checked against the target."""
+"""Stats options: what a user asks the device to record, checked against the target."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ LEVELS = {
 
 
 def stats_options(target: Target, options: CompileOptions, *, batch: int) -> StatsOptions:
-    """Levels are additive. Events are a comma list of hexadecimal numbers; a recipe names a set of them."""
+    """The options as a program stores them. Levels are additive; PMU events are numbers (hexadecimal) or a recipe."""
     level, ddr, recipe, events = options.stats_level, options.ddr_stats, options.pmu_recipe, options.pmu_events
     if level not in LEVELS:
         raise UsageError(f"stats level {level}: not known; expected one of {', '.join(map(str, LEVELS))}")
@@ -25,7 +25,7 @@ def stats_options(target: Target, options: CompileOptions, *, batch: int) -> Sta
         raise UsageError(f"ddr stats need a stats level of at least {THREAD_LEVEL}; found {level}")
     if recipe and events:
         raise UsageError("a PMU recipe and PMU events exclude each other; expected one of them")
-    numbers = _numbers(target, recipe, events)
+    numbers = _event_numbers(target, recipe, events)
     known = {} if target.pmu is None else {int(key, 16): event for key, event in target.pmu.events.items()}
     return StatsOptions(
         level=level,
@@ -38,7 +38,7 @@ def stats_options(target: Target, options: CompileOptions, *, batch: int) -> Sta
     )
 
 
-def _numbers(target: Target, recipe: str | None, events: str | None) -> tuple[int, ...]:
+def _event_numbers(target: Target, recipe: str | None, events: str | None) -> tuple[int, ...]:
     if not recipe and not events:
         return ()
     if target.pmu is None:
@@ -48,10 +48,11 @@ def _numbers(target: Target, recipe: str | None, events: str | None) -> tuple[in
             known = ", ".join(target.pmu.recipes)
             raise UsageError(f"PMU recipe {recipe!r}: not known; expected one of {known}")
         return tuple(int(number, 16) for number in target.pmu.recipes[recipe])
-    return _parsed(target.pmu, (events or "").split(","))
+    return _parse_events(target.pmu, (events or "").split(","))
 
 
-def _parsed(pmu: Pmu, words: list[str]) -> tuple[int, ...]:
+def _parse_events(pmu: Pmu, words: list[str]) -> tuple[int, ...]:
+    """The numbers of PMU events written in hexadecimal; all must be known, and few enough to be counted at once."""
     known = {int(number, 16) for number in pmu.events}
     listed = ", ".join(f"{number:X}" for number in sorted(known))
     numbers = []

@@ -103,7 +103,7 @@ def parse(raw: bytes, *, source: str) -> Target:
 
 
 def _place(message: str) -> tuple[str, str]:
-    """msgspec says `Expected … - at `$.engines[0].name``; we say the key first."""
+    """Key and problem from a message of msgspec, `Expected … - at `$.engines[0].name``."""
     match = re.fullmatch(r"(.*?) - at `(?:key in )?\$\.?(.*)`", message, flags=re.DOTALL)
     text = match[1] if match else message
     return (f"key {match[2]}" if match and match[2] else "", text[:1].lower() + text[1:])
@@ -116,6 +116,7 @@ class _KeyCheck:
         self._hints: dict[type, dict[str, object]] = {}  # a file has many figures of one class
 
     def unknown(self, value: object, kind: object, place: str) -> Iterator[tuple[str, str]]:
+        """Yield key and problem of everything in a value of a TOML document that its type does not know."""
         origin = get_origin(kind)
         if origin in (Union, UnionType):
             (kind,) = (part for part in get_args(kind) if part is not type(None))
@@ -172,7 +173,7 @@ def _vocabulary(target: Target) -> Iterator[tuple[str, Iterable[str], Collection
 
 
 def _check_names(target: Target, source: str) -> None:
-    """Costs and traffic are kept by name, so no two resources may share one."""
+    """Refuse two engines or two memories of one name: costs and traffic are kept by name."""
     for key, names in (("engines", [e.name for e in target.engines]), ("memories", [m.name for m in target.memories])):
         for number, name in enumerate(names):
             if name in names[:number]:
@@ -194,7 +195,7 @@ def _check_figures(target: Target, source: str) -> None:
 
 
 def figures(noun: object, place: str = "") -> Iterator[tuple[str, Figure]]:
-    """Every figure of a target with its key, in the order of the file."""
+    """Yield every figure of a target with its key, in the order of the fields."""
     if isinstance(noun, Figure):
         yield place, noun
     elif is_dataclass(noun) and not isinstance(noun, type):

@@ -90,7 +90,7 @@ class Engine:
     threads: int = 1
     units: int = 1  # of them in a core, alike and each on its own: tiles go to them in turn; rates are of one
     memory: str = (
-        ""  # name of the memory its operands are brought to and its results fetched from; empty: the local one
+        ""  # name of its private memory, to and from which operands and results are moved; empty: the local one
     )
     macs_per_cycle: Mapping[str, Figure] = field(default_factory=dict)  # by data type; "*" for any
     element_ops_per_cycle: Mapping[str, Figure] = field(default_factory=dict)  # by data type; "*" for any
@@ -123,7 +123,7 @@ class Burst:
 
     @property
     def share(self) -> float:
-        """Share of the beats that carry data."""
+        """Share of the beats that carry data: 16 of 20 with 4 beats of overhead are 0.8."""
         return self.beats.value / (self.beats.value + self.overhead_beats.value)
 
 
@@ -349,6 +349,7 @@ class Target:
         return whole and bool(self.routes)
 
     def instances(self, memory: Memory, *, devices: int, cores: int) -> int:
+        """How many of a memory there are on so many devices and cores."""
         if memory.scope is Scope.HOST:
             return 1
         return devices * cores if memory.scope is Scope.CORE else devices
@@ -391,15 +392,16 @@ def at_corner(target: Target, corner: Corner) -> Target:
     if corner is Corner.TYPICAL:
         return target
     return replace(
-        _moved(target, corner),
-        clocks=_moved(target.clocks, corner),
-        engines=tuple(_moved(engine, corner) for engine in target.engines),
-        memories=tuple(_moved(memory, corner) for memory in target.memories),
-        routes=tuple(_moved(route, corner) for route in target.routes),
+        _part_at_corner(target, corner),
+        clocks=_part_at_corner(target.clocks, corner),
+        engines=tuple(_part_at_corner(engine, corner) for engine in target.engines),
+        memories=tuple(_part_at_corner(memory, corner) for memory in target.memories),
+        routes=tuple(_part_at_corner(route, corner) for route in target.routes),
     )
 
 
-def _moved(part: _Figures, corner: Corner) -> _Figures:
+def _part_at_corner(part: _Figures, corner: Corner) -> _Figures:
+    """A part of a target with its own figures at a corner: rates at their largest are fast, costs at their smallest."""
     changes: dict[str, object] = {}
     for name in _RATES | _COSTS:
         found = getattr(part, name, None)

@@ -32,7 +32,7 @@ class Capture:
 
 
 def encode_capture(capture: Capture) -> bytes:
-    """The stats buffer, byte for byte as docs/formats/stats-buffer.md says."""
+    """The bytes of a stats buffer (docs/formats/stats-buffer.md): header, section table, sections aligned to 8."""
     keys = sorted(capture.sections)
     offset = STATS_HEADER.size + STATS_SECTION.size * len(keys)
     table, bodies = [], []

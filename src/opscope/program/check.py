@@ -1,4 +1,9 @@
-"""Is a program one that can be run, and decoded with? Every index in it is checked, so that no file can do harm."""
+"""Check of a program before it is run or decoded with: every count, rate and index must be possible.
+
+A program may come from a file of unknown origin. What passes here can be used as indices without further checks, also
+by the compiled loop of the device, which would otherwise read out of bounds. Columns are checked as vectors; the error
+names the first bad command.
+"""
 
 from __future__ import annotations
 
@@ -24,7 +29,7 @@ def check_program(program: Program, *, source: str) -> None:
 
 
 def fault(program: Program, problem: str) -> ProgramError:
-    """An error of a program that may be in no file: its name says which."""
+    """An error about a program that may have no file: it is told by its name."""
     return ProgramError(source_of(program), problem)
 
 
@@ -33,6 +38,7 @@ def source_of(program: Program) -> str:
 
 
 def _check_machine(program: Program, source: str) -> None:
+    """Counts are positive and fit their fields, rates are positive, and lanes are in proportion to the file."""
     threads = sum(group.threads for group in program.groups)
     for name, value in (("devices", program.devices), ("cores", program.cores), ("threads", threads)):
         if not 1 <= value <= _MOST:
@@ -42,7 +48,7 @@ def _check_machine(program: Program, source: str) -> None:
     commands = len(program.commands)
     if commands > _MOST_COMMANDS:
         raise ProgramError(source, f"{commands} commands; expected at most {_MOST_COMMANDS}")
-    if program.lanes > commands + 2**20:  # nothing that is made per lane may be larger than the file can account for
+    if program.lanes > commands + 2**20:  # arrays are made per lane: a small file must not ask for huge ones
         raise ProgramError(source, f"{program.lanes} lanes for {commands} commands; expected no more")
     for name, rate in (("clock_hz", program.clock_hz), ("stats_hz", program.stats_hz)):
         if not (isfinite(rate) and rate > 0):
@@ -50,6 +56,7 @@ def _check_machine(program: Program, source: str) -> None:
 
 
 def _check_columns(program: Program, source: str) -> None:
+    """Every index of a command points into its table."""
     limits = (
         ("device", 0, program.devices),
         ("core", 0, program.cores),
@@ -78,6 +85,11 @@ def _check_memories(program: Program, source: str) -> None:
 
 
 def _check_order(program: Program, source: str) -> None:
+    """Commands are sorted by lane, and ordinals count 0, 1, 2, … in each.
+
+    The first row of a lane, carried forward by a running maximum, is what every ordinal is counted from: lanes
+    a a a b b have first rows 0 0 0 3 3, so ordinals must be 0 1 2 0 1.
+    """
     lane, number = program.lane_of_commands(), np.arange(len(program.commands))
     begins = np.ones(len(lane), np.bool_)
     begins[1:] = lane[1:] != lane[:-1]
@@ -91,6 +103,7 @@ def _check_order(program: Program, source: str) -> None:
 
 
 def _check_dependencies(program: Program, source: str) -> None:
+    """Offsets rise from 0 to the number of sources (compressed sparse rows), and every source is a command."""
     offsets, sources, kinds = program.dependency_offsets, program.dependency_sources, program.dependency_kinds
     if len(kinds) != len(sources):
         raise ProgramError(source, f"{len(kinds)} dependency_kinds; expected {len(sources)}, as dependency_sources")

@@ -52,7 +52,7 @@ PMU_COUNTS = (  # what a PMU event can count on a thread, or on the threads of t
     "write_transfers",
 )
 
-TRUE, ORDER = 1, 0  # a dependency on data; a dependency because memory is used again
+TRUE, ORDER = 1, 0  # dependency kinds: reads what another command wrote; writes over memory that another used
 
 THREAD_LEVEL, PORT_LEVEL, OP_LEVEL, OP_PMU_LEVEL = 40, 50, 70, 100  # stats levels: each adds to those before it
 
@@ -108,7 +108,7 @@ class Operand:
     bytes: int | None = None  # that lie there, where that is known
 
     def text(self, memory: str) -> str:
-        """For people: `out SRAM Dest y f16 <8 x 128> 2KB`."""
+        """The operand as text: `out SRAM Dest y f16 <8 x 128> 2KB`."""
         size = "" if self.bytes is None else f" {-(-self.bytes // 1024)}KB"
         shape = " x ".join(map(str, self.shape))
         return f"{self.direction} {memory} {self.role} {self.tensor} {self.dtype} <{shape}>{size}"
@@ -215,6 +215,7 @@ class Program:
 
     @property
     def lanes(self) -> int:
+        """Number of lanes: thread groups of all cores of all devices."""
         return self.devices * self.cores * len(self.groups)
 
     def lane_of_commands(self) -> npt.NDArray[np.int64]:
@@ -226,9 +227,10 @@ class Program:
         return lanes
 
     def memory_name(self, memory: int) -> str:
-        """For people."""
+        """Name of a memory, for people; empty where none is known."""
         return self.memories[memory].name if memory != NO_MEMORY else ""
 
     def dependencies(self, command: int) -> Sequence[int]:
+        """Commands that must be done before a command starts."""
         first, last = self.dependency_offsets[command], self.dependency_offsets[command + 1]
         return [int(source) for source in self.dependency_sources[first:last]]

@@ -1,4 +1,18 @@
-"""Program ⇄ bytes of `programqpc.bin` (docs/formats/program.md)."""
+"""Codec of the program file `programqpc.bin`: Program ⇄ bytes (docs/formats/program.md).
+
+    header          magic, version, number of sections, program id, CRC-32 of everything behind it
+    section table   kind, offset and bytes of each section
+    META            JSON: everything small, and everything that many commands share
+    COMMANDS        one fixed-size record per command
+    DEPENDENCY_*    CSR arrays: command i depends on sources[offsets[i]:offsets[i + 1]], each with a kind
+
+What repeats is stored once: kinds, ops and details are lists in META, and a command has positions in them. (16 cores
+that run the same tile share one detail.) The arrays are read in place, without a copy of the commands.
+
+Reading trusts nothing. Header and checksum come first; then the table and every section must lie in the file, and a
+section must hold a whole number of records; then every value of META must have its type (`_text`, `_integer`, …); at
+last `check_program` checks every index. Each failure is a ProgramError that says where.
+"""
 
 from __future__ import annotations
 
@@ -53,7 +67,7 @@ _META_FIELDS = (
 
 
 def encode_program(program: Program) -> bytes:
-    """The program file; its id is a hash of everything in it."""
+    """The bytes of a program file. Its id is a hash of everything behind the header, so equal programs have one id."""
     bodies = {
         ProgramSection.META: json.dumps(_meta(program), separators=(",", ":"), sort_keys=True).encode(),
         ProgramSection.COMMANDS: program.commands.tobytes(),
@@ -80,7 +94,7 @@ def program_id(raw: bytes | memoryview) -> int:
 
 
 def decode_program(raw: bytes | memoryview, *, source: str) -> Program:
-    """A program from its file; damage is reported with its byte offset."""
+    """The program in the bytes of a file; damage is reported with its byte offset."""
     sections = _sections(raw, source)
     try:
         meta = json.loads(bytes(sections[ProgramSection.META]))
@@ -93,6 +107,7 @@ def decode_program(raw: bytes | memoryview, *, source: str) -> Program:
 
 
 def _sections(raw: bytes | memoryview, source: str) -> dict[ProgramSection, memoryview]:
+    """The sections of a file, after its header and checksum were checked; unknown kinds are skipped."""
     view = memoryview(raw)
     if len(view) < PROGRAM_HEADER.size:
         raise ProgramError(
@@ -150,6 +165,7 @@ def _operand_row(operand: Operand) -> list[object]:
 
 
 def _program(meta: object, arrays: dict[ProgramSection, npt.NDArray[np.void]]) -> Program:
+    """The program of a parsed META section and the arrays; a field that is absent or of another type raises."""
     fields = _mapping(meta)
     return Program(
         name=_text(fields["name"]),
@@ -270,7 +286,7 @@ def _integer(value: object) -> int:
 
 
 def _place(value: object) -> int:
-    """A position, or none."""
+    """A position in a list, or NO_MEMORY."""
     return NO_MEMORY if value == NO_MEMORY else _integer(value)
 
 

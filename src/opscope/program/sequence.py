@@ -1,8 +1,16 @@
-"""Sequence: what a core's sequencer does for a program, in order. Jobs of tasks of steps.
+"""Start sequence: what a core's sequencer does for a program, in order. Jobs consist of tasks, tasks of steps.
 
-A step starts one unit (an engine's unit, a route) or waits for what it started last. A task is a short run of steps; a
-job is what the host starts and waits for as one. A job begins where the first command of an op computes and ends where
-the next op's does, so that its time is that op's; what is read ahead for the next op falls into it.
+A step starts one unit (an engine's unit, a route) or waits for what that unit was started with last. A task is a run
+of steps in the fixed order of units (`Unit`), each unit at most once started and once awaited. A job is what the host
+starts and waits for as one: it begins where the first command of an op computes and ends where the next op's does, so
+that its time is that op's; what is read ahead for the next op falls into it.
+
+Example: an op reads a tile, computes, and writes it, twice, and the second read goes ahead of the first write:
+
+    commands    read0   start→compute0   read1   start→compute1   write0 …
+    task 0      start read  wait read  start compute
+    task 1      start read  wait read  wait compute      new, because read comes before compute in the order of units
+    task 2      start compute  start write …             new, because a start comes before the wait for its unit
 """
 
 from __future__ import annotations
@@ -39,7 +47,7 @@ _ORDER = {unit: 2 * place for place, unit in enumerate(Unit)}  # a start, and be
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """A start or a wait."""
+    """A start of a unit, or a wait for it."""
 
     unit: Unit
     number: int  # of several units alike: 0, 1, …
@@ -55,7 +63,7 @@ class Step:
 
 @dataclass(slots=True)
 class Task:
-    """Steps in the order of units; `number` runs through the whole program."""
+    """Steps in the order of units; tasks are numbered through the whole program."""
 
     number: int
     steps: list[Step] = field(default_factory=list)
@@ -79,7 +87,7 @@ class StartSequence:
     jobs: Sequence[Job]
 
     def bounds(self, ready: Times, start: Times, issued: Times, done: Times) -> list[tuple[float, float]]:
-        """Begin and end of every job: of the last one, when all that was started is done."""
+        """Begin and end of every job, given the times of commands; the last ends when everything is done."""
         if not self.jobs:
             return []
         begins = [float(ready[self.jobs[0].first]), *(float(start[job.first]) for job in self.jobs[1:])]
@@ -96,11 +104,11 @@ class StartSequence:
 
 def sequence_of(program: Program) -> StartSequence:
     """The jobs of a program that was compiled for a target with a sequencer, on its only core."""
-    return StartSequence(_Walk(program).run())
+    return StartSequence(_SequenceBuilder(program).run())
 
 
-class _Walk:
-    """One pass over the sequencer's commands. A unit has one thing to do at a time, so a wait is for its last start."""
+class _SequenceBuilder:
+    """One pass over the sequencer's commands. A unit does one thing at a time, so a wait is for its last start."""
 
     def __init__(self, program: Program) -> None:
         self.program = program
@@ -117,7 +125,7 @@ class _Walk:
             if route.carries not in known:
                 what = f"route {printable(route.name)!r} carries {printable(route.carries)!r}"
                 raise ProgramError(printable(program.name), f"{what}; expected one of {', '.join(sorted(known))}")
-        self.started = self._started()
+        self.started = self._find_started()
         self.brings = [n for n, route in enumerate(program.routes) if route.carries is Carries.BRING]
         self.apart = self._engines_apart()
         self.first_group = {g.engine: n for n, g in reversed(list(enumerate(program.groups)))}
@@ -127,8 +135,8 @@ class _Walk:
         self.highest = NO_OP
         self.listed: set[tuple[int, int]] = set()  # jobs and their ops
 
-    def _started(self) -> Mapping[int, int]:
-        """Sequencer's command → what it starts."""
+    def _find_started(self) -> Mapping[int, int]:
+        """Start command of the sequencer → the command that it starts: the one that depends on it."""
         groups = self.table["group"]
         found = {}
         for command in np.flatnonzero(groups != self.issuer).tolist():
@@ -138,20 +146,21 @@ class _Walk:
         return found
 
     def run(self) -> list[Job]:
+        """All jobs: per command of the sequencer its waits, then its start; at last waits for what still runs."""
         own = np.flatnonzero(self.table["group"] == self.issuer).tolist()
         if own:
             self.jobs.append(Job(0, own[0], own[0]))
         for command in own:
-            self._waits(command)
-            self._turn_to(command)
-            self._start(command)
+            self._add_waits(command)
+            self._open_job(command)
+            self._add_start(command)
         if own:
             for command in list(self.outstanding.values()):
-                self._wait(command, own[-1])
+                self._add_wait(command, own[-1])
         return self.jobs
 
-    def _turn_to(self, command: int) -> None:
-        """Open a job where an op begins to compute, or to bring its operands to where it does."""
+    def _open_job(self, command: int) -> None:
+        """Open a job where a new op begins to compute, or to bring its operands into an engine's private memory."""
         op, job = int(self.table["op"][command]), self.jobs[-1]
         if command in self.started or self.table["route"][command] in self.brings:
             if op > self.highest and job.ops:
@@ -163,7 +172,7 @@ class _Walk:
                 job.ops.append(op)
         job.last = command
 
-    def _unit(self, command: int) -> tuple[Unit, int]:
+    def _unit_of(self, command: int) -> tuple[Unit, int]:
         row = self.table[command]
         if row["route"] != NO_ROUTE:
             return Unit(self.program.routes[row["route"]].carries.value), 0
@@ -172,7 +181,7 @@ class _Walk:
         return (Unit.APART if engine in self.apart else Unit.COMPUTE), group - self.first_group[engine]
 
     def _engines_apart(self) -> frozenset[str]:
-        """Engines that work in a memory of their own: those whose commands follow a transfer there."""
+        """Engines with a private memory: those whose commands depend on a transfer into it."""
         found = set()
         for start, command in self.started.items():
             sources = self.program.dependencies(start)
@@ -180,35 +189,35 @@ class _Walk:
                 found.add(self.program.groups[self.table["group"][command]].engine)
         return frozenset(found)
 
-    def _waits(self, command: int) -> None:
+    def _add_waits(self, command: int) -> None:
         for source in self.program.dependencies(command):
-            self._wait(source, command)
+            self._add_wait(source, command)
 
-    def _wait(self, source: int, command: int) -> None:
+    def _add_wait(self, source: int, command: int) -> None:
         if self.table["group"][source] == self.issuer and self.table["route"][source] == NO_ROUTE:
-            return  # its own earlier command
-        unit = self._unit(source)
+            return  # of the sequencer itself: done in order anyway
+        unit = self._unit_of(source)
         if self.outstanding.get(unit) == source:
             del self.outstanding[unit]
-            self._add(Step(*unit, source, self._op(source), True, command))
+            self._add_step(Step(*unit, source, self._op_of(source), True, command))
 
-    def _start(self, command: int) -> None:
+    def _add_start(self, command: int) -> None:
         if self.table["route"][command] != NO_ROUTE:
             what = command
         elif command in self.started:
             what = self.started[command]
         else:
             return
-        unit = self._unit(what)
+        unit = self._unit_of(what)
         self.outstanding[unit] = what
-        self._add(Step(*unit, what, self._op(what), False, command))
+        self._add_step(Step(*unit, what, self._op_of(what), False, command))
 
-    def _op(self, command: int) -> int:
+    def _op_of(self, command: int) -> int:
         own = int(self.table["op"][command])
         return self.highest if own == NO_OP else own
 
-    def _add(self, step: Step) -> None:
-        """To the task at hand, or to a new one where the order of units does not allow it."""
+    def _add_step(self, step: Step) -> None:
+        """Append a step to the current task, or to a new one where the order of units does not allow it there."""
         tasks = self.jobs[-1].tasks
         if not tasks or not _may_follow(tasks[-1].steps[-1], step):
             tasks.append(Task(self.tasks))

@@ -1,4 +1,4 @@
-"""The names of stats buffers on disk, and of what is made of them."""
+"""File names of stats buffers, and of what is made from them."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ class Sample:
 
     @property
     def merged_stem(self) -> str:
-        """Of what is made from all of them together."""
+        """Stem of the names of what is made from all of them together."""
         first = self.files[0]
         if first.slice is None:
             return first.stem
@@ -45,7 +45,7 @@ class Sample:
 
 
 def plain_name(network: str) -> str:
-    """The name of a network as file names spell it: nothing in it means anything to a file system."""
+    """A name from a model as file names spell it: without characters that mean something to a file system."""
     return re.sub(r"[^A-Za-z0-9_.-]", "_", network)[:100].lstrip(".") or "network"
 
 
@@ -66,6 +66,6 @@ def _in_order(files: Sequence[StatsFile]) -> tuple[StatsFile, ...]:
 
 
 def output_name(stem: str, suffix: str) -> str:
-    """`<stem>.opstats.summary.txt`, or with the tag that a plug-in asks for."""
+    """Name of a file made from stats: `<stem>.opstats.summary.txt`, or with the tag that a plug-in asks for."""
     tag = next((manifest.opstats_tag for manifest in manifests() if manifest.opstats_tag), "opstats")
     return f"{stem}.{tag}{suffix}"

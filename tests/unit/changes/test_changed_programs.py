@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from device_build import DMA, HVX, READ, ROUTES, WRITE, Step, program_of
-from opscope.changes.changes import Change, parse_change, parse_changes, retimed, with_ops_scaled, with_predictions
+from opscope.changes.changes import Change, parse_change, parse_changes, retime_program, scale_ops, with_predictions
 from opscope.core.errors import UsageError
 from opscope.device import simulate
 from opscope.program.program import OpInfo, Program
@@ -70,20 +70,20 @@ def test_what_is_set_twice_is_refused_and_what_is_scaled_twice_is_not() -> None:
 def test_twice_the_bandwidth_halves_the_transfer() -> None:
     program = two_ops()
     assert simulate(program).total_cycles == 200 + 100 + 50
-    assert simulate(retimed(program, parse_change("bandwidth*2"))).total_cycles == 100 + 100 + 50
-    assert simulate(retimed(program, parse_change("bandwidth:DDR write*2"))).total_cycles == 350
+    assert simulate(retime_program(program, parse_change("bandwidth*2"))).total_cycles == 100 + 100 + 50
+    assert simulate(retime_program(program, parse_change("bandwidth:DDR write*2"))).total_cycles == 350
 
 
 def test_a_faster_clock_leaves_memory_at_its_pace() -> None:
     program = two_ops()
-    faster = retimed(program, parse_change("clock*2"))
+    faster = retime_program(program, parse_change("clock*2"))
     assert faster.clock_hz == 2 * program.clock_hz
     assert simulate(faster).total_cycles == 400 + 150  # in shorter cycles: the transfer takes as long as before
 
 
 def test_an_op_that_takes_no_time_still_keeps_its_place() -> None:
     program = two_ops()
-    free = retimed(program, parse_change("op:first=0"))
+    free = retime_program(program, parse_change("op:first=0"))
     assert free.commands["cycles"].tolist() == [0, 50, 0]
     assert simulate(free).total_cycles == 50
     assert np.array_equal(free.dependency_sources, program.dependency_sources)
@@ -91,9 +91,9 @@ def test_an_op_that_takes_no_time_still_keeps_its_place() -> None:
 
 def test_an_unknown_op_or_route_is_named() -> None:
     with pytest.raises(UsageError, match=r"^--what-if op:nobody: no such op"):
-        retimed(two_ops(), parse_change("op:nobody=0"))
+        retime_program(two_ops(), parse_change("op:nobody=0"))
     with pytest.raises(UsageError, match=r"no such route; expected one of DDR read, DDR write$"):
-        retimed(two_ops(), parse_change("bandwidth:PCIe*2"))
+        retime_program(two_ops(), parse_change("bandwidth:PCIe*2"))
 
 
 def test_a_gain_is_what_the_simulation_says() -> None:
@@ -131,7 +131,7 @@ def test_a_cause_that_cannot_be_simulated_away_keeps_its_bound_and_takes_no_plac
 
 def test_scaling_by_one_changes_nothing() -> None:
     program = two_ops()
-    assert np.array_equal(with_ops_scaled(program, [0, 1], 1.0).commands, program.commands)
+    assert np.array_equal(scale_ops(program, [0, 1], 1.0).commands, program.commands)
 
 
 def test_only_the_bytes_of_the_op_itself_are_scaled() -> None:
@@ -139,5 +139,5 @@ def test_only_the_bytes_of_the_op_itself_are_scaled() -> None:
     program = program_of(steps, routes=ROUTES)
     commands = program.commands.copy()
     commands["op"] = [0, 1]
-    scaled = with_ops_scaled(replace(program, commands=commands), [1], 0.5)
+    scaled = scale_ops(replace(program, commands=commands), [1], 0.5)
     assert scaled.commands["moved_bytes"].tolist() == [400, 40]

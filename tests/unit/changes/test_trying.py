@@ -11,7 +11,7 @@ from device_build import HVX, Step, program_of
 from opscope import api
 from opscope.changes import trials as trying
 from opscope.changes.changes import parse_change
-from opscope.changes.trials import fastest_type, trials, worth_trying
+from opscope.changes.trials import candidate_changes, fastest_dtype, run_trials
 from opscope.device import simulate
 from opscope.machine import catalogue as targets
 from opscope.options import ProfileOptions
@@ -23,7 +23,7 @@ from opscope.zoo import Recipe, make
 @pytest.mark.parametrize("cores", [1, 3])
 def test_only_what_the_target_has_is_tried(name: str, cores: int) -> None:
     target, program = targets.load(name), replace(program_of([Step(HVX, 1)]), cores=cores)
-    changes = [parse_change(text) for text in worth_trying(program, target, ProfileOptions())]
+    changes = [parse_change(text) for text in candidate_changes(program, target, ProfileOptions())]
     assert len(set(changes)) == len(changes)
     for change in changes:
         if change.what == "cores":
@@ -34,23 +34,23 @@ def test_only_what_the_target_has_is_tried(name: str, cores: int) -> None:
 
 
 def test_the_fastest_type_is_the_one_with_most_macs_a_cycle() -> None:
-    assert fastest_type(targets.load("aic100-std")) == "i8"
+    assert fastest_dtype(targets.load("aic100-std")) == "i8"
     target = targets.load("aic100-std")
     alike = {label: replace(target.engines[0].macs_per_cycle["i8"]) for label in ("i8", "f16")}
-    assert fastest_type(replace(target, engines=(replace(target.engines[0], macs_per_cycle=alike),))) is None
+    assert fastest_dtype(replace(target, engines=(replace(target.engines[0], macs_per_cycle=alike),))) is None
 
 
 def test_a_type_that_is_in_use_is_not_tried() -> None:
     target, program = targets.load("aic100-std"), program_of([Step(HVX, 1)])
-    assert "precision=i8" in worth_trying(program, target, ProfileOptions())
-    assert "precision=i8" not in worth_trying(program, target, ProfileOptions(precision="i8"))
+    assert "precision=i8" in candidate_changes(program, target, ProfileOptions())
+    assert "precision=i8" not in candidate_changes(program, target, ProfileOptions(precision="i8"))
 
 
 def test_a_type_that_every_product_is_of_already_is_not_tried(tmp_path: Path) -> None:
     model, target = tmp_path / "resnet.onnx", targets.load("aic100-std")
     make(Recipe("cifar-resnet", precision="int8", weights=False), model)
     program = api.compile_model(model, target, cores=2, stats_level=70).program
-    assert "precision=i8" not in worth_trying(program, target, ProfileOptions())
+    assert "precision=i8" not in candidate_changes(program, target, ProfileOptions())
 
 
 def test_a_trial_is_the_latency_of_the_program_compiled_so(tmp_path: Path) -> None:
@@ -63,7 +63,7 @@ def test_a_trial_is_the_latency_of_the_program_compiled_so(tmp_path: Path) -> No
     program = api.compile_model(model, target, cores=1, stats_level=70).program
     found = {
         trial.change: trial
-        for trial in trials(
+        for trial in run_trials(
             program, ModelCompiler(model), target, ProfileOptions(cores=1, ddr_stats=False), device_ns=10_000
         )
     }
@@ -79,7 +79,7 @@ def test_a_change_that_changes_nothing_is_no_trial(tmp_path: Path) -> None:
     program = api.compile_model(model, target, cores=1, stats_level=70).program
     tried = [
         trial.change
-        for trial in trials(
+        for trial in run_trials(
             program, ModelCompiler(model), target, ProfileOptions(cores=1, ddr_stats=False), device_ns=1
         )
     ]
@@ -92,13 +92,14 @@ def test_a_program_that_is_long_to_compile_is_only_timed_again(tmp_path: Path, m
     program = api.compile_model(model, target, cores=1, stats_level=70).program
     monkeypatch.setattr(trying, "MOST_COMPILED", len(program.commands) - 1)
     assert [
-        trial.change for trial in trials(program, ModelCompiler(model), target, ProfileOptions(cores=1), device_ns=1)
+        trial.change
+        for trial in run_trials(program, ModelCompiler(model), target, ProfileOptions(cores=1), device_ns=1)
     ] == ["bandwidth*2"]
 
 
 def test_of_a_program_that_does_nothing_nothing_is_tried(tmp_path: Path) -> None:
     program = program_of([])
     assert (
-        trials(program, ModelCompiler(tmp_path / "none"), targets.load("aic100-std"), ProfileOptions(), device_ns=0)
+        run_trials(program, ModelCompiler(tmp_path / "none"), targets.load("aic100-std"), ProfileOptions(), device_ns=0)
         == ()
     )

@@ -21,7 +21,7 @@ from opscope.program.program import NO_OP, NO_ROUTE
 def lawful(graph: Graph, *, cores: int = 1, devices: int = 1, parallel: str = "tensor", **limits: int) -> Built:
     """A build that obeys every law, with all of the batch at once."""
     target = small_target(**limits)  # type: ignore[arg-type]
-    built = build(graph, target, cores=cores, devices=devices, parallel=parallel, stretch=whole_batch)
+    built = build(graph, target, cores=cores, devices=devices, parallel=parallel, tile_batch=whole_batch)
     all_laws(built, simulate(built.program))
     return built
 
@@ -193,7 +193,7 @@ def test_a_tensor_read_twice_by_one_op_is_given_back_once() -> None:
 
 
 def rows_then_columns(*, rows: int, width: int) -> Graph:
-    """What is made by rows is needed by columns: it has to be handed around."""
+    """What is made by rows is needed by columns: it has to be gathered."""
     draw = Sketch(dtype=DType.F16)
     data = draw.same("softmax", draw.input(rows, width), axes=(1,))
     return draw.graph(draw.same("softmax", data, axes=(0,)))

@@ -61,7 +61,7 @@ def test_tiles_that_stay_empty_are_warned_of() -> None:
 
 
 def test_spills_are_warned_of_with_their_bytes() -> None:
-    built = build(spilling(), small_target(local_bytes=160 * KB, weight_bytes=KB), stretch=whole_batch)
+    built = build(spilling(), small_target(local_bytes=160 * KB, weight_bytes=KB), tile_batch=whole_batch)
     found = {warning.op: warning.text for warning in warnings(built)["spill"]}
     assert found == {"kept": "spills 64 KB to outer memory and reads them again"}
 
@@ -161,8 +161,8 @@ def test_an_importer_reads_them_back(tmp_path: Path) -> None:
     file.write_text("\n".join(text_of(two_layers())))
     found = read_profile(file)
     assert (found.maker, found.tool, found.provenance) == ("qaic-compile-metrics", "opscope", "compiler-fact")
-    assert found.metric("total DDR read, constants") == 2 * 1024 * 4096 * 2
-    assert found.metric("total DDR read, constants, first inference") == 2 * 1024 * 4096 * 2 + 10 * KB
+    assert found.value("total DDR read, constants") == 2 * 1024 * 4096 * 2
+    assert found.value("total DDR read, constants, first inference") == 2 * 1024 * 4096 * 2 + 10 * KB
     assert len(found.checks) == 6
     assert all(check.holds for check in found.checks)
 
@@ -177,11 +177,11 @@ def test_what_is_read_is_weights_and_inputs() -> None:
 
 
 def test_what_is_read_beyond_weights_and_inputs_was_spilled() -> None:
-    built = build(spilling(), small_target(local_bytes=160 * KB, weight_bytes=KB), stretch=whole_batch)
+    built = build(spilling(), small_target(local_bytes=160 * KB, weight_bytes=KB), tile_batch=whole_batch)
     (row,) = built.program.metrics.traffic
     size = 128 * 256 * 2
-    assert row.read - row.read_constant == size + size  # the input, and what was moved out
-    assert row.write == size + size  # what was moved out, and the output
+    assert row.read - row.read_constant == size + size  # the input, and what was spilled
+    assert row.write == size + size  # what was spilled, and the output
     assert row.read_constant == 0
 
 

@@ -1,4 +1,8 @@
-"""The workbench that lowering shares: the emitter, names, sizes, and which lanes take part in what."""
+"""Lowering context: what all steps of lowering share. The emitter, names, sizes, and which lanes take part in what.
+
+In code generation a lane is one core of one device, numbered device × cores + core. (In a Program, whose commands are
+sorted by thread group, a lane is one thread group of such a core.)
+"""
 
 from __future__ import annotations
 
@@ -12,18 +16,18 @@ from ...program.program import NO_MEMORY, NO_OP, Channel, Detail, Group, MemoryI
 from ..passes.axes import input_axes
 from ..passes.place import has_weights
 from ..plan import Placed, Plan, Split, channel_axis
-from .emit import Emitter, Order, Starts
+from .emit import CommandSpec, Emitter, SequencerStarts
 from .timing import issue_cycles
 
 TRANSFER_GROUP = "DMAIssue"
-SETTLED_SHARE = 16  # biases and the like may take one part in so many of local memory
-VECTOR_GROUP = 0  # the group with most threads also converts layouts and hands data around
+RESIDENT_SHARE = 16  # biases and other small constants may stay in 1/16 of local memory
+VECTOR_GROUP = 0  # the group with most threads also converts layouts and issues all-gathers
 
 _TYPE_NAMES = {"f16": "float16", "f32": "float", "u8": "ui8", "i32": "index32", "i64": "index64"}
 
 
-class Workbench:
-    """Everything about a plan that does not change while commands are emitted."""
+class LoweringContext:
+    """A plan and its machine, as code generation needs them; only the emitter changes while commands are emitted."""
 
     def __init__(self, plan: Plan, tiling: Tiling, local: Memory) -> None:
         target = plan.machine.target
@@ -39,20 +43,20 @@ class Workbench:
             self.group_of.setdefault(group.engine, number)
         self.engines = {engine.name: engine for engine in target.engines}
         self.dma = len(self.groups) - 1
-        self.doorbells = VECTOR_GROUP if target.sequencer is None else self.dma
+        self.doorbell_group = VECTOR_GROUP if target.sequencer is None else self.dma
         self.routes = {route.carries: number for number, route in enumerate(target.routes)}
-        starts = None if target.sequencer is None else Starts(self.dma, target.sequencer.start_cycles.value)
+        starts = None if target.sequencer is None else SequencerStarts(self.dma, target.sequencer.start_cycles.value)
         self.emitter = Emitter(cores=plan.machine.cores, groups=len(self.groups), starts=starts)
         self.local_name = local.name
         self.memory_number = {memory.name: number for number, memory in enumerate(target.memories)}
         self.outer_name = target.home(Holds.CONSTANTS).name
-        share = SETTLED_SHARE if tiling.keeps_constants else inf
-        self.settled = settled_constants(plan, round(local.bytes.value / share))
+        share = RESIDENT_SHARE if tiling.keeps_constants else inf
+        self.resident_constants = resident_constants(plan, round(local.bytes.value / share))
         self.maker = {t: i for i, placed in enumerate(plan.placed) for t in placed.op.outputs}
         self.constant_details: set[int] = set()  # of commands that move constants
         self._portions: dict[tuple[int | None, int, tuple[int, ...]], dict[int, float]] = {}
         self._details: dict[tuple[object, ...], int] = {}
-        self._whole_details: dict[int, Detail] = {}  # op → what is said of it, were it not cut into tiles
+        self._whole_details: dict[int, Detail] = {}  # op → its detail before it is cut into tiles
         self._bytes = [float(tensor.bytes or 0) for tensor in plan.graph.tensors]
 
     def all_lanes(self, split: Split) -> list[int]:
@@ -61,7 +65,7 @@ class Workbench:
         return [device * cores + core for device in split.devices for core in range(cores)]
 
     def portions(self, split: Split) -> dict[int, float]:
-        """Share of the work of every lane that has any."""
+        """Lane → its share of an op's work; lanes without work are left out."""
         key = (split.axis, split.extent, split.devices)
         if key not in self._portions:
             lanes = self.all_lanes(split)
@@ -91,9 +95,10 @@ class Workbench:
         return sum(self.tensor_bytes(t) for t in op.outputs)
 
     def common_rows(self, index: int, position: int, lane: int) -> int:
-        """Rows that an operand and the result have in common on a lane: row k of one is made from row k of the other.
+        """Number of rows on a lane for which row k of the result depends on row k of an operand and on no other.
 
-        Rows are the leading axes that the op leaves alone; where windows overlap, only the first of them.
+        Rows run over the leading axes that the op leaves alone: 8 × 16 for a matmul [8,16,32]·[32,64]. Where windows
+        overlap (convolution, pooling) only the first axis counts.
         """
         op, split = self.plan.placed[index].op, self.plan.splits[index]
         out, shape = (self.graph.tensors[t].shape or () for t in (op.outputs[0], op.inputs[position]))
@@ -106,7 +111,7 @@ class Workbench:
             rows *= extent * (self.portion(split, lane) if axis == split.axis else 1.0)
         return round(rows)
 
-    def cuts_channels(self, op: Op, split: Split) -> bool:
+    def splits_channels(self, op: Op, split: Split) -> bool:
         return split.axis is not None and split.axis == channel_axis(op, self.graph)
 
     def is_tiled(self, placed: Placed) -> bool:
@@ -116,7 +121,7 @@ class Workbench:
         return self.layout is not None and (op.kind in self.layout.keeps or op.family.value in self.layout.keeps)
 
     def conversion_form(self, index: int, position: int, *, tiled: bool) -> str:
-        """Figure of the target's layout for changing the order of an operand."""
+        """Name of the layout conversion of an operand: a figure of the target's layout."""
         if not tiled:
             return "from_tiled"
         product = self.plan.placed[index].op.family in (Family.CONTRACTION, Family.RECURRENT)
@@ -128,27 +133,27 @@ class Workbench:
     def command_name(self, form: str) -> str:
         return self.plan.machine.target.commands.get(form, form)
 
-    def pieces(self, size: float) -> int:
+    def piece_count(self, size: float) -> int:
         return max(1, ceil(size / self.tiling.activation_bytes.value))
 
     def own_memory(self, engine: str) -> Memory | None:
-        """The memory that an engine works in, where that is not the local one."""
+        """The private memory of an engine; None: it works in local memory."""
         name = self.engines[engine].memory
         return next((memory for memory in self.plan.machine.target.memories if memory.name == name), None)
 
-    def rows(self, chain: list[int], lane: int) -> int:
-        """Slices that ops of one size run in: one a unit at least, and small enough for the memory they work in."""
+    def slice_count(self, chain: list[int], lane: int) -> int:
+        """Slices that a chain of ops runs in: at least one per unit, and small enough for the memory they work in."""
         placed = self.plan.placed[chain[0]]
         share, units = self.portion(self.plan.splits[chain[0]], lane), self.engines[placed.engine].units
         size = self.out_bytes(placed.op) * share
         least = min(units, max(1, round(size)))
         own = self.own_memory(placed.engine)
         if own is not None:
-            worked = max(self.worked_bytes(self.plan.placed[index].op) for index in chain)
+            worked = max(self.working_set_bytes(self.plan.placed[index].op) for index in chain)
             least = max(least, ceil(worked * share / own.bytes.value))
-        return max(least, self.pieces(size))
+        return max(least, self.piece_count(size))
 
-    def worked_bytes(self, op: Op) -> float:
+    def working_set_bytes(self, op: Op) -> float:
         """Bytes that an op reads and writes."""
         return self.out_bytes(op) + sum(self.tensor_bytes(t) for t in op.inputs if t != ABSENT)
 
@@ -165,12 +170,12 @@ class Workbench:
         step: int = 0,
         address: int = 0,
         local_bytes: float = 0.0,
-    ) -> Order:
-        """A command that moves bytes."""
+    ) -> CommandSpec:
+        """The spec of a command that moves bytes over a route."""
         route = self.plan.machine.target.routes[self.routes[carries]]
         memory = self.outer_name if carries in (Carries.READ, Carries.WRITE) else self.local_name
         local_bytes = 0.0 if carries is Carries.BRING else local_bytes
-        return Order(
+        return CommandSpec(
             lane,
             self.dma if group is None else group,
             self.command_name(form or carries),
@@ -186,6 +191,7 @@ class Workbench:
         )
 
     def move_detail(self, index: int, step: int, memory: str, tensor: int) -> int:
+        """Number of the detail of a command that moves a tensor; commands of one tile on several lanes share it."""
         key = (index, step, memory, tensor)
         if key not in self._details:
             name = self.plan.placed[index].op.name if index != NO_OP else "output"
@@ -197,6 +203,7 @@ class Workbench:
         return self._details[key]
 
     def compute_detail(self, index: int, step: int, steps: int) -> int:
+        """Number of the detail of a command that computes one tile; tiles differ in their names only."""
         key = (index, step, steps)
         if key not in self._details:
             op = self.plan.placed[index].op
@@ -209,6 +216,7 @@ class Workbench:
         return self._details[key]
 
     def _compute_detail(self, op: Op) -> Detail:
+        """The detail of an op as a whole: its operands with their types, shapes and memories."""
         named = [
             (Direction.OUT, "Dest", op.outputs[0]),
             *((Direction.IN, f"Src{i}", t) for i, t in enumerate(op.inputs) if t != ABSENT),
@@ -237,7 +245,7 @@ class Workbench:
         return self.outer_name if (streamed or table) and self.is_constant(tensor) else self.local_name
 
 
-def settled_constants(plan: Plan, limit: int) -> frozenset[int]:
+def resident_constants(plan: Plan, limit: int) -> frozenset[int]:
     """Constants that stay in local memory between inferences: all of them, or the small ones up to a limit."""
     graph = plan.graph
     streamed = {op.inputs[1] for op in graph.ops if has_weights(op, graph)}
@@ -245,13 +253,13 @@ def settled_constants(plan: Plan, limit: int) -> frozenset[int]:
     used = {t for op in graph.ops for t in op.inputs if t != ABSENT and graph.tensors[t].role is Role.CONSTANT}
     if plan.resident:
         return frozenset(used)
-    settled, total = set(), 0
+    chosen, total = set(), 0
     for t in sorted(used - streamed, key=lambda t: (graph.tensors[t].bytes or 0, t)):
         total += graph.tensors[t].bytes or 0
         if total > limit:
             break
-        settled.add(t)
-    return frozenset(settled)
+        chosen.add(t)
+    return frozenset(chosen)
 
 
 def _extents(shape: tuple[int, ...] | None) -> str:
@@ -268,12 +276,12 @@ def engine_groups(plan: Plan) -> tuple[Group, ...]:
 
 
 def memories(target: Target) -> tuple[MemoryInfo, ...]:
-    """Where operands lie."""
+    """The memories of a target, as a program lists them."""
     return tuple(MemoryInfo(memory.name, memory.is_outer) for memory in target.memories)
 
 
 def channels(plan: Plan) -> tuple[Channel, ...]:
-    """Routes in bytes per core cycle."""
+    """The routes of a target, as a program lists them: in bytes per core cycle, after losses."""
     clock = plan.machine.clock_hz
 
     def channel(route: Route) -> Channel:

@@ -1,4 +1,15 @@
-"""The growing list of commands. Dependencies that order inside lanes already guarantees are left out."""
+"""Emitter: the growing list of commands, with redundant dependencies left out.
+
+A stream is one lane (thread group of a core) together with one route, or with none; commands of a stream finish in
+the order in which they were emitted. So waiting for command 7 of a stream implies 0 to 6, and what a lane has waited
+for once holds for all its later commands. Example, with stream S = reads of a core, and lane V = its vector threads:
+
+    S: r0 r1 r2         V: a after r1         recorded: V knows S up to r1
+                        b after r0, r1        nothing to add: implied by a
+                        c after a, r2         r2 only; a is of the same lane and computes, so order is enough
+
+The same dominance makes `latest` reduce a set of commands to one per stream.
+"""
 
 from __future__ import annotations
 
@@ -18,8 +29,8 @@ _STREAMS = 256  # of a lane: what it computes, and what it moves over each route
 
 
 @dataclass(frozen=True, slots=True)
-class Order:
-    """A command to be emitted."""
+class CommandSpec:
+    """A command to be emitted, before rounding."""
 
     core: int  # device × cores + core
     group: int
@@ -37,8 +48,8 @@ class Order:
 
 
 @dataclass(frozen=True, slots=True)
-class Starts:
-    """A core's sequencer: every command of another group is started by one of its own."""
+class SequencerStarts:
+    """A core's sequencer: every command of another group is preceded by a start command in its group."""
 
     group: int
     cycles: float
@@ -54,7 +65,7 @@ class Columns:
     kinds_of_dependency: npt.NDArray[np.uint8]
     kinds: tuple[str, ...]
     details: tuple[Detail, ...]
-    place: npt.NDArray[np.int64]  # of every command, as it was emitted, its row
+    row_of: npt.NDArray[np.int64]  # number of a command at its emission → its row
 
 
 def share(total: float, number: int, count: int) -> int:
@@ -63,14 +74,14 @@ def share(total: float, number: int, count: int) -> int:
 
 
 def whole_cycles(cycles: float) -> int:
-    """As a command has them: at least one."""
+    """Cycles rounded as commands store them: at least one."""
     return max(1, round(cycles))
 
 
 class Emitter:
     """Commands in the order of compilation; `columns` sorts them by lane."""
 
-    def __init__(self, *, cores: int, groups: int, starts: Starts | None = None) -> None:
+    def __init__(self, *, cores: int, groups: int, starts: SequencerStarts | None = None) -> None:
         self.cores = cores  # per device
         self.groups = groups
         self.starts = starts
@@ -79,61 +90,68 @@ class Emitter:
         self.stream_of: list[int] = []  # of each command: lane and route, whose commands finish in order
         self.kinds: dict[str, int] = {}
         self.details: dict[Detail, int] = {}
-        self._settled: dict[int, dict[int, int]] = {}  # lane → stream → last command it is known to come after
+        self._known_done: dict[int, dict[int, int]] = {}  # lane → stream → last command it is known to come after
         self._last: dict[int, int] = {}  # stream → its last command
         self.moved: Counter[int] = Counter()  # route → bytes so far
 
     def detail(self, detail: Detail) -> int:
         return self.details.setdefault(detail, len(self.details))
 
-    def emit(self, order: Order, after: Iterable[int] = (), reuses: Iterable[int] = ()) -> int:
-        """Add a command; it reads what `after` wrote and writes where `reuses` worked. Returns its number."""
+    def emit(self, spec: CommandSpec, after: Iterable[int] = (), reuses: Iterable[int] = ()) -> int:
+        """Append a command and return its number.
+
+        It reads what the commands `after` wrote (true dependencies), and writes over memory that the commands `reuses`
+        used (order dependencies).
+        """
         if self.starts is None:
-            return self._add(order, after, reuses)
-        stream = (order.core * self.groups + order.group) * _STREAMS + order.route + 1
+            return self._add(spec, after, reuses)
+        stream = (spec.core * self.groups + spec.group) * _STREAMS + spec.route + 1
         busy = [self._last[stream]] if stream in self._last else []  # it is started again when it is free
-        if order.group == self.starts.group:
-            command = self._add(order, after, [*reuses, *busy])
+        if spec.group == self.starts.group:
+            command = self._add(spec, after, [*reuses, *busy])
         else:
             starts = self.starts
-            start = Order(order.core, starts.group, START_KIND, Does.LAUNCH, order.op, order.detail, starts.cycles)
-            command = self._add(order, (), [self._add(start, after, [*reuses, *busy])])
+            start = CommandSpec(spec.core, starts.group, START_KIND, Does.LAUNCH, spec.op, spec.detail, starts.cycles)
+            command = self._add(spec, (), [self._add(start, after, [*reuses, *busy])])
         self._last[stream] = command
         return command
 
-    def _add(self, order: Order, after: Iterable[int], reuses: Iterable[int]) -> int:
-        lane = order.core * self.groups + order.group
-        self.dependencies.append((*self._news(lane, after, TRUE), *self._news(lane, reuses, ORDER)))
-        kind = self.kinds.setdefault(order.kind, len(self.kinds))
-        device, core = divmod(order.core, self.cores)
-        moved = round(order.moved_bytes)
-        self.moved[order.route] += moved
+    def _add(self, spec: CommandSpec, after: Iterable[int], reuses: Iterable[int]) -> int:
+        """Append one row with the dependencies that are not implied yet."""
+        lane = spec.core * self.groups + spec.group
+        self.dependencies.append(
+            (*self._missing_dependencies(lane, after, TRUE), *self._missing_dependencies(lane, reuses, ORDER))
+        )
+        kind = self.kinds.setdefault(spec.kind, len(self.kinds))
+        device, core = divmod(spec.core, self.cores)
+        moved = round(spec.moved_bytes)
+        self.moved[spec.route] += moved
         self.rows.append(
             (
                 device,
                 core,
-                order.group,
-                order.route,
+                spec.group,
+                spec.route,
                 kind,
-                order.op,
-                order.detail,
-                whole_cycles(order.cycles),
+                spec.op,
+                spec.detail,
+                whole_cycles(spec.cycles),
                 0,
-                round(order.out_bytes),
+                round(spec.out_bytes),
                 moved,
-                round(order.macs),
-                order.address,
-                round(order.local_bytes),
-                order.does,
+                round(spec.macs),
+                spec.address,
+                round(spec.local_bytes),
+                spec.does,
             )
         )
-        self.stream_of.append(lane * _STREAMS + order.route + 1)
+        self.stream_of.append(lane * _STREAMS + spec.route + 1)
         return len(self.rows) - 1
 
-    def _news(self, lane: int, commands: Iterable[int], kind: int) -> list[tuple[int, int]]:
-        """Of commands to wait for, those that a lane is not known to come after, with the kind of dependency."""
-        stream_of, known = self.stream_of, self._settled.setdefault(lane, {})
-        own = lane * _STREAMS  # computed on the same lane: order is enough
+    def _missing_dependencies(self, lane: int, commands: Iterable[int], kind: int) -> list[tuple[int, int]]:
+        """Of the commands to wait for, those that the lane has not waited for yet, with the kind of dependency."""
+        stream_of, known = self.stream_of, self._known_done.setdefault(lane, {})
+        own = lane * _STREAMS  # stream of what the lane computes itself: done in order, no wait needed
         found = []
         for command in commands:
             stream = stream_of[command]
@@ -143,7 +161,7 @@ class Emitter:
         return found
 
     def latest(self, commands: Iterable[int]) -> list[int]:
-        """Of commands that finish in order, only the last of each stream."""
+        """The last command of each stream: after these, all of `commands` are done."""
         last: dict[int, int] = {}
         for command in commands:
             stream = self.stream_of[command]
@@ -158,7 +176,7 @@ class Emitter:
             raise self._too_large() from error
 
     def _too_large(self) -> UsageError:
-        """The first number that a command has no room for."""
+        """An error that names the first number that does not fit its column."""
         fields = COMMAND.names or ()
         numbers = ((row, name, found) for row in self.rows for name, found in zip(fields, row, strict=True))
         row, name, found = next(each for each in numbers if each[2] > np.iinfo(COMMAND[each[1]]).max)
@@ -167,7 +185,7 @@ class Emitter:
         return UsageError(f"{op}: {name} of one command is {found}; expected at most {most}, of a smaller model")
 
     def columns(self) -> Columns:
-        """Sort by lane; dependencies follow."""
+        """All commands sorted by lane, and their dependencies renumbered to rows in compressed sparse rows (CSR)."""
         commands = self._records()
         lanes = np.array(self.stream_of, dtype=np.int64) // _STREAMS
         order = np.argsort(lanes, kind="stable")

@@ -1,4 +1,10 @@
-"""Addresses in the local memory of one core, and who must be done before a place is used again."""
+"""Allocator for the local memory of one core; a freed block remembers which commands must finish before its reuse.
+
+Memory is allocated while commands are emitted, long before they run. A block that is free for the allocator may still
+be in use on the device: the new owner gets the block's guards, the commands that used it last, and its first writer
+waits for them (a write-after-read dependency). Example: tensor A at 0x0 is last read by command 7 and freed. B gets
+0x0 with guards (7,), so the command that writes B depends on 7, and nothing else has to wait.
+"""
 
 from __future__ import annotations
 
@@ -10,6 +16,8 @@ ALIGNMENT = 128  # bytes: one vector register
 
 @dataclass(slots=True)
 class _Segment:
+    """A block of memory, in use or free. Segments cover all of memory, in order of address."""
+
     address: int
     size: int
     free: bool
@@ -17,10 +25,7 @@ class _Segment:
 
 
 class LocalMemory:
-    """A freed place remembers the commands that used it; whoever gets it next must wait for them.
-
-    `latest` picks, of many commands, those after which all of them are done.
-    """
+    """Blocks of one core's memory. `latest` reduces a set of commands to those after which all of them are done."""
 
     def __init__(self, capacity: int, latest: Callable[[Iterable[int]], list[int]]) -> None:
         self.capacity = capacity
@@ -30,9 +35,10 @@ class LocalMemory:
         self._segments = [_Segment(0, capacity, free=True, guards=())]
 
     def allocate(self, size: float) -> tuple[int, tuple[int, ...]] | None:
-        """Address and the commands to wait for, or None when there is no place.
+        """Address and guards of a block, or None when no free one is large enough.
 
-        Of the places that are large enough, the one that was left longest ago: whoever gets it hardly has to wait.
+        Least recently used, not best fit: the block whose guards were emitted longest ago is probably idle on the
+        device already, so its new owner hardly waits. The smallest of those breaks ties.
         """
         wanted = -(-max(1, int(size)) // ALIGNMENT) * ALIGNMENT
         fitting = [i for i, segment in enumerate(self._segments) if segment.free and segment.size >= wanted]
@@ -49,7 +55,7 @@ class LocalMemory:
         return segment.address, segment.guards
 
     def release(self, address: int, guards: tuple[int, ...]) -> None:
-        """Free what was allocated at an address."""
+        """Free the block at an address; `guards` are the commands that used it last."""
         for position, segment in enumerate(self._segments):
             if segment.address == address and not segment.free:
                 self.used -= segment.size
@@ -59,6 +65,7 @@ class LocalMemory:
         raise ValueError(f"nothing is allocated at {address:#x}")
 
     def _merge(self, position: int) -> None:
+        """Merge a free segment with free neighbours; whoever gets it waits for the guards of both."""
         segments = self._segments
         for left in (position, position - 1):
             if 0 <= left < len(segments) - 1 and segments[left].free and segments[left + 1].free:

@@ -1,6 +1,14 @@
-"""Before an op runs on a lane: a place for everything it reads and writes there.
+"""Operand placement: before an op runs on a lane, an address for everything that it reads and writes there.
 
-What does not fit is streamed: it passes through two places that take turns, slice by slice, from or to outer memory.
+Everything whole, if it fits. Else the largest tensor is streamed: it stays in outer memory and passes through a double
+buffer, slice by slice, and the op runs in as many slices. If that is not enough the next largest is streamed too.
+
+Example: an add of two tensors of 60 KB, both read again later, in 128 KB of local memory. 180 KB do not fit, so the
+result is streamed (of equals, the tensor with the highest number). The op now runs in 4 × 180 / 128, rounded up to 6
+slices: two slices of everything would take half of local memory. The double buffer of the result takes 2 × 60 / 6 =
+20 KB and the operands 120 KB: still too much, so an operand is streamed as well, and 60 + 20 + 20 KB fit.
+
+An elementwise result takes the place of an operand that nobody reads afterwards, where both have one size.
 """
 
 from __future__ import annotations
@@ -13,53 +21,56 @@ from ...graph.graph import ABSENT, Op
 from ...graph.kinds import Family
 from ..passes.place import has_weights
 from ..plan import Plan
-from .context import Workbench
-from .tensors import Held, Tensors
+from .context import LoweringContext
+from .tensors import LocalCopy, Tensors
 
 
 @dataclass(slots=True)
 class Operand:
-    """An input of an op: held whole, or streamed through the places of `held`."""
+    """An input of an op: whole in local memory, or streamed through the double buffer `copy`."""
 
     position: int
-    held: Held
+    copy: LocalCopy
     streamed: bool
-    slice_done: int = -1  # streamed: command after which the slice at hand is there
-    awaited: int = 0  # streamed: so many writes of it to outer memory are done before the slice at hand is read
+    slice_done: int = -1  # streamed: command after which the current slice is there
+    awaited: int = 0  # streamed: number of its writes to outer memory that earlier slices have waited for
     users: list[int] = field(default_factory=list)  # the last command that read each slice
 
 
 @dataclass(slots=True)
-class Desk:
-    """Everything that one op works with on one lane."""
+class OperandPlacement:
+    """Where the operands and results of one op are on one lane."""
 
     index: int
     lane: int
     tiled: bool
     rows: int  # slices that the op runs in
     operands: list[Operand]
-    results: list[Held]  # one per output, or the places that all of them are streamed through
+    results: list[LocalCopy]  # one per output, or one double buffer through which all are streamed
     streamed: bool  # results go to outer memory tile by tile
     writes: list[list[int]] = field(default_factory=list)  # streamed: the commands that wrote each tile
 
 
-class Seating:
-    """Finds places; of what does not fit together, the largest is streamed."""
+class OperandPlacer:
+    """Places the operands of ops; of tensors that do not fit together, the largest is streamed."""
 
-    def __init__(self, plan: Plan, bench: Workbench, tensors: Tensors) -> None:
-        self.plan, self.bench, self.tensors = plan, bench, tensors
+    def __init__(self, plan: Plan, context: LoweringContext, tensors: Tensors) -> None:
+        self.plan, self.context, self.tensors = plan, context, tensors
 
-    def seat(self, chain: list[int], lane: int, *, tiled: bool, rows: int) -> list[Desk]:
-        """A desk for every op of a chain, which runs in `rows` slices or, where something is streamed, in more."""
+    def place_chain(self, chain: list[int], lane: int, *, tiled: bool, rows: int) -> list[OperandPlacement]:
+        """A placement for every op of a chain, which runs in `rows` slices or, where something is streamed, in more.
+
+        Try, and on failure undo it, stream one tensor more and try again, at last with all of them streamed.
+        """
         sizes = self._sizes(chain, lane)
         room = self.tensors.memory[lane].capacity
         total = sum(sizes.get(root, 0.0) * count for root, count in self._counts(chain).items())
         smaller = max(rows, int(-(-4 * total // room)))  # then two slices of everything take half of local memory
         streamed: set[int] = set()
         while True:
-            attempt = _Attempt(self, chain, lane, tiled=tiled, rows=smaller if streamed else rows)
+            attempt = _PlacementAttempt(self, chain, lane, tiled=tiled, rows=smaller if streamed else rows)
             if attempt.run(streamed, sizes):
-                return attempt.desks
+                return attempt.placements
             attempt.undo()
             victim = self._victim(chain, sizes, streamed)
             if victim is None:
@@ -69,21 +80,21 @@ class Seating:
                     "expected more cores or a smaller batch"
                 )
             streamed.add(victim)
-            self.tensors.move_out(victim, lane)
+            self.tensors.spill(victim, lane)
 
     def _victim(self, chain: list[int], sizes: dict[int, float], streamed: set[int]) -> int | None:
-        """The largest tensor that is not streamed yet; one that has room for two tiles only comes last."""
+        """The largest tensor that is not streamed yet; one that is a double buffer in the chain anyway comes last."""
         whole = [root for root in sizes if root not in streamed]
         passing = {t for index in chain for t in self.plan.placed[index].op.outputs if self.passes(chain, index, t)}
         return max(whole, key=lambda root: (root not in passing, sizes[root], root), default=None)
 
     def passes(self, chain: list[int], index: int, tensor: int) -> bool:
-        """Whether only later ops of the chain read an output: then it is never there as a whole."""
+        """Whether only later ops of the chain read an output: then a double buffer is enough for it."""
         inside = sum(tensor in self.plan.placed[i].op.inputs for i in chain if i > index)
         return inside > 0 and inside == self.tensors.readers(tensor)
 
     def _counts(self, chain: list[int]) -> dict[int, int]:
-        """How often each tensor would be streamed."""
+        """How many times each tensor is an operand or a result in the chain: as often it would be streamed."""
         counts: dict[int, int] = {}
         for op in self._ops(chain):
             for t in (*(t for _, t in self.operands_of(op)), *op.outputs):
@@ -105,39 +116,39 @@ class Seating:
         return (self.plan.placed[index].op for index in chain)
 
     def operands_of(self, op: Op) -> list[tuple[int, int]]:
-        """Position and tensor of the inputs that are not streamed as weights."""
-        skip = 1 if has_weights(op, self.bench.graph) else ABSENT
+        """Position and tensor of the inputs other than weights, which have slots of their own."""
+        skip = 1 if has_weights(op, self.context.graph) else ABSENT
         return [(position, t) for position, t in enumerate(op.inputs) if t != ABSENT and position != skip]
 
     def _operand_bytes(self, index: int, position: int, lane: int) -> float:
-        """Bytes of an operand on a lane: as it is there, or as it would be read."""
-        root = self.tensors.root(self.bench.graph.ops[index].inputs[position])
-        if root in self.bench.settled:
+        """Bytes of an operand on a lane: of the copy that is there, or of what would be read."""
+        root = self.tensors.root(self.context.graph.ops[index].inputs[position])
+        if root in self.context.resident_constants:
             return 0.0
-        self.tensors.forget_other_parts(index, position, lane)
+        self.tensors.discard_other_parts(index, position, lane)
         for tiled in (True, False):
-            held = self.tensors.get(root, lane, tiled=tiled)
-            if held is not None:
-                return held.size
-        return self.tensors.to_read(index, position, lane)[0]
+            copy = self.tensors.get(root, lane, tiled=tiled)
+            if copy is not None:
+                return copy.size
+        return self.tensors.bytes_to_read(index, position, lane)[0]
 
     def result_bytes(self, index: int, tensor: int, lane: int) -> float:
-        return self.bench.tensor_bytes(tensor) * self.bench.portion(self.plan.splits[index], lane)
+        return self.context.tensor_bytes(tensor) * self.context.portion(self.plan.splits[index], lane)
 
 
-class _Attempt:
-    """One try to seat a chain. Places of results can be given back: nothing was written there yet."""
+class _PlacementAttempt:
+    """One attempt to place a chain. It can be undone: no command has written to the results yet."""
 
-    def __init__(self, seating: Seating, chain: list[int], lane: int, *, tiled: bool, rows: int) -> None:
-        self.seating, self.plan, self.bench, self.tensors = seating, seating.plan, seating.bench, seating.tensors
+    def __init__(self, placer: OperandPlacer, chain: list[int], lane: int, *, tiled: bool, rows: int) -> None:
+        self.placer, self.plan, self.context, self.tensors = placer, placer.plan, placer.context, placer.tensors
         self.chain, self.lane, self.tiled, self.rows = chain, lane, tiled, rows
-        self.desks: list[Desk] = []
-        self._fresh: list[Held] = []
+        self.placements: list[OperandPlacement] = []
+        self._fresh: list[LocalCopy] = []
         self._stored: list[int] = []
-        self._taken: list[tuple[Held, int]] = []  # operands whose place a result took, and their address
+        self._taken: list[tuple[LocalCopy, int]] = []  # operands whose block a result took, and its address
 
     def run(self, streamed: set[int], sizes: dict[int, float]) -> bool:
-        """Whether everything found a place, what is streamed as well as what is not."""
+        """Place the results, then the operands. Returns whether everything found room."""
         for index in self.chain:
             outputs = self.plan.placed[index].op.outputs
             leaves = any(t in streamed for t in outputs)
@@ -145,75 +156,79 @@ class _Attempt:
                 results = [self._staging(sum(sizes.get(t, 0.0) for t in outputs))]
             else:
                 results = [self._result(index, t, streamed) for t in outputs]
-            found = [held for held in results if held is not None]
+            found = [copy for copy in results if copy is not None]
             if len(found) < len(results):
                 return False
-            self.desks.append(Desk(index, self.lane, self.tiled, self.rows, [], found, leaves))
-        return all(self._seat_operands(desk, streamed, sizes) for desk in self.desks)
+            self.placements.append(OperandPlacement(index, self.lane, self.tiled, self.rows, [], found, leaves))
+        return all(self._place_operands(placement, streamed, sizes) for placement in self.placements)
 
-    def _seat_operands(self, desk: Desk, streamed: set[int], sizes: dict[int, float]) -> bool:
-        for position, t in self.seating.operands_of(self.plan.placed[desk.index].op):
+    def _place_operands(self, placement: OperandPlacement, streamed: set[int], sizes: dict[int, float]) -> bool:
+        for position, t in self.placer.operands_of(self.plan.placed[placement.index].op):
             root = self.tensors.root(t)
             if root in streamed:
-                held = self._staging(sizes[root])
+                copy = self._staging(sizes[root])
             else:
-                held = self.tensors.need(desk.index, position, self.lane, tiled=self.tiled)
-            if held is None:
+                copy = self.tensors.load_operand(placement.index, position, self.lane, tiled=self.tiled)
+            if copy is None:
                 return False
-            desk.operands.append(Operand(position, held, root in streamed))
+            placement.operands.append(Operand(position, copy, root in streamed))
         return True
 
     def undo(self) -> None:
+        """Give back everything that was allocated, and the blocks of operands that results had taken over."""
         for t in self._stored:
-            self.tensors.withdraw(t, self.lane, tiled=self.tiled)
+            self.tensors.remove(t, self.lane, tiled=self.tiled)
         for operand, address in self._taken:
             operand.address = address
-        for held in self._fresh:
-            if held.address is not None:
-                self.tensors.memory[self.lane].release(held.address, held.guards)
+        for copy in self._fresh:
+            if copy.address is not None:
+                self.tensors.memory[self.lane].release(copy.address, copy.guards)
 
-    def _staging(self, size: float) -> Held | None:
-        """Two places that slices take in turns while an op runs."""
+    def _staging(self, size: float) -> LocalCopy | None:
+        """A double buffer for the slices of a tensor."""
         return self._place(size, ring=True)
 
-    def _place(self, size: float, *, ring: bool) -> Held | None:
+    def _place(self, size: float, *, ring: bool) -> LocalCopy | None:
         wanted = size * min(1.0, 2 / self.rows) if ring else size
-        place = self.tensors.place(wanted, self.lane) if size else (0, ())
+        place = self.tensors.allocate(wanted, self.lane) if size else (0, ())
         if place is None:
             return None
-        held = Held([], size, address=place[0] if size else None, guards=place[1], ring=ring)
-        self._fresh.append(held)
-        return held
+        copy = LocalCopy([], size, address=place[0] if size else None, guards=place[1], ring=ring)
+        self._fresh.append(copy)
+        return copy
 
-    def _result(self, index: int, tensor: int, streamed: set[int]) -> Held | None:
-        """A place for an output, over an operand where that is possible."""
-        size = self.seating.result_bytes(index, tensor, self.lane)
-        ring = self.seating.passes(self.chain, index, tensor)
-        held = self._in_place(index, size, streamed, ring=ring) or self._place(size, ring=ring)
-        if held is not None:
-            self.tensors.store(tensor, self.lane, held, tiled=self.tiled)
+    def _result(self, index: int, tensor: int, streamed: set[int]) -> LocalCopy | None:
+        """A block for an output: that of an operand where possible, else a new one."""
+        size = self.placer.result_bytes(index, tensor, self.lane)
+        ring = self.placer.passes(self.chain, index, tensor)
+        copy = self._in_place(index, size, streamed, ring=ring) or self._place(size, ring=ring)
+        if copy is not None:
+            self.tensors.store(tensor, self.lane, copy, tiled=self.tiled)
             self._stored.append(tensor)
-        return held
+        return copy
 
-    def _in_place(self, index: int, size: float, streamed: set[int], *, ring: bool) -> Held | None:
-        """Write over an operand that nobody reads after this op; only where piece follows piece."""
+    def _in_place(self, index: int, size: float, streamed: set[int], *, ring: bool) -> LocalCopy | None:
+        """The block of an operand that is dead after this op, if it can be written over; elementwise ops only.
+
+        Element k of the result is written after element k of the operand was read, so a tile may overwrite its input.
+        """
         op = self.plan.placed[index].op
         if op.family is not Family.ELEMENTWISE or len(op.outputs) != 1:
             return None
         for t in op.inputs:
             operand = self.tensors.get(t, self.lane, tiled=self.tiled) if t != ABSENT else None
-            if operand is None or operand.address is None or operand.size != size or self.bench.is_constant(t):
+            if operand is None or operand.address is None or operand.size != size or self.context.is_constant(t):
                 continue
-            if operand.further:  # not one place
+            if operand.more_addresses:  # not contiguous
                 continue
             if (operand.ring and not ring) or t in streamed or not self._is_last_read(t, index):
                 continue
-            made = {piece.command for piece in operand.pieces}  # a piece is overwritten after it was read: no wait
-            guards = tuple(command for command in operand.touched.values() if command not in made)
-            held = Held([], size, address=operand.address, guards=guards or operand.guards, ring=operand.ring)
+            made = {piece.command for piece in operand.pieces}  # the tile waits for the pieces that it reads anyway
+            guards = tuple(command for command in operand.last_use.values() if command not in made)
+            copy = LocalCopy([], size, address=operand.address, guards=guards or operand.guards, ring=operand.ring)
             self._taken.append((operand, operand.address))
-            operand.address = None  # the place has a new owner
-            return held
+            operand.address = None  # the block has a new owner
+            return copy
         return None
 
     def _is_last_read(self, tensor: int, index: int) -> bool:

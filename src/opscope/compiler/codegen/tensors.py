@@ -1,7 +1,9 @@
-"""Where tensors are while commands are emitted: on which lane, in which order of elements, at which address.
+"""Where tensors are while commands are emitted: on which lane, in which layout, at which address.
 
-A tensor on a lane is a list of pieces, each made by a command, so that a reader waits for what it reads and no more.
-When local memory is full, the tensor that is needed last moves to outer memory and is read again when needed.
+A copy on a lane is a list of pieces, each made by a command, so that a reader waits for what it reads and no more.
+When local memory is full, the tensor whose next use is farthest ahead is spilled to outer memory (Belady's rule; the
+uses are known, since the order of ops is fixed) and read back when it is needed. Example: A is read by op 9, B by op
+4, and op 3 needs room: A is spilled. A tensor that outer memory has already is dropped without being written.
 """
 
 from __future__ import annotations
@@ -14,12 +16,12 @@ from ...core.meaning import Carries, Does
 from ...graph.graph import ABSENT, Op, Role
 from ...program.program import NO_OP
 from ..passes.axes import WHOLE, input_axes
-from .context import VECTOR_GROUP, Workbench
-from .emit import Order, share
+from .context import VECTOR_GROUP, LoweringContext
+from .emit import CommandSpec, share
 from .local_memory import LocalMemory
 
 ROWS, CHANNELS = "rows", "channels"
-NEVER = 1 << 60  # later than any op
+NEVER = 1 << 60  # behind every op
 OWN = -2  # instead of an axis: what one op alone needs, such as the rows that it gathers
 
 Part = tuple[int, int]  # tensor and axis that lanes cut it along, or op and OWN
@@ -27,7 +29,7 @@ Part = tuple[int, int]  # tensor and axis that lanes cut it along, or op and OWN
 
 @dataclass(frozen=True, slots=True)
 class Piece:
-    """Part of what a lane holds of a tensor: from one share of it to another, made by a command."""
+    """A range of a copy, from one fraction of it to another, and the command that makes it."""
 
     low: float
     high: float
@@ -35,37 +37,37 @@ class Piece:
 
 
 @dataclass(slots=True)
-class Held:
-    """A tensor on one lane."""
+class LocalCopy:
+    """A tensor, or a lane's part of it, in the local memory of one lane."""
 
     pieces: list[Piece]
     size: float
-    along: str = ROWS  # which way the pieces are cut
-    address: int | None = None  # None: takes no place of its own
-    further: tuple[int, ...] = ()  # addresses of parts that lie elsewhere
-    guards: tuple[int, ...] = ()  # commands that used the place before; the first writer waits for them
-    ring: bool = False  # has room for two tiles, which take turns
-    part: Part | None = None  # what was read of a tensor that outer memory holds whole; None: all
-    touched: dict[int, int] = field(default_factory=dict)  # stream → last command that read or wrote it
+    along: str = ROWS  # direction in which pieces follow each other: ROWS or CHANNELS
+    address: int | None = None  # None: takes no memory of its own
+    more_addresses: tuple[int, ...] = ()  # of further blocks: joined batch tiles stay where they are
+    guards: tuple[int, ...] = ()  # commands that used the block before; the first writer waits for them
+    ring: bool = False  # a double buffer: room for two tiles, which alternate
+    part: Part | None = None  # which part of a tensor in outer memory was read; None: all of it
+    last_use: dict[int, int] = field(default_factory=dict)  # stream → last command that read or wrote it
 
     def commands(self, along: str, low: float, high: float) -> list[int]:
-        """Commands that made the pieces between two shares; all of them where the cut runs the other way."""
+        """Commands that make the pieces between two fractions; all of them where pieces run the other way."""
         if self.along != along:
             return [piece.command for piece in self.pieces]
         return [p.command for p in self.pieces if p.low < high - 1e-9 and p.high > low + 1e-9]
 
     @property
-    def places(self) -> tuple[int, ...]:
-        return self.further if self.address is None else (self.address, *self.further)
+    def addresses(self) -> tuple[int, ...]:
+        return self.more_addresses if self.address is None else (self.address, *self.more_addresses)
 
-    def at(self, step: int, steps: int) -> int:
-        """Address of one tile of several."""
+    def tile_address(self, step: int, steps: int) -> int:
+        """Address of one of `steps` tiles; in a double buffer even and odd tiles alternate."""
         return (self.address or 0) + round((step % 2 if self.ring else step) * self.size / steps)
 
 
 @dataclass(slots=True)
-class Outside:
-    """A lane's part of a tensor in outer memory."""
+class OuterCopy:
+    """A tensor, or a lane's part of it, in outer memory, and the commands that wrote it."""
 
     tiled: bool
     size: float
@@ -73,30 +75,30 @@ class Outside:
 
 
 class Tensors:
-    """All tensors on all lanes."""
+    """The state of all tensors on all lanes, and the commands that load, spill and convert them."""
 
-    def __init__(self, bench: Workbench, *, reserved: int) -> None:
-        self.bench = bench
-        room = bench.capacity - reserved
-        self.memory = [LocalMemory(room, bench.emitter.latest) for _ in range(bench.lane_count)]
-        self.now = 0  # position of the op that is being lowered
-        self.busy: Collection[int] = ()  # what ops that are being lowered read and write: stays where it is
-        self.arrived: dict[int, int] = {}  # lane → command after which the graph's inputs are there
-        self.gates: dict[str, dict[int, list[int]]] = {}  # name of a control op → lane → commands before its body
-        self._held: dict[tuple[int, bool], dict[int, Held]] = {}  # (tensor, tiled) → lane → state
-        self._outside: dict[tuple[int, int], Outside] = {}  # (tensor, lane)
+    def __init__(self, context: LoweringContext, *, reserved_bytes: int) -> None:
+        self.context = context
+        room = context.capacity - reserved_bytes
+        self.memory = [LocalMemory(room, context.emitter.latest) for _ in range(context.lane_count)]
+        self.current_op = 0  # position of the op that is being lowered
+        self.pinned: Collection[int] = ()  # operands of the ops that are being lowered: not to be spilled
+        self.inputs_ready: dict[int, int] = {}  # lane → command after which the graph's inputs are there
+        self.body_waits: dict[str, dict[int, list[int]]] = {}  # control op → lane → commands before its body
+        self._copies: dict[tuple[int, bool], dict[int, LocalCopy]] = {}  # (tensor, tiled) → lane → state
+        self._outer: dict[tuple[int, int], OuterCopy] = {}  # (tensor, lane)
         self._alias: dict[int, int] = {}
-        self._readers = Counter(t for op in bench.graph.ops for t in dict.fromkeys(op.inputs) if t != ABSENT)
-        self._readers.update(bench.graph.outputs)
+        self._readers = Counter(t for op in context.graph.ops for t in dict.fromkeys(op.inputs) if t != ABSENT)
+        self._readers.update(context.graph.outputs)
         self._uses: dict[int, list[int]] = {}
-        for index, op in enumerate(bench.graph.ops):
+        for index, op in enumerate(context.graph.ops):
             for t in op.inputs:
                 self._uses.setdefault(t, []).append(index)
 
     # ---- names ----------------------------------------------------------------------------------------------------
 
     def root(self, tensor: int) -> int:
-        """The tensor whose bytes these are: views have none of their own."""
+        """The tensor that owns the bytes: a view has none of its own."""
         while tensor in self._alias:
             tensor = self._alias[tensor]
         return tensor
@@ -104,7 +106,8 @@ class Tensors:
     def roots(self, tensors: Iterable[int]) -> set[int]:
         return {self.root(t) for t in tensors if t != ABSENT}
 
-    def view(self, source: int, result: int) -> None:
+    def alias(self, source: int, result: int) -> None:
+        """Make a tensor a view of another; its readers count for the owner of the bytes."""
         root = self.root(source)
         self._alias[result] = root
         self._readers[root] += self._readers[result]
@@ -112,54 +115,54 @@ class Tensors:
 
     # ---- state ----------------------------------------------------------------------------------------------------
 
-    def get(self, tensor: int, lane: int, *, tiled: bool) -> Held | None:
-        return self._held.get((self.root(tensor), tiled), {}).get(lane)
+    def get(self, tensor: int, lane: int, *, tiled: bool) -> LocalCopy | None:
+        return self._copies.get((self.root(tensor), tiled), {}).get(lane)
 
     def is_tiled(self, tensor: int, lane: int) -> bool:
         return self.get(tensor, lane, tiled=True) is not None
 
-    def holders(self, tensor: int) -> Iterator[tuple[int, bool, Held]]:
-        """Lane, order and state of a tensor where it is local: once per lane, tiled where there are both orders."""
+    def holders(self, tensor: int) -> Iterator[tuple[int, bool, LocalCopy]]:
+        """Yield lane, layout and copy of a tensor, once per lane; the tiled one where a lane has both layouts."""
         root = self.root(tensor)
-        tiled, plain = self._held.get((root, True), {}), self._held.get((root, False), {})
+        tiled, plain = self._copies.get((root, True), {}), self._copies.get((root, False), {})
         for lane in sorted({*tiled, *plain}):
             yield (lane, True, tiled[lane]) if lane in tiled else (lane, False, plain[lane])
 
-    def store(self, tensor: int, lane: int, held: Held, *, tiled: bool) -> None:
-        self._held.setdefault((tensor, tiled), {})[lane] = held
+    def store(self, tensor: int, lane: int, copy: LocalCopy, *, tiled: bool) -> None:
+        self._copies.setdefault((tensor, tiled), {})[lane] = copy
 
-    def withdraw(self, tensor: int, lane: int, *, tiled: bool) -> None:
-        """Take back a `store` before anything was written there."""
-        self._held[tensor, tiled].pop(lane)
+    def remove(self, tensor: int, lane: int, *, tiled: bool) -> None:
+        """Undo a `store`; the block stays allocated."""
+        self._copies[tensor, tiled].pop(lane)
 
-    def outside(self, tensor: int, lane: int) -> Outside | None:
-        """How a lane's part lies in outer memory, if it does."""
-        return self._outside.get((self.root(tensor), lane))
+    def outer_copy(self, tensor: int, lane: int) -> OuterCopy | None:
+        """A lane's copy in outer memory, if there is one."""
+        return self._outer.get((self.root(tensor), lane))
 
-    def lanes_outside(self, tensor: int) -> list[int]:
+    def outer_lanes(self, tensor: int) -> list[int]:
         root = self.root(tensor)
-        return [lane for t, lane in self._outside if t == root]
+        return [lane for t, lane in self._outer if t == root]
 
-    def put_outside(self, tensor: int, lane: int, outside: Outside) -> None:
-        self._outside[self.root(tensor), lane] = outside
+    def set_outer_copy(self, tensor: int, lane: int, outer: OuterCopy) -> None:
+        self._outer[self.root(tensor), lane] = outer
 
-    def made_by(self, tensor: int, lane: int) -> list[int]:
-        """Commands after which a tensor is complete on a lane, wherever it is."""
+    def producers(self, tensor: int, lane: int) -> list[int]:
+        """Commands after which a tensor is complete for a lane, in local or in outer memory."""
         for tiled in (False, True):
-            held = self.get(tensor, lane, tiled=tiled)
-            if held is not None:
-                return [piece.command for piece in held.pieces]
-        outside = self.outside(tensor, lane)
-        return outside.writes if outside is not None else []
+            copy = self.get(tensor, lane, tiled=tiled)
+            if copy is not None:
+                return [piece.command for piece in copy.pieces]
+        outer = self.outer_copy(tensor, lane)
+        return outer.writes if outer is not None else []
 
-    def touch(self, held: Held, command: int) -> None:
-        """A command reads or writes a tensor: its place is not free before the command is done."""
-        held.touched[self.bench.emitter.stream_of[command]] = command
+    def record_use(self, copy: LocalCopy, command: int) -> None:
+        """Note that a command reads or writes a copy: its block is not free before the command is done."""
+        copy.last_use[self.context.emitter.stream_of[command]] = command
 
-    # ---- places ---------------------------------------------------------------------------------------------------
+    # ---- memory ---------------------------------------------------------------------------------------------------
 
-    def place(self, size: float, lane: int, *, keep: Collection[int] = ()) -> tuple[int, tuple[int, ...]] | None:
-        """An address, after moving others out if need be; None when what must stay leaves too little."""
+    def allocate(self, size: float, lane: int, *, keep: Collection[int] = ()) -> tuple[int, tuple[int, ...]] | None:
+        """Address and guards of a block, after spilling others if need be; None where pinned tensors leave no room."""
         memory = self.memory[lane]
         while True:
             found = memory.allocate(size)
@@ -167,221 +170,231 @@ class Tensors:
                 return found
 
     def _evict(self, lane: int, keep: Collection[int]) -> bool:
-        """Move out the tensor that is needed last. Returns whether there was one."""
+        """Spill the tensor whose next use is farthest ahead. Returns whether there was one."""
         candidates = [
-            (self._next_use(tensor), held.size, tensor, tiled)
-            for (tensor, tiled), lanes in self._held.items()
+            (self._next_use(tensor), copy.size, tensor, tiled)
+            for (tensor, tiled), lanes in self._copies.items()
             if tensor not in keep
-            and tensor not in self.busy
-            and (held := lanes.get(lane)) is not None
-            and held.address is not None
+            and tensor not in self.pinned
+            and (copy := lanes.get(lane)) is not None
+            and copy.address is not None
         ]
         if candidates:
             _, _, tensor, tiled = max(candidates)
-            self._move_out(tensor, lane, tiled=tiled)
+            self._spill(tensor, lane, tiled=tiled)
         return bool(candidates)
 
-    def move_out(self, tensor: int, lane: int) -> None:
-        """Give back the place of a tensor; what cannot be had again is written to outer memory first."""
+    def spill(self, tensor: int, lane: int) -> None:
+        """Free a lane's copies of a tensor; what exists nowhere else is written to outer memory first."""
         for tiled in (True, False):
-            if lane in self._held.get((tensor, tiled), {}):
-                self._move_out(tensor, lane, tiled=tiled)
+            if lane in self._copies.get((tensor, tiled), {}):
+                self._spill(tensor, lane, tiled=tiled)
 
-    def _move_out(self, tensor: int, lane: int, *, tiled: bool) -> None:
-        held = self._held[tensor, tiled].pop(lane)
+    def _spill(self, tensor: int, lane: int, *, tiled: bool) -> None:
+        copy = self._copies[tensor, tiled].pop(lane)
         if not self._is_elsewhere(tensor, lane):
             same = self._written_whole(tensor, lane)
             if same is not None:
-                self.put_outside(tensor, lane, same)
+                self.set_outer_copy(tensor, lane, same)
             else:
-                self.write(tensor, lane, held, tiled=tiled, index=self.bench.maker.get(tensor, NO_OP))
-        self._release(lane, held)
+                self.write(tensor, lane, copy, tiled=tiled, index=self.context.maker.get(tensor, NO_OP))
+        self._release(lane, copy)
 
-    def _written_whole(self, tensor: int, lane: int) -> Outside | None:
-        """All of a tensor in the outer memory of a lane's device, where another core has written it."""
-        cores = self.bench.plan.machine.cores
+    def _written_whole(self, tensor: int, lane: int) -> OuterCopy | None:
+        """The whole tensor in outer memory of the lane's device, where another core has written it."""
+        cores = self.context.plan.machine.cores
         first = lane // cores * cores
-        found = (self._outside.get((tensor, other)) for other in range(first, first + cores))
+        found = (self._outer.get((tensor, other)) for other in range(first, first + cores))
         return next((state for state in found if state is not None and self.is_whole(tensor, state.size)), None)
 
     def is_whole(self, tensor: int, size: float) -> bool:
-        return size > 0.999999 * self.bench.tensor_bytes(tensor)
+        return size > 0.999999 * self.context.tensor_bytes(tensor)
 
-    def write(self, tensor: int, lane: int, held: Held, *, tiled: bool, index: int) -> int:
-        """Copy what a lane holds to outer memory."""
-        order = self.bench.transfer(Carries.WRITE, lane, index, held.size, tensor=tensor)
-        command = self.bench.emitter.emit(order, [piece.command for piece in held.pieces])
-        self.touch(held, command)
-        self.put_outside(tensor, lane, Outside(tiled, held.size, [command]))
+    def write(self, tensor: int, lane: int, copy: LocalCopy, *, tiled: bool, index: int) -> int:
+        """Write a lane's copy to outer memory. Returns the command."""
+        spec = self.context.transfer(Carries.WRITE, lane, index, copy.size, tensor=tensor)
+        command = self.context.emitter.emit(spec, [piece.command for piece in copy.pieces])
+        self.record_use(copy, command)
+        self.set_outer_copy(tensor, lane, OuterCopy(tiled, copy.size, [command]))
         return command
 
     def _is_elsewhere(self, tensor: int, lane: int) -> bool:
-        """Whether a tensor can be had again without writing it out first."""
-        role = self.bench.graph.tensors[tensor].role
-        other = any(lane in self._held.get((tensor, tiled), {}) for tiled in (True, False))
-        return role in (Role.CONSTANT, Role.INPUT) or other or (tensor, lane) in self._outside
+        """Whether a lane can read a tensor back without writing it first."""
+        role = self.context.graph.tensors[tensor].role
+        other = any(lane in self._copies.get((tensor, tiled), {}) for tiled in (True, False))
+        return role in (Role.CONSTANT, Role.INPUT) or other or (tensor, lane) in self._outer
 
     def _next_use(self, tensor: int) -> int:
-        return min((use for use in self._uses.get(tensor, ()) if use >= self.now), default=NEVER)
+        return min((use for use in self._uses.get(tensor, ()) if use >= self.current_op), default=NEVER)
 
-    def _release(self, lane: int, held: Held) -> None:
-        if held.address is not None:
-            users = self.bench.emitter.latest([*held.touched.values(), *(piece.command for piece in held.pieces)])
-            for address in held.places:
-                self.memory[lane].release(address, tuple(users) or held.guards)
+    def _release(self, lane: int, copy: LocalCopy) -> None:
+        if copy.address is not None:
+            users = self.context.emitter.latest([*copy.last_use.values(), *(piece.command for piece in copy.pieces)])
+            for address in copy.addresses:
+                self.memory[lane].release(address, tuple(users) or copy.guards)
 
-    def retire(self, op: Op) -> None:
-        """An op is done; give back the places of what nobody reads any more."""
+    def release_dead(self, op: Op) -> None:
+        """Free the tensors that nobody reads after an op."""
         for t in dict.fromkeys(op.inputs):
             if t != ABSENT:
                 for tensor in {t, self.root(t)}:
                     self._readers[tensor] -= 1
         for root in self.roots((*op.inputs, *op.outputs)):
             if self._readers[root] <= 0:
-                self.drop(root)
+                self.free_copies(root)
 
-    def drop(self, tensor: int) -> None:
+    def free_copies(self, tensor: int) -> None:
         for tiled in (False, True):
-            for lane, held in self._held.pop((tensor, tiled), {}).items():
-                self._release(lane, held)
+            for lane, copy in self._copies.pop((tensor, tiled), {}).items():
+                self._release(lane, copy)
 
     def readers(self, tensor: int) -> int:
         return self._readers[tensor]
 
-    # ---- bringing a tensor where it is needed ---------------------------------------------------------------------
+    # ---- loading operands -----------------------------------------------------------------------------------------
 
-    def need(self, index: int, position: int, lane: int, *, tiled: bool) -> Held | None:
-        """An input whole on a lane and in the order wanted; None when it does not fit and must be read in slices."""
-        bench = self.bench
-        tensor = bench.graph.ops[index].inputs[position]
-        self.forget_other_parts(index, position, lane)
-        held = self.get(tensor, lane, tiled=tiled)
-        if held is not None:
-            return held
+    def load_operand(self, index: int, position: int, lane: int, *, tiled: bool) -> LocalCopy | None:
+        """An input whole on a lane and in the wanted layout; None when it does not fit and must be streamed."""
+        context = self.context
+        tensor = context.graph.ops[index].inputs[position]
+        self.discard_other_parts(index, position, lane)
+        copy = self.get(tensor, lane, tiled=tiled)
+        if copy is not None:
+            return copy
         other = self.get(tensor, lane, tiled=not tiled) or self._read(index, position, lane)
-        if other is None or not other.size or bench.layout is None or bench.is_constant(self.root(tensor)):
+        if other is None or not other.size or context.layout is None or context.is_constant(self.root(tensor)):
             return other
         return self.get(tensor, lane, tiled=tiled) or self._convert(index, position, lane, other, tiled=tiled)
 
-    def forget_other_parts(self, index: int, position: int, lane: int) -> None:
-        """Of a tensor that outer memory holds whole, a lane may have what another op needed; it is read anew then."""
-        root = self.root(self.bench.graph.ops[index].inputs[position])
+    def discard_other_parts(self, index: int, position: int, lane: int) -> None:
+        """Drop a lane's copy where it is a part of a tensor that another op needed, and not the part this op needs.
+
+        Outer memory holds the whole, so nothing is lost: a lane that read rows for one op reads columns for another.
+        """
+        root = self.root(self.context.graph.ops[index].inputs[position])
         for tiled in (False, True):
-            held = self.get(root, lane, tiled=tiled)
-            if held is not None and held.part is not None and held.part != self.part(index, position):
-                self._release(lane, self._held[root, tiled].pop(lane))
+            copy = self.get(root, lane, tiled=tiled)
+            if copy is not None and copy.part is not None and copy.part != self.part(index, position):
+                self._release(lane, self._copies[root, tiled].pop(lane))
 
     def part(self, index: int, position: int) -> Part | None:
-        """What a lane needs of a tensor that outer memory holds whole; None: all of it."""
-        op, split = self.bench.plan.placed[index].op, self.bench.plan.splits[index]
+        """Which part of an input a lane needs where outer memory holds the whole; None: all of it."""
+        op, split = self.context.plan.placed[index].op, self.context.plan.splits[index]
         tensor = op.inputs[position]
         if op.kind in ("gather", "slice", "split") and position == 0:
             return index, OWN
-        axes = input_axes(op, self.bench.graph, split.axis) if split.axis is not None else None
+        axes = input_axes(op, self.context.graph, split.axis) if split.axis is not None else None
         if axes is None:
             return None
         root = self.root(tensor)
         parts = {(t, axis) for t, axis in zip(op.inputs, axes, strict=True) if t != ABSENT and self.root(t) == root}
         return None if len(parts) > 1 or axes[position] == WHOLE else (tensor, axes[position])
 
-    def to_read(self, index: int, position: int, lane: int) -> tuple[float, Part | None]:
-        """Bytes that a lane reads of an operand from outer memory, and what they are of it."""
-        placed, split = self.bench.plan.placed[index], self.bench.plan.splits[index]
+    def bytes_to_read(self, index: int, position: int, lane: int) -> tuple[float, Part | None]:
+        """Bytes that a lane would read of an operand from outer memory, and which part of it they are."""
+        placed, split = self.context.plan.placed[index], self.context.plan.splits[index]
         tensor = placed.op.inputs[position]
-        outside, size = self.outside(tensor, lane), self.bench.tensor_bytes(tensor)
-        if outside is not None and not self.is_whole(self.root(tensor), outside.size):
-            return outside.size, None
+        outer, size = self.outer_copy(tensor, lane), self.context.tensor_bytes(tensor)
+        if outer is not None and not self.is_whole(self.root(tensor), outer.size):
+            return outer.size, None
         part = self.part(index, position)
         if part == (index, OWN):
-            size = min(size, self.bench.out_bytes(placed.op))
-        return (size, None) if part is None else (size * self.bench.portion(split, lane), part)
+            size = min(size, self.context.out_bytes(placed.op))
+        return (size, None) if part is None else (size * self.context.portion(split, lane), part)
 
-    def _read(self, index: int, position: int, lane: int) -> Held | None:
-        """Read a constant, a graph input or a tensor that was moved out."""
-        bench = self.bench
-        tensor = bench.graph.ops[index].inputs[position]
+    def _read(self, index: int, position: int, lane: int) -> LocalCopy | None:
+        """Read a constant, a graph input or a spilled tensor, piece by piece; None where there is no room."""
+        context = self.context
+        tensor = context.graph.ops[index].inputs[position]
         root = self.root(tensor)
-        outside = self.outside(root, lane)
-        size, part = self.to_read(index, position, lane)
-        tiled = outside is not None and outside.tiled
-        if not size or root in bench.settled or not self._is_stored(root, lane):
-            gate = self.gates.get(bench.graph.ops[index].scope, {}).get(lane, ())
-            held = Held([Piece(0.0, 1.0, command) for command in gate], 0.0)
-            self.store(root, lane, held, tiled=tiled)
-            return held
-        place = self.place(size, lane)
+        outer = self.outer_copy(root, lane)
+        size, part = self.bytes_to_read(index, position, lane)
+        tiled = outer is not None and outer.tiled
+        if not size or root in context.resident_constants or not self._is_stored(root, lane):
+            gate = self.body_waits.get(context.graph.ops[index].scope, {}).get(lane, ())
+            copy = LocalCopy([Piece(0.0, 1.0, command) for command in gate], 0.0)
+            self.store(root, lane, copy, tiled=tiled)
+            return copy
+        place = self.allocate(size, lane)
         if place is None:
             return None
-        held = Held([], size, address=place[0], part=part)
-        count = bench.pieces(size)
+        copy = LocalCopy([], size, address=place[0], part=part)
+        count = context.piece_count(size)
         for step in range(count):
             own = share(size, step, count)
-            order = bench.transfer(
-                Carries.READ, lane, index, own, tensor=tensor, step=step, address=held.at(step, count), local_bytes=own
+            spec = context.transfer(
+                Carries.READ,
+                lane,
+                index,
+                own,
+                tensor=tensor,
+                step=step,
+                address=copy.tile_address(step, count),
+                local_bytes=own,
             )
-            command = bench.emitter.emit(order, self.sources(root, lane), place[1])
-            held.pieces.append(Piece(step / count, (step + 1) / count, command))
-            self.touch(held, command)
-        self.store(root, lane, held, tiled=tiled)
-        return held
+            command = context.emitter.emit(spec, self.outer_writers(root, lane), place[1])
+            copy.pieces.append(Piece(step / count, (step + 1) / count, command))
+            self.record_use(copy, command)
+        self.store(root, lane, copy, tiled=tiled)
+        return copy
 
     def _is_stored(self, root: int, lane: int) -> bool:
-        """Whether outer memory has it. What a control op hands to its body is nowhere: it is another tensor there."""
-        role = self.bench.graph.tensors[root].role
-        if role is not Role.ACTIVATION or (root, lane) in self._outside:
+        """Whether outer memory has a tensor. Inputs of a control op's body have none: they stand for other tensors."""
+        role = self.context.graph.tensors[root].role
+        if role is not Role.ACTIVATION or (root, lane) in self._outer:
             return True
-        if root in self.bench.maker:
+        if root in self.context.maker:
             raise LookupError(
-                f"tensor {self.bench.graph.tensors[root].name!r} is not on lane {lane}; expected it there"
+                f"tensor {self.context.graph.tensors[root].name!r} is not on lane {lane}; expected it there"
             )
         return False
 
-    def sources(self, root: int, lane: int) -> list[int]:
-        """Commands after which a tensor lies in outer memory."""
-        if self.bench.graph.tensors[root].role is Role.INPUT:
-            return [self.arrived[lane]] if lane in self.arrived else []
-        outside = self.outside(root, lane)
-        return outside.writes if outside is not None else []
+    def outer_writers(self, root: int, lane: int) -> list[int]:
+        """Commands after which a tensor is complete in outer memory, for a lane."""
+        if self.context.graph.tensors[root].role is Role.INPUT:
+            return [self.inputs_ready[lane]] if lane in self.inputs_ready else []
+        outer = self.outer_copy(root, lane)
+        return outer.writes if outer is not None else []
 
-    def _convert(self, index: int, position: int, lane: int, source: Held, *, tiled: bool) -> Held | None:
-        """Change the order of a tensor's elements, piece by piece."""
-        bench = self.bench
-        tensor = bench.graph.ops[index].inputs[position]
-        place = self.place(source.size, lane)
+    def _convert(self, index: int, position: int, lane: int, source: LocalCopy, *, tiled: bool) -> LocalCopy | None:
+        """Convert the layout of a copy into another copy, piece by piece; None where there is no room."""
+        context = self.context
+        tensor = context.graph.ops[index].inputs[position]
+        place = self.allocate(source.size, lane)
         if place is None:
             return None
-        made = Held([], source.size, along=source.along, address=place[0], part=source.part)
-        count = bench.pieces(source.size)
+        made = LocalCopy([], source.size, along=source.along, address=place[0], part=source.part)
+        count = context.piece_count(source.size)
         for step in range(count):
             low, high = step / count, (step + 1) / count
-            order = self.conversion(
+            spec = self.conversion(
                 index,
                 position,
                 lane,
                 share(source.size, step, count),
                 tiled=tiled,
                 step=step,
-                address=made.at(step, count),
+                address=made.tile_address(step, count),
             )
-            command = bench.emitter.emit(order, source.commands(source.along, low, high), place[1])
+            command = context.emitter.emit(spec, source.commands(source.along, low, high), place[1])
             made.pieces.append(Piece(low, high, command))
-            self.touch(made, command)
-            self.touch(source, command)
+            self.record_use(made, command)
+            self.record_use(source, command)
         self.store(self.root(tensor), lane, made, tiled=tiled)
         return made
 
     def conversion(
         self, index: int, position: int, lane: int, size: float, *, tiled: bool, step: int, address: int
-    ) -> Order:
-        """A command that changes the order of elements of an operand."""
-        bench = self.bench
-        form = bench.conversion_form(index, position, tiled=tiled)
-        cycles = getattr(bench.layout, form).value * size / 1024
-        detail = bench.move_detail(index, step, bench.local_name, bench.graph.ops[index].inputs[position])
-        return Order(
+    ) -> CommandSpec:
+        """The spec of a command that converts the layout of an operand."""
+        context = self.context
+        form = context.conversion_form(index, position, tiled=tiled)
+        cycles = getattr(context.layout, form).value * size / 1024
+        detail = context.move_detail(index, step, context.local_name, context.graph.ops[index].inputs[position])
+        return CommandSpec(
             lane,
             VECTOR_GROUP,
-            bench.command_name(form),
+            context.command_name(form),
             Does.LAYOUT,
             index,
             detail,

@@ -1,4 +1,15 @@
-"""One tile of one op on one lane: wait for what it reads, compute, hand on what it made."""
+"""Tiles: an op on a lane is computed tile by tile, so that loading, computing and storing overlap.
+
+A tile waits for the pieces of its operands that it reads and for nothing else. Where a tensor is streamed through a
+double buffer, slice k is loaded when the tile that read slice k - 2 is done, while tile k - 1 computes:
+
+    load       s0   s1   s2 (after t0)   s3 (after t1)
+    compute         t0   t1              t2 …
+    store                w0   w1 …       tile t2 overwrites the buffer of t0, so it waits for w0
+
+A product with streamed weights runs along its weight tiles, which cut channels; one that streams its activations too
+runs along both: for every slice of rows all weight tiles, and the weights are read again for every slice.
+"""
 
 from __future__ import annotations
 
@@ -8,10 +19,10 @@ from math import ceil, floor
 
 from ...core.meaning import Carries
 from ...graph.kinds import Family
-from .context import Workbench
-from .emit import Order, share
-from .operands import Desk, Operand
-from .tensors import CHANNELS, ROWS, Held, Outside, Piece, Tensors
+from .context import LoweringContext
+from .emit import CommandSpec, share
+from .operands import Operand, OperandPlacement
+from .tensors import CHANNELS, ROWS, LocalCopy, OuterCopy, Piece, Tensors
 from .timing import TileCost
 
 _PIECEWISE = (Family.ELEMENTWISE, Family.CONVERT)  # a piece of the output needs only that piece of the inputs
@@ -19,7 +30,7 @@ _PIECEWISE = (Family.ELEMENTWISE, Family.CONVERT)  # a piece of the output needs
 
 @dataclass(frozen=True, slots=True)
 class Tile:
-    """A step of an op on a lane: some of its rows and, where weights are streamed, some of its channels."""
+    """One step of an op on a lane: slice `row` of `rows` and, with streamed weights, weight tile `step` of `steps`."""
 
     row: int
     rows: int
@@ -44,186 +55,212 @@ class Tile:
 
 
 class TileRunner:
-    """Emits the commands of tiles."""
+    """Emits the commands of tiles, and keeps what their cycles are computed from."""
 
-    def __init__(self, bench: Workbench, tensors: Tensors) -> None:
-        self.bench, self.tensors = bench, tensors
-        self.costs: dict[int, TileCost] = {}  # command that computes → what its cycles follow from
-        self._fetched: dict[int, int] = {}  # lane → command after which the memory of its own is free again
+    def __init__(self, context: LoweringContext, tensors: Tensors) -> None:
+        self.context, self.tensors = context, tensors
+        self.costs: dict[int, TileCost] = {}  # command that computes → the inputs of its cycles
+        self._fetched: dict[int, int] = {}  # lane → command after which the engine's private memory is free again
 
-    def run(self, desk: Desk, tile: Tile, weights: Sequence[int] = (), *, weight_bytes: float = 0.0) -> int:
-        """Compute a tile; `weights` bring the weights that it reads. Returns its command."""
-        along = self._along(desk, tile)
+    def run(
+        self, placement: OperandPlacement, tile: Tile, weights: Sequence[int] = (), *, weight_bytes: float = 0.0
+    ) -> int:
+        """Emit a tile, after the commands `weights` that load its weights. Returns the command that completes it."""
+        along = self._along(placement, tile)
         after = list(weights)
-        for operand in desk.operands:
-            after += self._arrivals(desk, operand, tile, along)
-        command = self._compute(desk, tile, self._cost(desk, tile, weight_bytes), after)
-        for operand in desk.operands:
-            self.tensors.touch(operand.held, command)
+        for operand in placement.operands:
+            after += self._arrivals(placement, operand, tile, along)
+        command = self._compute(placement, tile, self._cost(placement, tile, weight_bytes), after)
+        for operand in placement.operands:
+            self.tensors.record_use(operand.copy, command)
             if tile.step == tile.steps - 1:
                 operand.users.append(command)
-        for held in desk.results:
-            self.tensors.touch(held, command)
-        if desk.streamed:
-            desk.writes.append(self._write(desk, tile, command))
+        for copy in placement.results:
+            self.tensors.record_use(copy, command)
+        if placement.streamed:
+            placement.writes.append(self._write(placement, tile, command))
         else:
-            for held in desk.results:
-                held.along = along
-                held.pieces.append(Piece(tile.low, tile.high, command))
+            for copy in placement.results:
+                copy.along = along
+                copy.pieces.append(Piece(tile.low, tile.high, command))
         return command
 
-    def _compute(self, desk: Desk, tile: Tile, cost: TileCost, after: list[int]) -> int:
-        """Emit the command; around it, where its engine works in a memory of its own, what brings and fetches."""
-        emitter, guards, order = self.bench.emitter, self._guards(desk, tile), self._order(desk, tile, cost)
-        if self.bench.own_memory(self.bench.plan.placed[desk.index].engine) is None:
-            command = emitter.emit(order, after, guards)
+    def _compute(self, placement: OperandPlacement, tile: Tile, cost: TileCost, after: list[int]) -> int:
+        """Emit the command; where its engine has a private memory, between a transfer into it and one out of it."""
+        emitter, guards, spec = self.context.emitter, self._guards(placement, tile), self._spec(placement, tile, cost)
+        if self.context.own_memory(self.context.plan.placed[placement.index].engine) is None:
+            command = emitter.emit(spec, after, guards)
             self.costs[command] = cost
             return command
-        worked = sum(operand.held.size for operand in desk.operands) / tile.count
-        before = [self._fetched[desk.lane]] if desk.lane in self._fetched else []
-        bring = self.bench.transfer(Carries.BRING, desk.lane, desk.index, worked, step=tile.number)
+        worked = sum(operand.copy.size for operand in placement.operands) / tile.count
+        before = [self._fetched[placement.lane]] if placement.lane in self._fetched else []
+        bring = self.context.transfer(Carries.BRING, placement.lane, placement.index, worked, step=tile.number)
         brought = emitter.emit(bring, after, before)
-        done = emitter.emit(replace(order, address=0, local_bytes=0.0), [brought])
+        done = emitter.emit(replace(spec, address=0, local_bytes=0.0), [brought])
         self.costs[done] = cost
-        fetch = self.bench.transfer(
+        fetch = self.context.transfer(
             Carries.FETCH,
-            desk.lane,
-            desk.index,
-            order.out_bytes,
+            placement.lane,
+            placement.index,
+            spec.out_bytes,
             step=tile.number,
-            address=order.address,
-            local_bytes=order.local_bytes,
+            address=spec.address,
+            local_bytes=spec.local_bytes,
         )
-        self._fetched[desk.lane] = emitter.emit(fetch, [done], guards)
-        return self._fetched[desk.lane]
+        self._fetched[placement.lane] = emitter.emit(fetch, [done], guards)
+        return self._fetched[placement.lane]
 
-    def clear(self, desks: Sequence[Desk]) -> None:
-        """Give back the places that slices went through."""
-        for desk in desks:
-            passing = [o.held for o in desk.operands if o.streamed] + (desk.results if desk.streamed else [])
-            for held in passing:
-                if held.address is not None:
-                    users = self.bench.emitter.latest(held.touched.values())
-                    self.tensors.memory[desk.lane].release(held.address, tuple(users) or held.guards)
+    def clear(self, placements: Sequence[OperandPlacement]) -> None:
+        """Free the double buffers of streamed tensors."""
+        for placement in placements:
+            passing = [o.copy for o in placement.operands if o.streamed] + (
+                placement.results if placement.streamed else []
+            )
+            for copy in passing:
+                if copy.address is not None:
+                    users = self.context.emitter.latest(copy.last_use.values())
+                    self.tensors.memory[placement.lane].release(copy.address, tuple(users) or copy.guards)
 
-    def _cost(self, desk: Desk, tile: Tile, weight_bytes: float) -> TileCost:
-        portion = self.bench.portion(self.bench.plan.splits[desk.index], desk.lane)
-        return TileCost(desk.index, portion, tile.count, weight_bytes)
+    def _cost(self, placement: OperandPlacement, tile: Tile, weight_bytes: float) -> TileCost:
+        portion = self.context.portion(self.context.plan.splits[placement.index], placement.lane)
+        return TileCost(placement.index, portion, tile.count, weight_bytes)
 
-    def _order(self, desk: Desk, tile: Tile, cost: TileCost) -> Order:
-        bench, placed = self.bench, self.bench.plan.placed[desk.index]
+    def _spec(self, placement: OperandPlacement, tile: Tile, cost: TileCost) -> CommandSpec:
+        """The spec of the command that computes a tile; units of an engine take tiles in turn."""
+        context, placed = self.context, self.context.plan.placed[placement.index]
         work, portion = placed.task.work, cost.portion
-        size = share(bench.out_bytes(placed.op) * portion, tile.number, tile.count)
-        first = desk.results[0]
-        return Order(
-            desk.lane,
-            bench.group_of[placed.engine] + tile.number % bench.engines[placed.engine].units,
-            bench.command_name(placed.form),
+        size = share(context.out_bytes(placed.op) * portion, tile.number, tile.count)
+        first = placement.results[0]
+        return CommandSpec(
+            placement.lane,
+            context.group_of[placed.engine] + tile.number % context.engines[placed.engine].units,
+            context.command_name(placed.form),
             placed.op.family.does,
-            desk.index,
-            bench.compute_detail(desk.index, tile.number, tile.count),
+            placement.index,
+            context.compute_detail(placement.index, tile.number, tile.count),
             cost.cycles(placed),
             size,
             macs=share(work.macs * placed.task.trips * portion, tile.number, tile.count),
-            address=first.at(tile.number, tile.count),
+            address=first.tile_address(tile.number, tile.count),
             local_bytes=first.size / tile.count if first.address is not None else 0.0,
         )
 
-    def _guards(self, desk: Desk, tile: Tile) -> list[int]:
-        """Commands that must be done before the tile may be written."""
-        if desk.streamed and tile.number >= 2:
-            return desk.writes[tile.number - 2]
-        first = desk.streamed or tile.number == 0
-        return [command for held in desk.results for command in held.guards] if first else []
+    def _guards(self, placement: OperandPlacement, tile: Tile) -> list[int]:
+        """Commands that must be done before the tile's result may be written: who used that memory before."""
+        if placement.streamed and tile.number >= 2:
+            return placement.writes[tile.number - 2]
+        first = placement.streamed or tile.number == 0
+        return [command for copy in placement.results for command in copy.guards] if first else []
 
     # ---- what a tile waits for ------------------------------------------------------------------------------------
 
-    def _along(self, desk: Desk, tile: Tile) -> str:
-        """Which way an op is cut: a piecewise one as its first operand of full size, so that pieces follow pieces."""
-        op = self.bench.plan.placed[desk.index].op
+    def _along(self, placement: OperandPlacement, tile: Tile) -> str:
+        """Direction of the tiles: of an elementwise op that of its first full-size operand, so that pieces match."""
+        op = self.context.plan.placed[placement.index].op
         if tile.steps > 1:
             return CHANNELS if tile.rows == 1 else ROWS
         if op.family not in _PIECEWISE:
             return ROWS
-        full = (o.held for o in desk.operands if not o.streamed and self._is_full(desk, o.position))
-        return next((held.along for held in full if held.pieces), ROWS)
+        full = (o.copy for o in placement.operands if not o.streamed and self._is_full(placement, o.position))
+        return next((copy.along for copy in full if copy.pieces), ROWS)
 
-    def _is_full(self, desk: Desk, position: int) -> bool:
-        op, tensors = self.bench.plan.placed[desk.index].op, self.bench.graph.tensors
+    def _is_full(self, placement: OperandPlacement, position: int) -> bool:
+        op, tensors = self.context.plan.placed[placement.index].op, self.context.graph.tensors
         return tensors[op.inputs[position]].elements == tensors[op.outputs[0]].elements
 
-    def _arrivals(self, desk: Desk, operand: Operand, tile: Tile, along: str) -> list[int]:
+    def _arrivals(self, placement: OperandPlacement, operand: Operand, tile: Tile, along: str) -> list[int]:
+        """Commands after which what a tile reads of an operand is there."""
         if operand.streamed:
             if tile.step == 0:
-                operand.slice_done = self._slice(desk, operand, tile)
+                operand.slice_done = self._slice(placement, operand, tile)
             return [operand.slice_done]
-        held = operand.held
-        if len(held.pieces) <= 1:
-            return [piece.command for piece in held.pieces]
-        return held.commands(along, *self._window(desk, operand.position, held, tile, along))
+        copy = operand.copy
+        if len(copy.pieces) <= 1:
+            return [piece.command for piece in copy.pieces]
+        return copy.commands(along, *self._window(placement, operand.position, copy, tile, along))
 
-    def _window(self, desk: Desk, position: int, held: Held, tile: Tile, along: str) -> tuple[float, float]:
-        """Share of an operand that a tile reads."""
-        bench = self.bench
-        op, split = bench.plan.placed[desk.index].op, bench.plan.splits[desk.index]
-        needed = bench.tensor_bytes(op.inputs[position]) * bench.portion(split, desk.lane)
-        if (tile.rows == 1 and tile.steps > 1) or (split.axis is not None and held.size > 1.001 * needed):
+    def _window(
+        self, placement: OperandPlacement, position: int, copy: LocalCopy, tile: Tile, along: str
+    ) -> tuple[float, float]:
+        """Range of an operand that a tile reads, as fractions of the lane's copy.
+
+        Tile 1 of 4 of an op with 6 rows in common reads rows 1.5 to 3, so whole rows 1 to 2: (1/6, 3/6).
+        """
+        context = self.context
+        op, split = context.plan.placed[placement.index].op, context.plan.splits[placement.index]
+        needed = context.tensor_bytes(op.inputs[position]) * context.portion(split, placement.lane)
+        if (tile.rows == 1 and tile.steps > 1) or (split.axis is not None and copy.size > 1.001 * needed):
             return 0.0, 1.0
         if along == CHANNELS:
-            return (tile.low, tile.high) if self._is_full(desk, position) else (0.0, 1.0)
-        rows = bench.common_rows(desk.index, position, desk.lane)
+            return (tile.low, tile.high) if self._is_full(placement, position) else (0.0, 1.0)
+        rows = context.common_rows(placement.index, position, placement.lane)
         if rows <= 1:
             return 0.0, 1.0
         return floor(tile.low * rows + 1e-6) / rows, ceil(tile.high * rows - 1e-6) / rows
 
-    # ---- what passes through --------------------------------------------------------------------------------------
+    # ---- streaming ------------------------------------------------------------------------------------------------
 
-    def _slice(self, desk: Desk, operand: Operand, tile: Tile) -> int:
-        """Read one slice of an operand, and change the order of its elements where the engine needs another."""
-        bench, tensors = self.bench, self.tensors
-        tensor = bench.graph.ops[desk.index].inputs[operand.position]
-        root, held = tensors.root(tensor), operand.held
-        size, address = share(held.size, tile.row, tile.rows), held.at(tile.row, tile.rows)
-        guards = [operand.users[tile.row - 2]] if tile.row >= 2 else held.guards
-        moved = held.size if self._is_needed_by_every_row(desk, operand.position) else size
-        order = bench.transfer(
-            Carries.READ, desk.lane, desk.index, moved, tensor=tensor, step=tile.row, address=address, local_bytes=size
+    def _slice(self, placement: OperandPlacement, operand: Operand, tile: Tile) -> int:
+        """Load one slice of a streamed operand, and convert its layout where needed. Returns the last command."""
+        context, tensors = self.context, self.tensors
+        tensor = context.graph.ops[placement.index].inputs[operand.position]
+        root, copy = tensors.root(tensor), operand.copy
+        size, address = share(copy.size, tile.row, tile.rows), copy.tile_address(tile.row, tile.rows)
+        guards = [operand.users[tile.row - 2]] if tile.row >= 2 else copy.guards
+        moved = copy.size if self._is_needed_by_every_row(placement, operand.position) else size
+        spec = context.transfer(
+            Carries.READ,
+            placement.lane,
+            placement.index,
+            moved,
+            tensor=tensor,
+            step=tile.row,
+            address=address,
+            local_bytes=size,
         )
-        written = tensors.sources(root, desk.lane)
-        command = bench.emitter.emit(order, written[operand.awaited :], guards)  # issued behind the slice before it
+        written = tensors.outer_writers(root, placement.lane)
+        command = context.emitter.emit(
+            spec, written[operand.awaited :], guards
+        )  # the slice before, on the same queue, has waited for the earlier writes
         operand.awaited = len(written)
-        tensors.touch(held, command)
-        outside = tensors.outside(root, desk.lane)
-        tiled = outside is not None and outside.tiled
-        if bench.layout is None or tiled == desk.tiled or bench.is_constant(root):
+        tensors.record_use(copy, command)
+        outer = tensors.outer_copy(root, placement.lane)
+        tiled = outer is not None and outer.tiled
+        if context.layout is None or tiled == placement.tiled or context.is_constant(root):
             return command
         change = tensors.conversion(
-            desk.index, operand.position, desk.lane, moved, tiled=desk.tiled, step=tile.row, address=address
+            placement.index,
+            operand.position,
+            placement.lane,
+            moved,
+            tiled=placement.tiled,
+            step=tile.row,
+            address=address,
         )
-        command = bench.emitter.emit(replace(change, local_bytes=size), [command])
-        tensors.touch(held, command)
+        command = context.emitter.emit(replace(change, local_bytes=size), [command])
+        tensors.record_use(copy, command)
         return command
 
-    def _is_needed_by_every_row(self, desk: Desk, position: int) -> bool:
-        """The second operand of a product that is not batched streams past every slice of the first."""
-        product = self.bench.plan.placed[desk.index].op.family in (Family.CONTRACTION, Family.RECURRENT)
-        return product and position > 0 and self.bench.common_rows(desk.index, position, desk.lane) <= 1
+    def _is_needed_by_every_row(self, placement: OperandPlacement, position: int) -> bool:
+        """Whether every slice needs all of an operand: the second one of a product that is not batched."""
+        product = self.context.plan.placed[placement.index].op.family in (Family.CONTRACTION, Family.RECURRENT)
+        return product and position > 0 and self.context.common_rows(placement.index, position, placement.lane) <= 1
 
-    def _write(self, desk: Desk, tile: Tile, command: int) -> list[int]:
-        """Copy a tile of every output to outer memory."""
-        bench, tensors = self.bench, self.tensors
-        op, split, writes = bench.plan.placed[desk.index].op, bench.plan.splits[desk.index], []
+    def _write(self, placement: OperandPlacement, tile: Tile, command: int) -> list[int]:
+        """Write a tile of every output to outer memory. Returns the commands."""
+        context, tensors = self.context, self.tensors
+        op, split, writes = context.plan.placed[placement.index].op, context.plan.splits[placement.index], []
         for t in op.outputs:
-            size = bench.tensor_bytes(t) * bench.portion(split, desk.lane)
+            size = context.tensor_bytes(t) * context.portion(split, placement.lane)
             if not size:
                 continue
             own = share(size, tile.number, tile.count)
-            order = bench.transfer(Carries.WRITE, desk.lane, desk.index, own, tensor=t, step=tile.number)
-            writes.append(bench.emitter.emit(order, [command]))
-            tensors.touch(desk.results[0], writes[-1])
+            spec = context.transfer(Carries.WRITE, placement.lane, placement.index, own, tensor=t, step=tile.number)
+            writes.append(context.emitter.emit(spec, [command]))
+            tensors.record_use(placement.results[0], writes[-1])
             if tile.number == 0:
-                tensors.put_outside(t, desk.lane, Outside(desk.tiled, size, []))
-            state = tensors.outside(t, desk.lane)
+                tensors.set_outer_copy(t, placement.lane, OuterCopy(placement.tiled, size, []))
+            state = tensors.outer_copy(t, placement.lane)
             if state is not None:
                 state.writes.append(writes[-1])
         return writes

@@ -1,7 +1,9 @@
-"""What commands cost: the only part of them that depends on how fast a target is, and not on how large.
+"""Cycles of commands: the only part of a program that depends on how fast a target is, and not on how large.
 
-Commands are emitted once, and can be timed again for a machine on which every decision of the compiler stays the same:
-the same chip at the fast or at the slow end of its figures.
+Placement, splits, tiles, addresses and order follow from sizes and from comparisons of costs. Where a faster or slower
+target (the ends of its figures' ranges) leads to the same decisions, only the `cycles` column can differ. Then the
+commands are not emitted again: `TileCost` keeps what the cycles of each tile were computed from, and `retime_columns`
+computes that column anew.
 """
 
 from __future__ import annotations
@@ -17,7 +19,7 @@ from .emit import Columns, whole_cycles
 
 @dataclass(frozen=True, slots=True)
 class TileCost:
-    """What the cycles of one tile follow from."""
+    """The inputs from which the cycles of one tile are computed."""
 
     op: int
     portion: float  # of the op's work that falls to the lane
@@ -25,7 +27,11 @@ class TileCost:
     weight_bytes: float  # that enter the engine for it; 0: none
 
     def cycles(self, placed: Placed) -> float:
-        """An equal share of the lane's work, or what the engine charges for any command; loading weights is a bound."""
+        """Cycles of the tile: an equal share of the lane's work, but no less than loading its weights takes.
+
+        64 KB of weights at 256 bytes a cycle take 256 cycles, however few rows they are multiplied with. An engine
+        with a fixed cost per command takes that instead of the share.
+        """
         engine = placed.task.placement.engine
         fixed = None if engine is None else engine.command_cycles
         computing = placed.cycles * self.portion / self.tiles if fixed is None else fixed.value
@@ -35,16 +41,16 @@ class TileCost:
 
 
 def issue_cycles(route: Route) -> float:
-    """Of the thread that starts a transfer."""
+    """Cycles that the issuing thread spends on starting a transfer."""
     return route.issue_cycles.value if route.issue_cycles is not None else 1.0
 
 
-def timed_for(plan: Plan, columns: Columns, costs: dict[int, TileCost]) -> Columns:
-    """The same commands with the cycles that they take in another plan; `costs` are of tiles, by number of command."""
+def retime_columns(plan: Plan, columns: Columns, costs: dict[int, TileCost]) -> Columns:
+    """The same commands with the cycles of another plan; `costs` are those of tiles, by number at emission."""
     commands = columns.commands.copy()
     cycles = commands["cycles"]
     for number, route in enumerate(plan.machine.target.routes):
         cycles[commands["route"] == number] = whole_cycles(issue_cycles(route))
     numbers = np.fromiter(costs, np.int64, len(costs))
-    cycles[columns.place[numbers]] = [whole_cycles(cost.cycles(plan.placed[cost.op])) for cost in costs.values()]
+    cycles[columns.row_of[numbers]] = [whole_cycles(cost.cycles(plan.placed[cost.op])) for cost in costs.values()]
     return replace(columns, commands=commands)

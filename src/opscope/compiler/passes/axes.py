@@ -1,8 +1,15 @@
-"""If an op's output is cut along an axis, along which axis must each input be cut?
+"""Axis propagation: if an op's output is split along an axis, along which axis must each input be split?
 
-`WHOLE`: every lane needs all of that input. An op that cannot be cut along the axis has no answer (None).
-Windows that overlap (convolutions, pools) are cut as if they did not: the few rows at a seam that both lanes need are
-not counted.
+`WHOLE`: every lane needs all of that input. None: the op cannot be split along the axis.
+
+    matmul [8,16,32]·[32,64] → [8,16,64]    axis 1 → (1, WHOLE)    rows: a lane needs its rows and all weights
+                                            axis 2 → (WHOLE, 1)    channels: all rows and its columns of the weights
+    softmax over axis 2 of [8,16,64]        axis 2 → None          a lane would see only a part of the sum
+    transpose (1,0,2)                       axis 0 → (1,)
+    add [8,16,64] + [64]                    axis 1 → (1, WHOLE)    the broadcast operand has no such axis
+
+Windows that overlap (convolutions, pools) are split as if they did not: the halo rows at a boundary, which both lanes
+need, are not counted.
 """
 
 from __future__ import annotations
@@ -19,7 +26,7 @@ Axes = tuple[int, ...]
 
 
 def input_axes(op: Op, graph: Graph, axis: int) -> Axes | None:
-    """Axis of every input that goes with `axis` of the first output, or None."""
+    """The axis of every input that corresponds to `axis` of the first output; None: the op cannot be split along it."""
     rule = _BY_KIND.get(op.kind) or _BY_FAMILY.get(op.family)
     return None if rule is None else rule(op, graph, axis)
 
@@ -41,6 +48,7 @@ def _aligned(op: Op, graph: Graph, axis: int) -> Axes:
 
 
 def _matmul(op: Op, graph: Graph, axis: int) -> Axes | None:
+    """The last axis is that of the weights, the others are rows or batches of the left operand."""
     out, left, right = (_shape(graph, t) for t in (op.outputs[0], op.inputs[0], op.inputs[1]))
     rest = (WHOLE,) * (len(op.inputs) - 2)
     if len(left) > len(out) or min(len(out), len(right)) < 2:  # the left operand is flattened first
@@ -94,7 +102,7 @@ def _rotary(op: Op, graph: Graph, axis: int) -> Axes | None:
 
 
 def _first(op: Op, axis: int) -> Axes:
-    """The first input goes with the output; the others are needed whole."""
+    """The first input is split along `axis`; the others are needed whole."""
     return (axis, *(WHOLE,) * (len(op.inputs) - 1))
 
 
@@ -111,7 +119,7 @@ def _reduce(op: Op, graph: Graph, axis: int) -> Axes | None:
 
 
 def _same_axis(op: Op, graph: Graph, axis: int) -> Axes | None:
-    """Pools, pads, slices, concatenations: cut along any axis that they leave alone."""
+    """Pads, slices, concatenations: split along any axis whose extent they do not change."""
     out = _shape(graph, op.outputs[0])
     answer = []
     for position, t in enumerate(op.inputs):
@@ -147,12 +155,16 @@ def _gather(op: Op, graph: Graph, axis: int) -> Axes | None:
 
 
 def _parts(op: Op, graph: Graph, axis: int) -> Axes:
-    """Parts of a batch are cut as the whole."""
+    """Joining or dividing batch tiles: every tile is split as the whole tensor."""
     return (axis,) * len(op.inputs)
 
 
 def _reshape(op: Op, graph: Graph, axis: int) -> Axes | None:
-    """An axis survives when the extents before it multiply to the same number on both sides."""
+    """An axis survives where the product of the extents before it is the same on both sides.
+
+    [8,12,64] → [8,768]: axis 1 has 8 before it on both sides, so splitting the 768 splits the 12 heads. [2,6] → [3,4]:
+    axis 0 is 3 here and 2 there, neither a multiple of the other, so a boundary would run through an element.
+    """
     source, out = _shape(graph, op.inputs[0]), _shape(graph, op.outputs[0])
     before = 1
     for extent in out[:axis]:

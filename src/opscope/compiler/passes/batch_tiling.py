@@ -1,13 +1,18 @@
-"""Ops → stretches: where the activations of a whole batch do not fit local memory, a part of the batch goes first.
+"""Batch tiling: choose for every op how many equal tiles of the batch it runs in.
 
-Every op runs in so many equal parts of the batch; neighbours with the same number run together, part after part, and
-what passes between them stays local. More parts need less room, but read the weights once for each. A walk over the
-ops finds the numbers that move the fewest bytes to and from outer memory: for every number the cheapest way to get
-there, as on a shortest path.
+Where the activations of the whole batch do not fit local memory, neighbouring ops with the same number of tiles form
+a tile group: all of them run for the first tile, then for the second, and what passes between them stays local. More
+tiles need less memory at a time, but the weights are read once per tile. A dynamic programme over the ops finds the
+numbers of tiles that move the fewest bytes to and from outer memory.
 
-How tightly tensors pack is known only when they have their places. So there are two walks, one that counts no gaps
-between tensors and one that counts as many as there may be, and of what they propose, and of no parts at all, the
-plan is taken whose commands move fewest bytes.
+Example: 100 bytes of local memory, an op with 120 bytes alive around it (60 of them not its own) and 30 of weights.
+With 1 tile 20 bytes are spilled and read back: 2 × 20 + 30 = 70 bytes. With 2 tiles 60 bytes are alive at a time,
+nothing is spilled, and the weights are read twice: 2 × 30 = 60 bytes, so 2 tiles win. With 50 bytes of weights it is
+90 against 100, and the batch stays whole.
+
+How tightly tensors pack is known only after they have addresses. So the search runs twice, once assuming no
+fragmentation of local memory and once assuming the worst. Both proposals, and the plan without tiles, are lowered to
+commands, and the one whose commands move the fewest bytes is taken.
 """
 
 from __future__ import annotations
@@ -18,150 +23,167 @@ from math import inf, isqrt
 
 from ...core.errors import UsageError
 from ...graph.graph import Graph
-from ..codegen.context import Workbench
+from ..codegen.context import LoweringContext
 from ..codegen.lower import lower_below
 from ..codegen.weights import WeightStream
 from ..plan import Plan
-from .footprint import Demand, demands
+from .footprint import Footprint, footprints
 
 
-def stretch(plan: Plan) -> Plan:
-    """Choose a number of parts for every op."""
-    target, choices, undivided = plan.machine.target, divisors(batch_of(plan.graph)), (1,) * len(plan.placed)
+def tile_batch(plan: Plan) -> Plan:
+    """The plan with a number of batch tiles for every op."""
+    target, choices, undivided = plan.machine.target, divisors(batch_size(plan.graph)), (1,) * len(plan.placed)
     if len(choices) == 1 or plan.resident or target.local is None or target.tiling is None:
-        return replace(plan, parts=undivided)
-    bench = Workbench(plan, target.tiling, target.local)
-    room, steps = bench.capacity - WeightStream(bench).reserved, list(demands(plan, bench))
+        return replace(plan, batch_tiles=undivided)
+    context = LoweringContext(plan, target.tiling, target.local)
+    room, steps = context.capacity - WeightStream(context).reserved_bytes, list(footprints(plan, context))
     if room <= 0:
-        return replace(plan, parts=undivided)
-    dense, loose = (Walk(_useful(choices, steps, room), room, gaps=gaps) for gaps in (False, True))
-    found = dict.fromkeys((undivided, dense.run(steps), loose.run(steps)))
+        return replace(plan, batch_tiles=undivided)
+    # Search twice: tensors packed without gaps, and with as much fragmentation as there can be.
+    dense, loose = (TilingSearch(_useful(choices, steps, room), room, gaps=gaps) for gaps in (False, True))
+    found = dict.fromkeys((undivided, dense.search(steps), loose.search(steps)))
     if len(found) == 1:
-        return replace(plan, parts=undivided)
-    promising = sorted(found, key=lambda parts: dense.moved(steps, parts))
-    return cheapest([replace(plan, parts=parts) for parts in promising], preferred=list(found))
+        return replace(plan, batch_tiles=undivided)
+    promising = sorted(found, key=lambda tiles: dense.moved(steps, tiles))
+    return cheapest([replace(plan, batch_tiles=tiles) for tiles in promising], preferred=list(found))
 
 
-def batch_of(graph: Graph) -> int:
+def batch_size(graph: Graph) -> int:
+    """The leading extent of the first input; 1 where there is none."""
     shape = graph.tensors[graph.inputs[0]].shape if graph.inputs else None
     return shape[0] if shape else 1
 
 
 def divisors(number: int) -> list[int]:
-    """All of them, the least first."""
+    """All divisors of a number, the smallest first."""
     small = [d for d in range(1, isqrt(max(1, number)) + 1) if number % d == 0]
     return sorted({*small, *(number // d for d in small)}) if number > 0 else [1]
 
 
-def _useful(choices: Sequence[int], steps: Sequence[Demand], room: float) -> list[int]:
-    """Numbers of parts up to the first with which every op fits, so that a huge batch does not take long to cut.
+def _useful(choices: Sequence[int], steps: Sequence[Footprint], room: float) -> list[int]:
+    """The choices up to the first with which every op fits, so that a huge batch does not take long to search.
 
-    With more, no op would fit any better; there would only be more room for what waits until a stretch ends.
+    With more tiles no op would fit any better; there would only be more room for tensors that wait for a tile group to
+    end.
     """
     most = max((step.need + step.gaps for step in steps), default=0.0)
-    first = next((parts for parts in choices if most <= parts * room), choices[-1])
-    return [parts for parts in choices if parts <= first]
+    first = next((tiles for tiles in choices if most <= tiles * room), choices[-1])
+    return [tiles for tiles in choices if tiles <= first]
 
 
 def cheapest(plans: Sequence[Plan], *, preferred: Sequence[tuple[int, ...]]) -> Plan:
     """The plan whose commands move fewest bytes to and from outer memory, with its commands.
 
-    Plans are lowered in the order given, so the best should come first: lowering another ends where it has moved more
-    than the best so far. Of plans that move as much, the one whose parts are `preferred`, which lists the first first.
+    Plans are lowered in the order given, so the most promising should come first: lowering another one is abandoned as
+    soon as it has moved more than the best so far. Among equals the one earliest in `preferred` wins.
     """
     best: Plan | None = None
     least = inf
     for plan in plans:
-        wins_ties = best is not None and preferred.index(plan.parts) < preferred.index(best.parts)
+        wins_ties = best is not None and preferred.index(plan.batch_tiles) < preferred.index(best.batch_tiles)
         try:
             lowered = lower_below(plan, least + 1 if wins_ties else least)
         except UsageError:  # an op does not fit in any number of slices
             continue
         if lowered is not None:
             best, least = replace(plan, lowered=lowered), lowered.lowering.outer_bytes
-    return best or next(plan for plan in plans if plan.parts == preferred[0])
+    return best or next(plan for plan in plans if plan.batch_tiles == preferred[0])
 
 
 @dataclass(frozen=True, slots=True)
-class _Way:
-    """The cheapest way to run all ops so far, the last of them in a certain number of parts."""
+class _PartialTiling:
+    """The cheapest tiling of all ops so far that gives the last of them a certain number of tiles."""
 
     moved: float = 0.0  # bytes to and from outer memory
-    runs: int = 0  # parts of all ops: of two ways that move as much, the one with fewer
-    peak: float = 0.0  # bytes that the stretch at hand needs on a lane at the most
-    carried: float = 0.0  # bytes that it holds beside them: made before, for its other parts
+    runs: int = 0  # sum of the tiles of all ops; breaks ties: fewer is better
+    peak: float = 0.0  # most bytes that an op of the current tile group needs on a lane
+    carried: float = 0.0  # bytes held throughout the current tile group: inputs of its other tiles
 
 
-class Walk:
-    """Finds the parts of every op, in room for so many bytes on a lane."""
+class TilingSearch:
+    """Dynamic programme over the ops: state = number of tiles of the last op, cost = bytes moved so far.
+
+    `room` is the local memory of a lane; `gaps` says whether fragmentation is counted.
+    """
 
     def __init__(self, choices: Sequence[int], room: float, *, gaps: bool) -> None:
         self.choices, self.room, self.gaps = choices, room, gaps
 
-    def run(self, steps: Sequence[Demand]) -> tuple[int, ...]:
-        ways = {1: _Way()}
+    def search(self, steps: Sequence[Footprint]) -> tuple[int, ...]:
+        """The number of tiles of every op; the last step is the end of the graph, where everything is whole."""
+        states = {1: _PartialTiling()}
         came_from: list[dict[int, int]] = []
         for step in steps:
-            possible = [parts for parts in self.choices if step.divisible % parts == 0]
-            best = {parts: self._best(ways, step, parts) for parts in possible}
-            came_from.append({parts: before for parts, (before, _) in best.items()})
-            ways = {parts: way for parts, (_, way) in best.items()}
-        return self._walk_back(came_from)
+            possible = [tiles for tiles in self.choices if step.divisible % tiles == 0]
+            best = {tiles: self._best_predecessor(states, step, tiles) for tiles in possible}
+            came_from.append({tiles: before for tiles, (before, _) in best.items()})
+            states = {tiles: state for tiles, (_, state) in best.items()}
+        return self._trace_back(came_from)
 
-    def moved(self, steps: Sequence[Demand], parts: Sequence[int]) -> float:
-        """Bytes to and from outer memory with these parts of every op."""
-        way, before = _Way(), 1
-        for step, now in zip(steps, (*parts, 1), strict=True):
-            way, before = self._step(way, before, step, now), now
-        return way.moved
+    def moved(self, steps: Sequence[Footprint], tiles: Sequence[int]) -> float:
+        """Bytes to and from outer memory with these numbers of tiles."""
+        state, before = _PartialTiling(), 1
+        for step, now in zip(steps, (*tiles, 1), strict=True):
+            state, before = self._extend(state, before, step, now), now
+        return state.moved
 
-    def _walk_back(self, came_from: Sequence[dict[int, int]]) -> tuple[int, ...]:
-        """From the end, which has one part, to the first op."""
-        parts, found = 1, []
+    def _trace_back(self, came_from: Sequence[dict[int, int]]) -> tuple[int, ...]:
+        """Follow the predecessors from the end, which has one tile, to the first op."""
+        tiles, found = 1, []
         for before in reversed(came_from):
-            parts = before[parts]
-            found.append(parts)
+            tiles = before[tiles]
+            found.append(tiles)
         return tuple(reversed(found[:-1]))
 
-    def _best(self, ways: dict[int, _Way], step: Demand, parts: int) -> tuple[int, _Way]:
-        """Of all numbers of parts for the op before, the one from which this op is reached with least."""
-        reached = {before: self._step(way, before, step, parts) for before, way in ways.items()}
-        best = min(reached, key=lambda before: (reached[before].moved, reached[before].runs, before != parts))
+    def _best_predecessor(
+        self, states: dict[int, _PartialTiling], step: Footprint, tiles: int
+    ) -> tuple[int, _PartialTiling]:
+        """The number of tiles of the op before from which this op is reached with fewest bytes, and that tiling."""
+        reached = {before: self._extend(state, before, step, tiles) for before, state in states.items()}
+        best = min(reached, key=lambda before: (reached[before].moved, reached[before].runs, before != tiles))
         return best, reached[best]
 
-    def _step(self, way: _Way, before: int, step: Demand, parts: int) -> _Way:
-        moved, carried, peak = way.moved, way.carried, way.peak
-        if before != parts:
-            through, carried = self._change(way, before, step, parts)
+    def _extend(self, state: _PartialTiling, before: int, step: Footprint, tiles: int) -> _PartialTiling:
+        """The tiling with one op more; `before` is the number of tiles of the op before it."""
+        moved, carried, peak = state.moved, state.carried, state.peak
+        if before != tiles:
+            through, carried = self._regroup(state, before, step, tiles)
             moved, peak = moved + through, 0.0
-        need = self._need(step) / parts
-        if carried and need + carried > self.room:  # it is moved out after all
+        need = self._need(step) / tiles
+        if carried and need + carried > self.room:  # spilled and read back
             moved, carried = moved + 2 * carried * step.lanes, 0.0
-        moved += step.weights * parts + self._spilled(step, parts)
-        return _Way(moved, way.runs + parts, max(peak, need), carried)
+        moved += step.weights * tiles + self._spilled(step, tiles)
+        return _PartialTiling(moved, state.runs + tiles, max(peak, need), carried)
 
-    def _need(self, step: Demand) -> float:
+    def _need(self, step: Footprint) -> float:
         return step.need + step.gaps if self.gaps else step.need
 
-    def _change(self, way: _Way, before: int, step: Demand, parts: int) -> tuple[float, float]:
-        """Bytes that are moved where the number of parts changes, and those that stay on a lane."""
+    def _regroup(self, state: _PartialTiling, before: int, step: Footprint, tiles: int) -> tuple[float, float]:
+        """Where the number of tiles changes: bytes moved through outer memory, and bytes that stay on a lane instead.
+
+        From 8 tiles to 2, each new tile is four old ones where they lie, if local memory holds them until the group
+        ends: nothing moves. From 2 to 8 or to 3, everything is written out and read back tile by tile.
+        """
         if step.views:  # a view has no bytes of its own that could be joined or divided
             return inf, 0.0
-        waiting = step.alive * (1 - 1 / before)  # made by earlier parts while the last one runs
-        if before % parts == 0 and waiting + way.peak <= self.room:
-            return 0.0, step.alive * (1 - 1 / parts)
+        waiting = step.alive * (1 - 1 / before)  # made by earlier tiles while the last one runs
+        if before % tiles == 0 and waiting + state.peak <= self.room:
+            return 0.0, step.alive * (1 - 1 / tiles)
         return 2 * step.alive * step.lanes, 0.0
 
-    def _spilled(self, step: Demand, parts: int) -> float:
-        """Bytes that do not fit beside an op: others move out and in again, then its own largest are streamed."""
-        over = self._need(step) / parts - self.room
+    def _spilled(self, step: Footprint, tiles: int) -> float:
+        """Bytes moved because an op does not fit: first other tensors are spilled, then its own largest are streamed.
+
+        An op that streams runs in slices, and reads its weights once per slice.
+        """
+        over = self._need(step) / tiles - self.room
         if over <= 0:
             return 0.0
-        others = min(over, step.others / parts)
-        moved, over = 2 * others * parts, over - others
+        others = min(over, step.others / tiles)
+        moved, over = 2 * others * tiles, over - others
         for size in step.own if over > 0 else ():
-            moved, over = moved + size, over - size / parts
+            moved, over = moved + size, over - size / tiles
             if over <= 0:
-                slices = max(1.0, 4 * sum(step.own) / parts / self.room)  # two of each take half of local memory
-                return moved * step.lanes + step.weights * parts * (slices - 1)
+                slices = max(1.0, 4 * sum(step.own) / tiles / self.room)  # two of each take half of local memory
+                return moved * step.lanes + step.weights * tiles * (slices - 1)
         return moved * step.lanes

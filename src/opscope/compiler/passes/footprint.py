@@ -1,4 +1,8 @@
-"""What ops demand of a core's local memory, and of the way to outer memory, with the whole batch at once."""
+"""Footprint: local memory and weight traffic of every op, were the whole batch run at once.
+
+Batch tiling divides these numbers by a number of tiles to see what fits. Liveness works as in register allocation: a
+tensor is alive from the op that makes it to the last op that reads it, and a view shares the bytes of its source.
+"""
 
 from __future__ import annotations
 
@@ -8,19 +12,19 @@ from math import gcd
 
 from ...graph.graph import ABSENT, Graph, Op, Role
 from ...graph.kinds import Family
-from ..codegen.context import Workbench
+from ..codegen.context import LoweringContext
 from ..plan import Placed, Plan, Split
 from .axes import WHOLE, input_axes
 from .place import has_weights
 
 
 @dataclass(frozen=True, slots=True)
-class Demand:
-    """One op."""
+class Footprint:
+    """The footprint of one op on the lane with the largest portion; bytes unless said otherwise."""
 
-    alive: float  # bytes on a lane of what was made before, and is read by this op or later
-    views: int  # of those, tensors that are views of others
-    need: float  # bytes on a lane while the op runs
+    alive: float  # of tensors made before, and read by this op or later
+    views: int  # number of live tensors that are views of others
+    need: float  # of everything that is in local memory while the op runs
     gaps: float  # bytes between them that may be too small for anything: beside each, less than the largest new one
     others: float  # of those, what the op itself does not read
     own: tuple[float, ...]  # of those, the tensors that it reads and writes, the largest first
@@ -29,21 +33,21 @@ class Demand:
     divisible: int  # the op can run in as many parts of the batch as divide this
 
 
-def demands(plan: Plan, bench: Workbench) -> Iterator[Demand]:
-    """Op after op, with what is alive beside it; at last the end, where outputs are whole and leave anyway."""
-    life = _Life(plan, bench)
+def footprints(plan: Plan, context: LoweringContext) -> Iterator[Footprint]:
+    """Yield the footprint of every op in order; the last one is the end of the graph, where nothing is tiled."""
+    liveness = _Liveness(plan, context)
     for index, placed in enumerate(plan.placed):
-        yield life.step(index, placed)
-    yield Demand(
-        alive=0.0, views=len(life.views), need=0.0, gaps=0.0, others=0.0, own=(), weights=0.0, lanes=1, divisible=1
+        yield liveness.step(index, placed)
+    yield Footprint(
+        alive=0.0, views=len(liveness.views), need=0.0, gaps=0.0, others=0.0, own=(), weights=0.0, lanes=1, divisible=1
     )
 
 
-class _Life:
+class _Liveness:
     """Follows tensors from the op that makes them to the last that reads them."""
 
-    def __init__(self, plan: Plan, bench: Workbench) -> None:
-        self.plan, self.graph, self.bench = plan, plan.graph, bench
+    def __init__(self, plan: Plan, context: LoweringContext) -> None:
+        self.plan, self.graph, self.context = plan, plan.graph, context
         self.gathered = {t for split in plan.splits for t in split.gathers}
         self.root: dict[int, int] = {}  # view → the tensor whose bytes it is
         self.last = self._last_reads()
@@ -64,8 +68,8 @@ class _Life:
             last[t] = last[self.root.get(t, t)] = len(self.graph.ops)
         return last
 
-    def step(self, index: int, placed: Placed) -> Demand:
-        """What an op demands. Op after op."""
+    def step(self, index: int, placed: Placed) -> Footprint:
+        """The footprint of the next op. Call once per op, in order: it advances what is alive."""
         op, split = placed.op, self.plan.splits[index]
         made = {t: self._lane_bytes(t, split) for t in op.outputs if t not in self.root}
         read = {root: size for t in op.inputs if (size := self._read_bytes(root := self.root.get(t, t), split))}
@@ -73,9 +77,9 @@ class _Life:
         over = self._written_over(op, index, read, made)
         tiled = self._order(placed, read)
         fresh = [size for t, size in (*read.items(), *made.items()) if t not in self.alive]
-        if placed.engine:  # what has another order than the op needs is there twice
+        if placed.engine:  # an operand in the other layout is converted, and there are two copies meanwhile
             fresh += [size for t, size in read.items() if (t in self.tiled) != tiled]
-        demand = Demand(
+        footprint = Footprint(
             alive=self.bytes,
             views=len(self.views),
             need=self.bytes + sum(fresh) - over,
@@ -83,20 +87,20 @@ class _Life:
             others=max(0.0, self.bytes - sum(size for t, size in read.items() if t in self.alive)),
             own=own,
             weights=self._weights(op, split),
-            lanes=len(self.bench.all_lanes(split)),
+            lanes=len(self.context.all_lanes(split)),
             divisible=self._divisible(placed, split),
         )
         self.tiled.update(made if tiled else ())
         self._pass(index, op, made)
-        return demand
+        return footprint
 
     def _order(self, placed: Placed, read: dict[int, float]) -> bool:
-        """Whether an op works on tiles: where its engine does, or where it keeps the order that an operand has."""
-        keeps = self.bench.keeps_layout(placed.op) and any(t in self.tiled for t in read)
-        return self.bench.layout is not None and (keeps or self.bench.is_tiled(placed))
+        """Whether an op works in the tiled layout: its engine does, or it keeps the layout that an operand has."""
+        keeps = self.context.keeps_layout(placed.op) and any(t in self.tiled for t in read)
+        return self.context.layout is not None and (keeps or self.context.is_tiled(placed))
 
     def _pass(self, index: int, op: Op, made: dict[int, float]) -> None:
-        """Behind an op: what it made is alive, what it read last is not."""
+        """Advance past an op: what it made is alive now, what it read for the last time is not."""
         self.alive.update(made)
         self.views.update(t for t in op.outputs if t in self.root)
         for t in (*op.inputs, *op.outputs):
@@ -112,7 +116,7 @@ class _Life:
     def _lane_bytes(self, tensor: int, split: Split) -> float:
         """Bytes of what an op makes on the lane with the largest portion."""
         whole = split.axis is None or tensor in self.gathered
-        return self.bench.tensor_bytes(tensor) * (1.0 if whole else max(self.bench.portions(split).values()))
+        return self.context.tensor_bytes(tensor) * (1.0 if whole else max(self.context.portions(split).values()))
 
     def _read_bytes(self, tensor: int, split: Split) -> float:
         """Bytes of what an op reads: as it was made, or its portion of a graph input."""
@@ -132,17 +136,21 @@ class _Life:
     def _weights(self, op: Op, split: Split) -> float:
         if not has_weights(op, self.graph):
             return 0.0
-        times = 1 if self.bench.cuts_channels(op, split) else len(split.devices)
-        return self.bench.tensor_bytes(op.inputs[1]) * times
+        times = 1 if self.context.splits_channels(op, split) else len(split.devices)
+        return self.context.tensor_bytes(op.inputs[1]) * times
 
     def _divisible(self, placed: Placed, split: Split) -> int:
+        """The number that every possible number of tiles divides: the common batch of one lane; 1 where it is not cut.
+
+        Lanes that share the batch of 16 four ways have 4 images each, so the op may run in 1, 2 or 4 tiles.
+        """
         op = placed.op
         if op.scope or op.trips != 1 or split.gathers or not (placed.engine or op.family is Family.VIEW):
             return 1
         tensors = _batched(op, self.graph)
         if tensors is None:
             return 1
-        lanes = len(self.bench.all_lanes(split)) if split.axis == 0 else 1
+        lanes = len(self.context.all_lanes(split)) if split.axis == 0 else 1
         found = placed.task.work.macs
         for t in tensors:
             tensor = self.graph.tensors[t]

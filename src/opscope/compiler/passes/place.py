@@ -1,4 +1,4 @@
-"""Ops → engines: of those that take an op, the one that finishes it first."""
+"""Place: choose for every op, of the engines that take it, the one that finishes it first."""
 
 from __future__ import annotations
 
@@ -16,11 +16,12 @@ _PRODUCTS = (Family.CONTRACTION, Family.RECURRENT)
 
 
 def place(plan: Plan) -> Plan:
-    """Choose an engine for every op."""
+    """The plan with an engine for every op."""
     return replace(plan, placed=tuple(_place(op, plan) for op in plan.graph.ops))
 
 
 def _place(op: Op, plan: Plan) -> Placed:
+    """The engine with the fewest cycles for an op; none, with a reason, where no engine has a cost for it."""
     graph, target = plan.graph, plan.machine.target
     work = work_of(op, graph)
     first = place_op(op, work, graph, target)
@@ -40,7 +41,7 @@ def _place(op: Op, plan: Plan) -> Placed:
 
 
 def tiled_cycles(op: Op, work: Work, engine: Engine, placement: Placement, graph: Graph) -> float:
-    """Cycles with the padding that whole tiles bring; a matrix engine computes full tiles or nothing."""
+    """Cycles of an op on an engine, with padding to full tiles: a matrix engine computes whole tiles only."""
     task = Task(op, work, placement, {})
     kernel = engine.kernels.get(form_of(op, graph))
     if kernel is not None:
@@ -51,7 +52,7 @@ def tiled_cycles(op: Op, work: Work, engine: Engine, placement: Placement, graph
 
 
 def padding(op: Op, graph: Graph, engine: Engine) -> float:
-    """How much larger the padded product is."""
+    """Padded work over real work: 100 channels on 32-wide tiles are computed as 128, a factor of 1.28."""
     if engine.tile_extent is None:
         return 1.0
     tile = round(engine.tile_extent.value)
@@ -78,7 +79,7 @@ def product_extents(op: Op, graph: Graph) -> tuple[int, ...]:
 
 
 def form_of(op: Op, graph: Graph) -> str:
-    """Adding or multiplying one number, or a smaller tensor, is a kernel of its own."""
+    """The kernel that costs apply to: adding or multiplying a scalar or a broadcast tensor has one of its own."""
     if op.kind not in ("add", "mul", "sub", "div") or len(op.inputs) != 2 or ABSENT in op.inputs:
         return op.kind
     base = {"sub": "add", "div": "mul"}.get(op.kind, op.kind)

@@ -1,4 +1,7 @@
-"""Weights that fit beside the activations stay in local memory: then only the first inference reads them."""
+"""Residency: weights that fit beside the activations stay in local memory, so only the first inference reads them.
+
+All or nothing: with some of the weights resident, the others would still need the ring of slots (`codegen/weights.py`).
+"""
 
 from __future__ import annotations
 
@@ -10,8 +13,8 @@ from ..plan import Plan, Split, channel_axis
 from .place import has_weights
 
 
-def settle(plan: Plan) -> Plan:
-    """Decide once for all weights, by the core that needs most of them."""
+def choose_residency(plan: Plan) -> Plan:
+    """The plan, with `resident` set where all constants of the busiest core fit beside the activations."""
     local = plan.machine.target.local
     if local is None or (tiling := plan.machine.target.tiling) is None or not tiling.keeps_constants:
         return plan
@@ -20,7 +23,7 @@ def settle(plan: Plan) -> Plan:
 
 
 def constants_per_core(plan: Plan) -> float:
-    """Bytes of constants that one core reads: its part of weights whose channels are cut, all of the others."""
+    """Bytes of constants that one core reads: its share of weights that are split by channel, all of the others."""
     needed: dict[int, float] = {}
     for placed, split in zip(plan.placed, plan.splits, strict=True):
         weights = placed.op.inputs[1] if has_weights(placed.op, plan.graph) else ABSENT

@@ -1,4 +1,4 @@
-"""Scales that follow a product are folded into it: multiplying by a constant costs nothing in the accumulator."""
+"""Scale folding: a multiplication by a constant behind a product is free in the accumulator, so it disappears."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ def drop_absent_outputs(graph: Graph) -> Graph:
 
 
 def fold_scales(graph: Graph) -> Graph:
-    """Merge `matmul → × constant` and `× constant → matmul` where nothing else reads the product."""
+    """The graph with `matmul → × constant` merged into one op where nothing else reads the product."""
     uses = Counter(t for op in graph.ops for t in op.inputs)
     uses.update(graph.outputs)
-    made_by: dict[int, int] = {}
+    producers: dict[int, int] = {}
     ops: list[Op] = []
     for op in graph.ops:
         data = _scaled_operand(op, graph)
-        position = made_by.get(data) if data is not None else None
+        position = producers.get(data) if data is not None else None
         first = ops[position] if position is not None else None
         if (
             position is not None
@@ -41,7 +41,7 @@ def fold_scales(graph: Graph) -> Graph:
         else:
             position = len(ops)
             ops.append(op)
-        made_by.update(dict.fromkeys(op.outputs, position))
+        producers.update(dict.fromkeys(op.outputs, position))
     return replace(graph, ops=tuple(ops))
 
 

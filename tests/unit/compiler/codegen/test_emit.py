@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from opscope.compiler.codegen.emit import Emitter, Order
+from opscope.compiler.codegen.emit import CommandSpec, Emitter
 from opscope.core.errors import UsageError
 from opscope.core.meaning import Does
 from opscope.program.program import NO_OP, NO_ROUTE, TRUE, Detail
@@ -15,8 +15,8 @@ from opscope.program.program import NO_OP, NO_ROUTE, TRUE, Detail
 CORES, GROUPS, ROUTES = 2, 2, 2
 
 
-def order(core: int, group: int, route: int = NO_ROUTE) -> Order:
-    return Order(
+def order(core: int, group: int, route: int = NO_ROUTE) -> CommandSpec:
+    return CommandSpec(
         core, group, "kind", Does.COMPUTE, NO_OP, 0, 5.0, route=route, moved_bytes=10.0 if route != NO_ROUTE else 0.0
     )
 
@@ -110,6 +110,6 @@ def test_nothing_emitted_is_an_empty_table() -> None:
 def test_a_command_that_takes_longer_than_a_program_can_say_is_refused_by_name() -> None:
     emitter = Emitter(cores=1, groups=1)
     detail = emitter.detail(Detail("conv/__0", "", "", "", (), ""))
-    emitter.emit(Order(0, 0, "conv", Does.COMPUTE, 0, detail, 2.0**32))
+    emitter.emit(CommandSpec(0, 0, "conv", Does.COMPUTE, 0, detail, 2.0**32))
     with pytest.raises(UsageError, match=r"^conv/__0: cycles of one command is 4294967296; expected at most "):
         emitter.columns()

@@ -11,8 +11,8 @@ from build import Sketch
 from compiler_build import KB, Built, build, small_target, whole_batch
 from compiler_laws import all_laws
 from opscope.compiler.codegen.lower import lower, lower_below, weight_bytes
-from opscope.compiler.passes.batch_tiling import Walk, divisors
-from opscope.compiler.passes.footprint import Demand
+from opscope.compiler.passes.batch_tiling import TilingSearch, divisors
+from opscope.compiler.passes.footprint import Footprint
 from opscope.compiler.phases import phase_text
 from opscope.compiler.plan import Plan
 from opscope.device import simulate
@@ -37,19 +37,19 @@ def images(batch: int, *, layers: int = 4, shortcut: bool = False) -> Graph:
 
 
 def in_parts(*parts: int) -> Callable[[Plan], Plan]:
-    return lambda plan: replace(plan, parts=parts)
+    return lambda plan: replace(plan, batch_tiles=parts)
 
 
-def lawful(graph: Graph, stretch: Callable[[Plan], Plan] | None = None, *, cores: int = 1, kb: int = 160) -> Built:
+def lawful(graph: Graph, tile_batch: Callable[[Plan], Plan] | None = None, *, cores: int = 1, kb: int = 160) -> Built:
     target = small_target(local_bytes=kb * KB, weight_bytes=KB, activation_bytes=16 * KB)
-    built = build(graph, target, cores=cores, stretch=stretch)
+    built = build(graph, target, cores=cores, tile_batch=tile_batch)
     all_laws(built, simulate(built.program))
     return built
 
 
 def chosen(graph: Graph, *, cores: int = 1, kb: int = 160) -> tuple[int, ...]:
     """Parts that the compiler chooses."""
-    return lawful(graph, cores=cores, kb=kb).passed.parts
+    return lawful(graph, cores=cores, kb=kb).passed.batch_tiles
 
 
 def traffic(built: Built) -> tuple[int, int]:
@@ -87,12 +87,12 @@ def test_networks_that_fit_and_batches_of_one_stay_as_they_are(batch: int, kb: i
 
 @pytest.mark.parametrize(("weights", "parts"), [(10.0, 2), (30.0, 2), (50.0, 1)])
 def test_weights_are_read_again_where_that_is_less_than_what_would_be_moved_out(weights: float, parts: int) -> None:
-    """20 of 120 bytes do not fit: they are moved out and in again, or the weights are read twice."""
-    busy = Demand(
+    """20 of 120 bytes do not fit: they are spilled and read back, or the weights are read twice."""
+    busy = Footprint(
         alive=0.0, views=0, need=120.0, gaps=0.0, others=60.0, own=(40.0, 20.0), weights=weights, lanes=1, divisible=4
     )
     end = replace(busy, need=0.0, others=0.0, own=(), weights=0.0, divisible=1)
-    assert Walk((1, 2, 4), 100.0, gaps=False).run([busy, end]) == (parts,)
+    assert TilingSearch((1, 2, 4), 100.0, gaps=False).search([busy, end]) == (parts,)
 
 
 def test_cores_that_share_the_batch_have_parts_of_their_shares() -> None:
@@ -147,7 +147,7 @@ def test_commands_of_parts_belong_to_the_op_of_the_model() -> None:
 
 
 def test_parts_that_are_joined_stay_where_they_are() -> None:
-    """The second stretch reads what the first has made, and all of it is local."""
+    """The second tile group reads what the first has made, and all of it is local."""
     built = lawful(images(8, layers=2), in_parts(8, 2, 1, 1), kb=400)
     joins = [op for op in built.plan.graph.ops if op.kind == "join"]
     assert [len(op.inputs) for op in joins[:2]] == [4, 4]
@@ -166,7 +166,7 @@ def test_numbers_that_do_not_divide_each_other_meet_in_their_common_divisor() ->
     assert kinds[6:10] == ["join", "join", "divide", "divide"]
 
 
-def test_a_shortcut_past_a_stretch_is_whole_where_it_is_read() -> None:
+def test_a_shortcut_past_a_tile_group_is_whole_where_it_is_read() -> None:
     built = lawful(images(8, layers=3, shortcut=True), in_parts(8, 2, 4, 1, 1, 1), kb=400)
     assert [op.kind for op in built.plan.graph.ops].count("add") == 1
 

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
+from ..core.columns import Numbers
 from ..core.meaning import LaneRole
 from ..core.provenance import Provenance
 from ..program.program import COMMAND, NO_ROUTE, Detail, OpCycles
@@ -15,7 +16,6 @@ from ..recording.recording import ResourceCycles
 from ..recording.run import CommandTable
 from ..recording.trace import COUNTER, EDGE, Lane, SpanKind, Trace, blank_spans
 
-Numbers = npt.NDArray[np.int64]
 EXECUTION = "Execution"  # the lane that says when an inference started and ended, as in every decoded trace
 
 

@@ -7,8 +7,8 @@ from dataclasses import dataclass, field, replace
 from math import gcd
 
 import numpy as np
-import numpy.typing as npt
 
+from ..core.columns import Numbers
 from ..core.meaning import Does
 from ..core.provenance import Provenance
 from ..recording.recording import OpRecord
@@ -16,7 +16,6 @@ from ..recording.trace import NONE, Lane, SpanKind, Trace
 from .trace_build import Marks, build_trace
 from .trace_events import Samples, Spans
 
-Numbers = npt.NDArray[np.int64]
 MOST_OPS = 200_000  # rows per op beyond this are no help to a reader; the timeline keeps them all
 
 

@@ -17,12 +17,12 @@ import numpy as np
 import numpy.typing as npt
 
 from ..core.ahead import ahead
+from ..core.columns import Numbers
 from .reading import Unread, read_blocks
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
-Numbers = npt.NDArray[np.int64]
 Marks = npt.NDArray[np.bool_]
 Bytes = npt.NDArray[np.uint8]
 

@@ -20,6 +20,7 @@ import msgspec
 import numpy as np
 import numpy.typing as npt
 
+from ..core.columns import Floats, Numbers
 from ..core.errors import ImportFileError, printable
 from ..core.json_files import decode_json
 from ..recording.trace import NONE
@@ -27,8 +28,6 @@ from .reading import LONGEST_NS, Unread
 
 Key = int | str | None
 Thread = tuple[Key, Key]  # process, thread
-Numbers = npt.NDArray[np.int64]
-Floats = npt.NDArray[np.float64]
 V = TypeVar("V")
 
 _START = re.compile(rb"(?:\xef\xbb\xbf)?\s*([\[{])")

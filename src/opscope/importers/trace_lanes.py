@@ -8,11 +8,9 @@ overlap without nesting are kept the same way. None is dropped.
 from __future__ import annotations
 
 import numpy as np
-import numpy.typing as npt
 
+from ..core.columns import Numbers
 from ..core.sublanes import lowest_free
-
-Numbers = npt.NDArray[np.int64]
 
 _ROUNDS = 8  # so often a level may hold few of the spans; then they overlap, and are laid out one by one
 

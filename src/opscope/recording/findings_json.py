@@ -5,9 +5,7 @@ from __future__ import annotations
 from dataclasses import asdict
 from typing import TextIO
 
-import msgspec
-
-from .. import __version__
+from ..core.json_files import PRODUCER, write_json
 from .finding import Findings
 
 SCHEMA = "opscope.findings/1"
@@ -27,7 +25,7 @@ class FindingsJson:
 
     def render(self, findings: Findings, out: TextIO) -> None:
         fields = findings_fields(findings) | ({} if self.key is None else {"key": self.key})
-        out.write(msgspec.json.format(msgspec.json.encode(fields), indent=2).decode() + "\n")
+        write_json(fields, out)
 
 
 def findings_fields(findings: Findings) -> dict[str, object]:
@@ -54,7 +52,7 @@ def findings_fields(findings: Findings) -> dict[str, object]:
     )
     return {
         "schema": SCHEMA,
-        "producer": {"name": "opscope", "version": __version__},
+        "producer": PRODUCER,
         "provenance": findings.provenance,
         "verdict": verdict,
         **{key: whole[key] for key in rest},

@@ -8,9 +8,7 @@ from __future__ import annotations
 
 from dataclasses import asdict, dataclass
 
-import msgspec
-
-from .. import __version__
+from ..core.json_files import PRODUCER, json_bytes
 from ..core.units import Bytes
 from ..graph.graph import Note
 
@@ -208,5 +206,5 @@ class Resources:
 
 def resources_bytes(resources: Resources) -> bytes:
     """The file in the folder of a run."""
-    fields = {"schema": SCHEMA, "producer": {"name": "opscope", "version": __version__}, **asdict(resources)}
-    return msgspec.json.format(msgspec.json.encode(fields), indent=2) + b"\n"
+    fields = {"schema": SCHEMA, "producer": PRODUCER, **asdict(resources)}
+    return json_bytes(fields)

@@ -288,7 +288,7 @@ class ProfileWriter:
             self.save(name, partial(_put, encode_capture(capture)))
 
     def _stats(self, sample: Sample) -> None:
-        from ..views.text.host_stages import HostStages
+        from ..views.text.run_stdout import HostStages
 
         out = StringIO()
         HostStages().render(self.times, sample.row, out)

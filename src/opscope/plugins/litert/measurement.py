@@ -12,7 +12,7 @@ import numpy as np
 from ...backends.host_cpu import ports_of
 from ...backends.measuring import Measuring, allowed_cpus
 from ...backends.process import run_worker
-from ...backends.timeline import Numbers
+from ...core.columns import Numbers
 from ...core.errors import ModelError, printable
 from ...graph.graph import Graph
 from .kernels import NO_OP, Kernel

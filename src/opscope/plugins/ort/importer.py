@@ -12,17 +12,16 @@ from pathlib import Path
 
 import msgspec
 import numpy as np
-import numpy.typing as npt
 
+from ...core.columns import Flags, Numbers
 from ...core.provenance import Provenance
 from ...importers.reading import read_bytes
 from ...importers.trace_build import Marks, build_trace
-from ...importers.trace_events import Event, Numbers, Spans, decode_events
+from ...importers.trace_events import Event, Spans, decode_events
 from ...recording.recording import LATENCY, Metric, OpRecord, Recording
 from ...recording.trace import NONE, Lane, SpanKind
 from .session_runs import Runs, own_length
 
-Flags = npt.NDArray[np.bool_]
 RUN = "model_run"
 _NODE_ENDING = "_kernel_time"
 _DEVICE = "Kernel"  # category of what a device ran

@@ -14,7 +14,8 @@ import numpy as np
 from ...backends.host_cpu import ports_of
 from ...backends.measuring import Measuring, allowed_cpus
 from ...backends.process import run_worker
-from ...backends.timeline import Numbers, Work
+from ...backends.timeline import Work
+from ...core.columns import Numbers
 from ...core.errors import ModelError, printable
 from ...graph.graph import ABSENT, Graph, Op
 from ...recording.recording import Recording

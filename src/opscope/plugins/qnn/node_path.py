@@ -11,8 +11,6 @@ import numpy.typing as npt
 from .importers.schematic import Schematic
 from .importers.timeline import Timeline
 
-Numbers = npt.NDArray[np.int64]
-
 
 class Order:
     """The scheduler's constraints, between the spans of a timeline."""

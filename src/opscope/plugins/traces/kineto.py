@@ -16,17 +16,17 @@ import msgspec
 import numpy as np
 import numpy.typing as npt
 
+from ...core.columns import Flags, Numbers
 from ...core.meaning import Does
 from ...core.provenance import Provenance
 from ...importers.reading import read_bytes
 from ...importers.trace_build import Marks, build_trace, thread_label
-from ...importers.trace_events import NO_ARGS, Event, Events, Key, Numbers, Samples, Spans, coded, decode_events
+from ...importers.trace_events import NO_ARGS, Event, Events, Key, Samples, Spans, coded, decode_events
 from ...recording.classify import does_of_kernels
 from ...recording.recording import Metric, OpRecord, Recording
 from ...recording.trace import NONE, CounterTrack, Lane, SpanKind
 from .kineto_gaps import device_metrics
 
-Flags = npt.NDArray[np.bool_]
 _PROFILER = -1  # process under which the profiler writes what it takes itself, without a name
 _KERNELS = frozenset({"kernel", "gpu_memcpy", "gpu_memset", "memcpy", "memset"})
 _HOST_OPS = frozenset({"cpu_op", "operator"})

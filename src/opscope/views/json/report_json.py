@@ -6,7 +6,7 @@ import json
 from dataclasses import asdict
 from typing import TextIO
 
-from ... import __version__
+from ...core.json_files import PRODUCER
 from ...estimate.report import PROVENANCE, Layer, Report
 from ...recording.resources import Footprint, LayerAdvice, Range, Suggestion
 
@@ -28,7 +28,7 @@ def document(report: Report) -> dict[str, object]:
     return {
         "schema": SCHEMA,
         "provenance": PROVENANCE,
-        "producer": {"name": "opscope", "version": __version__},
+        "producer": PRODUCER,
         "model": asdict(report.model),
         "target": _target(report),
         "memory": _memory(report),

@@ -15,13 +15,13 @@ from collections.abc import Iterable, Mapping
 import numpy as np
 import numpy.typing as npt
 
+from ...core.columns import Numbers
+
 MAGIC = b"OSC1"
 HEAD = struct.Struct("<4sII4x")  # magic, rows, columns
 COLUMN = struct.Struct("<16sBB6xq")  # name, coding, bytes per value, base
 PLAIN, STEPS, FLOAT = 0, 1, 2  # values; differences from the row before; bits of a 64-bit float
 LEVEL = 6  # of deflate: 9 takes three times as long for one percent
-
-Numbers = npt.NDArray[np.int64]
 
 
 def encode(columns: Mapping[str, npt.NDArray[np.generic]], *, steps: Iterable[str] = ()) -> bytes:

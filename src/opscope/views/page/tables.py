@@ -6,10 +6,11 @@ from dataclasses import replace
 
 import numpy as np
 
+from ...core.columns import Numbers
 from ...recording.finding import Findings
 from ...recording.run import Run
 from ...recording.trace import Trace
-from .columns import Numbers, encode
+from .columns import encode
 from .contract import CommandWords, PageCounter, PathWords
 from .spans import SpanRows
 

@@ -15,8 +15,7 @@ from ...recording.finding import UPPER_BOUND, Finding, Findings
 from ...recording.recording import Recording
 from ...recording.run import Run
 from ...recording.summary import OpTotal
-from .columns import bar, columns, pairs
-from .ink import Ink
+from .columns import Style, bar, columns, pairs
 from .recording_text import sections_of, tells_causes
 from .trial_rows import trial_rows, tried_again
 
@@ -54,7 +53,7 @@ class ProfileText:
         self.top = top
         self.findings = findings
         self.level = level
-        self.ink = Ink(colour)
+        self.style = Style(colour)
         self.width = width
         self.more = more
         self.places = places
@@ -87,7 +86,7 @@ class ProfileText:
         if found.breakdown:
             share = next(part.share for part in found.breakdown if part.cause == found.bound)
             rows.append(("verdict", f"{found.bound} bound: {format_percent(share)} of the time"))
-        return [*(self.ink(line, "strong") for line in wrap(title, self.width)), *pairs(rows)]
+        return [*(self.style(line, "strong") for line in wrap(title, self.width)), *pairs(rows)]
 
     def _breakdown(self, found: Findings) -> list[str]:
         """A bar for each part of the time, longest first."""
@@ -96,7 +95,7 @@ class ProfileText:
         for part in parts:
             most = min(_BAR_WIDTH, self.width - 32)
             length = f"{bar(part.share, most):<{most}}"
-            drawn = self.ink(length, part.cause)
+            drawn = self.style(length, part.cause)
             lines.append(f"  {part.cause:<8} {drawn} {format_percent(part.share):>6}  {_time(round(part.ns))}")
         return lines
 
@@ -115,7 +114,7 @@ class ProfileText:
         left = len(ops) - len(shown)
         note = " – busy: share of the work of all engines; time: on the clock" if self.width >= 80 else ""
         return [
-            self.ink("COSTLIEST OPS", "strong") + note,
+            self.style("COSTLIEST OPS", "strong") + note,
             *table,
             *self._more(left),
         ]
@@ -125,7 +124,7 @@ class ProfileText:
         rows = [(op.type or UNKNOWN, op.engine or UNKNOWN, op.name) for op in shown]
         name = max(self.width - 38, _LEAST_NAME)
         table = columns(("type", "engine", "op"), rows, align="<<<", limits={0: 20, 1: 14, 2: name})
-        return [self.ink("OPS", "strong") + " – no times of ops are known", *table, *self._more(left)]
+        return [self.style("OPS", "strong") + " – no times of ops are known", *table, *self._more(left)]
 
     def _more(self, left: int) -> list[str]:
         return [f"… and {left} more ({self.more})"] if left > 0 else []
@@ -138,7 +137,7 @@ class ProfileText:
         ]
         if not shown:
             return []
-        lines = [self.ink("WHAT TO CHANGE", "strong")]
+        lines = [self.style("WHAT TO CHANGE", "strong")]
         for number, finding in enumerate(shown, start=1):
             lines += self._finding(number, finding)
         left = len(found.findings) - len(shown)
@@ -148,7 +147,7 @@ class ProfileText:
         share = format_percent(finding.share)
         cost = "" if finding.share is None or share in finding.title else f" – {share} of the time"
         title = wrap(f"{number}. {printable(finding.title, 200)}{cost}", self.width, subsequent_indent="   ")
-        lines = [self.ink(line, "strong") for line in title]
+        lines = [self.style(line, "strong") for line in title]
         lines += self._folded(printable(finding.detail, 400))
         if finding.action:
             lines += self._folded("→ " + printable(finding.action, 400))
@@ -165,7 +164,7 @@ class ProfileText:
         if not found.trials:
             return []
         note = f" – {tried_again(found)}" if self.width >= 60 else ""
-        return [self.ink("CHANGES TRIED", "strong") + note, *trial_rows(found, width=self.width)]
+        return [self.style("CHANGES TRIED", "strong") + note, *trial_rows(found, width=self.width)]
 
     def _notes(self, found: Findings) -> list[str]:
         """What cannot be known of this run, and what its source says of its numbers."""
@@ -179,7 +178,7 @@ class ProfileText:
         if not self.places:
             return []
         return [
-            self.ink("WHERE TO LOOK", "strong"),
+            self.style("WHERE TO LOOK", "strong"),
             *pairs([(name, printable(text, 400)) for name, text in self.places]),
         ]
 

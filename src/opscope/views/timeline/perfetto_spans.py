@@ -8,17 +8,16 @@ from dataclasses import dataclass, replace
 import numpy as np
 import numpy.typing as npt
 
+from ...core.columns import Numbers
 from ...recording.run import CommandTable
 from ...recording.summary import KB
 from ...recording.trace import NONE, SpanKind, Trace
-from .interned import Interned
-from .protobuf import MessageRows, bytes_field, fixed64s, number_field, padded, varint, width_of
+from .protobuf import MessageRows, bytes_field, fixed64s, number_field, padded, text_field, varint, width_of
 from .protobuf import Rows as ByteRows
 from .trace_args import constant_args, shown_kinds, template_of_commands
 from .trace_flows import Flows
 from .trace_rows import Rows
 
-Numbers = npt.NDArray[np.int64]
 Spans = npt.NDArray[np.void]
 CHUNK = 1 << 13
 
@@ -28,6 +27,7 @@ _PACKET, _TIMESTAMP, _SEQUENCE, _TRACK_EVENT, _FLAGS = 1, 8, 10, 11, 13
 _CATEGORIES, _ANNOTATIONS, _TYPE, _NAME, _TRACK = 3, 4, 9, 10, 11
 _FLOW_IDS, _ENDED_FLOW_IDS = 47, 48
 _BEGIN, _END = 1, 2
+_INTERNED_ID, _INTERNED_TEXT = 1, 2
 _ARG_NAME, _ARG_NUMBER, _ARG_DOUBLE, _ARG_STRING = 1, 3, 5, 17
 _WORK = (SpanKind.OP, SpanKind.TRANSFER)
 ORDERING_FLOW = 1 << 62  # set in the id of an arrow that orders only: this form has no category for arrows
@@ -47,6 +47,35 @@ _NUMBER_ARGS = (
     "waitsOnName",
     "waitsOnEngine",
 )
+
+
+class Interned:
+    """Strings that a trace spells once and then calls by number, per table of InternedData; numbers start at 1."""
+
+    CATEGORIES, NAMES, ARGS, VALUES = 1, 2, 3, 29  # fields of InternedData
+
+    def __init__(self) -> None:
+        self._tables: dict[int, dict[str, int]] = {self.CATEGORIES: {}, self.NAMES: {}, self.ARGS: {}, self.VALUES: {}}
+        self._encoded: tuple[int, bytes] = (0, b"")  # of so many strings
+
+    def number(self, table: int, text: str) -> int:
+        known = self._tables[table]
+        return known.setdefault(text, len(known) + 1)
+
+    def count(self, table: int) -> int:
+        return len(self._tables[table])
+
+    def encoded(self) -> bytes:
+        """The InternedData message."""
+        count = sum(map(len, self._tables.values()))
+        if self._encoded[0] != count:
+            fields = (
+                bytes_field(table, number_field(_INTERNED_ID, number) + text_field(_INTERNED_TEXT, text))
+                for table, known in self._tables.items()
+                for text, number in known.items()
+            )
+            self._encoded = count, b"".join(fields)
+        return self._encoded[1]
 
 
 @dataclass(frozen=True, slots=True)

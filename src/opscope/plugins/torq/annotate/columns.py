@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
-from .annotated import ActionRows, Annotated, Numbers, Step, StepRows, Usage
+from ....core.columns import Numbers
+from .annotated import ActionRows, Annotated, Step, StepRows, Usage
 
 if TYPE_CHECKING:
     import pyarrow as pa

@@ -7,9 +7,10 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
+from ....core.columns import Numbers
 from ....core.errors import UsageError, printable
 from ....core.provenance import Provenance
-from .annotated import ActionRows, ActionTimes, Annotated, Job, JobTimes, Listing, Numbers, StepRows, WorkColumns
+from .annotated import ActionRows, ActionTimes, Annotated, Job, JobTimes, Listing, StepRows, WorkColumns
 from .logged_actions import dispatch_of, host_classes, kinds_of, listed, parts_of, strangers, units_of
 from .overlap import HAL, UnitClass, shares
 from .unit_usage import usage_of

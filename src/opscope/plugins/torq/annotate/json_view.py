@@ -7,7 +7,7 @@ from typing import BinaryIO
 
 import msgspec
 
-from .... import __version__
+from ....core.json_files import PRODUCER
 from .annotated import Annotated, Job, StepRows
 from .columns import Headers, Table
 
@@ -37,7 +37,7 @@ class AnnotatedJson:
 def _head(annotated: Annotated, names: list[str]) -> dict[str, object]:
     head: dict[str, object] = {
         "schema": SCHEMA,
-        "producer": {"name": "opscope", "version": __version__},
+        "producer": PRODUCER,
         "provenance": annotated.provenance,
         "listing": annotated.listing,
         "runtime": annotated.runtime,

@@ -11,8 +11,8 @@ from dataclasses import dataclass, fields
 
 import numpy as np
 
-from ....core.columns import places, rising
-from ....importers.line_columns import Marks, Numbers
+from ....core.columns import Numbers, places, rising
+from ....importers.line_columns import Marks
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,10 +8,9 @@ from pathlib import Path
 
 import numpy as np
 
-from ....core.columns import places, rising
+from ....core.columns import Numbers, places, rising
 from ....core.meaning import Does
 from ....importers.column_trace import MOST_OPS, SpanColumns, column_trace, op_totals, timed_ops
-from ....importers.line_columns import Numbers
 from ....recording.recording import LATENCY, Metric, OpRecord, Recording
 from ....recording.trace import NONE, Lane, SpanKind
 from ..annotate.annotated import ActionTimes

@@ -41,6 +41,11 @@ class Measuring:
             )
         return chosen
 
+    def request(self, model: Path, ports: Sequence[object]) -> dict[str, object]:
+        """What the process that measures needs to know, whatever the runtime."""
+        cpus = allowed_cpus()[: self.threads]
+        return {"model": str(model.resolve()), "cpus": cpus, "ports": ports, **self.shown()}
+
     def shown(self) -> dict[str, int | str]:
         counts = {"warmup": self.warmup, "repeats": self.repeats, "threads": self.threads, "seed": self.seed}
         return {**counts, "op_times": "on" if self.op_times else "off"}

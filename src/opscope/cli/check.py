@@ -27,7 +27,7 @@ Each law is ok, VIOLATED, or — where the run does not tell. Exit codes: 0 fine
 """
 
     def add_arguments(self, parser: ArgumentParser) -> None:
-        parser.add_argument("run", type=Path, metavar="RUN", help="folder that profile, opstats or import left")
+        parser.add_argument("run", type=Path, metavar="RUN", help="run folder, written by profile, opstats or import")
         parser.add_argument("--json", action="store_true", help="print as JSON")
 
     def run(self, args: Namespace) -> int:

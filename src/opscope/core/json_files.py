@@ -26,7 +26,7 @@ def decode_json(raw: bytes, decoder: msgspec.json.Decoder[T], *, source: str) ->
             source, "", f"{printable(str(error), 300)}; expected the fields of this format"
         ) from error
     except UnicodeDecodeError as error:
-        raise ImportFileError(source, f"byte {error.start:#x}", "a name is no UTF-8; expected JSON") from error
+        raise ImportFileError(source, f"byte {error.start:#x}", "a name is not valid UTF-8; expected JSON") from error
     except msgspec.DecodeError as error:
         problem = str(error).replace("Input data was truncated", f"cut short after {len(raw)} bytes")
         raise ImportFileError(source, "", f"{problem}; expected JSON") from error

@@ -32,7 +32,7 @@ class Recorded:
     recording: Recording  # what its source told
     folder: Path | None = None  # None: nothing was written
     files: tuple[str, ...] = ()  # that a user opens, in the folder
-    reused: str = ""  # what of an earlier profile was still true: "program", "run"
+    reused: str = ""  # what of an earlier profile was up to date: "program", "run"
 
     def _repr_html_(self) -> str:
         """What a notebook shows."""

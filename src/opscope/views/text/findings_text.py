@@ -17,10 +17,10 @@ _WIDTH = 100  # of the table of changes
 _NAMES = 3  # of the ops of a finding
 _EXPLAIN = {
     "compute": "engines at work on the network",
-    "memory": "bytes on their way to and from outer memory",
-    "link": "bytes on their way between cores and devices",
-    "host-link": "bytes on their way between host and device",
-    "wait": "standing still for something that is known to be at work",
+    "memory": "transfers to and from outer memory",
+    "link": "transfers between cores and devices",
+    "host-link": "transfers between host and device",
+    "wait": "waiting for other work that is known",
     "layout": "conversions of layout and type, copies",
     "launch": "starting work",
     "host": "the host",

@@ -24,7 +24,7 @@ def test_the_published_summary_obeys_its_identities(tmp_path: Path) -> None:
     assert imported.value("throughput") == pytest.approx(345.419, abs=1e-3)
     assert imported.value("c0 effective frequency") == pytest.approx(1233.12e6, abs=1e4)
     conv = op(imported, "c0 aicconvolutiond32 HMX TCM (float16, i8, index32)")
-    assert (conv.calls, conv.cycles, conv.engine) == (1081, 15_612_581, "HMX")
+    assert (conv.calls, conv.cycles, conv.engines) == (1081, 15_612_581, ("HMX",))
     assert len(imported.trace.spans) == 12
     assert imported.tables[0].network == "QAicGraph"
 

@@ -19,7 +19,7 @@ def read(events: Sequence[object], path: Path) -> Recording:
     document = {"schemaVersion": 1, "deviceProperties": [{"name": "G"}, {"name": "G"}], "traceEvents": events}
     path.write_text(json.dumps(document))
     found = read_profile(path)
-    assert found.format == Kineto.name
+    assert found.maker == Kineto.name
     return found
 
 

@@ -2,7 +2,8 @@
 
 A value is kept as its distance from the smallest of its column (or of the column's steps), in as many bytes as the
 largest needs; all first bytes of a column come first, then all second bytes: most are zero or repeat, and deflate
-makes little of them.
+makes little of them. Starts 1000, 1300, 1600 as steps are 1000, 300, 300; above the smallest, 300, they are 700, 0, 0
+in two bytes: BC 00 00, then 02 00 00.
 """
 
 from __future__ import annotations

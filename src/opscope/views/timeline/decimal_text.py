@@ -22,6 +22,8 @@ def _four(pattern: str) -> npt.NDArray[np.uint32]:
     return np.frombuffer("".join(pattern.format(i) for i in range(10_000)).encode(), np.uint32)
 
 
+# Four digits at a time. Of 120045, the last four are 0045 from _ZEROS, as a group in front is not 0, and the two in
+# front "  12" from _BLANK; of 0 the last group is "   0" from _LAST, and those in front are blank.
 _ZEROS = _four("{:04d}")
 _LAST = _four("{:4d}")
 _BLANK = _LAST.copy()

@@ -93,6 +93,7 @@ class SpanPackets:
     """Encodes the spans of traces of the same commands; constant arguments are encoded once."""
 
     def __init__(self, table: CommandTable, interned: Interned, *, stats_hz: float) -> None:
+        """Intern the texts of all commands, and encode the arguments of every template once."""
         self.table, self.stats_hz = table, stats_hz
         self._template_of, templates = template_of_commands(table)
         self._arg = {key: interned.number(Interned.ARGS, key) for key in _NUMBER_ARGS}
@@ -118,7 +119,12 @@ class SpanPackets:
         return shape + (table["out_bytes"] > 0) * 2 + (table["route"] < 0)
 
     def blocks(self, trace: Trace, rows: Rows, names: Numbers, flows: Flows | None) -> Iterator[bytes]:
-        """Packets of all spans that are shown."""
+        """Packets of all spans that are shown.
+
+        A reader sorts packets by time and keeps the file's order among equal times. So all ends come before all starts,
+        and of two spans that touch, one is over before the next begins; the start and the end of an empty span stay
+        together.
+        """
         trace = self._plain_where_unknown(trace)
         tracks = np.array([0 if row is None else row.tid for row in rows.of_lane] or [0], np.int64)
         width = width_of(int(trace.spans["end_ns"].max(initial=0)))
@@ -143,7 +149,11 @@ class SpanPackets:
         return replace(trace, spans=spans)
 
     def _alike(self, context: _Context, chosen: Numbers) -> Iterator[Numbers]:
-        """Spans by the fields their packets have; in each part, in the order of the trace."""
+        """Spans by the fields their packets have; in each part, in the order of the trace.
+
+        Packets of the same fields have the same length, so that a part is one table of bytes, filled column by column.
+        `code` numbers the sets of fields: which arguments are known, and how many arrows start or end there.
+        """
         spans = context.trace.spans
         kind = spans["kind"][chosen]
         for wanted in np.flatnonzero(np.bincount(kind)).tolist():
@@ -167,6 +177,7 @@ class SpanPackets:
         return _packets(context, spans["end_ns"], event)
 
     def _starts(self, context: _Context, chosen: Numbers) -> ByteRows:
+        """Start packets of spans that `_alike` put together: the first tells which fields all of them have."""
         spans = context.trace.spans.take(chosen)
         event = MessageRows(len(spans)).constant(number_field(_TYPE, _BEGIN) + number_field(_CATEGORIES, CATEGORY_IID))
         event.number(_TRACK, context.tracks[spans["lane"]], width=width_of(int(context.tracks.max())))
@@ -187,6 +198,7 @@ class SpanPackets:
         return _packets(context, spans["start_ns"], event)
 
     def _work(self, event: MessageRows, spans: Spans) -> None:
+        """Arguments of spans of a command: what its times give, then what is the same in every inference."""
         table, command = self.table.rows, spans["command"]
         size, ucycles, pcycles = table["out_bytes"][command].astype(np.int64), spans["ucycles"], spans["pcycles"]
         self._whole(event, "oc", table["ordinal"][command])

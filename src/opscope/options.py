@@ -179,6 +179,7 @@ class RunOptions:
     )
 
     def __post_init__(self) -> None:
+        """Check ranges and combinations; sequences and paths may come in any form."""
         object.__setattr__(self, "profile", tuple(self.profile))
         object.__setattr__(self, "out_dir", Path(self.out_dir))
         _check_words(self)

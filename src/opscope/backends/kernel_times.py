@@ -94,10 +94,12 @@ def in_body(op: Op) -> OpRecord:
     return no_kernel(op, Placed.FUSED, f"in the body of {op.scope}, and counted there")
 
 
-def placed_counts(ops: Sequence[OpRecord], names: Mapping[str, Placed]) -> Iterator[Metric]:
+def placed_counts(
+    ops: Sequence[OpRecord], names: Mapping[str, Placed], provenance: Provenance = Provenance.MEASURED
+) -> Iterator[Metric]:
     """How many ops were placed so, under the name that the runtime's users know."""
     for name, placed in names.items():
-        yield Metric(name, sum(op.placed == placed for op in ops), "count", Provenance.MEASURED)
+        yield Metric(name, sum(op.placed == placed for op in ops), "count", provenance)
 
 
 def random_inputs_note(measuring: Measuring) -> str:

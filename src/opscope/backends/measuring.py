@@ -26,6 +26,7 @@ class Measuring:
 
     @staticmethod
     def of(filled: Mapping[str, Value]) -> Measuring:
+        """Check the values of options; more threads than CPUs is an error."""
         chosen = Measuring(
             positive("warmup", filled["warmup"], least=0),
             positive("repeats", filled["repeats"], most=100_000),

@@ -92,6 +92,7 @@ def _trace(  # noqa: PLR0917 – the columns come from as many places
     pairs: Numbers,
     provenance: Provenance,
 ) -> Trace:
+    """Spans of work on one lane, of inferences on another; times count from the first of them."""
     origin = min((int(part.start_ns.min(initial=1 << 62)) for part in (work, phases) if part), default=0)
     spans = blank_spans(len(work.command))
     spans["kind"], spans["command"], spans["inference"] = SpanKind.OP, work.command, work.inference

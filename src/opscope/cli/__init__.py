@@ -131,6 +131,7 @@ def _examples(command: Command, verb: str) -> str:
 
 
 def _top_parser() -> Parser:
+    """The parser that knows the verbs alone; that of a verb is made when the verb is known."""
     known = verbs()
     width = max(map(len, known))
     listed = "\n".join(f"  {verb:<{width}}  {line}" for verb, line in known.items())

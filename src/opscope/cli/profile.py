@@ -256,6 +256,7 @@ def _open(page: Path) -> None:
 
 
 def _write_files(result: Recording, args: Namespace) -> None:
+    """Write the timeline and the summary files that were asked for."""
     from ..core.files import write_bytes
     from ..workflows import profiling
 

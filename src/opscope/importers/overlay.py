@@ -102,6 +102,7 @@ def _shifts(measured: Trace, model: Trace, of_span: Numbers) -> tuple[Numbers, i
 
 
 def _both(measured: Trace, model: Trace, shift: Numbers, provenance: Provenance) -> Trace:
+    """One trace with the lanes of both, those of the model marked by how its times were obtained."""
     spans = model.spans
     columns = SpanColumns(
         spans["lane"].astype(np.int64),

@@ -123,6 +123,7 @@ class Decoder:
         return outcome
 
     def _buffers(self, sample: Sample, outcome: SampleOutcome) -> Iterator[tuple[StatsFile, Buffer]]:
+        """Buffers of one sample, one per device; those that cannot be used become problems of the outcome."""
         seen: set[int] = set()
         for file in sample.files:
             try:
@@ -163,6 +164,7 @@ class Decoder:
         return buffer
 
     def _summary(self, file: StatsFile, buffer: Buffer, trace: Trace, folder: Path, outcome: SampleOutcome) -> None:
+        """Write the text of one buffer, and warn of what its stats level lacks."""
         capture = buffer.capture
         if capture.level < OP_LEVEL:
             outcome.warnings.append(
@@ -188,6 +190,7 @@ class Decoder:
         folder: Path,
         outcome: SampleOutcome,
     ) -> None:
+        """Write the timelines of one sample: one for all devices, or one each."""
         traces = [self._detailed(each, outcome.origin) for each in decoded]
         parts = [(each.file.stem, [trace]) for each, trace in zip(decoded, traces, strict=True)]
         if self.options.merge_devices or sample.files[0].slice is None:

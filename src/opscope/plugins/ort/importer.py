@@ -73,6 +73,7 @@ class OrtProfile:
     name = "onnxruntime"
 
     def read(self, path: Path) -> Recording:
+        """Nodes with their own times, each in the run that it belongs to, and kernels of a device under their node."""
         file = decode_events(read_bytes(path), source=str(path))
         spans = file.spans()
         events = [file.events[number] for number in spans.event.tolist()]
@@ -200,6 +201,7 @@ def _with_times(
 
 
 def _metrics(spans: Spans, events: Sequence[Event], runs: Runs) -> tuple[Metric, ...]:
+    """Times of the session: loading it, and the spread of its runs."""
     length = spans.end - spans.start
     found = [
         Metric(event.name.replace("_", " "), int(length[n]), "ns")
@@ -221,6 +223,7 @@ def _metrics(spans: Spans, events: Sequence[Event], runs: Runs) -> tuple[Metric,
 
 
 def _notes(told: _Told, rows: Sequence[OpRecord], runs: Runs, *, nests: Flags) -> tuple[str, ...]:
+    """What a reader of the rows should know, each where it applies."""
     renamed = sum(row.name.endswith(("_nchwc", "_nhwc")) or "fused" in row.name.lower() for row in rows)
     fences = sum(event.cat == "Node" for event in told.events) - int(told.node.sum())
     kernels = int(told.device.sum())

@@ -144,6 +144,7 @@ def _stages(prepared: Sequence[Message | None]) -> Iterator[StageTime]:
 
 
 def _notes(options: HtpOptions, parts: int) -> Iterator[str]:
+    """What the times are of, and which choices have no effect on them."""
     if options.soc.has_model:
         yield (
             "times are of the vendor's performance model: accelerator only, highest clock, no host and no RPC; "

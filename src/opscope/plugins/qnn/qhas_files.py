@@ -54,6 +54,7 @@ class QhasHtml:
 
 
 def _page(recording: Recording) -> dict[str, object]:
+    """Values of the page's template."""
     options = ", ".join(
         f"{key.replace('_', ' ')} {value}" for key, value in recording.options.items() if value is not None
     )
@@ -84,6 +85,7 @@ def _page(recording: Recording) -> dict[str, object]:
 
 
 def _tables(recording: Recording) -> Iterator[Table]:
+    """The page's tables: nodes by their time on the critical path, those on the CPU, kernels, the compiler's stages."""
     nodes = sorted(recording.ops, key=lambda node: -(node.path_ns or 0))[:MOST_ROWS]
     header = (
         "node",
@@ -129,6 +131,7 @@ def _tables(recording: Recording) -> Iterator[Table]:
 
 
 def _node(node: OpRecord) -> tuple[str, ...]:
+    """Cells of one node."""
     times = (node.time_ns, node.wait_ns, node.overlap_ns)
     busy = (
         UNKNOWN if node.time_ns is None else format_count(node.busy_cycles.get(e, 0)) for e in ("HVX", "HMX", "DMA")

@@ -75,6 +75,7 @@ class Kineto:
     name = "kineto"
 
     def read(self, path: Path) -> Recording:
+        """Host and device spans, kernels joined to their launch and to their op."""
         file = decode_events(read_bytes(path), source=str(path))
         spans, samples = file.spans(), file.samples()
         joined = _join(file, spans)

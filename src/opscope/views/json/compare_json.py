@@ -100,6 +100,7 @@ def _change(found: Difference) -> dict[str, object]:
 
 
 def _noise(found: Difference) -> dict[str, object]:
+    """The confidence interval of a difference, or why there is none."""
     interval = found.interval
     return {
         "interval": None

@@ -53,6 +53,7 @@ def _target(report: Report) -> dict[str, object]:
 
 
 def _memory(report: Report) -> dict[str, object]:
+    """`memory` of the documented form."""
     memory = report.memory
     layer = report.layers[memory.peak_layer] if memory.peak_layer is not None and report.layers else None
     return {
@@ -87,6 +88,7 @@ def _memory(report: Report) -> dict[str, object]:
 
 
 def _hardware(report: Report) -> dict[str, object]:
+    """`hardware` of the documented form."""
     totals = report.totals
     return {
         "total_cycles": totals.cycles,
@@ -108,6 +110,7 @@ def _hardware(report: Report) -> dict[str, object]:
 
 
 def _layer(layer: Layer) -> dict[str, object]:
+    """One entry of `layers`."""
     return {
         "index": layer.index,
         "operator": layer.operator,

@@ -52,6 +52,7 @@ class RunPage:
         )
 
     def _data(self, run: Run, findings: Findings | None, rows: SpanRows, blocks: _Blocks) -> PageData:
+        """What the page's script gets; long tables are cut, and the cut is told."""
         summary, cut = _shortened(run.summary)
         resources, layers_cut = _first_layers(run.resources)
         return PageData(

@@ -60,6 +60,7 @@ class FindingsText:
         yield self.style(f"{name} on {printable(info.target, 60)}", "strong") + f"  {times}, {findings.provenance}"
 
     def _verdict(self, findings: Findings) -> Iterator[str]:
+        """What bounds the run, and the breakdown of its time as bars."""
         if not findings.breakdown:
             yield "Verdict: unknown; the run has no times"
             return
@@ -119,6 +120,7 @@ class FindingsText:
             yield from trial_rows(findings, width=_WIDTH)
 
     def _engines(self, findings: Findings) -> Iterator[str]:
+        """Utilization of every engine, with its worst wait."""
         if not findings.engines:
             return
         worst: dict[str, str] = {}
@@ -144,6 +146,7 @@ class FindingsText:
         )
 
     def _rollup(self, findings: Findings) -> Iterator[str]:
+        """Ops added up by what the user asked for."""
         rollup = findings.rollup(self.by)
         if rollup is None or not rollup.rows:
             return
@@ -179,6 +182,7 @@ class FindingsText:
         return (_time(step.start_ns), _time(step.end_ns - step.start_ns), step.cause, shown, step.after)
 
     def _caught(self, run: Run, findings: Findings) -> Iterator[str]:
+        """How much of the time was recorded, and what was lost."""
         caught = findings.coverage
         if caught is not None:
             parts = [

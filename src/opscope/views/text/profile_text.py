@@ -50,6 +50,17 @@ class ProfileText:
         more: str = "--all",
         places: Sequence[tuple[str, str]] = (),
     ) -> None:
+        """Choose what to show.
+
+        Args:
+            top: ops to list; None: all.
+            findings: how many to print in full.
+            level: how much a recording's own tables show.
+            colour: for a terminal.
+            width: of the screen, in characters.
+            more: the option that lists every op, named where some are left out.
+            places: what to look at next, and the file or command for it.
+        """
         self.top = top
         self.findings = findings
         self.level = level
@@ -72,6 +83,7 @@ class ProfileText:
         out.write("\n\n".join("\n".join(lines) for lines in parts if lines) + "\n")
 
     def _head(self, run: Run, found: Findings) -> list[str]:
+        """Title, latency, throughput and verdict."""
         info, latency = run.info, run.summary.latency
         place = f"{info.devices} × {info.cores} cores" if info.devices > 1 else f"{info.cores} cores"
         where = f"{info.target}, {place}" if info.devices * info.cores > 1 else info.target
@@ -100,6 +112,7 @@ class ProfileText:
         return lines
 
     def _ops(self, run: Run) -> list[str]:
+        """The table of the costliest ops, its last column as wide as the screen leaves it."""
         ops = run.summary.ops
         shown = ops if self.top is None else ops[: self.top]
         if not shown:

@@ -33,6 +33,7 @@ class WhatIfText:
 
 
 def _row(point: WhatIfPoint) -> tuple[str, ...]:
+    """Cells of one point."""
     recording = point.recording
     if recording is None:
         raise ValueError(f"{point.label} has no profile")

@@ -47,6 +47,7 @@ class ChromeTrace:
         self._wait_ends: list[bytes | None] = [None] * (len(self._templates) + 1)
 
     def render(self, trace: Trace, out: BinaryIO) -> None:
+        """Head, names of rows, counters, spans and arrows, block by block."""
         rows = lay_out(trace, self.info, cores=self.cores, devices=self.devices)
         flows = find_flows(trace, rows.shown) if self.flows else None
         about: dict[str, str] = {"provenance": trace.provenance}

@@ -61,6 +61,7 @@ class _Seen:
 
 
 def _annotated(listing: Listing, seen: _Seen, options: AnnotateOptions) -> Annotated:
+    """Shares of units, notes and, where asked for, the timeline, of a log in either form."""
     found = shares([*seen.units.classes(listing.slices), *seen.classes])
     work: WorkColumns | None = None
     too_much: tuple[str, ...] = ()

@@ -35,6 +35,7 @@ class AnnotatedJson:
 
 
 def _head(annotated: Annotated, names: list[str]) -> dict[str, object]:
+    """Everything but the rows."""
     head: dict[str, object] = {
         "schema": SCHEMA,
         "producer": PRODUCER,

@@ -73,6 +73,7 @@ class TorqCompile:
         self.name = f"torq-compile-{form.lower()}"
 
     def read(self, path: Path) -> Recording:
+        """Rows as spans on a lane per unit; cycles become times by the compiler's clock."""
         rows = read_rows(path, self.form)
         lanes = [Lane(0, NONE, unit) for unit in rows.units]
         start, end = self.clock.ns(rows.start), self.clock.ns(rows.end)

@@ -109,6 +109,7 @@ class Pairing:
         return Paired(begin, end, lone, _joined(self._stray).by_line())
 
     def _settle(self) -> None:
+        """Pair the events that wait: in order of their keys, a begin and the end right behind it belong together."""
         rows = _joined([self._open, *self._waiting])
         self._waiting = []
         key = rows.key()

@@ -32,6 +32,7 @@ class TorqHost:
         self.name = HOST_LOGS[form].name
 
     def read(self, path: Path) -> Recording:
+        """Actions as spans, and jobs on a lane of their own, from start to the end of the wait."""
         log = read_actions(path, self.form)
         start, wait = jobs_of(log)
         lanes, lane = _lanes(log)
@@ -173,6 +174,7 @@ def _op(log: ActionTimes, row: int) -> OpRecord:
 
 
 def _metrics(log: ActionTimes, start: Numbers, wait: Numbers, rounds: _Rounds) -> list[Metric]:
+    """Latency of a round, wall time, and how long jobs ran."""
     if not len(log.start_ns):
         return []
     result = []

@@ -36,6 +36,7 @@ class TorqRuntime:
     name = "torq-runtime"
 
     def read(self, path: Path) -> Recording:
+        """Jobs as spans on one lane; ids that start again begin the next inference."""
         jobs = read_jobs(path)
         inference = inference_of(jobs.id)
         rounds = int(inference[-1]) + 1 if len(inference) else 0

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from ..core.errors import UsageError, printable
 from ..core.manifest import Option, Value
-from ..core.measuring import REPEATS, SEED, THREADS, WARMUP
+from ..core.measuring_options import REPEATS, SEED, THREADS, WARMUP
 from .process import positive
 
 

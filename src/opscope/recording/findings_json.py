@@ -5,7 +5,9 @@ from __future__ import annotations
 from dataclasses import asdict
 from typing import TextIO
 
-from ..core.json_files import PRODUCER, write_json
+import msgspec
+
+from .. import __version__
 from .finding import Findings
 
 SCHEMA = "opscope.findings/1"
@@ -25,7 +27,7 @@ class FindingsJson:
 
     def render(self, findings: Findings, out: TextIO) -> None:
         fields = findings_fields(findings) | ({} if self.key is None else {"key": self.key})
-        write_json(fields, out)
+        out.write(msgspec.json.format(msgspec.json.encode(fields), indent=2).decode() + "\n")
 
 
 def findings_fields(findings: Findings) -> dict[str, object]:
@@ -52,7 +54,7 @@ def findings_fields(findings: Findings) -> dict[str, object]:
     )
     return {
         "schema": SCHEMA,
-        "producer": PRODUCER,
+        "producer": {"name": "opscope", "version": __version__},
         "provenance": findings.provenance,
         "verdict": verdict,
         **{key: whole[key] for key in rest},

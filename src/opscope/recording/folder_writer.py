@@ -13,8 +13,8 @@ import msgspec
 import numpy as np
 import numpy.typing as npt
 
+from .. import __version__
 from ..core.errors import UsageError
-from ..core.json_files import PRODUCER, json_bytes
 from ..program.program import OpInfo
 from .resources import FILE as RESOURCES_FILE
 from .resources import resources_bytes
@@ -122,9 +122,10 @@ def write_part(trace: Trace, path: Path) -> None:
 
 
 def write_head(folder: Path, run: Run) -> None:
-    head = {"schema": SCHEMA, "producer": PRODUCER, **asdict(run.info)}
-    (folder / _HEAD).write_bytes(json_bytes(head))
-    (folder / _SUMMARY).write_bytes(json_bytes(summary_fields(run.summary)))
+    head = {"schema": SCHEMA, "producer": {"name": "opscope", "version": __version__}, **asdict(run.info)}
+    (folder / _HEAD).write_bytes(msgspec.json.format(msgspec.json.encode(head), indent=2) + b"\n")
+    body = msgspec.json.format(msgspec.json.encode(summary_fields(run.summary)), indent=2)
+    (folder / _SUMMARY).write_bytes(body + b"\n")
     _write(folder, "ops", _ops_table(run.ops))
     _write(folder, "commands", _commands_table(run.commands))
     _write(folder, "edges", _edges_table(run.trace.edges))

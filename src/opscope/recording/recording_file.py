@@ -13,7 +13,6 @@ from typing import TypeVar
 import msgspec
 
 from ..core.errors import UsageError, printable
-from ..core.json_files import json_bytes
 from ..core.provenance import Provenance
 from .finding import Finding
 from .recording import Check, KernelTotal, Metric, OpRecord, Recording, StageTime, Value
@@ -94,7 +93,7 @@ def recording_fields(recording: Recording) -> dict[str, object]:
 def encode_recording(recording: Recording) -> bytes:
     fields = recording_fields(recording)
     fields["ops"] = [_known(op_fields(op)) for op in recording.ops]
-    return json_bytes(fields)
+    return msgspec.json.format(msgspec.json.encode(fields), indent=2) + b"\n"
 
 
 def op_fields(op: OpRecord) -> dict[str, object]:

@@ -8,7 +8,9 @@ from __future__ import annotations
 
 from dataclasses import asdict, dataclass
 
-from ..core.json_files import PRODUCER, json_bytes
+import msgspec
+
+from .. import __version__
 from ..core.units import Bytes
 from ..graph.graph import Note
 
@@ -206,5 +208,5 @@ class Resources:
 
 def resources_bytes(resources: Resources) -> bytes:
     """The file in the folder of a run."""
-    fields = {"schema": SCHEMA, "producer": PRODUCER, **asdict(resources)}
-    return json_bytes(fields)
+    fields = {"schema": SCHEMA, "producer": {"name": "opscope", "version": __version__}, **asdict(resources)}
+    return msgspec.json.format(msgspec.json.encode(fields), indent=2) + b"\n"

@@ -8,8 +8,8 @@ from typing import TextIO
 
 import msgspec
 
+from .. import __version__
 from ..core.errors import UsageError
-from ..core.json_files import PRODUCER, write_json
 from .summary import OCCUPANCY, Summary
 
 SCHEMA = "opscope.summary/2"
@@ -22,12 +22,12 @@ class SummaryJson:
     suffix = ".json"
 
     def render(self, summary: Summary, out: TextIO) -> None:
-        write_json(summary_fields(summary), out)
+        out.write(msgspec.json.format(msgspec.json.encode(summary_fields(summary)), indent=2).decode() + "\n")
 
 
 def summary_fields(summary: Summary) -> dict[str, object]:
     """Every field of a Summary, and the ratios that are read off them."""
-    fields: dict[str, object] = {"schema": SCHEMA, "producer": PRODUCER}
+    fields: dict[str, object] = {"schema": SCHEMA, "producer": {"name": "opscope", "version": __version__}}
     fields |= asdict(summary)
     fields["lanes"] = [asdict(lane) | {"utilization": lane.utilization} for lane in summary.lanes]
     fields["routes"] = [asdict(route) | {"gigabytes_per_s": route.gigabytes_per_s} for route in summary.routes]

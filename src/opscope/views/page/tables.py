@@ -10,8 +10,8 @@ from ...core.columns import Numbers
 from ...recording.finding import Findings
 from ...recording.run import Run
 from ...recording.trace import Trace
-from .columns import encode
 from .contract import CommandWords, PageCounter, PathWords
+from .packed_columns import encode
 from .spans import SpanRows
 
 MOST_COMMANDS = 400_000

@@ -10,9 +10,9 @@ from collections.abc import Sequence
 import numpy as np
 import numpy.typing as npt
 
-from ...core.columns import Flags, Numbers
-
+Numbers = npt.NDArray[np.int64]
 Text = npt.NDArray[np.uint8]
+Flags = npt.NDArray[np.bool_]
 
 _QUOTE, _SPACE = ord('"'), ord(" ")
 
@@ -22,8 +22,6 @@ def _four(pattern: str) -> npt.NDArray[np.uint32]:
     return np.frombuffer("".join(pattern.format(i) for i in range(10_000)).encode(), np.uint32)
 
 
-# Four digits at a time. Of 120045, the last four are 0045 from _ZEROS, as a group in front is not 0, and the two in
-# front "  12" from _BLANK; of 0 the last group is "   0" from _LAST, and those in front are blank.
 _ZEROS = _four("{:04d}")
 _LAST = _four("{:4d}")
 _BLANK = _LAST.copy()

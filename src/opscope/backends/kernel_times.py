@@ -78,7 +78,7 @@ class KernelTimes:
         return busy_and_idle(ENGINE, self.kernel_ns.sum(axis=0), self.whole_ns)
 
     def share_in_kernels(self, name: str) -> Metric:
-        """Which part of an inference its kernels take."""
+        """The share of an inference's time that its kernels take."""
         inside = self.kernel_ns.sum(axis=0) / np.maximum(self.whole_ns, 1)
         note = "the rest is the runtime's own"
         return Metric(name, float(np.median(inside)), "share", Provenance.MEASURED, note)
@@ -103,7 +103,7 @@ def placed_counts(
 
 
 def random_inputs_note(measuring: Measuring) -> str:
-    """Times may depend on values: what the inputs were."""
+    """What the inputs were: times may depend on values."""
     return f"inputs are random (seed {measuring.seed}); times of ops whose work depends on values are of these"
 
 

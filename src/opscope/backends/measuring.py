@@ -73,7 +73,7 @@ def allowed_cpus() -> tuple[int, ...]:
 
 
 def cpu_model() -> str:
-    """As the machine names its processor."""
+    """Name of the processor, as the operating system has it."""
     try:
         with Path("/proc/cpuinfo").open(encoding="utf-8", errors="replace") as file:
             for line in file:

@@ -27,7 +27,7 @@ def answer(work: Callable[[Mapping[str, Any]], Mapping[str, object]], request_fi
 
 
 def timed(run: Callable[[], object], repeats: int) -> list[int]:
-    """Nanoseconds of every one of so many inferences."""
+    """Run it `repeats` times; the nanoseconds of each."""
     samples = []
     for _ in range(repeats):
         start = perf_counter_ns()

@@ -122,7 +122,7 @@ def command_of(verb: str) -> tuple[Command, str]:
 
 
 def _examples(command: Command, verb: str) -> str:
-    """With those of plug-ins behind our own."""
+    """Examples of the help text: our own, then those of plug-ins."""
     lines = "".join(
         f"  {example.line}\n" for manifest in manifests() for example in manifest.examples if example.verb == verb
     )

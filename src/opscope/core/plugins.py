@@ -72,7 +72,7 @@ def _found() -> _Found:
 
 
 def reload() -> None:
-    """Look again at what is installed."""
+    """Forget what was found, so that the next call looks at what is installed."""
     _found.cache_clear()
 
 

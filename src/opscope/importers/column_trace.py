@@ -55,7 +55,7 @@ class OpTotals:
 
 
 def op_totals(op: Numbers, length: Numbers, count: int) -> OpTotals:
-    """Of spans that belong to an op."""
+    """Totals over the spans that belong to an op."""
     kept = op >= 0
     owner, value = op[kept], length[kept]
     calls = np.bincount(owner, minlength=count)

@@ -44,7 +44,7 @@ class Fields:
     end: Numbers
 
     def stripped(self) -> Fields:
-        """Without blanks around it."""
+        """The same fields without blanks around them."""
         start, end = self.start.copy(), self.end.copy()
         last = max(len(self.data) - 1, 0)
         for _ in range(_FEW_BLANKS):
@@ -121,7 +121,7 @@ class Words:
         return self.after(0)
 
     def after(self, count: int) -> tuple[str, ...]:
-        """Texts but for the first ones."""
+        """All texts but the first `count`."""
         return tuple(text.decode("utf-8", "replace") for text in islice(self._known, count, None))
 
     def __len__(self) -> int:
@@ -148,7 +148,7 @@ class Lines:
         return len(self.start)
 
     def chosen(self, kept: Marks) -> Lines:
-        """Some of the lines."""
+        """The lines that are marked."""
         part = object.__new__(Lines)
         part.data, part._marks = self.data, self._marks
         for name in ("number", "start", "end", "_first", "separators"):
@@ -163,7 +163,7 @@ class Lines:
         return Fields(self.data, start, np.maximum(end, start))
 
     def rest(self, place: int, behind: Numbers | int = 0) -> Fields:
-        """From this field on, but for so many fields at the end."""
+        """Everything from field `place` on, without the last `behind` fields."""
         start = self.left(place).start
         final = self._first + self.separators
         mark = self._marks[np.maximum(final - behind, 0)]
@@ -324,7 +324,7 @@ class Counter:
         self._turns = 0
 
     def unwrapped(self, values: Numbers) -> Numbers:
-        """The next of its values."""
+        """The next values of the counter, with the wraps so far added."""
         if not len(values):
             return values
         half = 1 << (self._BITS - 1)

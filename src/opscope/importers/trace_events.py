@@ -157,7 +157,7 @@ class Events:
         return _samples(self)
 
     def names(self) -> tuple[dict[Key, str], dict[Thread, str]]:
-        """Of processes and of threads, as metadata events give them."""
+        """Names of processes and of threads, as metadata events give them."""
         processes: dict[Key, str] = {}
         labels: dict[Key, str] = {}
         threads: dict[Thread, str] = {}
@@ -175,7 +175,7 @@ class Events:
         return processes, threads
 
     def with_args(self) -> int:
-        """Spans that have arguments."""
+        """How many spans have arguments."""
         args = [event.args for event in self.complete]
         if _BEGIN & set(self.kinds):
             args += [self.events[number].args for number in self.others if self.events[number].ph in _BEGIN]
@@ -322,7 +322,7 @@ def _spans(file: Events) -> Spans:
 
 
 def _positions(file: Events) -> Numbers:
-    """Of complete events among all."""
+    """Positions of complete events among all events."""
     complete = np.ones(len(file.events), np.bool_)
     complete[file.others] = False
     return np.flatnonzero(complete)

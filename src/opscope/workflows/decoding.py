@@ -55,7 +55,7 @@ Progress = Callable[[int, int], None]
 
 @dataclass(slots=True)
 class SampleOutcome:
-    """What became of one sample."""
+    """The result of decoding one sample: files, warnings and problems."""
 
     written: list[Path] = field(default_factory=list)
     problems: list[str] = field(default_factory=list)  # one line each; the rest was decoded
@@ -68,7 +68,7 @@ class SampleOutcome:
 
 @dataclass(frozen=True, slots=True)
 class OpstatsOutcome:
-    """What became of all samples."""
+    """The results of all samples."""
 
     written: tuple[Path, ...]
     problems: tuple[str, ...]  # one line for each buffer that could not be decoded

@@ -51,7 +51,7 @@ class Loaded:
 
 @dataclass(frozen=True, slots=True)
 class RunOutcome:
-    """What a run comes to, and the files it left."""
+    """The result of a run: its statistics, and the files that it wrote."""
 
     program: Program
     times: HostTimes

@@ -25,7 +25,7 @@ MOST_TRACE_SPANS = 100_000  # above it the timeline is written in the binary for
 
 @dataclass(frozen=True, slots=True)
 class Recorded:
-    """What one profile comes to, and where it lies."""
+    """The result of one profile, and where it was written."""
 
     run: Run
     findings: Findings

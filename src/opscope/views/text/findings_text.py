@@ -139,7 +139,7 @@ class FindingsText:
             for use in findings.engines[: self.top]
         ]
         yield from columns(
-            ("engine", "lanes", "busy", "", "waits", "idle", "stands still most for"),
+            ("engine", "lanes", "busy", "", "waits", "idle", "waits most for"),
             rows,
             align="<>><>><",
             limits={0: 32, 6: 32},

@@ -102,11 +102,13 @@ def _what_if(args: Namespace) -> int:
 
 def _json(found: list[Findings], out: TextIO) -> None:
     """Write one object, or a list if there are several places."""
-    from ..core.json_files import write_json
+    import msgspec
+
     from ..recording.findings_json import findings_fields
 
     fields = [findings_fields(findings) for findings in found]
-    write_json(fields[0] if len(fields) == 1 else fields, out)
+    body = msgspec.json.encode(fields[0] if len(fields) == 1 else fields)
+    out.write(msgspec.json.format(body, indent=2).decode() + "\n")
 
 
 def _text(found: list[tuple[Run, Findings]], args: Namespace, out: TextIO) -> None:

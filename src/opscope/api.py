@@ -162,7 +162,7 @@ def profile(
     when not given, sim where the target can be simulated, else estimate. `options` are ProfileOptions, or any backend's
     own options by name, such as {"cores": 2}; `opscope profile --help` lists them. With `advise` other choices are
     tried too, so that findings cite what helps, by backends that can. `run` is a folder to leave a run in; a run
-    that is there already and still true is re-used unless `fresh`. `step` is told what is being done now.
+    that is there already and up to date is re-used unless `fresh`. `step` is told what is being done now.
     """
     from .workflows import own_backends, profiling
     from .workflows.record import analysed

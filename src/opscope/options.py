@@ -147,13 +147,13 @@ class RunOptions:
 
     save_outputs: bool = field(default=False, metadata=_shown("run the original model, write outputs as .npy"))
     num_iter: int | None = field(default=None, metadata=_shown("inferences per activation (default 40)", "N", least=1))
-    time: float | None = field(default=None, metadata=_shown("seconds of simulated time to keep enqueueing for", "S"))
-    activations: int = field(default=1, metadata=_shown("instances (default 1)", "N", least=1))
-    set_size: int = field(
-        default=10, metadata=_shown("inferences on their way at once, per activation (default 10)", "N", least=1)
+    time: float | None = field(
+        default=None, metadata=_shown("enqueue inferences for this many seconds of simulated time", "S")
     )
+    activations: int = field(default=1, metadata=_shown("instances of the program at once (default 1)", "N", least=1))
+    set_size: int = field(default=10, metadata=_shown("inferences in flight per activation (default 10)", "N", least=1))
     threads: int = field(default=4, metadata=_shown("host threads per activation (default 4)", "N", least=1))
-    seed: int = field(default=0, metadata=_shown("the same seed, the same bytes (default 0)", "N", least=0))
+    seed: int = field(default=0, metadata=_shown("seed of random inputs and of varied times (default 0)", "N", least=0))
     profile: tuple[str, ...] = field(
         default=(),
         metadata=_shown(
@@ -179,6 +179,7 @@ class RunOptions:
     )
 
     def __post_init__(self) -> None:
+        """Check ranges and combinations; sequences and paths may come in any form."""
         object.__setattr__(self, "profile", tuple(self.profile))
         object.__setattr__(self, "out_dir", Path(self.out_dir))
         _check_words(self)
@@ -238,9 +239,9 @@ class ProfileOptions:
     num_iter: int = field(default=10, metadata=_shown("inferences to run (default 10)", "N", least=1))
     num_samples: int = field(default=1, metadata=_shown("inferences to profile in full (default 1)", "N", least=1))
     activations: int = field(default=1, metadata=_shown("instances of the program at once (default 1)", "N", least=1))
-    set_size: int = field(default=1, metadata=_shown("inferences on their way at once (default 1)", "N", least=1))
+    set_size: int = field(default=1, metadata=_shown("inferences in flight (default 1)", "N", least=1))
     threads: int = field(default=4, metadata=_shown("host threads per instance (default 4)", "N", least=1))
-    seed: int = field(default=0, metadata=_shown("of everything that varies (default 0)", "N", least=1))
+    seed: int = field(default=0, metadata=_shown("seed of everything that varies (default 0)", "N", least=1))
     shapes: Shapes = field(default_factory=dict)
     ddr_stats: bool = True
 
@@ -256,7 +257,7 @@ class OpstatsOptions:
 
     summary: bool = field(default=False, metadata=_shown("text: op tables, totals, and where the time goes"))
     trace: bool = field(default=False, metadata=_shown("timeline for chrome://tracing and Perfetto"))
-    run: Path | None = field(default=None, metadata=_shown("leave a run folder for analyze, compare and view", "RUN"))
+    run: Path | None = field(default=None, metadata=_shown("write a run folder for analyze, compare and view", "RUN"))
     trace_format: str = field(
         default="json", metadata=_shown("default: json", choices=("json", "perfetto"), group="trace")
     )

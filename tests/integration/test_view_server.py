@@ -27,7 +27,7 @@ from opscope.core.provenance import Provenance
 from opscope.program.program_file import decode_program
 from opscope.recording.folder_writer import write_run
 from opscope.recording.recording import empty_trace
-from opscope.views.page.columns import decode
+from opscope.views.page.packed_columns import decode
 from opscope.views.timeline.chrome_trace import ChromeTrace
 from opscope.workflows import viewing
 from opscope.workflows.program_recording import head_of

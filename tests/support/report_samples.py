@@ -48,7 +48,7 @@ def report_of(graph: Graph, target: str = "max32690-cm4", *, advise: bool = True
 
 def page_of(report: Report) -> str:
     """The file that `opscope report --format html` writes."""
-    made = analysed_run(report, command=(), created="")
+    recorded = analysed_run(report, command=(), created="")
     out = StringIO()
-    RunPage().render(made.run, made.findings, out)
+    RunPage().render(recorded.run, recorded.findings, out)
     return out.getvalue()

@@ -40,7 +40,7 @@ _MOST_INPUT_BYTES = 1 << 34
 
 
 def cpu_machine(measuring: Measuring) -> dict[str, Value]:
-    """The machine itself, honestly named."""
+    """This machine as a target: its processor by name, and how much of it is used."""
     return {
         "title": f"CPU of this machine: {cpu_model()}, {platform.machine()}",
         "cpu_model": cpu_model(),

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from ..core.errors import UsageError, printable
 from ..core.manifest import Option, Value
-from ..core.measuring import REPEATS, SEED, THREADS, WARMUP
+from ..core.measuring_options import REPEATS, SEED, THREADS, WARMUP
 from .process import positive
 
 
@@ -26,6 +26,7 @@ class Measuring:
 
     @staticmethod
     def of(filled: Mapping[str, Value]) -> Measuring:
+        """Check the values of options; more threads than CPUs is an error."""
         chosen = Measuring(
             positive("warmup", filled["warmup"], least=0),
             positive("repeats", filled["repeats"], most=100_000),
@@ -40,6 +41,11 @@ class Measuring:
                 f"expected 1 to {most}"
             )
         return chosen
+
+    def request(self, model: Path, ports: Sequence[object]) -> dict[str, object]:
+        """What the process that measures needs to know, whatever the runtime."""
+        cpus = allowed_cpus()[: self.threads]
+        return {"model": str(model.resolve()), "cpus": cpus, "ports": ports, **self.shown()}
 
     def shown(self) -> dict[str, int | str]:
         counts = {"warmup": self.warmup, "repeats": self.repeats, "threads": self.threads, "seed": self.seed}
@@ -67,7 +73,7 @@ def allowed_cpus() -> tuple[int, ...]:
 
 
 def cpu_model() -> str:
-    """As the machine names its processor."""
+    """Name of the processor, as the operating system has it."""
     try:
         with Path("/proc/cpuinfo").open(encoding="utf-8", errors="replace") as file:
             for line in file:

@@ -6,13 +6,15 @@ import json
 import os
 import subprocess
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from signal import Signals
+from tempfile import TemporaryDirectory
 from threading import Timer
 
-from ..core.errors import UsageError, printable
+from ..core.errors import ModelError, UsageError, printable
 
 _MOST_OUTPUT_BYTES = 1 << 24
 
@@ -76,6 +78,26 @@ def run_worker(
     command = [sys.executable, "-P", "-m", module, str(ask), str(answer)]
     ended = run(command, folder, longest_s=longest_s, variables={"PYTHONPATH": paths})
     return (json.loads(answer.read_text(encoding="utf-8")) if answer.is_file() else None), ended
+
+
+@contextmanager
+def work_folder(name: str) -> Iterator[Path]:
+    """An empty working folder for a process; request, answer and output lie beside it, and all go when it is done."""
+    with TemporaryDirectory(prefix=f"opscope-{name}-") as place:
+        folder = Path(place) / "work"
+        folder.mkdir()
+        yield folder
+
+
+def checked_answer(
+    answer: Mapping[str, object] | None, ended: Ended, *, runtime: str, model: Path
+) -> Mapping[str, object]:
+    """What a worker left; none at all, or one that names a problem, is an error of the model."""
+    if answer is None:
+        raise ModelError(str(model), "", f"{runtime} {ended.how}; it says: {ended.last_words}")
+    if not answer["ok"]:
+        raise ModelError(str(model), "", f"{runtime} cannot run it: {printable(str(answer['problem']), 600)}")
+    return answer
 
 
 def positive(name: str, value: object, *, least: int = 1, most: int = 1_000_000) -> int:

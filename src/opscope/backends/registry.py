@@ -65,7 +65,7 @@ class WhatIfs(Protocol):
         shapes: Shapes,
         progress: Progress | None = None,
     ) -> Recording:
-        """The profile, its causes citing choices that help."""
+        """The recording, with causes that name the choices which make it faster."""
 
     def grid(
         self,
@@ -113,7 +113,7 @@ def load_executing(name: str) -> Executing:
 
 
 def load_what_ifs(name: str, can: Can) -> WhatIfs:
-    """What tries other choices of the backend called `name`."""
+    """The part of the backend called `name` that tries other choices."""
     entry = find(name, can)
     return cast("WhatIfs", _object(entry, entry.what_if))
 

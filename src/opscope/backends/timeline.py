@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
+from ..core.columns import Numbers
 from ..core.meaning import LaneRole
 from ..core.provenance import Provenance
 from ..program.program import COMMAND, NO_ROUTE, Detail, OpCycles
@@ -15,7 +16,6 @@ from ..recording.recording import ResourceCycles
 from ..recording.run import CommandTable
 from ..recording.trace import COUNTER, EDGE, Lane, SpanKind, Trace, blank_spans
 
-Numbers = npt.NDArray[np.int64]
 EXECUTION = "Execution"  # the lane that says when an inference started and ended, as in every decoded trace
 
 
@@ -92,6 +92,7 @@ def _trace(  # noqa: PLR0917 – the columns come from as many places
     pairs: Numbers,
     provenance: Provenance,
 ) -> Trace:
+    """Spans of work on one lane, of inferences on another; times count from the first of them."""
     origin = min((int(part.start_ns.min(initial=1 << 62)) for part in (work, phases) if part), default=0)
     spans = blank_spans(len(work.command))
     spans["kind"], spans["command"], spans["inference"] = SpanKind.OP, work.command, work.inference

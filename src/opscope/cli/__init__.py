@@ -122,7 +122,7 @@ def command_of(verb: str) -> tuple[Command, str]:
 
 
 def _examples(command: Command, verb: str) -> str:
-    """With those of plug-ins behind our own."""
+    """Examples of the help text: our own, then those of plug-ins."""
     lines = "".join(
         f"  {example.line}\n" for manifest in manifests() for example in manifest.examples if example.verb == verb
     )
@@ -131,6 +131,7 @@ def _examples(command: Command, verb: str) -> str:
 
 
 def _top_parser() -> Parser:
+    """The parser that knows the verbs alone; that of a verb is made when the verb is known."""
     known = verbs()
     width = max(map(len, known))
     listed = "\n".join(f"  {verb:<{width}}  {line}" for verb, line in known.items())

@@ -49,7 +49,7 @@ Exit codes: 0 fine, 2 wrong usage or unreadable input.
         parser.add_argument(
             "--top", type=positive, default=8, metavar="N", help="findings and rows to print (default 8)"
         )
-        parser.add_argument("--by", choices=ROLLUPS, default="op", help="what to add ops up by (default op)")
+        parser.add_argument("--by", choices=ROLLUPS, default="op", help="group ops by this (default op)")
         parser.add_argument("--path", action="store_true", help="print every step of the critical path")
         parser.add_argument(
             "--what-if",

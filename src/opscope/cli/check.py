@@ -27,7 +27,7 @@ Each law is ok, VIOLATED, or — where the run does not tell. Exit codes: 0 fine
 """
 
     def add_arguments(self, parser: ArgumentParser) -> None:
-        parser.add_argument("run", type=Path, metavar="RUN", help="folder that profile, opstats or import left")
+        parser.add_argument("run", type=Path, metavar="RUN", help="run folder, written by profile, opstats or import")
         parser.add_argument("--json", action="store_true", help="print as JSON")
 
     def run(self, args: Namespace) -> int:
@@ -39,14 +39,14 @@ Each law is ok, VIOLATED, or — where the run does not tell. Exit codes: 0 fine
 
 
 def _json(checks: tuple[LawCheck, ...], out: TextIO) -> None:
-    import msgspec
+    from ..core.json_files import write_json
 
     body = {
         "schema": "opscope.check/1",
         "holds": all(check.holds is not False for check in checks),
         "checks": [asdict(check) for check in checks],
     }
-    out.write(msgspec.json.format(msgspec.json.encode(body), indent=2).decode() + "\n")
+    write_json(body, out)
 
 
 def _text(checks: tuple[LawCheck, ...], out: TextIO) -> None:

@@ -46,7 +46,9 @@ Exit codes: 0 pass, 1 regression, 2 not comparable.
 """
 
     def add_arguments(self, parser: ArgumentParser) -> None:
-        parser.add_argument("runs", type=Path, nargs="+", metavar="RUN", help="base and new; or three and more")
+        parser.add_argument(
+            "runs", type=Path, nargs="+", metavar="RUN", help="base run and new run; or three and more, side by side"
+        )
         add_gate_arguments(parser)
         parser.add_argument("--side-by-side", action="store_true", help="a column per run, and no verdict")
 
@@ -69,13 +71,13 @@ def add_gate_arguments(parser: ArgumentParser) -> None:
         action="extend",
         default=[],
         metavar="WHAT,…",
-        help=f"compare in spite of another {', '.join(ALLOWABLE)}",
+        help=f"compare although these differ: {', '.join(ALLOWABLE)}",
     )
     parser.add_argument("--format", choices=FORMATS, default="text", help="default: text")
     parser.add_argument("--json", action="store_const", const="json", dest="format", help="as --format json")
     parser.add_argument("-o", "--output", type=Path, metavar="FILE", help="default: stdout")
     parser.add_argument("--top", type=positive, default=15, metavar="N", help="rows to print (default 15)")
-    parser.add_argument("--by", choices=ROLLUPS, default="op", help="explain the change by these (default op)")
+    parser.add_argument("--by", choices=ROLLUPS, default="op", help="explain the change by op, type, … (default op)")
 
 
 def show(comparison: Comparison, args: Namespace) -> int:

@@ -28,7 +28,11 @@ examples:
         parser.add_argument("-o", "--output", type=Path, required=True, metavar="DIR", help="folder of the program")
         add_options(parser, CompileOptions)
         parser.add_argument("--perf-metrics", action="store_true", help="print memory and traffic metrics")
-        parser.add_argument("--perf-warnings", action="store_true", help="print what costs time that it need not")
+        parser.add_argument(
+            "--perf-warnings",
+            action="store_true",
+            help="print avoidable costs: spills, poor tiling, imbalance, layout changes, slow engines",
+        )
         parser.add_argument("--timeline", type=Path, metavar="FILE", help="write the estimated timeline as CSV")
         parser.add_argument("--dump-phases-to", type=Path, metavar="DIR", help="write one readable file per pass")
 

@@ -33,7 +33,9 @@ Several files make one run: give those that are about the same one. Exit codes: 
     def add_arguments(self, parser: ArgumentParser) -> None:
         parser.add_argument("files", nargs="*", type=Path, metavar="FILE", help="profile files about one run")
         parser.add_argument("-o", "--output", type=Path, metavar="RUN", help="folder of the run; none: print only")
-        parser.add_argument("--format", metavar="NAME", help="take the files to be of this format (see --list)")
+        parser.add_argument(
+            "--format", metavar="NAME", help="format of the files (default: found by content; see --list)"
+        )
         parser.add_argument(
             "--provenance",
             choices=PROVENANCES,
@@ -42,7 +44,7 @@ Several files make one run: give those that are about the same one. Exit codes: 
         )
         parser.add_argument("--top", type=positive, default=10, metavar="N", help="ops to print (default 10)")
         parser.add_argument("--json", action="store_true", help="print everything as JSON")
-        parser.add_argument("--list", action="store_true", help="print the formats that are known")
+        parser.add_argument("--list", action="store_true", help="list the known formats")
 
     def run(self, args: Namespace) -> int:
         """List the formats, or import the files and print what they contain."""

@@ -35,7 +35,7 @@ Exit codes: 0 fine, 1 some buffers could not be decoded, 2 wrong usage or nothin
         )
         parser.add_argument("-o", "--output-dir", type=Path, default=Path(), metavar="DIR", help="default: here")
         add_options(parser, OpstatsOptions)
-        parser.add_argument("-v", "--verbose", action="store_true", help="say what was decoded and what it lacks")
+        parser.add_argument("-v", "--verbose", action="store_true", help="print what was decoded, and what is missing")
 
     def run(self, args: Namespace) -> int:
         """Decode the buffers; return 2 if nothing could be written, 1 if some buffers are damaged."""

@@ -27,7 +27,8 @@ _DEFAULT_PLACE = Path()  # a file beside the run or in the working folder, named
 
 class ProfileCommand:
     """Profile a model in one step: compile, run, decode and analyse it, on the simulated device or on a real runtime;
-    print what it comes to, and leave a run with its page. A run that is there already and still true is re-used."""
+    print a summary, and write a run folder with an HTML page. If the folder already holds a run of the same model with
+    the same options, it is re-used."""
 
     examples = """\
 examples:
@@ -44,13 +45,15 @@ obtained. Exit codes: 0 fine, 1 slower than the baseline allows, 2 wrong usage o
         parser.usage = "opscope profile MODEL [--target T | --backend B] [-o RUN] [OPTION …]"
         parser.add_argument("model", type=Path, metavar="MODEL", help="ONNX, TensorFlow Lite or MLIR file")
         parser.add_argument("--target", metavar="T", help="name (see `opscope targets`) or TOML file")
-        parser.add_argument("--backend", metavar="B", help=f"who tells: {', '.join(known)} (see `opscope doctor`)")
+        parser.add_argument(
+            "--backend", metavar="B", help=f"where times come from: {', '.join(known)} (see `opscope doctor`)"
+        )
         parser.add_argument("-o", "--output", type=Path, metavar="RUN", help="folder of the run (default: MODEL.run)")
-        parser.add_argument("--open", action="store_true", help="show the page in a browser")
-        parser.add_argument("--fresh", action="store_true", help="re-use nothing of an earlier run")
+        parser.add_argument("--open", action="store_true", help="show the HTML page in a browser")
+        parser.add_argument("--fresh", action="store_true", help="profile again, even if RUN is up to date")
         parser.add_argument("--json", action="store_true", help="print JSON")
         parser.add_argument("--top", type=positive, default=10, metavar="N", help="ops to print (default 10)")
-        parser.add_argument("--all", action="store_true", help="every op")
+        parser.add_argument("--all", action="store_true", help="print every op")
         parser.add_argument(
             "--shape",
             type=named_shape,
@@ -60,7 +63,9 @@ obtained. Exit codes: 0 fine, 1 slower than the baseline allows, 2 wrong usage o
             help="shape of an input that the model leaves open; may be repeated",
         )
         parser.add_argument(
-            "--advise", action="store_true", help=_of(Can.ADVISE, "try other choices, and cite those that help")
+            "--advise",
+            action="store_true",
+            help=_of(Can.ADVISE, "also compile with other options, and report those that are faster"),
         )
         parser.add_argument(
             "--baseline", type=Path, metavar="RUN", help="compare with an earlier run, or a baseline file"
@@ -254,6 +259,7 @@ def _open(page: Path) -> None:
 
 
 def _write_files(result: Recording, args: Namespace) -> None:
+    """Write the timeline and the summary files that were asked for."""
     from ..core.files import write_bytes
     from ..workflows import profiling
 

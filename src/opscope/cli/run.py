@@ -32,7 +32,7 @@ examples:
             action="append",
             default=[],
             metavar="NAME=FILE.npy",
-            help="an input; for none or for all of them (default: bounded random)",
+            help="array for an input: for all inputs or for none (default: random values)",
         )
         add_options(parser, RunOptions)
 

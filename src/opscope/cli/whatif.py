@@ -46,6 +46,7 @@ examples:
             add_option(group, option, several=True)
 
     def run(self, args: Namespace) -> int:
+        """Compile every combination, print the table, and leave a run per point where asked for."""
         from .. import api
         from ..backends import registry as backends
         from ..views.text.what_if_views import WhatIfJson, WhatIfText

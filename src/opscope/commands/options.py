@@ -46,6 +46,7 @@ def _is_optional(hint: object) -> bool:
 
 
 def _add(parser: ArgumentParser | _ArgumentGroup, name: str, option: Option, kind: object, default: object) -> None:
+    """One flag, by the type of its field: a switch, a repeated value, or one value."""
     flags, words = option.flags or (f"--{name.replace('_', '-')}",), option.help.replace("%", "%%")
     if kind is bool and not option.metavar and not option.choices:
         action = "store_false" if default is True else "store_true"

@@ -6,6 +6,8 @@ import numpy as np
 import numpy.typing as npt
 
 Numbers = npt.NDArray[np.int64]
+Flags = npt.NDArray[np.bool_]
+Floats = npt.NDArray[np.float64]
 
 
 def rising(values: Numbers) -> Numbers:

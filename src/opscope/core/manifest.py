@@ -64,7 +64,7 @@ class Format(NamedTuple):
 class Can(StrEnum):
     """What a backend can do besides profiling a model; the value is the word of the command line for it."""
 
-    ADVISE = "advise"  # try other options and cite those that help
+    ADVISE = "advise"  # try other options, and report those that are faster
     WHAT_IF = "whatif"  # profile every combination of some options
     EXECUTE = "execute"  # run the model for its outputs
     CHROME_TRACE = "output-chrome-trace"  # the timeline as a file

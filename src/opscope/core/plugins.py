@@ -54,6 +54,7 @@ def vendor_memory_name(memory: str) -> str:
 
 @cache  # what is installed does not change while a program runs; `reload` is for tests
 def _found() -> _Found:
+    """Manifests that can be used, our own first, and why others cannot: unreadable, or a name that is taken."""
     usable: list[Manifest] = []
     bad: list[str] = []
     for name, value in sorted(_entries(), key=lambda entry: not entry[1].startswith("opscope.")):
@@ -71,7 +72,7 @@ def _found() -> _Found:
 
 
 def reload() -> None:
-    """Look again at what is installed."""
+    """Forget what was found, so that the next call looks at what is installed."""
     _found.cache_clear()
 
 

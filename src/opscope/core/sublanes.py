@@ -5,9 +5,8 @@ from __future__ import annotations
 from heapq import heappop, heappush
 
 import numpy as np
-import numpy.typing as npt
 
-Numbers = npt.NDArray[np.int64]
+from .columns import Numbers
 
 
 def sublanes(start: Numbers, end: Numbers) -> Numbers:

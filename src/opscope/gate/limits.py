@@ -112,7 +112,10 @@ def _check(limit: Limit, found: Difference | None, names: Mapping[str, Sequence[
         return Check(limit.text, True, f"{summary}, limit {limit.text}", limit=limit.text, metric=limit.name)
     # The measured change breaks the limit, but the confidence interval still reaches to the allowed side.
     if found.interval is not None and not _exceeds(limit, _least_certain_change(limit, found)):
-        inside = f"{summary}, but {limit.text} is not sure: {show_interval(found)}; measure more often to know"
+        inside = (
+            f"{summary}, beyond limit {limit.text}, but the samples do not confirm it: {show_interval(found)}; "
+            "expected more samples"
+        )
         return Check(limit.text, True, inside, limit=limit.text, metric=limit.name, warning=True)
     sure = f" ({show_interval(found)})" if found.interval is not None else f" ({found.note})" if found.note else ""
     return Check(limit.text, False, f"{summary}, limit {limit.text}{sure}", limit=limit.text, metric=limit.name)

@@ -7,8 +7,8 @@ from dataclasses import dataclass, field, replace
 from math import gcd
 
 import numpy as np
-import numpy.typing as npt
 
+from ..core.columns import Numbers
 from ..core.meaning import Does
 from ..core.provenance import Provenance
 from ..recording.recording import OpRecord
@@ -16,7 +16,6 @@ from ..recording.trace import NONE, Lane, SpanKind, Trace
 from .trace_build import Marks, build_trace
 from .trace_events import Samples, Spans
 
-Numbers = npt.NDArray[np.int64]
 MOST_OPS = 200_000  # rows per op beyond this are no help to a reader; the timeline keeps them all
 
 
@@ -56,7 +55,7 @@ class OpTotals:
 
 
 def op_totals(op: Numbers, length: Numbers, count: int) -> OpTotals:
-    """Of spans that belong to an op."""
+    """Totals over the spans that belong to an op."""
     kept = op >= 0
     owner, value = op[kept], length[kept]
     calls = np.bincount(owner, minlength=count)

@@ -102,7 +102,7 @@ def _join(parts: Sequence[Recording]) -> tuple[OpRecord, ...]:
 
 
 def _filled(op: OpRecord, other: OpRecord | None) -> OpRecord:
-    """Unknown fields from the other one."""
+    """The first record, its unknown fields filled in from the other."""
     if other is None:
         return op
     missing = [field.name for field in fields(op) if getattr(op, field.name) in (None, (), "")]

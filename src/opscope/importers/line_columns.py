@@ -1,7 +1,8 @@
 """Lines of separated fields → columns, block by block, where a standard reader of such tables would fail.
 
 Fields are found from the left and from the right of a line, so that one in the middle may hold separators and quotes
-that its writer did not escape. What is held of a long file is one block of it, and its columns.
+that its writer did not escape: of `7,conv,3x3 "a,b",120` with four fields, `left(0)` is 7, `right(0)` is 120 and
+`rest(2, behind=1)` is `3x3 "a,b"`. What is held of a long file is one block of it, and its columns.
 """
 
 from __future__ import annotations
@@ -17,12 +18,12 @@ import numpy as np
 import numpy.typing as npt
 
 from ..core.ahead import ahead
+from ..core.columns import Numbers
 from .reading import Unread, read_blocks
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
-Numbers = npt.NDArray[np.int64]
 Marks = npt.NDArray[np.bool_]
 Bytes = npt.NDArray[np.uint8]
 
@@ -43,7 +44,7 @@ class Fields:
     end: Numbers
 
     def stripped(self) -> Fields:
-        """Without blanks around it."""
+        """The same fields without blanks around them."""
         start, end = self.start.copy(), self.end.copy()
         last = max(len(self.data) - 1, 0)
         for _ in range(_FEW_BLANKS):
@@ -53,16 +54,20 @@ class Fields:
             end -= behind
             if not (before.any() or behind.any()):
                 return Fields(self.data, start, end)
-        ink = np.flatnonzero(self.data != _SPACE)  # one search for many blanks: a step for each would take too long
-        first, behind_last = np.searchsorted(ink, start), np.searchsorted(ink, end)
-        start = np.minimum(np.append(ink, len(self.data))[first], end)
-        return Fields(self.data, start, np.maximum(np.append(-1, ink)[behind_last] + 1, start))
+        # Many blanks: one search for the nearest other byte, as a step for each blank would take too long.
+        filled = np.flatnonzero(self.data != _SPACE)
+        first, behind_last = np.searchsorted(filled, start), np.searchsorted(filled, end)
+        start = np.minimum(np.append(filled, len(self.data))[first], end)
+        return Fields(self.data, start, np.maximum(np.append(-1, filled)[behind_last] + 1, start))
 
     def empty(self) -> Marks:
         return self.end <= self.start
 
     def whole(self) -> tuple[Numbers, Marks]:
-        """Whole numbers, and which fields are such; the others are 0."""
+        """Whole numbers, and which fields are such; the others are 0.
+
+        All fields at once, digit by digit from the left: value × 10 + digit, while the field has digits left.
+        """
         if not len(self.start):
             return np.zeros(0, np.int64), np.zeros(0, np.bool_)
         last = len(self.data) - 1
@@ -100,6 +105,8 @@ class Words:
         """Number of the text of every field."""
         import pyarrow as pa
 
+        # The fields' bytes are gathered one behind the other, as Arrow wants them, and encoded there in one pass:
+        # `at` is the place in the block of every byte. Of fields at 4..6 and 9..10 it is 4 5 9.
         start = fields.start.astype(np.int32)  # a block is small
         length = fields.end.astype(np.int32) - start
         offsets = np.zeros(len(length) + 1, np.int32)
@@ -114,7 +121,7 @@ class Words:
         return self.after(0)
 
     def after(self, count: int) -> tuple[str, ...]:
-        """Texts but for the first ones."""
+        """All texts but the first `count`."""
         return tuple(text.decode("utf-8", "replace") for text in islice(self._known, count, None))
 
     def __len__(self) -> int:
@@ -128,6 +135,7 @@ class Lines:
         self.data = data
         ends = np.flatnonzero(data == _NEWLINE)
         starts = np.concatenate(([0], ends[:-1] + 1)) if len(ends) else np.zeros(0, np.int64)
+        # "\r\n" ends a line too; `_marks` ends with a sentinel, so that a line behind the last separator has one.
         ends = ends - ((ends > starts) & (data[np.maximum(ends - 1, 0)] == _RETURN))
         kept = ends > starts
         self.number = np.flatnonzero(kept) + first
@@ -140,7 +148,7 @@ class Lines:
         return len(self.start)
 
     def chosen(self, kept: Marks) -> Lines:
-        """Some of the lines."""
+        """The lines that are marked."""
         part = object.__new__(Lines)
         part.data, part._marks = self.data, self._marks
         for name in ("number", "start", "end", "_first", "separators"):
@@ -155,7 +163,7 @@ class Lines:
         return Fields(self.data, start, np.maximum(end, start))
 
     def rest(self, place: int, behind: Numbers | int = 0) -> Fields:
-        """From this field on, but for so many fields at the end."""
+        """Everything from field `place` on, without the last `behind` fields."""
         start = self.left(place).start
         final = self._first + self.separators
         mark = self._marks[np.maximum(final - behind, 0)]
@@ -229,8 +237,8 @@ def _as_they_lie(column: pa.Array, kind: type[np.integer[Any]]) -> Numbers:
 
 
 def read_lines(path: Path, separator: bytes, *, block_bytes: int = BLOCK_BYTES) -> Iterator[Block]:
-    """The lines of a file, in blocks."""
-    left, number = b"", 1
+    """The lines of a file, in blocks that end with a line; a line that two blocks share goes with the later one."""
+    left, number = b"", 1  # what the last block began and did not end
     for block in _as_utf8(read_blocks(path, block_bytes)):
         cut = block.rfind(b"\n") + 1
         endless = not cut and len(left) + len(block) > _LONGEST_LINE
@@ -316,7 +324,7 @@ class Counter:
         self._turns = 0
 
     def unwrapped(self, values: Numbers) -> Numbers:
-        """The next of its values."""
+        """The next values of the counter, with the wraps so far added."""
         if not len(values):
             return values
         half = 1 << (self._BITS - 1)

@@ -94,7 +94,7 @@ def _fused(text: str, at: int, depth: int) -> tuple[list[Position], int]:
 
 
 def _behind_metadata(text: str, at: int) -> int:
-    """Behind `<…>`, which may nest and hold strings."""
+    """Position behind `<…>`, which may nest and hold strings."""
     for kind, end in _brackets(text, at):
         if kind == 0:
             return end

@@ -11,15 +11,14 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 import numpy as np
-import numpy.typing as npt
 
+from ..core.columns import Numbers
 from ..core.provenance import Provenance
 from ..recording.recording import CLOCK, Metric, OpRecord, Recording
 from ..recording.trace import EDGE, NONE, SPAN, SpanKind, Trace
 from .column_trace import SpanColumns, column_trace, open_length
 from .mlir_location import Position, positions
 
-Numbers = npt.NDArray[np.int64]
 MEASURED = (Provenance.MEASURED, Provenance.SIMULATED)
 MODELLED = (Provenance.VENDOR_MODEL, Provenance.ESTIMATED)
 _MOST_CANDIDATES = 64  # ops that share one position of the source; more are not told apart by it
@@ -103,6 +102,7 @@ def _shifts(measured: Trace, model: Trace, of_span: Numbers) -> tuple[Numbers, i
 
 
 def _both(measured: Trace, model: Trace, shift: Numbers, provenance: Provenance) -> Trace:
+    """One trace with the lanes of both, those of the model marked by how its times were obtained."""
     spans = model.spans
     columns = SpanColumns(
         spans["lane"].astype(np.int64),

@@ -8,11 +8,11 @@ from dataclasses import dataclass, replace
 import numpy as np
 import numpy.typing as npt
 
-from ..core.columns import places
+from ..core.columns import Numbers, places
 from ..core.meaning import Does, LaneRole
 from ..core.provenance import Provenance
 from ..recording.trace import COUNTER, EDGE, NONE, CounterTrack, Lane, Trace, blank_spans
-from .trace_events import Key, Numbers, Samples, Spans, Thread
+from .trace_events import Key, Samples, Spans, Thread
 from .trace_lanes import levels
 
 _ROWS_AT_A_TIME = 1 << 13

@@ -20,6 +20,7 @@ import msgspec
 import numpy as np
 import numpy.typing as npt
 
+from ..core.columns import Floats, Numbers
 from ..core.errors import ImportFileError, printable
 from ..core.json_files import decode_json
 from ..recording.trace import NONE
@@ -27,8 +28,6 @@ from .reading import LONGEST_NS, Unread
 
 Key = int | str | None
 Thread = tuple[Key, Key]  # process, thread
-Numbers = npt.NDArray[np.int64]
-Floats = npt.NDArray[np.float64]
 V = TypeVar("V")
 
 _START = re.compile(rb"(?:\xef\xbb\xbf)?\s*([\[{])")
@@ -85,13 +84,13 @@ class Document(Head, kw_only=True):
 
 
 class _Loose(Head, kw_only=True):
-    """The object form, events still closed."""
+    """The object form, its events as they are in the file: each is decoded alone."""
 
     traceEvents: list[msgspec.Raw]  # noqa: N815
 
 
 _EVENTS, _DOCUMENT = msgspec.json.Decoder(list[Event]), msgspec.json.Decoder(Document)
-_CLOSED, _LOOSE = msgspec.json.Decoder(list[msgspec.Raw]), msgspec.json.Decoder(_Loose)
+_RAW_EVENTS, _LOOSE = msgspec.json.Decoder(list[msgspec.Raw]), msgspec.json.Decoder(_Loose)
 
 
 class _SeriesArgs(msgspec.Struct):
@@ -158,7 +157,7 @@ class Events:
         return _samples(self)
 
     def names(self) -> tuple[dict[Key, str], dict[Thread, str]]:
-        """Of processes and of threads, as metadata events give them."""
+        """Names of processes and of threads, as metadata events give them."""
         processes: dict[Key, str] = {}
         labels: dict[Key, str] = {}
         threads: dict[Thread, str] = {}
@@ -176,7 +175,7 @@ class Events:
         return processes, threads
 
     def with_args(self) -> int:
-        """Spans that have arguments."""
+        """How many spans have arguments."""
         args = [event.args for event in self.complete]
         if _BEGIN & set(self.kinds):
             args += [self.events[number].args for number in self.others if self.events[number].ph in _BEGIN]
@@ -221,6 +220,7 @@ def decode_events(raw: bytes, *, source: str) -> Events:
     except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
         decode_json(raw, _EVENTS, source=source)
         raise
+    # Writers that stream leave out the closing bracket; the format allows it.
     closed.notes.append("the array is not closed: the file may be cut short")
     return closed
 
@@ -235,7 +235,7 @@ def _typed(raw: bytes, is_array: bool, unread: Unread) -> Events:
 def _one_by_one(raw: bytes, is_array: bool, unread: Unread, source: str) -> Events:
     """Each event alone, so that the odd one can be left out."""
     head = None if is_array else decode_json(raw, _LOOSE, source=source)
-    parts = decode_json(raw, _CLOSED, source=source) if head is None else head.traceEvents
+    parts = decode_json(raw, _RAW_EVENTS, source=source) if head is None else head.traceEvents
     decoder = msgspec.json.Decoder(Event)
     events = []
     for number, part in enumerate(parts):
@@ -277,7 +277,7 @@ class _Columns:
     def of(cls, file: Events) -> _Columns:
         events = file.events
         pid, pids = coded([event.pid for event in events])
-        by_id = _BY_ID & set(file.kinds)  # begin events of an id have a row of their own
+        by_id = _BY_ID & set(file.kinds)  # spans of an id may overlap those of the thread: they get a row of their own
         tid, tids = coded([_row(event) for event in events] if by_id else [event.tid for event in events])
         ts = np.array([event.ts for event in events], np.float64)
         return cls(ts, pid * len(tids) + tid, pids, tids)
@@ -285,6 +285,7 @@ class _Columns:
     def threads(self, chosen: Numbers) -> tuple[Numbers, list[Thread]]:
         """A number for the process and thread of every chosen event, and which they are, in order of processes."""
         code = self.code[chosen]
+        # Few processes and threads, as almost always: a table of all codes is faster than sorting a million of them.
         if len(self.pids) * len(self.tids) <= 4 * len(self.code):
             present = np.zeros(len(self.pids) * len(self.tids), np.bool_)
             present[code] = True
@@ -300,6 +301,7 @@ def _row(event: Event) -> Key:
 
 
 def _spans(file: Events) -> Spans:
+    """Complete events, then pairs of begin and end; those without a usable time are counted as unread."""
     columns, place = _Columns.of(file), _positions(file)
     dur = np.array([event.dur for event in file.complete], np.float64)
     start, end, good = to_nanoseconds(columns.ts[place], dur)
@@ -320,7 +322,7 @@ def _spans(file: Events) -> Spans:
 
 
 def _positions(file: Events) -> Numbers:
-    """Of complete events among all."""
+    """Positions of complete events among all events."""
     complete = np.ones(len(file.events), np.bool_)
     complete[file.others] = False
     return np.flatnonzero(complete)
@@ -353,7 +355,16 @@ def _pairs(file: Events, columns: _Columns) -> tuple[Numbers, Numbers]:
 
 
 def _balanced(file: Events, columns: _Columns) -> tuple[Numbers, Numbers] | None:
-    """Where every thread ends what it begins: begins and ends of the same depth take turns."""
+    """Pairs of a file in which every thread ends what it begins; None where one does not.
+
+    On one thread, begins and ends of the same depth take turns, so that sorting by depth puts partners side by side:
+
+        event   B  B  E  B  E  E
+        depth   1  2  2  2  2  1     (that of an end is the depth it closes)
+        sorted  B  E | B  E | B  E   (depth 1, then depth 2 in file order)
+
+    This is one sort of all events instead of a stack per thread.
+    """
     events = file.events
     phase = np.array([_SIGN.get(events[number].ph, 0) for number in file.others], np.int8)
     number = np.array(file.others, np.int64)[phase != 0]
@@ -363,9 +374,9 @@ def _balanced(file: Events, columns: _Columns) -> tuple[Numbers, Numbers] | None
     opens = step[order] > 0
     depth = np.cumsum(step[order])
     last = np.append(np.flatnonzero(np.diff(thread[order])), len(order) - 1)
-    if depth.min() < 0 or depth[last].any():
+    if depth.min() < 0 or depth[last].any():  # depth runs on over threads: each has to leave it at 0
         return None
-    depth += ~opens
+    depth += ~opens  # the sum behind an end is one less than the depth that it closes
     deepest = int(depth.max()) + 1
     by_depth = np.argsort(thread[order] * deepest + depth, kind="stable")
     pairs = number[order[by_depth]].reshape(-1, 2)
@@ -374,6 +385,7 @@ def _balanced(file: Events, columns: _Columns) -> tuple[Numbers, Numbers] | None
 
 
 def _one_by_one_pairs(file: Events) -> tuple[Numbers, Numbers]:
+    """Pairs of any file: an end closes what was begun last on its thread, or under its id; the rest is unread."""
     opened: dict[tuple[object, ...], list[int]] = {}
     begun: list[int] = []
     ended: list[int] = []

@@ -3,16 +3,18 @@
 A lane of a Trace holds one span at a time, so that busy + idle = wall on it. A thread whose spans nest becomes as
 many lanes as they nest deep: the outermost on the thread's own lane, the next on "NAME 2", and so on. Spans that
 overlap without nesting are kept the same way. None is dropped.
+
+    thread   |----- outer -----|          lane "main"     |----- outer -----|
+             |-- a --| |-- b --|     →    lane "main 2"   |-- a --| |-- b --|
+                |-c-|                     lane "main 3"      |-c-|
 """
 
 from __future__ import annotations
 
 import numpy as np
-import numpy.typing as npt
 
+from ..core.columns import Numbers
 from ..core.sublanes import lowest_free
-
-Numbers = npt.NDArray[np.int64]
 
 _ROUNDS = 8  # so often a level may hold few of the spans; then they overlap, and are laid out one by one
 
@@ -29,6 +31,8 @@ def levels(thread: Numbers, start: Numbers, end: Numbers) -> Numbers:
         return level
     crowded = np.zeros(int(t.max()) + 1, np.bool_)
     crowded[t[1:][meets]] = True
+    # Only threads on which spans meet are looked at further. In each round the spans that begin behind all before
+    # them form one level; those inside of one go to the next round, of which there are as many as spans nest deep.
     left = order[crowded[t]]
     low, high = _one_axis(thread[left], start[left], end[left])
     depth, poor = 0, 0
@@ -37,6 +41,7 @@ def levels(thread: Numbers, start: Numbers, end: Numbers) -> Numbers:
         level[left[free]] = depth
         depth, poor = depth + 1, poor + (int(free.sum()) * 64 < len(left))
         left, low, high = left[~free], low[~free], high[~free]
+    # Spans that cross, such as requests of a server: nesting would take a round each, so the lowest free lane is taken.
     level[left] = depth + np.array(lowest_free(low.tolist(), high.tolist()), np.int64)
     return level
 

@@ -113,7 +113,7 @@ def merged(told: Sequence[Finding], found: Sequence[Finding]) -> tuple[Finding, 
 
 
 def _is_same(told: Finding, found: Finding) -> bool:
-    """The same rule; where it is about one op, of the same ones."""
+    """Whether two findings are of the same rule and, where that is about ops, of the same ops."""
     return told.id == found.id and (found.id != "slow-op" or set(found.ops) <= set(told.ops))
 
 
@@ -127,7 +127,7 @@ def _with_advice(told: Finding, found: Finding) -> Finding:
 
 
 def _at_most(predicted: Prediction | None, cost_ns: int | None) -> Prediction | None:
-    """No more than what the backend says that it costs."""
+    """The prediction, its gain limited to what the backend says that the finding costs."""
     if predicted is None or cost_ns is None or predicted.gain_ns <= cost_ns:
         return predicted
     return replace(predicted, gain_ns=cost_ns, latency_ns=predicted.latency_ns + predicted.gain_ns - cost_ns)

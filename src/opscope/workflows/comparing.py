@@ -80,7 +80,7 @@ def _figures_of(source: Source, label: str | None) -> Figures:
 
 
 def _figures_of_profile(path: Path, label: str) -> Figures | None:
-    """None: it is no profile file of another tool."""
+    """Figures of a profile file of another tool; None: the file is not one."""
     from ..importers.formats import is_profile  # all formats: a tenth of a second
     from .importing import run_of_file
 

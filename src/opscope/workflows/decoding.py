@@ -51,7 +51,7 @@ Progress = Callable[[int, int], None]
 
 @dataclass(slots=True)
 class SampleOutcome:
-    """What became of one sample."""
+    """The result of decoding one sample: files, warnings and problems."""
 
     written: list[Path] = field(default_factory=list)
     problems: list[str] = field(default_factory=list)  # one line each; the rest was decoded
@@ -64,7 +64,7 @@ class SampleOutcome:
 
 @dataclass(frozen=True, slots=True)
 class OpstatsOutcome:
-    """What became of all samples."""
+    """The results of all samples."""
 
     written: tuple[Path, ...]
     problems: tuple[str, ...]  # one line for each buffer that could not be decoded
@@ -119,6 +119,7 @@ class Decoder:
         return outcome
 
     def _buffers(self, sample: Sample, outcome: SampleOutcome) -> Iterator[tuple[StatsFile, Buffer]]:
+        """Buffers of one sample, one per device; those that cannot be used become problems of the outcome."""
         seen: set[int] = set()
         for file in sample.files:
             try:
@@ -159,6 +160,7 @@ class Decoder:
         return buffer
 
     def _summary(self, file: StatsFile, buffer: Buffer, trace: Trace, folder: Path, outcome: SampleOutcome) -> None:
+        """Write the text of one buffer, and warn of what its stats level lacks."""
         capture = buffer.capture
         if capture.level < OP_LEVEL:
             outcome.warnings.append(
@@ -184,6 +186,7 @@ class Decoder:
         folder: Path,
         outcome: SampleOutcome,
     ) -> None:
+        """Write the timelines of one sample: one for all devices, or one each."""
         traces = [self._detailed(each, outcome.origin) for each in decoded]
         parts = [(each.file.stem, [trace]) for each, trace in zip(decoded, traces, strict=True)]
         if self.options.merge_devices or sample.files[0].slice is None:

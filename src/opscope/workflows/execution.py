@@ -51,7 +51,7 @@ class Loaded:
 
 @dataclass(frozen=True, slots=True)
 class RunOutcome:
-    """What a run comes to, and the files it left."""
+    """The result of a run: its statistics, and the files that it wrote."""
 
     program: Program
     times: HostTimes
@@ -261,6 +261,7 @@ class ProfileWriter:
                 return
 
     def _sample(self, row: Rows, traces: list[Trace]) -> None:
+        """Write the files of one profiled inference, and keep its traces."""
         if not {"stats", "trace", "raw_device_stats"} & set(self.profiles):
             return
         if not self._instrumented:  # the device leaves nothing: the host's side is all there is
@@ -288,7 +289,7 @@ class ProfileWriter:
             self.save(name, partial(_put, encode_capture(capture)))
 
     def _stats(self, sample: Sample) -> None:
-        from ..views.text.host_stages import HostStages
+        from ..views.text.run_stdout import HostStages
 
         out = StringIO()
         HostStages().render(self.times, sample.row, out)
@@ -375,6 +376,7 @@ def execute(
     outputs: Mapping[str, Array] | None = None,
     progress: Progress | None = None,
 ) -> RunOutcome:
+    """Run a loaded program, write the files of the profiles asked for, and sum up."""
     have_cores, notes = device_cores(loaded.program, options)
     execution = Execution(loaded, options, device_cores=have_cores)
     times = execution.times(progress)
@@ -424,6 +426,7 @@ def device_cores(program: Program, options: RunOptions) -> tuple[int | None, lis
 
 
 def _notes(execution: Execution, times: HostTimes, writer: ProfileWriter) -> list[str]:
+    """What was simulated in full, and what limits the run."""
     options, level = execution.options, execution.program.stats.level
     simulated, count = max(1, len(writer.samples)), len(times.rows)
     notes = [

@@ -25,14 +25,14 @@ MOST_TRACE_SPANS = 100_000  # above it the timeline is written in the binary for
 
 @dataclass(frozen=True, slots=True)
 class Recorded:
-    """What one profile comes to, and where it lies."""
+    """The result of one profile, and where it was written."""
 
     run: Run
     findings: Findings
     recording: Recording  # what its source told
     folder: Path | None = None  # None: nothing was written
     files: tuple[str, ...] = ()  # that a user opens, in the folder
-    reused: str = ""  # what of an earlier profile was still true: "program", "run"
+    reused: str = ""  # what of an earlier profile was up to date: "program", "run"
 
     def _repr_html_(self) -> str:
         """What a notebook shows."""

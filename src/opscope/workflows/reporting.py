@@ -27,7 +27,7 @@ class Style(Protocol):
 
 
 def style_names() -> tuple[str, ...]:
-    """Of every style that plug-ins offer."""
+    """Names of the styles that plug-ins offer."""
     return tuple(style.name for manifest in manifests() for style in manifest.report_styles)
 
 

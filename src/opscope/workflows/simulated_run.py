@@ -47,7 +47,7 @@ class Keys:
 
 
 def compile_options(options: ProfileOptions) -> CompileOptions:
-    """The part of them that the program depends on."""
+    """The options that the program depends on."""
     return part_of(CompileOptions, options)
 
 

@@ -99,7 +99,7 @@ def _is_stale(data_path: Path, path: Path) -> bool:
         return False
     if not _declares(path, data_path.name.encode()):
         raise UsageError(
-            f"{data_path}: is not known to be the zoo's, and a model without weights would take it for its own; "
+            f"{data_path}: was not written by `opscope zoo`, and a model without weights would refer to it as its own; "
             f"expected no such file, or another output than {path.name}"
         )
     return True

@@ -131,7 +131,7 @@ def interval(low: float, high: float) -> Interval:
 def test_a_change_beyond_the_limit_that_samples_do_not_prove_passes_with_a_warning() -> None:
     found = check("latency>5%", difference(1000, 1080, interval=interval(-0.01, 0.2)))
     assert (found.passed, found.warning) == (True, True)
-    assert "not sure: 95% interval -1.0% to +20.0%, 30 and 30 samples" in found.reason
+    assert "the samples do not confirm it: 95% interval -1.0% to +20.0%, 30 and 30 samples" in found.reason
     assert not check("latency>5%", difference(1000, 1080, interval=interval(0.06, 0.1))).passed
     assert check("latency>5%", difference(1000, 1080, interval=interval(0.04, 0.1))).passed
     assert check("latency>50ns", difference(1000, 1080, interval=interval(0.04, 0.1))).passed

@@ -44,7 +44,7 @@ def test_a_file_beyond_the_limit_is_not_read(tmp_path: Path, monkeypatch: pytest
         (b'{"a": NaN}', r"invalid character \(byte 6\); expected JSON"),
         (b'{"a": 1', "cut short after 7 bytes; expected JSON"),
         (b'{"a": "x"}', r"Expected `int`, got `str` - at `\$\[...\]`"),
-        (b'{"\xff\xfe": 1}', "a name is no UTF-8"),
+        (b'{"\xff\xfe": 1}', "a name is not valid UTF-8"),
     ],
 )
 def test_json_that_does_not_fit_says_where(raw: bytes, words: str) -> None:

@@ -26,7 +26,7 @@ def test_data_that_may_be_another_s_is_kept_and_the_model_refused(earlier: bytes
         make(Recipe(earlier), path)  # one of ours, but its weights are within
     data.write_bytes(b"precious")
     before = path.read_bytes() if path.exists() else None
-    with pytest.raises(UsageError, match=r"model\.onnx\.data: is not known to be the zoo's, .* than model\.onnx$"):
+    with pytest.raises(UsageError, match=r"model\.onnx\.data: was not written by `opscope zoo`, .* than model\.onnx$"):
         make(Recipe("cifar-resnet", weights=False), path)
     assert data.read_bytes() == b"precious"
     assert (path.read_bytes() if path.exists() else None) == before

@@ -59,16 +59,16 @@ def lower_below(plan: Plan, outer_bytes: float) -> Lowered | None:
 
 
 def weight_bytes(plan: Plan) -> int:
-    """Bytes of weights that the commands of a plan read at least: those of every product once for each of its parts.
+    """Bytes of weights that the commands of a plan read at least: those of every product once for each of its batch tiles.
 
     Lanes that read a share each round it to whole bytes, so one byte a lane may be missing.
     """
     if plan.resident:
         return 0
     tensors, lanes = plan.graph.tensors, plan.machine.lanes
-    products = ((p.op, parts) for p, parts in zip(plan.placed, plan.parts, strict=True) if p.engine)
-    read = ((tensors[op.inputs[1]].bytes or 0, parts) for op, parts in products if has_weights(op, plan.graph))
-    return sum(max(0, size - lanes) * parts for size, parts in read)
+    products = ((p.op, tiles) for p, tiles in zip(plan.placed, plan.batch_tiles, strict=True) if p.engine)
+    read = ((tensors[op.inputs[1]].bytes or 0, tiles) for op, tiles in products if has_weights(op, plan.graph))
+    return sum(max(0, size - lanes) * tiles for size, tiles in read)
 
 
 class Lowering:

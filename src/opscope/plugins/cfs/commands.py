@@ -69,6 +69,7 @@ examples:
 
 
 def _run(invocation: Invocation, *, json_to_stdout: bool = False) -> int:
+    """Print the tables or the JSON of a call, and write the files that it asks for."""
     from . import flags as cfs
 
     for output in (invocation.text, invocation.json):

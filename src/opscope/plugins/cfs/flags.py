@@ -20,8 +20,7 @@ from ...options import ReportOptions
 from ...readers import read_model
 from ...recording.resources import LayerAdvice
 from ...workflows.reporting import styled_report
-from .compatibility import Compatibility
-from .compatible import check_compatibility
+from .compatibility import Compatibility, check_compatibility
 
 VERSION = "2.1"  # of the command line that is spoken
 _TARGET = re.compile(r"(?P<soc>[^.()]+)(\((?P<package>[^)]*)\))?(\.(?P<core>[^.]+))?(\.(?P<accelerator>[^.]+))?")

@@ -82,6 +82,7 @@ def _engine(op: Op, machine: Machine) -> Engine:
 
 
 def _layer(index: int, op: Op, graph: Graph, machine: Machine) -> Layer:
+    """One layer, every operation priced like a MAC on the processor."""
     macs = flat_macs(op, graph)
     engine = _engine(op, machine)
     core = machine.target.engines[-1]  # the processor that prices everything
@@ -121,6 +122,7 @@ def _layer(index: int, op: Op, graph: Graph, machine: Machine) -> Layer:
 
 
 def _memory(graph: Graph, machine: Machine) -> MemoryStack:
+    """Most bytes of activations alive at once, and the constants, against the target's memories."""
     width = graph.tensors[graph.inputs[0]].dtype.bits if graph.inputs else DType.F32.bits
     buffers = _produced(graph, width)
     live = live_bytes(buffers, len(graph.ops))
@@ -186,6 +188,7 @@ def _recommendations(ram: MemoryUse) -> list[str]:
 
 
 def _totals(layers: Sequence[Layer], parameters: int) -> Totals:
+    """Sums over layers; a sum with an unknown part is unknown."""
     cycles = _sum([layer.cycles for layer in layers])
     seconds, joules = _sum([layer.latency_s for layer in layers]), _sum([layer.energy_j for layer in layers])
     return Totals(

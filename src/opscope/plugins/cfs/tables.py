@@ -26,6 +26,7 @@ class ReportTables:
 
 
 def _model(report: Report) -> Iterable[str]:
+    """The first table: name, size and type of the model."""
     model = report.model
     yield "=== MODEL SUMMARY ==="
     yield from _table(
@@ -43,6 +44,7 @@ def _model(report: Report) -> Iterable[str]:
 
 
 def _memory(report: Report) -> Iterable[str]:
+    """The second table: peak of RAM against what there is."""
     memory = report.memory
     ram = memory.uses[0]
     yield "=== MEMORY ANALYSIS ==="
@@ -64,6 +66,7 @@ def _memory(report: Report) -> Iterable[str]:
 
 
 def _hardware(report: Report) -> Iterable[str]:
+    """The third table: cycles, latency, power, and how many layers are accelerated."""
     totals = report.totals
     watts, latency = totals.power_w, totals.latency_s
     power = _UNKNOWN if watts is None else f"{watts * 1000:.2f} mW ({watts:.4f} W)"

@@ -74,6 +74,7 @@ def compile_model(model: Path, options: VelaOptions) -> Compilation:
 
 
 def _read(folder: Path, model: Path, options: VelaOptions, ended: Ended) -> Compilation:
+    """The compiler's files, checked against each other and against the machine that was asked for."""
     summary = VelaSummary().read(_only(folder, f"{_NAME}_summary_*.csv", model, ended))
     wanted = " ".join((options.accelerator.replace("-", "_"), options.system, options.memory_mode))
     if (summary.target or "").lower() != wanted.lower():

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Sequence
 
+from ...backends.kernel_times import placed_counts
 from ...core.provenance import Provenance
 from ...recording.recording import KernelTotal, Metric, OpRecord, Placed
 from ...recording.summary import LaneTotal, Latency, MemoryTotal, Share
@@ -19,11 +20,18 @@ _MEMORIES = (
     ("on-chip flash", "on chip flash"),
     ("off-chip flash", "off chip flash"),
 )
+_COUNTS = {
+    "ops_on_npu": Placed.ACCELERATOR,
+    "ops_on_cpu": Placed.CPU,
+    "ops_fused": Placed.FUSED,
+    "ops_without_command": Placed.REMOVED,
+}
 
 
 def metrics(
     found: Compilation, options: VelaOptions, npu_ns: int | None, latency: Latency | None, nodes: Sequence[OpRecord]
 ) -> Iterator[Metric]:
+    """Figures of the whole network: time, cycles, MACs, where ops run, memory and weights."""
     cycles = sum(node.cycles or 0 for node in nodes)
     macs = sum(node.macs or 0 for node in nodes)
     withheld = "ops on the CPU have no time in the compiler's model" if latency is None else "one inference"
@@ -39,13 +47,7 @@ def metrics(
     most = cycles * options.macs_per_cycle
     how = "MACs ÷ cycles ÷ MACs per cycle"
     yield Metric("mac_utilization", macs / most if most else None, "share", Provenance.VENDOR_MODEL, how)
-    for name, placed in (
-        ("ops_on_npu", Placed.ACCELERATOR),
-        ("ops_on_cpu", Placed.CPU),
-        ("ops_fused", Placed.FUSED),
-        ("ops_without_command", Placed.REMOVED),
-    ):
-        yield Metric(name, sum(node.placed == placed for node in nodes), "count", Provenance.COMPILER_FACT)
+    yield from placed_counts(nodes, _COUNTS, Provenance.COMPILER_FACT)
     for label, key in _MEMORIES:
         used = found.summary.value(f"{key} memory used")
         if used:

@@ -39,6 +39,7 @@ class VelaLayers:
     name = "vela-layers"
 
     def read(self, path: Path) -> Recording:
+        """The table of layers, without rows whose cycles cannot be read."""
         unread = Unread("rows")
         rows = []
         for number, row in _rows(path, unread):
@@ -71,6 +72,7 @@ class VelaSummary:
     name = "vela-summary"
 
     def read(self, path: Path) -> Recording:
+        """The first row of the summary; further ones are of other compilations."""
         rows = list(_rows(path, Unread("rows")))
         if not rows:
             raise ImportFileError(str(path), "line 2", "no row; expected the figures of one network")
@@ -114,6 +116,7 @@ def _rows(path: Path, unread: Unread) -> Iterator[tuple[int, dict[str, str]]]:
 
 
 def _op(row: dict[str, str]) -> OpRecord:
+    """A row of the table of layers; ops on the CPU have no cycles in the file."""
     target = row.get("Target", "").strip() or None
     known = target is None or target.upper() != "CPU"
     resources = ((label, whole_in(row.get(column, ""))) for column, label in RESOURCES.items())
@@ -152,6 +155,7 @@ class _Unit:
 
 
 def _unit(column: str) -> _Unit | None:
+    """Unit of a column of the summary, by its name, and the factor from the file's own unit; None: not a figure."""
     if column in _SECONDS:
         return _Unit("ns", 1e9)
     if column.endswith(_KIBIBYTES):

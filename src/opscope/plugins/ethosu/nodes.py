@@ -74,6 +74,7 @@ def _leader(part: _Parts, place: int) -> int | None:
 def _node(  # noqa: PLR0917 – the fields come from as many places
     graph: Graph, op: Op, part: _Parts, place: int, refused: Mapping[str, str], clock: float, whole: int
 ) -> OpRecord:
+    """The row of one op of the model: on the NPU, refused and left to the CPU, fused into another, or removed."""
     base = OpRecord(op.name, op.type, op.kind, op.location, placed=Placed.ACCELERATOR, calls=part.rows)
     leader = _leader(part, place)
     if op.scope:

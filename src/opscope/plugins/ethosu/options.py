@@ -47,6 +47,7 @@ class VelaOptions:
 
     @staticmethod
     def of(values: Mapping[str, Value]) -> VelaOptions:
+        """Fill in defaults that depend on other options, and check that the choices go together."""
         filled = filled_options(BACKEND.name, BACKEND.options, values)
         own = filled["vela-config"]
         accelerator = str(filled["accelerator"])

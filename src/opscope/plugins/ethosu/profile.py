@@ -139,6 +139,7 @@ def _dependencies(graph: Graph) -> Iterator[tuple[int, int]]:
 
 
 def _notes(graph: Graph, options: VelaOptions, found: Compilation, on_cpu: int) -> Iterator[str]:
+    """What the figures rest on, and what they leave out."""
     yield (
         "cycles are estimates inside Arm's compiler, which asks to use a model of the system or an FPGA for figures; "
         f"clock and memories are those of {options.system}"

@@ -71,6 +71,7 @@ class IreePerf:
     name = "iree-perf"
 
     def read(self, path: Path) -> Recording:
+        """Events of the host, with op rows per dispatch; a file without events is an error."""
         unread = Unread("records")
         found = _records(path, unread)
         if not found.events:
@@ -106,6 +107,7 @@ class IreePerf:
 
 
 def _records(path: Path, unread: Unread) -> _Found:
+    """Records of the file by type; lines that cannot be read are counted."""
     found = _Found()
     decoder = msgspec.json.Decoder(_Record)
     for number, line in numbered(path):
@@ -142,6 +144,7 @@ def _inferences(events: list[_Record]) -> tuple[int, npt.NDArray[np.int64]]:
 
 
 def _spans(events: list[_Record]) -> tuple[Spans, tuple[OpRecord, ...], npt.NDArray[np.int64]]:
+    """Columns of spans, the ops that they name, and the op of every span."""
     names: dict[str, int] = {}
     queues: dict[tuple[int, int], int] = {}
     ops: dict[str, OpRecord] = {}

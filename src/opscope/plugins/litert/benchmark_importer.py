@@ -61,6 +61,7 @@ class TfliteBenchmark:
     name = "tflite-benchmark"
 
     def read(self, path: Path) -> Recording:
+        """The table of nodes where there is one, else the timings alone."""
         unread = Unread("rows")
         found = _walk(path, unread)
         main, ops, notes = ops_of(found.tables)
@@ -84,6 +85,7 @@ class TfliteBenchmark:
 
 
 def _walk(path: Path, unread: Unread) -> _Found:
+    """Tables and timings of the output; titles of tables say what the lines below them are."""
     found = _Found()
     in_order, header = False, ""
     for number, line in numbered(path):
@@ -206,6 +208,7 @@ def _exact(found: _Found) -> Iterator[Metric]:
 
 
 def _checks(main: NodeTable) -> Iterator[Check]:
+    """Identities that the table obeys: shares add up to 100 %, and nodes to the time of a run."""
     rows, _ = main.parted()
     if not rows:
         return

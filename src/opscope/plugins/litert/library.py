@@ -94,6 +94,7 @@ class CompiledModel:
         self.library.call("LiteRtAddOpaqueOptions", options, made)
 
     def _buffers(self, side: str) -> ctypes.Array[c_void_p]:
+        """Make a buffer for every input or output (`side`) of the signature, as the compiled model requires it."""
         count = c_size_t()
         self.library.call(f"LiteRtGetNumSignature{side}s", self.signature, byref(count))
         found = []

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ...core.manifest import BackendEntry, Format, Manifest, Option, Signature
-from ...core.measuring import MEASURING
+from ...core.measuring_options import MEASURING
 
 _TEXT = rb"[^\x00]{4096}|[^\x00]*\Z"  # no zero byte among the first: not a model file that holds the words
 BACKEND = BackendEntry(

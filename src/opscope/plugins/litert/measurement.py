@@ -5,15 +5,14 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from tempfile import TemporaryDirectory
 
 import numpy as np
 
 from ...backends.host_cpu import ports_of
-from ...backends.measuring import Measuring, allowed_cpus
-from ...backends.process import run_worker
-from ...backends.timeline import Numbers
-from ...core.errors import ModelError, printable
+from ...backends.kernel_times import KernelTimes
+from ...backends.measuring import Measuring
+from ...backends.process import checked_answer, run_worker, work_folder
+from ...core.columns import Numbers
 from ...graph.graph import Graph
 from .kernels import NO_OP, Kernel
 
@@ -35,61 +34,57 @@ class Measurement:
 
 
 def measure(model: Path, graph: Graph, measuring: Measuring, *, kernels: str, resized: bool) -> Measurement:
-    """In a process of its own; should the way to the profiler crash, once more without it."""
+    """Run the model in a process of its own; should the way to the profiler crash, once more without it."""
     request = {
-        "model": str(model.resolve()),
+        **measuring.request(model, ports_of(graph, str(model))),
         "kernels": kernels,
-        "cpus": allowed_cpus()[: measuring.threads],
-        "ports": ports_of(graph, str(model)),
-        **measuring.shown(),
         "unavailable": "the library's profiler is reached for models of fixed shapes only" if resized else "",
     }
-    with TemporaryDirectory(prefix="opscope-litert-") as place:
-        folder = Path(place) / "work"
-        folder.mkdir()
+    with work_folder("litert") as folder:
         answer, ended = run_worker(_WORKER, request, folder, longest_s=_LONGEST_S)
         if answer is None and not resized and not ended.timed_out:
             request["unavailable"] = f"with the profiler, the library {ended.how}"
             answer, ended = run_worker(_WORKER, request, folder, longest_s=_LONGEST_S)
-        if answer is None:
-            raise ModelError(str(model), "", f"LiteRT {ended.how}; it says: {ended.last_words}")
-        if not answer["ok"]:
-            raise ModelError(str(model), "", f"LiteRT cannot run it: {printable(str(answer['problem']), 600)}")
-        return Measurement(
-            tuple(tuple(tuple(event) for event in one) for one in answer["events"]),  # type: ignore[attr-defined]
-            str(answer["unavailable"]),
-            tuple(map(int, answer["samples_ns"])),  # type: ignore[call-overload]
-            dict(answer["producer"]),  # type: ignore[call-overload]
-        )
+        return _measurement(checked_answer(answer, ended, runtime="LiteRT", model=model))
+
+
+def _measurement(answer: Mapping[str, object]) -> Measurement:
+    return Measurement(
+        events=tuple(tuple(tuple(event) for event in one) for one in answer["events"]),  # type: ignore[attr-defined]
+        unavailable=str(answer["unavailable"]),
+        samples_ns=tuple(map(int, answer["samples_ns"])),  # type: ignore[call-overload]
+        producer=dict(answer["producer"]),  # type: ignore[call-overload]
+    )
 
 
 @dataclass(frozen=True, slots=True)
 class Times:
     """Kernels of one inference, in order, and their times in all of them."""
 
-    kernels: tuple[Kernel, ...]
-    per_inference_ns: Numbers  # kernel × inference
+    ran: tuple[Kernel, ...]
+    kernels: KernelTimes  # by kernel, with the profiler
     start_ns: Numbers | None  # kernel × inference; None: some kernels do not tell when they start
-    whole_start_ns: Numbers  # per inference, with the profiler
-    whole_ns: Numbers
+    whole_start_ns: Numbers  # per inference
 
 
 def read_times(graph: Graph, events: Sequence[Sequence[Event]]) -> Times | None:
     """None: inferences differ in what they ran, so that nothing can be said of one."""
     tops = dict(enumerate(place for place, op in enumerate(graph.ops) if not op.scope))
     runs = [[event for event in one if _is_kernel(event, len(tops))] for one in events]
-    names = [[(event[0], event[1], event[4]) for event in run] for run in runs]
+    told = [[(event[0], event[1], event[4]) for event in run] for run in runs]  # tag, kind, node
     wholes = [next((event for event in one if event[1] == _RUNTIME), None) for one in events]
-    if not runs or not names[0] or any(other != names[0] for other in names[1:]) or None in wholes:
+    if not runs or not told[0] or any(other != told[0] for other in told[1:]) or None in wholes:
         return None
-    kernels = tuple(
+    ran = tuple(
         Kernel(tag, tops[node]) if kind == _OPERATOR else Kernel(tag, NO_OP, starts_part=node == 0)
-        for tag, kind, node in names[0]
+        for tag, kind, node in told[0]
     )
     length, start = (np.array([[event[at] for event in run] for run in runs], np.int64).T * 1000 for at in (3, 2))
-    told = all(kind == _OPERATOR for _, kind, _ in names[0])
+    has_starts = all(kind == _OPERATOR for _, kind, _ in told[0])
     begin, whole = (np.array([event[at] for event in wholes if event], np.int64) * 1000 for at in (2, 3))
-    return Times(kernels, length, start if told else None, begin, whole)
+    names = tuple(kernel.name for kernel in ran)
+    times = KernelTimes(names, length, whole, np.ones(len(ran), np.bool_))
+    return Times(ran, times, start if has_starts else None, begin)
 
 
 def _is_kernel(event: Event, ops: int) -> bool:

@@ -12,14 +12,13 @@ from collections.abc import Callable, Mapping, Sequence
 from importlib.metadata import version
 from importlib.util import find_spec
 from pathlib import Path
-from time import perf_counter_ns
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from ...backends.host_cpu import random_inputs
-from ...backends.worker import answer
+from ...backends.worker import answer, timed
 from .library import CompiledModel, Event, Library, UnavailableError
 
 Arrays = Sequence[npt.NDArray[np.generic]]
@@ -28,17 +27,16 @@ Arrays = Sequence[npt.NDArray[np.generic]]
 def _work(request: Mapping[str, Any]) -> dict[str, object]:
     if hasattr(os, "sched_setaffinity"):
         os.sched_setaffinity(0, request["cpus"])  # threads that the library starts inherit it
-    ports = [(name, label, tuple(shape)) for name, label, shape in request["ports"]]
-    arrays = list(random_inputs(ports, seed=request["seed"]))
+    arrays = list(random_inputs(request["ports"], seed=request["seed"]))
     producer = {"ai-edge-litert": version("ai-edge-litert"), "numpy": np.__version__}
     answer: dict[str, object] = {"producer": producer, "events": [], "unavailable": request["unavailable"]}
     if not request["unavailable"]:
         try:
             events, run = _with_profiler(request, arrays)
-            return answer | {"events": events, "samples_ns": _timed(run, request)}
+            return answer | {"events": events, "samples_ns": _warm(run, request)}
         except UnavailableError as error:
             answer["unavailable"] = str(error)
-    return answer | {"samples_ns": _timed(_interpreter(request, arrays), request)}
+    return answer | {"samples_ns": _warm(_interpreter(request, arrays), request)}
 
 
 def _with_profiler(request: Mapping[str, Any], arrays: Arrays) -> tuple[list[list[Event]], Callable[[], None]]:
@@ -79,15 +77,11 @@ def _interpreter(request: Mapping[str, Any], arrays: Arrays) -> Callable[[], Non
     return run
 
 
-def _timed(run: Callable[[], None], request: Mapping[str, Any]) -> list[int]:
+def _warm(run: Callable[[], None], request: Mapping[str, Any]) -> list[int]:
+    """Times of the inferences that count, after those that do not."""
     for _ in range(request["warmup"]):
         run()
-    samples = []
-    for _ in range(request["repeats"]):
-        start = perf_counter_ns()
-        run()
-        samples.append(perf_counter_ns() - start)
-    return samples
+    return timed(run, request["repeats"])
 
 
 if __name__ == "__main__":

@@ -68,6 +68,13 @@ class Mapped:
         """Executed node → the nodes of the model whose work it does."""
         return _covered(self.fates)
 
+    def groups(self) -> list[list[int]]:
+        """Every executed node with those that are a part of it, in order; a part has an empty group."""
+        groups: list[list[int]] = [[] for _ in self.leaders]
+        for ran, whole in enumerate(self.parts):
+            groups[ran if whole == NOWHERE else whole].append(ran)
+        return groups
+
 
 def map_nodes(model: Sequence[Node], executed: Sequence[Node], constants: AbstractSet[str]) -> Mapped:
     """Every node of the model gets one fate; nodes stand in an order in which they can run.

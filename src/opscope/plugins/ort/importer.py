@@ -12,17 +12,16 @@ from pathlib import Path
 
 import msgspec
 import numpy as np
-import numpy.typing as npt
 
+from ...core.columns import Flags, Numbers
 from ...core.provenance import Provenance
 from ...importers.reading import read_bytes
 from ...importers.trace_build import Marks, build_trace
-from ...importers.trace_events import Event, Numbers, Spans, decode_events
+from ...importers.trace_events import Event, Spans, decode_events
 from ...recording.recording import LATENCY, Metric, OpRecord, Recording
 from ...recording.trace import NONE, Lane, SpanKind
 from .session_runs import Runs, own_length
 
-Flags = npt.NDArray[np.bool_]
 RUN = "model_run"
 _NODE_ENDING = "_kernel_time"
 _DEVICE = "Kernel"  # category of what a device ran
@@ -74,6 +73,7 @@ class OrtProfile:
     name = "onnxruntime"
 
     def read(self, path: Path) -> Recording:
+        """Nodes with their own times, each in the run that it belongs to, and kernels of a device under their node."""
         file = decode_events(read_bytes(path), source=str(path))
         spans = file.spans()
         events = [file.events[number] for number in spans.event.tolist()]
@@ -201,6 +201,7 @@ def _with_times(
 
 
 def _metrics(spans: Spans, events: Sequence[Event], runs: Runs) -> tuple[Metric, ...]:
+    """Times of the session: loading it, and the spread of its runs."""
     length = spans.end - spans.start
     found = [
         Metric(event.name.replace("_", " "), int(length[n]), "ns")
@@ -222,6 +223,7 @@ def _metrics(spans: Spans, events: Sequence[Event], runs: Runs) -> tuple[Metric,
 
 
 def _notes(told: _Told, rows: Sequence[OpRecord], runs: Runs, *, nests: Flags) -> tuple[str, ...]:
+    """What a reader of the rows should know, each where it applies."""
     renamed = sum(row.name.endswith(("_nchwc", "_nhwc")) or "fused" in row.name.lower() for row in rows)
     fences = sum(event.cat == "Node" for event in told.events) - int(told.node.sum())
     kernels = int(told.device.sum())

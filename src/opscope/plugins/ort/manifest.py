@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ...core.manifest import BackendEntry, Format, Manifest, Option, Signature
-from ...core.measuring import MEASURING
+from ...core.measuring_options import MEASURING
 
 BACKEND = BackendEntry(
     name="ort",

@@ -7,15 +7,14 @@ from collections import Counter, deque
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from tempfile import TemporaryDirectory
 
 import numpy as np
 
 from ...backends.host_cpu import ports_of
-from ...backends.measuring import Measuring, allowed_cpus
-from ...backends.process import run_worker
-from ...backends.timeline import Numbers, Work
-from ...core.errors import ModelError, printable
+from ...backends.kernel_times import KernelTimes
+from ...backends.measuring import Measuring
+from ...backends.process import checked_answer, run_worker, work_folder
+from ...backends.timeline import Work
 from ...graph.graph import ABSENT, Graph, Op
 from ...recording.recording import Recording
 from ...recording.trace import NONE, SpanKind
@@ -31,22 +30,27 @@ class Measurement:
 
     imported: Recording  # its own profile, warm-up and all
     executed: tuple[Node, ...]
-    domains: tuple[str, ...]
+    domains: tuple[str, ...]  # of the executed nodes' operators; empty: standard ONNX
     constants: frozenset[str]
     samples_ns: tuple[int, ...]  # without its profiler
     producer: Mapping[str, str]
 
+    @property
+    def labels(self) -> tuple[str, ...]:
+        """Every executed node as the runtime calls its operator: `com.microsoft:FusedConv`, `Relu`."""
+        return tuple(
+            f"{domain}:{node.type}" if domain else node.type
+            for node, domain in zip(self.executed, self.domains, strict=True)
+        )
+
 
 def measure(model: Path, graph: Graph, measuring: Measuring, *, level: str) -> Measurement:
-    """In a process of its own."""
+    """Run the model in a process of its own."""
     top, names = top_level(graph)
     request = {
-        "model": str(model.resolve()),
+        **measuring.request(model, ports_of(graph, str(model))),
         "level": level,
-        "cpus": allowed_cpus()[: measuring.threads],
-        "ports": ports_of(graph, str(model)),
         "nodes": len(graph.ops),
-        **measuring.shown(),
         "names": {
             graph.tensors[tensor].name: name
             for op, name in zip(top, names, strict=True)
@@ -54,15 +58,9 @@ def measure(model: Path, graph: Graph, measuring: Measuring, *, level: str) -> M
             if tensor != ABSENT
         },
     }
-    with TemporaryDirectory(prefix="opscope-ort-") as place:
-        folder = Path(place) / "work"
-        folder.mkdir()
+    with work_folder("ort") as folder:
         answer, ended = run_worker("opscope.plugins.ort.worker", request, folder, longest_s=_LONGEST_S)
-        if answer is None:
-            raise ModelError(str(model), "", f"ONNX Runtime {ended.how}; it says: {ended.last_words}")
-        if not answer["ok"]:
-            raise ModelError(str(model), "", f"ONNX Runtime cannot run it: {printable(str(answer['problem']), 600)}")
-        return _measurement(answer)
+        return _measurement(checked_answer(answer, ended, runtime="ONNX Runtime", model=model))
 
 
 def _measurement(answer: Mapping[str, object]) -> Measurement:
@@ -102,19 +100,15 @@ class Times:
     """When every executed node ran, in the inferences that count."""
 
     work: Work  # command: position among the executed nodes
-    phases: Work
-    per_inference: Numbers  # executed node × inference → ns
-    calls: Numbers  # per executed node
-
-    @property
-    def profiled_ns(self) -> Numbers:
-        return self.phases.end_ns - self.phases.start_ns
+    phases: Work  # the inferences as a whole
+    kernels: KernelTimes  # by executed node
 
 
-def read_times(imported: Recording, executed: Sequence[Node], *, warmup: int) -> Times:
-    """Of nodes on the top level; what ran inside of another node is part of its time."""
+def read_times(found: Measurement, *, warmup: int) -> Times:
+    """Times of nodes on the top level; what ran inside of another node is part of its time."""
+    imported, count = found.imported, len(found.executed)
     spans = imported.trace.spans
-    command_of = np.array(_executed(imported, executed) or [NONE], np.int64)
+    command_of = np.array(_executed(imported, found.executed) or [NONE], np.int64)
     command = np.where(spans["op"] != NONE, command_of[spans["op"]], NONE)
     counts = spans["inference"] >= warmup
     worked = counts & (spans["kind"] == SpanKind.OP) & (command != NONE)
@@ -129,9 +123,10 @@ def read_times(imported: Recording, executed: Sequence[Node], *, warmup: int) ->
         )
         for rows in (worked, whole)
     )
-    table = np.zeros((len(executed), len(phases.command)), np.int64)
+    table = np.zeros((count, len(phases.command)), np.int64)
     np.add.at(table, (work.command, work.inference), work.end_ns - work.start_ns)
-    return Times(work, phases, table, np.bincount(work.command, minlength=len(executed)))
+    called = np.bincount(work.command, minlength=count) > 0
+    return Times(work, phases, KernelTimes(found.labels, table, phases.end_ns - phases.start_ns, called))
 
 
 def _executed(imported: Recording, executed: Sequence[Node]) -> list[int]:

@@ -3,19 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 
-from ...backends.host_cpu import (
-    CPU,
-    WATCHED,
-    busy_and_idle,
-    cpu_machine,
-    latency_alone,
-    latency_metric,
-    measured_latency,
-    spread,
+from ...backends.host_cpu import WATCHED, latency_alone, latency_metric, measured_latency
+from ...backends.kernel_times import (
+    ENGINE,
+    KernelTimes,
+    cpu_recording,
+    in_body,
+    no_kernel,
+    placed_counts,
+    random_inputs_note,
 )
 from ...backends.measuring import Measuring, allowed_cpus
 from ...backends.timeline import Command, build_timeline
@@ -23,13 +24,17 @@ from ...core.errors import ModelError
 from ...core.provenance import Provenance
 from ...graph.graph import Graph, Op
 from ...readers import read_model
-from ...recording.recording import KernelTotal, Metric, OpRecord, Placed, Recording
-from ...recording.summary import LaneTotal
+from ...recording.recording import Metric, OpRecord, Placed, Recording
 from ...recording.trace import NONE
 from .fusion import NOWHERE, Mapped, Node, map_nodes
 from .measurement import Measurement, Times, measure, model_nodes, read_times, top_level
 
-_CPU = "CPU"
+_COUNTS = {
+    "nodes_ran": Placed.CPU,
+    "nodes_fused": Placed.FUSED,
+    "nodes_removed": Placed.REMOVED,
+    "nodes_inserted": Placed.INSERTED,
+}
 
 
 def profile_model(model: Path, measuring: Measuring, *, level: str, shapes: Mapping[str, tuple[int, ...]]) -> Recording:
@@ -45,48 +50,38 @@ def profile_model(model: Path, measuring: Measuring, *, level: str, shapes: Mapp
 def assemble(model: Path, graph: Graph, measuring: Measuring, found: Measurement, *, level: str) -> Recording:
     """Everything that one measurement says."""
     mapped = map_nodes(model_nodes(graph), found.executed, found.constants)
-    times = read_times(found.imported, found.executed, warmup=measuring.warmup)
+    times = read_times(found, warmup=measuring.warmup)
     if not len(times.phases.command):
         raise ModelError(str(model), "", "the runtime's profile holds no inference; expected one per repeat")
-    nodes, place_of = node_totals(graph, mapped, found, times)
+    nodes, row_of = node_rows(graph, mapped, found, times)
     commands = [
         Command(row, node.name, node.type, f"domain={domain}" if domain else "")
-        for row, node, domain in zip(place_of, found.executed, found.domains, strict=True)
+        for row, node, domain in zip(row_of, found.executed, found.domains, strict=True)
     ]
+    edges = _edges(found.executed)
     table, trace = build_timeline(
-        _CPU,
-        commands,
-        times.work,
-        edges=_edges(found.executed),
-        phases=times.phases,
-        provenance=Provenance.MEASURED,
+        ENGINE, commands, times.work, edges=edges, phases=times.phases, provenance=Provenance.MEASURED
     )
-    return Recording(
-        maker="ort",
-        model=str(model),
-        network=model.stem,
-        target=CPU,
-        machine=cpu_machine(measuring),
-        options={"graph_optimization": level, **measuring.shown()},
-        producer=found.producer,
-        provenance=Provenance.MEASURED,
-        latency=measured_latency(times.profiled_ns.tolist()),
+    samples = tuple(times.kernels.whole_ns.tolist())
+    options = {"graph_optimization": level}
+    return replace(
+        cpu_recording("ort", model, measuring, options=options, producer=found.producer),
+        latency=measured_latency(samples),
         metrics=tuple(_metrics(found, times, nodes)),
         ops=nodes,
-        devices=1,
-        cores=1,
-        kernels=_kernels(found, times),
-        lanes=(_lane(times),),
+        kernels=times.kernels.totals(),
+        lanes=(times.kernels.lane(),),
         notes=tuple(_notes(found, measuring, times)),
         trace=trace,
         commands=table,
-        inferences=len(times.profiled_ns),
-        samples_ns=tuple(times.profiled_ns.tolist()),
+        inferences=len(samples),
+        samples_ns=samples,
         caveats=(WATCHED,),
     )
 
 
 def _edges(executed: Sequence[Node]) -> list[tuple[int, int]]:
+    """Pairs of executed nodes, the first of which writes a tensor that the second reads."""
     writer = {tensor: place for place, node in enumerate(executed) for tensor in node.outputs if tensor}
     return [
         (writer[tensor], place)
@@ -96,106 +91,64 @@ def _edges(executed: Sequence[Node]) -> list[tuple[int, int]]:
     ]
 
 
-def node_totals(
-    graph: Graph, mapped: Mapped, found: Measurement, times: Times
-) -> tuple[tuple[OpRecord, ...], list[int]]:
+def node_rows(graph: Graph, mapped: Mapped, found: Measurement, times: Times) -> tuple[tuple[OpRecord, ...], list[int]]:
     """A row per node of the model in its order, then what the runtime added; and the row of every executed node."""
-    whole = float(np.median(times.profiled_ns))
-    covered = mapped.covered()
-    groups = _groups(mapped)
+    row_of = [NONE] * len(found.executed)
+    model_rows = _ModelRows(graph, mapped, times.kernels)
     rows: list[OpRecord] = []
-    place_of = [NONE] * len(found.executed)
-    tops, _ = top_level(graph)
-    top = 0
+    top = 0  # position among the ops outside of bodies: those are what `mapped` counts
     for op in graph.ops:
         if op.scope:
-            rows.append(_idle(op, Placed.FUSED, f"in the body of {op.scope}, and counted there"))
+            rows.append(in_body(op))
             continue
-        fate = mapped.fates[top]
-        if fate.ran == NOWHERE:
-            rows.append(_idle(op, Placed.REMOVED, fate.reason))
-        elif mapped.leaders[fate.ran] != top:
-            rows.append(_idle(op, Placed.FUSED, f"fused into {tops[mapped.leaders[fate.ran]].name}"))
-        else:
-            others = tuple(tops[other].name for other in covered[fate.ran] if other != top)
-            place_of[fate.ran] = len(rows)
-            rows.append(_ran(op.name, op.type, Placed.CPU, groups[fate.ran], found, times, whole, others))
+        ran = mapped.fates[top].ran
+        if ran != NOWHERE and mapped.leaders[ran] == top:
+            row_of[ran] = len(rows)
+        rows.append(model_rows.row(op, top))
         top += 1
     for ran, leader in enumerate(mapped.leaders):
         if leader == NOWHERE and mapped.parts[ran] == NOWHERE:
             node = found.executed[ran]
-            place_of[ran] = len(rows)
-            rows.append(
-                _ran(node.name, node.type, Placed.INSERTED, [ran], found, times, whole, (), mapped.reasons[ran])
-            )
-    for ran, whole_of in enumerate(mapped.parts):
-        place_of[ran] = place_of[ran] if whole_of == NOWHERE else place_of[whole_of]
-    return tuple(rows), place_of
+            row_of[ran] = len(rows)
+            reason = mapped.reasons[ran] or _ran_as(node.type, [ran], times.kernels)
+            rows.append(times.kernels.op_row(node.name, node.type, Placed.INSERTED, [ran], reason=reason))
+    return tuple(rows), [row_of[ran if whole == NOWHERE else whole] for ran, whole in enumerate(mapped.parts)]
 
 
-def _idle(op: Op, placed: Placed, reason: str) -> OpRecord:
-    """An op that no kernel ran for."""
-    return OpRecord(op.name, op.type, placed=placed, reason=reason, calls=0)
+class _ModelRows:
+    """Rows of the model's own nodes."""
+
+    def __init__(self, graph: Graph, mapped: Mapped, kernels: KernelTimes) -> None:
+        self.tops, _ = top_level(graph)
+        self.mapped, self.kernels = mapped, kernels
+        self.covered, self.groups = mapped.covered(), mapped.groups()
+
+    def row(self, op: Op, top: int) -> OpRecord:
+        """Removed, fused into another node, or the one that its kernels are counted for."""
+        fate = self.mapped.fates[top]
+        if fate.ran == NOWHERE:
+            return no_kernel(op, Placed.REMOVED, fate.reason)
+        leader = self.mapped.leaders[fate.ran]
+        if leader != top:
+            return no_kernel(op, Placed.FUSED, f"fused into {self.tops[leader].name}")
+        ran = self.groups[fate.ran]
+        covers = tuple(self.tops[other].name for other in self.covered[fate.ran] if other != top)
+        reason = _ran_as(op.type, ran, self.kernels)
+        return self.kernels.op_row(op.name, op.type, Placed.CPU, ran, reason=reason, covers=covers)
 
 
-def _ran(  # noqa: PLR0917 – the fields come from as many places
-    name: str,
-    kind: str,
-    placed: Placed,
-    ran: Sequence[int],
-    found: Measurement,
-    times: Times,
-    whole_ns: float,
-    covers: tuple[str, ...],
-    reason: str = "",
-) -> OpRecord:
-    places = list(ran)
-    known = bool(times.calls[places].any())
-    middle, low, high = spread(times.per_inference[places].sum(axis=0)) if known else (None, None, None)
-    label = ", ".join(_label(found, place) for place in places)
-    return OpRecord(
-        name=name,
-        type=kind,
-        placed=placed,
-        reason=reason or ("" if label == kind else f"ran as {label}"),
-        covers=covers,
-        calls=len(places),
-        time_ns=middle,
-        low_ns=low,
-        high_ns=high,
-        path_ns=middle,
-        path_share=None if middle is None or not whole_ns else middle / whole_ns,
-        engines=(_CPU,),
-    )
-
-
-def _label(found: Measurement, ran: int) -> str:
-    node, domain = found.executed[ran], found.domains[ran]
-    return f"{domain}:{node.type}" if domain else node.type
-
-
-def _groups(mapped: Mapped) -> list[list[int]]:
-    """Every executed node with the parts that it was taken into, in order."""
-    groups: list[list[int]] = [[] for _ in mapped.leaders]
-    for ran, whole in enumerate(mapped.parts):
-        groups[ran if whole == NOWHERE else whole].append(ran)
-    return groups
+def _ran_as(kind: str, executed: Sequence[int], kernels: KernelTimes) -> str:
+    """What the runtime made of an op, where it is not simply that op."""
+    label = ", ".join(kernels.names[ran] for ran in executed)
+    return "" if label == kind else f"ran as {label}"
 
 
 def _metrics(found: Measurement, times: Times, nodes: Sequence[OpRecord]) -> Iterator[Metric]:
-    yield latency_metric("latency", times.profiled_ns.tolist(), "with the runtime's profiler, as in the table")
+    profiled_ns = times.kernels.whole_ns.tolist()
+    yield latency_metric("latency", profiled_ns, "with the runtime's profiler, as in the table")
     yield latency_metric("latency_without_profiler", found.samples_ns, "what an application sees")
-    inside = times.per_inference.sum(axis=0) / times.profiled_ns
-    yield Metric(
-        "time_in_nodes", float(np.median(inside)), "share", Provenance.MEASURED, "the rest is the runtime's own"
-    )
-    for name, placed in (
-        ("nodes_ran", Placed.CPU),
-        ("nodes_fused", Placed.FUSED),
-        ("nodes_removed", Placed.REMOVED),
-        ("nodes_inserted", Placed.INSERTED),
-    ):
-        yield Metric(name, sum(node.placed == placed for node in nodes), "count", Provenance.MEASURED)
+    yield times.kernels.share_in_kernels("time_in_nodes")
+    yield from placed_counts(nodes, _COUNTS)
     for metric in found.imported.metrics:
         if metric.name == "session initialization":
             yield Metric(
@@ -203,31 +156,13 @@ def _metrics(found: Measurement, times: Times, nodes: Sequence[OpRecord]) -> Ite
             )
 
 
-def _kernels(found: Measurement, times: Times) -> tuple[KernelTotal, ...]:
-    """By operator, as the runtime ran it."""
-    labels = [_label(found, place) for place in range(len(found.executed))]
-    groups: dict[str, list[int]] = {}
-    for place, label in enumerate(labels):
-        groups.setdefault(label, []).append(place)
-    rows = [
-        KernelTotal(label, _CPU, len(places), time_ns=spread(times.per_inference[places].sum(axis=0))[0])
-        for label, places in groups.items()
-    ]
-    return tuple(sorted(rows, key=lambda row: (-(row.time_ns or 0), row.name)))
-
-
-def _lane(times: Times) -> LaneTotal:
-    """Of the inference in the middle: in nodes, and between them."""
-    return busy_and_idle(_CPU, times.per_inference.sum(axis=0), times.profiled_ns)
-
-
 def _notes(found: Measurement, measuring: Measuring, times: Times) -> Iterator[str]:
-    with_profiler, without = float(np.median(times.profiled_ns)), float(np.median(found.samples_ns))
+    with_profiler, without = float(np.median(times.kernels.whole_ns)), float(np.median(found.samples_ns))
     yield (
         "times of nodes and the latency are of inferences that the runtime's profiler watched: "
         f"{with_profiler / without - 1:+.1%} against those without it"
     )
     yield "the runtime counts in whole microseconds: a node that takes less shows as 0 or 1 us"
-    yield f"inputs are random (seed {measuring.seed}); times of ops whose work depends on values are of these"
+    yield random_inputs_note(measuring)
     if measuring.threads == len(allowed_cpus()) > 1:
         yield "every CPU of this machine works: whatever else runs on it makes the times spread"

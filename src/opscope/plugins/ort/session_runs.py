@@ -5,13 +5,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 
-from ...importers.trace_events import Numbers, Spans
+from ...core.columns import Flags, Numbers
+from ...importers.trace_events import Spans
 from ...recording.recording import Check
 from ...recording.trace import NONE
 
-Flags = npt.NDArray[np.bool_]
 _DIGIT_NS = 1000  # the file counts in microseconds
 
 

@@ -10,11 +10,10 @@ import os
 import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from time import perf_counter_ns
 from typing import Any
 
 from ...backends.host_cpu import random_inputs
-from ...backends.worker import answer
+from ...backends.worker import answer, timed
 
 OPTIMISED = "optimised.onnx"
 _LARGEST_PROTO = 2**31 - 1
@@ -22,6 +21,7 @@ _MOST_EVENTS, _EVENTS_BESIDE = 900_000, 8
 
 
 def _work(request: Mapping[str, Any]) -> dict[str, object]:
+    """One session: first profiled, after a warm-up, then timed as an application sees it."""
     import numpy
     import onnxruntime
 
@@ -31,17 +31,13 @@ def _work(request: Mapping[str, Any]) -> dict[str, object]:
     session = onnxruntime.InferenceSession(model, options, providers=["CPUExecutionProvider"])
     if hasattr(os, "sched_setaffinity"):
         os.sched_setaffinity(0, {cpus[0]})  # the thread that calls is one of the threads that work
-    ports = [(name, label, tuple(shape)) for name, label, shape in request["ports"]]
-    arrays = random_inputs(ports, seed=request["seed"])
-    feeds = {name: array for (name, _, _), array in zip(ports, arrays, strict=True)}
+    arrays = random_inputs(request["ports"], seed=request["seed"])
+    feeds = {name: array for (name, _, _), array in zip(request["ports"], arrays, strict=True)}
     for _ in range(request["warmup"] + _profiled(request)):
         session.run(None, feeds)
     profile = session.end_profiling()
-    samples = []
-    for _ in range(request["repeats"]):  # the same session without its profiler, which costs time of its own
-        start = perf_counter_ns()
-        session.run(None, feeds)
-        samples.append(perf_counter_ns() - start)
+    # the same session without its profiler, which costs time of its own
+    samples = timed(lambda: session.run(None, feeds), request["repeats"])
     producer = {"onnxruntime": onnxruntime.__version__, "numpy": numpy.__version__}
     return {"profile": profile, "samples_ns": samples, "producer": producer, **_optimised()}
 
@@ -53,6 +49,7 @@ def _profiled(request: Mapping[str, Any]) -> int:
 
 
 def _session_options(request: Mapping[str, Any], cpus: Sequence[int]) -> Any:
+    """One inference at a time on these CPUs; profile and optimised model are written to the working folder."""
     import onnxruntime
 
     level = onnxruntime.GraphOptimizationLevel

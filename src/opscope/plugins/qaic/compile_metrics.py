@@ -48,6 +48,7 @@ class CompileMetrics:
     name = "qaic-compile-metrics"
 
     def read(self, path: Path) -> Recording:
+        """Totals and traffic, line by line; lines of other things are counted."""
         traffic: list[_Traffic] = []
         metrics: dict[str, Metric] = {}
         unread, other, model, tool = Unread("lines"), 0, None, TOOL

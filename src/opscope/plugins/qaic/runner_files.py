@@ -38,6 +38,7 @@ class RunnerStdout:
     name = "qaic-runner-stdout"
 
     def read(self, path: Path) -> Recording:
+        """Counts and the table of metrics; a line that says so marks the figures as simulated."""
         metrics: list[Metric] = []
         checks: list[Check] = []
         unread, other, target, provenance, in_table = Unread("rows"), 0, None, Provenance.MEASURED, False
@@ -110,6 +111,7 @@ class LatencyFile:
     name = "qaic-latency"
 
     def read(self, path: Path) -> Recording:
+        """Every column as mean, extremes and percentiles over all samples."""
         unread = Unread("samples")
         columns, rows, program = _samples(path, unread)
         if not rows:
@@ -185,6 +187,7 @@ class LatencyPercentiles:
     name = "qaic-latency-percentiles"
 
     def read(self, path: Path) -> Recording:
+        """Mean and percentiles of every column."""
         unread = Unread("rows")
         means: dict[str, float] = {}
         metrics: list[Metric] = []

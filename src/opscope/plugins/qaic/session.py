@@ -66,6 +66,7 @@ class Session:
         options: SessionOptions | None = None,
         **named: object,
     ) -> None:
+        """Load a compiled program, or compile a model for `target`."""
         choice = chosen(SessionOptions, options, named)
         self._options = part_of(RunOptions, choice)
         place = Path(model)

@@ -36,6 +36,7 @@ class OpstatsSummary:
     name = "qaic-summary"
 
     def read(self, path: Path) -> Recording:
+        """The tables of the summary, and the identities that they obey."""
         text, unread = read_text(path), Unread("rows")
         if len(text) > _MOST_BYTES:
             raise ImportFileError(str(path), "", f"{len(text)} characters; expected a summary of one inference")
@@ -134,6 +135,7 @@ def _metrics(summary: DeviceSummary) -> Iterator[Metric]:
 
 
 def _checks(summary: DeviceSummary, text: str) -> Iterator[Check]:
+    """Identities that the printed figures obey among themselves."""
     printed = [(int(core), number_in(clock) or 0.0) for core, clock in _FREQUENCY.findall(text)]
     found = _effective_hz(summary)
     wrong = [core for core, clock in printed if not _near(found.get(core, 0.0) / 1e6, clock, 0.01)]

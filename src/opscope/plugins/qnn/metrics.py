@@ -133,6 +133,7 @@ def all_metrics(
 
 
 def _times(latency: Latency | None, on_cpu: int) -> Iterator[Metric]:
+    """Times that the vendor's tools name; those that the model does not cover are unknown, with the reason."""
     total = "the vendor's model covers the accelerator alone: no host, no RPC"
     if on_cpu:
         total += f"; and the time of nodes on the CPU ({on_cpu}) is unknown"

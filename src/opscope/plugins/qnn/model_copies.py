@@ -125,6 +125,7 @@ def _save(proto: onnx.ModelProto, source: Path, file: Path) -> Path:
 
 
 def _of_precision(model: Path, proto: onnx.ModelProto, precision: str, folder: Path) -> Path:
+    """A copy of a float model in another precision; weights are calibrated with synthetic inputs."""
     import onnx
 
     if any(node.op_type in ("QuantizeLinear", "DequantizeLinear") for node in proto.graph.node):

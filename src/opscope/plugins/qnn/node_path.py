@@ -11,13 +11,12 @@ import numpy.typing as npt
 from .importers.schematic import Schematic
 from .importers.timeline import Timeline
 
-Numbers = npt.NDArray[np.int64]
-
 
 class Order:
     """The scheduler's constraints, between the spans of a timeline."""
 
     def __init__(self, timeline: Timeline, schematic: Schematic) -> None:
+        """Index the spans by op: which one starts it, and whose end is its end."""
         self.work = timeline.work
         self._ids: list[int] = self.work["id"].tolist()
         self._start: list[int] = self.work["start"].tolist()

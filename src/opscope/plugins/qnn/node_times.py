@@ -9,12 +9,11 @@ from dataclasses import dataclass, field
 import numpy as np
 import numpy.typing as npt
 
+from ...core.columns import Numbers
 from .importers.timeline import ENGINES, Timeline
 
 FOREGROUND = "FG"
 _WAITING = ("dma_sync", "hvx_validate", "hmx_validate", "hlx_validate")
-
-Numbers = npt.NDArray[np.int64]
 
 
 @dataclass(slots=True)

@@ -32,6 +32,7 @@ class Naming:
     """Names of the ops of one compiled graph, in the words of the model."""
 
     def __init__(self, graph: CompiledGraph, mapped: Sequence[MappedOp], nodes: Mapping[str, str]) -> None:
+        """Names of all compiled ops: of the model's node where one is known, else of the graph."""
         self.nodes = nodes
         self.rest = graph.name  # what belongs to no node
         self.own = {self.rest, *(f"{graph.name} {end}" for end in _ENDS.values())}  # rows that no node of the model is

@@ -17,7 +17,7 @@ from .importers.timeline import ENGINES
 from .metrics import all_metrics, lane_totals, memory_totals, part_of, path_shares, whole_latency
 from .nodes import GraphNodes, Naming, node_totals
 from .options import HtpOptions
-from .qhas import qhas_tables
+from .qhas_tables import qhas_tables
 from .socs import Soc, proxy_of
 from .trace import build_trace, ops_of
 
@@ -144,6 +144,7 @@ def _stages(prepared: Sequence[Message | None]) -> Iterator[StageTime]:
 
 
 def _notes(options: HtpOptions, parts: int) -> Iterator[str]:
+    """What the times are of, and which choices have no effect on them."""
     if options.soc.has_model:
         yield (
             "times are of the vendor's performance model: accelerator only, highest clock, no host and no RPC; "

@@ -128,6 +128,7 @@ def _commands(  # noqa: PLR0917 – the columns come from as many places
     op_of: Mapping[tuple[int, int], int],
     graphs: Sequence[GraphNodes],
 ) -> npt.NDArray[np.void]:
+    """A command per span: where it ran, the op it belongs to, its cycles and bytes."""
     groups = {name: number for number, name in enumerate(dict.fromkeys(name for _, name in lanes))}
     table = np.zeros(len(rows.span), COMMAND)
     table["route"], table["op"] = NO_ROUTE, NO_OP
@@ -188,6 +189,7 @@ def _trace(  # noqa: PLR0917
     edges: npt.NDArray[np.void],
     waits_on: npt.NDArray[np.int64],
 ) -> Trace:
+    """Spans of all graphs, one behind the other, in nanoseconds, and VTCM in use as a counter."""
     spans = blank_spans(len(rows.span))
     spans["lane"], spans["command"], spans["op"] = rows.lane, np.arange(len(spans)), table.rows["op"]
     spans["kind"], spans["waits_on"], spans["name"] = SpanKind.OP, waits_on, table.rows["kind"]

@@ -75,6 +75,7 @@ def _execute(model: Path, folder: Path, provider: Mapping[str, str], inputs: obj
 
 
 def _session(model: Path, entries: Mapping[str, str], options: Mapping[str, str]) -> onnxruntime.InferenceSession:
+    """A session on the vendor's execution provider; a missing one is refused in words for the user."""
     import onnxruntime as ort
     import onnxruntime_qnn as qnn  # type: ignore[import-untyped,import-not-found,unused-ignore]
 

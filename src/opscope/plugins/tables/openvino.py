@@ -50,6 +50,7 @@ class OpenVinoCounters:
     name = "openvino-counters"
 
     def read(self, path: Path) -> Recording:
+        """Layers by mean over the infer requests; those without a time did not run on their own."""
         unread = Unread("rows")
         start = head_of(path)
         digit = 0.005 if b"\nTotal time: " in start else 0.0005
@@ -74,6 +75,7 @@ class OpenVinoCounters:
 
 
 def _json_tables(path: Path, unread: Unread) -> tuple[list[list[_Row]], list[float | None]]:
+    """Layers of every infer request in the JSON form, and its total where the file has one."""
     file = decode_json(read_bytes(path), _COUNTERS, source=str(path))
     detailed = [file.detailed] if isinstance(file.detailed, _Request) else file.detailed
     requests = detailed or ([file.average] if file.average is not None else [])
@@ -126,6 +128,7 @@ class _Columns:
 
 
 def _tables(path: Path, unread: Unread) -> tuple[list[list[_Row]], list[float | None]]:
+    """The same of the CSV form, which repeats its header for every infer request."""
     tables: list[list[_Row]] = []
     totals: list[float | None] = []
     columns = None
@@ -190,6 +193,7 @@ class OpenVinoReport:
     name = "openvino-report"
 
     def read(self, path: Path) -> Recording:
+        """The figures among the results, and the configuration that they are of."""
         unread = Unread("lines")
         lists: dict[str, dict[str, str]] = {name: {} for name in _SECTIONS}
         section = _SECTIONS[1]

@@ -102,6 +102,7 @@ class StEdgeAiInfo:
     name = "stedgeai-json"
 
     def read(self, path: Path) -> Recording:
+        """Nodes with the best times that the file has, which decide the provenance."""
         file = decode_json(read_bytes(path), _FILE, source=str(path))
         unread = Unread("entries")
         buffers = _each(file.buffers, _Buffer, "buffer", unread)
@@ -163,6 +164,8 @@ def _target(environment: _Environment, footprint: _Footprint | None, timed: bool
 
 
 def _op(node: _Node, sizes: dict[int, _Buffer], estimates: dict[int, _Estimate]) -> OpRecord:
+    """One c-node: cycles estimated, else measured; bytes of its buffers, unknown where one of them is."""
+
     def total(ids: Sequence[int], *, params: bool) -> int | None:
         known = [sizes[i].size_bytes for i in ids if i in sizes and sizes[i].is_param is params]
         return None if None in known or any(i not in sizes for i in ids) else sum(size or 0 for size in known)
@@ -206,6 +209,7 @@ def _metrics(file: _File, ops: Sequence[OpRecord]) -> Iterator[Metric]:
 
 
 def _checks(file: _File, nodes: Sequence[_Node], buffers: Sequence[_Buffer]) -> Iterator[Check]:
+    """Identities between totals and rows, where the file has both."""
     footprint = file.memory_footprint
     params = [buffer.size_bytes for buffer in buffers if buffer.is_param]
     if footprint and footprint.weights is not None and params and None not in params:

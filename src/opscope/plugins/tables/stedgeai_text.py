@@ -57,6 +57,7 @@ class StEdgeAiReport:
     name = "stedgeai-text"
 
     def read(self, path: Path) -> Recording:
+        """Rows and totals; measured where the report has times, else facts of the compiler."""
         unread = Unread("rows")
         found = _walk(path, unread)
         ops, metrics = tuple(_ops(found)), tuple(_metrics(found))
@@ -89,6 +90,7 @@ def _notes(found: _Found, timed: bool) -> Iterator[str]:
 
 
 def _walk(path: Path, unread: Unread) -> _Found:
+    """Tables and totals of the report; a heading says which table the lines below it are of."""
     found = _Found()
     table = ""
     for number, line in numbered(path):

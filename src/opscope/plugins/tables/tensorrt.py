@@ -82,6 +82,7 @@ class TensorRtProfile:
     name = "tensorrt-profile"
 
     def read(self, path: Path) -> Recording:
+        """A row per layer, and their sum as the latency, unless a layer has no time."""
         unread = Unread("entries")
         entries = list(_entries(path, unread))
         runs = next((entry.count for entry in entries if entry.count is not None), None)
@@ -159,6 +160,7 @@ class TensorRtLayers:
     name = "tensorrt-layers"
 
     def read(self, path: Path) -> Recording:
+        """A row per layer, without times."""
         engine = decode_json(read_bytes(path), _ENGINE, source=str(path))
         unread = Unread("layers")
         decoder = msgspec.json.Decoder(_Info | str)

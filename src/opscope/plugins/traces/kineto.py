@@ -16,17 +16,17 @@ import msgspec
 import numpy as np
 import numpy.typing as npt
 
+from ...core.columns import Flags, Numbers
 from ...core.meaning import Does
 from ...core.provenance import Provenance
 from ...importers.reading import read_bytes
 from ...importers.trace_build import Marks, build_trace, thread_label
-from ...importers.trace_events import NO_ARGS, Event, Events, Key, Numbers, Samples, Spans, coded, decode_events
+from ...importers.trace_events import NO_ARGS, Event, Events, Key, Samples, Spans, coded, decode_events
 from ...recording.classify import does_of_kernels
 from ...recording.recording import Metric, OpRecord, Recording
 from ...recording.trace import NONE, CounterTrack, Lane, SpanKind
 from .kineto_gaps import device_metrics
 
-Flags = npt.NDArray[np.bool_]
 _PROFILER = -1  # process under which the profiler writes what it takes itself, without a name
 _KERNELS = frozenset({"kernel", "gpu_memcpy", "gpu_memset", "memcpy", "memset"})
 _HOST_OPS = frozenset({"cpu_op", "operator"})
@@ -75,6 +75,7 @@ class Kineto:
     name = "kineto"
 
     def read(self, path: Path) -> Recording:
+        """Host and device spans, kernels joined to their launch and to their op."""
         file = decode_events(read_bytes(path), source=str(path))
         spans, samples = file.spans(), file.samples()
         joined = _join(file, spans)
@@ -102,6 +103,12 @@ class Kineto:
 
 
 def _join(file: Events, spans: Spans) -> Joined:
+    """Kernels with the call that launched them and the host op they belong to, by the numbers in their arguments.
+
+    cpu_op       aten::linear       External id 1
+    cuda_runtime cudaLaunchKernel   correlation 100
+    kernel       gemm               External id 1, correlation 100    → launch: the call; op: aten::linear
+    """
     events = list(map(file.events.__getitem__, spans.event.tolist()))
     is_kernel, is_op, kind = _told_by_category([event.cat for event in events])
     args, odd = _args(events)
@@ -148,6 +155,7 @@ def _matches(keys: Numbers, among: Numbers) -> Numbers:
     """For every span, the one of `among` with the same key; NONE: there is none. Of several, the last."""
     if not len(among):
         return np.full(len(keys), NONE, np.int64)
+    # A join by sorting: the last of equal keys is where the key would be inserted, one to the left.
     order = among[np.argsort(keys[among], kind="stable")]
     place = np.searchsorted(keys[order], keys, side="right") - 1
     found = order[np.maximum(place, 0)]
@@ -172,6 +180,7 @@ def _rows(
     is_op: npt.NDArray[np.bool_],
     is_kernel: npt.NDArray[np.bool_],
 ) -> tuple[OpRecord, ...]:
+    """A row per host op of one name and shapes: its calls, time on the host, and time of its kernels on the device."""
     length = spans.end - spans.start
     calls = np.bincount(op[is_op], minlength=len(labels)).tolist()
     host = np.bincount(op[is_op], length[is_op], minlength=len(labels)).tolist()
@@ -203,6 +212,7 @@ def _lanes(
     processes.setdefault(_PROFILER, "profiler")
     names.setdefault((_PROFILER, 0), "overhead")
     device_code, devices = coded(joined.device.tolist())
+    # A thread of the file may hold work of several devices, and marks beside work: each such cell is a lane.
     cell = (spans.thread * len(devices) + device_code) * 2 + (joined.kind == SpanKind.PHASE)
     thread, cells = coded(cell.tolist())
     lanes, threads = [], []

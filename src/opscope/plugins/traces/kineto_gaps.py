@@ -7,9 +7,8 @@ from collections.abc import Iterator
 import numpy as np
 import numpy.typing as npt
 
+from ...core.columns import Numbers
 from ...recording.recording import Metric
-
-Numbers = npt.NDArray[np.int64]
 
 
 def device_metrics(

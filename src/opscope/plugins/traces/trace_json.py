@@ -21,6 +21,7 @@ class TraceJson:
     name = "trace-events"
 
     def read(self, path: Path) -> Recording:
+        """A row per name of a span, and a lane per thread and level of nesting."""
         file = decode_events(read_bytes(path), source=str(path))
         spans, samples = file.spans(), file.samples()
         processes, threads = file.names()

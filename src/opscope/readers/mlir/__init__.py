@@ -45,7 +45,7 @@ def read_mlir(path: Path, *, shapes: Mapping[str, tuple[int, ...]] = {}, batch: 
         RuntimeError,
         UnicodeDecodeError,
     ) as error:  # the parser accepts names that are not UTF-8, but cannot return them
-        raise ModelError(str(path), "", "holds a name that is no text; expected UTF-8") from error
+        raise ModelError(str(path), "", "holds a name that is not valid text; expected UTF-8") from error
     _check_shapes(graph, shapes, batch)
     return graph
 

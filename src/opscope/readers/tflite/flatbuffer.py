@@ -94,7 +94,7 @@ class Flatbuffer:
         if start + 4 + size > self.size:
             raise self.damage(start, f"{size} bytes of elements reach past the end of the file, {self.size:#x}")
         if count > MAX_VECTOR_ELEMENTS:
-            raise self.damage(start, f"vector of {count} elements; at most {MAX_VECTOR_ELEMENTS} are believed")
+            raise self.damage(start, f"vector of {count} elements; expected at most {MAX_VECTOR_ELEMENTS}")
         self._budget -= size
         if self._budget < 0:
             raise self.damage(start, "the same bytes are used too many times; a sound file shares little")

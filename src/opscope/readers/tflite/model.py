@@ -178,7 +178,7 @@ class StoredModel:
 
     def _checked_shape(self, table: Table, shape: tuple[int, ...]) -> tuple[int, ...]:
         if len(shape) > MAX_RANK:
-            raise self.file.damage(table.position, f"shape of rank {len(shape)}; at most {MAX_RANK} is believed")
+            raise self.file.damage(table.position, f"shape of rank {len(shape)}; expected at most {MAX_RANK}")
         if min(shape) < 0 or prod(shape) > MAX_TENSOR_ELEMENTS:
             name = printable(table.string(TensorField.NAME))
             expectation = f"expected extents from 0, and at most {MAX_TENSOR_ELEMENTS} elements"

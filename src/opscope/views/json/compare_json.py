@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from math import isfinite
 from typing import TextIO
 
-import msgspec
-
-from ... import __version__
+from ...core.json_files import PRODUCER, write_json
 from ...gate.comparison import Comparison, Difference, Explanation, OpDifference, Part, SideBySide
 from ...gate.figures import Figures
 from ...gate.verdict import Check, Verdict
@@ -23,7 +20,7 @@ class CompareJson:
     suffix = ".json"
 
     def render(self, comparison: Comparison, out: TextIO) -> None:
-        _write(comparison_fields(comparison), out)
+        write_json(comparison_fields(comparison), out)
 
 
 class SideBySideJson:
@@ -37,15 +34,11 @@ class SideBySideJson:
             for name, rows in (("metrics", found.metrics), ("rows", found.rows))
         }
         runs = [_run(run) | {"matched_ops": count} for run, count in zip(found.runs, found.matched, strict=True)]
-        _write({**_head(SIDE_SCHEMA), "runs": runs, "by": found.by, **rows, "notes": found.notes}, out)
-
-
-def _write(fields: Mapping[str, object], out: TextIO) -> None:
-    out.write(msgspec.json.format(msgspec.json.encode(fields), indent=2).decode() + "\n")
+        write_json({**_head(SIDE_SCHEMA), "runs": runs, "by": found.by, **rows, "notes": found.notes}, out)
 
 
 def _head(schema: str) -> dict[str, object]:
-    return {"schema": schema, "producer": {"name": "opscope", "version": __version__}}
+    return {"schema": schema, "producer": PRODUCER}
 
 
 def comparison_fields(comparison: Comparison) -> dict[str, object]:
@@ -107,6 +100,7 @@ def _change(found: Difference) -> dict[str, object]:
 
 
 def _noise(found: Difference) -> dict[str, object]:
+    """The confidence interval of a difference, or why there is none."""
     interval = found.interval
     return {
         "interval": None

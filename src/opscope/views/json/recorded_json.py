@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from typing import TextIO
 
-import msgspec
-
+from ...core.json_files import write_json
 from ...recording.finding import Findings
 from ...recording.findings_json import findings_fields
 from ...recording.recording import OpRecord, Recording
@@ -37,7 +36,7 @@ class RecordedJson:
             "ops": ops,
             "checks": told["checks"],
         }
-        out.write(msgspec.json.format(msgspec.json.encode(fields), indent=2).decode() + "\n")
+        write_json(fields, out)
 
 
 def _old_names(op: OpRecord) -> dict[str, object]:

@@ -6,7 +6,7 @@ import json
 from dataclasses import asdict
 from typing import TextIO
 
-from ... import __version__
+from ...core.json_files import PRODUCER
 from ...estimate.report import PROVENANCE, Layer, Report
 from ...recording.resources import Footprint, LayerAdvice, Range, Suggestion
 
@@ -28,7 +28,7 @@ def document(report: Report) -> dict[str, object]:
     return {
         "schema": SCHEMA,
         "provenance": PROVENANCE,
-        "producer": {"name": "opscope", "version": __version__},
+        "producer": PRODUCER,
         "model": asdict(report.model),
         "target": _target(report),
         "memory": _memory(report),
@@ -53,6 +53,7 @@ def _target(report: Report) -> dict[str, object]:
 
 
 def _memory(report: Report) -> dict[str, object]:
+    """`memory` of the documented form."""
     memory = report.memory
     layer = report.layers[memory.peak_layer] if memory.peak_layer is not None and report.layers else None
     return {
@@ -87,6 +88,7 @@ def _memory(report: Report) -> dict[str, object]:
 
 
 def _hardware(report: Report) -> dict[str, object]:
+    """`hardware` of the documented form."""
     totals = report.totals
     return {
         "total_cycles": totals.cycles,
@@ -108,6 +110,7 @@ def _hardware(report: Report) -> dict[str, object]:
 
 
 def _layer(layer: Layer) -> dict[str, object]:
+    """One entry of `layers`."""
     return {
         "index": layer.index,
         "operator": layer.operator,

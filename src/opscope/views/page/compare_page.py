@@ -39,6 +39,7 @@ class ComparePage:
         self.labels = labels
 
     def render(self, runs: Sequence[Run], comparison: Comparison | None, out: TextIO) -> None:
+        """The page with every run in it, and their comparison where there is one."""
         if len(runs) < 2:
             raise UsageError(f"{len(runs)} run: nothing to compare; expected two or more")
         labels = list(self.labels) if self.labels is not None else default_labels(runs)

@@ -12,8 +12,8 @@ from typing import TextIO
 
 import msgspec
 
-from .columns import base64_of
 from .html_text import full_name
+from .packed_columns import base64_of
 
 _WEB = "views/page/web"
 _IN_SCRIPT = ((b"<", b"\\u003c"), (b">", b"\\u003e"), (b"&", b"\\u0026"))

@@ -14,11 +14,11 @@ from ...recording.finding import Findings
 from ...recording.resources import Resources
 from ...recording.run import Run
 from ...recording.summary import Summary
-from . import graph as page_graph
 from . import spans as page_spans
 from . import tables as page_tables
 from .contract import SCHEMA, CommandWords, PageData, PageLane, PageSpans, PathWords, Producer, Served
 from .html import write_page
+from .op_edges import op_edges
 from .spans import PIECE_ROWS, SpanRows, rows_of
 
 MOST_OPS = 20_000  # rows of one table of totals
@@ -52,6 +52,7 @@ class RunPage:
         )
 
     def _data(self, run: Run, findings: Findings | None, rows: SpanRows, blocks: _Blocks) -> PageData:
+        """What the page's script gets; long tables are cut, and the cut is told."""
         summary, cut = _shortened(run.summary)
         resources, layers_cut = _first_layers(run.resources)
         return PageData(
@@ -67,7 +68,7 @@ class RunPage:
             spans=self._spans(run, rows),
             commands=blocks.commands,
             path=blocks.path,
-            graph=page_graph.op_edges(run),
+            graph=op_edges(run),
             resources=resources,
             notes=(*cut, *layers_cut, *blocks.notes),
         )

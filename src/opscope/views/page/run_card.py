@@ -59,6 +59,7 @@ def _titled(words: str) -> str:
 
 
 def _head(info: RunInfo, summary: Summary, findings: Findings | None) -> Iterable[str]:
+    """What ran where, its latency and what bounds it."""
     batch = UNKNOWN if info.batch is None else info.batch
     machine = f"{info.devices} × {info.cores} {'core' if info.cores == 1 else 'cores'}, batch {batch}"
     yield (
@@ -103,6 +104,7 @@ def _bar(shares: Sequence[Share]) -> Iterable[str]:
 
 
 def _ops(ops: Sequence[OpTotal], most: int, provenance: Provenance) -> Iterable[str]:
+    """The table of the costliest ops."""
     if not ops:
         return
     shown = sorted(ops, key=lambda op: -(op.busy_ns or 0))[:most]

@@ -13,8 +13,9 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
+from ...core.columns import Numbers
 from ...recording.trace import SpanKind, Trace
-from .columns import Numbers, encode
+from .packed_columns import encode
 
 MOST_ROWS = 1_200_000  # in a page of its own; a served page may load the rest
 PIECE_ROWS = 65_536

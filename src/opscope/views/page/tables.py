@@ -6,11 +6,12 @@ from dataclasses import replace
 
 import numpy as np
 
+from ...core.columns import Numbers
 from ...recording.finding import Findings
 from ...recording.run import Run
 from ...recording.trace import Trace
-from .columns import Numbers, encode
 from .contract import CommandWords, PageCounter, PathWords
+from .packed_columns import encode
 from .spans import SpanRows
 
 MOST_COMMANDS = 400_000

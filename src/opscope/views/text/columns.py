@@ -1,14 +1,40 @@
-"""Plain columns for terminals: aligned, cut to fit, safe against whatever names a file holds."""
+"""Text for terminals: aligned columns, cut to fit and safe against whatever names a file holds; bars; colour."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from unicodedata import east_asian_width
 
 from ...core.errors import printable
 
 _BAR = "█"
 _PARTS = ("", "▏", "▎", "▍", "▌", "▋", "▊", "▉")
+_COLOURS = {  # meaning of a word → its colour, as a code of ANSI terminals
+    "strong": "1",
+    "faint": "2",
+    "good": "32",
+    "bad": "1;31",
+    "compute": "34",
+    "memory": "35",
+    "link": "36",
+    "host-link": "96",
+    "wait": "33",
+    "layout": "32",
+    "launch": "31",
+    "host": "91",
+    "unknown": "2",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Style:
+    """Writes words in the colour of their meaning; without colour it leaves them as they are."""
+
+    colour: bool = False
+
+    def __call__(self, text: str, meaning: str) -> str:
+        return f"\x1b[{_COLOURS[meaning]}m{text}\x1b[0m" if self.colour and text and meaning in _COLOURS else text
 
 
 def columns(header: Sequence[str], rows: Sequence[Sequence[str]], *, align: str, limits: dict[int, int]) -> list[str]:

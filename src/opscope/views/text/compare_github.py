@@ -12,7 +12,7 @@ from .compare_text import CompareText
 
 
 class CompareGithub:
-    """`::error` for every limit that is broken or cannot be judged, `::warning` for what is not sure."""
+    """`::error` for every limit that is broken or cannot be judged, `::warning` for what the samples do not confirm."""
 
     suffix = ".txt"
 

@@ -25,6 +25,7 @@ class CompareMarkdown:
         self.by, self.top = by, top
 
     def render(self, comparison: Comparison, out: TextIO) -> None:
+        """Headline, both runs, checks and metrics; the ops behind a click."""
         checks = comparison.verdict.checks
         title = _HEADLINES[comparison.word] if checks else _NO_LIMITS
         lines = [

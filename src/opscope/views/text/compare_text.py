@@ -51,6 +51,7 @@ class CompareText:
         yield from columns(header, [row[:width] for row in rows], align="<>>><"[:width], limits={0: _NAME_WIDTH})
 
     def _explanation(self, comparison: Comparison) -> Iterable[str]:
+        """Rows that add up to the change of latency, the largest first."""
         whole = comparison.explanations.get(self.by)
         if whole is None:
             yield f"\nlatency is not known in {_where_unknown(comparison)}: there is no change to explain"

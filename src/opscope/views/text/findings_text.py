@@ -9,8 +9,7 @@ from ...core.errors import printable
 from ...core.units import UNKNOWN, format_bytes, format_count, format_percent, format_seconds
 from ...recording.finding import OTHER_BOUND, UPPER_BOUND, Finding, Findings, LawCheck, PathStep
 from ...recording.run import Run
-from .columns import bar, columns, pairs
-from .ink import Ink
+from .columns import Style, bar, columns, pairs
 from .trial_rows import trial_rows, tried_again
 
 _BAR_WIDTH = 32
@@ -18,10 +17,10 @@ _WIDTH = 100  # of the table of changes
 _NAMES = 3  # of the ops of a finding
 _EXPLAIN = {
     "compute": "engines at work on the network",
-    "memory": "bytes on their way to and from outer memory",
-    "link": "bytes on their way between cores and devices",
-    "host-link": "bytes on their way between host and device",
-    "wait": "standing still for something that is known to be at work",
+    "memory": "transfers to and from outer memory",
+    "link": "transfers between cores and devices",
+    "host-link": "transfers between host and device",
+    "wait": "waiting for other work that is known",
     "layout": "conversions of layout and type, copies",
     "launch": "starting work",
     "host": "the host",
@@ -36,7 +35,7 @@ class FindingsText:
 
     def __init__(self, *, top: int = 8, by: str = "op", path: bool = False, colour: bool = False) -> None:
         self.top, self.by, self.path = top, by, path
-        self.ink = Ink(colour)
+        self.style = Style(colour)
 
     def render(self, run: Run, findings: Findings, out: TextIO) -> None:
         sections = (
@@ -58,9 +57,10 @@ class FindingsText:
         if latency.low_ns is not None and latency.high_ns is not None:
             times += f" ({format_seconds(latency.low_ns * 1e-9)} – {format_seconds(latency.high_ns * 1e-9)})"
         name = printable(info.network or info.model, 60)
-        yield self.ink(f"{name} on {printable(info.target, 60)}", "strong") + f"  {times}, {findings.provenance}"
+        yield self.style(f"{name} on {printable(info.target, 60)}", "strong") + f"  {times}, {findings.provenance}"
 
     def _verdict(self, findings: Findings) -> Iterator[str]:
+        """What bounds the run, and the breakdown of its time as bars."""
         if not findings.breakdown:
             yield "Verdict: unknown; the run has no times"
             return
@@ -71,14 +71,14 @@ class FindingsText:
             else f"{findings.bound} bound"
         )
         whole = "" if findings.wall_ns is None else f" of {format_seconds(findings.wall_ns * 1e-9)}"
-        yield self.ink(f"Verdict: {bound}", "strong") + f", {format_percent(largest.share)}{whole}"
+        yield self.style(f"Verdict: {bound}", "strong") + f", {format_percent(largest.share)}{whole}"
         yield ""
         for part in findings.breakdown:
             length = bar(part.share, _BAR_WIDTH)
-            drawn = self.ink(length, part.cause) + " " * (_BAR_WIDTH - len(length))
+            drawn = self.style(length, part.cause) + " " * (_BAR_WIDTH - len(length))
             yield (
                 f"  {part.cause:<9} {format_percent(part.share):>6}  {drawn}  {format_seconds(part.ns * 1e-9):>8}  "
-                + self.ink(_EXPLAIN.get(part.cause, ""), "faint")
+                + self.style(_EXPLAIN.get(part.cause, ""), "faint")
             )
 
     def _causes(self, findings: Findings) -> Iterator[str]:
@@ -87,14 +87,14 @@ class FindingsText:
             return
         shown = findings.findings[: self.top]
         left = len(findings.findings) - len(shown)
-        yield self.ink("Findings", "strong") + (f" ({len(shown)} of {len(findings.findings)})" if left else "")
+        yield self.style("Findings", "strong") + (f" ({len(shown)} of {len(findings.findings)})" if left else "")
         for number, finding in enumerate(shown, start=1):
             yield from self._cause(number, finding)
 
     def _cause(self, number: int, finding: Finding) -> Iterator[str]:
         cost = UNKNOWN if finding.cost_ns is None else format_seconds(finding.cost_ns * 1e-9)
         share = "" if finding.share is None else f" ({format_percent(finding.share)})"
-        yield f"{number:>3}. " + self.ink(printable(finding.title, 200), "strong")
+        yield f"{number:>3}. " + self.style(printable(finding.title, 200), "strong")
         rows = [("cost", cost + share + self._gain(finding))] if finding.cost_ns is not None else []
         rows.append(("seen", printable(finding.detail, 300)))
         if finding.ops:
@@ -112,14 +112,15 @@ class FindingsText:
         at_most = "at most " if found.basis == UPPER_BOUND else ""
         words = f"gain {at_most}{format_seconds(found.gain_ns * 1e-9)} → {format_seconds(found.latency_ns * 1e-9)}"
         note = f" ({found.basis}: {printable(found.text, 80)})" if found.basis != UPPER_BOUND and found.text else ""
-        return "; " + self.ink(words, "good") + note
+        return "; " + self.style(words, "good") + note
 
     def _tried(self, findings: Findings) -> Iterator[str]:
         if findings.trials:
-            yield self.ink("Changes tried", "strong") + f" – {tried_again(findings)}"
+            yield self.style("Changes tried", "strong") + f" – {tried_again(findings)}"
             yield from trial_rows(findings, width=_WIDTH)
 
     def _engines(self, findings: Findings) -> Iterator[str]:
+        """Utilization of every engine, with its worst wait."""
         if not findings.engines:
             return
         worst: dict[str, str] = {}
@@ -138,13 +139,14 @@ class FindingsText:
             for use in findings.engines[: self.top]
         ]
         yield from columns(
-            ("engine", "lanes", "busy", "", "waits", "idle", "stands still most for"),
+            ("engine", "lanes", "busy", "", "waits", "idle", "waits most for"),
             rows,
             align="<>><>><",
             limits={0: 32, 6: 32},
         )
 
     def _rollup(self, findings: Findings) -> Iterator[str]:
+        """Ops added up by what the user asked for."""
         rollup = findings.rollup(self.by)
         if rollup is None or not rollup.rows:
             return
@@ -170,7 +172,7 @@ class FindingsText:
         if not findings.path:
             yield "Critical path: the run has no timeline"
             return
-        yield self.ink("Critical path", "strong") + f" ({len(findings.path):,} steps)"
+        yield self.style("Critical path", "strong") + f" ({len(findings.path):,} steps)"
         rows = [self._step(step) for step in findings.path]
         yield from columns(("at", "for", "cause", "op", "after"), rows, align=">><<<", limits={3: 44, 4: 56})
 
@@ -180,6 +182,7 @@ class FindingsText:
         return (_time(step.start_ns), _time(step.end_ns - step.start_ns), step.cause, shown, step.after)
 
     def _caught(self, run: Run, findings: Findings) -> Iterator[str]:
+        """How much of the time was recorded, and what was lost."""
         caught = findings.coverage
         if caught is not None:
             parts = [
@@ -197,19 +200,19 @@ class FindingsText:
                 )
             yield "Caught: " + "; ".join(parts)
         if findings.checks:
-            yield "Checks: " + check_line(findings.checks, self.ink)
+            yield "Checks: " + check_line(findings.checks, self.style)
         for note in findings.notes:
-            yield self.ink(f"note: {printable(note, 200)}", "faint")
+            yield self.style(f"note: {printable(note, 200)}", "faint")
 
 
-def check_line(checks: tuple[LawCheck, ...], ink: Ink) -> str:
+def check_line(checks: tuple[LawCheck, ...], style: Style) -> str:
     """All checks in one line."""
     broken = [check.name for check in checks if check.holds is False]
     held, unknown = sum(check.holds is True for check in checks), sum(check.holds is None for check in checks)
     rest = f", {unknown} not knowable" if unknown else ""
     if broken:
-        return ink(f"{len(broken)} VIOLATED", "bad") + f" ({printable('; '.join(broken), 200)}), {held} ok{rest}"
-    return ink(f"{held} ok", "good") + rest
+        return style(f"{len(broken)} VIOLATED", "bad") + f" ({printable('; '.join(broken), 200)}), {held} ok{rest}"
+    return style(f"{held} ok", "good") + rest
 
 
 class ChecksText:
@@ -218,14 +221,14 @@ class ChecksText:
     suffix = ".txt"
 
     def __init__(self, *, colour: bool = False) -> None:
-        self.ink = Ink(colour)
+        self.style = Style(colour)
 
     def render(self, checks: tuple[LawCheck, ...], out: TextIO) -> None:
         for check in checks:
             word, meaning = {True: ("ok", "good"), False: ("VIOLATED", "bad"), None: (UNKNOWN, "faint")}[check.holds]
-            line = f"{self.ink(f'{word:<8}', meaning)}  {printable(check.name, 120)}"
+            line = f"{self.style(f'{word:<8}', meaning)}  {printable(check.name, 120)}"
             out.write(line + (f": {printable(check.detail, 300)}" if check.detail else "") + "\n")
-        out.write("\n" + check_line(checks, self.ink) + "\n")
+        out.write("\n" + check_line(checks, self.style) + "\n")
 
 
 def _time(ns: int | None) -> str:

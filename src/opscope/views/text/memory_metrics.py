@@ -44,6 +44,7 @@ def _header(program: Program, local: str) -> Iterable[str]:
 
 
 def _traffic(program: Program, outer: str) -> Iterable[str]:
+    """Traffic per port, as the reference compiler prints it."""
     metrics = program.metrics
     rows = metrics.traffic
     first = metrics.first_read

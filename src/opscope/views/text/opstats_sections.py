@@ -93,6 +93,7 @@ def _op_row(row: OpTotal) -> Sequence[str]:
 
 
 def _transfers(totals: Summary) -> Iterable[Section]:
+    """Bytes, time and rate of every route."""
     rows = [
         (
             f"d{row.device}" + ("" if row.core is None else f" c{row.core}"),
@@ -120,6 +121,7 @@ def _waits(totals: Summary, top: int) -> Iterable[Section]:
 
 
 def _memory(totals: Summary) -> Iterable[Section]:
+    """Peak, mean and traffic of every memory, against its capacity."""
     rows = [
         (
             row.name,
@@ -145,6 +147,7 @@ def _balance(totals: Summary) -> Iterable[Section]:
 
 
 def _placement(totals: Summary, top: int) -> Iterable[Section]:
+    """Commands whose operands are all in local memory, and those with one outside."""
     rows = [
         (
             row.kind,

@@ -34,6 +34,7 @@ class OpstatsText:
 
 
 def _write_core(summary: DeviceSummary, core: int, number: int, out: TextIO) -> None:
+    """Everything of one core: op table, threads, frequency, ports and counters. `number` is its place in the device."""
     rows = [row for row in summary.kinds if row.core == core]
     threads = summary.threads_of(core)
     ucycles, pcycles = summary.core_ucycles(core), summary.core_pcycles(core)
@@ -64,6 +65,7 @@ def _write_core(summary: DeviceSummary, core: int, number: int, out: TextIO) -> 
 
 
 def _kind_line(row: KindRow, ucycles: int, pcycles: int) -> str:
+    """A line of the op table; shares are of these cycles of the core."""
     cells = (
         f"c{row.core}".ljust(4),
         f"{row.ucycles:7d}",

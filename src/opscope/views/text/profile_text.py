@@ -15,8 +15,7 @@ from ...recording.finding import UPPER_BOUND, Finding, Findings
 from ...recording.recording import Recording
 from ...recording.run import Run
 from ...recording.summary import OpTotal
-from .columns import bar, columns, pairs
-from .ink import Ink
+from .columns import Style, bar, columns, pairs
 from .recording_text import sections_of, tells_causes
 from .trial_rows import trial_rows, tried_again
 
@@ -51,10 +50,21 @@ class ProfileText:
         more: str = "--all",
         places: Sequence[tuple[str, str]] = (),
     ) -> None:
+        """Choose what to show.
+
+        Args:
+            top: ops to list; None: all.
+            findings: how many to print in full.
+            level: how much a recording's own tables show.
+            colour: for a terminal.
+            width: of the screen, in characters.
+            more: the option that lists every op, named where some are left out.
+            places: what to look at next, and the file or command for it.
+        """
         self.top = top
         self.findings = findings
         self.level = level
-        self.ink = Ink(colour)
+        self.style = Style(colour)
         self.width = width
         self.more = more
         self.places = places
@@ -73,6 +83,7 @@ class ProfileText:
         out.write("\n\n".join("\n".join(lines) for lines in parts if lines) + "\n")
 
     def _head(self, run: Run, found: Findings) -> list[str]:
+        """Title, latency, throughput and verdict."""
         info, latency = run.info, run.summary.latency
         place = f"{info.devices} × {info.cores} cores" if info.devices > 1 else f"{info.cores} cores"
         where = f"{info.target}, {place}" if info.devices * info.cores > 1 else info.target
@@ -87,7 +98,7 @@ class ProfileText:
         if found.breakdown:
             share = next(part.share for part in found.breakdown if part.cause == found.bound)
             rows.append(("verdict", f"{found.bound} bound: {format_percent(share)} of the time"))
-        return [*(self.ink(line, "strong") for line in wrap(title, self.width)), *pairs(rows)]
+        return [*(self.style(line, "strong") for line in wrap(title, self.width)), *pairs(rows)]
 
     def _breakdown(self, found: Findings) -> list[str]:
         """A bar for each part of the time, longest first."""
@@ -97,11 +108,12 @@ class ProfileText:
         for part in parts:
             most = min(_BAR_WIDTH, self.width - name - 24)
             length = f"{bar(part.share, most):<{most}}"
-            drawn = self.ink(length, part.cause)
+            drawn = self.style(length, part.cause)
             lines.append(f"  {part.cause:<{name}} {drawn} {format_percent(part.share):>6}  {_time(round(part.ns))}")
         return lines
 
     def _ops(self, run: Run) -> list[str]:
+        """The table of the costliest ops, its last column as wide as the screen leaves it."""
         ops = run.summary.ops
         shown = ops if self.top is None else ops[: self.top]
         if not shown:
@@ -116,7 +128,7 @@ class ProfileText:
         left = len(ops) - len(shown)
         note = " – busy: share of the work of all engines; time: on the clock" if self.width >= 80 else ""
         return [
-            self.ink("COSTLIEST OPS", "strong") + note,
+            self.style("COSTLIEST OPS", "strong") + note,
             *table,
             *self._more(left),
         ]
@@ -126,7 +138,7 @@ class ProfileText:
         rows = [(op.type or UNKNOWN, op.engine or UNKNOWN, op.name) for op in shown]
         name = max(self.width - 38, _LEAST_NAME)
         table = columns(("type", "engine", "op"), rows, align="<<<", limits={0: 20, 1: 14, 2: name})
-        return [self.ink("OPS", "strong") + " – no times of ops are known", *table, *self._more(left)]
+        return [self.style("OPS", "strong") + " – no times of ops are known", *table, *self._more(left)]
 
     def _more(self, left: int) -> list[str]:
         return [f"… and {left} more ({self.more})"] if left > 0 else []
@@ -139,7 +151,7 @@ class ProfileText:
         ]
         if not shown:
             return []
-        lines = [self.ink("WHAT TO CHANGE", "strong")]
+        lines = [self.style("WHAT TO CHANGE", "strong")]
         for number, finding in enumerate(shown, start=1):
             lines += self._finding(number, finding)
         left = len(found.findings) - len(shown)
@@ -149,7 +161,7 @@ class ProfileText:
         share = format_percent(finding.share)
         cost = "" if finding.share is None or share in finding.title else f" – {share} of the time"
         title = wrap(f"{number}. {printable(finding.title, 200)}{cost}", self.width, subsequent_indent="   ")
-        lines = [self.ink(line, "strong") for line in title]
+        lines = [self.style(line, "strong") for line in title]
         lines += self._folded(printable(finding.detail, 400))
         if finding.action:
             lines += self._folded("→ " + printable(finding.action, 400))
@@ -166,7 +178,7 @@ class ProfileText:
         if not found.trials:
             return []
         note = f" – {tried_again(found)}" if self.width >= 60 else ""
-        return [self.ink("CHANGES TRIED", "strong") + note, *trial_rows(found, width=self.width)]
+        return [self.style("CHANGES TRIED", "strong") + note, *trial_rows(found, width=self.width)]
 
     def _notes(self, found: Findings) -> list[str]:
         """What cannot be known of this run, and what its source says of its numbers."""
@@ -180,7 +192,7 @@ class ProfileText:
         if not self.places:
             return []
         return [
-            self.ink("WHERE TO LOOK", "strong"),
+            self.style("WHERE TO LOOK", "strong"),
             *pairs([(name, printable(text, 400)) for name, text in self.places]),
         ]
 

@@ -106,6 +106,7 @@ def _checks(recording: Recording) -> Iterator[str]:
 
 
 def _lanes(recording: Recording) -> Iterator[str]:
+    """Shares of the time as the source divides it, and how busy each lane is."""
     if recording.path_shares:
         parts = ", ".join(f"{part.cause} {format_percent(part.share)}" for part in recording.path_shares)
         yield f"{recording.path_shares_of} – {recording.provenance}: {parts}"
@@ -183,6 +184,7 @@ def _waits(recording: Recording, top: int | None) -> Iterator[str]:
 
 
 def _kernels(recording: Recording, top: int | None) -> Iterator[str]:
+    """The first kernels by time, or by cycles where no times are known."""
     kernels = recording.kernels[:top]
     if any(k.time_ns is not None for k in kernels):
         yield f"kernels ({len(kernels)} of {len(recording.kernels)}) – {recording.provenance}"

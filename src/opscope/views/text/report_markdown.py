@@ -32,6 +32,7 @@ class ReportMarkdown:
 
 
 def _summary(report: Report) -> Iterable[str]:
+    """Title and totals."""
     totals, model = report.totals, report.model
     latency = totals.latency_s
     shown = UNKNOWN if latency is None else format_seconds(latency.value)
@@ -55,6 +56,7 @@ def _summary(report: Report) -> Iterable[str]:
 
 
 def _memory(report: Report) -> Iterable[str]:
+    """What each memory has to hold, against what it has, and where the peak is."""
     memory = report.memory
     yield "## Memory"
     yield ""

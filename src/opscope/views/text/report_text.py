@@ -27,6 +27,7 @@ class ReportText:
         out.write("\n".join("".join(line + "\n" for line in part(report)) for part in parts if any(part(report))))
 
     def _layers(self, report: Report) -> Iterable[str]:
+        """The table of layers: the slowest, or all in order."""
         folded = self.top is not None and len(report.layers) > self.top
         shown = sorted(report.layers, key=lambda layer: -(layer.cycles or 0))[: self.top] if folded else report.layers
         title = f"PER-LAYER PERFORMANCE: the {len(shown)} slowest of {len(report.layers)} layers; --all shows every one"
@@ -46,6 +47,7 @@ class ReportText:
 
 
 def _headline(report: Report) -> Iterable[str]:
+    """Title, whether it fits, and the totals."""
     lanes = f"{report.devices} × {report.cores} cores" if report.cores > 1 or report.devices > 1 else ""
     used = f", {lanes}" if lanes else ""
     yield f"{printable(report.model.name)} on {report.target.title}{used} (estimated)"
@@ -100,6 +102,7 @@ def _model(report: Report) -> Iterable[str]:
 
 
 def _memory(report: Report) -> Iterable[str]:
+    """Bytes by what they are for, against each memory, and the layer of the peak."""
     memory = report.memory
     over = memory.arena_bytes / memory.bound_bytes - 1 if memory.bound_bytes else 0.0
     runtime = UNKNOWN + "  not published for this target" if memory.runtime_bytes is None else None
@@ -130,6 +133,7 @@ def _memory(report: Report) -> Iterable[str]:
 
 
 def _hardware(report: Report) -> Iterable[str]:
+    """Cycles, latency, energy and power, with their ranges."""
     totals = report.totals
     energy = totals.energy_j
     shown = UNKNOWN if energy is None else format_joules(energy.value)
@@ -152,6 +156,7 @@ def _hardware(report: Report) -> Iterable[str]:
 
 
 def _layer_row(layer: Layer, total: float) -> tuple[str, ...]:
+    """Cells of one layer."""
     share = layer.cycles / total if layer.cycles is not None and total else None
     parameters = format_bytes(layer.parameter_bytes) if layer.parameter_bytes else ""
     return (
@@ -208,6 +213,7 @@ def _heavy(report: Report) -> Iterable[str]:
 
 
 def _heavy_table(report: Report, advice: Sequence[LayerAdvice]) -> list[str]:
+    """Layers with the most parameters or MACs, and what to do about each."""
     rows = []
     for item in advice:
         layer = report.layers[item.layer]

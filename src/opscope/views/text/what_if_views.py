@@ -5,10 +5,8 @@ from __future__ import annotations
 from dataclasses import asdict
 from typing import TextIO
 
-import msgspec
-
-from ... import __version__
 from ...core.errors import printable
+from ...core.json_files import PRODUCER, write_json
 from ...core.units import UNKNOWN, format_bytes
 from ...recording.recording import Placed
 from ...recording.what_if import WhatIf, WhatIfPoint
@@ -35,6 +33,7 @@ class WhatIfText:
 
 
 def _row(point: WhatIfPoint) -> tuple[str, ...]:
+    """Cells of one point."""
     recording = point.recording
     if recording is None:
         raise ValueError(f"{point.label} has no profile")
@@ -61,7 +60,7 @@ class WhatIfJson:
     def render(self, result: WhatIf, out: TextIO) -> None:
         head: dict[str, object] = {
             "schema": SCHEMA,
-            "producer": {"name": "opscope", "version": __version__},
+            "producer": PRODUCER,
             "model": result.model,
             "backend": result.backend,
         }
@@ -70,7 +69,7 @@ class WhatIfJson:
             "advice": result.advice,
             "notes": result.notes,
         }
-        _write(head | body, out)
+        write_json(head | body, out)
 
 
 def _point(point: WhatIfPoint, result: WhatIf) -> dict[str, object]:
@@ -85,7 +84,3 @@ def _point(point: WhatIfPoint, result: WhatIf) -> dict[str, object]:
         "problem": point.problem,
         "metrics": metrics,
     }
-
-
-def _write(value: dict[str, object], out: TextIO) -> None:
-    out.write(msgspec.json.format(msgspec.json.encode(value), indent=2).decode() + "\n")

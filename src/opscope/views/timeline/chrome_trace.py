@@ -9,10 +9,11 @@ import msgspec
 import numpy as np
 import numpy.typing as npt
 
+from ...core.columns import Numbers
 from ...recording.run import CommandTable, Run
 from ...recording.summary import KB
 from ...recording.trace import NONE, SpanKind, Trace
-from .decimal_text import Numbers, Text, TextRows, same_width
+from .decimal_text import Text, TextRows, same_width
 from .trace_args import CATEGORY, constant_args, shown_kinds, template_of_commands
 from .trace_flows import Flows, find_flows
 from .trace_rows import Rows, lay_out, stats_hz
@@ -46,6 +47,7 @@ class ChromeTrace:
         self._wait_ends: list[bytes | None] = [None] * (len(self._templates) + 1)
 
     def render(self, trace: Trace, out: BinaryIO) -> None:
+        """Head, names of rows, counters, spans and arrows, block by block."""
         rows = lay_out(trace, self.info, cores=self.cores, devices=self.devices)
         flows = find_flows(trace, rows.shown) if self.flows else None
         about: dict[str, str] = {"provenance": trace.provenance}

@@ -8,17 +8,16 @@ from dataclasses import dataclass, replace
 import numpy as np
 import numpy.typing as npt
 
+from ...core.columns import Numbers
 from ...recording.run import CommandTable
 from ...recording.summary import KB
 from ...recording.trace import NONE, SpanKind, Trace
-from .interned import Interned
-from .protobuf import MessageRows, bytes_field, fixed64s, number_field, padded, varint, width_of
+from .protobuf import MessageRows, bytes_field, fixed64s, number_field, padded, text_field, varint, width_of
 from .protobuf import Rows as ByteRows
 from .trace_args import constant_args, shown_kinds, template_of_commands
 from .trace_flows import Flows
 from .trace_rows import Rows
 
-Numbers = npt.NDArray[np.int64]
 Spans = npt.NDArray[np.void]
 CHUNK = 1 << 13
 
@@ -28,6 +27,7 @@ _PACKET, _TIMESTAMP, _SEQUENCE, _TRACK_EVENT, _FLAGS = 1, 8, 10, 11, 13
 _CATEGORIES, _ANNOTATIONS, _TYPE, _NAME, _TRACK = 3, 4, 9, 10, 11
 _FLOW_IDS, _ENDED_FLOW_IDS = 47, 48
 _BEGIN, _END = 1, 2
+_INTERNED_ID, _INTERNED_TEXT = 1, 2
 _ARG_NAME, _ARG_NUMBER, _ARG_DOUBLE, _ARG_STRING = 1, 3, 5, 17
 _WORK = (SpanKind.OP, SpanKind.TRANSFER)
 ORDERING_FLOW = 1 << 62  # set in the id of an arrow that orders only: this form has no category for arrows
@@ -49,6 +49,35 @@ _NUMBER_ARGS = (
 )
 
 
+class Interned:
+    """Strings that a trace spells once and then calls by number, per table of InternedData; numbers start at 1."""
+
+    CATEGORIES, NAMES, ARGS, VALUES = 1, 2, 3, 29  # fields of InternedData
+
+    def __init__(self) -> None:
+        self._tables: dict[int, dict[str, int]] = {self.CATEGORIES: {}, self.NAMES: {}, self.ARGS: {}, self.VALUES: {}}
+        self._encoded: tuple[int, bytes] = (0, b"")  # of so many strings
+
+    def number(self, table: int, text: str) -> int:
+        known = self._tables[table]
+        return known.setdefault(text, len(known) + 1)
+
+    def count(self, table: int) -> int:
+        return len(self._tables[table])
+
+    def encoded(self) -> bytes:
+        """The InternedData message."""
+        count = sum(map(len, self._tables.values()))
+        if self._encoded[0] != count:
+            fields = (
+                bytes_field(table, number_field(_INTERNED_ID, number) + text_field(_INTERNED_TEXT, text))
+                for table, known in self._tables.items()
+                for text, number in known.items()
+            )
+            self._encoded = count, b"".join(fields)
+        return self._encoded[1]
+
+
 @dataclass(frozen=True, slots=True)
 class _Context:
     """What all packets of one trace have in common."""
@@ -64,6 +93,7 @@ class SpanPackets:
     """Encodes the spans of traces of the same commands; constant arguments are encoded once."""
 
     def __init__(self, table: CommandTable, interned: Interned, *, stats_hz: float) -> None:
+        """Intern the texts of all commands, and encode the arguments of every template once."""
         self.table, self.stats_hz = table, stats_hz
         self._template_of, templates = template_of_commands(table)
         self._arg = {key: interned.number(Interned.ARGS, key) for key in _NUMBER_ARGS}
@@ -89,7 +119,12 @@ class SpanPackets:
         return shape + (table["out_bytes"] > 0) * 2 + (table["route"] < 0)
 
     def blocks(self, trace: Trace, rows: Rows, names: Numbers, flows: Flows | None) -> Iterator[bytes]:
-        """Packets of all spans that are shown."""
+        """Packets of all spans that are shown.
+
+        A reader sorts packets by time and keeps the file's order among equal times. So all ends come before all starts,
+        and of two spans that touch, one is over before the next begins; the start and the end of an empty span stay
+        together.
+        """
         trace = self._plain_where_unknown(trace)
         tracks = np.array([0 if row is None else row.tid for row in rows.of_lane] or [0], np.int64)
         width = width_of(int(trace.spans["end_ns"].max(initial=0)))
@@ -114,7 +149,11 @@ class SpanPackets:
         return replace(trace, spans=spans)
 
     def _alike(self, context: _Context, chosen: Numbers) -> Iterator[Numbers]:
-        """Spans by the fields their packets have; in each part, in the order of the trace."""
+        """Spans by the fields their packets have; in each part, in the order of the trace.
+
+        Packets of the same fields have the same length, so that a part is one table of bytes, filled column by column.
+        `code` numbers the sets of fields: which arguments are known, and how many arrows start or end there.
+        """
         spans = context.trace.spans
         kind = spans["kind"][chosen]
         for wanted in np.flatnonzero(np.bincount(kind)).tolist():
@@ -138,6 +177,7 @@ class SpanPackets:
         return _packets(context, spans["end_ns"], event)
 
     def _starts(self, context: _Context, chosen: Numbers) -> ByteRows:
+        """Start packets of spans that `_alike` put together: the first tells which fields all of them have."""
         spans = context.trace.spans.take(chosen)
         event = MessageRows(len(spans)).constant(number_field(_TYPE, _BEGIN) + number_field(_CATEGORIES, CATEGORY_IID))
         event.number(_TRACK, context.tracks[spans["lane"]], width=width_of(int(context.tracks.max())))
@@ -158,6 +198,7 @@ class SpanPackets:
         return _packets(context, spans["start_ns"], event)
 
     def _work(self, event: MessageRows, spans: Spans) -> None:
+        """Arguments of spans of a command: what its times give, then what is the same in every inference."""
         table, command = self.table.rows, spans["command"]
         size, ucycles, pcycles = table["out_bytes"][command].astype(np.int64), spans["ucycles"], spans["pcycles"]
         self._whole(event, "oc", table["ordinal"][command])

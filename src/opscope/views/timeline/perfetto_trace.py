@@ -13,8 +13,7 @@ import numpy as np
 
 from ...recording.run import Run
 from ...recording.trace import Trace
-from .interned import Interned
-from .perfetto_spans import SEQUENCE_ID, STATE_CLEARED, SpanPackets
+from .perfetto_spans import SEQUENCE_ID, STATE_CLEARED, Interned, SpanPackets
 from .protobuf import MessageRows, bytes_field, number_field, text_field, width_of
 from .trace_args import CATEGORY
 from .trace_flows import find_flows

@@ -16,8 +16,7 @@ from opscope.plugins.qnn.compilation import _check_taken, _check_target
 from opscope.plugins.qnn.details import parts_of
 from opscope.plugins.qnn.importers.op_trace import OpTrace, Refused
 from opscope.plugins.qnn.options import HtpOptions
-from opscope.plugins.qnn.qhas_html import QhasHtml
-from opscope.plugins.qnn.qhas_json import QhasJson
+from opscope.plugins.qnn.qhas_files import QhasHtml, QhasJson
 from opscope.recording.build import to_run
 from opscope.recording.recording import Placed, Recording
 from opscope.recording.recording_file import encode_recording

@@ -194,7 +194,7 @@ def test_ops_are_names_with_calls_and_inclusive_times(tmp_path: Path) -> None:
         (b'{"traceEvents": 3}', r"Expected `array`"),
         (b"[" * 200_000, r"nested too deep"),
         (b'{"traceEvents": ' + b"[" * 200_000, r"nested too deep|Expected"),
-        (b'{"traceEvents": [{"name": "\xff"}]}', r"no UTF-8"),
+        (b'{"traceEvents": [{"name": "\xff"}]}', r"not valid UTF-8"),
     ],
 )
 def test_damage_is_one_line_with_a_place(raw: bytes, words: str, tmp_path: Path) -> None:

@@ -83,7 +83,7 @@ def test_a_shape_too_large_to_be_is_reported(tmp_path: Path) -> None:
 def test_a_shape_of_absurd_rank_is_reported(tmp_path: Path) -> None:
     model = small_cnn()
     model.main.tensors[3].shape = [1] * 65
-    with pytest.raises(ModelError, match="shape of rank 65; at most 64 is believed"):
+    with pytest.raises(ModelError, match="shape of rank 65; expected at most 64"):
         model.graph(tmp_path)
 
 
@@ -182,7 +182,7 @@ def shared_vector(tensors: int, extents: int) -> bytes:
 def test_a_vector_longer_than_any_graph_needs_is_refused(tmp_path: Path) -> None:
     path = tmp_path / "long.tflite"
     path.write_bytes(shared_vector(1, (1 << 20) + 1))
-    with pytest.raises(ModelError, match="vector of 1048577 elements; at most 1048576 are believed"):
+    with pytest.raises(ModelError, match="vector of 1048577 elements; expected at most 1048576"):
         read_tflite(path)
 
 

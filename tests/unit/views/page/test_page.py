@@ -31,11 +31,11 @@ from opscope.recording.summary_json import summary_fields
 from opscope.views.page import contract as page_contract
 from opscope.views.page import page
 from opscope.views.page import tables as page_tables
-from opscope.views.page.columns import decode
 from opscope.views.page.compare_page import ComparePage, default_labels
 from opscope.views.page.contract import CompareData, PageData
-from opscope.views.page.graph import op_edges
 from opscope.views.page.html import asset
+from opscope.views.page.op_edges import op_edges
+from opscope.views.page.packed_columns import decode
 from opscope.views.page.page import RunPage
 from opscope.views.page.spans import rows_of
 from page_build import small_findings, small_run

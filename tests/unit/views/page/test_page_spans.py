@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from opscope.recording.trace import SPAN, Lane, SpanKind, Trace, blank_spans
 from opscope.views.page import spans as page_spans
-from opscope.views.page.columns import decode
+from opscope.views.page.packed_columns import decode
 from opscope.views.page.spans import SpanRows, rows_of
 from page_build import small_run
 

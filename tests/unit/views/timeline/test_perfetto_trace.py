@@ -7,8 +7,7 @@ import pytest
 from decode_build import small
 from opscope.analysis.totals.summarise import timeline
 from opscope.decode import Threads
-from opscope.views.timeline.interned import Interned
-from opscope.views.timeline.perfetto_spans import ORDERING_FLOW
+from opscope.views.timeline.perfetto_spans import ORDERING_FLOW, Interned
 from opscope.views.timeline.perfetto_trace import PerfettoTrace
 from opscope.workflows.program_recording import head_of
 from trace_forms import Reader, both, from_json

@@ -98,6 +98,7 @@ class QnnQhas:
     name = "qnn-qhas"
 
     def read(self, path: Path) -> Recording:
+        """Rows of nodes, and the figures of the whole."""
         file = read_qhas(read_bytes(path), source=str(path))
         row = file.data.overall.data[0]
         ops = tuple(
@@ -141,6 +142,7 @@ def _imported(  # noqa: PLR0917 – as many as the noun has
     *,
     model: str | None = None,
 ) -> Recording:
+    """A Recording of totals, without a timeline."""
     return Recording(
         maker=form,
         source=str(path),
@@ -239,6 +241,7 @@ def _ops(runs: Sequence[Sequence[NodeTime]]) -> Iterator[OpRecord]:
 
 
 def _span_ops(spans: Sequence[DeviceSpan]) -> Iterator[OpRecord]:
+    """A row per node: cycles of its spans by engine, the busiest engine first."""
     by_node: dict[str, list[DeviceSpan]] = defaultdict(list)
     for span in spans:
         by_node[plain_name(span.node) or "graph"].append(span)

@@ -79,6 +79,7 @@ def read_optrace(raw: bytes, *, source: str) -> tuple[DeviceSpan, ...]:
 
 
 def _spans(entries: list[_Entry], threads: dict[tuple[int | str, int | str], str]) -> Iterator[DeviceSpan]:
+    """Spans of work; threads that mark idle time are left out."""
     for entry in entries:
         lane = threads.get((entry.pid, entry.tid), f"thread {entry.tid}")
         if lane.startswith(_IDLE):

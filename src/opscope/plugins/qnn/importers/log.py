@@ -31,7 +31,11 @@ class Log:
 
 
 class _Table:
-    """One table of a FlatBuffer; every read is checked against the buffer."""
+    """One table of a FlatBuffer; every read is checked against the buffer.
+
+    A table begins with the distance back to its list of fields: u16 size, u16 size of the table, then for each field
+    the u16 offset from the table's begin, 0 where the field has its default.
+    """
 
     def __init__(self, buffer: bytes, place: int) -> None:
         self.buffer, self.place = buffer, place

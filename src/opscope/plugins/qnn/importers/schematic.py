@@ -146,6 +146,13 @@ def _sections(text: str) -> Iterator[tuple[str, str]]:
 
 
 def _ops(text: str) -> Iterator[CompiledOp]:
+    """Ops of a graph. One stands in the text as
+
+    \t0x1a: {
+    \t\t'operation':'q::Conv', … (0x12,0), (0x13,0) … 'outputs' … 'dtype': 'uint8', 'dims': [1,56,56,64]
+
+    Inputs are the ids in front of `'outputs'`; type and shape are those of the first output.
+    """
     heads = list(_OP.finditer(text))
     for head, after in zip(heads, [*heads[1:], None], strict=True):
         body = text[head.end() : after.start() if after else len(text)]
@@ -162,6 +169,7 @@ def _ops(text: str) -> Iterator[CompiledOp]:
 
 
 def _steps(text: str) -> Iterator[Step]:
+    """The scheduler's list: `'#7': opdesc( 0x1a, "q::Conv", ptr=…, runlist_pos = 3 … csts_in = (#2, #5)`."""
     heads = list(_STEP.finditer(text))
     for head, after in zip(heads, [*heads[1:], None], strict=True):
         before = _BEFORE.search(text, head.end(), after.start() if after else len(text))
@@ -175,6 +183,10 @@ def _steps(text: str) -> Iterator[Step]:
 
 
 def _memory(text: str, steps: tuple[Step, ...]) -> Iterator[MemoryGroup]:
+    """Memory groups: `'mg4': memgroup(bytes=2048, is_tcm=True, gen_op = '#7' … connected_ops = ('#9', '#11')`.
+
+    A group lives from the first to the last of the steps that fill or use it, by their places in the run list.
+    """
     position = {step.number: step.position for step in steps}
     heads = list(_GROUP.finditer(text))
     for head, after in zip(heads, [*heads[1:], None], strict=True):

@@ -126,6 +126,11 @@ def read_timeline(raw: bytes, *, source: str) -> Timeline:
 
 
 def _row(entry: _Entry, lanes: dict[tuple[int, int], int], kernels: dict[str, int]) -> tuple[int | bool, ...]:
+    """One span as a row of WORK.
+
+    The foreground thread has a span `default_start (q::conv)` or the like for work that another thread does: it is
+    bookkeeping, keeps its kind in the kernel's name ("start conv"), and has no bytes of its own.
+    """
     args, moved = entry.args, entry.args.bw_info
     engine = max((_FLAGS.get(flag, 0) for flag in args.flags), default=0)
     match = _BOOKKEEPING.fullmatch(entry.name)

@@ -55,6 +55,7 @@ def read_viewer_text(raw: bytes, *, source: str) -> ViewerText:
 
 
 def _blocks(lines: list[str]) -> Iterator[_Block]:
+    """Blocks of lines under one heading: a method, a statistic and a graph."""
     block = _Block("", "", "")
     for line in lines:
         section, graph = _SECTION.fullmatch(line), _GRAPH.fullmatch(line)

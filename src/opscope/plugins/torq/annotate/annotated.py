@@ -9,9 +9,9 @@ from enum import Enum
 import numpy as np
 import numpy.typing as npt
 
+from ....core.columns import Numbers
 from ....core.provenance import Provenance
 
-Numbers = npt.NDArray[np.int64]
 SLICE = "slice"
 UNITS = ("dma_in", "dma_out", "cdma", SLICE, "css")  # what a job can use
 

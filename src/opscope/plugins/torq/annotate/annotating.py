@@ -67,6 +67,7 @@ def _check(outputs: Sequence[Path], inputs: Sequence[Path], choices: AnnotateCho
 
 
 def _joined(listing_path: Path, runtime: Path, choices: AnnotateChoices, *, timeline: bool) -> Annotated:
+    """Read both files and the names of ops, and join them by job or by action, as the log has it."""
     from ....importers.mlir_location import short
     from . import inputs as jobs_and_actions
     from .join import AnnotateOptions, annotate_actions, annotate_jobs
@@ -106,6 +107,7 @@ def _folders(listing: Path) -> tuple[Path, ...]:
 
 
 def _render(annotated: Annotated, path: Path, headers: str, out: BinaryIO) -> None:
+    """Write one output in the form that its suffix asks for."""
     from .columns import Headers
     from .csv_view import AnnotatedCsv
     from .json_view import AnnotatedJson

@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
-from .annotated import ActionRows, Annotated, Numbers, Step, StepRows, Usage
+from ....core.columns import Numbers
+from .annotated import ActionRows, Annotated, Step, StepRows, Usage
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -97,6 +98,7 @@ class _Steps:
     """A row per step of every job of every inference."""
 
     def __init__(self, rows: StepRows, slices: int, prepare: Prepare, last: Prepare) -> None:
+        """The columns' names and what is the same in every inference; values are made part by part."""
         self.rows, self._prepare = rows, prepare
         steps = [(number, step) for number, job in enumerate(rows.jobs) for step in job.steps]
         self._several = rows.inferences > 1
@@ -170,6 +172,7 @@ class _Actions:
     """A row per action that was logged."""
 
     def __init__(self, rows: ActionRows, slices: int, prepare: Prepare, last: Prepare) -> None:
+        """The columns' names and the texts of every kind of action; values are made part by part."""
         import pyarrow as pa
 
         self.rows, self._prepare = rows, prepare

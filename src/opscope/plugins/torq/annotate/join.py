@@ -7,9 +7,10 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
+from ....core.columns import Numbers
 from ....core.errors import UsageError, printable
 from ....core.provenance import Provenance
-from .annotated import ActionRows, ActionTimes, Annotated, Job, JobTimes, Listing, Numbers, StepRows, WorkColumns
+from .annotated import ActionRows, ActionTimes, Annotated, Job, JobTimes, Listing, StepRows, WorkColumns
 from .logged_actions import dispatch_of, host_classes, kinds_of, listed, parts_of, strangers, units_of
 from .overlap import HAL, UnitClass, shares
 from .unit_usage import usage_of
@@ -60,6 +61,7 @@ class _Seen:
 
 
 def _annotated(listing: Listing, seen: _Seen, options: AnnotateOptions) -> Annotated:
+    """Shares of units, notes and, where asked for, the timeline, of a log in either form."""
     found = shares([*seen.units.classes(listing.slices), *seen.classes])
     work: WorkColumns | None = None
     too_much: tuple[str, ...] = ()

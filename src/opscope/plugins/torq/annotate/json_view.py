@@ -7,7 +7,7 @@ from typing import BinaryIO
 
 import msgspec
 
-from .... import __version__
+from ....core.json_files import PRODUCER
 from .annotated import Annotated, Job, StepRows
 from .columns import Headers, Table
 
@@ -35,9 +35,10 @@ class AnnotatedJson:
 
 
 def _head(annotated: Annotated, names: list[str]) -> dict[str, object]:
+    """Everything but the rows."""
     head: dict[str, object] = {
         "schema": SCHEMA,
-        "producer": {"name": "opscope", "version": __version__},
+        "producer": PRODUCER,
         "provenance": annotated.provenance,
         "listing": annotated.listing,
         "runtime": annotated.runtime,

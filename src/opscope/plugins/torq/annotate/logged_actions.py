@@ -7,8 +7,9 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from ....core.columns import Numbers
 from ....core.errors import UsageError, printable
-from .annotated import ActionKind, ActionTimes, Listing, Numbers, Role
+from .annotated import ActionKind, ActionTimes, Listing, Role
 from .overlap import HAL, Busy, Part, UnitClass
 from .unit_usage import usage_of
 from .unit_work import Operators, Units

@@ -7,7 +7,8 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from .annotated import SLICE, Job, Numbers, Phase, Share, Usage, WorkColumns
+from ....core.columns import Numbers
+from .annotated import SLICE, Job, Phase, Share, Usage, WorkColumns
 from .expected_shares import expected_shares
 from .overlap import EMPTY, Busy, Part, UnitClass
 from .unit_usage import expected_work, work_name

@@ -54,6 +54,7 @@ examples:
         parser.usage = f"{parser.prog} MODEL -o FILE [--FLAG[=VALUE] …]"
 
     def run(self, args: Namespace) -> int:
+        """Compile, and report ops without a cost and the files that were written."""
         from . import flags as torq
 
         call = torq.compile_call(args.words)
@@ -91,6 +92,7 @@ class RunModuleCommand:
         parser.usage = f"{parser.prog} --module=FILE [--input=BUFFER …] [--FLAG[=VALUE] …]"
 
     def run(self, args: Namespace) -> int:
+        """Run, and print the outputs as the vendor's tool does."""
         from . import flags as torq
         from .sequenced import printed_outputs
 

@@ -38,6 +38,7 @@ class ExecutableTargets:
     codes: dict[tuple[int, int, int, int], _Code] = field(default_factory=dict)  # op, kind, cycles, bytes
 
     def render(self) -> str:
+        """The whole text: code of the engines first, as jobs refer to it, then head, body and end of the module."""
         for _, step in self.scheduled.sequence.starts():
             if step.unit in _ENGINES:
                 self._code(step)
@@ -68,6 +69,7 @@ class ExecutableTargets:
     # -- the function
 
     def _body(self) -> Iterator[str]:
+        """Memories, code, and the jobs with their calls, in the order of the schedule."""
         scheduled = self.scheduled
         program, jobs = scheduled.program, scheduled.sequence.jobs
         yield f'%xram = "torq_hl.map_binding"() {{binding = 0 : index}} : () -> {_XRAM}'
@@ -95,6 +97,7 @@ class ExecutableTargets:
         return f'memref<{self.scheduled.program.metrics.local_bytes[0]}xi8, "lram">'
 
     def _call_lines(self, job: Job, begin: int, end: int) -> Iterator[str]:
+        """Start of a job and the wait for it, with the cycles at which they are expected."""
         names, types = self._arguments(job)
         place = f'"torq-start-time-cycles" = {begin} : i64, "torq-end-time-cycles" = {end} : i64'
         location = job_location(self.scheduled.program, job)
@@ -126,6 +129,7 @@ class ExecutableTargets:
         return self.codes[key]
 
     def _code_lines(self, code: _Code) -> Iterator[str]:
+        """Code that an engine runs for a command: its task, and what it should take."""
         program, executor, own = self.scheduled.program, code.executor, code.number
         row = program.commands[code.command]
         op = int(row["op"])
@@ -167,6 +171,7 @@ class ExecutableTargets:
         return [*names, "xram", "lram", "dtcm"], [*types, _XRAM, self.lram, _DTCM]
 
     def _job_lines(self, job: Job, clock: float, end: float | None) -> tuple[list[str], float]:
+        """The program of one job, task by task, and the cycle at which it ends."""
         names, types = self._arguments(job)
         location, number = job_location(self.scheduled.program, job), job.number
         listed = ", ".join(f"%b_{name}: {kind}" for name, kind in zip(names, types, strict=True))
@@ -202,6 +207,7 @@ class ExecutableTargets:
         )
 
     def _step_lines(self, step: Step) -> Iterator[str]:
+        """A step in the operation of its unit: DMA, engine, or a wait."""
         program, command = self.scheduled.program, step.command
         location = step_location(program, step)
         takes = f'"torq-async-duration-cycles" = {step_cycles(program, step)} : i64'

@@ -31,6 +31,7 @@ def hardware(text: str | None) -> Target:
 
 
 def _custom(base: Target, text: str) -> Target:
+    """A target from fields that a user typed, over one that is known."""
     fields = text.split(":")
     if not 5 <= len(fields) <= 10:
         raise UsageError(f"--torq-hw={printable(text)}: {len(fields)} fields; expected {FORM}")

@@ -128,6 +128,7 @@ def host_table(ran: Ran) -> str:
 
 
 def _host_rows(ran: Ran) -> Iterator[tuple[str, int, int, int, str]]:
+    """Events of the host's log: dispatch, invocation, action, microseconds and the event's name."""
     name, program = dispatch_name(ran.program), ran.program
     end = max((_microseconds(program, last) for _, last in ran.bounds), default=0)
 

@@ -17,11 +17,12 @@ from pathlib import Path
 
 import numpy as np
 
+from ....core.columns import Numbers
 from ....core.errors import ImportFileError
 from ....core.meaning import Does
 from ....core.provenance import Provenance
 from ....importers.column_trace import Clock, SpanColumns, column_trace, op_totals, open_length
-from ....importers.line_columns import Lines, Numbers, Words, joined, read_lines, unwrapped
+from ....importers.line_columns import Lines, Words, joined, read_lines, unwrapped
 from ....importers.mlir_location import plain_location
 from ....importers.reading import Unread
 from ....recording.classify import does_of_kernel
@@ -72,6 +73,7 @@ class TorqCompile:
         self.name = f"torq-compile-{form.lower()}"
 
     def read(self, path: Path) -> Recording:
+        """Rows as spans on a lane per unit; cycles become times by the compiler's clock."""
         rows = read_rows(path, self.form)
         lanes = [Lane(0, NONE, unit) for unit in rows.units]
         start, end = self.clock.ns(rows.start), self.clock.ns(rows.end)

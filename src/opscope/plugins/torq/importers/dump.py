@@ -87,6 +87,7 @@ def _in_order(path: Path) -> list[tuple[bool, int, str]]:
 
 
 def _parse(path: Path, raw: bytes) -> tuple[ir.Module, ir.Context]:
+    """The module of a dump, in text or bytecode; a file that would crash the parser is refused before."""
     from iree.compiler import ir
 
     if len(raw) > _MOST_BYTES:
@@ -154,6 +155,7 @@ class _Reader:
     def _job(
         self, number: int, value: Any, invocations: dict[Any, Any], start: Any | None, last: dict[int, str | None]
     ) -> Job:
+        """A job with its tasks; one whose program the dump does not hold has none, and a note says so."""
         invocation = invocations.get(value)
         name = _text(invocation, "name") or f"nss_program_{number}"
         program = _program_of(invocation)
@@ -181,6 +183,7 @@ class _Reader:
         return Task(tuple(self._step(op, bound, last) for op in ranked), *numbers)
 
     def _step(self, op: Any, bound: dict[Any, Any], last: dict[int, str | None]) -> Step:
+        """A step by the name of its operation: `slice_start` is unit `slice` in the phase `start`."""
         short = op.name.rpartition(".")[2]
         unit, _, word = short.rpartition("_")
         try:

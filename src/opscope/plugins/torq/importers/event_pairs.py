@@ -11,8 +11,8 @@ from dataclasses import dataclass, fields
 
 import numpy as np
 
-from ....core.columns import places, rising
-from ....importers.line_columns import Marks, Numbers
+from ....core.columns import Numbers, places, rising
+from ....importers.line_columns import Marks
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,6 +109,7 @@ class Pairing:
         return Paired(begin, end, lone, _joined(self._stray).by_line())
 
     def _settle(self) -> None:
+        """Pair the events that wait: in order of their keys, a begin and the end right behind it belong together."""
         rows = _joined([self._open, *self._waiting])
         self._waiting = []
         key = rows.key()

@@ -8,10 +8,9 @@ from pathlib import Path
 
 import numpy as np
 
-from ....core.columns import places, rising
+from ....core.columns import Numbers, places, rising
 from ....core.meaning import Does
 from ....importers.column_trace import MOST_OPS, SpanColumns, column_trace, op_totals, timed_ops
-from ....importers.line_columns import Numbers
 from ....recording.recording import LATENCY, Metric, OpRecord, Recording
 from ....recording.trace import NONE, Lane, SpanKind
 from ..annotate.annotated import ActionTimes
@@ -33,6 +32,7 @@ class TorqHost:
         self.name = HOST_LOGS[form].name
 
     def read(self, path: Path) -> Recording:
+        """Actions as spans, and jobs on a lane of their own, from start to the end of the wait."""
         log = read_actions(path, self.form)
         start, wait = jobs_of(log)
         lanes, lane = _lanes(log)
@@ -174,6 +174,7 @@ def _op(log: ActionTimes, row: int) -> OpRecord:
 
 
 def _metrics(log: ActionTimes, start: Numbers, wait: Numbers, rounds: _Rounds) -> list[Metric]:
+    """Latency of a round, wall time, and how long jobs ran."""
     if not len(log.start_ns):
         return []
     result = []

@@ -16,12 +16,12 @@ from pathlib import Path
 
 import numpy as np
 
+from ....core.columns import Numbers
 from ....core.errors import ImportFileError, printable
 from ....importers.line_columns import (
     Counter,
     Lines,
     Marks,
-    Numbers,
     Parsed,
     Words,
     read_lines,

@@ -11,12 +11,12 @@ from pathlib import Path
 
 import numpy as np
 
-from ....core.columns import places
+from ....core.columns import Numbers, places
 from ....core.errors import ImportFileError
 from ....core.meaning import Does
 from ....core.provenance import Provenance
 from ....importers.column_trace import MOST_OPS, SpanColumns, column_trace, op_totals, timed_ops
-from ....importers.line_columns import Lines, Marks, Numbers, Parsed, Words, joined, read_parsed, unwrapped
+from ....importers.line_columns import Lines, Marks, Parsed, Words, joined, read_parsed, unwrapped
 from ....importers.mlir_location import plain_location
 from ....importers.reading import LONGEST_NS, Unread
 from ....recording.recording import LATENCY, Metric, OpRecord, Recording
@@ -36,6 +36,7 @@ class TorqRuntime:
     name = "torq-runtime"
 
     def read(self, path: Path) -> Recording:
+        """Jobs as spans on one lane; ids that start again begin the next inference."""
         jobs = read_jobs(path)
         inference = inference_of(jobs.id)
         rounds = int(inference[-1]) + 1 if len(inference) else 0

@@ -2,7 +2,8 @@
 
 A value is kept as its distance from the smallest of its column (or of the column's steps), in as many bytes as the
 largest needs; all first bytes of a column come first, then all second bytes: most are zero or repeat, and deflate
-makes little of them.
+makes little of them. Starts 1000, 1300, 1600 as steps are 1000, 300, 300; above the smallest, 300, they are 700, 0, 0
+in two bytes: BC 00 00, then 02 00 00.
 """
 
 from __future__ import annotations
@@ -15,13 +16,13 @@ from collections.abc import Iterable, Mapping
 import numpy as np
 import numpy.typing as npt
 
+from ...core.columns import Numbers
+
 MAGIC = b"OSC1"
 HEAD = struct.Struct("<4sII4x")  # magic, rows, columns
 COLUMN = struct.Struct("<16sBB6xq")  # name, coding, bytes per value, base
 PLAIN, STEPS, FLOAT = 0, 1, 2  # values; differences from the row before; bits of a 64-bit float
 LEVEL = 6  # of deflate: 9 takes three times as long for one percent
-
-Numbers = npt.NDArray[np.int64]
 
 
 def encode(columns: Mapping[str, npt.NDArray[np.generic]], *, steps: Iterable[str] = ()) -> bytes:

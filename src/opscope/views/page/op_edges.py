@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 
+from ...core.columns import Numbers
 from ...core.meaning import Direction
 from ...recording.run import CommandTable, Run
-from .columns import Numbers
 from .contract import PageGraph
 
 MOST_EDGES = 60_000

@@ -49,6 +49,7 @@ def qhas_tables(recording: Recording, graphs: Sequence[GraphNodes]) -> dict[str,
 
 
 def _short(recording: Recording) -> dict[str, object]:
+    """The short form; times that the model does not cover are null."""
     time, peak = recording.value("htp_execution_time"), recording.value("vtcm_peak")
     use = {engine: recording.value(f"{engine}_utilization") for engine in ("hvx", "hmx")}
     total = recording.metric("total_inference_time")
@@ -75,6 +76,7 @@ def _percent(share: float | None) -> float | None:
 
 
 def _overall(recording: Recording, graphs: Sequence[GraphNodes], nodes: Sequence[OpRecord]) -> Row:
+    """The one row of the table of totals."""
     vtcm, ddr = recording.memory
     time = recording.value("htp_execution_time")
     busiest = max((lane.utilization for lane in recording.lanes), default=None)
@@ -140,6 +142,7 @@ def _sums(rows: Sequence[OpRecord]) -> Row:
 
 
 def _ops(graph: GraphNodes) -> Iterator[Row]:
+    """A row per span of a compiled op, without bookkeeping."""
     line, schematic = graph.graph.timeline, graph.graph.schematic
     if line is None:
         return

@@ -7,7 +7,7 @@ from opscope.estimate.price import Machine
 from opscope.graph.graph import DType
 from opscope.machine import catalogue as targets
 from opscope.machine.target import Holds, Support
-from opscope.plugins.cfs.compatible import check_compatibility
+from opscope.plugins.cfs.compatibility import check_compatibility
 
 
 def test_a_model_that_fits_has_no_issues() -> None:

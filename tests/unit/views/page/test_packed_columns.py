@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from opscope.views.page.columns import decode, encode
+from opscope.views.page.packed_columns import decode, encode
 
 WHOLE = st.integers(-(2**62), 2**62 - 1)
 

@@ -20,7 +20,7 @@ from opscope.analysis.timeline.activities import activities_of, typical_inferenc
 from opscope.analysis.timeline.intervals import largest, ranked
 from opscope.core.columns import rising
 from opscope.importers.trace_events import coded
-from opscope.recording.folder_reader import _distinct
+from opscope.recording.arrow_columns import distinct_rows
 from opscope.recording.trace import NONE, Lane, SpanKind
 
 LEVELS = (HOST, *(Lane(NONE, NONE, f"{HOST.name} {depth}") for depth in (2, 3)))
@@ -56,7 +56,7 @@ def test_values_are_numbered_in_the_order_of_their_first_coming(values: list[str
 @given(st.lists(st.tuples(st.integers(-1, 2), st.sampled_from((0, 7, 10**9))), max_size=12))
 def test_combinations_are_numbered_in_the_order_of_their_first_coming(rows: list[tuple[int, int]]) -> None:
     columns = np.array(rows, np.int64).reshape(-1, 2).T
-    place, known = _distinct(*columns)
+    place, known = distinct_rows(*columns)
     assert known == list(dict.fromkeys(rows))
     assert [known[number] for number in place.tolist()] == rows
 

@@ -140,7 +140,7 @@ def _findings(run: Run, program: Program, compiler: ModelCompiler, request: Requ
 
 def _earlier(folder: Path) -> RunInfo | None:
     """The head of the run that is there already; one that cannot be read is none."""
-    from ..recording.folder_reader import read_info
+    from ..recording.head_file import read_info
 
     try:
         return read_info(folder) if (folder / "run.json").exists() else None

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from dataclasses import asdict, replace
 from pathlib import Path
-from typing import TextIO
 
 import msgspec
 
@@ -13,16 +12,12 @@ from ..core.errors import UsageError
 from .summary import OCCUPANCY, Summary
 
 SCHEMA = "opscope.summary/2"
+SUMMARY_FILE = "summary.json"
 EARLIER_SCHEMA = "opscope.summary/1"  # its `breakdown` was the occupancy, or in the words of a backend
 
 
-class SummaryJson:
-    """All totals; what is unknown is null."""
-
-    suffix = ".json"
-
-    def render(self, summary: Summary, out: TextIO) -> None:
-        out.write(msgspec.json.format(msgspec.json.encode(summary_fields(summary)), indent=2).decode() + "\n")
+def encode_summary(summary: Summary) -> bytes:
+    return msgspec.json.format(msgspec.json.encode(summary_fields(summary)), indent=2) + b"\n"
 
 
 def summary_fields(summary: Summary) -> dict[str, object]:
@@ -42,8 +37,9 @@ class _Head(msgspec.Struct):
 _HEAD, _SUMMARY = msgspec.json.Decoder(_Head), msgspec.json.Decoder(Summary)
 
 
-def read_summary(path: Path) -> Summary:
-    """The totals in a file."""
+def read_summary(folder: Path) -> Summary:
+    """The totals of the run in a folder."""
+    path = folder / SUMMARY_FILE
     try:
         data = path.read_bytes()
     except OSError as error:

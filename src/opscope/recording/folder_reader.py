@@ -252,7 +252,7 @@ def _does(words: Mapping[str, Words], count: int) -> Numbers:
 def _with_roles(lanes: list[Lane], table: pa.Table) -> list[Lane]:
     """Lanes that spans name, with role and owner; owners that hold no span are left out."""
     rows = _tuples_of("lanes", table)
-    keys = [(device, core, thread, name, origin) for device, core, name, thread, origin, _, _ in rows]
+    keys = [(device, core, thread, name, origin or None) for device, core, name, thread, origin, _, _ in rows]
     number = {key: place for place, key in enumerate(keys)}
     own = {(lane.device, lane.core, lane.thread, lane.name, lane.provenance): n for n, lane in enumerate(lanes)}
     found = []

@@ -229,7 +229,7 @@ def _producer_name(facts: Facts, mine: Lane, command: int) -> str:
     """By what the table of commands says of it."""
     commands, row = facts.run.commands, facts.run.commands.rows[command]
     moves = row["route"] != NO_ROUTE
-    name = route_name(commands.routes[row["route"]]) if moves else commands.groups[row["group"]]
+    name = route_name(commands.routes[row["route"]].name) if moves else commands.groups[row["group"]]
     return _seen_from(mine, Lane(int(row["device"]), int(row["core"]), name, NONE), name)
 
 

@@ -8,10 +8,10 @@ from math import prod
 import numpy as np
 
 from ..core.meaning import Carries, Does
-from ..gate.figures import LARGEST
 from ..graph.graph import DType
 from ..program.program import Operand
 from ..recording.run import Run
+from ..recording.summary import LARGEST
 from ..recording.trace import NONE
 from .timeline.activities import Numbers
 

@@ -7,18 +7,17 @@ import math
 import numpy as np
 
 from ..recording.finding import RooflineOp
-from ..recording.run import Run
-from .facts import Facts
-from .op_bounds import MACS_PER_S, OUTER_BYTES_PER_S
+from ..recording.run import MACS_PER_S, OUTER_BYTES_PER_S, Run
+from .run_analysis import RunAnalysis
 from .timeline.activities import Numbers
 
 
-def roofline(facts: Facts) -> tuple[RooflineOp, ...]:
+def roofline(analysis: RunAnalysis) -> tuple[RooflineOp, ...]:
     """Ops with a time, and MACs or bytes; longest first."""
-    limits = facts.run.info.limits.get(MACS_PER_S) or None, facts.run.info.limits.get(OUTER_BYTES_PER_S) or None
-    outer = outer_bytes(facts.run)
+    limits = analysis.run.info.limits.get(MACS_PER_S) or None, analysis.run.info.limits.get(OUTER_BYTES_PER_S) or None
+    outer = outer_bytes(analysis.run)
     rows = []
-    for position, total in enumerate(facts.ops):
+    for position, total in enumerate(analysis.ops):
         moved = total.moved_bytes if outer is None else int(outer[position])
         if total.wall_ns and total.macs is not None and moved is not None and (total.macs or moved):
             rows.append(_position(total.name, total.macs, moved, total.wall_ns, limits))

@@ -5,11 +5,12 @@ Small enough to be kept in a repository: a baseline file is the Figures of a run
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from statistics import median
 
 from ..core.provenance import Provenance
+from ..recording.summary import LARGEST
 
 NO_OP_NAME = "(no op)"  # work that belongs to no op of the graph
 OTHERS_NAME = "(other ops)"  # ops that a baseline file has only the sum of
@@ -21,7 +22,6 @@ EXACT = (  # the same input gives the same number
     Provenance.COMPILER_FACT,
 )
 
-LARGEST = 1 << 62  # ns, bytes or samples; nothing that runs has more
 NS, BYTES, COUNT, PER_SECOND, JOULES = "ns", "bytes", "1", "1/s", "J"
 
 
@@ -132,3 +132,10 @@ class Figures:
 
 
 Labels = Callable[[Figures], Sequence[str]]  # what every op of a run is added up under: its type, its layer, …
+
+
+def caveats_of(runs: Sequence[Figures]) -> Iterator[str]:
+    """What has to be known before totals of runs are set against each other: each once, with the runs it is true of."""
+    for caveat in dict.fromkeys(caveat for run in runs for caveat in run.caveats):
+        labels = dict.fromkeys(run.label for run in runs if caveat in run.caveats)
+        yield f"{', '.join(labels)}: {caveat}"

@@ -16,6 +16,8 @@ from .resources import Resources
 from .summary import Summary
 from .trace import Trace
 
+MACS_PER_S, OUTER_BYTES_PER_S = "macs_per_s", "outer_bytes_per_s"  # names of RunInfo.limits
+
 GRAPH_EDGE = np.dtype([("source", "<i4"), ("target", "<i4")])  # two ops: the second reads what the first writes
 
 

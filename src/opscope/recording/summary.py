@@ -14,6 +14,7 @@ KB = 1024
 
 # What the wall time is by who is at work: some engine computes; else bytes of the network are in flight; else those of
 # the statistics; else nothing.
+LARGEST = 1 << 62  # ns, bytes or samples; nothing that runs has more
 OCCUPANCY = ("compute", "transfer only", "statistics only", "nothing moves")
 
 

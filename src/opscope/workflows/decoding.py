@@ -19,8 +19,7 @@ from pathlib import Path
 import numpy as np
 import numpy.typing as npt
 
-from ..analysis.totals.inference_run import limits_of
-from ..analysis.totals.summarise import summarise, summarise_device, timeline, typical
+from ..analysis.totals.summarise import limits_of, summarise, summarise_device, timeline, typical
 from ..analysis.totals.work import ProgramIndex
 from ..core.errors import CaptureError, UsageError, printable
 from ..core.files import PROGRAM_FILE, write_whole

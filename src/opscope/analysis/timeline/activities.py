@@ -22,7 +22,7 @@ from .intervals import ranked
 Numbers = npt.NDArray[np.int64]
 Flags = npt.NDArray[np.bool_]
 
-ASIDE = NONE  # lane of what runs beside the lanes: transfers that a lane has only issued
+NO_LANE = NONE  # lane of what runs beside the lanes: transfers that a lane has only issued
 _WORK = np.isin(np.arange(256), (SpanKind.OP, SpanKind.TRANSFER, SpanKind.HOST))  # kind → is work
 _WAITS = np.isin(np.arange(256), (SpanKind.WAIT, SpanKind.BARRIER))
 
@@ -36,7 +36,7 @@ class Activities:
     start_ns: int  # of the window; every activity lies in it
     end_ns: int
     row: Numbers  # of the spans table
-    lane: Numbers  # position in Trace.lanes; ASIDE: keeps no order
+    lane: Numbers  # position in Trace.lanes; NO_LANE: keeps no order
     own_lane: Numbers  # the lane it is drawn in
     start: Numbers
     end: Numbers
@@ -135,17 +135,17 @@ def _in_order(run: Run, rows: Numbers) -> _Parts:
     """Each row with the lane whose order it keeps; nested calls are cut into what was innermost."""
     spans = run.trace.spans.take(rows)
     lane = spans["lane"].astype(np.int64)
-    lane[_beside(spans)] = ASIDE
+    lane[_beside(spans)] = NO_LANE
     plain = _Parts(rows, lane, spans["start_ns"].copy(), spans["end_ns"].copy())
     base = _base_lanes(run, lane)
     if base is None:
         return plain
     flat = [
-        _innermost(plain, np.flatnonzero((lane != ASIDE) & (base[lane] == number)), number)
-        for number in distinct(base[lane[lane != ASIDE]]).tolist()
+        _innermost(plain, np.flatnonzero((lane != NO_LANE) & (base[lane] == number)), number)
+        for number in distinct(base[lane[lane != NO_LANE]]).tolist()
     ]
-    aside = np.flatnonzero(lane == ASIDE)
-    flat.append(_Parts(rows[aside], lane[aside], plain.start[aside], plain.end[aside]))
+    flights = np.flatnonzero(lane == NO_LANE)
+    flat.append(_Parts(rows[flights], lane[flights], plain.start[flights], plain.end[flights]))
     return _Parts(*(np.concatenate([getattr(part, key) for part in flat]) for key in ("row", "lane", "start", "end")))
 
 
@@ -161,7 +161,7 @@ def _beside(spans: npt.NDArray[np.void]) -> Flags:
 
 def _base_lanes(run: Run, lane: Numbers) -> Numbers | None:
     """Lane → the lane whose deeper calls it holds: `thread` for `thread 2`; None: no lane has deeper ones."""
-    used = set(distinct(lane[lane != ASIDE]).tolist())
+    used = set(distinct(lane[lane != NO_LANE]).tolist())
     lanes = run.trace.lanes
     base = np.arange(len(lanes))
     for number, owner in nested_lanes(lanes).items():
@@ -210,7 +210,7 @@ def _sorted(
     start = parts.start if staged else _after_device(spans, cause, parts.start, parts.end)
     order = rising((start - window[0]) * 2 + (parts.end > start))  # what takes no time comes before what follows it
     lane = parts.lane[order]
-    own_lane = np.where(lane == ASIDE, spans["lane"][order], lane)
+    own_lane = np.where(lane == NO_LANE, spans["lane"][order], lane)
     op, command = spans["op"][order].astype(np.int64), spans["command"][order]
     return Activities(
         run,

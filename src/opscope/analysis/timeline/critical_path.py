@@ -11,6 +11,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from ...core.meaning import LaneRole
 from ...recording.finding import PathStep
 from ...recording.trace import NONE, SpanKind
 from ..causes import CAUSES, HOST, LAUNCH, OTHER, WAIT
@@ -71,11 +72,11 @@ def _chain(order: Dependencies) -> Numbers:
     work = order.activities
     if not len(work):
         return np.zeros(0, np.int64)
-    holder = order.holder.tolist()
+    blocker = order.blocker.tolist()
     position, chain = int(work.end.argmax()), []
     while position != NONE:
         chain.append(position)
-        position = holder[position]
+        position = blocker[position]
     return np.array(chain[::-1], np.int64)
 
 
@@ -83,16 +84,16 @@ def _gap_causes(order: Dependencies, chain: Numbers) -> Numbers:
     """What the time before each of these counts as, when everything that it is known to need was done."""
     work = order.activities
     kind = work.run.trace.spans["kind"][work.row[chain]]
-    holder = order.holder[chain]
+    blocker = order.blocker[chain]
     host = kind == SpanKind.HOST
-    after_host = np.where(holder == NONE, host, np.roll(host, 1))
-    crosses = (host != after_host) & (holder != NONE)
+    after_host = np.where(blocker == NONE, host, np.roll(host, 1))
+    crosses = (host != after_host) & (blocker != NONE)
     length = order.lag[chain]
     others = _busy_elsewhere(order, chain)
     between = np.where(host & after_host, HOST, np.where(2 * others >= length, WAIT, OTHER))
-    first = np.where(_doorbell(work), HOST, OTHER)
-    short = (length <= LAUNCH_GAP_NS) & (holder != NONE) & ~host
-    return np.select([crosses | short, holder == NONE], [LAUNCH, first], between)
+    first = np.where(_marks_host_start(work), HOST, OTHER)
+    short = (length <= LAUNCH_GAP_NS) & (blocker != NONE) & ~host
+    return np.select([crosses | short, blocker == NONE], [LAUNCH, first], between)
 
 
 def _busy_elsewhere(order: Dependencies, chain: Numbers) -> Numbers:
@@ -109,9 +110,9 @@ def _busy_elsewhere(order: Dependencies, chain: Numbers) -> Numbers:
     return until(work.start[chain]) - until(order.ready[chain])
 
 
-def _doorbell(work: Activities) -> bool:
-    """The trace marks how long the device stood for the host at the start."""
-    return any(lane.name.startswith("Host_IO_Port") for lane in work.run.trace.lanes)
+def _marks_host_start(work: Activities) -> bool:
+    """The trace marks how long the device waited for the host at the start."""
+    return any(lane.role is LaneRole.MARKER for lane in work.run.trace.lanes)
 
 
 def path_steps(order: Dependencies, path: Path) -> tuple[PathStep, ...]:
@@ -153,10 +154,10 @@ def after(order: Dependencies, position: int) -> str:
 def afters(order: Dependencies, positions: Numbers) -> list[str]:
     """What each of these activities followed."""
     work, run = order.activities, order.activities.run
-    holder, why = order.holder[positions], order.held_why[positions].tolist()
-    lane, op, name = (column[holder].tolist() for column in (work.own_lane, work.op, work.row))
+    blocker, why = order.blocker[positions], order.blocked_why[positions].tolist()
+    lane, op, name = (column[blocker].tolist() for column in (work.own_lane, work.op, work.row))
     found = []
-    for held, reason, on, number, row in zip(holder.tolist(), why, lane, op, name, strict=True):
+    for held, reason, on, number, row in zip(blocker.tolist(), why, lane, op, name, strict=True):
         if held == NONE:
             found.append("start")
         elif reason == LANE:

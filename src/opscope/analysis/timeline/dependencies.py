@@ -9,7 +9,7 @@ import numpy as np
 from ...core.columns import distinct, rising
 from ...recording.trace import NONE, SpanKind
 from ..causes import WAIT
-from .activities import ASIDE, Activities, Numbers
+from .activities import NO_LANE, Activities, Numbers
 
 START, ASSUMED, STAGE, LANE, ISSUE, ORDER, DATA = range(7)  # why one activity follows another; the later one wins a tie
 
@@ -31,8 +31,8 @@ class Dependencies:
     why: Numbers
     reach: Numbers  # when the first let the second go: its end, or the start of the second
     ready: Numbers  # per activity: the latest reach of its pairs; the start of the window where it has none
-    holder: Numbers  # per activity: the first of that pair; NONE
-    held_why: Numbers
+    blocker: Numbers  # per activity: the first of that pair; NONE
+    blocked_why: Numbers
 
     @property
     def lag(self) -> Numbers:
@@ -54,11 +54,11 @@ def dependencies_of(work: Activities) -> Dependencies:
         first, second, why = _valid([(first, second, why), assumed])
     reach = np.minimum(work.end[first], work.start[second])
     ready = _latest(work, second, reach)
-    holder, held_why = np.full(len(work), NONE), np.full(len(work), START)
+    blocker, blocked_why = np.full(len(work), NONE), np.full(len(work), START)
     binding = np.flatnonzero(reach == ready[second])
     binding = binding[rising(why[binding])]  # what is written last stays
-    holder[second[binding]], held_why[second[binding]] = first[binding], why[binding]
-    return Dependencies(work, first, second, why, reach, ready, holder, held_why)
+    blocker[second[binding]], blocked_why[second[binding]] = first[binding], why[binding]
+    return Dependencies(work, first, second, why, reach, ready, blocker, blocked_why)
 
 
 def _latest(work: Activities, second: Numbers, moments: Numbers) -> Numbers:
@@ -86,22 +86,22 @@ def _pairs(first: Numbers, second: Numbers, why: int) -> Pairs:
 
 def _lane_pairs(work: Activities) -> Pairs:
     """A lane does one thing after the other."""
-    order = rising(work.lane - ASIDE)
+    order = rising(work.lane - NO_LANE)
     lane = work.lane[order]
-    follows = np.flatnonzero((lane[1:] == lane[:-1]) & (lane[1:] != ASIDE))
+    follows = np.flatnonzero((lane[1:] == lane[:-1]) & (lane[1:] != NO_LANE))
     return _pairs(order[follows], order[follows + 1], LANE)
 
 
 def _issue_pairs(work: Activities) -> Pairs:
     """Bytes fly after a lane has sent them off."""
-    aside = np.flatnonzero((work.lane == ASIDE) & (work.command != NONE))
-    if not len(aside):
-        return _pairs(aside, aside, ISSUE)
-    issues = np.flatnonzero(work.lane != ASIDE)
-    codes = distinct(work.command[aside])
+    flights = np.flatnonzero((work.lane == NO_LANE) & (work.command != NONE))
+    if not len(flights):
+        return _pairs(flights, flights, ISSUE)
+    issues = np.flatnonzero(work.lane != NO_LANE)
+    codes = distinct(work.command[flights])
     of_command = _last(_code(codes, work.command[issues]), issues, len(codes))
-    issue = of_command[_code(codes, work.command[aside])]
-    return _pairs(issue[issue != NONE], aside[issue != NONE], ISSUE)
+    issue = of_command[_code(codes, work.command[flights])]
+    return _pairs(issue[issue != NONE], flights[issue != NONE], ISSUE)
 
 
 def _call_pairs(work: Activities) -> Pairs:

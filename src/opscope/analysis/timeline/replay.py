@@ -11,7 +11,7 @@ from itertools import islice
 import numpy as np
 
 from ...recording.trace import NONE
-from .activities import ASIDE, Flags, Numbers
+from .activities import NO_LANE, Flags, Numbers
 from .dependencies import Dependencies
 
 
@@ -73,7 +73,7 @@ def _last_of_lanes(order: Dependencies, whole: Flags) -> Flags:
     """Of the pairs given, those that matter: of several on one lane that an activity follows, the last ends last."""
     work = order.activities
     first, second = order.first[whole], order.second[whole]
-    lane = np.where(work.lane[first] == ASIDE, len(work.run.trace.lanes) + np.arange(len(first)), work.lane[first])
+    lane = np.where(work.lane[first] == NO_LANE, len(work.run.trace.lanes) + np.arange(len(first)), work.lane[first])
     by_lane = np.lexsort((first, lane, second))
     last = np.append(
         (np.diff(second[by_lane]) != 0) | (np.diff(lane[by_lane]) != 0), np.ones(min(len(first), 1), np.bool_)
@@ -91,7 +91,7 @@ def slack_of(order: Dependencies) -> Numbers:
     tight = np.flatnonzero(free < slack[order.first])[::-1]  # the others cannot lower it
     left: list[int] = slack.tolist()
     pairs = zip(order.first[tight].tolist(), order.second[tight].tolist(), free[tight].tolist(), strict=True)
-    for first, second, own in pairs:  # from the last activity to the first: `second` is settled when it comes up
+    for first, second, own in pairs:  # from the last activity to the first: `second` is finding_of when it comes up
         found = left[second] + own
         if found < left[first]:  # noqa: PLR1730
             left[first] = found

@@ -28,7 +28,7 @@ UNNAMED = OpTotal("", "", None, None, None, None, None, None, None, None, "", ""
 
 
 @dataclass(frozen=True)
-class Facts:
+class RunAnalysis:
     """A Run with what was found out about it; each part is made when it is first asked for."""
 
     run: Run

@@ -1,6 +1,7 @@
 """Do the numbers of a Run add up? Every law once: held, broken, or not knowable from what the run holds.
 
-Times are whole nanoseconds: where a run's times were rounded one by one, a sum of n of them may be off by n.
+Times are whole nanoseconds: where a run's times were rounded one by one, a sum of n of them may be off by n. A lane
+with spans of 1.4, 1.4 and 1.4 ns has three spans of 1 ns and a total of 4 ns: off by 1, which is not more than 3.
 """
 
 from __future__ import annotations
@@ -48,8 +49,8 @@ def lanes_add_up(analysis: RunAnalysis) -> Iterator[LawCheck]:
     odd = [lane.name for lane in lanes if lane.idle_ns < 0 or lane.busy_ns < 0 or (lane.wait_ns or 0) < 0]
     walls = {lane.wall_ns for lane in lanes}
     words = f"{len(lanes)} lanes, wall {' and '.join(format_seconds(ns * 1e-9) for ns in sorted(walls)[-2:])}"
-    untold = sum(lane.wait_ns is None for lane in lanes)
-    words += f"; waits of {untold} are not known, and in idle" if untold else ""
+    unknown = sum(lane.wait_ns is None for lane in lanes)
+    words += f"; waits of {unknown} are not known, and in idle" if unknown else ""
     yield LawCheck(name, not odd, f"{odd[0]} is at work for longer than the wall time" if odd else words)
     yield _lanes_of_spans(analysis)
 
@@ -220,13 +221,13 @@ def routes_add_up(analysis: RunAnalysis) -> Iterator[LawCheck]:
     ran = _commands_that_ran(analysis)
     moved = rows[ran][rows["route"][ran] != NO_ROUTE]
     sums = np.bincount(moved["route"], moved["moved_bytes"].astype(np.float64), minlength=len(run.routes))
-    told = {route.name: sum(r.bytes for r in whole if r.route == route.name) for route in run.routes}
+    summed = {route.name: sum(r.bytes for r in whole if r.route == route.name) for route in run.routes}
     wrong = [
-        f"{word}: {told[word]:,} and {round(sums[place]):,}"
-        for place, word in enumerate(told)
-        if told[word] != round(sums[place])
+        f"{word}: {summed[word]:,} and {round(sums[place]):,}"
+        for place, word in enumerate(summed)
+        if summed[word] != round(sums[place])
     ]
-    yield LawCheck(name, not wrong, wrong[0] if wrong else f"{sum(told.values()):,} bytes on {len(told)} routes")
+    yield LawCheck(name, not wrong, wrong[0] if wrong else f"{sum(summed.values()):,} bytes on {len(summed)} routes")
     yield _cores_of_routes(analysis)
 
 
@@ -250,9 +251,9 @@ def op_times_add_up(analysis: RunAnalysis) -> Iterator[LawCheck]:
     np.maximum.at(last, work.command[known], work.end[known])
     flies = run.commands.rows["route"][ran] != NO_ROUTE
     whole = int((last[ran] - first[ran]).sum())
-    told = _total(run.summary.ops, "busy_ns") or 0
+    of_ops = _total(run.summary.ops, "busy_ns") or 0
     issues = int(flies.sum())
-    yield LawCheck(name, abs(whole - told) <= len(ran), f"{told:,} and {whole:,} ns, {issues:,} of them transfers")
+    yield LawCheck(name, abs(whole - of_ops) <= len(ran), f"{of_ops:,} and {whole:,} ns, {issues:,} of them transfers")
 
 
 def shares_add_up(analysis: RunAnalysis) -> Iterator[LawCheck]:
@@ -276,9 +277,9 @@ def _one_breakdown(of_summary: tuple[Share, ...], found: tuple[Share, ...]) -> L
     name = "breakdown of the summary = that of the verdict"
     if not of_summary:
         return LawCheck(name, None, "the summary has none")
-    told, now = ({part.cause: round(part.ns) for part in parts} for parts in (of_summary, found))
-    wrong = [cause for cause in (*told, *now) if told.get(cause, 0) != now.get(cause, 0)]
-    words = f"{wrong[0]}: {told.get(wrong[0], 0):,} and {now.get(wrong[0], 0):,} ns" if wrong else f"{len(now)} parts"
+    then, now = ({part.cause: round(part.ns) for part in parts} for parts in (of_summary, found))
+    wrong = [cause for cause in (*then, *now) if then.get(cause, 0) != now.get(cause, 0)]
+    words = f"{wrong[0]}: {then.get(wrong[0], 0):,} and {now.get(wrong[0], 0):,} ns" if wrong else f"{len(now)} parts"
     return LawCheck(name, not wrong, words)
 
 

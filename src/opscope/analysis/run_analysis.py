@@ -1,4 +1,4 @@
-"""Everything that the questions about a Run start from: its work, what held what back, its ops; made once."""
+"""RunAnalysis: a Run with all that is derived from it – activities, dependencies, critical path –, computed once."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ UNNAMED = OpTotal("", "", None, None, None, None, None, None, None, None, "", ""
 
 @dataclass(frozen=True)
 class RunAnalysis:
-    """A Run with what was found out about it; each part is made when it is first asked for."""
+    """A Run with what rules, laws and rollups ask of it; each part is computed at its first use."""
 
     run: Run
 

@@ -1,4 +1,4 @@
-"""What the totals of a Run have from its timeline: what holds its end back, and whom its lanes stood still for."""
+"""What the totals of a Run have from its timeline: what its wall time is spent on, and what its lanes wait for."""
 
 from __future__ import annotations
 

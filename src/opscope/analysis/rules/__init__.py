@@ -1,4 +1,4 @@
-"""Rules: each is a function from what is known of a Run to drafts. Add yours to RULES."""
+"""Rules: each is a function from the analysis of a Run to drafts of findings. Add yours to RULES."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A finding in the making: what it says, and which work would take less time without its cause."""
+"""What a rule yields: a finding, and which work would take less time without its cause."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ REPLAY_ACTIVITIES = 50_000  # beyond that a draft is bounded by its part of the 
 
 @dataclass(frozen=True, slots=True)
 class Draft:
-    """`durations` and `lags` are what activities at `positions`, and the gaps before `gaps`, would come to."""
+    """A finding whose gain is not predicted yet."""
 
     finding: Finding
-    positions: Numbers | None = None
-    durations: Numbers | None = None  # None: no time at all
-    gaps: Numbers | None = None  # activities that would start without a gap before them
+    positions: Numbers | None = None  # of the activities that would take less time
+    durations: Numbers | None = None  # what each of them would take; None: no time at all
+    gaps: Numbers | None = None  # positions of activities that would start without a gap before them
 
 
 Rule = Callable[[RunAnalysis], Iterator[Draft]]
@@ -42,7 +42,7 @@ def path_cost(analysis: RunAnalysis, positions: Numbers, gaps: Numbers | None = 
 
 
 def finding_of(analysis: RunAnalysis, draft: Draft) -> Finding:
-    """With its share of the wall time, and what it would gain at most."""
+    """The finding with its share of the wall time, and what can be gained at most."""
     finding, wall = draft.finding, analysis.wall_ns
     share = finding.share
     if share is None and finding.cost_ns is not None and wall:
@@ -71,7 +71,7 @@ def _replayed(analysis: RunAnalysis, draft: Draft, positions: Numbers) -> int:
 
 
 def _path_gain(analysis: RunAnalysis, draft: Draft, positions: Numbers) -> int:
-    """What leaves the old path: no replay gains more."""
+    """How much shorter the old critical path becomes: no replay gains more, as another path may be the longest then."""
     left = np.zeros(len(positions), np.int64) if draft.durations is None else draft.durations
     off = np.maximum(analysis.path_ns[positions] - left, 0)
     return int(off.sum()) + (0 if draft.gaps is None else int(analysis.gap_ns[draft.gaps].sum()))

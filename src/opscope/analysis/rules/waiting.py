@@ -28,18 +28,18 @@ UNEVEN = 1.10  # busiest core or device, to their mean
 def waits(analysis: RunAnalysis) -> Iterator[Draft]:
     """Who keeps engines waiting, where it costs the run time."""
     lanes = {use.engine: use.lanes for use in analysis.engines}
-    stalls, told = analysis.stalls, 0
+    stalls, found = analysis.stalls, 0
     for row in waits_for(analysis):
         whole = analysis.work.wall_ns * lanes.get(row.engine, 1)
-        if (row.engine, row.cause) not in stalls.groups or _as_it_should(analysis, row):
+        if (row.engine, row.cause) not in stalls.groups or _explained_elsewhere(analysis, row):
             continue
-        if not whole or row.wait_ns < WAIT_SHARE * whole or told == MOST_WAITS:
+        if not whole or row.wait_ns < WAIT_SHARE * whole or found == MOST_WAITS:
             return
         blockers = distinct(stalls.blocker[stalls.group == stalls.groups.index((row.engine, row.cause))])
         cost = path_cost(analysis, blockers)
         if cost < WAIT_COST * analysis.work.wall_ns:
             continue
-        told += 1
+        found += 1
         yield Draft(
             Finding(
                 "wait",
@@ -54,16 +54,16 @@ def waits(analysis: RunAnalysis) -> Iterator[Draft]:
         )
 
 
-def _as_it_should(analysis: RunAnalysis, row: WaitFor) -> bool:
+def _explained_elsewhere(analysis: RunAnalysis, row: WaitFor) -> bool:
     """A wait that is no cause of its own: rules about slow ops, or about the host, say what is behind it."""
     if row.engine not in _computing(analysis) or row.cause == THE_HOST:
-        return True  # sends transfers off, and stands still most of the time; or has nothing to do yet
+        return True  # issues transfers, and is idle most of the time; or has nothing to do yet
     busy = {use.engine: use.busy_ns for use in analysis.engines}
     return busy.get(row.cause, 0) > busy.get(row.engine, 0)  # whoever has more to do is waited for
 
 
 def _computing(analysis: RunAnalysis) -> set[str]:
-    """Lanes that do more than send transfers off."""
+    """Lanes that do more than issue transfers."""
     computes = np.flatnonzero(np.isin(analysis.work.cause, (COMPUTE, LAYOUT, OTHER)) & (analysis.work.lane != NO_LANE))
     return {analysis.run.trace.lanes[lane].name for lane in distinct(analysis.work.lane[computes]).tolist()}
 

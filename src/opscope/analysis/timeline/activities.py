@@ -22,7 +22,7 @@ from .intervals import ranked
 Numbers = npt.NDArray[np.int64]
 Flags = npt.NDArray[np.bool_]
 
-NO_LANE = NONE  # lane of what runs beside the lanes: transfers that a lane has only issued
+NO_LANE = NONE  # of transfers in flight: a lane has issued them and goes on, they keep nobody's order
 _WORK = np.isin(np.arange(256), (SpanKind.OP, SpanKind.TRANSFER, SpanKind.HOST))  # kind → is work
 _WAITS = np.isin(np.arange(256), (SpanKind.WAIT, SpanKind.BARRIER))
 
@@ -36,8 +36,8 @@ class Activities:
     start_ns: int  # of the window; every activity lies in it
     end_ns: int
     row: Numbers  # of the spans table
-    lane: Numbers  # position in Trace.lanes; NO_LANE: keeps no order
-    own_lane: Numbers  # the lane it is drawn in
+    lane: Numbers  # position in Trace.lanes of the lane whose order it keeps; NO_LANE: of none
+    own_lane: Numbers  # the lane that it is drawn in
     start: Numbers
     end: Numbers
     op: Numbers
@@ -77,7 +77,7 @@ def activities_of(run: Run) -> Activities:
     kind = spans["kind"][chosen]
     rows, waits = (chosen[wanted[kind]] for wanted in (_WORK, _WAITS))
     marks = execution_marks(run, inference)
-    parts = _in_order(run, rows[~_around(spans, rows, marks)])
+    parts = _in_order(run, rows[~_spans_whole_device(spans, rows, marks)])
     window = _window(run, marks if len(marks) else waits, parts)
     return _sorted(run, inference, window, parts, waits=waits, staged=len(marks) > 0)
 
@@ -91,7 +91,7 @@ def execution_marks(run: Run, inference: int) -> Numbers:
     return marks if inference == NONE else np.asarray(marks[spans["inference"][marks] == inference], np.int64)
 
 
-def _around(spans: npt.NDArray[np.void], rows: Numbers, marks: Numbers) -> Flags:
+def _spans_whole_device(spans: npt.NDArray[np.void], rows: Numbers, marks: Numbers) -> Flags:
     """Stages of the host that are nothing but the time of the device as the host sees it."""
     host = spans["kind"][rows] == SpanKind.HOST
     if not len(marks) or not host.any():
@@ -135,7 +135,7 @@ def _in_order(run: Run, rows: Numbers) -> _Parts:
     """Each row with the lane whose order it keeps; nested calls are cut into what was innermost."""
     spans = run.trace.spans.take(rows)
     lane = spans["lane"].astype(np.int64)
-    lane[_beside(spans)] = NO_LANE
+    lane[_issued_transfers(spans)] = NO_LANE
     plain = _Parts(rows, lane, spans["start_ns"].copy(), spans["end_ns"].copy())
     base = _base_lanes(run, lane)
     if base is None:
@@ -149,8 +149,8 @@ def _in_order(run: Run, rows: Numbers) -> _Parts:
     return _Parts(*(np.concatenate([getattr(part, key) for part in flat]) for key in ("row", "lane", "start", "end")))
 
 
-def _beside(spans: npt.NDArray[np.void]) -> Flags:
-    """Transfers that another span of the same command has issued."""
+def _issued_transfers(spans: npt.NDArray[np.void]) -> Flags:
+    """Transfers in flight that another span of the same command has issued."""
     moves = spans["kind"] == SpanKind.TRANSFER
     known = moves & (spans["command"] != NONE)
     if not known.any():
@@ -171,13 +171,23 @@ def _base_lanes(run: Run, lane: Numbers) -> Numbers | None:
 
 
 def _innermost(parts: _Parts, chosen: Numbers, lane: int) -> _Parts:
-    """The deepest call at every moment. Lanes come from outer to inner ones."""
+    """The deepest call at every moment. Lanes come from outer to inner ones.
+
+    Two levels, with times of calls; `b` is called by `a`, and `c` starts when `a` ends:
+
+        level 0   a: 0–10        c: 10–12        moments          0   3   5   10   12
+        level 1       b: 3–5                     owner of each      a   b   a    c
+                                                 what is returned a: 0–3, b: 3–5, a: 5–10, c: 10–12
+
+    Between two neighbouring moments nothing starts or ends. Every call takes all of these steps that it covers; deeper
+    levels come later and overwrite what an outer one has taken. Steps of one owner in a row become one part.
+    """
     start, end, level = parts.start[chosen], parts.end[chosen], parts.lane[chosen]
     moments, (first, last) = ranked(start, end)
     owner = np.full(max(len(moments) - 1, 0), NONE)
     for number in distinct(level).tolist():
         own = np.flatnonzero((level == number) & (last > first))
-        length = last[own] - first[own]
+        length = last[own] - first[own]  # steps that each call covers, which lie in a row from its `first` on
         owner[np.repeat(first[own] - (np.cumsum(length) - length), length) + np.arange(length.sum())] = np.repeat(
             own, length
         )

@@ -2,6 +2,9 @@
 
 Every activity starts when the last thing that it needs is done, plus a lag that nothing recorded explains. The path
 is the longest one through activities and lags, and is as long as the run: its stretches lie end to end.
+
+    lane 1 |  b: 0–6   |                     c ends last; its blocker is b, which nothing held back:
+    lane 0 | a: 0–4 |     | c: 7–9 |         b 0–6, gap before c 6–7, c 7–9. `a` is not on the path.
 """
 
 from __future__ import annotations
@@ -52,6 +55,10 @@ class Path:
 
 
 def critical_path(order: Dependencies) -> Path:
+    """For every activity of the chain two stretches: the gap before it, and itself; those of no length are left out.
+
+    An activity counts up to the start of the next one, which it may have released before its own end.
+    """
     work = order.activities
     chain = _chain(order)
     ends = np.append(np.minimum(work.end[chain[:-1]], work.start[chain[1:]]), work.end[chain[-1:]])
@@ -68,7 +75,7 @@ def critical_path(order: Dependencies) -> Path:
 
 
 def _chain(order: Dependencies) -> Numbers:
-    """Positions from first to last."""
+    """Positions from first to last, found backwards: from what ended last, always to its blocker."""
     work = order.activities
     if not len(work):
         return np.zeros(0, np.int64)
@@ -97,7 +104,11 @@ def _gap_causes(order: Dependencies, chain: Numbers) -> Numbers:
 
 
 def _busy_elsewhere(order: Dependencies, chain: Numbers) -> Numbers:
-    """Of the gap before each, how long anything at all was at work."""
+    """Of the gap before each, how long anything at all was at work.
+
+    By the busy time up to a moment: with work at 0–4 and 6–9 it is 4 until 5, and 5 until 7, so that of a gap from
+    5 to 7 one nanosecond was busy.
+    """
     work = order.activities
     some = union(np.zeros(len(work), np.int64), work.start, work.end)
     reached = np.concatenate(([0], np.cumsum(some.end - some.start)))

@@ -1,4 +1,8 @@
-"""Which engines stand still, for how long, and what ends it?"""
+"""Which engines are idle, for how long, and what ends it?
+
+DMA    |  b: 0–6   |                     Lane 0 is free from 4 to 7. It waits 2 ns for b, its blocker, which is
+HVX    | a: 0–4 |     | c: 7–9 |         over at 6; the last nanosecond (`rest`) nothing recorded explains.
+"""
 
 from __future__ import annotations
 
@@ -49,15 +53,15 @@ def engine_uses(analysis: RunAnalysis) -> tuple[EngineUse, ...]:
     work, lanes = analysis.work, analysis.run.trace.lanes
     kept = np.flatnonzero(work.lane != NO_LANE)
     busy = np.bincount(work.lane[kept], work.ns[kept], minlength=len(lanes))
-    waits, told = _lane_waits(analysis), bool((analysis.run.trace.spans["kind"] == SpanKind.WAIT).any())
+    waits, recorded = _lane_waits(analysis), bool((analysis.run.trace.spans["kind"] == SpanKind.WAIT).any())
     by_name: dict[str, list[int]] = defaultdict(list)
     for number in distinct(work.lane[kept]).tolist():
         by_name[lanes[number].name].append(number)
     rows = []
     for name, numbers in by_name.items():
-        at_work, stood = (round(float(column[numbers].sum()) / len(numbers)) for column in (busy, waits))
-        known = told and all(lanes[number].device != NONE for number in numbers)  # the host's are not recorded
-        rows.append(EngineUse(name, len(numbers), at_work, stood if known else None, work.wall_ns - at_work - stood))
+        at_work, waited = (round(float(column[numbers].sum()) / len(numbers)) for column in (busy, waits))
+        known = recorded and all(lanes[number].device != NONE for number in numbers)  # the host's are not recorded
+        rows.append(EngineUse(name, len(numbers), at_work, waited if known else None, work.wall_ns - at_work - waited))
     return tuple(sorted([*rows, *_routes(analysis)], key=lambda row: (-row.busy_ns, row.engine)))
 
 
@@ -76,7 +80,7 @@ def _routes(analysis: RunAnalysis) -> list[EngineUse]:
     flights = np.flatnonzero(work.lane == NO_LANE)
     if not len(flights):
         return []
-    devices = max(lane.device for lane in lanes) + 2  # one more: a device that is not told
+    devices = max(lane.device for lane in lanes) + 2  # one more: a device that is not known
     device = np.array([lane.device + 1 for lane in lanes])[work.own_lane[flights]]
     key = (routes_of(analysis, flights) + 1) * devices + device
     busy = union(key, work.start[flights], work.end[flights]).total((len(analysis.run.routes) + 1) * devices)
@@ -117,10 +121,10 @@ def longest_gaps(analysis: RunAnalysis, *, most: int = MOST_GAPS) -> tuple[Gap, 
 
 @dataclass(frozen=True, slots=True)
 class Stalls:
-    """Idle time of lanes of a device before their activities, divided between who was waited for and nobody."""
+    """Idle time of lanes of a device before their activities, divided into what its blocker explains and the rest."""
 
-    position: Numbers  # that waited
-    blocker: Numbers  # that was waited for; NONE: nobody that the trace tells of
+    position: Numbers  # of the activity that waited
+    blocker: Numbers  # of the activity that was waited for; NONE: none that was recorded
     wait: Numbers  # until the blocker was done
     early: Numbers  # of that, before anything of the device had started: that is the host's
     rest: Numbers  # from then on
@@ -133,8 +137,8 @@ class Stalls:
         on_device = np.array([lane.device != NONE for lane in analysis.run.trace.lanes] or [False])
         chosen = on_device[work.lane[idle.position]] & (work.start[idle.position] > idle.free)
         position, free = idle.position[chosen], idle.free[chosen]
-        told = (order.ready[position] > free) & (order.blocked_why[position] != ASSUMED)
-        blocker = np.where(told, order.blocker[position], NONE)
+        recorded = (order.ready[position] > free) & (order.blocked_why[position] != ASSUMED)
+        blocker = np.where(recorded, order.blocker[position], NONE)
         ready = np.where(blocker != NONE, order.ready[position], free)
         group, groups = _groups(analysis, position, blocker)
         early = np.where(blocker == NONE, 0, np.clip(_begin(analysis, blocker) - free, 0, ready - free))
@@ -154,7 +158,11 @@ def _begin(analysis: RunAnalysis, blocker: Numbers) -> Numbers:
 
 
 def _groups(analysis: RunAnalysis, position: Numbers, blocker: Numbers) -> tuple[Numbers, tuple[tuple[str, str], ...]]:
-    """Number of the pair of names, who waited and for whom, of every stall; and the pairs."""
+    """Number of the pair of names, who waited and for whom, of every stall; and the pairs.
+
+    Every pair of lanes, and the route where the blocker is a transfer, is one whole number, so that each combination
+    is named once: (own lane × lanes + lane of the blocker) × (routes + 1) + route + 1.
+    """
     work, lanes = analysis.work, analysis.run.trace.lanes
     known = np.flatnonzero(blocker != NONE)
     ways = len(analysis.run.routes) + 1
@@ -220,10 +228,12 @@ def _absent_producers(analysis: RunAnalysis, position: Numbers) -> Numbers:
     """Per activity, the command that it is known to have waited for, where another trace has that; NONE: no such."""
     work, rows = analysis.work, analysis.run.commands.rows
     waits = analysis.run.trace.spans.take(work.waits)
-    told = (waits["kind"] == SpanKind.WAIT) & (waits["waits_on"] != NONE) & (waits["command"] != NONE)
-    told &= (waits["waits_on"] < len(rows)) & (waits["command"] < len(rows)) & ~np.isin(waits["waits_on"], work.command)
+    named = (waits["kind"] == SpanKind.WAIT) & (waits["waits_on"] != NONE) & (waits["command"] != NONE)
+    named &= (
+        (waits["waits_on"] < len(rows)) & (waits["command"] < len(rows)) & ~np.isin(waits["waits_on"], work.command)
+    )
     producer = np.full(len(rows) + 1, NONE)
-    producer[waits["command"][told]] = waits["waits_on"][told]
+    producer[waits["command"][named]] = waits["waits_on"][named]
     command = work.command[position]
     found: Numbers = producer[np.where((command >= 0) & (command < len(rows)), command, len(rows))]
     return found

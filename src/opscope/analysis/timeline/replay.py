@@ -2,6 +2,9 @@
 
 Everything keeps its order on its lane, its dependencies, and the lag that nothing explains. Other work may take the
 place of what was shortened, so what this gains is an upper bound.
+
+    lane 1 |  b: 0–6   |                     with b in no time, c is ready when `a` ends, at 4, and keeps its lag
+    lane 0 | a: 0–4 |     | c: 7–9 |         of 1: it runs at 5–7, and the run ends at 7 instead of 9.
 """
 
 from __future__ import annotations
@@ -84,10 +87,14 @@ def _last_of_lanes(order: Dependencies, whole: Flags) -> Flags:
 
 
 def slack_of(order: Dependencies) -> Numbers:
-    """Per activity, how much later it could have ended without the run ending later."""
+    """Per activity, how much later it could have ended without the run ending later.
+
+    The last to end has none; any other has what its followers have, and what lies between its end and when they were
+    ready. In the example above: c 0, b 0, and `a`, over at 4 where c was ready at 6, has 2.
+    """
     work = order.activities
     slack = int(work.end.max(initial=work.start_ns)) - work.end
-    free = order.ready[order.second] - order.reach  # the pair itself leaves so much
+    free = order.ready[order.second] - order.reach  # between the release of this pair and the last one of `second`
     tight = np.flatnonzero(free < slack[order.first])[::-1]  # the others cannot lower it
     left: list[int] = slack.tolist()
     pairs = zip(order.first[tight].tolist(), order.second[tight].tolist(), free[tight].tolist(), strict=True)

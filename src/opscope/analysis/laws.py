@@ -20,6 +20,7 @@ from ..recording.finding import LawCheck
 from ..recording.run import Run
 from ..recording.summary import OpTotal, Share
 from ..recording.trace import NONE, SpanKind
+from .rollups import known_sum
 from .run_analysis import RunAnalysis
 from .timeline.activities import Numbers, execution_marks
 from .timeline.breakdown import breakdown
@@ -152,8 +153,8 @@ def window_is_latency(analysis: RunAnalysis) -> Iterator[LawCheck]:
 
 def _device_ns(analysis: RunAnalysis) -> int:
     """The part of the timeline that is the device's."""
-    spans, run = analysis.run.trace.spans, analysis.run
-    marks = spans[execution_marks(run, analysis.work.inference)]
+    trace = analysis.run.trace
+    marks = trace.spans[execution_marks(trace, analysis.work.inference)]
     return int(marks["end_ns"].max() - marks["start_ns"].min()) if len(marks) else analysis.work.wall_ns
 
 
@@ -174,8 +175,7 @@ def rollups_add_up(analysis: RunAnalysis) -> Iterator[LawCheck]:
 
 
 def _total(rows: Iterable[OpTotal], key: str) -> int | None:
-    known = [value for row in rows if (value := getattr(row, key)) is not None]
-    return sum(known) if known else None
+    return known_sum(getattr(row, key) for row in rows)
 
 
 def _different(one: Iterable[OpTotal], other: Iterable[OpTotal], key: str) -> str:

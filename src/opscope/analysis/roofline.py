@@ -4,12 +4,10 @@ from __future__ import annotations
 
 import math
 
-import numpy as np
-
 from ..recording.finding import RooflineOp
-from ..recording.run import MACS_PER_S, OUTER_BYTES_PER_S, Run
+from ..recording.run import MACS_PER_S, OUTER_BYTES_PER_S
+from .outer_memory import outer_bytes
 from .run_analysis import RunAnalysis
-from .timeline.activities import Numbers
 
 
 def roofline(analysis: RunAnalysis) -> tuple[RooflineOp, ...]:
@@ -33,14 +31,3 @@ def _position(name: str, macs: int, moved: int, wall_ns: int, limits: tuple[floa
     times = [amount / rate for amount, rate in ((macs, macs_per_s), (moved, bytes_per_s)) if rate is not None]
     bound = round(max(times) * 1e9) if len(times) == 2 else None
     return RooflineOp(name, macs, moved, intensity, macs * 1e9 / wall_ns, attainable, bound, wall_ns)
-
-
-def outer_bytes(run: Run) -> Numbers | None:
-    """Per op, bytes to and from outer memory; None: the run does not tell routes apart."""
-    rows = run.commands.rows
-    outer = np.array([*(route.carries.is_outer for route in run.routes), False])
-    if not outer.any():
-        return None
-    chosen = rows[outer[rows["route"]] & (rows["op"] >= 0)]
-    sums = np.bincount(chosen["op"], chosen["moved_bytes"].astype(np.float64), minlength=len(run.ops))
-    return np.rint(sums).astype(np.int64)

@@ -20,6 +20,7 @@ from ..roofline import roofline
 from ..run_analysis import RunAnalysis
 from ..structure import NOT_REPEATED
 from ..timeline.activities import Numbers
+from ..timeline.intervals import total
 from .draft import Draft, count, time
 from .flow import flow_of
 
@@ -45,7 +46,7 @@ def slow_ops(analysis: RunAnalysis) -> Iterator[Draft]:
     blocks = list(dict.fromkeys(analysis.structure.blocks))
     number = {block: place for place, block in enumerate(blocks)}
     of_op = np.array([number[block] for block in analysis.structure.blocks], np.int64)
-    sums = np.rint(np.bincount(of_op, times, minlength=len(blocks))).astype(np.int64)
+    sums = total(of_op, times, len(blocks))
     for place in np.argsort(-sums, kind="stable")[:MOST_BLOCKS].tolist():
         if not whole or sums[place] < SLOW_SHARE * whole:
             return
@@ -125,10 +126,10 @@ def far_from_bound(analysis: RunAnalysis) -> Iterator[Draft]:
     """Ops that take much longer than their MACs and bytes alone would."""
     bounds = {row.op: row.bound_ns for row in roofline(analysis) if row.bound_ns is not None}
     far: dict[int, float] = {}
-    for place, total in enumerate(analysis.ops):
-        bound = bounds.get(total.name)
-        if bound and total.wall_ns and total.macs and total.wall_ns > FAR_FACTOR * bound:
-            far[place] = bound / total.wall_ns
+    for place, op in enumerate(analysis.ops):
+        bound = bounds.get(op.name)
+        if bound and op.wall_ns and op.macs and op.wall_ns > FAR_FACTOR * bound:
+            far[place] = bound / op.wall_ns
     loss = {place: round(int(analysis.op_path_ns[place]) * (1 - share)) for place, share in far.items()}
     cost = sum(loss.values())
     if not analysis.wall_ns or cost < FAR_SHARE * analysis.wall_ns:

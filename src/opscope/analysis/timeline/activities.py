@@ -15,7 +15,7 @@ import numpy.typing as npt
 from ...core.columns import distinct, rising
 from ...core.meaning import LaneRole
 from ...recording.run import Run
-from ...recording.trace import NONE, SpanKind, nested_lanes
+from ...recording.trace import NONE, SpanKind, Trace, nested_lanes
 from ..causes import WAIT, causes_of
 from .intervals import ranked
 
@@ -76,18 +76,18 @@ def activities_of(run: Run) -> Activities:
     chosen = chosen if own.all() else chosen[own[spans["lane"][chosen]]]
     kind = spans["kind"][chosen]
     rows, waits = (chosen[wanted[kind]] for wanted in (_WORK, _WAITS))
-    marks = execution_marks(run, inference)
+    marks = execution_marks(run.trace, inference)
     parts = _in_order(run, rows[~_spans_whole_device(spans, rows, marks)])
     window = _window(run, marks if len(marks) else waits, parts)
     return _sorted(run, inference, window, parts, waits=waits, staged=len(marks) > 0)
 
 
-def execution_marks(run: Run, inference: int) -> Numbers:
+def execution_marks(trace: Trace, inference: int = NONE) -> Numbers:
     """Rows that say when an inference started and ended on a core; NONE: any inference."""
-    spans = run.trace.spans
-    named = np.array([lane.role is LaneRole.EXECUTION and lane.core != NONE for lane in run.trace.lanes] or [False])
+    spans = trace.spans
+    of_core = np.array([lane.role is LaneRole.EXECUTION and lane.core != NONE for lane in trace.lanes] or [False])
     marks = np.flatnonzero(spans["kind"] == SpanKind.PHASE)
-    marks = marks[named[spans["lane"][marks]]]
+    marks = marks[of_core[spans["lane"][marks]]]
     return marks if inference == NONE else np.asarray(marks[spans["inference"][marks] == inference], np.int64)
 
 

@@ -1,7 +1,9 @@
 """Which engines are idle, for how long, and what ends it?
 
-DMA    |  b: 0–6   |                     Lane 0 is free from 4 to 7. It waits 2 ns for b, its blocker, which is
-HVX    | a: 0–4 |     | c: 7–9 |         over at 6; the last nanosecond (`rest`) nothing recorded explains.
+An example, where `c` reads what `b` wrote:
+
+    lane 1 |  b: 0–6   |                     Lane 0 is free from 4 to 7. It waits 2 ns for b, its blocker, which is
+    lane 0 | a: 0–4 |     | c: 7–9 |         over at 6; the last nanosecond (`rest`) nothing recorded explains.
 """
 
 from __future__ import annotations

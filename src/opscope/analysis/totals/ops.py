@@ -12,8 +12,9 @@ from ...graph.kinds import what_kind_does
 from ...program.program import OpInfo
 from ...recording.summary import OpTotal, ProducerTotal
 from ...recording.trace import NONE
-from ..timeline.intervals import Stretches, union
-from .work import Numbers, Work, total
+from ..timeline.activities import Numbers
+from ..timeline.intervals import Stretches, total, union
+from .work import Work
 
 OTHER = "(no op)"
 

@@ -5,7 +5,7 @@ then one sum over a key per command. Busy time per lane, with commands 0 and 2 o
 
     key = core × groups + group    [1, 0, 1]
     ns                             [5, 7, 2]
-    total(key, ns, count=2)        [7, 7]
+    intervals.total(key, ns, 2)    [7, 7]
 """
 
 from __future__ import annotations
@@ -15,15 +15,12 @@ from dataclasses import dataclass, fields
 from itertools import chain
 
 import numpy as np
-import numpy.typing as npt
 
-from ...core.meaning import Does, LaneRole
+from ...core.meaning import Does
 from ...program.program import NO_MEMORY, NO_OP, NO_ROUTE, TRUE, Program
 from ...recording.run import CommandTable
 from ...recording.trace import SpanKind, Trace
-
-Numbers = npt.NDArray[np.int64]
-Flags = npt.NDArray[np.bool_]
+from ..timeline.activities import Flags, Numbers, execution_marks
 
 LOCAL = "local"
 
@@ -205,13 +202,7 @@ class Work:
 
 def _windows(trace: Trace) -> dict[tuple[int, int], tuple[int, int]]:
     windows = {}
-    for span in trace.spans[np.flatnonzero(trace.spans["kind"] == SpanKind.PHASE)]:
+    for span in trace.spans[execution_marks(trace)]:
         lane = trace.lanes[span["lane"]]
-        if lane.role is LaneRole.EXECUTION and lane.core >= 0:
-            windows[lane.device, lane.core] = (int(span["start_ns"]), int(span["end_ns"]))
+        windows[lane.device, lane.core] = (int(span["start_ns"]), int(span["end_ns"]))
     return windows
-
-
-def total(keys: Numbers, weights: npt.NDArray[np.generic], count: int) -> Numbers:
-    """Whole numbers added up per key."""
-    return np.rint(np.bincount(keys, weights, minlength=count)).astype(np.int64)

@@ -7,7 +7,7 @@ from pathlib import Path
 from time import perf_counter
 
 from opscope.analysis.analyse import analyse
-from opscope.analysis.facts import Facts
+from opscope.analysis.run_analysis import RunAnalysis
 from opscope.analysis.timeline.gaps import waits_for
 from opscope.importers.formats import read_profile
 from opscope.recording.build import to_run
@@ -19,8 +19,12 @@ for _ in range(rounds + 1):
     begin = perf_counter()
     run = to_run(read_profile(path), command=(), created="", sha256=None)
     loaded = perf_counter()
-    facts = Facts(run)
-    temporal, idle, kernels = facts.engines, waits_for(facts), run.summary.ops  # these were added up while reading
+    analysis = RunAnalysis(run)
+    temporal, idle, kernels = (
+        analysis.engines,
+        waits_for(analysis),
+        run.summary.ops,
+    )  # these were added up while reading
     asked = perf_counter()
     found = analyse(run)
     read.append(loaded - begin)

@@ -17,8 +17,7 @@ from compare_build import op_infos, rows
 from opscope.cli import main
 from opscope.core.provenance import Provenance
 from opscope.recording.build import to_run
-from opscope.recording.folder_columns import read_columns
-from opscope.recording.folder_reader import read_run
+from opscope.recording.folder_reader import read_columns, read_run
 from opscope.recording.folder_writer import write_run
 from opscope.recording.recording import Metric, OpRecord, Recording, empty_trace
 from opscope.recording.run import Run

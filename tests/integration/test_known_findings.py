@@ -14,10 +14,9 @@ import pytest
 
 from opscope import api
 from opscope.core.errors import ProfilerError, UsageError
-from opscope.recording import keys, known_findings
+from opscope.recording import findings_file, keys
 from opscope.recording.finding import Findings
-from opscope.recording.findings_file import decode_findings, key_of
-from opscope.recording.findings_json import FindingsJson
+from opscope.recording.findings_file import FindingsJson, decode_findings, key_of
 from opscope.workflows import analysing, viewing
 from opscope.zoo import Recipe, make
 from page_build import small_findings, small_run
@@ -52,7 +51,7 @@ def never_analysed(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def known(folder: Path) -> Findings | None:
-    return known_findings.known_findings(folder, viewing.open_folder(folder))
+    return findings_file.known_findings(folder, viewing.open_folder(folder))
 
 
 def test_what_is_read_back_is_what_was_written() -> None:
@@ -99,7 +98,7 @@ def test_findings_of_other_tables_are_not_taken(run_folder: Path, tmp_path: Path
 
 
 def test_findings_of_other_code_are_not_taken(run_folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(known_findings, "code_of", lambda *_: "of tomorrow")
+    monkeypatch.setattr(findings_file, "code_of", lambda *_: "of tomorrow")
     assert known(run_folder) is None
 
 

@@ -18,7 +18,7 @@ from opscope.program.program import COMMAND, OpInfo
 from opscope.recording.recording import empty_trace
 from opscope.recording.run import GRAPH_EDGE, CommandTable, Run
 from opscope.recording.summary import Summary
-from opscope.recording.summary_json import summary_fields
+from opscope.recording.summary_file import summary_fields
 from opscope.recording.trace import Lane
 from opscope.views.page.compare_page import ComparePage
 from opscope.views.page.page import RunPage

@@ -10,8 +10,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from opscope import api
-from opscope.recording.run import MEANING_TABLES, TABLES
-from opscope.recording.schema import COLUMNS
+from opscope.recording.schema import COLUMNS, MEANING_TABLES, TABLES
 from opscope.zoo import Recipe, make
 
 PAGE = Path(__file__).parents[2] / "docs" / "formats" / "run.md"

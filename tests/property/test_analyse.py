@@ -15,8 +15,8 @@ from hypothesis import strategies as st
 from analyse_build import HMX, HVX, Reference, Span, run_of, total
 from opscope.analysis.analyse import analyse
 from opscope.analysis.causes import CAUSES
-from opscope.analysis.facts import Facts
-from opscope.analysis.rules import RULES, settled
+from opscope.analysis.rules import RULES, finding_of
+from opscope.analysis.run_analysis import RunAnalysis
 from opscope.analysis.run_totals import with_breakdown
 from opscope.program.program import COMMAND, OpInfo
 from opscope.recording.folder_reader import read_run
@@ -69,8 +69,8 @@ def arbitrary(draw: st.DrawFn) -> Drawn:
     return spans, draw(st.lists(st.tuples(numbers, numbers), max_size=5))
 
 
-def facts_of(drawn: Drawn) -> Facts:
-    return Facts(_run(drawn))
+def analysis_of(drawn: Drawn) -> RunAnalysis:
+    return RunAnalysis(_run(drawn))
 
 
 def _run(drawn: Drawn) -> Run:
@@ -88,25 +88,25 @@ RUNS = st.one_of(scheduled(), arbitrary())
 @given(RUNS)
 def test_the_critical_path_is_the_longest_of_all_paths(drawn: Drawn) -> None:
     reference = Reference(*drawn)
-    facts = facts_of(drawn)
-    assert int(facts.path.ns.sum()) == facts.work.wall_ns == reference.end - reference.begin == reference.wall()
+    analysis = analysis_of(drawn)
+    assert int(analysis.path.ns.sum()) == analysis.work.wall_ns == reference.end - reference.begin == reference.wall()
 
 
 @given(RUNS)
 def test_stretches_of_the_path_lie_end_to_end_over_the_whole_run(drawn: Drawn) -> None:
-    facts = facts_of(drawn)
-    path = facts.path
+    analysis = analysis_of(drawn)
+    path = analysis.path
     bounds = list(zip(path.start.tolist(), path.end.tolist(), strict=True))
     assert all(one[1] == other[0] for one, other in pairwise(bounds))
     if bounds:
-        assert (bounds[0][0], bounds[-1][1]) == (facts.work.start_ns, facts.work.end_ns)
-    steps = analyse(facts.run).path
-    assert sum(step.end_ns - step.start_ns for step in steps) == facts.work.wall_ns
+        assert (bounds[0][0], bounds[-1][1]) == (analysis.work.start_ns, analysis.work.end_ns)
+    steps = analyse(analysis.run).path
+    assert sum(step.end_ns - step.start_ns for step in steps) == analysis.work.wall_ns
 
 
 @given(RUNS)
 def test_who_holds_whom_back_is_what_the_slow_search_finds(drawn: Drawn) -> None:
-    reference, order = Reference(*drawn), facts_of(drawn).order
+    reference, order = Reference(*drawn), analysis_of(drawn).order
     assert order.activities.row.tolist() == [act.row for act in reference.acts]
     assert set(zip(order.first.tolist(), order.second.tolist(), strict=True)) == reference.pairs
     assert order.lag.tolist() == reference.lags
@@ -114,41 +114,41 @@ def test_who_holds_whom_back_is_what_the_slow_search_finds(drawn: Drawn) -> None
 
 @given(RUNS, st.data())
 def test_taking_work_away_leaves_the_longest_path_of_the_rest(drawn: Drawn, data: st.DataObject) -> None:
-    reference, facts = Reference(*drawn), facts_of(drawn)
-    positions = st.sets(st.integers(0, len(facts.work) - 1))
+    reference, analysis = Reference(*drawn), analysis_of(drawn)
+    positions = st.sets(st.integers(0, len(analysis.work) - 1))
     gone, ungapped = sorted(data.draw(positions)), sorted(data.draw(positions))
     durations = [0 if place in gone else ns for place, ns in enumerate(reference.durations)]
     lags = [0 if place in ungapped else ns for place, ns in enumerate(reference.lags)]
-    left = facts.replay.without(np.array(gone, np.int64), np.array(ungapped, np.int64))
+    left = analysis.replay.without(np.array(gone, np.int64), np.array(ungapped, np.int64))
     assert left == reference.wall(durations, lags)
-    assert left <= facts.work.wall_ns
+    assert left <= analysis.work.wall_ns
 
 
 @given(RUNS)
 def test_slack_is_how_far_an_activity_can_move_before_the_run_gets_longer(drawn: Drawn) -> None:
-    reference, facts = Reference(*drawn), facts_of(drawn)
+    reference, analysis = Reference(*drawn), analysis_of(drawn)
     wall = reference.wall()
-    for place, slack in enumerate(facts.slack.tolist()):
+    for place, slack in enumerate(analysis.slack.tolist()):
         assert slack >= 0
         for more, longer in ((slack, 0), (slack + 1, 1)):
             lags = [ns + more if other == place else ns for other, ns in enumerate(reference.lags)]
             assert reference.wall(None, lags) == wall + longer
-    on_path = facts.path.activity[(facts.path.is_gap == 0) & (facts.path.activity != NONE)]
-    assert not facts.slack[on_path].any()
+    on_path = analysis.path.activity[(analysis.path.is_gap == 0) & (analysis.path.activity != NONE)]
+    assert not analysis.slack[on_path].any()
 
 
 @given(RUNS)
 def test_shares_of_the_verdict_are_the_causes_of_the_steps_and_add_up_to_one(drawn: Drawn) -> None:
-    facts = facts_of(drawn)
-    found = analyse(facts.run)
-    if not facts.work.wall_ns:
+    analysis = analysis_of(drawn)
+    found = analyse(analysis.run)
+    if not analysis.work.wall_ns:
         assert found.breakdown == ()
         return
     for share in found.breakdown:
         steps = sum(step.end_ns - step.start_ns for step in found.path if step.cause == share.cause)
         assert share.ns == steps
-        assert share.share == pytest.approx(steps / facts.work.wall_ns)
-    assert sum(share.ns for share in found.breakdown) == facts.work.wall_ns
+        assert share.share == pytest.approx(steps / analysis.work.wall_ns)
+    assert sum(share.ns for share in found.breakdown) == analysis.work.wall_ns
     assert sum(share.share for share in found.breakdown) == pytest.approx(1)
     assert found.bound == max(found.breakdown, key=lambda share: share.ns).cause
 
@@ -182,12 +182,12 @@ def test_rollups_hold_every_op_once_and_the_whole_path(drawn: Drawn) -> None:
 @given(RUNS)
 def test_engines_waits_and_gaps_are_the_idle_time_of_lanes(drawn: Drawn) -> None:
     spans, _ = drawn
-    found, facts = analyse(_run(drawn)), facts_of(drawn)
+    found, analysis = analyse(_run(drawn)), analysis_of(drawn)
     idle = 0
     gaps = []
     for lane in range(len(LANES)):
         own = sorted((a.span.start, a.span.end) for a in Reference(*drawn).acts if a.lane == lane)
-        time = facts.work.start_ns
+        time = analysis.work.start_ns
         for start, end in sorted(own, key=lambda bounds: (bounds[0], bounds[1] > bounds[0])):
             if start > time:
                 gaps.append((lane, time, start))
@@ -208,26 +208,26 @@ def test_engines_waits_and_gaps_are_the_idle_time_of_lanes(drawn: Drawn) -> None
 
 @given(RUNS)
 def test_a_finding_gains_no_more_than_it_costs(drawn: Drawn) -> None:
-    facts = facts_of(drawn)
+    analysis = analysis_of(drawn)
     for rule in RULES:
-        for claim in rule(facts):
-            finding = settled(facts, claim)
+        for draft in rule(analysis):
+            finding = finding_of(analysis, draft)
             if finding.predicted is not None and finding.cost_ns is not None:
-                assert 0 <= finding.predicted.gain_ns <= finding.cost_ns + len(facts.work)
-                assert finding.predicted.latency_ns == facts.work.wall_ns - finding.predicted.gain_ns
+                assert 0 <= finding.predicted.gain_ns <= finding.cost_ns + len(analysis.work)
+                assert finding.predicted.latency_ns == analysis.work.wall_ns - finding.predicted.gain_ns
 
 
 @given(scheduled())
 def test_the_cost_of_layout_is_what_the_path_spends_on_it(drawn: Drawn) -> None:
-    facts = facts_of(drawn)
+    analysis = analysis_of(drawn)
     cost = sum(
         int(ns)
-        for place, gap, ns in zip(facts.path.activity, facts.path.is_gap, facts.path.ns, strict=True)
-        if not gap and place != NONE and CAUSES[int(facts.work.cause[place])] == "layout"
+        for place, gap, ns in zip(analysis.path.activity, analysis.path.is_gap, analysis.path.ns, strict=True)
+        if not gap and place != NONE and CAUSES[int(analysis.work.cause[place])] == "layout"
     )
-    found = [finding for finding in analyse(facts.run).findings if finding.id == "layout"]
+    found = [finding for finding in analyse(analysis.run).findings if finding.id == "layout"]
     assert [finding.cost_ns for finding in found] == (
-        [cost] if facts.work.wall_ns and cost >= 0.03 * facts.work.wall_ns else []
+        [cost] if analysis.work.wall_ns and cost >= 0.03 * analysis.work.wall_ns else []
     )
 
 

@@ -14,13 +14,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from analyse_build import HOST, Span, run_of
-from opscope.analysis.facts import Facts
 from opscope.analysis.laws import lanes_keep_order
+from opscope.analysis.run_analysis import RunAnalysis
 from opscope.analysis.timeline.activities import activities_of, typical_inference
 from opscope.analysis.timeline.intervals import largest, ranked
 from opscope.core.columns import rising
 from opscope.importers.trace_events import coded
-from opscope.recording.folder_reader import _distinct
+from opscope.recording.arrow_columns import distinct_rows
 from opscope.recording.trace import NONE, Lane, SpanKind
 
 LEVELS = (HOST, *(Lane(NONE, NONE, f"{HOST.name} {depth}") for depth in (2, 3)))
@@ -56,7 +56,7 @@ def test_values_are_numbered_in_the_order_of_their_first_coming(values: list[str
 @given(st.lists(st.tuples(st.integers(-1, 2), st.sampled_from((0, 7, 10**9))), max_size=12))
 def test_combinations_are_numbered_in_the_order_of_their_first_coming(rows: list[tuple[int, int]]) -> None:
     columns = np.array(rows, np.int64).reshape(-1, 2).T
-    place, known = _distinct(*columns)
+    place, known = distinct_rows(*columns)
     assert known == list(dict.fromkeys(rows))
     assert [known[number] for number in place.tolist()] == rows
 
@@ -111,7 +111,7 @@ def test_the_typical_inference_is_that_of_median_length(rows: list[tuple[int, in
 
 @given(st.lists(st.tuples(st.integers(0, 2), st.integers(0, 12), st.integers(0, 3)), min_size=1, max_size=6))
 def test_a_lane_is_in_order_when_no_span_starts_inside_another(rows: list[tuple[int, int, int]]) -> None:
-    (law,) = lanes_keep_order(Facts(run_of([Span(lane, start, start + length) for lane, start, length in rows])))
+    (law,) = lanes_keep_order(RunAnalysis(run_of([Span(lane, start, start + length) for lane, start, length in rows])))
     by_lane = sorted((lane, start, length > 0, number) for number, (lane, start, length) in enumerate(rows))
     ends = {number: start + length for number, (_, start, length) in enumerate(rows)}
     meets = [b[1] < ends[a[3]] for a, b in pairwise(by_lane) if a[0] == b[0]]

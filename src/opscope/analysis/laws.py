@@ -1,6 +1,7 @@
 """Do the numbers of a Run add up? Every law once: held, broken, or not knowable from what the run holds.
 
-Times are whole nanoseconds: where a run's times were rounded one by one, a sum of n of them may be off by n.
+Times are whole nanoseconds: where a run's times were rounded one by one, a sum of n of them may be off by n. A lane
+with spans of 1.4, 1.4 and 1.4 ns has three spans of 1 ns and a total of 4 ns: off by 1, which is not more than 3.
 """
 
 from __future__ import annotations
@@ -19,7 +20,8 @@ from ..recording.finding import LawCheck
 from ..recording.run import Run
 from ..recording.summary import OpTotal, Share
 from ..recording.trace import NONE, SpanKind
-from .facts import Facts
+from .rollups import known_sum
+from .run_analysis import RunAnalysis
 from .timeline.activities import Numbers, execution_marks
 from .timeline.breakdown import breakdown
 
@@ -30,33 +32,33 @@ _AMOUNTS = ("busy_ns", "macs", "moved_bytes", "out_bytes", "commands")
 
 def check_laws(run: Run) -> tuple[LawCheck, ...]:
     """Every law that a run alone can be held to."""
-    return laws_of(Facts(run))
+    return laws_of(RunAnalysis(run))
 
 
-def laws_of(facts: Facts) -> tuple[LawCheck, ...]:
-    """The same, of a run that is being looked at already."""
-    return tuple(law for question in LAWS for law in question(facts))
+def laws_of(analysis: RunAnalysis) -> tuple[LawCheck, ...]:
+    """The same, of a run whose analysis has begun: what it has computed is used again."""
+    return tuple(law for question in LAWS for law in question(analysis))
 
 
-def lanes_add_up(facts: Facts) -> Iterator[LawCheck]:
+def lanes_add_up(analysis: RunAnalysis) -> Iterator[LawCheck]:
     """busy + wait + idle = wall on every lane, and busy and wait are what the spans say."""
     name = "busy + wait + idle = wall on every lane"
-    lanes = facts.run.summary.lanes
+    lanes = analysis.run.summary.lanes
     if not lanes:
         yield LawCheck(name, None, "the run has no totals of lanes")
         return
     odd = [lane.name for lane in lanes if lane.idle_ns < 0 or lane.busy_ns < 0 or (lane.wait_ns or 0) < 0]
     walls = {lane.wall_ns for lane in lanes}
     words = f"{len(lanes)} lanes, wall {' and '.join(format_seconds(ns * 1e-9) for ns in sorted(walls)[-2:])}"
-    untold = sum(lane.wait_ns is None for lane in lanes)
-    words += f"; waits of {untold} are not known, and in idle" if untold else ""
+    unknown = sum(lane.wait_ns is None for lane in lanes)
+    words += f"; waits of {unknown} are not known, and in idle" if unknown else ""
     yield LawCheck(name, not odd, f"{odd[0]} is at work for longer than the wall time" if odd else words)
-    yield _lanes_of_spans(facts)
+    yield _lanes_of_spans(analysis)
 
 
-def _lanes_of_spans(facts: Facts) -> LawCheck:
+def _lanes_of_spans(analysis: RunAnalysis) -> LawCheck:
     name = "busy and wait of every lane = its spans"
-    spans, count = _spans_of_summary(facts), len(facts.run.trace.lanes)
+    spans, count = _spans_of_summary(analysis), len(analysis.run.trace.lanes)
     cell = spans["lane"] * np.int64(8) + spans["kind"]
     sums = np.bincount(cell, spans["end_ns"] - spans["start_ns"], minlength=8 * count).reshape(count, 8)
     rows = np.bincount(cell, minlength=8 * count).reshape(count, 8)
@@ -64,23 +66,23 @@ def _lanes_of_spans(facts: Facts) -> LawCheck:
         return LawCheck(name, None, "the run has no spans of work")
     wait = sums[:, SpanKind.WAIT]
     busy, number = sums.sum(axis=1) - wait - sums[:, SpanKind.BARRIER], rows.sum(axis=1)
-    off, checked = _furthest_off(facts, busy, wait, number)
+    off, checked = _furthest_off(analysis, busy, wait, number)
     detail = f"{checked} lanes" if off <= 0 else f"one differs by {format_seconds(off * 1e-9)} more than rounding"
     return LawCheck(name, off <= 0 if checked else None, detail)
 
 
-def _furthest_off(facts: Facts, *columns: npt.NDArray[np.generic]) -> tuple[float, int]:
+def _furthest_off(analysis: RunAnalysis, *columns: npt.NDArray[np.generic]) -> tuple[float, int]:
     """By how much more than a nanosecond a span the totals of a lane differ from its spans, and how many were seen.
 
     Args:
         columns: busy, wait and number of spans, per lane.
     """
     sums: dict[tuple[int, int, str], list[float]] = {}
-    for lane, *values in zip(facts.run.trace.lanes, *(column.tolist() for column in columns), strict=True):
+    for lane, *values in zip(analysis.run.trace.lanes, *(column.tolist() for column in columns), strict=True):
         found = sums.setdefault((lane.device, lane.core, lane.name), [0.0, 0.0, 0.0])
         sums[lane.device, lane.core, lane.name] = [one + more for one, more in zip(found, values, strict=True)]
     off, checked = 0.0, 0
-    for key, at_work, waited in _joined(facts):
+    for key, at_work, waited in _joined(analysis):
         if key in sums:
             busy, wait, number = sums[key]
             checked += 1
@@ -88,28 +90,28 @@ def _furthest_off(facts: Facts, *columns: npt.NDArray[np.generic]) -> tuple[floa
     return off, checked
 
 
-def _joined(facts: Facts) -> Iterator[tuple[tuple[int, int, str], int, int]]:
+def _joined(analysis: RunAnalysis) -> Iterator[tuple[tuple[int, int, str], int, int]]:
     """Totals of lanes; threads of one name together, as spans have them."""
     sums: dict[tuple[int, int, str], tuple[int, int]] = {}
-    for lane in facts.run.summary.lanes:
+    for lane in analysis.run.summary.lanes:
         key = (lane.device, lane.core, lane.name)
         busy, wait = sums.get(key, (0, 0))
         sums[key] = (busy + lane.busy_ns, wait + (lane.wait_ns or 0))
     yield from ((key, busy, wait) for key, (busy, wait) in sums.items())
 
 
-def _spans_of_summary(facts: Facts) -> npt.NDArray[np.void]:
+def _spans_of_summary(analysis: RunAnalysis) -> npt.NDArray[np.void]:
     """Those that the totals are about: of an imported run all, else of one inference."""
-    spans, inference = facts.run.trace.spans, facts.work.inference
-    if _IMPORTED in facts.run.info.options or inference == NONE:
+    spans, inference = analysis.run.trace.spans, analysis.work.inference
+    if _IMPORTED in analysis.run.info.options or inference == NONE:
         return spans
     return np.asarray(spans[spans["inference"] == inference])
 
 
-def lanes_keep_order(facts: Facts) -> Iterator[LawCheck]:
+def lanes_keep_order(analysis: RunAnalysis) -> Iterator[LawCheck]:
     """Spans of one lane do not overlap."""
     name = "spans of a lane do not overlap"
-    spans = facts.run.trace.spans
+    spans = analysis.run.trace.spans
     if not len(spans):
         yield LawCheck(name, None, "the run has no spans")
         return
@@ -127,38 +129,38 @@ def lanes_keep_order(facts: Facts) -> Iterator[LawCheck]:
         not broken,
         f"{broken:,} of {len(kept):,} start before the last one has ended"
         if broken
-        else f"{len(kept):,} spans on {len(facts.run.trace.lanes)} lanes",
+        else f"{len(kept):,} spans on {len(analysis.run.trace.lanes)} lanes",
     )
 
 
-def window_is_latency(facts: Facts) -> Iterator[LawCheck]:
+def window_is_latency(analysis: RunAnalysis) -> Iterator[LawCheck]:
     """The timeline is as long as the latency says, and the critical path as long as the timeline."""
-    latency, name = facts.run.summary.latency.value_ns, "timeline = latency"
-    if not facts.has_timeline or latency is None or _IMPORTED in facts.run.info.options:
-        reason = "the run has no timeline" if not facts.has_timeline else "the latency is not of this timeline alone"
+    latency, name = analysis.run.summary.latency.value_ns, "timeline = latency"
+    if not analysis.has_timeline or latency is None or _IMPORTED in analysis.run.info.options:
+        reason = "the run has no timeline" if not analysis.has_timeline else "the latency is not of this timeline alone"
         yield LawCheck(name, None, "the latency is not known" if latency is None else reason)
     else:
-        length = _device_ns(facts)
-        yield LawCheck(name, abs(length - latency) <= len(facts.path.ns), f"{length:,} and {latency:,} ns")
-    if facts.has_timeline:
-        length = int(facts.path.ns.sum())
+        length = _device_ns(analysis)
+        yield LawCheck(name, abs(length - latency) <= len(analysis.path.ns), f"{length:,} and {latency:,} ns")
+    if analysis.has_timeline:
+        length = int(analysis.path.ns.sum())
         yield LawCheck(
             "critical path = timeline",
-            length == facts.work.wall_ns,
-            f"{length:,} ns in {len(facts.path.ns):,} stretches",
+            length == analysis.work.wall_ns,
+            f"{length:,} ns in {len(analysis.path.ns):,} stretches",
         )
 
 
-def _device_ns(facts: Facts) -> int:
+def _device_ns(analysis: RunAnalysis) -> int:
     """The part of the timeline that is the device's."""
-    spans, run = facts.run.trace.spans, facts.run
-    marks = spans[execution_marks(run, facts.work.inference)]
-    return int(marks["end_ns"].max() - marks["start_ns"].min()) if len(marks) else facts.work.wall_ns
+    trace = analysis.run.trace
+    marks = trace.spans[execution_marks(trace, analysis.work.inference)]
+    return int(marks["end_ns"].max() - marks["start_ns"].min()) if len(marks) else analysis.work.wall_ns
 
 
-def rollups_add_up(facts: Facts) -> Iterator[LawCheck]:
+def rollups_add_up(analysis: RunAnalysis) -> Iterator[LawCheck]:
     """Types, layers and blocks hold what ops hold."""
-    summary = facts.run.summary
+    summary = analysis.run.summary
     for word, rows in (("types", summary.op_types), ("layers", summary.layers), ("blocks", summary.blocks)):
         name = f"ops = {word}: time, MACs, bytes"
         if not rows:
@@ -173,23 +175,22 @@ def rollups_add_up(facts: Facts) -> Iterator[LawCheck]:
 
 
 def _total(rows: Iterable[OpTotal], key: str) -> int | None:
-    known = [value for row in rows if (value := getattr(row, key)) is not None]
-    return sum(known) if known else None
+    return known_sum(getattr(row, key) for row in rows)
 
 
 def _different(one: Iterable[OpTotal], other: Iterable[OpTotal], key: str) -> str:
     return f"{key}: {_total(one, key):,} and {_total(other, key):,}"
 
 
-def commands_add_up(facts: Facts) -> Iterator[LawCheck]:
+def commands_add_up(analysis: RunAnalysis) -> Iterator[LawCheck]:
     """MACs and bytes of ops are those of the commands that ran."""
-    run, rows = facts.run, facts.run.commands.rows
+    run, rows = analysis.run, analysis.run.commands.rows
     names = {
         "macs": "MACs of ops = MACs of commands",
         "moved_bytes": "bytes moved by ops = bytes moved by commands",
         "out_bytes": "bytes written by ops = bytes written by commands",
     }
-    ran = _commands_that_ran(facts)
+    ran = _commands_that_ran(analysis)
     for key, name in names.items():
         if not _has_transfers(run) or not len(ran):
             yield LawCheck(name, None, "the run does not hold the commands of a program")
@@ -203,71 +204,71 @@ def _has_transfers(run: Run) -> bool:
     return bool((run.commands.rows["route"] != NO_ROUTE).any())
 
 
-def _commands_that_ran(facts: Facts) -> Numbers:
+def _commands_that_ran(analysis: RunAnalysis) -> Numbers:
     """Commands of the network that have a span; the flush of the statistics belongs to nobody."""
-    commands, work = facts.run.commands, facts.work
+    commands, work = analysis.run.commands, analysis.work
     seen = distinct(work.command[(work.command >= 0) & (work.command < len(commands.rows))])
     return seen[commands.rows["does"][seen] != Does.STATS] if len(seen) else seen
 
 
-def routes_add_up(facts: Facts) -> Iterator[LawCheck]:
+def routes_add_up(analysis: RunAnalysis) -> Iterator[LawCheck]:
     """Bytes per route are those of its transfers; and so are reads and writes of the outer memory."""
-    run, rows, name = facts.run, facts.run.commands.rows, "bytes of routes = bytes of transfers"
+    run, rows, name = analysis.run, analysis.run.commands.rows, "bytes of routes = bytes of transfers"
     whole = [route for route in run.summary.routes if route.core is None]
     if not whole:
         yield LawCheck(name, None, "the run has no totals of routes")
         return
-    ran = _commands_that_ran(facts)
+    ran = _commands_that_ran(analysis)
     moved = rows[ran][rows["route"][ran] != NO_ROUTE]
     sums = np.bincount(moved["route"], moved["moved_bytes"].astype(np.float64), minlength=len(run.routes))
-    told = {route.name: sum(r.bytes for r in whole if r.route == route.name) for route in run.routes}
+    summed = {route.name: sum(r.bytes for r in whole if r.route == route.name) for route in run.routes}
     wrong = [
-        f"{word}: {told[word]:,} and {round(sums[place]):,}"
-        for place, word in enumerate(told)
-        if told[word] != round(sums[place])
+        f"{word}: {summed[word]:,} and {round(sums[place]):,}"
+        for place, word in enumerate(summed)
+        if summed[word] != round(sums[place])
     ]
-    yield LawCheck(name, not wrong, wrong[0] if wrong else f"{sum(told.values()):,} bytes on {len(told)} routes")
-    yield _cores_of_routes(facts)
+    yield LawCheck(name, not wrong, wrong[0] if wrong else f"{sum(summed.values()):,} bytes on {len(summed)} routes")
+    yield _cores_of_routes(analysis)
 
 
-def _cores_of_routes(facts: Facts) -> LawCheck:
-    routes = facts.run.summary.routes
+def _cores_of_routes(analysis: RunAnalysis) -> LawCheck:
+    routes = analysis.run.summary.routes
     whole, parts = (sum(r.bytes for r in routes if (r.core is None) is wanted) for wanted in (True, False))
     return LawCheck("bytes of routes = bytes of their cores", whole == parts, f"{whole:,} and {parts:,}")
 
 
-def op_times_add_up(facts: Facts) -> Iterator[LawCheck]:
+def op_times_add_up(analysis: RunAnalysis) -> Iterator[LawCheck]:
     """The time of every op is that of its commands: computing, or from the issue until the bytes have arrived."""
-    name, run = "time of ops = time of their commands", facts.run
-    ran = _commands_that_ran(facts)
+    name, run = "time of ops = time of their commands", analysis.run
+    ran = _commands_that_ran(analysis)
     if not _has_transfers(run) or not len(ran):
         yield LawCheck(name, None, "the run does not hold the commands of a program")
         return
-    work, count = facts.work, len(run.commands.rows)
+    work, count = analysis.work, len(run.commands.rows)
     known = np.flatnonzero((work.command >= 0) & (work.command < count))
     first, last = np.full(count, np.iinfo(np.int64).max), np.zeros(count, np.int64)
     np.minimum.at(first, work.command[known], work.start[known])
     np.maximum.at(last, work.command[known], work.end[known])
     flies = run.commands.rows["route"][ran] != NO_ROUTE
     whole = int((last[ran] - first[ran]).sum())
-    told = _total(run.summary.ops, "busy_ns") or 0
+    of_ops = _total(run.summary.ops, "busy_ns") or 0
     issues = int(flies.sum())
-    yield LawCheck(name, abs(whole - told) <= len(ran), f"{told:,} and {whole:,} ns, {issues:,} of them transfers")
+    yield LawCheck(name, abs(whole - of_ops) <= len(ran), f"{of_ops:,} and {whole:,} ns, {issues:,} of them transfers")
 
 
-def shares_add_up(facts: Facts) -> Iterator[LawCheck]:
+def shares_add_up(analysis: RunAnalysis) -> Iterator[LawCheck]:
     """Parts of a whole are the whole."""
-    summary = facts.run.summary
+    summary = analysis.run.summary
     for name, parts in (
         ("shares of the breakdown add up to 1", summary.breakdown),
         ("shares of the occupancy add up to 1", summary.occupancy),
-        ("shares of the verdict add up to 1", breakdown(facts)),
+        ("shares of the verdict add up to 1", breakdown(analysis)),
     ):
         yield _share_law(name, parts)
-    yield _one_breakdown(summary.breakdown, breakdown(facts))
+    yield _one_breakdown(summary.breakdown, breakdown(analysis))
     known = [op.share for op in summary.ops if op.share is not None]
     if known:
-        rounded = len(known) / (2 * facts.wall_ns) if facts.wall_ns else 0.0  # times of ops are whole ns
+        rounded = len(known) / (2 * analysis.wall_ns) if analysis.wall_ns else 0.0  # times of ops are whole ns
         most = 1 + NEAR + rounded
         yield LawCheck("shares of ops add up to at most 1", sum(known) <= most, f"{len(known)} ops, {sum(known):.6f}")
 
@@ -276,9 +277,9 @@ def _one_breakdown(of_summary: tuple[Share, ...], found: tuple[Share, ...]) -> L
     name = "breakdown of the summary = that of the verdict"
     if not of_summary:
         return LawCheck(name, None, "the summary has none")
-    told, now = ({part.cause: round(part.ns) for part in parts} for parts in (of_summary, found))
-    wrong = [cause for cause in (*told, *now) if told.get(cause, 0) != now.get(cause, 0)]
-    words = f"{wrong[0]}: {told.get(wrong[0], 0):,} and {now.get(wrong[0], 0):,} ns" if wrong else f"{len(now)} parts"
+    then, now = ({part.cause: round(part.ns) for part in parts} for parts in (of_summary, found))
+    wrong = [cause for cause in (*then, *now) if then.get(cause, 0) != now.get(cause, 0)]
+    words = f"{wrong[0]}: {then.get(wrong[0], 0):,} and {now.get(wrong[0], 0):,} ns" if wrong else f"{len(now)} parts"
     return LawCheck(name, not wrong, words)
 
 
@@ -289,9 +290,9 @@ def _share_law(name: str, parts: tuple[Share, ...]) -> LawCheck:
     return LawCheck(name, abs(whole - 1) <= NEAR, f"{len(parts)} parts, {whole:.9f}")
 
 
-def energy_adds_up(facts: Facts) -> Iterator[LawCheck]:
+def energy_adds_up(analysis: RunAnalysis) -> Iterator[LawCheck]:
     """Energy of all ops is that of the run, where the run tells both."""
-    name, summary = "energy of ops = energy of the run", facts.run.summary
+    name, summary = "energy of ops = energy of the run", analysis.run.summary
     parts = [op.energy_j for op in summary.ops]
     if summary.energy is None or None in parts:
         yield LawCheck(name, None, "the run tells no energy" if summary.energy is None else "not of every op")
@@ -300,9 +301,9 @@ def energy_adds_up(facts: Facts) -> Iterator[LawCheck]:
     yield LawCheck(name, abs(total - whole) <= NEAR * whole, f"{total:.6g} and {whole:.6g} J")
 
 
-def samples_hold_latency(facts: Facts) -> Iterator[LawCheck]:
+def samples_hold_latency(analysis: RunAnalysis) -> Iterator[LawCheck]:
     """The latency is one of the samples, between the least and the most."""
-    latency, samples, name = facts.run.summary.latency, facts.run.summary.samples_ns, "low ≤ latency ≤ high"
+    latency, samples, name = analysis.run.summary.latency, analysis.run.summary.samples_ns, "low ≤ latency ≤ high"
     known = [value for value in (latency.low_ns, latency.value_ns, latency.high_ns) if value is not None]
     if len(known) < 3:
         yield LawCheck(name, None, "the run gives no range")
@@ -311,9 +312,9 @@ def samples_hold_latency(facts: Facts) -> Iterator[LawCheck]:
     yield LawCheck(name, rising, f"{known[0]:,} ≤ {known[1]:,} ≤ {known[2]:,} ns, {len(samples)} samples")
 
 
-def ops_are_known(facts: Facts) -> Iterator[LawCheck]:
+def ops_are_known(analysis: RunAnalysis) -> Iterator[LawCheck]:
     """Every span and command points to an op, or to none."""
-    run, count = facts.run, len(facts.run.ops)
+    run, count = analysis.run, len(analysis.run.ops)
     wrong = int(((run.trace.spans["op"] >= count) | (run.trace.spans["op"] < NONE)).sum())
     wrong += int(((run.commands.rows["op"] >= count) | (run.commands.rows["op"] < NO_OP)).sum())
     yield LawCheck(
@@ -323,7 +324,7 @@ def ops_are_known(facts: Facts) -> Iterator[LawCheck]:
     )
 
 
-LAWS: tuple[Callable[[Facts], Iterator[LawCheck]], ...] = (
+LAWS: tuple[Callable[[RunAnalysis], Iterator[LawCheck]], ...] = (
     lanes_add_up,
     lanes_keep_order,
     window_is_latency,

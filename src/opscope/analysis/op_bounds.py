@@ -5,11 +5,9 @@ from __future__ import annotations
 import numpy as np
 
 from ..program.program import NO_COMMAND, NO_ROUTE, OpCycles
-from ..recording.run import Run
+from ..recording.run import MACS_PER_S, OUTER_BYTES_PER_S, Run
 from ..recording.trace import SpanKind
 from .timeline.activities import Flags
-
-MACS_PER_S, OUTER_BYTES_PER_S = "macs_per_s", "outer_bytes_per_s"  # names of the limits in RunInfo
 
 
 def bound_by_bytes(run: Run) -> frozenset[int]:

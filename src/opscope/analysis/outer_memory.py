@@ -13,7 +13,8 @@ from ..graph.graph import DType
 from ..program.program import Operand
 from ..recording.run import Run
 from ..recording.trace import NONE
-from .timeline.activities import Numbers
+from .timeline.activities import Flags, Numbers
+from .timeline.intervals import total
 
 _BITS = {dtype.label: dtype.bits for dtype in DType}
 
@@ -45,7 +46,7 @@ class TensorTraffic:
 def tensor_traffic(run: Run) -> tuple[TensorTraffic, ...]:
     """By what transfers say they move, per tensor; empty where commands do not name tensors."""
     commands = run.commands
-    outer = np.array([*(route.carries.is_outer for route in run.routes), False])
+    outer = _is_outer(run)
     chosen = np.flatnonzero(outer[commands.rows["route"]]) if len(commands.rows) else np.zeros(0, np.int64)
     chosen = chosen[commands.rows["does"][chosen] != Does.STATS]
     named, tensors = named_tensors(run)
@@ -67,6 +68,20 @@ def tensor_traffic(run: Run) -> tuple[TensorTraffic, ...]:
             TensorTraffic(name, whole, int(moved[back].sum()), int(moved[out].sum()), len(back), len(out), back, out)
         )
     return tuple(rows)
+
+
+def outer_bytes(run: Run) -> Numbers | None:
+    """Per op, bytes to and from outer memory; None: the run does not tell routes apart."""
+    rows, outer = run.commands.rows, _is_outer(run)
+    if not outer.any():
+        return None
+    chosen = rows[outer[rows["route"]] & (rows["op"] >= 0)]
+    return total(chosen["op"], chosen["moved_bytes"].astype(np.float64), len(run.ops))
+
+
+def _is_outer(run: Run) -> Flags:
+    """One flag per route; the last is where NO_ROUTE points."""
+    return np.array([*(route.carries.is_outer for route in run.routes), False])
 
 
 def _on_every_device(run: Run, commands: Numbers) -> bool:

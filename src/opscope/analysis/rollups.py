@@ -5,55 +5,55 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 from ..recording.finding import ROLLUPS, Rollup, RollupRow
-from .facts import Facts
+from .run_analysis import RunAnalysis
 from .totals.ops import OTHER
 
 UNKNOWN = "(not known)"
 
 
-def rollups(facts: Facts) -> tuple[Rollup, ...]:
+def rollups(analysis: RunAnalysis) -> tuple[Rollup, ...]:
     """One per way of adding up; each holds every op once."""
-    return tuple(rollup(facts, by) for by in ROLLUPS)
+    return tuple(rollup(analysis, by) for by in ROLLUPS)
 
 
-def rollup(facts: Facts, by: str) -> Rollup:
+def rollup(analysis: RunAnalysis, by: str) -> Rollup:
     """Ops added up one way, costliest first."""
-    return Rollup(by, _rows(facts, _labels(facts, by)))
+    return Rollup(by, _rows(analysis, _labels(analysis, by)))
 
 
-def _labels(facts: Facts, by: str) -> Sequence[str]:
+def _labels(analysis: RunAnalysis, by: str) -> Sequence[str]:
     """What every op is added up under."""
-    ops = facts.run.ops
+    ops = analysis.run.ops
     match by:
         case "op":
             return [op.name for op in ops]
         case "type":
             return [op.type or UNKNOWN for op in ops]
         case "layer":
-            return facts.structure.layers
+            return analysis.structure.layers
         case "block":
-            return facts.structure.blocks
+            return analysis.structure.blocks
         case "engine":
-            return [total.engine or UNKNOWN for total in facts.ops]
+            return [total.engine or UNKNOWN for total in analysis.ops]
     return [op.location or UNKNOWN for op in ops]
 
 
-def _rows(facts: Facts, labels: Sequence[str]) -> tuple[RollupRow, ...]:
+def _rows(analysis: RunAnalysis, labels: Sequence[str]) -> tuple[RollupRow, ...]:
     """Costliest first."""
     members: dict[str, list[int]] = {}
     for position, label in enumerate(labels):
         members.setdefault(label, []).append(position)
-    whole = sum(op.busy_ns or 0 for op in facts.run.summary.ops)
-    path = facts.op_path_ns.tolist() if facts.has_timeline else None
-    rows = [_row(facts, label, positions, whole, path) for label, positions in members.items()]
-    other = _other(facts, whole)
+    whole = sum(op.busy_ns or 0 for op in analysis.run.summary.ops)
+    path = analysis.op_path_ns.tolist() if analysis.has_timeline else None
+    rows = [_row(analysis, label, positions, whole, path) for label, positions in members.items()]
+    other = _other(analysis, whole)
     if other is not None:
         rows.append(other)
     return tuple(sorted(rows, key=lambda row: (-(row.busy_ns or 0), -(row.path_ns or 0), row.name)))
 
 
-def _row(facts: Facts, label: str, positions: list[int], whole: int, path_ns: list[int] | None) -> RollupRow:
-    totals = [facts.ops[position] for position in positions]
+def _row(analysis: RunAnalysis, label: str, positions: list[int], whole: int, path_ns: list[int] | None) -> RollupRow:
+    totals = [analysis.ops[position] for position in positions]
     busy = known_sum(total.busy_ns for total in totals)
     path = None if path_ns is None else sum(path_ns[position] for position in positions)
     share = busy / whole if busy is not None and whole else None
@@ -61,10 +61,10 @@ def _row(facts: Facts, label: str, positions: list[int], whole: int, path_ns: li
     return RollupRow(label, len(positions), busy, path, share, macs, moved)
 
 
-def _other(facts: Facts, whole: int) -> RollupRow | None:
+def _other(analysis: RunAnalysis, whole: int) -> RollupRow | None:
     """What belongs to no op, in the summary or on the critical path."""
-    total = next((op for op in facts.run.summary.ops if op.name == OTHER), None)
-    left = int(facts.path.ns.sum()) - int(facts.op_path_ns.sum()) if facts.has_timeline else 0
+    total = next((op for op in analysis.run.summary.ops if op.name == OTHER), None)
+    left = int(analysis.path.ns.sum()) - int(analysis.op_path_ns.sum()) if analysis.has_timeline else 0
     if total is None and not left:
         return None
     busy = None if total is None else total.busy_ns
@@ -72,7 +72,7 @@ def _other(facts: Facts, whole: int) -> RollupRow | None:
         OTHER,
         0,
         busy,
-        left if facts.has_timeline else None,
+        left if analysis.has_timeline else None,
         busy / whole if busy is not None and whole else None,
         None if total is None else total.macs,
         None if total is None else total.moved_bytes,

@@ -4,21 +4,18 @@ from __future__ import annotations
 
 import math
 
-import numpy as np
-
 from ..recording.finding import RooflineOp
-from ..recording.run import Run
-from .facts import Facts
-from .op_bounds import MACS_PER_S, OUTER_BYTES_PER_S
-from .timeline.activities import Numbers
+from ..recording.run import MACS_PER_S, OUTER_BYTES_PER_S
+from .outer_memory import outer_bytes
+from .run_analysis import RunAnalysis
 
 
-def roofline(facts: Facts) -> tuple[RooflineOp, ...]:
+def roofline(analysis: RunAnalysis) -> tuple[RooflineOp, ...]:
     """Ops with a time, and MACs or bytes; longest first."""
-    limits = facts.run.info.limits.get(MACS_PER_S) or None, facts.run.info.limits.get(OUTER_BYTES_PER_S) or None
-    outer = outer_bytes(facts.run)
+    limits = analysis.run.info.limits.get(MACS_PER_S) or None, analysis.run.info.limits.get(OUTER_BYTES_PER_S) or None
+    outer = outer_bytes(analysis.run)
     rows = []
-    for position, total in enumerate(facts.ops):
+    for position, total in enumerate(analysis.ops):
         moved = total.moved_bytes if outer is None else int(outer[position])
         if total.wall_ns and total.macs is not None and moved is not None and (total.macs or moved):
             rows.append(_position(total.name, total.macs, moved, total.wall_ns, limits))
@@ -34,14 +31,3 @@ def _position(name: str, macs: int, moved: int, wall_ns: int, limits: tuple[floa
     times = [amount / rate for amount, rate in ((macs, macs_per_s), (moved, bytes_per_s)) if rate is not None]
     bound = round(max(times) * 1e9) if len(times) == 2 else None
     return RooflineOp(name, macs, moved, intensity, macs * 1e9 / wall_ns, attainable, bound, wall_ns)
-
-
-def outer_bytes(run: Run) -> Numbers | None:
-    """Per op, bytes to and from outer memory; None: the run does not tell routes apart."""
-    rows = run.commands.rows
-    outer = np.array([*(route.carries.is_outer for route in run.routes), False])
-    if not outer.any():
-        return None
-    chosen = rows[outer[rows["route"]] & (rows["op"] >= 0)]
-    sums = np.bincount(chosen["op"], chosen["moved_bytes"].astype(np.float64), minlength=len(run.ops))
-    return np.rint(sums).astype(np.int64)

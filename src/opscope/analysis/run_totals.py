@@ -1,4 +1,4 @@
-"""What the totals of a Run have from its timeline: what holds its end back, and whom its lanes stood still for."""
+"""What the totals of a Run have from its timeline: what its wall time is spent on, and what its lanes wait for."""
 
 from __future__ import annotations
 
@@ -6,16 +6,16 @@ from dataclasses import replace
 
 from ..recording.run import Run
 from ..recording.summary import WaitTotal
-from .facts import Facts
+from .run_analysis import RunAnalysis
 from .timeline.breakdown import breakdown
 from .timeline.gaps import waits_for
 
 
 def with_breakdown(run: Run) -> Run:
     """The Run with the breakdown and the waits that its findings have; everyone who makes a Run ends with this."""
-    facts = Facts(run)
-    waits = tuple(WaitTotal(row.engine, row.cause, row.wait_ns, row.count) for row in waits_for(facts))
-    return replace(run, summary=replace(run.summary, breakdown=breakdown(facts), waits=waits))
+    analysis = RunAnalysis(run)
+    waits = tuple(WaitTotal(row.engine, row.cause, row.wait_ns, row.count) for row in waits_for(analysis))
+    return replace(run, summary=replace(run.summary, breakdown=breakdown(analysis), waits=waits))
 
 
 def with_known_breakdown(run: Run) -> Run:

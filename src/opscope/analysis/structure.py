@@ -46,7 +46,12 @@ class Repeat:
 
 
 def find_repeat(types: Sequence[str]) -> Repeat | None:
-    """The repeat that covers most ops; of several that cover the same, the one of shortest blocks."""
+    """The repeat that covers most ops; of several that cover the same, the one of shortest blocks.
+
+    Types `Stem  Conv Relu Add  Conv Relu Add  Head`: ops of one type mostly lie 3 apart. From op 1 on, every op has
+    the type of the one 3 later, for 3 ops in a row; with the last period that makes 6 ops, two blocks of 3:
+    Repeat(first=1, length=3, count=2).
+    """
     words = {word: number for number, word in enumerate(dict.fromkeys(types))}
     code = np.array([words[word] for word in types], np.int64)
     found = [repeat for period in _periods(code) if (repeat := _longest_run(code, period)) is not None]
@@ -69,7 +74,7 @@ def _longest_run(code: Numbers, period: int) -> Repeat | None:
     if not len(starts):
         return None
     best = int((ends - starts).argmax())
-    count = (int(ends[best] - starts[best]) + period) // period
+    count = (int(ends[best] - starts[best]) + period) // period  # the last block has no later one to be equal to
     if count < 2 or len(np.unique(code[starts[best] : starts[best] + period])) < LEAST_LENGTH:
         return None
     return Repeat(int(starts[best]), period, count)

@@ -140,7 +140,7 @@ def _findings(run: Run, program: Program, compiler: ModelCompiler, request: Requ
 
 def _earlier_info(folder: Path) -> RunInfo | None:
     """The info of the run that is in the folder already; None where there is none, or it cannot be read."""
-    from ..recording.folder_reader import read_info
+    from ..recording.head_file import read_info
 
     try:
         return read_info(folder) if (folder / "run.json").exists() else None

@@ -104,7 +104,7 @@ def _json(found: list[Findings], out: TextIO) -> None:
     """Write one object, or a list if there are several places."""
     import msgspec
 
-    from ..recording.findings_json import findings_fields
+    from ..recording.findings_file import findings_fields
 
     fields = [findings_fields(findings) for findings in found]
     body = msgspec.json.encode(fields[0] if len(fields) == 1 else fields)

@@ -14,7 +14,7 @@ from ..program.program import COMMAND, NO_ROUTE, OpInfo
 from ..recording.build import program_ops
 from ..recording.finding import Trial
 from ..recording.recording import Recording
-from ..recording.run import CommandTable, graph_edges
+from ..recording.run import MACS_PER_S, OUTER_BYTES_PER_S, CommandTable, graph_edges
 from ..recording.summary import Energy, LaneTotal, Latency, MemoryTotal, OpTotal, Summary
 from ..recording.trace import COUNTER, EDGE, NONE, CounterTrack, Lane, SpanKind, Trace, blank_spans
 from .recorded_arena import MARKS, Arena, arena_of
@@ -91,11 +91,11 @@ def _limits(report: Report) -> dict[str, float]:
     used = {(layer.engine, layer.dtype) for layer in report.layers if layer.engine and layer.macs}
     tables = [(engines[name].macs_per_cycle, dtype) for name, dtype in used if name in engines]
     rates = [found.value for table, dtype in tables if (found := table.get(dtype, table.get(ANY))) is not None]
-    limits = {"macs_per_s": max(rates) * clock * lanes} if rates else {}
+    limits = {MACS_PER_S: max(rates) * clock * lanes} if rates else {}
     if home.bytes_per_second is not None:
-        limits["outer_bytes_per_s"] = home.bytes_per_second.value * report.devices
+        limits[OUTER_BYTES_PER_S] = home.bytes_per_second.value * report.devices
     elif home.bytes_per_cycle is not None:
-        limits["outer_bytes_per_s"] = home.bytes_per_cycle.value * clock * report.devices
+        limits[OUTER_BYTES_PER_S] = home.bytes_per_cycle.value * clock * report.devices
     return limits
 
 

@@ -7,7 +7,6 @@ from dataclasses import replace
 
 from ..core.errors import UsageError, printable
 from .bootstrap import FEWEST, ratio_interval, spread_of_sum
-from .caveats import caveats_of
 from .comparison import (
     ADDED,
     FUSED,
@@ -17,12 +16,13 @@ from .comparison import (
     SPLIT,
     Comparison,
     Difference,
+    Explanation,
     Interval,
     Match,
     OpDifference,
+    Part,
 )
-from .explain import explain
-from .figures import NO_OP_NAME, NS, PER_SECOND, Figure, Figures, Labels, OpFigure, Spread
+from .figures import NO_OP_NAME, NS, PER_SECOND, Figure, Figures, Labels, OpFigure, Spread, caveats_of
 from .limits import Limit, judge
 from .matching import match_ops
 from .metrics import METRICS
@@ -32,6 +32,7 @@ _Ops = tuple[Sequence[OpFigure], Sequence[OpFigure]]
 _Spreads = tuple[Spread | None, Spread | None]
 
 _NOT_KNOWN = ("", "unknown")
+REST = "not explained by ops"
 FEW_OPS = 0.5  # share of the ops of a run that an earlier one of the same model has in common with it, or more
 _MOST_INTERVALS = 300  # of the largest changes of ops: a bootstrap takes a millisecond
 
@@ -254,3 +255,26 @@ def _by_name(
         if selector:
             names.setdefault(metric, []).append(selector)
     return found, names
+
+
+def explain(base: Figures, new: Figures, rows: Mapping[str, Sequence[OpDifference]]) -> dict[str, Explanation]:
+    """For ops and for every rollup: changes of their parts of the clock; what is missing to the change is the rest.
+
+    Where a run has no timeline, the times that it gives for ops take the place of their parts.
+    """
+    before, after = base.latency_ns, new.latency_ns
+    if before is None or after is None:
+        return {}
+    has_parts = all(any(op.own_ns is not None for op in figures.ops) for figures in (base, new))
+    return {by: _explanation(after - before, found, has_parts=has_parts) for by, found in rows.items()}
+
+
+def _explanation(change_ns: float, rows: Sequence[OpDifference], *, has_parts: bool) -> Explanation:
+    parts = []
+    for row in rows:
+        found: Difference = row.own if has_parts else row.time
+        if found.change:
+            parts.append(Part(row.name, found.change, found.base, found.new, row.how, row))
+    parts.sort(key=lambda part: (-abs(part.ns), part.name))
+    rest = change_ns - sum(part.ns for part in parts)
+    return Explanation(change_ns, tuple(parts), Part(REST, rest, None, None))

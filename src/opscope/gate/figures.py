@@ -5,7 +5,7 @@ Small enough to be kept in a repository: a baseline file is the Figures of a run
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from statistics import median
 
@@ -132,3 +132,10 @@ class Figures:
 
 
 Labels = Callable[[Figures], Sequence[str]]  # what every op of a run is added up under: its type, its layer, …
+
+
+def caveats_of(runs: Sequence[Figures]) -> Iterator[str]:
+    """What has to be known before totals of runs are set against each other: each once, with the runs it is true of."""
+    for caveat in dict.fromkeys(caveat for run in runs for caveat in run.caveats):
+        labels = dict.fromkeys(run.label for run in runs if caveat in run.caveats)
+        yield f"{', '.join(labels)}: {caveat}"

@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 from ..core.units import UNKNOWN
-from .caveats import caveats_of
 from .comparison import ADDED, REMOVED, STRUCTURE, SideBySide, SideRow
-from .figures import NO_OP_NAME, NS, Figures, Labels
+from .figures import NO_OP_NAME, NS, Figures, Labels, caveats_of
 from .matching import match_ops
 from .metrics import METRICS
 

@@ -216,11 +216,11 @@ def lane_totals(trace: Trace) -> tuple[LaneTotal, ...]:
             row.device,
             row.core,
             row.name,
-            round(ns - stood),
-            round(stood) if tells_waits else None,
-            wall - round(ns - stood) - round(stood),
+            round(ns - waited),
+            round(waited) if tells_waits else None,
+            wall - round(ns - waited) - round(waited),
         )
-        for number, (row, ns, stood) in enumerate(zip(trace.lanes, total.tolist(), wait.tolist(), strict=True))
+        for number, (row, ns, waited) in enumerate(zip(trace.lanes, total.tolist(), wait.tolist(), strict=True))
         if number not in left_out
     )
 

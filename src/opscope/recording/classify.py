@@ -27,54 +27,83 @@ def _set_of(words: str) -> frozenset[str]:
     return frozenset(words.split())
 
 
+# ---- the words ------------------------------------------------------------------------------------------------------
+#
+# Patterns are searched in the lower-case head of a name. `_by_words` asks them in this order, and the first that fits
+# decides, because names hold several of these words:
+#
+#   1. _STATS, _SYNC, _LAUNCH     work about other work:     "dma_start" launches, though it is about a DMA
+#   2. _LAYOUT but _LAYOUT_NOT    same values, other form:   "Transpose" is; "ConvTranspose", "fused…" are not
+#   3. _COMPUTING                 parts of words:            "xmma_fprop", "Convolution", "reduce_max"
+#   4. _MULTICAST                 moves bytes
+#   5. _MOVING, _MOVING_PARTS     same values, other place:  "Reshape", "GatherV2"; not "allgather"
+#   6. _COMPUTING_WORDS           whole words alone:         "Add" computes, "Address" says nothing
+#
+# What none of them fits stays unknown.
+
 _MOST_READ = 120  # characters of a name: what it does stands at its head
+_WORDS = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+")  # of a name: "GatherV2" → Gather, V; "LRNOp" → LRN, Op
+
+# work about other work
+_STATS = re.compile(r"endcyclestats|end_of_stats")
+_SYNC = re.compile(r"synchroni[sz]e|^sync\b|\bbarrier\b|^wait|\bwait\b|semaphore|multicast\w*_in$")
+_LAUNCH = re.compile(r"dma_start|_start\b|^start$|enqueue|launch")
+
+# the same values in another form: order of axes, data type, tiling
 _LAYOUT = re.compile(
     r"transpose|permute|convert|\bcast|_cast|reformat|reorder|relayout|tolayout|swizzle|im2col|(de|re)?quanti[sz]e"
     r"|nchw.?to|nhwc.?to|to.?nchw|to.?nhwc|^copy|copy_|\bcopy\b|slice_pad|depth.?to.?space|space.?to.?depth"
     r"|flat_(to|from)|crouton|^pack|unpack",
 )
-_LAYOUT_NOT = re.compile(r"fused|conv(olution)?_?(2d|d32)?$|conv\w*transpose|transpose_?conv|deconv")
-_LAUNCH = re.compile(r"dma_start|_start\b|^start$|enqueue|launch")
-_SYNC = re.compile(r"synchroni[sz]e|^sync\b|\bbarrier\b|^wait|\bwait\b|semaphore|multicast\w*_in$")
-_STATS = re.compile(r"endcyclestats|end_of_stats")
+_LAYOUT_NOT = re.compile(r"fused|conv(olution)?_?(2d|d32)?$|conv\w*transpose|transpose_?conv|deconv")  # these compute
+
+# the same values in another place or shape
+_MOVING = _set_of(
+    "squeeze unsqueeze reshape flatten slice concat concatenate concatenation gather scatter split pad padding expand "
+    "tile identity view shape shuffle cast cat strided reverse unstack stack roll chunk clone contiguous fill"
+)
+_MOVING_PARTS = re.compile(r"(?<!all)(?<!all_)gather|(?<!reduce)(?<!reduce_)scatter|reshape|concat|squeeze|copy")
+
+# new values: parts of names, wherever they stand, and words that say so only as a whole
+_COMPUTING = re.compile(
+    r"conv|gemm|gemv|matmul|mat_mul|addmm|bmm|\bmm\b|element|splat|broadcast(add|sub|mul|div)|fullyconnected"
+    r"|fully_connected|inner_?product|einsum|attention|sdpa|lstm|winograd"
+    r"|pool|resize|resample|upsampl|interpolat|softmax|norm|reduc|argm(ax|in)|topk|cumsum|nonmaxsup|elementwise|eltwise"
+    r"|elemwise|relu|gelu|silu|swish|sigmoid|tanh|softplus|logistic|sqrt|recip|trigon|depthwise|pointwise|fprop|dgrad"
+    r"|wgrad|xmma|cublas|cudnn|cutlass|foreignnode|myelin|dispatch|squared|lookup|leaky|activation|embedding|dropout"
+)
+_COMPUTING_WORDS = _set_of(
+    "add sub mul div pow min max minimum maximum mean sum neg negate abs exp log erf floor ceil round sign sin cos tan "
+    "equal greater less not and or xor where select clip clamp elu mish square linear dense fc dot gru rnn fft dft mlp "
+    "bias scale lrn binary unary subtract multiply divide mod compare logical rotary prelu lut random"
+)
+
+# routes and copies: between which places bytes go
 _MULTICAST = re.compile(r"multicast")
 _HOST_LINK = re.compile(r"htod|dtoh|host.?to.?device|device.?to.?host")
 _LINK = re.compile(r"ptop|p2p|multicast|all.?reduce|all.?gather|nccl|peer")
 _OUTER = re.compile(r"\b(read|write)\b")
-_DMA_LANE = re.compile(r"(^|\W)dma($|\W)")
-_CPU = re.compile(r"^(cpu|host)|cpuexecutionprovider|\bcpu\b")
-_TRANSFER_STAGE = re.compile(r"^(in|out)put transfer")
-_QUEUE_STAGE = re.compile(r"^device queue")
-_DEEPER = re.compile(r"(.+) \d+")
-_EXECUTION = "Execution"
-_MEMORY = re.compile(r"s?d?ram|flash|ddr", re.IGNORECASE)
-_FLOAT = re.compile(r"\bb?f(loat)?(16|32|64)?\b", re.IGNORECASE)
-_CYCLES = re.compile(r"([A-Za-z][\w -]*)=(\d+)")
-_OPERAND = re.compile(r"(in|out) (\S+) (\S+) (.+) (\S+) <(\d{1,18}(?: x \d{1,18})*|)>(?: (\d{1,15})KB)?")
-_CARRIES = (  # words of a route, the first that fits
+_CARRIES = (  # words of a route, the first that fits: "DDR read" reads from outer memory
     (re.compile(r"\bread\b|\bin\b"), Carries.READ),
     (re.compile(r"\bwrite\b|\bout\b"), Carries.WRITE),
     (_HOST_LINK, Carries.HOST),
     (_MULTICAST, Carries.MULTICAST),
     (_LINK, Carries.LINK),
 )
-_WORDS = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+")
-_MOVING = _set_of(  # words of ops that change form or place of data and compute nothing
-    "squeeze unsqueeze reshape flatten slice concat concatenate concatenation gather scatter split pad padding expand "
-    "tile identity view shape shuffle cast cat strided reverse unstack stack roll chunk clone contiguous fill"
-)
-_MOVING_PARTS = re.compile(r"(?<!all)(?<!all_)gather|(?<!reduce)(?<!reduce_)scatter|reshape|concat|squeeze|copy")
-_COMPUTING = re.compile(  # parts of names of ops that compute, wherever they stand
-    r"conv|gemm|gemv|matmul|mat_mul|addmm|bmm|\bmm\b|element|splat|broadcast(add|sub|mul|div)|fullyconnected|fully_connected|inner_?product|einsum|attention|sdpa|lstm|winograd"
-    r"|pool|resize|resample|upsampl|interpolat|softmax|norm|reduc|argm(ax|in)|topk|cumsum|nonmaxsup|elementwise|eltwise"
-    r"|elemwise|relu|gelu|silu|swish|sigmoid|tanh|softplus|logistic|sqrt|recip|trigon|depthwise|pointwise|fprop|dgrad"
-    r"|wgrad|xmma|cublas|cudnn|cutlass|foreignnode|myelin|dispatch|squared|lookup|leaky|activation|embedding|dropout"
-)
-_COMPUTING_WORDS = _set_of(  # whole words of such names
-    "add sub mul div pow min max minimum maximum mean sum neg negate abs exp log erf floor ceil round sign sin cos tan "
-    "equal greater less not and or xor where select clip clamp elu mish square linear dense fc dot gru rnn fft dft mlp "
-    "bias scale lrn binary unary subtract multiply divide mod compare logical rotary prelu lut random"
-)
+
+# lanes, engines and stages of the host
+_DMA_LANE = re.compile(r"(^|\W)dma($|\W)")
+_CPU = re.compile(r"^(cpu|host)|cpuexecutionprovider|\bcpu\b")
+_TRANSFER_STAGE = re.compile(r"^(in|out)put transfer")
+_QUEUE_STAGE = re.compile(r"^device queue")
+_DEEPER = re.compile(r"(.+) \d+")  # "thread 2" holds calls inside those of "thread"
+_EXECUTION = "Execution"
+
+# resources, data types, and texts of runs of earlier versions
+_MEMORY = re.compile(r"s?d?ram|flash|ddr", re.IGNORECASE)
+_FLOAT = re.compile(r"\bb?f(loat)?(16|32|64)?\b", re.IGNORECASE)
+_CYCLES = re.compile(r"([A-Za-z][\w -]*)=(\d+)")  # "DPU=120 DRAM=80"
+_OPERAND = re.compile(r"(in|out) (\S+) (\S+) (.+) (\S+) <(\d{1,18}(?: x \d{1,18})*|)>(?: (\d{1,15})KB)?")
 
 
 # ---- one name -------------------------------------------------------------------------------------------------------
@@ -165,11 +194,11 @@ def does_of_total(total: OpTotal) -> Does:
 
 @dataclass(frozen=True, slots=True)
 class Classified:
-    """Columns with what words told filled in, and the names of these columns."""
+    """Tables with meanings that were read off names filled in, and the names of the tables that gained any."""
 
     trace: Trace
     commands: CommandTable
-    told: tuple[str, ...]
+    tables: tuple[str, ...]
 
 
 def classify(trace: Trace, ops: Sequence[OpInfo], commands: CommandTable) -> Classified:
@@ -178,14 +207,14 @@ def classify(trace: Trace, ops: Sequence[OpInfo], commands: CommandTable) -> Cla
     lanes = tuple(_owned(trace.lanes))
     whole = replace(trace, lanes=lanes)
     spans, routes = _spans(whole, ops, filled)
-    told = (
+    changed = (
         ("commands", bool((filled.rows["does"] != commands.rows["does"]).any())),
         ("routes", filled.routes != commands.routes),
         ("lanes", lanes != trace.lanes),
         ("spans", any(bool((spans[key] != trace.spans[key]).any()) for key in ("does", "route"))),
     )
     return Classified(
-        replace(whole, spans=spans), replace(filled, routes=routes), tuple(name for name, found in told if found)
+        replace(whole, spans=spans), replace(filled, routes=routes), tuple(name for name, found in changed if found)
     )
 
 
@@ -272,9 +301,9 @@ def _of_ops(trace: Trace, rows: Numbers, ops: Sequence[OpInfo], commands: Comman
     """Of engines at work: that a command starts a transfer, or that a lane moves bytes, says more than a name."""
     spans = trace.spans
     does = _of_pairs(trace.names, spans["name"][rows], ops, spans["op"][rows])
-    told = commands.rows["does"][known].astype(np.int64) if len(commands.rows) else np.zeros(len(rows), np.int64)
-    told = np.where(known == NONE, Does.UNKNOWN, told)
-    does = np.where((told != Does.UNKNOWN) & np.isin(does, (Does.UNKNOWN, Does.COMPUTE)), told, does)
+    of_command = commands.rows["does"][known].astype(np.int64) if len(commands.rows) else np.zeros(len(rows), np.int64)
+    of_command = np.where(known == NONE, Does.UNKNOWN, of_command)
+    does = np.where((of_command != Does.UNKNOWN) & np.isin(does, (Does.UNKNOWN, Does.COMPUTE)), of_command, does)
     dma = np.array([is_dma(lane.name) for lane in trace.lanes] or [False])[spans["lane"][rows]]
     does[np.isin(does, (Does.UNKNOWN, Does.COMPUTE, Does.LAYOUT, Does.SYNC)) & dma] = Does.MOVE
     if len(commands.rows):
@@ -317,9 +346,9 @@ def _routed(
     copies = copies[spans["route"][copies] == NONE]
     routes = list(commands.routes)
     ways = (Carries.HOST, Carries.LINK)
-    told = _by_name(names, spans["name"][copies], lambda word: _place_of(carries_of_copy(word), ways))
+    way = _by_name(names, spans["name"][copies], lambda word: _place_of(carries_of_copy(word), ways))
     for number, (carries, name) in enumerate(zip(ways, ("host link", "device link"), strict=True)):
-        own = copies[told == number]
+        own = copies[way == number]
         if len(own):
             spans["route"][own] = len(routes)
             routes.append(RunRoute(name, carries))
@@ -334,10 +363,10 @@ def with_meaning(run: Run) -> Run:
     """A Run whose source does not tell what everything does, with what words tell filled in and marked."""
     found = classify(run.trace, run.ops, run.commands)
     summary = classified_summary(_as_spans_tell(run.summary, run.ops, found.trace), run.ops)
-    told = found.told if summary is run.summary else (*found.told, "summary")
+    tables = found.tables if summary is run.summary else (*found.tables, "summary")
     return replace(
         run,
-        info=replace(run.info, classified=tuple(dict.fromkeys((*run.info.classified, *told)))),
+        info=replace(run.info, classified=tuple(dict.fromkeys((*run.info.classified, *tables)))),
         commands=found.commands,
         trace=found.trace,
         summary=summary,
@@ -350,8 +379,7 @@ def classified_summary(summary: Summary, ops: Sequence[OpInfo]) -> Summary:
     if all(total.op is None for total in totals):
         totals = _numbered(totals, ops)
     unknown = Does.UNKNOWN.label
-    if all(total.does == unknown for total in totals):  # a source that knows of one knows what it does not know
-        totals = tuple(_told(total) for total in totals)
+    totals = tuple(_by_name_of_total(total) if total.does == unknown else total for total in totals)
     return summary if totals == summary.ops else replace(summary, ops=totals)
 
 
@@ -372,7 +400,7 @@ def _as_spans_tell(summary: Summary, ops: Sequence[OpInfo], trace: Trace) -> Sum
     )
 
 
-def _told(total: OpTotal) -> OpTotal:
+def _by_name_of_total(total: OpTotal) -> OpTotal:
     does = does_of_total(total)
     carries = carries_of_copy(total.type or total.name).value if does is Does.MOVE else total.carries
     return replace(total, does=does.label, on_cpu=total.on_cpu or is_cpu(total.engine), carries=carries)

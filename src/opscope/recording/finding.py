@@ -135,7 +135,7 @@ class Gap:
 
 @dataclass(frozen=True, slots=True)
 class WaitFor:
-    """What lanes of one name stood still for, over all of them."""
+    """What lanes of one name waited for, over all of them."""
 
     engine: str  # who waited
     cause: str  # "HVX", "HMX of another core", "DMA DDR read", "host", …

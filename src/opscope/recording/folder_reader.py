@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, Any, BinaryIO
 
-import msgspec
 import numpy as np
 import numpy.typing as npt
 
@@ -15,41 +14,38 @@ from ..core.errors import UsageError
 from ..core.meaning import Carries, Direction, LaneRole
 from ..core.provenance import Provenance
 from ..program.program import COMMAND, NO_MEMORY, NO_ROUTE, MemoryInfo, OpCycles, Operand, OpInfo
-from .arrow_numbers import chunk_numbers, flags_or_floats, whole_numbers
+from .arrow_columns import chunk_numbers, distinct_rows, flags_or_floats, whole_numbers, word_numbers
 from .classify import classified_summary, classify, old_operands
-from .resources import FILE as RESOURCES_FILE
-from .resources import SCHEMA as RESOURCES_SCHEMA
-from .resources import Resources
-from .run import GRAPH_EDGE, GRAPH_FILE, MEANING_TABLES, SCHEMA, TABLES, CommandTable, Run, RunInfo, RunRoute
-from .schema import DOES_WORDS
-from .summary_json import read_summary
-from .trace import COUNTER, EDGE, NONE, SPAN, CounterTrack, Lane, SpanKind, Trace
+from .head_file import read_info
+from .resources_file import read_resources
+from .run import GRAPH_EDGE, CommandTable, Run, RunInfo, RunRoute
+from .schema import (
+    COLUMNS,
+    DOES_WORDS,
+    GRAPH,
+    LATER_COLUMNS,
+    MEANING_TABLES,
+    OP_CYCLES,
+    PROVENANCE,
+    SHAPE_SEPARATOR,
+    TABLES,
+    Kind,
+    Range,
+    columns_of,
+    table_file,
+)
+from .summary import Summary
+from .summary_file import read_summary
+from .trace import COUNTER, EDGE, NONE, SPAN, CounterTrack, Lane, OpSpans, SpanKind, Trace
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
 Numbers = npt.NDArray[np.int64]
-Noun = TypeVar("Noun", RunInfo, Resources)
-# made here, not at first use: where two threads at once have a class looked into, msgspec crashes
-INFO, RESOURCES = msgspec.json.Decoder(RunInfo), msgspec.json.Decoder(Resources)
+Words = tuple[Numbers, list[str]]  # number of the word in every row, and the words
 MOST = 1 << 50  # nanoseconds: thirteen days, no trace is longer; bytes and MACs of a command
 MOST_PLACES = 4096  # devices, and cores of a device
 BLOCK = 1 << 14  # rows
-OP_CYCLES = "op_cycles"  # a further table, of runs of compilers that tell cycles by resource
-PROVENANCE = "provenance"  # a further column of spans, of runs that hold lanes of several
-_PLAIN = ("op", "command", "inference", "start_ns", "end_ns", "ucycles", "pcycles", "waits_on")
-_COMMAND_NUMBERS = (
-    "device",
-    "core",
-    "op",
-    "ordinal",
-    "cycles",
-    "out_bytes",
-    "moved_bytes",
-    "macs",
-    "local_address",
-    "local_bytes",
-)
 
 
 def read_run(path: Path) -> Run:
@@ -57,17 +53,16 @@ def read_run(path: Path) -> Run:
     import pyarrow as pa
 
     info = read_info(path)
-    summary = read_summary(path / "summary.json")
-    further = (name for name in (*MEANING_TABLES, OP_CYCLES) if (path / f"{name}.parquet").exists())
-    tables = {name: _table(path / f"{name}.parquet") for name in (*TABLES, *further)}
+    summary = read_summary(path)
+    further = (name for name in (*MEANING_TABLES, OP_CYCLES) if (path / table_file(name)).exists())
+    tables = {name: read_table(path / table_file(name)) for name in (*TABLES, *further)}
     try:
-        columns = (tables["ops"][key].to_pylist() for key in ("name", "type", "kind", "location"))
-        ops = tuple(OpInfo(*row) for row in zip(*columns, strict=True))
-        commands = _commands(tables, _Bounds(path / "commands.parquet", len(ops), 0))
-        limits = _Bounds(path / "spans.parquet", len(ops), len(commands.rows) + len(tables["spans"]))
-        trace = _trace(tables, limits, info.provenance)
+        ops = _ops(tables["ops"])
+        commands = _commands(tables, _Bounds(path, len(ops), 0))
+        bounds = _Bounds(path, len(ops), len(commands.rows) + len(tables["spans"]))
+        trace = _trace(tables, bounds, info.provenance)
         found = classify(trace, ops, commands)
-        info = replace(info, classified=tuple(dict.fromkeys((*info.classified, *found.told))))
+        info = replace(info, classified=tuple(dict.fromkeys((*info.classified, *found.tables))))
         summary = classified_summary(summary, ops)
         graph, resources = read_graph(path, len(ops)), read_resources(path, len(ops))
         return Run(info, ops, found.commands, found.trace, summary, graph, resources)
@@ -75,194 +70,197 @@ def read_run(path: Path) -> Run:
         raise UsageError(f"{path}: a table does not have the columns of a run ({str(error)[:200]})") from error
 
 
-@dataclass(frozen=True, slots=True)
-class _Bounds:
-    """What the numbers of a table may be: they point to ops and commands, or are amounts that a run can have."""
-
-    path: Path
-    ops: int
-    commands: int  # a span may be of one that the table of commands does not tell of
-
-    def check(self, columns: Mapping[str, Numbers]) -> None:
-        ranges = {
-            "op": (NONE, self.ops),
-            "command": (NONE, self.commands),
-            "waits_on": (NONE, self.commands),
-            "source": (0, self.commands),
-            "target": (0, self.commands),
-            "start_ns": (-MOST, MOST),
-            "end_ns": (-MOST, MOST),
-            "device": (NONE, MOST_PLACES),
-            "core": (NONE, MOST_PLACES),
-        }
-        ranges |= dict.fromkeys(("macs", "moved_bytes", "out_bytes"), (0, MOST))
-        for key, column in columns.items():
-            low, high = ranges.get(key, (0, 0))
-            if key not in ranges or not len(column):
-                continue
-            least, greatest = int(column.min()), int(column.max())
-            if least < low or greatest >= high:
-                wrong = least if least < low else greatest
-                raise UsageError(f"{self.path}: {key} {wrong}; expected {low} to {high - 1}")
+def read_columns(path: Path) -> tuple[RunInfo, tuple[OpInfo, ...], Summary, OpSpans]:
+    """What a comparison needs: head, ops, totals, and when ops were at work – of the spans five columns of sixteen."""
+    info, summary = read_info(path), read_summary(path)
+    ops = _ops(read_table(path / table_file("ops"), columns_of("ops", Kind.TEXT)))
+    return info, ops, classified_summary(summary, ops), _op_spans(path / table_file("spans"), len(ops), info.provenance)
 
 
 def read_graph(path: Path, ops: int) -> npt.NDArray[np.void] | None:
     """Data that flows from op to op; None where the run does not say."""
-    file = path / GRAPH_FILE
+    file = path / table_file(GRAPH)
     if not file.exists():
         return None
-    table = _table(file)
-    ends = {key: _numbers(table, key) for key in ("source", "target")}
-    _Bounds(file, ops, ops).check(ends)
-    return _rows(ends, len(table), GRAPH_EDGE)
+    table = read_table(file)
+    return _rows(_numbers_of(GRAPH, table, _Bounds(path, ops, 0)), len(table), GRAPH_EDGE)
 
 
-def read_resources(path: Path, ops: int) -> Resources | None:
-    """What the run takes of its target; None where nobody made a resource report of it."""
-    file = path / RESOURCES_FILE
-    if not file.exists():
-        return None
-    found = _json(file, RESOURCES, RESOURCES_SCHEMA)
-    layers = [layer.op for layer in found.layers]
-    advised = [advice.layer for advice in (*found.heavy_memory, *found.heavy_macs)]
-    peak = [] if found.memory.peak_layer is None else [found.memory.peak_layer]
-    for numbers, most in ((layers, ops), ((*advised, *peak), len(layers))):
-        wrong = next((number for number in numbers if not 0 <= number < most), None)
-        if wrong is not None:
-            raise UsageError(f"{file}: layer {wrong}; expected 0 to {most - 1}")
-    return found
+def read_table(
+    path: Path,
+    columns: Sequence[str] | None = None,
+    *,
+    further: Sequence[str] = (),
+    words: Sequence[str] = (),
+    file: BinaryIO | None = None,
+) -> pa.Table:
+    """A table as it is stored.
 
-
-def read_info(path: Path) -> RunInfo:
-    """The head of the run in a folder."""
-    return _json(path / "run.json", INFO, SCHEMA)
-
-
-def _json(path: Path, decoder: msgspec.json.Decoder[Noun], schema: str) -> Noun:
-    try:
-        data = path.read_bytes()
-        fields = msgspec.json.decode(data)
-    except OSError as error:
-        raise UsageError(f"{path}: cannot be read ({error.strerror}); expected the folder of a run") from error
-    except ValueError as error:
-        raise UsageError(f"{path}: is no JSON ({error}); expected schema {schema}") from error
-    if not isinstance(fields, dict) or fields.get("schema") != schema:
-        raise UsageError(f"{path}: has another schema; expected {schema}")
-    try:
-        return decoder.decode(data)
-    except msgspec.ValidationError as error:
-        raise UsageError(f"{path}: {error}; expected schema {schema}") from error
-
-
-def _table(path: Path) -> pa.Table:
+    Args:
+        columns: that have to be there, and are read; None: all.
+        further: columns that are read too, where there are any.
+        words: columns whose dictionaries are kept.
+        file: the same file, open already.
+    """
     import pyarrow as pa
     import pyarrow.parquet as pq
 
-    try:
-        with pq.ParquetFile(path) as file:  # read_table imports all of pandas where that is installed
-            return file.read()
+    try:  # not pq.read_table: it imports all of pandas where that is installed
+        with pq.ParquetFile(file or path, read_dictionary=list(words), memory_map=columns is not None) as parquet:
+            present = parquet.schema_arrow.names
+            missing = sorted(set(columns or ()) - set(present))
+            if missing:
+                raise UsageError(f"{path}: column {missing[0]} is missing; expected the table of a run")
+            wanted = None if columns is None else [*columns, *(name for name in further if name in present)]
+            return parquet.read(columns=wanted)
     except (OSError, pa.ArrowException) as error:
         problem = str(error)[:200] if path.exists() else "No such file or directory"
         raise UsageError(f"{path}: cannot be read as Parquet ({problem}); expected the table of a run") from error
 
 
-def _numbers(table: pa.Table, name: str) -> Numbers:
-    """A column of whole numbers; null is NONE."""
+@dataclass(frozen=True, slots=True)
+class _Bounds:
+    """What the numbers of the tables in a folder may be."""
+
+    folder: Path
+    ops: int
+    commands: int  # a span may be of one that the table of commands does not tell of
+
+    def check(self, table: str, name: str, values: Numbers) -> None:
+        """Of one column; a number outside of its range is named."""
+        column = COLUMNS[table][name]
+        none = NONE if column.kind is Kind.OPTIONAL else 0
+        ranges = {
+            Range.OP: (none, self.ops),
+            Range.COMMAND: (none, self.commands),
+            Range.TIME: (-MOST, MOST),
+            Range.PLACE: (NONE, MOST_PLACES),
+            Range.AMOUNT: (0, MOST),
+        }
+        if column.range is Range.ANY or not len(values):
+            return
+        (low, high), least, greatest = ranges[column.range], int(values.min()), int(values.max())
+        if least < low or greatest >= high:
+            wrong = least if least < low else greatest
+            raise UsageError(f"{self.folder / table_file(table)}: {name} {wrong}; expected {low} to {high - 1}")
+
+
+def _numbers_of(name: str, table: pa.Table, bounds: _Bounds) -> dict[str, Numbers]:
+    """All columns of whole numbers that the schema has for a table, in their range; null is NONE."""
+    found = {}
+    for column in columns_of(name, Kind.NUMBER, Kind.OPTIONAL):
+        if column in table.column_names or column not in LATER_COLUMNS:
+            found[column] = whole_numbers(table[column])
+            bounds.check(name, column, found[column])
+    return found
+
+
+def _words_of(name: str, table: pa.Table) -> dict[str, Words]:
+    """All columns of words that the schema has for a table; null is NONE."""
+    wanted = columns_of(name, Kind.WORD)
+    return {key: word_numbers(table[key]) for key in wanted if key in table.column_names or key not in LATER_COLUMNS}
+
+
+def _tuples_of(name: str, table: pa.Table) -> list[tuple[Any, ...]]:
+    """A small table row by row, without the number of the row; values are those that its writer was given."""
+    columns = [
+        whole_numbers(table[key]).tolist() if column.kind.is_column_of_numbers else table[key].to_pylist()
+        for key, column in COLUMNS[name].items()
+        if column.kind is not Kind.ROW
+    ]
+    return list(zip(*columns, strict=True))
+
+
+def _ops(table: pa.Table) -> tuple[OpInfo, ...]:
+    columns = [[word or "" for word in table[name].to_pylist()] for name in columns_of("ops", Kind.TEXT)]
+    return tuple(OpInfo(*row) for row in zip(*columns, strict=True))
+
+
+def _op_spans(path: Path, ops: int, provenance: Provenance) -> OpSpans:
+    """Of the lanes that are of the run's own provenance."""
     import pyarrow as pa
 
-    column, is_kind = table[name], pa.types.is_signed_integer if table[name].null_count else pa.types.is_integer
-    return whole_numbers(column if is_kind(column.type) else column.cast("int64"))
+    kind, *names = OpSpans._fields
+    table = read_table(path, OpSpans._fields, further=(PROVENANCE,), words=(kind,))
+    if PROVENANCE in table.column_names:
+        own = [word is None or word == provenance for word in table[PROVENANCE].to_pylist()]
+        table = table.filter(own)
+    try:
+        kinds, numbers = _kinds(table[kind]), [whole_numbers(table[name]) for name in names]
+    except (KeyError, ValueError, TypeError, AttributeError, pa.ArrowException) as error:
+        raise UsageError(f"{path}: a column is not as in a run ({str(error)[:200]})") from error
+    op, _, start, end = numbers
+    if len(op) and (int(op.max()) >= ops or int(op.min()) < NONE):
+        raise UsageError(f"{path}: a span is of op {int(op.max())}; expected one of the {ops} in ops.parquet")
+    if bool((end < start).any()):
+        raise UsageError(f"{path}: a span ends before it starts")
+    return OpSpans(kinds, *numbers)
 
 
-def _words(table: pa.Table, name: str) -> tuple[Numbers, list[str]]:
-    """Numbers of the words of a column, and the words; null is NONE."""
-    import pyarrow as pa
-
-    if not len(table):
-        return np.zeros(0, np.int64), []
-    words = table[name]
-    column = (words if pa.types.is_dictionary(words.type) else words.dictionary_encode()).combine_chunks()
-    return chunk_numbers(column.indices), column.dictionary.to_pylist()
-
-
-def _numbered(values: Numbers) -> tuple[Numbers, Numbers]:
-    """Every value of at least 0 as its place among the distinct ones, and where each of these comes first."""
-    most, count = int(values.max()), len(values)
-    if most > 4 * count + 1024:
-        _, first, code = np.unique(values, return_index=True, return_inverse=True)
-        return code, first
-    first = np.full(most + 1, NONE)
-    first[values[::-1]] = np.arange(count)[::-1]  # of several, the last that is written stays
-    present = first != NONE
-    return (np.cumsum(present) - 1)[values], first[present]
+def _kinds(column: pa.ChunkedArray) -> Numbers:
+    """SpanKind of every span; chunks may have dictionaries of their own."""
+    parts = [
+        np.array([int(SpanKind[word.upper()]) for word in chunk.dictionary.to_pylist()] or [0])[
+            chunk_numbers(chunk.indices)
+        ]
+        for chunk in column.chunks
+        if len(chunk)
+    ]
+    return np.concatenate(parts) if parts else np.zeros(0, np.int64)
 
 
-def _distinct(*columns: Numbers) -> tuple[Numbers, list[tuple[int, ...]]]:
-    """Number of the combination that every row has, in order of first appearance; and the combinations."""
-    count = len(columns[0])
-    code, first = np.zeros(count, np.int64), np.zeros(min(count, 1), np.int64)
-    for column in columns if count else ():
-        low, width = int(column.min()), int(column.max()) - int(column.min()) + 1
-        if width > 1:
-            code, first = _numbered(code * width + (column - low))
-    rank = np.empty(len(first), np.int64)
-    rank[np.argsort(first)] = np.arange(len(first))
-    place, first = rank[code], np.sort(first)
-    return place, list(zip(*(column[first].tolist() for column in columns), strict=True))
+def _trace(tables: Mapping[str, pa.Table], bounds: _Bounds, provenance: Provenance) -> Trace:
+    spans, lanes, names = _spans(tables, bounds, provenance)
+    if "lanes" in tables:
+        lanes = _with_roles(lanes, tables["lanes"])
+    table = tables["edges"]
+    edges: dict[str, npt.NDArray[np.generic]] = {**_numbers_of("edges", table, bounds)}
+    edges |= {name: flags_or_floats(table[name]) for name in columns_of("edges", Kind.FLAG)}
+    counters, samples = _counters(tables["counters"], bounds)
+    return Trace(tuple(lanes), tuple(names), spans, _rows(edges, len(table), EDGE), counters, samples, provenance)
 
 
-def _trace(tables: dict[str, pa.Table], bounds: _Bounds, provenance: Provenance) -> Trace:
+def _spans(
+    tables: Mapping[str, pa.Table], bounds: _Bounds, provenance: Provenance
+) -> tuple[npt.NDArray[np.void], list[Lane], list[str]]:
+    """Rows of SPAN, the lanes that they lie in, and their names."""
     table = tables["spans"]
-    name, lane_names = _words(table, "lane")
-    places = {key: _numbers(table, key) for key in ("device", "core", "thread")}
-    bounds.check(places)
-    origin, origins = _words(table, PROVENANCE) if PROVENANCE in table.column_names else (np.zeros_like(name), [""])
-    lane, lanes = _distinct(*places.values(), name, origin)
-    kind, kinds = _words(table, "kind")
-    place, names = _words(table, "name")
-    columns = {key: _numbers(table, key) for key in _PLAIN}
-    bounds.check(columns)
-    columns |= {
-        "lane": lane,
-        "name": place,
-        "kind": np.array([*(SpanKind[word.upper()].value for word in kinds), 0])[kind],
-    }
-    columns["does"] = _does(table)
-    columns["route"] = _numbers(table, "route") if "route" in table.column_names else np.full(len(table), NONE)
+    words, columns = _words_of("spans", table), _numbers_of("spans", table, bounds)
+    columns.setdefault("route", np.full(len(table), NONE))
     if len(table) and int(columns["route"].max()) >= (len(tables["routes"]) if "routes" in tables else 0):
         raise ValueError(f"a span takes route {int(columns['route'].max())}; expected one of routes.parquet")
-    ends = {key: _numbers(tables["edges"], key) for key in ("source", "target")}
-    replace(bounds, path=bounds.path.with_name("edges.parquet")).check(ends)
-    edges = _rows({**ends, "data": flags_or_floats(tables["edges"]["data"])}, len(tables["edges"]), EDGE)
-    counters, samples = _counters(tables["counters"])
-    rows = [Lane(d, c, lane_names[n], t, _foreign(origins[o], provenance)) for d, c, t, n, o in lanes]
-    if "lanes" in tables:
-        rows = _with_roles(rows, tables["lanes"])
-    return Trace(tuple(rows), tuple(names), _rows(columns, len(table), SPAN), edges, counters, samples, provenance)
+    lane_name, lane_names = words["lane"]
+    origin, origins = word_numbers(table[PROVENANCE]) if PROVENANCE in table.column_names else (lane_name * 0, [""])
+    place = (columns.pop(key) for key in ("device", "core", "thread"))
+    columns["lane"], found = distinct_rows(*place, lane_name, origin)
+    lanes = [Lane(d, c, lane_names[n], t, _foreign(origins[o], provenance)) for d, c, t, n, o in found]
+    kind, kinds = words["kind"]
+    columns["kind"] = np.array([*(SpanKind[word.upper()].value for word in kinds), 0])[kind]
+    columns["name"], names = words["name"]
+    columns["does"] = _does(words, len(table))
+    return _rows(columns, len(table), SPAN), lanes, names
 
 
-def _does(table: pa.Table) -> Numbers:
+def _does(words: Mapping[str, Words], count: int) -> Numbers:
     """What every row does; of tables of old, unknown."""
-    if "does" not in table.column_names:
-        return np.zeros(len(table), np.int64)
-    index, words = _words(table, "does")
-    return np.array([*(DOES_WORDS.index(word) for word in words), 0])[index]
+    if "does" not in words:
+        return np.zeros(count, np.int64)
+    index, found = words["does"]
+    return np.array([*(DOES_WORDS.index(word) for word in found), 0])[index]
 
 
 def _with_roles(lanes: list[Lane], table: pa.Table) -> list[Lane]:
     """Lanes that spans name, with role and owner; owners that hold no span are left out."""
-    names, roles, origins = (table[key].to_pylist() for key in ("name", "role", PROVENANCE))
-    places = zip(*(_numbers(table, key).tolist() for key in ("device", "core", "thread")), strict=True)
-    keys = [(*place, name, origin) for place, name, origin in zip(places, names, origins, strict=True)]
+    rows = _tuples_of("lanes", table)
+    keys = [(device, core, thread, name, origin or None) for device, core, name, thread, origin, _, _ in rows]
     number = {key: place for place, key in enumerate(keys)}
     own = {(lane.device, lane.core, lane.thread, lane.name, lane.provenance): n for n, lane in enumerate(lanes)}
-    owners = _numbers(table, "owner").tolist()
     found = []
     for key, lane in zip(own, lanes, strict=True):
         place = number.get(key)
-        owner = NONE if place is None or owners[place] == NONE else own.get(keys[owners[place]], NONE)
-        role = LaneRole.UNKNOWN if place is None else LaneRole(roles[place])
-        found.append(replace(lane, role=role, owner=owner))
+        *_, role, owner = rows[place] if place is not None else (LaneRole.UNKNOWN, NONE)
+        owner = NONE if owner == NONE else own.get(keys[owner], NONE)
+        found.append(replace(lane, role=LaneRole(role), owner=owner))
     return found
 
 
@@ -283,32 +281,32 @@ def _rows(
     return rows
 
 
-def _counters(table: pa.Table) -> tuple[tuple[CounterTrack, ...], npt.NDArray[np.void]]:
-    name, names = _words(table, "name")
-    unit, units = _words(table, "unit")
-    track, tracks = _distinct(_numbers(table, "device"), _numbers(table, "core"), name, unit)
-    columns = {"counter": track, "time_ns": _numbers(table, "time_ns"), "value": flags_or_floats(table["value"])}
+def _counters(table: pa.Table, bounds: _Bounds) -> tuple[tuple[CounterTrack, ...], npt.NDArray[np.void]]:
+    numbers, words = _numbers_of("counters", table, bounds), _words_of("counters", table)
+    (name, names), (unit, units) = words["name"], words["unit"]
+    numbers["counter"], tracks = distinct_rows(numbers.pop("device"), numbers.pop("core"), name, unit)
+    values = {key: flags_or_floats(table[key]) for key in columns_of("counters", Kind.REAL)}
+    columns: dict[str, npt.NDArray[np.generic]] = {**numbers, **values}
     return tuple(CounterTrack(d, c, names[n], units[u]) for d, c, n, u in tracks), _rows(columns, len(table), COUNTER)
 
 
 def _commands(tables: Mapping[str, pa.Table], bounds: _Bounds) -> CommandTable:
     table = tables["commands"]
-    words = {key: _words(table, key) for key in ("group", "route", "kind")}
-    columns = {key: _numbers(table, key) for key in _COMMAND_NUMBERS}
-    bounds.check(columns)
-    for key, (index, found) in words.items():
+    words, columns = _words_of("commands", table), _numbers_of("commands", table, bounds)
+    for key in ("group", "route", "kind"):
+        index, found = words[key]
         lowest = NO_ROUTE if key == "route" else 0
         if len(found) > np.iinfo(COMMAND[key]).max or (len(index) and int(index.min()) < lowest):
             raise ValueError(f"{key} of commands: {len(found)} words, or none where there has to be one")
         columns[key] = index
-    columns["does"] = _does(table)
-    own = [_numbers(table, "detail")] if "detail" in table.column_names else []
-    texts = [_words(table, key) for key in ("name", "memory", "types", "shape", "attributes", "operands")]
-    columns["detail"], details = _distinct(*(index for index, _ in texts), *own)
+    columns["does"] = _does(words, len(table))
+    own = [columns["detail"]] if "detail" in columns else []  # of old, a detail is a combination of its words
+    texts = [words[key] for key in ("name", "memory", "types", "shape", "attributes", "operands")]
+    columns["detail"], details = distinct_rows(*(index for index, _ in texts), *own)
     names, memories, types, shapes, attributes, operands = (
-        tuple(words[detail[number]] for detail in details) for number, (_, words) in enumerate(texts)
+        tuple(found[detail[number]] for detail in details) for number, (_, found) in enumerate(texts)
     )
-    groups, route_names, kinds = (tuple(found) for _, found in words.values())
+    groups, route_names, kinds = (tuple(words[key][1]) for key in ("group", "route", "kind"))
     routes, place = _routes(tables, route_names)
     columns["route"] = place[columns["route"]]
     rows = _rows(columns, len(table), COMMAND)
@@ -325,9 +323,8 @@ def _routes(tables: Mapping[str, pa.Table], names: tuple[str, ...]) -> tuple[tup
     """All routes, and the place among them of those that commands name; the last entry is for none."""
     if "routes" not in tables:
         return tuple(RunRoute(name) for name in names), np.array([*range(len(names)), NO_ROUTE])
-    table = tables["routes"]
-    columns = (table[key].to_pylist() for key in ("name", "carries", "memory", "bytes_per_s"))
-    routes = tuple(RunRoute(name, Carries(way), memory, rate) for name, way, memory, rate in zip(*columns, strict=True))
+    rows = _tuples_of("routes", tables["routes"])
+    routes = tuple(RunRoute(name, Carries(way), memory, rate) for name, way, memory, rate in rows)
     place = {route.name: number for number, route in reversed(list(enumerate(routes)))}
     return routes, np.array([*(place[name] for name in names), NO_ROUTE])
 
@@ -336,24 +333,19 @@ def _operands(
     table: pa.Table, numbers: Mapping[int, int]
 ) -> tuple[tuple[tuple[Operand, ...], ...], tuple[MemoryInfo, ...]]:
     """Operands of every detail that commands have, and the memories they lie in."""
-    keys = ("detail", "direction", "role", "tensor", "memory", "is_outer", "dtype", "shape", "bytes")
     found: list[list[Operand]] = [[] for _ in numbers]
     places: dict[MemoryInfo, int] = {}
-    for detail, way, role, tensor, memory, outer, dtype, shape, size in zip(
-        *(table[key].to_pylist() for key in keys), strict=True
-    ):
+    for detail, way, role, tensor, memory, outer, dtype, shape, size in _tuples_of("operands", table):
         if detail not in numbers:
             continue
         place = places.setdefault(MemoryInfo(memory, outer), len(places)) if memory else NO_MEMORY
-        extents = tuple(int(extent) for extent in shape.split(" x ") if extent)
+        extents = tuple(int(extent) for extent in shape.split(SHAPE_SEPARATOR) if extent)
         found[numbers[detail]].append(Operand(Direction(way), role, tensor, place, dtype, extents, size))
     return tuple(map(tuple, found)), tuple(places)
 
 
 def _op_cycles(table: pa.Table, ops: int) -> tuple[OpCycles, ...]:
-    columns = (table[key].to_pylist() for key in ("op", "resource", "is_memory", "cycles"))
-    commands = _numbers(table, "command").tolist()
-    rows = tuple(OpCycles(*row) for row in zip(*columns, commands, strict=True))
+    rows = tuple(OpCycles(*row) for row in _tuples_of(OP_CYCLES, table))
     if any(not 0 <= row.op < ops for row in rows):
         raise ValueError(f"op_cycles.parquet is of an op that is not there; expected one of {ops}")
     return rows

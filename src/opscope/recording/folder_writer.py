@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import shutil
-from collections.abc import Sequence
-from dataclasses import asdict
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from tempfile import mkdtemp
 from typing import TYPE_CHECKING
@@ -13,20 +12,32 @@ import msgspec
 import numpy as np
 import numpy.typing as npt
 
-from .. import __version__
 from ..core.errors import UsageError
 from ..program.program import OpInfo
-from .resources import FILE as RESOURCES_FILE
-from .resources import resources_bytes
-from .run import GRAPH_FILE, SCHEMA, CommandTable, Run, RunRoute
-from .schema import COLUMNS, DOES_WORDS, Kind
-from .summary_json import summary_fields
+from .arrow_columns import number_column, optional_column, text_column, word_column
+from .head_file import encode_head, is_run
+from .resources_file import RESOURCES_FILE, encode_resources
+from .run import CommandTable, Run, RunRoute
+from .schema import (
+    COLUMNS,
+    DOES_WORDS,
+    GRAPH,
+    GRAPH_FILE,
+    HEAD_FILE,
+    OP_CYCLES,
+    PROVENANCE,
+    SHAPE_SEPARATOR,
+    Kind,
+    Range,
+    columns_of,
+    table_file,
+)
+from .summary_file import SUMMARY_FILE, encode_summary
 from .trace import NONE, Lane, LaneNumbers, SpanKind, Trace
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
-_HEAD, _SUMMARY = "run.json", "summary.json"
 _LANES = msgspec.json.Decoder(tuple[Lane, ...])
 
 
@@ -66,11 +77,9 @@ class RunFolder:
         if run.graph is not None:
             _write_graph(run.graph, self.folder / GRAPH_FILE)
         if run.resources is not None:
-            self.keep(RESOURCES_FILE, resources_bytes(run.resources))
-        _join(
-            self.folder / "spans.parquet", [(_spans_of(path), shift) for path, shift in parts], ("start_ns", "end_ns")
-        )
-        _join(self.folder / "counters.parquet", [(_counters_of(path), shift) for path, shift in parts], ("time_ns",))
+            self.keep(RESOURCES_FILE, encode_resources(run.resources))
+        _join(self.folder, "spans", [(_spans_of(path), shift) for path, shift in parts])
+        _join(self.folder, "counters", [(_counters_of(path), shift) for path, shift in parts])
         lanes = LaneNumbers()
         for path, _ in parts:
             lanes.numbers(_LANES.decode(_lanes_of(path).read_bytes()))
@@ -94,14 +103,6 @@ class RunFolder:
         shutil.rmtree(self.folder, ignore_errors=True)
 
 
-def is_run(path: Path) -> bool:
-    try:
-        head = msgspec.json.decode((path / _HEAD).read_bytes())
-    except (OSError, ValueError):
-        return False
-    return isinstance(head, dict) and str(head.get("schema", "")).startswith("opscope.run/")
-
-
 def write_run(run: Run, path: Path) -> None:
     """A Run that is in memory, at once."""
     folder = RunFolder(path)
@@ -122,30 +123,28 @@ def write_part(trace: Trace, path: Path) -> None:
 
 
 def write_head(folder: Path, run: Run) -> None:
-    head = {"schema": SCHEMA, "producer": {"name": "opscope", "version": __version__}, **asdict(run.info)}
-    (folder / _HEAD).write_bytes(msgspec.json.format(msgspec.json.encode(head), indent=2) + b"\n")
-    body = msgspec.json.format(msgspec.json.encode(summary_fields(run.summary)), indent=2)
-    (folder / _SUMMARY).write_bytes(body + b"\n")
+    """Everything but spans, counters and lanes, which parts bring."""
+    (folder / HEAD_FILE).write_bytes(encode_head(run.info))
+    (folder / SUMMARY_FILE).write_bytes(encode_summary(run.summary))
     _write(folder, "ops", _ops_table(run.ops))
     _write(folder, "commands", _commands_table(run.commands))
-    _write(folder, "edges", _edges_table(run.trace.edges))
+    _write(folder, "edges", _of_array("edges", run.trace.edges))
     _write(folder, "routes", _routes_table(run.routes))
     _write(folder, "operands", _operands_table(run.commands))
     if run.commands.op_cycles:
-        _write(folder, "op_cycles", _op_cycles_table(run.commands))
+        _write(folder, OP_CYCLES, _op_cycles_table(run.commands))
 
 
 def _write(folder: Path, name: str, table: pa.Table) -> None:
     import pyarrow.parquet as pq
 
-    pq.write_table(table, folder / f"{name}.parquet", compression="zstd")
+    pq.write_table(table, folder / table_file(name), compression="zstd")
 
 
 def _write_graph(graph: npt.NDArray[np.void], path: Path) -> None:
-    import pyarrow as pa
     import pyarrow.parquet as pq
 
-    table = pa.table({name: _column(graph[name]) for name in ("source", "target")})
+    table = _of_array(GRAPH, graph)
     pq.write_table(table, path, **_encoding(table.schema))
 
 
@@ -170,8 +169,16 @@ def _counters_of(path: Path) -> Path:
     return path.with_name(path.name + ".counters.parquet")
 
 
-def _join(path: Path, parts: Sequence[tuple[Path, int]], times: tuple[str, ...]) -> None:
-    """Tables one behind the other, one row group each, so that no more than one is in memory."""
+def _join(folder: Path, name: str, parts: Sequence[tuple[Path, int]]) -> None:
+    """Parts of a table one behind the other, one row group each, so that no more than one is in memory.
+
+    Args:
+        parts: the file of each, and ns to add to its times.
+    """
+    path, times = (
+        folder / table_file(name),
+        [key for key, column in COLUMNS[name].items() if column.range is Range.TIME],
+    )
     if len(parts) == 1 and not parts[0][1]:
         parts[0][0].replace(path)
         return
@@ -183,107 +190,87 @@ def _join(path: Path, parts: Sequence[tuple[Path, int]], times: tuple[str, ...])
     for part, shift in parts:
         with pq.ParquetFile(part) as file:
             table = file.read()
-        for name in times if shift else ():
-            place = table.schema.get_field_index(name)
-            table = table.set_column(place, name, pc.add(table[name], pa.scalar(shift, pa.int64())))
+        for key in times if shift else ():
+            place = table.schema.get_field_index(key)
+            table = table.set_column(place, key, pc.add(table[key], pa.scalar(shift, pa.int64())))
         writer = writer or pq.ParquetWriter(path, table.schema, **_encoding(table.schema))
         writer.write_table(table)
     if writer is not None:
         writer.close()
 
 
-def _known(values: npt.NDArray[np.generic]) -> pa.Array:
-    """A column of numbers in which NONE is null."""
-    return _column(values, values != NONE)
-
-
-def _column(values: npt.NDArray[np.generic], present: npt.NDArray[np.bool_] | None = None) -> pa.Array:
-    """A column of numbers, null where none is present; `pyarrow.array` imports all of pandas where it is installed."""
+def _of_array(table: str, rows: npt.NDArray[np.void], given: Mapping[str, pa.Array] | None = None) -> pa.Table:
+    """Columns in the order of the schema: those that are given, the others from the field of rows of the same name."""
     import pyarrow as pa
 
-    bits = None if present is None or present.all() else pa.py_buffer(np.packbits(present, bitorder="little"))
-    flags = values.dtype == np.bool_
-    plain = np.packbits(values.astype(np.bool_), bitorder="little") if flags else np.ascontiguousarray(values)
-    return pa.Array.from_buffers(pa.from_numpy_dtype(values.dtype), len(values), [bits, pa.py_buffer(plain)])
+    columns = dict(given or {})
+    for name, column in COLUMNS[table].items():
+        if name not in columns:
+            of_kind = optional_column if column.kind is Kind.OPTIONAL else number_column
+            columns[name] = of_kind(rows[name])
+    further = [name for name in columns if name not in COLUMNS[table]]
+    return pa.table({name: columns[name] for name in (*COLUMNS[table], *further)})
 
 
-def _texts(words: Sequence[str]) -> pa.Array:
+def _of_rows(table: str, rows: Sequence[Sequence[object]]) -> pa.Table:
+    """A small table from tuples with a value for every column; columns with the number of the row are added."""
     import pyarrow as pa
 
-    parts = [word.encode() for word in words]
-    ends = np.cumsum([0, *map(len, parts)], dtype=np.int32)
-    return pa.StringArray.from_buffers(len(parts), pa.py_buffer(ends), pa.py_buffer(b"".join(parts)))
+    numbers: Sequence[object] = range(len(rows))
+    names = [name for name, column in COLUMNS[table].items() if column.kind is not Kind.ROW]
+    values = dict(zip(names, zip(*rows, strict=True) if rows else [()] * len(names), strict=True))
+    return pa.table(
+        {name: _of_values(column.kind, values.get(name, numbers)) for name, column in COLUMNS[table].items()}
+    )
 
 
-def _words(index: np.ndarray[tuple[int], np.dtype[np.int64]], words: Sequence[str]) -> pa.Array:
-    """A column of words, each stored once."""
-    import pyarrow as pa
-
-    known = {word: number for number, word in enumerate(dict.fromkeys(words))}
-    place = np.array([known[word] for word in words] or [0], np.int32)
-    return pa.DictionaryArray.from_arrays(_column(place[index]), _texts(list(known)))
+def _of_values(kind: Kind, values: Sequence[object]) -> pa.Array:
+    if kind is Kind.TEXT:
+        return text_column([str(value) for value in values])
+    known = np.array([value is not None for value in values], np.bool_)
+    plain = [0 if value is None else value for value in values]
+    dtype = {Kind.FLAG: np.bool_, Kind.REAL: np.float64}.get(kind, np.int64)
+    numbers: npt.NDArray[np.generic] = np.array(plain, dtype)
+    return optional_column(numbers) if kind is Kind.OPTIONAL else number_column(numbers, known)
 
 
 def _spans_table(trace: Trace) -> pa.Table:
-    import pyarrow as pa
-
     spans, lane = trace.spans, trace.spans["lane"]
     lanes = [(item.device, item.core, item.thread) for item in trace.lanes] or [(NONE, NONE, NONE)]
     device, core, thread = (np.array(column, np.int32) for column in zip(*lanes, strict=True))
-    kinds = [kind.name.lower() for kind in SpanKind]
-    mixed = (
-        {}
-        if trace.own_lanes.all()
-        else {"provenance": _words(lane, [item.provenance or trace.provenance for item in trace.lanes])}
-    )
-    return pa.table(
-        {
-            "device": _known(device[lane]),
-            "core": _known(core[lane]),
-            "lane": _words(lane, [item.name for item in trace.lanes]),
-            "thread": _known(thread[lane]),
-            "kind": _words(spans["kind"].astype(np.int64) - 1, kinds),
-            "name": _words(spans["name"], trace.names),
-            "op": _known(spans["op"]),
-            "command": _known(spans["command"]),
-            "inference": _column(spans["inference"]),
-            "start_ns": _column(spans["start_ns"]),
-            "end_ns": _column(spans["end_ns"]),
-            "ucycles": _known(spans["ucycles"]),
-            "pcycles": _known(spans["pcycles"]),
-            "waits_on": _known(spans["waits_on"]),
-            "does": _words(spans["does"].astype(np.int64), DOES_WORDS),
-            "route": _known(spans["route"]),
-            **mixed,
-        }
-    )
+    given = {
+        "device": optional_column(device[lane]),
+        "core": optional_column(core[lane]),
+        "thread": optional_column(thread[lane]),
+        "lane": word_column(lane, [item.name for item in trace.lanes]),
+        "kind": word_column(spans["kind"].astype(np.int64) - 1, [kind.name.lower() for kind in SpanKind]),
+        "name": word_column(spans["name"], trace.names),
+        "does": word_column(spans["does"].astype(np.int64), DOES_WORDS),
+    }
+    if not trace.own_lanes.all():
+        given[PROVENANCE] = word_column(lane, [item.provenance or trace.provenance for item in trace.lanes])
+    return _of_array("spans", spans, given)
 
 
 def _counters_table(trace: Trace) -> pa.Table:
-    import pyarrow as pa
-
     samples, track = trace.samples, trace.samples["counter"]
-    device, core = (
-        np.array([getattr(c, key) for c in trace.counters] or [NONE], np.int32) for key in ("device", "core")
-    )
-    return pa.table(
-        {
-            "device": _known(device[track]),
-            "core": _known(core[track]),
-            "name": _words(track, [c.name for c in trace.counters]),
-            "unit": _words(track, [c.unit for c in trace.counters]),
-            "time_ns": _column(samples["time_ns"]),
-            "value": _column(samples["value"]),
-        }
-    )
+    tracks = [(item.device, item.core) for item in trace.counters] or [(NONE, NONE)]
+    device, core = (np.array(column, np.int32) for column in zip(*tracks, strict=True))
+    given = {
+        "device": optional_column(device[track]),
+        "core": optional_column(core[track]),
+        "name": word_column(track, [item.name for item in trace.counters]),
+        "unit": word_column(track, [item.unit for item in trace.counters]),
+    }
+    return _of_array("counters", samples, given)
 
 
 def _ops_table(ops: Sequence[OpInfo]) -> pa.Table:
     import pyarrow as pa
 
-    columns = {key: [getattr(op, key) for op in ops] for key in ("name", "type", "kind", "location")}
-    words = {key: _texts(values) for key, values in columns.items()}
-    return pa.table({"op": _column(np.arange(len(ops), dtype=np.int32)), **words})
+    texts = {name: text_column([getattr(op, name) for op in ops]) for name in columns_of("ops", Kind.TEXT)}
+    numbers = {name: number_column(np.arange(len(ops), dtype=np.int32)) for name in columns_of("ops", Kind.ROW)}
+    return pa.table(numbers | texts)
 
 
 def _commands_table(table: CommandTable) -> pa.Table:
@@ -291,58 +278,35 @@ def _commands_table(table: CommandTable) -> pa.Table:
 
     commands, detail = table.rows, table.rows["detail"].astype(np.int64)
     route = commands["route"].astype(np.int64)
-    columns: dict[str, pa.Array] = {"command": _column(np.arange(len(commands), dtype=np.int64))}
-    columns |= {key: _column(commands[key]) for key in ("device", "core", "ordinal")}
-    columns["group"] = _words(commands["group"].astype(np.int64), table.groups)
-    columns["kind"] = _words(commands["kind"].astype(np.int64), table.kinds)
-    columns["route"] = pa.DictionaryArray.from_arrays(
-        _column(route.astype(np.int32), route >= 0), _texts([route.name for route in table.routes])
-    )
-    columns["op"] = _known(commands["op"])
-    numbers = ("cycles", "out_bytes", "moved_bytes", "macs", "local_address", "local_bytes")
-    columns |= {key: _column(commands[key]) for key in numbers}
-    texts = {"name": table.names, "memory": table.memories, "types": table.types, "shape": table.shapes}
-    for key, words in (texts | {"attributes": table.attributes}).items():
-        columns[key] = _words(detail, words)
-    columns["operands"] = _words(detail, ["\n".join(o.text(table.place(o)) for o in row) for row in table.operands])
-    columns["does"] = _words(commands["does"].astype(np.int64), DOES_WORDS)
-    columns["detail"] = _column(commands["detail"])
-    return pa.table(columns)
-
-
-def _of_rows(table: str, rows: Sequence[Sequence[object]]) -> pa.Table:
-    """A small table, row by row."""
-    import pyarrow as pa
-
-    values = zip(*rows, strict=True) if rows else [()] * len(COLUMNS[table])
-    columns = zip(COLUMNS[table].items(), values, strict=True)
-    return pa.table({name: _of_values(kind, column) for (name, kind), column in columns})
-
-
-def _of_values(kind: Kind, values: Sequence[object]) -> pa.Array:
-    if kind is Kind.TEXT:
-        return _texts([str(value) for value in values])
-    none = np.array([value is None for value in values], np.bool_)
-    plain = [0 if value is None else value for value in values]
-    dtype = {Kind.FLAG: np.bool_, Kind.REAL: np.float64}.get(kind, np.int64)
-    numbers: npt.NDArray[np.generic] = np.array(plain, dtype)
-    return _known(numbers) if kind is Kind.OPTIONAL and not none.any() else _column(numbers, ~none)
+    operands = ["\n".join(o.text(table.place(o)) for o in row) for row in table.operands]
+    given = {
+        "command": number_column(np.arange(len(commands), dtype=np.int64)),
+        "group": word_column(commands["group"].astype(np.int64), table.groups),
+        "kind": word_column(commands["kind"].astype(np.int64), table.kinds),
+        "route": pa.DictionaryArray.from_arrays(
+            number_column(route.astype(np.int32), route >= 0), text_column([route.name for route in table.routes])
+        ),
+        "name": word_column(detail, table.names),
+        "memory": word_column(detail, table.memories),
+        "types": word_column(detail, table.types),
+        "shape": word_column(detail, table.shapes),
+        "attributes": word_column(detail, table.attributes),
+        "operands": word_column(detail, operands),
+        "does": word_column(commands["does"].astype(np.int64), DOES_WORDS),
+    }
+    return _of_array("commands", commands, given)
 
 
 def _lanes_table(lanes: Sequence[Lane]) -> pa.Table:
     rows = [
-        (number, lane.device, lane.core, lane.name, lane.thread, lane.provenance or "", lane.role.value, lane.owner)
-        for number, lane in enumerate(lanes)
+        (lane.device, lane.core, lane.name, lane.thread, lane.provenance or "", lane.role.value, lane.owner)
+        for lane in lanes
     ]
     return _of_rows("lanes", rows)
 
 
 def _routes_table(routes: Sequence[RunRoute]) -> pa.Table:
-    rows = [
-        (number, route.name, route.carries.value, route.memory, route.bytes_per_s)
-        for number, route in enumerate(routes)
-    ]
-    return _of_rows("routes", rows)
+    return _of_rows("routes", [(route.name, route.carries.value, route.memory, route.bytes_per_s) for route in routes])
 
 
 def _operands_table(table: CommandTable) -> pa.Table:
@@ -356,7 +320,7 @@ def _operands_table(table: CommandTable) -> pa.Table:
             table.place(operand),
             operand.memory >= 0 and outer[operand.memory],
             operand.dtype,
-            " x ".join(map(str, operand.shape)),
+            SHAPE_SEPARATOR.join(map(str, operand.shape)),
             operand.bytes,
         )
         for number, operands in enumerate(table.operands)
@@ -367,10 +331,4 @@ def _operands_table(table: CommandTable) -> pa.Table:
 
 def _op_cycles_table(table: CommandTable) -> pa.Table:
     rows = [(row.op, row.resource, row.is_memory, row.cycles, row.command) for row in table.op_cycles]
-    return _of_rows("op_cycles", rows)
-
-
-def _edges_table(edges: npt.NDArray[np.void]) -> pa.Table:
-    import pyarrow as pa
-
-    return pa.table({key: _column(edges[key].copy()) for key in ("source", "target", "data")})
+    return _of_rows(OP_CYCLES, rows)

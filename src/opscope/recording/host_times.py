@@ -25,8 +25,8 @@ INFERENCE = np.dtype(
         ("returned_ns", "<i8"),  # a thread of the runtime goes on with it
         ("dequeued_ns", "<i8"),  # outputs are post-processed, the application has them
         ("exec_ticks", "<i8"),  # on the device, in ticks of the statistics timer
-        ("input_wait_ticks", "<i8"),  # the device stood idle for its inputs
-        ("output_wait_ticks", "<i8"),  # the device stood for the host to take its outputs
+        ("input_wait_ticks", "<i8"),  # the device was idle until its inputs were there
+        ("output_wait_ticks", "<i8"),  # the device waited until the host had taken its outputs
         ("queue_depth", "<u4"),  # inferences of its activation on the channel or the device, before it
         ("in_queue", "<u4"),  # and with it
     ]

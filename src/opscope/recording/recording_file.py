@@ -109,8 +109,8 @@ def _known(told: Mapping[str, object]) -> dict[str, object]:
 def decode_recording(raw: bytes, run: Run, *, source: str) -> Recording:
     """What `encode_recording` wrote, with the tables of its Run."""
     file = _decoded(raw, _FILE, source=source)
-    told = {name: getattr(file, name) for name in _NAMES}
-    return Recording(trace=run.trace, commands=run.commands, graph=run.graph, totals=run.summary, **told)
+    fields = {name: getattr(file, name) for name in _NAMES}
+    return Recording(trace=run.trace, commands=run.commands, graph=run.graph, totals=run.summary, **fields)
 
 
 def read_recording(folder: Path, run: Run) -> Recording | None:

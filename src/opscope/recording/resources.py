@@ -6,16 +6,10 @@ never zero.
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 
-import msgspec
-
-from .. import __version__
 from ..core.units import Bytes
 from ..graph.graph import Note
-
-SCHEMA = "opscope.resources/1"
-FILE = "resources.json"
 
 
 @dataclass(frozen=True, slots=True)
@@ -204,9 +198,3 @@ class Resources:
     notes: tuple[Note, ...]  # of who read the model
     definition: str  # of what is counted as a MAC
     figures: tuple[TargetFigure, ...]
-
-
-def resources_bytes(resources: Resources) -> bytes:
-    """The file in the folder of a run."""
-    fields = {"schema": SCHEMA, "producer": {"name": "opscope", "version": __version__}, **asdict(resources)}
-    return msgspec.json.format(msgspec.json.encode(fields), indent=2) + b"\n"

@@ -16,12 +16,8 @@ from .resources import Resources
 from .summary import Summary
 from .trace import Trace
 
-SCHEMA = "opscope.run/1"
+MACS_PER_S, OUTER_BYTES_PER_S = "macs_per_s", "outer_bytes_per_s"  # names of RunInfo.limits
 
-TABLES = ("ops", "commands", "spans", "edges", "counters")
-MEANING_TABLES = ("lanes", "routes", "operands")  # further ones, which folders of old do not have
-
-GRAPH_FILE = "graph.parquet"  # a further table, of runs whose graph is known
 GRAPH_EDGE = np.dtype([("source", "<i4"), ("target", "<i4")])  # two ops: the second reads what the first writes
 
 

@@ -154,7 +154,7 @@ class Energy:
 
 @dataclass(frozen=True, slots=True)
 class LaneTotal:
-    """One thread group of one core: busy + wait + idle = wall. Waits that are not told are in idle."""
+    """One thread group of one core: busy + wait + idle = wall. Waits that are not recorded are in idle."""
 
     device: int
     core: int
@@ -181,7 +181,7 @@ class OpTotal:
     type: str
     wall_ns: int | None  # time in which at least one command of it is at work or in flight
     busy_ns: int | None  # of all lanes together
-    wait_ns: int | None  # that lanes stood before its commands
+    wait_ns: int | None  # of lanes, before its commands
     share: float | None  # of the busy time of all ops
     commands: int | None
     out_bytes: int | None
@@ -224,7 +224,7 @@ class RouteTotal:
 
 @dataclass(frozen=True, slots=True)
 class WaitTotal:
-    """What lanes of one group stood still for, as in the findings: an engine, a transfer, another core, the host, …"""
+    """What lanes of one group waited for, as in the findings: an engine, a transfer, another core, the host, …"""
 
     group: str  # who waited
     cause: str

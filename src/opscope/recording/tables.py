@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import fields
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, get_type_hints
 
 from ..core.errors import UsageError
 from ..core.files import open_plain
+from .folder_reader import read_table as read_table_file
+from .schema import table_file
 from .summary import OpTotal
 
 if TYPE_CHECKING:
@@ -17,15 +18,9 @@ if TYPE_CHECKING:
 
 def read_table(folder: Path, name: str) -> pa.Table:
     """A table of a run as it lies in its folder."""
-    import pyarrow as pa
-    import pyarrow.parquet as pq
-
-    path = folder / f"{name}.parquet"
-    try:
-        with open_plain(path) as file:
-            return pq.read_table(file)
-    except (OSError, pa.ArrowException) as error:
-        raise UsageError(f"{path}: cannot be read as Parquet ({str(error)[:200]})") from error
+    path = folder / table_file(name)
+    with open_plain(path) as file:
+        return read_table_file(path, file=file)
 
 
 def spans_table(folder: Path) -> pa.Table:
@@ -46,15 +41,6 @@ def totals_table(totals: Sequence[OpTotal]) -> pa.Table:
     """Totals of ops as columns."""
     import pyarrow as pa
 
-    kinds = {
-        "name": pa.string(),
-        "type": pa.string(),
-        "engine": pa.string(),
-        "placed": pa.string(),
-        "reason": pa.string(),
-        "share": pa.float64(),
-    }
-    names = [field.name for field in fields(OpTotal)]
-    return pa.table(
-        {name: pa.array([getattr(total, name) for total in totals], kinds.get(name, pa.int64())) for name in names}
-    )
+    kinds = {str: pa.string(), bool: pa.bool_(), float | None: pa.float64(), int | None: pa.int64()}
+    columns = {name: kinds[kind] for name, kind in get_type_hints(OpTotal).items()}
+    return pa.table({name: pa.array([getattr(row, name) for row in totals], kind) for name, kind in columns.items()})

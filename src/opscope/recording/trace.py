@@ -46,13 +46,13 @@ SPAN = np.dtype(
     align=True,  # columns of fields that are not aligned are several times slower
 )
 
-_UNTOLD = ("route", "op", "command", "ucycles", "pcycles", "waits_on")
+_UNKNOWN_COLUMNS = ("route", "op", "command", "ucycles", "pcycles", "waits_on")
 
 
 def blank_spans(count: int) -> npt.NDArray[np.void]:
-    """Rows of SPAN of which nothing is told: what is not known is NONE, or UNKNOWN."""
+    """Rows of SPAN of which nothing is known: numbers are NONE, `does` is UNKNOWN."""
     spans = np.zeros(count, SPAN)
-    for column in _UNTOLD:
+    for column in _UNKNOWN_COLUMNS:
         spans[column] = NONE
     return spans
 

@@ -16,7 +16,7 @@ from ..analysis.timeline.activities import typical_inference
 from ..core.errors import ProfilerError, UsageError
 from ..core.files import write_bytes
 from ..recording.finding import WHAT_IF, Finding, Findings, LawCheck, Prediction, Trial
-from ..recording.known_findings import FINDINGS_FILE, findings_bytes, known_findings
+from ..recording.findings_file import FINDINGS_FILE, findings_bytes, known_findings
 from ..recording.recording import Recording
 from ..recording.recording_file import read_recording
 from ..recording.run import Run

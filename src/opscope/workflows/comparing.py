@@ -20,8 +20,7 @@ from ..gate.figures import NO_OP_NAME, OTHERS_NAME, Figures, Labels
 from ..gate.limits import parse_limit
 from ..gate.run_figures import figures_of_parts, of_run
 from ..gate.side_by_side import side_by_side as put_side_by_side
-from ..recording.folder_columns import read_columns
-from ..recording.folder_reader import read_run
+from ..recording.folder_reader import read_columns, read_run
 from ..recording.run import Run
 
 Source = str | Path | Run | Figures  # folder of a run, profile or baseline file, or what either holds

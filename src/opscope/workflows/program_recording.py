@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ..analysis.totals.inference_run import limits_of
+from ..analysis.totals.summarise import limits_of
 from ..core.provenance import Provenance
 from ..program.program import Program
 from ..recording.build import program_ops, to_run

@@ -93,7 +93,7 @@ def recorded(
 
 def finish(files: RunFolder, run: Run, findings: Findings, recording: Recording) -> tuple[str, ...]:
     """What lies beside the tables of a run; returns the names of the files that a user opens."""
-    from ..recording.known_findings import FINDINGS_FILE, findings_bytes
+    from ..recording.findings_file import FINDINGS_FILE, findings_bytes
     from ..recording.recording_file import RECORDING_FILE, encode_recording
 
     shown = {**page_of(run, findings), **trace_of(run)}

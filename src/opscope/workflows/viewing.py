@@ -19,19 +19,21 @@ from ..core.errors import UsageError
 from ..core.files import open_plain
 from ..gate.comparison import Comparison
 from ..recording.finding import Findings
-from ..recording.folder_reader import INFO
+from ..recording.findings_file import FINDINGS_FILE
+from ..recording.head_file import INFO
 from ..recording.recording_file import OLD_FILES, RECORDING_FILE
-from ..recording.resources import FILE as RESOURCES_FILE
-from ..recording.run import GRAPH_FILE, SCHEMA, TABLES, Run, RunInfo
+from ..recording.resources_file import RESOURCES_FILE
+from ..recording.run import Run, RunInfo
+from ..recording.schema import GRAPH_FILE, HEAD_FILE, RUN_SCHEMA, TABLE_FILES
 from ..recording.summary import Latency, Summary
-from ..recording.summary_json import decode_summary
+from ..recording.summary_file import SUMMARY_FILE, decode_summary
 from ..views.page.spans import MOST_ROWS, SpanRows, rows_of
 from .record import MOST_TRACE_SPANS
 
-HEAD, SUMMARY, PAGE = "run.json", "summary.json", "report.html"
+PAGE = "report.html"
 TRACES = ("trace.json", "trace.json.gz", "trace.pftrace")  # timelines that a run may hold, the first found is shown
-SIDE_FILES = ("findings.json", RECORDING_FILE, *OLD_FILES, GRAPH_FILE, RESOURCES_FILE)
-RUN_FILES = (HEAD, SUMMARY, *(f"{table}.parquet" for table in TABLES))
+SIDE_FILES = (FINDINGS_FILE, RECORDING_FILE, *OLD_FILES, GRAPH_FILE, RESOURCES_FILE)
+RUN_FILES = (HEAD_FILE, SUMMARY_FILE, *TABLE_FILES)
 MOST_HEAD_BYTES = 1 << 20
 MOST_SUMMARY_BYTES = 1 << 28
 
@@ -68,19 +70,19 @@ def is_plain(path: Path) -> bool:
 
 def looks_like_run(folder: Path) -> bool:
     """Whether the folder has the head of a run, whatever else is wrong with it."""
-    return is_plain(folder / HEAD) and is_plain(folder / SUMMARY)
+    return is_plain(folder / HEAD_FILE) and is_plain(folder / SUMMARY_FILE)
 
 
 def read_head(folder: Path) -> RunHead:
     """The head of a run, without its tables."""
-    head = _small(folder / HEAD, MOST_HEAD_BYTES)
+    head = _small(folder / HEAD_FILE, MOST_HEAD_BYTES)
     try:
-        if _SCHEMA.decode(head).schema != SCHEMA:
-            raise UsageError(f"{folder / HEAD}: has another schema; expected {SCHEMA}")
+        if _SCHEMA.decode(head).schema != RUN_SCHEMA:
+            raise UsageError(f"{folder / HEAD_FILE}: has another schema; expected {RUN_SCHEMA}")
         info = INFO.decode(head)
-        latency = _SUMMARY_HEAD.decode(_small(folder / SUMMARY, MOST_SUMMARY_BYTES)).latency
+        latency = _SUMMARY_HEAD.decode(_small(folder / SUMMARY_FILE, MOST_SUMMARY_BYTES)).latency
     except (msgspec.DecodeError, UnicodeDecodeError) as error:
-        raise UsageError(f"{folder}: run.json or summary.json is damaged ({error}); expected {SCHEMA}") from error
+        raise UsageError(f"{folder}: run.json or summary.json is damaged ({error}); expected {RUN_SCHEMA}") from error
     return RunHead(info, latency)
 
 
@@ -105,7 +107,7 @@ def open_folder(folder: Path) -> Run:
 
 def read_summary(folder: Path) -> Summary:
     """The totals of a run, without its tables."""
-    return decode_summary(_small(folder / SUMMARY, MOST_SUMMARY_BYTES), source=str(folder / SUMMARY))
+    return decode_summary(_small(folder / SUMMARY_FILE, MOST_SUMMARY_BYTES), source=str(folder / SUMMARY_FILE))
 
 
 def findings_of(folder: Path, run: Run) -> Findings:

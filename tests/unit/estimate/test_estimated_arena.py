@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 from arena_blocks import counter, drawn, evenly, planned
 from build import Sketch, figure, machine, mobilenet
 from opscope import api
-from opscope.analysis.facts import Facts
 from opscope.analysis.laws import check_laws
+from opscope.analysis.run_analysis import RunAnalysis
 from opscope.estimate.build_report import build_report
 from opscope.estimate.memory import plan_memory
 from opscope.estimate.recorded import estimated
@@ -130,9 +130,9 @@ def test_marks_take_no_time_and_hold_no_layer_back() -> None:
         "output",
     ]
     assert (marks["start_ns"] == marks["end_ns"]).all()
-    facts = Facts(run)
-    layers = [place for place in range(len(facts.work)) if facts.work.op[place] >= 0]
-    assert [facts.work.name(int(facts.order.holder[place])) for place in layers] == ["input pixels", "first"]
+    analysis = RunAnalysis(run)
+    layers = [place for place in range(len(analysis.work)) if analysis.work.op[place] >= 0]
+    assert [analysis.work.name(int(analysis.order.blocker[place])) for place in layers] == ["input pixels", "first"]
 
 
 def test_a_command_names_what_it_reads_and_writes_and_where() -> None:

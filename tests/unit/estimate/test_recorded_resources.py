@@ -13,7 +13,7 @@ from opscope.estimate.recorded_resources import resources_of, target_figures
 from opscope.estimate.report import Report
 from opscope.recording.folder_reader import read_run
 from opscope.recording.folder_writer import write_run
-from opscope.recording.resources import FILE
+from opscope.recording.resources_file import RESOURCES_FILE
 from report_samples import chain, report_of
 
 
@@ -81,7 +81,7 @@ def test_the_folder_of_a_run_gives_them_back(report: Report, tmp_path: Path) -> 
 def test_a_run_without_a_report_has_no_file_for_one(report: Report, tmp_path: Path) -> None:
     run, program = estimated_run(report, command=(), created="")
     write_run(replace(run, resources=None), program, tmp_path / "run")
-    assert not (tmp_path / "run" / FILE).exists()
+    assert not (tmp_path / "run" / RESOURCES_FILE).exists()
     assert read_run(tmp_path / "run").resources is None
 
 
@@ -96,7 +96,7 @@ def test_a_run_without_a_report_has_no_file_for_one(report: Report, tmp_path: Pa
 def test_a_damaged_file_is_named(report: Report, tmp_path: Path, old: str, new: str, told: str) -> None:
     run, program = estimated_run(report, command=(), created="")
     write_run(run, program, tmp_path / "run")
-    file = tmp_path / "run" / FILE
+    file = tmp_path / "run" / RESOURCES_FILE
     text = file.read_text(encoding="utf-8")
     assert old in text
     file.write_text(text.replace(old, new), encoding="utf-8")

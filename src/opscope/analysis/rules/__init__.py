@@ -1,8 +1,8 @@
-"""Rules: each is a function from what is known of a Run to claims. Add yours to RULES."""
+"""Rules: each is a function from the analysis of a Run to drafts of findings. Add yours to RULES."""
 
 from __future__ import annotations
 
-from .claim import Claim, Rule, settled
+from .draft import Draft, Rule, finding_of
 from .hosting import device_queue, host_calls, host_stages
 from .memory import exposed_transfers, reads_again, residency, serial_transfers, spills
 from .overhead import computed_again, launches, layout_changes, on_the_cpu, small_ops
@@ -31,4 +31,4 @@ RULES: tuple[Rule, ...] = (
     unexplained_gaps,
 )
 
-__all__ = ["RULES", "Claim", "Rule", "settled"]
+__all__ = ["RULES", "Draft", "Rule", "finding_of"]

@@ -9,9 +9,9 @@ import numpy as np
 from ...core.columns import distinct
 from ...core.units import format_bytes, format_percent
 from ...program.program import NO_ROUTE
+from ...recording.run import OUTER_BYTES_PER_S
 from ...recording.trace import NONE
-from ..facts import Facts
-from ..op_bounds import OUTER_BYTES_PER_S
+from ..run_analysis import RunAnalysis
 from ..timeline.activities import Numbers
 from ..timeline.gaps import routes_of
 from ..timeline.intervals import union
@@ -56,23 +56,23 @@ class Flow:
         return f"{self.route} brings {format_bytes(self.bytes)} at {rate}, busy {share} of the device's time"
 
 
-def flow_of(facts: Facts, positions: Numbers) -> Flow | None:
+def flow_of(analysis: RunAnalysis, positions: Numbers) -> Flow | None:
     """Of the route of these transfers that brought most; None: the run does not tell routes or bytes."""
-    routes, most = routes_of(facts, positions), facts.run.info.limits.get(OUTER_BYTES_PER_S)
+    routes, most = routes_of(analysis, positions), analysis.run.info.limits.get(OUTER_BYTES_PER_S)
     known = distinct(routes[routes != NONE]).tolist()
     if not known:
         return None
-    moved = {number: moved_bytes(facts, positions[routes == number]) or 0 for number in known}
+    moved = {number: moved_bytes(analysis, positions[routes == number]) or 0 for number in known}
     busiest = max(known, key=lambda number: moved[number])
     own, amount = positions[routes == busiest], moved[busiest]
-    busy = union(np.zeros(len(own), np.int64), facts.work.start[own], facts.work.end[own])
+    busy = union(np.zeros(len(own), np.int64), analysis.work.start[own], analysis.work.end[own])
     ns = int((busy.end - busy.start).sum())
-    return Flow(facts.run.routes[busiest].name, amount, ns, facts.device_ns, most) if ns and amount else None
+    return Flow(analysis.run.routes[busiest].name, amount, ns, analysis.device_ns, most) if ns and amount else None
 
 
-def moved_bytes(facts: Facts, positions: Numbers) -> int | None:
+def moved_bytes(analysis: RunAnalysis, positions: Numbers) -> int | None:
     """Bytes of the commands of these activities; None where commands are not known."""
-    rows, command = facts.run.commands.rows, facts.work.command[positions]
+    rows, command = analysis.run.commands.rows, analysis.work.command[positions]
     if not bool((rows["route"] != NO_ROUTE).any()):
         return None
     return int(rows["moved_bytes"][command[(command >= 0) & (command < len(rows))]].sum())

@@ -13,10 +13,10 @@ from ...recording.finding import Finding
 from ...recording.summary import HostStage
 from ...recording.trace import NONE, SpanKind
 from ..causes import DEVICE, HOST
-from ..facts import Facts
+from ..run_analysis import RunAnalysis
 from ..timeline.activities import Numbers
 from ..timeline.intervals import union
-from .claim import Claim, count, time
+from .draft import Draft, count, time
 
 HOST_SHARE = 0.05  # of what the application waits, or of the critical path
 IT_STANDS_STILL = "with more inferences on their way at once the device need not stand still for it"
@@ -38,16 +38,16 @@ DEVICE_PARTIES = (DEVICE, "queue")
 QUEUE_SHARE = 0.01  # of what the application waits: below it the queue counts as the device
 
 
-def host_stages(facts: Facts) -> Iterator[Claim]:
+def host_stages(analysis: RunAnalysis) -> Iterator[Draft]:
     """Application, runtime, driver and device: who takes how much of what the application waits."""
-    stages = _stages(facts)
+    stages = _stages(analysis)
     whole, own = sum(stage.ns for stage in stages), [stage for stage in stages if _party(stage) not in DEVICE_PARTIES]
     cost = sum(stage.ns for stage in own)
     if not whole or cost < HOST_SHARE * whole:
         return
-    longest, positions = max(own, key=lambda stage: stage.ns), _stage_positions(facts)
+    longest, positions = max(own, key=lambda stage: stage.ns), _stage_positions(analysis)
     so = IT_HAS_WORK if _queue_ns(stages) >= HOST_SHARE * whole else IT_STANDS_STILL
-    yield Claim(
+    yield Draft(
         Finding(
             "host-stages",
             f"{format_percent(cost / whole)} of what the application waits is not the device",
@@ -55,22 +55,22 @@ def host_stages(facts: Facts) -> Iterator[Claim]:
             cost_ns=cost,
             share=cost / whole,
             action=f"{longest.name} is the longest with {time(longest.ns)}; {so}",
-            spans=facts.rows(positions, facts.path_ns),
+            spans=analysis.rows(positions, analysis.path_ns),
         ),
         positions if len(positions) else None,
     )
 
 
-def device_queue(facts: Facts) -> Iterator[Claim]:
+def device_queue(analysis: RunAnalysis) -> Iterator[Draft]:
     """Time that an inference stands before a device that is busy with others."""
-    stages = _stages(facts)
+    stages = _stages(analysis)
     whole, cost = sum(stage.ns for stage in stages), _queue_ns(stages)
     if not whole or cost < HOST_SHARE * whole:
         return
-    work = facts.work
-    places = np.flatnonzero(facts.on_host) if work.staged else np.zeros(0, np.int64)
-    positions = np.array([place for place in places.tolist() if _stage_name(facts, place) == QUEUE], np.int64)
-    yield Claim(
+    work = analysis.work
+    places = np.flatnonzero(analysis.on_host) if work.staged else np.zeros(0, np.int64)
+    positions = np.array([place for place in places.tolist() if _stage_name(analysis, place) == QUEUE], np.int64)
+    yield Draft(
         Finding(
             "device-queue",
             f"{format_percent(cost / whole)} of what the application waits is the queue of the device",
@@ -78,7 +78,7 @@ def device_queue(facts: Facts) -> Iterator[Claim]:
             cost_ns=cost,
             share=cost / whole,
             action="fewer on their way at once wait less; only a faster device serves more",
-            spans=facts.rows(positions, facts.path_ns),
+            spans=analysis.rows(positions, analysis.path_ns),
         ),
         positions if len(positions) else None,
     )
@@ -102,60 +102,63 @@ def _device_ns(stages: tuple[HostStage, ...]) -> int:
     return sum(stage.ns for stage in stages if stage.name == DEVICE)
 
 
-def _stages(facts: Facts) -> tuple[HostStage, ...]:
+def _stages(analysis: RunAnalysis) -> tuple[HostStage, ...]:
     """Of the inference that is looked at, where the timeline shows them; else as the summary has them."""
-    work = facts.work
-    if not work.staged or not facts.on_host.any():
-        return facts.run.summary.host
+    work = analysis.work
+    if not work.staged or not analysis.on_host.any():
+        return analysis.run.summary.host
     found = [
-        HostStage(_stage_name(facts, place), int(work.ns[place])) for place in np.flatnonzero(facts.on_host).tolist()
+        HostStage(_stage_name(analysis, place), int(work.ns[place]))
+        for place in np.flatnonzero(analysis.on_host).tolist()
     ]
     return (*found, HostStage(DEVICE, work.wall_ns - sum(stage.ns for stage in found)))
 
 
-def _stage_positions(facts: Facts) -> Numbers:
+def _stage_positions(analysis: RunAnalysis) -> Numbers:
     """Stages on the path that are not the device's."""
-    places = np.flatnonzero(facts.on_host & (facts.path_ns > 0)) if facts.work.staged else np.zeros(0, np.int64)
-    chosen = [place for place in places.tolist() if PARTIES.get(_stage_name(facts, place)) not in DEVICE_PARTIES]
+    places = (
+        np.flatnonzero(analysis.on_host & (analysis.path_ns > 0)) if analysis.work.staged else np.zeros(0, np.int64)
+    )
+    chosen = [place for place in places.tolist() if PARTIES.get(_stage_name(analysis, place)) not in DEVICE_PARTIES]
     return np.array(chosen, np.int64)
 
 
-def _stage_name(facts: Facts, place: int) -> str:
+def _stage_name(analysis: RunAnalysis, place: int) -> str:
     """`input transfer` of `input transfer-Inf-0`."""
-    return facts.work.name(place).removesuffix(f"-Inf-{facts.work.inference}")
+    return analysis.work.name(place).removesuffix(f"-Inf-{analysis.work.inference}")
 
 
 def _party(stage: HostStage) -> str:
     return PARTIES.get(stage.name, stage.name)
 
 
-def host_calls(facts: Facts) -> Iterator[Claim]:
+def host_calls(analysis: RunAnalysis) -> Iterator[Draft]:
     """Time on the critical path in which the host works, and the device has nothing that it could do."""
-    work = facts.work
-    on_path = facts.path.cause == HOST
-    cost = int(facts.path.ns[on_path].sum())
+    work = analysis.work
+    on_path = analysis.path.cause == HOST
+    cost = int(analysis.path.ns[on_path].sum())
     if work.staged or not work.wall_ns or cost < HOST_SHARE * work.wall_ns:
         return
     positions = np.flatnonzero(work.cause == HOST)
-    gaps = facts.path.activity[on_path & (facts.path.is_gap == 1) & (facts.path.activity != NONE)]
-    yield Claim(
+    gaps = analysis.path.activity[on_path & (analysis.path.is_gap == 1) & (analysis.path.activity != NONE)]
+    yield Draft(
         Finding(
             "host-bound",
             f"the host is what {format_percent(cost / work.wall_ns)} of the time depends on",
-            _host_detail(facts, int(facts.gap_ns[gaps].sum())),
-            facts.costliest_ops(positions, facts.path_ns),
+            _host_detail(analysis, int(analysis.gap_ns[gaps].sum())),
+            analysis.costliest_ops(positions, analysis.path_ns),
             cost,
             action="launch ahead: fewer and larger ops, a captured graph, the next inference while this one runs",
-            spans=facts.rows(positions, facts.path_ns),
+            spans=analysis.rows(positions, analysis.path_ns),
         ),
         positions,
         gaps=gaps,
     )
 
 
-def _host_detail(facts: Facts, between_ns: int) -> str:
-    work = facts.work
-    device = np.flatnonzero(facts.run.trace.spans["kind"][work.row] != SpanKind.HOST)
+def _host_detail(analysis: RunAnalysis, between_ns: int) -> str:
+    work = analysis.work
+    device = np.flatnonzero(analysis.run.trace.spans["kind"][work.row] != SpanKind.HOST)
     busy = union(np.zeros(len(device), np.int64), work.start[device], work.end[device])
     calls = count(len(distinct(work.row)) - len(device), "call")
     works = f"the device works {time(int((busy.end - busy.start).sum()))} of {time(work.wall_ns)}"

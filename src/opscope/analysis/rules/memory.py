@@ -10,17 +10,17 @@ from ...core.columns import distinct
 from ...core.units import format_bytes, format_percent
 from ...program.program import NO_ROUTE
 from ...recording.finding import Finding
+from ...recording.run import OUTER_BYTES_PER_S
 from ...recording.summary import MemoryTotal, Placement
 from ...recording.trace import NONE
 from ..causes import HOST_LINK, LINK, MEMORY
 from ..data_types import computed_in_floats
-from ..facts import Facts
-from ..op_bounds import OUTER_BYTES_PER_S
 from ..outer_memory import TensorTraffic
-from ..timeline.activities import ASIDE, Numbers
+from ..run_analysis import RunAnalysis
+from ..timeline.activities import NO_LANE, Numbers
 from ..timeline.gaps import routes_of
 from ..timeline.intervals import most_open, union
-from .claim import Claim, count, path_cost, time
+from .draft import Draft, count, path_cost, time
 from .flow import flow_of, moved_bytes
 
 EXPOSED_SHARE = 0.01  # of the wall time, that the critical path runs through transfers
@@ -37,23 +37,25 @@ SERIAL_TRANSFERS = 8  # of one route on one device, before never overlapping is 
 SERIAL_SHARE = 0.02  # of the wall time, on the critical path
 
 
-def exposed_transfers(facts: Facts) -> Iterator[Claim]:
+def exposed_transfers(analysis: RunAnalysis) -> Iterator[Draft]:
     """Transfers that the critical path runs through, to memory and over links."""
     for cause, rule, what in (
         (MEMORY, "memory-transfers", "outer memory"),
         (LINK, "link-transfers", "other cores and devices"),
         (HOST_LINK, "host-transfers", "the host"),
     ):
-        positions = np.flatnonzero((facts.work.cause == cause) & ~facts.on_host)  # stages of the host: `host_stages`
-        cost = path_cost(facts, positions)
-        if facts.wall_ns and cost >= EXPOSED_SHARE * facts.wall_ns:
-            on_path = positions[facts.path_ns[positions] > 0]
-            share, ops = format_percent(cost / facts.wall_ns), facts.costliest_ops(on_path, facts.path_ns)
+        positions = np.flatnonzero(
+            (analysis.work.cause == cause) & ~analysis.on_host
+        )  # stages of the host: `host_stages`
+        cost = path_cost(analysis, positions)
+        if analysis.wall_ns and cost >= EXPOSED_SHARE * analysis.wall_ns:
+            on_path = positions[analysis.path_ns[positions] > 0]
+            share, ops = format_percent(cost / analysis.wall_ns), analysis.costliest_ops(on_path, analysis.path_ns)
             title = f"transfers to and from {what} take {share} of the critical path"
-            if not facts.moves[positions].any():
+            if not analysis.moves[positions].any():
                 title = f"ops that {what} holds up take {share} of the critical path"
-            detail, action = _seen(facts, cause, positions, on_path)
-            yield Claim(
+            detail, action = _seen(analysis, cause, positions, on_path)
+            yield Draft(
                 Finding(
                     rule,
                     title,
@@ -61,185 +63,185 @@ def exposed_transfers(facts: Facts) -> Iterator[Claim]:
                     ops,
                     cost,
                     action=action,
-                    spans=facts.rows(on_path, facts.path_ns),
-                    bytes=moved_bytes(facts, on_path),
+                    spans=analysis.rows(on_path, analysis.path_ns),
+                    bytes=moved_bytes(analysis, on_path),
                 ),
                 positions,
             )
 
 
-def _seen(facts: Facts, cause: int, positions: Numbers, on_path: Numbers) -> tuple[str, str]:
+def _seen(analysis: RunAnalysis, cause: int, positions: Numbers, on_path: Numbers) -> tuple[str, str]:
     """What of transfers, or of work that waits for bytes, was seen; and what to do about it."""
-    if not facts.moves[positions].any():
-        held = len(distinct(facts.work.op[on_path]))
+    if not analysis.moves[positions].any():
+        held = len(distinct(analysis.work.op[on_path]))
         return f"{count(held, 'op')} whose bytes take longer than {'its' if held == 1 else 'their'} MACs", NEARER
-    moved = moved_bytes(facts, on_path)
+    moved = moved_bytes(analysis, on_path)
     amount = f" of {format_bytes(moved)}" if moved else ""
     seen = f"{count(len(on_path), 'transfer')}{amount} on the path, of {len(positions):,} in all"
     if cause != MEMORY:
         return seen, LESS_HANDED_OVER if cause == LINK else LESS_FROM_HOST
-    flow = flow_of(facts, positions)
-    narrower = ", a smaller data type" if computed_in_floats(facts.run) else ""
+    flow = flow_of(analysis, positions)
+    narrower = ", a smaller data type" if computed_in_floats(analysis.run) else ""
     full = flow is not None and flow.is_full
     action = f"{FEWER_BYTES if full else EARLIER_BYTES}{narrower}"
     return seen + ("" if flow is None else f"; {flow}"), action
 
 
-def reads_again(facts: Facts) -> Iterator[Claim]:
+def reads_again(analysis: RunAnalysis) -> Iterator[Draft]:
     """Tensors that were read from outer memory more often than once."""
-    found = facts.traffic
+    found = analysis.traffic
     tensors = sorted((t for t in found if t.again_bytes and not t.is_spill), key=lambda t: -t.again_bytes)
     again, whole = sum(t.again_bytes for t in tensors), sum(t.read_bytes for t in found)
     if not again or again < AGAIN_SHARE * whole:
         return
     worst = tensors[0]
-    positions = _transfers_of(facts, [t.read_commands for t in tensors])
-    left = _left_after_once(facts, tensors, positions)
-    cost = int((facts.path_ns[positions] * (1 - left)).sum())
-    if not _worth_a_line(facts, again, cost):
+    positions = _transfers_of(analysis, [t.read_commands for t in tensors])
+    left = _left_after_once(analysis, tensors, positions)
+    cost = int((analysis.path_ns[positions] * (1 - left)).sum())
+    if not _worth_a_line(analysis, again, cost):
         return
-    yield Claim(
+    yield Draft(
         Finding(
             "read-again",
             f"{format_bytes(again)} of {format_bytes(whole)} read from outer memory were read before",
             f"{count(len(tensors), 'tensor')}; {worst.tensor} ({format_bytes(worst.size_bytes)}) is read "
             f"{worst.read_bytes / (worst.size_bytes or 1):.1f} times",
-            facts.costliest_ops(positions, facts.work.ns),
+            analysis.costliest_ops(positions, analysis.work.ns),
             cost,
             action="read once and multicast to the other cores, or keep it in local memory between its uses",
-            spans=facts.rows(positions, facts.work.ns),
+            spans=analysis.rows(positions, analysis.work.ns),
             bytes=again,
         ),
         positions,
-        (facts.work.ns[positions] * left).astype(np.int64),
+        (analysis.work.ns[positions] * left).astype(np.int64),
     )
 
 
 def _left_after_once(
-    facts: Facts, tensors: list[TensorTraffic], positions: Numbers
+    analysis: RunAnalysis, tensors: list[TensorTraffic], positions: Numbers
 ) -> np.ndarray[tuple[int], np.dtype[np.float64]]:
     """Of every transfer, what would be left of it if its tensor were read once."""
-    left = np.ones(len(facts.run.commands.rows))
+    left = np.ones(len(analysis.run.commands.rows))
     for tensor in tensors:
         left[tensor.read_commands] = (tensor.size_bytes or 0) / tensor.read_bytes
-    return left[facts.work.command[positions]]
+    return left[analysis.work.command[positions]]
 
 
-def spills(facts: Facts) -> Iterator[Claim]:
+def spills(analysis: RunAnalysis) -> Iterator[Draft]:
     """Intermediate results that did not fit local memory."""
-    tensors = sorted((t for t in facts.traffic if t.is_spill), key=lambda t: -(t.read_bytes + t.write_bytes))
+    tensors = sorted((t for t in analysis.traffic if t.is_spill), key=lambda t: -(t.read_bytes + t.write_bytes))
     if not tensors:
         return
     out, back = sum(t.write_bytes for t in tensors), sum(t.read_bytes for t in tensors)
-    positions = _transfers_of(facts, [c for t in tensors for c in (t.read_commands, t.write_commands)])
-    cost = path_cost(facts, positions)
-    if not _worth_a_line(facts, out + back, cost):
+    positions = _transfers_of(analysis, [c for t in tensors for c in (t.read_commands, t.write_commands)])
+    cost = path_cost(analysis, positions)
+    if not _worth_a_line(analysis, out + back, cost):
         return
-    yield Claim(
+    yield Draft(
         Finding(
             "spill",
             f"{format_bytes(out)} moved out of local memory and {format_bytes(back)} read back",
             f"{count(len(tensors), 'tensor')} did not fit or were not kept, most of {tensors[0].tensor}",
-            facts.costliest_ops(positions, facts.work.ns),
+            analysis.costliest_ops(positions, analysis.work.ns),
             cost,
-            action=f"results that stay local: {_smaller(facts)}",
-            spans=facts.rows(positions, facts.work.ns),
+            action=f"results that stay local: {_smaller(analysis)}",
+            spans=analysis.rows(positions, analysis.work.ns),
             bytes=out + back,
         ),
         positions,
     )
 
 
-def _worth_a_line(facts: Facts, moved: int, cost: int) -> bool:
+def _worth_a_line(analysis: RunAnalysis, moved: int, cost: int) -> bool:
     """On the critical path, or that many bytes that the memory is kept busy with them; else it is noise."""
-    wall, most = facts.wall_ns or 0, facts.run.info.limits.get(OUTER_BYTES_PER_S)
+    wall, most = analysis.wall_ns or 0, analysis.run.info.limits.get(OUTER_BYTES_PER_S)
     return cost >= EXPOSED_SHARE * wall or most is None or moved * 1e9 / most >= EXPOSED_SHARE * wall
 
 
-def _smaller(facts: Facts) -> str:
+def _smaller(analysis: RunAnalysis) -> str:
     """What makes results fit local memory."""
     ways = ["smaller tiles"]
-    ways += ["a smaller batch"] if (facts.run.info.batch or 1) > 1 else []
-    ways += ["a smaller data type"] if computed_in_floats(facts.run) else []
+    ways += ["a smaller batch"] if (analysis.run.info.batch or 1) > 1 else []
+    ways += ["a smaller data type"] if computed_in_floats(analysis.run) else []
     return ", ".join(ways)
 
 
-def _transfers_of(facts: Facts, commands: list[Numbers]) -> Numbers:
+def _transfers_of(analysis: RunAnalysis, commands: list[Numbers]) -> Numbers:
     wanted = np.concatenate(commands) if commands else np.zeros(0, np.int64)
-    return np.flatnonzero(np.isin(facts.work.command, wanted) & (facts.work.command != NONE))
+    return np.flatnonzero(np.isin(analysis.work.command, wanted) & (analysis.work.command != NONE))
 
 
-def residency(facts: Facts) -> Iterator[Claim]:
+def residency(analysis: RunAnalysis) -> Iterator[Draft]:
     """Local memory that stays empty while operands are fetched from outer memory."""
-    local = [m for m in facts.run.summary.memory if m.peak_bytes is not None and m.capacity_bytes]
-    placed = _readers(facts)
+    local = [m for m in analysis.run.summary.memory if m.peak_bytes is not None and m.capacity_bytes]
+    placed = _readers(analysis)
     outer_ns = sum(p.outer_ns for p in placed)
     all_ns = outer_ns + sum(p.local_ns for p in placed)
-    if not local or not all_ns or not _memory_matters(facts):
+    if not local or not all_ns or not _memory_matters(analysis):
         return
     fullest = max(local, key=lambda m: (m.peak_bytes or 0) / (m.capacity_bytes or 1))
     fill = (fullest.peak_bytes or 0) / (fullest.capacity_bytes or 1)
     if fill < LOW_FILL and outer_ns > all_ns / 2:
         worst = max(placed, key=lambda p: p.outer_ns)
-        yield Claim(
+        yield Draft(
             Finding(
                 "residency",
                 f"{fullest.name} is at most {format_percent(fill)} full, and "
                 f"{format_percent(outer_ns / all_ns)} of the work reads operands from outer memory",
                 f"{worst.kind} on {worst.group} has one in {worst.outer_memory} for "
                 f"{time(worst.outer_ns)} of all lanes",
-                action=f"larger tiles{RESIDENT if _fits(facts, local) else ''}",
+                action=f"larger tiles{RESIDENT if _fits(analysis, local) else ''}",
                 bytes=(fullest.capacity_bytes or 0) - (fullest.peak_bytes or 0),
             )
         )
 
 
-def _readers(facts: Facts) -> list[Placement]:
+def _readers(analysis: RunAnalysis) -> list[Placement]:
     """Where operands of work lie; those of transfers have to lie outside."""
-    commands = facts.run.commands
+    commands = analysis.run.commands
     moving = distinct(commands.rows["kind"][commands.rows["route"] != NO_ROUTE].astype(np.int64)).tolist()
     kinds = {commands.kinds[number] for number in moving}
-    return [placed for placed in facts.run.summary.placement if placed.kind not in kinds]
+    return [placed for placed in analysis.run.summary.placement if placed.kind not in kinds]
 
 
-def _fits(facts: Facts, local: Sequence[MemoryTotal]) -> bool:
+def _fits(analysis: RunAnalysis, local: Sequence[MemoryTotal]) -> bool:
     """What is read from outer memory has room in all that is local, as far as sizes are known."""
-    return sum(t.size_bytes or t.read_bytes for t in facts.traffic) <= sum(m.capacity_bytes or 0 for m in local)
+    return sum(t.size_bytes or t.read_bytes for t in analysis.traffic) <= sum(m.capacity_bytes or 0 for m in local)
 
 
-def _memory_matters(facts: Facts) -> bool:
+def _memory_matters(analysis: RunAnalysis) -> bool:
     """A timeline on whose critical path hardly any transfer lies has nothing to gain from local memory."""
-    transfers = np.flatnonzero((facts.work.cause == MEMORY) & ~facts.on_host)
-    return not len(transfers) or path_cost(facts, transfers) >= RESIDENCY_SHARE * facts.work.wall_ns
+    transfers = np.flatnonzero((analysis.work.cause == MEMORY) & ~analysis.on_host)
+    return not len(transfers) or path_cost(analysis, transfers) >= RESIDENCY_SHARE * analysis.work.wall_ns
 
 
-def serial_transfers(facts: Facts) -> Iterator[Claim]:
+def serial_transfers(analysis: RunAnalysis) -> Iterator[Draft]:
     """Routes on which never two transfers were in flight at once, though there are many of them."""
-    work = facts.work
-    moves = np.flatnonzero((work.lane == ASIDE) & np.isin(work.cause, (MEMORY, LINK, HOST_LINK)))
-    route = routes_of(facts, moves)
+    work = analysis.work
+    moves = np.flatnonzero((work.lane == NO_LANE) & np.isin(work.cause, (MEMORY, LINK, HOST_LINK)))
+    route = routes_of(analysis, moves)
     moves, route = moves[route != NONE], route[route != NONE]
-    names = [route.name for route in facts.run.routes]
+    names = [route.name for route in analysis.run.routes]
     most = most_open(route, work.start[moves], work.end[moves], len(names))
     busy = union(route, work.start[moves], work.end[moves]).total(len(names))
     for number in distinct(route).tolist():
         own = moves[route == number]
-        cost = path_cost(facts, own)
+        cost = path_cost(analysis, own)
         if most[number] > 1 or len(own) < SERIAL_TRANSFERS or cost < SERIAL_SHARE * work.wall_ns:
             continue
-        flow = flow_of(facts, own[work.cause[own] == MEMORY])
+        flow = flow_of(analysis, own[work.cause[own] == MEMORY])
         if flow is not None and flow.is_saturated:
             continue
-        yield Claim(
+        yield Draft(
             Finding(
                 "serial-transfers",
                 f"{count(len(own), 'transfer')} over {names[number]} come one after the other",
                 f"never two at once, {time(int(busy[number]))} in all",
-                facts.costliest_ops(own, facts.path_ns),
+                analysis.costliest_ops(own, analysis.path_ns),
                 cost,
                 action="issue the next transfer before the last has arrived: double buffering, several queues",
-                spans=facts.rows(own, facts.path_ns),
-                bytes=moved_bytes(facts, own),
+                spans=analysis.rows(own, analysis.path_ns),
+                bytes=moved_bytes(analysis, own),
             ),
             own,
         )

@@ -13,9 +13,9 @@ from ...core.units import format_count, format_percent
 from ...recording.finding import Finding
 from ...recording.trace import NONE
 from ..causes import LAUNCH, LAYOUT, does_of
-from ..facts import Facts
 from ..repeated_work import repeated_work
-from .claim import Claim, count, path_cost, time
+from ..run_analysis import RunAnalysis
+from .draft import Draft, count, path_cost, time
 
 LAYOUT_SHARE = 0.03  # of the critical path
 LAUNCH_SHARE = 0.03  # of the critical path
@@ -24,32 +24,32 @@ AGAIN_SHARE = 0.01  # of the wall time, that the critical path runs through prod
 MOST_NAMES = 20
 
 
-def layout_changes(facts: Facts) -> Iterator[Claim]:
+def layout_changes(analysis: RunAnalysis) -> Iterator[Draft]:
     """Work that changes the form of data only: layout, type, place."""
-    yield from _layout_on_path(facts) if facts.has_timeline else _layout_of_ops(facts)
+    yield from _layout_on_path(analysis) if analysis.has_timeline else _layout_of_ops(analysis)
 
 
-def _layout_on_path(facts: Facts) -> Iterator[Claim]:
-    positions = np.flatnonzero(facts.work.cause == LAYOUT)
-    cost, whole = path_cost(facts, positions), facts.work.wall_ns
+def _layout_on_path(analysis: RunAnalysis) -> Iterator[Draft]:
+    positions = np.flatnonzero(analysis.work.cause == LAYOUT)
+    cost, whole = path_cost(analysis, positions), analysis.work.wall_ns
     if whole and cost >= LAYOUT_SHARE * whole:
         found = _layout_finding(
             cost,
             whole,
             "the critical path",
-            facts.costliest_ops(positions, facts.path_ns),
-            facts.rows(positions, facts.path_ns),
+            analysis.costliest_ops(positions, analysis.path_ns),
+            analysis.rows(positions, analysis.path_ns),
         )
-        yield Claim(found, positions)
+        yield Draft(found, positions)
 
 
-def _layout_of_ops(facts: Facts) -> Iterator[Claim]:
-    ops = [op for op in facts.run.summary.ops if does_of(op) is not Does.SYNC]  # waits are no ops
+def _layout_of_ops(analysis: RunAnalysis) -> Iterator[Draft]:
+    ops = [op for op in analysis.run.summary.ops if does_of(op) is not Does.SYNC]  # waits are no ops
     totals = [op for op in ops if does_of(op) is Does.LAYOUT]
     cost, whole = (sum(op.busy_ns or 0 for op in rows) for rows in (totals, ops))
     if whole and cost >= LAYOUT_SHARE * whole:
         names = tuple(dict.fromkeys(op.name for op in totals))
-        yield Claim(_layout_finding(cost, whole, "the time of all ops", names[:MOST_NAMES], ()))
+        yield Draft(_layout_finding(cost, whole, "the time of all ops", names[:MOST_NAMES], ()))
 
 
 def _layout_finding(cost: int, whole: int, of: str, ops: tuple[str, ...], rows: tuple[int, ...]) -> Finding:
@@ -65,100 +65,100 @@ def _layout_finding(cost: int, whole: int, of: str, ops: tuple[str, ...], rows: 
     )
 
 
-def launches(facts: Facts) -> Iterator[Claim]:
+def launches(analysis: RunAnalysis) -> Iterator[Draft]:
     """Time on the critical path that goes into starting work."""
-    path = facts.path
-    chosen = (path.cause == LAUNCH) & ~_flushes(facts)[path.activity]
+    path = analysis.path
+    chosen = (path.cause == LAUNCH) & ~_flushes(analysis)[path.activity]
     cost, starts = int(path.ns[chosen].sum()), int(chosen.sum())
-    if not facts.work.wall_ns or cost < LAUNCH_SHARE * facts.work.wall_ns:
+    if not analysis.work.wall_ns or cost < LAUNCH_SHARE * analysis.work.wall_ns:
         return
-    positions = np.flatnonzero((facts.work.cause == LAUNCH) & ~_flushes(facts)[:-1])
+    positions = np.flatnonzero((analysis.work.cause == LAUNCH) & ~_flushes(analysis)[:-1])
     gaps = path.activity[chosen & (path.is_gap == 1) & (path.activity != NONE)]
-    yield Claim(
+    yield Draft(
         Finding(
             "launch",
-            f"starting work takes {format_percent(cost / facts.work.wall_ns)} of the critical path",
+            f"starting work takes {format_percent(cost / analysis.work.wall_ns)} of the critical path",
             f"{count(starts, 'start')}, {time(cost / max(starts, 1))} each on average",
-            facts.costliest_ops(gaps, facts.gap_ns),
+            analysis.costliest_ops(gaps, analysis.gap_ns),
             cost,
             action="fuse small ops, or launch many at once: a graph, a larger batch",
-            spans=facts.rows(gaps, facts.gap_ns),
+            spans=analysis.rows(gaps, analysis.gap_ns),
         ),
         positions,
         gaps=gaps,
     )
 
 
-def _flushes(facts: Facts) -> npt.NDArray[np.bool_]:
+def _flushes(analysis: RunAnalysis) -> npt.NDArray[np.bool_]:
     """Per activity, whether it writes the recording itself out; one more, False, for none."""
-    return np.append(facts.run.trace.spans["does"][facts.work.row] == Does.STATS, False)
+    return np.append(analysis.run.trace.spans["does"][analysis.work.row] == Does.STATS, False)
 
 
-def small_ops(facts: Facts) -> Iterator[Claim]:
+def small_ops(analysis: RunAnalysis) -> Iterator[Draft]:
     """Work of a device that is shorter than what starting it took."""
-    work, path = facts.work, facts.path
+    work, path = analysis.work, analysis.path
     starts = np.zeros(len(work), np.bool_)
     starts[path.activity[(path.cause == LAUNCH) & (path.is_gap == 1)]] = True
-    small = np.flatnonzero(starts & ~facts.on_host & (work.op != NONE) & (facts.order.lag > work.ns))
-    cost = int(facts.gap_ns[small].sum())
+    small = np.flatnonzero(starts & ~analysis.on_host & (work.op != NONE) & (analysis.order.lag > work.ns))
+    cost = int(analysis.gap_ns[small].sum())
     if not work.wall_ns or cost < SMALL_SHARE * work.wall_ns:
         return
     ops, one = count(len(distinct(work.op[small])), "op"), len(small) == 1
-    yield Claim(
+    yield Draft(
         Finding(
             "small-ops",
             f"{count(len(small), 'command')} of {ops} {'is' if one else 'are'} shorter than what starting "
             f"{'it' if one else 'them'} takes",
             f"{time(int(work.ns[small].sum()))} of work after {time(cost)} of gaps",
-            facts.costliest_ops(small, facts.gap_ns),
+            analysis.costliest_ops(small, analysis.gap_ns),
             cost,
             action=f"fuse {'it with its' if one else 'them with their'} neighbours",
-            spans=facts.rows(small, facts.gap_ns),
+            spans=analysis.rows(small, analysis.gap_ns),
         ),
         gaps=small,
     )
 
 
-def computed_again(facts: Facts) -> Iterator[Claim]:
+def computed_again(analysis: RunAnalysis) -> Iterator[Draft]:
     """Products that several cores compute whole, instead of a part each."""
-    found = sorted(repeated_work(facts.run), key=lambda work: -work.again_macs)
-    times = np.ones(len(facts.run.commands.rows))
+    found = sorted(repeated_work(analysis.run), key=lambda work: -work.again_macs)
+    times = np.ones(len(analysis.run.commands.rows))
     for work in found:
         times[work.commands] = work.times
-    positions = np.flatnonzero(np.isin(facts.work.command, np.flatnonzero(times > 1)))
-    left = 1 / times[facts.work.command[positions]]
-    cost = int((facts.path_ns[positions] * (1 - left)).sum())
-    if not facts.wall_ns or not found or cost < AGAIN_SHARE * facts.wall_ns:
+    positions = np.flatnonzero(np.isin(analysis.work.command, np.flatnonzero(times > 1)))
+    left = 1 / times[analysis.work.command[positions]]
+    cost = int((analysis.path_ns[positions] * (1 - left)).sum())
+    if not analysis.wall_ns or not found or cost < AGAIN_SHARE * analysis.wall_ns:
         return
-    whole, again = int(facts.run.commands.rows["macs"].sum()), sum(work.again_macs for work in found)
-    yield Claim(
+    whole, again = int(analysis.run.commands.rows["macs"].sum()), sum(work.again_macs for work in found)
+    yield Draft(
         Finding(
             "computed-again",
             f"{format_count(again)} of {format_count(whole)} MACs were computed on another core too",
-            f"{count(len(found), 'product')} run whole on several cores, {facts.run.ops[found[0].op].name} on "
+            f"{count(len(found), 'product')} run whole on several cores, {analysis.run.ops[found[0].op].name} on "
             f"{found[0].times}",
-            tuple(dict.fromkeys(facts.run.ops[work.op].name for work in found))[:MOST_NAMES],
+            tuple(dict.fromkeys(analysis.run.ops[work.op].name for work in found))[:MOST_NAMES],
             cost,
             action="a larger batch or fewer cores: parts this small cost more to hand around than to compute again",
-            spans=facts.rows(positions, facts.path_ns),
+            spans=analysis.rows(positions, analysis.path_ns),
         ),
         positions,
-        np.ceil(facts.work.ns[positions] * left).astype(np.int64),
+        np.ceil(analysis.work.ns[positions] * left).astype(np.int64),
     )
 
 
-def on_the_cpu(facts: Facts) -> Iterator[Claim]:
+def on_the_cpu(analysis: RunAnalysis) -> Iterator[Draft]:
     """Ops that the accelerator does not take, where others do run on it."""
-    totals = facts.run.summary.ops
+    totals = analysis.run.summary.ops
     cpu = [op for op in totals if op.on_cpu]
     if not cpu or not any(op.engine and not op.on_cpu for op in totals):
         return  # nothing runs anywhere else
     known = [op.busy_ns for op in cpu if op.busy_ns is not None]
     reasons = "; ".join(dict.fromkeys(op.reason for op in cpu if op.reason))
     types = ", ".join(dict.fromkeys(op.type for op in cpu if op.type))
-    chosen = np.zeros(len(facts.run.ops), np.bool_)
+    chosen = np.zeros(len(analysis.run.ops), np.bool_)
     chosen[[op.op for op in cpu if op.op is not None]] = True
-    yield Claim(
+    yield Draft(
         Finding(
             "cpu-fallback",
             f"{count(len(cpu), 'op')} of {len(totals)} run on the CPU",
@@ -167,5 +167,5 @@ def on_the_cpu(facts: Facts) -> Iterator[Claim]:
             sum(known) if known else None,
             action="replace them with ops that the accelerator takes, so that the model is not cut there",
         ),
-        facts.of_ops(chosen) if facts.has_timeline else None,
+        analysis.of_ops(chosen) if analysis.has_timeline else None,
     )

@@ -15,12 +15,13 @@ from ...recording.finding import Finding
 from ...recording.trace import NONE
 from ..causes import CAUSES, COMPUTE, HOST, HOST_LINK, LAYOUT, LINK, MEMORY, cause_of_op, does_of
 from ..data_types import computed_in_floats
-from ..facts import Facts
 from ..op_bounds import bound_by_bytes
 from ..roofline import roofline
+from ..run_analysis import RunAnalysis
 from ..structure import NOT_REPEATED
 from ..timeline.activities import Numbers
-from .claim import Claim, count, time
+from ..timeline.intervals import total
+from .draft import Draft, count, time
 from .flow import flow_of
 
 SLOW_SHARE = 0.05  # of the critical path: a block above it is worth a line
@@ -38,116 +39,116 @@ _ACTIONS = {
 }
 
 
-def slow_ops(facts: Facts) -> Iterator[Claim]:
+def slow_ops(analysis: RunAnalysis) -> Iterator[Draft]:
     """The blocks – one op, or the same op of every layer – with most of the critical path; else with most time."""
-    times = facts.op_path_ns if facts.has_timeline else _own_times(facts)
-    whole = (facts.wall_ns or 0) if facts.has_timeline else int(times.sum())
-    blocks = list(dict.fromkeys(facts.structure.blocks))
+    times = analysis.op_path_ns if analysis.has_timeline else _own_times(analysis)
+    whole = (analysis.wall_ns or 0) if analysis.has_timeline else int(times.sum())
+    blocks = list(dict.fromkeys(analysis.structure.blocks))
     number = {block: place for place, block in enumerate(blocks)}
-    of_op = np.array([number[block] for block in facts.structure.blocks], np.int64)
-    sums = np.rint(np.bincount(of_op, times, minlength=len(blocks))).astype(np.int64)
+    of_op = np.array([number[block] for block in analysis.structure.blocks], np.int64)
+    sums = total(of_op, times, len(blocks))
     for place in np.argsort(-sums, kind="stable")[:MOST_BLOCKS].tolist():
         if not whole or sums[place] < SLOW_SHARE * whole:
             return
-        claim = _slow(facts, blocks[place], np.flatnonzero(of_op == place), times, whole)
-        if blocks[place] != NOT_REPEATED and claim is not None:
-            yield claim
+        draft = _slow(analysis, blocks[place], np.flatnonzero(of_op == place), times, whole)
+        if blocks[place] != NOT_REPEATED and draft is not None:
+            yield draft
 
 
-def _own_times(facts: Facts) -> Numbers:
+def _own_times(analysis: RunAnalysis) -> Numbers:
     """Without a timeline: the time of every op that does work; those that are waits are no ops of the network."""
-    return np.array([0 if does_of(op) is Does.SYNC else op.busy_ns or 0 for op in facts.ops], np.int64)
+    return np.array([0 if does_of(op) is Does.SYNC else op.busy_ns or 0 for op in analysis.ops], np.int64)
 
 
-def _slow(facts: Facts, block: str, ops: Numbers, times: Numbers, whole: int) -> Claim | None:
+def _slow(analysis: RunAnalysis, block: str, ops: Numbers, times: Numbers, whole: int) -> Draft | None:
     """None: a change of layout, or nothing but transfers, which have rules of their own."""
     cost, costliest = int(times[ops].sum()), ops[np.argsort(-times[ops], kind="stable")]
     first = int(costliest[0])
-    name = facts.run.ops[first].name if len(ops) == 1 else block
-    chosen = np.zeros(len(facts.run.ops), np.bool_)
+    name = analysis.run.ops[first].name if len(ops) == 1 else block
+    chosen = np.zeros(len(analysis.run.ops), np.bool_)
     chosen[ops] = True
-    positions = facts.of_ops(chosen)
-    sums = np.bincount(facts.work.cause[positions], facts.path_ns[positions], minlength=len(CAUSES))
+    positions = analysis.of_ops(chosen)
+    sums = np.bincount(analysis.work.cause[positions], analysis.path_ns[positions], minlength=len(CAUSES))
     cause = (
         int(sums.argmax())
-        if facts.has_timeline
-        else cause_of_op(facts.ops[first], slow_bytes=first in bound_by_bytes(facts.run))
+        if analysis.has_timeline
+        else cause_of_op(analysis.ops[first], slow_bytes=first in bound_by_bytes(analysis.run))
     )
-    if cause == LAYOUT or (cause in (MEMORY, HOST_LINK) and len(positions) and facts.moves[positions].all()):
+    if cause == LAYOUT or (cause in (MEMORY, HOST_LINK) and len(positions) and analysis.moves[positions].all()):
         return None
-    of = "the critical path" if facts.has_timeline else "the time of all ops"
-    kind = f"{facts.run.ops[first].type} op".strip()
+    of = "the critical path" if analysis.has_timeline else "the time of all ops"
+    kind = f"{analysis.run.ops[first].type} op".strip()
     finding = Finding(
         "slow-op",
         f"{name} takes {format_percent(cost / whole)} of {of}",
-        f"{count(len(ops), kind)}{_engines(facts, costliest)}: {time(cost)}, mostly {CAUSES[cause]}",
-        tuple(dict.fromkeys(facts.run.ops[op].name for op in costliest.tolist()))[:MOST_NAMES],
+        f"{count(len(ops), kind)}{_engines(analysis, costliest)}: {time(cost)}, mostly {CAUSES[cause]}",
+        tuple(dict.fromkeys(analysis.run.ops[op].name for op in costliest.tolist()))[:MOST_NAMES],
         cost,
         cost / whole,
-        action=_action(facts, cause, chosen, positions),
-        spans=facts.rows(positions, facts.path_ns),
+        action=_action(analysis, cause, chosen, positions),
+        spans=analysis.rows(positions, analysis.path_ns),
     )
-    return Claim(finding, positions if facts.has_timeline else None)
+    return Draft(finding, positions if analysis.has_timeline else None)
 
 
-def _engines(facts: Facts, ops: Numbers) -> str:
+def _engines(analysis: RunAnalysis, ops: Numbers) -> str:
     """What these ops run on, costliest first; nothing where that is not told, or too much to say."""
-    names = list(dict.fromkeys(facts.ops[op].engine for op in ops.tolist() if facts.ops[op].engine))
+    names = list(dict.fromkeys(analysis.ops[op].engine for op in ops.tolist() if analysis.ops[op].engine))
     return f" on {' and '.join(names)}" if 0 < len(names) <= MOST_ENGINES else ""
 
 
-def _action(facts: Facts, cause: int, chosen: npt.NDArray[np.bool_], positions: Numbers) -> str:
+def _action(analysis: RunAnalysis, cause: int, chosen: npt.NDArray[np.bool_], positions: Numbers) -> str:
     if cause == COMPUTE:
-        return _cheaper(facts, chosen, positions)
+        return _cheaper(analysis, chosen, positions)
     if cause == MEMORY:
-        narrower = ", or a smaller data type" if computed_in_floats(facts.run, chosen) else ""
-        flow = flow_of(facts, np.flatnonzero((facts.work.cause == MEMORY) & ~facts.on_host))
+        narrower = ", or a smaller data type" if computed_in_floats(analysis.run, chosen) else ""
+        flow = flow_of(analysis, np.flatnonzero((analysis.work.cause == MEMORY) & ~analysis.on_host))
         return (KEPT if flow is not None and flow.is_full else EARLIER) + narrower
     return _ACTIONS.get(cause, LOOK)
 
 
-def _cheaper(facts: Facts, chosen: npt.NDArray[np.bool_], positions: Numbers) -> str:
+def _cheaper(analysis: RunAnalysis, chosen: npt.NDArray[np.bool_], positions: Numbers) -> str:
     """What would make these ops compute for less time, of what the run tells: their types, and where they ran."""
     ways = ["a cheaper form of the op"]
-    if computed_in_floats(facts.run, chosen):
+    if computed_in_floats(analysis.run, chosen):
         ways.append("a smaller data type")
-    lanes = [facts.run.trace.lanes[lane] for lane in distinct(facts.work.own_lane[positions]).tolist()]
+    lanes = [analysis.run.trace.lanes[lane] for lane in distinct(analysis.work.own_lane[positions]).tolist()]
     places = Counter(
         device for device, core in {(lane.device, lane.core) for lane in lanes} if NONE not in (device, core)
     )
     cores = max(places.values(), default=0)
-    if 0 < cores < facts.run.info.cores:
-        ways.append(f"more cores for it: it runs on {cores} of {facts.run.info.cores}")
+    if 0 < cores < analysis.run.info.cores:
+        ways.append(f"more cores for it: it runs on {cores} of {analysis.run.info.cores}")
     return ", or ".join([", ".join(ways[:-1]), ways[-1]]) if len(ways) > 1 else ways[0]
 
 
-def far_from_bound(facts: Facts) -> Iterator[Claim]:
+def far_from_bound(analysis: RunAnalysis) -> Iterator[Draft]:
     """Ops that take much longer than their MACs and bytes alone would."""
-    bounds = {row.op: row.bound_ns for row in roofline(facts) if row.bound_ns is not None}
+    bounds = {row.op: row.bound_ns for row in roofline(analysis) if row.bound_ns is not None}
     far: dict[int, float] = {}
-    for place, total in enumerate(facts.ops):
-        bound = bounds.get(total.name)
-        if bound and total.wall_ns and total.macs and total.wall_ns > FAR_FACTOR * bound:
-            far[place] = bound / total.wall_ns
-    loss = {place: round(int(facts.op_path_ns[place]) * (1 - share)) for place, share in far.items()}
+    for place, op in enumerate(analysis.ops):
+        bound = bounds.get(op.name)
+        if bound and op.wall_ns and op.macs and op.wall_ns > FAR_FACTOR * bound:
+            far[place] = bound / op.wall_ns
+    loss = {place: round(int(analysis.op_path_ns[place]) * (1 - share)) for place, share in far.items()}
     cost = sum(loss.values())
-    if not facts.wall_ns or cost < FAR_SHARE * facts.wall_ns:
+    if not analysis.wall_ns or cost < FAR_SHARE * analysis.wall_ns:
         return
     worst = sorted(loss, key=lambda place: -loss[place])
-    first = facts.ops[worst[0]]
-    left = np.zeros(len(facts.run.ops))
+    first = analysis.ops[worst[0]]
+    left = np.zeros(len(analysis.run.ops))
     left[list(far)] = list(far.values())
-    positions = facts.of_ops(left > 0)
-    yield Claim(
+    positions = analysis.of_ops(left > 0)
+    yield Draft(
         Finding(
             "far-from-bound",
             f"{count(len(far), 'op')} take more than {FAR_FACTOR:g} × their lower bound",
             f"{first.name} takes {time(first.wall_ns or 0)}, its MACs and bytes alone {time(bounds[first.name] or 0)}",
-            tuple(dict.fromkeys(facts.ops[place].name for place in worst))[:MOST_NAMES],
+            tuple(dict.fromkeys(analysis.ops[place].name for place in worst))[:MOST_NAMES],
             cost,
             action="look for small tiles, poor engine use or conversions around them",
-            spans=facts.rows(positions, facts.path_ns),
+            spans=analysis.rows(positions, analysis.path_ns),
         ),
         positions,
-        np.rint(facts.work.ns[positions] * left[facts.work.op[positions]]).astype(np.int64),
+        np.rint(analysis.work.ns[positions] * left[analysis.work.op[positions]]).astype(np.int64),
     )

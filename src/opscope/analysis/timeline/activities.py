@@ -15,14 +15,14 @@ import numpy.typing as npt
 from ...core.columns import distinct, rising
 from ...core.meaning import LaneRole
 from ...recording.run import Run
-from ...recording.trace import NONE, SpanKind, nested_lanes
+from ...recording.trace import NONE, SpanKind, Trace, nested_lanes
 from ..causes import WAIT, causes_of
 from .intervals import ranked
 
 Numbers = npt.NDArray[np.int64]
 Flags = npt.NDArray[np.bool_]
 
-ASIDE = NONE  # lane of what runs beside the lanes: transfers that a lane has only issued
+NO_LANE = NONE  # of transfers in flight: a lane has issued them and goes on, they keep nobody's order
 _WORK = np.isin(np.arange(256), (SpanKind.OP, SpanKind.TRANSFER, SpanKind.HOST))  # kind → is work
 _WAITS = np.isin(np.arange(256), (SpanKind.WAIT, SpanKind.BARRIER))
 
@@ -36,8 +36,8 @@ class Activities:
     start_ns: int  # of the window; every activity lies in it
     end_ns: int
     row: Numbers  # of the spans table
-    lane: Numbers  # position in Trace.lanes; ASIDE: keeps no order
-    own_lane: Numbers  # the lane it is drawn in
+    lane: Numbers  # position in Trace.lanes of the lane whose order it keeps; NO_LANE: of none
+    own_lane: Numbers  # the lane that it is drawn in
     start: Numbers
     end: Numbers
     op: Numbers
@@ -76,22 +76,22 @@ def activities_of(run: Run) -> Activities:
     chosen = chosen if own.all() else chosen[own[spans["lane"][chosen]]]
     kind = spans["kind"][chosen]
     rows, waits = (chosen[wanted[kind]] for wanted in (_WORK, _WAITS))
-    marks = execution_marks(run, inference)
-    parts = _in_order(run, rows[~_around(spans, rows, marks)])
+    marks = execution_marks(run.trace, inference)
+    parts = _in_order(run, rows[~_spans_whole_device(spans, rows, marks)])
     window = _window(run, marks if len(marks) else waits, parts)
     return _sorted(run, inference, window, parts, waits=waits, staged=len(marks) > 0)
 
 
-def execution_marks(run: Run, inference: int) -> Numbers:
+def execution_marks(trace: Trace, inference: int = NONE) -> Numbers:
     """Rows that say when an inference started and ended on a core; NONE: any inference."""
-    spans = run.trace.spans
-    named = np.array([lane.role is LaneRole.EXECUTION and lane.core != NONE for lane in run.trace.lanes] or [False])
+    spans = trace.spans
+    of_core = np.array([lane.role is LaneRole.EXECUTION and lane.core != NONE for lane in trace.lanes] or [False])
     marks = np.flatnonzero(spans["kind"] == SpanKind.PHASE)
-    marks = marks[named[spans["lane"][marks]]]
+    marks = marks[of_core[spans["lane"][marks]]]
     return marks if inference == NONE else np.asarray(marks[spans["inference"][marks] == inference], np.int64)
 
 
-def _around(spans: npt.NDArray[np.void], rows: Numbers, marks: Numbers) -> Flags:
+def _spans_whole_device(spans: npt.NDArray[np.void], rows: Numbers, marks: Numbers) -> Flags:
     """Stages of the host that are nothing but the time of the device as the host sees it."""
     host = spans["kind"][rows] == SpanKind.HOST
     if not len(marks) or not host.any():
@@ -135,22 +135,22 @@ def _in_order(run: Run, rows: Numbers) -> _Parts:
     """Each row with the lane whose order it keeps; nested calls are cut into what was innermost."""
     spans = run.trace.spans.take(rows)
     lane = spans["lane"].astype(np.int64)
-    lane[_beside(spans)] = ASIDE
+    lane[_issued_transfers(spans)] = NO_LANE
     plain = _Parts(rows, lane, spans["start_ns"].copy(), spans["end_ns"].copy())
     base = _base_lanes(run, lane)
     if base is None:
         return plain
     flat = [
-        _innermost(plain, np.flatnonzero((lane != ASIDE) & (base[lane] == number)), number)
-        for number in distinct(base[lane[lane != ASIDE]]).tolist()
+        _innermost(plain, np.flatnonzero((lane != NO_LANE) & (base[lane] == number)), number)
+        for number in distinct(base[lane[lane != NO_LANE]]).tolist()
     ]
-    aside = np.flatnonzero(lane == ASIDE)
-    flat.append(_Parts(rows[aside], lane[aside], plain.start[aside], plain.end[aside]))
+    flights = np.flatnonzero(lane == NO_LANE)
+    flat.append(_Parts(rows[flights], lane[flights], plain.start[flights], plain.end[flights]))
     return _Parts(*(np.concatenate([getattr(part, key) for part in flat]) for key in ("row", "lane", "start", "end")))
 
 
-def _beside(spans: npt.NDArray[np.void]) -> Flags:
-    """Transfers that another span of the same command has issued."""
+def _issued_transfers(spans: npt.NDArray[np.void]) -> Flags:
+    """Transfers in flight that another span of the same command has issued."""
     moves = spans["kind"] == SpanKind.TRANSFER
     known = moves & (spans["command"] != NONE)
     if not known.any():
@@ -161,7 +161,7 @@ def _beside(spans: npt.NDArray[np.void]) -> Flags:
 
 def _base_lanes(run: Run, lane: Numbers) -> Numbers | None:
     """Lane → the lane whose deeper calls it holds: `thread` for `thread 2`; None: no lane has deeper ones."""
-    used = set(distinct(lane[lane != ASIDE]).tolist())
+    used = set(distinct(lane[lane != NO_LANE]).tolist())
     lanes = run.trace.lanes
     base = np.arange(len(lanes))
     for number, owner in nested_lanes(lanes).items():
@@ -171,13 +171,23 @@ def _base_lanes(run: Run, lane: Numbers) -> Numbers | None:
 
 
 def _innermost(parts: _Parts, chosen: Numbers, lane: int) -> _Parts:
-    """The deepest call at every moment. Lanes come from outer to inner ones."""
+    """The deepest call at every moment. Lanes come from outer to inner ones.
+
+    Two levels, with times of calls; `b` is called by `a`, and `c` starts when `a` ends:
+
+        level 0   a: 0–10        c: 10–12        moments          0   3   5   10   12
+        level 1       b: 3–5                     owner of each      a   b   a    c
+                                                 what is returned a: 0–3, b: 3–5, a: 5–10, c: 10–12
+
+    Between two neighbouring moments nothing starts or ends. Every call takes all of these steps that it covers; deeper
+    levels come later and overwrite what an outer one has taken. Steps of one owner in a row become one part.
+    """
     start, end, level = parts.start[chosen], parts.end[chosen], parts.lane[chosen]
     moments, (first, last) = ranked(start, end)
     owner = np.full(max(len(moments) - 1, 0), NONE)
     for number in distinct(level).tolist():
         own = np.flatnonzero((level == number) & (last > first))
-        length = last[own] - first[own]
+        length = last[own] - first[own]  # steps that each call covers, which lie in a row from its `first` on
         owner[np.repeat(first[own] - (np.cumsum(length) - length), length) + np.arange(length.sum())] = np.repeat(
             own, length
         )
@@ -210,7 +220,7 @@ def _sorted(
     start = parts.start if staged else _after_device(spans, cause, parts.start, parts.end)
     order = rising((start - window[0]) * 2 + (parts.end > start))  # what takes no time comes before what follows it
     lane = parts.lane[order]
-    own_lane = np.where(lane == ASIDE, spans["lane"][order], lane)
+    own_lane = np.where(lane == NO_LANE, spans["lane"][order], lane)
     op, command = spans["op"][order].astype(np.int64), spans["command"][order]
     return Activities(
         run,

@@ -9,31 +9,35 @@ import numpy as np
 from ...recording.finding import OTHER_BOUND
 from ...recording.summary import Share
 from ..causes import CAUSES, HOST, cause_of_op, cause_of_stage
-from ..facts import Facts
 from ..op_bounds import bound_by_bytes
+from ..run_analysis import RunAnalysis
 
 
-def breakdown(facts: Facts) -> tuple[Share, ...]:
+def breakdown(analysis: RunAnalysis) -> tuple[Share, ...]:
     """Parts of the wall time, largest first; they add up to it. Empty: the run tells no times."""
-    if facts.has_timeline:
-        path = facts.path
+    if analysis.has_timeline:
+        path = analysis.path
         sums = np.bincount(path.cause, path.ns, minlength=len(CAUSES))
         return _shares(Counter({cause: round(ns) for cause, ns in zip(CAUSES, sums.tolist(), strict=True)}))
-    return _of_ops(facts)
+    return _of_ops(analysis)
 
 
-def _of_ops(facts: Facts) -> tuple[Share, ...]:
-    """Without a timeline: the time of ops, as if they ran one after the other on as many lanes as it takes."""
+def _of_ops(analysis: RunAnalysis) -> tuple[Share, ...]:
+    """Without a timeline: the time of ops, as if they ran one after the other on as many lanes as it takes.
+
+    Compute 60 and memory 20 of a wall time of 40: two lanes' worth, so compute counts 30 and memory 10. Of a wall time
+    of 100, they count 60 and 20, and the 20 that no op explains are other.
+    """
     times: Counter[str] = Counter()
-    totals = facts.run.summary.ops
+    totals = analysis.run.summary.ops
     mixed = any(op.engine and not op.on_cpu for op in totals)
-    by_bytes = bound_by_bytes(facts.run)
+    by_bytes = bound_by_bytes(analysis.run)
     for op in totals:
         cause = HOST if mixed and op.on_cpu else cause_of_op(op, slow_bytes=op.op in by_bytes)
         times[CAUSES[cause]] += op.busy_ns or 0
-    whole, wall = sum(times.values()), facts.wall_ns
+    whole, wall = sum(times.values()), analysis.wall_ns
     if not whole:
-        return _of_stages(facts) or ((Share(OTHER_BOUND, float(wall), 1.0),) if wall else ())
+        return _of_stages(analysis) or ((Share(OTHER_BOUND, float(wall), 1.0),) if wall else ())
     if wall is None:
         return _shares(times)
     lanes = max(1.0, whole / wall)
@@ -43,14 +47,14 @@ def _of_ops(facts: Facts) -> tuple[Share, ...]:
     return _shares(scaled)
 
 
-def _of_stages(facts: Facts) -> tuple[Share, ...]:
+def _of_stages(analysis: RunAnalysis) -> tuple[Share, ...]:
     """Where only the stages around the device are known: what the device did is not."""
     times: Counter[str] = Counter()
-    for stage in facts.run.summary.host:
+    for stage in analysis.run.summary.host:
         times[CAUSES[cause_of_stage(stage.name)]] += stage.ns
-    if facts.wall_ns and times:  # stages may be means, and the latency a median
+    if analysis.wall_ns and times:  # stages may be means, and the latency a median
         whole = sum(times.values())
-        times = Counter({cause: round(ns * facts.wall_ns / whole) for cause, ns in times.items()})
+        times = Counter({cause: round(ns * analysis.wall_ns / whole) for cause, ns in times.items()})
     return _shares(times) if times else ()
 
 

@@ -2,6 +2,9 @@
 
 Every activity starts when the last thing that it needs is done, plus a lag that nothing recorded explains. The path
 is the longest one through activities and lags, and is as long as the run: its stretches lie end to end.
+
+    lane 1 |  b: 0–6   |                     c ends last; its blocker is b, which nothing held back:
+    lane 0 | a: 0–4 |     | c: 7–9 |         b 0–6, gap before c 6–7, c 7–9. `a` is not on the path.
 """
 
 from __future__ import annotations
@@ -11,6 +14,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from ...core.meaning import LaneRole
 from ...recording.finding import PathStep
 from ...recording.trace import NONE, SpanKind
 from ..causes import CAUSES, HOST, LAUNCH, OTHER, WAIT
@@ -51,6 +55,10 @@ class Path:
 
 
 def critical_path(order: Dependencies) -> Path:
+    """For every activity of the chain two stretches: the gap before it, and itself; those of no length are left out.
+
+    An activity counts up to the start of the next one, which it may have released before its own end.
+    """
     work = order.activities
     chain = _chain(order)
     ends = np.append(np.minimum(work.end[chain[:-1]], work.start[chain[1:]]), work.end[chain[-1:]])
@@ -67,15 +75,15 @@ def critical_path(order: Dependencies) -> Path:
 
 
 def _chain(order: Dependencies) -> Numbers:
-    """Positions from first to last."""
+    """Positions from first to last, found backwards: from what ended last, always to its blocker."""
     work = order.activities
     if not len(work):
         return np.zeros(0, np.int64)
-    holder = order.holder.tolist()
+    blocker = order.blocker.tolist()
     position, chain = int(work.end.argmax()), []
     while position != NONE:
         chain.append(position)
-        position = holder[position]
+        position = blocker[position]
     return np.array(chain[::-1], np.int64)
 
 
@@ -83,20 +91,24 @@ def _gap_causes(order: Dependencies, chain: Numbers) -> Numbers:
     """What the time before each of these counts as, when everything that it is known to need was done."""
     work = order.activities
     kind = work.run.trace.spans["kind"][work.row[chain]]
-    holder = order.holder[chain]
+    blocker = order.blocker[chain]
     host = kind == SpanKind.HOST
-    after_host = np.where(holder == NONE, host, np.roll(host, 1))
-    crosses = (host != after_host) & (holder != NONE)
+    after_host = np.where(blocker == NONE, host, np.roll(host, 1))
+    crosses = (host != after_host) & (blocker != NONE)
     length = order.lag[chain]
     others = _busy_elsewhere(order, chain)
     between = np.where(host & after_host, HOST, np.where(2 * others >= length, WAIT, OTHER))
-    first = np.where(_doorbell(work), HOST, OTHER)
-    short = (length <= LAUNCH_GAP_NS) & (holder != NONE) & ~host
-    return np.select([crosses | short, holder == NONE], [LAUNCH, first], between)
+    first = np.where(_marks_host_start(work), HOST, OTHER)
+    short = (length <= LAUNCH_GAP_NS) & (blocker != NONE) & ~host
+    return np.select([crosses | short, blocker == NONE], [LAUNCH, first], between)
 
 
 def _busy_elsewhere(order: Dependencies, chain: Numbers) -> Numbers:
-    """Of the gap before each, how long anything at all was at work."""
+    """Of the gap before each, how long anything at all was at work.
+
+    By the busy time up to a moment: with work at 0–4 and 6–9 it is 4 until 5, and 5 until 7, so that of a gap from
+    5 to 7 one nanosecond was busy.
+    """
     work = order.activities
     some = union(np.zeros(len(work), np.int64), work.start, work.end)
     reached = np.concatenate(([0], np.cumsum(some.end - some.start)))
@@ -109,9 +121,9 @@ def _busy_elsewhere(order: Dependencies, chain: Numbers) -> Numbers:
     return until(work.start[chain]) - until(order.ready[chain])
 
 
-def _doorbell(work: Activities) -> bool:
-    """The trace marks how long the device stood for the host at the start."""
-    return any(lane.name.startswith("Host_IO_Port") for lane in work.run.trace.lanes)
+def _marks_host_start(work: Activities) -> bool:
+    """The trace marks how long the device waited for the host at the start."""
+    return any(lane.role is LaneRole.MARKER for lane in work.run.trace.lanes)
 
 
 def path_steps(order: Dependencies, path: Path) -> tuple[PathStep, ...]:
@@ -153,10 +165,10 @@ def after(order: Dependencies, position: int) -> str:
 def afters(order: Dependencies, positions: Numbers) -> list[str]:
     """What each of these activities followed."""
     work, run = order.activities, order.activities.run
-    holder, why = order.holder[positions], order.held_why[positions].tolist()
-    lane, op, name = (column[holder].tolist() for column in (work.own_lane, work.op, work.row))
+    blocker, why = order.blocker[positions], order.blocked_why[positions].tolist()
+    lane, op, name = (column[blocker].tolist() for column in (work.own_lane, work.op, work.row))
     found = []
-    for held, reason, on, number, row in zip(holder.tolist(), why, lane, op, name, strict=True):
+    for held, reason, on, number, row in zip(blocker.tolist(), why, lane, op, name, strict=True):
         if held == NONE:
             found.append("start")
         elif reason == LANE:

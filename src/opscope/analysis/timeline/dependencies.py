@@ -1,4 +1,14 @@
-"""What had to be done before what: dependencies between commands, the order of every lane, issue before flight."""
+"""What had to be done before what: dependencies between commands, the order of every lane, issue before flight.
+
+An example with two lanes, where `c` reads what `b` wrote:
+
+    lane 1 |  b: 0–6   |                     pairs       why    released at
+    lane 0 | a: 0–4 |     | c: 7–9 |         a → c       LANE   4
+                                             b → c       DATA   6
+
+`c` was ready at 6, when the last of its pairs released it; `b` is its blocker, and its lag is 1: nothing that was
+recorded explains why it did not start at 6.
+"""
 
 from __future__ import annotations
 
@@ -9,7 +19,7 @@ import numpy as np
 from ...core.columns import distinct, rising
 from ...recording.trace import NONE, SpanKind
 from ..causes import WAIT
-from .activities import ASIDE, Activities, Numbers
+from .activities import NO_LANE, Activities, Numbers
 
 START, ASSUMED, STAGE, LANE, ISSUE, ORDER, DATA = range(7)  # why one activity follows another; the later one wins a tie
 
@@ -29,10 +39,10 @@ class Dependencies:
     first: Numbers
     second: Numbers  # rising
     why: Numbers
-    reach: Numbers  # when the first let the second go: its end, or the start of the second
+    reach: Numbers  # when the first released the second: at its end, or at the start of the second if that is earlier
     ready: Numbers  # per activity: the latest reach of its pairs; the start of the window where it has none
-    holder: Numbers  # per activity: the first of that pair; NONE
-    held_why: Numbers
+    blocker: Numbers  # per activity: the first of that pair, which held it back longest; NONE: nothing did
+    blocked_why: Numbers
 
     @property
     def lag(self) -> Numbers:
@@ -54,11 +64,11 @@ def dependencies_of(work: Activities) -> Dependencies:
         first, second, why = _valid([(first, second, why), assumed])
     reach = np.minimum(work.end[first], work.start[second])
     ready = _latest(work, second, reach)
-    holder, held_why = np.full(len(work), NONE), np.full(len(work), START)
+    blocker, blocked_why = np.full(len(work), NONE), np.full(len(work), START)
     binding = np.flatnonzero(reach == ready[second])
-    binding = binding[rising(why[binding])]  # what is written last stays
-    holder[second[binding]], held_why[second[binding]] = first[binding], why[binding]
-    return Dependencies(work, first, second, why, reach, ready, holder, held_why)
+    binding = binding[rising(why[binding])]  # of several at once, what is written last stays: the best known reason
+    blocker[second[binding]], blocked_why[second[binding]] = first[binding], why[binding]
+    return Dependencies(work, first, second, why, reach, ready, blocker, blocked_why)
 
 
 def _latest(work: Activities, second: Numbers, moments: Numbers) -> Numbers:
@@ -86,22 +96,22 @@ def _pairs(first: Numbers, second: Numbers, why: int) -> Pairs:
 
 def _lane_pairs(work: Activities) -> Pairs:
     """A lane does one thing after the other."""
-    order = rising(work.lane - ASIDE)
+    order = rising(work.lane - NO_LANE)
     lane = work.lane[order]
-    follows = np.flatnonzero((lane[1:] == lane[:-1]) & (lane[1:] != ASIDE))
+    follows = np.flatnonzero((lane[1:] == lane[:-1]) & (lane[1:] != NO_LANE))
     return _pairs(order[follows], order[follows + 1], LANE)
 
 
 def _issue_pairs(work: Activities) -> Pairs:
     """Bytes fly after a lane has sent them off."""
-    aside = np.flatnonzero((work.lane == ASIDE) & (work.command != NONE))
-    if not len(aside):
-        return _pairs(aside, aside, ISSUE)
-    issues = np.flatnonzero(work.lane != ASIDE)
-    codes = distinct(work.command[aside])
+    flights = np.flatnonzero((work.lane == NO_LANE) & (work.command != NONE))
+    if not len(flights):
+        return _pairs(flights, flights, ISSUE)
+    issues = np.flatnonzero(work.lane != NO_LANE)
+    codes = distinct(work.command[flights])
     of_command = _last(_code(codes, work.command[issues]), issues, len(codes))
-    issue = of_command[_code(codes, work.command[aside])]
-    return _pairs(issue[issue != NONE], aside[issue != NONE], ISSUE)
+    issue = of_command[_code(codes, work.command[flights])]
+    return _pairs(issue[issue != NONE], flights[issue != NONE], ISSUE)
 
 
 def _call_pairs(work: Activities) -> Pairs:
@@ -119,9 +129,9 @@ def _call_pairs(work: Activities) -> Pairs:
 def _assumed_pairs(work: Activities, first: Numbers, second: Numbers, why: Numbers) -> Pairs:
     """For work that nothing but its lane is known to hold back, and that its lane did not; calls of a host are free."""
     device = (work.run.trace.spans["kind"][work.row] != SpanKind.HOST) | work.staged
-    told = np.zeros(len(work), np.bool_)
-    told[second[why != LANE]] = True
-    late = np.flatnonzero(device & ~told & (work.start > _latest(work, second, work.end[first])))
+    explained = np.zeros(len(work), np.bool_)
+    explained[second[why != LANE]] = True
+    late = np.flatnonzero(device & ~explained & (work.start > _latest(work, second, work.end[first])))
     done = np.flatnonzero(device & (work.end > work.start))  # a mark takes no time: nothing waits for it
     if not len(late) or not len(done):
         return _pairs(late[:0], late[:0], ASSUMED)
@@ -140,8 +150,8 @@ def _edge_pairs(work: Activities) -> tuple[Pairs, Pairs]:
     source = np.concatenate((edges["source"], waits["waits_on"]))
     target = np.concatenate((edges["target"], waits["command"]))
     data = np.concatenate((edges["data"], np.ones(len(waits), np.bool_)))
-    told = (source > NONE) & (target > NONE)
-    source, target, data = source[told], target[told], data[told]
+    known = (source > NONE) & (target > NONE)
+    source, target, data = source[known], target[known], data[known]
     codes = distinct(np.concatenate((source, target)))
     place = _code(codes, work.command)
     named = np.flatnonzero(place != NONE)
@@ -152,7 +162,7 @@ def _edge_pairs(work: Activities) -> tuple[Pairs, Pairs]:
     known = (begins[starts] != NONE) & (begins[stops] != NONE)
     second = begins[starts[known]]
     first = ends[stops[known]]
-    first = np.where(first < second, first, begins[stops[known]])  # it goes on after it has let the other go
+    first = np.where(first < second, first, begins[stops[known]])  # the command goes on after it has released the other
     data = data[known]
     return _pairs(first[~data], second[~data], ORDER), _pairs(first[data], second[data], DATA)
 

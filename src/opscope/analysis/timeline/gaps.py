@@ -1,4 +1,10 @@
-"""Which engines stand still, for how long, and what ends it?"""
+"""Which engines are idle, for how long, and what ends it?
+
+An example, where `c` reads what `b` wrote:
+
+    lane 1 |  b: 0–6   |                     Lane 0 is free from 4 to 7. It waits 2 ns for b, its blocker, which is
+    lane 0 | a: 0–4 |     | c: 7–9 |         over at 6; the last nanosecond (`rest`) nothing recorded explains.
+"""
 
 from __future__ import annotations
 
@@ -12,13 +18,13 @@ from ...core.columns import distinct, rising
 from ...program.program import NO_ROUTE
 from ...recording.finding import EngineUse, Gap, WaitFor
 from ...recording.trace import NONE, Lane, SpanKind
-from .activities import ASIDE, Activities, Numbers
+from .activities import NO_LANE, Activities, Numbers
 from .critical_path import afters
 from .dependencies import ASSUMED
 from .intervals import largest, union
 
 if TYPE_CHECKING:
-    from ..facts import Facts
+    from ..run_analysis import RunAnalysis
 
 MOST_GAPS = 20
 NOTHING = "nothing that was recorded"
@@ -35,7 +41,7 @@ class Idle:
 
     @classmethod
     def of(cls, work: Activities) -> Idle:
-        kept = np.flatnonzero(work.lane != ASIDE)
+        kept = np.flatnonzero(work.lane != NO_LANE)
         order = kept[rising(work.lane[kept])]
         lane, end = work.lane[order], work.end[order]
         free = np.full(len(order), work.start_ns)
@@ -44,46 +50,46 @@ class Idle:
         return cls(order, np.minimum(free, work.start[order]))
 
 
-def engine_uses(facts: Facts) -> tuple[EngineUse, ...]:
+def engine_uses(analysis: RunAnalysis) -> tuple[EngineUse, ...]:
     """Lanes of one name together, and the routes of transfers; busiest first."""
-    work, lanes = facts.work, facts.run.trace.lanes
-    kept = np.flatnonzero(work.lane != ASIDE)
+    work, lanes = analysis.work, analysis.run.trace.lanes
+    kept = np.flatnonzero(work.lane != NO_LANE)
     busy = np.bincount(work.lane[kept], work.ns[kept], minlength=len(lanes))
-    waits, told = _lane_waits(facts), bool((facts.run.trace.spans["kind"] == SpanKind.WAIT).any())
+    waits, recorded = _lane_waits(analysis), bool((analysis.run.trace.spans["kind"] == SpanKind.WAIT).any())
     by_name: dict[str, list[int]] = defaultdict(list)
     for number in distinct(work.lane[kept]).tolist():
         by_name[lanes[number].name].append(number)
     rows = []
     for name, numbers in by_name.items():
-        at_work, stood = (round(float(column[numbers].sum()) / len(numbers)) for column in (busy, waits))
-        known = told and all(lanes[number].device != NONE for number in numbers)  # the host's are not recorded
-        rows.append(EngineUse(name, len(numbers), at_work, stood if known else None, work.wall_ns - at_work - stood))
-    return tuple(sorted([*rows, *_routes(facts)], key=lambda row: (-row.busy_ns, row.engine)))
+        at_work, waited = (round(float(column[numbers].sum()) / len(numbers)) for column in (busy, waits))
+        known = recorded and all(lanes[number].device != NONE for number in numbers)  # the host's are not recorded
+        rows.append(EngineUse(name, len(numbers), at_work, waited if known else None, work.wall_ns - at_work - waited))
+    return tuple(sorted([*rows, *_routes(analysis)], key=lambda row: (-row.busy_ns, row.engine)))
 
 
-def _lane_waits(facts: Facts) -> Numbers:
+def _lane_waits(analysis: RunAnalysis) -> Numbers:
     """Per lane, the waits that were recorded."""
-    waits = facts.run.trace.spans.take(facts.work.waits)
+    waits = analysis.run.trace.spans.take(analysis.work.waits)
     waits = waits[waits["kind"] == SpanKind.WAIT]
     length = waits["end_ns"] - waits["start_ns"]
-    found: Numbers = np.bincount(waits["lane"], length, minlength=len(facts.run.trace.lanes)).astype(np.int64)
+    found: Numbers = np.bincount(waits["lane"], length, minlength=len(analysis.run.trace.lanes)).astype(np.int64)
     return found
 
 
-def _routes(facts: Facts) -> list[EngineUse]:
+def _routes(analysis: RunAnalysis) -> list[EngineUse]:
     """Transfers beside the lanes: at least one in flight, per device and route."""
-    work, lanes = facts.work, facts.run.trace.lanes
-    aside = np.flatnonzero(work.lane == ASIDE)
-    if not len(aside):
+    work, lanes = analysis.work, analysis.run.trace.lanes
+    flights = np.flatnonzero(work.lane == NO_LANE)
+    if not len(flights):
         return []
-    devices = max(lane.device for lane in lanes) + 2  # one more: a device that is not told
-    device = np.array([lane.device + 1 for lane in lanes])[work.own_lane[aside]]
-    key = (routes_of(facts, aside) + 1) * devices + device
-    busy = union(key, work.start[aside], work.end[aside]).total((len(facts.run.routes) + 1) * devices)
+    devices = max(lane.device for lane in lanes) + 2  # one more: a device that is not known
+    device = np.array([lane.device + 1 for lane in lanes])[work.own_lane[flights]]
+    key = (routes_of(analysis, flights) + 1) * devices + device
+    busy = union(key, work.start[flights], work.end[flights]).total((len(analysis.run.routes) + 1) * devices)
     rows = []
     for route in distinct(key // devices).tolist():
         own = [int(busy[k]) for k in distinct(key[key // devices == route]).tolist()]
-        name = route_name(facts.run.routes[route - 1].name) if route else "DMA of a route that is not known"
+        name = route_name(analysis.run.routes[route - 1].name) if route else "DMA of a route that is not known"
         mean = round(sum(own) / len(own))
         rows.append(EngineUse(name, len(own), mean, None, work.wall_ns - mean))
     return rows
@@ -94,21 +100,21 @@ def route_name(route: str) -> str:
     return f"DMA {route.removeprefix('DMA ')}"
 
 
-def routes_of(facts: Facts, positions: Numbers) -> Numbers:
+def routes_of(analysis: RunAnalysis, positions: Numbers) -> Numbers:
     """The route of every one of these; NONE: not known."""
-    return facts.run.trace.spans["route"][facts.work.row[positions]].astype(np.int64)
+    return analysis.run.trace.spans["route"][analysis.work.row[positions]].astype(np.int64)
 
 
-def longest_gaps(facts: Facts, *, most: int = MOST_GAPS) -> tuple[Gap, ...]:
+def longest_gaps(analysis: RunAnalysis, *, most: int = MOST_GAPS) -> tuple[Gap, ...]:
     """The longest idle stretches of lanes of a device, with what ended each."""
-    work, stalls = facts.work, facts.stalls
+    work, stalls = analysis.work, analysis.stalls
     length = stalls.wait + stalls.rest
     longest = largest(length, most)
-    ended = afters(facts.order, stalls.position[longest])
+    ended = afters(analysis.order, stalls.position[longest])
     rows = []
     for place, ended_by in zip(longest.tolist(), ended, strict=True):
         position = int(stalls.position[place])
-        lane, start = facts.run.trace.lanes[int(work.lane[position])], int(work.start[position])
+        lane, start = analysis.run.trace.lanes[int(work.lane[position])], int(work.start[position])
         rows.append(
             Gap(lane.device, lane.core, lane.name, start - int(length[place]), start, work.name(position), ended_by)
         )
@@ -117,52 +123,60 @@ def longest_gaps(facts: Facts, *, most: int = MOST_GAPS) -> tuple[Gap, ...]:
 
 @dataclass(frozen=True, slots=True)
 class Stalls:
-    """Idle time of lanes of a device before their activities, divided between who was waited for and nobody."""
+    """Idle time of lanes of a device before their activities, divided into what its blocker explains and the rest."""
 
-    position: Numbers  # that waited
-    holder: Numbers  # that was waited for; NONE: nobody that the trace tells of
-    wait: Numbers  # until the holder was done
+    position: Numbers  # of the activity that waited
+    blocker: Numbers  # of the activity that was waited for; NONE: none that was recorded
+    wait: Numbers  # until the blocker was done
     early: Numbers  # of that, before anything of the device had started: that is the host's
     rest: Numbers  # from then on
-    group: Numbers  # position in groups, of those with a holder; NONE
+    group: Numbers  # position in groups, of those with a blocker; NONE
     groups: tuple[tuple[str, str], ...]  # who waited, for whom
 
     @classmethod
-    def of(cls, facts: Facts) -> Stalls:
-        order, work, idle = facts.order, facts.work, Idle.of(facts.work)
-        on_device = np.array([lane.device != NONE for lane in facts.run.trace.lanes] or [False])
+    def of(cls, analysis: RunAnalysis) -> Stalls:
+        order, work, idle = analysis.order, analysis.work, Idle.of(analysis.work)
+        on_device = np.array([lane.device != NONE for lane in analysis.run.trace.lanes] or [False])
         chosen = on_device[work.lane[idle.position]] & (work.start[idle.position] > idle.free)
         position, free = idle.position[chosen], idle.free[chosen]
-        told = (order.ready[position] > free) & (order.held_why[position] != ASSUMED)
-        holder = np.where(told, order.holder[position], NONE)
-        ready = np.where(holder != NONE, order.ready[position], free)
-        group, groups = _groups(facts, position, holder)
-        early = np.where(holder == NONE, 0, np.clip(_begin(facts, holder) - free, 0, ready - free))
-        return cls(position, holder, ready - free, early, work.start[position] - ready, group, groups)
+        recorded = (order.ready[position] > free) & (order.blocked_why[position] != ASSUMED)
+        blocker = np.where(recorded, order.blocker[position], NONE)
+        ready = np.where(blocker != NONE, order.ready[position], free)
+        group, groups = _groups(analysis, position, blocker)
+        early = np.where(blocker == NONE, 0, np.clip(_begin(analysis, blocker) - free, 0, ready - free))
+        return cls(position, blocker, ready - free, early, work.start[position] - ready, group, groups)
 
 
-def _begin(facts: Facts, holder: Numbers) -> Numbers:
-    """For every holder, when the device started; the start of the window where the host did not start it."""
-    work, device = facts.work, np.flatnonzero(~facts.on_host)
-    if not len(device) or facts.order.holder[device[0]] == NONE or not facts.on_host[facts.order.holder[device[0]]]:
-        return np.full(len(holder), work.start_ns)
-    return np.where(facts.on_host[holder], work.start_ns, work.start[device[0]])
+def _begin(analysis: RunAnalysis, blocker: Numbers) -> Numbers:
+    """For every blocker, when the device started; the start of the window where the host did not start it."""
+    work, device = analysis.work, np.flatnonzero(~analysis.on_host)
+    if (
+        not len(device)
+        or analysis.order.blocker[device[0]] == NONE
+        or not analysis.on_host[analysis.order.blocker[device[0]]]
+    ):
+        return np.full(len(blocker), work.start_ns)
+    return np.where(analysis.on_host[blocker], work.start_ns, work.start[device[0]])
 
 
-def _groups(facts: Facts, position: Numbers, holder: Numbers) -> tuple[Numbers, tuple[tuple[str, str], ...]]:
-    """Number of the pair of names, who waited and for whom, of every stall; and the pairs."""
-    work, lanes = facts.work, facts.run.trace.lanes
-    known = np.flatnonzero(holder != NONE)
-    ways = len(facts.run.routes) + 1
-    here, there = work.own_lane[position[known]], work.own_lane[holder[known]]
-    route = np.where(work.lane[holder[known]] == ASIDE, routes_of(facts, holder[known]), NONE)
+def _groups(analysis: RunAnalysis, position: Numbers, blocker: Numbers) -> tuple[Numbers, tuple[tuple[str, str], ...]]:
+    """Number of the pair of names, who waited and for whom, of every stall; and the pairs.
+
+    Every pair of lanes, and the route where the blocker is a transfer, is one whole number, so that each combination
+    is named once: (own lane × lanes + lane of the blocker) × (routes + 1) + route + 1.
+    """
+    work, lanes = analysis.work, analysis.run.trace.lanes
+    known = np.flatnonzero(blocker != NONE)
+    ways = len(analysis.run.routes) + 1
+    here, there = work.own_lane[position[known]], work.own_lane[blocker[known]]
+    route = np.where(work.lane[blocker[known]] == NO_LANE, routes_of(analysis, blocker[known]), NONE)
     codes, place = np.unique((here * len(lanes) + there) * ways + route + 1, return_inverse=True)
     numbers: dict[tuple[str, str], int] = {}
     of_code = []
     for code in codes.tolist():
         pair, way = divmod(code, ways)
         mine, other = (lanes[number] for number in divmod(pair, len(lanes)))
-        name = other.name if way == 0 else route_name(facts.run.routes[way - 1].name)
+        name = other.name if way == 0 else route_name(analysis.run.routes[way - 1].name)
         of_code.append(numbers.setdefault((mine.name, _seen_from(mine, other, name)), len(numbers)))
     group = np.full(len(position), NONE)
     group[known] = np.array(of_code or [NONE], np.int64)[place.reshape(-1)] if len(known) else NONE
@@ -176,85 +190,89 @@ def _seen_from(mine: Lane, other: Lane, name: str) -> str:
     return name + _DISTANCES[2 if mine.device != other.device else 1 if mine.core != other.core else 0]
 
 
-def waits_for(facts: Facts) -> tuple[WaitFor, ...]:
+def waits_for(analysis: RunAnalysis) -> tuple[WaitFor, ...]:
     """Per waiting engine and cause, longest first."""
-    stalls = facts.stalls
+    stalls = analysis.stalls
     known = np.flatnonzero(stalls.group != NONE)
     count = len(stalls.groups)
     ns = np.bincount(stalls.group[known], (stalls.wait - stalls.early)[known], minlength=count)
     number = np.bincount(stalls.group[known], minlength=count)
-    longest = _longest_producers(facts, stalls, known)
+    longest = _longest_producers(analysis, stalls, known)
     rows = [
         WaitFor(who, cause, longest.get(place), round(float(ns[place])), int(number[place]))
         for place, (who, cause) in enumerate(stalls.groups)
     ]
-    rows = _with_early(facts, rows)
-    rows += _without_holder(facts)
+    rows = _with_early(analysis, rows)
+    rows += _without_blocker(analysis)
     return tuple(sorted(rows, key=lambda row: (-row.wait_ns, row.engine, row.cause)))
 
 
-def _without_holder(facts: Facts) -> list[WaitFor]:
+def _without_blocker(analysis: RunAnalysis) -> list[WaitFor]:
     """Idle time that no activity of the trace explains: for a command that was recorded elsewhere, or for nothing."""
-    stalls, lanes = facts.stalls, facts.run.trace.lanes
+    stalls, lanes = analysis.stalls, analysis.run.trace.lanes
     late = np.flatnonzero(stalls.rest > 0)
     position = stalls.position[late]
-    producer = _absent_producers(facts, position)
-    lane = facts.work.lane[position]
-    width = len(facts.run.commands.rows) + 1
+    producer = _absent_producers(analysis, position)
+    lane = analysis.work.lane[position]
+    width = len(analysis.run.commands.rows) + 1
     codes, place = np.unique(lane * width + producer + 1, return_inverse=True)
     ns, times = np.bincount(place.reshape(-1), stalls.rest[late]), np.bincount(place.reshape(-1))
     sums: dict[tuple[str, str], tuple[float, int]] = {}
     for number, code in enumerate(codes.tolist()):
         mine, command = lanes[code // width], code % width - 1
-        key = mine.name, NOTHING if command == NONE else _producer_name(facts, mine, command)
+        key = mine.name, NOTHING if command == NONE else _producer_name(analysis, mine, command)
         before = sums.get(key, (0.0, 0))
         sums[key] = before[0] + float(ns[number]), before[1] + int(times[number])
     return [WaitFor(who, cause, None, round(total), count) for (who, cause), (total, count) in sums.items()]
 
 
-def _absent_producers(facts: Facts, position: Numbers) -> Numbers:
+def _absent_producers(analysis: RunAnalysis, position: Numbers) -> Numbers:
     """Per activity, the command that it is known to have waited for, where another trace has that; NONE: no such."""
-    work, rows = facts.work, facts.run.commands.rows
-    waits = facts.run.trace.spans.take(work.waits)
-    told = (waits["kind"] == SpanKind.WAIT) & (waits["waits_on"] != NONE) & (waits["command"] != NONE)
-    told &= (waits["waits_on"] < len(rows)) & (waits["command"] < len(rows)) & ~np.isin(waits["waits_on"], work.command)
+    work, rows = analysis.work, analysis.run.commands.rows
+    waits = analysis.run.trace.spans.take(work.waits)
+    named = (waits["kind"] == SpanKind.WAIT) & (waits["waits_on"] != NONE) & (waits["command"] != NONE)
+    named &= (
+        (waits["waits_on"] < len(rows)) & (waits["command"] < len(rows)) & ~np.isin(waits["waits_on"], work.command)
+    )
     producer = np.full(len(rows) + 1, NONE)
-    producer[waits["command"][told]] = waits["waits_on"][told]
+    producer[waits["command"][named]] = waits["waits_on"][named]
     command = work.command[position]
     found: Numbers = producer[np.where((command >= 0) & (command < len(rows)), command, len(rows))]
     return found
 
 
-def _producer_name(facts: Facts, mine: Lane, command: int) -> str:
+def _producer_name(analysis: RunAnalysis, mine: Lane, command: int) -> str:
     """By what the table of commands says of it."""
-    commands, row = facts.run.commands, facts.run.commands.rows[command]
+    commands, row = analysis.run.commands, analysis.run.commands.rows[command]
     moves = row["route"] != NO_ROUTE
-    name = route_name(commands.routes[row["route"]]) if moves else commands.groups[row["group"]]
+    name = route_name(commands.routes[row["route"]].name) if moves else commands.groups[row["group"]]
     return _seen_from(mine, Lane(int(row["device"]), int(row["core"]), name, NONE), name)
 
 
-def _with_early(facts: Facts, rows: list[WaitFor]) -> list[WaitFor]:
+def _with_early(analysis: RunAnalysis, rows: list[WaitFor]) -> list[WaitFor]:
     """With the waits before the device had started, which are for the host whatever a lane went on with."""
-    stalls, lanes = facts.stalls, facts.run.trace.lanes
+    stalls, lanes = analysis.stalls, analysis.run.trace.lanes
     found = {(row.engine, row.cause): row for row in rows}
     for place in np.flatnonzero(stalls.early > 0).tolist():
-        who = lanes[int(facts.work.lane[stalls.position[place]])].name
+        who = lanes[int(analysis.work.lane[stalls.position[place]])].name
         row = found.get((who, THE_HOST), WaitFor(who, THE_HOST, None, 0, 0))
         found[who, THE_HOST] = replace(row, wait_ns=row.wait_ns + int(stalls.early[place]), count=row.count + 1)
     return list(found.values())
 
 
-def _longest_producers(facts: Facts, stalls: Stalls, known: Numbers) -> dict[int, str]:
+def _longest_producers(analysis: RunAnalysis, stalls: Stalls, known: Numbers) -> dict[int, str]:
     """Group → the op, or the name of the span, that was waited for longest."""
-    work, ops = facts.work, len(facts.run.ops)
-    holder = stalls.holder[known]
-    what = np.where(work.op[holder] != NONE, work.op[holder], ops + facts.run.trace.spans["name"][work.row[holder]])
-    width = ops + len(facts.run.trace.names) + 1
+    work, ops = analysis.work, len(analysis.run.ops)
+    blocker = stalls.blocker[known]
+    what = np.where(
+        work.op[blocker] != NONE, work.op[blocker], ops + analysis.run.trace.spans["name"][work.row[blocker]]
+    )
+    width = ops + len(analysis.run.trace.names) + 1
     codes, place = np.unique(stalls.group[known] * width + what, return_inverse=True)
     sums = np.bincount(place.reshape(-1), (stalls.wait - stalls.early)[known], minlength=len(codes))
     found: dict[int, str] = {}
     for best in np.argsort(-sums, kind="stable").tolist():
         group, number = divmod(int(codes[best]), width)
-        name = facts.run.ops[number].name if number < ops else facts.run.trace.names[number - ops]
+        name = analysis.run.ops[number].name if number < ops else analysis.run.trace.names[number - ops]
         found.setdefault(group, name)
     return found

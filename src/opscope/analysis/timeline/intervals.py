@@ -10,6 +10,11 @@ import numpy.typing as npt
 from ...core.columns import Numbers, rising
 
 
+def total(keys: Numbers, weights: npt.NDArray[np.generic], count: int) -> Numbers:
+    """Whole numbers added up per key: keys [1, 0, 1] with weights [5, 7, 2] are [7, 7]."""
+    return np.rint(np.bincount(keys, weights, minlength=count)).astype(np.int64)
+
+
 def largest(values: Numbers, most: int) -> Numbers:
     """Positions of so many of the largest values, from the largest on; equal ones keep their order."""
     if len(values) > most:
@@ -41,7 +46,7 @@ class Stretches:
 
     def total(self, count: int) -> Numbers:
         """Per key, the length of all its stretches."""
-        return np.rint(np.bincount(self.key, self.end - self.start, minlength=count)).astype(np.int64)
+        return total(self.key, self.end - self.start, count)
 
 
 def union(keys: Numbers, start: Numbers, end: Numbers) -> Stretches:

@@ -2,6 +2,9 @@
 
 Everything keeps its order on its lane, its dependencies, and the lag that nothing explains. Other work may take the
 place of what was shortened, so what this gains is an upper bound.
+
+    lane 1 |  b: 0–6   |                     with b in no time, c is ready when `a` ends, at 4, and keeps its lag
+    lane 0 | a: 0–4 |     | c: 7–9 |         of 1: it runs at 5–7, and the run ends at 7 instead of 9.
 """
 
 from __future__ import annotations
@@ -11,7 +14,7 @@ from itertools import islice
 import numpy as np
 
 from ...recording.trace import NONE
-from .activities import ASIDE, Flags, Numbers
+from .activities import NO_LANE, Flags, Numbers
 from .dependencies import Dependencies
 
 
@@ -73,7 +76,7 @@ def _last_of_lanes(order: Dependencies, whole: Flags) -> Flags:
     """Of the pairs given, those that matter: of several on one lane that an activity follows, the last ends last."""
     work = order.activities
     first, second = order.first[whole], order.second[whole]
-    lane = np.where(work.lane[first] == ASIDE, len(work.run.trace.lanes) + np.arange(len(first)), work.lane[first])
+    lane = np.where(work.lane[first] == NO_LANE, len(work.run.trace.lanes) + np.arange(len(first)), work.lane[first])
     by_lane = np.lexsort((first, lane, second))
     last = np.append(
         (np.diff(second[by_lane]) != 0) | (np.diff(lane[by_lane]) != 0), np.ones(min(len(first), 1), np.bool_)
@@ -84,14 +87,18 @@ def _last_of_lanes(order: Dependencies, whole: Flags) -> Flags:
 
 
 def slack_of(order: Dependencies) -> Numbers:
-    """Per activity, how much later it could have ended without the run ending later."""
+    """Per activity, how much later it could have ended without the run ending later.
+
+    The last to end has none; any other has what its followers have, and what lies between its end and when they were
+    ready. In the example above: c 0, b 0, and `a`, over at 4 where c was ready at 6, has 2.
+    """
     work = order.activities
     slack = int(work.end.max(initial=work.start_ns)) - work.end
-    free = order.ready[order.second] - order.reach  # the pair itself leaves so much
+    free = order.ready[order.second] - order.reach  # between the release of this pair and the last one of `second`
     tight = np.flatnonzero(free < slack[order.first])[::-1]  # the others cannot lower it
     left: list[int] = slack.tolist()
     pairs = zip(order.first[tight].tolist(), order.second[tight].tolist(), free[tight].tolist(), strict=True)
-    for first, second, own in pairs:  # from the last activity to the first: `second` is settled when it comes up
+    for first, second, own in pairs:  # from the last activity to the first: `second` is finding_of when it comes up
         found = left[second] + own
         if found < left[first]:  # noqa: PLR1730
             left[first] = found

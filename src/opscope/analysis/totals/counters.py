@@ -10,9 +10,10 @@ import numpy as np
 import numpy.typing as npt
 
 from ...recording.trace import COUNTER, NONE, CounterTrack, Trace
+from ..timeline.activities import Numbers
 from ..timeline.intervals import total_between
 from .memory import Residency
-from .work import Numbers, Work
+from .work import Work
 
 FREQUENCY_TICKS = 2048  # so many ticks of work give the clock to better than 0.1 %
 BANDWIDTH_POINTS = 500

@@ -10,7 +10,9 @@ import numpy.typing as npt
 from ...program.capture import Capture
 from ...program.wire import StatsSection
 from ...recording.summary import KB, Bucket, KindRow
-from .work import Numbers, Work, total
+from ..timeline.activities import Numbers
+from ..timeline.intervals import total
+from .work import Work
 
 _FIRST_NS = 1000
 

@@ -10,8 +10,9 @@ import numpy as np
 from ...program.capture import Capture
 from ...program.wire import StatsSection
 from ...recording.summary import OCCUPANCY, CoreBalance, LaneTotal, Share
-from ..timeline.intervals import Stretches, union
-from .work import Flags, Numbers, Work, total
+from ..timeline.activities import Flags, Numbers
+from ..timeline.intervals import Stretches, total, union
+from .work import Work
 
 
 def lane_totals(work: Work, captures: Mapping[int, Capture]) -> tuple[LaneTotal, ...]:

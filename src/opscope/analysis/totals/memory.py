@@ -9,8 +9,9 @@ import numpy as np
 
 from ...core.columns import rising
 from ...recording.summary import MemoryTotal, Placement, RouteTotal
-from ..timeline.intervals import most_open, union
-from .work import Numbers, Part, Work, total
+from ..timeline.activities import Numbers
+from ..timeline.intervals import most_open, total, union
+from .work import Part, Work
 
 Residency = dict[int, tuple[Numbers, Numbers]]  # device × cores + core → times in ns, bytes from then on
 

@@ -12,8 +12,9 @@ from ...graph.kinds import what_kind_does
 from ...program.program import OpInfo
 from ...recording.summary import OpTotal, ProducerTotal
 from ...recording.trace import NONE
-from ..timeline.intervals import Stretches, union
-from .work import Numbers, Work, total
+from ..timeline.activities import Numbers
+from ..timeline.intervals import Stretches, total, union
+from .work import Work
 
 OTHER = "(no op)"
 
@@ -81,11 +82,22 @@ class OpSums:
                 engine=program.groups[int(table[i].argmax())].name,
                 placed=self.work.index.memories[int(outer[i])],
                 op=i if i < len(ops) else None,
-                does=(what_kind_does(ops[i].kind) if i < len(ops) else Does.UNKNOWN).label,
+                does=self._does(ops, i).label,
             )
             for i in np.flatnonzero(commands).tolist()
         ]
         return tuple(sorted(rows, key=lambda row: (-(row.busy_ns or 0), row.name)))
+
+    def _does(self, ops: Sequence[OpInfo], label: int) -> Does:
+        """What an op does by its kind; of commands without an op, what they do for most of the time."""
+        if not ops:
+            return Does.UNKNOWN
+        if label < len(ops):
+            return what_kind_does(ops[label].kind)
+        index, part = self.work.index, self.work.network
+        chosen = part.where(index.op[part.command] == len(ops))
+        times = np.bincount(index.program.commands["does"][chosen.command], chosen.ns, minlength=len(Does))
+        return Does(int(times.argmax()))
 
     def by_op(self) -> tuple[OpTotal, ...]:
         """Per graph op; commands that belong to none come under one name."""

@@ -6,14 +6,15 @@ from collections.abc import Mapping
 from dataclasses import replace
 from statistics import median_low
 
+from ...core.meaning import Carries
 from ...program.capture import Capture
 from ...program.program import Program
+from ...recording.run import MACS_PER_S, OUTER_BYTES_PER_S, CommandTable, Run, RunInfo
 from ...recording.summary import DeviceSummary, Latency, Summary
 from ...recording.trace import Trace
 from ..run_totals import with_breakdown
 from ..structure import structure_of
 from .counters import with_counters
-from .inference_run import run_of_inference
 from .kinds import histogram, kind_rows
 from .lanes import core_balance, lane_totals, occupancy_shares
 from .memory import local_memory, outer_traffic, placements, residency, route_totals
@@ -65,7 +66,39 @@ def _summary(work: Work, captures: Mapping[int, Capture]) -> Summary:
         placement=placements(work),
         histogram=histogram(work),
     )
-    return with_breakdown(run_of_inference(work.trace, program, work.index.table, totals)).summary
+    return with_breakdown(_run_of_inference(work.trace, program, work.index.table, totals)).summary
+
+
+def _run_of_inference(trace: Trace, program: Program, commands: CommandTable, summary: Summary) -> Run:
+    """One decoded inference as a Run: what is asked of every Run can be asked of it.
+
+    Args:
+        commands: of the program, made once for all its inferences.
+    """
+    info = RunInfo(
+        command=(),
+        created="",
+        model=program.model,
+        sha256=None,
+        target=program.target,
+        provenance=trace.provenance,
+        network=program.name,
+        devices=program.devices,
+        cores=program.cores,
+        batch=program.batch,
+        clocks_hz={"core": program.clock_hz, "stats": program.stats_hz},
+        inferences=(),
+        limits=limits_of(program),
+    )
+    return Run(info, program.ops, commands, trace, summary)
+
+
+def limits_of(program: Program) -> dict[str, float]:
+    """What the cores and devices of a program can do at the most."""
+    rate = program.simulation.get("macs_per_cycle")
+    limits = {} if rate is None else {MACS_PER_S: rate * program.clock_hz * program.cores * program.devices}
+    read = [route.bytes_per_cycle for route in program.routes if route.carries is Carries.READ]
+    return limits | ({OUTER_BYTES_PER_S: max(read) * program.clock_hz * program.devices} if read else {})
 
 
 def summarise_device(trace: Trace, capture: Capture, index: ProgramIndex, *, network: str) -> DeviceSummary:

@@ -9,7 +9,7 @@ from ...program.capture import Capture, Records
 from ...program.program import Program
 from ...program.wire import INPUT_PORT, OUTPUT_PORT, StatsSection
 from ...recording.summary import ActiveRow, DdrRow, OpPmuRow, PmuRow, PortRow, ThreadRow
-from .work import total
+from ..timeline.intervals import total
 
 _PORT_LEVEL, _OP_LEVEL = 50, 70
 

@@ -1,4 +1,12 @@
-"""What every question asks of a trace and its program: each command once, with core, group and times, in columns."""
+"""Columns that all totals of an inference start from: each command once, with core, group and times.
+
+Two parts: ProgramIndex, of the program, made once for all inferences; Work, of the spans of one inference. A total is
+then one sum over a key per command. Busy time per lane, with commands 0 and 2 on lane 1 and command 1 on lane 0:
+
+    key = core × groups + group    [1, 0, 1]
+    ns                             [5, 7, 2]
+    intervals.total(key, ns, 2)    [7, 7]
+"""
 
 from __future__ import annotations
 
@@ -7,15 +15,12 @@ from dataclasses import dataclass, fields
 from itertools import chain
 
 import numpy as np
-import numpy.typing as npt
 
-from ...core.meaning import Does, LaneRole
+from ...core.meaning import Does
 from ...program.program import NO_MEMORY, NO_OP, NO_ROUTE, TRUE, Program
 from ...recording.run import CommandTable
 from ...recording.trace import SpanKind, Trace
-
-Numbers = npt.NDArray[np.int64]
-Flags = npt.NDArray[np.bool_]
+from ..timeline.activities import Flags, Numbers, execution_marks
 
 LOCAL = "local"
 
@@ -41,7 +46,7 @@ class ProgramIndex:
     is_flush: Flags  # writes the statistics out: no work of the network
     memories: tuple[str, ...]  # LOCAL, then those that transfers read from or write to
     outer: Numbers  # number of the outer memory that an operand lies in; 0: all are local
-    producers: Numbers  # (op × lanes + lane) × kinds + kind, of every group of commands that have it in common
+    producers: Numbers  # distinct values of (op × lanes + lane) × kinds + kind: who can be waited for, as one number
     producer: Numbers  # command → position in producers
     read: Numbers  # commands whose data others depend on
     first_reader: Numbers  # of each of them, position in readers
@@ -106,7 +111,10 @@ def _rows(program: Program) -> tuple[tuple[tuple[str, str, str, str], ...], Numb
 
 
 def _readers(program: Program) -> tuple[Numbers, Numbers, Numbers]:
-    """Commands that others read from, where in the list of readers theirs begin, and the readers."""
+    """Commands that others read from, where in the list of readers theirs begin, and the readers.
+
+    Commands 2 and 3 read what command 0 wrote, 3 also what 1 wrote: [0, 1], [0, 2], [2, 3, 3].
+    """
     data = program.dependency_kinds == TRUE
     source = program.dependency_sources[data].astype(np.int64)
     reader = np.repeat(np.arange(len(program.commands)), np.diff(program.dependency_offsets))[data]
@@ -194,13 +202,7 @@ class Work:
 
 def _windows(trace: Trace) -> dict[tuple[int, int], tuple[int, int]]:
     windows = {}
-    for span in trace.spans[np.flatnonzero(trace.spans["kind"] == SpanKind.PHASE)]:
+    for span in trace.spans[execution_marks(trace)]:
         lane = trace.lanes[span["lane"]]
-        if lane.role is LaneRole.EXECUTION and lane.core >= 0:
-            windows[lane.device, lane.core] = (int(span["start_ns"]), int(span["end_ns"]))
+        windows[lane.device, lane.core] = (int(span["start_ns"]), int(span["end_ns"]))
     return windows
-
-
-def total(keys: Numbers, weights: npt.NDArray[np.generic], count: int) -> Numbers:
-    """Whole numbers added up per key."""
-    return np.rint(np.bincount(keys, weights, minlength=count)).astype(np.int64)

@@ -59,7 +59,7 @@ def lower_below(plan: Plan, outer_bytes: float) -> Lowered | None:
 
 
 def weight_bytes(plan: Plan) -> int:
-    """Bytes of weights that the commands of a plan read at least: those of every product once for each of its batch tiles.
+    """Bytes of weights that the commands of a plan read at least: of every product once for each of its batch tiles.
 
     Lanes that read a share each round it to whole bytes, so one byte a lane may be missing.
     """

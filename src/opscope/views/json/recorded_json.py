@@ -6,11 +6,11 @@ from typing import TextIO
 
 from ...core.json_files import write_json
 from ...recording.finding import Findings
-from ...recording.findings_json import findings_fields
+from ...recording.findings_file import findings_fields
 from ...recording.recording import OpRecord, Recording
 from ...recording.recording_file import op_fields, recording_fields
 from ...recording.run import Run
-from ...recording.summary_json import summary_fields
+from ...recording.summary_file import summary_fields
 
 SCHEMA = "opscope.recorded/2"
 

@@ -125,7 +125,7 @@ def test_no_choice_moves_more_than_no_parts_at_all(kb: int, shortcut: bool) -> N
 @pytest.mark.parametrize("parts", [1, 2])
 def test_commands_read_the_weights_of_every_part_at_least(cores: int, parts: int) -> None:
     plan = lawful(images(12), in_parts(*[parts] * 6), cores=cores).passed
-    once = weight_bytes(replace(plan, parts=(1,) * 6))
+    once = weight_bytes(replace(plan, batch_tiles=(1,) * 6))
     assert 0 < parts * once == weight_bytes(plan) <= lower(plan).lowering.outer_bytes
 
 

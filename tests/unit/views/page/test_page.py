@@ -27,7 +27,7 @@ from opscope.recording.folder_writer import write_run
 from opscope.recording.recording import empty_trace
 from opscope.recording.run import GRAPH_EDGE, CommandTable, Run, graph_edges
 from opscope.recording.summary import Summary
-from opscope.recording.summary_json import summary_fields
+from opscope.recording.summary_file import summary_fields
 from opscope.views.page import contract as page_contract
 from opscope.views.page import page
 from opscope.views.page import tables as page_tables

@@ -5,7 +5,6 @@ from __future__ import annotations
 from dataclasses import asdict, replace
 from dataclasses import fields as fields_of
 from pathlib import Path
-from typing import TextIO
 
 import msgspec
 
@@ -14,17 +13,13 @@ from ..core.errors import UsageError
 from .summary import OCCUPANCY, Summary
 
 SCHEMA = "opscope.summary/2"
+SUMMARY_FILE = "summary.json"
 _NAMES = tuple(field.name for field in fields_of(Summary))
 EARLIER_SCHEMA = "opscope.summary/1"  # its `breakdown` was the occupancy, or in the words of a backend
 
 
-class SummaryJson:
-    """All totals; what is unknown is null."""
-
-    suffix = ".json"
-
-    def render(self, summary: Summary, out: TextIO) -> None:
-        out.write(msgspec.json.format(msgspec.json.encode(summary_fields(summary)), indent=2).decode() + "\n")
+def encode_summary(summary: Summary) -> bytes:
+    return msgspec.json.format(msgspec.json.encode(summary_fields(summary)), indent=2) + b"\n"
 
 
 def summary_fields(summary: Summary) -> dict[str, object]:
@@ -44,8 +39,9 @@ class _Head(msgspec.Struct):
 _HEAD, _SUMMARY = msgspec.json.Decoder(_Head), msgspec.json.Decoder(Summary)
 
 
-def read_summary(path: Path) -> Summary:
-    """The totals in a file."""
+def read_summary(folder: Path) -> Summary:
+    """The totals of the run in a folder."""
+    path = folder / SUMMARY_FILE
     try:
         data = path.read_bytes()
     except OSError as error:

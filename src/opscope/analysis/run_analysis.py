@@ -1,4 +1,4 @@
-"""Everything that the questions about a Run start from: its work, what held what back, its ops; made once."""
+"""RunAnalysis: a Run with all that is derived from it – activities, dependencies, critical path –, computed once."""
 
 from __future__ import annotations
 
@@ -21,15 +21,15 @@ from .timeline.activities import Activities, Numbers, activities_of
 from .timeline.critical_path import Path, critical_path
 from .timeline.dependencies import Dependencies, dependencies_of
 from .timeline.gaps import Stalls, engine_uses
-from .timeline.intervals import largest
+from .timeline.intervals import largest, total
 from .timeline.replay import Replay, slack_of
 
 UNNAMED = OpTotal("", "", None, None, None, None, None, None, None, None, "", "")
 
 
 @dataclass(frozen=True)
-class Facts:
-    """A Run with what was found out about it; each part is made when it is first asked for."""
+class RunAnalysis:
+    """A Run with what rules, laws and rollups ask of it; each part is computed at its first use."""
 
     run: Run
 
@@ -86,9 +86,9 @@ class Facts:
     def ops(self) -> tuple[OpTotal, ...]:
         """The total of every op of the run, in the order of its ops; UNNAMED where the summary has none."""
         found = [UNNAMED] * len(self.run.ops)
-        for total in self.run.summary.ops:
-            if total.op is not None:
-                found[total.op] = total
+        for row in self.run.summary.ops:
+            if row.op is not None:
+                found[row.op] = row
         return tuple(found)
 
     @cached_property
@@ -107,8 +107,7 @@ class Facts:
     def per_op(self, values: Numbers) -> Numbers:
         """A column of activities, added up per op."""
         known = self.work.op != NONE
-        sums = np.bincount(self.work.op[known], values[known], minlength=len(self.run.ops))
-        return np.rint(sums).astype(np.int64)
+        return total(self.work.op[known], values[known], len(self.run.ops))
 
     def of_ops(self, chosen: npt.NDArray[np.bool_]) -> Numbers:
         """Positions of the activities of some ops; `chosen` has one entry per op."""

@@ -1,0 +1,56 @@
+"""`run.json`, the head of a Run, both ways: what was run, on what, and how its numbers were obtained."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from pathlib import Path
+from typing import TypeVar
+
+import msgspec
+
+from .. import __version__
+from ..core.errors import UsageError
+from .run import RunInfo
+from .schema import HEAD_FILE, RUN_SCHEMA
+
+T = TypeVar("T")
+
+# made here, not at first use: where two threads at once have a class looked into, msgspec crashes
+INFO = msgspec.json.Decoder(RunInfo)
+
+
+def is_run(folder: Path) -> bool:
+    """Whether a folder holds a run, of this version or of another."""
+    try:
+        head = msgspec.json.decode((folder / HEAD_FILE).read_bytes())
+    except (OSError, ValueError):
+        return False
+    family = RUN_SCHEMA.partition("/")[0]
+    return isinstance(head, dict) and str(head.get("schema", "")).startswith(f"{family}/")
+
+
+def encode_head(info: RunInfo) -> bytes:
+    head = {"schema": RUN_SCHEMA, "producer": {"name": "opscope", "version": __version__}, **asdict(info)}
+    return msgspec.json.format(msgspec.json.encode(head), indent=2) + b"\n"
+
+
+def read_info(folder: Path) -> RunInfo:
+    """The head of the run in a folder."""
+    return read_json(folder / HEAD_FILE, INFO, RUN_SCHEMA)
+
+
+def read_json(path: Path, decoder: msgspec.json.Decoder[T], schema: str) -> T:
+    """A file of a run that says which schema it has."""
+    try:
+        data = path.read_bytes()
+        fields = msgspec.json.decode(data)
+    except OSError as error:
+        raise UsageError(f"{path}: cannot be read ({error.strerror}); expected the folder of a run") from error
+    except ValueError as error:
+        raise UsageError(f"{path}: is no JSON ({error}); expected schema {schema}") from error
+    if not isinstance(fields, dict) or fields.get("schema") != schema:
+        raise UsageError(f"{path}: has another schema; expected {schema}")
+    try:
+        return decoder.decode(data)
+    except msgspec.ValidationError as error:
+        raise UsageError(f"{path}: {error}; expected schema {schema}") from error

@@ -331,8 +331,3 @@ def _path(place: str | Path | None) -> Path | None:
 
 def _given(model: Model) -> Path | Graph:
     return Path(model) if isinstance(model, str) else model
-
-
-def _hash_of(model: Path | Graph) -> str | None:
-    """Of a file; what a graph in memory was read from may have changed."""
-    return sha256_of(model) if isinstance(model, Path) else None

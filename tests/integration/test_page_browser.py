@@ -320,7 +320,7 @@ def test_a_given_comparison_is_shown_with_its_verdict_and_its_matches(browser: B
     base = small_run()
     latency = replace(base.summary.latency, value_ns=base.summary.latency.known_ns + MATMUL_NS)
     slower = replace(base.summary.ops[0], wall_ns=MATMUL_NS * 2, busy_ns=MATMUL_NS * 2)
-    more = replace(base.summary.ops[1], name="/added/Softmax", type="Tanh")
+    more = replace(base.summary.ops[1], name="/added/Softmax", type="Tanh", op=len(base.ops))
     ops = (slower, *base.summary.ops[1:4], more)
     known = (*base.ops, OpInfo(more.name, more.type, "", "node 9"))
     new = replace(base, ops=known, summary=replace(base.summary, latency=latency, ops=ops))

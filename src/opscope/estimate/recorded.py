@@ -175,12 +175,7 @@ def _summary(report: Report, arena: Arena, trace: Trace, batch: int) -> Summary:
             for use, mean in zip(report.memory.uses, _means(report, arena, value), strict=True)
         ),
         energy=_energy(report),
-        ops=tuple(
-            sorted(
-                (_op(number, layer, value) for number, layer in enumerate(report.layers)),
-                key=lambda op: -(op.busy_ns or 0),
-            )
-        ),
+        ops=_op_totals(report, value),
     )
 
 

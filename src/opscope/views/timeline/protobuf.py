@@ -6,8 +6,6 @@ bits, so that messages of one kind have one length and are put together as rows 
 
 from __future__ import annotations
 
-from struct import pack
-
 import numpy as np
 import numpy.typing as npt
 
@@ -32,10 +30,6 @@ def padded(value: int, width: int) -> bytes:
 
 def number_field(field: int, value: int) -> bytes:
     return varint(field << 3 | _VARINT) + varint(value & (2**64 - 1))
-
-
-def double_field(field: int, value: float) -> bytes:
-    return varint(field << 3 | _FIXED64) + pack("<d", value)
 
 
 def bytes_field(field: int, value: bytes) -> bytes:

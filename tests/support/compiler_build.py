@@ -123,7 +123,7 @@ def build(
     """Compile, and note who used what; `tile_batch` may choose other parts of the batch than the compiler would."""
     plans: list[Plan] = []
     passes = tuple(
-        (name, _lowered_last(tile_batch or run) if name == "stretch" else run) for name, run in compiler.PASSES
+        (name, _lowered_last(tile_batch or run) if name == "batch-tiling" else run) for name, run in compiler.PASSES
     )
     options = CompileOptions(stats_level=level, parallel=parallel)
     machine = Machine(target, devices=devices, cores=cores)

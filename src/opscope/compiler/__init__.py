@@ -48,8 +48,8 @@ PASSES: tuple[tuple[str, Callable[[Plan], Plan]], ...] = (
     ("canonicalise", _canonicalise),
     ("place", place),
     ("split", split),
-    ("settle", choose_residency),
-    ("stretch", tile_batch),
+    ("residency", choose_residency),
+    ("batch-tiling", tile_batch),
 )
 
 
@@ -127,7 +127,7 @@ class Compiler:
         if name == "place":
             known = (placed for graph, other, placed in self._placed if graph is plan.graph and other == target)
             return next((replace(plan, placed=placed) for placed in known), None)
-        compiled = self._find_reusable(machine, plan) if name == "stretch" else None
+        compiled = self._find_reusable(machine, plan) if name == "batch-tiling" else None
         return None if compiled is None else replace(plan, batch_tiles=compiled.plan.batch_tiles)
 
     def _cache_pass(self, name: str, plan: Plan) -> Plan:

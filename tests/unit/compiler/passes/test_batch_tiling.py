@@ -172,7 +172,7 @@ def test_a_shortcut_past_a_tile_group_is_whole_where_it_is_read() -> None:
 
 
 def test_a_phase_says_the_parts_of_every_op() -> None:
-    lines = phase_text("stretch", lawful(images(8)).passed).splitlines()
+    lines = phase_text("batch-tiling", lawful(images(8)).passed).splitlines()
     assert " parts=4" in lines[1]
     assert " parts=" not in lines[-1]
 

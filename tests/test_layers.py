@@ -24,7 +24,7 @@ ALLOWED: dict[str, set[str]] = {
     "readers": {"core", "graph"},
     "estimate": {"core", "options", "graph", "machine", "program", "recording", "readers"},
     "compiler": {"core", "options", "graph", "machine", "program", "readers", "estimate"},
-    "device": {"core", "options", "program", "recording"},
+    "device": {"core", "graph", "options", "program", "recording"},
     "decode": {"core", "program", "recording"},
     "analysis": {"core", "graph", "program", "recording"},
     "gate": {"core", "graph", "program", "recording", "estimate", "analysis"},

@@ -93,7 +93,7 @@ export interface Latency {
   provenance: string;
 }
 /**
- * One thread group of one core: busy + wait + idle = wall. Waits that are not told are in idle.
+ * One thread group of one core: busy + wait + idle = wall. Waits that are not recorded are in idle.
  */
 export interface LaneTotal {
   device: number;
@@ -161,7 +161,7 @@ export interface RouteTotal {
   most_in_flight: number;
 }
 /**
- * What lanes of one group stood still for, as in the findings: an engine, a transfer, another core, the host, …
+ * What lanes of one group waited for, as in the findings: an engine, a transfer, another core, the host, …
  */
 export interface WaitTotal {
   group: string;
@@ -339,7 +339,7 @@ export interface Gap {
   ended_by: string;
 }
 /**
- * What lanes of one name stood still for, over all of them.
+ * What lanes of one name waited for, over all of them.
  */
 export interface WaitFor {
   engine: string;

@@ -1,4 +1,4 @@
-"""A flat report as five tables of fixed width, laid out like the resource report of seed vendors' tools."""
+"""A flat report as five tables of fixed width, laid out like CodeFusion Studio's resource report."""
 
 from __future__ import annotations
 

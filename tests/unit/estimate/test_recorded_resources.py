@@ -8,12 +8,12 @@ from pathlib import Path
 import pytest
 
 from opscope.core.errors import UsageError
-from opscope.estimate.recorded import estimated_run
 from opscope.estimate.recorded_resources import resources_of, target_figures
 from opscope.estimate.report import Report
 from opscope.recording.folder_reader import read_run
 from opscope.recording.folder_writer import write_run
 from opscope.recording.resources_file import RESOURCES_FILE
+from opscope.workflows.estimating import analysed_run
 from report_samples import chain, report_of
 
 
@@ -73,14 +73,14 @@ def test_figures_are_found_wherever_a_target_holds_them(report: Report) -> None:
 
 
 def test_the_folder_of_a_run_gives_them_back(report: Report, tmp_path: Path) -> None:
-    run, program = estimated_run(report, command=(), created="")
-    write_run(run, program, tmp_path / "run")
+    run = analysed_run(report, command=(), created="").run
+    write_run(run, tmp_path / "run")
     assert read_run(tmp_path / "run").resources == run.resources == resources_of(report)
 
 
 def test_a_run_without_a_report_has_no_file_for_one(report: Report, tmp_path: Path) -> None:
-    run, program = estimated_run(report, command=(), created="")
-    write_run(replace(run, resources=None), program, tmp_path / "run")
+    run = analysed_run(report, command=(), created="").run
+    write_run(replace(run, resources=None), tmp_path / "run")
     assert not (tmp_path / "run" / RESOURCES_FILE).exists()
     assert read_run(tmp_path / "run").resources is None
 
@@ -94,8 +94,8 @@ def test_a_run_without_a_report_has_no_file_for_one(report: Report, tmp_path: Pa
     ],
 )
 def test_a_damaged_file_is_named(report: Report, tmp_path: Path, old: str, new: str, told: str) -> None:
-    run, program = estimated_run(report, command=(), created="")
-    write_run(run, program, tmp_path / "run")
+    run = analysed_run(report, command=(), created="").run
+    write_run(run, tmp_path / "run")
     file = tmp_path / "run" / RESOURCES_FILE
     text = file.read_text(encoding="utf-8")
     assert old in text

@@ -100,6 +100,7 @@ class Tensor:
     dtype: DType
     role: Role
     stored_bytes: Bytes | None = None  # of constants: bytes in the file, which packing or sparsity may reduce
+    unknown_because: str = ""  # why there is no shape: which op decides it at run time, what could not be evaluated
 
     @property
     def elements(self) -> int | None:

@@ -99,7 +99,7 @@ class Tensor:
     shape: tuple[int, ...] | None
     dtype: DType
     role: Role
-    stored_bytes: Bytes | None = None  # of constants: bytes in the file, which packing or sparsity may reduce
+    stored_bytes: Bytes | None = None  # of constants: bytes in the file (packed, sparse); of sequences: of all elements
     unknown_because: str = ""  # why there is no shape: which op decides it at run time, what could not be evaluated
 
     @property

@@ -9,21 +9,21 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
-from math import prod
 from mmap import ACCESS_READ, mmap
 from pathlib import Path
 from types import MappingProxyType
 
 from ...core.errors import ModelError, printable
 from ...core.units import Bytes
-from ...graph.graph import ABSENT, Graph, Note, Op, Role, Tensor
+from ...graph.graph import Graph, Note, Role
 from .build import Builder, Scope
 from .extents import graph_inputs, with_extents
 from .functions import inline_functions
 from .model import Model
 from .order import lift_constants, order_nodes
 from .parse import parse_model
-from .shapes import resolve_shapes, used_names
+from .shapes import resolve_shapes
+from .shapes.interpret import used_names
 from .wire import Wire
 
 _NO_SHAPES: Mapping[str, tuple[int, ...]] = MappingProxyType({})
@@ -87,11 +87,9 @@ def _read(wire: Wire, size: int, name: str, shapes: Mapping[str, tuple[int, ...]
     model = inline_functions(parse_model(wire, 0, size), wire.source)
     body = order_nodes(lift_constants(model.body, wire.source), wire.source)
     model = replace(model, body=with_extents(body, wire.source, shapes, batch))
-    model, notes = resolve_shapes(model, wire)
+    model = resolve_shapes(model, wire, are_given=bool(shapes) or batch is not None)
     builder, scope = Builder(model.opsets), Scope({})
     builder.add_body(model.body, scope, Role.INPUT)
-    if shapes or batch is not None:
-        _check_reshapes(builder.ops, builder.tensors, wire.source)
     return Graph(
         name=name,
         source=wire.source,
@@ -101,26 +99,10 @@ def _read(wire: Wire, size: int, name: str, shapes: Mapping[str, tuple[int, ...]
         inputs=tuple(scope.ids[value.name] for value in graph_inputs(model.body)),
         outputs=tuple(scope.ids[value.name] for value in model.body.outputs),
         file_bytes=Bytes(size),
-        notes=(*notes, *builder.notes(), *_unknown_shapes(model, builder)),
+        notes=(*builder.notes(), *_unknown_shapes(model, builder)),
         quantize_ops_annotate=True,  # the QDQ convention: a pair marks its neighbours as quantised
         details=_details(model),
     )
-
-
-def _check_reshapes(ops: list[Op], tensors: list[Tensor], source: str) -> None:
-    """Refuse a Reshape to a constant shape that contradicts the batch or shapes the user asked for.
-
-    For example, a constant target (1, 1000) pins the batch to 1; every shape after it would be wrong.
-    """
-    for op in ops:
-        if op.kind != "reshape" or not op.inputs or op.inputs[0] == ABSENT or not op.outputs:
-            continue
-        before, after = tensors[op.inputs[0]].shape, tensors[op.outputs[0]].shape
-        if before is not None and after is not None and prod(before) != prod(after):
-            problem = (
-                f"turns {prod(before)} elements into {prod(after)}: the model fixes this shape, so it cannot run with"
-            )
-            raise ModelError(source, f"{op.location} ({printable(op.name)})", f"{problem} the shapes given")
 
 
 def _unknown_shapes(model: Model, builder: Builder) -> Iterator[Note]:
@@ -128,16 +110,15 @@ def _unknown_shapes(model: Model, builder: Builder) -> Iterator[Note]:
     used = set(used_names(model.body))
     tensors = builder.tensors
     unknown = [
-        (tensors[number].name, op.name)
+        (tensors[number], op.name)
         for op in builder.ops
         for number in op.outputs
-        if tensors[number].shape is None and tensors[number].name in used
+        if tensors[number].bytes is None and tensors[number].name in used
     ]
     if unknown:
         tensor, op_name = unknown[0]
-        text = (
-            f"no fixed shape is known for {len(unknown)} tensor(s), first {printable(tensor)!r}; their size is unknown"
-        )
+        first = f"{len(unknown)} tensor(s), first {printable(tensor.name)!r} ({tensor.unknown_because})"
+        text = f"no fixed shape is known for {first}; their size is unknown"
         yield Note("unknown-shape", text, op_name)
 
 

@@ -393,9 +393,20 @@ def _extent(wire: Wire, value: int, at: int) -> int:
     return value
 
 
+def external_place(wire: Wire, start: int, end: int) -> tuple[str, str]:
+    """Return one entry of a tensor's external data: location, offset, length or checksum."""
+    key = value = ""
+    for tag, a, b in wire.fields(start, end):
+        if tag == 0x0A:  # key
+            key = wire.text(a, b)
+        elif tag == 0x12:  # value
+            value = wire.text(a, b)
+    return key, value
+
+
 def _external_length(wire: Wire, start: int, end: int, known: int | None) -> int | None:
     """Return the `length` entry of a tensor's external data; `known` for any other entry."""
-    key, value = _pair(wire, start, end)
+    key, value = external_place(wire, start, end)
     return int(value) if key == "length" and value.isascii() and value.isdigit() and len(value) < 20 else known
 
 

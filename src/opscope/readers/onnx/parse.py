@@ -30,6 +30,7 @@ MAX_DEPTH = 32  # graphs within graphs; real models nest 2 or 3
 MAX_ITEMS = 1_000_000  # nodes, initializers or values of one graph; a hostile file must not eat the memory
 MAX_MODEL_FIELDS = 100_000
 MAX_RANK = 64
+MAX_SCALES = 16
 MAX_ATTRIBUTES = 10_000
 MAX_DETAILS = 32  # metadata entries kept for the user to see
 MAX_DETAIL_CHARACTERS = 200
@@ -453,6 +454,22 @@ def _small_integers(
     found: list[int] = []
     for tag, a, b in typed:
         found.extend((signed(a),) if tag & 7 == 0 else _packed_integers(wire, a, b))
+    return tuple(found) if len(found) == count else None
+
+
+def small_floats(wire: Wire, constant: Constant) -> tuple[float, ...] | None:
+    """Return the elements of a small float32 constant, such as the scales of a Resize; None for any other."""
+    count = prod(constant.dims)
+    if constant.element != Element.FLOAT or count > MAX_SCALES:
+        return None
+    found: list[float] = []
+    if constant.content:
+        found.extend(unpack(f"<{len(constant.content) // 4}f", constant.content))
+    for tag, a, b in wire.fields(constant.start, constant.end):
+        if tag in (0x4A, 0x22):  # raw_data; float_data, packed
+            found.extend(_packed_floats(wire, a, b))
+        elif tag == 0x25:  # float_data, one by one
+            found.append(_float(wire, a))
     return tuple(found) if len(found) == count else None
 
 

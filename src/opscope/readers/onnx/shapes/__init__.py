@@ -9,6 +9,6 @@
 What follows from constants and shapes alone is folded: it is computed before the first inference, so it is no op.
 """
 
-from .interpret import Observed, resolve_shapes
+from .interpret import resolve_shapes
 
-__all__ = ["Observed", "resolve_shapes"]
+__all__ = ["resolve_shapes"]

@@ -56,6 +56,8 @@ class Values(Protocol):
 
     def integers(self, name: str) -> tuple[int, ...]: ...
 
+    def floats(self, name: str) -> tuple[float, ...]: ...
+
     def constant(self, constant: Constant) -> Array: ...
 
 
@@ -109,7 +111,8 @@ class Call:
         return found[0]
 
     def floats(self, index: int) -> tuple[float, ...]:
-        return tuple(float(item) for item in self.array(index).ravel().tolist())
+        self.operand(index)
+        return self.values.floats(self.node.inputs[index])
 
     def axis(self, rank: int, default: int = 0, *, end: int = 0) -> int:
         """Return the attribute `axis`, counted from the front; with `end` 1 it may lie behind the last one."""

@@ -60,7 +60,10 @@ def _run_if(interpreter: Interpreter, call: Call, frame: Frame) -> tuple[Node, l
     try:
         taken = "then_branch" if call.integer(0) else "else_branch"
     except Open:
-        return _run_both(interpreter, call, frame, bodies)
+        seen = _seen_branch(interpreter, call, bodies)
+        if seen is None:
+            return _run_both(interpreter, call, frame, bodies)
+        taken = seen
     if taken not in bodies:
         raise call.mismatch(f"has no {taken}")
     inner = _inner(frame, bodies[taken], is_certain=True)
@@ -68,6 +71,25 @@ def _run_if(interpreter: Interpreter, call: Call, frame: Frame) -> tuple[Node, l
     for name, value in zip(call.node.outputs, body.outputs, strict=False):
         frame.aliases[name] = (inner, value.name)
     return _with_bodies(call.node, {taken: body}), _outputs(body, inner)
+
+
+def _seen_branch(interpreter: Interpreter, call: Call, bodies: dict[str, Body]) -> str | None:
+    """The branch that a run of the model took every time; None if there was no run, or it took both."""
+    runs = interpreter.observed.get(call.node.location)
+    if runs is None:
+        return None
+    counts = {name: _seen_count(interpreter, body) for name, body in bodies.items()}
+    never = [name for name, count in counts.items() if count == 0]
+    rest = [name for name in bodies if name not in never]
+    return rest[0] if len(rest) == 1 and counts[rest[0]] in (None, runs.count) else None
+
+
+def _seen_count(interpreter: Interpreter, body: Body) -> int | None:
+    """How often a body ran; None if it has no node that could tell."""
+    if not body.nodes:
+        return None
+    counts = [runs.count for node in body.nodes if (runs := interpreter.observed.get(node.location)) is not None]
+    return max(counts, default=0)
 
 
 def _run_both(
@@ -128,6 +150,9 @@ class _Loop:
     def run(self) -> tuple[Node, list[Operand]]:
         limit = self._limit()
         any_trip = self._trip(None, self.start, [])
+        seen = self._seen_trips()
+        if seen is not None:
+            return self._follow_seen(seen, any_trip)
         if limit == 0:
             return self._result([(any_trip.body, 0)], self.start, any_trip.scanned, 0)
         is_stable = [_type(one) for one in any_trip.carried] == [_type(one) for one in self.start]
@@ -135,6 +160,34 @@ class _Loop:
             self._defer(limit)
             return self._result([(any_trip.body, limit)], any_trip.carried, any_trip.scanned, limit)
         return self._step(limit, any_trip, is_stable)
+
+    def _seen_trips(self) -> int | None:
+        """The trips that each run of the loop took when the model ran; None if there was no run, or they differ."""
+        runs = self.interpreter.observed.get(self.call.node.location)
+        total = None if runs is None else _seen_count(self.interpreter, self.body)
+        if runs is None or total is None or total % runs.count:
+            return None
+        return total // runs.count
+
+    def _follow_seen(self, trips: int, any_trip: _Trip) -> tuple[Node, list[Operand]]:
+        """Give the body the shapes that it had in each trip; if those are always the same, once for all trips."""
+        interpreter = self.interpreter
+        found = [interpreter.observed.get(node.location) for node in self.body.nodes]
+        if trips == 0 or interpreter.trip is not None or all(runs is None or runs.same is not None for runs in found):
+            return self._result([(any_trip.body, trips)], any_trip.carried, any_trip.scanned, trips)
+        groups: list[tuple[Body, int]] = []
+        carried, scanned = list(self.start), any_trip.scanned
+        for number in range(trips):
+            interpreter.trip = number
+            trip = self._trip(number, carried, [])
+            _add(groups, trip.body)
+            carried, scanned = trip.carried, trip.scanned
+            if len(groups) > MAX_GROUPS:
+                break
+        interpreter.trip = None
+        if len(groups) > MAX_GROUPS:
+            return self._unknown(any_trip, False, f"it has more than {MAX_GROUPS} trips of different shapes")
+        return self._result(groups, carried, scanned, trips)
 
     def _limit(self) -> int | Open | None:
         """The number of trips at most; None: no limit. 0 if the loop does not start."""

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 
 from ....core.errors import ModelError, printable
 from ..model import Constant
+from ..parse import small_floats
 from ..wire import Wire
 from .call import Call, Open, Operand
 
@@ -80,6 +81,13 @@ class Frame:
         if constant is not None and constant.integers is not None:
             return constant.integers
         return tuple(int(item) for item in home.array(name).ravel().tolist())
+
+    def floats(self, name: str) -> tuple[float, ...]:
+        """Return the elements of a tensor as floats; those of small constants need no NumPy."""
+        home = self.home(name)
+        constant = home.constants.get(name)
+        found = None if constant is None else constant.integers or small_floats(self.wire, constant)
+        return tuple(float(item) for item in (home.array(name).ravel().tolist() if found is None else found))
 
     def constant(self, constant: Constant) -> Array:
         from ..elements import elements_of

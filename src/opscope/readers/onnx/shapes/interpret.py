@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from math import prod
 from typing import TYPE_CHECKING, TypeGuard
 
 from ....core.errors import ModelError, printable
 from ....graph.kinds import KINDS, Family
+from ...observed import Observed
 from ..model import MAX_ELEMENTS, Body, Constant, Element, Model, Node, Value, dtype_of, packed_bytes
 from ..ops import rule_of
 from ..wire import Wire
@@ -20,9 +21,6 @@ from .rules import shape_rule
 from .sequences import run_sequence
 
 if TYPE_CHECKING:
-    import numpy as np
-    import numpy.typing as npt
-
     from .call import Array
 
 _MAX_FOLDED_BYTES = 16 << 20  # of a result that is larger than what it is computed from
@@ -45,17 +43,7 @@ _OF_SHAPES = frozenset({"Shape", "Size"})
 _EXECUTED = frozenset({Family.CONTRACTION, Family.RECURRENT, Family.OPAQUE})
 
 
-@dataclass(frozen=True, slots=True)
-class Observed:
-    """A tensor as one run of the model had it."""
-
-    shape: Shape
-    elements: npt.NDArray[np.generic] | None = None  # of small tensors
-
-
-def resolve_shapes(
-    model: Model, wire: Wire, *, are_given: bool = False, observed: Mapping[str, Observed] | None = None
-) -> Model:
+def resolve_shapes(model: Model, wire: Wire, *, are_given: bool = False, observed: Observed | None = None) -> Model:
     """Return the model with the shape of every tensor, or why it is unknown; what is constant is folded.
 
     Raises:
@@ -69,20 +57,19 @@ def resolve_shapes(
 class Interpreter:
     """Resolves bodies; `control` calls it again for the bodies of nodes."""
 
-    def __init__(
-        self, opsets: Mapping[str, int], wire: Wire, are_given: bool, observed: Mapping[str, Observed]
-    ) -> None:
+    def __init__(self, opsets: Mapping[str, int], wire: Wire, are_given: bool, observed: Observed) -> None:
         self.opsets = opsets
         self.wire = wire
         self.are_given = are_given
         self.observed = observed
         self.limits = Limits()
+        self.trip: int | None = None  # of the loop that is followed as it was observed
 
     def run_body(self, body: Body, frame: Frame) -> Body:
         """Return the body with all its values; `frame` holds the inputs of a body of a node already."""
         for value in body.inputs:
             if value.name not in body.constants and value.name not in frame.operands:
-                self._define(frame, value.name, _stated(body.values.get(value.name, value)))
+                frame.operands[value.name] = _stated(body.values.get(value.name, value))
         for constant in body.constants.values():
             frame.operands[constant.name] = Operand(constant.element, constant.dims, is_constant=True)
         nodes = []
@@ -109,12 +96,27 @@ class Interpreter:
         except (ArithmeticError, IndexError, TypeError, ValueError) as error:
             reason = f"{call.place} has attributes or operands that do not fit: {printable(str(error), 200)}"
         is_constant = _is_constant(call)
+        seen = self._seen(node)
         for index, name in enumerate(node.outputs):
             if name:
                 operand = found[index] if index < len(found) else Operand(because=reason)
-                self._define(frame, name, self._best(operand, body.values.get(name), is_constant))
+                operand = self._best(operand, body.values.get(name), is_constant)
+                if name in seen:
+                    operand = operand._replace(shape=seen[name], because="")
+                frame.operands[name] = operand
                 frame.calls[name] = (call, index)
         return node
+
+    def _seen(self, node: Node) -> dict[str, Shape]:
+        """The shapes that the outputs of a node had when the model ran; they count more than what was inferred."""
+        runs = self.observed.get(node.location)
+        if runs is None:
+            return {}
+        shapes = runs.same
+        if shapes is None and self.trip is not None and self.trip < runs.count:
+            shapes = runs.shapes[self.trip]
+        names = [name for name in node.outputs if name]
+        return dict(zip(names, shapes, strict=True)) if shapes is not None and len(shapes) == len(names) else {}
 
     def _refuse(self, why: Contradiction, body: Body) -> None:
         """Raise an error, unless the file states the node's shapes itself."""
@@ -146,15 +148,6 @@ class Interpreter:
         if stated is not None and stated.is_tensor and stated.shape is not None:
             return Operand(element, stated.shape)
         return Operand(element, None, found.because or "the file does not give it")
-
-    def _define(self, frame: Frame, name: str, operand: Operand) -> None:
-        """Set an operand; what a run has shown of it counts more than what was inferred."""
-        seen = self.observed.get(name) if frame.parent is None else None
-        if seen is not None:
-            operand = operand._replace(shape=seen.shape, because="")
-            if seen.elements is not None:
-                frame.arrays[name] = seen.elements
-        frame.operands[name] = operand
 
 
 def _stated(value: Value) -> Operand:

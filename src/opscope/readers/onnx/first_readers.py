@@ -232,7 +232,9 @@ class FirstReaders:
             index = self._constants.get(node.inputs[1]) if len(node.inputs) > 1 else None
             is_row = index is not None and not index.dims
             return _resized("Squeeze", (node.integer("axis", 0),), axes) if is_row else axes
-        return (axes[0], None) if kind == "Flatten" and axes and node.integer("axis", 1) == 1 else ()
+        if kind == "Flatten" and axes and node.integer("axis", 1) == 1:
+            return axes if len(axes) == 2 else (axes[0], None)
+        return ()
 
     def _chosen_axes(self, node: Node) -> tuple[int, ...]:
         stored = self._constants.get(node.inputs[1]) if len(node.inputs) > 1 else None

@@ -66,8 +66,8 @@ def _rows(**words: str) -> _Words:
 _DIMENSION_WORDS = _rows(
     PAST="past cache cached",
     BATCH="batch batchsize bs n b",
-    HEIGHT="height h rows",
-    WIDTH="width w cols columns",
+    HEIGHT="height h",
+    WIDTH="width w",
     CHANNELS="channel channels c",
     SAMPLES="sample samples audio wav waveform signal",
     STEPS="time times timesteps frame frames step steps t mel",

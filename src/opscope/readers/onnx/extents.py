@@ -9,11 +9,11 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
-from ...core.errors import ModelError, printable
+from ...core.errors import ModelError, did_you_mean, printable
 from ...graph.graph import Note
 from .formulas import evaluate, names_in
 from .model import Body, Dims, Value, map_bodies
-from .open_dimensions import OpenDimensions
+from .open_dimensions import OpenDimensions, described
 
 Shapes = Mapping[str, tuple[int, ...]]
 _Symbols = Mapping[str, int | None]  # None: the inputs disagree about it, so that it stands for nothing elsewhere
@@ -64,8 +64,8 @@ def _check_request(inputs: Sequence[Value], source: str, shapes: Shapes, batch: 
         if name in by_name:
             _check_shape(by_name[name], source, given)
         elif name not in _symbols_of(inputs):
-            known = ", ".join(f"{printable(value.name)} [{_text(value.dims)}]" for value in inputs) or "none"
-            problem = f"no input or dimension is called {printable(name)!r}; the inputs are: {known}"
+            hint = did_you_mean(name, [*by_name, *_symbols_of(inputs)])
+            problem = f"no input or dimension is called {printable(name)!r}; {hint}the model has {described(inputs)}"
             raise ModelError(source, "", problem)
         elif len(given) != 1 or given[0] < 0:
             problem = f"was given as {'x'.join(map(str, given))}; expected one size of 0 or more"
@@ -173,5 +173,5 @@ def _substitute_dim(dim: int | str | None, symbols: _Symbols) -> int | str | Non
     return None if is_disputed else dim if size is None else size
 
 
-def _text(dims: Dims | None) -> str:
-    return "…" if dims is None else ", ".join("?" if dim is None else printable(str(dim)) for dim in dims)
+def _text(dims: Dims) -> str:
+    return ", ".join("?" if dim is None else printable(str(dim)) for dim in dims)

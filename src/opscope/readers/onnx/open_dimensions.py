@@ -59,8 +59,7 @@ class OpenDimensions:
         """Return the words that ask for all of them."""
         count = len(self._found)
         names = _listed([_key_text(key) for key in self._found])
-        inputs = _listed([_input_text(value) for value in self._open])
-        opened = f"{count} dimension{'s are' if count > 1 else ' is'} open: {names} ({inputs})"
+        opened = f"{count} dimension{'s are' if count > 1 else ' is'} open: {names} ({described(self._open)})"
         return f"{opened}; expected {'their sizes' if count > 1 else 'its size'}, for example {' '.join(self._flags())}"
 
     def _look(self, readers: FirstReaders, value: Value, axis: int, dim: str | None) -> None:
@@ -90,6 +89,11 @@ class OpenDimensions:
         if len(self.sizes) == len(self._found) < len(inputs) and inputs.isdisjoint(self.sizes):
             return [_flag(name, (size,)) for name, size in self.sizes.items()]
         return [_flag(name, dims) for name, dims in self.suggested.items()]
+
+
+def described(inputs: Sequence[Value]) -> str:
+    """Return inputs with their shapes, for a message."""
+    return _listed([_input_text(value) for value in inputs]) or "no inputs"
 
 
 def _flag(name: str, dims: Dims) -> str:

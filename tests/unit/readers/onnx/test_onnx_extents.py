@@ -80,7 +80,12 @@ def test_a_sum_of_symbols_follows_from_its_terms(tmp_path: Path) -> None:
         (
             {"nope": (1,)},
             None,
-            r"no input or dimension is called 'nope'; the inputs are: x \[batch, 3\], y \[batch, width\]",
+            r"no input or dimension is called 'nope'; the model has input 'x': \[batch, 3\], input 'y': ",
+        ),
+        (
+            {"widht": (1,)},
+            None,
+            r"no input or dimension is called 'widht'; did you mean width\? the model has input 'x'",
         ),
         ({"width": (1, 2)}, None, r"dimension 'width': was given as 1x2; expected one size of 0 or more"),
         ({"x": (1, 2, 3)}, None, r"input 'x': has 2 dimensions \[batch, 3\]; 3 were given"),

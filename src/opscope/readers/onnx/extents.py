@@ -6,7 +6,7 @@ batch = 2 and seq = 128, which are then replaced wherever the graph states them,
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 
 from ...core.errors import ModelError, did_you_mean, printable
@@ -57,14 +57,14 @@ def _with_request(body: Body, source: str, shapes: Shapes, batch: int | None) ->
 
 def _check_request(inputs: Sequence[Value], source: str, shapes: Shapes, batch: int | None) -> None:
     """Refuse a batch or shape that does not fit the graph inputs."""
-    by_name = {value.name: value for value in inputs}
+    by_name, symbols = {value.name: value for value in inputs}, _symbols_of(inputs)
     if batch is not None and batch < 1:
         raise ModelError(source, "", f"the batch was given as {batch}; expected 1 or more")
     for name, given in shapes.items():
         if name in by_name:
             _check_shape(by_name[name], source, given)
-        elif name not in _symbols_of(inputs):
-            hint = did_you_mean(name, [*by_name, *_symbols_of(inputs)])
+        elif name not in symbols:
+            hint = did_you_mean(name, [*by_name, *symbols])
             problem = f"no input or dimension is called {printable(name)!r}; {hint}the model has {described(inputs)}"
             raise ModelError(source, "", problem)
         elif len(given) != 1 or given[0] < 0:
@@ -149,28 +149,32 @@ def _set(body: Body, dims: Mapping[str, Dims | None], symbols: _Symbols) -> Body
 
 def _substitute(body: Body, symbols: _Symbols) -> Body:
     """Replace symbols by their values in the body and its subgraphs."""
-    inputs = [_substitute_value(value, symbols) for value in body.inputs]
-    outputs = [_substitute_value(value, symbols) for value in body.outputs]
-    values = [_substitute_value(value, symbols) for value in body.values.values()]
-    nodes = [map_bodies(node, lambda inner: _substitute(inner, symbols)) for node in body.nodes]
-    return replace(body, nodes=nodes, inputs=inputs, outputs=outputs, values=_by_name(values, outputs, inputs))
-
-
-def _substitute_value(value: Value, symbols: _Symbols) -> Value:
-    if value.dims is None or all(isinstance(dim, int) for dim in value.dims):
-        return value
-    return value._replace(dims=tuple(_substitute_dim(dim, symbols) for dim in value.dims))
-
-
-def _substitute_dim(dim: int | str | None, symbols: _Symbols) -> int | str | None:
-    if not isinstance(dim, str):
-        return dim
-    if dim in symbols:
-        return symbols[dim]
+    disputed = {name for name, size in symbols.items() if size is None}
     sizes = {name: size for name, size in symbols.items() if size is not None}
-    size = evaluate(dim, sizes)
-    is_disputed = len(sizes) < len(symbols) and any(symbols.get(name, 0) is None for name in names_in(dim))
-    return None if is_disputed else dim if size is None else size
+    known: dict[str, int | str | None] = {}  # a file repeats few names many times
+
+    def size_of(dim: str) -> int | str | None:
+        if dim not in known:
+            size = evaluate(dim, sizes)
+            is_disputed = size is None and not disputed.isdisjoint({dim, *names_in(dim)})
+            known[dim] = None if is_disputed else dim if size is None else size
+        return known[dim]
+
+    return _map_dims(body, size_of)
+
+
+def _map_dims(body: Body, size_of: Callable[[str], int | str | None]) -> Body:
+    """Return the body, and its subgraphs, with each named dim replaced."""
+
+    def mapped(value: Value) -> Value:
+        if value.dims is None or not any(isinstance(dim, str) for dim in value.dims):
+            return value
+        return value._replace(dims=tuple(size_of(dim) if isinstance(dim, str) else dim for dim in value.dims))
+
+    inputs, outputs = [mapped(value) for value in body.inputs], [mapped(value) for value in body.outputs]
+    values = [mapped(value) for value in body.values.values()]
+    nodes = [map_bodies(node, lambda inner: _map_dims(inner, size_of)) for node in body.nodes]
+    return replace(body, nodes=nodes, inputs=inputs, outputs=outputs, values=_by_name(values, outputs, inputs))
 
 
 def _text(dims: Dims) -> str:

@@ -22,7 +22,10 @@ def _split(words: str) -> frozenset[str]:
     return frozenset(words.split())
 
 
-_MOST_TENSORS = 256  # followed from one input
+_MOST_TENSORS = 256  # followed from one input; this and the limits below bound the work on hostile graphs
+_MOST_READERS = 64  # of one tensor
+_MOST_OPERANDS = 8  # of one op
+_MOST_AXES = 64
 _MONO_OR_STEREO = 2
 _SPATIAL = ((Purpose.SAMPLES,), (Purpose.HEIGHT, Purpose.WIDTH), (Purpose.VOXELS,) * 3)  # by their number
 _LINES = {Purpose.HEIGHT: Purpose.LINE_HEIGHT, Purpose.WIDTH: Purpose.LINE_WIDTH}
@@ -114,12 +117,12 @@ class FirstReaders:
         seen = {name}
         while waiting and len(seen) < _MOST_TENSORS:
             tensor, axes = waiting.popleft()
-            for node, slot in self._readers.get(tensor, ()):
+            for node, slot in self._readers.get(tensor, ())[:_MOST_READERS]:
                 for axis, told in self._tell(node, slot, len(axes)):
                     origin = axes[axis] if axis < len(axes) else None
                     if origin is not None:
                         found.setdefault(origin, told)
-                onward = self._onward(node, slot, axes)
+                onward = self._onward(node, slot, axes)[:_MOST_AXES] if axes else ()
                 for output in node.outputs if onward else ():
                     if output not in seen:
                         seen.add(output)
@@ -196,7 +199,7 @@ class FirstReaders:
 
     def _operand(self, node: Node, slot: int, rank: int) -> Iterator[tuple[int, _Told]]:
         """Tell of the extents of other operands: they are the input's own, unless they are 1."""
-        for other in range(len(node.inputs)):
+        for other in range(len(node.inputs[:_MOST_OPERANDS])):
             shape = self._weights(node, other) if other != slot else ()
             for back, extent in enumerate(reversed(shape[-rank:] if rank else ()), 1):
                 if extent > 1:
@@ -217,7 +220,7 @@ class FirstReaders:
         """Return the axes of the op's outputs in terms of the input's; () where they are mixed."""
         kind = node.op_type
         if kind in _ELEMENTWISE:
-            rank = max(len(self._weights(node, other)) for other in range(len(node.inputs)))
+            rank = max(len(self._weights(node, other)) for other in range(len(node.inputs[:_MOST_OPERANDS])))
             return (None,) * (rank - len(axes)) + axes  # a longer operand adds axes in front
         if kind == "Concat" or (slot == 0 and kind in _KEEP_AXES):
             return axes
@@ -252,7 +255,7 @@ def _attention(kind: str, slot: int, rank: int) -> Iterator[tuple[int, _Told]]:
 
 def _resized(kind: str, chosen: tuple[int, ...], axes: _Axes) -> _Axes:
     """Return the axes without, or with, those that a Squeeze or an Unsqueeze names."""
-    if not chosen or len(chosen) > len(axes) + 8:
+    if not chosen:
         return ()
     if kind == "Squeeze":
         gone = {axis % len(axes) for axis in chosen}

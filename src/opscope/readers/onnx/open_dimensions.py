@@ -35,25 +35,17 @@ class OpenDimensions:
             for axis, dim in enumerate(self._dims[value.name]):
                 if not isinstance(dim, int):
                     self._look(readers, value, axis, dim)
+        self.sizes = {key: found.size for key, found in self._found.items() if isinstance(key, str)}  # of named ones
+        self.suggested: dict[str, Dims] = {  # shapes of the inputs with open dimensions
+            name: tuple(self._size(name, axis, dim) for axis, dim in enumerate(dims))
+            for name, dims in self._dims.items()
+        }
 
     @property
     def is_batch_only(self) -> bool:
         """Whether nothing but the batch is open."""
         has_ranks = all(value.dims is not None for value in self._open)
         return has_ranks and all(found.purpose is Purpose.BATCH for found in self._found.values())
-
-    @property
-    def sizes(self) -> dict[str, int]:
-        """The suggested size of every named dimension."""
-        return {key: found.size for key, found in self._found.items() if isinstance(key, str)}
-
-    @property
-    def suggested(self) -> dict[str, Dims]:
-        """The suggested shape of every input with an open dimension."""
-        return {
-            name: tuple(self._size(name, axis, dim) for axis, dim in enumerate(dims))
-            for name, dims in self._dims.items()
-        }
 
     def question(self) -> str:
         """Return the words that ask for all of them."""

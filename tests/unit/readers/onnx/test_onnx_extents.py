@@ -58,6 +58,14 @@ def test_one_symbol_with_two_sizes_is_noted_and_stands_for_neither(tmp_path: Pat
     ]
 
 
+def test_a_dispute_about_one_symbol_leaves_others_alone(tmp_path: Path) -> None:
+    inputs = [value("x", ["n", "height"]), value("y", ["n", 3])]
+    nodes = [node("Relu", ["x"], ["a"]), node("Relu", ["y"], ["b"])]
+    path = save(tmp_path, model(graph(nodes, inputs, [value("a"), value("b")])))
+    with pytest.raises(ModelError, match="2 dimensions are open: dimension 0 of 'x', 'height'"):
+        read_onnx(path, shapes={"n": (5,), "y": (6, 3)})
+
+
 @pytest.mark.parametrize("mark", ["?", "", "-1", "None"])
 def test_a_mark_for_unknown_is_no_name(tmp_path: Path, mark: str) -> None:
     """paddle2onnx writes `?` for every open dimension; each is its own."""

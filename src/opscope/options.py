@@ -94,7 +94,9 @@ _CORES = _shown("cores to use per device (default: all)", "N", least=1)
 _DEVICES = _shown("devices to use (default 1)", "N", least=1)
 _BATCH = _shown("leading dimension of every input", "N", least=1)
 _SHAPES = _shown(
-    "shape of an input that the model leaves open; may be repeated", "NAME=1x3x224x224", flags=("--shape",)
+    "shape of an input, or size of a named dimension (height=320); may be repeated",
+    "NAME=1x3x224x224",
+    flags=("--shape",),
 )
 _PRECISION = _shown("run float tensors as this type: f16, i8 (default: as the target says)", "P")
 _PARALLEL = _shown("how devices share the work (default tensor)", choices=("tensor", "pipeline"))

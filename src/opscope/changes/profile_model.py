@@ -74,6 +74,7 @@ def simulate_model(request: Request, *, step: Step) -> Recorded:
         recording = replace(recording, totals=with_range(recording.totals, *span))
     run = run_of(recording, command=request.command, created=request.created, sha256=fingerprint)
     findings = _findings(run, program, compiler, request, step)
+    findings = replace(findings, notes=(*findings.notes, *recording.notes))
     step("writing")
     return recorded(
         run,

@@ -60,7 +60,7 @@ obtained. Exit codes: 0 fine, 1 slower than the baseline allows, 2 wrong usage o
             action="append",
             default=[],
             metavar="NAME=1x3x224x224",
-            help="shape of an input that the model leaves open; may be repeated",
+            help="shape of an input, or size of a named dimension (height=320); may be repeated",
         )
         parser.add_argument(
             "--advise",

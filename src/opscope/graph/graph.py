@@ -38,6 +38,8 @@ Attribute = int | float | str | bool | tuple[int, ...]
 
 ABSENT = -1
 
+ASSUMING = frozenset({"open-batch", "repeated-symbol"})  # codes of notes on what a reader assumed where a file is open
+
 
 class DType(Enum):
     """An element type: its short name and its size in bits (0: no fixed size)."""
@@ -176,3 +178,8 @@ class Graph:
                 if tensor in written and self.tensors[tensor].role is not Role.VARIABLE:
                     raise ValueError(f"op {op.name}: tensor {self.tensors[tensor].name!r} is written twice")
                 written.add(tensor)
+
+    @property
+    def assumptions(self) -> tuple[str, ...]:
+        """What the reader assumed; every figure rests on it, so that every verb repeats it."""
+        return tuple(note.text for note in self.notes if note.code in ASSUMING)

@@ -393,7 +393,7 @@ def execute(
         statistics=run_statistics(execution.program, times, samples),
         outputs=outputs,
         written=tuple(writer.written),
-        notes=(*notes, *_notes(execution, times, writer)),
+        notes=(*loaded.program.notes, *notes, *_notes(execution, times, writer)),
         interrupted=writer.interrupted,
     )
 

@@ -61,9 +61,11 @@ def read_onnx(path: Path, *, shapes: Mapping[str, tuple[int, ...]] = _NO_SHAPES,
 
     Args:
         path: the model file; external data beside it is not opened.
-        shapes: shapes of graph inputs, by name, in place of what the model says.
+        shapes: shapes of graph inputs, by name, in place of what the model says; or the size of a dimension that the
+            model names, as in {"height": (320,)}.
         batch: first extent of every graph input whose first extent is not a number, and of every input whose first
-            extent is the same number as the first input's. Inputs in `shapes` are left as given there.
+            extent is the same number as the first input's. Inputs in `shapes` are left as given there. A batch that
+            stays open is 1.
 
     Raises:
         ModelError: the file breaks the format, or says too little about its inputs' shapes.
@@ -86,8 +88,9 @@ def _read(wire: Wire, size: int, name: str, shapes: Mapping[str, tuple[int, ...]
     """Run the stages of the reader over the mapped file."""
     model = inline_functions(parse_model(wire, 0, size), wire.source)
     body = order_nodes(lift_constants(model.body, wire.source), wire.source)
-    model = replace(model, body=with_extents(body, wire.source, shapes, batch))
-    model = resolve_shapes(model, wire, are_given=bool(shapes) or batch is not None)
+    body, assumed = with_extents(body, wire.source, shapes, batch)
+    are_given = bool(shapes or assumed) or batch is not None
+    model = resolve_shapes(replace(model, body=body), wire, are_given=are_given)
     builder, scope = Builder(model.opsets), Scope({})
     builder.add_body(model.body, scope, Role.INPUT)
     return Graph(
@@ -99,7 +102,7 @@ def _read(wire: Wire, size: int, name: str, shapes: Mapping[str, tuple[int, ...]
         inputs=tuple(scope.ids[value.name] for value in graph_inputs(model.body)),
         outputs=tuple(scope.ids[value.name] for value in model.body.outputs),
         file_bytes=Bytes(size),
-        notes=(*builder.notes(), *_unknown_shapes(model, builder)),
+        notes=(*assumed, *builder.notes(), *_unknown_shapes(model, builder)),
         quantize_ops_annotate=True,  # the QDQ convention: a pair marks its neighbours as quantised
         details=_details(model),
     )

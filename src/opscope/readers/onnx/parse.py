@@ -34,6 +34,7 @@ MAX_SCALES = 16
 MAX_ATTRIBUTES = 10_000
 MAX_DETAILS = 32  # metadata entries kept for the user to see
 MAX_DETAIL_CHARACTERS = 200
+_NO_NAMES = frozenset({"", "?", "-1", "None"})  # paddle2onnx and others write these: each such dimension is its own
 
 _Item = TypeVar("_Item")
 
@@ -342,7 +343,8 @@ def _dim(wire: Wire, start: int, end: int) -> int | str | None:
             extent = signed(a)
             dim = extent if extent >= 0 else None  # some exporters write -1 for "unknown"
         elif tag == 0x12:  # dim_param
-            dim = wire.text(a, b) or None
+            name = wire.text(a, b)
+            dim = None if name in _NO_NAMES else name
     return dim
 
 

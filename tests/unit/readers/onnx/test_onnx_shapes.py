@@ -14,63 +14,6 @@ from opscope.readers.onnx import read_onnx
 node = helper.make_node
 
 
-def dynamic(folder: Path) -> Path:
-    nodes = [node("Relu", ["x"], ["h"]), node("Add", ["h", "y"], ["z"])]
-    inputs = [value("x", ["batch", 3]), value("y", ["batch", "width"])]
-    return save(folder, model(graph(nodes, inputs, [value("z", ["batch", 3])], values=[value("h", ["batch", 3])])))
-
-
-def test_unknown_dimensions_are_asked_for_by_name(tmp_path: Path) -> None:
-    body = graph([node("Relu", ["input_ids"], ["y"])], [value("input_ids", ["batch", "sequence"])], [value("y")])
-    path = save(tmp_path, model(body))
-    with pytest.raises(ModelError) as caught:
-        read_onnx(path)
-    assert str(caught.value) == (
-        f"{path}: input 'input_ids' has unknown dimensions [batch, sequence]; "
-        "give them with --shape input_ids=BATCHxSEQUENCE or --batch N"
-    )
-
-
-def test_one_symbol_is_set_everywhere(tmp_path: Path) -> None:
-    read = read_onnx(dynamic(tmp_path), shapes={"y": (5, 3)})
-    assert [tensor.shape for tensor in read.tensors] == [(5, 3)] * 4
-
-
-def test_the_batch_sets_every_open_first_dimension(tmp_path: Path) -> None:
-    with pytest.raises(ModelError, match=r"input 'y' has unknown dimensions \[width\]; .*--shape y=7xWIDTH$"):
-        read_onnx(dynamic(tmp_path), batch=7)
-    read = read_onnx(dynamic(tmp_path), batch=7, shapes={"y": (7, 3)})
-    assert shape_of(read, "h") == (7, 3)
-
-
-def test_one_symbol_with_two_values_is_an_error(tmp_path: Path) -> None:
-    with pytest.raises(ModelError, match="input 'y': dimension 'batch' is 6 here and 5 in another input"):
-        read_onnx(dynamic(tmp_path), shapes={"x": (5, 3), "y": (6, 3)})
-
-
-def test_a_sum_of_symbols_follows_from_its_terms(tmp_path: Path) -> None:
-    inputs = [value("a", [1, "past"]), value("b", [1, "new"]), value("mask", [1, "past + new"])]
-    body = graph([node("Relu", ["mask"], ["y"])], inputs, [value("y")])
-    read = read_onnx(save(tmp_path, model(body)), shapes={"a": (1, 5), "b": (1, 2)})
-    assert shape_of(read, "y") == (1, 7)
-
-
-@pytest.mark.parametrize(
-    ("shapes", "batch", "message"),
-    [
-        ({"nope": (1,)}, None, r"no input is called 'nope'; the inputs are: x, y"),
-        ({"x": (1, 2, 3)}, None, r"input 'x': has 2 dimensions \[batch, 3\]; 3 were given"),
-        ({"x": (-1, 3)}, None, r"input 'x': was given \[-1, 3\]; expected extents of 0 or more"),
-        ({}, 0, r"the batch was given as 0; expected 1 or more"),
-    ],
-)
-def test_wrong_extents_are_explained(
-    tmp_path: Path, shapes: dict[str, tuple[int, ...]], batch: int | None, message: str
-) -> None:
-    with pytest.raises(ModelError, match=message):
-        read_onnx(dynamic(tmp_path), shapes=shapes, batch=batch)
-
-
 def test_a_fixed_batch_can_be_overruled_and_stale_shapes_are_dropped(tmp_path: Path) -> None:
     nodes = [node("Relu", ["x"], ["h"]), node("Add", ["h", "c"], ["z"])]
     inputs = [value("x", [1, 3]), value("c", [2, 3])]

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 MOST_ACTIVATIONS = 4096
 MOST_INFERENCES = 10_000_000  # a row of all times each: more would not fit in memory
 DEFAULT_ITERATIONS = 40
+RANDOM_INPUTS = "random"  # of `shapes_from_run`
 PROFILES = ("stats", "trace", "latency", "raw_device_stats")
 LEAST_LEVEL_TO_PROFILE = 70  # statistics of every operator
 
@@ -38,6 +39,7 @@ class Option:
     least: int | None = None  # of a whole number
     flags: tuple[str, ...] = ()  # where they are not the name of the field
     group: str = ""  # heading in the help
+    bare: str = ""  # what the flag means without a value; empty: it needs one
 
 
 def _shown(
@@ -48,9 +50,10 @@ def _shown(
     least: int | None = None,
     flags: tuple[str, ...] = (),
     group: str = "",
+    bare: str = "",
 ) -> Mapping[str, Option]:
     """The metadata of a field that is an option."""
-    return {_OPTION: Option(words, metavar, choices, least, flags, group)}
+    return {_OPTION: Option(words, metavar, choices, least, flags, group, bare)}
 
 
 def options_of(kind: type[DataclassInstance]) -> dict[str, Option]:
@@ -98,6 +101,12 @@ _SHAPES = _shown(
     "NAME=1x3x224x224",
     flags=("--shape",),
 )
+_SHAPES_FROM_RUN = _shown(
+    "run the model once in its reference runtime and take the shapes, branches and trips that only data decide; inputs "
+    "are random or those of the file",
+    "INPUTS.npz",
+    bare=RANDOM_INPUTS,
+)
 _PRECISION = _shown("run float tensors as this type: f16, i8 (default: as the target says)", "P")
 _PARALLEL = _shown("how devices share the work (default tensor)", choices=("tensor", "pipeline"))
 _PMU_RECIPE = _shown("count a named set of PMU events", "R", group="statistics")
@@ -108,6 +117,7 @@ class ReportOptions:
     """What to estimate."""
 
     shapes: Shapes | None = field(default=None, metadata=_SHAPES)
+    shapes_from_run: str | None = field(default=None, metadata=_SHAPES_FROM_RUN)
     batch: int | None = field(default=None, metadata=_BATCH)
     cores: int | None = field(default=None, metadata=_CORES)
     devices: int = field(default=1, metadata=_DEVICES)
@@ -124,6 +134,7 @@ class CompileOptions:
     parallel: str = field(default="tensor", metadata=_PARALLEL)
     batch: int | None = field(default=None, metadata=_BATCH)
     shapes: Shapes | None = field(default=None, metadata=_SHAPES)
+    shapes_from_run: str | None = field(default=None, metadata=_SHAPES_FROM_RUN)
     precision: str | None = field(default=None, metadata=_PRECISION)
     stats_level: int = field(
         default=40,
@@ -232,6 +243,7 @@ class ProfileOptions:
     cores: int | None = field(default=None, metadata=_CORES)
     devices: int = field(default=1, metadata=_DEVICES)
     batch: int | None = field(default=None, metadata=_BATCH)
+    shapes_from_run: str | None = field(default=None, metadata=_SHAPES_FROM_RUN)
     precision: str | None = field(default=None, metadata=_PRECISION)
     parallel: str = field(default="tensor", metadata=_PARALLEL)
     stats_level: int = field(

@@ -190,6 +190,7 @@ def add_option(parser: object, option: Option, *, several: bool = False) -> None
             choices=option.choices or None,
             metavar=None if option.choices else option.metavar,
             help=option.help.replace("%", "%%"),
+            **({"nargs": "?", "const": option.bare} if option.bare else {}),
         )
 
 

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ..core.errors import UsageError, printable
+from ..graph.graph import Note
 
 if TYPE_CHECKING:
     import numpy as np
@@ -69,6 +70,12 @@ def run_inputs(ports: Sequence[Port], file: Path | None, source: str) -> dict[st
             expected = NUMPY_TYPES[label]
             raise UsageError(f"{file}: {printable(name)!r} is {found[name].dtype}; expected {expected}")
     return {name: found[name] for name in names}
+
+
+def run_note(runtime: str, file: Path | None) -> Note:
+    inputs = f"the inputs of {file}" if file is not None else "random inputs"
+    text = f"shapes, branches and trips of loops are those of one run in {runtime} on {inputs}"
+    return Note("shapes-from-run", text)
 
 
 def input_shapes(file: Path) -> dict[str, Shape]:

@@ -16,10 +16,11 @@ from types import MappingProxyType
 from ...core.errors import ModelError, printable
 from ...core.units import Bytes
 from ...graph.graph import Graph, Note, Role
+from ..observed import Observed, input_shapes, run_inputs, run_note
 from .build import Builder, Scope
 from .extents import graph_inputs, with_extents
 from .functions import inline_functions
-from .model import Model
+from .model import Model, dtype_of
 from .order import lift_constants, order_nodes
 from .parse import parse_model
 from .shapes import resolve_shapes
@@ -56,7 +57,13 @@ def looks_like_onnx(head: bytes, size: int) -> bool:
     return seen > 0
 
 
-def read_onnx(path: Path, *, shapes: Mapping[str, tuple[int, ...]] = _NO_SHAPES, batch: int | None = None) -> Graph:
+def read_onnx(
+    path: Path,
+    *,
+    shapes: Mapping[str, tuple[int, ...]] = _NO_SHAPES,
+    batch: int | None = None,
+    shapes_from_run: bool | Path = False,
+) -> Graph:
     """Read an ONNX model.
 
     Args:
@@ -66,6 +73,8 @@ def read_onnx(path: Path, *, shapes: Mapping[str, tuple[int, ...]] = _NO_SHAPES,
         batch: first extent of every graph input whose first extent is not a number, and of every input whose first
             extent is the same number as the first input's. Inputs in `shapes` are left as given there. A batch that
             stays open is 1.
+        shapes_from_run: run the model once in ONNX Runtime, on random inputs or on those of an .npz file, and take the
+            shapes that its tensors had, the branches that were taken and the trips of loops.
 
     Raises:
         ModelError: the file breaks the format, or says too little about its inputs' shapes.
@@ -79,22 +88,39 @@ def read_onnx(path: Path, *, shapes: Mapping[str, tuple[int, ...]] = _NO_SHAPES,
             if size == 0:
                 raise ModelError(source, "", "is empty; expected an ONNX model")
             with mmap(file.fileno(), 0, access=ACCESS_READ) as content:
-                return _read(Wire(content, source), size, path.stem, shapes, batch)
+                return _read(path, Wire(content, source), size, shapes, batch, shapes_from_run)
     except OSError as error:
         raise ModelError(source, "", f"cannot be read: {error.strerror or error}") from error
 
 
-def _read(wire: Wire, size: int, name: str, shapes: Mapping[str, tuple[int, ...]], batch: int | None) -> Graph:
+def _read(
+    path: Path,
+    wire: Wire,
+    size: int,
+    shapes: Mapping[str, tuple[int, ...]],
+    batch: int | None,
+    shapes_from_run: bool | Path,
+) -> Graph:
     """Run the stages of the reader over the mapped file."""
+    inputs_file = shapes_from_run if isinstance(shapes_from_run, Path) else None
+    if inputs_file is not None:
+        shapes = {**input_shapes(inputs_file), **shapes}
     model = inline_functions(parse_model(wire, 0, size), wire.source)
     body = order_nodes(lift_constants(model.body, wire.source), wire.source)
-    body, assumed = with_extents(body, wire.source, shapes, batch)
-    are_given = bool(shapes or assumed) or batch is not None
-    model = resolve_shapes(replace(model, body=body), wire, are_given=are_given)
+    body, notes = with_extents(body, wire.source, shapes, batch)
+    are_given = bool(shapes or notes) or batch is not None
+    observed: Observed = {}
+    if shapes_from_run:
+        from .observe import observe
+
+        ports = [(value.name, dtype_of(value.element).label, value.shape or ()) for value in graph_inputs(body)]
+        observed = observe(path, run_inputs(ports, inputs_file, wire.source))
+        notes = (*notes, run_note("ONNX Runtime", inputs_file))
+    model = resolve_shapes(replace(model, body=body), wire, are_given=are_given, observed=observed)
     builder, scope = Builder(model.opsets), Scope({})
     builder.add_body(model.body, scope, Role.INPUT)
     return Graph(
-        name=name,
+        name=path.stem,
         source=wire.source,
         framework="ONNX",
         ops=builder.ops,
@@ -102,7 +128,7 @@ def _read(wire: Wire, size: int, name: str, shapes: Mapping[str, tuple[int, ...]
         inputs=tuple(scope.ids[value.name] for value in graph_inputs(model.body)),
         outputs=tuple(scope.ids[value.name] for value in model.body.outputs),
         file_bytes=Bytes(size),
-        notes=(*assumed, *builder.notes(), *_unknown_shapes(model, builder)),
+        notes=(*notes, *builder.notes(), *_unknown_shapes(model, builder)),
         quantize_ops_annotate=True,  # the QDQ convention: a pair marks its neighbours as quantised
         details=_details(model),
     )

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from math import prod
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ..core.errors import UsageError, printable
 from ..graph.graph import Note
+from ..options import RANDOM_INPUTS
 
 if TYPE_CHECKING:
     import numpy as np
@@ -43,53 +45,71 @@ class NodeRuns:
 Observed = Mapping[str, NodeRuns]  # by the operator's place in the file: "node 5", "subgraph 0 operator 3"
 
 
-def run_inputs(ports: Sequence[Port], file: Path | None, source: str) -> dict[str, Array]:
-    """Return the arrays of an .npz file by input name; inputs that it lacks, or all without a file, are random."""
+@dataclass(frozen=True, slots=True)
+class RunInputs:
+    """What a model is run on: the arrays of a file, by input name; inputs that it lacks are random."""
+
+    given: Mapping[str, Array]
+    file: Path | None = None
+
+    @classmethod
+    def of(cls, choice: str | Path | None) -> RunInputs | None:
+        """The inputs that `--shapes-from-run` asks for; None if it does not."""
+        if choice is None:
+            return None
+        return cls({}) if choice == RANDOM_INPUTS else cls(_load(Path(choice)), Path(choice))
+
+    @property
+    def shapes(self) -> dict[str, Shape]:
+        return {name: array.shape for name, array in self.given.items()}
+
+    def note(self, runtime: str) -> Note:
+        inputs = f"the inputs of {self.file}" if self.file is not None else "random inputs"
+        text = f"shapes, branches and trips of loops are those of one run in {runtime} on {inputs}"
+        return Note("shapes-from-run", text)
+
+    def arrays(self, ports: Sequence[Port], source: str) -> dict[str, Array]:
+        """Return an array for every input."""
+        from ..core.random_arrays import random_arrays
+
+        made = [port for port in ports if port[0] not in self.given]
+        for port in made:
+            _check_size(port, source)
+        drawn = zip(made, random_arrays(made, seed=SEED), strict=True)
+        found = dict(self.given) | {name: array for (name, _, _), array in drawn}
+        return {name: self._typed(name, label, found[name]) for name, label, _ in ports}
+
+    def _typed(self, name: str, label: str, array: Array) -> Array:
+        from ..core.random_arrays import NUMPY_TYPES
+
+        if label in NUMPY_TYPES and array.dtype.name != NUMPY_TYPES[label]:
+            raise UsageError(f"{self.file}: {printable(name)!r} is {array.dtype}; expected {NUMPY_TYPES[label]}")
+        return array
+
+
+def _check_size(port: Port, source: str) -> None:
+    """Refuse an input that no random array can be made for."""
     import numpy as np
 
-    from ..core.random_arrays import NUMPY_TYPES, random_arrays
+    from ..core.random_arrays import NUMPY_TYPES
 
-    given = {} if file is None else _load(file)
-    names = [name for name, _, _ in ports]
-    for name in given:
-        if name not in names:
-            known = ", ".join(map(printable, names)) or "none"
-            raise UsageError(f"{file}: {printable(name)!r} is no input of {source}; expected {known}")
-    for name, label, shape in ports:
-        size = np.dtype(NUMPY_TYPES[label]).itemsize if label in NUMPY_TYPES else None
-        for extent in shape:
-            size = None if size is None else size * extent
-        if name not in given and (size is None or size > MAX_INPUT_BYTES):
-            wanted = f"{', '.join(NUMPY_TYPES)} of at most {MAX_INPUT_BYTES >> 30} GB, or --shapes-from-run INPUTS.npz"
-            raise UsageError(f"{source}: input {printable(name)!r} is {label} of {list(shape)}; expected {wanted}")
-    open_ports = [port for port in ports if port[0] not in given]
-    made = zip((name for name, _, _ in open_ports), random_arrays(open_ports, seed=SEED), strict=True)
-    found = given | dict(made)
-    for name, label, _ in ports:
-        if label in NUMPY_TYPES and found[name].dtype != np.dtype(NUMPY_TYPES[label]):
-            expected = NUMPY_TYPES[label]
-            raise UsageError(f"{file}: {printable(name)!r} is {found[name].dtype}; expected {expected}")
-    return {name: found[name] for name in names}
-
-
-def run_note(runtime: str, file: Path | None) -> Note:
-    inputs = f"the inputs of {file}" if file is not None else "random inputs"
-    text = f"shapes, branches and trips of loops are those of one run in {runtime} on {inputs}"
-    return Note("shapes-from-run", text)
-
-
-def input_shapes(file: Path) -> dict[str, Shape]:
-    """The shapes of the arrays in an .npz file, by input name."""
-    return {name: array.shape for name, array in _load(file).items()}
+    name, label, shape = port
+    if label not in NUMPY_TYPES or prod(shape) * np.dtype(NUMPY_TYPES[label]).itemsize > MAX_INPUT_BYTES:
+        kinds = f"{', '.join(NUMPY_TYPES)} of at most {MAX_INPUT_BYTES >> 30} GB"
+        problem = f"input {printable(name)!r} is {label} of {list(shape)}"
+        raise UsageError(f"{source}: {problem}; expected {kinds}, or --shapes-from-run INPUTS.npz")
 
 
 def _load(file: Path) -> dict[str, Array]:
+    from zipfile import BadZipFile
+    from zlib import error as ZlibError  # noqa: N812 - it is a class
+
     import numpy as np
 
     try:
-        with np.load(file, allow_pickle=False) as archive:
+        with file.open("rb") as content, np.load(content, allow_pickle=False) as archive:
             return {name: archive[name] for name in archive.files}
     except OSError as error:
         raise UsageError(f"{file}: cannot be read ({error.strerror or error}); expected an .npz of inputs") from error
-    except (AttributeError, EOFError, KeyError, MemoryError, ValueError) as error:
+    except (AttributeError, BadZipFile, EOFError, KeyError, MemoryError, TypeError, ValueError, ZlibError) as error:
         raise UsageError(f"{file}: no archive of arrays ({printable(str(error), 200)}); expected an .npz") from error

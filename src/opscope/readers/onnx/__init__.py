@@ -16,11 +16,11 @@ from types import MappingProxyType
 from ...core.errors import ModelError, printable
 from ...core.units import Bytes
 from ...graph.graph import Graph, Note, Role
-from ..observed import Observed, input_shapes, run_inputs, run_note
+from ..observed import Observed, RunInputs
 from .build import Builder, Scope
 from .extents import graph_inputs, with_extents
 from .functions import inline_functions
-from .model import Model, dtype_of
+from .model import Body, Model, dtype_of
 from .order import lift_constants, order_nodes
 from .parse import parse_model
 from .shapes import resolve_shapes
@@ -62,7 +62,7 @@ def read_onnx(
     *,
     shapes: Mapping[str, tuple[int, ...]] = _NO_SHAPES,
     batch: int | None = None,
-    shapes_from_run: bool | Path = False,
+    shapes_from_run: str | Path | None = None,
 ) -> Graph:
     """Read an ONNX model.
 
@@ -73,8 +73,8 @@ def read_onnx(
         batch: first extent of every graph input whose first extent is not a number, and of every input whose first
             extent is the same number as the first input's. Inputs in `shapes` are left as given there. A batch that
             stays open is 1.
-        shapes_from_run: run the model once in ONNX Runtime, on random inputs or on those of an .npz file, and take the
-            shapes that its tensors had, the branches that were taken and the trips of loops.
+        shapes_from_run: run the model once in ONNX Runtime, on inputs that are "random" or those of an .npz file, and
+            take the shapes that its tensors had, the branches that were taken and the trips of loops.
 
     Raises:
         ModelError: the file breaks the format, or says too little about its inputs' shapes.
@@ -88,50 +88,57 @@ def read_onnx(
             if size == 0:
                 raise ModelError(source, "", "is empty; expected an ONNX model")
             with mmap(file.fileno(), 0, access=ACCESS_READ) as content:
-                return _read(path, Wire(content, source), size, shapes, batch, shapes_from_run)
+                inputs = RunInputs.of(shapes_from_run)
+                return _Reader(path, Wire(content, source), size).read(shapes, batch, inputs)
     except OSError as error:
         raise ModelError(source, "", f"cannot be read: {error.strerror or error}") from error
 
 
-def _read(
-    path: Path,
-    wire: Wire,
-    size: int,
-    shapes: Mapping[str, tuple[int, ...]],
-    batch: int | None,
-    shapes_from_run: bool | Path,
-) -> Graph:
-    """Run the stages of the reader over the mapped file."""
-    inputs_file = shapes_from_run if isinstance(shapes_from_run, Path) else None
-    if inputs_file is not None:
-        shapes = {**input_shapes(inputs_file), **shapes}
-    model = inline_functions(parse_model(wire, 0, size), wire.source)
-    body = order_nodes(lift_constants(model.body, wire.source), wire.source)
-    body, notes = with_extents(body, wire.source, shapes, batch)
-    are_given = bool(shapes or notes) or batch is not None
-    observed: Observed = {}
-    if shapes_from_run:
+class _Reader:
+    """Runs the stages of the reader over one mapped file."""
+
+    def __init__(self, path: Path, wire: Wire, size: int) -> None:
+        self.path = path
+        self.wire = wire
+        self.size = size
+
+    def read(self, shapes: Mapping[str, tuple[int, ...]], batch: int | None, run: RunInputs | None) -> Graph:
+        source = self.wire.source
+        if run is not None:
+            shapes = {**run.shapes, **shapes}
+        model = inline_functions(parse_model(self.wire, 0, self.size), source)
+        body = order_nodes(lift_constants(model.body, source), source)
+        body, notes = with_extents(body, source, shapes, batch)
+        observed: Observed = {}
+        if run is not None:
+            observed = self.observe(body, run)
+            notes = (*notes, run.note("ONNX Runtime"))
+        are_given = bool(shapes or notes) or batch is not None
+        model = resolve_shapes(replace(model, body=body), self.wire, are_given=are_given, observed=observed)
+        return self.graph(model, notes)
+
+    def observe(self, body: Body, run: RunInputs) -> Observed:
         from .observe import observe
 
         ports = [(value.name, dtype_of(value.element).label, value.shape or ()) for value in graph_inputs(body)]
-        observed = observe(path, run_inputs(ports, inputs_file, wire.source))
-        notes = (*notes, run_note("ONNX Runtime", inputs_file))
-    model = resolve_shapes(replace(model, body=body), wire, are_given=are_given, observed=observed)
-    builder, scope = Builder(model.opsets), Scope({})
-    builder.add_body(model.body, scope, Role.INPUT)
-    return Graph(
-        name=path.stem,
-        source=wire.source,
-        framework="ONNX",
-        ops=builder.ops,
-        tensors=builder.tensors,
-        inputs=tuple(scope.ids[value.name] for value in graph_inputs(model.body)),
-        outputs=tuple(scope.ids[value.name] for value in model.body.outputs),
-        file_bytes=Bytes(size),
-        notes=(*notes, *builder.notes(), *_unknown_shapes(model, builder)),
-        quantize_ops_annotate=True,  # the QDQ convention: a pair marks its neighbours as quantised
-        details=_details(model),
-    )
+        return observe(self.path, run.arrays(ports, self.wire.source))
+
+    def graph(self, model: Model, notes: tuple[Note, ...]) -> Graph:
+        builder, scope = Builder(model.opsets), Scope({})
+        builder.add_body(model.body, scope, Role.INPUT)
+        return Graph(
+            name=self.path.stem,
+            source=self.wire.source,
+            framework="ONNX",
+            ops=builder.ops,
+            tensors=builder.tensors,
+            inputs=tuple(scope.ids[value.name] for value in graph_inputs(model.body)),
+            outputs=tuple(scope.ids[value.name] for value in model.body.outputs),
+            file_bytes=Bytes(self.size),
+            notes=(*notes, *builder.notes(), *_unknown_shapes(model, builder)),
+            quantize_ops_annotate=True,  # the QDQ convention: a pair marks its neighbours as quantised
+            details=_details(model),
+        )
 
 
 def _unknown_shapes(model: Model, builder: Builder) -> Iterator[Note]:

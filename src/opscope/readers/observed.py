@@ -31,6 +31,7 @@ class NodeRuns:
     """All executions of one operator of the file, in order: the shapes of its outputs in each."""
 
     shapes: tuple[tuple[Shape, ...], ...]
+    types: tuple[str, ...] = ()  # of the outputs, in the runtime's words
 
     @property
     def count(self) -> int:

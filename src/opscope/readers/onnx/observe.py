@@ -22,6 +22,23 @@ if TYPE_CHECKING:
 
 _KERNEL = "_kernel_time"  # behind the name of a node, in the profile
 _LARGEST_PROTO = 2**31 - 1
+# Type names of the profile → TensorProto.DataType.
+ELEMENTS = {
+    "float": 1,
+    "uint8": 2,
+    "int8": 3,
+    "uint16": 4,
+    "int16": 5,
+    "int32": 6,
+    "int64": 7,
+    "string": 8,
+    "bool": 9,
+    "float16": 10,
+    "double": 11,
+    "uint32": 12,
+    "uint64": 13,
+    "bfloat16": 16,
+}
 
 
 def observe(model: Path, inputs: Mapping[str, Array]) -> Observed:
@@ -70,15 +87,18 @@ def _name_nodes(body: GraphProto, prefix: str) -> None:
 def _node_runs(events: list[dict[str, Any]]) -> dict[str, NodeRuns]:
     """The kernels of a profile by the place of their node, in the order in which they ran."""
     found: dict[str, list[tuple[Shape, ...]]] = {}
+    types: dict[str, tuple[str, ...]] = {}
     kernels = [event for event in events if event.get("cat") == "Node" and str(event.get("name", "")).endswith(_KERNEL)]
     for event in sorted(kernels, key=lambda event: int(event["ts"])):
         place = event["name"].removesuffix(_KERNEL)
-        found.setdefault(place, []).append(tuple(_shapes(event["args"].get("output_type_shape", ()))))
-    return {place: NodeRuns(tuple(shapes)) for place, shapes in found.items()}
+        outputs = list(_tensors(event["args"].get("output_type_shape", ())))
+        found.setdefault(place, []).append(tuple(shape for _, shape in outputs))
+        types[place] = tuple(name for name, _ in outputs)
+    return {place: NodeRuns(tuple(shapes), types[place]) for place, shapes in found.items()}
 
 
-def _shapes(types: list[dict[str, list[int]]]) -> Iterator[Shape]:
+def _tensors(outputs: list[dict[str, list[int]]]) -> Iterator[tuple[str, Shape]]:
     """The profile writes {"float": [1, 3]} for every output that is a tensor."""
-    for entry in types:
-        for extents in entry.values():
-            yield tuple(int(extent) for extent in extents)
+    for entry in outputs:
+        for name, extents in entry.items():
+            yield name, tuple(int(extent) for extent in extents)

@@ -11,6 +11,7 @@ from ....core.errors import ModelError, printable
 from ....graph.kinds import KINDS, Family
 from ...observed import Observed
 from ..model import MAX_ELEMENTS, Body, Constant, Element, Model, Node, Value, dtype_of, packed_bytes
+from ..observe import ELEMENTS
 from ..ops import rule_of
 from ..wire import Wire
 from . import library
@@ -102,13 +103,14 @@ class Interpreter:
                 operand = found[index] if index < len(found) else Operand(because=reason)
                 operand = self._best(operand, body.values.get(name), is_constant)
                 if name in seen:
-                    operand = operand._replace(shape=seen[name], because="")
+                    element, shape = seen[name]
+                    operand = operand._replace(element=operand.element or element, shape=shape, because="")
                 frame.operands[name] = operand
                 frame.calls[name] = (call, index)
         return node
 
-    def _seen(self, node: Node) -> dict[str, Shape]:
-        """The shapes that the outputs of a node had when the model ran; they count more than what was inferred."""
+    def _seen(self, node: Node) -> dict[str, tuple[int, Shape]]:
+        """The types and shapes that the outputs of a node had in a run; they count more than what was inferred."""
         runs = self.observed.get(node.location)
         if runs is None:
             return {}
@@ -116,7 +118,10 @@ class Interpreter:
         if shapes is None and self.trip is not None and self.trip < runs.count:
             shapes = runs.shapes[self.trip]
         names = [name for name in node.outputs if name]
-        return dict(zip(names, shapes, strict=True)) if shapes is not None and len(shapes) == len(names) else {}
+        if shapes is None or len(shapes) != len(names):
+            return {}
+        elements = [ELEMENTS.get(word, 0) for word in runs.types]
+        return dict(zip(names, zip(elements, shapes, strict=True), strict=True))
 
     def _refuse(self, why: Contradiction, body: Body) -> None:
         """Raise an error, unless the file states the node's shapes itself."""

@@ -158,7 +158,7 @@ class CompileOptions:
 class RunOptions:
     """How much work, how much of it at once, which part of it is profiled, and what is written."""
 
-    save_outputs: bool = field(default=False, metadata=_shown("run the original model, write outputs as .npy"))
+    save_outputs: bool = field(default=False, metadata=_shown("run the original model, write outputs as .npy or .npz"))
     num_iter: int | None = field(default=None, metadata=_shown("inferences per activation (default 40)", "N", least=1))
     time: float | None = field(
         default=None, metadata=_shown("enqueue inferences for this many seconds of simulated time", "S")

@@ -23,6 +23,7 @@ LOW, HIGH = 10, 90  # percentiles
 WATCHED = "latency, times of ops and lanes are with the runtime's profiler on"
 UNWATCHED = "latency is with the runtime's profiler off"
 _MOST_INPUT_BYTES = 1 << 34
+_CHARACTER_BYTES = 4  # of a string, which are made of one
 
 
 def cpu_machine(measuring: Measuring) -> dict[str, Value]:
@@ -45,7 +46,8 @@ def ports_of(graph: Graph, source: str) -> list[Port]:
             raise UsageError(
                 f"{source}: input {printable(tensor.name)!r} has an open shape; expected --shape NAME=1x3x…"
             )
-        if tensor.dtype.label not in NUMPY_TYPES or (tensor.bytes or 0) > _MOST_INPUT_BYTES:
+        size = (tensor.elements or 0) * _CHARACTER_BYTES if tensor.bytes is None else tensor.bytes
+        if tensor.dtype.label not in NUMPY_TYPES or size > _MOST_INPUT_BYTES:
             kinds = ", ".join(NUMPY_TYPES)
             raise UsageError(
                 f"{source}: input {printable(tensor.name)!r} is {tensor.dtype.label} of {tensor.shape}; "

@@ -288,11 +288,12 @@ def _place(args: Namespace, asked: Path, name: str) -> Path:
 
 
 def _execute(args: Namespace, options: dict[str, Value]) -> None:
-    from ..backends import registry as backends
+    from ..workflows import profiling
 
     output = args.outputs or _place(args, _DEFAULT_PLACE, "outputs.npz")
-    runtime = backends.load_executing(args.backend)
-    runtime.execute(args.model, options, output, inputs=args.inputs, shapes=dict(args.shape))
+    profiling.execute(
+        args.model, output, backend=args.backend, options=options, inputs=args.inputs, shapes=dict(args.shape)
+    )
     print("ran once in emulation (emulated): outputs only, its timing says nothing about a device", file=sys.stderr)
     print(f"wrote {output}", file=sys.stderr)
 

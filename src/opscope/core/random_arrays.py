@@ -21,11 +21,15 @@ NUMPY_TYPES = {
     "u16": "uint16",
     "u8": "uint8",
     "bool": "bool",
+    "string": "str",
 }
 
 
 def random_arrays(ports: Sequence[Port], *, seed: int) -> Iterator[npt.NDArray[np.generic]]:
-    """Floats from −1 to 1, bytes of any value; larger integers 0 or 1, valid as mask, position and row of a table."""
+    """Floats from −1 to 1, bytes of any value; larger integers and strings 0 or 1.
+
+    Such integers are valid as mask, position and row of a table.
+    """
     random = np.random.default_rng(seed)
     for _, label, shape in ports:
         kind = np.dtype(NUMPY_TYPES[label])

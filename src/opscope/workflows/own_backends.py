@@ -33,7 +33,10 @@ def _rows(*names: str) -> tuple[Option, ...]:
     )
 
 
-OWN: dict[str, tuple[Option, ...]] = {SIMULATE: _rows(), ESTIMATE: _rows("cores", "devices", "batch", "shapes_from_run")}
+OWN: dict[str, tuple[Option, ...]] = {
+    SIMULATE: _rows(),
+    ESTIMATE: _rows("cores", "devices", "batch", "shapes_from_run"),
+}
 
 
 def own_backend(target: Target) -> str:

@@ -16,7 +16,7 @@ from tempfile import TemporaryDirectory
 from threading import Timer
 
 from ...core.errors import ModelError, UsageError, printable
-from ...readers import read_model
+from ...readers import Format, model_format, read_model
 from .importers.events import FINALIZE, Message
 from .importers.log import Log, read_log
 from .importers.op_trace import OpTrace, read_op_trace
@@ -96,6 +96,10 @@ def _worked(
         raise UsageError(f"backend htp: the package onnxruntime-qnn is not installed; install it: {INSTALL}")
     if not model.is_file():
         raise ModelError(str(model), "", "no such file; expected an ONNX model")
+    if (form := model_format(model)) is not Format.ONNX:
+        raise ModelError(
+            str(model), "", f"a model of format {form.value}; the vendor's compiler takes ONNX; expected that"
+        )
     fixed, assumed = _fixed_shapes(model, shapes)
     request = {
         "model": str(model.resolve()),

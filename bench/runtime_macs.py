@@ -92,7 +92,8 @@ def _fully_connected(inputs: Operands, outputs: Operands) -> int:
 
 def _batch_matmul(inputs: Operands, outputs: Operands) -> int:
     """The reduced extent is what the rows of the result leave of a matrix of the first operand."""
-    return prod(outputs[0]) * (prod(inputs[0][-2:]) // outputs[0][-2])
+    depth: int = prod(inputs[0][-2:]) // outputs[0][-2]
+    return prod(outputs[0]) * depth
 
 
 def _cells(data: tuple[int, ...]) -> int:

@@ -51,8 +51,8 @@ def test_a_batch_fixed_by_a_constant_gives_way_and_is_noted(tmp_path: Path) -> N
     found = shapes(graph)
     assert (found["x"], found["flat"], found["fixed"]) == ((3, 4, 2), (12, 2), (3, 8))
     assert [note.text for note in graph.notes] == [
-        "RESHAPE at subgraph 0 operator 1: a constant fixes the stored batch, and a runtime refuses another until it is "
-        "exported anew"
+        "RESHAPE at subgraph 0 operator 1: a constant fixes the stored batch, and a runtime refuses another until it "
+        "is exported anew"
     ]
 
 
@@ -140,8 +140,8 @@ def two_open_inputs() -> ModelBuilder:
 
 def test_open_extents_beside_the_batch_are_asked_for_together(tmp_path: Path) -> None:
     problem = (
-        r"model\.tflite: input 'tokens' leaves open dimensions 0, 1 of \[-1, -1\]; input 'image' leaves open dimensions "
-        r"0, 1, 2 of \[-1, -1, -1, 3\]; give them with --shape tokens=1xDIM1 --shape image=1xDIM1xDIM2x3$"
+        r"model\.tflite: input 'tokens' leaves open dimensions 0, 1 of \[-1, -1\]; input 'image' leaves open "
+        r"dimensions 0, 1, 2 of \[-1, -1, -1, 3\]; give them with --shape tokens=1xDIM1 --shape image=1xDIM1xDIM2x3$"
     )
     with pytest.raises(ModelError, match=problem):
         two_open_inputs().graph(tmp_path)

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from .infer import Inference
 
 CONTROL = frozenset(("CALL", "CALL_ONCE", "IF", "STABLEHLO_CASE", "STABLEHLO_COMPOSITE", "STABLEHLO_WHILE", "WHILE"))
-MAX_TRIPS = 1 << 16  # of one loop that are followed
+MAX_TRIPS = 1 << 14  # of one loop that are followed
 MAX_LOOP_OPERATORS = 1 << 16  # shaped anew in later trips of all loops
 ROUNDS = 3  # to find the shapes that a loop of unknown length keeps
 
@@ -210,7 +210,7 @@ class _Loop:
                 self._inference.loop_operators_left -= self._inference.operators - before + 1
             return found
         first = self._first[place]
-        frame = Frame(subgraph, first.producers, first.shapes)
+        frame = Frame(subgraph, first.wiring, first.shapes)
         for tensor, argument in zip(subgraph.inputs, self.state, strict=False):
             if argument.reference is not None:
                 frame.references[tensor] = argument.reference
@@ -238,7 +238,7 @@ class _Loop:
         first, varied = self._first[place], self._varied[place]
         shapes = [None if i in varied else shape for i, shape in enumerate(first.shapes)]
         reasons = {**first.reasons, **dict.fromkeys(varied, f"changes from trip to trip of {self._what}")}
-        return Frame(first.subgraph, first.producers, shapes, reasons, calls=first.calls)
+        return Frame(first.subgraph, first.wiring, shapes, reasons, calls=first.calls)
 
 
 def _uses_variables(frame: Frame) -> bool:

@@ -7,7 +7,9 @@ number of either; what is beyond them is unknown.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import cached_property
 from math import prod
+from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
 from ....core.errors import printable
@@ -25,7 +27,7 @@ if TYPE_CHECKING:
 
 MAX_ELEMENTS = 1 << 16  # of one value: shape arithmetic has a few, indices and masks may have thousands
 MAX_ALL_ELEMENTS = 1 << 23
-MAX_OPERATORS = 1 << 17  # evaluated in all, repeated trips of loops included
+MAX_OPERATORS = 1 << 15  # evaluated in all, repeated trips of loops included
 
 # Other types hold quantised numbers, whose arithmetic is another one.
 _NUMPY_TYPES = {
@@ -46,6 +48,13 @@ class Evaluator:
         self._elements = MAX_ALL_ELEMENTS
         self.operators_left = MAX_OPERATORS
 
+    @cached_property
+    def _values(self) -> ModuleType:
+        """The rules for values. They need numpy, which takes long to load, and most files need no value."""
+        from . import values
+
+        return values
+
     def known(self, frame: Frame, tensor: int) -> Array:
         """Return a value; one that is not known is an UndecidedError that says where it comes from."""
         found = self.find(frame, tensor)
@@ -56,7 +65,7 @@ class Evaluator:
     def integers(self, frame: Frame, tensor: int) -> tuple[int, ...]:
         """Return the elements of a value of whole numbers; those of a constant need no numpy."""
         place, source = frame.reference(tensor)
-        if source not in place.producers and source not in place.subgraph.inputs:
+        if source not in place.wiring.producers and source not in place.wiring.inputs:
             found = self._model.integers(place.subgraph.tensors[source], MAX_ELEMENTS)
             if found is not None:
                 return found
@@ -67,7 +76,7 @@ class Evaluator:
 
     def find(self, frame: Frame, tensor: int) -> Array | Unknown:
         """Return a value, or why there is none. A stack instead of recursion: chains may be as long as the file."""
-        if tensor in frame.references and tensor in frame.subgraph.inputs:
+        if tensor in frame.references and tensor in frame.wiring.inputs:
             frame.asked.add(tensor)
         first = frame.reference(tensor)
         stack = [first]
@@ -86,16 +95,17 @@ class Evaluator:
 
     def _needs(self, frame: Frame, tensor: int) -> list[tuple[Frame, int]]:
         """Return the tensors that a tensor is made from."""
-        if self._refusal(frame, tensor) is not None or tensor not in frame.producers:
+        if self._refusal(frame, tensor) is not None or tensor not in frame.wiring.producers:
             return []
-        number = frame.producers[tensor]
+        number = frame.wiring.producers[tensor]
         stored = frame.subgraph.operators[number]
-        inputs = [each for each in _operands(stored) if each != ABSENT]
-        if any(frame.producers.get(each, -1) >= number for each in inputs):  # not in order: refused where ops are read
+        inputs = self._operands(stored)
+        written = frame.wiring.producers
+        if any(written.get(each, -1) >= number for each in inputs):  # not in order: refused where ops are read
             frame.values[tensor] = Unknown(_result_of(frame, tensor))
             return []
         for each in inputs:
-            if each in frame.references and each in frame.subgraph.inputs:
+            if each in frame.references and each in frame.wiring.inputs:
                 frame.asked.add(each)
         return [frame.reference(each) for each in inputs]
 
@@ -104,23 +114,23 @@ class Evaluator:
         refusal = self._refusal(frame, tensor)
         if refusal is not None:
             frame.values.setdefault(tensor, Unknown(refusal))
-        elif tensor not in frame.producers:
+        elif tensor not in frame.wiring.producers:
             frame.values[tensor] = self._constant(frame, tensor)
         elif tensor not in frame.values:
-            self._run(frame, tensor, frame.producers[tensor])
+            self._run(frame, tensor, frame.wiring.producers[tensor])
 
     def _refusal(self, frame: Frame, tensor: int) -> str | None:
         """Return why a tensor is not evaluated, from what is known of it; None if it may be."""
         stored, shape = frame.subgraph.tensors[tensor], frame.shapes[tensor]
-        name = printable(stored.name)
-        produced = tensor in frame.producers
+        number = frame.wiring.producers.get(tensor)
         if stored.is_variable:
-            return f"the state {name!r}"
-        if not produced and not stored.data.size and not (shape is not None and 0 in shape):
-            return f"the values of input {name!r}"
+            return f"the state {printable(stored.name)!r}"
+        is_empty = shape is not None and 0 in shape
+        if tensor in frame.wiring.inputs or (number is None and not stored.data.size and not is_empty):
+            return f"the values of input {printable(stored.name)!r}"
         if shape is None or stored.dtype not in _NUMPY_TYPES or prod(shape) > MAX_ELEMENTS or stored.data.file:
-            return _result_of(frame, tensor) if produced else f"the elements of {name!r}"
-        if produced and not _has_rule(frame.subgraph.operators[frame.producers[tensor]]):
+            return f"the elements of {printable(stored.name)!r}" if number is None else _result_of(frame, tensor)
+        if number is not None and frame.subgraph.operators[number].code.type not in self._values.VALUES:
             return _result_of(frame, tensor)
         return None
 
@@ -145,7 +155,7 @@ class Evaluator:
         if len(shapes) == len(stored.outputs) and self.operators_left > 0 and self._afford(sum(map(prod, shapes))):
             self.operators_left -= 1
             try:
-                found = _evaluate(Site(frame, number, stored, self), shapes)
+                found = self._evaluate(Site(frame, number, stored, self), shapes)
             except UnknownValueError as error:
                 frame.values[tensor] = Unknown(str(error))
                 return
@@ -159,34 +169,25 @@ class Evaluator:
                 frame.values[output] = value.astype(dtype)
         frame.values.setdefault(tensor, Unknown(_result_of(frame, tensor)))
 
+    def _evaluate(self, site: Site, shapes: Sequence[Shape]) -> Sequence[Array]:
+        """Return the outputs. Their shapes are computed first: those that a file states may be too small to be true."""
+        if site.type not in self._values.NEEDS and RULES[site.type](site) != shapes:
+            return ()
+        found: Sequence[Array] = self._values.evaluate(site, shapes)
+        return found
+
+    def _operands(self, stored: StoredOperator) -> Sequence[int]:
+        """Return the inputs whose value an operator needs."""
+        needed = self._values.NEEDS.get(stored.code.type)
+        inputs = stored.inputs if needed is None else [stored.inputs[i] for i in needed if i < len(stored.inputs)]
+        return [tensor for tensor in inputs if tensor != ABSENT]
+
     def _afford(self, elements: int) -> bool:
         self._elements -= elements
         return self._elements >= 0
 
 
-def _evaluate(site: Site, shapes: Sequence[Shape]) -> Sequence[Array]:
-    """Return the outputs. Their shapes are computed first: those that a file states may be too small to be true."""
-    from .values import NEEDS, evaluate
-
-    if site.type not in NEEDS and RULES[site.type](site) != shapes:
-        return ()
-    return evaluate(site, shapes)
-
-
-def _operands(stored: StoredOperator) -> tuple[int, ...]:
-    from .values import NEEDS
-
-    needed = NEEDS.get(stored.code.type)
-    return stored.inputs if needed is None else tuple(stored.inputs[i] for i in needed if i < len(stored.inputs))
-
-
-def _has_rule(stored: StoredOperator) -> bool:
-    from .values import VALUES
-
-    return stored.code.type in VALUES
-
-
 def _result_of(frame: Frame, tensor: int) -> str:
-    number = frame.producers.get(tensor, 0)
+    number = frame.wiring.producers.get(tensor, 0)
     what = printable(frame.subgraph.operators[number].code.type)
     return f"the result of {what} at subgraph {frame.subgraph.index} operator {number}"

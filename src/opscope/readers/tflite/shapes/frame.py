@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
+from ....graph.graph import ABSENT
 from ..model import Subgraph
 from ..ops import Shape
 
@@ -40,12 +41,30 @@ class Call:
         return tuple((body.frame.subgraph.index, body.runs, body.frame.choices()) for body in self.bodies)
 
 
+@dataclass(frozen=True, slots=True)
+class Wiring:
+    """Who writes what in a subgraph, the same in every call."""
+
+    producers: Mapping[int, int]  # number of the operator that writes a tensor
+    inputs: frozenset[int]
+
+    @classmethod
+    def of(cls, subgraph: Subgraph) -> Wiring:
+        producers = {
+            tensor: number
+            for number, operator in enumerate(subgraph.operators)
+            for tensor in operator.outputs
+            if tensor != ABSENT and not subgraph.tensors[tensor].is_variable
+        }
+        return cls(producers, frozenset(subgraph.inputs))
+
+
 @dataclass(slots=True, eq=False)
 class Frame:
     """One call of a subgraph. Lists and mappings are by tensor number."""
 
     subgraph: Subgraph
-    producers: Mapping[int, int]  # number of the operator that writes a tensor
+    wiring: Wiring
     shapes: list[Shape | None]
     reasons: dict[int, str] = field(default_factory=dict)  # why a tensor has no shape
     references: dict[int, tuple[Frame, int]] = field(default_factory=dict)  # tensors that are another call's

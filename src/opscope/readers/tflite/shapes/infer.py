@@ -18,7 +18,7 @@ from ..ops import Shape
 from .contractions import STATES
 from .control import CONTROL, MAX_LOOP_OPERATORS, Argument, run_bodies
 from .evaluate import Evaluator
-from .frame import Frame, Unknown
+from .frame import Frame, Unknown, Wiring
 from .layout import rebatched
 from .rules import RULES, Rule
 from .site import Site, UndecidedError, UnknownValueError
@@ -37,7 +37,7 @@ class Inference:
         self.fixed_batches: list[str] = []  # operators with a constant that holds for the stored batch only
         self.operators = 0  # shaped so far
         self.loop_operators_left = MAX_LOOP_OPERATORS
-        self._producers: dict[int, Mapping[int, int]] = {}
+        self._wirings: dict[int, Wiring] = {}
         self._variables: dict[str, tuple[Frame, int]] = {}  # what was assigned last
         self._values_last = _variables_are_constant(model)
 
@@ -60,12 +60,11 @@ class Inference:
 
     def frame(self, subgraph: Subgraph, arguments: Sequence[Argument]) -> Frame:
         """Return a call before its operators run."""
-        producers = self._producers.get(subgraph.index)
-        if producers is None:
-            producers = self._producers[subgraph.index] = _producers(subgraph)
-        frame = Frame(
-            subgraph, producers, [None if i in producers else t.shape for i, t in enumerate(subgraph.tensors)]
-        )
+        wiring = self._wirings.get(subgraph.index)
+        if wiring is None:
+            wiring = self._wirings[subgraph.index] = Wiring.of(subgraph)
+        written = wiring.producers
+        frame = Frame(subgraph, wiring, [None if i in written else t.shape for i, t in enumerate(subgraph.tensors)])
         for tensor, argument in zip(subgraph.inputs, arguments, strict=False):
             if tensor == ABSENT:
                 continue
@@ -101,7 +100,7 @@ class Inference:
         try:
             if kind in CONTROL:
                 run_bodies(self, frame, number, path)
-            elif kind in _VARIABLES:
+            elif kind in VARIABLES:
                 self._variable(frame, number, stored)
             elif all(self._stored(frame.subgraph.tensors[tensor]) is not None for tensor in stored.outputs):
                 self.set_shapes(frame, stored, (), "")
@@ -111,7 +110,9 @@ class Inference:
             problem = f"{printable(kind)}: an operand has fewer dimensions or outputs than the operator needs"
             raise ModelError(self.model.file.source, location, problem) from error
         except (ValueError, OverflowError) as error:
-            raise ModelError(self.model.file.source, location, f"{printable(kind)}: {printable(str(error))}") from error
+            raise ModelError(
+                self.model.file.source, location, f"{printable(kind)}: {printable(str(error), 300)}"
+            ) from error
 
     def _apply_rule(self, frame: Frame, number: int, stored: StoredOperator) -> None:
         """Set the output shapes by the operator's rule."""
@@ -210,17 +211,7 @@ class Inference:
                 frame.values[output] = Unknown(f"a variable that {kind} reads at {where}")
 
 
-_VARIABLES = ("VAR_HANDLE", "READ_VARIABLE", "ASSIGN_VARIABLE")
-
-
-def _producers(subgraph: Subgraph) -> Mapping[int, int]:
-    """Return the operator that writes each tensor."""
-    return {
-        tensor: number
-        for number, operator in enumerate(subgraph.operators)
-        for tensor in operator.outputs
-        if tensor != ABSENT and not subgraph.tensors[tensor].is_variable
-    }
+VARIABLES = ("VAR_HANDLE", "READ_VARIABLE", "ASSIGN_VARIABLE")
 
 
 def _variables_are_constant(model: StoredModel) -> bool:

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 from ...core.errors import ModelError
 from ...core.units import Bytes
 from ...graph.graph import Graph
-from .details import details, signature_inputs, signature_keys
+from .details import details, placed_offsets, signature_inputs, signature_keys
 from .expand import Expansion
 from .flatbuffer import Flatbuffer
 from .model import StoredModel
@@ -70,6 +70,7 @@ def _read(model: StoredModel, path: Path, shapes: Mapping[str, tuple[int, ...]],
         file_bytes=Bytes(model.file.size),
         notes=(*given.notes, *notes, *expansion.notes()),
         details=details(model),
+        placed_in=expansion.placed_in(placed_offsets(model)),
     )
 
 

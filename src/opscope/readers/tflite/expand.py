@@ -31,6 +31,7 @@ class Expansion:
         self._constants: dict[tuple[int, int, int, Shape | None, str], int] = {}
         self._notes: dict[tuple[str, str], Note] = {}
         self._reached: set[int] = set()
+        self._main: Sequence[int] = ()  # ids of the tensors of subgraph 0
 
     def run(self, signatures: Mapping[int, str], frame: Frame | None) -> tuple[tuple[int, ...], tuple[int, ...]]:
         """Walk from subgraph 0; return the tensor ids of its inputs and outputs.
@@ -38,10 +39,25 @@ class Expansion:
         `frame` has the shapes of its call; without one, all shapes are as stored.
         """
         main = self._model.subgraph(0)
-        ids = self._walk(main, frame, "", 1, (0,))
+        ids = self._main = self._walk(main, frame, "", 1, (0,))
         self._note_other_entries(signatures)
         inputs = tuple(ids[index] for index in main.inputs if index != ABSENT)
         return inputs, tuple(ids[index] for index in main.outputs if index != ABSENT)
+
+    def placed_in(self, offsets: Mapping[int, int]) -> dict[int, int]:
+        """Return the tensors of subgraph 0 that lie within a scratch tensor, by their offsets in the arena."""
+        found: dict[int, int] = {}
+        ranges = {
+            self._main[number]: (offset, offset + (self.tensors[self._main[number]].bytes or 0))
+            for number, offset in offsets.items()
+        }
+        scratch = [id_ for id_ in ranges if self.tensors[id_].role is Role.SCRATCH]
+        for id_, (start, end) in ranges.items():
+            if self.tensors[id_].role in (Role.INPUT, Role.ACTIVATION):
+                holder = next((each for each in scratch if ranges[each][0] <= start and end <= ranges[each][1]), None)
+                if holder is not None:
+                    found[id_] = holder
+        return found
 
     def notes(self) -> tuple[Note, ...]:
         """Return the notes, cut to MAX_NOTES."""
@@ -237,9 +253,10 @@ def _written_tensors(subgraph: Subgraph) -> set[int]:
 
 
 def _roles(subgraph: Subgraph, is_main: bool) -> list[Role]:
-    """Return each tensor's role: variable, input, constant (has data and no writer) or activation."""
+    """Return each tensor's role: variable, input, constant (has data and no writer), scratch or activation."""
     written = {tensor for operator in subgraph.operators for tensor in operator.outputs}
     inputs = set(subgraph.inputs)
+    asked_for = _scratch(subgraph)
     roles = []
     for index, tensor in enumerate(subgraph.tensors):
         is_empty = (
@@ -251,9 +268,17 @@ def _roles(subgraph: Subgraph, is_main: bool) -> list[Role]:
             roles.append(Role.INPUT if is_main else Role.ACTIVATION)
         elif index not in written and (tensor.data.size or is_empty):
             roles.append(Role.CONSTANT)
+        elif index not in written and index in asked_for:
+            roles.append(Role.SCRATCH)
         else:
             roles.append(Role.ACTIVATION)
     return roles
+
+
+def _scratch(subgraph: Subgraph) -> set[int]:
+    """Return the inputs of operators that a compiler or a vendor made: those that nothing writes are their scratch."""
+    opaque = [op for op in subgraph.operators if KINDS[op.code.kind].family is Family.OPAQUE]
+    return {tensor for operator in opaque for tensor in operator.inputs}
 
 
 # Runs of a body each time its operator runs, where the file's tables alone do not say 1.

@@ -32,6 +32,7 @@ def rich_model() -> bytes:
     for name in ("cond", "body"):
         inner = model.subgraph(name)
         inner.op(Operator.ABS, [inner.input("in", (2, 3, 5))], [inner.tensor("out", (2, 3, 5))])
+        inner.outputs = [1]
     main.op("ethos-u", [z], [main.tensor("compiled", (2, 3))])
     main.outputs = [z]
     model.metadata("min_runtime_version", b"2.5.0")

@@ -94,6 +94,8 @@ def lifetimes(graph: Graph, in_place: Sequence[str]) -> tuple[list[Buffer], int]
         for t in op.inputs:
             if t != ABSENT and graph.tensors[t].role is Role.VARIABLE:  # state that is only read still needs bytes
                 first.setdefault(t, 0)
+            if t != ABSENT and graph.tensors[t].role is Role.SCRATCH:
+                first.setdefault(t, step)
             if t in first:
                 last[t] = step
     # Outputs must survive to the end; state must survive from one inference to the next.
@@ -109,9 +111,10 @@ def lifetimes(graph: Graph, in_place: Sequence[str]) -> tuple[list[Buffer], int]
 def _in_place_owners(graph: Graph, first: dict[int, int], last: dict[int, int], in_place: set[str]) -> dict[int, int]:
     """Return, for each tensor computed in place, the tensor whose bytes it reuses.
 
-    The input must die at this op and have the same size. Chains collapse: relu(relu(x)) is all owned by x.
+    The input must die at this op and have the same size. Chains collapse: relu(relu(x)) is all owned by x. What a
+    compiler has placed within a scratch tensor is owned by that.
     """
-    owner: dict[int, int] = {}
+    owner = {t: scratch for t, scratch in graph.placed_in.items() if t in first and scratch in first}
     outputs = set(graph.outputs)
     for step, op in enumerate(graph.ops):
         if op.kind not in in_place or not op.inputs or len(op.outputs) != 1:
@@ -119,7 +122,8 @@ def _in_place_owners(graph: Graph, first: dict[int, int], last: dict[int, int], 
         source, result = op.inputs[0], op.outputs[0]
         same_size = source != ABSENT and graph.tensors[source].bytes == graph.tensors[result].bytes
         is_output = source in outputs and op.family is not Family.VIEW  # a graph output must not be overwritten
-        if source in first and last[source] == step and same_size and result in first and not is_output:
+        is_free = result in first and result not in owner
+        if source in first and last[source] == step and same_size and is_free and not is_output:
             owner[result] = owner.get(source, source)
     return owner
 
@@ -140,9 +144,9 @@ def _buffers(
             Bytes(max(graph.tensors[t].bytes or 0 for t in members)),
             min(first[t] for t in members),
             max(last[t] for t in members),
-            tuple(members),
+            tuple(sorted(members, key=root.__ne__)),  # the one that owns the bytes first
         )
-        for members in groups.values()
+        for root, members in groups.items()
     ]
     return buffers, unknown
 

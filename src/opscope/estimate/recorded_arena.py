@@ -155,6 +155,8 @@ def _mark_of(graph: Graph, buffer: Buffer) -> Mark:
     name = graph.tensors[tensor].name
     if graph.tensors[tensor].role is Role.VARIABLE:
         return Mark("state", f"state {name}", step, tensor=tensor)
+    if graph.tensors[tensor].role is Role.SCRATCH:
+        return Mark("scratch", f"scratch {name}", step, step, tensor)
     if tensor in op.outputs:
         return Mark("result", f"result {name}", step, step, tensor)
     return Mark("input", f"input {name}", step, tensor=tensor)

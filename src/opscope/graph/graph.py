@@ -91,6 +91,7 @@ class Role(Enum):
     CONSTANT = "constant"
     ACTIVATION = "activation"
     VARIABLE = "variable"  # state that outlives one inference
+    SCRATCH = "scratch"  # memory that an op asks for by name; it holds nothing before and after
 
 
 @dataclass(frozen=True, slots=True)
@@ -164,6 +165,7 @@ class Graph:
         False  # quantize/dequantize pairs mark the ops between them as quantised and are not run
     )
     details: Mapping[str, str] = field(default_factory=dict)  # producer, opset, schema version, metadata
+    placed_in: Mapping[int, int] = field(default_factory=dict)  # tensors whose bytes lie within a scratch tensor
 
     def __post_init__(self) -> None:
         count = len(self.tensors)

@@ -1,7 +1,8 @@
 """TensorFlow Lite file → Graph.
 
 The file is memory-mapped: a flatbuffer is read in place and the bytes of large constants are never touched.
-`flatbuffer` reads bytes, `model` tables, `ops` operators; this module assembles the Graph.
+`flatbuffer` reads bytes, `model` tables, `shapes` works out what the file leaves open, `ops` translates operators; this
+module assembles the Graph.
 """
 
 from __future__ import annotations
@@ -15,12 +16,12 @@ from typing import TYPE_CHECKING
 from ...core.errors import ModelError
 from ...core.units import Bytes
 from ...graph.graph import Graph
-from .details import details, signature_inputs, signature_keys
+from .details import details, placed_offsets, signature_inputs, signature_keys
 from .expand import Expansion
 from .flatbuffer import Flatbuffer
 from .model import StoredModel
 from .schema import IDENTIFIER
-from .shapes import requested_batch
+from .shapes import infer_shapes, input_shapes
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -38,7 +39,7 @@ def read_tflite(path: Path, *, shapes: Mapping[str, tuple[int, ...]] = {}, batch
 
     Args:
         path: the file.
-        shapes: shapes of inputs by name; TensorFlow Lite files allow only the batch to change.
+        shapes: shapes of inputs, by the name that the file or its signature gives them.
         batch: the leading extent of the inputs, in place of the stored one.
     """
     source = str(path)
@@ -51,12 +52,13 @@ def read_tflite(path: Path, *, shapes: Mapping[str, tuple[int, ...]] = {}, batch
 
 
 def _read(model: StoredModel, path: Path, shapes: Mapping[str, tuple[int, ...]], batch: int | None) -> Graph:
-    """Read the tables, apply the requested batch and expand the subgraphs into a Graph."""
+    """Read the tables, shape the tensors and expand the subgraphs into a Graph."""
     source = model.file.source
     aliases = signature_inputs(model) if shapes else {}
-    change = requested_batch(model.subgraph(0), shapes, batch, aliases=aliases, source=source)
-    expansion = Expansion(model, change)
-    inputs, outputs = expansion.run(signature_keys(model))
+    given = input_shapes(model.subgraph(0), shapes, batch, aliases=aliases, source=source)
+    frame, notes = infer_shapes(model, given)
+    expansion = Expansion(model)
+    inputs, outputs = expansion.run(signature_keys(model), frame)
     return Graph(
         name=path.stem,
         source=source,
@@ -66,8 +68,9 @@ def _read(model: StoredModel, path: Path, shapes: Mapping[str, tuple[int, ...]],
         inputs=inputs,
         outputs=outputs,
         file_bytes=Bytes(model.file.size),
-        notes=expansion.notes(),
+        notes=(*given.notes, *notes, *expansion.notes()),
         details=details(model),
+        placed_in=expansion.placed_in(placed_offsets(model)),
     )
 
 

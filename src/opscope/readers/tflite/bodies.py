@@ -6,8 +6,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import Enum
 
+from ...core.errors import ModelError
 from .flatbuffer import UINT32
-from .model import StoredOperator
+from .model import StoredModel, StoredOperator
+
+MAX_DEPTH = 32  # nested subgraph calls
 
 
 class Runs(Enum):
@@ -70,3 +73,20 @@ def scalar_body(operator: StoredOperator) -> int | None:
     """Return the subgraph of a scalar function, such as the sum inside a reduction; None if there is none."""
     field = _SCALAR_BODIES.get(operator.code.type)
     return None if field is None or operator.options is None else operator.options.int32(field)
+
+
+def check_body(model: StoredModel, index: int, kind: str, location: str, path: tuple[int, ...]) -> None:
+    """Refuse a call of a missing subgraph, recursion, and calls that are nested too deep.
+
+    `path` holds the subgraphs being called, outermost first.
+    """
+    count = len(model.subgraph_tables)
+    problem = ""
+    if not 0 <= index < count:
+        problem = f"runs subgraph {index}; the file has {count}"
+    elif index in path:
+        problem = f"runs subgraph {index} from within subgraph {index}; recursion has no end"
+    elif len(path) >= MAX_DEPTH:
+        problem = f"runs a body within {MAX_DEPTH} others; deeper nesting is not followed"
+    if problem:
+        raise ModelError(model.file.source, location, f"{kind} {problem}")

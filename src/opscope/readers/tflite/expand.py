@@ -3,65 +3,81 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from struct import Struct
 
 from ...core.errors import ModelError, printable
 from ...core.units import Bytes
-from ...graph.graph import ABSENT, DType, Note, Op, Role, Tensor
+from ...graph.graph import ABSENT, Note, Op, Role, Tensor
 from ...graph.kinds import KINDS, Family
-from .bodies import Bodies, Runs, bodies, scalar_body
+from .bodies import Runs, bodies, check_body, scalar_body
 from .model import StoredModel, StoredOperator, StoredTensor, Subgraph
 from .ops import Operator, Shape, attributes, canonical_inputs
-from .shapes import Batch, open_extents
+from .shapes.frame import Call, Frame
 
-MAX_DEPTH = 32  # nested subgraph calls
 MAX_OPS = 1 << 18  # a subgraph is expanded at every call, so a small file can expand to very many ops
 MAX_TENSORS = 1 << 19
 MAX_NOTES = 100
 MAX_INTEGERS = 64  # a longer constant is data, not a parameter such as axes
 
 _FAMILIES_WITHOUT_OPERAND_RULES = (Family.CONTROL, Family.OPAQUE)
-_INTEGERS = {DType.I64: ("q", 8), DType.I32: ("i", 4), DType.I16: ("h", 2), DType.I8: ("b", 1)}
 
 
 class Expansion:
     """Collects the Graph by walking subgraph 0 and every subgraph it calls, once per call."""
 
-    def __init__(self, model: StoredModel, batch: Batch | None) -> None:
+    def __init__(self, model: StoredModel) -> None:
         self.ops: list[Op] = []
         self.tensors: list[Tensor] = []
         self._model = model
-        self._batch = batch
         self._constants: dict[tuple[int, int, int, Shape | None, str], int] = {}
         self._notes: dict[tuple[str, str], Note] = {}
         self._reached: set[int] = set()
+        self._main: Sequence[int] = ()  # ids of the tensors of subgraph 0
 
-    def run(self, signatures: Mapping[int, str]) -> tuple[tuple[int, ...], tuple[int, ...]]:
-        """Walk from subgraph 0; return the tensor ids of its inputs and outputs."""
+    def run(self, signatures: Mapping[int, str], frame: Frame | None) -> tuple[tuple[int, ...], tuple[int, ...]]:
+        """Walk from subgraph 0; return the tensor ids of its inputs and outputs.
+
+        `frame` has the shapes of its call; without one, all shapes are as stored.
+        """
         main = self._model.subgraph(0)
-        ids = self._walk(main, "", 1, (0,))
-        self._note_shapes(main)
+        ids = self._main = self._walk(main, frame, "", 1, (0,))
         self._note_other_entries(signatures)
         inputs = tuple(ids[index] for index in main.inputs if index != ABSENT)
         return inputs, tuple(ids[index] for index in main.outputs if index != ABSENT)
+
+    def placed_in(self, offsets: Mapping[int, int]) -> dict[int, int]:
+        """Return the tensors of subgraph 0 that lie within a scratch tensor, by their offsets in the arena."""
+        found: dict[int, int] = {}
+        ranges = {
+            self._main[number]: (offset, offset + (self.tensors[self._main[number]].bytes or 0))
+            for number, offset in offsets.items()
+        }
+        scratch = [id_ for id_ in ranges if self.tensors[id_].role is Role.SCRATCH]
+        for id_, (start, end) in ranges.items():
+            if self.tensors[id_].role in (Role.INPUT, Role.ACTIVATION):
+                holder = next((each for each in scratch if ranges[each][0] <= start and end <= ranges[each][1]), None)
+                if holder is not None:
+                    found[id_] = holder
+        return found
 
     def notes(self) -> tuple[Note, ...]:
         """Return the notes, cut to MAX_NOTES."""
         if types := sorted(self._model.unknown_types):
             listed = ", ".join(map(str, types))
-            self._note("unknown-type", f"element type {listed} is newer than opscope's schema; its size is unknown")
+            self.note("unknown-type", f"element type {listed} is newer than opscope's schema; its size is unknown")
         found = tuple(self._notes.values())
         if len(found) <= MAX_NOTES:
             return found
         return (*found[:MAX_NOTES], Note("more-notes", f"{len(found) - MAX_NOTES} more notes are left out"))
 
-    def _walk(self, subgraph: Subgraph, scope: str, trips: int | None, path: tuple[int, ...]) -> Sequence[int]:
+    def _walk(
+        self, subgraph: Subgraph, frame: Frame | None, scope: str, trips: int | None, path: tuple[int, ...]
+    ) -> Sequence[int]:
         """Add the tensors and ops of one call of a subgraph; return the tensor ids by tensor number.
 
         `path` holds the subgraphs being called, outermost first; it detects recursion.
         """
         self._reached.add(subgraph.index)
-        ids = self._add_tensors(subgraph, is_main=len(path) == 1)
+        ids = self._add_tensors(subgraph, frame, is_main=len(path) == 1)
         translator = _OpTranslator(self._model, subgraph, self.tensors, ids)
         for number, stored in enumerate(subgraph.operators):
             location = f"subgraph {subgraph.index} operator {number}"
@@ -74,36 +90,30 @@ class Expansion:
                 raise ModelError(self._model.file.source, location, problem) from error
             self.ops.append(op)
             self._note_op(stored, op)
-            self._walk_bodies(stored, op, path)
+            self._walk_bodies(stored, op, None if frame is None else frame.calls.get(number), path)
         return ids
 
-    def _walk_bodies(self, stored: StoredOperator, op: Op, path: tuple[int, ...]) -> None:
+    def _walk_bodies(self, stored: StoredOperator, op: Op, call: Call | None, path: tuple[int, ...]) -> None:
         """Walk the subgraphs that an operator calls, with the trip count they have there."""
         if (scalar := scalar_body(stored)) is not None:
             self._reached.add(scalar)
         if (run := bodies(stored)) is None:
             return
-        for index in run.subgraphs:
-            self._check_body(index, op, path)
-            self._walk(self._model.subgraph(index), op.name, _trips(op.trips, run), (*path, index))
-        if run.runs.value:
+        self._reached.update(run.subgraphs)
+        if call is None:
+            for index in run.subgraphs:
+                check_body(self._model, index, op.type, op.location, path)
+                body = self._model.subgraph(index)
+                self._walk(body, None, op.name, _trips(op.trips, _RUNS.get(run.runs, 1)), (*path, index))
+        else:
+            for called in call.bodies:
+                body = called.frame.subgraph
+                self._walk(body, called.frame, op.name, _trips(op.trips, called.runs), (*path, body.index))
+        if run.runs.value and not (call is not None and call.is_settled):
             code = run.runs.name.lower().replace("_", "-")
-            self._note(code, f"{op.type} {printable(op.name)!r}: {run.runs.value}", op.name)
+            self.note(code, f"{op.type} {printable(op.name)!r}: {run.runs.value}", op.name)
 
-    def _check_body(self, index: int, op: Op, path: tuple[int, ...]) -> None:
-        """Refuse a call of a missing subgraph, recursion, and calls that are nested too deep."""
-        count = len(self._model.subgraph_tables)
-        problem = ""
-        if not 0 <= index < count:
-            problem = f"runs subgraph {index}; the file has {count}"
-        elif index in path:
-            problem = f"runs subgraph {index} from within subgraph {index}; recursion has no end"
-        elif len(path) >= MAX_DEPTH:
-            problem = f"runs a body within {MAX_DEPTH} others; deeper nesting is not followed"
-        if problem:
-            raise ModelError(self._model.file.source, op.location, f"{op.type} {problem}")
-
-    def _add_tensors(self, subgraph: Subgraph, *, is_main: bool) -> list[int]:
+    def _add_tensors(self, subgraph: Subgraph, frame: Frame | None, *, is_main: bool) -> list[int]:
         """Add the subgraph's tensors to the Graph; return their ids in order.
 
         Called once per call of the subgraph: activations are new each time, constants are shared (`_constant`).
@@ -113,15 +123,16 @@ class Expansion:
             raise ModelError(self._model.file.source, place, f"more than {MAX_TENSORS} tensors to count")
         roles = _roles(subgraph, is_main)
         ids = []
-        for stored, role in zip(subgraph.tensors, roles, strict=True):
+        for number, (stored, role) in enumerate(zip(subgraph.tensors, roles, strict=True)):
             if role is Role.CONSTANT:
                 ids.append(self._constant(stored))
             else:
                 ids.append(len(self.tensors))
-                shape = stored.shape if self._batch is None else self._batch.shape(stored)
-                if shape is not None and 0 in shape:
-                    shape = None  # an extent known only at run time; no computed tensor is empty by design
-                self.tensors.append(Tensor(stored.name, shape, stored.dtype, role))
+                shape, reason = stored.shape, ""
+                if frame is not None:
+                    shape, reason = frame.shapes[number], frame.reasons.get(number, "")
+                    reason = "" if shape is not None else reason or "the file does not give it"
+                self.tensors.append(Tensor(stored.name, shape, stored.dtype, role, unknown_because=reason))
         return ids
 
     def _constant(self, stored: StoredTensor) -> int:
@@ -136,36 +147,28 @@ class Expansion:
         self.tensors.append(Tensor(stored.name, stored.shape, stored.dtype, Role.CONSTANT, Bytes(data.size)))
         return len(self.tensors) - 1
 
-    def _note(self, code: str, text: str, op: str = "") -> None:
+    def note(self, code: str, text: str, op: str = "") -> None:
         self._notes.setdefault((code, text), Note(code, text, op))
 
     def _note_op(self, stored: StoredOperator, op: Op) -> None:
         if stored.code.compiler:
             what = f"{printable(op.type)} was compiled by {stored.code.compiler}"
-            self._note("compiled-model", f"{what}; what it costs cannot be known from the file", op.name)
+            self.note("compiled-model", f"{what}; what it costs cannot be known from the file", op.name)
         elif stored.code.is_unknown:
-            self._note("unknown-operator", f"{op.type} is newer than opscope's schema; its cost is unknown", op.name)
+            self.note("unknown-operator", f"{op.type} is newer than opscope's schema; its cost is unknown", op.name)
         elif op.kind == "custom":
-            self._note("custom-operator", f"{printable(op.type)}: its cost is not known from the file", op.name)
+            self.note("custom-operator", f"{printable(op.type)}: its cost is not known from the file", op.name)
         elif op.kind == "fft":
-            self._note("transform", f"{op.type}: its work is not a count of multiply-accumulates", op.name)
+            self.note("transform", f"{op.type}: its work is not a count of multiply-accumulates", op.name)
         elif op.type == "SVDF":
-            self._note("svdf", "SVDF: its two products are counted as one matmul of equal work", op.name)
-
-    def _note_shapes(self, main: Subgraph) -> None:
-        if self._batch is not None:
-            how = "whose batch the file leaves open" if self._batch.is_open else f"that lead with {self._batch.old}"
-            self._note("batch", f"batch {self._batch.new} instead of {self._batch.old}: set in all tensors {how}")
-        if extents := open_extents(main):
-            listed = ", ".join(extents[:4]) + (f" and {len(extents) - 4} more" if len(extents) > 4 else "")
-            self._note("open-shape", f"the file leaves open {listed}")
+            self.note("svdf", "SVDF: its two products are counted as one matmul of equal work", op.name)
 
     def _note_other_entries(self, signatures: Mapping[int, str]) -> None:
         others = [i for i in range(len(self._model.subgraph_tables)) if i not in self._reached]
         if others:
             named = [f"{i} ({printable(signatures[i])})" if i in signatures else str(i) for i in others[:8]]
             more = f" and {len(others) - 8} more" if len(others) > 8 else ""
-            self._note(
+            self.note(
                 "other-entries", f"not counted, as subgraph 0 does not run them: subgraph {', '.join(named)}{more}"
             )
 
@@ -238,14 +241,9 @@ class _OpTranslator:
 
     def _integers(self, tensor: int) -> tuple[int, ...] | None:
         """Return the elements of a small integer constant; None for other tensors."""
-        known, stored = self._tensors[tensor], self._subgraph.tensors[tensor]
-        if known.role is not Role.CONSTANT or known.dtype not in _INTEGERS or stored.data.file:
+        if self._tensors[tensor].role is not Role.CONSTANT:
             return None
-        code, width = _INTEGERS[known.dtype]
-        count = stored.data.size // width
-        if count > MAX_INTEGERS:
-            return None
-        return Struct(f"<{count}{code}").unpack(self._model.bytes_at(stored.data, count * width))
+        return self._model.integers(self._subgraph.tensors[tensor], MAX_INTEGERS)
 
 
 def _written_tensors(subgraph: Subgraph) -> set[int]:
@@ -255,9 +253,10 @@ def _written_tensors(subgraph: Subgraph) -> set[int]:
 
 
 def _roles(subgraph: Subgraph, is_main: bool) -> list[Role]:
-    """Return each tensor's role: variable, input, constant (has data and no writer) or activation."""
+    """Return each tensor's role: variable, input, constant (has data and no writer), scratch or activation."""
     written = {tensor for operator in subgraph.operators for tensor in operator.outputs}
     inputs = set(subgraph.inputs)
+    asked_for = _scratch(subgraph)
     roles = []
     for index, tensor in enumerate(subgraph.tensors):
         is_empty = (
@@ -269,13 +268,25 @@ def _roles(subgraph: Subgraph, is_main: bool) -> list[Role]:
             roles.append(Role.INPUT if is_main else Role.ACTIVATION)
         elif index not in written and (tensor.data.size or is_empty):
             roles.append(Role.CONSTANT)
+        elif index not in written and index in asked_for:
+            roles.append(Role.SCRATCH)
         else:
             roles.append(Role.ACTIVATION)
     return roles
 
 
-def _trips(outer: int | None, run: Bodies) -> int | None:
+def _scratch(subgraph: Subgraph) -> set[int]:
+    """Return the inputs of operators that a compiler or a vendor made: those that nothing writes are their scratch."""
+    opaque = [op for op in subgraph.operators if KINDS[op.code.kind].family is Family.OPAQUE]
+    return {tensor for operator in opaque for tensor in operator.inputs}
+
+
+# Runs of a body each time its operator runs, where the file's tables alone do not say 1.
+_RUNS: Mapping[Runs, int | None] = {Runs.AT_START: 0, Runs.REPEATEDLY: None}
+
+
+def _trips(outer: int | None, runs: int | None) -> int | None:
     """Return the trips of a called subgraph; 0 at load time only, None in a loop of unknown length."""
-    if run.runs is Runs.AT_START or outer == 0:
+    if outer == 0 or runs == 0:
         return 0
-    return None if run.runs is Runs.REPEATEDLY else outer
+    return None if outer is None or runs is None else outer * runs

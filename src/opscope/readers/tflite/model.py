@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from math import prod
+from struct import Struct
 from typing import NamedTuple
 
 from ...core.errors import ModelError, printable
@@ -29,6 +30,8 @@ from .schema import (
 
 MAX_RANK = 64  # the runtime stops at 8; a longer shape is damage
 MAX_TENSOR_ELEMENTS = 1 << 62
+
+_INTEGERS = {DType.I64: ("q", 8), DType.I32: ("i", 4), DType.I16: ("h", 2), DType.I8: ("b", 1)}
 
 
 # The three records below are tuples, not dataclasses: a large file has 1e5 of each, and they are made faster.
@@ -120,6 +123,17 @@ class StoredModel:
         if place.file:
             return b""
         return self.file.bytes[place.position : place.position + min(place.size, limit)]
+
+    def integers(self, tensor: StoredTensor, limit: int) -> tuple[int, ...] | None:
+        """Return the elements of a constant of whole numbers; None for other tensors and for more than `limit`."""
+        is_empty = tensor.shape is not None and 0 in tensor.shape
+        if tensor.dtype not in _INTEGERS or tensor.data.file or not (tensor.data.size or is_empty):
+            return None
+        code, width = _INTEGERS[tensor.dtype]
+        count = tensor.data.size // width
+        if count > limit:
+            return None
+        return Struct(f"<{count}{code}").unpack(self.bytes_at(tensor.data, count * width))
 
     def buffer(self, index: int) -> Place:
         known = self._buffers.get(index)

@@ -100,11 +100,16 @@ OPTIONS = {
     "L2NormOptions": 12,
     "LSTMOptions": 14,
     "CallOptions": 16,
+    "ReshapeOptions": 17,
+    "SpaceToDepthOptions": 19,
     "MulOptions": 21,
     "GatherOptions": 23,
+    "ReducerOptions": 27,
     "SubOptions": 28,
     "DivOptions": 29,
+    "SqueezeOptions": 30,
     "SequenceRNNOptions": 31,
+    "StridedSliceOptions": 32,
     "TransposeConvOptions": 49,
     "PackOptions": 59,
     "OneHotOptions": 61,
@@ -115,15 +120,21 @@ OPTIONS = {
     "ReverseSequenceOptions": 87,
     "IfOptions": 92,
     "WhileOptions": 93,
+    "DepthToSpaceOptions": 94,
     "BatchMatMulOptions": 101,
+    "CumsumOptions": 102,
     "CallOnceOptions": 103,
     "Conv3DOptions": 106,
+    "VarHandleOptions": 111,
 }
 OPTIONS_2 = {
     "StablehloConcatenateOptions": 1,
+    "StablehloSliceOptions": 3,
     "StablehloConvolutionOptions": 4,
     "StablehloReduceOptions": 6,
     "StablehloScatterOptions": 7,
+    "StablehloDynamicSliceOptions": 9,
+    "StablehloPadOptions": 10,
     "StablehloDotGeneralOptions": 12,
     "StablehloReduceWindowOptions": 13,
     "StablehloSortOptions": 14,
@@ -140,7 +151,7 @@ AVERAGE_POOL_2D average_pool Pool2DOptions
 CONCATENATION concat ConcatenationOptions
 CONV_2D conv Conv2DOptions
 DEPTHWISE_CONV_2D conv DepthwiseConv2DOptions
-DEPTH_TO_SPACE depth_to_space
+DEPTH_TO_SPACE depth_to_space DepthToSpaceOptions
 DEQUANTIZE dequantize
 EMBEDDING_LOOKUP gather
 FLOOR round
@@ -157,11 +168,11 @@ MUL mul MulOptions
 RELU relu
 RELU_N1_TO_1 clip
 RELU6 clip
-RESHAPE reshape
+RESHAPE reshape ReshapeOptions
 RESIZE_BILINEAR resize
 RNN rnn
 SOFTMAX softmax
-SPACE_TO_DEPTH space_to_depth
+SPACE_TO_DEPTH space_to_depth SpaceToDepthOptions
 SVDF matmul SVDFOptions
 TANH tanh
 CONCAT_EMBEDDINGS custom
@@ -175,12 +186,12 @@ GATHER gather GatherOptions
 BATCH_TO_SPACE_ND depth_to_space
 SPACE_TO_BATCH_ND space_to_depth
 TRANSPOSE transpose
-MEAN reduce
+MEAN reduce ReducerOptions
 SUB sub SubOptions
 DIV div DivOptions
-SQUEEZE reshape
+SQUEEZE reshape SqueezeOptions
 UNIDIRECTIONAL_SEQUENCE_LSTM lstm UnidirectionalSequenceLSTMOptions
-STRIDED_SLICE slice
+STRIDED_SLICE slice StridedSliceOptions
 BIDIRECTIONAL_SEQUENCE_RNN rnn BidirectionalSequenceRNNOptions
 EXP exp
 TOPK_V2 topk
@@ -209,24 +220,24 @@ EXPAND_DIMS reshape
 EQUAL compare
 NOT_EQUAL compare
 LOG log
-SUM reduce
+SUM reduce ReducerOptions
 SQRT sqrt
 RSQRT rsqrt
 SHAPE shape
 POW pow
 ARG_MIN argmax
 FAKE_QUANT unary
-REDUCE_PROD reduce
-REDUCE_MAX reduce
+REDUCE_PROD reduce ReducerOptions
+REDUCE_MAX reduce ReducerOptions
 PACK concat PackOptions
 LOGICAL_OR logical
 ONE_HOT one_hot OneHotOptions
 LOGICAL_AND logical
 LOGICAL_NOT logical
 UNPACK split UnpackOptions
-REDUCE_MIN reduce
+REDUCE_MIN reduce ReducerOptions
 FLOOR_DIV div
-REDUCE_ANY reduce
+REDUCE_ANY reduce ReducerOptions
 SQUARE unary
 ZEROS_LIKE fill
 FILL fill
@@ -263,7 +274,7 @@ DENSIFY scatter
 SEGMENT_SUM reduce
 BATCH_MATMUL matmul BatchMatMulOptions
 PLACEHOLDER_FOR_GREATER_OP_CODES custom
-CUMSUM cumsum
+CUMSUM cumsum CumsumOptions
 CALL_ONCE call CallOnceOptions
 BROADCAST_TO expand
 RFFT2D fft
@@ -275,9 +286,9 @@ HASHTABLE variable
 HASHTABLE_FIND gather
 HASHTABLE_IMPORT variable
 HASHTABLE_SIZE shape
-REDUCE_ALL reduce
+REDUCE_ALL reduce ReducerOptions
 CONV_3D_TRANSPOSE conv_transpose Conv3DOptions
-VAR_HANDLE variable
+VAR_HANDLE variable VarHandleOptions
 READ_VARIABLE variable
 ASSIGN_VARIABLE variable
 BROADCAST_ARGS shape
@@ -307,7 +318,7 @@ STABLEHLO_CLAMP clip
 STABLEHLO_CONCATENATE concat StablehloConcatenateOptions
 STABLEHLO_BROADCAST_IN_DIM expand
 STABLEHLO_CONVOLUTION conv StablehloConvolutionOptions
-STABLEHLO_SLICE slice
+STABLEHLO_SLICE slice StablehloSliceOptions
 STABLEHLO_CUSTOM_CALL custom
 STABLEHLO_REDUCE reduce StablehloReduceOptions
 STABLEHLO_ABS abs
@@ -328,9 +339,9 @@ STABLEHLO_TANH tanh
 STABLEHLO_SCATTER scatter StablehloScatterOptions
 STABLEHLO_COMPARE compare
 STABLEHLO_CONVERT cast
-STABLEHLO_DYNAMIC_SLICE slice
+STABLEHLO_DYNAMIC_SLICE slice StablehloDynamicSliceOptions
 STABLEHLO_DYNAMIC_UPDATE_SLICE dynamic_update
-STABLEHLO_PAD pad
+STABLEHLO_PAD pad StablehloPadOptions
 STABLEHLO_IOTA range
 STABLEHLO_DOT_GENERAL matmul StablehloDotGeneralOptions
 STABLEHLO_REDUCE_WINDOW max_pool StablehloReduceWindowOptions

@@ -1,0 +1,173 @@
+"""Shapes of the model's inputs: as stored, as asked for (`--shape`, `--batch`), and what is still open.
+
+Example: `x` is stored as [1, 1] with signature [-1, -1]; `--shape x=1x16000` makes it [1, 16000]. Without that, the
+model is refused, because one sample is not what anybody runs. An open batch alone is read as stored, and noted.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from math import prod
+
+from ....core.errors import ModelError, UsageError, printable
+from ....graph.graph import ABSENT, Note
+from ..model import MAX_TENSOR_ELEMENTS, StoredTensor, Subgraph
+from ..ops import Shape
+
+OPEN = -1
+
+Extents = tuple[int, ...]  # of a tensor, OPEN where the file leaves one open
+
+
+@dataclass(frozen=True, slots=True)
+class InputShapes:
+    """The shape of each input, by tensor number."""
+
+    shapes: Mapping[int, Shape]
+    is_resized: bool  # some are not as the file stores them
+    notes: tuple[Note, ...]
+
+
+def input_shapes(
+    subgraph: Subgraph,
+    requested: Mapping[str, Shape],
+    batch: int | None,
+    *,
+    aliases: Mapping[str, int],
+    source: str,
+) -> InputShapes:
+    """Return the shapes of the inputs; one that the file leaves open and nobody gives is an error.
+
+    `aliases` are the signature's names for inputs.
+    """
+    inputs = {index: subgraph.tensors[index] for index in subgraph.inputs if index != ABSENT}
+    extents = {index: stored_extents(tensor) for index, tensor in inputs.items()}
+    given = _given(inputs, requested, aliases, source)
+    _require_known(inputs, extents, given, source)
+    if batch is not None:
+        given = _with_batch(inputs, extents, given, batch, source)
+    shapes = {index: shape for index, tensor in inputs.items() if (shape := given.get(index, tensor.shape)) is not None}
+    is_resized = any(shapes[index] != tensor.shape for index, tensor in inputs.items())
+    return InputShapes(shapes, is_resized, tuple(_notes(inputs, extents, given)))
+
+
+def stored_extents(tensor: StoredTensor) -> Extents | None:
+    """Return the extents with OPEN where the file leaves one open; None if even the rank is."""
+    shape = tensor.shape
+    if shape is None:
+        return None
+    signature = tensor.signature if len(tensor.signature) == len(shape) else shape
+    return tuple(OPEN if OPEN in each or not each[0] else each[0] for each in zip(shape, signature, strict=True))
+
+
+def _given(
+    inputs: Mapping[int, StoredTensor], requested: Mapping[str, Shape], aliases: Mapping[str, int], source: str
+) -> dict[int, Shape]:
+    """Return the requested shapes by tensor number, checked."""
+    given: dict[int, Shape] = {}
+    for name, shape in requested.items():
+        index = next((i for i, tensor in inputs.items() if tensor.name == name), aliases.get(name))
+        if index is None or index not in inputs:
+            raise UsageError(f"{source}: no input is named {printable(name)!r}; inputs are {_listed(inputs)}")
+        stored = inputs[index].shape
+        if stored is not None and len(stored) != len(shape):
+            problem = f"input {printable(name)!r} has {len(stored)} dimensions, not {list(shape)}"
+            raise UsageError(f"{source}: {problem}; inputs are {_listed(inputs)}")
+        if min(shape, default=1) < 1 or prod(shape) > MAX_TENSOR_ELEMENTS:
+            raise UsageError(f"{source}: input {printable(name)!r} of shape {list(shape)}; expected extents from 1")
+        if given.setdefault(index, shape) != shape:
+            raise UsageError(f"{source}: input {printable(name)!r} was given {list(shape)} and {list(given[index])}")
+    return given
+
+
+def _with_batch(
+    inputs: Mapping[int, StoredTensor],
+    extents: Mapping[int, Extents | None],
+    given: Mapping[int, Shape],
+    batch: int,
+    source: str,
+) -> dict[int, Shape]:
+    """Return the given shapes and those that follow from the batch.
+
+    It leads every input whose leading extent is open; where none is, those that lead with what the first leads with.
+    """
+    if batch < 1:
+        raise UsageError(f"{source}: batch {batch}; expected 1 or more")
+    leading = {index: each[0] for index, each in extents.items() if each}
+    batched = _batched(extents) or [index for index in leading if leading[index] == next(iter(leading.values()))]
+    if not batched:
+        raise UsageError(f"{source}: --batch needs an input with a leading extent; they are {_listed(inputs)}")
+    found = dict(given)
+    for index in batched:
+        stored = inputs[index].shape or ()
+        shape = found.setdefault(index, (batch, *stored[1:]))
+        if shape[0] != batch:
+            raise UsageError(
+                f"{source}: batch {batch} and an input {printable(inputs[index].name)!r} of shape {list(shape)} were "
+                "asked for; expected one batch"
+            )
+    return found
+
+
+def _batched(extents: Mapping[int, Extents | None]) -> list[int]:
+    """Return the inputs that lead with an open batch. A vector does only beside others: alone, it is a length."""
+    opened = [index for index, each in extents.items() if each and each[0] == OPEN]
+    return opened if any(len(extents[index] or ()) > 1 for index in opened) else []
+
+
+def _require_known(
+    inputs: Mapping[int, StoredTensor],
+    extents: Mapping[int, Extents | None],
+    given: Mapping[int, Shape],
+    source: str,
+) -> None:
+    """Refuse inputs with open extents that nobody gave; the batch alone may stay open."""
+    batched = _batched(extents)
+    wanting = [
+        index
+        for index, each in extents.items()
+        if index not in given and (each is None or OPEN in each[1 if index in batched else 0 :])
+    ]
+    if not wanting:
+        return
+    what = "; ".join(f"input {printable(inputs[i].name)!r} leaves open {_open_text(extents[i])}" for i in wanting)
+    flags = " ".join(
+        f"--shape {printable(inputs[i].name)}={_placeholder(extents[i], is_batched=i in batched)}" for i in wanting
+    )
+    raise ModelError(source, "", f"{what}; give them with {flags}")
+
+
+def _open_text(extents: Extents | None) -> str:
+    if extents is None:
+        return "its whole shape"
+    axes = [str(axis) for axis, extent in enumerate(extents) if extent == OPEN]
+    return f"dimension{'s' if len(axes) > 1 else ''} {', '.join(axes)} of {list(extents)}"
+
+
+def _placeholder(extents: Extents | None, *, is_batched: bool) -> str:
+    """Return the shape as it could be typed: batch 1, and a name for each extent that only the user knows."""
+    if extents is None:
+        return "DIMxDIM…"
+    texts = [f"DIM{axis}" if extent == OPEN else str(extent) for axis, extent in enumerate(extents)]
+    if is_batched and texts:
+        texts[0] = "1"
+    return "x".join(texts)
+
+
+def _notes(
+    inputs: Mapping[int, StoredTensor], extents: Mapping[int, Extents | None], given: Mapping[int, Shape]
+) -> list[Note]:
+    left = [inputs[index] for index in _batched(extents) if index not in given]
+    if not left:
+        return []
+    batches = ", ".join(sorted({str((tensor.shape or (1,))[0]) for tensor in left}))
+    return [Note("batch", f"the file leaves the batch open; it is read as {batches}, and --batch N sets it")]
+
+
+def _listed(inputs: Mapping[int, StoredTensor], most: int = 8) -> str:
+    names = []
+    for tensor in list(inputs.values())[:most]:
+        extents = stored_extents(tensor)
+        names.append(f"{printable(tensor.name)!r} {'of unknown shape' if extents is None else list(extents)}")
+    return ", ".join(names) + (f" and {len(inputs) - most} more" if len(inputs) > most else "")

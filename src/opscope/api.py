@@ -59,7 +59,7 @@ def report_run(report: Report, *, command: Sequence[str] = (), created: str = ""
 
 
 def read(model: str | Path, *, shapes: Shapes | None = None, batch: int | None = None) -> Graph:
-    """Read a model file: ONNX, TensorFlow Lite or MLIR. Other verbs take the graph in its place."""
+    """Read a model file: ONNX, TensorFlow Lite or MLIR, also packed. Other verbs take the graph in its place."""
     from .readers import read_model
 
     return read_model(Path(model), shapes=shapes, batch=batch)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import json
 from functools import partial
 from importlib.metadata import version
@@ -21,6 +22,8 @@ from opscope.plugins.qnn.details import parts_of  # noqa: E402
 from opscope.plugins.qnn.profiler import HtpProfiler  # noqa: E402
 from opscope.recording.recording import Placed, Recording  # noqa: E402
 from opscope.workflows import profiling  # noqa: E402
+from packed_models import gzipped, zipped  # noqa: E402
+from tflite_build import BY_HAND  # noqa: E402
 
 profile = partial(profiling.profile, backend="htp", options={})
 
@@ -271,6 +274,33 @@ def test_the_profiler_class_gives_outputs_metrics_and_bottlenecks(conv_model: Pa
     assert metrics["rpc_time"] is None
     assert metrics.why("rpc_time") == "only a device can tell: import its profile"
     assert isinstance(profiler.analyze_bottlenecks(metrics), tuple)
+
+
+def test_a_packed_model_is_profiled_executed_and_varied_under_its_own_name(conv_model: Path, tmp_path: Path) -> None:
+    packed = tmp_path / "net.onnx.gz"
+    packed.write_bytes(gzip.compress(conv_model.read_bytes()))
+    outputs, metrics = HtpProfiler().profile_model_execution(packed)
+    assert list(outputs) == ["y"]
+    assert metrics.recording.model == str(packed)
+    grid = profiling.what_if(packed, {"vtcm-mb": ["2"], "opt-level": ["2"]}, jobs=1)
+    assert [point.recording and point.recording.model for point in grid.points] == [grid.model] == [str(packed)]
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        (
+            zipped({"model": b"x", "dlc.metadata": b"y"}),
+            r"a Qualcomm deep learning container \(\.dlc\); expected the ONNX",
+        ),
+        (gzipped(BY_HAND), r"a model of format \.tflite; expected ONNX, as the vendor's compiler takes it"),
+    ],
+)
+def test_other_files_say_what_they_are(tmp_path: Path, content: bytes, message: str) -> None:
+    path = tmp_path / "model.dlc"
+    path.write_bytes(content)
+    with pytest.raises(ModelError, match=rf"^{path}: {message}"):
+        profile(path)
 
 
 def test_fused_nodes_are_named(conv_model: Path) -> None:

@@ -16,6 +16,7 @@ onnx = pytest.importorskip("onnx")
 
 from onnx import TensorProto, helper, numpy_helper  # noqa: E402
 
+from onnx_models import classifier  # noqa: E402
 from opscope import api, cli  # noqa: E402
 from opscope.core.errors import ModelError  # noqa: E402
 from opscope.plugins.qnn.details import parts_of  # noqa: E402
@@ -252,6 +253,14 @@ def test_emulation_gives_outputs_and_no_time(
     assert cli.main(arguments) == 0
     assert "ran once in emulation (emulated): outputs only" in capsys.readouterr().err
     assert np.load(outputs)["y"].shape == (1, 16, 32, 32)
+
+
+def test_emulated_outputs_that_are_maps_are_several_arrays(tmp_path: Path) -> None:
+    made = tmp_path / "out.npz"
+    profiling.execute(classifier(tmp_path / "m.onnx"), made, backend="htp", options={})
+    with np.load(made, allow_pickle=False) as outputs:
+        assert sorted(outputs.files) == ["chances.keys", "chances.values", "label"]
+        assert (outputs["chances.values"].argmax(1) == outputs["label"]).all()
 
 
 def test_what_if_runs_the_grid_best_first(conv_model: Path, capsys: pytest.CaptureFixture[str]) -> None:

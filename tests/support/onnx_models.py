@@ -75,3 +75,17 @@ def read_node(
 
 def shape_of(read: Graph, name: str) -> tuple[int, ...] | None:
     return next(tensor.shape for tensor in read.tensors if tensor.name == name)
+
+
+def classifier(path: Path) -> Path:
+    """A label, and a map from labels to probabilities for every row: what scikit-learn's exporters write."""
+    nodes = [
+        helper.make_node("LinearClassifier", ["x"], ["label", "raw"], domain="ai.onnx.ml",
+                         classlabels_ints=[0, 1, 2], coefficients=[0.1] * 6, intercepts=[0.0, 0.1, 0.2]),
+        helper.make_node("ZipMap", ["raw"], ["chances"], domain="ai.onnx.ml", classlabels_int64s=[0, 1, 2]),
+    ]  # fmt: skip
+    maps = helper.make_sequence_type_proto(
+        helper.make_map_type_proto(TensorProto.INT64, helper.make_tensor_type_proto(TensorProto.FLOAT, []))
+    )
+    outputs = [value("label", [3], TensorProto.INT64), helper.make_value_info("chances", maps)]
+    return save(path.parent, model(graph(nodes, [value("x", [3, 2])], outputs), **{"ai.onnx.ml": 1}), path.name)

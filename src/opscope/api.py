@@ -58,11 +58,17 @@ def report_run(report: Report, *, command: Sequence[str] = (), created: str = ""
     return analysed_run(report, command=command, created=created)
 
 
-def read(model: str | Path, *, shapes: Shapes | None = None, batch: int | None = None) -> Graph:
+def read(
+    model: str | Path,
+    *,
+    shapes: Shapes | None = None,
+    batch: int | None = None,
+    shapes_from_run: str | Path | None = None,
+) -> Graph:
     """Read a model file: ONNX, TensorFlow Lite or MLIR. Other verbs take the graph in its place."""
     from .readers import read_model
 
-    return read_model(Path(model), shapes=shapes, batch=batch)
+    return read_model(Path(model), shapes=shapes, batch=batch, shapes_from_run=shapes_from_run)
 
 
 def report(model: Model, target: AnyTarget, options: ReportOptions | None = None, **named: object) -> Report:

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 MOST_ACTIVATIONS = 4096
 MOST_INFERENCES = 10_000_000  # a row of all times each: more would not fit in memory
 DEFAULT_ITERATIONS = 40
+RANDOM_INPUTS = "random"  # of `shapes_from_run`
 PROFILES = ("stats", "trace", "latency", "raw_device_stats")
 LEAST_LEVEL_TO_PROFILE = 70  # statistics of every operator
 
@@ -38,6 +39,7 @@ class Option:
     least: int | None = None  # of a whole number
     flags: tuple[str, ...] = ()  # where they are not the name of the field
     group: str = ""  # heading in the help
+    bare: str = ""  # what the flag means without a value; empty: it needs one
 
 
 def _shown(
@@ -48,9 +50,10 @@ def _shown(
     least: int | None = None,
     flags: tuple[str, ...] = (),
     group: str = "",
+    bare: str = "",
 ) -> Mapping[str, Option]:
     """The metadata of a field that is an option."""
-    return {_OPTION: Option(words, metavar, choices, least, flags, group)}
+    return {_OPTION: Option(words, metavar, choices, least, flags, group, bare)}
 
 
 def options_of(kind: type[DataclassInstance]) -> dict[str, Option]:
@@ -94,7 +97,15 @@ _CORES = _shown("cores to use per device (default: all)", "N", least=1)
 _DEVICES = _shown("devices to use (default 1)", "N", least=1)
 _BATCH = _shown("leading dimension of every input", "N", least=1)
 _SHAPES = _shown(
-    "shape of an input that the model leaves open; may be repeated", "NAME=1x3x224x224", flags=("--shape",)
+    "shape of an input, or size of a named dimension (height=320); may be repeated",
+    "NAME=1x3x224x224",
+    flags=("--shape",),
+)
+_SHAPES_FROM_RUN = _shown(
+    "run the model once in its reference runtime and take the shapes, branches and trips that only data decide; inputs "
+    "are random or those of the file",
+    "INPUTS.npz",
+    bare=RANDOM_INPUTS,
 )
 _PRECISION = _shown("run float tensors as this type: f16, i8 (default: as the target says)", "P")
 _PARALLEL = _shown("how devices share the work (default tensor)", choices=("tensor", "pipeline"))
@@ -106,6 +117,7 @@ class ReportOptions:
     """What to estimate."""
 
     shapes: Shapes | None = field(default=None, metadata=_SHAPES)
+    shapes_from_run: str | None = field(default=None, metadata=_SHAPES_FROM_RUN)
     batch: int | None = field(default=None, metadata=_BATCH)
     cores: int | None = field(default=None, metadata=_CORES)
     devices: int = field(default=1, metadata=_DEVICES)
@@ -122,6 +134,7 @@ class CompileOptions:
     parallel: str = field(default="tensor", metadata=_PARALLEL)
     batch: int | None = field(default=None, metadata=_BATCH)
     shapes: Shapes | None = field(default=None, metadata=_SHAPES)
+    shapes_from_run: str | None = field(default=None, metadata=_SHAPES_FROM_RUN)
     precision: str | None = field(default=None, metadata=_PRECISION)
     stats_level: int = field(
         default=40,
@@ -145,7 +158,7 @@ class CompileOptions:
 class RunOptions:
     """How much work, how much of it at once, which part of it is profiled, and what is written."""
 
-    save_outputs: bool = field(default=False, metadata=_shown("run the original model, write outputs as .npy"))
+    save_outputs: bool = field(default=False, metadata=_shown("run the original model, write outputs as .npy or .npz"))
     num_iter: int | None = field(default=None, metadata=_shown("inferences per activation (default 40)", "N", least=1))
     time: float | None = field(
         default=None, metadata=_shown("enqueue inferences for this many seconds of simulated time", "S")
@@ -230,6 +243,7 @@ class ProfileOptions:
     cores: int | None = field(default=None, metadata=_CORES)
     devices: int = field(default=1, metadata=_DEVICES)
     batch: int | None = field(default=None, metadata=_BATCH)
+    shapes_from_run: str | None = field(default=None, metadata=_SHAPES_FROM_RUN)
     precision: str | None = field(default=None, metadata=_PRECISION)
     parallel: str = field(default="tensor", metadata=_PARALLEL)
     stats_level: int = field(

@@ -261,7 +261,7 @@ class TestWrongUse:
         assert str(path) in run("report", path, "--target", "cfs-sample").one_line()
 
     def test_of_a_folder_as_a_model(self, run, tmp_path) -> None:
-        assert "Is a directory" in run("report", tmp_path, "--target", "cfs-sample").one_line()
+        assert "a folder; expected a model file" in run("report", tmp_path, "--target", "cfs-sample").one_line()
 
     def test_of_an_input_name(self, run, keywords) -> None:
         found = run("report", keywords, "--target", "cfs-sample", "--shape", "nothing=1x2x3")
@@ -304,9 +304,9 @@ class TestWrongUse:
 
     @pytest.mark.parametrize("target", ["aic100-std", "max32690-cm4"])
     def test_of_a_model_to_profile_that_is_not_there_or_is_a_folder(self, run, tmp_path, target) -> None:
-        for name, reason in (("gone.onnx", "No such file or directory"), (".", "Is a directory")):
+        for name, reason in (("gone.onnx", "cannot be read (No such file or directory)"), (".", "a folder")):
             found = run("profile", tmp_path / name, "--target", target, "-o", tmp_path / "x.run")
-            assert found.one_line() == f"opscope: {tmp_path / name}: cannot be read ({reason}); expected a model file\n"
+            assert found.one_line() == f"opscope: {tmp_path / name}: {reason}; expected a model file\n"
         assert list(tmp_path.iterdir()) == []
 
     def test_of_a_backend_lists_our_own_too(self, run, keywords) -> None:

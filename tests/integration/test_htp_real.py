@@ -148,10 +148,13 @@ def test_a_node_that_is_not_supported_cuts_the_model_and_says_why(two_graphs: Pa
 
 
 def test_open_shapes_are_refused_with_the_flag_that_helps(tmp_path: Path) -> None:
-    model = write(tmp_path / "open.onnx", [helper.make_node("Relu", ["x"], ["y"], name="r")], ["N", 3, 8, 8], {})
-    with pytest.raises(ModelError, match=r"fixed shapes only: give --shape x=1x3x8x8$"):
+    model = write(tmp_path / "open.onnx", [helper.make_node("Relu", ["x"], ["y"], name="r")], ["N", 3, "h", 8], {})
+    with pytest.raises(ModelError, match=r"2 dimensions are open: 'N', 'h' .* for example --shape x=1x3x224x8$"):
         profile(model)
     assert profile(model, shapes={"x": (2, 3, 8, 8)}).latency is not None
+    alone = profile(model, shapes={"h": (8,)})
+    assert alone.latency is not None
+    assert "batch is open in the file; read at batch 1, --batch N for another" in alone.notes
 
 
 def test_a_model_of_which_nothing_is_taken_fails_with_the_reason(tmp_path: Path) -> None:

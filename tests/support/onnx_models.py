@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
+from shlex import split
 
 from onnx import GraphProto, ModelProto, NodeProto, TensorProto, ValueInfoProto, helper
 
+from opscope.commands.command import named_shape
 from opscope.graph.graph import Graph, Op
 from opscope.readers.onnx import read_onnx
 
@@ -75,3 +77,10 @@ def read_node(
 
 def shape_of(read: Graph, name: str) -> tuple[int, ...] | None:
     return next(tensor.shape for tensor in read.tensors if tensor.name == name)
+
+
+def suggested(message: str) -> dict[str, tuple[int, ...]]:
+    """The shapes that an error about open dimensions suggests, as the command line would read them."""
+    words = split(message.partition("for example ")[2])
+    assert words[::2] == ["--shape"] * (len(words) // 2), message
+    return dict(named_shape(word) for word in words[1::2])

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import platform
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from statistics import median_low
 
@@ -12,31 +12,18 @@ import numpy.typing as npt
 
 from ..core.errors import UsageError, printable
 from ..core.provenance import Provenance
+from ..core.random_arrays import NUMPY_TYPES, Port
 from ..graph.graph import Graph
 from ..recording.recording import Metric, OpRecord, Recording, Value, empty_trace
 from ..recording.summary import LaneTotal, Latency
 from .measuring import Measuring, allowed_cpus, cpu_model
 
-Port = tuple[str, str, tuple[int, ...]]  # name, data type, shape
-NUMPY_TYPES = {
-    "f64": "float64",
-    "f32": "float32",
-    "f16": "float16",
-    "i64": "int64",
-    "i32": "int32",
-    "i16": "int16",
-    "i8": "int8",
-    "u64": "uint64",
-    "u32": "uint32",
-    "u16": "uint16",
-    "u8": "uint8",
-    "bool": "bool",
-}
 CPU = "cpu"  # name of the target
 LOW, HIGH = 10, 90  # percentiles
 WATCHED = "latency, times of ops and lanes are with the runtime's profiler on"
 UNWATCHED = "latency is with the runtime's profiler off"
 _MOST_INPUT_BYTES = 1 << 34
+_CHARACTER_BYTES = 4  # of a string, which are made of one
 
 
 def cpu_machine(measuring: Measuring) -> dict[str, Value]:
@@ -59,7 +46,8 @@ def ports_of(graph: Graph, source: str) -> list[Port]:
             raise UsageError(
                 f"{source}: input {printable(tensor.name)!r} has an open shape; expected --shape NAME=1x3x…"
             )
-        if tensor.dtype.label not in NUMPY_TYPES or (tensor.bytes or 0) > _MOST_INPUT_BYTES:
+        size = (tensor.elements or 0) * _CHARACTER_BYTES if tensor.bytes is None else tensor.bytes
+        if tensor.dtype.label not in NUMPY_TYPES or size > _MOST_INPUT_BYTES:
             kinds = ", ".join(NUMPY_TYPES)
             raise UsageError(
                 f"{source}: input {printable(tensor.name)!r} is {tensor.dtype.label} of {tensor.shape}; "
@@ -67,19 +55,6 @@ def ports_of(graph: Graph, source: str) -> list[Port]:
             )
         ports.append((tensor.name, tensor.dtype.label, tensor.shape))
     return ports
-
-
-def random_inputs(ports: Sequence[Port], *, seed: int) -> Iterator[npt.NDArray[np.generic]]:
-    """Floats from −1 to 1, bytes of any value; larger integers 0 or 1, valid as mask, position and row of a table."""
-    random = np.random.default_rng(seed)
-    for _, label, shape in ports:
-        kind = np.dtype(NUMPY_TYPES[label])
-        if kind.kind == "f":
-            yield random.uniform(-1, 1, shape).astype(kind)
-        elif kind.kind in "iu" and kind.itemsize == 1:
-            yield random.integers(0, 256, shape, np.uint8).view(kind)
-        else:
-            yield random.integers(0, 2, shape).astype(kind)
 
 
 def spread(values: npt.ArrayLike) -> tuple[int, int, int]:

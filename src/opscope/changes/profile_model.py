@@ -74,6 +74,7 @@ def simulate_model(request: Request, *, step: Step) -> Recorded:
         recording = replace(recording, totals=with_range(recording.totals, *span))
     run = run_of(recording, command=request.command, created=request.created, sha256=fingerprint)
     findings = _findings(run, program, compiler, request, step)
+    findings = replace(findings, notes=(*findings.notes, *recording.notes))
     step("writing")
     return recorded(
         run,
@@ -88,10 +89,12 @@ def simulate_model(request: Request, *, step: Step) -> Recorded:
 
 def _fingerprint(model: Path) -> str:
     from ..core.files import sha256_of
+    from ..readers import model_format
 
     try:
         return sha256_of(model)
     except OSError as error:
+        model_format(model)  # which says what a folder is
         raise ModelError(str(model), "", f"cannot be read ({error.strerror}); expected a model file") from error
 
 

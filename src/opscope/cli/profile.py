@@ -60,7 +60,7 @@ obtained. Exit codes: 0 fine, 1 slower than the baseline allows, 2 wrong usage o
             action="append",
             default=[],
             metavar="NAME=1x3x224x224",
-            help="shape of an input that the model leaves open; may be repeated",
+            help="shape of an input, or size of a named dimension (height=320); may be repeated",
         )
         parser.add_argument(
             "--advise",
@@ -190,6 +190,7 @@ def add_option(parser: object, option: Option, *, several: bool = False) -> None
             choices=option.choices or None,
             metavar=None if option.choices else option.metavar,
             help=option.help.replace("%", "%%"),
+            **({"nargs": "?", "const": option.bare} if option.bare else {}),
         )
 
 
@@ -287,11 +288,12 @@ def _place(args: Namespace, asked: Path, name: str) -> Path:
 
 
 def _execute(args: Namespace, options: dict[str, Value]) -> None:
-    from ..backends import registry as backends
+    from ..workflows import profiling
 
     output = args.outputs or _place(args, _DEFAULT_PLACE, "outputs.npz")
-    runtime = backends.load_executing(args.backend)
-    runtime.execute(args.model, options, output, inputs=args.inputs, shapes=dict(args.shape))
+    profiling.execute(
+        args.model, output, backend=args.backend, options=options, inputs=args.inputs, shapes=dict(args.shape)
+    )
     print("ran once in emulation (emulated): outputs only, its timing says nothing about a device", file=sys.stderr)
     print(f"wrote {output}", file=sys.stderr)
 

@@ -38,7 +38,7 @@ examples:
             action="append",
             default=[],
             metavar="NAME=1x3x224x224",
-            help="shape of an input that the model leaves open; may be repeated",
+            help="shape of an input, or size of a named dimension (height=320); may be repeated",
         )
         group = parser.add_argument_group("choices, each a comma list")
         entries = [backends.find(name) for name in able]

@@ -67,6 +67,8 @@ def _add(parser: ArgumentParser | _ArgumentGroup, name: str, option: Option, kin
             choices=option.choices or None,
             metavar=option.metavar,
             help=words,
+            nargs="?" if option.bare else None,
+            const=option.bare or None,
         )
 
 

@@ -6,6 +6,7 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from ..core.errors import printable
 from .command import write_result
 
 if TYPE_CHECKING:
@@ -31,6 +32,8 @@ def report_compiled(compiled: Compiled, *, metrics: bool, warnings: bool, timeli
     )
     if metrics and target.local is not None:
         MemoryMetricsText(local=target.local.name, outer=outer).render(program, sys.stdout)
+    for note in program.notes:
+        print(f"note: {printable(note, 300)}", file=sys.stderr)
     for warning in compiled.warnings if warnings else ():
         print(f"warning: {warning.kind}: {warning.op[:100]}: {warning.text}; {warning.cycles:,.0f} cycles")
     if timeline is not None:

@@ -17,6 +17,7 @@ class ModelError(ProfilerError):
     """The model file breaks its format, or says too little to be profiled."""
 
     def __init__(self, source: str, place: str, problem: str) -> None:
+        self.source, self.place, self.problem = source, place, problem
         super().__init__(f"{source}: {place}: {problem}" if place else f"{source}: {problem}")
 
 

@@ -26,6 +26,7 @@ class Option(NamedTuple):
     is_flag: bool = False
     is_number: bool = False
     metavar: str = "V"
+    bare: str = ""  # what the option means without a value; empty: it needs one
 
 
 class Signature(NamedTuple):

@@ -28,7 +28,7 @@ PEAK_TENSORS = 8
 def report_model(model: Path | Graph, target: str | Path | Target, options: ReportOptions) -> Report:
     """The resource report of a model file, or of a graph; the hash of a graph that is in memory is not known."""
     machine = use_machine(target, cores=options.cores, devices=options.devices)
-    graph = graph_of(model, shapes=options.shapes, batch=options.batch)
+    graph = graph_of(model, shapes=options.shapes, batch=options.batch, shapes_from_run=options.shapes_from_run)
     sha256 = sha256_of(model) if options.fingerprint and isinstance(model, Path) else None
     return build_report(graph, machine, sha256=sha256, advise=options.advise)
 

@@ -51,6 +51,7 @@ def estimated(report: Report) -> Recording:
         batch=batch,
         inferences=1,
         numbers=(0,),
+        notes=report.graph.assumptions,
         commands=CommandTable.from_details(commands, details, kinds=("", *MARKS), places=memories_of(target)),
         graph=edges,
         resources=resources_of(report),

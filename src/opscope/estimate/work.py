@@ -81,6 +81,8 @@ def _elements(tensors: list[Tensor]) -> int:
 def _contraction(op: Op, inputs: list[Tensor], outputs: list[Tensor]) -> tuple[int, int, bool]:
     if op.kind == "einsum" and len(inputs) == 1:  # sums, diagonals and transpositions multiply nothing
         return 0, _elements(inputs), True
+    if op.kind == "einsum" and _elements(outputs) >= _einsum(op, inputs, outputs):  # nothing is accumulated
+        return 0, _elements(outputs) * (len(inputs) - 1), True
     return _MACS[op.kind](op, inputs, outputs), 0, True
 
 

@@ -14,6 +14,7 @@ from .figures import OTHERS_NAME, Figure, Figures, Labels, OpFigure, Spread
 from .metrics import METRICS, current_name, rate_spread
 
 SCHEMA = "opscope.baseline/1"
+_EXPECTED = f"expected {SCHEMA}, or the folder that `opscope profile MODEL -o RUN` leaves"
 MOST_OPS = 2000  # written one by one; the cheapest ops beyond this number are summed into one
 LARGEST_BYTES = 1 << 26
 _COLUMNS = ("name", "type", "engine", "location", "wall_ns", "own_ns", "samples")
@@ -181,10 +182,10 @@ def decode_baseline(data: bytes, *, source: str, label: str) -> Figures:
     try:
         schema = _HEAD.decode(data).schema
         if schema != SCHEMA:
-            raise UsageError(f"{source}: schema is {printable(schema)!r}; expected {SCHEMA}")
+            raise UsageError(f"{source}: schema is {printable(schema)!r}; {_EXPECTED}")
         return _figures(_BASELINE.decode(data), label)
     except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
-        raise UsageError(f"{source}: not a baseline ({printable(str(error))}); expected schema {SCHEMA}") from error
+        raise UsageError(f"{source}: not a baseline ({printable(str(error))}); {_EXPECTED}") from error
     except (ValueError, OverflowError) as error:
         raise UsageError(f"{source}: {printable(str(error))}; expected schema {SCHEMA}") from error
 

@@ -38,6 +38,8 @@ Attribute = int | float | str | bool | tuple[int, ...]
 
 ABSENT = -1
 
+ASSUMING = frozenset({"open-batch", "repeated-symbol"})  # codes of notes on what a reader assumed where a file is open
+
 
 class DType(Enum):
     """An element type: its short name and its size in bits (0: no fixed size)."""
@@ -100,7 +102,7 @@ class Tensor:
     shape: tuple[int, ...] | None
     dtype: DType
     role: Role
-    stored_bytes: Bytes | None = None  # of constants: bytes in the file, which packing or sparsity may reduce
+    stored_bytes: Bytes | None = None  # of constants: bytes in the file (packed, sparse); of sequences: of all elements
     unknown_because: str = ""  # why there is no shape: which op decides it at run time, what could not be evaluated
 
     @property
@@ -178,3 +180,8 @@ class Graph:
                 if tensor in written and self.tensors[tensor].role is not Role.VARIABLE:
                     raise ValueError(f"op {op.name}: tensor {self.tensors[tensor].name!r} is written twice")
                 written.add(tensor)
+
+    @property
+    def assumptions(self) -> tuple[str, ...]:
+        """What the reader assumed; every figure rests on it, so that every verb repeats it."""
+        return tuple(note.text for note in self.notes if note.code in ASSUMING)

@@ -204,6 +204,7 @@ class Program:
     host_microseconds: Mapping[str, float] = field(default_factory=dict)
     simulation: Mapping[str, float] = field(default_factory=dict)
     model: str = ""  # file name of the model beside the program, for reference execution
+    notes: tuple[str, ...] = ()  # what was assumed about the model
     memories: tuple[MemoryInfo, ...] = ()
     op_cycles: tuple[OpCycles, ...] = ()  # of programs that were compiled elsewhere
 

@@ -63,6 +63,7 @@ _META_FIELDS = (
     "host_microseconds",
     "simulation",
     "model",
+    "notes",
 )
 
 
@@ -202,6 +203,7 @@ def _program(meta: object, arrays: dict[ProgramSection, npt.NDArray[np.void]]) -
         host_microseconds={key: _number(value) for key, value in _mapping(fields["host_microseconds"]).items()},
         simulation={key: _number(value) for key, value in _mapping(fields["simulation"]).items()},
         model=_text(fields["model"]),
+        notes=_texts(fields.get("notes", [])),
         memories=tuple(MemoryInfo(_text(m["name"]), m["is_outer"] is True) for m in _mappings(fields["memories"])),
     )
 

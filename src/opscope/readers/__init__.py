@@ -1,60 +1,108 @@
-"""Model file → Graph. Content decides the format, not the suffix."""
+"""Model file → Graph. Content decides the format, not the suffix; a packed model is unpacked first."""
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 
 from ..core.errors import ModelError, UsageError, printable
 from ..graph.graph import Graph
+from .containers import ZIP_MAGIC, member_names, unpacked
+from .formats import Format, format_of, head_of, is_text, listed
 
-TFLITE_IDENTIFIER = b"TFL3"  # of every TensorFlow Lite flatbuffer, behind the offset of its root
-
-MLIR_MAGIC = b"ML\xefR"  # of MLIR bytecode
-
-_HEAD_BYTES = 4096
-_STARTS_AS_TEXT = re.compile(rb"\s*[#!/\"a-z]")  # as MLIR does, and protocol buffers of a model do not
+__all__ = ["Format", "graph_of", "model_format", "read_model", "unpacked"]
 
 
-def read_model(path: Path, *, shapes: Mapping[str, tuple[int, ...]] | None = None, batch: int | None = None) -> Graph:
-    """Read a model of any known format. `shapes` and `batch` fill in dimensions that the file leaves open."""
-    head, size = _head(path)
-    if head[4:8] == TFLITE_IDENTIFIER:
-        from .tflite import read_tflite
+def read_model(
+    path: Path,
+    *,
+    shapes: Mapping[str, tuple[int, ...]] | None = None,
+    batch: int | None = None,
+    shapes_from_run: str | Path | None = None,
+) -> Graph:
+    """Read a model of any known format.
 
-        return read_tflite(path, shapes=shapes or {}, batch=batch)
-    # Two stages, so that the MLIR modules load only for a file that may be MLIR.
-    if head[:4] == MLIR_MAGIC or path.suffix == ".mlir" or _STARTS_AS_TEXT.match(head):
-        from .mlir import looks_like_mlir, read_mlir
+    `shapes` and `batch` fill in dimensions that the file leaves open. With `shapes_from_run`, the model runs once in
+    its reference runtime on inputs that are "random" or those of an .npz file, and tells the shapes that data decide.
+    """
+    with unpacked(path) as file:
+        graph = _read(file, shapes or {}, batch, shapes_from_run)
+    return graph if file == path else replace(graph, source=str(path))
 
-        if looks_like_mlir(head, path.suffix):
-            return read_mlir(path, shapes=shapes or {}, batch=batch)
-    from .onnx import looks_like_onnx, read_onnx
 
-    if looks_like_onnx(head, size):
-        return read_onnx(path, shapes=shapes or {}, batch=batch)
-    looks = f"it starts with the bytes {head[:8].hex(' ')}" if head else "the file is empty"
-    raise ModelError(str(path), "byte 0x0", f"not a model; {looks}; expected ONNX, TensorFlow Lite or MLIR")
+def model_format(path: Path) -> Format:
+    """The format of a model that is not packed; any other file is an error that says what it is."""
+    if path.is_dir():
+        raise _refused_folder(path)
+    head, size = head_of(path)
+    found = format_of(head, size, path.suffix)
+    if found is None:
+        raise _refused(path, head)
+    return found
 
 
 def graph_of(
-    model: Path | Graph, *, shapes: Mapping[str, tuple[int, ...]] | None = None, batch: int | None = None
+    model: Path | Graph,
+    *,
+    shapes: Mapping[str, tuple[int, ...]] | None = None,
+    batch: int | None = None,
+    shapes_from_run: str | Path | None = None,
 ) -> Graph:
     """The graph of a model file, or the one that is in memory already; that one has its shapes."""
     if not isinstance(model, Graph):
-        return read_model(model, shapes=shapes, batch=batch)
-    if shapes or batch is not None:
+        return read_model(model, shapes=shapes, batch=batch, shapes_from_run=shapes_from_run)
+    if shapes or batch is not None or shapes_from_run is not None:
         raise UsageError(f"{printable(model.name)}: is read already; expected shapes and batch where it is read")
     return model
 
 
-def _head(path: Path) -> tuple[bytes, int]:
-    """Return the file's first bytes and its size."""
+def _read(
+    path: Path, shapes: Mapping[str, tuple[int, ...]], batch: int | None, shapes_from_run: str | Path | None
+) -> Graph:
+    found = model_format(path)
+    if found is Format.TFLITE:
+        from .tflite import read_tflite
+
+        return read_tflite(path, shapes=shapes, batch=batch, shapes_from_run=shapes_from_run)
+    if found is Format.MLIR:
+        from .mlir import read_mlir
+
+        if shapes_from_run is not None:
+            raise UsageError(f"--shapes-from-run: {path} is MLIR; expected ONNX or TensorFlow Lite")
+        return read_mlir(path, shapes=shapes, batch=batch)
+    from .onnx import read_onnx
+
+    return read_onnx(path, shapes=shapes, batch=batch, shapes_from_run=shapes_from_run)
+
+
+def _refused(path: Path, head: bytes) -> ModelError:
+    """What a file is that is no model, and what to give instead."""
+    from .strangers import strange_archive, stranger
+
+    if head[:4] in ZIP_MAGIC:
+        names = member_names(path)
+        found = strange_archive(names)
+        what = f"a zip archive without a model ({listed(names) or 'it is empty'})"
+    else:
+        found = stranger(head)
+        what = "a text file" if is_text(head) else f"not a model; it starts with the bytes {head[:8].hex(' ')}"
+    if not head:
+        what = "the file is empty"
+    if found is not None:
+        return ModelError(str(path), "", f"{found.what}; expected {found.expected}")
+    return ModelError(str(path), "byte 0x0", f"{what}; expected ONNX, TensorFlow Lite or MLIR")
+
+
+def _refused_folder(path: Path) -> ModelError:
+    from itertools import islice
+
+    from .strangers import strange_folder
+
     try:
-        with path.open("rb") as file:
-            head = file.read(_HEAD_BYTES)
-        return head, path.stat().st_size
-    except OSError as error:
-        reason = error.strerror or type(error).__name__
-        raise ModelError(str(path), "", f"cannot be read ({reason}); expected a model file") from error
+        found = strange_folder(place.name for place in islice(path.iterdir(), 1000))
+    except OSError:  # not ours to look into
+        found = None
+    if found is not None:
+        return ModelError(str(path), "", f"{found.what}; expected {found.expected}")
+    return ModelError(str(path), "", "a folder; expected a model file")

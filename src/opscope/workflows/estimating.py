@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from ..analysis.analyse import analyse
 from ..estimate.recorded import estimated, suggested
 from ..estimate.report import Report
+from .analysing import findings_for
 from .record import Recorded, run_of
 
 
@@ -15,4 +15,4 @@ def analysed_run(report: Report, *, command: Sequence[str], created: str) -> Rec
     """The Run of a report; what the report suggests are the changes tried."""
     recording = estimated(report)
     run = run_of(recording, command=command, created=created, sha256=report.model.sha256)
-    return Recorded(run, replace(analyse(run), trials=suggested(report)), recording)
+    return Recorded(run, replace(findings_for(run, recording), trials=suggested(report)), recording)

@@ -34,6 +34,7 @@ from ..recording.host_times import HostTimes, Rows, RunStatistics
 if TYPE_CHECKING:
     from ..analysis.totals.work import ProgramIndex
     from ..decode import LaneIndex
+    from ..device.host.outputs import Output
     from ..device.host.reference import Reference
     from ..recording.trace import Trace
 
@@ -57,7 +58,7 @@ class RunOutcome:
     times: HostTimes
     sampling: Sampling
     statistics: RunStatistics
-    outputs: Mapping[str, Array] | None
+    outputs: Mapping[str, Output] | None
     written: tuple[Path, ...]
     notes: tuple[str, ...]
     interrupted: bool
@@ -97,6 +98,10 @@ def _put_array(array: Array, out: BinaryIO) -> None:
     np.save(out, array, allow_pickle=False)
 
 
+def _put_arrays(arrays: Mapping[str, Array], out: BinaryIO) -> None:
+    np.savez(out, **arrays)  # type: ignore[arg-type]  # strings are text here, so nothing is pickled
+
+
 def _check_profiles(program: Program, profiles: Sequence[str]) -> None:
     if "raw_device_stats" in profiles and program.stats.level < THREAD_LEVEL:
         raise UsageError(
@@ -116,7 +121,7 @@ def _inputs_of(loaded: Loaded, given: Mapping[str, str | Path | Array] | None) -
     return check_inputs(loaded.program, {**arrays, **load_inputs(files)})
 
 
-def _outputs_of(loaded: Loaded, inputs: Mapping[str, Array] | None, *, seed: int) -> dict[str, Array]:
+def _outputs_of(loaded: Loaded, inputs: Mapping[str, Array] | None, *, seed: int) -> dict[str, Output]:
     """What the original model makes of the inputs, or of random ones."""
     from ..device.host.inputs import random_inputs
 
@@ -126,9 +131,11 @@ def _outputs_of(loaded: Loaded, inputs: Mapping[str, Array] | None, *, seed: int
 def reference_of(loaded: Loaded) -> Reference:
     """The original model, ready to run."""
     from ..device.host.reference import open_reference
+    from ..readers import unpacked
 
     names = [[name for name, _, _ in ports] for ports in (loaded.program.inputs, loaded.program.outputs)]
-    return open_reference(loaded.model, inputs=names[0], outputs=names[1])
+    with unpacked(loaded.model) as file:  # runtimes have loaded or mapped it when they are opened
+        return open_reference(file, inputs=names[0], outputs=names[1])
 
 
 @dataclass(frozen=True, slots=True)
@@ -373,7 +380,7 @@ def execute(
     loaded: Loaded,
     options: RunOptions,
     *,
-    outputs: Mapping[str, Array] | None = None,
+    outputs: Mapping[str, Output] | None = None,
     progress: Progress | None = None,
 ) -> RunOutcome:
     """Run a loaded program, write the files of the profiles asked for, and sum up."""
@@ -384,7 +391,7 @@ def execute(
     writer = ProfileWriter(execution, times, sampling, options.profile, options.out_dir, progress)
     writer.run()
     if not writer.interrupted:
-        _write_outputs(writer, outputs)
+        notes += _write_outputs(writer, outputs or {})
     samples = writer.samples or _steady_sample(execution, times)
     return RunOutcome(
         program=loaded.program,
@@ -393,7 +400,7 @@ def execute(
         statistics=run_statistics(execution.program, times, samples),
         outputs=outputs,
         written=tuple(writer.written),
-        notes=(*notes, *_notes(execution, times, writer)),
+        notes=(*loaded.program.notes, *notes, *_notes(execution, times, writer)),
         interrupted=writer.interrupted,
     )
 
@@ -406,11 +413,22 @@ def _steady_sample(execution: Execution, times: HostTimes) -> list[dict[str, flo
     return [counted(execution.program, execution.capture(times.rows[:1]).captures)]
 
 
-def _write_outputs(writer: ProfileWriter, outputs: Mapping[str, Array] | None) -> None:
-    if outputs is None:
-        return
-    for name, value in zip(output_names(list(outputs)), outputs.values(), strict=True):
-        writer.save(name, partial(_put_array, np.asarray(value)))
+def _write_outputs(writer: ProfileWriter, outputs: Mapping[str, Output]) -> list[str]:
+    """Write each output that has a form to save; return notes on the others."""
+    from ..device.host.outputs import saved_form
+
+    notes = []
+    for file, (name, value) in zip(output_names(list(outputs)), outputs.items(), strict=True):
+        try:
+            form = saved_form(value)
+        except UsageError as error:
+            notes.append(f"output {printable(name)} is not saved: {error}")
+            continue
+        if isinstance(form, dict):
+            writer.save(file.removesuffix(".npy") + ".npz", partial(_put_arrays, form))
+        else:
+            writer.save(file, partial(_put_array, form))
+    return notes
 
 
 def device_cores(program: Program, options: RunOptions) -> tuple[int | None, list[str]]:

@@ -69,9 +69,12 @@ class ModelCompiler:
         return program, plans[-1]
 
     def _compiler(self, options: CompileOptions) -> Compiler:
-        key = options.batch, tuple((options.shapes or {}).items())
+        key = options.batch, tuple((options.shapes or {}).items()), options.shapes_from_run
         if key not in self._compilers:
-            self._compilers[key] = Compiler(graph_of(self.model, shapes=options.shapes, batch=options.batch))
+            graph = graph_of(
+                self.model, shapes=options.shapes, batch=options.batch, shapes_from_run=options.shapes_from_run
+            )
+            self._compilers[key] = Compiler(graph)
         return self._compilers[key]
 
 

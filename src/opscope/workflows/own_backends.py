@@ -26,13 +26,17 @@ def _rows(*names: str) -> tuple[Option, ...]:
             choices=option.choices,
             is_number=option.least is not None,
             metavar=option.metavar or "V",
+            bare=option.bare,
         )
         for name, option in options_of(ProfileOptions).items()
         if not names or name in names
     )
 
 
-OWN: dict[str, tuple[Option, ...]] = {SIMULATE: _rows(), ESTIMATE: _rows("cores", "devices", "batch")}
+OWN: dict[str, tuple[Option, ...]] = {
+    SIMULATE: _rows(),
+    ESTIMATE: _rows("cores", "devices", "batch", "shapes_from_run"),
+}
 
 
 def own_backend(target: Target) -> str:

@@ -14,6 +14,7 @@ from ..backends.registry import BackendState
 from ..core.errors import UsageError
 from ..core.manifest import Can, Value
 from ..core.plugins import load_place, manifests
+from ..readers import unpacked
 from ..recording.recording import Recording
 
 if TYPE_CHECKING:
@@ -34,11 +35,12 @@ def profile(
 ) -> Recording:
     """Profile a model on a backend; with `advise`, causes cite what-if points."""
     what_ifs = backends.load_what_ifs(backend, Can.ADVISE) if advise else None  # one that cannot says so at once
-    result = backends.load(backend).profile(model, options, shapes=shapes)
-    result = replace(result, batch=batch_of(model, shapes))
-    if what_ifs is None:
-        return result
-    return what_ifs.advise(model, result, options, shapes=shapes or {}, progress=progress)
+    with unpacked(model) as file:
+        result = backends.load(backend).profile(file, options, shapes=shapes)
+        result = replace(result, batch=batch_of(file, shapes))
+        if what_ifs is not None:
+            result = what_ifs.advise(file, result, options, shapes=shapes or {}, progress=progress)
+    return result if file == model else replace(result, model=str(model))
 
 
 def what_if(
@@ -55,7 +57,36 @@ def what_if(
     if backend is None and not able:
         raise UsageError("what-if: no backend here has one; expected a plug-in that does (see docs/plugins.md)")
     what_ifs = backends.load_what_ifs(backend or able[0], Can.WHAT_IF)
-    return what_ifs.grid(model, axes, shapes=shapes or {}, jobs=jobs, progress=progress)
+    with unpacked(model) as file:
+        result = what_ifs.grid(file, axes, shapes=shapes or {}, jobs=jobs, progress=progress)
+    return result if file == model else _of_model(result, file, model)
+
+
+def _of_model(result: WhatIf, file: Path, model: Path) -> WhatIf:
+    """What was found out with an unpacked model, said of the file that it was in."""
+    points = tuple(
+        replace(
+            point,
+            recording=point.recording and replace(point.recording, model=str(model)),
+            problem=point.problem.replace(str(file), str(model)),
+        )
+        for point in result.points
+    )
+    return replace(result, model=str(model), points=points)
+
+
+def execute(
+    model: Path,
+    output: Path,
+    *,
+    backend: str,
+    options: Mapping[str, Value],
+    inputs: Path | None = None,
+    shapes: Shapes | None = None,
+) -> None:
+    """Run a model on a backend for its outputs; `inputs` and `output` are archives of arrays (.npz)."""
+    with unpacked(model) as file:
+        backends.load_executing(backend).execute(file, options, output, inputs=inputs, shapes=shapes)
 
 
 def backend_states() -> tuple[BackendState, ...]:

@@ -33,6 +33,7 @@ def recording_of(
         batch=program.batch,
         inferences=len(numbers) or None,
         numbers=numbers,
+        notes=program.notes,
         commands=CommandTable.of(program),
         totals=totals,
     )

@@ -44,7 +44,7 @@ def load_style(name: str) -> Style:
 def styled_report(model: Graph | Path, target: str | Path | Target, style: str, options: ReportOptions) -> Report:
     """The report by the rules of a style."""
     machine = use_machine(target, cores=options.cores, devices=options.devices)
-    graph = graph_of(model, shapes=options.shapes, batch=options.batch)
+    graph = graph_of(model, shapes=options.shapes, batch=options.batch, shapes_from_run=options.shapes_from_run)
     sha256 = sha256_of(model) if options.fingerprint and isinstance(model, Path) else None
     found = load_style(style).report(graph, machine, sha256=sha256)
     return found if options.advise else replace(found, suggestions=(), heavy_memory=(), heavy_macs=())

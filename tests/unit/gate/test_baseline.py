@@ -145,6 +145,7 @@ GOOD = encoded(figures([op("a")]))
         (b"[]", "not a baseline"),
         (b"{}", "schema is ''"),
         (b'{"schema": "opscope.run/1"}', "schema is 'opscope.run/1'; expected opscope.baseline/1"),
+        (b'{"schema": "opscope.report/1"}', "or the folder that `opscope profile MODEL -o RUN` leaves"),
         (b'{"schema": "\\u001b[31m"}', "schema is"),
         (GOOD[: len(GOOD) // 2], "not a baseline"),
         (GOOD.replace(b'"latency"', b'"speed"'), "'speed' is not known"),

@@ -29,8 +29,10 @@ NUMPY_TYPES: Mapping[str, type[np.generic]] = {
     "bool": np.bool_,
     "c64": np.complex64,
     "c128": np.complex128,
+    "string": np.str_,
 }
 _MAX_INPUT_BYTES = 2**34
+_CHARACTER_BYTES = 4  # of a string; how many it has, the type does not say
 
 
 def load_inputs(files: Mapping[str, Path]) -> dict[str, Array]:
@@ -58,7 +60,7 @@ def check_inputs(program: Program, given: Mapping[str, Array]) -> dict[str, Arra
                 f"input {printable(name)!r}: the program has none of that name; expected {_describe_ports(program)}"
             )
         dtype, shape = ports[name]
-        if tuple(value.shape) != shape or value.dtype != _numpy_type(dtype):
+        if tuple(value.shape) != shape or not _has_type(value, dtype):
             found = f"{value.dtype} of {_extents(tuple(value.shape))}"
             raise UsageError(f"input {printable(name)!r}: found {found}; expected {_describe_ports(program)}")
     missing = [printable(name) for name in ports if name not in given]
@@ -77,7 +79,7 @@ def zero_inputs(program: Program) -> dict[str, Array]:
 
 
 def random_inputs(program: Program, *, seed: int) -> dict[str, Array]:
-    """Return random inputs: floats from −1 to 1, 8-bit integers of any value, larger integers 0 or 1.
+    """Return random inputs: floats from −1 to 1, 8-bit integers of any value, larger integers and strings 0 or 1.
 
     Integers of 16 bits and more are usually masks, positions or table indices: 0 and 1 are valid for all of these.
     """
@@ -88,6 +90,8 @@ def random_inputs(program: Program, *, seed: int) -> dict[str, Array]:
         words = np.random.PCG64(np.random.SeedSequence((seed, number))).random_raw(count)
         if kind.kind in "fc":
             values = ((words >> np.uint64(11)).astype(np.float64) * 2.0**-52 - 1.0).astype(kind)
+        elif kind.kind == "U":
+            values = np.where(words >> np.uint64(63), "1", "0")
         elif kind.kind in "iu" and kind.itemsize == 1:
             values = (words >> np.uint64(56)).astype(np.uint8).view(kind)
         else:
@@ -101,7 +105,7 @@ def _count(name: str, shape: tuple[int, ...], kind: np.dtype[np.generic]) -> int
     count = 1
     for extent in shape:
         count *= extent
-        if extent < 0 or count * kind.itemsize > _MAX_INPUT_BYTES:
+        if extent < 0 or count * (kind.itemsize or _CHARACTER_BYTES) > _MAX_INPUT_BYTES:
             raise UsageError(
                 f"input {printable(name)!r}: shape {_extents(shape)}; expected at most {_MAX_INPUT_BYTES} bytes"
             )
@@ -114,11 +118,21 @@ def _numpy_type(dtype: str) -> type[np.generic]:
     return NUMPY_TYPES[dtype]
 
 
+def _has_type(value: Array, dtype: str) -> bool:
+    """Strings are arrays of text of any length, or of Python objects, as runtimes give them."""
+    kind = np.dtype(_numpy_type(dtype))
+    return value.dtype.kind in "UO" if kind.kind == "U" else value.dtype == kind
+
+
 def _describe_ports(program: Program) -> str:
     return ", ".join(
-        f"{printable(name)} ({np.dtype(_numpy_type(dtype))} of {_extents(shape)})"
-        for name, dtype, shape in program.inputs
+        f"{printable(name)} ({_type_name(dtype)} of {_extents(shape)})" for name, dtype, shape in program.inputs
     )
+
+
+def _type_name(dtype: str) -> str:
+    kind = np.dtype(_numpy_type(dtype))
+    return "strings" if kind.kind == "U" else str(kind)
 
 
 def _extents(shape: tuple[int, ...]) -> str:

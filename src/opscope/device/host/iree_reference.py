@@ -11,6 +11,7 @@ import numpy as np
 
 from ...core.errors import ModelError, UsageError, printable
 from .inputs import Array
+from .outputs import Output
 
 INSTALL = "pip install 'opscope[mlir]'"
 MOST_SECONDS = 600  # limit for a compiler that hangs
@@ -38,7 +39,7 @@ class IreeReference:
         names = [name for name in module.vm_module.function_names if "$" not in name and not name.startswith("__")]
         self.function = module[function or ("main" if "main" in names else names[0])]
 
-    def run(self, inputs: Mapping[str, Array]) -> dict[str, Array]:
+    def run(self, inputs: Mapping[str, Array]) -> dict[str, Output]:
         try:
             found = self.function(*inputs.values())
         except (ValueError, RuntimeError) as error:

@@ -10,12 +10,13 @@ import numpy as np
 
 from ...core.errors import ModelError, UsageError, printable
 from .inputs import Array
+from .outputs import Output
 
 
 class Reference(Protocol):
     """A model ready to run; `run` may be called from several threads."""
 
-    def run(self, inputs: Mapping[str, Array]) -> dict[str, Array]: ...
+    def run(self, inputs: Mapping[str, Array]) -> dict[str, Output]: ...
 
 
 def open_reference(model: Path, *, inputs: Sequence[str], outputs: Sequence[str]) -> Reference:
@@ -24,7 +25,9 @@ def open_reference(model: Path, *, inputs: Sequence[str], outputs: Sequence[str]
         raise UsageError(
             f"{model}: the model is not there, and outputs are computed from it; expected the file that was compiled"
         )
-    if model.suffix == ".tflite":
+    with model.open("rb") as file:
+        is_tflite = file.read(8)[4:] == b"TFL3"
+    if is_tflite:
         return _LiteRt(model, inputs, outputs)
     if model.suffix.startswith(".mlir"):
         from .iree_reference import IreeReference
@@ -48,7 +51,7 @@ class _OnnxRuntime:
         except Exception as error:  # its exceptions share no base class
             raise ModelError(str(model), "", f"ONNX Runtime cannot load it: {_first_line(error)}") from error
 
-    def run(self, inputs: Mapping[str, Array]) -> dict[str, Array]:
+    def run(self, inputs: Mapping[str, Array]) -> dict[str, Output]:
         names = [output.name for output in self.session.get_outputs()]
         parts = _slices(inputs, {port.name: port.shape for port in self.session.get_inputs()})
         try:
@@ -57,7 +60,16 @@ class _OnnxRuntime:
             raise ModelError(str(self.model), "", f"ONNX Runtime cannot run it: {_first_line(error)}") from error
         if len(results) == 1:
             return dict(zip(names, results[0], strict=True))
-        return {name: np.concatenate([result[i] for result in results]) for i, name in enumerate(names)}
+        return {name: self._joined(name, [result[i] for result in results]) for i, name in enumerate(names)}
+
+    def _joined(self, name: str, parts: Sequence[Output]) -> Output:
+        """The output of all slices of a batch."""
+        if all(isinstance(part, np.ndarray) and part.ndim for part in parts):
+            return np.concatenate([np.asarray(part) for part in parts])
+        if all(isinstance(part, list) for part in parts):
+            return [item for part in parts if isinstance(part, list) for item in part]
+        problem = "is no batch, so those of several runs cannot be joined; expected inputs of the model's own batch"
+        raise ModelError(str(self.model), f"output {printable(name)}", problem)
 
 
 def _slices(inputs: Mapping[str, Array], shapes: Mapping[str, Sequence[object]]) -> list[dict[str, Array]]:
@@ -93,14 +105,14 @@ class _LiteRt:
         except (ValueError, RuntimeError) as error:
             raise ModelError(str(model), "", f"LiteRT cannot load it: {_first_line(error)}") from error
 
-    def run(self, inputs: Mapping[str, Array]) -> dict[str, Array]:
+    def run(self, inputs: Mapping[str, Array]) -> dict[str, Output]:
         with self.lock:
             try:
                 return self._run(inputs)
             except (ValueError, RuntimeError) as error:
                 raise ModelError(str(self.model), "", f"LiteRT cannot run it: {_first_line(error)}") from error
 
-    def _run(self, inputs: Mapping[str, Array]) -> dict[str, Array]:
+    def _run(self, inputs: Mapping[str, Array]) -> dict[str, Output]:
         interpreter = self.interpreter
         for name, detail in zip(self.inputs, interpreter.get_input_details(), strict=True):
             if tuple(detail["shape"]) != inputs[name].shape:

@@ -17,8 +17,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from ...backends.host_cpu import random_inputs
 from ...backends.worker import answer, timed
+from ...core.random_arrays import random_arrays
 from .library import CompiledModel, Event, Library, UnavailableError
 
 Arrays = Sequence[npt.NDArray[np.generic]]
@@ -27,7 +27,7 @@ Arrays = Sequence[npt.NDArray[np.generic]]
 def _work(request: Mapping[str, Any]) -> dict[str, object]:
     if hasattr(os, "sched_setaffinity"):
         os.sched_setaffinity(0, request["cpus"])  # threads that the library starts inherit it
-    arrays = list(random_inputs(request["ports"], seed=request["seed"]))
+    arrays = list(random_arrays(request["ports"], seed=request["seed"]))
     producer = {"ai-edge-litert": version("ai-edge-litert"), "numpy": np.__version__}
     answer: dict[str, object] = {"producer": producer, "events": [], "unavailable": request["unavailable"]}
     if not request["unavailable"]:

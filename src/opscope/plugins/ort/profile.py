@@ -44,7 +44,9 @@ def profile_model(model: Path, measuring: Measuring, *, level: str, shapes: Mapp
         raise ModelError(str(model), "", f"a {graph.framework} model; backend ort runs ONNX; expected --backend litert")
     found = measure(model, graph, measuring, level=level)
     result = assemble(model, graph, measuring, found, level=level)
-    return result if measuring.op_times else latency_alone(result, found.samples_ns)
+    if not measuring.op_times:
+        result = latency_alone(result, found.samples_ns)
+    return replace(result, notes=(*graph.assumptions, *result.notes))
 
 
 def assemble(model: Path, graph: Graph, measuring: Measuring, found: Measurement, *, level: str) -> Recording:

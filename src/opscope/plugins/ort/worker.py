@@ -12,8 +12,8 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from ...backends.host_cpu import random_inputs
 from ...backends.worker import answer, timed
+from ...core.random_arrays import random_arrays
 
 OPTIMISED = "optimised.onnx"
 _LARGEST_PROTO = 2**31 - 1
@@ -31,7 +31,7 @@ def _work(request: Mapping[str, Any]) -> dict[str, object]:
     session = onnxruntime.InferenceSession(model, options, providers=["CPUExecutionProvider"])
     if hasattr(os, "sched_setaffinity"):
         os.sched_setaffinity(0, {cpus[0]})  # the thread that calls is one of the threads that work
-    arrays = random_inputs(request["ports"], seed=request["seed"])
+    arrays = random_arrays(request["ports"], seed=request["seed"])
     feeds = {name: array for (name, _, _), array in zip(request["ports"], arrays, strict=True)}
     for _ in range(request["warmup"] + _profiled(request)):
         session.run(None, feeds)

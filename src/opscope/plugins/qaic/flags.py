@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from argparse import ArgumentTypeError
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from ...commands.command import named_shape
 from ...commands.vendor_flags import Flag, Takes, Words, read_words
 from ...core.errors import UsageError, printable
 from ...options import CompileOptions, RunOptions
@@ -45,6 +47,7 @@ COMPILE: tuple[Flag, ...] = (
     Flag(("aic-num-cores",), "cores"),
     Flag(("batchsize",), "batch"),
     Flag(("onnx-define-symbol",), "symbols"),
+    Flag(("shape",), "shapes"),  # ours: NAME=1x3x224x224, for dimensions without a name
     Flag(("convert-to-fp16",), "half", _SWITCH),
     Flag(("target",), "target"),  # ours: a name of the catalogue or a TOML file
     Flag(("aic-profiling-type", "aic-profiling-format"), "profiling", note="profiling compiled in: stats level 70"),
@@ -161,7 +164,8 @@ def compile_call(words: Sequence[str]) -> CompileCall | None:
         target=found.last("target") or DEFAULT_TARGET,
         options=CompileOptions(
             cores=found.number("cores", "-aic-num-cores"),
-            batch=found.number("batch", "-batchsize") or _batch_symbol(found),
+            batch=found.number("batch", "-batchsize"),
+            shapes=_symbols(found) | _shapes(found) or None,
             precision="f16" if found.on("half") else None,
             stats_level=level,
             ddr_stats=found.on("ddr_stats"),
@@ -232,13 +236,19 @@ def _profile(name: str) -> str:
     return _PROFILES[name]
 
 
-def _batch_symbol(found: Words) -> int | None:
-    """`-onnx-define-symbol=batch_size,8`: the one symbol that every network has."""
-    batch = None
+def _symbols(found: Words) -> dict[str, tuple[int, ...]]:
+    """`-onnx-define-symbol=batch_size,8`: the size of a dimension that the model names."""
+    sizes: dict[str, tuple[int, ...]] = {}
     for text in found.values.get("symbols", []):
-        name, _, value = text.partition(",")
-        if "batch" in name.lower() and value.isdecimal() and int(value):
-            batch = int(value)
-        else:
-            found.notes.append(f"-onnx-define-symbol={printable(text)}: accepted; only batch symbols are used")
-    return batch
+        name, _, size = text.rpartition(",")
+        if not name or not (size.isascii() and size.isdecimal()):
+            raise UsageError(f"-onnx-define-symbol={printable(text)}: expected NAME,SIZE such as batch_size,8")
+        sizes[name] = (int(size),)
+    return sizes
+
+
+def _shapes(found: Words) -> dict[str, tuple[int, ...]]:
+    try:
+        return dict(named_shape(text) for text in found.values.get("shapes", []))
+    except ArgumentTypeError as error:
+        raise UsageError(f"-shape: {printable(str(error))}") from None

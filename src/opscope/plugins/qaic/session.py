@@ -22,6 +22,7 @@ from ...workflows.model_compiler import compile_model
 
 if TYPE_CHECKING:
     from ...device.host.inputs import Array
+    from ...device.host.outputs import Output
     from ...device.host.reference import Reference
     from ...program.program import Program
     from ...recording.trace import Trace
@@ -91,8 +92,11 @@ class Session:
         self._execution()
         self._model()
 
-    def run(self, inputs: Mapping[str, Array]) -> dict[str, Array]:
-        """Outputs by name, for all inputs by name; counts as one inference in the metrics."""
+    def run(self, inputs: Mapping[str, Array]) -> dict[str, Output]:
+        """Outputs by name, for all inputs by name; counts as one inference in the metrics.
+
+        An output that is a sequence or a map is a list or a dictionary, as ONNX Runtime returns it.
+        """
         from ...device.host.inputs import check_inputs
 
         given = check_inputs(self.program, inputs)

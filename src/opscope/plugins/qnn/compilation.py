@@ -16,6 +16,7 @@ from tempfile import TemporaryDirectory
 from threading import Timer
 
 from ...core.errors import ModelError, UsageError, printable
+from ...readers import Format, model_format, read_model
 from .importers.events import FINALIZE, Message
 from .importers.log import Log, read_log
 from .importers.op_trace import OpTrace, read_op_trace
@@ -95,11 +96,16 @@ def _worked(
         raise UsageError(f"backend htp: the package onnxruntime-qnn is not installed; install it: {INSTALL}")
     if not model.is_file():
         raise ModelError(str(model), "", "no such file; expected an ONNX model")
+    if (form := model_format(model)) is not Format.ONNX:
+        raise ModelError(
+            str(model), "", f"a model of format {form.value}; the vendor's compiler takes ONNX; expected that"
+        )
+    fixed, assumed = _fixed_shapes(model, shapes)
     request = {
         "model": str(model.resolve()),
         "provider": options.provider_options(),
         "precision": options.precision,
-        "shapes": dict(shapes),
+        "shapes": fixed,
         "execute": execute,
         "inputs": str(inputs.resolve()) if inputs else None,
     }
@@ -114,7 +120,22 @@ def _worked(
         result = json.loads(answer.read_text(encoding="utf-8"))
         if not result["ok"]:
             raise ModelError(str(model), "", _explained(printable(str(result["problem"]), 1000), options))
+        result["notes"] = [*assumed, *result["notes"]]
         yield folder, result, errors
+
+
+def _fixed_shapes(
+    model: Path, shapes: Mapping[str, tuple[int, ...]]
+) -> tuple[dict[str, tuple[int, ...]], tuple[str, ...]]:
+    """The shape of every input where the file does not fix them all as asked, and what was assumed.
+
+    The compiler takes fixed shapes only.
+    """
+    graph = read_model(model, shapes=shapes)
+    if not shapes and not graph.assumptions:
+        return {}, ()
+    inputs = [graph.tensors[number] for number in graph.inputs]
+    return {tensor.name: tensor.shape for tensor in inputs if tensor.shape is not None}, graph.assumptions
 
 
 def _explained(problem: str, options: HtpOptions) -> str:

@@ -78,27 +78,13 @@ def _name_nodes(graph: onnx.GraphProto) -> bool:
 
 
 def _fix_shapes(graph: onnx.GraphProto, shapes: Mapping[str, tuple[int, ...]]) -> bool:
-    """The compiler takes fixed shapes only."""
-    constants = {tensor.name for tensor in graph.initializer}
-    inputs = {port.name: port for port in graph.input if port.name not in constants}
-    for name in shapes:
-        if name not in inputs:
-            raise RefusedError(f"--shape {name}: not an input of the model; expected one of {', '.join(inputs)}")
-    for name, port in inputs.items():
-        dims = port.type.tensor_type.shape.dim
-        if name in shapes:
-            if len(shapes[name]) != len(dims):
-                raise RefusedError(f"--shape {name}: {len(shapes[name])} dimensions; the input has {len(dims)}")
-            for dim, extent in zip(dims, shapes[name], strict=True):
-                dim.dim_value = extent
-        open_dims = [dim.dim_param or "?" for dim in dims if not dim.HasField("dim_value") or dim.dim_value <= 0]
-        if open_dims:
-            shape = "x".join(str(dim.dim_value) if dim.dim_value > 0 else dim.dim_param or "?" for dim in dims)
-            example = "x".join(str(dim.dim_value) if dim.dim_value > 0 else "1" for dim in dims)
-            raise RefusedError(
-                f"input {name} has the shape {shape}; the compiler takes fixed shapes only: "
-                f"give --shape {name}={example}"
-            )
+    """Set the shapes of inputs, all of them or none."""
+    for port in graph.input:
+        if port.name in shapes:
+            shape = port.type.tensor_type.shape
+            shape.ClearField("dim")
+            for extent in shapes[port.name]:
+                shape.dim.add().dim_value = extent
     if shapes:
         _forget_shapes(graph)
     return bool(shapes)

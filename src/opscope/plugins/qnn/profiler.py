@@ -108,12 +108,13 @@ class HtpProfiler:
     def _outputs(self, model: Path, inputs: Mapping[str, Array] | None) -> dict[str, Array]:
         import numpy as np
 
-        from .backend import HtpBackend
+        from ...workflows import profiling
 
         with TemporaryDirectory(prefix="opscope-htp-") as name:
             given, made = Path(name) / "inputs.npz", Path(name) / "outputs.npz"
             if inputs:
                 np.savez(given, **{key: np.asarray(value) for key, value in inputs.items()})  # type: ignore[arg-type]
-            HtpBackend().execute(model, self.options, made, inputs=given if inputs else None)
+            given_file = given if inputs else None
+            profiling.execute(model, made, backend="htp", options=self.options, inputs=given_file)
             with np.load(made) as arrays:
                 return {key: arrays[key] for key in arrays.files}

@@ -9,21 +9,22 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
-from math import prod
 from mmap import ACCESS_READ, mmap
 from pathlib import Path
 from types import MappingProxyType
 
 from ...core.errors import ModelError, printable
 from ...core.units import Bytes
-from ...graph.graph import ABSENT, Graph, Note, Op, Role, Tensor
+from ...graph.graph import Graph, Note, Role
+from ..observed import Observed, RunInputs
 from .build import Builder, Scope
 from .extents import graph_inputs, with_extents
 from .functions import inline_functions
-from .model import Model
+from .model import Body, Model, dtype_of
 from .order import lift_constants, order_nodes
 from .parse import parse_model
-from .shapes import resolve_shapes, used_names
+from .shapes import resolve_shapes
+from .shapes.interpret import used_names
 from .wire import Wire
 
 _NO_SHAPES: Mapping[str, tuple[int, ...]] = MappingProxyType({})
@@ -56,14 +57,24 @@ def looks_like_onnx(head: bytes, size: int) -> bool:
     return seen > 0
 
 
-def read_onnx(path: Path, *, shapes: Mapping[str, tuple[int, ...]] = _NO_SHAPES, batch: int | None = None) -> Graph:
+def read_onnx(
+    path: Path,
+    *,
+    shapes: Mapping[str, tuple[int, ...]] = _NO_SHAPES,
+    batch: int | None = None,
+    shapes_from_run: str | Path | None = None,
+) -> Graph:
     """Read an ONNX model.
 
     Args:
         path: the model file; external data beside it is not opened.
-        shapes: shapes of graph inputs, by name, in place of what the model says.
+        shapes: shapes of graph inputs, by name, in place of what the model says; or the size of a dimension that the
+            model names, as in {"height": (320,)}.
         batch: first extent of every graph input whose first extent is not a number, and of every input whose first
-            extent is the same number as the first input's. Inputs in `shapes` are left as given there.
+            extent is the same number as the first input's. Inputs in `shapes` are left as given there. A batch that
+            stays open is 1.
+        shapes_from_run: run the model once in ONNX Runtime, on inputs that are "random" or those of an .npz file, and
+            take the shapes that its tensors had, the branches that were taken and the trips of loops.
 
     Raises:
         ModelError: the file breaks the format, or says too little about its inputs' shapes.
@@ -77,50 +88,57 @@ def read_onnx(path: Path, *, shapes: Mapping[str, tuple[int, ...]] = _NO_SHAPES,
             if size == 0:
                 raise ModelError(source, "", "is empty; expected an ONNX model")
             with mmap(file.fileno(), 0, access=ACCESS_READ) as content:
-                return _read(Wire(content, source), size, path.stem, shapes, batch)
+                inputs = RunInputs.of(shapes_from_run)
+                return _Reader(path, Wire(content, source), size).read(shapes, batch, inputs)
     except OSError as error:
         raise ModelError(source, "", f"cannot be read: {error.strerror or error}") from error
 
 
-def _read(wire: Wire, size: int, name: str, shapes: Mapping[str, tuple[int, ...]], batch: int | None) -> Graph:
-    """Run the stages of the reader over the mapped file."""
-    model = inline_functions(parse_model(wire, 0, size), wire.source)
-    body = order_nodes(lift_constants(model.body, wire.source), wire.source)
-    model = replace(model, body=with_extents(body, wire.source, shapes, batch))
-    model, notes = resolve_shapes(model, wire)
-    builder, scope = Builder(model.opsets), Scope({})
-    builder.add_body(model.body, scope, Role.INPUT)
-    if shapes or batch is not None:
-        _check_reshapes(builder.ops, builder.tensors, wire.source)
-    return Graph(
-        name=name,
-        source=wire.source,
-        framework="ONNX",
-        ops=builder.ops,
-        tensors=builder.tensors,
-        inputs=tuple(scope.ids[value.name] for value in graph_inputs(model.body)),
-        outputs=tuple(scope.ids[value.name] for value in model.body.outputs),
-        file_bytes=Bytes(size),
-        notes=(*notes, *builder.notes(), *_unknown_shapes(model, builder)),
-        quantize_ops_annotate=True,  # the QDQ convention: a pair marks its neighbours as quantised
-        details=_details(model),
-    )
+class _Reader:
+    """Runs the stages of the reader over one mapped file."""
 
+    def __init__(self, path: Path, wire: Wire, size: int) -> None:
+        self.path = path
+        self.wire = wire
+        self.size = size
 
-def _check_reshapes(ops: list[Op], tensors: list[Tensor], source: str) -> None:
-    """Refuse a Reshape to a constant shape that contradicts the batch or shapes the user asked for.
+    def read(self, shapes: Mapping[str, tuple[int, ...]], batch: int | None, run: RunInputs | None) -> Graph:
+        source = self.wire.source
+        if run is not None:
+            shapes = {**run.shapes, **shapes}
+        model = inline_functions(parse_model(self.wire, 0, self.size), source)
+        body = order_nodes(lift_constants(model.body, source), source)
+        body, notes = with_extents(body, source, shapes, batch)
+        observed: Observed = {}
+        if run is not None:
+            observed = self.observe(body, run)
+            notes = (*notes, run.note("ONNX Runtime"))
+        are_given = bool(shapes or notes) or batch is not None
+        model = resolve_shapes(replace(model, body=body), self.wire, are_given=are_given, observed=observed)
+        return self.graph(model, notes)
 
-    For example, a constant target (1, 1000) pins the batch to 1; every shape after it would be wrong.
-    """
-    for op in ops:
-        if op.kind != "reshape" or not op.inputs or op.inputs[0] == ABSENT or not op.outputs:
-            continue
-        before, after = tensors[op.inputs[0]].shape, tensors[op.outputs[0]].shape
-        if before is not None and after is not None and prod(before) != prod(after):
-            problem = (
-                f"turns {prod(before)} elements into {prod(after)}: the model fixes this shape, so it cannot run with"
-            )
-            raise ModelError(source, f"{op.location} ({printable(op.name)})", f"{problem} the shapes given")
+    def observe(self, body: Body, run: RunInputs) -> Observed:
+        from .observe import observe
+
+        ports = [(value.name, dtype_of(value.element).label, value.shape or ()) for value in graph_inputs(body)]
+        return observe(self.path, run.arrays(ports, self.wire.source))
+
+    def graph(self, model: Model, notes: tuple[Note, ...]) -> Graph:
+        builder, scope = Builder(model.opsets), Scope({})
+        builder.add_body(model.body, scope, Role.INPUT)
+        return Graph(
+            name=self.path.stem,
+            source=self.wire.source,
+            framework="ONNX",
+            ops=builder.ops,
+            tensors=builder.tensors,
+            inputs=tuple(scope.ids[value.name] for value in graph_inputs(model.body)),
+            outputs=tuple(scope.ids[value.name] for value in model.body.outputs),
+            file_bytes=Bytes(self.size),
+            notes=(*notes, *builder.notes(), *_unknown_shapes(model, builder)),
+            quantize_ops_annotate=True,  # the QDQ convention: a pair marks its neighbours as quantised
+            details=_details(model),
+        )
 
 
 def _unknown_shapes(model: Model, builder: Builder) -> Iterator[Note]:
@@ -128,16 +146,15 @@ def _unknown_shapes(model: Model, builder: Builder) -> Iterator[Note]:
     used = set(used_names(model.body))
     tensors = builder.tensors
     unknown = [
-        (tensors[number].name, op.name)
+        (tensors[number], op.name)
         for op in builder.ops
         for number in op.outputs
-        if tensors[number].shape is None and tensors[number].name in used
+        if tensors[number].bytes is None and tensors[number].name in used
     ]
     if unknown:
         tensor, op_name = unknown[0]
-        text = (
-            f"no fixed shape is known for {len(unknown)} tensor(s), first {printable(tensor)!r}; their size is unknown"
-        )
+        first = f"{len(unknown)} tensor(s), first {printable(tensor.name)!r} ({tensor.unknown_because})"
+        text = f"no fixed shape is known for {first}; their size is unknown"
         yield Note("unknown-shape", text, op_name)
 
 

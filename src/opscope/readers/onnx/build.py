@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
-from math import prod
 
 from ...core.errors import printable
 from ...core.units import Bytes
 from ...graph.graph import ABSENT, Attribute, Note, Op, Role, Tensor
 from .attributes import Site, no_attributes
-from .model import Body, Constant, Element, Node, Value, dtype_of
+from .model import Body, Constant, Node, Value, dtype_of
 from .ops import CUSTOM, rule_of
 
 
@@ -92,8 +91,11 @@ class Builder:
                 scope.trips,
             )
         )
-        for branch, inner in node.bodies():
-            trips = self._trips(node, branch, inner, inputs, name)
+        bodies = dict(node.bodies())
+        if node.op_type == "If" and len(bodies) > 1:
+            self._note("both-branches", "both branches of If are counted, so its cost is an upper bound", name)
+        for inner in bodies.values():
+            trips = self._trips(node, inner, name)
             product = None if trips is None or scope.trips is None else trips * scope.trips
             self.add_body(inner, Scope({}, scope, name, product), Role.ACTIVATION)
 
@@ -114,48 +116,12 @@ class Builder:
             self.opsets.get(node.domain, 1),
         )
 
-    # -- how often a body runs
-
-    def _trips(self, node: Node, branch: str, inner: Body, inputs: tuple[int, ...], name: str) -> int | None:
+    def _trips(self, node: Node, inner: Body, name: str) -> int | None:
         """Return how often a subgraph runs per run of its node; None, with a note, if it is unknown."""
-        if node.op_type == "If":
-            if branch == "then_branch":
-                self._note("both-branches", "both branches of If are counted, so its cost is an upper bound", name)
-            return 1
-        trips = None
-        if node.op_type == "Loop":
-            trips = self._loop_trips(inner, inputs)
-        elif node.op_type == "Scan":
-            trips = self._scan_trips(node, inputs)
-        if trips is None:
-            self._note(
-                "unknown-trips", f"how often {node.op_type} runs its body is not known; it is counted once", name
-            )
-        return trips
-
-    def _loop_trips(self, inner: Body, inputs: tuple[int, ...]) -> int | None:
-        """Return the trip count if it is a constant and no condition can end the loop earlier."""
-        # A Loop's inputs are the trip count and the start condition; either may be absent.
-        limit, start = (*inputs, ABSENT, ABSENT)[:2]
-        count = self.integers.get(limit)
-        starts = start == ABSENT or self.integers.get(start) == (1,)
-        if not count or not starts or not _condition_stays_true(inner):
-            return None
-        return max(0, count[0])
-
-    def _scan_trips(self, node: Node, inputs: tuple[int, ...]) -> int | None:
-        """Return the extent of the scanned axis; None if it is unknown."""
-        count = node.integer("num_scan_inputs", 0)
-        if not 0 < count <= len(inputs) or inputs[-count] == ABSENT:
-            return None
-        # The scanned tensors are the last `num_scan_inputs` inputs; the body runs once per slice of the first of them.
-        shape = self.tensors[inputs[-count]].shape
-        if not shape:
-            return None
-        if self.opsets.get("", 1) < 9:  # Scan of opset 8: batch first, and the body runs for each entry of it
-            return prod(shape[:2])
-        axis = (node.integers("scan_input_axes") or (0,))[0]
-        return shape[axis] if -len(shape) <= axis < len(shape) else None
+        if inner.trips is None:
+            text = f"how often {node.op_type} runs its body is not known; it is counted once"
+            self._note("unknown-trips", text, name)
+        return inner.trips
 
     # -- notes
 
@@ -170,18 +136,5 @@ class Builder:
 
 
 def _tensor(value: Value, role: Role) -> Tensor:
-    return Tensor(value.name, value.shape, dtype_of(value.element), role)
-
-
-def _condition_stays_true(inner: Body) -> bool:
-    """Whether a Loop's body returns true or the condition it was given, directly or through Identity nodes."""
-    if not inner.outputs or len(inner.inputs) < 2:
-        return False
-    name = inner.outputs[0].name
-    sources = {node.outputs[0]: node.inputs[0] for node in inner.nodes if node.op_type == "Identity" and node.inputs}
-    # Follow the chain of Identity nodes to its source; it is at most len(sources) long.
-    for _ in range(len(sources)):
-        name = sources.get(name, name)
-    constant = inner.constants.get(name)
-    is_true = constant is not None and constant.element == Element.BOOL and constant.integers == (1,)
-    return is_true or name == inner.inputs[1].name
+    size = None if value.stored_bytes is None else Bytes(value.stored_bytes)
+    return Tensor(value.name, value.shape, dtype_of(value.element), role, size, value.because)

@@ -30,6 +30,7 @@ class Element(IntEnum):
     INT64 = 7
     STRING = 8
     BOOL = 9
+    FLOAT16 = 10
 
 
 DTYPES: Mapping[int, DType] = {
@@ -94,6 +95,8 @@ class Value(NamedTuple):
     is_tensor: bool = True
     start: int = 0  # its TypeProto in the file
     end: int = 0
+    because: str = ""  # why its shape is unknown
+    stored_bytes: int | None = None  # of a sequence: all its elements
 
     @property
     def shape(self) -> tuple[int, ...] | None:
@@ -125,6 +128,7 @@ class Body:
     inputs: Sequence[Value] = ()
     outputs: Sequence[Value] = ()
     values: Mapping[str, Value] = field(default_factory=dict)  # value_info, inputs and outputs, by name
+    trips: int | None = None  # how often it runs per run of its node, once that is worked out
 
 
 Content = int | float | str | tuple[int, ...] | tuple[float, ...] | tuple[str, ...] | Constant | Body | Reference | None

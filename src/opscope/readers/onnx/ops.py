@@ -241,6 +241,7 @@ CONTRIB: Mapping[str, Rule] = {
     "MatMulIntegerToFloat": Rule("matmul", attributes.matmul(), order=(0, 1, 6)),
     "DynamicQuantizeMatMul": Rule("matmul", attributes.matmul(), order=(0, 1, 4)),
     "QGemm": Rule("matmul", attributes.matmul(0, 3), order=(0, 3, 6)),
+    "DynamicQuantizeLSTM": Rule("lstm", attributes.recurrent),
     "FusedConv": Rule("conv", attributes.conv()),
     "NhwcFusedConv": Rule("conv", attributes.conv(channels_last=True)),
     "NhwcConv": Rule("conv", attributes.conv(channels_last=True)),

@@ -30,9 +30,11 @@ MAX_DEPTH = 32  # graphs within graphs; real models nest 2 or 3
 MAX_ITEMS = 1_000_000  # nodes, initializers or values of one graph; a hostile file must not eat the memory
 MAX_MODEL_FIELDS = 100_000
 MAX_RANK = 64
+MAX_SCALES = 16
 MAX_ATTRIBUTES = 10_000
 MAX_DETAILS = 32  # metadata entries kept for the user to see
 MAX_DETAIL_CHARACTERS = 200
+_NO_NAMES = frozenset({"", "?", "-1", "None"})  # paddle2onnx and others write these: each such dimension is its own
 
 _Item = TypeVar("_Item")
 
@@ -341,7 +343,8 @@ def _dim(wire: Wire, start: int, end: int) -> int | str | None:
             extent = signed(a)
             dim = extent if extent >= 0 else None  # some exporters write -1 for "unknown"
         elif tag == 0x12:  # dim_param
-            dim = wire.text(a, b) or None
+            name = wire.text(a, b)
+            dim = None if name in _NO_NAMES else name
     return dim
 
 
@@ -393,9 +396,20 @@ def _extent(wire: Wire, value: int, at: int) -> int:
     return value
 
 
+def external_place(wire: Wire, start: int, end: int) -> tuple[str, str]:
+    """Return one entry of a tensor's external data: location, offset, length or checksum."""
+    key = value = ""
+    for tag, a, b in wire.fields(start, end):
+        if tag == 0x0A:  # key
+            key = wire.text(a, b)
+        elif tag == 0x12:  # value
+            value = wire.text(a, b)
+    return key, value
+
+
 def _external_length(wire: Wire, start: int, end: int, known: int | None) -> int | None:
     """Return the `length` entry of a tensor's external data; `known` for any other entry."""
-    key, value = _pair(wire, start, end)
+    key, value = external_place(wire, start, end)
     return int(value) if key == "length" and value.isascii() and value.isdigit() and len(value) < 20 else known
 
 
@@ -442,6 +456,22 @@ def _small_integers(
     found: list[int] = []
     for tag, a, b in typed:
         found.extend((signed(a),) if tag & 7 == 0 else _packed_integers(wire, a, b))
+    return tuple(found) if len(found) == count else None
+
+
+def small_floats(wire: Wire, constant: Constant) -> tuple[float, ...] | None:
+    """Return the elements of a small float32 constant, such as the scales of a Resize; None for any other."""
+    count = prod(constant.dims)
+    if constant.element != Element.FLOAT or count > MAX_SCALES:
+        return None
+    found: list[float] = []
+    if constant.content:
+        found.extend(unpack(f"<{len(constant.content) // 4}f", constant.content))
+    for tag, a, b in wire.fields(constant.start, constant.end):
+        if tag in (0x4A, 0x22):  # raw_data; float_data, packed
+            found.extend(_packed_floats(wire, a, b))
+        elif tag == 0x25:  # float_data, one by one
+            found.append(_float(wire, a))
     return tuple(found) if len(found) == count else None
 
 

@@ -80,10 +80,23 @@ def test_profiling_of_old_compiles_operator_statistics_in() -> None:
     assert compiled("-aic-profiling-type=stats", "-stats-level=50").options.stats_level == 50
 
 
-def test_a_batch_symbol_sets_the_batch_and_others_are_noted() -> None:
-    call = compiled("-onnx-define-symbol=batch_size,8", "-onnx-define-symbol=seq_len,128")
-    assert call.options.batch == 8
-    assert call.notes == ("-onnx-define-symbol=seq_len,128: accepted; only batch symbols are used",)
+def test_symbols_set_the_dimensions_that_the_model_names() -> None:
+    call = compiled("-onnx-define-symbol=batch_size,8", "-onnx-define-symbol=seq_len,128", "-shape=x=1x3x48x320")
+    assert call.options.shapes == {"batch_size": (8,), "seq_len": (128,), "x": (1, 3, 48, 320)}
+    assert (call.options.batch, call.notes) == (None, ())
+    assert compiled("--shape", "x=1x3").options.shapes == {"x": (1, 3)}  # as the reader's errors spell it
+    assert compiled().options.shapes is None
+
+
+@pytest.mark.parametrize("text", ["height", "height,", ",8", "height,-1", "height,1x2", "height,²"])
+def test_a_symbol_has_a_name_and_a_size(text: str) -> None:
+    with pytest.raises(UsageError, match=rf"^-onnx-define-symbol={text}: expected NAME,SIZE such as batch_size,8$"):
+        compiled(f"-onnx-define-symbol={text}")
+
+
+def test_a_shape_of_another_form_is_an_error() -> None:
+    with pytest.raises(UsageError, match=r"^-shape: 'x' is not of the form NAME=1x3x224x224$"):
+        compiled("-shape=x")
 
 
 def test_the_least_runner_line_has_the_vendors_defaults() -> None:

@@ -48,11 +48,16 @@ def test_a_loop_hands_on_the_shape_its_body_keeps(tmp_path: Path) -> None:
     assert shape_of(loop(tmp_path), "z") == (2, 4)
 
 
-@pytest.mark.parametrize(("trips", "condition"), [(None, "Identity"), (7, "Not")])
-def test_a_loop_of_unknown_length_is_counted_once_and_noted(tmp_path: Path, trips: int | None, condition: str) -> None:
-    read = loop(tmp_path, trips=trips, condition=condition)
+def test_a_loop_of_unknown_length_is_counted_once_and_noted(tmp_path: Path) -> None:
+    read = loop(tmp_path, trips=None)
     assert {op.trips for op in read.ops if op.scope == "L"} == {None}
     assert [(note.code, note.op) for note in read.notes] == [("unknown-trips", "L")]
+
+
+def test_a_loop_ends_when_its_body_says_so(tmp_path: Path) -> None:
+    read = loop(tmp_path, trips=7, condition="Not")  # a body runs while the condition is true: "not" ends it at once
+    assert {op.trips for op in read.ops if op.scope == "L"} == {1}
+    assert not read.notes
 
 
 def test_a_body_reads_tensors_from_around_it(tmp_path: Path) -> None:

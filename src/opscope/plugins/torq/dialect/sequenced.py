@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from ....compiler.performance_warnings import PerformanceWarning
     from ....compiler.plan import Plan
     from ....device.host.inputs import Array
+    from ....workflows.execution import Loaded
 
 Times = npt.NDArray[np.float64]
 
@@ -182,7 +183,7 @@ def run_program(
     if not compute:
         return Ran(loaded.program, sequence, bounds, None, "they were not asked for")
     try:
-        outputs = _outputs(loaded.model, loaded.program, given)
+        outputs = _outputs(loaded, given)
     except ProfilerError as error:
         return Ran(loaded.program, sequence, bounds, None, str(error))
     return Ran(loaded.program, sequence, bounds, outputs)
@@ -198,12 +199,14 @@ def _named(program: Program, inputs: Sequence[Array] | None) -> dict[str, Array]
     return check_inputs(program, {port[0]: value for port, value in zip(program.inputs, inputs, strict=True)})
 
 
-def _outputs(model: Path, program: Program, inputs: dict[str, Array]) -> tuple[Array, ...]:
-    from ....device.host.reference import open_reference
+def _outputs(loaded: Loaded, inputs: dict[str, Array]) -> tuple[Array, ...]:
+    from ....workflows.execution import reference_of
 
-    names = [[name for name, _, _ in ports] for ports in (program.inputs, program.outputs)]
-    found = open_reference(model, inputs=names[0], outputs=names[1]).run(inputs)
-    return tuple(np.asarray(value) for value in found.values())
+    found = reference_of(loaded).run(inputs)
+    for name, value in found.items():
+        if not isinstance(value, np.ndarray):
+            raise UsageError(f"output {printable(name)}: no tensor, and this program returns tensors; expected those")
+    return tuple(value for value in found.values() if isinstance(value, np.ndarray))
 
 
 def load_buffers(texts: Sequence[str]) -> list[Array] | None:

@@ -1,0 +1,104 @@
+"""Files that are often given for a model and are none that can be read: what each is, and what to do instead."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from typing import NamedTuple
+
+_EXPORT = "its ONNX export (torch.onnx.export)"
+_FROM_TENSORFLOW = "its conversion, by tf.lite.TFLiteConverter or `python -m tf2onnx.convert`"
+
+
+class Stranger(NamedTuple):
+    """A kind of file that is not read."""
+
+    pattern: bytes  # a regular expression, of the first bytes of a file or of names
+    what: str
+    expected: str
+
+
+# The first that fits decides; a pattern matches at the beginning of the file, and `.` is any byte.
+FILES = (
+    Stranger(rb".{4}ORTM", "a model in ONNX Runtime's own format (.ort)", "the .onnx file that it was made from"),
+    Stranger(rb"version https://git-lfs", "a Git LFS pointer, not the file that it stands for", "`git lfs pull` first"),
+    Stranger(rb"OPSCPROG", "a program that opscope compiled", "the model; `opscope run` takes the program"),
+    Stranger(rb"OPSCSTAT", "a stats buffer", "the model; `opscope opstats` takes the buffer"),
+    Stranger(rb"GGUF", "a GGUF file: weights of a language model", "an ONNX export of the model"),
+    Stranger(rb".{5}\0{3}\{\s*\"", "a safetensors file: weights without a graph", "an ONNX export of the model"),
+    Stranger(rb"\x80[\x02-\x05]", "a Python pickle, such as an old PyTorch checkpoint", _EXPORT),
+    Stranger(rb"\x89HDF\r\n\x1a\n", "an HDF5 file, such as a Keras model", _FROM_TENSORFLOW),
+    Stranger(
+        rb"\x08\x01\x12[\x80-\xff]*[\0-\x7f]\n[\x80-\xff]*[\0-\x7f]\x12", "a TensorFlow SavedModel", _FROM_TENSORFLOW
+    ),
+    Stranger(rb"\n[\x80-\xff]?[\0-\x7f]\n[\0-\x7f][\w/.:-]+\x12.[A-Z]", "a TensorFlow graph (.pb)", _FROM_TENSORFLOW),
+    Stranger(
+        rb"\x08.\x12[\x80-\xff]*[\0-\x7f]\n", "a Core ML model (.mlmodel)", "the model that it was converted from"
+    ),
+    Stranger(rb"[fp]trt", "a TensorRT engine", "the ONNX model that it was built from"),
+    Stranger(rb".{4}ET1\d", "an ExecuTorch program (.pte)", "an ONNX export of the model"),
+    Stranger(rb".{4,8}IREE", "a compiled IREE module (.vmfb)", "the MLIR, ONNX or TensorFlow Lite file it is made of"),
+    Stranger(rb"7767517\s", "an ncnn graph (.param)", "the ONNX model that it was converted from"),
+    Stranger(
+        rb"\s*+(<\?xml[^>]*>)?\s*+<net\b", "an OpenVINO graph (.xml)", "the ONNX model that it was converted from"
+    ),
+    Stranger(rb"(?i)\s*+(<!doctype html|<html)", "a web page", "the model itself: download it again"),
+    Stranger(rb"\s*+<", "an XML file", "a model file"),
+    Stranger(
+        rb"\s*[\[{]\s*[\[{\]}\"\d-]", "a JSON file", "a model file; `opscope import` takes profiles of other tools"
+    ),
+    Stranger(rb"\x93NUMPY", "an array (.npy)", "a model file"),
+    Stranger(
+        rb".{257}ustar|BZh\d|\xfd7zXZ\0|\x28\xb5\x2f\xfd|7z\xbc\xaf|Rar!", "an archive", "the model itself: unpack it"
+    ),
+)
+
+# Of zip archives: looked for in the names of their files, one to a line.
+ARCHIVES = (
+    Stranger(
+        rb"^(model\.params(\.bin)?|dlc\.metadata[^\n/]*)$",
+        "a Qualcomm deep learning container (.dlc)",
+        "the ONNX model that it was converted from, such as for `opscope profile MODEL.onnx --backend htp`",
+    ),
+    Stranger(
+        rb"^module\.fb$", "a compiled IREE module (.vmfb)", "the MLIR, ONNX or TensorFlow Lite file it is made of"
+    ),
+    Stranger(rb"^([^\n]*/)?data\.pkl$", "a PyTorch file (.pt, .pth): weights, or TorchScript", _EXPORT),
+    Stranger(
+        rb"^([^\n/]*/)?(serialized_exported_program\.json|archive_format)$",
+        "a PyTorch exported program (.pt2)",
+        _EXPORT,
+    ),
+    Stranger(rb"^model\.weights\.h5$", "a Keras model (.keras)", _FROM_TENSORFLOW),
+    Stranger(rb"^([^\n]*/)?saved_model\.pb$", "a TensorFlow SavedModel, zipped", _FROM_TENSORFLOW),
+    Stranger(rb"com\.apple\.CoreML/", "a Core ML package (.mlpackage), zipped", "the model that it was converted from"),
+    Stranger(rb"\A([^\n]+\.npy\n)+\Z", "arrays (.npz)", "a model file"),
+)
+
+# Of folders: names of files that they hold.
+FOLDERS = (
+    Stranger(rb"^saved_model\.pb$", "a TensorFlow SavedModel", _FROM_TENSORFLOW),
+    Stranger(rb"^run\.json$", "the folder of a run", "the model; `opscope analyze` takes the run"),
+    Stranger(rb"^programqpc\.bin$", "a folder with a compiled program", "the model; `opscope run` takes the folder"),
+    Stranger(rb"^Manifest\.json$", "a Core ML package (.mlpackage)", "the model that it was converted from"),
+)
+
+
+def stranger(head: bytes) -> Stranger | None:
+    """What a file is that starts with `head`; None: not known."""
+    return next((row for row in FILES if re.match(row.pattern, head, re.DOTALL)), None)
+
+
+def strange_archive(names: Iterable[str]) -> Stranger | None:
+    """What a zip archive with files of these names is; None: not known."""
+    return _by_names(ARCHIVES, names)
+
+
+def strange_folder(names: Iterable[str]) -> Stranger | None:
+    """What a folder with files of these names is; None: not known."""
+    return _by_names(FOLDERS, names)
+
+
+def _by_names(rows: tuple[Stranger, ...], names: Iterable[str]) -> Stranger | None:
+    lines = "".join(f"{name}\n" for name in names).encode("utf-8", "replace")
+    return next((row for row in rows if re.search(row.pattern, lines, re.MULTILINE)), None)

@@ -3,8 +3,8 @@
     python bench/runtime_macs.py FOLDER [--shapes FILE.json] [--json OUT.json]
 
 FILE.json has the shapes of open inputs: {"file name": {"input name": [1, 16000]}}. The count here shares nothing with
-opscope's: it takes shapes and operator names from the runtime alone. Ops in bodies of control flow are left out on both
-sides, as runtimes do not say how often they ran them. Exit code 1: some model's counts differ.
+opscope's: it takes shapes and operator names from the runtime alone. LiteRT does not tell of ops in bodies of control
+flow: they are left out on both sides; ONNX Runtime tells of every kernel that ran. Exit code 1: some counts differ.
 """
 
 from __future__ import annotations
@@ -16,6 +16,8 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from math import prod
 from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
 
 import numpy as np
 
@@ -136,19 +138,107 @@ _LITERT: Mapping[str, Callable[[Operands, Operands], int]] = {
     "SVDF": _svdf,
 }
 
+# ONNX
+
+
+def ort_macs(path: Path, shapes: Shapes) -> int:
+    """Run a model in ONNX Runtime as it is, and count by the shapes in the runtime's profile of every kernel."""
+    import onnx
+    import onnxruntime
+
+    options = onnxruntime.SessionOptions()
+    options.graph_optimization_level = onnxruntime.GraphOptimizationLevel.ORT_DISABLE_ALL
+    options.enable_profiling, options.log_severity_level = True, 4
+    options.add_session_config_entry("session.disable_prepacking", "1")  # packed weights are missing in the profile
+    model = onnx.load(str(path))
+    attributes: dict[str, dict[str, object]] = {}
+    _number_nodes(model.graph, attributes)
+    with TemporaryDirectory() as folder:
+        options.profile_file_prefix = str(Path(folder) / "run")
+        session = onnxruntime.InferenceSession(model.SerializeToString(), options, providers=["CPUExecutionProvider"])
+        session.run(None, {port.name: _array(port, shapes) for port in session.get_inputs()})
+        events = json.loads(Path(session.end_profiling()).read_text())
+    total = 0
+    for event in events:
+        if event.get("cat") == "Node" and event["name"].endswith("_kernel_time"):
+            inputs, outputs = (
+                [tuple(extents) for entry in event["args"][key] for extents in entry.values()]
+                for key in ("input_type_shape", "output_type_shape")
+            )
+            node = event["name"].removesuffix("_kernel_time")
+            total += _ort_kernel(event["args"]["op_name"], inputs, outputs, attributes.get(node, {}))
+    return total
+
+
+def _number_nodes(body: Any, attributes: dict[str, dict[str, object]]) -> None:
+    """Give every node a name of its own, in bodies too, and collect its attributes."""
+    from onnx.helper import get_attribute_value
+
+    for node in body.node:
+        node.name = f"n{len(attributes)}"
+        attributes[node.name] = {a.name: get_attribute_value(a) for a in node.attribute if not a.HasField("g")}
+        for attribute in node.attribute:
+            if attribute.HasField("g"):
+                _number_nodes(attribute.g, attributes)
+
+
+def _array(port: Any, shapes: Shapes) -> Any:
+    """Ones, which are valid as mask, length and index; random numbers where the type has a fraction."""
+    shape = shapes.get(port.name) or [extent if isinstance(extent, int) else 1 for extent in port.shape]
+    if "float" in port.type or "double" in port.type:
+        kind = {"tensor(float16)": "float16", "tensor(double)": "float64"}.get(port.type, "float32")
+        return np.random.default_rng(0).random(shape).astype(kind)
+    return np.ones(shape, port.type.removeprefix("tensor(").removesuffix(")"))
+
+
+def _ort_kernel(kind: str, inputs: Operands, outputs: Operands, attributes: Mapping[str, Any]) -> int:
+    if kind in ("Conv", "ConvInteger", "FusedConv"):
+        return prod(outputs[0]) * prod(inputs[1][1:])
+    if kind == "QLinearConv":
+        return prod(outputs[0]) * prod(inputs[3][1:])
+    if kind == "ConvTranspose":
+        return prod(inputs[0]) * prod(inputs[1][1:])
+    if "MatMul" in kind:
+        return prod(outputs[0]) * inputs[0][-1]
+    if kind == "Gemm":
+        return prod(outputs[0]) * inputs[0][0 if attributes.get("transA") else 1]
+    if kind in _GATES:
+        steps, batch, width = inputs[0]
+        hidden = int(attributes["hidden_size"])
+        directions = 2 if attributes.get("direction") == b"bidirectional" else 1
+        return directions * steps * batch * _GATES[kind] * hidden * (width + hidden)
+    return _einsum(inputs, str(attributes["equation"], "utf-8").replace(" ", "")) if kind == "Einsum" else 0
+
+
+_GATES = {"LSTM": 4, "DynamicQuantizeLSTM": 4, "GRU": 3, "RNN": 1}
+
+
+def _einsum(inputs: Operands, equation: str) -> int:
+    """Of two operands, without an ellipsis; one that sums nothing accumulates nothing."""
+    terms, _, result = equation.partition("->")
+    if "..." in equation or terms.count(",") != 1:
+        raise ValueError(f"Einsum {equation}: not counted here")
+    extents = {
+        label: extent
+        for word, shape in zip(terms.split(","), inputs, strict=True)
+        for label, extent in zip(word, shape, strict=True)
+    }
+    return prod(extents.values()) if set(extents) - set(result) else 0
+
+
 # All formats
 
-RUNTIMES: Mapping[str, Callable[[Path, Shapes], int]] = {".tflite": litert_macs}
+RUNTIMES: Mapping[str, Callable[[Path, Shapes], int]] = {".tflite": litert_macs, ".onnx": ort_macs}
 
 
 def our_macs(path: Path, shapes: Shapes) -> int:
-    """MACs of the ops outside control flow; an op that cannot be counted is an error."""
+    """MACs of the ops that the runtime tells of; an op that cannot be counted is an error."""
     graph = read_model(path, shapes={name: tuple(shape) for name, shape in shapes.items()})
-    found = [(op, work_of(op, graph)) for op in graph.ops if not op.scope]
-    unknown = [op.name for op, work in found if not work.known]
+    found = [(op, work_of(op, graph)) for op in graph.ops if path.suffix == ".onnx" or not op.scope]
+    unknown = [op.name for op, work in found if not work.known or op.trips is None]
     if unknown:
         raise ProfilerError(f"{len(unknown)} ops cannot be counted, the first is {unknown[0]}")
-    return sum(work.macs for _, work in found)
+    return sum(work.macs * (op.trips or 0) for op, work in found)
 
 
 def count(path: Path, shapes: Shapes) -> Counted:
@@ -159,7 +249,7 @@ def count(path: Path, shapes: Shapes) -> Counted:
         return Counted(path.name, None, None, f"opscope: {error}")
     try:
         return Counted(path.name, ours, RUNTIMES[path.suffix](path, shapes))
-    except (RuntimeError, ValueError) as error:
+    except Exception as error:
         return Counted(path.name, ours, None, f"runtime: {str(error).splitlines()[0]}")
 
 

@@ -64,10 +64,9 @@ class RunInputs:
     def shapes(self) -> dict[str, Shape]:
         return {name: array.shape for name, array in self.given.items()}
 
-    def note(self, runtime: str) -> Note:
+    def note(self, what: str, runtime: str) -> Note:
         inputs = f"the inputs of {self.file}" if self.file is not None else "random inputs"
-        text = f"shapes, branches and trips of loops are those of one run in {runtime} on {inputs}"
-        return Note("shapes-from-run", text)
+        return Note("shapes-from-run", f"{what} are those of one run in {runtime} on {inputs}")
 
     def arrays(self, ports: Sequence[Port], source: str) -> dict[str, Array]:
         """Return an array for every input."""

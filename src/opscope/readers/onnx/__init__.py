@@ -112,7 +112,7 @@ class _Reader:
         observed: Observed = {}
         if run is not None:
             observed = self.observe(body, run)
-            notes = (*notes, run.note("ONNX Runtime"))
+            notes = (*notes, run.note("shapes, branches and trips of loops", "ONNX Runtime"))
         are_given = bool(shapes or notes) or batch is not None
         model = resolve_shapes(replace(model, body=body), self.wire, are_given=are_given, observed=observed)
         return self.graph(model, notes)

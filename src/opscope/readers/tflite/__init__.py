@@ -16,15 +16,18 @@ from typing import TYPE_CHECKING
 from ...core.errors import ModelError
 from ...core.units import Bytes
 from ...graph.graph import Graph
+from ..observed import RunInputs
 from .details import details, placed_offsets, signature_inputs, signature_keys
 from .expand import Expansion
 from .flatbuffer import Flatbuffer
 from .model import StoredModel
 from .schema import IDENTIFIER
-from .shapes import infer_shapes, input_shapes
+from .shapes import InputShapes, infer_shapes, input_shapes
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+
+    from .observe import Seen
 
 HEAD_BYTES = 8
 
@@ -34,13 +37,21 @@ def looks_like_tflite(head: bytes) -> bool:
     return head[4:HEAD_BYTES] == IDENTIFIER
 
 
-def read_tflite(path: Path, *, shapes: Mapping[str, tuple[int, ...]] = {}, batch: int | None = None) -> Graph:
+def read_tflite(
+    path: Path,
+    *,
+    shapes: Mapping[str, tuple[int, ...]] = {},
+    batch: int | None = None,
+    shapes_from_run: str | Path | None = None,
+) -> Graph:
     """Read a TensorFlow Lite model.
 
     Args:
         path: the file.
         shapes: shapes of inputs, by the name that the file or its signature gives them.
         batch: the leading extent of the inputs, in place of the stored one.
+        shapes_from_run: run the model once in LiteRT, on inputs that are "random" or those of an .npz file, and take
+            the shapes that its tensors had.
     """
     source = str(path)
     with _map_file(path) as content:
@@ -48,15 +59,25 @@ def read_tflite(path: Path, *, shapes: Mapping[str, tuple[int, ...]] = {}, batch
             raise ModelError(
                 source, "byte 0x4", f"{content[4:8]!r} is not a TensorFlow Lite file; expected {IDENTIFIER!r}"
             )
-        return _read(StoredModel(Flatbuffer(content, source)), path, shapes, batch)
+        model, run = StoredModel(Flatbuffer(content, source)), RunInputs.of(shapes_from_run)
+        if run is not None:
+            shapes = {**run.shapes, **shapes}
+        aliases = signature_inputs(model) if shapes else {}
+        given = input_shapes(model.subgraph(0), shapes, batch, aliases=aliases, source=source)
+        return _read(model, path, given, run)
 
 
-def _read(model: StoredModel, path: Path, shapes: Mapping[str, tuple[int, ...]], batch: int | None) -> Graph:
-    """Read the tables, shape the tensors and expand the subgraphs into a Graph."""
+def _read(model: StoredModel, path: Path, given: InputShapes, run: RunInputs | None) -> Graph:
+    """Shape the tensors and expand the subgraphs into a Graph."""
     source = model.file.source
-    aliases = signature_inputs(model) if shapes else {}
-    given = input_shapes(model.subgraph(0), shapes, batch, aliases=aliases, source=source)
-    frame, notes = infer_shapes(model, given)
+    observed: Mapping[int, Seen] = {}
+    if run is not None:
+        from .observe import observe
+
+        observed = observe(path, model.subgraph(0), given.shapes, run)
+    frame, notes = infer_shapes(model, given, observed)
+    if run is not None:
+        notes = (*notes, run.note("shapes and branches", "LiteRT"))
     expansion = Expansion(model)
     inputs, outputs = expansion.run(signature_keys(model), frame)
     return Graph(

@@ -6,9 +6,12 @@ that a rule asks for. A file that leaves nothing open and keeps its inputs needs
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from ....graph.graph import Note
 from ..bodies import Runs, bodies
 from ..model import StoredModel, Subgraph
+from ..observe import Seen
 from .frame import Frame
 from .inputs import OPEN, InputShapes, input_shapes
 
@@ -17,13 +20,18 @@ __all__ = ["InputShapes", "infer_shapes", "input_shapes"]
 _DECIDED_BY_VALUES = (Runs.ONE_OF, Runs.REPEATEDLY)
 
 
-def infer_shapes(model: StoredModel, given: InputShapes) -> tuple[Frame | None, tuple[Note, ...]]:
-    """Return the call of subgraph 0 with all shapes, None if those in the file are right; and notes."""
-    if not given.is_resized and not _is_open(model):
+def infer_shapes(
+    model: StoredModel, given: InputShapes, observed: Mapping[int, Seen]
+) -> tuple[Frame | None, tuple[Note, ...]]:
+    """Return the call of subgraph 0 with all shapes, None if those in the file are right; and notes.
+
+    `observed` are its tensors in a run of the model, which count more than what is inferred.
+    """
+    if not given.is_resized and not observed and not _is_open(model):
         return None, ()
     from .infer import Inference
 
-    inference = Inference(model, is_resized=given.is_resized)
+    inference = Inference(model, is_resized=given.is_resized, observed=observed)
     frame = inference.run(given.shapes)
     if not inference.fixed_batches:
         return frame, ()

@@ -14,6 +14,7 @@ from ....core.errors import ModelError, printable
 from ....graph.graph import ABSENT
 from ..bodies import check_body
 from ..model import MAX_RANK, MAX_TENSOR_ELEMENTS, StoredModel, StoredOperator, StoredTensor, Subgraph
+from ..observe import Seen
 from ..ops import Shape
 from .contractions import STATES
 from .control import CONTROL, MAX_LOOP_OPERATORS, Argument, run_bodies
@@ -30,8 +31,9 @@ MAX_OPERATORS = 1 << 18  # shaped in all: a subgraph is shaped at every call
 class Inference:
     """Shapes the calls of a model's subgraphs."""
 
-    def __init__(self, model: StoredModel, *, is_resized: bool) -> None:
+    def __init__(self, model: StoredModel, *, is_resized: bool, observed: Mapping[int, Seen]) -> None:
         self.model = model
+        self.observed = observed  # tensors of subgraph 0 in a run of the model
         self.evaluator = Evaluator(model)
         self.is_resized = is_resized  # inputs have other shapes than the file stores
         self.fixed_batches: list[str] = []  # operators with a constant that holds for the stored batch only
@@ -56,7 +58,18 @@ class Inference:
                 place = f"subgraph {subgraph.index} operator {number}"
                 raise ModelError(self.model.file.source, place, f"more than {MAX_OPERATORS} operators to shape")
             self._operator(frame, number, stored, path)
+            if len(path) == 1:
+                self._observe(frame, stored)
         return frame
+
+    def _observe(self, frame: Frame, stored: StoredOperator) -> None:
+        """Set the output shapes to those that a run had."""
+        for tensor in stored.outputs:
+            if (seen := self.observed.get(tensor)) is not None:
+                frame.shapes[tensor] = seen.shape
+                frame.reasons.pop(tensor, None)
+                if seen.value is not None:
+                    frame.values[tensor] = seen.value
 
     def frame(self, subgraph: Subgraph, arguments: Sequence[Argument]) -> Frame:
         """Return a call before its operators run."""

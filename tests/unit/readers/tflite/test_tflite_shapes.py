@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from math import prod
 from pathlib import Path
 
 import pytest
@@ -9,7 +10,7 @@ from ai_edge_litert.interpreter import Interpreter, OpResolverType
 
 from opscope.core.errors import ModelError, UsageError
 from opscope.graph.graph import Graph
-from tflite_build import ModelBuilder, Operator, small_cnn
+from tflite_build import ModelBuilder, Operator, Type, small_cnn
 
 
 def shapes(graph: Graph) -> dict[str, tuple[int, ...] | None]:
@@ -76,7 +77,9 @@ def test_any_extent_can_be_set_as_in_litert(tmp_path: Path) -> None:
 
 
 def test_another_rank_is_refused(tmp_path: Path) -> None:
-    problem = r"model\.tflite: input 'image' has 4 dimensions, not \[8, 3\]; inputs are 'image' \[1, 8, 8, 3\]$"
+    problem = (
+        r"model\.tflite: input 'image' has 4 dimensions, not \[8, 3\]; the model has input 'image': \[1, 8, 8, 3\]$"
+    )
     with pytest.raises(UsageError, match=problem):
         small_cnn().graph(tmp_path, shapes={"image": (8, 3)})
 
@@ -92,7 +95,7 @@ def test_a_shape_that_an_operator_cannot_take_is_refused_at_that_operator(tmp_pa
 
 
 def test_an_input_that_does_not_exist_is_named_with_those_that_do(tmp_path: Path) -> None:
-    with pytest.raises(UsageError, match=r"no input is named 'picture'; inputs are 'image' \[1, 8, 8, 3\]$"):
+    with pytest.raises(UsageError, match=r"no input is named 'picture'; the model has input 'image': \[1, 8, 8, 3\]$"):
         small_cnn().graph(tmp_path, shapes={"picture": (1, 8, 8, 3)})
 
 
@@ -124,7 +127,7 @@ def test_an_input_without_the_batch_keeps_its_shape(tmp_path: Path) -> None:
 def test_an_open_batch_alone_is_read_as_stored_with_a_note(tmp_path: Path) -> None:
     model = small_cnn(signature=True)
     assert [note.text for note in model.graph(tmp_path).notes] == [
-        "the file leaves the batch open; it is read as 1, and --batch N sets it"
+        "batch is open in the file; read at batch 1, --batch N for another"
     ]
     assert model.graph(tmp_path, batch=1).notes == ()
 
@@ -140,12 +143,14 @@ def two_open_inputs() -> ModelBuilder:
 
 def test_open_extents_beside_the_batch_are_asked_for_together(tmp_path: Path) -> None:
     problem = (
-        r"model\.tflite: input 'tokens' leaves open dimensions 0, 1 of \[-1, -1\]; input 'image' leaves open "
-        r"dimensions 0, 1, 2 of \[-1, -1, -1, 3\]; give them with --shape tokens=1xDIM1 --shape image=1xDIM1xDIM2x3$"
+        r"model\.tflite: 5 dimensions are open: dimension 0 of 'tokens', dimension 1 of 'tokens', "
+        r"dimension 0 of 'image', dimension 1 of 'image', dimension 2 of 'image' "
+        r"\(input 'tokens': \[\?, \?\], input 'image': \[\?, \?, \?, 3\]\); "
+        r"expected their sizes, for example --shape tokens=1x16000 --shape image=1x224x224x3$"
     )
     with pytest.raises(ModelError, match=problem):
         two_open_inputs().graph(tmp_path)
-    with pytest.raises(ModelError, match=r"give them with --shape image=1xDIM1xDIM2x3$"):
+    with pytest.raises(ModelError, match=r"for example --shape image=1x224x224x3$"):
         two_open_inputs().graph(tmp_path, shapes={"tokens": (1, 12)}, batch=1)
     found = shapes(two_open_inputs().graph(tmp_path, shapes={"tokens": (1, 12), "image": (1, 6, 5, 3)}))
     assert (found["y"], found["scale"]) == ((1, 12), (1,))
@@ -155,7 +160,8 @@ def test_an_open_vector_is_a_length_and_no_batch(tmp_path: Path) -> None:
     model = ModelBuilder()
     wave = model.main.input("wave", (1,), signature=(-1,))
     model.main.op(Operator.ABS, [wave], [model.main.tensor("y", (1,), signature=(-1,))])
-    with pytest.raises(ModelError, match=r"leaves open dimension 0 of \[-1\]; give them with --shape wave=DIM0$"):
+    problem = r"1 dimension is open: dimension 0 of 'wave' \(input 'wave': \[\?\]\); expected its size, for example "
+    with pytest.raises(ModelError, match=problem + "--shape wave=16000$"):
         model.graph(tmp_path)
     assert shapes(model.graph(tmp_path, shapes={"wave": (16000,)}))["y"] == (16000,)
 
@@ -165,6 +171,32 @@ def test_an_input_without_any_shape_must_be_given_one(tmp_path: Path) -> None:
     x = model.main.tensor("x", None, has_rank=False)
     model.main.inputs = [x]
     model.main.op(Operator.ABS, [x], [model.main.tensor("y", None, has_rank=False)])
-    with pytest.raises(ModelError, match=r"input 'x' leaves open its whole shape; give them with --shape x=DIMxDIM…$"):
+    problem = r"1 dimension is open: all of 'x' \(input 'x': no shape in the file\); expected its size, for example "
+    with pytest.raises(ModelError, match=problem + "--shape x=1x16000$"):
         model.graph(tmp_path)
     assert shapes(model.graph(tmp_path, shapes={"x": (3, 2)}))["y"] == (3, 2)
+
+
+@pytest.mark.parametrize(
+    ("code", "weights", "dtype", "expected"),
+    [
+        (Operator.CONV_2D, (4, 3, 3, 6), Type.FLOAT32, "1x224x224x6"),
+        (Operator.FULLY_CONNECTED, (5, 40), Type.FLOAT32, "1x100x40"),
+        (Operator.FULLY_CONNECTED, (5, 40), Type.FLOAT32, "1x40"),
+        (Operator.GATHER, (5, 40), Type.INT32, "1x128"),
+        (Operator.MUL, (1,), Type.FLOAT32, "1x16000"),
+        (Operator.ADD, (1,), Type.FLOAT32, "1x64x64x64x3"),
+    ],
+)
+def test_suggested_sizes_suit_what_reads_the_input(
+    tmp_path: Path, code: int, weights: tuple[int, ...], dtype: int, expected: str
+) -> None:
+    model = ModelBuilder()
+    rank = expected.count("x") + 1
+    x = model.main.input("x", (1,) * rank, dtype, signature=(-1,) * rank)
+    scaled, y = (model.main.tensor(name, (1,) * rank, signature=(-1,) * rank) for name in ("scaled", "y"))
+    model.main.op(Operator.ABS, [x], [scaled])
+    constant = model.main.tensor("w", weights, data=bytes(4 * prod(weights)))
+    model.main.op(code, [scaled, constant], [y])
+    with pytest.raises(ModelError, match=f"for example --shape x={expected}$"):
+        model.graph(tmp_path)

@@ -63,6 +63,7 @@ def _leaves_shapes_open(subgraph: Subgraph) -> bool:
     for tensor in subgraph.tensors:
         if OPEN in tensor.signature:
             return True
-        if tensor.shape is None or (0 in tensor.shape and not tensor.data.size):
+        # An empty shape may be a scalar's, and is what older converters store for a shape that they do not know.
+        if not tensor.data.size and (not tensor.shape or 0 in tensor.shape):
             return True
     return False

@@ -109,55 +109,55 @@ class Inference:
 
     def _operator(self, frame: Frame, number: int, stored: StoredOperator, path: tuple[int, ...]) -> None:
         kind = stored.code.type
-        location = f"subgraph {frame.subgraph.index} operator {number}"
         try:
             if kind in CONTROL:
                 run_bodies(self, frame, number, path)
             elif kind in VARIABLES:
                 self._variable(frame, number, stored)
-            elif all(self._stored(frame.subgraph.tensors[tensor]) is not None for tensor in stored.outputs):
-                self.set_shapes(frame, stored, (), "")
+            elif all(self._stored(frame.subgraph.tensors[tensor]) for tensor in stored.outputs):
+                self.set_shapes(frame, stored, (), "")  # not scalars: older files store unknown shapes like theirs
             else:
                 self._apply_rule(frame, number, stored)
         except IndexError as error:
-            problem = f"{printable(kind)}: an operand has fewer dimensions or outputs than the operator needs"
-            raise ModelError(self.model.file.source, location, problem) from error
+            raise self._refused(frame, number, "an operand has fewer dimensions than the operator needs") from error
         except (ValueError, OverflowError) as error:
-            raise ModelError(
-                self.model.file.source, location, f"{printable(kind)}: {printable(str(error), 300)}"
-            ) from error
+            raise self._refused(frame, number, str(error)) from error
+
+    def _refused(self, frame: Frame, number: int, problem: str) -> ModelError:
+        kind = printable(frame.subgraph.operators[number].code.type)
+        place = f"subgraph {frame.subgraph.index} operator {number}"
+        return ModelError(self.model.file.source, place, f"{kind}: {printable(problem, 300)}")
 
     def _apply_rule(self, frame: Frame, number: int, stored: StoredOperator) -> None:
         """Set the output shapes by the operator's rule."""
-        what = f"{printable(stored.code.type)} at subgraph {frame.subgraph.index} operator {number}"
         rule = RULES.get(stored.code.type)
         shapes: Sequence[Shape | None] = ()
-        reason = f"no rule is known for the shapes that {what} writes"
+        reason = ""
         if rule is None:
             shapes = self._unchanged(frame, stored)
+            reason = "" if shapes else f"no rule is known for the shapes that {_what(frame, number)} writes"
         else:
-            site = Site(frame, number, stored, self.evaluator)
             try:
-                shapes = self._checked(self._by_rule(rule, site, what))
+                shapes = self._checked(self._by_rule(rule, Site(frame, number, stored, self.evaluator)))
             except UnknownValueError as error:
-                reason = f"decided at run time by {what}, from {error}"
+                reason = f"decided at run time by {_what(frame, number)}, from {error}"
             except UndecidedError as error:
                 reason = str(error)
         self.set_shapes(frame, stored, shapes, reason)
 
-    def _by_rule(self, rule: Rule, site: Site, what: str) -> list[Shape]:
+    def _by_rule(self, rule: Rule, site: Site) -> list[Shape]:
         """Apply a rule; constants and states that hold for the stored batch only give way to another batch.
 
         The runtime refuses such a model; exported for that batch, it has these shapes.
         """
         batch_of = STATES.get(site.type) if self.is_resized else None
         if batch_of is not None and self._set_states(site, batch_of(site)):
-            self.fixed_batches.append(what)
+            self.fixed_batches.append(_what(site.frame, site.number))
         try:
             return rule(site)
         except ValueError:
             if self.is_resized and site.type == "RESHAPE" and (shape := rebatched(site)) is not None:
-                self.fixed_batches.append(what)
+                self.fixed_batches.append(_what(site.frame, site.number))
                 return [shape]
             raise
 
@@ -225,6 +225,11 @@ class Inference:
 
 
 VARIABLES = ("VAR_HANDLE", "READ_VARIABLE", "ASSIGN_VARIABLE")
+
+
+def _what(frame: Frame, number: int) -> str:
+    kind = printable(frame.subgraph.operators[number].code.type)
+    return f"{kind} at subgraph {frame.subgraph.index} operator {number}"
 
 
 def _variables_are_constant(model: StoredModel) -> bool:

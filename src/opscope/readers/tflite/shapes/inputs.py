@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from math import prod
+from shlex import quote
 
 from ....core.errors import ModelError, UsageError, printable
 from ....graph.graph import ABSENT, Note
@@ -16,6 +17,8 @@ from ..model import MAX_TENSOR_ELEMENTS, StoredTensor, Subgraph
 from ..ops import Shape
 
 OPEN = -1
+MAX_LISTED = 8  # dimensions, and inputs, in one message
+MAX_NAME = 500  # characters of a name that is to be copied
 
 Extents = tuple[int, ...]  # of a tensor, OPEN where the file leaves one open
 
@@ -44,7 +47,7 @@ def input_shapes(
     inputs = {index: subgraph.tensors[index] for index in subgraph.inputs if index != ABSENT}
     extents = {index: stored_extents(tensor) for index, tensor in inputs.items()}
     given = _given(inputs, requested, aliases, source)
-    _require_known(inputs, extents, given, source)
+    _require_known(subgraph, extents, given, source)
     if batch is not None:
         given = _with_batch(inputs, extents, given, batch, source)
     shapes = {index: shape for index, tensor in inputs.items() if (shape := given.get(index, tensor.shape)) is not None}
@@ -69,11 +72,11 @@ def _given(
     for name, shape in requested.items():
         index = next((i for i, tensor in inputs.items() if tensor.name == name), aliases.get(name))
         if index is None or index not in inputs:
-            raise UsageError(f"{source}: no input is named {printable(name)!r}; inputs are {_listed(inputs)}")
+            raise UsageError(f"{source}: no input is named {printable(name)!r}; the model has {_listed(inputs)}")
         stored = inputs[index].shape
         if stored is not None and len(stored) != len(shape):
             problem = f"input {printable(name)!r} has {len(stored)} dimensions, not {list(shape)}"
-            raise UsageError(f"{source}: {problem}; inputs are {_listed(inputs)}")
+            raise UsageError(f"{source}: {problem}; the model has {_listed(inputs)}")
         if min(shape, default=1) < 1 or prod(shape) > MAX_TENSOR_ELEMENTS:
             raise UsageError(f"{source}: input {printable(name)!r} of shape {list(shape)}; expected extents from 1")
         if given.setdefault(index, shape) != shape:
@@ -97,7 +100,7 @@ def _with_batch(
     leading = {index: each[0] for index, each in extents.items() if each}
     batched = _batched(extents) or [index for index in leading if leading[index] == next(iter(leading.values()))]
     if not batched:
-        raise UsageError(f"{source}: --batch needs an input with a leading extent; they are {_listed(inputs)}")
+        raise UsageError(f"{source}: --batch needs an input with a leading extent; the model has {_listed(inputs)}")
     found = dict(given)
     for index in batched:
         stored = inputs[index].shape or ()
@@ -117,42 +120,33 @@ def _batched(extents: Mapping[int, Extents | None]) -> list[int]:
 
 
 def _require_known(
-    inputs: Mapping[int, StoredTensor],
-    extents: Mapping[int, Extents | None],
-    given: Mapping[int, Shape],
-    source: str,
+    subgraph: Subgraph, extents: Mapping[int, Extents | None], given: Mapping[int, Shape], source: str
 ) -> None:
     """Refuse inputs with open extents that nobody gave; the batch alone may stay open."""
     batched = _batched(extents)
-    wanting = [
-        index
+    wanting = {
+        index: each
         for index, each in extents.items()
         if index not in given and (each is None or OPEN in each[1 if index in batched else 0 :])
-    ]
+    }
     if not wanting:
         return
-    what = "; ".join(f"input {printable(inputs[i].name)!r} leaves open {_open_text(extents[i])}" for i in wanting)
-    flags = " ".join(
-        f"--shape {printable(inputs[i].name)}={_placeholder(extents[i], is_batched=i in batched)}" for i in wanting
-    )
-    raise ModelError(source, "", f"{what}; give them with {flags}")
+    from .suggest import suggested
 
-
-def _open_text(extents: Extents | None) -> str:
-    if extents is None:
-        return "its whole shape"
-    axes = [str(axis) for axis, extent in enumerate(extents) if extent == OPEN]
-    return f"dimension{'s' if len(axes) > 1 else ''} {', '.join(axes)} of {list(extents)}"
-
-
-def _placeholder(extents: Extents | None, *, is_batched: bool) -> str:
-    """Return the shape as it could be typed: batch 1, and a name for each extent that only the user knows."""
-    if extents is None:
-        return "DIMxDIM…"
-    texts = [f"DIM{axis}" if extent == OPEN else str(extent) for axis, extent in enumerate(extents)]
-    if is_batched and texts:
-        texts[0] = "1"
-    return "x".join(texts)
+    names = {index: printable(subgraph.tensors[index].name, MAX_NAME) for index in wanting}
+    axes = [
+        f"dimension {a} of {names[i]!r}" for i, each in wanting.items() for a, e in enumerate(each or ()) if e == OPEN
+    ]
+    axes += [f"all of {names[index]!r}" for index, each in wanting.items() if each is None]
+    flags = []
+    for index, each in wanting.items():
+        sizes = suggested(subgraph, index, 2 if each is None else len(each))
+        known = zip(each or (OPEN,) * len(sizes), sizes, strict=True)
+        flags.append(f"--shape {quote(names[index])}={'x'.join(str(b if a == OPEN else a) for a, b in known)}")
+    opened = f"{len(axes)} dimension{'s are' if len(axes) > 1 else ' is'} open: {', '.join(axes[:MAX_LISTED])}"
+    inputs = {index: subgraph.tensors[index] for index in wanting}
+    wanted = f"expected {'their sizes' if len(axes) > 1 else 'its size'}, for example {' '.join(flags[:MAX_LISTED])}"
+    raise ModelError(source, "", f"{opened} ({_listed(inputs)}); {wanted}")
 
 
 def _notes(
@@ -162,12 +156,14 @@ def _notes(
     if not left:
         return []
     batches = ", ".join(sorted({str((tensor.shape or (1,))[0]) for tensor in left}))
-    return [Note("batch", f"the file leaves the batch open; it is read as {batches}, and --batch N sets it")]
+    return [Note("open-batch", f"batch is open in the file; read at batch {batches}, --batch N for another")]
 
 
-def _listed(inputs: Mapping[int, StoredTensor], most: int = 8) -> str:
+def _listed(inputs: Mapping[int, StoredTensor]) -> str:
     names = []
-    for tensor in list(inputs.values())[:most]:
+    for tensor in list(inputs.values())[:MAX_LISTED]:
         extents = stored_extents(tensor)
-        names.append(f"{printable(tensor.name)!r} {'of unknown shape' if extents is None else list(extents)}")
-    return ", ".join(names) + (f" and {len(inputs) - most} more" if len(inputs) > most else "")
+        shape = ", ".join("?" if extent == OPEN else str(extent) for extent in extents or ())
+        text = "no shape in the file" if extents is None else f"[{shape}]"
+        names.append(f"input {printable(tensor.name)!r}: {text}")
+    return ", ".join(names) + (f" and {len(inputs) - MAX_LISTED} more" if len(inputs) > MAX_LISTED else "")

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
 from .core.errors import UsageError, did_you_mean, printable
+from .core.random_arrays import RANDOM_INPUTS
 
 if TYPE_CHECKING:
     from _typeshed import DataclassInstance
@@ -19,7 +20,6 @@ if TYPE_CHECKING:
 MOST_ACTIVATIONS = 4096
 MOST_INFERENCES = 10_000_000  # a row of all times each: more would not fit in memory
 DEFAULT_ITERATIONS = 40
-RANDOM_INPUTS = "random"  # of `shapes_from_run`
 PROFILES = ("stats", "trace", "latency", "raw_device_stats")
 LEAST_LEVEL_TO_PROFILE = 70  # statistics of every operator
 

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING
 
-import numpy as np
-import numpy.typing as npt
+if TYPE_CHECKING:
+    import numpy as np
+    import numpy.typing as npt
 
+RANDOM_INPUTS = "random"  # the word that asks for them
 Port = tuple[str, str, tuple[int, ...]]  # name, data type, shape
 NUMPY_TYPES = {
     "f64": "float64",
@@ -30,6 +33,8 @@ def random_arrays(ports: Sequence[Port], *, seed: int) -> Iterator[npt.NDArray[n
 
     Such integers are valid as mask, position and row of a table.
     """
+    import numpy as np
+
     random = np.random.default_rng(seed)
     for _, label, shape in ports:
         kind = np.dtype(NUMPY_TYPES[label])

@@ -9,8 +9,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ..core.errors import UsageError, printable
+from ..core.random_arrays import RANDOM_INPUTS
 from ..graph.graph import Note
-from ..options import RANDOM_INPUTS
 
 if TYPE_CHECKING:
     import numpy as np

@@ -35,7 +35,7 @@ def estimated(report: Report) -> Recording:
     batch = _batch(report)
     totals = _summary(report, arena, trace, batch)
     target = report.target
-    ops = [OpInfo(layer.name, layer.operator, layer.kind, layer.location) for layer in report.layers]
+    ops = [OpInfo(layer.name, layer.operator, layer.kind, layer.location, layer.unknown) for layer in report.layers]
     return Recording(
         maker="estimate",
         provenance=PROVENANCE,
@@ -195,9 +195,9 @@ def _means(report: Report, arena: Arena, value: int | None) -> Iterator[float | 
 
 def _latency_ns(report: Report) -> tuple[int | None, int | None, int | None]:
     """Value, low and high; a target whose figures have no ranges gives none."""
-    latency = report.totals.latency_s
+    latency, least = report.totals.latency_s, report.totals.known_latency_s
     if latency is None:
-        return None, None, None
+        return None, None if least is None else round(least * NANO), None
     value, low, high = (round(seconds * NANO) for seconds in (latency.value, latency.low, latency.high))
     return (value, low, high) if low < high else (value, None, None)
 

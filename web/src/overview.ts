@@ -10,6 +10,7 @@ import { causeClass, shareBar } from "./shares";
 import type { App } from "./state";
 import { comparing, plainTable } from "./table";
 import { prose, shorten, tailOf } from "./text";
+import { howMany, timeOrLeast, unknownNotice, unknownOps } from "./unknown";
 
 const TOP = 8;
 
@@ -33,6 +34,7 @@ export function overview(app: App): HTMLElement {
     "div",
     { class: "overview" },
     verdict(app),
+    unknownNotice(data),
     resources ? fit(resources) : "",
     cards(app),
     el(
@@ -59,7 +61,8 @@ export function overview(app: App): HTMLElement {
 
 function verdict(app: App): HTMLElement {
   const { findings, summary, info, resources } = app.model.data;
-  const withheld = resources?.totals.withheld ?? "";
+  const unknown = unknownOps(app.model.data).length ? howMany(app.model.data) : "";
+  const withheld = resources?.totals.withheld || unknown;
   const target = resources
     ? `${shorten(resources.target_title, 120)} (${shorten(info.target, 60)})`
     : shorten(info.target, 60);
@@ -103,12 +106,14 @@ function cards(app: App): HTMLElement {
   const list: Card[] = [
     {
       label: "Latency",
-      value: time(latency.value_ns),
+      value: timeOrLeast(latency.value_ns, latency.low_ns),
       from: latency.provenance,
       note: resources
         ? latencyNote(resources)
         : latency.value_ns === null
-          ? "the run does not say it"
+          ? unknownOps(app.model.data).length
+            ? howMany(app.model.data)
+            : "the run does not say it"
           : `${summary.host.length ? "on the device" : "of one inference"}${range(latency.low_ns, latency.high_ns, time)}`,
     },
     {
@@ -218,7 +223,7 @@ function breakdown(app: App): HTMLElement {
   const note = el(
     "p",
     { class: "note" },
-    "of the wall time, by what holds the end of the run back ",
+    `of the wall time${unknownOps(app.model.data).length ? " of ops whose cost is known" : ""}, by what holds the end of the run back `,
     provenance(findings?.provenance ?? info.provenance),
   );
   return section("Where the time goes", shareBar(shares), plainTable(["", "", ""], 1, rows), note);
@@ -318,7 +323,7 @@ function host(app: App): HTMLElement | string {
       el(
         "p",
         { class: "note" },
-        `${time(whole)} in all; the median of each over all inferences `,
+        `${unknownOps(app.model.data).length ? "at least " : ""}${time(whole)} in all; the median of each over all inferences `,
         provenance(latency.provenance),
       ),
     );

@@ -349,7 +349,7 @@ def metrics_add_up(built: Built) -> None:
 
 
 def cuts_fit_together(built: Built) -> None:
-    """Every operand that is not gathered is cut where its reader cuts it; one of unknown cost has no commands to read."""
+    """Every operand that is not gathered is cut where its reader cuts it; an op of unknown cost reads nothing."""
     graph, whole = built.plan.graph, set()
     cut: dict[int, tuple[int, int]] = {}
     for placed, split in zip(built.plan.placed, built.plan.splits, strict=True):

@@ -96,7 +96,8 @@ def _unknown(report: Report, name: str, limit: float) -> Check:
     if least is not None and least > limit:
         shown = f"at least {quantity.show(least)} of {quantity.show(limit)}"
         return Check(name, passed=False, reason=f"budget {name}: {shown}")
-    sizes = f"{report.memory.unknown_tensors} tensors have no size in the model"
+    count = report.memory.unknown_tensors
+    sizes = f"{count} {'tensor has' if count == 1 else 'tensors have'} no size in the model"
     why = sizes if name == "ram" else report.totals.withheld or report.totals.energy_note
     bound = "" if least is None else f", at least {quantity.show(least)}"
     return Check(name, passed=False, reason=f"budget {name}: not known{bound}; {why}", known=False)

@@ -139,7 +139,7 @@ def check(folder: Path) -> tuple[LawCheck, ...]:
     from ..recording.folder_reader import read_run
 
     run = with_known_breakdown(read_run(folder))
-    return (*check_laws(run), *_carried(read_recording(folder, run)), viewed(run), costed(run))
+    return (*check_laws(run), *_carried(read_recording(folder, run)), costed(run), viewed(run))
 
 
 def write_findings(folder: Path, findings: Findings) -> None:
@@ -178,7 +178,7 @@ def costed(run: Run) -> LawCheck:
     """Whether the totals hold every op; where they do not, laws on them say nothing of the model."""
     unknown = run.unknown_ops
     return LawCheck(
-        "the cost of every op is known",
+        "no op is of unknown cost",
         None if unknown else True,
         in_a_line(unknown, len(run.ops)) or f"{len(run.ops)} ops",
     )

@@ -156,6 +156,22 @@ def test_report_says_at_least(kind: str, form: str, models: Runs, capsys: pytest
     assert headlines(text) == []
 
 
+def test_a_report_by_the_rules_of_a_vendor_says_it_too(
+    models: Runs, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    model = str(models["nonzero"])
+    assert main(["report", model, "--target", "max32690-cm4", "--compat", "cfs", "--budget", "ram=1MB"]) == 1
+    text = capsys.readouterr().out
+    assert named(text, "nonzero")
+    assert re.search(r"Total MACs +\| at least ", text)
+    assert re.search(r"Estimated Latency +\| - ", text)
+    file = tmp_path / "profile.json"
+    assert main(["cfsai", "profile", "--model", model, "--target", "MAX32690.CM4", "--json-file", str(file)]) == 0
+    found = json.loads(file.read_text(encoding="utf-8"))
+    assert [error.partition(" (")[0] for error in found["errors"]] == ["where", "turned"]
+    assert found["hardware_metrics"]["estimated_latency_ms"] is None
+
+
 @pytest.mark.parametrize("kind", UNKNOWN)
 def test_the_page_has_the_reason(kind: str, runs: Runs) -> None:
     reasons = {op.unknown for op in read_run(runs[kind]).ops if op.unknown}

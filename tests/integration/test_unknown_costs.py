@@ -296,3 +296,13 @@ def test_a_what_if_of_such_a_run_has_no_latency_either(runs: Runs) -> None:
     for run in api.what_if_run(runs["custom"], ["bandwidth*2"]):
         assert run.summary.latency.value_ns is None
         assert run.unknown_ops
+
+
+@pytest.mark.parametrize("kind", ["", "custom"])
+def test_a_session_has_a_rate_and_latencies_only_where_every_cost_is_known(kind: str, programs: Runs) -> None:
+    with opscope.Session(programs[kind], num_iter=3) as session:
+        completed, per_second, _, _ = session.run_benchmark()
+        assert completed == 3
+        assert (per_second is None) is bool(kind)
+        assert ("avg_latency" in session.get_metrics()) is not bool(kind)
+        assert session.get_metrics()["num_of_inferences"] == 3

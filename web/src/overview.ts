@@ -162,6 +162,7 @@ export function range(low: number | null, high: number | null, text: (value: num
 
 function memoryCards(app: App): Card[] {
   const { summary, info } = app.model.data;
+  const least = unknownOps(app.model.data).length ? "at least " : "";
   const cards: Card[] = [];
   const local = summary.memory
     .filter((row) => row.peak_bytes !== null && row.capacity_bytes)
@@ -169,7 +170,7 @@ function memoryCards(app: App): Card[] {
   if (local)
     cards.push({
       label: "Peak memory",
-      value: bytes(local.peak_bytes),
+      value: `${least}${bytes(local.peak_bytes)}`,
       share: local.peak_bytes! / local.capacity_bytes!,
       from: info.provenance,
       note: `of ${bytes(local.capacity_bytes)} ${shorten(local.name, 20)}${local.core === null ? "" : `, core ${local.core}`}`,
@@ -178,9 +179,9 @@ function memoryCards(app: App): Card[] {
   if (outer)
     cards.push({
       label: `${shorten(outer.name, 20)} traffic`,
-      value: bytes(
+      value: `${least}${bytes(
         outer.read_bytes === null || outer.write_bytes === null ? null : outer.read_bytes + outer.write_bytes,
-      ),
+      )}`,
       from: info.provenance,
       note: `${bytes(outer.read_bytes)} read, ${bytes(outer.write_bytes)} written`,
     });

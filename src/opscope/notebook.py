@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, TypeAlias
 
 from .core.errors import printable
-from .core.units import format_seconds
+from .core.units import format_latency
 from .recording import tables as run_tables
 from .recording.finding import Findings
 from .recording.run import Run, RunInfo
@@ -85,9 +85,9 @@ class RunView:
         return _frame(run_tables.read_table(self.path, "counters"))
 
     def __repr__(self) -> str:
-        info, latency = self.info, self._head.latency.value_ns
+        info, latency = self.info, self._head.latency
         network, target, provenance = (printable(word) for word in (info.network, info.target, info.provenance))
-        time = format_seconds(None if latency is None else latency / 1e9)
+        time = format_latency(latency.value_ns, latency.low_ns, None)
         return f"<RunView {str(self.path)!r}: {network} on {target}, {time}, {provenance}>"
 
     def _repr_html_(self) -> str:

@@ -21,6 +21,7 @@ from opscope.machine.target import Target
 from opscope.options import CompileOptions, ProfileOptions
 from opscope.program.program import NO_OP, NO_ROUTE, OP_LEVEL, Program
 from opscope.recording.finding import Finding, Findings
+from opscope.recording.run import Run
 from opscope.workflows.record import run_of
 from opscope.workflows.simulated_run import run_program
 
@@ -101,7 +102,13 @@ def told(target: Target, graph: Graph) -> Told:
     run = run_of(recording, command=(), created="", sha256=None)
     assert not run.info.classified  # our own device says what everything does
     found = analyse(run)
-    return _told(with_predictions(found, program, device_ns=run.summary.latency.known_ns))
+    return _told(_predicted(run, found, program))
+
+
+def _predicted(run: Run, found: Findings, program: Program) -> Findings:
+    """Nothing is predicted of a run with an op of unknown cost: some data types have no rate on some targets."""
+    device_ns = run.summary.latency.value_ns
+    return found if device_ns is None else with_predictions(found, program, device_ns=device_ns)
 
 
 def _told(found: Findings) -> Told:

@@ -349,10 +349,13 @@ def metrics_add_up(built: Built) -> None:
 
 
 def cuts_fit_together(built: Built) -> None:
-    """Every operand that is not gathered is cut where its reader cuts it."""
+    """Every operand that is not gathered is cut where its reader cuts it; an op of unknown cost reads nothing."""
     graph, whole = built.plan.graph, set()
     cut: dict[int, tuple[int, int]] = {}
     for placed, split in zip(built.plan.placed, built.plan.splits, strict=True):
+        if placed.unknown:
+            assert (split.axis, split.gathers) == (None, ()), placed.op.name
+            continue
         roots = {built.lowering.tensors.root(t) for t in split.gathers}
         whole |= {t for t in cut if built.lowering.tensors.root(t) in roots}
         lanes = len(built.lowering.context.all_lanes(split))

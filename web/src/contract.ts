@@ -249,6 +249,7 @@ export interface Findings {
   checks: LawCheck[];
   notes: string[];
   trials: Trial[];
+  unknown_ops: UnknownOp[];
 }
 /**
  * One cause. `id` is the rule's and stays the same from release to release.
@@ -384,6 +385,14 @@ export interface Trial {
   speedup: number;
 }
 /**
+ * An op whose cost is not known, and why.
+ */
+export interface UnknownOp {
+  name: string;
+  type: string;
+  reason: string;
+}
+/**
  * A graph op that commands point back to.
  */
 export interface OpInfo {
@@ -391,6 +400,7 @@ export interface OpInfo {
   type: string;
   kind: string;
   location: string;
+  unknown: string;
 }
 /**
  * A row of the timeline; its spans are the rows `first` to `first + rows` of all pieces together.
@@ -538,6 +548,8 @@ export interface Totals {
   cpu_layers: number;
   unknown_layers: number[];
   withheld: string;
+  known_latency_s: number | null;
+  uncounted_layers: number;
 }
 /**
  * A number and how far it may lie off, from the ranges of the target's figures.

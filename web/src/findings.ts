@@ -1,6 +1,6 @@
 // Findings: causes, costliest first, each with its evidence in the timeline.
 
-import type { Finding } from "./contract";
+import type { Finding, Findings } from "./contract";
 import { button, el, meter, nothing, section, type Child } from "./dom";
 import { bytes, count, percent, time } from "./format";
 import { BOUND_WORDS, opLink } from "./overview";
@@ -29,7 +29,7 @@ export function findings(app: App): HTMLElement {
     section(
       BOUND_WORDS[found.bound] ?? shorten(found.bound, 80),
       found.breakdown.length ? shareBar(found.breakdown) : "",
-      el("p", { class: "note" }, `of ${time(found.wall_ns)} wall time `, provenance(found.provenance)),
+      el("p", { class: "note" }, wallWords(found), provenance(found.provenance)),
     ),
     resources ? suggestions(app, resources) : trials(app),
     found.findings.length
@@ -108,6 +108,9 @@ function checks(app: App): HTMLElement | string {
     el("details", { open: held + unknown < rows.length }, all, plainTable(["Law", "", "Detail"], 3, body)),
   );
 }
+
+const wallWords = (found: Findings): string =>
+  found.unknown_ops.length ? "of the time of ops whose cost is known " : `of ${time(found.wall_ns)} wall time `;
 
 function card(app: App, found: Finding, number: number): HTMLElement {
   const { predicted } = found;

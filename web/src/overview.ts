@@ -10,6 +10,7 @@ import { causeClass, shareBar } from "./shares";
 import type { App } from "./state";
 import { comparing, plainTable } from "./table";
 import { prose, shorten, tailOf } from "./text";
+import { howMany, timeOrLeast, unknownNotice, unknownOps } from "./unknown";
 
 const TOP = 8;
 
@@ -33,6 +34,7 @@ export function overview(app: App): HTMLElement {
     "div",
     { class: "overview" },
     verdict(app),
+    unknownNotice(data),
     resources ? fit(resources) : "",
     cards(app),
     el(
@@ -59,7 +61,8 @@ export function overview(app: App): HTMLElement {
 
 function verdict(app: App): HTMLElement {
   const { findings, summary, info, resources } = app.model.data;
-  const withheld = resources?.totals.withheld ?? "";
+  const unknown = unknownOps(app.model.data).length ? howMany(app.model.data) : "";
+  const withheld = resources?.totals.withheld || unknown;
   const target = resources
     ? `${shorten(resources.target_title, 120)} (${shorten(info.target, 60)})`
     : shorten(info.target, 60);
@@ -103,12 +106,14 @@ function cards(app: App): HTMLElement {
   const list: Card[] = [
     {
       label: "Latency",
-      value: time(latency.value_ns),
+      value: timeOrLeast(latency.value_ns, latency.low_ns),
       from: latency.provenance,
       note: resources
         ? latencyNote(resources)
         : latency.value_ns === null
-          ? "the run does not say it"
+          ? unknownOps(app.model.data).length
+            ? howMany(app.model.data)
+            : "the run does not say it"
           : `${summary.host.length ? "on the device" : "of one inference"}${range(latency.low_ns, latency.high_ns, time)}`,
     },
     {
@@ -157,6 +162,7 @@ export function range(low: number | null, high: number | null, text: (value: num
 
 function memoryCards(app: App): Card[] {
   const { summary, info } = app.model.data;
+  const least = unknownOps(app.model.data).length ? "at least " : "";
   const cards: Card[] = [];
   const local = summary.memory
     .filter((row) => row.peak_bytes !== null && row.capacity_bytes)
@@ -164,7 +170,7 @@ function memoryCards(app: App): Card[] {
   if (local)
     cards.push({
       label: "Peak memory",
-      value: bytes(local.peak_bytes),
+      value: `${least}${bytes(local.peak_bytes)}`,
       share: local.peak_bytes! / local.capacity_bytes!,
       from: info.provenance,
       note: `of ${bytes(local.capacity_bytes)} ${shorten(local.name, 20)}${local.core === null ? "" : `, core ${local.core}`}`,
@@ -173,9 +179,9 @@ function memoryCards(app: App): Card[] {
   if (outer)
     cards.push({
       label: `${shorten(outer.name, 20)} traffic`,
-      value: bytes(
+      value: `${least}${bytes(
         outer.read_bytes === null || outer.write_bytes === null ? null : outer.read_bytes + outer.write_bytes,
-      ),
+      )}`,
       from: info.provenance,
       note: `${bytes(outer.read_bytes)} read, ${bytes(outer.write_bytes)} written`,
     });
@@ -218,7 +224,7 @@ function breakdown(app: App): HTMLElement {
   const note = el(
     "p",
     { class: "note" },
-    "of the wall time, by what holds the end of the run back ",
+    `of the wall time${unknownOps(app.model.data).length ? " of ops whose cost is known" : ""}, by what holds the end of the run back `,
     provenance(findings?.provenance ?? info.provenance),
   );
   return section("Where the time goes", shareBar(shares), plainTable(["", "", ""], 1, rows), note);
@@ -318,7 +324,7 @@ function host(app: App): HTMLElement | string {
       el(
         "p",
         { class: "note" },
-        `${time(whole)} in all; the median of each over all inferences `,
+        `${unknownOps(app.model.data).length ? "at least " : ""}${time(whole)} in all; the median of each over all inferences `,
         provenance(latency.provenance),
       ),
     );

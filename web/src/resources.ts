@@ -10,6 +10,7 @@ import { causeClass, shareBar } from "./shares";
 import type { App } from "./state";
 import { plainTable } from "./table";
 import { prose, shorten } from "./text";
+import { timeOrLeast } from "./unknown";
 
 const MOST_LISTED = 12;
 const NO_RANGE = "no range: the target’s figures are single values";
@@ -38,6 +39,9 @@ function spread(range: Range | null, text: (value: number) => string): string {
 /** A word before a count that some layers could not be counted into. */
 export const atLeast = (resources: Resources): string =>
   resources.layers.every((layer) => layer.work_known) ? "" : "at least ";
+
+/** The same before the RAM, where tensors have no size. */
+const ramLeast = ({ memory }: Pick<Resources, "memory">): string => (memory.unknown_tensors ? "at least " : "");
 
 /** Time by the resource that binds each layer, longest first. */
 export function bindings(layers: LayerResources[]): (Share & { layers: number })[] {
@@ -90,7 +94,7 @@ export function resourceCards(resources: Resources, from: string): Card[] {
     ...memoryCards(resources, from),
     {
       label: "MACs",
-      value: short(totals.macs),
+      value: `${atLeast(resources)}${short(totals.macs)}`,
       from,
       note: `${atLeast(resources)}${count(totals.macs)} per inference`,
     },
@@ -124,7 +128,7 @@ function memoryCards({ memory, totals }: Resources, from: string): Card[] {
   return [
     {
       label: "Peak RAM",
-      value: bytes(peakBytes(memory)),
+      value: `${ramLeast({ memory })}${bytes(peakBytes(memory))}`,
       from,
       share: ram ? fullness(ram) : null,
       note: `${ram ? `${together}${usedText(ram)}` : ""}${least}`,
@@ -228,10 +232,10 @@ export function hardwareSection(app: App, resources: Resources): HTMLElement {
       ["Target", shorten(title, 120), shorten(info.target, 120)],
       ["Devices × cores used", `${count(info.devices)} × ${count(info.cores)}`],
       ["Total cycles", count(totals.cycles), why || (clock === undefined ? "" : `at ${hertz(clock)}`)],
-      ["Latency", time(ns(totals.latency_s?.value ?? null)), latencyNote(resources)],
+      ["Latency", timeOrLeast(ns(totals.latency_s?.value ?? null), ns(totals.known_latency_s)), latencyNote(resources)],
       ["Energy", joules(totals.energy_j?.value), energyNote(resources)],
       ["Power", watts(totals.power_w), prose(totals.power_note, 300)],
-      ["Peak RAM", bytes(peakBytes(resources.memory)), shorten(resources.memory.status, 40)],
+      ["Peak RAM", `${ramLeast(resources)}${bytes(peakBytes(resources.memory))}`, shorten(resources.memory.status, 40)],
       ["MACs", `${least}${count(totals.macs)}`],
       ["Element operations", `${least}${count(totals.element_ops)}`, "work that is not a MAC"],
       ["Accelerated layers", count(totals.accelerated_layers)],

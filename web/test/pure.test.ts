@@ -28,6 +28,7 @@ import { colourNumbers } from "../src/palette";
 import { comparing } from "../src/table";
 import { clean, shorten, tailOf } from "../src/text";
 import { layerOf } from "../src/timeline/colours";
+import { howMany, reasons, timeOrLeast } from "../src/unknown";
 import { layOut, rowAt } from "../src/timeline/rows";
 import { View } from "../src/timeline/view";
 
@@ -381,4 +382,17 @@ test("a memory without room is not full: it is not known how full it is", () => 
   const use = { name: "RAM", holds: "", required_bytes: 10, available_bytes: 0 };
   assert.equal(fullness(use), null);
   assert.equal(fullness({ ...use, available_bytes: 40 }), 0.25);
+});
+
+test("ops without a known cost are counted, and named by reason; a time without a value is at least its low end", () => {
+  const op = (name: string, unknown: string) => ({ name, type: "T", kind: "", location: "", unknown });
+  const data = { ops: [op("a", ""), op("b", "no shape"), op("c", "custom"), op("d", "no shape")] };
+  assert.equal(howMany(data), "3 of 4 ops have no known cost");
+  assert.deepEqual(reasons(data), ["b (T), d (T): no shape", "c (T): custom"]);
+  const many = { ops: [..."abcdefg"].map((name) => op(name, "no shape")) };
+  assert.equal(reasons(many)[1], "and 2 more");
+  assert.deepEqual(
+    [timeOrLeast(null, 1000), timeOrLeast(2000, 1000), timeOrLeast(null, null)],
+    ["at least 1 µs", "2 µs", "—"],
+  );
 });

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 
 from ..recording.finding import OTHER_BOUND, Finding, Findings, OpSlack
@@ -22,13 +24,13 @@ from .timeline.replay import slack_of_ops
 def analyse(run: Run) -> Findings:
     """What the run is bound by, what to do about it, and what cannot be known."""
     analysis = RunAnalysis(run)
-    parts, covered = breakdown(analysis), coverage(analysis)
+    parts, covered, unknown = breakdown(analysis), coverage(analysis), run.unknown_ops
     return Findings(
         bound=parts[0].cause if parts else OTHER_BOUND,
         breakdown=parts,
-        wall_ns=analysis.wall_ns,
+        wall_ns=None if unknown else analysis.wall_ns,
         provenance=analysis.run.info.provenance,
-        findings=causes(analysis),
+        findings=tuple(replace(found, predicted=None) for found in causes(analysis)) if unknown else causes(analysis),
         path=path_steps(analysis.order, analysis.path),
         slack=op_slack(analysis),
         roofline=roofline(analysis),
@@ -39,6 +41,7 @@ def analyse(run: Run) -> Findings:
         rollups=rollups(analysis),
         checks=laws_of(analysis),
         notes=(*covered.notes, *_classified(analysis.run)),
+        unknown_ops=unknown,
     )
 
 

@@ -55,7 +55,8 @@ def _rows(analysis: RunAnalysis, labels: Sequence[str]) -> tuple[RollupRow, ...]
 def _row(analysis: RunAnalysis, label: str, positions: list[int], whole: int, path_ns: list[int] | None) -> RollupRow:
     totals = [analysis.ops[position] for position in positions]
     busy = known_sum(total.busy_ns for total in totals)
-    path = None if path_ns is None else sum(path_ns[position] for position in positions)
+    unknown = all(analysis.run.ops[position].unknown for position in positions)
+    path = None if path_ns is None or unknown else sum(path_ns[position] for position in positions)
     share = busy / whole if busy is not None and whole else None
     macs, moved = (known_sum(getattr(total, key) for total in totals) for key in ("macs", "moved_bytes"))
     return RollupRow(label, len(positions), busy, path, share, macs, moved)

@@ -134,8 +134,11 @@ def _findings(run: Run, program: Program, compiler: ModelCompiler, request: Requ
     from .changes import with_predictions
 
     step("analysing")
-    device_ns = run.summary.latency.known_ns
-    findings = with_predictions(analyse(run), program, device_ns=device_ns)
+    findings = analyse(run)
+    device_ns = run.summary.latency.value_ns
+    if device_ns is None:  # of what some ops take nothing is known: no change can be said to be faster
+        return findings
+    findings = with_predictions(findings, program, device_ns=device_ns)
     step("trying changes")
     tried = run_trials(program, compiler, request.target, request.options, device_ns=device_ns)
     return replace(findings, trials=tried)

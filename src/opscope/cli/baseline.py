@@ -20,7 +20,7 @@ examples:
   opscope baseline update profile.run perf/model.json
 
 A baseline is a small JSON file with sorted keys and one op per line: commit it, and review its differences.
-Exit codes of check: 0 pass, 1 regression, 2 not comparable.
+Exit codes of check: 0 pass, 1 regression or a total that an op of unknown cost is part of, 2 not comparable.
 """
 
     def add_arguments(self, parser: ArgumentParser) -> None:

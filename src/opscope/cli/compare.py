@@ -42,7 +42,7 @@ examples:
 BASE and NEW are folders of runs, profile files of other tools, or baseline files. A limit is METRIC[:SELECTOR] > or <
 CHANGE, relative (5%) or absolute (100us, 64KB, 0). Exact runs are compared exactly; measured ones fail only where the
 samples leave no doubt.
-Exit codes: 0 pass, 1 regression, 2 not comparable.
+Exit codes: 0 pass, 1 regression or a total that an op of unknown cost is part of, 2 not comparable.
 """
 
     def add_arguments(self, parser: ArgumentParser) -> None:
@@ -97,7 +97,13 @@ def show(comparison: Comparison, args: Namespace) -> int:
     }
     view = views[args.format]
     write_result(lambda out: view.render(comparison, out), args.output)
-    return EXIT_CODES[comparison.word]
+    return exit_code(comparison)
+
+
+def exit_code(comparison: Comparison) -> int:
+    """Of its verdict; a limit on what an op of unknown cost is a part of is broken, and not wrong usage."""
+    code = EXIT_CODES[comparison.word]
+    return 1 if code == 2 and any(check.withheld for check in comparison.verdict.checks) else code
 
 
 def show_against(baseline: Figures, run: Run, *, max_regression: str | None) -> int:
@@ -109,7 +115,7 @@ def show_against(baseline: Figures, run: Run, *, max_regression: str | None) -> 
     limits = [] if max_regression is None else [f"latency>{100 * parse_share(max_regression):g}%"]
     comparison = api.compare(baseline, run, fail_on=limits)
     CompareText(top=5, brief=True).render(comparison, sys.stderr)
-    return EXIT_CODES[comparison.word]
+    return exit_code(comparison)
 
 
 def _columns(args: Namespace) -> int:

@@ -37,7 +37,8 @@ examples:
   opscope profile model.onnx --target ./mychip.toml --backend estimate --json
 
 Without --backend, a target that can be simulated is simulated, and another one estimated. Each figure says how it was
-obtained. Exit codes: 0 fine, 1 slower than the baseline allows, 2 wrong usage or unreadable input.
+obtained. Exit codes: 0 fine, 1 slower than the baseline allows, or an op has no known cost (with --allow-unknown: 0),
+2 wrong usage or unreadable input.
 """
 
     def add_arguments(self, parser: ArgumentParser) -> None:
@@ -51,6 +52,9 @@ obtained. Exit codes: 0 fine, 1 slower than the baseline allows, 2 wrong usage o
         parser.add_argument("-o", "--output", type=Path, metavar="RUN", help="folder of the run (default: MODEL.run)")
         parser.add_argument("--open", action="store_true", help="show the HTML page in a browser")
         parser.add_argument("--fresh", action="store_true", help="profile again, even if RUN is up to date")
+        parser.add_argument(
+            "--allow-unknown", action="store_true", help="exit 0 even if the cost of an op is not known"
+        )
         parser.add_argument("--json", action="store_true", help="print JSON")
         parser.add_argument("--top", type=positive, default=10, metavar="N", help="ops to print (default 10)")
         parser.add_argument("--all", action="store_true", help="print every op")
@@ -116,11 +120,12 @@ obtained. Exit codes: 0 fine, 1 slower than the baseline allows, 2 wrong usage o
         print(f"wrote {recorded.folder}", file=sys.stderr)
         if args.open and recorded.folder is not None:
             _open(recorded.folder / "report.html")
+        code = 1 if recorded.run.unknown_ops and not args.allow_unknown else 0
         if base is None:
-            return 0
+            return code
         from .compare import show_against
 
-        return show_against(base, recorded.run, max_regression=args.max_regression)
+        return max(code, show_against(base, recorded.run, max_regression=args.max_regression))
 
 
 def _of(can: Can, words: str) -> str:

@@ -18,6 +18,8 @@ def report_compiled(compiled: Compiled, *, metrics: bool, warnings: bool, timeli
     """Print what the user asked to see of a compiled program."""
     from ..core.units import format_bytes
     from ..machine.target import Holds
+    from ..recording.unknown import unknown_of
+    from ..views.text.columns import unknown_lines
     from ..views.text.memory_metrics import MemoryMetricsText
     from ..views.text.timeline_csv import TimelineCsv
 
@@ -30,12 +32,15 @@ def report_compiled(compiled: Compiled, *, metrics: bool, warnings: bool, timeli
         f"local memory {format_bytes(max(program.metrics.local_bytes, default=0))} of "
         f"{format_bytes(program.metrics.local_capacity)}, {outer} read {format_bytes(read)} per inference"
     )
+    for line in unknown_lines(unknown_of(program.ops), len(program.ops)):
+        print(line)
     if metrics and target.local is not None:
         MemoryMetricsText(local=target.local.name, outer=outer).render(program, sys.stdout)
     for note in program.notes:
         print(f"note: {printable(note, 300)}", file=sys.stderr)
     for warning in compiled.warnings if warnings else ():
-        print(f"warning: {warning.kind}: {warning.op[:100]}: {warning.text}; {warning.cycles:,.0f} cycles")
+        cost = "cost unknown" if warning.cycles is None else f"{warning.cycles:,.0f} cycles"
+        print(f"warning: {warning.kind}: {warning.op[:100]}: {warning.text}; {cost}")
     if timeline is not None:
         start, end = compiled.forecast()
         write_result(lambda out: TimelineCsv().render(program, start, end, out), timeline)
@@ -43,9 +48,13 @@ def report_compiled(compiled: Compiled, *, metrics: bool, warnings: bool, timeli
 
 def report_outcome(outcome: RunOutcome) -> int:
     """Print what a run comes to; 130 when it was interrupted."""
+    from ..recording.unknown import unknown_of
+    from ..views.text.columns import unknown_lines
     from ..views.text.run_stdout import RunStdout
 
     RunStdout().render(outcome.statistics, sys.stdout)
+    for line in unknown_lines(unknown_of(outcome.program.ops), len(outcome.program.ops)):
+        print(line)
     sys.stdout.flush()
     for note in outcome.notes:
         print(f"note: {note}", file=sys.stderr)

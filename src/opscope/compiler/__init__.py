@@ -213,7 +213,7 @@ def _program(graph: Graph, plan: Plan, compiled: _CompiledPlan, stats: StatsOpti
         routes=channels(plan),
         memories=memories(machine.target),
         kinds=columns.kinds,
-        ops=tuple(OpInfo(p.op.name, p.op.type, p.op.kind, p.op.location) for p in plan.placed),
+        ops=tuple(OpInfo(p.op.name, p.op.type, p.op.kind, p.op.location, p.unknown) for p in plan.placed),
         details=columns.details,
         commands=columns.commands,
         dependency_offsets=columns.offsets,

@@ -23,22 +23,22 @@ class PerformanceWarning:
     kind: str
     op: str
     text: str
-    cycles: float  # estimated cost
+    cycles: float | None  # estimated cost; None: unknown
 
 
 def performance_warnings(plan: Plan, program: Program) -> list[PerformanceWarning]:
-    """All warnings of a program, the costliest first."""
+    """All warnings of a program: those whose cost is unknown, then the costliest first."""
     found = [*_slow_engine(plan), *_poor_tiling(plan), *_spills(program), *_imbalance(program), *_churn(plan, program)]
-    return sorted(found, key=lambda warning: -warning.cycles)
+    return sorted(found, key=lambda warning: float("-inf") if warning.cycles is None else -warning.cycles)
 
 
 def _slow_engine(plan: Plan) -> Iterator[PerformanceWarning]:
     for placed in plan.placed:
-        if placed.reason and placed.engine:
+        if placed.reason:
             text = f"runs on {placed.engine}: {placed.reason}"
             yield PerformanceWarning("slow-engine", placed.op.name, text, placed.cycles)
-        elif placed.reason:
-            yield PerformanceWarning("unknown-cost", placed.op.name, f"is not costed: {placed.reason}", 0.0)
+        elif placed.unknown:
+            yield PerformanceWarning("unknown-cost", placed.op.name, f"is not costed: {placed.unknown}", None)
 
 
 def _poor_tiling(plan: Plan) -> Iterator[PerformanceWarning]:

@@ -38,6 +38,15 @@ def format_seconds(seconds: float | None) -> str:
     return f"{_digits(seconds * 1e9, 3)} ns"
 
 
+def format_latency(value_ns: float | None, low_ns: float | None, high_ns: float | None) -> str:
+    """`2.18 ms (2.05 ms – 2.31 ms)`; without a value but with a low end, `at least 2.05 ms`."""
+    low, high = (format_seconds(None if ns is None else ns * 1e-9) for ns in (low_ns, high_ns))
+    if value_ns is None:
+        return UNKNOWN if low_ns is None else f"at least {low}"
+    text = format_seconds(value_ns * 1e-9)
+    return text if UNKNOWN in (low, high) or low == high else f"{text} ({low} – {high})"
+
+
 def format_joules(joules: float | None) -> str:
     if joules is None:
         return UNKNOWN

@@ -7,7 +7,6 @@ from dataclasses import dataclass, replace
 from math import isclose
 
 from ..graph.graph import ABSENT, Graph, Op, Role
-from ..graph.kinds import Family
 from ..machine.target import Corner, Holds, at_corner
 from ..recording.resources import Footprint, Range, Totals
 from .canonical import canonicalise
@@ -162,6 +161,7 @@ def _layer(index: int, task: Task, machine: Machine, constants: _Constants, live
     """Return the report row of one op, with cost and work over all its trips."""
     op, work, engine, trips = task.op, task.work, task.placement.engine, task.trips
     cost = _cost(task, machine)
+    unknown = "" if cost is not None else work.unknown_because or task.placement.reason or "no engine has a rate for it"
     cycles = None if cost is None else cost.total * trips
     latency = None if cycles is None else cycles / machine.clock_hz
     energy = _layer_joules(task, machine, latency)
@@ -175,7 +175,7 @@ def _layer(index: int, task: Task, machine: Machine, constants: _Constants, live
         trips=op.trips,
         engine=engine.name if engine else None,
         accelerated=bool(engine and engine.accelerator),
-        reason=_why_unknown(op, work) or task.placement.reason,
+        reason=unknown or task.placement.reason,
         dtype=task.placement.dtype.label,
         macs=work.macs * trips,
         element_ops=work.element_ops * trips,
@@ -193,6 +193,7 @@ def _layer(index: int, task: Task, machine: Machine, constants: _Constants, live
         live_bytes=live_bytes,
         traffic={name: size * trips for name, size in task.traffic.items()},
         work_known=work.known,
+        unknown=unknown,
     )
 
 
@@ -203,14 +204,6 @@ def _layer_joules(task: Task, machine: Machine, latency_s: float | None) -> floa
     if once is None or latency_s is None:
         return None
     return once * task.trips + (idle.value * latency_s if idle is not None else 0.0)
-
-
-def _why_unknown(op: Op, work: Work) -> str:
-    if work.known:
-        return ""
-    if op.family is Family.OPAQUE:
-        return f"{op.type} is a custom operator: its work is not in the file"
-    return "its work depends on the data or on a shape that the model does not give"
 
 
 def _totals(graph: Graph, machine: Machine, tasks: Sequence[Task], layers: tuple[Layer, ...]) -> Totals:
@@ -236,7 +229,9 @@ def _totals(graph: Graph, machine: Machine, tasks: Sequence[Task], layers: tuple
         accelerated_layers=sum(layer.accelerated for layer in layers),
         cpu_layers=sum(not layer.accelerated for layer in layers),
         unknown_layers=unknown,
-        withheld=_withheld(layers, unknown),
+        withheld=why_withheld(layers, unknown),
+        known_latency_s=(_seconds_at(Corner.FAST, machine, tasks) or None) if unknown else None,
+        uncounted_layers=sum(not layer.work_known for layer in layers),
     )
 
 
@@ -249,7 +244,8 @@ def _prices_more_than_arithmetic(machine: Machine) -> bool:
     return target.idle_watts is not None or any(memory.picojoules_per_byte is not None for memory in target.memories)
 
 
-def _withheld(layers: Sequence[Layer], unknown: Sequence[int]) -> str:
+def why_withheld(layers: Sequence[Layer], unknown: Sequence[int]) -> str:
+    """Return which layers keep the latency from being known, and why the first of them does; empty if none."""
     if not unknown:
         return ""
     first = layers[unknown[0]]
@@ -273,12 +269,12 @@ def _range(value: float, low: float, high: float) -> Range:
 
 
 def _seconds_at(corner: Corner, machine: Machine, tasks: Sequence[Task]) -> float:
-    """Return the latency with the target's figures at their fast or slow ends."""
+    """Return the latency of all tasks with a cost, with the target's figures at their fast or slow ends."""
     corner_machine = replace(machine, target=at_corner(machine.target, corner))
     engines = {engine.name: engine for engine in corner_machine.target.engines}
     cycles = 0.0
     for task in tasks:
-        if task.placement.engine is not None:
+        if task.placement.engine is not None and task.work.known:
             cycles += price(task, engines[task.placement.engine.name], corner_machine).total * task.trips
     return cycles / corner_machine.clock_hz
 

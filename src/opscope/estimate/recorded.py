@@ -14,6 +14,7 @@ from ..program.program import COMMAND, NO_ROUTE, OpInfo
 from ..recording.build import program_ops
 from ..recording.finding import Trial
 from ..recording.recording import Recording
+from ..recording.resources import MemoryUse
 from ..recording.run import MACS_PER_S, OUTER_BYTES_PER_S, CommandTable, graph_edges
 from ..recording.summary import Energy, LaneTotal, Latency, MemoryTotal, OpTotal, Summary
 from ..recording.trace import COUNTER, EDGE, NONE, CounterTrack, Lane, SpanKind, Trace, blank_spans
@@ -35,7 +36,7 @@ def estimated(report: Report) -> Recording:
     batch = _batch(report)
     totals = _summary(report, arena, trace, batch)
     target = report.target
-    ops = [OpInfo(layer.name, layer.operator, layer.kind, layer.location) for layer in report.layers]
+    ops = [OpInfo(layer.name, layer.operator, layer.kind, layer.location, layer.unknown) for layer in report.layers]
     return Recording(
         maker="estimate",
         provenance=PROVENANCE,
@@ -56,7 +57,14 @@ def estimated(report: Report) -> Recording:
         graph=edges,
         resources=resources_of(report),
         totals=totals,
+        caveats=tuple(_caveats(report)),
     )
+
+
+def _caveats(report: Report) -> Iterator[str]:
+    count = report.memory.unknown_tensors
+    if count:
+        yield f"{count} {'tensor has' if count == 1 else 'tensors have'} no size in the model: peak memory is not known"
 
 
 def _batch(report: Report) -> int:
@@ -172,12 +180,17 @@ def _summary(report: Report, arena: Arena, trace: Trace, batch: int) -> Summary:
         batch=batch,
         lanes=_lanes(trace, value),
         memory=tuple(
-            MemoryTotal(use.name, 0, None, use.required_bytes, mean, use.available_bytes, None, None)
+            MemoryTotal(use.name, 0, None, _peak_bytes(report, use), mean, use.available_bytes, None, None)
             for use, mean in zip(report.memory.uses, _means(report, arena, value), strict=True)
         ),
         energy=_energy(report),
         ops=_op_totals(report, value),
     )
+
+
+def _peak_bytes(report: Report, use: MemoryUse) -> int | None:
+    """None where tensors that lie there have no size: the report says what the others take."""
+    return None if report.memory.is_lower_bound and "activations" in use.holds else use.required_bytes
 
 
 def _op_totals(report: Report, value: int | None) -> tuple[OpTotal, ...]:
@@ -196,9 +209,9 @@ def _means(report: Report, arena: Arena, value: int | None) -> Iterator[float | 
 
 def _latency_ns(report: Report) -> tuple[int | None, int | None, int | None]:
     """Value, low and high; a target whose figures have no ranges gives none."""
-    latency = report.totals.latency_s
+    latency, least = report.totals.latency_s, report.totals.known_latency_s
     if latency is None:
-        return None, None, None
+        return None, None if least is None else round(least * NANO), None
     value, low, high = (round(seconds * NANO) for seconds in (latency.value, latency.low, latency.high))
     return (value, low, high) if low < high else (value, None, None)
 

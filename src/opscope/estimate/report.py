@@ -9,6 +9,7 @@ from ..core.provenance import Provenance
 from ..graph.graph import Graph, Note
 from ..machine.target import Target
 from ..recording.resources import LayerAdvice, MemoryStack, ModelFacts, Suggestion, Totals
+from ..recording.unknown import UnknownOp
 from .cost import Cost
 
 PROVENANCE = Provenance.ESTIMATED
@@ -45,6 +46,7 @@ class Layer:
     traffic: Mapping[str, int]  # bytes by memory
     kernel_shapes: tuple[tuple[int, ...], ...]  # shapes of its constants
     work_known: bool = True  # False: `macs` and `element_ops` are what is known of them, not all
+    unknown: str = ""  # why it has no cost; empty: it has
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,3 +66,8 @@ class Report:
     heavy_macs: tuple[LayerAdvice, ...]
     notes: tuple[Note, ...]
     definition: str  # of what is counted as a MAC
+
+    @property
+    def unknown_ops(self) -> tuple[UnknownOp, ...]:
+        """Layers without a cost, which make the totals lower bounds."""
+        return tuple(UnknownOp(layer.name, layer.operator, layer.unknown) for layer in self.layers if layer.unknown)

@@ -22,14 +22,18 @@ _GATES = {"lstm": 4, "gru": 3, "rnn": 1}
 
 @dataclass(frozen=True, slots=True)
 class Work:
-    """What one trip of an op does. `known` is False where the model cannot tell: then the counts are lower bounds."""
+    """What one trip of an op does. Where the model cannot tell, the counts are lower bounds, and it says why."""
 
     macs: int = 0
     element_ops: int = 0
     read_bytes: int = 0  # activations and graph inputs
     constant_bytes: int = 0
     write_bytes: int = 0
-    known: bool = True
+    unknown_because: str = ""  # why the model cannot tell how much work it is; empty: it can
+
+    @property
+    def known(self) -> bool:
+        return not self.unknown_because
 
     @property
     def bytes(self) -> int:
@@ -37,19 +41,32 @@ class Work:
 
 
 def work_of(op: Op, graph: Graph) -> Work:
-    """Count one op. Unknown shapes and opaque ops give `known=False`, never a silent zero."""
+    """Count one op. Unknown shapes, trips and opaque ops give a reason, never a silent zero."""
     inputs = [graph.tensors[t] for t in op.inputs if t != ABSENT]
     outputs = [graph.tensors[t] for t in op.outputs if t != ABSENT]
     if op.family in (Family.VIEW, Family.CONTROL):
         return Work()
     traffic = _traffic(op, inputs, outputs)
-    if op.family is Family.OPAQUE or any(t.elements is None for t in (*inputs, *outputs)):
-        return Work(0, 0, *traffic, known=False)
-    macs, element_ops, known = _COUNTERS[op.family](op, inputs, outputs)
+    because = _why_uncounted(op, inputs, outputs)
+    if because:
+        return Work(0, 0, *traffic, unknown_because=because)
+    macs, element_ops, because = _COUNTERS[op.family](op, inputs, outputs)
     activation = op.attributes.get("activation")
     if isinstance(activation, str):
         element_ops += _elements(outputs) * _per_element(activation)
-    return Work(macs, element_ops, *traffic, known=known)
+    if op.trips is None:
+        because = because or f"how often {op.scope or 'its loop'} runs its body is not known"
+    return Work(macs, element_ops, *traffic, unknown_because=because)
+
+
+def _why_uncounted(op: Op, inputs: list[Tensor], outputs: list[Tensor]) -> str:
+    """Why nothing can be counted: what the op does, or the size of an operand, is not in the model."""
+    if op.family is Family.OPAQUE:
+        return f"{op.type} is a custom operator: its work is not in the file"
+    tensor = next((t for t in (*inputs, *outputs) if t.elements is None), None)
+    if tensor is None:
+        return ""
+    return tensor.unknown_because or f"the model does not give the shape of {tensor.name}"
 
 
 def _traffic(op: Op, inputs: list[Tensor], outputs: list[Tensor]) -> tuple[int, int, int]:
@@ -78,12 +95,12 @@ def _elements(tensors: list[Tensor]) -> int:
     return sum(t.elements or 0 for t in tensors)
 
 
-def _contraction(op: Op, inputs: list[Tensor], outputs: list[Tensor]) -> tuple[int, int, bool]:
+def _contraction(op: Op, inputs: list[Tensor], outputs: list[Tensor]) -> tuple[int, int, str]:
     if op.kind == "einsum" and len(inputs) == 1:  # sums, diagonals and transpositions multiply nothing
-        return 0, _elements(inputs), True
+        return 0, _elements(inputs), ""
     if op.kind == "einsum" and _elements(outputs) >= _einsum(op, inputs, outputs):  # nothing is accumulated
-        return 0, _elements(outputs) * (len(inputs) - 1), True
-    return _MACS[op.kind](op, inputs, outputs), 0, True
+        return 0, _elements(outputs) * (len(inputs) - 1), ""
+    return _MACS[op.kind](op, inputs, outputs), 0, ""
 
 
 def _conv(op: Op, inputs: list[Tensor], outputs: list[Tensor]) -> int:
@@ -129,37 +146,37 @@ def _labels(word: str, rank: int) -> list[str]:
     return [*before, *(f"...{hidden - axis}" for axis in range(hidden)), *after]
 
 
-def _recurrent(op: Op, _inputs: list[Tensor], outputs: list[Tensor]) -> tuple[int, int, bool]:
+def _recurrent(op: Op, _inputs: list[Tensor], outputs: list[Tensor]) -> tuple[int, int, str]:
     if "hidden_size" not in op.attributes:  # the model leaves the weights out
-        return 0, 0, False
+        return 0, 0, "the model leaves its weights out"
     hidden, steps = number(op, "hidden_size"), number(op, "steps")
     cells = number(op, "directions", 1) * number(op, "batch", 1) * steps
     projection = number(op, "projection_size", 0)
     gates = number(op, "gates", _GATES[op.kind])
     macs = cells * (gates * hidden * (number(op, "input_size") + (projection or hidden)) + hidden * projection)
-    return macs, cells * hidden * 10 * gates, True
+    return macs, cells * hidden * 10 * gates, ""
 
 
-def _fft(_op: Op, _inputs: list[Tensor], outputs: list[Tensor]) -> tuple[int, int, bool]:
+def _fft(_op: Op, _inputs: list[Tensor], outputs: list[Tensor]) -> tuple[int, int, str]:
     """The classic operation count of a fast transform over the last axes: 5 n log2 n."""
     elements = max(2, _elements(outputs))
-    return 0, round(5 * elements * log2(elements)), True
+    return 0, round(5 * elements * log2(elements)), ""
 
 
-def _pool(op: Op, _inputs: list[Tensor], outputs: list[Tensor]) -> tuple[int, int, bool]:
+def _pool(op: Op, _inputs: list[Tensor], outputs: list[Tensor]) -> tuple[int, int, str]:
     per_element = KINDS[op.kind].element_ops or prod(numbers(op, "kernel")) or 1
-    return 0, _elements(outputs) * per_element, True
+    return 0, _elements(outputs) * per_element, ""
 
 
-def _over_input(op: Op, inputs: list[Tensor], _outputs: list[Tensor]) -> tuple[int, int, bool]:
-    if op.kind == "non_max_suppression":  # how many boxes survive depends on the data
-        return 0, _elements(inputs), False
+def _over_input(op: Op, inputs: list[Tensor], _outputs: list[Tensor]) -> tuple[int, int, str]:
+    if op.kind == "non_max_suppression":
+        return 0, _elements(inputs), "how many boxes it compares depends on the data"
     per_element = round(log2(max(2, _elements(_outputs)))) if op.kind == "topk" else _per_element(op.kind)
-    return 0, _elements(inputs[:1]) * per_element, True
+    return 0, _elements(inputs[:1]) * per_element, ""
 
 
-def _over_output(op: Op, _inputs: list[Tensor], outputs: list[Tensor]) -> tuple[int, int, bool]:
-    return 0, _elements(outputs) * _per_element(op.kind), True
+def _over_output(op: Op, _inputs: list[Tensor], outputs: list[Tensor]) -> tuple[int, int, str]:
+    return 0, _elements(outputs) * _per_element(op.kind), ""
 
 
 def channels_per_group(op: Op, tensor: Tensor) -> int:
@@ -190,7 +207,7 @@ _MACS: dict[str, Callable[[Op, list[Tensor], list[Tensor]], int]] = {
     "attention": _attention,
 }
 
-_COUNTERS: dict[Family, Callable[[Op, list[Tensor], list[Tensor]], tuple[int, int, bool]]] = {
+_COUNTERS: dict[Family, Callable[[Op, list[Tensor], list[Tensor]], tuple[int, int, str]]] = {
     Family.CONTRACTION: _contraction,
     Family.RECURRENT: _recurrent,
     Family.TRANSFORM: _fft,

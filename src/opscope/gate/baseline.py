@@ -61,6 +61,7 @@ class _File(msgspec.Struct):
     sha256: str | None = None
     samples: _Samples | None = None
     caveats: list[str] = []
+    unknown: str = ""
 
 
 _HEAD, _BASELINE = (
@@ -88,7 +89,7 @@ def encode_baseline(figures: Figures, *, labels: Mapping[str, Labels]) -> bytes:
         "rollups": {name: _rollup(ops, of_run(shown)) for name, of_run in labels.items()},
         "op_columns": list(_COLUMNS),
         "caveats": list(figures.caveats),
-    }
+    } | ({"unknown": figures.unknown} if figures.unknown else {})
     return _text(head, map(_row, ops)).encode()
 
 
@@ -214,6 +215,7 @@ def _figures(found: _File, label: str) -> Figures:
         metrics=tuple(metrics),
         ops=tuple(_op(op) for op in found.ops),
         caveats=tuple(found.caveats),
+        unknown=found.unknown,
     )
 
 

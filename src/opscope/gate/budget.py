@@ -27,6 +27,7 @@ class _Quantity:
     parse: Callable[[str], float]
     show: Callable[[float], str]
     measure: Callable[[Report], float | None]
+    least: Callable[[Report], float | None] = lambda _: None  # where it is not known: a bound below it
 
 
 def _cpu_share(report: Report) -> float | None:
@@ -37,11 +38,18 @@ def _cpu_share(report: Report) -> float | None:
     return on_cpu / report.totals.cycles if report.totals.cycles else 0.0
 
 
+def _ram(report: Report) -> float | None:
+    return None if report.memory.is_lower_bound else report.memory.peak_bytes
+
+
 QUANTITIES = {
-    "ram": _Quantity(parse_size, format_bytes, lambda report: report.memory.peak_bytes),
+    "ram": _Quantity(parse_size, format_bytes, _ram, lambda report: report.memory.peak_bytes),
     "flash": _Quantity(parse_size, format_bytes, lambda report: report.totals.parameter_bytes),
     "latency": _Quantity(
-        parse_seconds, format_seconds, lambda report: report.totals.latency_s.value if report.totals.latency_s else None
+        parse_seconds,
+        format_seconds,
+        lambda report: report.totals.latency_s.value if report.totals.latency_s else None,
+        lambda report: report.totals.known_latency_s,
     ),
     "energy": _Quantity(
         parse_joules, format_joules, lambda report: report.totals.energy_j.value if report.totals.energy_j else None
@@ -73,10 +81,23 @@ def _check(report: Report, name: str, limit: float) -> Check:
     quantity = QUANTITIES[name]
     found = quantity.measure(report)
     if found is None:
-        why = report.totals.withheld or report.totals.energy_note
-        return Check(name, passed=False, reason=f"budget {name}: not known; {why}")
+        return _unknown(report, name, limit)
     shown = f"{quantity.show(found)} of {quantity.show(limit)}"
     if found <= limit:
         return Check(name, passed=True, reason=f"budget {name}: {shown}")
     over = f" ({format_percent(found / limit - 1)} over)" if limit else ""
     return Check(name, passed=False, reason=f"budget {name}: {shown}{over}")
+
+
+def _unknown(report: Report, name: str, limit: float) -> Check:
+    """What is not known does not pass; where the least that it can be is too much, that is the reason."""
+    quantity = QUANTITIES[name]
+    least = quantity.least(report)
+    if least is not None and least > limit:
+        shown = f"at least {quantity.show(least)} of {quantity.show(limit)}"
+        return Check(name, passed=False, reason=f"budget {name}: {shown}")
+    count = report.memory.unknown_tensors
+    sizes = f"{count} {'tensor has' if count == 1 else 'tensors have'} no size in the model"
+    why = sizes if name == "ram" else report.totals.withheld or report.totals.energy_note
+    bound = "" if least is None else f", at least {quantity.show(least)}"
+    return Check(name, passed=False, reason=f"budget {name}: not known{bound}; {why}", known=False)

@@ -61,7 +61,7 @@ def compare(
     runs = (base, new)
     ops = _ops(runs, matches, wanted, seed)
     rollups = {name: _rollup(runs, label, wanted, seed) for name, label in labels.items()}
-    verdict = judge(limits, *_by_name(metrics, ops, rollups))
+    verdict = judge(limits, *_by_name(metrics, ops, rollups), unknown=(base.unknown, new.unknown))
     notes += [*caveats_of(runs), *(f"{m.name}: {m.note}" for m in metrics if m.note and m.name == "latency")]
     return Comparison(
         base, new, metrics, ops, rollups, explain(base, new, {"op": ops, **rollups}), verdict, tuple(notes)
@@ -216,7 +216,12 @@ def _spread(ops: Sequence[OpFigure]) -> Spread | None:
 
 
 def _sum(values: Sequence[int | None], run: Figures) -> int | None:
-    """Of what is known. An op that is not there takes no time in a run that has times of ops; else it is not known."""
+    """Of what is known. An op that is not there takes no time in a run that has times of ops; else it is not known.
+
+    A sum with an op of unknown cost in it is not known either.
+    """
+    if run.unknown and None in values:
+        return None
     known = [value for value in values if value is not None]
     return sum(known) if known or (not values and run.tells_op_times) else None
 

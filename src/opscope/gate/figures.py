@@ -111,6 +111,7 @@ class Figures:
     ops: tuple[OpFigure, ...]  # in the order of the model
     created: str = ""
     caveats: tuple[str, ...] = ()  # as in RunInfo
+    unknown: str = ""  # which ops have no known cost, and why: then there are no totals but counts of ops and commands
 
     def metric(self, name: str) -> Figure | None:
         return next((metric for metric in self.metrics if metric.name == name), None)
@@ -136,6 +137,7 @@ Labels = Callable[[Figures], Sequence[str]]  # what every op of a run is added u
 
 def caveats_of(runs: Sequence[Figures]) -> Iterator[str]:
     """What has to be known before totals of runs are set against each other: each once, with the runs it is true of."""
-    for caveat in dict.fromkeys(caveat for run in runs for caveat in run.caveats):
-        labels = dict.fromkeys(run.label for run in runs if caveat in run.caveats)
+    told = [(run.label, {*run.caveats, run.unknown} - {""}) for run in runs]
+    for caveat in dict.fromkeys(caveat for run in runs for caveat in (run.unknown, *run.caveats) if caveat):
+        labels = dict.fromkeys(label for label, caveats in told if caveat in caveats)
         yield f"{', '.join(labels)}: {caveat}"

@@ -81,31 +81,52 @@ def _usage(metric: str) -> str:
 
 
 def judge(
-    limits: Iterable[Limit], differences: Mapping[str, Difference], names: Mapping[str, Sequence[str]]
+    limits: Iterable[Limit],
+    differences: Mapping[str, Difference],
+    names: Mapping[str, Sequence[str]],
+    *,
+    unknown: tuple[str, str] = ("", ""),
 ) -> Verdict:
-    """Check every limit against the difference of its name; `names` lists the known selectors by metric."""
-    return Verdict(tuple(_check_with_parts(limit, differences, names) for limit in limits))
+    """Check every limit against the difference of its name.
+
+    Args:
+        limits: what is allowed.
+        differences: figure → what it is in both runs.
+        names: the known selectors by metric.
+        unknown: why totals of the base, and of the new run, are not known; empty: they are.
+    """
+    return Verdict(tuple(_check_with_parts(limit, differences, names, unknown) for limit in limits))
 
 
-def _check_with_parts(limit: Limit, differences: Mapping[str, Difference], names: Mapping[str, Sequence[str]]) -> Check:
+def _check_with_parts(
+    limit: Limit,
+    differences: Mapping[str, Difference],
+    names: Mapping[str, Sequence[str]],
+    unknown: tuple[str, str],
+) -> Check:
     """Check a limit; one on the largest part must hold for every part that both runs know.
 
     The first part that breaks it is reported.
     """
-    overall = _check(limit, differences.get(limit.name), names)
+    overall = _check(limit, differences.get(limit.name), names, unknown)
     if not overall.passed or limit.name not in METRICS or not METRICS[limit.name].largest_part:
         return overall
     parts = (replace(limit, name=f"{limit.name}:{part}") for part in names.get(limit.name, ()) if part)
-    checks = (_check(part, differences.get(part.name), names) for part in parts)
+    checks = (_check(part, differences.get(part.name), names, unknown) for part in parts)
     return next((check for check in checks if check.known and not check.passed), overall)
 
 
-def _check(limit: Limit, found: Difference | None, names: Mapping[str, Sequence[str]]) -> Check:
+def _check(
+    limit: Limit, found: Difference | None, names: Mapping[str, Sequence[str]], unknown: tuple[str, str]
+) -> Check:
     """Check one limit. A change beyond it that the samples do not confirm passes, with a warning."""
     if found is None:
         return _unknown(limit, f"{printable(limit.name)} is in neither run; {_suggest_names(limit, names)}")
     if found.change is None or found.ratio is None:
-        return _unknown(limit, f"{printable(limit.name)} is not known in {_side_without_value(found)}")
+        sides = zip((found.base, found.new), unknown, strict=True)
+        why = "; ".join(dict.fromkeys(reason for value, reason in sides if value is None and reason))
+        problem = f"{printable(limit.name)} is not known in {_side_without_value(found)}"
+        return replace(_unknown(limit, f"{problem}: {why}"), withheld=True) if why else _unknown(limit, problem)
     change = found.ratio if limit.relative else found.change
     summary = f"{printable(limit.name)} {show_change(found)}"
     if not _exceeds(limit, change):

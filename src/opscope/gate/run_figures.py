@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 import numpy as np
 import numpy.typing as npt
@@ -12,6 +13,7 @@ from ..program.program import OpInfo
 from ..recording.run import Run, RunInfo
 from ..recording.summary import Summary
 from ..recording.trace import OpSpans
+from ..recording.unknown import in_a_line, unknown_of
 from .bootstrap import spread_of, tick_of
 from .figures import EXACT, NO_OP_NAME, Figures, OpFigure, Spread
 from .metrics import METRICS, figures_of
@@ -19,6 +21,7 @@ from .op_times import Work, own_times, wall_times
 
 Floats = npt.NDArray[np.float64]
 
+_COUNTS = ("ops", "commands")  # are known whatever an op costs
 OP_QUANTILES = 9  # kept of the samples of an op: a baseline of some hundred ops stays small
 
 
@@ -39,6 +42,9 @@ def figures_of_parts(info: RunInfo, ops: Sequence[OpInfo], summary: Summary, spa
             metric for metric in metrics if METRICS[metric.name.partition(":")[0]].unit not in ("ns", "1/s")
         )
         spans = OpSpans(*(column[:0] for column in spans))
+    unknown = in_a_line(unknown_of(ops), len(ops))
+    if unknown:
+        metrics = tuple(metric if metric.name in _COUNTS else replace(metric, value=None) for metric in metrics)
     work = Work.of(spans, len(ops))
     own = _own(info, summary, work)
     spreads = {} if exact else _spreads(work)
@@ -55,6 +61,7 @@ def figures_of_parts(info: RunInfo, ops: Sequence[OpInfo], summary: Summary, spa
         ops=tuple(_ops(ops, summary, own, spreads, timed=info.provenance != Provenance.EMULATED)),
         created=info.created,
         caveats=info.caveats,
+        unknown=unknown,
     )
 
 
@@ -105,7 +112,7 @@ def _ops(
                 engine=found.engine if found else "",
                 location=info.location,
                 wall_ns=round(spread.median) if spread is not None else wall,
-                own_ns=None if own is None else round(float(own[number])),
+                own_ns=None if own is None or info.unknown else round(float(own[number])),
                 spread=spread,
             )
         )

@@ -15,6 +15,7 @@ class Check:
     passed: bool
     reason: str
     known: bool = True  # False: there is no number to judge; such a check does not pass
+    withheld: bool = False  # of those: there is a part of the number, which an op of unknown cost keeps from being it
     limit: str = ""  # as the user wrote it
     metric: str = ""  # what the limit is on
     warning: bool = False  # passed, but a user should know the reason

@@ -93,6 +93,7 @@ class OpInfo:
     type: str
     kind: str
     location: str
+    unknown: str = ""  # why its cost is not known; empty: it is
 
 
 @dataclass(frozen=True, slots=True)

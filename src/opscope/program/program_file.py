@@ -149,7 +149,9 @@ def _meta(program: Program) -> dict[str, object]:
     meta: dict[str, object] = {name: getattr(program, name) for name in _META_FIELDS}
     meta["groups"] = [asdict(group) for group in program.groups]
     meta["routes"] = [asdict(route) for route in program.routes]
-    meta["ops"] = [[op.name, op.type, op.kind, op.location] for op in program.ops]
+    meta["ops"] = [
+        [op.name, op.type, op.kind, op.location, *([op.unknown] if op.unknown else [])] for op in program.ops
+    ]
     meta["memories"] = [asdict(memory) for memory in program.memories]
     meta["details"] = [
         [d.name, d.memory, d.types, d.shape, [_operand_row(o) for o in d.operands], d.attributes]

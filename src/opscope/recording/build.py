@@ -14,6 +14,7 @@ from .recording import CLOCK, OpRecord, Placed, Recording
 from .run import CommandTable, Run, RunInfo
 from .summary import DeviceSummary, LaneTotal, Latency, OpTotal, Summary
 from .trace import NONE, SpanKind, Trace, nested_lanes
+from .unknown import withheld
 
 UNKNOWN = "unknown"
 Numbers = npt.NDArray[np.int64]
@@ -24,10 +25,11 @@ def to_run(recording: Recording, *, command: Sequence[str], created: str, sha256
     trace = recording.trace
     if len(trace.edges):
         trace = replace(trace, edges=trace.edges[np.argsort(trace.edges["target"], kind="stable")])
-    summary = recording.totals or _summary(recording)
+    ops = tuple(_op_info(op) for op in recording.ops)
+    summary = withheld(recording.totals or _summary(recording), ops)
     run = Run(
         info=_info(recording, summary, command=tuple(command), created=created, sha256=sha256),
-        ops=tuple(_op_info(op) for op in recording.ops),
+        ops=ops,
         commands=recording.commands or _commands(recording),
         trace=trace,
         summary=summary,
@@ -94,7 +96,7 @@ def _caveats(recording: Recording, summary: Summary) -> Iterator[str]:
 
 def _op_info(op: OpRecord) -> OpInfo:
     """Ops that do the work of others of the model say so: by that they are found in runs where those run alone."""
-    return OpInfo(op.name, op.type, op.kind, ", ".join(filter(None, (op.location, *op.covers))))
+    return OpInfo(op.name, op.type, op.kind, ", ".join(filter(None, (op.location, *op.covers))), op.unknown)
 
 
 def _commands(recording: Recording) -> CommandTable:
@@ -175,7 +177,8 @@ def op_totals(ops: Sequence[OpRecord]) -> tuple[OpTotal, ...]:
 def program_ops(ops: Sequence[OpInfo], totals: Summary) -> tuple[OpRecord, ...]:
     """Ops of a program, in its order, with what the totals of its run say of them."""
     known = {total.name: total for total in reversed(totals.ops)}
-    return tuple(_with_total(OpRecord(op.name, op.type, op.kind, op.location), known.get(op.name)) for op in ops)
+    records = (OpRecord(op.name, op.type, op.kind, op.location, unknown=op.unknown) for op in ops)
+    return tuple(_with_total(record, known.get(record.name)) for record in records)
 
 
 def _with_total(op: OpRecord, total: OpTotal | None) -> OpRecord:

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 
 from ..core.provenance import Provenance
 from .summary import Share
+from .unknown import UnknownOp
 
 BOUNDS = ("compute", "memory", "link", "host-link", "wait", "layout", "launch", "host")  # what a run can be bound by
 OTHER_BOUND = "unknown"  # the part of the wall time that nothing in the run explains
@@ -180,7 +181,7 @@ class Findings:
 
     bound: str  # the largest part of the breakdown
     breakdown: tuple[Share, ...]  # of the wall time, by BOUNDS; adds up to the whole
-    wall_ns: int | None
+    wall_ns: int | None  # None: not known, as of a run with an op of unknown cost
     provenance: Provenance
     findings: tuple[Finding, ...] = ()
     path: tuple[PathStep, ...] = ()
@@ -194,6 +195,7 @@ class Findings:
     checks: tuple[LawCheck, ...] = ()
     notes: tuple[str, ...] = ()  # what cannot be known of this run, and why
     trials: tuple[Trial, ...] = ()  # changes made one at a time, best first
+    unknown_ops: tuple[UnknownOp, ...] = ()  # whose cost is not known: everything here is of the others
 
     def rollup(self, by: str) -> Rollup | None:
         return next((rollup for rollup in self.rollups if rollup.by == by), None)

@@ -40,6 +40,7 @@ from .run import Run
 from .schema import GRAPH_FILE, HEAD_FILE, TABLE_FILES
 from .summary import Share
 from .summary_file import SUMMARY_FILE
+from .unknown import UnknownOp
 
 SCHEMA = "opscope.findings/1"
 FINDINGS_FILE = "findings.json"
@@ -76,6 +77,7 @@ class _File(msgspec.Struct):
     checks: tuple[LawCheck, ...]
     notes: tuple[str, ...]
     engines: tuple[EngineUse, ...]
+    unknown_ops: tuple[UnknownOp, ...] = ()
 
 
 # made here, not at first use: where two threads at once have a class looked into, msgspec crashes

@@ -73,7 +73,8 @@ def read_run(path: Path) -> Run:
 def read_columns(path: Path) -> tuple[RunInfo, tuple[OpInfo, ...], Summary, OpSpans]:
     """What a comparison needs: head, ops, totals, and when ops were at work – of the spans five columns of sixteen."""
     info, summary = read_info(path), read_summary(path)
-    ops = _ops(read_table(path / table_file("ops"), columns_of("ops", Kind.TEXT)))
+    wanted = [name for name in columns_of("ops", Kind.TEXT) if name not in LATER_COLUMNS]
+    ops = _ops(read_table(path / table_file("ops"), wanted, further=tuple(LATER_COLUMNS)))
     return info, ops, classified_summary(summary, ops), _op_spans(path / table_file("spans"), len(ops), info.provenance)
 
 
@@ -172,7 +173,8 @@ def _tuples_of(name: str, table: pa.Table) -> list[tuple[Any, ...]]:
 
 
 def _ops(table: pa.Table) -> tuple[OpInfo, ...]:
-    columns = [[word or "" for word in table[name].to_pylist()] for name in columns_of("ops", Kind.TEXT)]
+    names = [name for name in columns_of("ops", Kind.TEXT) if name in table.column_names or name not in LATER_COLUMNS]
+    columns = [[word or "" for word in table[name].to_pylist()] for name in names]
     return tuple(OpInfo(*row) for row in zip(*columns, strict=True))
 
 

@@ -109,7 +109,11 @@ class RunStatistics:
     duration_ns: int
     batch: int
     metrics: tuple[Metric, ...]  # of the device
+    unknown: str = ""  # which ops have no known cost, and why: then the duration is a lower bound
 
     @property
-    def inferences_per_s(self) -> float:
+    def inferences_per_s(self) -> float | None:
+        """None: an op has no known cost."""
+        if self.unknown:
+            return None
         return self.count * self.batch * 1e9 / self.duration_ns if self.duration_ns else 0.0

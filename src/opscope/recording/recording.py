@@ -61,6 +61,7 @@ class OpRecord:
     does: Does = Does.UNKNOWN
     placed: Placed = Placed.UNKNOWN
     reason: str = ""  # why it runs where it runs
+    unknown: str = ""  # why its cost is not known; empty: it is, or nobody asked
     covers: tuple[str, ...] = ()  # other ops of the model that it does the work of, or that it was made from
     engines: tuple[str, ...] = ()  # what it ran on, busiest first
     kernel: str = ""  # the routine that did it

@@ -86,6 +86,11 @@ class MemoryStack:
     def available_bytes(self) -> int:
         return self.uses[0].available_bytes
 
+    @property
+    def is_lower_bound(self) -> bool:
+        """Whether there are tensors of unknown size, which take more than is counted."""
+        return self.unknown_tensors > 0
+
 
 @dataclass(frozen=True, slots=True)
 class Totals:
@@ -104,6 +109,14 @@ class Totals:
     cpu_layers: int
     unknown_layers: tuple[int, ...]
     withheld: str  # why totals are missing, if they are
+    known_latency_s: float | None = None  # where the latency is withheld: what the other layers take at the least
+
+    uncounted_layers: int = 0  # whose MACs and element operations are not all known
+
+    @property
+    def is_lower_bound(self) -> bool:
+        """Whether there may be more MACs and element operations than are counted."""
+        return self.uncounted_layers > 0
 
 
 @dataclass(frozen=True, slots=True)

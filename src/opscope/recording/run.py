@@ -15,6 +15,7 @@ from ..program.program import Detail, MemoryInfo, OpCycles, Operand, OpInfo, Pro
 from .resources import Resources
 from .summary import Summary
 from .trace import Trace
+from .unknown import UnknownOp, unknown_of
 
 MACS_PER_S, OUTER_BYTES_PER_S = "macs_per_s", "outer_bytes_per_s"  # names of RunInfo.limits
 
@@ -140,6 +141,11 @@ class Run:
     summary: Summary
     graph: npt.NDArray[np.void] | None = None  # of GRAPH_EDGE, each pair once; None: only the commands tell what flows
     resources: Resources | None = None  # None: nobody made a resource report of it
+
+    @property
+    def unknown_ops(self) -> tuple[UnknownOp, ...]:
+        """Ops whose cost is not known: with one of them, the latency is what the others take at the least."""
+        return unknown_of(self.ops)
 
     @property
     def routes(self) -> tuple[RunRoute, ...]:

@@ -9,7 +9,7 @@ from urllib.parse import urlsplit
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
 
-from ..core.units import UNKNOWN, format_seconds
+from ..core.units import format_latency
 from ..recording.summary import Latency
 from ..views.page.html_text import full_name, prose, short_name
 from .catalogue import Entry, Listing
@@ -88,12 +88,7 @@ def problem_page(title: str, text: str) -> bytes:
 
 def latency_text(latency: Latency) -> str:
     """Format a latency with its range: `2.18 ms (2.05 ms – 2.31 ms)`."""
-    if latency.value_ns is None:
-        return UNKNOWN
-    text = format_seconds(latency.value_ns / 1e9)
-    if latency.low_ns is None or latency.high_ns is None or latency.low_ns == latency.high_ns:
-        return text
-    return f"{text} ({format_seconds(latency.low_ns / 1e9)} – {format_seconds(latency.high_ns / 1e9)})"
+    return format_latency(latency.value_ns, latency.low_ns, latency.high_ns)
 
 
 def when(created: str) -> str:

@@ -20,6 +20,7 @@ from ..recording.findings_file import FINDINGS_FILE, findings_bytes, known_findi
 from ..recording.recording import Recording
 from ..recording.recording_file import read_recording
 from ..recording.run import Run
+from ..recording.unknown import in_a_line
 
 MOST_VIEWED_SPANS = 500_000  # beyond that one inference is written for a viewer and read back; beyond that, none
 _VIEWED = "spans written = spans a viewer reads"
@@ -138,7 +139,7 @@ def check(folder: Path) -> tuple[LawCheck, ...]:
     from ..recording.folder_reader import read_run
 
     run = with_known_breakdown(read_run(folder))
-    return (*check_laws(run), *_carried(read_recording(folder, run)), viewed(run))
+    return (*check_laws(run), *_carried(read_recording(folder, run)), costed(run), viewed(run))
 
 
 def write_findings(folder: Path, findings: Findings) -> None:
@@ -171,6 +172,16 @@ def _with_simulated(findings: Findings, earlier: _Earlier) -> Findings:
         for finding in findings.findings
     )
     return replace(findings, findings=kept, trials=tuple(earlier.trials))
+
+
+def costed(run: Run) -> LawCheck:
+    """Whether the totals hold every op; where they do not, laws on them say nothing of the model."""
+    unknown = run.unknown_ops
+    return LawCheck(
+        "no op is of unknown cost",
+        None if unknown else True,
+        in_a_line(unknown, len(run.ops)) or f"{len(run.ops)} ops",
+    )
 
 
 def viewed(run: Run) -> LawCheck:

@@ -30,6 +30,7 @@ from ..program.file_names import latency_name, network_name, output_names, raw_n
 from ..program.program import OP_LEVEL, PORT_LEVEL, THREAD_LEVEL, Program
 from ..program.program_file import decode_program, encode_program, program_id
 from ..recording.host_times import HostTimes, Rows, RunStatistics
+from ..recording.unknown import unknown_of
 
 if TYPE_CHECKING:
     from ..analysis.totals.work import ProgramIndex
@@ -456,6 +457,8 @@ def _notes(execution: Execution, times: HostTimes, writer: ProfileWriter) -> lis
         )
     if writer.sampling.note and writer.profiles:
         notes.append(writer.sampling.note)
+    if unknown_of(execution.program.ops) and writer.profiles:
+        notes.append("times in the files are of the ops whose cost is known, which is the least that all of them take")
     if level < THREAD_LEVEL:
         notes.append(f"no device times at stats level {level}: compile with --stats-level 40 or more")
     elif level < PORT_LEVEL:

@@ -9,12 +9,13 @@ from typing import TYPE_CHECKING
 
 from ..compiler import Compiler
 from ..compiler.plan import Plan
+from ..core.errors import ModelError, printable
 from ..core.files import PROGRAM_FILE, write_bytes
 from ..estimate.machines import use_machine, with_precision
 from ..graph.graph import Graph
 from ..machine.target import Corner, Target
 from ..options import CompileOptions
-from ..program.program import Program
+from ..program.program import NO_OP, Program
 from ..program.program_file import encode_program
 from ..readers import graph_of
 
@@ -66,6 +67,7 @@ class ModelCompiler:
                 write_bytes(phases / f"{len(plans)}.{name}.txt", phase_text(name, plan).encode())
 
         program = self._compiler(options).compile(machine, options, corner=corner, after_pass=after_pass)
+        _check_has_work(self._compiler(options).graph, program)
         return program, plans[-1]
 
     def _compiler(self, options: CompileOptions) -> Compiler:
@@ -76,6 +78,16 @@ class ModelCompiler:
             )
             self._compilers[key] = Compiler(graph)
         return self._compilers[key]
+
+
+def _check_has_work(graph: Graph, program: Program) -> None:
+    """Refuse a program that does nothing: its time would be that of starting it, and say nothing of the model."""
+    if (program.commands["op"] != NO_OP).any():
+        return
+    reasons = dict.fromkeys(op.unknown for op in program.ops if op.unknown)
+    why = f" ({'; '.join(list(reasons)[:3])})" if reasons else ""
+    problem = f"none of its {len(program.ops)} ops gives a command for {program.target}{why}"
+    raise ModelError(printable(graph.source or graph.name, 200), "", f"{problem}; expected one that has work")
 
 
 def compile_model(

@@ -10,6 +10,7 @@ from ..recording.recording import Recording, empty_trace
 from ..recording.run import CommandTable, Run
 from ..recording.summary import Latency, Summary
 from ..recording.trace import Trace
+from ..recording.unknown import withheld
 
 PROVENANCE = Provenance.SIMULATED  # nothing but the simulated device writes this format yet
 NO_TOTALS = Summary(Latency(None, None, None, PROVENANCE), None, None)
@@ -18,7 +19,8 @@ NO_TOTALS = Summary(Latency(None, None, None, PROVENANCE), None, None)
 def recording_of(
     program: Program, trace: Trace, totals: Summary, *, numbers: tuple[int, ...] = (), maker: str = "sim"
 ) -> Recording:
-    """What a device told of a program that it ran."""
+    """What a device told of a program that it ran; of what its totals do not tell, they say so."""
+    totals = withheld(totals, program.ops)
     return Recording(
         maker=maker,
         provenance=PROVENANCE,

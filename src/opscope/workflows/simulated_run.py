@@ -63,10 +63,11 @@ def range_ns(compiler: ModelCompiler, target: Target, options: ProfileOptions) -
 
 
 def with_range(totals: Summary, low: int, high: int) -> Summary:
-    """Totals with the range of the latency; an inference that was seen lies in it."""
+    """Totals with the range of the latency; an inference that was seen lies in it. One at least so long has no end."""
     latency = totals.latency
     seen = [ns for ns in (latency.value_ns, latency.low_ns, latency.high_ns) if ns is not None]
-    return replace(totals, latency=replace(latency, low_ns=min(low, *seen), high_ns=max(high, *seen)))
+    most = None if latency.value_ns is None else max(high, *seen)
+    return replace(totals, latency=replace(latency, low_ns=min(low, *seen), high_ns=most))
 
 
 def run_program(program: Program, chosen: ProfileOptions, *, step: Step) -> Recording:

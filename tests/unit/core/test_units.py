@@ -12,6 +12,7 @@ from opscope.core.units import (
     format_bytes,
     format_count,
     format_joules,
+    format_latency,
     format_percent,
     format_seconds,
     parse_joules,
@@ -110,3 +111,20 @@ def test_what_is_not_a_size_is_refused_with_an_example(text: str) -> None:
 def test_a_time_needs_its_unit() -> None:
     with pytest.raises(UsageError, match="'20': not understood; expected a time such as 20ms"):
         parse_seconds("20")
+
+
+@pytest.mark.parametrize(
+    ("value", "low", "high", "text"),
+    [
+        (2000, None, None, "2 us"),
+        (2000, 1000, 3000, "2 us (1 us – 3 us)"),
+        (2000, 2000, 2000, "2 us"),
+        (2000, 1000, None, "2 us"),
+        (None, 1000, None, "at least 1 us"),
+        (None, None, None, UNKNOWN),
+    ],
+)
+def test_a_latency_without_a_value_is_at_least_its_low_end(
+    value: int | None, low: int | None, high: int | None, text: str
+) -> None:
+    assert format_latency(value, low, high) == text

@@ -87,6 +87,14 @@ def test_a_layer_of_unknown_cost_leaves_no_timeline_and_no_latency(report: Repor
     assert run.summary.breakdown == ()
 
 
+def test_peak_memory_with_a_tensor_of_unknown_size_is_not_known_and_says_why(report: Report) -> None:
+    assert all(row.peak_bytes is not None for row in run_of(report).summary.memory)
+    run = run_of(replace(report, memory=replace(report.memory, unknown_tensors=2)))
+    holds = {use.name: use.holds for use in report.memory.uses}
+    assert all((row.peak_bytes is None) is ("activations" in holds[row.name]) for row in run.summary.memory)
+    assert "2 tensors have no size in the model: peak memory is not known" in run.info.caveats
+
+
 def test_the_breakdown_is_the_whole_time(report: Report) -> None:
     assert sum(part.share for part in with_breakdown(run_of(report)).summary.breakdown) == pytest.approx(1)
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from build import Sketch, autoencoder, keyword_spotter, mobilenet, resnet, resnet8
@@ -131,20 +133,39 @@ def test_an_opaque_op_is_unknown_not_zero(kind: str) -> None:
     draw = Sketch()
     draw.op(kind, (draw.input(4, 4),), (4, 4))
     work = counted(draw.graph())
-    assert not work.known
+    assert work.unknown_because.endswith("is a custom operator: its work is not in the file")
     assert work.bytes == 128
 
 
 def test_an_op_without_a_shape_is_unknown() -> None:
     draw = Sketch()
     draw.op("relu", (draw.input(4, 4),), None)
-    assert not counted(draw.graph()).known
+    assert counted(draw.graph()).unknown_because.startswith("the model does not give the shape of ")
+
+
+def test_an_op_is_unknown_for_the_reason_that_its_operand_is() -> None:
+    draw = Sketch()
+    draw.op("relu", (draw.input(4, 4),), None)
+    graph = draw.graph()
+    tensors = [replace(t, unknown_because="data decide it") if t.shape is None else t for t in graph.tensors]
+    assert counted(replace(graph, tensors=tensors)).unknown_because == "data decide it"
+
+
+def test_an_op_that_runs_nobody_knows_how_often_is_unknown_but_once_is_counted() -> None:
+    draw = Sketch()
+    draw.op("relu", (draw.input(4, 4),), (4, 4))
+    graph = draw.graph()
+    inside = replace(graph, ops=[replace(graph.ops[0], trips=None, scope="loop")])
+    work = counted(inside)
+    assert work.unknown_because == "how often loop runs its body is not known"
+    assert (work.element_ops, work.bytes) == (16, 128)
+    assert counted(replace(graph, ops=[replace(graph.ops[0], trips=3, scope="loop")])).known
 
 
 def test_boxes_that_survive_suppression_depend_on_the_data() -> None:
     draw = Sketch()
     draw.op("non_max_suppression", (draw.input(1, 100, 4), draw.input(1, 1, 100)), (10, 3))
-    assert not counted(draw.graph()).known
+    assert counted(draw.graph()).unknown_because == "how many boxes it compares depends on the data"
 
 
 def test_an_absent_operand_is_skipped() -> None:

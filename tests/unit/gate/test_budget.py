@@ -71,6 +71,17 @@ def test_what_is_not_known_cannot_pass() -> None:
     assert check.reason == "budget energy: not known; the target file has no energy figures"
 
 
+def test_ram_of_tensors_without_a_size_cannot_pass_but_can_be_too_much() -> None:
+    draw = Sketch()
+    draw.op("relu", (draw.input(8),), None)
+    open_sized = report(draw.graph())
+    assert open_sized.memory.is_lower_bound
+    checks = judge(open_sized, parse_budget("ram=1GB")).checks + judge(open_sized, parse_budget("ram=1B")).checks
+    assert [(check.passed, check.known) for check in checks] == [(False, False), (False, True)]
+    assert checks[0].reason == "budget ram: not known, at least 32 B; 1 tensor has no size in the model"
+    assert checks[1].reason == "budget ram: at least 32 B of 1 B"
+
+
 def test_no_limits_pass() -> None:
     assert judge(report(), {}).passed
 

@@ -58,3 +58,12 @@ def test_counts_rates_and_dependencies_are_checked(change: dict[str, object], wo
 
 def test_a_program_of_the_compiler_is_accepted() -> None:
     check_program(small().program, source="q")
+
+
+def test_why_a_cost_is_unknown_survives_the_file_and_a_file_without_it_says_nothing() -> None:
+    program = small().program
+    assert all(not op.unknown for op in decode_program(encode_program(program), source="q").ops)
+    odd = replace(program, ops=(replace(program.ops[0], unknown="data decide it"), *program.ops[1:]))
+    found = decode_program(encode_program(odd), source="q").ops
+    assert [op.unknown for op in found[:2]] == ["data decide it", ""]
+    assert found == odd.ops

@@ -12,6 +12,7 @@ from ...program.program import Program
 from ...recording.run import MACS_PER_S, OUTER_BYTES_PER_S, CommandTable, Run, RunInfo
 from ...recording.summary import DeviceSummary, Latency, Summary
 from ...recording.trace import Trace
+from ...recording.unknown import in_a_line, unknown_of
 from ..run_totals import with_breakdown
 from ..structure import structure_of
 from .counters import with_counters
@@ -136,7 +137,8 @@ def timeline(trace: Trace, index: ProgramIndex) -> Trace:
 def missing(program: Program, capture: Capture) -> tuple[str, ...]:
     """What the stats level leaves out, and the flag that adds it."""
     level, stats = capture.level, program.stats
-    notes = []
+    unknown = unknown_of(program.ops)
+    notes = [f"times are lower bounds: {in_a_line(unknown, len(program.ops))}"] if unknown else []
     if level < _PORT_LEVEL:
         notes.append("no waits on I/O ports at this stats level; compile with -stats-level=50 or more")
     if level < _OP_LEVEL:

@@ -27,11 +27,12 @@ def _place(op: Op, plan: Plan) -> Placed:
     first = place_op(op, work, graph, target)
     task = Task(op, work, first, {})
     form = form_of(op, graph)
-    if not work.bytes and not work.macs:
+    if work.known and not work.bytes and not work.macs:
         return Placed(op, task, "", 0.0, form)
     able = [e for e in target.engines if e.takes(op) and can_price(e, op, work, first.dtype)]
     if not able or not work.known:
-        return Placed(op, task, "", 0.0, form, first.reason or "no engine of the target can be priced for it")
+        unknown = work.unknown_because or first.reason or f"no engine of {target.name} has a rate for it"
+        return Placed(op, task, "", 0.0, form, unknown=unknown)
     able = [e for e in able if e.command_cycles is None] or able  # a fixed cost says nothing of how an op compares
     costs = {engine.name: tiled_cycles(op, work, engine, first, graph) for engine in able}
     best = min(able, key=lambda engine: costs[engine.name])

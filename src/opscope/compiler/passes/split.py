@@ -27,6 +27,8 @@ from ..plan import Placed, Plan, Split, channel_axis
 from .axes import WHOLE, input_axes
 from .place import has_weights
 
+_ANYHOW = -2  # beside WHOLE, instead of an axis: the input may be cut along any
+
 
 def split(plan: Plan) -> Plan:
     """The plan with a split for every op."""
@@ -55,7 +57,7 @@ class _Option:
     axis: int | None  # of its first output; None: every lane does all of it
     extent: int
     cycles: float  # of the lane with the largest portion
-    needs: tuple[int, ...]  # axis that each input must be cut along, or WHOLE
+    needs: tuple[int, ...]  # axis that each input must be cut along, or WHOLE, or _ANYHOW
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,6 +100,8 @@ class _Splitter:
 
     def _options(self, placed: Placed, devices: tuple[int, ...]) -> list[_Option]:
         op = placed.op
+        if placed.unknown:  # how it would read them is not known either: whatever was assumed could be too much
+            return [_Option(None, 1, 0.0, (_ANYHOW,) * len(op.inputs))]
         options = [_Option(None, 1, self._cycles(placed, None, 1, devices), (WHOLE,) * len(op.inputs))]
         for axis, extent in enumerate(self.graph.tensors[op.outputs[0]].shape or ()):
             needs = input_axes(op, self.graph, axis) if extent > 1 and self._is_common(op, axis, extent) else None
@@ -165,7 +169,7 @@ class _Splitter:
 
     def _matches(self, axis: int | None, extent: int, option: _Option, wanted: int, lanes: int) -> bool:
         """Whether a tensor that is split along `axis` (None: whole) gives an option what it needs without a gather."""
-        return axis is None or (axis == wanted and same_portions(extent, option.extent, lanes))
+        return axis is None or wanted == _ANYHOW or (axis == wanted and same_portions(extent, option.extent, lanes))
 
     # ---- choosing -------------------------------------------------------------------------------------------------
 
@@ -225,7 +229,7 @@ class _Splitter:
         missing = []
         for t, wanted in zip(op.inputs, option.needs, strict=True):
             held = self.shardings.get(t) if self._is_gatherable(t) else None
-            if held is None:
+            if held is None or wanted == _ANYHOW:
                 continue
             if held.devices != devices or not self._matches(held.axis, held.extent, option, wanted, lanes):
                 missing.append(t)

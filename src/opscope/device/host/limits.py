@@ -12,7 +12,9 @@ _MOST_16, _MOST_32 = 0xFFFF, 0xFFFFFFFF  # widths of fields in a stats buffer
 
 
 def check_limits(program: Program, *, source: str) -> None:
-    """Raise ProgramError if a figure of the program is out of range."""
+    """Raise ProgramError if a figure of the program is out of range, or if it does nothing."""
+    if not len(program.commands):
+        raise ProgramError(source, "has no commands; expected a program that does something: compile the model again")
     used, events = len(np.unique(program.commands["device"])), len(program.stats.events)
     for name, value, low, high in (
         ("devices", program.devices, 1, _MOST_16),

@@ -11,25 +11,40 @@ from ...program.capture import Capture
 from ...program.program import PORT_LEVEL, THREAD_LEVEL, Program
 from ...program.wire import StatsSection
 from ...recording.host_times import HostTimes, Metric, RunStatistics
+from ...recording.unknown import in_a_line, unknown_of
 
 Floats = npt.NDArray[np.float64]
 
+_TIME = "ExecTimeUs"
 _ACTIVE = "_ACTIVE"  # suffix of events that count busy cycles
 _MEGA, _GIGA = 1e6, 1e9
 
 
 def run_statistics(program: Program, times: HostTimes, samples: Sequence[Mapping[str, float]]) -> RunStatistics:
-    """Return the totals of a run; `samples` holds the metrics of each inference simulated in full."""
+    """Return the totals of a run; `samples` holds the metrics of each inference simulated in full.
+
+    With an op of unknown cost in the program, the least time of an inference is all that is known of its times.
+    """
     level, rows, us = program.stats.level, times.rows, 1e6 / times.stats_hz
     waits = level >= PORT_LEVEL
     metrics = [
-        metric("ExecTimeUs", rows["exec_ticks"] * us if level >= THREAD_LEVEL else None),
+        metric(_TIME, rows["exec_ticks"] * us if level >= THREAD_LEVEL else None),
         metric("InputWaitTimeUs", rows["input_wait_ticks"] * us if waits else None),
         metric("OutputWaitTimeUs", rows["output_wait_ticks"] * us if waits else None),
     ]
     names = samples[0] if samples else {}
     metrics += [metric(name, np.array([sample[name] for sample in samples])) for name in names]
-    return RunStatistics(program.target, len(rows), times.duration_ns, program.stats.batch_size, tuple(metrics))
+    unknown = unknown_of(program.ops)
+    if unknown:
+        metrics = [Metric(m.name, None, m.least if m.name == _TIME else None, None, None) for m in metrics]
+    return RunStatistics(
+        program.target,
+        len(rows),
+        times.duration_ns,
+        program.stats.batch_size,
+        tuple(metrics),
+        in_a_line(unknown, len(program.ops)),
+    )
 
 
 def metric(name: str, values: Floats | None) -> Metric:

@@ -93,7 +93,7 @@ def profile_document(report: Report) -> dict[str, object]:
             "layerwise": [_advice(report, item) for item in report.heavy_memory],
             "macs": [_advice(report, item) for item in report.heavy_macs],
         },
-        "errors": [],
+        "errors": [f"{op.name} ({op.type}) has no known cost: {op.reason}" for op in report.unknown_ops],
     }
 
 
@@ -174,7 +174,7 @@ def _layer(layer: Layer) -> dict[str, object]:
         "latency_ms": layer.latency_s * 1e3 if layer.latency_s is not None else None,
         "energy_uj": layer.energy_j * 1e6 if layer.energy_j is not None else None,
         "power_mw": layer.power_w * 1e3 if layer.power_w is not None else None,
-        "macs": layer.macs,
+        "macs": layer.macs if layer.work_known else None,
         "memory_kb": layer.parameter_bytes / 1024 if layer.parameter_bytes else None,
         "accelerated": layer.accelerated,
     }

@@ -16,7 +16,7 @@ from math import prod
 
 from ...core.units import Bytes, Cycles
 from ...estimate.cost import Cost, Part
-from ...estimate.estimator import parameter_bytes
+from ...estimate.estimator import parameter_bytes, why_withheld
 from ...estimate.memory import Buffer, live_bytes
 from ...estimate.price import Machine
 from ...estimate.report import Layer, Report
@@ -37,6 +37,7 @@ from ...recording.resources import (
 
 LISTED_LAYERS = 5
 DEFINITION = "flat counting: convolutions and dense layers by MACs, every other op by its output elements"
+_NO_RATE = "latency is withheld: the target file has no MAC rate"
 URGENT, CLEAR = 2.0, 0.5  # share of the RAM that is missing
 CRITICAL, TIGHT = 0.95, 0.75
 
@@ -87,9 +88,10 @@ def _layer(index: int, op: Op, graph: Graph, machine: Machine) -> Layer:
     engine = _engine(op, machine)
     core = machine.target.engines[-1]  # the processor that prices everything
     rate, energy = core.rate(core.macs_per_cycle, DType.F32), core.rate(core.picojoules_per_mac, DType.F32)
-    cycles = int((macs or 1) / rate.value) if rate is not None else None
+    unknown = _why_uncounted(op, graph)
+    cycles = int((macs or 1) / rate.value) if rate is not None and not unknown else None
     latency = None if cycles is None else cycles / machine.clock_hz
-    joules = None if energy is None else macs * energy.value * 1e-12
+    joules = None if energy is None or unknown else macs * energy.value * 1e-12
     constants = [t for t in op.inputs if t != ABSENT and graph.tensors[t].role is Role.CONSTANT]
     return Layer(
         index=index,
@@ -101,7 +103,7 @@ def _layer(index: int, op: Op, graph: Graph, machine: Machine) -> Layer:
         trips=op.trips,
         engine=engine.name,
         accelerated=engine.accelerator,
-        reason="",
+        reason=unknown,
         dtype="",
         macs=macs,
         element_ops=0,
@@ -118,7 +120,17 @@ def _layer(index: int, op: Op, graph: Graph, machine: Machine) -> Layer:
         live_bytes=0,
         traffic={},
         kernel_shapes=tuple(graph.tensors[t].shape or () for t in constants),
+        work_known=not unknown,
+        unknown=unknown,
     )
+
+
+def _why_uncounted(op: Op, graph: Graph) -> str:
+    """Flat counting goes by the output of an op: one without a shape cannot be counted."""
+    out = graph.tensors[op.outputs[0]] if op.outputs and op.outputs[0] != ABSENT else None
+    if out is None or out.shape is not None:
+        return ""
+    return out.unknown_because or f"the model does not give the shape of {out.name}"
 
 
 def _memory(graph: Graph, machine: Machine) -> MemoryStack:
@@ -143,7 +155,7 @@ def _memory(graph: Graph, machine: Machine) -> MemoryStack:
         runtime_bytes=None,
         peak_layer=step,
         peak_tensors=tuple(PeakTensor(graph.tensors[b.tensors[0]].name, b.size_bytes) for b in alive),
-        unknown_tensors=0,
+        unknown_tensors=sum(graph.tensors[b.tensors[0]].elements is None for b in buffers),
         uses=uses,
         issues=tuple(_issues(uses[0])),
         recommendations=tuple(_recommendations(uses[0])),
@@ -191,6 +203,7 @@ def _totals(layers: Sequence[Layer], parameters: int) -> Totals:
     """Sums over layers; a sum with an unknown part is unknown."""
     cycles = _sum([layer.cycles for layer in layers])
     seconds, joules = _sum([layer.latency_s for layer in layers]), _sum([layer.energy_j for layer in layers])
+    unknown = tuple(layer.index for layer in layers if layer.unknown)
     return Totals(
         cycles=cycles,
         latency_s=None if seconds is None else Range(seconds, seconds, seconds),
@@ -203,8 +216,10 @@ def _totals(layers: Sequence[Layer], parameters: int) -> Totals:
         parameter_bytes=parameters,
         accelerated_layers=sum(layer.accelerated for layer in layers),
         cpu_layers=sum(not layer.accelerated for layer in layers),
-        unknown_layers=(),
-        withheld="" if cycles is not None else "latency is withheld: the target file has no MAC rate",
+        unknown_layers=unknown,
+        withheld=why_withheld(layers, unknown) or ("" if cycles is not None else _NO_RATE),
+        known_latency_s=(sum(layer.latency_s or 0.0 for layer in layers) or None) if unknown else None,
+        uncounted_layers=len(unknown),
     )
 
 

@@ -9,6 +9,7 @@ from typing import TextIO
 
 from ...estimate.report import Layer, Report
 from ...recording.resources import LayerAdvice
+from ...views.text.columns import at_least, unknown_lines
 
 _DTYPE_NAMES = {"f32": "float32", "f16": "float16", "i8": "int8", "u8": "uint8", "i16": "int16", "i32": "int32"}
 _UNKNOWN = "-"  # as these tables print what they do not know
@@ -23,6 +24,13 @@ class ReportTables:
     def render(self, report: Report, out: TextIO) -> None:
         sections = (_model, _memory, _hardware, _layers, _opportunities, _heavy_memory, _heavy_macs)
         out.write("\n".join("".join(line + "\n" for line in section(report)) for section in sections))
+        out.writelines(f"{line}\n" for line in _unknown(report))
+
+
+def _unknown(report: Report) -> Iterable[str]:
+    """Below the tables, which have no place for it: layers that no total holds."""
+    if report.unknown_ops:
+        yield from ("", *unknown_lines(report.unknown_ops, len(report.layers)))
 
 
 def _model(report: Report) -> Iterable[str]:
@@ -52,7 +60,7 @@ def _memory(report: Report) -> Iterable[str]:
         (25, 35),
         ("Memory Metric", "Value"),
         [
-            ("Peak RAM Required", _kilobytes_and_megabytes(memory.peak_bytes)),
+            ("Peak RAM Required", at_least(memory) + _kilobytes_and_megabytes(memory.peak_bytes)),
             ("RAM Status", memory.status),
             ("Available RAM", _kilobytes_and_megabytes(ram.available_bytes)),
             ("RAM Utilization", f"{100 * ram.share:.1f}%"),
@@ -78,7 +86,7 @@ def _hardware(report: Report) -> Iterable[str]:
             ("Total Cycles", _UNKNOWN if totals.cycles is None else f"{totals.cycles:,.0f}"),
             ("Estimated Latency", _UNKNOWN if latency is None else f"{1000 * latency.value:.2f} ms"),
             ("Estimated Power", power),
-            ("Peak Memory", f"{report.memory.peak_bytes / 1024:.2f} KB"),
+            ("Peak Memory", f"{at_least(report.memory)}{report.memory.peak_bytes / 1024:.2f} KB"),
             ("Accelerated Layers", str(totals.accelerated_layers)),
             ("CPU-Only Layers", str(totals.cpu_layers)),
         ],
@@ -113,7 +121,7 @@ def _layer_row(layer: Layer) -> tuple[str, ...]:
         _number(layer.latency_s, ".4f", 1e3),
         _number(layer.energy_j, ".2f", 1e6),
         _number(layer.power_w, ".2f", 1e3),
-        f"{layer.macs:,}",
+        f"{layer.macs:,}" if layer.work_known else _UNKNOWN,
         f"{layer.parameter_bytes / 1024:.2f}" if layer.parameter_bytes else "-",
         "Yes" if layer.accelerated else "No",
     )
@@ -127,7 +135,7 @@ def _opportunities(report: Report) -> Iterable[str]:
     totals = report.totals
     rows = [
         ("Total Parameter Memory", f"{totals.parameter_bytes / 1024:.2f} KB"),
-        ("Total MACs", f"{totals.macs:,}"),
+        ("Total MACs", f"{at_least(totals)}{totals.macs:,}"),
         *((_HEADINGS.get(idea.kind, idea.kind), idea.text) for idea in report.suggestions),
     ]
     yield "=== OPTIMIZATION OPPORTUNITIES ==="

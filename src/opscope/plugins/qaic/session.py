@@ -106,8 +106,11 @@ class Session:
             self._latencies_ns.append(lone.lone_latency_ns(len(self._latencies_ns)))
         return outputs
 
-    def run_benchmark(self) -> tuple[int, float, float, int]:
-        """Inferences completed, inferences per second (batch counted), seconds, batch: all simulated."""
+    def run_benchmark(self) -> tuple[int, float | None, float, int]:
+        """Inferences completed, inferences per second (batch counted), seconds, batch: all simulated.
+
+        There is no rate where an op of the program has no known cost; the seconds are what the others take.
+        """
         self._check_open()
         times, statistics = execution.benchmark(self._loaded, self._options)
         with self._lock:
@@ -123,10 +126,16 @@ class Session:
         return execution.profile_once(self._execution())
 
     def get_metrics(self) -> dict[str, float]:
-        """Latencies of all inferences so far, in milliseconds of simulated time, as the application sees them."""
+        """Latencies of all inferences so far, in milliseconds of simulated time, as the application sees them.
+
+        Where an op of the program has no known cost, there are none: the number of inferences is all.
+        """
         from ...device.host.statistics import latency_metrics
+        from ...recording.unknown import unknown_of
 
         with self._lock:
+            if unknown_of(self.program.ops):
+                return {"num_of_inferences": len(self._latencies_ns)}
             return latency_metrics(np.array(self._latencies_ns, np.int64))
 
     def print_metrics(self) -> None:

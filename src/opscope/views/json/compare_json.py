@@ -67,6 +67,7 @@ def _run(figures: Figures) -> dict[str, object]:
         "cores": figures.cores,
         "batch": figures.batch,
         "caveats": figures.caveats,
+        "unknown": figures.unknown or None,
     }
 
 

@@ -30,6 +30,7 @@ class RecordedJson:
             "schema": SCHEMA,
             "summary": summary_fields(run.summary),
             "findings": findings_fields(findings),
+            "unknown_ops": findings.unknown_ops,
             "recording": told,
             "metrics": told["metrics"],
             "nodes": ops,

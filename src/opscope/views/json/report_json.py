@@ -35,6 +35,7 @@ def document(report: Report) -> dict[str, object]:
         "hardware": _hardware(report),
         "layers": [_layer(layer) for layer in report.layers],
         "opportunities": _opportunities(report),
+        "unknown_ops": [asdict(op) for op in report.unknown_ops],
         "notes": [asdict(note) for note in report.notes],
     }
 
@@ -72,6 +73,7 @@ def _memory(report: Report) -> dict[str, object]:
         "scratch_bytes": memory.scratch_bytes,
         "runtime_bytes": memory.runtime_bytes,
         "unknown_tensors": memory.unknown_tensors,
+        "is_lower_bound": memory.is_lower_bound,
         "memories": [
             {
                 "name": use.name,
@@ -106,6 +108,7 @@ def _hardware(report: Report) -> dict[str, object]:
         "cpu_layers": totals.cpu_layers,
         "unknown_layers": list(totals.unknown_layers),
         "withheld": totals.withheld or None,
+        "latency_at_least_ms": _times(totals.known_latency_s, 1e3),
     }
 
 
@@ -142,6 +145,7 @@ def _opportunities(report: Report) -> dict[str, object]:
         "parameter_bytes": report.totals.parameter_bytes,
         "total_macs": report.totals.macs,
         "total_element_ops": report.totals.element_ops,
+        "is_lower_bound": report.totals.is_lower_bound,
         "mac_definition": report.definition,
         "suggestions": [_suggestion(idea) for idea in report.suggestions],
         "layerwise_memory": [_advice(report, item) for item in report.heavy_memory],

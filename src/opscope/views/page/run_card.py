@@ -8,10 +8,11 @@ from io import StringIO
 from typing import TextIO
 
 from ...core.provenance import Provenance
-from ...core.units import UNKNOWN, format_count, format_percent, format_seconds
+from ...core.units import UNKNOWN, format_count, format_latency, format_percent, format_seconds
 from ...recording.finding import Findings
 from ...recording.run import RunInfo
 from ...recording.summary import OpTotal, Share, Summary
+from ...recording.unknown import in_a_line
 from .html_text import full_name, prose, short_name
 
 MOST_OPS = 8
@@ -67,7 +68,7 @@ def _head(info: RunInfo, summary: Summary, findings: Findings | None) -> Iterabl
         f"all times <em>{_text(info.provenance)}</em></div>\n"
     )
     latency = summary.latency
-    parts = [f"latency <strong>{_ns(latency.value_ns)}</strong>"]
+    parts = [f"latency <strong>{format_latency(latency.value_ns, latency.low_ns, None)}</strong>"]
     low, high = _ns(latency.low_ns), _ns(latency.high_ns)
     if UNKNOWN not in (low, high) and low != high:
         parts.append(f"range {low} – {high}")
@@ -77,6 +78,9 @@ def _head(info: RunInfo, summary: Summary, findings: Findings | None) -> Iterabl
     if findings is not None:
         parts.append(f"bound by <strong>{_text(findings.bound)}</strong>")
     yield f"<div>{' · '.join(parts)}</div>\n"
+    if findings is not None and findings.unknown_ops:
+        count = sum(op.op is not None for op in summary.ops)
+        yield f"<div>{escape(prose(in_a_line(findings.unknown_ops, count)))}</div>\n"
 
 
 def _ns(value: float | None) -> str:

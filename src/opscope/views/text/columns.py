@@ -7,6 +7,8 @@ from dataclasses import dataclass
 from unicodedata import east_asian_width
 
 from ...core.errors import printable
+from ...recording.resources import MemoryStack, Totals
+from ...recording.unknown import UnknownOp, how_many, named
 
 _BAR = "█"
 _PARTS = ("", "▏", "▎", "▍", "▌", "▋", "▊", "▉")
@@ -80,3 +82,16 @@ def _width(text: str) -> int:
 def _pad(text: str, width: int, side: str) -> str:
     blanks = " " * (width - _width(text))
     return blanks + text if side == ">" else text + blanks
+
+
+def at_least(of: Totals | MemoryStack) -> str:
+    """Before a number that is only the known part of what there is."""
+    return "at least " if of.is_lower_bound else ""
+
+
+def unknown_lines(unknown: Sequence[UnknownOp], of: int) -> list[str]:
+    """The one block in which ops without a known cost are named; nothing where every cost is known."""
+    if not unknown:
+        return []
+    head = f"{how_many(unknown, of)}; times, MACs and bytes are of the others:"
+    return [head, *(f"  {printable(line, 300)}" for line in named(unknown))]

@@ -6,10 +6,10 @@ from collections.abc import Iterator
 from typing import TextIO
 
 from ...core.errors import printable
-from ...core.units import UNKNOWN, format_bytes, format_count, format_percent, format_seconds
+from ...core.units import UNKNOWN, format_bytes, format_count, format_latency, format_percent, format_seconds
 from ...recording.finding import OTHER_BOUND, UPPER_BOUND, Finding, Findings, LawCheck, PathStep
 from ...recording.run import Run
-from .columns import Style, bar, columns, pairs
+from .columns import Style, bar, columns, pairs, unknown_lines
 from .trial_rows import trial_rows, tried_again
 
 _BAR_WIDTH = 32
@@ -40,6 +40,7 @@ class FindingsText:
     def render(self, run: Run, findings: Findings, out: TextIO) -> None:
         sections = (
             self._head(run, findings),
+            iter(unknown_lines(findings.unknown_ops, len(run.ops))),
             self._verdict(findings),
             self._causes(findings),
             self._tried(findings),
@@ -53,9 +54,7 @@ class FindingsText:
 
     def _head(self, run: Run, findings: Findings) -> Iterator[str]:
         latency, info = run.summary.latency, run.info
-        times = UNKNOWN if latency.value_ns is None else format_seconds(latency.value_ns * 1e-9)
-        if latency.low_ns is not None and latency.high_ns is not None:
-            times += f" ({format_seconds(latency.low_ns * 1e-9)} – {format_seconds(latency.high_ns * 1e-9)})"
+        times = format_latency(latency.value_ns, latency.low_ns, latency.high_ns)
         name = printable(info.network or info.model, 60)
         yield self.style(f"{name} on {printable(info.target, 60)}", "strong") + f"  {times}, {findings.provenance}"
 
@@ -71,6 +70,7 @@ class FindingsText:
             else f"{findings.bound} bound"
         )
         whole = "" if findings.wall_ns is None else f" of {format_seconds(findings.wall_ns * 1e-9)}"
+        whole = " of the time of ops whose cost is known" if findings.unknown_ops else whole
         yield self.style(f"Verdict: {bound}", "strong") + f", {format_percent(largest.share)}{whole}"
         yield ""
         for part in findings.breakdown:

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Sequence
 from typing import TextIO
 
 from ...program.program import Program, TrafficRow
+from ...recording.unknown import unknown_of
 
 _PORTS = ("port01: host input", "port02: host output")
 
@@ -30,7 +31,8 @@ class MemoryMetricsText:
 
 def _header(program: Program, local: str) -> Iterable[str]:
     metrics = program.metrics
-    yield f"MAC estimate: {metrics.macs}"
+    least = "at least " if unknown_of(program.ops) else ""
+    yield f"MAC estimate: {least}{metrics.macs}"
     yield "Graph operation size histogram:"
     yield "output elts    op count (cumulative)"
     total, seen = sum(metrics.size_histogram.values()) or 1, 0

@@ -10,12 +10,12 @@ from textwrap import wrap
 from typing import TextIO
 
 from ...core.errors import printable
-from ...core.units import UNKNOWN, format_count, format_percent, format_seconds
+from ...core.units import UNKNOWN, format_count, format_latency, format_percent, format_seconds
 from ...recording.finding import UPPER_BOUND, Finding, Findings
 from ...recording.recording import Recording
 from ...recording.run import Run
 from ...recording.summary import OpTotal
-from .columns import Style, bar, columns, pairs
+from .columns import Style, bar, columns, pairs, unknown_lines
 from .recording_text import sections_of, tells_causes
 from .trial_rows import trial_rows, tried_again
 
@@ -72,6 +72,7 @@ class ProfileText:
     def render(self, run: Run, found: Findings, recording: Recording, out: TextIO) -> None:
         parts = (
             self._head(run, found),
+            self._unknown(run, found),
             self._breakdown(found),
             self._ops(run),
             self._found(found, recording),
@@ -88,17 +89,28 @@ class ProfileText:
         place = f"{info.devices} × {info.cores} cores" if info.devices > 1 else f"{info.cores} cores"
         where = f"{info.target}, {place}" if info.devices * info.cores > 1 else info.target
         title = f"{printable(info.network, 80)} on {printable(where, 80)} ({info.provenance})"
-        rows = [("latency", _time(latency.value_ns) + _range(latency.low_ns, latency.high_ns))]
+        unknown = found.unknown_ops
+        rows = [("latency", format_latency(latency.value_ns, latency.low_ns, latency.high_ns))]
         if run.summary.host:
-            seen = sum(stage.ns for stage in run.summary.host)
-            rows[0] = ("latency", f"{rows[0][1]}; the application sees {_time(seen)}")
+            ns = sum(stage.ns for stage in run.summary.host)
+            seen = format_latency(None if unknown else ns, ns, None)
+            rows[0] = ("latency", f"{rows[0][1]}; the application sees {seen}")
         if run.summary.throughput_per_s is not None:
             alone = " of the device alone" if run.summary.host else ""  # the host may not keep up with it
             rows.append(("throughput", f"{_rate(run.summary.throughput_per_s)} inferences/s{alone}"))
         if found.breakdown:
             share = next(part.share for part in found.breakdown if part.cause == found.bound)
-            rows.append(("verdict", f"{found.bound} bound: {format_percent(share)} of the time"))
+            part = "of the time of ops whose cost is known" if unknown else "of the time"
+            rows.append(("verdict", f"{found.bound} bound: {format_percent(share)} {part}"))
         return [*(self.style(line, "strong") for line in wrap(title, self.width)), *pairs(rows)]
+
+    def _unknown(self, run: Run, found: Findings) -> list[str]:
+        """Ops that no time above holds, and why."""
+        return [
+            line
+            for text in unknown_lines(found.unknown_ops, len(run.ops))
+            for line in wrap(text, self.width, subsequent_indent="    ")
+        ]
 
     def _breakdown(self, found: Findings) -> list[str]:
         """A bar for each part of the time, longest first."""
@@ -210,11 +222,6 @@ def _op_row(op: OpTotal) -> Sequence[str]:
 
 def _time(ns: int | None) -> str:
     return format_seconds(None if ns is None else ns * 1e-9)
-
-
-def _range(low: int | None, high: int | None) -> str:
-    """Nothing where both ends read the same."""
-    return "" if low is None or high is None or _time(low) == _time(high) else f" ({_time(low)} – {_time(high)})"
 
 
 def _rate(per_second: float) -> str:

@@ -9,6 +9,7 @@ from ...core.errors import printable
 from ...core.units import UNKNOWN, format_bytes, format_count, format_joules, format_percent, format_seconds
 from ...estimate.report import Layer, Report
 from ...recording.resources import Footprint
+from .columns import at_least, unknown_lines
 
 
 class ReportMarkdown:
@@ -35,7 +36,10 @@ def _summary(report: Report) -> Iterable[str]:
     """Title and totals."""
     totals, model = report.totals, report.model
     latency = totals.latency_s
+    least = totals.known_latency_s
     shown = UNKNOWN if latency is None else format_seconds(latency.value)
+    if latency is None and least is not None:
+        shown = f"at least {format_seconds(least)}"
     if latency is not None and latency.low != latency.high:
         shown += f" ({format_seconds(latency.low)} – {format_seconds(latency.high)})"
     yield f"# {_safe(model.name)} on {_safe(report.target.title)}"
@@ -49,10 +53,13 @@ def _summary(report: Report) -> Iterable[str]:
         ),
         ("Latency", shown + (f" – {totals.withheld}" if totals.withheld else "")),
         ("Energy", f"{format_joules(totals.energy_j.value)} ({totals.energy_note})" if totals.energy_j else UNKNOWN),
-        ("MACs", f"{format_count(totals.macs)} ({report.definition})"),
+        ("MACs", f"{at_least(totals)}{format_count(totals.macs)} ({report.definition})"),
         ("Layers", f"{totals.accelerated_layers} accelerated, {totals.cpu_layers} on the CPU"),
     ]
     yield from _table(("Metric", "Value"), rows)
+    unknown = unknown_lines(report.unknown_ops, len(report.layers))
+    if unknown:
+        yield from (_safe(unknown[0]), "", *(f"- {_safe(line.strip())}" for line in unknown[1:]), "")
 
 
 def _memory(report: Report) -> Iterable[str]:
@@ -73,8 +80,9 @@ def _memory(report: Report) -> Iterable[str]:
     ]
     yield from _table(("Memory", "Holds", "Needed", "Available", "Share", "Fits"), rows, numeric=(2, 3, 4))
     yield (
-        f"Peak RAM {format_bytes(memory.peak_bytes)}: live tensors {format_bytes(memory.bound_bytes)}, planned arena "
-        f"{format_bytes(memory.arena_bytes)} ({memory.planner}), scratch {format_bytes(memory.scratch_bytes)}."
+        f"Peak RAM {at_least(memory)}{format_bytes(memory.peak_bytes)}: "
+        f"live tensors {format_bytes(memory.bound_bytes)}, planned arena {format_bytes(memory.arena_bytes)} "
+        f"({memory.planner}), scratch {format_bytes(memory.scratch_bytes)}."
     )
     yield ""
     lines = [*memory.issues, *memory.recommendations]

@@ -8,8 +8,8 @@ from typing import TextIO
 from ...core.errors import printable
 from ...core.units import UNKNOWN, format_bytes, format_count, format_joules, format_percent, format_seconds
 from ...estimate.report import Layer, Report
-from ...recording.resources import Footprint, LayerAdvice, Range
-from .columns import bar, columns, pairs
+from ...recording.resources import Footprint, LayerAdvice, Range, Totals
+from .columns import at_least, bar, columns, pairs, unknown_lines
 
 _NAME_WIDTH = 44
 
@@ -23,7 +23,7 @@ class ReportText:
         self.top = top  # layers shown, slowest first; None: all, in order
 
     def render(self, report: Report, out: TextIO) -> None:
-        parts = (_headline, _model, _memory, _hardware, self._layers, _opportunities, _heavy, _notes)
+        parts = (_headline, _unknown, _model, _memory, _hardware, self._layers, _opportunities, _heavy, _notes)
         out.write("\n".join("".join(line + "\n" for line in part(report)) for part in parts if any(part(report))))
 
     def _layers(self, report: Report) -> Iterable[str]:
@@ -54,21 +54,35 @@ def _headline(report: Report) -> Iterable[str]:
     yield ""
     uses = report.memory.uses
     fits = "fits" if all(use.fits for use in uses) else "DOES NOT FIT"
+    least = at_least(report.memory)
     memory = ", ".join(
-        f"{use.name} {format_bytes(use.required_bytes)} of {format_bytes(use.available_bytes)}" for use in uses
+        f"{use.name} {least if 'activations' in use.holds else ''}{format_bytes(use.required_bytes)} of "
+        f"{format_bytes(use.available_bytes)}"
+        for use in uses
     )
+    if least and fits == "fits":
+        fits = "fits as far as is known"
     yield from pairs(
         [
             ("memory", f"{fits}: {memory}"),
-            ("latency", _range(report.totals.latency_s) or f"{UNKNOWN}  {report.totals.withheld}"),
+            ("latency", _latency(report.totals)),
             ("bound by", _bound(report.layers)),
         ]
     )
 
 
-def _range(value: Range | None) -> str:
-    if value is None:
-        return ""
+def _unknown(report: Report) -> Iterable[str]:
+    return unknown_lines(report.unknown_ops, len(report.layers))
+
+
+def _latency(totals: Totals) -> str:
+    if totals.latency_s is not None:
+        return _range(totals.latency_s)
+    least = totals.known_latency_s
+    return f"{UNKNOWN if least is None else f'at least {format_seconds(least)}'}  {totals.withheld}"
+
+
+def _range(value: Range) -> str:
     if value.low == value.high:
         return format_seconds(value.value)
     return f"{format_seconds(value.value)}  (range {format_seconds(value.low)} – {format_seconds(value.high)})"
@@ -106,20 +120,22 @@ def _memory(report: Report) -> Iterable[str]:
     memory = report.memory
     over = memory.arena_bytes / memory.bound_bytes - 1 if memory.bound_bytes else 0.0
     runtime = UNKNOWN + "  not published for this target" if memory.runtime_bytes is None else None
+    least = at_least(memory)
     yield "MEMORY ANALYSIS"
     rows = [
-        ("live tensors", f"{format_bytes(memory.bound_bytes)}  lower bound: most bytes alive at once"),
+        ("live tensors", f"{least}{format_bytes(memory.bound_bytes)}  lower bound: most bytes alive at once"),
         (
             "planned arena",
-            f"{format_bytes(memory.arena_bytes)}  {memory.planner}, {format_percent(over)} above the bound",
+            f"{least}{format_bytes(memory.arena_bytes)}  {memory.planner}, {format_percent(over)} above the bound",
         ),
         ("kernel scratch", format_bytes(memory.scratch_bytes)),
         ("runtime", runtime or format_bytes(memory.runtime_bytes)),
-        ("peak", f"{format_bytes(memory.peak_bytes)}  {memory.status}"),
+        ("peak", f"{least}{format_bytes(memory.peak_bytes)}  {memory.status}"),
     ]
     for use in memory.uses:
         share = f"{format_percent(use.share)} of {format_bytes(use.available_bytes)}"
-        rows.append((f"{use.name} in all", f"{format_bytes(use.required_bytes)}  {share} for {use.holds}"))
+        bound = least if "activations" in use.holds else ""
+        rows.append((f"{use.name} in all", f"{bound}{format_bytes(use.required_bytes)}  {share} for {use.holds}"))
     if memory.peak_layer is not None and report.layers:
         layer = report.layers[memory.peak_layer]
         rows.append(("peak at", f"layer {layer.index} {layer.operator} {printable(layer.name, 60)}"))
@@ -144,11 +160,11 @@ def _hardware(report: Report) -> Iterable[str]:
     yield from pairs(
         [
             ("cycles", format_count(totals.cycles)),
-            ("latency", _range(totals.latency_s) or f"{UNKNOWN}  {totals.withheld}"),
+            ("latency", _latency(totals)),
             ("energy", f"{shown}  {totals.energy_note}"),
             ("power", f"{power}  {totals.power_note}".rstrip()),
-            ("MACs", f"{format_count(totals.macs)}  {report.definition}"),
-            ("element operations", format_count(totals.element_ops)),
+            ("MACs", f"{at_least(totals)}{format_count(totals.macs)}  {report.definition}"),
+            ("element operations", at_least(totals) + format_count(totals.element_ops)),
             ("accelerated layers", str(totals.accelerated_layers)),
             ("CPU-only layers", str(totals.cpu_layers)),
         ]
@@ -233,15 +249,14 @@ def _heavy_table(report: Report, advice: Sequence[LayerAdvice]) -> list[str]:
 
 
 def _notes(report: Report) -> Iterable[str]:
-    stranded = [layer for layer in report.layers if layer.reason]
+    stranded = [layer for layer in report.layers if layer.reason and not layer.unknown]
     if not report.notes and not stranded:
         return
     yield "NOTES"
     for note in report.notes[:20]:
         yield f"  • {printable(note.text, 240)}"
     for layer in stranded[:5]:
-        place = f"runs on {layer.engine}" if layer.engine else "is not costed"
-        yield f"  • layer {layer.index} ({layer.operator}) {place}: {printable(layer.reason, 200)}"
+        yield f"  • layer {layer.index} ({layer.operator}) runs on {layer.engine}: {printable(layer.reason, 200)}"
     hidden = max(0, len(report.notes) - 20) + max(0, len(stranded) - 5)
     if hidden:
         yield f"  • and {hidden} more; --format json has them all"

@@ -17,10 +17,12 @@ class RunStdout:
     suffix = ".txt"
 
     def render(self, statistics: RunStatistics, out: TextIO) -> None:
+        rate = statistics.inferences_per_s
+        duration = "N/A" if statistics.unknown else f"{statistics.duration_ns / 1e3:.0f}us"
         out.write(" ---- Stats ----\n")
         out.write(
-            f"InferenceCnt {statistics.count} TotalDuration {statistics.duration_ns / 1e3:.0f}us "
-            f"BatchSize {statistics.batch} Inf/Sec {statistics.inferences_per_s:.3f}\n"
+            f"InferenceCnt {statistics.count} TotalDuration {duration} "
+            f"BatchSize {statistics.batch} Inf/Sec {'N/A' if rate is None else f'{rate:.3f}'}\n"
         )
         out.write("Device Performance: \n")
         out.write(_line(_HEADER))

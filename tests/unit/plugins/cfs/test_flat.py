@@ -50,8 +50,18 @@ def test_the_batch_is_ignored_by_convolutions_and_by_nothing_else() -> None:
 
 def test_an_op_that_counts_nothing_is_priced_as_one_mac() -> None:
     draw = Sketch()
-    (layer,) = flat(draw.graph(draw.op("custom", (draw.input(8),), None))).layers
+    (layer,) = flat(draw.graph(draw.op("custom", (draw.input(8),), (0,)))).layers
     assert (layer.macs, layer.cycles) == (0, 1)
+
+
+def test_an_op_whose_output_has_no_shape_is_not_priced_at_all() -> None:
+    draw = Sketch()
+    found = flat(draw.graph(draw.op("custom", (draw.input(8),), None), draw.op("relu", (draw.input(8),), (8,))))
+    assert (found.layers[0].cycles, found.layers[0].work_known) == (None, False)
+    assert found.totals.latency_s is None
+    assert found.totals.known_latency_s == found.layers[1].latency_s
+    assert found.totals.is_lower_bound
+    assert found.memory.unknown_tensors == 1
 
 
 def test_a_scalar_is_one_element() -> None:

@@ -85,7 +85,9 @@ def test_unknown_is_a_dash_with_its_reason_never_zero() -> None:
     assert "  bound by  —" in text
     row = next(line for line in text.splitlines() if line.split()[:2] == ["0", "MyOp"])
     assert row.count("—") == 6  # engine, cycles, time, share, MACs, bound
-    assert "layer 0 (MyOp) is not costed: MyOp is a custom operator" in text
+    assert "\n1 of 1 ops has no known cost; times, MACs and bytes are of the others:\n" in text
+    assert "\n  custom0 (MyOp): MyOp is a custom operator" in text
+    assert "  MACs                at least 0  " in text
 
 
 def test_power_that_would_repeat_the_target_file_is_not_shown() -> None:

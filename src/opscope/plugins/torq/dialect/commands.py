@@ -8,6 +8,7 @@ from collections.abc import Sequence
 
 from ....commands.vendor_command import say, show_help, take_all
 from ....core.errors import printable
+from ....recording.unknown import UnknownOp
 
 RUN_EXAMPLES = """\
 examples:
@@ -65,13 +66,10 @@ examples:
         uncosted = scheduled.uncosted
         say(scheduled.notes)
         if uncosted:
-            first = printable(f"{uncosted[0].op} {uncosted[0].text}", 300)
-            say([f"{_uncosted(len(uncosted))}; {first}"])
-            if call.precision is None and any(warning.text.endswith("f32") for warning in uncosted):
+            say([_uncosted(uncosted)])
+            if call.precision is None and any(op.reason.endswith("f32") for op in uncosted):
                 say(["--precision=bf16 runs float tensors on the slices"])
-        elif scheduled.idle_ops:
-            say([f"{_uncosted(len(scheduled.idle_ops))}, first {printable(scheduled.idle_ops[0])}"])
-        least = "at least " if uncosted or scheduled.idle_ops else ""
+        least = "at least " if uncosted else ""
         _summary(scheduled.program.clock_hz, scheduled.cycles, len(scheduled.sequence.jobs), "estimated", least)
         _wrote(written)
         return 0
@@ -108,19 +106,17 @@ class RunModuleCommand:
             say([f"outputs are not computed: {ran.reason}"])
         cycles, least = max((end for _, end in ran.bounds), default=0.0), ""
         if ran.uncosted:
-            say([f"{_uncosted(len(ran.uncosted))}, first {printable(ran.uncosted[0])}"])
+            say([_uncosted(ran.uncosted)])
             least = "at least "
         _summary(ran.program.clock_hz, cycles, len(ran.bounds), "simulated", least)
         _wrote(written)
         return 0
 
 
-def _uncosted(count: int) -> str:
-    return (
-        "1 op is not costed and takes no time here"
-        if count == 1
-        else f"{count} ops are not costed and take no time here"
-    )
+def _uncosted(ops: Sequence[UnknownOp]) -> str:
+    """How many, the first of them, and why."""
+    count = "1 op is not costed and takes" if len(ops) == 1 else f"{len(ops)} ops are not costed and take"
+    return f"{count} no time here, first {printable(ops[0].name)}: {printable(ops[0].reason, 300)}"
 
 
 def _summary(clock_hz: float, cycles: float, jobs: int, how: str, least: str = "") -> None:

@@ -16,15 +16,14 @@ from ....core.files import write_bytes
 from ....estimate.machines import with_precision
 from ....estimate.price import Machine
 from ....graph.graph import ABSENT, Graph, Op
-from ....graph.kinds import KINDS, Family
 from ....machine.target import Target
 from ....program.program import OpInfo, Program
 from ....program.program_file import encode_program
 from ....program.sequence import StartSequence, sequence_of
 from ....readers import read_model
+from ....recording.unknown import UnknownOp, unknown_of
 
 if TYPE_CHECKING:
-    from ....compiler.performance_warnings import PerformanceWarning
     from ....compiler.plan import Plan
     from ....device.host.inputs import Array
     from ....workflows.execution import Loaded
@@ -42,7 +41,6 @@ class Scheduled:
     start: Times
     issued: Times  # its lane goes on
     done: Times
-    warnings: tuple[PerformanceWarning, ...]
     notes: tuple[str, ...]
     operand_bytes: Sequence[tuple[int, ...]] = ()  # of every op: inputs, constants, outputs; empty: not known
 
@@ -51,14 +49,9 @@ class Scheduled:
         return float(max(self.done, default=0.0))
 
     @property
-    def uncosted(self) -> tuple[PerformanceWarning, ...]:
-        """Ops that no engine can be priced for: times are of the others."""
-        return tuple(warning for warning in self.warnings if warning.kind == "unknown-cost")
-
-    @property
-    def idle_ops(self) -> tuple[str, ...]:
-        """Names of all ops that no command does, for want of a price or of a shape."""
-        return _without_commands(self.program)
+    def uncosted(self) -> tuple[UnknownOp, ...]:
+        """Ops whose cost is not known: times are of the others."""
+        return unknown_of(self.program.ops)
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,15 +65,9 @@ class Ran:
     reason: str = ""
 
     @property
-    def uncosted(self) -> tuple[str, ...]:
-        """Names of ops that no command does: times are of the others."""
-        return _without_commands(self.program)
-
-
-def _without_commands(program: Program) -> tuple[str, ...]:
-    done = set(np.unique(program.commands["op"]).tolist())
-    silent = {kind.name for kind in KINDS.values() if kind.family in (Family.VIEW, Family.CONTROL)}
-    return tuple(op.name for n, op in enumerate(program.ops) if n not in done and op.kind not in silent)
+    def uncosted(self) -> tuple[UnknownOp, ...]:
+        """Ops whose cost is not known: times are of the others."""
+        return unknown_of(self.program.ops)
 
 
 def schedule_model(
@@ -96,7 +83,6 @@ def schedule_model(
     """
     from ....compiler import compile_graph
     from ....compiler.forecast import forecast
-    from ....compiler.performance_warnings import performance_warnings
     from ....compiler.phases import phase_text
     from ....options import CompileOptions
 
@@ -117,7 +103,6 @@ def schedule_model(
     program = replace(program, ops=_located(program, graph, plans[-1]))
     start, done = forecast(program)
     issued = start + program.commands["cycles"]
-    warnings = tuple(performance_warnings(plans[-1], program))
     notes = tuple(note.text for note in graph.notes)
     return Scheduled(
         program,
@@ -126,7 +111,6 @@ def schedule_model(
         start,
         issued,
         done,
-        warnings,
         notes,
         [_operand_bytes(plans[-1], placed.op) for placed in plans[-1].placed],
     )

@@ -53,7 +53,7 @@ def scheduled() -> slices.Scheduled:
     start, done = forecast(program)
     issued = start + program.commands["cycles"]
     ready = slices._ready(program, issued)
-    return slices.Scheduled(program, sequence_of(program), ready, start, issued, done, (), ())
+    return slices.Scheduled(program, sequence_of(program), ready, start, issued, done, ())
 
 
 @pytest.fixture(scope="module")

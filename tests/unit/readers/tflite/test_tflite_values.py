@@ -128,7 +128,7 @@ NAMES = {code: name for name, code in vars(Operator).items() if not name.startsw
 
 def evaluated(model: ModelBuilder, inputs: dict[int, tuple[int, ...]]) -> list[object]:
     """Return the outputs as evaluated here, or why they are not."""
-    inference = Inference(StoredModel(Flatbuffer(model.build(), "model.tflite")), is_resized=True)
+    inference = Inference(StoredModel(Flatbuffer(model.build(), "model.tflite")), is_resized=True, observed={})
     frame = inference.run(inputs)
     found = [inference.evaluator.find(frame, tensor) for tensor in model.main.outputs]
     return [value.origin if isinstance(value, Unknown) else value for value in found]

@@ -65,7 +65,7 @@ def read(
     batch: int | None = None,
     shapes_from_run: str | Path | None = None,
 ) -> Graph:
-    """Read a model file: ONNX, TensorFlow Lite or MLIR. Other verbs take the graph in its place."""
+    """Read a model file: ONNX, TensorFlow Lite or MLIR, also packed. Other verbs take the graph in its place."""
     from .readers import read_model
 
     return read_model(Path(model), shapes=shapes, batch=batch, shapes_from_run=shapes_from_run)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import json
 from functools import partial
 from importlib.metadata import version
@@ -15,12 +16,15 @@ onnx = pytest.importorskip("onnx")
 
 from onnx import TensorProto, helper, numpy_helper  # noqa: E402
 
+from onnx_models import classifier  # noqa: E402
 from opscope import api, cli  # noqa: E402
 from opscope.core.errors import ModelError  # noqa: E402
 from opscope.plugins.qnn.details import parts_of  # noqa: E402
 from opscope.plugins.qnn.profiler import HtpProfiler  # noqa: E402
 from opscope.recording.recording import Placed, Recording  # noqa: E402
 from opscope.workflows import profiling  # noqa: E402
+from packed_models import gzipped, zipped  # noqa: E402
+from tflite_build import BY_HAND  # noqa: E402
 
 profile = partial(profiling.profile, backend="htp", options={})
 
@@ -254,6 +258,14 @@ def test_emulation_gives_outputs_and_no_time(
     assert np.load(outputs)["y"].shape == (1, 16, 32, 32)
 
 
+def test_emulated_outputs_that_are_maps_are_several_arrays(tmp_path: Path) -> None:
+    made = tmp_path / "out.npz"
+    profiling.execute(classifier(tmp_path / "m.onnx"), made, backend="htp", options={})
+    with np.load(made, allow_pickle=False) as outputs:
+        assert sorted(outputs.files) == ["chances.keys", "chances.values", "label"]
+        assert (outputs["chances.values"].argmax(1) == outputs["label"]).all()
+
+
 def test_what_if_runs_the_grid_best_first(conv_model: Path, capsys: pytest.CaptureFixture[str]) -> None:
     arguments = ["whatif", str(conv_model), "--precision", "as-is,w8a8", "--vtcm-mb", "1,8", "--json"]
     assert cli.main(arguments) == 0
@@ -274,6 +286,33 @@ def test_the_profiler_class_gives_outputs_metrics_and_bottlenecks(conv_model: Pa
     assert metrics["rpc_time"] is None
     assert metrics.why("rpc_time") == "only a device can tell: import its profile"
     assert isinstance(profiler.analyze_bottlenecks(metrics), tuple)
+
+
+def test_a_packed_model_is_profiled_executed_and_varied_under_its_own_name(conv_model: Path, tmp_path: Path) -> None:
+    packed = tmp_path / "net.onnx.gz"
+    packed.write_bytes(gzip.compress(conv_model.read_bytes()))
+    outputs, metrics = HtpProfiler().profile_model_execution(packed)
+    assert list(outputs) == ["y"]
+    assert metrics.recording.model == str(packed)
+    grid = profiling.what_if(packed, {"vtcm-mb": ["2"], "opt-level": ["2"]}, jobs=1)
+    assert [point.recording and point.recording.model for point in grid.points] == [grid.model] == [str(packed)]
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        (
+            zipped({"model": b"x", "dlc.metadata": b"y"}),
+            r"a Qualcomm deep learning container \(\.dlc\); expected the ONNX",
+        ),
+        (gzipped(BY_HAND), r"a model of format \.tflite; expected ONNX, as the vendor's compiler takes it"),
+    ],
+)
+def test_other_files_say_what_they_are(tmp_path: Path, content: bytes, message: str) -> None:
+    path = tmp_path / "model.dlc"
+    path.write_bytes(content)
+    with pytest.raises(ModelError, match=rf"^{path}: {message}"):
+        profile(path)
 
 
 def test_fused_nodes_are_named(conv_model: Path) -> None:

@@ -84,3 +84,24 @@ def suggested(message: str) -> dict[str, tuple[int, ...]]:
     words = split(message.partition("for example ")[2])
     assert words[::2] == ["--shape"] * (len(words) // 2), message
     return dict(named_shape(word) for word in words[1::2])
+
+
+def classifier(path: Path) -> Path:
+    """A label, and a map from labels to probabilities for every row: what scikit-learn's exporters write."""
+    nodes = [
+        helper.make_node(
+            "LinearClassifier",
+            ["x"],
+            ["label", "raw"],
+            domain="ai.onnx.ml",
+            classlabels_ints=[0, 1, 2],
+            coefficients=[0.1] * 6,
+            intercepts=[0.0, 0.1, 0.2],
+        ),
+        helper.make_node("ZipMap", ["raw"], ["chances"], domain="ai.onnx.ml", classlabels_int64s=[0, 1, 2]),
+    ]
+    maps = helper.make_sequence_type_proto(
+        helper.make_map_type_proto(TensorProto.INT64, helper.make_tensor_type_proto(TensorProto.FLOAT, []))
+    )
+    outputs = [value("label", [3], TensorProto.INT64), helper.make_value_info("chances", maps)]
+    return save(path.parent, model(graph(nodes, [value("x", [3, 2])], outputs), **{"ai.onnx.ml": 1}), path.name)

@@ -98,7 +98,7 @@ def _worked(
         raise ModelError(str(model), "", "no such file; expected an ONNX model")
     if (form := model_format(model)) is not Format.ONNX:
         raise ModelError(
-            str(model), "", f"a model of format {form.value}; the vendor's compiler takes ONNX; expected that"
+            str(model), "", f"a model of format {form.value}; expected ONNX, as the vendor's compiler takes it"
         )
     fixed, assumed = _fixed_shapes(model, shapes)
     request = {

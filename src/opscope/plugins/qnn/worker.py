@@ -12,10 +12,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ...backends.worker import RefusedError, answer
+from ...core.errors import UsageError
+from ...device.host.outputs import Output, saved_form
 from .model_copies import prepared_model, synthetic
 
 if TYPE_CHECKING:
     import onnxruntime
+
+    from ...device.host.inputs import Array
 
 PROVIDER = "QNNExecutionProvider"
 
@@ -68,10 +72,21 @@ def _execute(model: Path, folder: Path, provider: Mapping[str, str], inputs: obj
         raise RefusedError(f"inputs: {', '.join(missing)} missing; expected an array for every input of the model")
     feeds = given or {port.name: synthetic(port.name, port.shape, port.type) for port in session.get_inputs()}
     names = [port.name for port in session.get_outputs()]
-    values = session.run(names, feeds)
     file = folder / "outputs.npz"
-    np.savez(file, **dict(zip(names, values, strict=True)))
+    np.savez(file, **_arrays(dict(zip(names, session.run(names, feeds), strict=True))))  # type: ignore[arg-type]
     return str(file)
+
+
+def _arrays(outputs: Mapping[str, Output]) -> dict[str, Array]:
+    """Outputs by name; those that are no tensors in several arrays, `NAME.keys` and such."""
+    arrays: dict[str, Array] = {}
+    for name, value in outputs.items():
+        try:
+            form = saved_form(value)
+        except UsageError as error:
+            raise RefusedError(f"output {name}: {error}") from error
+        arrays |= {f"{name}.{part}": array for part, array in form.items()} if isinstance(form, dict) else {name: form}
+    return arrays
 
 
 def _session(model: Path, entries: Mapping[str, str], options: Mapping[str, str]) -> onnxruntime.InferenceSession:

@@ -10,7 +10,7 @@ import pytest
 from onnx import TensorProto, helper
 
 import opscope
-from onnx_models import graph, model, value
+from onnx_models import classifier, graph, model, value
 from opscope import api
 from opscope.core.errors import UsageError
 from opscope.device.host.outputs import Output, saved_form
@@ -52,21 +52,6 @@ def test_every_kind_of_output_has_a_form_without_objects(output: Output, expecte
 def test_what_has_no_form_says_why(output: Output, message: str) -> None:
     with pytest.raises(UsageError, match=message):
         saved_form(output)
-
-
-def classifier(path: Path) -> Path:
-    """A label, and a map from labels to probabilities for every row: what scikit-learn's exporters write."""
-    nodes = [
-        helper.make_node("LinearClassifier", ["x"], ["label", "raw"], domain="ai.onnx.ml",
-                         classlabels_ints=[0, 1, 2], coefficients=[0.1] * 6, intercepts=[0.0, 0.1, 0.2]),
-        helper.make_node("ZipMap", ["raw"], ["chances"], domain="ai.onnx.ml", classlabels_int64s=[0, 1, 2]),
-    ]  # fmt: skip
-    maps = helper.make_sequence_type_proto(
-        helper.make_map_type_proto(TensorProto.INT64, helper.make_tensor_type_proto(TensorProto.FLOAT, []))
-    )
-    outputs = [value("label", [3], TensorProto.INT64), helper.make_value_info("chances", maps)]
-    onnx.save(model(graph(nodes, [value("x", [3, 2])], outputs), **{"ai.onnx.ml": 1}), str(path))
-    return path
 
 
 def labels(path: Path) -> Path:

@@ -79,6 +79,22 @@ def test_both_branches_are_counted_and_noted_as_an_upper_bound(tmp_path: Path) -
     assert [note.code for note in read.notes] == ["both-branches"]
 
 
+def test_a_branch_that_cannot_run_with_these_shapes_is_not_taken(tmp_path: Path) -> None:
+    """A network for two sample rates: which one it is stands in the data, but only one takes a row of this length."""
+    then, other = (graph([node("MatMul", ["x", rate], ["r"])], [], [value("r")]) for rate in ("wide", "narrow"))
+    proto = node("If", ["c"], ["y"], name="rate", then_branch=then, else_branch=other)
+    constants = [weights("wide", 512, 4), weights("narrow", 256, 4)]
+    body = graph([proto], [value("x", [1, "n"]), value("c", [], BOOL)], [value("y")], constants)
+    path = save(tmp_path, model(body))
+    for extent, branch in ((512, "then_branch"), (256, "else_branch")):
+        read = read_onnx(path, shapes={"x": (1, extent)})
+        assert [op.location for op in read.ops] == ["node 0", f"node 0 {branch} node 0"]
+        assert shape_of(read, "y") == (1, 4)
+        assert not read.notes
+    with pytest.raises(ModelError, match="multiplies 1×100 by 512×4: the model cannot run with the shapes given"):
+        read_onnx(path, shapes={"x": (1, 100)})
+
+
 def test_a_scan_runs_once_per_slice(tmp_path: Path) -> None:
     inner = graph(
         [node("Add", ["s", "x"], ["s1"]), node("Identity", ["s1"], ["o"])],

@@ -44,7 +44,7 @@ def _with_bodies(node: Node, bodies: dict[str, Body]) -> Node:
 
 
 def _inner(frame: Frame, body: Body, *, is_certain: bool = False) -> Frame:
-    return Frame(frame.wire, frame.limits, body.constants, frame, is_certain and frame.is_certain)
+    return Frame(frame.wire, frame.limits, body.constants, frame, is_certain)
 
 
 def _outputs(body: Body, inner: Frame) -> list[Operand]:
@@ -67,10 +67,15 @@ def _run_if(interpreter: Interpreter, call: Call, frame: Frame) -> tuple[Node, l
     if taken not in bodies:
         raise call.mismatch(f"has no {taken}")
     inner = _inner(frame, bodies[taken], is_certain=True)
-    body = replace(interpreter.run_body(bodies[taken], inner), trips=1)
+    body = interpreter.run_body(bodies[taken], inner)
+    return _take(call, frame, taken, body, inner)
+
+
+def _take(call: Call, frame: Frame, taken: str, body: Body, inner: Frame) -> tuple[Node, list[Operand]]:
+    """Return a branch as the only one."""
     for name, value in zip(call.node.outputs, body.outputs, strict=False):
         frame.aliases[name] = (inner, value.name)
-    return _with_bodies(call.node, {taken: body}), _outputs(body, inner)
+    return _with_bodies(call.node, {taken: replace(body, trips=1)}), _outputs(body, inner)
 
 
 def _seen_branch(interpreter: Interpreter, call: Call, bodies: dict[str, Body]) -> str | None:
@@ -95,12 +100,15 @@ def _seen_count(interpreter: Interpreter, body: Body) -> int | None:
 def _run_both(
     interpreter: Interpreter, call: Call, frame: Frame, bodies: dict[str, Body]
 ) -> tuple[Node, list[Operand]]:
-    found: dict[str, Body] = {}
-    outputs = []
-    for name, body in bodies.items():
-        inner = _inner(frame, body)
-        found[name] = replace(interpreter.run_body(body, inner), trips=1)
-        outputs.append(_outputs(body, inner))
+    """Count both branches, but for one that cannot run: no run of the model with these shapes takes it."""
+    frames = {name: _inner(frame, body) for name, body in bodies.items()}
+    found = {name: replace(interpreter.run_body(body, frames[name]), trips=1) for name, body in bodies.items()}
+    able = [name for name, inner in frames.items() if inner.contradiction is None]
+    if len(able) == 1:
+        return _take(call, frame, able[0], found[able[0]], frames[able[0]])
+    if not able:
+        interpreter.contradict(next(inner.contradiction for inner in frames.values() if inner.contradiction), frame)
+    outputs = [_outputs(body, frames[name]) for name, body in bodies.items()]
     undecided = f"decided at run time by {call.place}"
     merged = [_either(alternatives, undecided) for alternatives in zip(*outputs, strict=False)]
     return _with_bodies(call.node, found), merged

@@ -16,7 +16,7 @@ from ....core.errors import ModelError, printable
 from ..model import Constant
 from ..parse import small_floats
 from ..wire import Wire
-from .call import Call, Open, Operand
+from .call import Call, Contradiction, Open, Operand
 
 if TYPE_CHECKING:
     from .call import Array
@@ -55,7 +55,8 @@ class Frame:
     limits: Limits
     constants: Mapping[str, Constant] = field(default_factory=dict)
     parent: Frame | None = None
-    is_certain: bool = True  # whether its nodes run whenever the model does: not those of a branch, or of a loop
+    is_certain: bool = True  # whether its nodes run whenever those around it do: not in a loop, or one of two branches
+    contradiction: Contradiction | None = None  # why it cannot run, with the shapes that its operands have
     operands: dict[str, Operand] = field(default_factory=dict)
     calls: dict[str, tuple[Call, int]] = field(default_factory=dict)  # tensor → the node that makes it, which output
     aliases: dict[str, tuple[Frame, str]] = field(default_factory=dict)  # outputs of a branch, under their outer name

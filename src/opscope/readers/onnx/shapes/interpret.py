@@ -92,8 +92,8 @@ class Interpreter:
                 found = self.outputs(call, body.values)
         except Open as why:
             reason = str(why)
-            if isinstance(why, Contradiction) and self.are_given and frame.is_certain:
-                self._refuse(why, body)
+            if isinstance(why, Contradiction) and not _are_complete(node, body.values):
+                self.contradict(why, frame)
         except (ArithmeticError, IndexError, TypeError, ValueError) as error:
             reason = f"{call.place} has attributes or operands that do not fit: {printable(str(error), 200)}"
         is_constant = _is_constant(call)
@@ -123,12 +123,17 @@ class Interpreter:
         elements = [ELEMENTS.get(word, 0) for word in runs.types]
         return dict(zip(names, zip(elements, shapes, strict=True), strict=True))
 
-    def _refuse(self, why: Contradiction, body: Body) -> None:
-        """Raise an error, unless the file states the node's shapes itself."""
-        node = why.node
-        if not all(name in body.values and body.values[name].is_complete for name in node.outputs if name):
+    def contradict(self, why: Contradiction, frame: Frame) -> None:
+        """Note that a frame cannot run; if it is sure to run, and the user gave the shapes, that is an error."""
+        uncertain: Frame | None = frame
+        while uncertain is not None and uncertain.is_certain:
+            uncertain = uncertain.parent
+        if uncertain is not None:
+            uncertain.contradiction = uncertain.contradiction or why
+        elif self.are_given:
+            place = f"{why.node.location} ({printable(why.node.label)})"
             problem = f"{why.problem}: the model cannot run with the shapes given"
-            raise ModelError(self.wire.source, f"{node.location} ({printable(node.label)})", problem)
+            raise ModelError(self.wire.source, place, problem)
 
     def _opset(self, node: Node) -> int:
         return self.opsets.get(node.domain, 1)
@@ -141,7 +146,7 @@ class Interpreter:
         rule = shape_rule(call.node)
         if rule is not None:
             return list(rule(call))
-        if all(name in stated and stated[name].is_complete for name in call.node.outputs if name):
+        if _are_complete(call.node, stated):
             return []
         return library.infer(call, self.wire)
 
@@ -153,6 +158,11 @@ class Interpreter:
         if stated is not None and stated.is_tensor and stated.shape is not None:
             return Operand(element, stated.shape)
         return Operand(element, None, found.because or "the file does not give it")
+
+
+def _are_complete(node: Node, values: Mapping[str, Value]) -> bool:
+    """Whether the file states the types and shapes of all outputs of a node."""
+    return all(name in values and values[name].is_complete for name in node.outputs if name)
 
 
 def _stated(value: Value) -> Operand:

@@ -20,14 +20,16 @@ def read_model(
     shapes: Mapping[str, tuple[int, ...]] | None = None,
     batch: int | None = None,
     shapes_from_run: str | Path | None = None,
+    folds: bool = True,
 ) -> Graph:
     """Read a model of any known format.
 
     `shapes` and `batch` fill in dimensions that the file leaves open. With `shapes_from_run`, the model runs once in
     its reference runtime on inputs that are "random" or those of an .npz file, and tells the shapes that data decide.
+    Ops that constants alone decide are left out, unless `folds` is False: what a runtime may run is then all there.
     """
     with unpacked(path) as file:
-        graph = _read(file, shapes or {}, batch, shapes_from_run)
+        graph = _read(file, shapes or {}, batch, shapes_from_run, folds=folds)
     return graph if file == path else replace(graph, source=str(path))
 
 
@@ -58,7 +60,12 @@ def graph_of(
 
 
 def _read(
-    path: Path, shapes: Mapping[str, tuple[int, ...]], batch: int | None, shapes_from_run: str | Path | None
+    path: Path,
+    shapes: Mapping[str, tuple[int, ...]],
+    batch: int | None,
+    shapes_from_run: str | Path | None,
+    *,
+    folds: bool,
 ) -> Graph:
     found = model_format(path)
     if found is Format.TFLITE:
@@ -73,7 +80,7 @@ def _read(
         return read_mlir(path, shapes=shapes, batch=batch)
     from .onnx import read_onnx
 
-    return read_onnx(path, shapes=shapes, batch=batch, shapes_from_run=shapes_from_run)
+    return read_onnx(path, shapes=shapes, batch=batch, shapes_from_run=shapes_from_run, folds=folds)
 
 
 def _refused(path: Path, head: bytes) -> ModelError:

@@ -63,6 +63,7 @@ def read_onnx(
     shapes: Mapping[str, tuple[int, ...]] = _NO_SHAPES,
     batch: int | None = None,
     shapes_from_run: str | Path | None = None,
+    folds: bool = True,
 ) -> Graph:
     """Read an ONNX model.
 
@@ -75,6 +76,7 @@ def read_onnx(
             stays open is 1.
         shapes_from_run: run the model once in ONNX Runtime, on inputs that are "random" or those of an .npz file, and
             take the shapes that its tensors had, the branches that were taken and the trips of loops.
+        folds: leave out ops that constants and shapes alone decide, as runtimes do before the first inference.
 
     Raises:
         ModelError: the file breaks the format, or says too little about its inputs' shapes.
@@ -89,7 +91,7 @@ def read_onnx(
                 raise ModelError(source, "", "is empty; expected an ONNX model")
             with mmap(file.fileno(), 0, access=ACCESS_READ) as content:
                 inputs = RunInputs.of(shapes_from_run)
-                return _Reader(path, Wire(content, source), size).read(shapes, batch, inputs)
+                return _Reader(path, Wire(content, source), size, folds).read(shapes, batch, inputs)
     except OSError as error:
         raise ModelError(source, "", f"cannot be read: {error.strerror or error}") from error
 
@@ -97,10 +99,11 @@ def read_onnx(
 class _Reader:
     """Runs the stages of the reader over one mapped file."""
 
-    def __init__(self, path: Path, wire: Wire, size: int) -> None:
+    def __init__(self, path: Path, wire: Wire, size: int, folds: bool) -> None:
         self.path = path
         self.wire = wire
         self.size = size
+        self.folds = folds
 
     def read(self, shapes: Mapping[str, tuple[int, ...]], batch: int | None, run: RunInputs | None) -> Graph:
         source = self.wire.source
@@ -114,7 +117,9 @@ class _Reader:
             observed = self.observe(body, run)
             notes = (*notes, run.note("shapes, branches and trips of loops", "ONNX Runtime"))
         are_given = bool(shapes or notes) or batch is not None
-        model = resolve_shapes(replace(model, body=body), self.wire, are_given=are_given, observed=observed)
+        model = resolve_shapes(
+            replace(model, body=body), self.wire, are_given=are_given, observed=observed, folds=self.folds
+        )
         return self.graph(model, notes)
 
     def observe(self, body: Body, run: RunInputs) -> Observed:

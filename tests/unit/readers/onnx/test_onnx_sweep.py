@@ -110,7 +110,7 @@ def evaluated(content: ModelProto) -> Frame:
     """What is known of a model all of whose inputs are constants."""
     wire = Wire(content.SerializeToString(), "case")
     model = parse_model(wire, 0, len(wire.buffer))
-    interpreter = Interpreter(model.opsets, wire, are_given=False, observed={})
+    interpreter = Interpreter(model.opsets, wire, observed={})
     body = lift_constants(model.body, "case")
     frame = Frame(wire, interpreter.limits, body.constants)
     interpreter.run_body(body, frame)

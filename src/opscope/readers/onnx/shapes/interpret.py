@@ -44,13 +44,15 @@ _OF_SHAPES = frozenset({"Shape", "Size"})
 _EXECUTED = frozenset({Family.CONTRACTION, Family.RECURRENT, Family.OPAQUE})
 
 
-def resolve_shapes(model: Model, wire: Wire, *, are_given: bool = False, observed: Observed | None = None) -> Model:
+def resolve_shapes(
+    model: Model, wire: Wire, *, are_given: bool = False, observed: Observed | None = None, folds: bool = True
+) -> Model:
     """Return the model with the shape of every tensor, or why it is unknown; what is constant is folded.
 
     Raises:
         ModelError: `are_given`, shapes of inputs come from the user, and an operator does not take what follows.
     """
-    interpreter = Interpreter(model.opsets, wire, are_given, observed or {})
+    interpreter = Interpreter(model.opsets, wire, are_given=are_given, observed=observed or {}, folds=folds)
     frame = Frame(wire, interpreter.limits, model.body.constants)
     return replace(model, body=interpreter.run_body(model.body, frame))
 
@@ -58,11 +60,20 @@ def resolve_shapes(model: Model, wire: Wire, *, are_given: bool = False, observe
 class Interpreter:
     """Resolves bodies; `control` calls it again for the bodies of nodes."""
 
-    def __init__(self, opsets: Mapping[str, int], wire: Wire, are_given: bool, observed: Observed) -> None:
+    def __init__(
+        self,
+        opsets: Mapping[str, int],
+        wire: Wire,
+        *,
+        are_given: bool = False,
+        observed: Observed,
+        folds: bool = True,
+    ) -> None:
         self.opsets = opsets
         self.wire = wire
         self.are_given = are_given
         self.observed = observed
+        self.folds = folds
         self.limits = Limits()
         self.trip: int | None = None  # of the loop that is followed as it was observed
 
@@ -78,7 +89,7 @@ class Interpreter:
             if frame.parent is not None:  # loops repeat bodies; the model's own nodes are looked at once
                 self.limits.take_step(node.location)
             nodes.append(self.run_node(node, body, frame))
-        return _folded(replace(body, nodes=nodes), body, frame)
+        return _with_values(replace(body, nodes=nodes), body, frame, folds=self.folds)
 
     def run_node(self, node: Node, body: Body, frame: Frame) -> Node:
         """Define the outputs of one node; return it with its bodies resolved."""
@@ -189,13 +200,13 @@ def used_names(body: Body) -> Iterator[str]:
         yield value.name
 
 
-def _folded(body: Body, original: Body, frame: Frame) -> Body:
-    """Turn what is constant into constants, and set the values of all others.
+def _with_values(body: Body, original: Body, frame: Frame, *, folds: bool) -> Body:
+    """Set the values of all tensors; where asked for, turn what is constant into constants.
 
     Constants that only folded nodes read go too: the transpose of a weight is stored instead of the weight.
     """
     returned = {value.name for value in body.outputs}
-    folded = [node for node in body.nodes if _can_fold(node, returned, frame)]
+    folded = [node for node in body.nodes if folds and _can_fold(node, returned, frame)]
     gone = {name for node in folded for name in node.outputs}
     kept = [node for node in body.nodes if not (node.outputs and node.outputs[0] in gone)] if gone else list(body.nodes)
     constants = dict(body.constants)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING
 
 from ...core.errors import ModelError, printable
 from ...core.units import Bytes
@@ -11,7 +12,9 @@ from ...graph.kinds import KINDS, Family
 from .bodies import Runs, bodies, check_body, scalar_body
 from .model import StoredModel, StoredOperator, StoredTensor, Subgraph
 from .ops import Operator, Shape, attributes, canonical_inputs
-from .shapes.frame import Call, Frame
+
+if TYPE_CHECKING:
+    from .shapes.frame import Call, Frame
 
 MAX_OPS = 1 << 18  # a subgraph is expanded at every call, so a small file can expand to very many ops
 MAX_TENSORS = 1 << 19

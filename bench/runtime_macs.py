@@ -13,8 +13,10 @@ import json
 import sys
 from argparse import ArgumentParser
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import ProcessPoolExecutor
 from dataclasses import asdict, dataclass
 from math import prod
+from multiprocessing import get_context
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -111,8 +113,9 @@ def _lstm(inputs: Operands, outputs: Operands) -> int:
 
 
 def _both_lstms(inputs: Operands, outputs: Operands) -> int:
-    places = (*range(1, 9), 16, *range(18, 26), 33)
-    return _cells(inputs[0]) * sum(prod(inputs[i]) for i in places if i < len(inputs) and inputs[i])
+    places: list[int] = [*range(1, 9), 16, *range(18, 26), 33]
+    weights = [prod(inputs[i]) for i in places if i < len(inputs) and inputs[i]]
+    return _cells(inputs[0]) * sum(weights)
 
 
 def _rnn(inputs: Operands, outputs: Operands) -> int:
@@ -248,7 +251,8 @@ def count(path: Path, shapes: Shapes) -> Counted:
     except ProfilerError as error:
         return Counted(path.name, None, None, f"opscope: {error}")
     try:
-        return Counted(path.name, ours, RUNTIMES[path.suffix](path, shapes))
+        with ProcessPoolExecutor(1, get_context("spawn")) as child:  # a runtime may crash on a file
+            return Counted(path.name, ours, child.submit(RUNTIMES[path.suffix], path, shapes).result())
     except Exception as error:
         return Counted(path.name, ours, None, f"runtime: {str(error).splitlines()[0]}")
 

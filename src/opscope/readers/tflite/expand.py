@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING
 
 from ...core.errors import ModelError, printable
 from ...core.units import Bytes
@@ -11,7 +12,9 @@ from ...graph.kinds import KINDS, Family
 from .bodies import Runs, bodies, check_body, scalar_body
 from .model import StoredModel, StoredOperator, StoredTensor, Subgraph
 from .ops import Operator, Shape, attributes, canonical_inputs
-from .shapes.frame import Call, Frame
+
+if TYPE_CHECKING:
+    from .shapes.frame import Call, Frame
 
 MAX_OPS = 1 << 18  # a subgraph is expanded at every call, so a small file can expand to very many ops
 MAX_TENSORS = 1 << 19
@@ -46,17 +49,22 @@ class Expansion:
 
     def placed_in(self, offsets: Mapping[int, int]) -> dict[int, int]:
         """Return the tensors of subgraph 0 that lie within a scratch tensor, by their offsets in the arena."""
-        found: dict[int, int] = {}
         ranges = {
             self._main[number]: (offset, offset + (self.tensors[self._main[number]].bytes or 0))
             for number, offset in offsets.items()
         }
-        scratch = [id_ for id_ in ranges if self.tensors[id_].role is Role.SCRATCH]
-        for id_, (start, end) in ranges.items():
-            if self.tensors[id_].role in (Role.INPUT, Role.ACTIVATION):
-                holder = next((each for each in scratch if ranges[each][0] <= start and end <= ranges[each][1]), None)
-                if holder is not None:
-                    found[id_] = holder
+        found: dict[int, int] = {}
+        holders: list[int] = []
+        roles = (Role.SCRATCH, Role.INPUT, Role.ACTIVATION)
+        placed = [id_ for id_ in ranges if self.tensors[id_].role in roles]
+        # Scratch first, the largest first: a second scratch at the same place is the same memory by another name.
+        for id_ in sorted(placed, key=lambda id_: (self.tensors[id_].role is not Role.SCRATCH, -ranges[id_][1])):
+            start, end = ranges[id_]
+            holder = next((each for each in holders if ranges[each][0] <= start and end <= ranges[each][1]), None)
+            if holder is not None:
+                found[id_] = holder
+            elif self.tensors[id_].role is Role.SCRATCH:
+                holders.append(id_)
         return found
 
     def notes(self) -> tuple[Note, ...]:

@@ -62,8 +62,14 @@ def test_data_placed_behind_the_scratch_are_counted_beside_it(tmp_path: Path) ->
     assert arena_bytes(graph) == SCRATCH_BYTES + INPUT_BYTES + OUTPUT_BYTES
 
 
-def test_a_fast_scratch_of_its_own_is_counted_too(tmp_path: Path) -> None:
-    graph = compiled(-1, -1, 0, 55_296, 0, 0, fast=4096).graph(tmp_path)
+def test_a_second_scratch_at_the_same_place_is_the_same_memory(tmp_path: Path) -> None:
+    graph = compiled(-1, -1, 0, 55_296, 0, 0, fast=SCRATCH_BYTES).graph(tmp_path)
+    assert graph.placed_in == {5: 2, 3: 2, 4: 2}
+    assert arena_bytes(graph) == SCRATCH_BYTES
+
+
+def test_a_second_scratch_without_a_place_is_counted_too(tmp_path: Path) -> None:
+    graph = compiled(-1, -1, 0, 55_296, 0, -1, fast=4096).graph(tmp_path)
     assert arena_bytes(graph) == SCRATCH_BYTES + 4096
 
 

@@ -195,6 +195,39 @@ def test_trips_of_a_loop_are_counted_by_its_condition(tmp_path: Path) -> None:
     assert graph.notes == ()
 
 
+def nested(start: bytes | None) -> ModelBuilder:
+    """WHILE x < 3: WHILE x < 3: x + 1."""
+    model = ModelBuilder()
+    test, inner, outer = model.subgraph("test"), model.subgraph("inner"), model.subgraph("outer")
+    test.outputs = [test.tensor("go", (1,), BOOL)]
+    test.op(Operator.LESS, [test.input("t", (1,), INT), test.constant("three", (3,))], test.outputs)
+    inner.outputs = [inner.tensor("more", (1,), INT)]
+    inner.op(
+        Operator.ADD, [inner.input("i", (1,), INT), inner.constant("one", (1,))], inner.outputs, options("AddOptions")
+    )
+    for subgraph, body in ((outer, 2), (model.main, 3)):
+        is_given = subgraph is outer or start is None
+        x = subgraph.input("x", (1,), INT) if is_given else subgraph.tensor("x", (1,), INT, data=start)
+        subgraph.outputs = [subgraph.tensor(f"y{body}", (1,), INT)]
+        how = options("WhileOptions", condSubgraphIndex=1, bodySubgraphIndex=body)
+        subgraph.op(Operator.WHILE, [x], subgraph.outputs, how)
+    return model
+
+
+@pytest.mark.parametrize(
+    ("start", "trips"),
+    [
+        (bytes(4), [1, 2, 1, 4, 3]),  # the outer body runs once, the inner one three times within it
+        (b"\7\0\0\0", [1, 1, 0, 0, 0]),
+        (None, [1, None, None, None, None]),
+    ],
+)
+def test_loops_within_loops_are_counted(tmp_path: Path, start: bytes | None, trips: list[int | None]) -> None:
+    graph = nested(start).graph(tmp_path)
+    assert [op.name for op in graph.ops] == ["y3", "go", "y2", "go", "more"]
+    assert [op.trips for op in graph.ops] == trips
+
+
 def test_a_loop_that_does_not_run_counts_nothing(tmp_path: Path) -> None:
     graph = looping(count=0).graph(tmp_path)
     assert [(op.name, op.trips) for op in graph.ops] == [("i", 1), ("t/go", 1), ("b/next", 0), ("b/dense", 0)]

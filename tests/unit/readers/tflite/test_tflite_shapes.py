@@ -166,6 +166,24 @@ def test_an_open_vector_is_a_length_and_no_batch(tmp_path: Path) -> None:
     assert shapes(model.graph(tmp_path, shapes={"wave": (16000,)}))["y"] == (16000,)
 
 
+def test_an_open_vector_of_strings_is_a_batch(tmp_path: Path) -> None:
+    model = ModelBuilder()
+    text = model.main.input("text", (1,), Type.STRING, signature=(-1,))
+    model.main.op("tokenize", [text], [model.main.tensor("y", None, has_rank=False)])
+    graph = model.graph(tmp_path)
+    assert shapes(graph) == {"text": (1,), "y": None}
+    assert graph.notes[0].code == "open-batch"
+
+
+def test_strings_without_any_shape_are_left_unknown(tmp_path: Path) -> None:
+    model = ModelBuilder()
+    text = model.main.tensor("text", None, Type.STRING, has_rank=False)
+    model.main.inputs = [text]
+    model.main.op("tokenize", [text], [model.main.tensor("y", (2,))])
+    (x, y) = model.graph(tmp_path).tensors
+    assert (x.shape, x.unknown_because, y.shape) == (None, "the file does not give it", (2,))
+
+
 def test_an_input_without_any_shape_must_be_given_one(tmp_path: Path) -> None:
     model = ModelBuilder()
     x = model.main.tensor("x", None, has_rank=False)

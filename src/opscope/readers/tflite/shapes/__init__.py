@@ -7,13 +7,16 @@ that a rule asks for. A file that leaves nothing open and keeps its inputs needs
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import TYPE_CHECKING
 
 from ....graph.graph import Note
 from ..bodies import Runs, bodies
 from ..model import StoredModel, Subgraph
 from ..observe import Seen
-from .frame import Frame
 from .inputs import OPEN, InputShapes, input_shapes
+
+if TYPE_CHECKING:
+    from .frame import Frame
 
 __all__ = ["InputShapes", "infer_shapes", "input_shapes"]
 

@@ -171,6 +171,9 @@ class _Loop:
             going = self._inference.evaluator.find(test, self._condition.outputs[0])
             if isinstance(going, Unknown) or going.size != 1:
                 return None
+            if not going.item() and self._first:
+                self._compare(test, self._first[1], asked)
+                return trip
             work = self._call(self._body, 1)
             self._compare(test, work, asked)
             if not going.item():

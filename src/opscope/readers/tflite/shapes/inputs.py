@@ -12,7 +12,7 @@ from math import prod
 from shlex import quote
 
 from ....core.errors import ModelError, UsageError, printable
-from ....graph.graph import ABSENT, Note
+from ....graph.graph import ABSENT, DType, Note
 from ..model import MAX_TENSOR_ELEMENTS, StoredTensor, Subgraph
 from ..ops import Shape
 
@@ -47,11 +47,11 @@ def input_shapes(
     inputs = {index: subgraph.tensors[index] for index in subgraph.inputs if index != ABSENT}
     extents = {index: stored_extents(tensor) for index, tensor in inputs.items()}
     given = _given(inputs, requested, aliases, source)
-    _require_known(subgraph, extents, given, source)
+    _require_known(subgraph, inputs, extents, given, source=source)
     if batch is not None:
         given = _with_batch(inputs, extents, given, batch, source)
     shapes = {index: shape for index, tensor in inputs.items() if (shape := given.get(index, tensor.shape)) is not None}
-    is_resized = any(shapes[index] != tensor.shape for index, tensor in inputs.items())
+    is_resized = any(shapes.get(index) != tensor.shape for index, tensor in inputs.items())
     return InputShapes(shapes, is_resized, tuple(_notes(inputs, extents, given)))
 
 
@@ -98,7 +98,9 @@ def _with_batch(
     if batch < 1:
         raise UsageError(f"{source}: batch {batch}; expected 1 or more")
     leading = {index: each[0] for index, each in extents.items() if each}
-    batched = _batched(extents) or [index for index in leading if leading[index] == next(iter(leading.values()))]
+    batched = _batched(inputs, extents) or [
+        index for index in leading if leading[index] == next(iter(leading.values()))
+    ]
     if not batched:
         raise UsageError(f"{source}: --batch needs an input with a leading extent; the model has {_listed(inputs)}")
     found = dict(given)
@@ -113,27 +115,33 @@ def _with_batch(
     return found
 
 
-def _batched(extents: Mapping[int, Extents | None]) -> list[int]:
-    """Return the inputs that lead with an open batch. A vector does only beside others: alone, it is a length."""
+def _batched(inputs: Mapping[int, StoredTensor], extents: Mapping[int, Extents | None]) -> list[int]:
+    """Return the inputs that lead with an open batch. A vector of numbers alone is a length, not a batch."""
     opened = [index for index, each in extents.items() if each and each[0] == OPEN]
-    return opened if any(len(extents[index] or ()) > 1 for index in opened) else []
+    is_batch = any(len(extents[i] or ()) > 1 or inputs[i].dtype is DType.STRING for i in opened)
+    return opened if is_batch else []
 
 
 def _require_known(
-    subgraph: Subgraph, extents: Mapping[int, Extents | None], given: Mapping[int, Shape], source: str
+    subgraph: Subgraph,
+    inputs: Mapping[int, StoredTensor],
+    extents: Mapping[int, Extents | None],
+    given: Mapping[int, Shape],
+    *,
+    source: str,
 ) -> None:
     """Refuse inputs with open extents that nobody gave; the batch alone may stay open."""
-    batched = _batched(extents)
+    batched = _batched(inputs, extents)
     wanting = {
         index: each
         for index, each in extents.items()
-        if index not in given and (each is None or OPEN in each[1 if index in batched else 0 :])
+        if index not in given and _is_wanting(inputs[index], each, has_batch=index in batched)
     }
     if not wanting:
         return
     from .suggest import suggested
 
-    names = {index: printable(subgraph.tensors[index].name, MAX_NAME) for index in wanting}
+    names = {index: printable(inputs[index].name, MAX_NAME) for index in wanting}
     axes = [
         f"dimension {a} of {names[i]!r}" for i, each in wanting.items() for a, e in enumerate(each or ()) if e == OPEN
     ]
@@ -144,15 +152,21 @@ def _require_known(
         known = zip(each or (OPEN,) * len(sizes), sizes, strict=True)
         flags.append(f"--shape {quote(names[index])}={'x'.join(str(b if a == OPEN else a) for a, b in known)}")
     opened = f"{len(axes)} dimension{'s are' if len(axes) > 1 else ' is'} open: {', '.join(axes[:MAX_LISTED])}"
-    inputs = {index: subgraph.tensors[index] for index in wanting}
     wanted = f"expected {'their sizes' if len(axes) > 1 else 'its size'}, for example {' '.join(flags[:MAX_LISTED])}"
-    raise ModelError(source, "", f"{opened} ({_listed(inputs)}); {wanted}")
+    raise ModelError(source, "", f"{opened} ({_listed({index: inputs[index] for index in wanting})}); {wanted}")
+
+
+def _is_wanting(tensor: StoredTensor, extents: Extents | None, *, has_batch: bool) -> bool:
+    """Whether a model cannot be read without these extents. Strings have no size that one could count anyway."""
+    if extents is None:
+        return tensor.dtype is not DType.STRING
+    return OPEN in extents[1 if has_batch else 0 :]
 
 
 def _notes(
     inputs: Mapping[int, StoredTensor], extents: Mapping[int, Extents | None], given: Mapping[int, Shape]
 ) -> list[Note]:
-    left = [inputs[index] for index in _batched(extents) if index not in given]
+    left = [inputs[index] for index in _batched(inputs, extents) if index not in given]
     if not left:
         return []
     batches = ", ".join(sorted({str((tensor.shape or (1,))[0]) for tensor in left}))

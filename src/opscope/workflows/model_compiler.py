@@ -9,11 +9,13 @@ from typing import TYPE_CHECKING
 
 from ..compiler import Compiler
 from ..compiler.plan import Plan
+from ..core.errors import printable
 from ..core.files import PROGRAM_FILE, write_bytes
 from ..estimate.machines import use_machine, with_precision
 from ..graph.graph import Graph
 from ..machine.target import Corner, Target
 from ..options import CompileOptions
+from ..program.bounds import check_capacity
 from ..program.program import Program
 from ..program.program_file import encode_program
 from ..readers import graph_of
@@ -66,6 +68,7 @@ class ModelCompiler:
                 write_bytes(phases / f"{len(plans)}.{name}.txt", phase_text(name, plan).encode())
 
         program = self._compiler(options).compile(machine, options, corner=corner, after_pass=after_pass)
+        check_capacity(program.bounds, target=printable(program.target))
         return program, plans[-1]
 
     def _compiler(self, options: CompileOptions) -> Compiler:

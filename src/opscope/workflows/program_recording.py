@@ -35,6 +35,7 @@ def recording_of(
         numbers=numbers,
         commands=CommandTable.of(program),
         totals=totals,
+        bounds=program.bounds,
     )
 
 

@@ -98,7 +98,17 @@ class ProfileText:
         if found.breakdown:
             share = next(part.share for part in found.breakdown if part.cause == found.bound)
             rows.append(("verdict", f"{found.bound} bound: {format_percent(share)} of the time"))
-        return [*(self.style(line, "strong") for line in wrap(title, self.width)), *pairs(rows)]
+        title_lines = (self.style(line, "strong") for line in wrap(title, self.width))
+        return [*title_lines, *pairs(rows), *self._broken_laws(found)]
+
+    def _broken_laws(self, found: Findings) -> list[str]:
+        """What makes the numbers above impossible, with both sides of each law."""
+        broken = (f"law broken: {check.name}: {check.detail}" for check in found.checks if check.holds is False)
+        return [
+            self.style(line, "bad")
+            for words in broken
+            for line in wrap(printable(words, 400), self.width, subsequent_indent="  ")
+        ]
 
     def _breakdown(self, found: Findings) -> list[str]:
         """A bar for each part of the time, longest first."""

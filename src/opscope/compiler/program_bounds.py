@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import replace
+from itertools import accumulate
 
 from ..estimate.peaks import peaks_of
 from ..estimate.work import work_of
@@ -78,24 +79,23 @@ def _streamed_bytes(plan: Plan, resident: frozenset[int]) -> int:
 
 def _holdings(plan: Plan, lowering: Lowering) -> Iterator[Holding]:
     """Of the memories beyond the cores that hold constants or activations, on every device."""
-    target, devices = plan.machine.target, range(plan.machine.devices)
+    target, spilled = plan.machine.target, lowering.tensors.outer_use.most
     store, work = target.home(Holds.CONSTANTS), target.home(Holds.ACTIVATIONS)
-    constants, inputs = (_operand_bytes(plan, role) for role in (Role.CONSTANT, Role.INPUT))
-    outputs, spilled = _output_bytes(plan), lowering.tensors.outer_use.most
+    constants = [sum(held.values()) for held in _read_bytes(plan, Role.CONSTANT)]
+    ports = _port_bytes(plan)
 
     def holding(memory: Memory, device: int) -> Holding:
         kept = constants[device] if memory is store else 0.0
-        ports, moved = (inputs[device] + outputs[device], spilled[device]) if memory is work else (0.0, 0.0)
-        capacity = round(memory.bytes.value)
-        return Holding(memory.name, device, round(kept), round(ports), round(moved), capacity)
+        passing, moved = (ports[device], spilled[device]) if memory is work else (0.0, 0.0)
+        return Holding(memory.name, device, round(kept), round(passing), round(moved), round(memory.bytes.value))
 
     for memory in target.memories:
         if memory.is_outer and memory in (store, work):
-            yield from (holding(memory, device) for device in devices)
+            yield from (holding(memory, device) for device in range(plan.machine.devices))
 
 
-def _operand_bytes(plan: Plan, role: Role) -> list[float]:
-    """Per device, bytes of the constants or of the graph's inputs that its cores read; of each the largest part."""
+def _read_bytes(plan: Plan, role: Role) -> list[dict[int, float]]:
+    """Per device, bytes of every constant, or of every input of the graph, that its cores read: the largest part."""
     needed: list[dict[int, float]] = [{} for _ in range(plan.machine.devices)]
     for placed, split in zip(plan.placed, plan.splits, strict=True):
         op = placed.op
@@ -107,21 +107,38 @@ def _operand_bytes(plan: Plan, role: Role) -> list[float]:
                 part = 1.0 if whole else _portion(plan, split, device)
                 held = (plan.graph.tensors[t].bytes or 0) * part
                 needed[device][t] = max(needed[device].get(t, 0.0), held)
-    return [sum(held.values()) for held in needed]
+    return needed
 
 
-def _output_bytes(plan: Plan) -> list[float]:
-    """Per device, bytes of the graph's outputs that it writes: a part each, or one device the whole."""
-    written = [0.0] * plan.machine.devices
+def _port_bytes(plan: Plan) -> list[float]:
+    """Per device, most bytes of inputs and outputs at once: an input until its last reader, an output from its op on.
+
+    A cache that is read, and written longer by one row, may be written where it was read.
+    """
+    last = _last_readers(plan)
+    changes: list[dict[int, float]] = [{} for _ in range(plan.machine.devices)]  # step → bytes more, or less
+    for device, held in enumerate(_read_bytes(plan, Role.INPUT)):
+        for t, size in held.items():
+            for step, change in ((0, size), (last[t] + 1, -size)):
+                changes[device][step] = changes[device].get(step, 0.0) + change
     maker = {t: index for index, placed in enumerate(plan.placed) for t in placed.op.outputs}
-    for t in dict.fromkeys(plan.graph.outputs):
-        if t not in maker:
-            continue
-        split = plan.splits[maker[t]]
-        for device in split.devices:
+    for t in dict.fromkeys(t for t in plan.graph.outputs if t in maker):
+        split, size = plan.splits[maker[t]], plan.graph.tensors[t].bytes or 0
+        for device in split.devices:  # a part each, or one device the whole
             part = _portion(plan, split, device) if split.axis is not None else float(device == split.devices[0])
-            written[device] += (plan.graph.tensors[t].bytes or 0) * part
-    return written
+            changes[device][maker[t]] = changes[device].get(maker[t], 0.0) + size * part
+    return [max(accumulate(steps[step] for step in sorted(steps)), default=0.0) for steps in changes]
+
+
+def _last_readers(plan: Plan) -> dict[int, int]:
+    """Tensor → position of the last op that reads it, or a view of it; behind all ops, where the graph gives it out."""
+    last = dict.fromkeys(plan.graph.outputs, len(plan.placed))
+    for index in reversed(range(len(plan.placed))):
+        op = plan.placed[index].op
+        is_view = op.family is Family.VIEW
+        until = max((last.get(t, index) for t in op.outputs), default=index) if is_view else index
+        last |= {t: max(last.get(t, until), until) for t in op.inputs if t != ABSENT}
+    return last
 
 
 def _portion(plan: Plan, split: Split, device: int) -> float:

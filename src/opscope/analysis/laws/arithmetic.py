@@ -19,7 +19,8 @@ def macs_within_peak(analysis: RunAnalysis) -> Iterator[LawCheck]:
     """No unit does more MACs than its peak, all cores together; and the latency is no less than they take at it."""
     run, window, latency = analysis.run, Window.of(analysis), analysis.run.summary.latency.value_ns
     peaks = {} if run.bounds is None else {unit.name: unit for unit in run.bounds.units}
-    macs = {name: found for name, found in _macs_of_units(analysis).items() if name in peaks} if peaks else {}
+    done = _macs_of_units(analysis) if peaks else {}
+    macs = {name: done[name] for name in peaks if name in done}
     if window is None or not macs:
         for law in ("MACs per second ≤ peak", "latency ≥ MACs ÷ peak"):
             yield LawCheck(law, None, "the run has no MACs of a unit whose peak is known" if peaks else NO_PEAKS)

@@ -11,7 +11,6 @@ from ...core.meaning import Carries, Does
 from ...program.program import NO_OP
 from ...recording.finding import LawCheck
 from ...recording.run import Run
-from ...recording.summary import MemoryTotal
 from ..rollups import known_sum
 from ..run_analysis import RunAnalysis
 from ..timeline.activities import Numbers
@@ -19,16 +18,16 @@ from .conservation import commands_that_ran, has_transfers
 
 
 def memories_hold(analysis: RunAnalysis) -> Iterator[LawCheck]:
-    """No memory holds more at once than it is large."""
-    fullest: dict[str, MemoryTotal] = {}
-    for row in analysis.run.summary.memory:
-        if row.peak_bytes is not None and row.capacity_bytes is not None:
-            kept = fullest.setdefault(row.name, row)
-            fullest[row.name] = row if row.peak_bytes > (kept.peak_bytes or 0) else kept
+    """No memory holds more at once than it is large: as the timeline tells, and as the compiler placed things."""
+    run, fullest = analysis.run, dict[str, tuple[int, int]]()
+    held = [(row.name, row.peak_bytes, row.capacity_bytes) for row in run.summary.memory]
+    held += [(row.memory, row.bytes, row.capacity_bytes) for row in (run.bounds.holdings if run.bounds else ())]
+    for name, peak, capacity in held:
+        if peak is not None and capacity is not None:
+            fullest[name] = max(fullest.get(name, (0, capacity)), (peak, capacity))
     if not fullest:
         yield LawCheck("peak of every memory ≤ its capacity", None, "the run does not tell both of any memory")
-    for name, row in fullest.items():
-        peak, capacity = row.peak_bytes or 0, row.capacity_bytes or 0
+    for name, (peak, capacity) in fullest.items():
         yield LawCheck(f"{name} peak ≤ capacity", peak <= capacity, f"{peak:,} and {capacity:,} bytes")
 
 

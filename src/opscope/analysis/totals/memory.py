@@ -73,10 +73,7 @@ def local_memory(work: Work, held: Residency) -> tuple[MemoryTotal, ...]:
 
 
 def outer_traffic(work: Work) -> tuple[MemoryTotal, ...]:
-    """Bytes to and from it per device, of transfers that were recorded; the flush of the statistics is part of it.
-
-    What a device holds is the compiler's to say.
-    """
+    """Bytes to and from it per device, of transfers that were recorded; the flush of the statistics is part of it."""
     index, program = work.index, work.index.program
     if len(index.memories) < 2:
         return ()
@@ -87,14 +84,12 @@ def outer_traffic(work: Work) -> tuple[MemoryTotal, ...]:
         wanted = np.array([route.carries == carries for route in program.routes] + [False])
         moved = np.where(wanted[index.route[command]], index.moved_bytes[command], 0)
         sums[carries] = total(device, moved, program.devices)
-    held = {(row.memory, row.device): row for row in (program.bounds.holdings if program.bounds is not None else ())}
-    rows = []
-    for number in np.unique(device).tolist():
-        name, read, write = index.memories[1], int(sums["read"][number]), int(sums["write"][number])
-        found = held.get((name, number))
-        peak, capacity = (None, None) if found is None else (found.bytes, found.capacity_bytes)
-        rows.append(MemoryTotal(name, number, None, peak, None, capacity, read, write))
-    return tuple(rows)
+    return tuple(
+        MemoryTotal(
+            index.memories[1], number, None, None, None, None, int(sums["read"][number]), int(sums["write"][number])
+        )
+        for number in np.unique(device).tolist()
+    )
 
 
 def route_totals(work: Work) -> tuple[RouteTotal, ...]:

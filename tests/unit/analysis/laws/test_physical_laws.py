@@ -10,7 +10,7 @@ import pytest
 from analyse_build import DMA, HVX, Command, Span, run_of, total
 from opscope.analysis.laws import PHYSICS, check_laws
 from opscope.analysis.run_analysis import RunAnalysis
-from opscope.program.bounds import Bounds, MemoryPeak, Rate, RoutePeak, UnitPeak
+from opscope.program.bounds import Bounds, Holding, MemoryPeak, Rate, RoutePeak, UnitPeak
 from opscope.program.program import OpInfo
 from opscope.recording.finding import LawCheck
 from opscope.recording.run import Run
@@ -127,6 +127,10 @@ def memory_of(rate: float, *, per_core: bool = False) -> Bounds:
         ),
         (
             {"memory": (MemoryTotal("DDR", 0, None, 10_001, None, 10_000, None, None),)},
+            {"DDR peak ≤ capacity": "10,001 and 10,000 bytes"},
+        ),
+        (
+            {"bounds": replace(BOUNDS, holdings=(Holding("DDR", 0, 9_000, 900, 101, 10_000),))},
             {"DDR peak ≤ capacity": "10,001 and 10,000 bytes"},
         ),
         (

@@ -36,7 +36,7 @@ from .passes.scale_folding import drop_absent_outputs, fold_scales
 from .passes.split import split
 from .passes.unroll import unroll
 from .plan import Placed, Plan
-from .program_bounds import program_bounds
+from .program_bounds import program_bounds, with_peaks
 from .stats_options import stats_options
 
 
@@ -229,7 +229,7 @@ def _program(graph: Graph, plan: Plan, compiled: _CompiledPlan, stats: StatsOpti
         outputs=_ports(graph, graph.outputs),
         host_microseconds=_host(machine),
         simulation=_simulation(machine) | _peak(plan),
-        bounds=compiled.bounds,
+        bounds=with_peaks(compiled.bounds, plan, compiled.lowering.context.groups),
     )
 
 

@@ -5,7 +5,7 @@ Work is counted on the model's own graph, not on what the passes made of it: a p
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from itertools import accumulate
 
@@ -15,6 +15,7 @@ from ..graph.graph import ABSENT, Graph, Role
 from ..graph.kinds import KINDS, Family, Touches
 from ..machine.target import Holds, Memory
 from ..program.bounds import Bounds, Holding
+from ..program.program import Group
 from .codegen.lower import Lowering
 from .passes.axes import WHOLE, input_axes
 from .plan import Plan, Split
@@ -23,20 +24,24 @@ _MULTIPLIES = (Family.CONTRACTION, Family.RECURRENT, Family.OPAQUE)
 
 
 def program_bounds(model: Graph, plan: Plan, lowering: Lowering) -> Bounds:
-    """What no execution of a program can beat.
+    """What no execution of a program can beat, but for the peaks of its machine: those are for `with_peaks`.
 
     Args:
         model: as it was read, before any pass.
     """
-    context = lowering.context
-    units = ((group.name, context.engines[group.engine], 1) for group in context.groups if group.engine)
-    return replace(
-        peaks_of(plan.machine.target, units),
+    return Bounds(
         holdings=tuple(_holdings(plan, lowering)),
         macs=graph_macs(model),
         repeated_macs=_repeated_macs(plan),
-        streamed_bytes=_streamed_bytes(plan, context.resident_constants),
+        streamed_bytes=_streamed_bytes(plan, lowering.context.resident_constants),
     )
+
+
+def with_peaks(bounds: Bounds, plan: Plan, groups: Iterable[Group]) -> Bounds:
+    """Bounds with the peaks of a plan's target: a compilation for one corner of its figures is used for the others."""
+    engines = {engine.name: engine for engine in plan.machine.target.engines}
+    peaks = peaks_of(plan.machine.target, ((group.name, engines[group.engine], 1) for group in groups if group.engine))
+    return replace(bounds, memories=peaks.memories, routes=peaks.routes, units=peaks.units)
 
 
 def graph_macs(graph: Graph) -> int | None:

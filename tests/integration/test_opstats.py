@@ -256,6 +256,7 @@ def test_the_run_folder_reads_back_whole(kws: Path, tmp_path: Path) -> None:
     for _ in range(2):  # a second time it takes the place of the first
         assert opstats(kws, "--run", str(run)) == 0
     assert names(run) == [
+        "bounds.json",
         "commands.parquet",
         "counters.parquet",
         "edges.parquet",

@@ -14,6 +14,7 @@ from opscope.recording.trace import SpanKind
 from opscope.zoo import Recipe, make
 
 FILES = {
+    "bounds.json",
     "commands.parquet",
     "counters.parquet",
     "edges.parquet",

@@ -102,7 +102,7 @@ def told(target: Target, graph: Graph) -> Told:
     run = run_of(recording, command=(), created="", sha256=None)
     assert not run.info.classified  # our own device says what everything does
     found = analyse(run)
-    return _told(_predicted(run, found, program))
+    return _told(_predicted(run, found, program), target)
 
 
 def _predicted(run: Run, found: Findings, program: Program) -> Findings:
@@ -111,14 +111,22 @@ def _predicted(run: Run, found: Findings, program: Program) -> Findings:
     return found if device_ns is None else with_predictions(found, program, device_ns=device_ns)
 
 
-def _told(found: Findings) -> Told:
+def _told(found: Findings, target: Target) -> Told:
     return Told(
         found.bound,
         tuple((part.cause, part.ns) for part in found.breakdown),
         tuple(map(_finding, found.findings)),
-        tuple((law.name, law.holds) for law in found.checks),
+        tuple((_nameless(law.name, target), law.holds) for law in found.checks),
         tuple((use.lanes, use.busy_ns, use.wait_ns, use.idle_ns) for use in sorted(found.engines, key=_size)),
     )
+
+
+def _nameless(law: str, target: Target) -> str:
+    """A law with a mark for the name of the memory, route or engine that it is about."""
+    names = {part.name for part in (*target.memories, *target.routes, *target.engines)}
+    for name in sorted(names, key=len, reverse=True):
+        law = law.replace(name, "#")
+    return law
 
 
 def _size(use: object) -> tuple[int, int]:

@@ -14,7 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from analyse_build import HOST, Span, run_of
-from opscope.analysis.laws import lanes_keep_order
+from opscope.analysis.laws.conservation import lanes_keep_order
 from opscope.analysis.run_analysis import RunAnalysis
 from opscope.analysis.timeline.activities import activities_of, typical_inference
 from opscope.analysis.timeline.intervals import largest, ranked

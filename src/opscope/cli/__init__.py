@@ -22,7 +22,7 @@ OWN_VERBS = {  # verb → module, line for --help
     "analyze": (".analyze", "Why a run takes as long as it does: the verdict, causes, critical path, what to do"),
     "compare": (".compare", "What differs between runs, what explains it, and whether it may pass"),
     "baseline": (".baseline", "Keep the numbers of a run in a repository, and hold later runs to them"),
-    "check": (".check", "Hold the numbers of a run to conservation laws"),
+    "check": (".check", "Hold the numbers of a run to laws of conservation and physics"),
     "view": (".view", "Show runs in the browser: pages, timelines, comparisons"),
     "report": (".report", "What a model takes on a target: memory, latency, energy, layer by layer"),
     "whatif": (".whatif", "Try choices with the vendor's own compiler and show the best"),

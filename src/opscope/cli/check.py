@@ -15,8 +15,9 @@ if TYPE_CHECKING:
 
 
 class CheckCommand:
-    """Hold the numbers of a run to conservation laws: busy + wait + idle = wall on every lane, bytes and MACs add up
-    between ops, rollups, commands and spans, nothing overlaps, a viewer reads what was written."""
+    """Hold the numbers of a run to laws. Conservation: busy + wait + idle = wall on every lane, bytes and MACs add up
+    between ops, rollups, commands and spans, nothing overlaps, a viewer reads what was written. Physics: nothing is
+    faster than its peak or larger than its memory, and all work of the graph is done."""
 
     examples = """\
 examples:

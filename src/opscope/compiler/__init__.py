@@ -21,6 +21,7 @@ from ..estimate.price import Machine
 from ..graph.graph import Graph
 from ..machine.target import Corner, Target, at_corner
 from ..options import CompileOptions
+from ..program.bounds import Bounds
 from ..program.program import NO_OP, OP_LEVEL, Detail, MemoryMetrics, OpInfo, Program, StatsOptions
 from ..program.wire import OP_RECORD
 from .codegen.context import channels, memories
@@ -35,6 +36,7 @@ from .passes.scale_folding import drop_absent_outputs, fold_scales
 from .passes.split import split
 from .passes.unroll import unroll
 from .plan import Placed, Plan
+from .program_bounds import program_bounds, with_peaks
 from .stats_options import stats_options
 
 
@@ -72,6 +74,7 @@ class _CompiledPlan:
     lowering: Lowering
     columns: Columns  # whose ops are those of the unrolled plan
     metrics: MemoryMetrics
+    bounds: Bounds
 
     def is_valid_for(self, machine: Machine, plan: Plan) -> bool:
         """Whether the passes decided the same for the same machine, at whatever corner of its figures.
@@ -147,7 +150,8 @@ class Compiler:
         _flush_stats(plan, lowering)
         columns = lowering.context.emitter.columns()
         whole = lowered.unrolled.map_to_plan_ops(columns)
-        compiled = _CompiledPlan(machine, plan, lowering, columns, memory_metrics(plan, lowering, whole))
+        metrics, bounds = memory_metrics(plan, lowering, whole), program_bounds(self.graph, plan, lowering)
+        compiled = _CompiledPlan(machine, plan, lowering, columns, metrics, bounds)
         self._compiled.append(compiled)
         return compiled
 
@@ -226,6 +230,7 @@ def _program(graph: Graph, plan: Plan, compiled: _CompiledPlan, stats: StatsOpti
         outputs=_ports(graph, graph.outputs),
         host_microseconds=_host(machine),
         simulation=_simulation(machine) | _peak(plan),
+        bounds=with_peaks(compiled.bounds, plan, compiled.lowering.context.groups),
     )
 
 

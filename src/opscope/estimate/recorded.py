@@ -18,6 +18,7 @@ from ..recording.resources import MemoryUse
 from ..recording.run import MACS_PER_S, OUTER_BYTES_PER_S, CommandTable, graph_edges
 from ..recording.summary import Energy, LaneTotal, Latency, MemoryTotal, OpTotal, Summary
 from ..recording.trace import COUNTER, EDGE, NONE, CounterTrack, Lane, SpanKind, Trace, blank_spans
+from .peaks import peaks_of
 from .recorded_arena import MARKS, Arena, arena_of
 from .recorded_operands import details_of, memories_of
 from .recorded_resources import resources_of
@@ -56,6 +57,7 @@ def estimated(report: Report) -> Recording:
         commands=CommandTable.from_details(commands, details, kinds=("", *MARKS), places=memories_of(target)),
         graph=edges,
         resources=resources_of(report),
+        bounds=peaks_of(target, ((engine.name, engine, engine.units) for engine in target.engines)),
         totals=totals,
         caveats=tuple(_caveats(report)),
     )

@@ -14,6 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ..core.meaning import Carries, Direction
+from .bounds import Bounds
 
 NO_OP = -1
 NO_ROUTE = -1
@@ -208,6 +209,7 @@ class Program:
     notes: tuple[str, ...] = ()  # what was assumed about the model
     memories: tuple[MemoryInfo, ...] = ()
     op_cycles: tuple[OpCycles, ...] = ()  # of programs that were compiled elsewhere
+    bounds: Bounds | None = None  # None: not known
 
     def __post_init__(self) -> None:
         if self.commands.dtype != COMMAND:

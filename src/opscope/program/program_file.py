@@ -21,11 +21,13 @@ import json
 import zlib
 from dataclasses import asdict
 
+import msgspec
 import numpy as np
 import numpy.typing as npt
 
 from ..core.errors import ProgramError
 from ..core.meaning import Carries, Direction
+from .bounds import Bounds
 from .check import check_program
 from .program import (
     COMMAND,
@@ -101,7 +103,7 @@ def decode_program(raw: bytes | memoryview, *, source: str) -> Program:
         meta = json.loads(bytes(sections[ProgramSection.META]))
         arrays = {kind: _array(sections, kind, source) for kind in _ARRAYS}
         program = _program(meta, arrays)
-    except (KeyError, TypeError, ValueError, RecursionError) as error:
+    except (KeyError, TypeError, ValueError, RecursionError, msgspec.ValidationError) as error:
         raise ProgramError(source, f"section META does not describe a program ({error})") from error
     check_program(program, source=source)
     return program
@@ -159,6 +161,7 @@ def _meta(program: Program) -> dict[str, object]:
     ]
     meta["stats"] = asdict(program.stats)
     meta["metrics"] = asdict(program.metrics)
+    meta["bounds"] = None if program.bounds is None else asdict(program.bounds)
     return meta
 
 
@@ -207,6 +210,7 @@ def _program(meta: object, arrays: dict[ProgramSection, npt.NDArray[np.void]]) -
         model=_text(fields["model"]),
         notes=_texts(fields.get("notes", [])),
         memories=tuple(MemoryInfo(_text(m["name"]), m["is_outer"] is True) for m in _mappings(fields["memories"])),
+        bounds=msgspec.convert(fields.get("bounds"), Bounds | None),
     )
 
 

@@ -35,6 +35,7 @@ def to_run(recording: Recording, *, command: Sequence[str], created: str, sha256
         summary=summary,
         graph=recording.graph,
         resources=recording.resources,
+        bounds=recording.bounds,
     )
     return with_meaning(run)
 

@@ -168,7 +168,7 @@ class Rollup:
 
 @dataclass(frozen=True, slots=True)
 class LawCheck:
-    """A conservation law, and whether the numbers of a run obey it."""
+    """A law, and whether the numbers of a run obey it."""
 
     name: str
     holds: bool | None  # None: the run does not tell enough

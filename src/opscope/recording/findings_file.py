@@ -19,6 +19,7 @@ from ..core.errors import ProfilerError, UsageError
 from ..core.files import sha256_of
 from ..core.json_files import decode_json
 from ..core.provenance import Provenance
+from .bounds_file import BOUNDS_FILE
 from .finding import (
     OTHER_BOUND,
     Coverage,
@@ -46,7 +47,7 @@ SCHEMA = "opscope.findings/1"
 FINDINGS_FILE = "findings.json"
 MOST_BYTES = 1 << 30
 MOST_NS = 1 << 50  # as in the tables of a Run
-_READ_BY_ANALYSIS = (HEAD_FILE, SUMMARY_FILE, *TABLE_FILES, GRAPH_FILE, RECORDING_FILE, *OLD_FILES)
+_READ_BY_ANALYSIS = (HEAD_FILE, SUMMARY_FILE, *TABLE_FILES, GRAPH_FILE, BOUNDS_FILE, RECORDING_FILE, *OLD_FILES)
 
 
 class _Head(msgspec.Struct):

@@ -15,6 +15,7 @@ from ..core.meaning import Carries, Direction, LaneRole
 from ..core.provenance import Provenance
 from ..program.program import COMMAND, NO_MEMORY, NO_ROUTE, MemoryInfo, OpCycles, Operand, OpInfo
 from .arrow_columns import chunk_numbers, distinct_rows, flags_or_floats, whole_numbers, word_numbers
+from .bounds_file import read_bounds
 from .classify import classified_summary, classify, old_operands
 from .head_file import read_info
 from .resources_file import read_resources
@@ -65,7 +66,7 @@ def read_run(path: Path) -> Run:
         info = replace(info, classified=tuple(dict.fromkeys((*info.classified, *found.tables))))
         summary = classified_summary(summary, ops)
         graph, resources = read_graph(path, len(ops)), read_resources(path, len(ops))
-        return Run(info, ops, found.commands, found.trace, summary, graph, resources)
+        return Run(info, ops, found.commands, found.trace, summary, graph, resources, read_bounds(path))
     except (KeyError, ValueError, TypeError, IndexError, OverflowError, pa.ArrowException) as error:
         raise UsageError(f"{path}: a table does not have the columns of a run ({str(error)[:200]})") from error
 

@@ -15,6 +15,7 @@ import numpy.typing as npt
 from ..core.errors import UsageError
 from ..program.program import OpInfo
 from .arrow_columns import number_column, optional_column, text_column, word_column
+from .bounds_file import BOUNDS_FILE, encode_bounds
 from .head_file import encode_head, is_run
 from .resources_file import RESOURCES_FILE, encode_resources
 from .run import CommandTable, Run, RunRoute
@@ -78,6 +79,8 @@ class RunFolder:
             _write_graph(run.graph, self.folder / GRAPH_FILE)
         if run.resources is not None:
             self.keep(RESOURCES_FILE, encode_resources(run.resources))
+        if run.bounds is not None:
+            self.keep(BOUNDS_FILE, encode_bounds(run.bounds))
         _join(self.folder, "spans", [(_spans_of(path), shift) for path, shift in parts])
         _join(self.folder, "counters", [(_counters_of(path), shift) for path, shift in parts])
         lanes = LaneNumbers()

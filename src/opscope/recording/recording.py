@@ -15,6 +15,7 @@ import numpy.typing as npt
 
 from ..core.meaning import Does
 from ..core.provenance import Provenance
+from ..program.bounds import Bounds
 from .finding import Finding
 from .resources import Resources
 from .run import CommandTable
@@ -173,6 +174,7 @@ class Recording:
     commands: CommandTable | None = None  # where a program is known
     graph: npt.NDArray[np.void] | None = None  # of run.GRAPH_EDGE
     resources: Resources | None = None  # where a resource report was made
+    bounds: Bounds | None = None  # where peaks of the machine are known
     latency: Latency | None = None
     samples_ns: tuple[int, ...] = ()  # latency of every inference, in order
     totals: Summary | None = None  # where the source adds up better than its rows tell

@@ -11,6 +11,7 @@ import numpy.typing as npt
 from ..core.meaning import Carries
 from ..core.provenance import Provenance
 from ..graph.graph import ABSENT, Graph
+from ..program.bounds import Bounds
 from ..program.program import Detail, MemoryInfo, OpCycles, Operand, OpInfo, Program
 from .resources import Resources
 from .summary import Summary
@@ -141,6 +142,7 @@ class Run:
     summary: Summary
     graph: npt.NDArray[np.void] | None = None  # of GRAPH_EDGE, each pair once; None: only the commands tell what flows
     resources: Resources | None = None  # None: nobody made a resource report of it
+    bounds: Bounds | None = None  # None: the peaks of what it ran on are not known
 
     @property
     def unknown_ops(self) -> tuple[UnknownOp, ...]:

@@ -135,7 +135,7 @@ def _at_most(predicted: Prediction | None, cost_ns: int | None) -> Prediction | 
 
 
 def check(folder: Path) -> tuple[LawCheck, ...]:
-    """Every conservation law, the ones of the importer, and what a viewer would read."""
+    """Every law, the ones of the importer, and what a viewer would read."""
     from ..recording.folder_reader import read_run
 
     run = with_known_breakdown(read_run(folder))

@@ -25,6 +25,7 @@ from ..device.host.sharing import beside_others, load_ns, slots_of
 from ..device.host.stage_times import StageSource
 from ..device.host.statistics import counted, run_statistics
 from ..options import RunOptions
+from ..program.bounds import check_capacity
 from ..program.capture import Capture, encode_capture
 from ..program.file_names import latency_name, network_name, output_names, raw_name, stats_name, trace_name
 from ..program.program import OP_LEVEL, PORT_LEVEL, THREAD_LEVEL, Program
@@ -76,6 +77,7 @@ def load_program(place: Path) -> Loaded:
         ) from error
     program = decode_program(raw, source=str(file))
     check_limits(program, source=str(file))
+    check_capacity(program.bounds, target=f"{file}: {printable(program.target)}")
     return Loaded(program, program_id(raw), file.parent / program.model)
 
 

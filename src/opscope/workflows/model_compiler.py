@@ -15,6 +15,7 @@ from ..estimate.machines import use_machine, with_precision
 from ..graph.graph import Graph
 from ..machine.target import Corner, Target
 from ..options import CompileOptions
+from ..program.bounds import check_capacity
 from ..program.program import NO_OP, Program
 from ..program.program_file import encode_program
 from ..readers import graph_of
@@ -68,6 +69,7 @@ class ModelCompiler:
 
         program = self._compiler(options).compile(machine, options, corner=corner, after_pass=after_pass)
         _check_has_work(self._compiler(options).graph, program)
+        check_capacity(program.bounds, target=printable(program.target))
         return program, plans[-1]
 
     def _compiler(self, options: CompileOptions) -> Compiler:

@@ -38,6 +38,7 @@ def recording_of(
         notes=program.notes,
         commands=CommandTable.of(program),
         totals=totals,
+        bounds=program.bounds,
     )
 
 

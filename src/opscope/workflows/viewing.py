@@ -18,6 +18,7 @@ import msgspec
 from ..core.errors import UsageError
 from ..core.files import open_plain
 from ..gate.comparison import Comparison
+from ..recording.bounds_file import BOUNDS_FILE
 from ..recording.finding import Findings
 from ..recording.findings_file import FINDINGS_FILE
 from ..recording.head_file import INFO
@@ -32,7 +33,7 @@ from .record import MOST_TRACE_SPANS
 
 PAGE = "report.html"
 TRACES = ("trace.json", "trace.json.gz", "trace.pftrace")  # timelines that a run may hold, the first found is shown
-SIDE_FILES = (FINDINGS_FILE, RECORDING_FILE, *OLD_FILES, GRAPH_FILE, RESOURCES_FILE)
+SIDE_FILES = (FINDINGS_FILE, RECORDING_FILE, *OLD_FILES, GRAPH_FILE, RESOURCES_FILE, BOUNDS_FILE)
 RUN_FILES = (HEAD_FILE, SUMMARY_FILE, *TABLE_FILES)
 MOST_HEAD_BYTES = 1 << 20
 MOST_SUMMARY_BYTES = 1 << 28

@@ -16,7 +16,7 @@ from itertools import chain
 
 import numpy as np
 
-from ...core.meaning import Does
+from ...core.meaning import Carries, Does
 from ...program.program import NO_MEMORY, NO_OP, NO_ROUTE, TRUE, Program
 from ...recording.run import CommandTable
 from ...recording.trace import SpanKind, Trace
@@ -48,7 +48,7 @@ class ProgramIndex:
     outer: Numbers  # number of the outer memory that an operand lies in; 0: all are local
     producers: Numbers  # distinct values of (op × lanes + lane) × kinds + kind: who can be waited for, as one number
     producer: Numbers  # command → position in producers
-    read: Numbers  # commands whose data others depend on
+    read: Numbers  # commands whose output in local memory others read
     first_reader: Numbers  # of each of them, position in readers
     readers: Numbers
 
@@ -111,13 +111,17 @@ def _rows(program: Program) -> tuple[tuple[tuple[str, str, str, str], ...], Numb
 
 
 def _readers(program: Program) -> tuple[Numbers, Numbers, Numbers]:
-    """Commands that others read from, where in the list of readers theirs begin, and the readers.
+    """Commands whose local output others read, where in the list of readers theirs begin, and the readers.
 
-    Commands 2 and 3 read what command 0 wrote, 3 also what 1 wrote: [0, 1], [0, 2], [2, 3, 3].
+    Commands 2 and 3 read what command 0 wrote, 3 also what 1 wrote: [0, 1], [0, 2], [2, 3, 3]. A transfer from outer
+    memory waits for who made the data, but reads the copy there, and a barrier reads nothing: the place in local memory
+    may be another's by then.
     """
-    data = program.dependency_kinds == TRUE
-    source = program.dependency_sources[data].astype(np.int64)
-    reader = np.repeat(np.arange(len(program.commands)), np.diff(program.dependency_offsets))[data]
+    from_outer = np.array([*(route.carries is Carries.READ for route in program.routes), False])
+    elsewhere = from_outer[program.commands["route"]] | (program.commands["does"] == Does.SYNC)
+    reader = np.repeat(np.arange(len(program.commands)), np.diff(program.dependency_offsets))
+    data = (program.dependency_kinds == TRUE) & ~elsewhere[reader]
+    source, reader = program.dependency_sources[data].astype(np.int64), reader[data]
     order = np.argsort(source, kind="stable")
     read, first = np.unique(source[order], return_index=True)
     return read, first, reader[order]

@@ -50,6 +50,8 @@ def _join_in_outer_memory(tensors: Tensors, roots: Sequence[int], whole: int, la
     if states:
         writes = [command for state in states for command in state.writes]
         size = sum(state.size for state in states)
+        for t in roots:
+            tensors.outer_use.drop(t, lane)
         tensors.set_outer_copy(whole, lane, OuterCopy(all(state.tiled for state in states), size, writes))
 
 
@@ -58,6 +60,7 @@ def divide_into_batch_tiles(tensors: Tensors, whole: int, parts: Sequence[int]) 
     for lane in range(tensors.context.lane_count):
         state = _spill_to_outer(tensors, tensors.root(whole), lane)
         if state is not None:
+            tensors.outer_use.drop(tensors.root(whole), lane)
             for t in parts:
                 tensors.set_outer_copy(t, lane, replace(state, size=state.size / len(parts)))
 

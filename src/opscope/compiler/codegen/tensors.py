@@ -19,6 +19,7 @@ from ..passes.axes import WHOLE, input_axes
 from .context import VECTOR_GROUP, LoweringContext
 from .emit import CommandSpec, share
 from .local_memory import LocalMemory
+from .outer_use import OuterUse
 
 ROWS, CHANNELS = "rows", "channels"
 NEVER = 1 << 60  # behind every op
@@ -87,6 +88,9 @@ class Tensors:
         self.body_waits: dict[str, dict[int, list[int]]] = {}  # control op → lane → commands before its body
         self._copies: dict[tuple[int, bool], dict[int, LocalCopy]] = {}  # (tensor, tiled) → lane → state
         self._outer: dict[tuple[int, int], OuterCopy] = {}  # (tensor, lane)
+        machine = context.plan.machine
+        self.outer_use = OuterUse(devices=machine.devices, cores=machine.cores)
+        self._outputs = frozenset(context.graph.outputs)
         self._alias: dict[int, int] = {}
         self._readers = Counter(t for op in context.graph.ops for t in dict.fromkeys(op.inputs) if t != ABSENT)
         self._readers.update(context.graph.outputs)
@@ -144,7 +148,10 @@ class Tensors:
         return [lane for t, lane in self._outer if t == root]
 
     def set_outer_copy(self, tensor: int, lane: int, outer: OuterCopy) -> None:
-        self._outer[self.root(tensor), lane] = outer
+        root = self.root(tensor)
+        self._outer[root, lane] = outer
+        if root not in self._outputs:  # outputs of the graph have their place from the start
+            self.outer_use.hold(root, lane, outer.size, whole=self.context.tensor_bytes(root))
 
     def producers(self, tensor: int, lane: int) -> list[int]:
         """Commands after which a tensor is complete for a lane, in local or in outer memory."""
@@ -242,6 +249,7 @@ class Tensors:
         for root in self.roots((*op.inputs, *op.outputs)):
             if self._readers[root] <= 0:
                 self.free_copies(root)
+                self.outer_use.free(root)
 
     def free_copies(self, tensor: int) -> None:
         for tiled in (False, True):

@@ -216,7 +216,7 @@ def check_line(checks: tuple[LawCheck, ...], style: Style) -> str:
 
 
 class ChecksText:
-    """One line per conservation law."""
+    """One line per law."""
 
     suffix = ".txt"
 

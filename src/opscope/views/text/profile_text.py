@@ -102,7 +102,17 @@ class ProfileText:
             share = next(part.share for part in found.breakdown if part.cause == found.bound)
             part = "of the time of ops whose cost is known" if unknown else "of the time"
             rows.append(("verdict", f"{found.bound} bound: {format_percent(share)} {part}"))
-        return [*(self.style(line, "strong") for line in wrap(title, self.width)), *pairs(rows)]
+        title_lines = (self.style(line, "strong") for line in wrap(title, self.width))
+        return [*title_lines, *pairs(rows), *self._broken_laws(found)]
+
+    def _broken_laws(self, found: Findings) -> list[str]:
+        """What makes the numbers above impossible, with both sides of each law."""
+        broken = (f"law broken: {check.name}: {check.detail}" for check in found.checks if check.holds is False)
+        return [
+            self.style(line, "bad")
+            for words in broken
+            for line in wrap(printable(words, 400), self.width, subsequent_indent="  ")
+        ]
 
     def _unknown(self, run: Run, found: Findings) -> list[str]:
         """Ops that no time above holds, and why."""

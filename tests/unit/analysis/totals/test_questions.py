@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -59,8 +61,6 @@ def test_the_longest_awaited_producer_comes_first_with_its_place() -> None:
 
 
 def flushing(program: Program) -> Program:
-    from dataclasses import replace
-
     commands = program.commands.copy()
     commands["does"][commands["kind"] == COPY] = Does.STATS
     return replace(program, commands=commands)
@@ -101,6 +101,25 @@ def test_local_memory_is_held_until_the_last_reader_is_done() -> None:
     assert (int(times[0]), int(times[-1])) == (spans[writer][0], spans[reader][1])
     assert int(held.max()) == size[writer] + size[reader]
     assert int(held[-1]) == 0
+
+
+@pytest.mark.parametrize("waits", ["transfer", "barrier"])
+def test_who_waits_for_data_without_reading_it_there_does_not_hold_local_memory(waits: str) -> None:
+    later = (
+        Step(DMA, 100, route=READ, moved_bytes=60_000, needs=(0,))
+        if waits == "transfer"
+        else Step(HVX, 9000, needs=(0,))
+    )
+    profile = small(steps=(Step(HMX, 5000), later))
+    program = profile.program
+    commands = program.commands.copy()
+    writer = int(np.flatnonzero(commands["group"] == HMX)[0])
+    commands["does"][1 - writer] = Does.MOVE if waits == "transfer" else Does.SYNC
+    commands["local_bytes"][[writer, 1 - writer]] = 4096, 0
+    work = Work.of(profile.trace(), ProgramIndex.of(replace(program, commands=commands)))
+    ((_, (times, _)),) = residency(work).items()
+    done = work.commands.end[work.commands.command == writer]
+    assert int(times[-1]) == int(done[0])
 
 
 def test_operands_in_outer_memory_are_told_from_local_ones() -> None:

@@ -8,7 +8,7 @@ from unicodedata import east_asian_width
 
 import pytest
 
-from opscope.recording.finding import Findings, Trial
+from opscope.recording.finding import Findings, LawCheck, Trial
 from opscope.recording.recording import Recording
 from opscope.recording.run import Run
 from opscope.recording.summary import HostStage
@@ -97,3 +97,18 @@ def test_colour_is_written_only_where_it_is_asked_for() -> None:
 def test_the_screen_ends_with_where_to_look() -> None:
     lines = screen(small_run(), ProfileText(places=PLACES))
     assert lines[-3:] == ["WHERE TO LOOK", "  page      a.run/report.html", "  timeline  a.run/trace.json"]
+
+
+def test_a_broken_law_stands_under_the_headline_with_both_numbers_and_others_do_not() -> None:
+    run = small_run(OPS)
+    checks = (
+        LawCheck("DDR bytes per second ≤ peak", False, "213.0 and 137.0 GB/s"),
+        LawCheck("DDR peak ≤ capacity", True, "1 and 2 bytes"),
+        LawCheck("MACs per second ≤ peak", None, "the run does not tell"),
+    )
+    lines = screen(run, findings=replace(small_findings(run), checks=checks))
+    head = lines[: lines.index("")]
+    assert head[-1] == "law broken: DDR bytes per second ≤ peak: 213.0 and 137.0 GB/s"
+    assert sum("law broken" in line for line in lines) == 1
+    sound = screen(run, findings=replace(small_findings(run), checks=checks[1:]))
+    assert not any("law broken" in line for line in sound)

@@ -1,4 +1,4 @@
-"""Do the numbers of a Run add up? Every law once: held, broken, or not knowable from what the run holds.
+"""Do the numbers of a Run add up: are parts the whole, and is the same thing told twice told alike?
 
 Times are whole nanoseconds: where a run's times were rounded one by one, a sum of n of them may be off by n. A lane
 with spans of 1.4, 1.4 and 1.4 ns has three spans of 1 ns and a total of 4 ns: off by 1, which is not more than 3.
@@ -6,38 +6,28 @@ with spans of 1.4, 1.4 and 1.4 ns has three spans of 1 ns and a total of 4 ns: o
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from itertools import pairwise
 
 import numpy as np
 import numpy.typing as npt
 
-from ..core.columns import distinct, rising
-from ..core.meaning import Does
-from ..core.units import format_seconds
-from ..program.program import NO_OP, NO_ROUTE
-from ..recording.finding import LawCheck
-from ..recording.run import Run
-from ..recording.summary import OpTotal, Share
-from ..recording.trace import NONE, SpanKind
-from .rollups import known_sum
-from .run_analysis import RunAnalysis
-from .timeline.activities import Numbers, execution_marks
-from .timeline.breakdown import breakdown
+from ...core.columns import distinct, rising
+from ...core.meaning import Does
+from ...core.units import format_seconds
+from ...program.program import NO_OP, NO_ROUTE
+from ...recording.finding import LawCheck
+from ...recording.run import Run
+from ...recording.summary import OpTotal, Share
+from ...recording.trace import NONE, SpanKind
+from ..rollups import known_sum
+from ..run_analysis import RunAnalysis
+from ..timeline.activities import Numbers, execution_marks
+from ..timeline.breakdown import breakdown
 
 NEAR = 1e-9  # of a sum of shares
-_IMPORTED = "imported_as"  # option of a run that another tool's file was made into
+IMPORTED = "imported_as"  # option of a run that another tool's file was made into
 _AMOUNTS = ("busy_ns", "macs", "moved_bytes", "out_bytes", "commands")
-
-
-def check_laws(run: Run) -> tuple[LawCheck, ...]:
-    """Every law that a run alone can be held to."""
-    return laws_of(RunAnalysis(run))
-
-
-def laws_of(analysis: RunAnalysis) -> tuple[LawCheck, ...]:
-    """The same, of a run whose analysis has begun: what it has computed is used again."""
-    return tuple(law for question in LAWS for law in question(analysis))
 
 
 def lanes_add_up(analysis: RunAnalysis) -> Iterator[LawCheck]:
@@ -103,7 +93,7 @@ def _joined(analysis: RunAnalysis) -> Iterator[tuple[tuple[int, int, str], int, 
 def _spans_of_summary(analysis: RunAnalysis) -> npt.NDArray[np.void]:
     """Those that the totals are about: of an imported run all, else of one inference."""
     spans, inference = analysis.run.trace.spans, analysis.work.inference
-    if _IMPORTED in analysis.run.info.options or inference == NONE:
+    if IMPORTED in analysis.run.info.options or inference == NONE:
         return spans
     return np.asarray(spans[spans["inference"] == inference])
 
@@ -136,11 +126,11 @@ def lanes_keep_order(analysis: RunAnalysis) -> Iterator[LawCheck]:
 def window_is_latency(analysis: RunAnalysis) -> Iterator[LawCheck]:
     """The timeline is as long as the latency says, and the critical path as long as the timeline."""
     latency, name = analysis.run.summary.latency.value_ns, "timeline = latency"
-    if not analysis.has_timeline or latency is None or _IMPORTED in analysis.run.info.options:
+    if not analysis.has_timeline or latency is None or IMPORTED in analysis.run.info.options:
         reason = "the run has no timeline" if not analysis.has_timeline else "the latency is not of this timeline alone"
         yield LawCheck(name, None, "the latency is not known" if latency is None else reason)
     else:
-        length = _device_ns(analysis)
+        length = device_window_ns(analysis)
         yield LawCheck(name, abs(length - latency) <= len(analysis.path.ns), f"{length:,} and {latency:,} ns")
     if analysis.has_timeline:
         length = int(analysis.path.ns.sum())
@@ -151,7 +141,7 @@ def window_is_latency(analysis: RunAnalysis) -> Iterator[LawCheck]:
         )
 
 
-def _device_ns(analysis: RunAnalysis) -> int:
+def device_window_ns(analysis: RunAnalysis) -> int:
     """The part of the timeline that is the device's."""
     trace = analysis.run.trace
     marks = trace.spans[execution_marks(trace, analysis.work.inference)]
@@ -190,21 +180,21 @@ def commands_add_up(analysis: RunAnalysis) -> Iterator[LawCheck]:
         "moved_bytes": "bytes moved by ops = bytes moved by commands",
         "out_bytes": "bytes written by ops = bytes written by commands",
     }
-    ran = _commands_that_ran(analysis)
+    ran = commands_that_ran(analysis)
     for key, name in names.items():
-        if not _has_transfers(run) or not len(ran):
+        if not has_transfers(run) or not len(ran):
             yield LawCheck(name, None, "the run does not hold the commands of a program")
             continue
         of_commands, of_ops = int(rows[key][ran].astype(np.int64).sum()), _total(run.summary.ops, key)
         yield LawCheck(name, of_commands == of_ops, f"{of_ops or 0:,} and {of_commands:,}")
 
 
-def _has_transfers(run: Run) -> bool:
+def has_transfers(run: Run) -> bool:
     """The run holds the commands of a program: those of foreign files have no routes."""
     return bool((run.commands.rows["route"] != NO_ROUTE).any())
 
 
-def _commands_that_ran(analysis: RunAnalysis) -> Numbers:
+def commands_that_ran(analysis: RunAnalysis) -> Numbers:
     """Commands of the network that have a span; the flush of the statistics belongs to nobody."""
     commands, work = analysis.run.commands, analysis.work
     seen = distinct(work.command[(work.command >= 0) & (work.command < len(commands.rows))])
@@ -218,7 +208,7 @@ def routes_add_up(analysis: RunAnalysis) -> Iterator[LawCheck]:
     if not whole:
         yield LawCheck(name, None, "the run has no totals of routes")
         return
-    ran = _commands_that_ran(analysis)
+    ran = commands_that_ran(analysis)
     moved = rows[ran][rows["route"][ran] != NO_ROUTE]
     sums = np.bincount(moved["route"], moved["moved_bytes"].astype(np.float64), minlength=len(run.routes))
     summed = {route.name: sum(r.bytes for r in whole if r.route == route.name) for route in run.routes}
@@ -240,8 +230,8 @@ def _cores_of_routes(analysis: RunAnalysis) -> LawCheck:
 def op_times_add_up(analysis: RunAnalysis) -> Iterator[LawCheck]:
     """The time of every op is that of its commands: computing, or from the issue until the bytes have arrived."""
     name, run = "time of ops = time of their commands", analysis.run
-    ran = _commands_that_ran(analysis)
-    if not _has_transfers(run) or not len(ran):
+    ran = commands_that_ran(analysis)
+    if not has_transfers(run) or not len(ran):
         yield LawCheck(name, None, "the run does not hold the commands of a program")
         return
     work, count = analysis.work, len(run.commands.rows)
@@ -324,7 +314,7 @@ def ops_are_known(analysis: RunAnalysis) -> Iterator[LawCheck]:
     )
 
 
-LAWS: tuple[Callable[[RunAnalysis], Iterator[LawCheck]], ...] = (
+CONSERVATION = (
     lanes_add_up,
     lanes_keep_order,
     window_is_latency,

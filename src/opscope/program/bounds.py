@@ -1,0 +1,112 @@
+"""Bounds: what no execution of a program can beat – peaks and sizes of the machine, work that the graph asks for.
+
+Peaks are those of the target's file, before losses; what is reached of them is no law. A program that was compiled
+elsewhere, and a run of earlier versions, has none.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from math import inf
+
+from ..core.errors import UsageError
+from ..core.units import format_bytes
+
+ANY_TYPE = "*"  # in a table by data type: every other one
+
+
+@dataclass(frozen=True, slots=True)
+class Rate:
+    """Bytes per second, or per cycle of the core clock where that drives them."""
+
+    value: float
+    per_cycle: bool = False
+
+    def __post_init__(self) -> None:
+        if not 0 < self.value < inf:
+            raise ValueError(f"a peak is {self.value}; expected a positive number")
+
+    def per_second(self, clock_hz: float) -> float:
+        return self.value * clock_hz if self.per_cycle else self.value
+
+
+@dataclass(frozen=True, slots=True)
+class MemoryPeak:
+    """One kind of memory: size and peak of one instance."""
+
+    name: str
+    per_core: bool  # every core has one; else every device
+    capacity_bytes: int
+    rate: Rate | None = None  # reads and writes together; None: not known
+
+
+@dataclass(frozen=True, slots=True)
+class RoutePeak:
+    """One route of one device, shared by its cores."""
+
+    name: str
+    rate: Rate
+
+
+@dataclass(frozen=True, slots=True)
+class UnitPeak:
+    """One execution unit of one core, by the name that it has in the run."""
+
+    name: str
+    macs_per_cycle: Mapping[str, float]  # by data type
+
+    def __post_init__(self) -> None:
+        if not self.macs_per_cycle or not all(0 < rate < inf for rate in self.macs_per_cycle.values()):
+            raise ValueError(f"peaks of {self.name!r} are {dict(self.macs_per_cycle)}; expected positive numbers")
+
+    def rate_of(self, dtype: str) -> float | None:
+        return self.macs_per_cycle.get(dtype, self.macs_per_cycle.get(ANY_TYPE))
+
+
+@dataclass(frozen=True, slots=True)
+class Holding:
+    """What one device has in one of its memories at once, at the most."""
+
+    memory: str
+    device: int
+    constants_bytes: int  # one copy of each, or the part that its cores work with
+    ports_bytes: int  # inputs and outputs of the graph: the host puts and takes them
+    spilled_bytes: int  # activations that local memory has no room for
+    capacity_bytes: int
+
+    @property
+    def bytes(self) -> int:
+        return self.constants_bytes + self.ports_bytes + self.spilled_bytes
+
+
+@dataclass(frozen=True, slots=True)
+class Bounds:
+    """Everything that the numbers of a run are held to; a field that is empty or None is not known."""
+
+    memories: tuple[MemoryPeak, ...] = ()
+    routes: tuple[RoutePeak, ...] = ()
+    units: tuple[UnitPeak, ...] = ()
+    holdings: tuple[Holding, ...] = ()
+    macs: int | None = None  # of the model's own graph, before any pass
+    repeated_macs: int = 0  # of ops that are not split: every further core does them again
+    streamed_bytes: int | None = None  # of constants that do not stay in local memory: each is read at least once
+
+
+def check_capacity(bounds: Bounds | None, *, target: str) -> None:
+    """Refuse a program that is larger than a memory of its target."""
+    holdings = () if bounds is None else bounds.holdings
+    for held in holdings:
+        if held.bytes > held.capacity_bytes:
+            parts = {
+                "constants": held.constants_bytes,
+                "inputs and outputs": held.ports_bytes,
+                "spills": held.spilled_bytes,
+            }
+            words = ", ".join(f"{format_bytes(size)} of {what}" for what, size in parts.items() if size)
+            where = f" on device {held.device}" if any(other.device != held.device for other in holdings) else ""
+            raise UsageError(
+                f"{target}: the program needs {format_bytes(held.bytes)} of {held.memory}{where} ({words}); it has "
+                f"{format_bytes(held.capacity_bytes)}; expected a model that fits, more devices (--devices N) or a "
+                "smaller data type (--precision)"
+            )

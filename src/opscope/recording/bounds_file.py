@@ -1,0 +1,27 @@
+"""`bounds.json` of a Run, both ways: peaks and sizes of what it ran on, and work that its graph asks for."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from pathlib import Path
+
+import msgspec
+
+from .. import __version__
+from ..program.bounds import Bounds
+from .head_file import read_json
+
+SCHEMA = "opscope.bounds/1"
+BOUNDS_FILE = "bounds.json"
+_DECODER = msgspec.json.Decoder(Bounds)  # made here, not at first use: see head_file
+
+
+def encode_bounds(bounds: Bounds) -> bytes:
+    fields = {"schema": SCHEMA, "producer": {"name": "opscope", "version": __version__}, **asdict(bounds)}
+    return msgspec.json.format(msgspec.json.encode(fields), indent=2) + b"\n"
+
+
+def read_bounds(folder: Path) -> Bounds | None:
+    """What the numbers of a run are held to; None where its source does not tell, and in runs of earlier versions."""
+    path = folder / BOUNDS_FILE
+    return read_json(path, _DECODER, SCHEMA) if path.exists() else None

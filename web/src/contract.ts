@@ -369,7 +369,7 @@ export interface RollupRow {
   moved_bytes: number | null;
 }
 /**
- * A conservation law, and whether the numbers of a run obey it.
+ * A law, and whether the numbers of a run obey it.
  */
 export interface LawCheck {
   name: string;

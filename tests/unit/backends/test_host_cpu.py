@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from opscope.backends.host_cpu import ports_of, random_inputs
+from opscope.backends.host_cpu import ports_of
 from opscope.core.errors import UsageError
+from opscope.core.random_arrays import random_arrays
 from opscope.graph.graph import DType, Graph, Role, Tensor
 
 
@@ -18,7 +19,7 @@ def reading(dtype: DType, *shape: int) -> Graph:
     [(DType.STRING, {"0", "1"}), (DType.I64, {0, 1}), (DType.BOOL, {False, True})],
 )
 def test_words_and_indices_are_0_or_1(dtype: DType, values: set[object]) -> None:
-    (array,) = random_inputs(ports_of(reading(dtype, 8, 8), "m.onnx"), seed=1)
+    (array,) = random_arrays(ports_of(reading(dtype, 8, 8), "m.onnx"), seed=1)
     assert set(array.ravel().tolist()) == values
 
 

@@ -7,6 +7,7 @@ loops too. Nodes get their place in the file as their name, so that each row of 
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
 
 _KERNEL = "_kernel_time"  # behind the name of a node, in the profile
 _LARGEST_PROTO = 2**31 - 1
+_SIGNATURE = re.compile(r"\S*/onnxruntime_src/.*\)\s")  # of the C++ function that raised the error
 # Type names of the profile → TensorProto.DataType.
 ELEMENTS = {
     "float": 1,
@@ -70,9 +72,10 @@ def observe(model: Path, inputs: Mapping[str, Array]) -> Observed:
         except UsageError:
             raise
         except Exception as error:  # its exceptions share no base class
-            first = printable((str(error).splitlines() or [type(error).__name__])[0], 300)
-            hint = "expected --shapes-from-run INPUTS.npz with inputs that it takes"
-            raise ModelError(str(model), "", f"ONNX Runtime cannot run it: {first}; {hint}") from error
+            first = (str(error).splitlines() or [type(error).__name__])[0]
+            words = printable(_SIGNATURE.sub("", first), 300)
+            hint = "expected a model that it runs, or --shapes-from-run INPUTS.npz with inputs that it takes"
+            raise ModelError(str(model), "", f"ONNX Runtime cannot run it: {words}; {hint}") from error
     return _node_runs(json.loads(profile))
 
 

@@ -56,7 +56,7 @@ def observe(path: Path, main: Subgraph, inputs: Mapping[int, Shape], run: RunInp
         return {number: Seen(shape, _value(interpreter, number, shape)) for number, shape in found.items()}
     except (RuntimeError, ValueError) as error:
         first = printable((str(error).splitlines() or [type(error).__name__])[0], 300)
-        hint = "expected --shapes-from-run INPUTS.npz with inputs that it takes"
+        hint = "expected a model that it runs, or --shapes-from-run INPUTS.npz with inputs that it takes"
         raise ModelError(str(path), "", f"LiteRT cannot run it: {first}; {hint}") from error
 
 

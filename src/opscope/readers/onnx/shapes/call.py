@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from math import prod
-from typing import TYPE_CHECKING, NamedTuple, Protocol
+from typing import TYPE_CHECKING, NamedTuple, Protocol, TypeVar
 
 from ..model import Constant, Node
 
@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     Array = npt.NDArray[np.generic]
 
 Shape = tuple[int, ...]
+Found = TypeVar("Found")
 
 MAX_EXTENT = 1 << 62  # beyond it, a number of elements no longer fits a signed 64-bit integer
 
@@ -96,13 +97,21 @@ class Call:
 
     def array(self, index: int) -> Array:
         """Return the elements of an operand."""
+        return self._known(index, self.values.array)
+
+    def _known(self, index: int, find: Callable[[str], Found]) -> Found:
+        """Return what is known of an operand's elements; if nothing is, the data decide."""
         self.operand(index)
-        return self.values.array(self.node.inputs[index])
+        try:
+            return find(self.node.inputs[index])
+        except Contradiction:
+            raise
+        except Open as reason:
+            raise Open(f"decided at run time by {self.place}: {reason}") from None
 
     def integers(self, index: int) -> tuple[int, ...]:
         """Return the elements of an operand as integers."""
-        self.operand(index)
-        return self.values.integers(self.node.inputs[index])
+        return self._known(index, self.values.integers)
 
     def integer(self, index: int) -> int:
         found = self.integers(index)
@@ -111,8 +120,7 @@ class Call:
         return found[0]
 
     def floats(self, index: int) -> tuple[float, ...]:
-        self.operand(index)
-        return self.values.floats(self.node.inputs[index])
+        return self._known(index, self.values.floats)
 
     def axis(self, rank: int, default: int = 0, *, end: int = 0) -> int:
         """Return the attribute `axis`, counted from the front; with `end` 1 it may lie behind the last one."""

@@ -128,7 +128,12 @@ def test_matrix_products_count_every_batch_once_however_it_is_broadcast(
 
 
 def naive_einsum(words: list[str], result: str, extents: dict[str, int]) -> int:
-    """Operands two at a time from the left: one multiplication per point of the loops over all their labels."""
+    """Operands two at a time from the left: one multiplication per point of the loops over all their labels.
+
+    Where no label is summed, nothing is accumulated.
+    """
+    if set("".join(words)) <= set(result):
+        return 0
     multiplications, held = 0, words[0]
     for position, word in enumerate(words[1:], start=2):
         loops = sorted(set(held + word))

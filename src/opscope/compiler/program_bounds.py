@@ -5,7 +5,7 @@ Work is counted on the model's own graph, not on what the passes made of it: a p
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from itertools import accumulate
 
@@ -18,6 +18,7 @@ from ..program.bounds import Bounds, Holding
 from ..program.program import Group
 from .codegen.lower import Lowering
 from .passes.axes import WHOLE, input_axes
+from .passes.batch_tiling import batch_size
 from .plan import Plan, Split
 
 _MULTIPLIES = (Family.CONTRACTION, Family.RECURRENT, Family.OPAQUE)
@@ -30,7 +31,7 @@ def program_bounds(model: Graph, plan: Plan, lowering: Lowering) -> Bounds:
         model: as it was read, before any pass.
     """
     return Bounds(
-        holdings=tuple(_holdings(plan, lowering)),
+        holdings=tuple(_holdings(plan, lowering.tensors.outer_use.most)),
         macs=graph_macs(model),
         repeated_macs=_repeated_macs(plan),
         streamed_bytes=_streamed_bytes(plan, lowering.context.resident_constants),
@@ -82,9 +83,23 @@ def _streamed_bytes(plan: Plan, resident: frozenset[int]) -> int:
 # ---- what lies where --------------------------------------------------------------------------------------------
 
 
-def _holdings(plan: Plan, lowering: Lowering) -> Iterator[Holding]:
+def least_bounds(plan: Plan) -> Bounds:
+    """What a program will hold at the least, known once ops are split: one that cannot fit needs no code."""
+    return Bounds(holdings=tuple(_holdings(plan, [_least_spilled(plan)] * plan.machine.devices)))
+
+
+def _least_spilled(plan: Plan) -> float:
+    """Bytes of the largest tensor, cut by batch and devices, that the local memory of a device has no room for."""
+    graph, machine = plan.graph, plan.machine
+    sizes = (graph.tensors[t].bytes or 0 for placed in plan.placed for t in placed.op.outputs)
+    largest = max(sizes, default=0) / (batch_size(graph) or 1) / machine.devices
+    local = machine.target.local
+    return max(0.0, largest - (local.bytes.value * machine.cores if local is not None else 0.0))
+
+
+def _holdings(plan: Plan, spilled: Sequence[float]) -> Iterator[Holding]:
     """Of the memories beyond the cores that hold constants or activations, on every device."""
-    target, spilled = plan.machine.target, lowering.tensors.outer_use.most
+    target = plan.machine.target
     store, work = target.home(Holds.CONSTANTS), target.home(Holds.ACTIVATIONS)
     constants = [sum(held.values()) for held in _read_bytes(plan, Role.CONSTANT)]
     ports = _port_bytes(plan)

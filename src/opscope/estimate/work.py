@@ -98,8 +98,9 @@ def _elements(tensors: list[Tensor]) -> int:
 def _contraction(op: Op, inputs: list[Tensor], outputs: list[Tensor]) -> tuple[int, int, str]:
     if op.kind == "einsum" and len(inputs) == 1:  # sums, diagonals and transpositions multiply nothing
         return 0, _elements(inputs), ""
-    if op.kind == "einsum" and _elements(outputs) >= _einsum(op, inputs, outputs):  # nothing is accumulated
-        return 0, _elements(outputs) * (len(inputs) - 1), ""
+    if op.kind == "einsum":
+        multiplications, sums = _einsum(op, inputs)
+        return (multiplications, 0, "") if sums else (0, multiplications, "")
     return _MACS[op.kind](op, inputs, outputs), 0, ""
 
 
@@ -120,8 +121,11 @@ def _attention(op: Op, _inputs: list[Tensor], _outputs: list[Tensor]) -> int:
     return scores * (number(op, "head_size") + number(op, "value_size")) + number(op, "projection_macs", 0)
 
 
-def _einsum(op: Op, inputs: list[Tensor], _outputs: list[Tensor]) -> int:
-    """Operands are contracted two at a time from the left; each step costs the product of the extents it runs over."""
+def _einsum(op: Op, inputs: list[Tensor]) -> tuple[int, bool]:
+    """Return the multiplications, and whether any of them are added up: an outer product accumulates nothing.
+
+    Operands are contracted two at a time from the left; each step costs the product of the extents it runs over.
+    """
     terms, arrow, result = str(op.attributes.get("equation", "")).replace(" ", "").partition("->")
     words = [_labels(word, len(t.shape or ())) for word, t in zip(terms.split(","), inputs, strict=False)]
     extents: dict[str, int] = {}
@@ -131,12 +135,12 @@ def _einsum(op: Op, inputs: list[Tensor], _outputs: list[Tensor]) -> int:
     once = {label for label in extents if sum(word.count(label) for word in words) == 1}
     shared = {label for label in extents if len(label) > 1}  # what an ellipsis stands for is always kept
     kept = shared | (set(result) if arrow else once)
-    macs, held = 0, set(words[0]) if words else set()
+    multiplications, held = 0, set(words[0]) if words else set()
     for position, word in enumerate(words[1:], start=2):
         touched = held.union(word)
-        macs += prod(extents[label] for label in touched)
+        multiplications += prod(extents[label] for label in touched)
         held = touched & kept.union(*words[position:])
-    return macs
+    return multiplications, not kept.issuperset(extents)
 
 
 def _labels(word: str, rank: int) -> list[str]:
@@ -203,7 +207,6 @@ _MACS: dict[str, Callable[[Op, list[Tensor], list[Tensor]], int]] = {
     "conv": _conv,
     "conv_transpose": _conv_transpose,
     "matmul": _matmul,
-    "einsum": _einsum,
     "attention": _attention,
 }
 

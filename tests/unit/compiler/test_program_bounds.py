@@ -8,10 +8,14 @@ import pytest
 
 from build import Sketch
 from compiler_build import KB, Built, build, small_target, whole_batch
-from opscope.compiler.program_bounds import graph_macs
+from opscope.compiler import PASSES
+from opscope.compiler.plan import Plan
+from opscope.compiler.program_bounds import graph_macs, least_bounds
 from opscope.core.errors import UsageError
+from opscope.estimate.price import Machine
 from opscope.graph.graph import DType, Graph
 from opscope.machine.target import Figure, Target
+from opscope.options import CompileOptions
 from opscope.program.bounds import Bounds, Holding, check_capacity
 
 
@@ -130,6 +134,29 @@ def test_a_program_that_fits_to_the_byte_is_accepted_and_one_more_is_refused() -
         "chip: the program needs 1.00 MB of DDR (1.00 MB of constants, 1.00 KB of inputs and outputs); it has 1.00 MB; "
         "expected a model that fits, more devices (--devices N) or a smaller data type (--precision)"
     )
+
+
+def test_what_cannot_fit_is_known_before_code_is_generated() -> None:
+    """One tensor of 10^12 bytes would be millions of commands."""
+    draw = Sketch(dtype=DType.F16)
+    data = draw.op("relu", (draw.input(1, 1000, 1000, 500_000),), (1, 1000, 1000, 500_000))
+    plan = Plan(draw.graph(data), Machine(small_target()), CompileOptions())
+    for name, run in PASSES:
+        plan = run(plan)
+        if name == "split":
+            break
+    with pytest.raises(
+        UsageError, match=r"^chip: the program needs .* GB of DDR \(.* GB of inputs and outputs"
+    ):
+        check_capacity(least_bounds(plan), target="chip")
+
+
+@pytest.mark.parametrize("rows", [1, 8])
+def test_the_least_is_no_more_than_what_a_program_holds(rows: int) -> None:
+    made = build(layers(rows=rows), small_target(local_bytes=256 * KB))
+    least, held = least_bounds(made.passed).holdings, made.program.bounds.holdings if made.program.bounds else ()
+    assert [one.memory for one in least] == [other.memory for other in held]
+    assert all(one.bytes <= other.bytes for one, other in zip(least, held, strict=True))
 
 
 def test_of_several_devices_the_one_that_is_too_small_is_named() -> None:

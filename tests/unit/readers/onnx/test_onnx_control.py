@@ -91,7 +91,7 @@ def test_a_branch_that_cannot_run_with_these_shapes_is_not_taken(tmp_path: Path)
         assert [op.location for op in read.ops] == ["node 0", f"node 0 {branch} node 0"]
         assert shape_of(read, "y") == (1, 4)
         assert not read.notes
-    with pytest.raises(ModelError, match="multiplies 1×100 by [0-9]+×4: the model cannot run with the shapes given"):
+    with pytest.raises(ModelError, match=r"multiplies 1×100 by [0-9]+×4: the model cannot run with the shapes given"):
         read_onnx(path, shapes={"x": (1, 100)})
 
 

@@ -103,7 +103,9 @@ def test_a_run_that_fails_says_what_the_runtime_says(tmp_path: Path) -> None:
     )
     path = save(tmp_path, model(body))
     np.savez(tmp_path / "i.npz", i=np.array([0, 1, 7]))
-    with pytest.raises(ModelError, match=r"ONNX Runtime cannot run it: .*; expected a model that it runs, or --shapes-from-run"):
+    with pytest.raises(
+        ModelError, match=r"ONNX Runtime cannot run it: .*; expected a model that it runs, or --shapes-from-run"
+    ):
         read_onnx(path, shapes_from_run=tmp_path / "i.npz")
 
 

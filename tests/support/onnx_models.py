@@ -92,12 +92,13 @@ def classifier(path: Path) -> Path:
         helper.make_node(
             "LinearClassifier",
             ["x"],
-            ["label", "raw"],
+            ["label", "scores"],
             domain="ai.onnx.ml",
             classlabels_ints=[0, 1, 2],
             coefficients=[0.1] * 6,
             intercepts=[0.0, 0.1, 0.2],
         ),
+        helper.make_node("Softmax", ["scores"], ["raw"]),
         helper.make_node("ZipMap", ["raw"], ["chances"], domain="ai.onnx.ml", classlabels_int64s=[0, 1, 2]),
     ]
     maps = helper.make_sequence_type_proto(

@@ -25,9 +25,9 @@ def test_ranges_and_trials_start_from_the_graph_in_memory(model: Path, monkeypat
     read: list[Path] = []
     whole = readers.read_model
 
-    def counted(path: Path, *, shapes: object = None, batch: int | None = None) -> Graph:
+    def counted(path: Path, **choices: object) -> Graph:
         read.append(path)
-        return whole(path, batch=batch)
+        return whole(path, **choices)  # type: ignore[arg-type]
 
     monkeypatch.setattr(readers, "read_model", counted)
     found = opscope.profile(model, "aic100-std", options=ProfileOptions(cores=2))

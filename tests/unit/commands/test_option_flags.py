@@ -68,4 +68,5 @@ def test_a_field_without_a_flag_is_given_by_name() -> None:
         "devices",
         "advise",
         "fingerprint",
+        "shapes_from_run",
     }

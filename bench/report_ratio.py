@@ -10,6 +10,7 @@ from __future__ import annotations
 import json
 from argparse import ArgumentParser
 from collections.abc import Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from statistics import median
 from subprocess import CalledProcessError
@@ -37,11 +38,9 @@ def main() -> None:
     found = []
     with checked_out(BEFORE) as (before, folder):
         for path in sorted(path for path in options.folder.iterdir() if path.suffix in SUFFIXES):
-            words = words_of(path, shapes.get(path.name, {}))
+            report = partial(opscope, folder=folder, words=words_of(path, shapes.get(path.name, {})))
             try:
-                pairs = list(
-                    ratios(before, lambda source, words=words: opscope(source, folder, *words), options.rounds)
-                )
+                pairs = list(ratios(before, report, options.rounds))
             except CalledProcessError:
                 print(f"{path.name:<60} refused by one of both")
                 continue

@@ -9,10 +9,13 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
 
 from ..graph.kinds import what_kind_does
-from ..program.program import OpInfo
 from .summary import Latency, OpTotal, Summary
+
+if TYPE_CHECKING:
+    from ..program.program import OpInfo  # which loads NumPy: a report does without
 
 _MOST_NAMED = 5  # ops in a text; JSON has all
 

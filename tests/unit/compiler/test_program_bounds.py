@@ -145,9 +145,7 @@ def test_what_cannot_fit_is_known_before_code_is_generated() -> None:
         plan = run(plan)
         if name == "split":
             break
-    with pytest.raises(
-        UsageError, match=r"^chip: the program needs .* GB of DDR \(.* GB of inputs and outputs"
-    ):
+    with pytest.raises(UsageError, match=r"^chip: the program needs .* GB of DDR \(.* GB of inputs and outputs"):
         check_capacity(least_bounds(plan), target="chip")
 
 

@@ -12,6 +12,7 @@ from litert_run import Input, Operand, litert_outputs, one_open_operator
 from opscope.readers.tflite.flatbuffer import Flatbuffer
 from opscope.readers.tflite.model import StoredModel
 from opscope.readers.tflite.shapes import evaluate as tflite_evaluate
+from opscope.readers.tflite.shapes.evaluate import NEEDS, VALUED
 from opscope.readers.tflite.shapes.frame import Unknown
 from opscope.readers.tflite.shapes.infer import Inference
 from opscope.readers.tflite.shapes.values import VALUES
@@ -196,3 +197,8 @@ def test_a_value_beyond_the_budget_is_unknown(monkeypatch: pytest.MonkeyPatch) -
     assert isinstance(found, np.ndarray)  # a chain is followed however long it is
     monkeypatch.setattr(tflite_evaluate, "MAX_OPERATORS", 1000)
     assert evaluated(model, {}) == ["the result of ADD at subgraph 0 operator 1999"]
+
+
+def test_the_names_of_operators_with_a_value_are_those_of_the_rules() -> None:
+    assert set(VALUES) == VALUED
+    assert set(NEEDS) <= VALUED

@@ -6,7 +6,7 @@ number of either; what is beyond them is unknown.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import cached_property
 from math import prod
 from types import ModuleType
@@ -28,6 +28,30 @@ if TYPE_CHECKING:
 MAX_ELEMENTS = 1 << 16  # of one value: shape arithmetic has a few, indices and masks may have thousands
 MAX_ALL_ELEMENTS = 1 << 23
 MAX_OPERATORS = 1 << 15  # evaluated in all, repeated trips of loops included
+
+# Operands whose value is needed, where that is not all: the others decide the shape of the output, which is known.
+NEEDS: Mapping[str, tuple[int, ...]] = {
+    "SHAPE": (),
+    "RANK": (),
+    "ZEROS_LIKE": (),
+    "RESHAPE": (0,),
+    "SQUEEZE": (0,),
+    "EXPAND_DIMS": (0,),
+    "FILL": (1,),
+    "BROADCAST_TO": (0,),
+    "SCATTER_ND": (0, 1),
+}
+
+# Operators that `values` has rules for: named here, since that module loads numpy, and most files need no value.
+_VALUED = (
+    "ABS ADD ARG_MAX ARG_MIN BROADCAST_ARGS BROADCAST_TO CAST CEIL CONCATENATION CUMSUM DIV DYNAMIC_UPDATE_SLICE "
+    "EQUAL EXP EXPAND_DIMS FILL FLOOR FLOOR_DIV FLOOR_MOD GATHER GATHER_ND GREATER GREATER_EQUAL LESS LESS_EQUAL "
+    "LOG LOGICAL_AND LOGICAL_NOT LOGICAL_OR MAXIMUM MINIMUM MUL NEG NOT_EQUAL ONE_HOT PACK PAD PADV2 POW RANGE "
+    "RANK REDUCE_ALL REDUCE_ANY REDUCE_MAX REDUCE_MIN REDUCE_PROD RESHAPE REVERSE_V2 ROUND SCATTER_ND SELECT "
+    "SELECT_V2 SHAPE SIGN SLICE SPLIT SPLIT_V SQRT SQUARE SQUARED_DIFFERENCE SQUEEZE STRIDED_SLICE SUB SUM TILE "
+    "TOPK_V2 TRANSPOSE UNIQUE UNPACK WHERE ZEROS_LIKE"
+)
+VALUED = frozenset(_VALUED.split())
 
 # Other types hold quantised numbers, whose arithmetic is another one.
 _NUMPY_TYPES = {
@@ -130,7 +154,7 @@ class Evaluator:
             return f"the values of input {printable(stored.name)!r}"
         if shape is None or stored.dtype not in _NUMPY_TYPES or prod(shape) > MAX_ELEMENTS or stored.data.file:
             return f"the elements of {printable(stored.name)!r}" if number is None else _result_of(frame, tensor)
-        if number is not None and frame.subgraph.operators[number].code.type not in self._values.VALUES:
+        if number is not None and frame.subgraph.operators[number].code.type not in VALUED:
             return _result_of(frame, tensor)
         return None
 
@@ -171,14 +195,14 @@ class Evaluator:
 
     def _evaluate(self, site: Site, shapes: Sequence[Shape]) -> Sequence[Array]:
         """Return the outputs. Their shapes are computed first: those that a file states may be too small to be true."""
-        if site.type not in self._values.NEEDS and RULES[site.type](site) != shapes:
+        if site.type not in NEEDS and RULES[site.type](site) != shapes:
             return ()
         found: Sequence[Array] = self._values.evaluate(site, shapes)
         return found
 
     def _operands(self, stored: StoredOperator) -> Sequence[int]:
         """Return the inputs whose value an operator needs."""
-        needed = self._values.NEEDS.get(stored.code.type)
+        needed = NEEDS.get(stored.code.type)
         inputs = stored.inputs if needed is None else [stored.inputs[i] for i in needed if i < len(stored.inputs)]
         return [tensor for tensor in inputs if tensor != ABSENT]
 

@@ -286,16 +286,3 @@ VALUES: Mapping[str, Value] = {
     "DYNAMIC_UPDATE_SLICE": _dynamic_update,
     "SCATTER_ND": _scatter_nd,
 }
-
-# Operands whose value is needed, where that is not all: the others decide the shape of the output, which is known.
-NEEDS: Mapping[str, tuple[int, ...]] = {
-    "SHAPE": (),
-    "RANK": (),
-    "ZEROS_LIKE": (),
-    "RESHAPE": (0,),
-    "SQUEEZE": (0,),
-    "EXPAND_DIMS": (0,),
-    "FILL": (1,),
-    "BROADCAST_TO": (0,),
-    "SCATTER_ND": (0, 1),
-}

@@ -109,9 +109,15 @@ class Evaluator:
             if current in place.values:
                 stack.pop()
                 continue
-            missing = [each for each in self._needs(place, current) if each[1] not in each[0].values]
-            if missing:
-                stack += missing
+            needs = self._needs(place, current)
+            known = [needed[0].values.get(needed[1]) for needed in needs]
+            unknown = next((value for value in known if isinstance(value, Unknown)), None)
+            if unknown is not None:  # whatever the other operands are
+                place.values[current] = unknown
+                continue
+            missing = [needed for needed, value in zip(needs, known, strict=True) if value is None]
+            if missing:  # computed ones on top, so that constants are not read in vain
+                stack += sorted(missing, key=lambda needed: needed[1] in needed[0].wiring.producers)
                 continue
             stack.pop()
             self._settle(place, current)

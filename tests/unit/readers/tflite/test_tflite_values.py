@@ -196,7 +196,7 @@ def test_a_value_beyond_the_budget_is_unknown(monkeypatch: pytest.MonkeyPatch) -
     (found,) = evaluated(model, {})
     assert isinstance(found, np.ndarray)  # a chain is followed however long it is
     monkeypatch.setattr(tflite_evaluate, "MAX_OPERATORS", 1000)
-    assert evaluated(model, {}) == ["the result of ADD at subgraph 0 operator 1999"]
+    assert evaluated(model, {}) == ["the result of ADD at subgraph 0 operator 1000"]
 
 
 def test_the_names_of_operators_with_a_value_are_those_of_the_rules() -> None:

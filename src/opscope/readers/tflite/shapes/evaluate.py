@@ -116,8 +116,9 @@ class Evaluator:
                 place.values[current] = unknown
                 continue
             missing = [needed for needed, value in zip(needs, known, strict=True) if value is None]
-            if missing:  # computed ones on top, so that constants are not read in vain
-                stack += sorted(missing, key=lambda needed: needed[1] in needed[0].wiring.producers)
+            computed = [needed for needed in missing if needed[1] in needed[0].wiring.producers]
+            if missing:  # computed ones first, so that constants are not read in vain
+                stack += computed or missing
                 continue
             stack.pop()
             self._settle(place, current)

@@ -8,13 +8,13 @@ from dataclasses import replace
 import numpy as np
 import numpy.typing as npt
 
+from ..graph.kinds import what_kind_does
 from ..program.program import COMMAND, NO_OP, NO_ROUTE, Detail, OpCycles, OpInfo
 from .classify import is_cpu, with_meaning
 from .recording import CLOCK, OpRecord, Placed, Recording
 from .run import CommandTable, Run, RunInfo
 from .summary import DeviceSummary, LaneTotal, Latency, OpTotal, Summary
 from .trace import NONE, SpanKind, Trace, nested_lanes
-from .unknown import withheld
 
 UNKNOWN = "unknown"
 Numbers = npt.NDArray[np.int64]
@@ -257,3 +257,37 @@ def _lanes_of_tables(tables: Sequence[DeviceSummary]) -> tuple[LaneTotal, ...]:
                 busy = min(round(wall * thread.utilization), wall)
                 rows.append(LaneTotal(table.device or 0, thread.core, thread.group, busy, None, wall - busy))
     return tuple(rows)
+
+
+def withheld(summary: Summary, ops: Sequence[OpInfo]) -> Summary:
+    """Totals of a run: with an op of unknown cost among them, what the known ones take is the least of it.
+
+    Latency becomes a range without an end, throughput and energy are not known, and neither is any time of the op.
+    """
+    unknown = {number: op for number, op in enumerate(ops) if op.unknown}
+    if not unknown:
+        return summary
+    kept = [row for row in summary.ops if row.op not in unknown]
+    return replace(
+        summary,
+        latency=_at_least(summary.latency),
+        throughput_per_s=None,
+        energy=None,
+        samples_ns=(),
+        ops=(*kept, *(_without_time(number, op, summary) for number, op in unknown.items())),
+    )
+
+
+def _at_least(latency: Latency) -> Latency:
+    known = [ns for ns in (latency.low_ns, latency.value_ns) if ns is not None]
+    return replace(latency, value_ns=None, low_ns=min(known, default=None), high_ns=None)
+
+
+def _without_time(number: int, op: OpInfo, summary: Summary) -> OpTotal:
+    """Where it was placed may be known all the same."""
+    found = next((row for row in summary.ops if row.op == number), None)
+    engine, placed = ("", "") if found is None else (found.engine, found.placed)
+    rest = (None,) * 8
+    total = OpTotal(op.name, op.type, *rest, engine=engine, placed=placed, reason=op.unknown, op=number)
+    does = what_kind_does(op.kind).label
+    return replace(total, does=does) if found is None else replace(total, does=found.does, on_cpu=found.on_cpu)

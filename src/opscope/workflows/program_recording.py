@@ -5,12 +5,11 @@ from __future__ import annotations
 from ..analysis.totals.summarise import limits_of
 from ..core.provenance import Provenance
 from ..program.program import Program
-from ..recording.build import program_ops, to_run
+from ..recording.build import program_ops, to_run, withheld
 from ..recording.recording import Recording, empty_trace
 from ..recording.run import CommandTable, Run
 from ..recording.summary import Latency, Summary
 from ..recording.trace import Trace
-from ..recording.unknown import withheld
 
 PROVENANCE = Provenance.SIMULATED  # nothing but the simulated device writes this format yet
 NO_TOTALS = Summary(Latency(None, None, None, PROVENANCE), None, None)

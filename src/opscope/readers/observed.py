@@ -82,6 +82,8 @@ class RunInputs:
     def _typed(self, name: str, label: str, array: Array) -> Array:
         from ..core.random_arrays import NUMPY_TYPES
 
+        if label == "string" and array.dtype.kind == "U":
+            return array.astype(object)  # as runtimes take strings
         if label in NUMPY_TYPES and array.dtype.name != NUMPY_TYPES[label]:
             raise UsageError(f"{self.file}: {printable(name)!r} is {array.dtype}; expected {NUMPY_TYPES[label]}")
         return array

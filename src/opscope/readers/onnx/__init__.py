@@ -110,7 +110,7 @@ class _Reader:
         if run is not None:
             shapes = {**run.shapes, **shapes}
         model = inline_functions(parse_model(self.wire, 0, self.size), source)
-        body = order_nodes(lift_constants(model.body, source), source)
+        body = order_nodes(lift_constants(model.body), source)
         body, notes = with_extents(body, source, shapes, batch)
         observed: Observed = {}
         if run is not None:

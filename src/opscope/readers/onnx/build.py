@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 from ...core.errors import printable
 from ...core.units import Bytes
-from ...graph.graph import ABSENT, Attribute, Note, Op, Role, Tensor
+from ...graph.graph import ABSENT, Attribute, DType, Note, Op, Role, Tensor
 from .attributes import Site, no_attributes
 from .model import Body, Constant, Node, Value, dtype_of
 from .ops import CUSTOM, rule_of
@@ -137,4 +137,6 @@ class Builder:
 
 def _tensor(value: Value, role: Role) -> Tensor:
     size = None if value.stored_bytes is None else Bytes(value.stored_bytes)
-    return Tensor(value.name, value.shape, dtype_of(value.element), role, size, value.because)
+    dtype = dtype_of(value.element)
+    because = "strings have no fixed size" if dtype is DType.STRING and not value.because else value.because
+    return Tensor(value.name, value.shape, dtype, role, size, because)

@@ -11,18 +11,16 @@ from ...core.errors import ModelError, printable
 from .model import MAX_ELEMENTS, Body, Constant, Element, Node, map_bodies
 
 
-def lift_constants(body: Body, source: str) -> Body:
+def lift_constants(body: Body) -> Body:
     """Return the body, and its subgraphs, with each Constant node turned into a constant."""
     constants = dict(body.constants)
     nodes: list[Node] = []
     for node in body.nodes:
         constant = _constant(node) if node.op_type == "Constant" and not node.domain else None
         if constant is None:
-            nodes.append(map_bodies(node, lambda inner: lift_constants(inner, source)))
-        elif constant.name in constants:
-            raise ModelError(source, node.location, f"tensor {printable(constant.name)!r} is defined twice")
+            nodes.append(map_bodies(node, lift_constants))
         else:
-            constants[constant.name] = constant
+            constants[constant.name] = constant  # of several with one name the last counts, as in ONNX Runtime
     return replace(body, nodes=nodes, constants=constants)
 
 

@@ -179,12 +179,10 @@ def _add_value(wire: Wire, values: list[Value], start: int, end: int) -> None:
 
 
 def _add_initializer(wire: Wire, constants: dict[str, Constant], constant: Constant, at: int) -> None:
-    """Add an initializer; a missing or repeated name is an error."""
+    """Add an initializer; of several with one name the last counts, as in ONNX Runtime."""
     _check_count(wire, at, len(constants), "initializers")
     if not constant.name:
         raise wire.error(at, "an initializer has no name")
-    if constant.name in constants:
-        raise wire.error(at, f"initializer {printable(constant.name)!r} is defined twice")
     constants[constant.name] = constant
 
 

@@ -191,6 +191,17 @@ def test_a_sparse_initializer_stores_values_and_indices(tmp_path: Path) -> None:
     assert (constant.shape, constant.stored_bytes) == ((4, 5), 3 * 4 + 3 * 8)
 
 
+def test_of_two_constants_with_one_name_the_last_counts(tmp_path: Path) -> None:
+    """Old exporters write such files, and ONNX Runtime runs them."""
+    nodes = [
+        helper.make_node("Constant", [], ["s"], value_ints=[3, 4]),
+        helper.make_node("Reshape", ["x", "s"], ["y"]),
+    ]
+    stored = helper.make_tensor("s", INT64, [1], [12])
+    read = read_onnx(save(tmp_path, model(graph(nodes, [value("x", [2, 6])], [value("y")], [stored]))))
+    assert read.tensors[read.outputs[0]].shape == (3, 4)
+
+
 def test_constant_nodes_become_tensors_and_no_ops(tmp_path: Path) -> None:
     nodes = [
         helper.make_node("Constant", [], ["t"], value=helper.make_tensor("", FLOAT, [2], [1, 2])),

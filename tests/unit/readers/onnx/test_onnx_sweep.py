@@ -111,7 +111,7 @@ def evaluated(content: ModelProto) -> Frame:
     wire = Wire(content.SerializeToString(), "case")
     model = parse_model(wire, 0, len(wire.buffer))
     interpreter = Interpreter(model.opsets, wire, observed={})
-    body = lift_constants(model.body, "case")
+    body = lift_constants(model.body)
     frame = Frame(wire, interpreter.limits, body.constants)
     interpreter.run_body(body, frame)
     return frame

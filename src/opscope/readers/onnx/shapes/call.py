@@ -159,7 +159,7 @@ def broadcast(call: Call, shapes: Sequence[Shape]) -> Shape:
             if out[place] == 1:
                 out[place] = extent
             elif extent not in (1, out[place]):
-                raise call.mismatch(f"cannot broadcast {' and '.join('×'.join(map(str, s)) for s in shapes)}")
+                raise call.mismatch(f"cannot broadcast {' and '.join(Operand(shape=s).text for s in shapes)}")
     return tuple(out)
 
 

@@ -163,11 +163,17 @@ class _Loop:
             return self._follow_seen(seen, any_trip)
         if limit == 0:
             return self._result([(any_trip.body, 0)], self.start, any_trip.scanned, 0)
-        is_stable = [_type(one) for one in any_trip.carried] == [_type(one) for one in self.start]
+        is_open = _openness(any_trip.body) > 0 and self._is_clearer_by_value(any_trip)
+        is_stable = not is_open and [_type(one) for one in any_trip.carried] == [_type(one) for one in self.start]
         if is_stable and any_trip.goes_on is True and isinstance(limit, int):
             self._defer(limit)
             return self._result([(any_trip.body, limit)], any_trip.carried, any_trip.scanned, limit)
         return self._step(limit, any_trip, is_stable)
+
+    def _is_clearer_by_value(self, any_trip: _Trip) -> bool:
+        """Whether less is open in a trip whose number is known, as where a slice is taken at the loop's counter."""
+        arrays = [_small_array(self.frame, name) for name in self.names]
+        return _openness(self._trip(0, self.start, arrays).body) < _openness(any_trip.body)
 
     def _seen_trips(self) -> int | None:
         """The trips that each run of the loop took when the model ran; None if there was no run, or they differ."""
@@ -246,9 +252,9 @@ class _Loop:
                 raise limit
             while not isinstance(limit, int) or count < limit:
                 trip = self._trip(count, carried, arrays)
-                if isinstance(trip.goes_on, Open):
-                    raise trip.goes_on
                 count += 1
+                if isinstance(trip.goes_on, Open) and count != limit:  # behind the last trip nobody asks
+                    raise trip.goes_on
                 scanned = _common(scanned, trip.scanned) if count > 1 else trip.scanned
                 _add(groups, trip.body)
                 if len(groups) > MAX_GROUPS:
@@ -309,6 +315,13 @@ class _Loop:
         """The body with nothing known of what changes from trip to trip."""
         start = [Operand(operand.element, None, decided) for operand in self.start]
         return self._trip(None, start, []).body
+
+
+def _openness(body: Body) -> int:
+    """How many tensors, and bodies of nodes, a body leaves open."""
+    inner = [nested for node in body.nodes for _, nested in node.bodies()]
+    open_values = sum(value.is_tensor and value.shape is None for value in body.values.values())
+    return open_values + sum((nested.trips is None) + _openness(nested) for nested in inner)
 
 
 def _type(operand: Operand) -> tuple[int, Shape | None, tuple[Operand, ...] | None]:

@@ -16,6 +16,7 @@ _SAME_SHAPE = (
     "Exp Log Sqrt Neg Abs Floor Ceil Reciprocal InstanceNormalization GroupNormalization RMSNormalization LRN "
     "MeanVarianceNormalization LpNormalization Sin Cos Tan Asin Acos Atan Sinh Cosh Asinh Acosh Atanh Round Sign "
     "Softsign Celu ThresholdedRelu Mish Gelu Swish Shrink PRelu CumSum CumProd Trilu ReverseSequence BitwiseNot "
+    "ImageScaler Affine ParametricSoftplus ScaledTanh "
     "Scatter ScatterElements ScatterND TensorScatter RotaryEmbedding SimplifiedLayerNormalization"
 )
 _BROADCAST = "Add Sub Mul Div Sum Min Max Mean Pow Mod BitShift BitwiseAnd BitwiseOr BitwiseXor"
@@ -50,6 +51,7 @@ DEFAULT: Mapping[str, Rule] = (
         "Concat": layout.concat,
         "ConstantOfShape": layout.constant_of_shape,
         "Conv": windows.conv(),
+        "Crop": windows.crop,
         "ConvInteger": windows.conv_integer,
         "ConvTranspose": windows.conv_transpose,
         "DeformConv": windows.conv(),

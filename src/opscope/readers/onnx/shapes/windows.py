@@ -258,3 +258,11 @@ def center_crop_pad(call: Call) -> Outputs:
     for axis, size in zip(axes, sizes, strict=False):
         shape[call.front_axis(axis, len(shape))] = size
     return [Operand(call.element(0), checked(call, shape))]
+
+
+def crop(call: Call) -> Outputs:
+    """Crop of the first opset: a border (left, top, right, bottom) is cut off, or `scale` gives height and width."""
+    *outer, height, width = call.shape(0)
+    left, top, right, bottom = call.node.integers("border") or (0, 0, 0, 0)
+    size = call.node.integers("scale") or (height - top - bottom, width - left - right)
+    return [Operand(call.element(0), checked(call, (*outer, *size)))]

@@ -240,7 +240,7 @@ def hostile() -> dict[str, tuple[list[NodeProto], list[TensorProto]]]:
     huge = 10**15
     counted = [node("Range", ["a", "b", "c"], ["r"])]
     ends = [scalar("a", 0), scalar("b", huge), scalar("c", 1)]
-    chain = [node("Add", ["one" if not n else f"t{n - 1}", "one"], [f"t{n}"]) for n in range(30_000)]
+    chain = [node("Add", ["one" if not n else f"t{n - 1}", "one"], [f"t{n}"]) for n in range(8_000)]
     doubled = [node("Concat", ["row" if not n else f"d{n - 1}"] * 2, [f"d{n}"], axis=0) for n in range(60)]
     return {
         "range": ([*counted, node("Expand", ["x", "r"], ["y"])], ends),
@@ -262,7 +262,7 @@ def hostile() -> dict[str, tuple[list[NodeProto], list[TensorProto]]]:
             [whole("row", [1, 2]), whole("s", [1 << 40])],
         ),
         "doubling": ([*doubled, node("Expand", ["x", "d59"], ["y"])], [whole("row", [1, 2])]),
-        "chain": ([*chain, node("Expand", ["x", "t29999"], ["y"])], [whole("one", [1])]),
+        "chain": ([*chain, node("Expand", ["x", "t7999"], ["y"])], [whole("one", [1])]),
         "one hot": (
             [
                 node("OneHot", ["row", "n", "v"], ["h"]),

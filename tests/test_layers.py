@@ -86,8 +86,13 @@ def files() -> tuple[Path, ...]:
     return tuple(sorted(SOURCE.rglob("*.py")))
 
 
-def imports(path: Path) -> Iterator[tuple[int, str]]:
+@cache
+def imports(path: Path) -> tuple[tuple[int, str], ...]:
     """Line and full dotted name of everything a file imports, wherever in it and however it is written."""
+    return tuple(_imports(path))
+
+
+def _imports(path: Path) -> Iterator[tuple[int, str]]:
     package = ["opscope", *path.relative_to(SOURCE).parent.parts]
     for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
         if isinstance(node, ast.Import):
@@ -111,15 +116,20 @@ def name(path: Path) -> str:
     return path.relative_to(SOURCE).as_posix()
 
 
-def reached(part: str) -> set[str]:
-    """Every part that one leads to, over any number of imports."""
-    direct = {
+@cache
+def direct() -> dict[str, set[str]]:
+    """The parts that each part imports."""
+    return {
         start: {other for path in files() if part_of(path) == start for _, other in own_imports(path)} - {start}
         for start in ALLOWED
     }
+
+
+def reached(part: str) -> set[str]:
+    """Every part that one leads to, over any number of imports."""
     found, left = set(), [part]
     while left:
-        for other in direct[left.pop()] - found - {"opscope"}:
+        for other in direct()[left.pop()] - found - {"opscope"}:
             found.add(other)
             left.append(other)
     return found

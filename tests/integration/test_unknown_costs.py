@@ -6,11 +6,15 @@ import json
 import re
 from pathlib import Path
 
+import numpy as np
 import pytest
+from onnx import GraphProto, helper
 
 import opscope
+from onnx_models import FLOAT, graph, model, save, value, weights, whole
 from opscope import api
 from opscope.cli import main
+from opscope.options import ProfileOptions
 from opscope.recording.folder_reader import read_columns, read_run
 from unknown_models import NAMES, UNKNOWN, network
 
@@ -306,3 +310,34 @@ def test_a_session_has_a_rate_and_latencies_only_where_every_cost_is_known(kind:
         assert (per_second is None) is bool(kind)
         assert ("avg_latency" in session.get_metrics()) is not bool(kind)
         assert session.get_metrics()["num_of_inferences"] == 3
+
+
+def test_shapes_from_a_run_make_a_cost_known_and_follow_their_inputs(tmp_path: Path) -> None:
+    """The same run folder with other inputs in the same file is made again."""
+    pytest.importorskip("onnxruntime")
+    path = save(tmp_path, model(positive_rows()))
+    inputs = tmp_path / "inputs.npz"
+    macs = []
+    for rows in (2, 5):
+        np.savez(inputs, x=np.array([1.0] * rows + [-1.0] * (8 - rows), np.float32))
+        options = ProfileOptions(cores=1, shapes_from_run=str(inputs))
+        found = api.profile(path, "aic100-std", options=options, run=tmp_path / "run")
+        assert not found.run.unknown_ops
+        assert found.run.summary.latency.value_ns is not None
+        assert any("those of one run in ONNX Runtime" in note for note in found.findings.notes)
+        macs.append(sum(op.macs or 0 for op in found.run.summary.ops))
+    assert macs == [2 * 16 * 16, 5 * 16 * 16]
+    assert api.profile(path, "aic100-std", options=ProfileOptions(cores=1)).run.unknown_ops
+
+
+def positive_rows() -> GraphProto:
+    """Rows of a table where x is positive, times weights."""
+    nodes = [
+        helper.make_node("Greater", ["x", "zero"], ["is_positive"]),
+        helper.make_node("NonZero", ["is_positive"], ["places"]),
+        helper.make_node("Squeeze", ["places", "first"], ["rows"]),
+        helper.make_node("Gather", ["table", "rows"], ["kept"]),
+        helper.make_node("MatMul", ["kept", "w"], ["y"]),
+    ]
+    constants = [helper.make_tensor("zero", FLOAT, [], [0.0]), whole("first", [0]), weights("table", 8, 16)]
+    return graph(nodes, [value("x", [8])], [value("y")], [*constants, weights("w", 16, 16)])

@@ -9,6 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ..core.errors import ModelError, ProfilerError
+from ..core.random_arrays import RANDOM_INPUTS
 from ..graph.graph import Graph
 from ..machine.target import Target
 from ..options import ProfileOptions
@@ -53,7 +54,7 @@ def simulate_model(request: Request, *, step: Step) -> Recorded:
     step("reading")
     in_memory = isinstance(request.model, Graph)  # then nothing tells whether it is the same as before
     fingerprint = None if in_memory else _fingerprint(request.path)
-    keys = Keys.of(fingerprint or "", request.target, request.options)
+    keys = Keys.of(f"{fingerprint or ''}{_inputs_fingerprint(request.options)}", request.target, request.options)
     earlier = None if in_memory or request.fresh or request.folder is None else _earlier_info(request.folder)
     if earlier is not None and request.folder is not None and earlier.options.get("run_key") == keys.run:
         return _reuse_run(request.folder)
@@ -96,6 +97,16 @@ def _fingerprint(model: Path) -> str:
     except OSError as error:
         model_format(model)  # which says what a folder is
         raise ModelError(str(model), "", f"cannot be read ({error.strerror}); expected a model file") from error
+
+
+def _inputs_fingerprint(options: ProfileOptions) -> str:
+    """Of the file that shapes from a run depend on, if there is one; a file that is not there is for the reader."""
+    from ..core.files import sha256_of
+
+    choice = options.shapes_from_run
+    if choice is None or choice == RANDOM_INPUTS or not Path(choice).is_file():
+        return ""
+    return sha256_of(Path(choice))
 
 
 def _program(

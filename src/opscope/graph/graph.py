@@ -38,7 +38,8 @@ Attribute = int | float | str | bool | tuple[int, ...]
 
 ABSENT = -1
 
-ASSUMING = frozenset({"open-batch", "repeated-symbol"})  # codes of notes on what a reader assumed where a file is open
+# Codes of notes that every figure rests on: what a reader assumed where a file is open, or took from a run.
+ASSUMING = frozenset({"open-batch", "repeated-symbol", "fixed-batch", "shapes-from-run", "both-branches"})
 
 
 class DType(Enum):

@@ -230,7 +230,7 @@ def test_values_in_a_file_beside_the_model_are_read_when_needed(tmp_path: Path) 
     assert shape_of(found, "y") == (3, 4)
     target.external_data[0].value = "../data.bin"
     found = read(tmp_path, [node("Reshape", ["x", "s"], ["y"])], [value("x", [12])], [target])
-    assert because(found, "y") .endswith("Reshape at node 0: the elements of constant 's' are not in the file")
+    assert because(found, "y").endswith("Reshape at node 0: the elements of constant 's' are not in the file")
 
 
 # -- hostile models

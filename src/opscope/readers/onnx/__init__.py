@@ -111,7 +111,7 @@ class _Reader:
             shapes = {**run.shapes, **shapes}
         model = inline_functions(parse_model(self.wire, 0, self.size), source)
         body = order_nodes(lift_constants(model.body), source)
-        body, notes = with_extents(body, source, shapes, batch)
+        body, notes = with_extents(body, source, shapes, batch, lambda tried: self.runs(replace(model, body=tried)))
         observed: Observed = {}
         if run is not None:
             observed = self.observe(body, run)
@@ -121,6 +121,14 @@ class _Reader:
             replace(model, body=body), self.wire, are_given=are_given, observed=observed, folds=self.folds
         )
         return self.graph(model, notes)
+
+    def runs(self, model: Model) -> bool:
+        """Whether no operator refuses the shapes that follow from those of the inputs."""
+        try:
+            resolve_shapes(model, self.wire, are_given=True, folds=False)
+        except ModelError:
+            return False
+        return True
 
     def observe(self, body: Body, run: RunInputs) -> Observed:
         from .observe import observe

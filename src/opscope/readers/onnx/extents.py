@@ -24,10 +24,13 @@ def graph_inputs(body: Body) -> list[Value]:
     return [value for value in body.inputs if value.name not in body.constants]
 
 
-def with_extents(body: Body, source: str, shapes: Shapes, batch: int | None) -> tuple[Body, tuple[Note, ...]]:
+def with_extents(
+    body: Body, source: str, shapes: Shapes, batch: int | None, runs: Callable[[Body], bool]
+) -> tuple[Body, tuple[Note, ...]]:
     """Return the body with the user's shapes set, and what a user should know about them.
 
-    An open batch is read as 1. Inputs with other open dimensions are an error.
+    An open batch is read as 1. Inputs with other open dimensions are an error, with sizes for which `runs` says that
+    a body can run.
     """
     notes: list[Note] = []
     if shapes or batch is not None:
@@ -39,6 +42,7 @@ def with_extents(body: Body, source: str, shapes: Shapes, batch: int | None) -> 
         return body, tuple(notes)
     left = OpenDimensions(body, inputs)
     if not left.is_batch_only:
+        left.fit(lambda: runs(_set(body, left.suggested, left.sizes)))
         raise ModelError(source, "", left.question())
     notes.append(Note("open-batch", "batch is open in the file; read at batch 1, --batch N for another"))
     return _set(body, left.suggested, left.sizes), tuple(notes)

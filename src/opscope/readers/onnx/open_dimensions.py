@@ -8,15 +8,18 @@ All are asked for together, by name, with sizes that the network can be expected
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from fractions import Fraction
 from shlex import quote
 
 from ...core.errors import printable
 from .first_readers import FirstReaders
 from .formulas import evaluate, names_in
 from .model import Body, Dims, Value
-from .purposes import Evidence, Purpose, Weight, symbol_evidence
+from .purposes import SCALED, Evidence, Purpose, Weight, symbol_evidence
 
+# Of suggested sizes, in the order in which they are tried: 1, 1/2, …, 1/32, 2.
+SCALES = (*(Fraction(1, 2**step) for step in range(6)), Fraction(2))
 _MOST_NAMED = 8  # dimensions, and inputs, in one message
 _Key = str | tuple[str, int]  # the name of a dimension, or the input and the axis of one without a name
 
@@ -35,11 +38,27 @@ class OpenDimensions:
             for axis, dim in enumerate(self._dims[value.name]):
                 if not isinstance(dim, int):
                     self._look(readers, value, axis, dim)
-        self.sizes = {key: found.size for key, found in self._found.items() if isinstance(key, str)}  # of named ones
+        self._suggest(SCALES[0])
+
+    def _suggest(self, scale: Fraction) -> None:
+        """Set the sizes to suggest: pixels, samples, tokens and the like scaled, what weights demand as it is."""
+        self._scaled = {
+            key: max(1, int(found.size * scale)) if found.purpose in SCALED else found.size
+            for key, found in self._found.items()
+        }
+        self.sizes = {key: size for key, size in self._scaled.items() if isinstance(key, str)}  # of named ones
         self.suggested: dict[str, Dims] = {  # shapes of the inputs with open dimensions
             name: tuple(self._size(name, axis, dim) for axis, dim in enumerate(dims))
             for name, dims in self._dims.items()
         }
+
+    def fit(self, runs: Callable[[], bool]) -> None:
+        """Suggest the first sizes that the network runs with: a table of 64 positions does not take 128 tokens."""
+        for scale in SCALES:
+            self._suggest(scale)
+            if runs():
+                return
+        self._suggest(SCALES[0])
 
     @property
     def is_batch_only(self) -> bool:
@@ -71,7 +90,7 @@ class OpenDimensions:
         if isinstance(dim, int):
             return dim
         if dim is None:
-            return self._found[name, axis].size
+            return self._scaled[name, axis]
         size = evaluate(dim, self.sizes)
         return Purpose.UNKNOWN.size if size is None else size
 

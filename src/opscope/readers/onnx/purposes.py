@@ -36,6 +36,10 @@ class Purpose(Enum):
         self.size = size
 
 
+# A network may ask for fewer or more of these than others do.
+SCALED = frozenset(Purpose) - {Purpose.BATCH, Purpose.PAST, Purpose.CHANNELS, Purpose.UNKNOWN}
+
+
 class Weight(IntEnum):
     """How much a piece of evidence counts."""
 

@@ -298,3 +298,19 @@ def test_whatever_reads_an_input_what_is_suggested_sets_it(
             read_onnx(path, shapes=suggested(str(error)))
         except ModelError as again:
             assert " open: " not in str(again), (str(error), str(again))  # noqa: PT017 – refused for another reason
+
+
+@pytest.mark.parametrize(("positions", "tokens"), [(512, 128), (64, 64), (8, 8)])
+def test_a_suggestion_is_one_that_the_network_runs_with(tmp_path: Path, positions: int, tokens: int) -> None:
+    """A mask for so many positions, of which the first are taken: more tokens than it has do not broadcast."""
+    nodes = [
+        node("Shape", ["ids"], ["s"]),
+        node("Gather", ["s", "one"], ["n"]),
+        node("Slice", ["mask", "zero", "n", "one"], ["m"]),
+        node("Gather", ["table", "ids"], ["rows"]),
+        node("Transpose", ["rows"], ["columns"], perm=[0, 2, 1]),
+        node("Add", ["columns", "m"], ["out"]),
+    ]
+    constants = [whole("zero", [0]), whole("one", [1]), weights("mask", 1, positions), weights("table", 100, 16)]
+    asked = question(tmp_path, network(nodes, [value("ids", ["batch", "seq"], INT64)], constants))
+    assert asked.endswith(f"--shape ids=1x{tokens}")

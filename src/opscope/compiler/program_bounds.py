@@ -85,16 +85,19 @@ def _streamed_bytes(plan: Plan, resident: frozenset[int]) -> int:
 
 def least_bounds(plan: Plan) -> Bounds:
     """What a program will hold at the least, known once ops are split: one that cannot fit needs no code."""
-    return Bounds(holdings=tuple(_holdings(plan, [_least_spilled(plan)] * plan.machine.devices)))
+    return Bounds(holdings=tuple(_holdings(plan, _least_spilled(plan))))
 
 
-def _least_spilled(plan: Plan) -> float:
-    """Bytes of the largest tensor, cut by batch and devices, that the local memory of a device has no room for."""
+def _least_spilled(plan: Plan) -> list[float]:
+    """Per device, bytes of the largest tensor, cut by batch and devices, that neither local memory has room for nor
+    inputs and outputs: it may be one of them.
+    """
     graph, machine = plan.graph, plan.machine
     sizes = (graph.tensors[t].bytes or 0 for placed in plan.placed for t in placed.op.outputs)
     largest = max(sizes, default=0) / (batch_size(graph) or 1) / machine.devices
     local = machine.target.local
-    return max(0.0, largest - (local.bytes.value * machine.cores if local is not None else 0.0))
+    room = local.bytes.value * machine.cores if local is not None else 0.0
+    return [max(0.0, largest - room - ports) for ports in _port_bytes(plan)]
 
 
 def _holdings(plan: Plan, spilled: Sequence[float]) -> Iterator[Holding]:

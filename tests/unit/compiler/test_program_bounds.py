@@ -149,6 +149,18 @@ def test_what_cannot_fit_is_known_before_code_is_generated() -> None:
         check_capacity(least_bounds(plan), target="chip")
 
 
+def test_an_output_is_not_held_twice_at_the_least() -> None:
+    """One tensor in, one out, that together just fit."""
+    draw = Sketch(dtype=DType.F16)
+    graph = draw.graph(draw.op("relu", (draw.input(1, 1024, 1024),), (1, 1024, 1024)))
+    made = build(graph, with_outer(small_target(local_bytes=256 * KB), 2 * 2048 * KB))
+    (least,), held = least_bounds(made.passed).holdings, made.program.bounds
+    assert least.spilled_bytes == 0
+    assert held is not None
+    assert least.bytes <= held.holdings[0].bytes
+    check_capacity(least_bounds(made.passed), target="chip")
+
+
 @pytest.mark.parametrize("rows", [1, 8])
 def test_the_least_is_no_more_than_what_a_program_holds(rows: int) -> None:
     made = build(layers(rows=rows), small_target(local_bytes=256 * KB))

@@ -9,27 +9,14 @@ import numpy as np
 import numpy.typing as npt
 
 from ...core.errors import UsageError, printable
+from ...core.random_arrays import NUMPY_TYPES as RANDOM_TYPES
 from ...program.program import Program
 
 Array = npt.NDArray[np.generic]
-Port = tuple[str, str, tuple[int, ...]]  # name, data type, shape
-
 NUMPY_TYPES: Mapping[str, type[np.generic]] = {
-    "f64": np.float64,
-    "f32": np.float32,
-    "f16": np.float16,
-    "i64": np.int64,
-    "i32": np.int32,
-    "i16": np.int16,
-    "i8": np.int8,
-    "u64": np.uint64,
-    "u32": np.uint32,
-    "u16": np.uint16,
-    "u8": np.uint8,
-    "bool": np.bool_,
+    **{label: np.dtype(name).type for label, name in RANDOM_TYPES.items()},
     "c64": np.complex64,
     "c128": np.complex128,
-    "string": np.str_,
 }
 _MAX_INPUT_BYTES = 2**34
 _CHARACTER_BYTES = 4  # of a string; how many it has, the type does not say

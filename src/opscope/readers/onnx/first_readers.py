@@ -11,8 +11,9 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Iterator, Sequence
 
+from ..usual_sizes import Purpose
 from .model import Body, Constant, Node, Value
-from .purposes import Evidence, Purpose, Weight, input_evidence, is_state, symbol_evidence
+from .purposes import Evidence, Weight, input_evidence, is_state, symbol_evidence
 
 _Told = Purpose | int  # what an axis counts, or the size that weights demand
 _Axes = tuple[int | None, ...]  # of a tensor inside the graph: the axis of the input that each of its axes comes from

@@ -63,6 +63,25 @@ DTYPES: Mapping[int, DType] = {
 }
 
 
+# Type names of ONNX Runtime → TensorProto.DataType.
+RUNTIME_TYPES: Mapping[str, int] = {
+    "float": 1,
+    "uint8": 2,
+    "int8": 3,
+    "uint16": 4,
+    "int16": 5,
+    "int32": 6,
+    "int64": 7,
+    "string": 8,
+    "bool": 9,
+    "float16": 10,
+    "double": 11,
+    "uint32": 12,
+    "uint64": 13,
+    "bfloat16": 16,
+}
+
+
 def dtype_of(element: int) -> DType:
     """Return the DType of a TensorProto.DataType number, UNKNOWN if it is new."""
     return DTYPES.get(element, DType.UNKNOWN)

@@ -24,23 +24,6 @@ if TYPE_CHECKING:
 _KERNEL = "_kernel_time"  # behind the name of a node, in the profile
 _LARGEST_PROTO = 2**31 - 1
 _SIGNATURE = re.compile(r"\S*/onnxruntime_src/.*\)\s")  # of the C++ function that raised the error
-# Type names of the profile → TensorProto.DataType.
-ELEMENTS = {
-    "float": 1,
-    "uint8": 2,
-    "int8": 3,
-    "uint16": 4,
-    "int16": 5,
-    "int32": 6,
-    "int64": 7,
-    "string": 8,
-    "bool": 9,
-    "float16": 10,
-    "double": 11,
-    "uint32": 12,
-    "uint64": 13,
-    "bfloat16": 16,
-}
 
 
 def observe(model: Path, inputs: Mapping[str, Array]) -> Observed:

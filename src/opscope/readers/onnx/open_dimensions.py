@@ -13,10 +13,11 @@ from fractions import Fraction
 from shlex import quote
 
 from ...core.errors import printable
+from ..usual_sizes import Purpose
 from .first_readers import FirstReaders
 from .formulas import evaluate, names_in
 from .model import Body, Dims, Value
-from .purposes import SCALED, Evidence, Purpose, Weight, symbol_evidence
+from .purposes import SCALED, Evidence, Weight, symbol_evidence
 
 # Of suggested sizes, in the order in which they are tried: 1, 1/2, …, 1/32, 2.
 SCALES = (*(Fraction(1, 2**step) for step in range(6)), Fraction(2))

@@ -8,33 +8,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from enum import Enum, IntEnum
+from enum import IntEnum
 from typing import NamedTuple
 
+from ..usual_sizes import Purpose
 from .model import Element, Value
-
-
-class Purpose(Enum):
-    """What a dimension counts, with the size suggested for it."""
-
-    BATCH = ("batch", 1)
-    HEIGHT = ("height", 224)  # a multiple of 32, the stride of most backbones
-    WIDTH = ("width", 224)
-    LINE_HEIGHT = ("height of a line of text", 48)
-    LINE_WIDTH = ("width of a line of text", 320)
-    VOXELS = ("voxels", 64)
-    SAMPLES = ("samples", 16_000)  # one second of speech
-    CHUNK = ("samples of one call", 512)  # of networks that keep their state from call to call
-    STEPS = ("steps", 100)
-    TOKENS = ("tokens", 128)
-    PAST = ("tokens of earlier calls", 0)  # the first call of a language model
-    CHANNELS = ("channels", 3)
-    UNKNOWN = ("unknown", 16)
-
-    def __init__(self, label: str, size: int) -> None:
-        self.label = label
-        self.size = size
-
 
 # A network may ask for fewer or more of these than others do.
 SCALED = frozenset(Purpose) - {Purpose.BATCH, Purpose.PAST, Purpose.CHANNELS, Purpose.UNKNOWN}

@@ -17,6 +17,7 @@ from ..model import Constant
 from ..parse import small_floats
 from ..wire import Wire
 from .call import Call, Contradiction, Open, Operand
+from .rules import OF_SHAPES, RESHAPED
 
 if TYPE_CHECKING:
     from .call import Array
@@ -146,7 +147,7 @@ class Frame:
         self.arrays.setdefault(name, reason)
 
     def _compute_call(self, name: str) -> list[tuple[Frame, str]]:
-        from .values import OF_SHAPES, RESHAPED, VALUE_RULES
+        from .values import VALUE_RULES
 
         call, _ = self.calls[name]
         node = call.node

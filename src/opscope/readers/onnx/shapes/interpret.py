@@ -10,15 +10,14 @@ from typing import TYPE_CHECKING, TypeGuard
 from ....core.errors import ModelError, printable
 from ....graph.kinds import KINDS, Family
 from ...observed import Observed
-from ..model import MAX_ELEMENTS, Body, Constant, Element, Model, Node, Value, dtype_of, packed_bytes
-from ..observe import ELEMENTS
+from ..model import MAX_ELEMENTS, RUNTIME_TYPES, Body, Constant, Element, Model, Node, Value, dtype_of, packed_bytes
 from ..ops import rule_of
 from ..wire import Wire
 from . import library
 from .call import Call, Contradiction, Open, Operand, Shape
 from .control import run_control
 from .frame import Frame, Limits
-from .rules import shape_rule
+from .rules import OF_SHAPES, shape_rule
 from .sequences import run_sequence
 
 if TYPE_CHECKING:
@@ -39,7 +38,6 @@ _NEVER_FOLDED = frozenset(
         "DynamicQuantizeLinear",
     }
 )
-_OF_SHAPES = frozenset({"Shape", "Size"})
 # Runtimes fold products of constants too, but not all of them do: every multiply-accumulate of the model is counted.
 _EXECUTED = frozenset({Family.CONTRACTION, Family.RECURRENT, Family.OPAQUE})
 
@@ -131,7 +129,7 @@ class Interpreter:
         names = [name for name in node.outputs if name]
         if shapes is None or len(shapes) != len(names):
             return {}
-        elements = [ELEMENTS.get(word, 0) for word in runs.types]
+        elements = [RUNTIME_TYPES.get(word, 0) for word in runs.types]
         return dict(zip(names, zip(elements, shapes, strict=True), strict=True))
 
     def contradict(self, why: Contradiction, frame: Frame) -> None:
@@ -185,7 +183,7 @@ def _is_constant(call: Call) -> bool:
     node = call.node
     if node.domain or node.op_type in _NEVER_FOLDED or any(True for _ in node.bodies()):
         return False  # a branch reads more than the node's operands
-    if node.op_type in _OF_SHAPES:
+    if node.op_type in OF_SHAPES:
         return True
     return all(operand is None or operand.is_constant for operand in call.operands)
 
@@ -244,7 +242,7 @@ def _can_fold(node: Node, returned: set[str], frame: Frame) -> bool:
     operands = [frame.operands[name] for name in names]
     if any(not operand.is_constant or operand.shape is None for operand in operands):
         return False
-    if node.op_type in _OF_SHAPES:
+    if node.op_type in OF_SHAPES:
         return True
     made = sum(packed_bytes(operand.shape or (), operand.element) for operand in operands)
     read = [frame.operand(name) for name in node.inputs if name]

@@ -180,10 +180,8 @@ def compress(call: Call) -> Outputs:
 
 
 def pad(call: Call) -> Outputs:
-    """Pads are an attribute before opset 11; from 18 on they may be given for some axes only."""
-    shape = call.shape(0)
-    given = call.node.integers("pads") or call.node.integers("paddings")
-    pads = given if given is not None and call.opset < 11 else call.integers(1)
+    """From opset 18 on, pads may be given for some axes only."""
+    shape, pads = call.shape(0), pads_of(call)
     axes = call.integers(3) if call.has(3) else tuple(range(len(shape)))
     if len(pads) != 2 * len(axes):
         raise call.mismatch(f"has {len(pads)} pads for {len(axes)} axes")
@@ -191,6 +189,12 @@ def pad(call: Call) -> Outputs:
     for place, axis in enumerate(axes):
         out[call.front_axis(axis, len(shape))] += pads[place] + pads[place + len(axes)]
     return [Operand(call.element(0), checked(call, out))]
+
+
+def pads_of(call: Call) -> tuple[int, ...]:
+    """Return what is added before each axis, then behind each: an attribute before opset 11, then an input."""
+    given = call.node.integers("pads") or call.node.integers("paddings")
+    return given if given is not None and call.opset < 11 else call.integers(1)
 
 
 def tile(call: Call) -> Outputs:

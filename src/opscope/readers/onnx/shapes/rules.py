@@ -102,6 +102,11 @@ DEFAULT: Mapping[str, Rule] = (
     }
 )
 
+# Their elements follow from the shape of their input alone.
+OF_SHAPES = frozenset({"Shape", "Size", "EyeLike"})
+# Their output is the data of input 0, in the shape that the shape rule has found.
+RESHAPED = frozenset({"Reshape", "Flatten", "Squeeze", "Unsqueeze", "Dropout"})
+
 _DOMAINS: Mapping[str, Mapping[str, Rule]] = {
     "": DEFAULT,
     "ai.onnx.ml": ML,

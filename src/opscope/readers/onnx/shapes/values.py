@@ -15,7 +15,7 @@ from ..elements import NUMPY_TYPES
 from ..model import Constant
 from .arithmetic import reduced
 from .call import Call, Open
-from .layout import slices
+from .layout import pads_of, slices, split_shapes
 
 Array = npt.NDArray[np.generic]
 ValueRule = Callable[[Call], list[Array]]
@@ -96,11 +96,7 @@ def _concat(call: Call) -> list[Array]:
 def _split(call: Call) -> list[Array]:
     array = call.array(0)
     axis = call.axis(array.ndim)
-    lengths = call.node.integers("split") or (call.integers(1) if call.has(1) else None)
-    count = len(call.node.outputs)
-    if lengths is None:
-        step = -(-array.shape[axis] // count) if count else 0
-        lengths = (step,) * count
+    lengths = [part[axis] for part in split_shapes(call, len(call.node.outputs))]
     return list(np.split(array, np.cumsum(lengths)[:-1].tolist(), axis))
 
 
@@ -212,9 +208,7 @@ def _top_k(call: Call) -> list[Array]:
 
 
 def _pad(call: Call) -> list[Array]:
-    array = call.array(0)
-    given = call.node.integers("pads")
-    pads = given if given is not None and call.opset < 11 else call.integers(1)
+    array, pads = call.array(0), pads_of(call)
     if call.node.text("mode", "constant") != "constant" or min(pads, default=0) < 0 or call.has(3):
         raise call.undecided("of this form is not evaluated")
     fill = call.array(2).reshape(-1)[0] if call.has(2) else 0
@@ -337,8 +331,3 @@ VALUE_RULES: Mapping[str, ValueRule] = (
         "Where": lambda call: [np.where(call.array(0), call.array(1), call.array(2))],
     }
 )
-
-# Their output is the data of input 0, in the shape that the shape rule has found.
-RESHAPED = frozenset({"Reshape", "Flatten", "Squeeze", "Unsqueeze", "Dropout"})
-# They need the shape of their input alone.
-OF_SHAPES = frozenset({"Shape", "Size", "EyeLike"})

@@ -7,10 +7,9 @@ numbers are tokens. The first operator with weights demands the number of channe
 from __future__ import annotations
 
 from ....graph.graph import ABSENT, DType
+from ...usual_sizes import Purpose
 from ..model import StoredOperator, Subgraph
 from ..ops import Shape
-
-PIXELS, VOXELS, SAMPLES, STEPS, TOKENS, CHANNELS, UNKNOWN = 224, 64, 16_000, 100, 128, 3, 16
 
 _MOST_STEPS = 64  # operators followed from one input
 _KEEP_AXES = frozenset(("ABS", "ADD", "CAST", "DEQUANTIZE", "DIV", "MUL", "PAD", "PADV2", "QUANTIZE", "RELU", "SUB"))
@@ -20,16 +19,16 @@ _CHANNELS = {"CONV_2D": 3, "FULLY_CONNECTED": 1}  # axis of the weights that is 
 def suggested(subgraph: Subgraph, tensor: int, rank: int) -> Shape:
     """Return a size for every axis of an input that leads with the batch; a vector has none."""
     is_whole = subgraph.tensors[tensor].dtype in (DType.I32, DType.I64)
-    length = TOKENS if is_whole else SAMPLES
+    length = Purpose.TOKENS.size if is_whole else Purpose.SAMPLES.size
     if rank < 2:
         return (length,) * rank
     demanded = _demanded_channels(subgraph, tensor)
     if rank == 2:
         return 1, demanded or length
     if rank == 3:
-        return 1, TOKENS if is_whole else STEPS, demanded or UNKNOWN
-    inner = {4: PIXELS, 5: VOXELS}.get(rank, UNKNOWN)
-    return (1, *(inner,) * (rank - 2), demanded or CHANNELS)
+        return 1, Purpose.TOKENS.size if is_whole else Purpose.STEPS.size, demanded or Purpose.UNKNOWN.size
+    inner = {4: Purpose.HEIGHT.size, 5: Purpose.VOXELS.size}.get(rank, Purpose.UNKNOWN.size)
+    return (1, *(inner,) * (rank - 2), demanded or Purpose.CHANNELS.size)
 
 
 def _demanded_channels(subgraph: Subgraph, tensor: int) -> int:

@@ -118,11 +118,11 @@ def test_unknown_is_a_dash_with_its_reason(open_page: Open) -> None:
     assert "at least " in card(page, "latency")
     assert report.totals.withheld in card(page, "latency")
     assert UNKNOWN in card(page, "throughput")
-    assert "1 of 3 ops has no known cost." in page.inner_text(".unknown-costs")
+    assert "1 of 3 ops has no known cost." in page.inner_text(".notice")
     assert "The latency is not known" in page.inner_text(".verdict")
     assert "Not here, cost unknown: 1 layer." in page.inner_text("#panel-overview")
     layer = report.layers[report.totals.unknown_layers[0]]
-    assert f"{layer.name} ({layer.operator}): {layer.unknown}" in page.inner_text(".unknown-costs")
+    assert f"{layer.name} ({layer.operator}): {layer.unknown}" in page.inner_text(".notice")
     told = panel(page, "operators")
     assert cells(page, "Cycles").count(UNKNOWN) == 1
     assert (

@@ -10,6 +10,7 @@ import { causeClass, shareBar } from "./shares";
 import type { App } from "./state";
 import { comparing, plainTable } from "./table";
 import { prose, shorten, tailOf } from "./text";
+import { brokenNotice } from "./notices";
 import { howMany, timeOrLeast, unknownNotice, unknownOps } from "./unknown";
 
 const TOP = 8;
@@ -35,6 +36,7 @@ export function overview(app: App): HTMLElement {
     { class: "overview" },
     verdict(app),
     unknownNotice(data),
+    brokenNotice(data),
     resources ? fit(resources) : "",
     cards(app),
     el(

@@ -1,8 +1,8 @@
 // Ops whose cost is not known: the totals are of the others, and so a lower bound.
 
 import type { OpInfo, PageData } from "./contract";
-import { el } from "./dom";
 import { count, time } from "./format";
+import { notice } from "./notices";
 import { prose, shorten } from "./text";
 
 const MOST_NAMED = 5;
@@ -29,18 +29,7 @@ export function reasons(data: Pick<PageData, "ops">): string[] {
 /** The notice; nothing where every cost is known. */
 export function unknownNotice(data: Pick<PageData, "ops">): HTMLElement | string {
   if (!unknownOps(data).length) return "";
-  return el(
-    "div",
-    { class: "unknown-costs" },
-    el("span", { class: "sign", "aria-hidden": "true" }, "!"),
-    el(
-      "div",
-      {},
-      el("b", {}, `${howMany(data)}. `),
-      "Times, MACs and bytes on this page are of the others.",
-      el("ul", {}, ...reasons(data).map((line) => el("li", {}, line))),
-    ),
-  );
+  return notice(howMany(data), "Times, MACs and bytes on this page are of the others.", reasons(data));
 }
 
 /** A time, or the least that it can be. */

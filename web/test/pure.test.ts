@@ -28,6 +28,7 @@ import { colourNumbers } from "../src/palette";
 import { comparing } from "../src/table";
 import { clean, shorten, tailOf } from "../src/text";
 import { layerOf } from "../src/timeline/colours";
+import { brokenLaws } from "../src/notices";
 import { howMany, reasons, timeOrLeast } from "../src/unknown";
 import { layOut, rowAt } from "../src/timeline/rows";
 import { View } from "../src/timeline/view";
@@ -395,4 +396,13 @@ test("ops without a known cost are counted, and named by reason; a time without 
     [timeOrLeast(null, 1000), timeOrLeast(2000, 1000), timeOrLeast(null, null)],
     ["at least 1 µs", "2 µs", "—"],
   );
+});
+
+test("a broken law is a line with both numbers; one that holds or is not known is none", () => {
+  const law = (name: string, holds: boolean | null) => ({ name, holds, detail: "216.8 and 137.0 GB/s" });
+  const page = (checks: ReturnType<typeof law>[]) => ({ findings: { checks } }) as unknown as PageData;
+  assert.deepEqual(brokenLaws(page([law("a", true), law("b", null)])), []);
+  assert.deepEqual(brokenLaws({ findings: null } as unknown as PageData), []);
+  assert.deepEqual(brokenLaws(page([law("DDR ≤ peak", false), law("b", true)])), ["DDR ≤ peak: 216.8 and 137.0 GB/s"]);
+  assert.deepEqual(brokenLaws(page(Array.from({ length: 9 }, () => law("x", false)))).at(-1), "and 1 more");
 });

@@ -3,16 +3,18 @@
 A pass is a function from Plan to Plan; each fills one more field:
 
     canonicalise    graph: fused, with the target's data types        place      engine of every op
-    split           axis along which lanes share an op                settle     whether weights stay resident
-    stretch         number of batch tiles of every op
+    split           parts of the batch, how lanes share every op      tile       batch tiles of every op, commands
 
-Code generation unrolls the batch tiles, emits commands op by op, and sorts them by lane.
+Code generation writes the batch tiles out, emits commands op by op, and sorts them by lane.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+
+import numpy as np
+import numpy.typing as npt
 
 from ..core.errors import UsageError
 from ..core.meaning import Carries, Does
@@ -26,16 +28,15 @@ from ..program.program import NO_OP, OP_LEVEL, Detail, MemoryMetrics, OpInfo, Pr
 from ..program.wire import OP_RECORD
 from .codegen.context import channels, memories
 from .codegen.emit import Columns
-from .codegen.lower import Lowering, lower
+from .codegen.lower import Lowering
 from .codegen.timing import retime_columns
 from .memory_metrics import memory_metrics
-from .passes.batch_tiling import batch_size, tile_batch
-from .passes.place import place
-from .passes.residency import choose_residency
+from .passes.batch import batch_size
+from .passes.parts import split
+from .passes.place import place, reprice
 from .passes.scale_folding import drop_absent_outputs, fold_scales
-from .passes.split import split
-from .passes.unroll import unroll
-from .plan import Placed, Plan
+from .passes.tiling import tile
+from .plan import Placed, Plan, Schedule
 from .program_bounds import program_bounds, with_peaks
 from .stats_options import stats_options
 
@@ -50,8 +51,7 @@ PASSES: tuple[tuple[str, Callable[[Plan], Plan]], ...] = (
     ("canonicalise", _canonicalise),
     ("place", place),
     ("split", split),
-    ("residency", choose_residency),
-    ("batch-tiling", tile_batch),
+    ("tile", tile),
 )
 
 
@@ -66,41 +66,31 @@ def compile_graph(
 
 
 @dataclass(frozen=True, slots=True)
-class _CompiledPlan:
-    """A finished compilation, kept for targets on which only the cycles of its commands differ."""
+class _Built:
+    """A finished compilation, at the typical figures of a machine."""
 
-    machine: Machine  # at typical figures
+    machine: Machine
+    options: CompileOptions
     plan: Plan
     lowering: Lowering
-    columns: Columns  # whose ops are those of the unrolled plan
+    columns: Columns  # whose ops are those of the schedule
     metrics: MemoryMetrics
     bounds: Bounds
-
-    def is_valid_for(self, machine: Machine, plan: Plan) -> bool:
-        """Whether the passes decided the same for the same machine, at whatever corner of its figures.
-
-        Everything behind them (batch tiles, tiles, addresses, order) follows from these decisions and from sizes.
-        """
-        return plan.graph is self.plan.graph and machine == self.machine and _decisions(plan) == _decisions(self.plan)
-
-
-def _decisions(plan: Plan) -> tuple[object, ...]:
-    return plan.options, plan.splits, plan.resident, [(placed.engine, placed.form) for placed in plan.placed]
 
 
 class Compiler:
     """Compiles one graph for one machine after the other; what did not change in between is not done again.
 
-    A profile compiles a model at the typical figures, at both corners of their ranges, and with changes tried. Three
-    things are cached: the canonical graph per form of the target, the placement per target, and whole compilations,
-    which are only re-timed where the passes decide the same.
+    A program is made for the typical figures of a target. At a corner of their ranges the same program is faster or
+    slower: only the cycles of its commands are computed anew. The canonical graph is kept per form of the target, and
+    the placement per target.
     """
 
     def __init__(self, graph: Graph) -> None:
         self.graph = graph
         self._canonical: list[tuple[Target, Graph]] = []
         self._placed: list[tuple[Graph, Target, tuple[Placed, ...]]] = []
-        self._compiled: list[_CompiledPlan] = []
+        self._built: list[_Built] = []
 
     def compile(
         self,
@@ -113,15 +103,30 @@ class Compiler:
         """The program for a machine, with every figure of its target at a corner of its range."""
         _check(machine)
         stats = stats_options(machine.target, options, batch=batch_size(self.graph))
-        plan = Plan(self.graph, replace(machine, target=at_corner(machine.target, corner)), options)
+        built = next((b for b in self._built if (b.machine, b.options) == (machine, options)), None)
+        if built is None or after_pass is not None:
+            built = self._build(machine, options, after_pass)
+        return _program(self.graph, built, stats, corner)
+
+    def _build(self, machine: Machine, options: CompileOptions, after_pass: AfterPass | None) -> _Built:
+        """Run the passes; the last one emits the commands."""
+        plan = Plan(self.graph, machine, options)
         for name, run in PASSES:
-            plan = self._cached_pass(name, plan, machine) or self._cache_pass(name, run(plan))
+            plan = self._cached_pass(name, plan) or self._cache_pass(name, run(plan))
             if after_pass is not None:
                 after_pass(name, plan)
-        compiled = self._find_reusable(machine, plan) or self._build(machine, plan)
-        return _program(self.graph, plan, compiled, stats)
+        lowering = plan.lowered
+        if lowering is None:
+            raise ValueError("the last pass leaves no commands; expected them")
+        _flush_stats(plan, lowering)
+        columns = lowering.context.emitter.columns()
+        metrics = memory_metrics(plan, lowering, columns)
+        bounds = program_bounds(self.graph, plan, lowering)
+        built = _Built(machine, options, plan, lowering, columns, metrics, bounds)
+        self._built.append(built)
+        return built
 
-    def _cached_pass(self, name: str, plan: Plan, machine: Machine) -> Plan | None:
+    def _cached_pass(self, name: str, plan: Plan) -> Plan | None:
         """The plan after a pass, where the pass has had the same inputs before; None: it has to run."""
         target = plan.machine.target
         if name == "canonicalise":
@@ -130,8 +135,7 @@ class Compiler:
         if name == "place":
             known = (placed for graph, other, placed in self._placed if graph is plan.graph and other == target)
             return next((replace(plan, placed=placed) for placed in known), None)
-        compiled = self._find_reusable(machine, plan) if name == "batch-tiling" else None
-        return None if compiled is None else replace(plan, batch_tiles=compiled.plan.batch_tiles)
+        return None
 
     def _cache_pass(self, name: str, plan: Plan) -> Plan:
         if name == "canonicalise":
@@ -139,21 +143,6 @@ class Compiler:
         elif name == "place":
             self._placed.append((plan.graph, plan.machine.target, plan.placed))
         return plan
-
-    def _find_reusable(self, machine: Machine, plan: Plan) -> _CompiledPlan | None:
-        return next((compiled for compiled in self._compiled if compiled.is_valid_for(machine, plan)), None)
-
-    def _build(self, machine: Machine, plan: Plan) -> _CompiledPlan:
-        """Emit the commands of a plan, unless batch tiling has emitted them already, and keep the result."""
-        lowered = plan.lowered or lower(plan)
-        lowering = lowered.lowering
-        _flush_stats(plan, lowering)
-        columns = lowering.context.emitter.columns()
-        whole = lowered.unrolled.map_to_plan_ops(columns)
-        metrics, bounds = memory_metrics(plan, lowering, whole), program_bounds(self.graph, plan, lowering)
-        compiled = _CompiledPlan(machine, plan, lowering, columns, metrics, bounds)
-        self._compiled.append(compiled)
-        return compiled
 
 
 def _flush_stats(plan: Plan, lowering: Lowering) -> None:
@@ -197,14 +186,15 @@ def _check(machine: Machine) -> None:
         raise UsageError(f"{target.name}: no route carries {missing[0]!r}; expected one to compile for {place}")
 
 
-def _program(graph: Graph, plan: Plan, compiled: _CompiledPlan, stats: StatsOptions) -> Program:
-    """The program of a plan; of a compilation for another corner only the cycles are computed anew."""
-    machine, stats_hz = plan.machine, plan.machine.target.clocks.stats_hz
-    unrolled = unroll(plan)
-    columns = compiled.columns
-    if plan is not compiled.plan:
-        columns = retime_columns(unrolled.plan, columns, compiled.lowering.tiles.costs)
-    columns = unrolled.map_to_plan_ops(columns)
+def _program(graph: Graph, built: _Built, stats: StatsOptions, corner: Corner) -> Program:
+    """The program of a compilation; at a corner of the figures only the cycles of its commands are computed anew."""
+    target = at_corner(built.machine.target, corner)
+    machine, schedule = replace(built.machine, target=target), built.lowering.context.plan
+    plan, columns, stats_hz = replace(built.plan, machine=machine), built.columns, target.clocks.stats_hz
+    if corner is not Corner.TYPICAL:
+        placed = reprice(built.plan, schedule, target)
+        columns = retime_columns(replace(schedule, machine=machine, placed=placed), columns, built.lowering.tiles.costs)
+    columns = replace(columns, commands=_of_plan(columns.commands, schedule))
     return Program(
         name=plan.options.network or machine.target.runtime.network,
         target=machine.target.name,
@@ -213,7 +203,7 @@ def _program(graph: Graph, plan: Plan, compiled: _CompiledPlan, stats: StatsOpti
         batch=batch_size(graph),
         clock_hz=machine.clock_hz,
         stats_hz=stats_hz.value if stats_hz is not None else machine.clock_hz,
-        groups=compiled.lowering.context.groups,
+        groups=built.lowering.context.groups,
         routes=channels(plan),
         memories=memories(machine.target),
         kinds=columns.kinds,
@@ -224,14 +214,22 @@ def _program(graph: Graph, plan: Plan, compiled: _CompiledPlan, stats: StatsOpti
         dependency_sources=columns.sources,
         dependency_kinds=columns.kinds_of_dependency,
         stats=stats,
-        metrics=compiled.metrics,
+        metrics=built.metrics,
         notes=graph.assumptions,
         inputs=_ports(graph, graph.inputs),
         outputs=_ports(graph, graph.outputs),
         host_microseconds=_host(machine),
         simulation=_simulation(machine) | _peak(plan),
-        bounds=with_peaks(compiled.bounds, plan, compiled.lowering.context.groups),
+        bounds=with_peaks(built.bounds, plan, built.lowering.context.groups),
     )
+
+
+def _of_plan(commands: npt.NDArray[np.void], schedule: Schedule) -> npt.NDArray[np.void]:
+    """The same commands, each pointing to an op of the plan instead of the schedule."""
+    found = commands.copy()
+    origin = np.array((*schedule.origin, NO_OP), dtype=found["op"].dtype)  # the last is where NO_OP points
+    found["op"] = origin[found["op"]]
+    return found
 
 
 def _ports(graph: Graph, tensors: tuple[int, ...]) -> tuple[tuple[str, str, tuple[int, ...]], ...]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from ..graph.graph import ABSENT, Op
+from .passes.split import describe
 from .plan import Plan
 
 
@@ -26,13 +27,19 @@ def _lines(plan: Plan) -> Iterable[str]:
             placed = plan.placed[index]
             line += f" engine={placed.engine or 'none'} cycles={placed.cycles:.0f}"
             line += f" memory_bytes={_footprint(plan, op)}"
-        if index < len(plan.splits):
-            split = plan.splits[index]
-            line += f" split={'none' if split.axis is None else f'axis {split.axis} of {split.extent}'}"
-            line += f" gathers={len(split.gathers)}" if split.gathers else ""
-        if index < len(plan.batch_tiles) and plan.batch_tiles[index] > 1:
-            line += f" parts={plan.batch_tiles[index]}"
+        for part in plan.parts:
+            split = part.splits[index]
+            some = f" images={part.images}" if len(plan.parts) > 1 else ""
+            line += f"{some} split={describe(split.sharding).replace(' ', '-')}"
+            line += f" exchanges={len(split.exchanges)}" if split.exchanges else ""
+            line += f" tiles={part.tiles[index]}" if part.tiles[index] > 1 else ""
         yield line
+        for part in plan.parts:
+            prices = part.splits[index].prices
+            if len(prices) > 1:
+                yield "    prices: " + "; ".join(
+                    f"{describe(sharding)} {cycles:,.0f}" for sharding, cycles in sorted(prices, key=lambda p: p[1])
+                )
 
 
 def _footprint(plan: Plan, op: Op) -> str:

@@ -8,9 +8,10 @@ from typing import TYPE_CHECKING
 from ..estimate.price import Machine, Task
 from ..graph.graph import Graph, Op
 from ..options import CompileOptions
+from .sharding import Sharding
 
 if TYPE_CHECKING:
-    from .codegen.lower import Lowered
+    from .codegen.lower import Lowering
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,16 +31,39 @@ class Placed:
 class Split:
     """How an op is split between lanes."""
 
-    axis: int | None  # of its first output; None: every lane does all of it
-    extent: int  # of that axis
-    devices: tuple[int, ...]  # that take part
-    gathers: tuple[int, ...] = ()  # tensors that every lane needs whole, and has only a part of
+    sharding: Sharding  # of its work, by the axes of its first output
+    needs: tuple[Sharding, ...]  # of every input; empty: the op takes them as they are
+    exchanges: tuple[int, ...] = ()  # positions of inputs that lanes hold otherwise than the op needs them
+    prices: tuple[tuple[Sharding, float], ...] = ()  # what was considered, with its cycles
 
-    def portion(self, part: int, parts: int) -> float:
-        """Share of the work of lane `part` of `parts`. Whole rows only: of 10 rows, 4 lanes get 2, 3, 2 and 3."""
-        if self.axis is None:
-            return 1.0
-        return (((part + 1) * self.extent) // parts - (part * self.extent) // parts) / self.extent
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """Some images of the batch, which run through the whole network before the next part does.
+
+    Splits are chosen for `unit` images at a time; ops run on as many of these units at once as local memory holds.
+    """
+
+    images: int
+    unit: int
+    splits: tuple[Split, ...]
+    tiles: tuple[int, ...] = ()  # of every op: in how many tiles the images are run; neighbours form a tile group
+
+    @property
+    def units(self) -> int:
+        return self.images // self.unit
+
+
+@dataclass(frozen=True, slots=True)
+class Schedule:
+    """What runs, in order: every op once for each of its batch tiles, with the exchanges between lanes."""
+
+    graph: Graph
+    machine: Machine
+    placed: tuple[Placed, ...]
+    splits: tuple[Split, ...]
+    origin: tuple[int, ...]  # for each of them the op of the plan that it is of
+    resident: bool = False  # weights stay in local memory between inferences
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,12 +74,9 @@ class Plan:
     machine: Machine
     options: CompileOptions
     placed: tuple[Placed, ...] = ()
-    splits: tuple[Split, ...] = ()
-    batch_tiles: tuple[
-        int, ...
-    ] = ()  # number of batch tiles of every op; neighbours with the same number form a tile group
-    resident: bool = False  # weights stay in local memory between inferences
-    lowered: Lowered | None = field(default=None, compare=False, repr=False)  # its commands, where a pass needed them
+    parts: tuple[Part, ...] = ()  # of the batch
+    alternatives: tuple[tuple[Part, ...], ...] = ()  # that may be as good, to be tried when memory is allocated
+    lowered: Lowering | None = field(default=None, compare=False, repr=False)  # its commands, where a pass needed them
 
 
 def channel_axis(op: Op, graph: Graph) -> int:

@@ -17,9 +17,10 @@ from ..machine.target import Holds, Memory
 from ..program.bounds import Bounds, Holding
 from ..program.program import Group
 from .codegen.lower import Lowering
-from .passes.axes import WHOLE, input_axes
-from .passes.batch_tiling import batch_size
-from .plan import Plan, Split
+from .passes.batch import batch_size
+from .passes.schedule import schedule
+from .plan import Plan, Schedule
+from .sharding import Sharding
 
 _MULTIPLIES = (Family.CONTRACTION, Family.RECURRENT, Family.OPAQUE)
 
@@ -31,9 +32,9 @@ def program_bounds(model: Graph, plan: Plan, lowering: Lowering) -> Bounds:
         model: as it was read, before any pass.
     """
     return Bounds(
-        holdings=tuple(_holdings(plan, lowering.tensors.outer_use.most)),
+        holdings=tuple(_holdings(lowering.context.plan, lowering.tensors.outer_use.most)),
         macs=graph_macs(model),
-        repeated_macs=_repeated_macs(plan),
+        repeated_macs=_repeated_macs(lowering.context.plan),
         streamed_bytes=_streamed_bytes(plan, lowering.context.resident_constants),
     )
 
@@ -57,12 +58,14 @@ def graph_macs(graph: Graph) -> int | None:
     return total
 
 
-def _repeated_macs(plan: Plan) -> int:
-    """MACs of ops that every lane does whole, beyond once."""
-    return sum(
-        placed.task.work.macs * placed.task.trips * (len(split.devices) * plan.machine.cores - 1)
-        for placed, split in zip(plan.placed, plan.splits, strict=True)
-        if placed.engine and split.axis is None
+def _repeated_macs(schedule: Schedule) -> int:
+    """MACs of ops that several lanes do whole, beyond once."""
+    return round(
+        sum(
+            placed.task.work.macs * placed.task.trips * (sum(split.sharding.shares.values()) - 1)
+            for placed, split in zip(schedule.placed, schedule.splits, strict=True)
+            if placed.engine
+        )
     )
 
 
@@ -85,10 +88,11 @@ def _streamed_bytes(plan: Plan, resident: frozenset[int]) -> int:
 
 def least_bounds(plan: Plan) -> Bounds:
     """What a program will hold at the least, known once ops are split: one that cannot fit needs no code."""
-    return Bounds(holdings=tuple(_holdings(plan, _least_spilled(plan))))
+    written = schedule(plan)
+    return Bounds(holdings=tuple(_holdings(written, _least_spilled(plan, written))))
 
 
-def _least_spilled(plan: Plan) -> list[float]:
+def _least_spilled(plan: Plan, written: Schedule) -> list[float]:
     """Per device, bytes of the largest tensor, cut by batch and devices, that neither local memory has room for nor
     inputs and outputs: it may be one of them.
     """
@@ -97,10 +101,10 @@ def _least_spilled(plan: Plan) -> list[float]:
     largest = max(sizes, default=0) / (batch_size(graph) or 1) / machine.devices
     local = machine.target.local
     room = local.bytes.value * machine.cores if local is not None else 0.0
-    return [max(0.0, largest - room - ports) for ports in _port_bytes(plan)]
+    return [max(0.0, largest - room - ports) for ports in _port_bytes(written)]
 
 
-def _holdings(plan: Plan, spilled: Sequence[float]) -> Iterator[Holding]:
+def _holdings(plan: Schedule, spilled: Sequence[float]) -> Iterator[Holding]:
     """Of the memories beyond the cores that hold constants or activations, on every device."""
     target = plan.machine.target
     store, work = target.home(Holds.CONSTANTS), target.home(Holds.ACTIVATIONS)
@@ -117,23 +121,20 @@ def _holdings(plan: Plan, spilled: Sequence[float]) -> Iterator[Holding]:
             yield from (holding(memory, device) for device in range(plan.machine.devices))
 
 
-def _read_bytes(plan: Plan, role: Role) -> list[dict[int, float]]:
+def _read_bytes(plan: Schedule, role: Role) -> list[dict[int, float]]:
     """Per device, bytes of every constant, or of every input of the graph, that its cores read: the largest part."""
     needed: list[dict[int, float]] = [{} for _ in range(plan.machine.devices)]
     for placed, split in zip(plan.placed, plan.splits, strict=True):
-        op = placed.op
-        chosen = [(n, t) for n, t in enumerate(op.inputs) if t != ABSENT and plan.graph.tensors[t].role is role]
-        axes = input_axes(op, plan.graph, split.axis) if chosen and split.axis is not None else None
-        for position, t in chosen:
-            whole = axes is None or axes[position] == WHOLE
-            for device in split.devices:
-                part = 1.0 if whole else _portion(plan, split, device)
-                held = (plan.graph.tensors[t].bytes or 0) * part
-                needed[device][t] = max(needed[device].get(t, 0.0), held)
+        for position, t in enumerate(placed.op.inputs):
+            if t == ABSENT or plan.graph.tensors[t].role is not role:
+                continue
+            size, need = plan.graph.tensors[t].bytes or 0, split.needs[position] if split.needs else split.sharding
+            for device in need.devices:
+                needed[device][t] = max(needed[device].get(t, 0.0), size * _on_device(plan, need, device))
     return needed
 
 
-def _port_bytes(plan: Plan) -> list[float]:
+def _port_bytes(plan: Schedule) -> list[float]:
     """Per device, most bytes of inputs and outputs at once: an input until its last reader, an output from its op on.
 
     A cache that is read, and written longer by one row, may be written where it was read.
@@ -147,13 +148,14 @@ def _port_bytes(plan: Plan) -> list[float]:
     maker = {t: index for index, placed in enumerate(plan.placed) for t in placed.op.outputs}
     for t in dict.fromkeys(t for t in plan.graph.outputs if t in maker):
         split, size = plan.splits[maker[t]], plan.graph.tensors[t].bytes or 0
-        for device in split.devices:  # a part each, or one device the whole
-            part = _portion(plan, split, device) if split.axis is not None else float(device == split.devices[0])
+        made = split.sharding.made
+        for device in made.devices:  # a part each, or one device the whole
+            part = _on_device(plan, made, device) if made.cuts else float(device == made.devices[0])
             changes[device][maker[t]] = changes[device].get(maker[t], 0.0) + size * part
     return [max(accumulate(steps[step] for step in sorted(steps)), default=0.0) for steps in changes]
 
 
-def _last_readers(plan: Plan) -> dict[int, int]:
+def _last_readers(plan: Schedule) -> dict[int, int]:
     """Tensor → position of the last op that reads it, or a view of it; behind all ops, where the graph gives it out."""
     last = dict.fromkeys(plan.graph.outputs, len(plan.placed))
     for index in reversed(range(len(plan.placed))):
@@ -164,8 +166,8 @@ def _last_readers(plan: Plan) -> dict[int, int]:
     return last
 
 
-def _portion(plan: Plan, split: Split, device: int) -> float:
-    """Share of an op that is split that falls to the cores of a device."""
-    cores, place = plan.machine.cores, split.devices.index(device)
-    lanes = range(place * cores, (place + 1) * cores)
-    return sum(split.portion(lane, cores * len(split.devices)) for lane in lanes)
+def _on_device(plan: Schedule, sharding: Sharding, device: int) -> float:
+    """Share of a tensor that the cores of a device have together; what several of them have counts once."""
+    cores = plan.machine.cores
+    boxes = {sharding.boxes.get(lane): sharding.share(lane) for lane in sharding.lanes() if lane // cores == device}
+    return min(1.0, sum(boxes.values()))

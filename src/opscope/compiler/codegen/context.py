@@ -15,9 +15,11 @@ from ...machine.target import Holds, Layout, Memory, Route, Target, Tiling
 from ...program.program import NO_MEMORY, NO_OP, Channel, Detail, Group, MemoryInfo, Operand
 from ..passes.axes import input_axes
 from ..passes.place import has_weights
-from ..plan import Placed, Plan, Split, channel_axis
+from ..passes.split_prices import keeps_layout, weight_cuts
+from ..plan import Placed, Plan, Schedule, Split
+from ..sharding import Sharding
 from .emit import CommandSpec, Emitter, SequencerStarts
-from .timing import issue_cycles
+from .timing import issue_cycles, launch_cycles
 
 TRANSFER_GROUP = "DMAIssue"
 RESIDENT_SHARE = 16  # biases and other small constants may stay in 1/16 of local memory
@@ -27,9 +29,9 @@ _TYPE_NAMES = {"f16": "float16", "f32": "float", "u8": "ui8", "i32": "index32", 
 
 
 class LoweringContext:
-    """A plan and its machine, as code generation needs them; only the emitter changes while commands are emitted."""
+    """A schedule and its machine, as code generation needs them; only the emitter changes while commands are emitted."""
 
-    def __init__(self, plan: Plan, tiling: Tiling, local: Memory) -> None:
+    def __init__(self, plan: Schedule, tiling: Tiling, local: Memory) -> None:
         target = plan.machine.target
         self.plan = plan
         self.graph = plan.graph
@@ -42,6 +44,7 @@ class LoweringContext:
         for number, group in enumerate(self.groups):
             self.group_of.setdefault(group.engine, number)
         self.engines = {engine.name: engine for engine in target.engines}
+        self.vector_launch = launch_cycles(self.engines.get(self.groups[VECTOR_GROUP].engine))
         self.dma = len(self.groups) - 1
         self.doorbell_group = VECTOR_GROUP if target.sequencer is None else self.dma
         self.routes = {route.carries: number for number, route in enumerate(target.routes)}
@@ -54,36 +57,39 @@ class LoweringContext:
         self.resident_constants = resident_constants(plan, round(local.bytes.value / share))
         self.maker = {t: i for i, placed in enumerate(plan.placed) for t in placed.op.outputs}
         self.constant_details: set[int] = set()  # of commands that move constants
-        self._portions: dict[tuple[int | None, int, tuple[int, ...]], dict[int, float]] = {}
         self._details: dict[tuple[object, ...], int] = {}
         self._whole_details: dict[int, Detail] = {}  # op → its detail before it is cut into tiles
         self._bytes = [float(tensor.bytes or 0) for tensor in plan.graph.tensors]
 
-    def all_lanes(self, split: Split) -> list[int]:
-        """Lanes of the devices that take part, also those whose portion is empty."""
-        cores = self.plan.machine.cores
-        return [device * cores + core for device in split.devices for core in range(cores)]
-
     def portions(self, split: Split) -> dict[int, float]:
         """Lane → its share of an op's work; lanes without work are left out."""
-        key = (split.axis, split.extent, split.devices)
-        if key not in self._portions:
-            lanes = self.all_lanes(split)
-            shares = {lane: split.portion(place, len(lanes)) for place, lane in enumerate(lanes)}
-            self._portions[key] = {lane: share for lane, share in shares.items() if share}
-        return self._portions[key]
+        return split.sharding.shares
 
-    def lanes(self, split: Split) -> list[int]:
-        return list(self.portions(split))
-
-    def lanes_by_device(self, split: Split) -> list[list[int]]:
-        by_device: dict[int, list[int]] = {}
-        for lane in self.portions(split):
-            by_device.setdefault(lane // self.plan.machine.cores, []).append(lane)
-        return list(by_device.values())
+    def lanes(self, split: Split) -> tuple[int, ...]:
+        return split.sharding.lanes()
 
     def portion(self, split: Split, lane: int) -> float:
-        return self.portions(split)[lane]
+        return split.sharding.share(lane)
+
+    def result_share(self, index: int, lane: int) -> float:
+        """Share of an op's outputs that a lane makes; more than its work where lanes have partial sums."""
+        return self.plan.splits[index].sharding.made.share(lane)
+
+    def operand_share(self, index: int, position: int, lane: int) -> float:
+        """Share of an input that a lane needs."""
+        needed = self.plan.splits[index].needs
+        return needed[position].share(lane) if needed else 1.0
+
+    def sharding_of(self, tensor: int) -> Sharding | None:
+        """Which part of a tensor each lane makes; None where no op makes it."""
+        return self.plan.splits[self.maker[tensor]].sharding.made if tensor in self.maker else None
+
+    def weight_share(self, index: int, lane: int) -> float:
+        """Share of an op's weights that a lane needs."""
+        return self.weight_sharding(index).share(lane)
+
+    def weight_sharding(self, index: int) -> Sharding:
+        return weight_cuts(self.plan.placed[index].op, self.graph, self.plan.splits[index].sharding)
 
     def tensor_bytes(self, tensor: int) -> float:
         return self._bytes[tensor]
@@ -108,17 +114,15 @@ class LoweringContext:
             axes = input_axes(op, self.graph, axis)
             if axes is None or axes[position] != axis or extent != own:
                 break
-            rows *= extent * (self.portion(split, lane) if axis == split.axis else 1.0)
+            cut = split.sharding.cut_on(axis)
+            rows *= extent * (1.0 if cut is None else split.sharding.only((cut,)).share(lane))
         return round(rows)
-
-    def splits_channels(self, op: Op, split: Split) -> bool:
-        return split.axis is not None and split.axis == channel_axis(op, self.graph)
 
     def is_tiled(self, placed: Placed) -> bool:
         return self.layout is not None and placed.engine in self.layout.engines
 
     def keeps_layout(self, op: Op) -> bool:
-        return self.layout is not None and (op.kind in self.layout.keeps or op.family.value in self.layout.keeps)
+        return self.layout is not None and keeps_layout(op, self.layout)
 
     def conversion_form(self, index: int, position: int, *, tiled: bool) -> str:
         """Name of the layout conversion of an operand: a figure of the target's layout."""
@@ -129,6 +133,15 @@ class LoweringContext:
 
     def is_constant(self, tensor: int) -> bool:
         return self.graph.tensors[tensor].role is Role.CONSTANT
+
+    def add_cycles(self, size: float) -> float:
+        """Cycles to add two local tensors of so many bytes on the vector engine."""
+        engine = self.engines[self.groups[VECTOR_GROUP].engine]
+        kernel = engine.kernels.get("add")
+        if kernel is not None:
+            return kernel.value * size / 1024 + self.vector_launch
+        rate = engine.element_ops_per_cycle.get("f16", engine.element_ops_per_cycle.get("*"))
+        return (size / 2 / rate.value if rate is not None else 0.0) + self.vector_launch
 
     def command_name(self, form: str) -> str:
         return self.plan.machine.target.commands.get(form, form)
@@ -144,7 +157,7 @@ class LoweringContext:
     def slice_count(self, chain: list[int], lane: int) -> int:
         """Slices that a chain of ops runs in: at least one per unit, and small enough for the memory they work in."""
         placed = self.plan.placed[chain[0]]
-        share, units = self.portion(self.plan.splits[chain[0]], lane), self.engines[placed.engine].units
+        share, units = self.result_share(chain[0], lane), self.engines[placed.engine].units
         size = self.out_bytes(placed.op) * share
         least = min(units, max(1, round(size)))
         own = self.own_memory(placed.engine)
@@ -245,7 +258,7 @@ class LoweringContext:
         return self.outer_name if (streamed or table) and self.is_constant(tensor) else self.local_name
 
 
-def resident_constants(plan: Plan, limit: int) -> frozenset[int]:
+def resident_constants(plan: Schedule, limit: int) -> frozenset[int]:
     """Constants that stay in local memory between inferences: all of them, or the small ones up to a limit."""
     graph = plan.graph
     streamed = {op.inputs[1] for op in graph.ops if has_weights(op, graph)}
@@ -266,7 +279,7 @@ def _extents(shape: tuple[int, ...] | None) -> str:
     return " x ".join(map(str, shape or ()))
 
 
-def engine_groups(plan: Plan) -> tuple[Group, ...]:
+def engine_groups(plan: Plan | Schedule) -> tuple[Group, ...]:
     """Thread groups of a core: engines with most threads first, and what issues transfers last."""
     target = plan.machine.target
     engines = sorted(target.engines, key=lambda engine: -engine.threads)
@@ -280,7 +293,7 @@ def memories(target: Target) -> tuple[MemoryInfo, ...]:
     return tuple(MemoryInfo(memory.name, memory.is_outer) for memory in target.memories)
 
 
-def channels(plan: Plan) -> tuple[Channel, ...]:
+def channels(plan: Plan | Schedule) -> tuple[Channel, ...]:
     """The routes of a target, as a program lists them: in bytes per core cycle, after losses."""
     clock = plan.machine.clock_hz
 

@@ -3,25 +3,25 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
-from math import inf
+from dataclasses import dataclass, replace
+from math import ceil
 
 from ...core.errors import UsageError
-from ...core.meaning import Carries, Does
+from ...core.meaning import Does
 from ...graph.graph import ABSENT, Op, Role
 from ...graph.kinds import Family
 from ...program.program import NO_OP, Detail
 from ..passes.place import has_weights
-from ..passes.unroll import Unrolled, unroll
-from ..plan import Placed, Plan
-from .all_gather import all_gather_inputs
+from ..plan import Placed, Schedule
+from ..sharding import REDUCED
 from .batch_tiles import divide_into_batch_tiles, join_batch_tiles
 from .context import LoweringContext
 from .emit import CommandSpec
+from .exchange import add_up, exchange_parts
 from .operands import OperandPlacement, OperandPlacer
 from .tensors import LocalCopy, OuterCopy, Piece, Tensors
 from .tiles import Tile, TileRunner
-from .weights import WeightStream
+from .weights import Ring, WeightStream
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,48 +33,17 @@ class _Body:
     first: int  # its first command
 
 
-@dataclass(frozen=True, slots=True)
-class Lowered:
-    """The commands of a plan, and the plan with its batch unrolled that they were emitted from."""
-
-    unrolled: Unrolled
-    lowering: Lowering
-
-
-def lower(plan: Plan) -> Lowered:
-    """Emit the commands of a plan."""
-    unrolled = unroll(plan)
-    lowering = Lowering(unrolled.plan)
+def lower(schedule: Schedule) -> Lowering:
+    """The commands of a schedule."""
+    lowering = Lowering(schedule)
     lowering.run()
-    return Lowered(unrolled, lowering)
-
-
-def lower_below(plan: Plan, outer_bytes: float) -> Lowered | None:
-    """As `lower`; None as soon as the commands move `outer_bytes` or more to and from outer memory."""
-    if weight_bytes(plan) >= outer_bytes:
-        return None
-    unrolled = unroll(plan)
-    lowering = Lowering(unrolled.plan)
-    return Lowered(unrolled, lowering) if lowering.run(below=outer_bytes) else None
-
-
-def weight_bytes(plan: Plan) -> int:
-    """Bytes of weights that the commands of a plan read at least: of every product once for each of its batch tiles.
-
-    Lanes that read a share each round it to whole bytes, so one byte a lane may be missing.
-    """
-    if plan.resident:
-        return 0
-    tensors, lanes = plan.graph.tensors, plan.machine.lanes
-    products = ((p.op, tiles) for p, tiles in zip(plan.placed, plan.batch_tiles, strict=True) if p.engine)
-    read = ((tensors[op.inputs[1]].bytes or 0, tiles) for op, tiles in products if has_weights(op, plan.graph))
-    return sum(max(0, size - lanes) * tiles for size, tiles in read)
+    return lowering
 
 
 class Lowering:
-    """One pass over the ops of a plan in order; `run` fills the emitter."""
+    """One pass over the ops of a schedule in order; `run` fills the emitter."""
 
-    def __init__(self, plan: Plan) -> None:
+    def __init__(self, plan: Schedule) -> None:
         target = plan.machine.target
         if target.tiling is None or target.local is None:
             raise UsageError(f"{target.name}: cannot be compiled for; its file has no [tiling] or no local memory")
@@ -92,18 +61,15 @@ class Lowering:
         self.tiles = TileRunner(self.context, self.tensors)
         self._bodies: list[_Body] = []
 
-    def run(self, *, below: float = inf) -> bool:
-        """Emit everything, or stop with False as soon as so many bytes go to and from outer memory."""
+    def run(self) -> None:
+        """Emit everything."""
         self._inputs_arrive()
         position = 0
         while position < len(self.plan.placed):
-            if self.outer_bytes >= below:
-                return False
             self._close_bodies(position)
             chain = self._chain(position)
             ops = [self.plan.placed[index].op for index in chain]
             self.tensors.current_op = position
-            all_gather_inputs(self.context, self.tensors, position)
             self.tensors.pinned = self.tensors.roots(t for op in ops for t in (*op.inputs, *op.outputs))
             self._lower(chain)
             self.tensors.pinned = ()
@@ -112,14 +78,6 @@ class Lowering:
             position += len(chain)
         self._close_bodies(position)
         self._outputs_leave()
-        return self.outer_bytes < below
-
-    @property
-    def outer_bytes(self) -> int:
-        """Bytes that the commands so far move to and from outer memory."""
-        return sum(
-            self.context.emitter.moved[self.context.routes[carries]] for carries in (Carries.READ, Carries.WRITE)
-        )
 
     def _chain(self, start: int) -> list[int]:
         """Positions of the ops from `start` that run as a chain: neighbouring elementwise ops on tensors of one size.
@@ -136,8 +94,7 @@ class Lowering:
             same = (
                 placed.op.family is Family.ELEMENTWISE
                 and (placed.engine, placed.op.scope) == (first.engine, first.op.scope)
-                and (other.axis, other.extent, other.devices) == (split.axis, split.extent, split.devices)
-                and not other.gathers
+                and other.sharding == split.sharding
                 and self.context.out_bytes(placed.op) == self.context.out_bytes(first.op)
                 and self.context.out_shape(placed.op) == self.context.out_shape(first.op)
                 and self.context.keeps_layout(placed.op) == self.context.keeps_layout(first.op)
@@ -168,6 +125,8 @@ class Lowering:
         op = placed.op
         if op.kind == "join":
             join_batch_tiles(self.tensors, op.inputs, op.outputs[0])
+        elif op.kind == "exchange":
+            exchange_parts(self.context, self.tensors, chain[0])
         elif op.kind == "divide":
             divide_into_batch_tiles(self.tensors, op.inputs[0], op.outputs)
         elif op.family is Family.VIEW and op.inputs and op.inputs[0] != ABSENT:
@@ -193,29 +152,76 @@ class Lowering:
         for lane in context.lanes(split):
             natural = 1 if weighted else context.slice_count([index], lane)
             placements[lane] = self.placer.place_chain([index], lane, tiled=context.is_tiled(placed), rows=natural)[0]
-        tiles = {lane: self.weights.tiles(placed, split, lane) if weighted else 1 for lane in placements}
-        for row in range(max(placement.rows for placement in placements.values())):
-            active = {lane: tiles[lane] for lane, placement in placements.items() if row < placement.rows}
-            for step in range(max(active.values())):
-                arrivals = self.weights.load_tile(index, step, active) if weighted else {}
-                for lane, steps in active.items():
-                    if step < steps:
-                        tile = Tile(row, placements[lane].rows, step, steps)
-                        self._product_tile(placements[lane], tile, arrivals.get(lane, []), weighted=weighted)
+        tiles = {lane: self.weights.tiles(index, lane) if weighted else 1 for lane in placements}
+        steps = max(tiles.values())
+        ring, panel = self._panel(index, placements, tiles) if weighted else (self.weights.ring, steps)
+        stays = panel <= ring.slots
+        for number, first in enumerate(range(0, steps, panel)):
+            for row in range(max(placement.rows for placement in placements.values())):
+                active = {lane: tiles[lane] for lane, placement in placements.items() if row < placement.rows}
+                for step in range(first, min(first + panel, steps)):
+                    fresh = weighted and (row == 0 or not stays)
+                    arrivals = self.weights.load_tile(ring, index, step, active) if fresh else {}
+                    for lane in (lane for lane, count in active.items() if step < count):
+                        tile = Tile(row, placements[lane].rows, step, tiles[lane], number)
+                        later = min(tiles[lane], first + panel) - 1 - step if row and stays else 0
+                        self._product_tile(placements[lane], tile, arrivals.get(lane, []), ring, later)
+        if ring is not self.weights.ring:
+            self._free_panel(ring)
         for placement in placements.values():
             self.tiles.clear([placement])
+        if split.sharding.cut_on(REDUCED) is not None:
+            add_up(self.context, self.tensors, index)
 
-    def _product_tile(self, placement: OperandPlacement, tile: Tile, weights: list[int], *, weighted: bool) -> None:
-        loaded = self.weights.loaded_bytes(placement.index, placement.lane, tile.steps) if weighted else 0.0
+    def _product_tile(
+        self, placement: OperandPlacement, tile: Tile, weights: list[int], ring: Ring, later_tiles: int
+    ) -> None:
+        """Emit one tile of a product; since its weights were loaded, so many later tiles have been."""
+        for row in range(tile.row, min(tile.row + 2, tile.rows)):
+            self.tiles.prefetch([placement], replace(tile, row=row))
+        lane, loaded = placement.lane, 0.0
+        if has_weights(self.plan.placed[placement.index].op, self.plan.graph):
+            loaded = self.weights.loaded_bytes(placement.index, lane, tile.steps)
         command = self.tiles.run(placement, tile, weights, weight_bytes=loaded)
-        if weights:
-            self.weights.record_use(placement.lane, command)
+        if ring.users.get(lane) and loaded and not self.weights.resident:
+            ring.record_use(lane, command, later_tiles=later_tiles)
+
+    def _panel(self, index: int, placements: dict[int, OperandPlacement], tiles: dict[int, int]) -> tuple[Ring, int]:
+        """The ring for an op's weights, and how many of its tiles stay there while all slices of rows pass.
+
+        Weights that are read once per slice cost slices × weights; in panels, slices are read once per panel instead.
+        """
+        rows, steps, ring = max(p.rows for p in placements.values()), max(tiles.values()), self.weights.ring
+        if rows == 1 or self.weights.resident or steps <= ring.slots:
+            return ring, steps
+        slot = self.weights.slot_bytes
+        streamed = sum(o.copy.size for p in placements.values() for o in p.operands if o.streamed)
+        weights = sum(self.weights.loaded_bytes(index, lane, 1) for lane in placements)
+        for count in (steps, ceil(steps / 2), ceil(steps / 4), ceil(steps / 8)):
+            if count <= ring.slots or rows * weights <= weights + ceil(steps / count) * streamed:
+                break
+            found = {lane: self.tensors.memory[lane].allocate(count * slot) for lane in placements}
+            placed = {lane: place for lane, place in found.items() if place is not None}
+            if len(placed) == len(found):
+                addresses = {lane: address for lane, (address, _) in placed.items()}
+                return Ring(count, addresses, {lane: guards for lane, (_, guards) in placed.items()}), count
+            for lane, (address, users) in placed.items():
+                self.tensors.memory[lane].release(address, users)
+        return ring, steps
+
+    def _free_panel(self, ring: Ring) -> None:
+        for lane, address in ring.address.items():
+            used = [command for users in ring.users.get(lane, ())[-ring.slots :] for command in users]
+            guards = tuple(self.context.emitter.latest(used)) or ring.guards[lane]
+            self.tensors.memory[lane].release(address, guards)
 
     def _vector(self, chain: list[int], lane: int) -> None:
         """Emit a chain on a lane, each tile through all of its ops before the next tile."""
         rows = self.context.slice_count(chain, lane)
         placements = self.placer.place_chain(chain, lane, tiled=self._layout(chain, lane), rows=rows)
         for row in range(placements[0].rows):
+            for ahead in range(row, min(row + 2, placements[0].rows)):
+                self.tiles.prefetch(placements, Tile(ahead, placements[0].rows))
             for placement in placements:
                 self.tiles.run(placement, Tile(row, placement.rows))
         self.tiles.clear(placements)

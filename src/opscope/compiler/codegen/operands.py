@@ -20,7 +20,7 @@ from ...core.errors import UsageError, printable
 from ...graph.graph import ABSENT, Op
 from ...graph.kinds import Family
 from ..passes.place import has_weights
-from ..plan import Plan
+from ..plan import Schedule
 from .context import LoweringContext
 from .tensors import LocalCopy, Tensors
 
@@ -32,9 +32,9 @@ class Operand:
     position: int
     copy: LocalCopy
     streamed: bool
-    slice_done: int = -1  # streamed: command after which the current slice is there
+    slices: dict[int, int] = field(default_factory=dict)  # streamed: turn → command after which its slice is there
     awaited: int = 0  # streamed: number of its writes to outer memory that earlier slices have waited for
-    users: list[int] = field(default_factory=list)  # the last command that read each slice
+    users: dict[int, int] = field(default_factory=dict)  # streamed: turn → last command that read its slice
 
 
 @dataclass(slots=True)
@@ -48,13 +48,14 @@ class OperandPlacement:
     operands: list[Operand]
     results: list[LocalCopy]  # one per output, or one double buffer through which all are streamed
     streamed: bool  # results go to outer memory tile by tile
+    tiles: int = 0  # that have been emitted
     writes: list[list[int]] = field(default_factory=list)  # streamed: the commands that wrote each tile
 
 
 class OperandPlacer:
     """Places the operands of ops; of tensors that do not fit together, the largest is streamed."""
 
-    def __init__(self, plan: Plan, context: LoweringContext, tensors: Tensors) -> None:
+    def __init__(self, plan: Schedule, context: LoweringContext, tensors: Tensors) -> None:
         self.plan, self.context, self.tensors = plan, context, tensors
 
     def place_chain(self, chain: list[int], lane: int, *, tiled: bool, rows: int) -> list[OperandPlacement]:
@@ -133,7 +134,7 @@ class OperandPlacer:
         return self.tensors.bytes_to_read(index, position, lane)[0]
 
     def result_bytes(self, index: int, tensor: int, lane: int) -> float:
-        return self.context.tensor_bytes(tensor) * self.context.portion(self.plan.splits[index], lane)
+        return self.context.tensor_bytes(tensor) * self.context.result_share(index, lane)
 
 
 class _PlacementAttempt:

@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 from ...core.meaning import Carries, Does
 from ...graph.graph import ABSENT, Op, Role
 from ...program.program import NO_OP
-from ..passes.axes import WHOLE, input_axes
+from ..sharding import Sharding
 from .context import VECTOR_GROUP, LoweringContext
 from .emit import CommandSpec, share
 from .local_memory import LocalMemory
@@ -23,9 +23,8 @@ from .outer_use import OuterUse
 
 ROWS, CHANNELS = "rows", "channels"
 NEVER = 1 << 60  # behind every op
-OWN = -2  # instead of an axis: what one op alone needs, such as the rows that it gathers
 
-Part = tuple[int, int]  # tensor and axis that lanes cut it along, or op and OWN
+Part = tuple[int, Sharding | None]  # tensor and how lanes share it; or op and None: what it alone needs, such as rows
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,6 +72,14 @@ class OuterCopy:
     tiled: bool
     size: float
     writes: list[int]
+
+
+def _same_part(sharding: Sharding | None, lane: int, other: int) -> bool:
+    return (
+        sharding is not None
+        and sharding.boxes.get(lane) is not None
+        and sharding.boxes.get(lane) == sharding.boxes.get(other)
+    )
 
 
 class Tensors:
@@ -200,19 +207,33 @@ class Tensors:
     def _spill(self, tensor: int, lane: int, *, tiled: bool) -> None:
         copy = self._copies[tensor, tiled].pop(lane)
         if not self._is_elsewhere(tensor, lane):
-            same = self._written_whole(tensor, lane)
-            if same is not None:
-                self.set_outer_copy(tensor, lane, same)
-            else:
-                self.write(tensor, lane, copy, tiled=tiled, index=self.context.maker.get(tensor, NO_OP))
+            self._write_once(tensor, lane, copy, tiled=tiled)
         self._release(lane, copy)
 
-    def _written_whole(self, tensor: int, lane: int) -> OuterCopy | None:
-        """The whole tensor in outer memory of the lane's device, where another core has written it."""
-        cores = self.context.plan.machine.cores
+    def write_out(self, tensor: int, lane: int) -> OuterCopy | None:
+        """A lane's copy in outer memory, written there now if it is not yet; the one in local memory stays."""
+        for tiled in (True, False):
+            copy = self._copies.get((tensor, tiled), {}).get(lane)
+            if copy is not None and (tensor, lane) not in self._outer:
+                self._write_once(tensor, lane, copy, tiled=tiled)
+        return self.outer_copy(tensor, lane)
+
+    def _write_once(self, tensor: int, lane: int, copy: LocalCopy, *, tiled: bool) -> None:
+        """Write a copy, unless another core of the device holds the same part and has written it."""
+        same = self._written_by_another(tensor, lane)
+        if same is not None:
+            self.set_outer_copy(tensor, lane, same)
+        else:
+            self.write(tensor, lane, copy, tiled=tiled, index=self.context.maker.get(tensor, NO_OP))
+
+    def _written_by_another(self, tensor: int, lane: int) -> OuterCopy | None:
+        cores, sharding = self.context.plan.machine.cores, self.context.sharding_of(tensor)
         first = lane // cores * cores
-        found = (self._outer.get((tensor, other)) for other in range(first, first + cores))
-        return next((state for state in found if state is not None and self.is_whole(tensor, state.size)), None)
+        for other in range(first, first + cores):
+            state = self._outer.get((tensor, other))
+            if state is not None and (self.is_whole(tensor, state.size) or _same_part(sharding, lane, other)):
+                return state
+        return None
 
     def is_whole(self, tensor: int, size: float) -> bool:
         return size > 0.999999 * self.context.tensor_bytes(tensor)
@@ -290,25 +311,26 @@ class Tensors:
         op, split = self.context.plan.placed[index].op, self.context.plan.splits[index]
         tensor = op.inputs[position]
         if op.kind in ("gather", "slice", "split") and position == 0:
-            return index, OWN
-        axes = input_axes(op, self.context.graph, split.axis) if split.axis is not None else None
-        if axes is None:
+            return index, None
+        if not split.needs:
             return None
-        root = self.root(tensor)
-        parts = {(t, axis) for t, axis in zip(op.inputs, axes, strict=True) if t != ABSENT and self.root(t) == root}
-        return None if len(parts) > 1 or axes[position] == WHOLE else (tensor, axes[position])
+        root, need = self.root(tensor), split.needs[position]
+        same = {(t, n) for t, n in zip(op.inputs, split.needs, strict=True) if t != ABSENT and self.root(t) == root}
+        return None if len(same) > 1 or not need.cuts else (tensor, need)
 
     def bytes_to_read(self, index: int, position: int, lane: int) -> tuple[float, Part | None]:
         """Bytes that a lane would read of an operand from outer memory, and which part of it they are."""
-        placed, split = self.context.plan.placed[index], self.context.plan.splits[index]
+        placed = self.context.plan.placed[index]
         tensor = placed.op.inputs[position]
         outer, size = self.outer_copy(tensor, lane), self.context.tensor_bytes(tensor)
         if outer is not None and not self.is_whole(self.root(tensor), outer.size):
             return outer.size, None
         part = self.part(index, position)
-        if part == (index, OWN):
-            size = min(size, self.context.out_bytes(placed.op))
-        return (size, None) if part is None else (size * self.context.portion(split, lane), part)
+        if part is None:
+            return size, None
+        if part == (index, None):
+            return min(size, self.context.out_bytes(placed.op)) * self.context.result_share(index, lane), part
+        return size * self.context.operand_share(index, position, lane), part
 
     def _read(self, index: int, position: int, lane: int) -> LocalCopy | None:
         """Read a constant, a graph input or a spilled tensor, piece by piece; None where there is no room."""
@@ -397,7 +419,7 @@ class Tensors:
         """The spec of a command that converts the layout of an operand."""
         context = self.context
         form = context.conversion_form(index, position, tiled=tiled)
-        cycles = getattr(context.layout, form).value * size / 1024
+        cycles = getattr(context.layout, form).value * size / 1024 + context.vector_launch
         detail = context.move_detail(index, step, context.local_name, context.graph.ops[index].inputs[position])
         return CommandSpec(
             lane,

@@ -7,8 +7,10 @@ double buffer, slice k is loaded when the tile that read slice k - 2 is done, wh
     compute         t0   t1              t2 …
     store                w0   w1 …       tile t2 overwrites the buffer of t0, so it waits for w0
 
+Slice k + 1 is asked for before tile k computes: one queue does both, and a store that waits must not hold up a load.
+
 A product with streamed weights runs along its weight tiles, which cut channels; one that streams its activations too
-runs along both: for every slice of rows all weight tiles, and the weights are read again for every slice.
+runs along both: for every panel of weights all slices of rows, and for every slice all tiles of the panel.
 """
 
 from __future__ import annotations
@@ -18,7 +20,9 @@ from dataclasses import dataclass, replace
 from math import ceil, floor
 
 from ...core.meaning import Carries
+from ...estimate.work import numbers
 from ...graph.kinds import Family
+from ..passes.axes import halo
 from .context import LoweringContext
 from .emit import CommandSpec, share
 from .operands import Operand, OperandPlacement
@@ -36,10 +40,16 @@ class Tile:
     rows: int
     step: int = 0
     steps: int = 1
+    panel: int = 0  # of weights: slices of rows are loaded again for every panel
 
     @property
     def number(self) -> int:
         return self.row * self.steps + self.step
+
+    @property
+    def turn(self) -> int:
+        """Number of its slice of rows in the order of loading."""
+        return self.panel * self.rows + self.row
 
     @property
     def count(self) -> int:
@@ -67,14 +77,15 @@ class TileRunner:
     ) -> int:
         """Emit a tile, after the commands `weights` that load its weights. Returns the command that completes it."""
         along = self._along(placement, tile)
+        placement.tiles += 1
         after = list(weights)
         for operand in placement.operands:
             after += self._arrivals(placement, operand, tile, along)
         command = self._compute(placement, tile, self._cost(placement, tile, weight_bytes), after)
         for operand in placement.operands:
             self.tensors.record_use(operand.copy, command)
-            if tile.step == tile.steps - 1:
-                operand.users.append(command)
+            if operand.streamed:
+                operand.users[tile.turn] = command
         for copy in placement.results:
             self.tensors.record_use(copy, command)
         if placement.streamed:
@@ -87,7 +98,7 @@ class TileRunner:
 
     def _compute(self, placement: OperandPlacement, tile: Tile, cost: TileCost, after: list[int]) -> int:
         """Emit the command; where its engine has a private memory, between a transfer into it and one out of it."""
-        emitter, guards, spec = self.context.emitter, self._guards(placement, tile), self._spec(placement, tile, cost)
+        emitter, guards, spec = self.context.emitter, self._guards(placement), self._spec(placement, tile, cost)
         if self.context.own_memory(self.context.plan.placed[placement.index].engine) is None:
             command = emitter.emit(spec, after, guards)
             self.costs[command] = cost
@@ -110,6 +121,16 @@ class TileRunner:
         self._fetched[placement.lane] = emitter.emit(fetch, [done], guards)
         return self._fetched[placement.lane]
 
+    def prefetch(self, placements: Sequence[OperandPlacement], tile: Tile) -> None:
+        """Load a tile's slices of rows ahead of it; those that the same ops make come when they are made."""
+        own = {placement.index for placement in placements}
+        for placement in placements:
+            op = self.context.plan.placed[placement.index].op
+            for operand in placement.operands:
+                if operand.streamed and tile.turn not in operand.slices:
+                    if self.context.maker.get(op.inputs[operand.position]) not in own:
+                        operand.slices[tile.turn] = self._slice(placement, operand, tile)
+
     def clear(self, placements: Sequence[OperandPlacement]) -> None:
         """Free the double buffers of streamed tensors."""
         for placement in placements:
@@ -129,7 +150,8 @@ class TileRunner:
         """The spec of the command that computes a tile; units of an engine take tiles in turn."""
         context, placed = self.context, self.context.plan.placed[placement.index]
         work, portion = placed.task.work, cost.portion
-        size = share(context.out_bytes(placed.op) * portion, tile.number, tile.count)
+        made = context.result_share(placement.index, placement.lane)
+        size = share(context.out_bytes(placed.op) * made, tile.number, tile.count)
         first = placement.results[0]
         return CommandSpec(
             placement.lane,
@@ -145,11 +167,11 @@ class TileRunner:
             local_bytes=first.size / tile.count if first.address is not None else 0.0,
         )
 
-    def _guards(self, placement: OperandPlacement, tile: Tile) -> list[int]:
+    def _guards(self, placement: OperandPlacement) -> list[int]:
         """Commands that must be done before the tile's result may be written: who used that memory before."""
-        if placement.streamed and tile.number >= 2:
-            return placement.writes[tile.number - 2]
-        first = placement.streamed or tile.number == 0
+        if placement.streamed and placement.tiles > 2:
+            return placement.writes[placement.tiles - 3]
+        first = placement.streamed or placement.tiles == 1
         return [command for copy in placement.results for command in copy.guards] if first else []
 
     # ---- what a tile waits for ------------------------------------------------------------------------------------
@@ -171,9 +193,9 @@ class TileRunner:
     def _arrivals(self, placement: OperandPlacement, operand: Operand, tile: Tile, along: str) -> list[int]:
         """Commands after which what a tile reads of an operand is there."""
         if operand.streamed:
-            if tile.step == 0:
-                operand.slice_done = self._slice(placement, operand, tile)
-            return [operand.slice_done]
+            if tile.turn not in operand.slices:
+                operand.slices[tile.turn] = self._slice(placement, operand, tile)
+            return [operand.slices[tile.turn]]
         copy = operand.copy
         if len(copy.pieces) <= 1:
             return [piece.command for piece in copy.pieces]
@@ -187,9 +209,10 @@ class TileRunner:
         Tile 1 of 4 of an op with 6 rows in common reads rows 1.5 to 3, so whole rows 1 to 2: (1/6, 3/6).
         """
         context = self.context
-        op, split = context.plan.placed[placement.index].op, context.plan.splits[placement.index]
-        needed = context.tensor_bytes(op.inputs[position]) * context.portion(split, placement.lane)
-        if (tile.rows == 1 and tile.steps > 1) or (split.axis is not None and copy.size > 1.001 * needed):
+        op = context.plan.placed[placement.index].op
+        own = context.operand_share(placement.index, position, placement.lane)
+        needed = context.tensor_bytes(op.inputs[position]) * own
+        if (tile.rows == 1 and tile.steps > 1) or copy.size > 1.001 * needed:
             return 0.0, 1.0
         if along == CHANNELS:
             return (tile.low, tile.high) if self._is_full(placement, position) else (0.0, 1.0)
@@ -205,9 +228,10 @@ class TileRunner:
         context, tensors = self.context, self.tensors
         tensor = context.graph.ops[placement.index].inputs[operand.position]
         root, copy = tensors.root(tensor), operand.copy
-        size, address = share(copy.size, tile.row, tile.rows), copy.tile_address(tile.row, tile.rows)
-        guards = [operand.users[tile.row - 2]] if tile.row >= 2 else copy.guards
+        size, address = share(copy.size, tile.row, tile.rows), copy.tile_address(tile.turn, tile.rows)
+        guards = [operand.users[tile.turn - 2]] if tile.turn >= 2 else copy.guards
         moved = copy.size if self._is_needed_by_every_row(placement, operand.position) else size
+        moved += self._halo_bytes(placement, operand, tile)
         spec = context.transfer(
             Carries.READ,
             placement.lane,
@@ -241,6 +265,19 @@ class TileRunner:
         tensors.record_use(copy, command)
         return command
 
+    def _halo_bytes(self, placement: OperandPlacement, operand: Operand, tile: Tile) -> float:
+        """Bytes of the rows that a slice shares with its neighbours, where windows overlap: they are read again."""
+        op = self.context.plan.placed[placement.index].op
+        if operand.position or tile.rows == 1 or not numbers(op, "kernel"):
+            return 0.0
+        shape = self.context.graph.tensors[op.inputs[0]].shape or ()
+        channel = op.attributes.get("channel_axis")
+        axis = next((i for i in range(1, len(shape)) if i != channel), 0)
+        images = shape[0] * self.context.operand_share(placement.index, 0, placement.lane) if shape else 1.0
+        if images >= tile.rows:  # slices are whole images
+            return 0.0
+        return operand.copy.size / max(1.0, images) * sum(halo(op, self.context.graph, axis, axis))
+
     def _is_needed_by_every_row(self, placement: OperandPlacement, position: int) -> bool:
         """Whether every slice needs all of an operand: the second one of a product that is not batched."""
         product = self.context.plan.placed[placement.index].op.family in (Family.CONTRACTION, Family.RECURRENT)
@@ -249,9 +286,9 @@ class TileRunner:
     def _write(self, placement: OperandPlacement, tile: Tile, command: int) -> list[int]:
         """Write a tile of every output to outer memory. Returns the commands."""
         context, tensors = self.context, self.tensors
-        op, split, writes = context.plan.placed[placement.index].op, context.plan.splits[placement.index], []
+        op, writes = context.plan.placed[placement.index].op, []
         for t in op.outputs:
-            size = context.tensor_bytes(t) * context.portion(split, placement.lane)
+            size = context.tensor_bytes(t) * context.result_share(placement.index, placement.lane)
             if not size:
                 continue
             own = share(size, tile.number, tile.count)

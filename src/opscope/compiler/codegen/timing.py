@@ -12,8 +12,8 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from ...machine.target import Route
-from ..plan import Placed, Plan
+from ...machine.target import Engine, Route
+from ..plan import Placed, Schedule
 from .emit import Columns, whole_cycles
 
 
@@ -30,14 +30,19 @@ class TileCost:
         """Cycles of the tile: an equal share of the lane's work, but no less than loading its weights takes.
 
         64 KB of weights at 256 bytes a cycle take 256 cycles, however few rows they are multiplied with. An engine
-        with a fixed cost per command takes that instead of the share.
+        with a fixed cost per command takes that instead of the share. Every command is launched.
         """
         engine = placed.task.placement.engine
         fixed = None if engine is None else engine.command_cycles
         computing = placed.cycles * self.portion / self.tiles if fixed is None else fixed.value
         rate = None if engine is None else engine.weight_bytes_per_cycle
         loading = 0.0 if rate is None or not self.weight_bytes else self.weight_bytes / rate.value
-        return max(loading, computing)
+        return max(loading, computing) + launch_cycles(engine) * placed.task.trips
+
+
+def launch_cycles(engine: Engine | None) -> float:
+    """Cycles that every command of an engine takes before its work starts."""
+    return 0.0 if engine is None or engine.launch_cycles is None else engine.launch_cycles.value
 
 
 def issue_cycles(route: Route) -> float:
@@ -45,7 +50,7 @@ def issue_cycles(route: Route) -> float:
     return route.issue_cycles.value if route.issue_cycles is not None else 1.0
 
 
-def retime_columns(plan: Plan, columns: Columns, costs: dict[int, TileCost]) -> Columns:
+def retime_columns(plan: Schedule, columns: Columns, costs: dict[int, TileCost]) -> Columns:
     """The same commands with the cycles of another plan; `costs` are those of tiles, by number at emission."""
     commands = columns.commands.copy()
     cycles = commands["cycles"]

@@ -6,20 +6,42 @@ an engine computes with one tile, the next n - 1 are on their way (double buffer
     read       t0 t1 t2       t3 (after c0)  t4 (after c1)
     compute          c0 (t0)  c1 (t1)        c2 (t2)  …
 
-Where all cores of a device need the same tile, one of them reads it and multicasts it to the others; the reader
-changes with every tile, so that all DMA queues share the work. Where an op is split by channel, each core reads the
-weights of its own channels.
+An op that runs in slices of rows would read its weights once for every slice. Where local memory has room it gets a
+ring of its own, large enough for all its weights or for a panel of them, and they stay there for all slices.
+
+Where several cores of a device need the same tile, one of them reads it and multicasts it to the others; the reader
+changes with every tile, so that all DMA queues share the work.
 """
 
 from __future__ import annotations
 
+from dataclasses import dataclass, field
 from math import ceil
 
 from ...core.meaning import Carries
 from ..passes.residency import constants_per_core
-from ..plan import Placed, Split, channel_axis
+from ..plan import Placed, channel_axis
 from .context import LoweringContext
 from .emit import share
+
+
+@dataclass(slots=True)
+class Ring:
+    """Slots for weight tiles in the local memory of every lane that has them."""
+
+    slots: int
+    address: dict[int, int]  # lane → of its first slot
+    guards: dict[int, tuple[int, ...]] = field(default_factory=dict)  # lane → commands that used the memory before
+    users: dict[int, list[list[int]]] = field(default_factory=dict)  # lane → tile → commands that computed with it
+
+    def before(self, lane: int) -> list[int]:
+        """Commands after which the next slot of a lane is free."""
+        users = self.users.get(lane, [])
+        return users[-self.slots] if len(users) >= self.slots else list(self.guards.get(lane, ()))
+
+    def record_use(self, lane: int, command: int, *, later_tiles: int = 0) -> None:
+        """Note that a command computes with a tile: the one that was loaded last, or so many before it."""
+        self.users[lane][-1 - later_tiles].append(command)
 
 
 class WeightStream:
@@ -30,9 +52,8 @@ class WeightStream:
         self.slot_bytes = round(context.tiling.weight_bytes.value)
         self.slots = round(context.tiling.buffers.value)
         self.resident = context.plan.resident
-        self._users: list[list[list[int]]] = [
-            [] for _ in range(context.lane_count)
-        ]  # lane → tile → commands that computed with it
+        first = context.capacity - self.slots * self.slot_bytes
+        self.ring = Ring(self.slots, dict.fromkeys(range(context.lane_count), first))
 
     @property
     def reserved_bytes(self) -> int:
@@ -44,10 +65,11 @@ class WeightStream:
             sum(context.graph.tensors[t].bytes or 0 for t in context.resident_constants) + self.slots * self.slot_bytes
         )
 
-    def tiles(self, placed: Placed, split: Split, lane: int) -> int:
+    def tiles(self, index: int, lane: int) -> int:
         """Number of tiles that the weights of an op are read in on a lane."""
-        part = self.context.portion(split, lane) if self.context.splits_channels(placed.op, split) else 1.0
-        return max(self._units(placed), ceil(self.context.tensor_bytes(placed.op.inputs[1]) * part / self.slot_bytes))
+        placed = self.context.plan.placed[index]
+        size = self.context.tensor_bytes(placed.op.inputs[1]) * self.context.weight_share(index, lane)
+        return max(self._units(placed), ceil(size / self.slot_bytes))
 
     def _units(self, placed: Placed) -> int:
         """Units of the engine, which take tiles in turn; 1 where the op has fewer channels than units."""
@@ -55,43 +77,51 @@ class WeightStream:
         axis = channel_axis(placed.op, self.context.graph)
         return units if 0 <= axis < len(shape) and shape[axis] >= units else 1
 
-    def load_tile(self, index: int, step: int, counts: dict[int, int]) -> dict[int, list[int]]:
+    def load_tile(self, ring: Ring, index: int, step: int, counts: dict[int, int]) -> dict[int, list[int]]:
         """Load tile `step` on every lane that has so many tiles. Returns lane → commands after which it is there."""
         arrivals: dict[int, list[int]] = {}
         if self.resident:
             return arrivals
-        context = self.context
-        placed, split = context.plan.placed[index], context.plan.splits[index]
-        size = context.tensor_bytes(placed.op.inputs[1])
-        own = context.splits_channels(placed.op, split)
-        for lanes in context.lanes_by_device(split):
+        size = self.context.tensor_bytes(self.context.plan.placed[index].op.inputs[1])
+        for lanes in self._sharing(index):
             active = [lane for lane in lanes if step < counts.get(lane, 0)]
-            if own or len(active) == 1:
-                for lane in active:
-                    part = context.portion(split, lane) if own else 1.0
-                    arrivals[lane] = [self._read(index, lane, step, share(size * part, step, counts[lane]), [lane])]
-            elif active:
-                arrivals.update(self._read_and_multicast(index, active, step, share(size, step, counts[active[0]])))
+            if not active:
+                continue
+            own = share(size * self.context.weight_share(index, active[0]), step, counts[active[0]])
+            if len(active) == 1:
+                arrivals[active[0]] = [self._read(ring, index, active[0], step, own, active)]
+            else:
+                arrivals.update(self._read_and_multicast(ring, index, active, step, own))
             for lane in active:
-                self._users[lane].append([])
+                ring.users.setdefault(lane, []).append([])
         return arrivals
 
-    def _read_and_multicast(self, index: int, lanes: list[int], step: int, size: float) -> dict[int, list[int]]:
+    def _sharing(self, index: int) -> list[list[int]]:
+        """Lanes of a device that need the same weights, together."""
+        sharding, cores = self.context.weight_sharding(index), self.context.plan.machine.cores
+        found: dict[object, list[int]] = {}
+        for lane in sharding.lanes():
+            found.setdefault((lane // cores, sharding.boxes.get(lane)), []).append(lane)
+        return list(found.values())
+
+    def _read_and_multicast(
+        self, ring: Ring, index: int, lanes: list[int], step: int, size: float
+    ) -> dict[int, list[int]]:
         """Let one lane read a tile and send it to the others."""
         context = self.context
         reader = lanes[step % len(lanes)]
-        read = self._read(index, reader, step, size, lanes)
+        read = self._read(ring, index, reader, step, size, lanes)
         tensor = context.plan.placed[index].op.inputs[1]
         multicast = context.emitter.emit(
             context.transfer(Carries.MULTICAST, reader, index, size, step=step, tensor=tensor), [read]
         )
         return {lane: [read] if lane == reader else [multicast] for lane in lanes}
 
-    def _read(self, index: int, lane: int, step: int, size: float, destinations: list[int]) -> int:
+    def _read(self, ring: Ring, index: int, lane: int, step: int, size: float, destinations: list[int]) -> int:
         """Read a tile into the next slot, after every destination has stopped using what was in it."""
         context = self.context
-        guards = [c for d in destinations if len(self._users[d]) >= self.slots for c in self._users[d][-self.slots]]
-        slot = len(self._users[lane]) % self.slots
+        guards = [command for destination in destinations for command in ring.before(destination)]
+        slot = len(ring.users.get(lane, ())) % ring.slots
         spec = context.transfer(
             Carries.READ,
             lane,
@@ -99,19 +129,12 @@ class WeightStream:
             size,
             step=step,
             tensor=context.plan.placed[index].op.inputs[1],
-            address=context.capacity - (self.slots - slot) * self.slot_bytes,
+            address=ring.address[lane] + slot * self.slot_bytes,
             local_bytes=size,
         )
         return context.emitter.emit(spec, (), guards)
 
     def loaded_bytes(self, index: int, lane: int, steps: int) -> float:
         """Bytes of one of `steps` weight tiles, all of which must enter the engine."""
-        context = self.context
-        placed, split = context.plan.placed[index], context.plan.splits[index]
-        part = context.portion(split, lane) if context.splits_channels(placed.op, split) else 1.0
-        return context.tensor_bytes(placed.op.inputs[1]) * part / steps
-
-    def record_use(self, lane: int, command: int) -> None:
-        """Note that a command computes with the tile that was loaded last."""
-        if not self.resident:
-            self._users[lane][-1].append(command)
+        size = self.context.tensor_bytes(self.context.plan.placed[index].op.inputs[1])
+        return size * self.context.weight_share(index, lane) / steps

@@ -8,19 +8,20 @@
     transpose (1,0,2)                       axis 0 → (1,)
     add [8,16,64] + [64]                    axis 1 → (1, WHOLE)    the broadcast operand has no such axis
 
-Windows that overlap (convolutions, pools) are split as if they did not: the halo rows at a boundary, which both lanes
-need, are not counted.
+Where windows overlap (convolutions, pools) a lane needs rows beyond its part: `halo` says how many.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 
 from ...estimate.work import number, numbers
 from ...graph.graph import ABSENT, Graph, Op
 from ...graph.kinds import Family
+from ..sharding import REDUCED, Cut, Sharding
 
-WHOLE = -1
+WHOLE = -1  # instead of an axis: all of that input
 
 Axes = tuple[int, ...]
 
@@ -29,6 +30,46 @@ def input_axes(op: Op, graph: Graph, axis: int) -> Axes | None:
     """The axis of every input that corresponds to `axis` of the first output; None: the op cannot be split along it."""
     rule = _BY_KIND.get(op.kind) or _BY_FAMILY.get(op.family)
     return None if rule is None else rule(op, graph, axis)
+
+
+def needs(op: Op, graph: Graph, sharding: Sharding) -> tuple[Sharding, ...] | None:
+    """Which part of every input each lane needs to do its part of an op; None: the op cannot be split so."""
+    found: list[list[Cut]] = [[] for _ in op.inputs]
+    for cut in sharding.cuts:
+        axes = reduced_axes(op, graph) if cut.axis == REDUCED else input_axes(op, graph, cut.axis)
+        if axes is None:
+            return None
+        for position, (t, axis) in enumerate(zip(op.inputs, axes, strict=True)):
+            if axis != WHOLE and t != ABSENT:
+                before, after = halo(op, graph, cut.axis, axis) if position == 0 else (0.0, 0.0)
+                found[position].append(replace(cut, axis=axis, before=before, after=after))
+    return tuple(sharding.only(tuple(cuts)) for cuts in found)
+
+
+def halo(op: Op, graph: Graph, axis: int, own: int) -> tuple[float, float]:
+    """Share of axis `own` of the first input that a lane needs before and after its part, of windows that overlap.
+
+    A 3 × 3 convolution of 56 rows needs one row more on either side: (1/56, 1/56).
+    """
+    kernel, strides = numbers(op, "kernel"), numbers(op, "strides")
+    channel, source = op.attributes.get("channel_axis"), _shape(graph, op.inputs[0])
+    spatial = [i for i in range(1, len(source)) if i != channel]
+    if op.kind == "conv_transpose" or not kernel or len(spatial) != len(kernel) or axis not in spatial:
+        return 0.0, 0.0
+    place = spatial.index(axis)
+    dilations = numbers(op, "dilations")
+    taps = (kernel[place] - 1) * (dilations[place] if len(dilations) == len(kernel) else 1) + 1
+    over = max(0, taps - (strides[place] if len(strides) == len(kernel) else 1))
+    return (over // 2) / source[own], (over - over // 2) / source[own]
+
+
+def reduced_axes(op: Op, graph: Graph) -> Axes | None:
+    """The axis of every input that a product sums over; None: it is not cut along it."""
+    left, right = _shape(graph, op.inputs[0]), _shape(graph, op.inputs[1]) if len(op.inputs) > 1 else ()
+    if op.kind != "matmul" or len(left) < 2 or len(right) != 2 or len(left) > len(_shape(graph, op.outputs[0])):
+        return None
+    produced = 1 if right[-1] == number(op, "n") else 0
+    return (len(left) - 1, 1 - produced, *(WHOLE,) * (len(op.inputs) - 2))
 
 
 def _shape(graph: Graph, tensor: int) -> tuple[int, ...]:
@@ -77,8 +118,23 @@ def _conv(op: Op, graph: Graph, axis: int) -> Axes | None:
 
 
 def _attention(op: Op, graph: Graph, axis: int) -> Axes | None:
-    batch = _shape(graph, op.outputs[0])[:1]
-    return tuple(0 if _shape(graph, t)[:1] == batch else WHOLE for t in op.inputs) if axis == 0 else None
+    """By batch; or by heads, which lie side by side in the last axis of [batch, rows, heads × size]."""
+    out = _shape(graph, op.outputs[0])
+    if axis == 0:
+        return tuple(0 if _shape(graph, t)[:1] == out[:1] else WHOLE for t in op.inputs)
+    if axis != len(out) - 1 or len(out) != 3 or number(op, "projection_macs", 0):
+        return None
+    by_rank = {3: 2, 4: 1}  # [batch, rows, heads × size] and [batch, heads, rows, size]
+    return tuple(by_rank.get(len(_shape(graph, t)), WHOLE) for t in op.inputs)
+
+
+def _einsum(op: Op, graph: Graph, axis: int) -> Axes | None:
+    """Every operand along the axis that carries the label of the output's axis."""
+    terms, arrow, result = str(op.attributes.get("equation", "")).replace(" ", "").partition("->")
+    words = terms.split(",")
+    if not arrow or "." in terms or len(words) != len(op.inputs) or axis >= len(result):
+        return None
+    return tuple(word.find(result[axis]) if result[axis] in word else WHOLE for word in words)
 
 
 def _normalise(op: Op, graph: Graph, axis: int) -> Axes | None:
@@ -147,11 +203,15 @@ def _transpose(op: Op, graph: Graph, axis: int) -> Axes | None:
 
 
 def _gather(op: Op, graph: Graph, axis: int) -> Axes | None:
-    along = op.attributes.get("axis", 0)
+    """Rows that the indices choose: an axis is one of the indices, or one that the data keep."""
+    along, data = op.attributes.get("axis", 0), _shape(graph, op.inputs[0])
     indices = _shape(graph, op.inputs[1]) if len(op.inputs) > 1 else ()
-    if not isinstance(along, int) or not along <= axis < along + len(indices):
+    if not isinstance(along, int) or (*data[:along], *indices, *data[along + 1 :]) != _shape(graph, op.outputs[0]):
         return None
-    return (WHOLE, axis - along, *(WHOLE,) * (len(op.inputs) - 2))
+    rest = (WHOLE,) * (len(op.inputs) - 2)
+    if along <= axis < along + len(indices):
+        return (WHOLE, axis - along, *rest)
+    return (axis if axis < along else axis - len(indices) + 1, *(WHOLE,) * (len(op.inputs) - 1))
 
 
 def _parts(op: Op, graph: Graph, axis: int) -> Axes:
@@ -186,6 +246,8 @@ _BY_KIND: dict[str, Callable[[Op, Graph, int], Axes | None]] = {
     "conv": _conv,
     "conv_transpose": _conv,
     "attention": _attention,
+    "einsum": _einsum,
+    "expand": _aligned,
     "transpose": _transpose,
     "gather": _gather,
     "reshape": _reshape,

@@ -8,14 +8,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from math import gcd
 
-from ...graph.graph import ABSENT, Graph, Op, Role
+from ...graph.graph import ABSENT, Op, Role
 from ...graph.kinds import Family
 from ..codegen.context import LoweringContext
-from ..plan import Placed, Plan, Split
-from .axes import WHOLE, input_axes
+from ..plan import Placed, Schedule, Split
+from ..sharding import Sharding
 from .place import has_weights
+from .split_prices import weight_cuts
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,9 +33,12 @@ class Footprint:
     divisible: int  # the op can run in as many parts of the batch as divide this
 
 
-def footprints(plan: Plan, context: LoweringContext) -> Iterator[Footprint]:
-    """Yield the footprint of every op in order; the last one is the end of the graph, where nothing is tiled."""
-    liveness = _Liveness(plan, context)
+def footprints(plan: Schedule, context: LoweringContext, axes: dict[int, int], units: int) -> Iterator[Footprint]:
+    """Yield the footprint of every op in order; the last one is the end of the graph, where nothing is tiled.
+
+    `axes` are those that count images, and there are so many units of images.
+    """
+    liveness = _Liveness(plan, context, axes, units)
     for index, placed in enumerate(plan.placed):
         yield liveness.step(index, placed)
     yield Footprint(
@@ -46,9 +49,8 @@ def footprints(plan: Plan, context: LoweringContext) -> Iterator[Footprint]:
 class _Liveness:
     """Follows tensors from the op that makes them to the last that reads them."""
 
-    def __init__(self, plan: Plan, context: LoweringContext) -> None:
-        self.plan, self.graph, self.context = plan, plan.graph, context
-        self.gathered = {t for split in plan.splits for t in split.gathers}
+    def __init__(self, plan: Schedule, context: LoweringContext, axes: dict[int, int], units: int) -> None:
+        self.plan, self.graph, self.context, self.axes, self.units = plan, plan.graph, context, axes, units
         self.root: dict[int, int] = {}  # view → the tensor whose bytes it is
         self.last = self._last_reads()
         self.alive: dict[int, float] = {}  # tensor that was made → bytes on a lane
@@ -71,8 +73,12 @@ class _Liveness:
     def step(self, index: int, placed: Placed) -> Footprint:
         """The footprint of the next op. Call once per op, in order: it advances what is alive."""
         op, split = placed.op, self.plan.splits[index]
-        made = {t: self._lane_bytes(t, split) for t in op.outputs if t not in self.root}
-        read = {root: size for t in op.inputs if (size := self._read_bytes(root := self.root.get(t, t), split))}
+        made = {t: self._bytes(t, split.sharding.made) for t in op.outputs if t not in self.root}
+        read: dict[int, float] = {}
+        for position, t in enumerate(op.inputs):
+            root = self.root.get(t, t)
+            if size := self._read_bytes(root, position, split):
+                read[root] = max(size, read.get(root, 0.0))
         own = tuple(sorted((*read.values(), *made.values()), reverse=True))
         over = self._written_over(op, index, read, made)
         tiled = self._order(placed, read)
@@ -87,7 +93,7 @@ class _Liveness:
             others=max(0.0, self.bytes - sum(size for t, size in read.items() if t in self.alive)),
             own=own,
             weights=self._weights(op, split),
-            lanes=len(self.context.all_lanes(split)),
+            lanes=len(split.sharding.lanes()),
             divisible=self._divisible(placed, split),
         )
         self.tiled.update(made if tiled else ())
@@ -113,17 +119,17 @@ class _Liveness:
         if not self.alive:
             self.bytes = 0.0
 
-    def _lane_bytes(self, tensor: int, split: Split) -> float:
-        """Bytes of what an op makes on the lane with the largest portion."""
-        whole = split.axis is None or tensor in self.gathered
-        return self.context.tensor_bytes(tensor) * (1.0 if whole else max(self.context.portions(split).values()))
+    def _bytes(self, tensor: int, sharding: Sharding) -> float:
+        """Bytes of a tensor on the lane that has most of it."""
+        return self.context.tensor_bytes(tensor) * max(sharding.shares.values(), default=0.0)
 
-    def _read_bytes(self, tensor: int, split: Split) -> float:
-        """Bytes of what an op reads: as it was made, or its portion of a graph input."""
-        if tensor in self.alive:
-            return self.alive[tensor]
+    def _read_bytes(self, tensor: int, position: int, split: Split) -> float:
+        """Bytes of what an op reads: as it was made or exchanged, or its part of a graph input."""
         is_input = tensor != ABSENT and self.graph.tensors[tensor].role is Role.INPUT
-        return self._lane_bytes(tensor, split) if is_input else 0.0
+        if tensor not in self.alive and not is_input:
+            return 0.0
+        needed = self._bytes(tensor, split.needs[position]) if split.needs else 0.0
+        return max(self.alive.get(tensor, 0.0), needed)
 
     def _written_over(self, op: Op, index: int, read: dict[int, float], made: dict[int, float]) -> float:
         """Bytes of a result that takes the place of an operand."""
@@ -134,45 +140,16 @@ class _Liveness:
         return size if dying else 0.0
 
     def _weights(self, op: Op, split: Split) -> float:
+        """Bytes of weights that all devices together read for an op."""
         if not has_weights(op, self.graph):
             return 0.0
-        times = 1 if self.context.splits_channels(op, split) else len(split.devices)
-        return self.context.tensor_bytes(op.inputs[1]) * times
+        cuts, cores = weight_cuts(op, self.graph, split.sharding), self.plan.machine.cores
+        read = {(lane // cores, cuts.boxes.get(lane)): cuts.share(lane) for lane in cuts.lanes()}
+        return self.context.tensor_bytes(op.inputs[1]) * sum(read.values())
 
     def _divisible(self, placed: Placed, split: Split) -> int:
-        """The number that every possible number of tiles divides: the common batch of one lane; 1 where it is not cut.
-
-        Lanes that share the batch of 16 four ways have 4 images each, so the op may run in 1, 2 or 4 tiles.
-        """
+        """The number that every possible number of tiles divides: the units of the batch; 1 where it is not cut."""
         op = placed.op
-        if op.scope or op.trips != 1 or split.gathers or not (placed.engine or op.family is Family.VIEW):
-            return 1
-        tensors = _batched(op, self.graph)
-        if tensors is None:
-            return 1
-        lanes = len(self.context.all_lanes(split)) if split.axis == 0 else 1
-        found = placed.task.work.macs
-        for t in tensors:
-            tensor = self.graph.tensors[t]
-            extent = tensor.shape[0] if tensor.shape else 1
-            even = extent % lanes == 0 and (tensor.bytes or 0) % extent == 0 if extent else False
-            found = gcd(found, extent // lanes) if even else 1
-        return found
-
-
-def _batched(op: Op, graph: Graph) -> list[int] | None:
-    """Tensors of an op that are cut where the batch is cut; None where an op needs more than a part of one."""
-    extents = {(graph.tensors[t].shape or (0,))[0] for t in op.outputs}
-    axes = input_axes(op, graph, 0) if len(extents) == 1 and extents != {0} else None
-    if axes is None:
-        return None
-    found = list(op.outputs)
-    for t, axis in zip(op.inputs, axes, strict=True):
-        if t == ABSENT:
-            continue
-        constant = graph.tensors[t].role is Role.CONSTANT
-        if axis != (WHOLE if constant else 0) or graph.tensors[t].role is Role.VARIABLE:
-            return None
-        if not constant:
-            found.append(t)
-    return found
+        batched = all(t in self.axes for t in op.outputs)
+        is_run = placed.engine or op.family is Family.VIEW or op.kind == "exchange"
+        return self.units if batched and is_run and not op.scope and op.trips == 1 else 1

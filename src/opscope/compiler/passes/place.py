@@ -9,8 +9,8 @@ from ...estimate.price import Task, engine_cycles
 from ...estimate.work import Work, channels_per_group, number, numbers, work_of
 from ...graph.graph import ABSENT, Graph, Op, Role
 from ...graph.kinds import Family
-from ...machine.target import Engine
-from ..plan import Placed, Plan
+from ...machine.target import Engine, Target
+from ..plan import Placed, Plan, Schedule
 
 _PRODUCTS = (Family.CONTRACTION, Family.RECURRENT)
 
@@ -39,6 +39,27 @@ def _place(op: Op, plan: Plan) -> Placed:
     reason = "" if best is able[0] else f"{able[0].name} would take {costs[able[0].name]:,.0f} cycles"
     task = replace(task, placement=Placement(best, first.dtype))
     return Placed(op, task, best.name, costs[best.name] * task.trips, form, reason)
+
+
+def reprice(plan: Plan, schedule: Schedule, target: Target) -> tuple[Placed, ...]:
+    """The ops of a schedule on the same engines of a faster or slower target."""
+    engines = {engine.name: engine for engine in target.engines}
+    factors: list[float] = []
+    for placed in plan.placed:
+        if not placed.engine or not placed.cycles:
+            factors.append(1.0)
+            continue
+        task = placed.task
+        cycles = tiled_cycles(placed.op, task.work, engines[placed.engine], task.placement, plan.graph) * task.trips
+        factors.append(cycles / placed.cycles)
+    return tuple(
+        replace(
+            placed,
+            cycles=placed.cycles * factors[origin],
+            task=replace(placed.task, placement=Placement(engines.get(placed.engine), placed.task.placement.dtype)),
+        )
+        for placed, origin in zip(schedule.placed, schedule.origin, strict=True)
+    )
 
 
 def tiled_cycles(op: Op, work: Work, engine: Engine, placement: Placement, graph: Graph) -> float:

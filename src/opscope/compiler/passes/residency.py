@@ -5,36 +5,29 @@ All or nothing: with some of the weights resident, the others would still need t
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 from ...estimate.memory import plan_memory
-from ...graph.graph import ABSENT, Role
-from ..plan import Plan, Split, channel_axis
+from ...graph.graph import ABSENT, Graph, Role
+from ..plan import Schedule
 from .place import has_weights
+from .split_prices import weight_cuts
 
 
-def choose_residency(plan: Plan) -> Plan:
-    """The plan, with `resident` set where all constants of the busiest core fit beside the activations."""
-    local = plan.machine.target.local
-    if local is None or (tiling := plan.machine.target.tiling) is None or not tiling.keeps_constants:
-        return plan
-    activations = plan_memory(plan.graph, plan.machine.target.runtime).arena_bytes
-    return replace(plan, resident=constants_per_core(plan) + activations <= local.bytes.value)
+def is_resident(schedule: Schedule, graph: Graph) -> bool:
+    """Whether all constants of the busiest core fit beside the activations of a graph."""
+    target = schedule.machine.target
+    if target.local is None or target.tiling is None or not target.tiling.keeps_constants:
+        return False
+    activations = plan_memory(graph, target.runtime).arena_bytes
+    return constants_per_core(schedule) + activations <= target.local.bytes.value
 
 
-def constants_per_core(plan: Plan) -> float:
+def constants_per_core(schedule: Schedule) -> float:
     """Bytes of constants that one core reads: its share of weights that are split by channel, all of the others."""
     needed: dict[int, float] = {}
-    for placed, split in zip(plan.placed, plan.splits, strict=True):
-        weights = placed.op.inputs[1] if has_weights(placed.op, plan.graph) else ABSENT
-        cut = split.axis is not None and split.axis == channel_axis(placed.op, plan.graph)
+    for placed, split in zip(schedule.placed, schedule.splits, strict=True):
+        weights = placed.op.inputs[1] if has_weights(placed.op, schedule.graph) else ABSENT
         for t in placed.op.inputs:
-            if t != ABSENT and plan.graph.tensors[t].role is Role.CONSTANT:
-                part = _largest_part(plan, split) if cut and t == weights else 1.0
-                needed[t] = max(needed.get(t, 0.0), (plan.graph.tensors[t].bytes or 0) * part)
+            if t != ABSENT and schedule.graph.tensors[t].role is Role.CONSTANT:
+                part = weight_cuts(placed.op, schedule.graph, split.sharding).largest if t == weights else 1.0
+                needed[t] = max(needed.get(t, 0.0), (schedule.graph.tensors[t].bytes or 0) * part)
     return sum(needed.values())
-
-
-def _largest_part(plan: Plan, split: Split) -> float:
-    lanes = len(split.devices) * plan.machine.cores
-    return -(-split.extent // lanes) / split.extent

@@ -1,11 +1,16 @@
-"""Split: choose along which axis every op is divided between the lanes (cores of all devices).
+"""Split: choose how the lanes (cores of all devices) share every op, by price.
 
-An option costs the time of the largest portion, or of loading its weights; plus an all-gather of every input that
-lanes hold otherwise than the option needs it; plus the penalty that its sharding of the output puts on the readers.
-A backward pass over the ops computes the penalties, a forward pass then takes the cheapest option of each op.
+An op can be cut along any axis that its inputs can follow: batch, rows, heads, produced channels; along two at once, as
+a grid; along the axis that a product sums over, with partial sums; or every lane, or one of them, does all of it. An
+option costs the time of the largest part, of loading its weights and of changing layouts; plus an exchange of every
+input that lanes hold otherwise; plus what its readers pay for how it leaves the result.
+
+Three passes over the ops, each linear in their number: backward, what readers would pay for every way to leave a
+tensor; forward, the cheapest option given how the inputs are held; and again, each op once more between neighbours
+that are known by now.
 
 Example: `H = X·W1`, `Y = H·W2` on 4 cores. `Y` costs 100 cycles split by rows (each core needs its rows of H) and 80
-split by channels (each core needs all of H); an all-gather of H costs 30.
+split by channels (each core needs all of H); an exchange of H costs 30.
 
     H is           Y by rows    Y by channels    cheapest    penalty
     whole          100          80               80          0
@@ -17,220 +22,272 @@ So `X·W1` is split by rows if that is at most 10 cycles slower than by channels
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
-from functools import cached_property, lru_cache
-from math import inf
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
 
-from ...graph.graph import ABSENT, Op, Role
+from ...estimate.work import number
+from ...graph.graph import ABSENT, Graph, Op, Role
 from ...graph.kinds import Family
-from ..plan import Placed, Plan, Split, channel_axis
-from .axes import WHOLE, input_axes
+from ...machine.target import Engine
+from ..plan import Placed, Split, channel_axis
+from ..sharding import REDUCED, Cut, Sharding, sharding, whole
+from .axes import WHOLE, input_axes, needs, reduced_axes
 from .place import has_weights
+from .split_prices import Prices
 
-_ANYHOW = -2  # beside WHOLE, instead of an axis: the input may be cut along any
-
-
-def split(plan: Plan) -> Plan:
-    """The plan with a split for every op."""
-    return replace(plan, splits=_Splitter(plan).run())
-
-
-def pipeline_devices(plan: Plan) -> list[tuple[int, ...]]:
-    """Devices that work on each op: all of them or, in a pipeline, one per op in stages of about equal cycles."""
-    devices = plan.machine.devices
-    everybody = tuple(range(devices))
-    if plan.options.parallel != "pipeline" or devices == 1:
-        return [everybody] * len(plan.placed)
-    total = sum(placed.cycles for placed in plan.placed) or 1.0
-    stages: list[tuple[int, ...]] = []
-    done = 0.0
-    for placed in plan.placed:
-        stages.append((min(devices - 1, int(devices * done / total)),))
-        done += placed.cycles
-    return stages
+MOST_OPTIONS = 28  # of an op, so that a search takes time in proportion to the ops
+_SWEEPS = 2
 
 
 @dataclass(frozen=True, slots=True)
 class _Option:
     """One way to split an op."""
 
-    axis: int | None  # of its first output; None: every lane does all of it
-    extent: int
-    cycles: float  # of the lane with the largest portion
-    needs: tuple[int, ...]  # axis that each input must be cut along, or WHOLE, or _ANYHOW
+    sharding: Sharding
+    made: Sharding
+    cycles: float
+    needs: tuple[Sharding, ...]  # of every input; empty where the op's cost is not known: it then takes them anyhow
 
 
-@dataclass(frozen=True, slots=True)
-class _Sharding:
-    """How a tensor is distributed over the lanes."""
-
-    axis: int | None  # None: whole on every lane
-    extent: int  # of that axis
-    devices: tuple[int, ...]
+_Price = Callable[[int, _Option], float]
 
 
-@lru_cache(maxsize=4096)
-def same_portions(extent: int, other: int, lanes: int) -> bool:
-    """Whether splitting either extent between the lanes gives every lane the same share.
-
-    12 heads and 768 channels over 4 lanes do: 3 of 12 are 192 of 768. Over 5 lanes the boundaries differ.
-    """
-    return extent == other or all(
-        (lane * extent // lanes) * other == (lane * other // lanes) * extent for lane in range(lanes)
-    )
+def even_parts(extent: int, lanes: int) -> int:
+    """The fewest parts whose largest is as small as with all lanes: 24 units for 14 lanes are 12 parts of 2."""
+    return -(-extent // -(-extent // lanes))
 
 
-class _Splitter:
-    """The two passes over the ops; `run` returns a split for every op."""
+def grid_parts(lanes: int) -> list[int]:
+    """Numbers of parts along the outer axis of a grid that are tried: at most five."""
+    tried = {2, 4, *(parts for parts in range(2, lanes // 2 + 1) if lanes % parts == 0)}
+    return sorted(parts for parts in tried if lanes // parts > 1)[:5]
 
-    def __init__(self, plan: Plan) -> None:
-        self.plan, self.graph = plan, plan.graph
-        self.devices = pipeline_devices(plan)
-        self.options = [self._options(*pair) for pair in zip(plan.placed, self.devices, strict=True)]
-        self.shardings: dict[int, _Sharding] = {}
-        self.views: dict[int, list[int]] = {}  # tensor → all tensors that are the same bytes, in one list
-        self.penalty: dict[int, dict[int | None, float]] = {}  # tensor → axis → cycles that readers pay for that cut
+
+class Splitter:
+    """Chooses a split for every op of a graph; `total` then is the sum of their prices in core cycles."""
+
+    def __init__(
+        self, graph: Graph, placed: Sequence[Placed], prices: Prices, devices: Sequence[Sequence[tuple[int, ...]]]
+    ) -> None:
+        """`devices` lists for every op the groups of devices that may do it."""
+        self.graph, self.placed, self.prices, self.devices = graph, placed, prices, devices
+        self.maker = {t: index for index, each in enumerate(placed) for t in each.op.outputs}
+        self.readers: dict[int, list[tuple[int, int]]] = {}
+        for index, each in enumerate(placed):
+            for position, t in enumerate(each.op.inputs):
+                self.readers.setdefault(t, []).append((index, position))
+        self.options: list[list[_Option]] = []
+        self.chosen: list[int] = []
+        self.costs: dict[int, list[float]] = {}  # of the options, when the last choice was made
+        self.penalty: dict[int, dict[Sharding, float]] = {}
+        self.total = 0.0
 
     def run(self) -> tuple[Split, ...]:
-        for index in reversed(range(len(self.options))):
+        for index in range(len(self.placed)):
+            self.options.append(self._options(index))
+        for index in reversed(range(len(self.placed))):
             self._propagate_back(index)
-        return tuple(self._choose(index) for index in range(len(self.options)))
+        for index in range(len(self.placed)):
+            self.chosen.append(self._best(index, self._forward_price))
+        for _ in range(_SWEEPS):
+            for index in range(len(self.placed)):
+                self.chosen[index] = self._best(index, self._local_price)
+        self.total = sum(self._own_price(index) for index in range(len(self.placed)))
+        return tuple(self._split(index) for index in range(len(self.placed)))
 
     # ---- options --------------------------------------------------------------------------------------------------
 
-    def _options(self, placed: Placed, devices: tuple[int, ...]) -> list[_Option]:
-        op = placed.op
-        if placed.unknown:  # how it would read them is not known either: whatever was assumed could be too much
-            return [_Option(None, 1, 0.0, (_ANYHOW,) * len(op.inputs))]
-        options = [_Option(None, 1, self._cycles(placed, None, 1, devices), (WHOLE,) * len(op.inputs))]
-        for axis, extent in enumerate(self.graph.tensors[op.outputs[0]].shape or ()):
-            needs = input_axes(op, self.graph, axis) if extent > 1 and self._is_common(op, axis, extent) else None
-            if needs is not None:
-                options.append(_Option(axis, extent, self._cycles(placed, axis, extent, devices), needs))
+    def _options(self, index: int) -> list[_Option]:
+        placed = self.placed[index]
+        if placed.unknown:  # how it would read its inputs is not known either: whatever was assumed could be too much
+            anyhow = self._whole(self.devices[index][0])
+            return [_Option(anyhow, anyhow, 0.0, ())]
+        found: dict[Sharding, None] = {}
+        for devices in self.devices[index]:
+            found[self._whole(devices)] = None
+            if len(devices) * self.prices.cores > 1:
+                found[whole(devices[:1], 1, self.prices.cores)] = None
+            found.update(dict.fromkeys(self._cut(placed.op, devices)))
+        if placed.op.family not in (Family.CONTRACTION, Family.RECURRENT):
+            found.update(dict.fromkeys(self._inherited(placed.op)))
+        options = []
+        for each in list(found)[:MOST_OPTIONS]:
+            needed = needs(placed.op, self.graph, each)
+            if needed is not None:
+                options.append(_Option(each, each.made, self.prices.op(placed, each, needed), needed))
         return options
+
+    def _whole(self, devices: tuple[int, ...]) -> Sharding:
+        return whole(devices, self.prices.cores, self.prices.cores)
+
+    def _cut(self, op: Op, devices: tuple[int, ...]) -> Iterable[Sharding]:
+        """Yield the ways to cut an op along one axis, along two, and along the reduced one."""
+        lanes = len(devices) * self.prices.cores
+        if lanes == 1 or not op.outputs:
+            return
+        axes = [
+            (axis, self._units(op, axis, extent))
+            for axis, extent in enumerate(self.graph.tensors[op.outputs[0]].shape or ())
+            if extent > 1 and self._is_common(op, axis, extent) and input_axes(op, self.graph, axis) is not None
+        ]
+        for axis, extent in axes:
+            yield self._grid(devices, [(axis, extent, even_parts(extent, lanes))])
+        if len(devices) == 1 and reduced_axes(op, self.graph) is not None:
+            extent = -(-number(op, "k") // self._tile(op))
+            yield self._grid(devices, [(REDUCED, extent, even_parts(extent, lanes))])
+        if op.family is Family.CONTRACTION:
+            for outer, inner in self._pairs(op, axes):
+                for parts in grid_parts(lanes):
+                    first, second = outer[1], inner[1]
+                    if parts <= first and second > 1 and (first % parts == 0 or first > 4 * parts):
+                        yield self._grid(devices, [(*outer, parts), (*inner, even_parts(second, lanes // parts))])
+
+    def _pairs(self, op: Op, axes: list[tuple[int, int]]) -> list[tuple[tuple[int, int], tuple[int, int]]]:
+        """Pairs of axes that may form a grid: images or rows with channels; without weights, the first two axes."""
+        channel = channel_axis(op, self.graph)
+        inner = next(((axis, extent) for axis, extent in axes if axis == channel), None)
+        if inner is not None and has_weights(op, self.graph):
+            return [(outer, inner) for outer in axes if outer[0] != channel][:2]
+        return [(axes[0], axes[1])] if len(axes) > 1 else []
+
+    def _grid(self, devices: tuple[int, ...], axes: list[tuple[int, int, int]]) -> Sharding:
+        cuts: list[Cut] = []
+        places = 1
+        for axis, extent, parts in reversed(axes):
+            cuts.insert(0, Cut(axis, extent, parts, places))
+            places *= parts
+        return sharding(tuple(cuts), places, devices, self.prices.cores, self.prices.cores)
+
+    def _units(self, op: Op, axis: int, extent: int) -> int:
+        """What an axis is cut in: heads, tiles of channels on an engine that computes whole tiles, or elements."""
+        if op.kind == "attention" and axis:
+            return number(op, "heads")
+        tile = self._tile(op) if axis == channel_axis(op, self.graph) else 1
+        return -(-extent // tile)
+
+    def _tile(self, op: Op) -> int:
+        engine = self._engine(op) if op.family is Family.CONTRACTION else None
+        return round(engine.tile_extent.value) if engine is not None and engine.tile_extent is not None else 1
+
+    def _engine(self, op: Op) -> Engine | None:
+        return self.placed[self.maker[op.outputs[0]]].task.placement.engine
 
     def _is_common(self, op: Op, axis: int, extent: int) -> bool:
         """Whether all outputs have the axis that the first one has."""
         shapes = [self.graph.tensors[t].shape or () for t in op.outputs]
         return all(len(shape) > axis and shape[axis] == extent for shape in shapes)
 
-    def _cycles(self, placed: Placed, axis: int | None, extent: int, devices: tuple[int, ...]) -> float:
-        lanes = len(devices) * self.plan.machine.cores
-        largest = -(-extent // lanes) / extent if axis is not None else 1.0
-        return max(placed.cycles * largest, self._weight_cycles(placed, axis, largest, len(devices)))
+    def _inherited(self, op: Op) -> Iterable[Sharding]:
+        """Yield the shardings of the inputs, carried over to the output where no cut would go through an element."""
+        out = self.graph.tensors[op.outputs[0]].shape or () if op.outputs else ()
+        for position, t in enumerate(op.inputs):
+            if t not in self.maker:
+                continue
+            back = {}
+            for axis, extent in enumerate(out):
+                axes = input_axes(op, self.graph, axis) if extent > 1 and self._is_common(op, axis, extent) else None
+                if axes is not None and axes[position] != WHOLE:
+                    back[axes[position]] = axis
+            for option in self.options[self.maker[t]]:
+                cuts = [self._carry(cut, back, out) for cut in option.made.cuts]
+                kept = tuple(cut for cut in cuts if cut is not None)
+                if cuts and len(kept) == len(cuts):
+                    yield option.made.only(kept)
 
-    def _weight_cycles(self, placed: Placed, axis: int | None, largest: float, devices: int) -> float:
-        """Until the weights are there: from outer memory to the cores, and from a core's memory into its engine."""
-        if not has_weights(placed.op, self.graph):
-            return 0.0
-        weights = self.graph.tensors[placed.op.inputs[1]].bytes or 0
-        own_part = axis is not None and axis == channel_axis(placed.op, self.graph)
-        streaming = weights / self.rates["read"] / (devices if own_part else 1)
-        engine = placed.task.placement.engine
-        if engine is None or engine.weight_bytes_per_cycle is None:
-            return streaming
-        return max(streaming, weights * (largest if own_part else 1.0) / engine.weight_bytes_per_cycle.value)
-
-    # ---- what it costs --------------------------------------------------------------------------------------------
-
-    @cached_property
-    def rates(self) -> dict[str, float]:
-        """Bytes per core cycle of the routes that an all-gather uses; infinite where the target has none."""
-        machine = self.plan.machine
-        found = {route.carries: route.peak(machine.clock_hz) for route in machine.target.routes}
-        return dict.fromkeys(("read", "write", "multicast", "link"), inf) | found
-
-    @cached_property
-    def barrier_cycles(self) -> float:
-        """Cycles that lanes take to synchronise before a gather: the longest launch of an engine."""
-        engines = self.plan.machine.target.engines
-        return max((e.launch_cycles.value for e in engines if e.launch_cycles is not None), default=0.0)
-
-    @cached_property
-    def gather_limit(self) -> float:
-        """Largest tensor, in bytes, that is gathered through local memories; a larger one goes through outer memory."""
-        local = self.plan.machine.target.local
-        return local.bytes.value / 2 if local is not None else 0.0
-
-    def _gather_cycles(self, tensor: int) -> float:
-        """Cycles of an all-gather: after it, every lane holds the whole tensor."""
-        machine, size = self.plan.machine, self.graph.tensors[tensor].bytes or 0
-        if machine.lanes == 1:
-            return 0.0
-        rate = self.rates["multicast"] if machine.devices == 1 else min(self.rates["multicast"], self.rates["link"])
-        detour = (
-            size / self.rates["write"] + machine.cores * size / self.rates["read"] if size > self.gather_limit else 0.0
-        )
-        return size / rate + detour + self.barrier_cycles
-
-    def _is_gatherable(self, tensor: int) -> bool:
-        """Whether a tensor may need gathering; of constants and graph inputs every lane reads what it needs."""
-        return tensor != ABSENT and self.graph.tensors[tensor].role not in (Role.CONSTANT, Role.INPUT)
-
-    def _matches(self, axis: int | None, extent: int, option: _Option, wanted: int, lanes: int) -> bool:
-        """Whether a tensor that is split along `axis` (None: whole) gives an option what it needs without a gather."""
-        return axis is None or wanted == _ANYHOW or (axis == wanted and same_portions(extent, option.extent, lanes))
+    def _carry(self, cut: Cut, back: dict[int, int], out: tuple[int, ...]) -> Cut | None:
+        axis = back.get(cut.axis)
+        if axis is None:
+            return None
+        extent = out[axis]
+        edges = (place * cut.extent // cut.parts for place in range(1, cut.parts))
+        if any(edge * extent % cut.extent for edge in edges):
+            return None
+        return Cut(axis, cut.extent, cut.parts, cut.inner)
 
     # ---- choosing -------------------------------------------------------------------------------------------------
 
+    def _moved(self, tensor: int) -> bool:
+        """Whether a tensor may have to be exchanged; of constants and graph inputs every lane reads what it needs."""
+        return tensor in self.maker and self.graph.tensors[tensor].role not in (Role.CONSTANT, Role.INPUT)
+
     def _propagate_back(self, index: int) -> None:
-        """Add to the penalty of an op's inputs, for every axis; called for the last op first.
+        """Add to the penalty of an op's inputs, for every way in which they may be held; the last op comes first.
 
         An op has penalties for its own outputs by then, so what it passes on covers everything behind it.
         """
-        op, options = self.plan.placed[index].op, self.options[index]
-        lanes = len(self.devices[index]) * self.plan.machine.cores
-        ahead = [option.cycles + self._penalty(op, option.axis) for option in options]
+        op, options = self.placed[index].op, self.options[index]
+        ahead = [option.cycles + self._penalty(op, option) for option in options]
         for position, t in enumerate(op.inputs):
-            if not self._is_gatherable(t):
+            if t == ABSENT or not self._moved(t) or not options[0].needs:
                 continue
-            gather = self._gather_cycles(t)
-            costs: dict[int | None, float] = {None: min(ahead)}
-            for axis, extent in enumerate(self.graph.tensors[t].shape or ()):
-                costs[axis] = min(
-                    cost + (0.0 if self._matches(axis, extent, option, option.needs[position], lanes) else gather)
+            costs: dict[Sharding, float] = {}
+            for held in dict.fromkeys(option.made for option in self.options[self.maker[t]]):
+                costs[held] = min(
+                    cost + self.prices.exchange(t, held, option.needs[position])
                     for cost, option in zip(ahead, options, strict=True)
                 )
+            least = min(costs.values())
             known = self.penalty.setdefault(t, {})
-            for axis_or_none, cost in costs.items():
-                known[axis_or_none] = known.get(axis_or_none, 0.0) + cost - costs[None]
+            for held, cost in costs.items():
+                known[held] = known.get(held, 0.0) + cost - least
 
-    def _penalty(self, op: Op, axis: int | None) -> float:
-        """Penalty of splitting an op's outputs along an axis: at most one all-gather each, which serves all readers."""
-        return sum(min(self.penalty[t].get(axis, 0.0), self._gather_cycles(t)) for t in op.outputs if t in self.penalty)
+    def _penalty(self, op: Op, option: _Option) -> float:
+        return sum(self.penalty[t].get(option.made, 0.0) for t in op.outputs if t in self.penalty)
 
-    def _choose(self, index: int) -> Split:
-        """The cheapest option of an op, given how its inputs are distributed; called for the first op first."""
-        op, devices = self.plan.placed[index].op, self.devices[index]
-        best, chosen = inf, Split(None, 1, devices)
-        for option in self.options[index]:
-            gathers = self._inputs_to_gather(op, option, devices)
-            cost = option.cycles + sum(map(self._gather_cycles, gathers)) + self._penalty(op, option.axis)
-            if cost < best:
-                best, chosen = cost, Split(option.axis, option.extent, devices, gathers)
-        for t in op.outputs:
-            self.shardings[t] = _Sharding(chosen.axis, chosen.extent, devices)
-            self._alias(op.inputs[0] if op.family is Family.VIEW and op.inputs else ABSENT, t)
-        for t in chosen.gathers:
-            for same in self.views.get(t, [t]):
-                self.shardings[same] = _Sharding(None, 1, devices)  # gathered: whole for later readers too
-        return chosen
+    def _best(self, index: int, price: _Price) -> int:
+        costs = self.costs[index] = [price(index, option) for option in self.options[index]]
+        return min(range(len(costs)), key=lambda k: (costs[k], k))
 
-    def _alias(self, source: int, result: int) -> None:
-        """Note that a view has the same bytes as its source: gathering one gathers the other."""
-        if source != ABSENT:
-            together = self.views.setdefault(source, [source])
-            together.append(result)
-            self.views[result] = together
+    def _forward_price(self, index: int, option: _Option) -> float:
+        """Its own time, its exchanges, and what the readers may have to pay."""
+        return option.cycles + self._exchanged(index, option) + self._penalty(self.placed[index].op, option)
 
-    def _inputs_to_gather(self, op: Op, option: _Option, devices: tuple[int, ...]) -> tuple[int, ...]:
-        """Inputs that are distributed otherwise than an option needs them."""
-        lanes = len(devices) * self.plan.machine.cores
-        missing = []
-        for t, wanted in zip(op.inputs, option.needs, strict=True):
-            held = self.shardings.get(t) if self._is_gatherable(t) else None
-            if held is None or wanted == _ANYHOW:
-                continue
-            if held.devices != devices or not self._matches(held.axis, held.extent, option, wanted, lanes):
-                missing.append(t)
-        return tuple(dict.fromkeys(missing))
+    def _local_price(self, index: int, option: _Option) -> float:
+        """Its own time and the exchanges before and behind it, between neighbours as they are chosen now."""
+        cost = option.cycles + self._exchanged(index, option)
+        for t in self.placed[index].op.outputs:
+            needed: dict[Sharding, None] = {}
+            for reader, position in self.readers.get(t, ()):
+                other = self.options[reader][self.chosen[reader]]
+                if other.needs:
+                    needed[other.needs[position]] = None
+            cost += sum(self.prices.exchange(t, option.made, need) for need in needed)
+        return cost
+
+    def _exchanged(self, index: int, option: _Option) -> float:
+        op = self.placed[index].op
+        if not option.needs:
+            return 0.0
+        wanted = dict.fromkeys((t, option.needs[p]) for p, t in enumerate(op.inputs) if t != ABSENT and self._moved(t))
+        return sum(self.prices.exchange(t, self._held(t), need) for t, need in wanted)
+
+    def _held(self, tensor: int) -> Sharding:
+        maker = self.maker[tensor]
+        return self.options[maker][self.chosen[maker]].made
+
+    def _own_price(self, index: int) -> float:
+        option = self.options[index][self.chosen[index]]
+        return option.cycles + self._exchanged(index, option)
+
+    def _split(self, index: int) -> Split:
+        op, options = self.placed[index].op, self.options[index]
+        option = options[self.chosen[index]]
+        missing = tuple(
+            position
+            for position, t in enumerate(op.inputs)
+            if option.needs
+            and t != ABSENT
+            and self._moved(t)
+            and not self.prices.is_there(self._held(t), option.needs[position])
+        )
+        prices = tuple((o.sharding, cycles) for o, cycles in zip(options, self.costs[index], strict=True))
+        return Split(option.sharding, option.needs, missing, prices)
+
+
+def describe(found: Sharding) -> str:
+    """A sharding in a few words: `axis 0 in 2 × axis 2 in 7`, `all`, `one`."""
+    if not found.cuts:
+        return "one" if found.places == 1 else "all"
+    cuts = (f"{'sum' if cut.axis == REDUCED else f'axis {cut.axis}'} in {cut.parts}" for cut in found.cuts)
+    where = f" on {len(found.devices)} devices" if len(found.devices) > 1 else ""
+    return " × ".join(cuts) + where

@@ -1,4 +1,4 @@
-"""Batch tiling: choose for every op how many equal tiles of the batch it runs in.
+"""Tiling: choose for every op how many equal tiles of the batch it runs in.
 
 Where the activations of the whole batch do not fit local memory, neighbouring ops with the same number of tiles form
 a tile group: all of them run for the first tile, then for the second, and what passes between them stays local. More
@@ -11,47 +11,86 @@ nothing is spilled, and the weights are read twice: 2 × 30 = 60 bytes, so 2 til
 90 against 100, and the batch stays whole.
 
 How tightly tensors pack is known only after they have addresses. So the search runs twice, once assuming no
-fragmentation of local memory and once assuming the worst. Both proposals, and the plan without tiles, are lowered to
-commands, and the one whose commands move the fewest bytes is taken.
+fragmentation of local memory and once assuming the worst. These proposals, for the parts of the batch that are priced
+lowest and for the alternatives to them, are lowered to commands, and the one that is done first is taken.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from itertools import product
 from math import inf, isqrt
 
 from ...core.errors import UsageError
-from ...graph.graph import Graph
 from ..codegen.context import LoweringContext
-from ..codegen.lower import lower_below
+from ..codegen.lower import lower
 from ..codegen.weights import WeightStream
-from ..plan import Plan
+from ..forecast import forecast_cycles
+from ..plan import Part, Plan, Schedule
+from .batch import batch_axes, batch_size, some_of, with_images
 from .footprint import Footprint, footprints
+from .residency import is_resident
+from .schedule import schedule
+
+MOST_COMMANDS = 30_000  # of all proposals that are lowered; beyond, the best so far is taken
 
 
-def tile_batch(plan: Plan) -> Plan:
-    """The plan with a number of batch tiles for every op."""
-    target, choices, undivided = plan.machine.target, divisors(batch_size(plan.graph)), (1,) * len(plan.placed)
-    if len(choices) == 1 or plan.resident or target.local is None or target.tiling is None:
-        return replace(plan, batch_tiles=undivided)
-    context = LoweringContext(plan, target.tiling, target.local)
-    room, steps = context.capacity - WeightStream(context).reserved_bytes, list(footprints(plan, context))
+def tile(plan: Plan) -> Plan:
+    """The plan with the number of tiles of every op, of the proposal that is done first, and with its commands."""
+    best: Plan | None = None
+    least, spent = inf, 0
+    problem: UsageError | None = None
+    for parts in _proposals(plan):
+        if best is not None and spent > MOST_COMMANDS:
+            break
+        written = schedule(plan, parts)
+        written = replace(written, resident=is_resident(written, plan.graph))
+        try:
+            lowering = lower(written)
+        except UsageError as error:  # an op does not fit in any number of slices
+            problem = problem or error
+            continue
+        cycles = forecast_cycles(lowering)
+        spent += len(lowering.context.emitter.rows)
+        if cycles < 0.995 * least:
+            best, least = replace(plan, parts=parts, lowered=lowering), cycles
+    if best is None:
+        raise problem or UsageError(f"{plan.graph.name}: nothing to compile; expected ops")
+    return best
+
+
+def _proposals(plan: Plan) -> Iterator[tuple[Part, ...]]:
+    """Yield parts with numbers of tiles, the most promising first."""
+    seen: set[tuple[tuple[int, int, tuple[int, ...]], ...]] = set()
+    for parts in (plan.parts, *plan.alternatives):
+        for tilings in product(*(_tilings(plan, part) for part in parts)):
+            proposal = tuple(replace(part, tiles=tiles) for part, tiles in zip(parts, tilings, strict=True))
+            key = tuple((part.images, part.unit, part.tiles) for part in proposal)
+            if key not in seen:
+                seen.add(key)
+                yield proposal
+
+
+def _tilings(plan: Plan, part: Part) -> list[tuple[int, ...]]:
+    """Numbers of tiles for the ops of a part: as found with tensors packed without gaps, and with the worst gaps."""
+    target, undivided = plan.machine.target, (1,) * len(plan.placed)
+    choices = divisors(part.units)
+    if len(choices) == 1 or target.local is None or target.tiling is None:
+        return [undivided]
+    axes, share = batch_axes(plan.graph), part.images / batch_size(plan.graph)
+    graph = with_images(plan.graph, axes, part.images)
+    placed = tuple(some_of(each, each.op, share) for each in plan.placed)
+    whole = Schedule(graph, plan.machine, placed, part.splits, tuple(range(len(placed))))
+    if is_resident(whole, graph):
+        return [undivided]
+    context = LoweringContext(whole, target.tiling, target.local)
+    room = context.capacity - WeightStream(context).reserved_bytes
     if room <= 0:
-        return replace(plan, batch_tiles=undivided)
-    # Search twice: tensors packed without gaps, and with as much fragmentation as there can be.
-    dense, loose = (TilingSearch(_useful(choices, steps, room), room, gaps=gaps) for gaps in (False, True))
-    found = dict.fromkeys((undivided, dense.search(steps), loose.search(steps)))
-    if len(found) == 1:
-        return replace(plan, batch_tiles=undivided)
-    promising = sorted(found, key=lambda tiles: dense.moved(steps, tiles))
-    return cheapest([replace(plan, batch_tiles=tiles) for tiles in promising], preferred=list(found))
-
-
-def batch_size(graph: Graph) -> int:
-    """The leading extent of the first input; 1 where there is none."""
-    shape = graph.tensors[graph.inputs[0]].shape if graph.inputs else None
-    return shape[0] if shape else 1
+        return [undivided]
+    steps = list(footprints(whole, context, axes, part.units))
+    searches = [TilingSearch(_useful(choices, steps, room), room, gaps=gaps) for gaps in (False, True)]
+    return list(dict.fromkeys(search.search(steps) for search in searches))
 
 
 def divisors(number: int) -> list[int]:
@@ -69,25 +108,6 @@ def _useful(choices: Sequence[int], steps: Sequence[Footprint], room: float) -> 
     most = max((step.need + step.gaps for step in steps), default=0.0)
     first = next((tiles for tiles in choices if most <= tiles * room), choices[-1])
     return [tiles for tiles in choices if tiles <= first]
-
-
-def cheapest(plans: Sequence[Plan], *, preferred: Sequence[tuple[int, ...]]) -> Plan:
-    """The plan whose commands move fewest bytes to and from outer memory, with its commands.
-
-    Plans are lowered in the order given, so the most promising should come first: lowering another one is abandoned as
-    soon as it has moved more than the best so far. Among equals the one earliest in `preferred` wins.
-    """
-    best: Plan | None = None
-    least = inf
-    for plan in plans:
-        wins_ties = best is not None and preferred.index(plan.batch_tiles) < preferred.index(best.batch_tiles)
-        try:
-            lowered = lower_below(plan, least + 1 if wins_ties else least)
-        except UsageError:  # an op does not fit in any number of slices
-            continue
-        if lowered is not None:
-            best, least = replace(plan, lowered=lowered), lowered.lowering.outer_bytes
-    return best or next(plan for plan in plans if plan.batch_tiles == preferred[0])
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,0 +1,190 @@
+"""Exchange: lanes send each other what they need of a tensor and do not have. The op `exchange` of a schedule.
+
+Each lane sends what others need of its part: to the cores of its device over the multicast bus, once however many of
+them need it; to other devices over a link, once to each. A gather to everybody, columns instead of rows, and the halo
+of a convolution are all this:
+
+    before    core 0: rows 0-3      core 1: rows 4-7      e0: core 0 sends row 3     e1: core 1 sends row 4
+    after     core 0: rows 0-4      core 1: rows 3-7      readers on core 0 wait for e1, and for what made rows 0-3
+
+Nothing is sent before the lanes that receive it have room. Where they have none, or a part has been spilled, the parts
+go through outer memory instead: each is written there once, and readers later read as much as they need.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import replace
+
+from ...core.meaning import Carries, Does
+from ..sharding import Exchange, exchange
+from .context import VECTOR_GROUP, LoweringContext
+from .emit import CommandSpec
+from .tensors import LocalCopy, OuterCopy, Piece, Tensors
+
+Places = dict[int, tuple[int, tuple[int, ...]]]  # lane → address, commands to wait for
+
+
+def exchange_parts(context: LoweringContext, tensors: Tensors, index: int) -> None:
+    """Emit the op `exchange` at a position of the schedule."""
+    _Exchanger(context, tensors, index).run()
+
+
+def add_up(context: LoweringContext, tensors: Tensors, index: int) -> None:
+    """Partial sums → sums: every lane sends its own to those that share the result, and adds what it gets."""
+    sharding = context.plan.splits[index].sharding
+    for t in context.plan.placed[index].op.outputs:
+        holders = {lane: (tiled, copy) for lane, tiled, copy in tensors.holders(t)}
+        sent: dict[int, int] = {}
+        for step, (lane, (_, copy)) in enumerate(holders.items()):
+            spec = context.transfer(
+                Carries.MULTICAST, lane, index, copy.size, form="multicast", group=VECTOR_GROUP, tensor=t, step=step
+            )
+            sent[lane] = context.emitter.emit(spec, [piece.command for piece in copy.pieces])
+            tensors.record_use(copy, sent[lane])
+        for lane, (tiled, copy) in holders.items():
+            others = [
+                other
+                for other in sent
+                if other != lane and sharding.made.boxes.get(other) == sharding.made.boxes.get(lane)
+            ]
+            cycles = len(others) * context.add_cycles(copy.size)
+            detail = context.move_detail(index, lane, context.local_name, t)
+            spec = CommandSpec(
+                lane, VECTOR_GROUP, context.command_name("add"), Does.COMPUTE, index, detail, cycles, copy.size
+            )
+            done = context.emitter.emit(spec, [sent[other] for other in others])
+            whole = replace(copy, pieces=[Piece(0.0, 1.0, done)])
+            tensors.record_use(whole, done)
+            tensors.store(t, lane, whole, tiled=tiled)
+
+
+class _Exchanger:
+    """The exchange of one tensor."""
+
+    def __init__(self, context: LoweringContext, tensors: Tensors, index: int) -> None:
+        op, split = context.plan.placed[index].op, context.plan.splits[index]
+        self.context, self.tensors, self.index = context, tensors, index
+        self.source, self.result = tensors.root(op.inputs[0]), op.outputs[0]
+        self.bytes = context.tensor_bytes(self.result)
+        self.cores = context.plan.machine.cores
+        self.held, self.needed = split.needs[0], split.sharding
+        self.moves: Exchange = exchange(self.held, self.needed)
+
+    def run(self) -> None:
+        """Through local memories where that is possible, else through outer memory."""
+        holders = {lane: (tiled, copy) for lane, tiled, copy in self.tensors.holders(self.source)}
+        senders = {*self.moves.sent, *self.moves.linked}
+        lanes = self.needed.lanes()
+        complete = senders <= holders.keys() and all(lane in holders for lane in lanes if self.held.share(lane) > 0)
+        layouts = {holders[lane][0] for lane in senders} if complete else set()
+        places = self._places(lanes) if len(layouts) == 1 else None
+        if places is not None:
+            self._through_local_memory(places, {lane: copy for lane, (_, copy) in holders.items()}, tiled=layouts.pop())
+        else:
+            self._through_outer_memory(sorted({*holders, *self.tensors.outer_lanes(self.source)}))
+
+    def _size(self, lane: int) -> float:
+        return self.bytes * self.needed.share(lane)
+
+    def _places(self, lanes: Iterable[int]) -> Places | None:
+        """A block for what every lane needs; None, and nothing allocated, where one of them has no room."""
+        found: Places = {}
+        for lane in lanes:
+            size = self._size(lane)
+            place = self.tensors.allocate(size, lane, keep={self.source}) if size else (0, ())
+            if place is None:
+                for other, (address, guards) in found.items():
+                    if self._size(other):
+                        self.tensors.memory[other].release(address, guards)
+                return None
+            found[lane] = place
+        return found
+
+    # ---- through local memories -----------------------------------------------------------------------------------
+
+    def _through_local_memory(self, places: Places, copies: dict[int, LocalCopy], *, tiled: bool) -> None:
+        """Allocate-then-send: parts go out when their destinations are free; then each lane holds what it needs."""
+        receivers: dict[int, list[int]] = {}
+        for lane, sources in self.moves.sources.items():
+            for source in sources:
+                receivers.setdefault(source, []).append(lane)
+        inside: dict[int, int] = {}
+        across: dict[int, int] = {}
+        for step, lane in enumerate(sorted(receivers)):
+            copy = copies[lane]
+            made = [piece.command for piece in copy.pieces]
+            for shares, sent, carries in (
+                (self.moves.sent, inside, Carries.MULTICAST),
+                (self.moves.linked, across, Carries.LINK),
+            ):
+                if lane in shares:
+                    here = [
+                        other
+                        for other in receivers[lane]
+                        if (other // self.cores == lane // self.cores) == (carries is Carries.MULTICAST)
+                    ]
+                    free = [command for other in here for command in places[other][1]]
+                    spec = self._spec(carries, lane, step, self.bytes * shares[lane])
+                    sent[lane] = self.context.emitter.emit(spec, made, self.context.emitter.latest(free))
+                    self.tensors.record_use(copy, sent[lane])
+        received = self._receive(across)
+        for lane, (address, guards) in places.items():
+            device = lane // self.cores
+            commands = [
+                inside[s] for s in self.moves.sources.get(lane, ()) if s in inside and s // self.cores == device
+            ]
+            if any(s // self.cores != device for s in self.moves.sources.get(lane, ())):
+                commands += received.get(device, ())
+            own = copies.get(lane)
+            if own is not None:
+                commands += [piece.command for piece in own.pieces]
+            size = self._size(lane)
+            pieces = [Piece(0.0, 1.0, command) for command in self.context.emitter.latest(commands)]
+            copy = LocalCopy(pieces, size, address=address if size else None, guards=guards)
+            self.tensors.store(self.result, lane, copy, tiled=tiled)
+
+    def _spec(self, carries: Carries, lane: int, step: int, size: float) -> CommandSpec:
+        form = "send" if carries is Carries.LINK else "multicast"
+        return self.context.transfer(
+            carries, lane, self.index, size, form=form, group=VECTOR_GROUP, tensor=self.result, step=step
+        )
+
+    def _receive(self, across: dict[int, int]) -> dict[int, list[int]]:
+        """Device → a barrier that is done when all that other devices send it has arrived."""
+        received: dict[int, list[int]] = {}
+        for device in sorted({lane // self.cores for lane in self.moves.sources}):
+            sources = {s for lane, found in self.moves.sources.items() if lane // self.cores == device for s in found}
+            coming = [across[s] for s in sorted(sources) if s // self.cores != device and s in across]
+            if coming:
+                received[device] = [self._barrier(device * self.cores, coming)]
+        return received
+
+    def _barrier(self, lane: int, after: Iterable[int]) -> int:
+        """A command that is done when all of `after` are."""
+        context = self.context
+        detail = context.move_detail(self.index, 0, context.local_name, self.result)
+        spec = CommandSpec(lane, VECTOR_GROUP, context.command_name("receive"), Does.SYNC, self.index, detail, 1.0)
+        return context.emitter.emit(spec, after)
+
+    # ---- through outer memory -------------------------------------------------------------------------------------
+
+    def _through_outer_memory(self, sources: list[int]) -> None:
+        """Write every part to the outer memory of its device and send it to the others; lanes read it there later."""
+        inside: dict[int, list[int]] = {}
+        across: dict[int, int] = {}
+        tiled = False
+        for step, lane in enumerate(sources):
+            part = self.tensors.write_out(self.source, lane)
+            if part is None:
+                continue
+            tiled = part.tiled
+            inside.setdefault(lane // self.cores, []).extend(part.writes)
+            if lane in self.moves.linked:
+                spec = self._spec(Carries.LINK, lane, step, self.bytes * self.moves.linked[lane])
+                across[lane] = self.context.emitter.emit(spec, part.writes)
+        received = self._receive(across)
+        for lane in self.needed.lanes():
+            device = lane // self.cores
+            writes = [*inside.get(device, ()), *received.get(device, ())]
+            self.tensors.set_outer_copy(self.result, lane, OuterCopy(tiled, self._size(lane), writes))

@@ -1,0 +1,92 @@
+"""Batch: which axis of every tensor counts the images of a batch, and a plan for fewer images of it."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from ...graph.graph import ABSENT, Graph, Op, Role
+from ..plan import Placed
+from .axes import WHOLE, input_axes
+
+
+def batch_size(graph: Graph) -> int:
+    """The leading extent of the first input; 1 where there is none."""
+    shape = graph.tensors[graph.inputs[0]].shape if graph.inputs else None
+    return shape[0] if shape else 1
+
+
+def batch_axes(graph: Graph) -> dict[int, int]:
+    """Tensor → the axis that counts images, for those that depend on the batch and can be cut along it.
+
+    From the inputs on, op by op: of `transpose [8,16,32] → [16,8,32]` it is axis 1, of `reshape [8,16,32] → [128,32]`
+    axis 0, with 16 rows for every image.
+    """
+    images = batch_size(graph)
+    found = {t: 0 for t in graph.inputs if (graph.tensors[t].shape or (0,))[0] == images}
+    for op in graph.ops:
+        axis = _batch_axis(op, graph, found, images) if op.outputs else None
+        if axis is not None:
+            found.update(dict.fromkeys(op.outputs, axis))
+    return found
+
+
+def _batch_axis(op: Op, graph: Graph, known: dict[int, int], images: int) -> int | None:
+    """The axis of an op's outputs that counts images; None: it does not depend on the batch, or cannot be cut."""
+    inputs = [(position, t) for position, t in enumerate(op.inputs) if t != ABSENT]
+    batched = {position for position, t in inputs if t in known}
+    shapes = [graph.tensors[t].shape or () for t in op.outputs]
+    if not batched or op.scope or op.trips != 1:
+        return None
+    for axis, extent in enumerate(shapes[0]):
+        if extent % images or any(len(shape) <= axis or shape[axis] != extent for shape in shapes):
+            continue
+        axes = input_axes(op, graph, axis)
+        if axes is not None and all(
+            axes[position] == known[t] if position in batched else _is_common(axes[position], t, graph)
+            for position, t in inputs
+        ):
+            return axis
+    return None
+
+
+def _is_common(axis: int, tensor: int, graph: Graph) -> bool:
+    """Whether all images read the same of an input, or it is a constant with a part for each."""
+    return axis == WHOLE or graph.tensors[tensor].role is Role.CONSTANT
+
+
+def is_cuttable(graph: Graph, axes: dict[int, int]) -> bool:
+    """Whether the whole network can run for some images at a time: every op that depends on the batch can be cut."""
+    depends = {t for t in graph.inputs if t in axes}
+    for op in graph.ops:
+        if op.scope or any(t in depends for t in op.inputs):
+            if op.scope or any(t not in axes for t in op.outputs):
+                return False
+            depends.update(op.outputs)
+    roles = (graph.tensors[t].role for op in graph.ops for t in op.inputs if t != ABSENT)
+    return all(t in axes for t in graph.outputs) and Role.VARIABLE not in roles
+
+
+def with_images(graph: Graph, axes: dict[int, int], images: int) -> Graph:
+    """The graph for fewer images: the same ops on smaller tensors."""
+    batch = batch_size(graph)
+    if images == batch:
+        return graph
+    tensors = list(graph.tensors)
+    for t, axis in axes.items():
+        shape = tensors[t].shape or ()
+        smaller = (*shape[:axis], shape[axis] * images // batch, *shape[axis + 1 :])
+        tensors[t] = replace(tensors[t], shape=smaller)
+    return replace(graph, tensors=tuple(tensors))
+
+
+def some_of(placed: Placed, op: Op, share: float) -> Placed:
+    """An op for a share of the batch: that share of the work and of the cycles."""
+    work = placed.task.work
+    smaller = replace(
+        work,
+        macs=round(work.macs * share),
+        element_ops=round(work.element_ops * share),
+        read_bytes=round(work.read_bytes * share),
+        write_bytes=round(work.write_bytes * share),
+    )
+    return replace(placed, op=op, task=replace(placed.task, op=op, work=smaller), cycles=placed.cycles * share)

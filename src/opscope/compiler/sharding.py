@@ -1,0 +1,269 @@
+"""Sharding: which part of a tensor, or of an op's work, each lane has; and what lanes send when they need another.
+
+A sharding cuts axes into parts and gives every lane a box. Two cuts form a grid: rows in 2 parts, channels in 3:
+
+    place        0        1        2        3        4        5
+    rows       0-1/2    0-1/2    0-1/2   1/2-1    1/2-1    1/2-1       inner = 3: the part changes every 3 places
+    channels   0-1/3   1/3-2/3  2/3-1     0-1/3   1/3-2/3  2/3-1       inner = 1
+
+An op that needs its rows and all channels of an input drops the second cut: places 0, 1 and 2 need the same box. Where
+windows overlap (convolutions), a lane needs rows beyond its own part as well: the halo.
+
+Everything is a fraction of an axis, so a sharding says nothing about sizes, and layers that are alike share theirs.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import lru_cache
+from math import prod
+
+import numpy as np
+import numpy.typing as npt
+
+Interval = tuple[float, float]
+Box = tuple[tuple[int, float, float], ...]  # axis, from, to; axes that are not cut are left out
+
+REDUCED = -1  # instead of an axis of the output: the one that a product sums over; lanes then have partial sums
+
+_CLOSE = 1e-9
+
+
+@dataclass(frozen=True, slots=True)
+class Cut:
+    """One axis, cut into parts of about equal size. Whole units only: of 10 rows, 4 parts have 2, 3, 2 and 3."""
+
+    axis: int
+    extent: int  # in units: elements, or tiles of them
+    parts: int
+    inner: int = 1  # places that have the same part before the next one comes
+    before: float = 0.0  # halo: share of the axis that a lane needs beyond its part
+    after: float = 0.0
+
+    def interval(self, place: int) -> Interval:
+        """The part of a place, with its halo, as fractions of the axis."""
+        part = place // self.inner % self.parts
+        low, high = part * self.extent // self.parts, (part + 1) * self.extent // self.parts
+        if low == high:
+            return 0.0, 0.0
+        return max(0.0, low / self.extent - self.before), min(1.0, high / self.extent + self.after)
+
+    @property
+    def largest(self) -> float:
+        """Share of the largest part, without its halo."""
+        return -(-self.extent // self.parts) / self.extent
+
+
+class Sharding:
+    """Cuts, and who takes part. Lane number: device × cores of a device + core.
+
+    Equal shardings are one object, made by `sharding`: they are compared and looked up more often than anything else.
+    """
+
+    __slots__ = ("_made", "boxes", "cores", "cuts", "devices", "largest", "of_cores", "places", "shares")
+
+    def __init__(
+        self, cuts: tuple[Cut, ...], places: int, *, devices: tuple[int, ...], cores: int, of_cores: int
+    ) -> None:
+        self.cuts = cuts
+        self.places = places  # that have a part; without cuts each has everything
+        self.devices = devices
+        self.cores = cores  # of every device that take part
+        self.of_cores = of_cores  # that a device has
+        self.largest = prod(cut.largest for cut in cuts)  # share of the lane that has most, without its halo
+        self.boxes: dict[int, Box] = {}  # lane → what it has; lanes that have nothing are left out
+        for place in range(places):
+            device, core = divmod(place, cores)
+            box = tuple(sorted((cut.axis, *cut.interval(place)) for cut in cuts))
+            if all(high > low for _, low, high in box):
+                self.boxes[devices[device] * of_cores + core] = box
+        self.shares = {lane: _volume(box) for lane, box in self.boxes.items()}  # halo included
+        self._made: Sharding | None = None
+
+    def lanes(self) -> tuple[int, ...]:
+        """Lanes that have something, in the order of places."""
+        return tuple(self.boxes)
+
+    def share(self, lane: int) -> float:
+        """What a lane has, as a share of the whole."""
+        return self.shares.get(lane, 0.0)
+
+    def cut_on(self, axis: int) -> Cut | None:
+        return next((cut for cut in self.cuts if cut.axis == axis), None)
+
+    @property
+    def made(self) -> Sharding:
+        """What lanes have of the result of an op that is split so: partial sums have been added up by then."""
+        if self._made is None:
+            self._made = self.only(tuple(cut for cut in self.cuts if cut.axis != REDUCED))
+        return self._made
+
+    def only(self, cuts: tuple[Cut, ...]) -> Sharding:
+        """The same lanes with other cuts: those of an operand, say."""
+        return self if cuts == self.cuts else sharding(cuts, self.places, self.devices, self.cores, self.of_cores)
+
+
+@lru_cache(maxsize=None)
+def sharding(cuts: tuple[Cut, ...], places: int, devices: tuple[int, ...], cores: int, of_cores: int) -> Sharding:
+    """The one sharding with these cuts."""
+    return Sharding(cuts, places, devices=devices, cores=cores, of_cores=of_cores)
+
+
+def whole(devices: tuple[int, ...], cores: int, of_cores: int) -> Sharding:
+    """Everything, on all of these lanes."""
+    return sharding((), len(devices) * cores, devices, cores, of_cores)
+
+
+def _overlap(one: Box, other: Box) -> Box | None:
+    """The box that both have; None where they have nothing in common."""
+    limits = {axis: (low, high) for axis, low, high in one}
+    for axis, low, high in other:
+        own = limits.get(axis, (0.0, 1.0))
+        limits[axis] = max(own[0], low), min(own[1], high)
+    if any(high - low < _CLOSE for low, high in limits.values()):
+        return None
+    return tuple((axis, *limits[axis]) for axis in sorted(limits))
+
+
+def _volume(box: Box) -> float:
+    return prod(high - low for _, low, high in box)
+
+
+def _contains(outer: Box, inner: Box) -> bool:
+    limits = {axis: (low, high) for axis, low, high in inner}
+    for axis, low, high in outer:
+        own = limits.get(axis, (0.0, 1.0))
+        if own[0] < low - _CLOSE or own[1] > high + _CLOSE:
+            return False
+    return True
+
+
+@dataclass(frozen=True, slots=True)
+class Exchange:
+    """What lanes send each other so that everybody has what it needs; sizes are shares of the tensor."""
+
+    sent: dict[int, float]  # lane → share that it sends within its device; what several lanes need is sent once
+    linked: dict[int, float]  # lane → share that it sends to other devices, once to each of them
+    sources: dict[int, tuple[int, ...]]  # lane → lanes that it receives from; none: it has all that it needs
+    keeps: bool  # every lane goes on holding what it has
+
+    @property
+    def moves(self) -> bool:
+        return bool(self.sent or self.linked)
+
+
+@lru_cache(maxsize=16384)
+def exchange(held: Sharding, needed: Sharding) -> Exchange:
+    """The exchange from one sharding of a tensor to another.
+
+    Of lanes that hold the same box the one on the receiver's device sends it, and they take turns.
+    """
+    have, want = held.boxes, needed.boxes
+    holders: dict[Box, list[int]] = {}
+    for lane, box in have.items():
+        holders.setdefault(box, []).append(lane)
+    cores = held.of_cores
+    inside: dict[int, set[Box]] = {}
+    across: dict[int, set[tuple[int, Box]]] = {}
+    sources: dict[int, tuple[int, ...]] = {}
+    for lane, wanted in want.items():
+        own = have.get(lane)
+        if own is not None and _contains(own, wanted):
+            continue
+        found = []
+        for box, lanes in holders.items():
+            common = None if box == own else _overlap(box, wanted)
+            if common is None or (own is not None and _contains(own, common)):
+                continue
+            near = [other for other in lanes if other // cores == lane // cores]
+            sender = near[len(sources) % len(near)] if near else lanes[len(sources) % len(lanes)]
+            shared = next((s for s in near if common in inside.get(s, ())), sender)
+            if near:
+                inside.setdefault(shared, set()).add(common)
+                found.append(shared)
+            else:
+                device = lane // cores
+                linked = next((s for s in lanes if (device, common) in across.get(s, ())), sender)
+                across.setdefault(linked, set()).add((device, common))
+                found.append(linked)
+        sources[lane] = tuple(found)
+    return Exchange(
+        {lane: min(_volume(have[lane]), sum(map(_volume, boxes))) for lane, boxes in sorted(inside.items())},
+        {lane: sum(_volume(box) for _, box in boxes) for lane, boxes in sorted(across.items())},
+        sources,
+        all(lane in want and _contains(want[lane], box) for lane, box in have.items()),
+    )
+
+
+# ---- the price of an exchange, without saying who sends what ------------------------------------------------------
+
+_AXES = 8  # of a tensor that may be cut
+
+
+@dataclass(frozen=True, slots=True)
+class _Groups:
+    """The distinct boxes of a sharding, as columns, and the lanes that have each."""
+
+    low: npt.NDArray[np.float64]  # box, axis
+    high: npt.NDArray[np.float64]
+    volume: npt.NDArray[np.float64]
+    lanes: tuple[tuple[int, ...], ...]
+    box_of: dict[int, int]  # lane → its box
+
+
+@lru_cache(maxsize=4096)
+def _groups(sharding: Sharding, *, by_device: bool) -> _Groups:
+    members: dict[object, list[int]] = {}
+    for lane, box in sharding.boxes.items():
+        members.setdefault((lane // sharding.of_cores if by_device else 0, box), []).append(lane)
+    low, high = np.zeros((len(members), _AXES)), np.ones((len(members), _AXES))
+    for number, lanes in enumerate(members.values()):
+        for axis, start, end in sharding.boxes[lanes[0]]:
+            low[number, axis], high[number, axis] = start, end
+    box_of = {lane: number for number, lanes in enumerate(members.values()) for lane in lanes}
+    return _Groups(low, high, (high - low).prod(axis=1), tuple(map(tuple, members.values())), box_of)
+
+
+@dataclass(frozen=True, slots=True)
+class Moved:
+    """What an exchange moves, as shares of the tensor."""
+
+    bus: float = 0.0  # over the bus of the device that moves most
+    sender: float = 0.0  # by the lane that sends most
+    link: float = 0.0  # to other devices, by the device that sends most
+
+    def __bool__(self) -> bool:
+        return self.bus > 0 or self.link > 0
+
+
+@lru_cache(maxsize=1 << 16)
+def moved_by_exchange(held: Sharding, needed: Sharding) -> Moved:
+    """What `exchange` would move; computed for whole groups of lanes that have or need the same."""
+    have, want = _groups(held, by_device=False), _groups(needed, by_device=True)
+    common = np.minimum(want.high[:, None], have.high) - np.maximum(want.low[:, None], have.low)
+    overlap = np.clip(common, 0.0, None).prod(axis=2)  # wanted box, held box
+    overlap[overlap < _CLOSE] = 0.0
+    cores = held.of_cores
+    bus: dict[int, npt.NDArray[np.float64]] = {}
+    link: dict[int, float] = {}
+    homes = [{lane // cores for lane in lanes} for lanes in have.lanes]
+    for number, lanes in enumerate(want.lanes):
+        own = {have.box_of.get(lane, -1) for lane in lanes}
+        if all(box >= 0 and overlap[number, box] > want.volume[number] - _CLOSE for box in own):
+            continue
+        row = overlap[number].copy()
+        if len(own) == 1 and -1 not in own:
+            row[own.pop()] = 0.0
+        device = lanes[0] // cores
+        for box in np.flatnonzero(row).tolist():
+            if device in homes[box]:
+                bus.setdefault(device, np.zeros(len(have.lanes)))[box] += row[box]
+            else:
+                sender = min(homes[box])
+                link[sender] = link.get(sender, 0.0) + float(row[box])
+    sums = [np.minimum(sent, have.volume) for sent in bus.values()]
+    return Moved(
+        max((float(sent.sum()) for sent in sums), default=0.0),
+        max((float(sent.max()) for sent in sums), default=0.0),
+        max(link.values(), default=0.0),
+    )

@@ -73,6 +73,7 @@ class _Exchanger:
 
     def run(self) -> None:
         """Through local memories where that is possible, else through outer memory."""
+        self._change_layouts()
         holders = {lane: (tiled, copy) for lane, tiled, copy in self.tensors.holders(self.source)}
         senders = {*self.moves.sent, *self.moves.linked}
         lanes = self.needed.lanes()
@@ -83,6 +84,19 @@ class _Exchanger:
             self._through_local_memory(places, {lane: copy for lane, (_, copy) in holders.items()}, tiled=layouts.pop())
         else:
             self._through_outer_memory(sorted({*holders, *self.tensors.outer_lanes(self.source)}))
+
+    def _change_layouts(self) -> None:
+        """Bring every part into the layout that the reader needs before it is sent: each lane has less to convert."""
+        context = self.context
+        reader = next((p for p in context.plan.placed[self.index + 1 :] if self.result in p.op.inputs), None)
+        if context.layout is None or reader is None or context.keeps_layout(reader.op) or not reader.engine:
+            return
+        wanted = context.is_tiled(reader)
+        for lane, tiled, copy in list(self.tensors.holders(self.source)):
+            if copy.size and tiled != wanted:
+                changed = self.tensors.load_operand(self.index, 0, lane, tiled=wanted)
+                if changed is not None and changed is not copy and self.tensors.readers(self.source) == 1:
+                    self.tensors.drop(self.source, lane, tiled=tiled)
 
     def _size(self, lane: int) -> float:
         return self.bytes * self.needed.share(lane)

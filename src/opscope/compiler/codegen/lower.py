@@ -149,10 +149,11 @@ class Lowering:
         split, context = self.plan.splits[index], self.context
         weighted = has_weights(placed.op, self.plan.graph)
         placements: dict[int, OperandPlacement] = {}
-        for lane in context.lanes(split):
+        tiles = {lane: self.weights.tiles(index, lane) if weighted else 1 for lane in context.lanes(split)}
+        for lane, count in tiles.items():
             natural = 1 if weighted else context.slice_count([index], lane)
-            placements[lane] = self.placer.place_chain([index], lane, tiled=context.is_tiled(placed), rows=natural)[0]
-        tiles = {lane: self.weights.tiles(index, lane) if weighted else 1 for lane in placements}
+            tiled = context.is_tiled(placed)
+            placements[lane] = self.placer.place_chain([index], lane, tiled=tiled, rows=natural, steps=count)[0]
         steps = max(tiles.values())
         ring, panel = self._panel(index, placements, tiles) if weighted else (self.weights.ring, steps)
         stays = panel <= ring.slots

@@ -277,6 +277,10 @@ class Tensors:
             for lane, copy in self._copies.pop((tensor, tiled), {}).items():
                 self._release(lane, copy)
 
+    def drop(self, tensor: int, lane: int, *, tiled: bool) -> None:
+        """Free a lane's copy in one layout: it has the other."""
+        self._release(lane, self._copies[tensor, tiled].pop(lane))
+
     def readers(self, tensor: int) -> int:
         return self._readers[tensor]
 

@@ -80,7 +80,7 @@ class Prices:
             cycles = max(cycles, self._streamed(op, sharding, needed, out))
         if sharding.cut_on(REDUCED) is not None:
             cycles += self._adding_up(op, sharding)
-        return cycles + self._changing_layouts(placed, needed) + commands * launch
+        return cycles + self._changing_layouts(placed, sharding, needed) + commands * launch
 
     def _weights(self, op: Op, engine: Engine, sharding: Sharding) -> tuple[float, int]:
         """Cycles until the weights are in the engine, and the number of tiles that they come in."""
@@ -122,7 +122,8 @@ class Prices:
         sent = size * len(sharding.lanes())
         return sent / self._rate(Carries.MULTICAST) + (parts - 1) * size / 1024 * kernel + 2 * self.barrier
 
-    def _changing_layouts(self, placed: Placed, needed: Sequence[Sharding]) -> float:
+    def _changing_layouts(self, placed: Placed, sharding: Sharding, needed: Sequence[Sharding]) -> float:
+        """Cycles to convert the inputs; what lanes need of others they get converted."""
         if self.layout is None:
             return 0.0
         op, cycles = placed.op, 0.0
@@ -140,7 +141,8 @@ class Prices:
                     if wants
                     else self.layout.from_tiled
                 )
-                cycles += rate.value * self._bytes(t) * need.largest / 1024
+                share = need.largest if not sharding.cuts else min(need.largest, 1 / sharding.places)
+                cycles += rate.value * self._bytes(t) * share / 1024
         return cycles
 
     def _tiled_tensors(self, placed: Sequence[Placed]) -> frozenset[int]:

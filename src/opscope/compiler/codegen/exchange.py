@@ -17,6 +17,7 @@ from collections.abc import Iterable
 from dataclasses import replace
 
 from ...core.meaning import Carries, Does
+from ...graph.kinds import Family
 from ..sharding import Exchange, exchange
 from .context import VECTOR_GROUP, LoweringContext
 from .emit import CommandSpec
@@ -88,7 +89,13 @@ class _Exchanger:
     def _change_layouts(self) -> None:
         """Bring every part into the layout that the reader needs before it is sent: each lane has less to convert."""
         context = self.context
-        reader = next((p for p in context.plan.placed[self.index + 1 :] if self.result in p.op.inputs), None)
+        reader, names = None, {self.result}
+        for placed in context.plan.placed[self.index + 1 :]:
+            if names.intersection(placed.op.inputs):
+                if placed.op.family is not Family.VIEW:
+                    reader = placed
+                    break
+                names.update(placed.op.outputs)
         if context.layout is None or reader is None or context.keeps_layout(reader.op) or not reader.engine:
             return
         wanted = context.is_tiled(reader)

@@ -25,28 +25,29 @@ _PROMISING = 1.3  # times the lowest price
 
 def split(plan: Plan) -> Plan:
     """The plan with the parts that are priced lowest, and with alternatives to them."""
-    chooser = _Chooser(plan)
-    whole = chooser.batch
-    units = chooser.units() if chooser.price(whole) > chooser.price(whole, may_spill=False) else [whole]
-    priced = sorted((chooser.price(unit), unit) for unit in units)
-    found = tuple(
-        chooser.parts(unit) for price, unit in priced[:MOST_ALTERNATIVES] if price <= _PROMISING * priced[0][0]
-    )
+    priced: list[tuple[float, int, tuple[Part, ...]]] = []
+    for count in device_counts(plan):
+        chooser = _Chooser(plan, device_groups(plan, count), lanes=count * plan.machine.cores)
+        whole = chooser.batch
+        spills = chooser.price(whole) > chooser.price(whole, may_spill=False)
+        for unit in chooser.units() if spills else [whole]:
+            priced.append((chooser.price(unit), len(priced), chooser.parts(unit)))
+    priced.sort(key=lambda each: each[:2])
+    found = tuple(parts for price, _, parts in priced[:MOST_ALTERNATIVES] if price <= _PROMISING * priced[0][0])
     return replace(plan, parts=found[0], alternatives=found[1:])
 
 
 class _Chooser:
     """Splits for units of different sizes; each is computed once."""
 
-    def __init__(self, plan: Plan) -> None:
-        self.plan, self.batch = plan, batch_size(plan.graph)
+    def __init__(self, plan: Plan, groups: Sequence[Sequence[tuple[int, ...]]], *, lanes: int) -> None:
+        self.plan, self.batch, self.groups, self.lanes = plan, batch_size(plan.graph), groups, lanes
         self.axes = batch_axes(plan.graph)
-        self.groups = device_groups(plan)
         self._part: dict[tuple[int, int], Part] = {}
 
     def units(self) -> list[int]:
         """Numbers of images that may be good to run at a time."""
-        batch, lanes = self.batch, self.plan.machine.lanes
+        batch, lanes = self.batch, self.lanes
         if batch < 2 or self.plan.machine.target.tiling is None:
             return [batch]
         most = -(-batch // lanes)  # images of a lane
@@ -89,11 +90,16 @@ class _Chooser:
         return graph, placed
 
 
-def device_groups(plan: Plan) -> list[list[tuple[int, ...]]]:
-    """Groups of devices that may work on each op: all of them or one; in a pipeline, one per op in equal stages."""
+def device_counts(plan: Plan) -> list[int]:
+    """Numbers of devices that may be best: all, half of them, one; a pipeline is asked for with all of them."""
     devices = plan.machine.devices
-    everybody = tuple(range(devices))
-    if devices == 1:
+    return [devices] if plan.options.parallel == "pipeline" else sorted({devices, -(-devices // 2), 1}, reverse=True)
+
+
+def device_groups(plan: Plan, count: int) -> list[list[tuple[int, ...]]]:
+    """Groups of devices that may work on each op: the first `count` or one; in a pipeline, one per op in stages."""
+    everybody = tuple(range(count))
+    if count == 1:
         return [[everybody]] * len(plan.placed)
     if plan.options.parallel != "pipeline":
         return [[everybody, (0,)]] * len(plan.placed)
@@ -101,6 +107,6 @@ def device_groups(plan: Plan) -> list[list[tuple[int, ...]]]:
     stages: list[list[tuple[int, ...]]] = []
     done = 0.0
     for placed in plan.placed:
-        stages.append([(min(devices - 1, int(devices * done / total)),)])
+        stages.append([(min(count - 1, int(count * done / total)),)])
         done += placed.cycles
     return stages

@@ -235,8 +235,12 @@ class Splitter:
         return sum(self.penalty[t].get(option.made, 0.0) for t in op.outputs if t in self.penalty)
 
     def _best(self, index: int, price: _Price) -> int:
-        costs = self.costs[index] = [price(index, option) for option in self.options[index]]
-        return min(range(len(costs)), key=lambda k: (costs[k], k))
+        options = self.options[index]
+        costs = self.costs[index] = [price(index, option) for option in options]
+        tried: Sequence[int] = range(len(options))
+        if self.placed[index].op.family is Family.VIEW:  # nothing is gained by an exchange before its reader
+            tried = [k for k in tried if not self._exchanged(index, options[k])] or tried
+        return min(tried, key=lambda k: (costs[k], k))
 
     def _forward_price(self, index: int, option: _Option) -> float:
         """Its own time, its exchanges, and what the readers may have to pay."""

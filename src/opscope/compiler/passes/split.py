@@ -135,9 +135,9 @@ class Splitter:
         if len(devices) == 1 and reduced_axes(op, self.graph) is not None:
             extent = -(-number(op, "k") // self._tile(op))
             yield self._grid(devices, [(REDUCED, extent, even_parts(extent, lanes))])
-        if op.family is Family.CONTRACTION:
+        if op.family is Family.CONTRACTION or (len(devices) > 1 and op.family is not Family.VIEW):
             for outer, inner in self._pairs(op, axes):
-                for parts in grid_parts(lanes):
+                for parts in grid_parts(lanes) if op.family is Family.CONTRACTION else (len(devices),):
                     first, second = outer[1], inner[1]
                     if parts <= first and second > 1 and (first % parts == 0 or first > 4 * parts):
                         yield self._grid(devices, [(*outer, parts), (*inner, even_parts(second, lanes // parts))])

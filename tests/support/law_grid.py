@@ -14,7 +14,7 @@ from tempfile import TemporaryDirectory
 
 import numpy as np
 
-from opscope.analysis.causes import CAUSES, COMPUTE, LAUNCH, LAYOUT, LINK, MEMORY, WAIT
+from opscope.analysis.causes import COMPUTE, LAUNCH, LAYOUT, LINK, WAIT
 from opscope.analysis.laws import laws_of
 from opscope.analysis.run_analysis import RunAnalysis
 from opscope.core.errors import UsageError
@@ -27,6 +27,7 @@ from opscope.graph.graph import DType
 from opscope.options import CompileOptions, ProfileOptions
 from opscope.program.program import NO_ROUTE, Program
 from opscope.readers import graph_of
+from opscope.recording.trace import SpanKind
 from opscope.workflows.model_compiler import ModelCompiler
 from opscope.workflows.record import run_of
 from opscope.workflows.simulated_run import run_program
@@ -211,26 +212,52 @@ def _analysed(program: Program, seconds: float) -> tuple[dict[str, float], tuple
 
 
 def _named(program: Program, analysis: RunAnalysis, seconds: float) -> dict[str, float]:
-    work, path = analysis.work, analysis.path
-    peaks = {unit.name: max(unit.macs_per_cycle.values()) for unit in program.bounds.units} if program.bounds else {}
-    matrix = max(peaks, key=lambda name: peaks[name], default="")
-    on_matrix = np.array([lane.name == matrix for lane in analysis.run.trace.lanes])
+    """Seconds of the critical path by cause, without what matrix engine and memory are at work.
+
+    A command of an engine begins with its launch; one that moves bytes is all launch until they are on their way.
+    """
+    launch_ns = _launch_ns(program)
+    matrix = _matrix_group(program)
     parts: dict[str, float] = {}
-    whole = 0
-    for ns, place, cause, gap in zip(path.ns, path.activity, path.cause, path.is_gap, strict=True):
+    whole = 0.0
+    for ns, place, cause, is_gap in zip(*_path(analysis), strict=True):
         if place >= 0 and analysis.on_host[place]:
             continue
-        whole += int(ns)
-        vector = cause == COMPUTE and not gap and not on_matrix[work.own_lane[place]]
-        word = (
-            "vector engine" if vector else _WORDS.get(int(cause), "" if cause in (COMPUTE, MEMORY) else CAUSES[cause])
-        )
-        if word:
-            parts[word] = parts.get(word, 0.0) + float(ns)
+        whole += ns
+        command = program.commands[analysis.work.command[place]] if place >= 0 and not is_gap else None
+        moves = place >= 0 and analysis.run.trace.spans["kind"][analysis.work.row[place]] == SpanKind.TRANSFER
+        starting = 0.0 if command is None or moves else min(ns, launch_ns[command["group"]])
+        word = _WORDS.get(cause, "")
+        if cause == COMPUTE and command is not None and command["group"] != matrix:
+            word = "vector engine"
+        for part, length in (("launch", starting), (word, ns - starting)):
+            if part and length:
+                parts[part] = parts.get(part, 0.0) + length
     return {word: ns / whole * seconds for word, ns in sorted(parts.items(), key=lambda part: -part[1])}
 
 
-_WORDS = {LAYOUT: "layout", LAUNCH: "launch", LINK: "exchange between cores", WAIT: "waiting for other cores"}
+_WORDS = {LAYOUT: "layout", LAUNCH: "launch", LINK: "exchange", WAIT: "waiting for other cores"}
+
+
+def _path(analysis: RunAnalysis) -> tuple[list[float], list[int], list[int], list[int]]:
+    path = analysis.path
+    return path.ns.astype(float).tolist(), path.activity.tolist(), path.cause.tolist(), path.is_gap.tolist()
+
+
+def _launch_ns(program: Program) -> list[float]:
+    """Per group, what a command takes before its work starts; of the group that only issues transfers, everything."""
+    engines = {engine.name: engine.launch_cycles for engine in use_machine(program.target).target.engines}
+    cycles = [engines[group.engine] if group.engine else None for group in program.groups]
+    return [
+        float("inf") if not group.engine else 0.0 if figure is None else figure.value / program.clock_hz * 1e9
+        for group, figure in zip(program.groups, cycles, strict=True)
+    ]
+
+
+def _matrix_group(program: Program) -> int:
+    """The group of the engine with most MACs in a cycle."""
+    peaks = {unit.name: max(unit.macs_per_cycle.values()) for unit in program.bounds.units} if program.bounds else {}
+    return max(range(len(program.groups)), key=lambda group: peaks.get(program.groups[group].name, 0.0))
 
 
 # ---- laws --------------------------------------------------------------------------------------------------------

@@ -89,13 +89,18 @@ class _Routes:
         self.activations = target.home(Holds.ACTIVATIONS).name
         self.constants = target.home(Holds.CONSTANTS).name
         self.local = target.local
-        self.capacity = 0.0
+        own, instances = 0.0, 1
         if self.local is not None:
+            own = self.local.bytes.value
             instances = target.instances(self.local, devices=machine.devices, cores=machine.cores)
-            self.capacity = self.local.bytes.value * instances
+        self.capacity = own * instances
         keeps = target.tiling is None or target.tiling.keeps_constants
-        self.constants_are_resident = keeps and parameter_bytes(graph) + plan.bound_bytes <= self.capacity
+        # Cores that share images or rows need all constants each, beside their share of the activations.
+        self.constants_are_resident = keeps and parameter_bytes(graph) + plan.bound_bytes / instances <= own
         self.outputs = frozenset(graph.outputs)
+        # Where work is cut in tiles, an image for every core is in local memory at a time, however large the batch.
+        images = _images(graph) if target.tiling is not None else 1
+        self.at_a_time = min(images, machine.lanes) / images
 
     def traffic(self, step: int, op: Op, work: Work) -> dict[str, int]:
         """Return the bytes per memory for one trip of an op."""
@@ -106,7 +111,7 @@ class _Routes:
             moved[self.constants] = moved.get(self.constants, 0) + work.constant_bytes
             return moved
         moved = {self.local.name: work.bytes}
-        spilled = self.plan.live_bytes[step] > self.capacity
+        spilled = self.plan.live_bytes[step] * self.at_a_time > self.capacity
         crossing = work.read_bytes + work.write_bytes if spilled else self._boundary_bytes(op, work)
         if self.activations != self.local.name:  # otherwise its bytes are counted already
             moved[self.activations] = crossing
@@ -122,6 +127,12 @@ class _Routes:
         )
         written = sum(tensors[t].bytes or 0 for t in op.outputs if t in self.outputs)
         return min(read, work.read_bytes) + min(written, work.write_bytes)
+
+
+def _images(graph: Graph) -> int:
+    """Images in a batch: the leading extent that all inputs and outputs have in common; 1 where they differ."""
+    found = {(graph.tensors[t].shape or (1,))[0] for t in (*graph.inputs, *graph.outputs)}
+    return max(1, *found) if len(found) == 1 else 1
 
 
 def parameter_bytes(graph: Graph) -> int:

@@ -11,6 +11,7 @@ from ..graph.graph import ABSENT, DType, Graph
 from ..machine.target import Target
 from ..recording.resources import Footprint, LayerAdvice, Suggestion
 from . import graph_changes
+from .block_formats import store_weights
 from .canonical import canonicalise
 from .estimator import Estimate, parameter_bytes, predict
 from .placement import place_op
@@ -56,9 +57,7 @@ def _ideas(base: Estimate) -> Iterator[_Idea]:
     graph, target = base.graph, base.machine.target
     if DType.I8.label in precisions(target):
         yield _Idea("quantize", "Quantise weights and activations to int8", (), lambda: quantise(graph, target))
-    yield _Idea(
-        "quantize-weights", "Store weights as int8, compute as now", (), lambda: graph_changes.quantise_weights(graph)
-    )
+    yield _weight_idea(graph, target)
     prune = f"Structured pruning: keep {PRUNED_TO:.0%} of the channels of every convolution"
     yield _Idea("prune", prune, (), lambda: graph_changes.prune_channels(graph, keep=PRUNED_TO))
     shrink = f"Scale the input image to {INPUT_SCALE:.0%} of its height and width"
@@ -66,6 +65,15 @@ def _ideas(base: Estimate) -> Iterator[_Idea]:
     fuse = "Fuse stand-alone activations and normalisations into the op before them"
     yield _Idea("fuse", fuse, (), lambda: graph_changes.fuse_more(graph, target))
     yield from _layer_ideas(base)
+
+
+def _weight_idea(graph: Graph, target: Target) -> _Idea:
+    """Return the change of weights alone: MXFP6 where the target has a kernel for it, else int8."""
+    if DType.MXFP6.label in precisions(target):
+        text = f"Store weights of products as MXFP6, compute as now (--precision {DType.MXFP6.label})"
+        return _Idea("quantize-weights", text, (), lambda: store_weights(graph))
+    text = "Store weights as int8, compute as now"
+    return _Idea("quantize-weights", text, (), lambda: graph_changes.quantise_weights(graph))
 
 
 def _layer_ideas(base: Estimate) -> Iterator[_Idea]:

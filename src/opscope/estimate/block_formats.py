@@ -15,7 +15,7 @@ is new is converted before it is appended, and what is read for attention is con
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import replace
 
 from ..graph.graph import ABSENT, DType, Graph, Op, Role
@@ -66,7 +66,7 @@ def _is_float(graph: Graph, tensor: int) -> bool:
 def store_cache(graph: Graph) -> Graph:
     """Return the graph with its cache of keys and values as MXINT8, converted where it is extended and where read."""
     cached = cached_tensors(graph)
-    fresh = [t for t in graph.outputs if t not in cached and t in _fresh_keys(graph)]
+    fresh = _fresh_keys(graph).intersection(graph.outputs) - cached
     return _CacheStorage(graph, cached).run(fresh) if cached or fresh else graph
 
 
@@ -138,12 +138,12 @@ def _feeding_products(ops: Sequence[Op]) -> set[int]:
 
 def _fused_cache(graph: Graph) -> set[int]:
     """Return the inputs that an attention op extends itself: as many axes as what it gives out beside its result."""
+    given, given_out = frozenset(graph.inputs), frozenset(graph.outputs)
     found: set[int] = set()
-    for op in graph.ops:
-        ranks = {_rank(graph, t) for t in op.outputs[1:] if t in graph.outputs and _is_float(graph, t)}
-        if op.kind == "attention" and ranks:
-            found.update(t for t in op.inputs[1:] if t in graph.inputs and _rank(graph, t) in ranks)
-    return {t for t in found if _is_float(graph, t)}
+    for op in (op for op in graph.ops if op.kind == "attention"):
+        ranks = {_rank(graph, t) for t in given_out.intersection(op.outputs[1:]) if _is_float(graph, t)}
+        found.update(t for t in given.intersection(op.inputs[1:]) if _is_float(graph, t) and _rank(graph, t) in ranks)
+    return found
 
 
 def _rank(graph: Graph, tensor: int) -> int:
@@ -176,7 +176,7 @@ class _CacheStorage:
         ]
         self.converted: dict[int, int] = {}
 
-    def run(self, fresh: Sequence[int]) -> Graph:
+    def run(self, fresh: Collection[int]) -> Graph:
         for op in self.graph.ops:
             extends = not self.cached.isdisjoint(op.outputs)
             self.ops.append(replace(op, inputs=tuple(self._operand(op, t, extends=extends) for t in op.inputs)))

@@ -99,6 +99,7 @@ class _Pairs:
         self.dtype = dtype
         self.ops: list[Op] = []
         self.tensors = list(graph.tensors)
+        self.outputs = frozenset(graph.outputs)
         self.read_as: dict[int, int] = {}  # tensor → its dequantised form
         self.stored: dict[int, int] = {}  # constant → the dequantised form of its integers, for ops in integers
         self.parameters = (
@@ -135,7 +136,7 @@ class _Pairs:
         integers = self._add(replace(value, name=f"{value.name}_quantized", dtype=self.dtype, role=Role.ACTIVATION))
         self._convert("quantize", value.name, tensor, integers, beside)
         self.read_as[tensor] = self._dequantise(value, integers, beside)
-        if tensor in self.graph.outputs:  # the user knows what comes out by its name
+        if tensor in self.outputs:  # the user knows what comes out by its name
             self.tensors[tensor] = replace(value, name=f"{value.name}_float")
             self.tensors[self.read_as[tensor]] = replace(value, role=Role.ACTIVATION)
 

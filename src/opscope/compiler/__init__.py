@@ -19,6 +19,7 @@ import numpy.typing as npt
 from ..core.errors import UsageError
 from ..core.meaning import Carries, Does
 from ..estimate.canonical import canonicalise
+from ..estimate.precision import in_precision
 from ..estimate.price import Machine
 from ..graph.graph import Graph
 from ..machine.target import Corner, Target, at_corner
@@ -42,8 +43,10 @@ from .stats_options import stats_options
 
 
 def _canonicalise(plan: Plan) -> Plan:
-    graph = canonicalise(drop_absent_outputs(plan.graph), plan.machine.target)
-    return replace(plan, graph=fold_scales(graph))
+    target, options = plan.machine.target, plan.options
+    graph = drop_absent_outputs(plan.graph)
+    graph = in_precision(graph, target, options.precision, kv_cache=options.kv_cache)
+    return replace(plan, graph=fold_scales(canonicalise(graph, target)))
 
 
 # The names are those of the files that `--dump-phases-to` writes.
@@ -88,7 +91,7 @@ class Compiler:
 
     def __init__(self, graph: Graph) -> None:
         self.graph = graph
-        self._canonical: list[tuple[Target, Graph]] = []
+        self._canonical: list[tuple[tuple[object, ...], Graph]] = []
         self._placed: list[tuple[Graph, Target, tuple[Placed, ...]]] = []
         self._built: list[_Built] = []
 
@@ -130,7 +133,7 @@ class Compiler:
         """The plan after a pass, where the pass has had the same inputs before; None: it has to run."""
         target = plan.machine.target
         if name == "canonicalise":
-            graphs = (graph for other, graph in self._canonical if _same_canonical_form(other, target))
+            graphs = (graph for form, graph in self._canonical if form == _canonical_form(plan))
             return next((replace(plan, graph=graph) for graph in graphs), None)
         if name == "place":
             known = (placed for graph, other, placed in self._placed if graph is plan.graph and other == target)
@@ -139,7 +142,7 @@ class Compiler:
 
     def _cache_pass(self, name: str, plan: Plan) -> Plan:
         if name == "canonicalise":
-            self._canonical.append((plan.machine.target, plan.graph))
+            self._canonical.append((_canonical_form(plan), plan.graph))
         elif name == "place":
             self._placed.append((plan.graph, plan.machine.target, plan.placed))
         return plan
@@ -160,9 +163,11 @@ def _flush_stats(plan: Plan, lowering: Lowering) -> None:
             context.emitter.emit(replace(spec, does=Does.STATS, detail=detail, out_bytes=size))
 
 
-def _same_canonical_form(one: Target, other: Target) -> bool:
-    """Whether canonicalisation gives the same graph for both targets."""
-    return (one.runtime.fuses, one.precision) == (other.runtime.fuses, other.precision)
+def _canonical_form(plan: Plan) -> tuple[object, ...]:
+    """What the canonical graph depends on beside the model."""
+    target, options = plan.machine.target, plan.options
+    runtime = target.runtime
+    return runtime.fuses, runtime.floats, target.precision, options.precision, options.kv_cache
 
 
 def _check(machine: Machine) -> None:
@@ -215,7 +220,7 @@ def _program(graph: Graph, built: _Built, stats: StatsOptions, corner: Corner) -
         dependency_kinds=columns.kinds_of_dependency,
         stats=stats,
         metrics=built.metrics,
-        notes=graph.assumptions,
+        notes=plan.graph.assumptions,
         inputs=_ports(graph, graph.inputs),
         outputs=_ports(graph, graph.outputs),
         host_microseconds=_host(machine),

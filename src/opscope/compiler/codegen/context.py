@@ -9,6 +9,7 @@ from __future__ import annotations
 from math import ceil, inf
 
 from ...core.meaning import Carries, Direction, Does
+from ...estimate.work import DEQUANTIZE, unpacked_bytes
 from ...graph.graph import ABSENT, Op, Role, Tensor
 from ...graph.kinds import Family
 from ...machine.target import Holds, Layout, Memory, Route, Target, Tiling
@@ -83,6 +84,17 @@ class LoweringContext:
     def sharding_of(self, tensor: int) -> Sharding | None:
         """Which part of a tensor each lane makes; None where no op makes it."""
         return self.plan.splits[self.maker[tensor]].sharding.made if tensor in self.maker else None
+
+    def unpacked_weights(self, index: int) -> float:
+        """Bytes of an op's weights as they enter its engine; more than in memory where they are stored in blocks."""
+        placed = self.plan.placed[index]
+        weights = self.graph.tensors[placed.op.inputs[1]]
+        return unpacked_bytes(weights, placed.task.placement.dtype) or weights.bytes or 0
+
+    def dequantizing(self, index: int) -> float | None:
+        """Cycles per KB to convert an op's weights on the vector engine; None: they are stored as they are used."""
+        kernel = DEQUANTIZE.get(self.graph.tensors[self.plan.placed[index].op.inputs[1]].dtype)
+        return None if kernel is None else self.engines[self.groups[VECTOR_GROUP].engine].kernels[kernel].value
 
     def weight_share(self, index: int, lane: int) -> float:
         """Share of an op's weights that a lane needs."""

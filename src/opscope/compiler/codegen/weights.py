@@ -18,11 +18,12 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from math import ceil
 
-from ...core.meaning import Carries
+from ...core.meaning import Carries, Does
+from ...estimate.work import DEQUANTIZE
 from ..passes.residency import constants_per_core
 from ..plan import Placed, channel_axis
-from .context import LoweringContext
-from .emit import share
+from .context import VECTOR_GROUP, LoweringContext
+from .emit import CommandSpec, share
 
 
 @dataclass(slots=True)
@@ -68,8 +69,10 @@ class WeightStream:
     def tiles(self, index: int, lane: int) -> int:
         """Number of tiles that the weights of an op are read in on a lane."""
         placed = self.context.plan.placed[index]
-        size = self.context.tensor_bytes(placed.op.inputs[1]) * self.context.weight_share(index, lane)
-        return max(self._units(placed), ceil(size / self.slot_bytes))
+        size = self.context.unpacked_weights(index)
+        if self.context.dequantizing(index) is not None:  # a slot holds a tile as it is read and as it is used
+            size += self.context.tensor_bytes(placed.op.inputs[1])
+        return max(self._units(placed), ceil(size * self.context.weight_share(index, lane) / self.slot_bytes))
 
     def _units(self, placed: Placed) -> int:
         """Units of the engine, which take tiles in turn; 1 where the op has fewer channels than units."""
@@ -94,7 +97,27 @@ class WeightStream:
                 arrivals.update(self._read_and_multicast(ring, index, active, step, own))
             for lane in active:
                 ring.users.setdefault(lane, []).append([])
+                arrivals[lane] = self._dequantize(index, lane, step, counts[lane], arrivals[lane])
         return arrivals
+
+    def _dequantize(self, index: int, lane: int, step: int, steps: int, arrived: list[int]) -> list[int]:
+        """Convert a tile that is stored in blocks. Returns the commands after which it can be used."""
+        context, rate = self.context, self.context.dequantizing(index)
+        if rate is None:
+            return arrived
+        tensor = context.plan.placed[index].op.inputs[1]
+        size = self.loaded_bytes(index, lane, steps)
+        spec = CommandSpec(
+            lane,
+            VECTOR_GROUP,
+            context.command_name(DEQUANTIZE[context.graph.tensors[tensor].dtype]),
+            Does.LAYOUT,
+            index,
+            context.move_detail(index, step, context.local_name, tensor),
+            rate * size / 1024 + context.vector_launch,
+            size,
+        )
+        return [context.emitter.emit(spec, arrived)]
 
     def _sharing(self, index: int) -> list[list[int]]:
         """Lanes of a device that need the same weights, together."""
@@ -136,5 +159,4 @@ class WeightStream:
 
     def loaded_bytes(self, index: int, lane: int, steps: int) -> float:
         """Bytes of one of `steps` weight tiles, all of which must enter the engine."""
-        size = self.context.tensor_bytes(self.context.plan.placed[index].op.inputs[1])
-        return size * self.context.weight_share(index, lane) / steps
+        return self.context.unpacked_weights(index) * self.context.weight_share(index, lane) / steps

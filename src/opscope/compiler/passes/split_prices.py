@@ -11,6 +11,7 @@ from math import ceil, inf
 
 from ...core.meaning import Carries
 from ...estimate.price import Machine
+from ...estimate.work import DEQUANTIZE, unpacked_bytes
 from ...graph.graph import ABSENT, Graph, Op, Role
 from ...graph.kinds import Family
 from ...machine.target import Engine, Layout
@@ -84,13 +85,14 @@ class Prices:
 
     def _weights(self, op: Op, engine: Engine, sharding: Sharding) -> tuple[float, int]:
         """Cycles until the weights are in the engine, and the number of tiles that they come in."""
-        size = self._bytes(op.inputs[1])
-        cuts = weight_cuts(op, self.graph, sharding)
-        largest = float(size)
-        for cut in cuts.cuts:
-            largest *= cut.largest
+        size, cuts = self._bytes(op.inputs[1]), weight_cuts(op, self.graph, sharding)
+        weights, unpacking = self.graph.tensors[op.inputs[1]], 0.0
+        largest = cuts.largest * (unpacked_bytes(weights, self.graph.tensors[op.inputs[0]].dtype) or size)
+        if weights.dtype in DEQUANTIZE:
+            rates = (e.kernels.get(DEQUANTIZE[weights.dtype]) for e in self.machine.target.engines)
+            unpacking = max((rate.value for rate in rates if rate is not None), default=0.0) * largest / 1024
         rate = engine.weight_bytes_per_cycle
-        entering = largest / rate.value if rate is not None else 0.0
+        entering = max(unpacking, largest / rate.value if rate is not None else 0.0)
         first = {lane: box for lane, box in cuts.boxes.items() if lane // self.cores == cuts.devices[0]}
         distinct = {box: cuts.share(lane) for lane, box in first.items()}
         read = size * sum(distinct.values())

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from ..estimate.kernels import padding
 from ..program.program import NO_OP, Program
-from .passes.place import padding
 from .plan import Plan
 
 CHURN_SHARE = 0.10  # of all vector work
@@ -46,7 +46,7 @@ def _poor_tiling(plan: Plan) -> Iterator[PerformanceWarning]:
         engine = placed.task.placement.engine
         if engine is None or engine.tile_extent is None or not placed.task.work.macs:
             continue
-        growth = padding(placed.op, plan.graph, engine)
+        growth = padding(placed.task.extents, engine)
         if growth > POOR_TILING:
             text = f"fills {100 / growth:.0f} % of its {engine.tile_extent.value:.0f}-wide tiles"
             yield PerformanceWarning("poor-tiling", placed.op.name, text, placed.cycles * (1 - 1 / growth))

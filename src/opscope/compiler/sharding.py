@@ -15,7 +15,7 @@ Everything is a fraction of an axis, so a sharding says nothing about sizes, and
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import cache, lru_cache
 from math import prod
 
 import numpy as np
@@ -105,7 +105,7 @@ class Sharding:
         return self if cuts == self.cuts else sharding(cuts, self.places, self.devices, self.cores, self.of_cores)
 
 
-@lru_cache(maxsize=None)
+@cache
 def sharding(cuts: tuple[Cut, ...], places: int, devices: tuple[int, ...], cores: int, of_cores: int) -> Sharding:
     """The one sharding with these cuts."""
     return Sharding(cuts, places, devices=devices, cores=cores, of_cores=of_cores)

@@ -14,9 +14,8 @@ from . import graph_changes
 from .block_formats import store_weights
 from .canonical import canonicalise
 from .estimator import Estimate, parameter_bytes, predict
-from .placement import place_op
 from .precision import precisions
-from .price import Machine, Task, price
+from .price import Machine, price, task_of
 from .quantiser import quantise
 from .report import Layer
 from .work import work_of
@@ -193,11 +192,10 @@ def _cycles(graph: Graph, machine: Machine) -> float | None:
     """Return the compute cycles of a graph, without memory traffic; None if an op cannot run on the target."""
     total = 0.0
     for op in graph.ops:
-        work = work_of(op, graph)
-        placement = place_op(op, work, graph, machine.target)
-        if placement.engine is None:
+        task = task_of(op, graph, machine.target)
+        if task.placement.engine is None:
             return None
-        total += price(Task(op, work, placement, {}), placement.engine, machine).total
+        total += price(task, task.placement.engine, machine).total
     return total
 
 

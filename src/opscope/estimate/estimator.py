@@ -8,15 +8,15 @@ from math import isclose
 
 from ..graph.graph import ABSENT, Graph, Op, Role
 from ..graph.kinds import KINDS, Touches
-from ..machine.target import Corner, Holds, at_corner
+from ..machine.target import Corner, Holds, Layout, at_corner
 from ..recording.resources import Footprint, Range, Totals
 from .canonical import canonicalise
 from .cost import Cost
+from .kernels import converted_inputs, tiled_tensors
 from .memory import MemoryPlan, plan_memory
-from .placement import place_op
-from .price import Machine, Task, op_joules, price
+from .price import Machine, Task, op_joules, price, task_of
 from .report import Layer
-from .work import Work, work_of
+from .work import Work
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,9 +70,23 @@ def _tasks(graph: Graph, machine: Machine, plan: MemoryPlan) -> list[Task]:
     routes = _Routes(graph, machine, plan)
     tasks = []
     for step, op in enumerate(graph.ops):
-        work = work_of(op, graph)
-        tasks.append(Task(op, work, place_op(op, work, graph, machine.target), routes.traffic(step, op, work)))
-    return tasks
+        task = task_of(op, graph, machine.target)
+        tasks.append(replace(task, traffic=routes.traffic(step, op, task.work)))
+    return _with_layouts(graph, machine.target.layout, tasks)
+
+
+def _with_layouts(graph: Graph, layout: Layout | None, tasks: list[Task]) -> list[Task]:
+    """Return the tasks with the cost of changing the layout of their inputs, on targets with more than one."""
+    if layout is None:
+        return tasks
+    engines = [task.placement.engine.name if task.placement.engine and task.work.bytes else "" for task in tasks]
+    tiled = tiled_tensors([(task.op, name) for task, name in zip(tasks, engines, strict=True)], layout)
+    found = []
+    for task, name in zip(tasks, engines, strict=True):
+        rates = converted_inputs(task.op, name, graph, tiled=tiled, layout=layout) if name else {}
+        cycles = sum(rate * (graph.tensors[task.op.inputs[p]].bytes or 0) / 1024 for p, rate in rates.items())
+        found.append(replace(task, layout_cycles=cycles, layout_commands=len(rates)))
+    return found
 
 
 class _Routes:

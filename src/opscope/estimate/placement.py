@@ -28,14 +28,12 @@ def place_op(op: Op, work: Work, graph: Graph, target: Target) -> Placement:
         return Placement(None, dtype, f"{target.name} does not support {op.type}")
     if target.support.dtypes and dtype.label not in target.support.dtypes:
         return Placement(None, dtype, f"{target.name} does not support {dtype.label}")
-    reason = ""
-    for engine in target.engines:
-        if not engine.takes(op):
-            continue
-        if can_price(engine, op, work, dtype):
-            return Placement(engine, dtype, reason)
-        reason = reason or f"{engine.name} has no rate for {dtype.label}"
-    return Placement(None, dtype, reason or f"no engine of {target.name} takes {op.kind}")
+    takes = [engine for engine in target.engines if engine.takes(op)]
+    able = [engine for engine in takes if can_price(engine, op, work, dtype)]
+    unable = next((f"{engine.name} has no rate for {dtype.label}" for engine in takes if engine not in able), "")
+    if not able:
+        return Placement(None, dtype, unable or f"no engine of {target.name} takes {op.kind}")
+    return Placement(able[0], dtype, unable if takes[0] is not able[0] else "")
 
 
 def compute_dtype(op: Op, graph: Graph) -> DType:

@@ -9,18 +9,19 @@ from __future__ import annotations
 from math import ceil, inf
 
 from ...core.meaning import Carries, Direction, Does
+from ...estimate.kernels import has_weights, keeps_layout
+from ...estimate.price import launch_cycles
 from ...estimate.work import DEQUANTIZE, unpacked_bytes
 from ...graph.graph import ABSENT, Op, Role, Tensor
 from ...graph.kinds import Family
 from ...machine.target import Holds, Layout, Memory, Route, Target, Tiling
 from ...program.program import NO_MEMORY, NO_OP, Channel, Detail, Group, MemoryInfo, Operand
 from ..passes.axes import input_axes
-from ..passes.place import has_weights
-from ..passes.split_prices import keeps_layout, weight_cuts
+from ..passes.split_prices import weight_cuts
 from ..plan import Placed, Plan, Schedule, Split
 from ..sharding import Sharding
 from .emit import CommandSpec, Emitter, SequencerStarts
-from .timing import issue_cycles, launch_cycles
+from .timing import issue_cycles
 
 TRANSFER_GROUP = "DMAIssue"
 RESIDENT_SHARE = 16  # biases and other small constants may stay in 1/16 of local memory

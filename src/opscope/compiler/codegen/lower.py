@@ -8,10 +8,10 @@ from math import ceil
 
 from ...core.errors import UsageError
 from ...core.meaning import Does
+from ...estimate.kernels import has_weights
 from ...graph.graph import ABSENT, Op, Role
 from ...graph.kinds import Family
 from ...program.program import NO_OP, Detail
-from ..passes.place import has_weights
 from ..plan import Placed, Schedule
 from ..sharding import REDUCED
 from .batch_tiles import divide_into_batch_tiles, join_batch_tiles

@@ -17,13 +17,12 @@ from collections.abc import Collection, Iterator
 from dataclasses import dataclass, field
 
 from ...core.errors import UsageError, printable
+from ...estimate.kernels import has_weights
 from ...graph.graph import ABSENT, Op
 from ...graph.kinds import Family
-from ..passes.place import has_weights
 from ..plan import Schedule
 from .context import LoweringContext
 from .tensors import LocalCopy, Tensors
-
 
 _ENOUGH_STEPS = 3  # weight tiles, whose results pass through a double buffer
 

@@ -25,6 +25,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
+from ...estimate.kernels import has_weights
 from ...estimate.work import number
 from ...graph.graph import ABSENT, Graph, Op, Role
 from ...graph.kinds import Family
@@ -32,7 +33,6 @@ from ...machine.target import Engine
 from ..plan import Placed, Split, channel_axis
 from ..sharding import REDUCED, Cut, Sharding, sharding, whole
 from .axes import WHOLE, input_axes, needs, reduced_axes
-from .place import has_weights
 from .split_prices import Prices
 
 MOST_OPTIONS = 28  # of an op, so that a search takes time in proportion to the ops

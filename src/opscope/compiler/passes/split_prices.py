@@ -10,14 +10,13 @@ from collections.abc import Mapping, Sequence
 from math import ceil, inf
 
 from ...core.meaning import Carries
+from ...estimate.kernels import converted_inputs, has_weights, tiled_tensors
 from ...estimate.price import Machine
 from ...estimate.work import DEQUANTIZE, unpacked_bytes
 from ...graph.graph import ABSENT, Graph, Op, Role
-from ...graph.kinds import Family
 from ...machine.target import Engine, Layout
 from ..plan import Placed, Split, channel_axis
 from ..sharding import REDUCED, Moved, Sharding, moved_by_exchange
-from .place import has_weights
 
 
 class Prices:
@@ -42,7 +41,7 @@ class Prices:
         if tiling is not None and local is not None:
             self.room = local.bytes.value - tiling.buffers.value * self.weight_tile
         self.layout: Layout | None = target.layout
-        self.tiled = self._tiled_tensors(placed)
+        self.tiled = tiled_tensors([(each.op, each.engine) for each in placed], target.layout)
         engines = [engine for engine in target.engines if engine.launch_cycles is not None]
         self.barrier = max((e.launch_cycles.value for e in engines if e.launch_cycles is not None), default=0.0)
         self._exchanges: dict[tuple[Sharding, Sharding], tuple[float, ...]] = {}
@@ -128,37 +127,13 @@ class Prices:
         """Cycles to convert the inputs; what lanes need of others they get converted."""
         if self.layout is None:
             return 0.0
-        op, cycles = placed.op, 0.0
-        weights = 1 if has_weights(op, self.graph) else ABSENT
-        wants, keeps = placed.engine in self.layout.engines, keeps_layout(op, self.layout)
-        for position, (t, need) in enumerate(zip(op.inputs, needed, strict=True)):
-            if t == ABSENT or position == weights or self._is_constant(t) or (keeps and not wants):
-                continue
-            if wants != (t in self.tiled):
-                product = wants and position == 1
-                rate = (
-                    self.layout.weights_to_tiled
-                    if product
-                    else self.layout.to_tiled
-                    if wants
-                    else self.layout.from_tiled
-                )
-                share = need.largest if not sharding.cuts else min(need.largest, 1 / sharding.places)
-                cycles += rate.value * self._bytes(t) * share / 1024
+        cycles = 0.0
+        rates = converted_inputs(placed.op, placed.engine, self.graph, tiled=self.tiled, layout=self.layout)
+        for position, rate in rates.items():
+            need = needed[position]
+            share = need.largest if not sharding.cuts else min(need.largest, 1 / sharding.places)
+            cycles += rate * self._bytes(placed.op.inputs[position]) * share / 1024 + self.barrier
         return cycles
-
-    def _tiled_tensors(self, placed: Sequence[Placed]) -> frozenset[int]:
-        """Tensors that are made in the tiled layout: by its engines, or by ops that keep the layout of an operand."""
-        found: set[int] = set()
-        layout = self.layout
-        if layout is None:
-            return frozenset()
-        for each in placed:
-            op = each.op
-            carried = op.family is Family.VIEW or keeps_layout(op, layout)
-            if each.engine in layout.engines or (carried and any(t in found for t in op.inputs)):
-                found.update(op.outputs)
-        return frozenset(found)
 
     # ---- an exchange ----------------------------------------------------------------------------------------------
 
@@ -204,10 +179,6 @@ class Prices:
 
     def _is_constant(self, tensor: int) -> bool:
         return self.graph.tensors[tensor].role is Role.CONSTANT
-
-
-def keeps_layout(op: Op, layout: Layout) -> bool:
-    return op.kind in layout.keeps or op.family.value in layout.keeps
 
 
 def weight_cuts(op: Op, graph: Graph, sharding: Sharding) -> Sharding:

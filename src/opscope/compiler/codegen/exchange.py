@@ -71,6 +71,7 @@ class _Exchanger:
         self.cores = context.plan.machine.cores
         self.held, self.needed = split.needs[0], split.sharding
         self.moves: Exchange = exchange(self.held, self.needed)
+        self.extends = False  # copies stay where they are, and only what is received needs room
 
     def run(self) -> None:
         """Through local memories where that is possible, else through outer memory."""
@@ -80,6 +81,7 @@ class _Exchanger:
         lanes = self.needed.lanes()
         complete = senders <= holders.keys() and all(lane in holders for lane in lanes if self.held.share(lane) > 0)
         layouts = {holders[lane][0] for lane in senders} if complete else set()
+        self.extends = self._extends(holders)
         places = self._places(lanes) if len(layouts) == 1 else None
         if places is not None:
             self._through_local_memory(places, {lane: copy for lane, (_, copy) in holders.items()}, tiled=layouts.pop())
@@ -105,18 +107,28 @@ class _Exchanger:
                 if changed is not None and changed is not copy and self.tensors.readers(self.source) == 1:
                     self.tensors.drop(self.source, lane, tiled=tiled)
 
+    def _extends(self, holders: dict[int, tuple[bool, LocalCopy]]) -> bool:
+        """Whether every lane goes on with what it has, and nobody else reads the tensor: a halo is put beside it."""
+        whole = all(lane in holders and holders[lane][1].address is not None for lane in self.needed.lanes())
+        alone = self.tensors.readers(self.source) == 1 and len({tiled for tiled, _ in holders.values()}) == 1
+        return self.moves.keeps and whole and alone and holders.keys() == self.needed.boxes.keys()
+
     def _size(self, lane: int) -> float:
         return self.bytes * self.needed.share(lane)
+
+    def _new_size(self, lane: int) -> float:
+        """Bytes that a lane needs room for."""
+        return self._size(lane) - (self.bytes * self.held.share(lane) if self.extends else 0.0)
 
     def _places(self, lanes: Iterable[int]) -> Places | None:
         """A block for what every lane needs; None, and nothing allocated, where one of them has no room."""
         found: Places = {}
         for lane in lanes:
-            size = self._size(lane)
-            place = self.tensors.allocate(size, lane, keep={self.source}) if size else (0, ())
+            size = self._new_size(lane)
+            place = self.tensors.allocate(size, lane, keep={self.source}) if size >= 1 else (0, ())
             if place is None:
                 for other, (address, guards) in found.items():
-                    if self._size(other):
+                    if self._new_size(other) >= 1:
                         self.tensors.memory[other].release(address, guards)
                 return None
             found[lane] = place
@@ -160,9 +172,13 @@ class _Exchanger:
             own = copies.get(lane)
             if own is not None:
                 commands += [piece.command for piece in own.pieces]
-            size = self._size(lane)
+            size, fresh = self._size(lane), self._new_size(lane) >= 1
             pieces = [Piece(0.0, 1.0, command) for command in self.context.emitter.latest(commands)]
-            copy = LocalCopy(pieces, size, address=address if size else None, guards=guards)
+            copy = LocalCopy(pieces, size, address=address if fresh else None, guards=guards)
+            if self.extends and own is not None:
+                self.tensors.remove(self.source, lane, tiled=tiled)
+                more = (*own.more_addresses, *((address,) if fresh else ()))
+                copy = replace(copy, address=own.address, more_addresses=more, last_use=own.last_use)
             self.tensors.store(self.result, lane, copy, tiled=tiled)
 
     def _spec(self, carries: Carries, lane: int, step: int, size: float) -> CommandSpec:

@@ -14,9 +14,13 @@ from ...estimate.kernels import converted_inputs, has_weights, tiled_tensors
 from ...estimate.price import Machine
 from ...estimate.work import DEQUANTIZE, unpacked_bytes
 from ...graph.graph import ABSENT, Graph, Op, Role
+from ...graph.kinds import Family
 from ...machine.target import Engine, Layout
 from ..plan import Placed, Split, channel_axis
 from ..sharding import REDUCED, Moved, Sharding, moved_by_exchange
+
+
+_PRODUCTS = (Family.CONTRACTION, Family.RECURRENT, Family.POOL)
 
 
 class Prices:
@@ -107,6 +111,8 @@ class Prices:
             (t, need) for p, (t, need) in enumerate(zip(op.inputs, needed, strict=True)) if t != ABSENT and p != weights
         ]
         own = sum(self._bytes(t) * need.largest for t, need in inputs if not self._is_constant(t))
+        if self.layout is not None and op.family in _PRODUCTS:  # an operand in either layout, or before an exchange
+            own *= 2
         if own + out <= self.room * self.units:
             return 0.0
         lanes, first = sharding.lanes(), sharding.devices[0]

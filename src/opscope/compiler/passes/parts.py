@@ -21,13 +21,14 @@ from .split_prices import Prices
 
 MOST_ALTERNATIVES = 3
 _PROMISING = 1.3  # times the lowest price
+_FEW_OPS = 100  # in a graph, for which more numbers of cores are priced
 
 
 def split(plan: Plan) -> Plan:
     """The plan with the parts that are priced lowest, and with alternatives to them."""
     priced: list[tuple[float, int, tuple[Part, ...]]] = []
-    for count in device_counts(plan):
-        chooser = _Chooser(plan, device_groups(plan, count), lanes=count * plan.machine.cores)
+    for devices, cores in machine_sizes(plan):
+        chooser = _Chooser(plan, device_groups(plan, devices), devices=devices, cores=cores)
         whole = chooser.batch
         spills = chooser.price(whole) > chooser.price(whole, may_spill=False)
         for unit in chooser.units() if spills else [whole]:
@@ -40,8 +41,9 @@ def split(plan: Plan) -> Plan:
 class _Chooser:
     """Splits for units of different sizes; each is computed once."""
 
-    def __init__(self, plan: Plan, groups: Sequence[Sequence[tuple[int, ...]]], *, lanes: int) -> None:
-        self.plan, self.batch, self.groups, self.lanes = plan, batch_size(plan.graph), groups, lanes
+    def __init__(self, plan: Plan, groups: Sequence[Sequence[tuple[int, ...]]], *, devices: int, cores: int) -> None:
+        self.plan, self.batch, self.groups = plan, batch_size(plan.graph), groups
+        self.cores, self.lanes = cores, devices * cores
         self.axes = batch_axes(plan.graph)
         self._part: dict[tuple[int, int], Part] = {}
 
@@ -66,14 +68,14 @@ class _Chooser:
         total = 0.0
         for part in self.parts(unit):
             graph, placed = self._some(part.images)
-            prices = Prices(graph, placed, self.plan.machine, units=part.units)
+            prices = Prices(graph, placed, self.plan.machine, units=part.units, cores=self.cores)
             total += prices.total(part.splits, may_spill=may_spill)
         return total
 
     def _split(self, images: int, unit: int) -> Part:
         if (images, unit) not in self._part:
             graph, placed = self._some(images)
-            prices = Prices(graph, placed, self.plan.machine, units=images // unit)
+            prices = Prices(graph, placed, self.plan.machine, units=images // unit, cores=self.cores)
             smaller = with_images(self.plan.graph, self.axes, unit)
             splits = Splitter(smaller, placed, prices, self.groups).run()
             self._part[images, unit] = Part(images, unit, splits, (1,) * len(splits))
@@ -90,10 +92,15 @@ class _Chooser:
         return graph, placed
 
 
-def device_counts(plan: Plan) -> list[int]:
-    """Numbers of devices that may be best: all, half of them, one; a pipeline is asked for with all of them."""
-    devices = plan.machine.devices
-    return [devices] if plan.options.parallel == "pipeline" else sorted({devices, -(-devices // 2), 1}, reverse=True)
+def machine_sizes(plan: Plan) -> list[tuple[int, int]]:
+    """Numbers of devices and of cores of each that may be best: all; fewer, since small ops gain nothing by more."""
+    devices, cores = plan.machine.devices, plan.machine.cores
+    if plan.options.parallel == "pipeline":
+        return [(devices, cores)]
+    if devices > 1:
+        return [(count, cores) for count in sorted({devices, -(-devices // 2), 1}, reverse=True)]
+    fewer = {cores // 2} if len(plan.placed) > _FEW_OPS else {cores // 2, 4, 2, 1}
+    return [(1, count) for count in sorted({cores, *(n for n in fewer if 0 < n < cores)}, reverse=True)]
 
 
 def device_groups(plan: Plan, count: int) -> list[list[tuple[int, ...]]]:

@@ -105,7 +105,7 @@ class Splitter:
         found: dict[Sharding, None] = {}
         for devices in self.devices[index]:
             found[self._whole(devices)] = None
-            if len(devices) * self.prices.cores > 1:
+            if len(devices) * self.prices.using > 1:
                 found[whole(devices[:1], 1, self.prices.cores)] = None
             found.update(dict.fromkeys(self._cut(placed.op, devices)))
         if placed.op.family not in (Family.CONTRACTION, Family.RECURRENT):
@@ -118,11 +118,11 @@ class Splitter:
         return options
 
     def _whole(self, devices: tuple[int, ...]) -> Sharding:
-        return whole(devices, self.prices.cores, self.prices.cores)
+        return whole(devices, self.prices.using, self.prices.cores)
 
     def _cut(self, op: Op, devices: tuple[int, ...]) -> Iterable[Sharding]:
         """Yield the ways to cut an op along one axis, along two, and along the reduced one."""
-        lanes = len(devices) * self.prices.cores
+        lanes = len(devices) * self.prices.using
         if lanes == 1 or not op.outputs:
             return
         axes = [
@@ -156,7 +156,7 @@ class Splitter:
         for axis, extent, parts in reversed(axes):
             cuts.insert(0, Cut(axis, extent, parts, places))
             places *= parts
-        return sharding(tuple(cuts), places, devices, self.prices.cores, self.prices.cores)
+        return sharding(tuple(cuts), places, devices, self.prices.using, self.prices.cores)
 
     def _units(self, op: Op, axis: int, extent: int) -> int:
         """What an axis is cut in: heads, tiles of channels on an engine that computes whole tiles, or elements."""
@@ -223,7 +223,7 @@ class Splitter:
             costs: dict[Sharding, float] = {}
             for held in dict.fromkeys(option.made for option in self.options[self.maker[t]]):
                 costs[held] = min(
-                    cost + self.prices.exchange(t, held, option.needs[position])
+                    cost + self.prices.input(self.placed[index], position, held, option.needs[position])
                     for cost, option in zip(ahead, options, strict=True)
                 )
             least = min(costs.values())
@@ -250,20 +250,24 @@ class Splitter:
         """Its own time and the exchanges before and behind it, between neighbours as they are chosen now."""
         cost = option.cycles + self._exchanged(index, option)
         for t in self.placed[index].op.outputs:
-            needed: dict[Sharding, None] = {}
+            needed: dict[Sharding, tuple[int, int]] = {}
             for reader, position in self.readers.get(t, ()):
                 other = self.options[reader][self.chosen[reader]]
                 if other.needs:
-                    needed[other.needs[position]] = None
-            cost += sum(self.prices.exchange(t, option.made, need) for need in needed)
+                    needed[other.needs[position]] = reader, position
+            for need, (reader, position) in needed.items():
+                cost += self.prices.input(self.placed[reader], position, option.made, need)
         return cost
 
     def _exchanged(self, index: int, option: _Option) -> float:
         op = self.placed[index].op
         if not option.needs:
             return 0.0
-        wanted = dict.fromkeys((t, option.needs[p]) for p, t in enumerate(op.inputs) if t != ABSENT and self._moved(t))
-        return sum(self.prices.exchange(t, self._held(t), need) for t, need in wanted)
+        wanted = {(t, option.needs[p]): p for p, t in enumerate(op.inputs) if t != ABSENT and self._moved(t)}
+        return sum(
+            self.prices.input(self.placed[index], position, self._held(t), need)
+            for (t, need), position in wanted.items()
+        )
 
     def _held(self, tensor: int) -> Sharding:
         maker = self.maker[tensor]

@@ -26,8 +26,13 @@ _PRODUCTS = (Family.CONTRACTION, Family.RECURRENT, Family.POOL)
 class Prices:
     """Prices on one machine, for one graph."""
 
-    def __init__(self, graph: Graph, placed: Sequence[Placed], machine: Machine, *, units: int = 1) -> None:
-        """`units` of the batch are in the graph, and only one of them has to fit local memory."""
+    def __init__(
+        self, graph: Graph, placed: Sequence[Placed], machine: Machine, *, units: int = 1, cores: int | None = None
+    ) -> None:
+        """`units` of the batch are in the graph, and only one of them has to fit local memory; `cores` of a device
+        take part.
+        """
+        self.using = machine.cores if cores is None else cores
         self.graph, self.placed, self.machine = graph, placed, machine
         self.maker = {t: index for index, each in enumerate(placed) for t in each.op.outputs}
         self.units = units
@@ -48,6 +53,7 @@ class Prices:
         self.tiled = tiled_tensors([(each.op, each.engine) for each in placed], target.layout)
         engines = [engine for engine in target.engines if engine.launch_cycles is not None]
         self.barrier = max((e.launch_cycles.value for e in engines if e.launch_cycles is not None), default=0.0)
+        self._converted: dict[int, Mapping[int, float]] = {}
         self._exchanges: dict[tuple[Sharding, Sharding], tuple[float, ...]] = {}
 
     @staticmethod
@@ -62,9 +68,10 @@ class Prices:
         for placed, split in zip(self.placed, splits, strict=True):
             if split.needs or not placed.op.inputs:
                 total += self.op(placed, split.sharding, split.needs, may_spill=may_spill)
-            for position in split.exchanges:
-                t = placed.op.inputs[position]
-                total += self.exchange(t, splits[self.maker[t]].sharding.made, split.needs[position])
+            for position, t in enumerate(placed.op.inputs if split.needs else ()):
+                if t in self.maker:
+                    held = splits[self.maker[t]].sharding.made
+                    total += self.input(placed, position, held, split.needs[position])
         return total
 
     def op(self, placed: Placed, sharding: Sharding, needed: Sequence[Sharding], *, may_spill: bool = True) -> float:
@@ -84,7 +91,7 @@ class Prices:
             cycles = max(cycles, self._streamed(op, sharding, needed, out))
         if sharding.cut_on(REDUCED) is not None:
             cycles += self._adding_up(op, sharding)
-        return cycles + self._changing_layouts(placed, sharding, needed) + commands * launch
+        return cycles + self._changing_layouts(placed, needed) + commands * launch
 
     def _weights(self, op: Op, engine: Engine, sharding: Sharding) -> tuple[float, int]:
         """Cycles until the weights are in the engine, and the number of tiles that they come in."""
@@ -129,23 +136,42 @@ class Prices:
         sent = size * len(sharding.lanes())
         return sent / self._rate(Carries.MULTICAST) + (parts - 1) * size / 1024 * kernel + 2 * self.barrier
 
-    def _changing_layouts(self, placed: Placed, sharding: Sharding, needed: Sequence[Sharding]) -> float:
-        """Cycles to convert the inputs; what lanes need of others they get converted."""
-        if self.layout is None:
-            return 0.0
+    def _changing_layouts(self, placed: Placed, needed: Sequence[Sharding]) -> float:
+        """Cycles to convert what is read from outer memory; what ops make is converted where it is (`input`)."""
         cycles = 0.0
-        rates = converted_inputs(placed.op, placed.engine, self.graph, tiled=self.tiled, layout=self.layout)
-        for position, rate in rates.items():
-            need = needed[position]
-            share = need.largest if not sharding.cuts else min(need.largest, 1 / sharding.places)
-            cycles += rate * self._bytes(placed.op.inputs[position]) * share / 1024 + self.barrier
+        for position, rate in self._conversions(placed).items():
+            t = placed.op.inputs[position]
+            if t not in self.maker:
+                cycles += rate * self._bytes(t) * needed[position].largest / 1024 + self.barrier
         return cycles
+
+    def _conversions(self, placed: Placed) -> Mapping[int, float]:
+        """Positions of the inputs of an op whose layout is changed, with cycles per KB."""
+        key = placed.op.outputs[0] if placed.op.outputs else ABSENT
+        if self.layout is None or not placed.engine:
+            return {}
+        if key not in self._converted:
+            op, engine = placed.op, placed.engine
+            self._converted[key] = converted_inputs(op, engine, self.graph, tiled=self.tiled, layout=self.layout)
+        return self._converted[key]
 
     # ---- an exchange ----------------------------------------------------------------------------------------------
 
     def is_there(self, held: Sharding, needed: Sharding) -> bool:
         """Whether every lane has what it needs."""
         return not moved_by_exchange(held, needed)
+
+    def input(self, placed: Placed, position: int, held: Sharding, needed: Sharding) -> float:
+        """Cycles until every lane has an input of an op as the op needs it: converted where it is, then exchanged."""
+        tensor = placed.op.inputs[position]
+        cycles = self.exchange(tensor, held, needed)
+        rate = self._conversions(placed).get(position)
+        if rate is not None:
+            own = self._bytes(tensor) * held.largest
+            cycles += rate * own / 1024 + self.barrier
+            if 2 * own > self.room * self.units:  # both layouts do not fit: it is streamed
+                cycles += 2 * own * min(len(held.boxes), self.cores) / self._rate(Carries.READ)
+        return cycles
 
     def exchange(self, tensor: int, held: Sharding, needed: Sharding) -> float:
         """Cycles until every lane has what it needs of a tensor."""

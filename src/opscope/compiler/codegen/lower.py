@@ -137,8 +137,10 @@ class Lowering:
         elif not placed.engine:
             self._pass_through(chain[0])
         elif op.family in (Family.CONTRACTION, Family.RECURRENT):
+            self._load_together(chain)
             self._product(chain[0], placed)
         else:
+            self._load_together(chain)
             for lane in self.context.lanes(self.plan.splits[chain[0]]):
                 self._vector(chain, lane)
 
@@ -232,6 +234,17 @@ class Lowering:
         ops = [self.plan.placed[index].op for index in chain]
         operands = [t for op in ops for t in op.inputs if t != ABSENT]
         return self.context.keeps_layout(ops[0]) and any(self.tensors.is_tiled(t, lane) for t in operands)
+
+    def _load_together(self, chain: list[int]) -> None:
+        """Read graph inputs and constants that several cores need alike once for all of them; weights have a ring."""
+        for index in chain:
+            op = self.plan.placed[index].op
+            for position, t in self.placer.operands_of(op) if self.plan.splits[index].needs else ():
+                root = self.tensors.root(t)
+                role = self.plan.graph.tensors[root].role
+                if role in (Role.INPUT, Role.CONSTANT) and root not in self.context.resident_constants:
+                    if not (op.kind == "gather" and position == 0):  # of a table each lane reads its own rows
+                        self.tensors.load_together(index, position)
 
     # ---- ops without work of their own ----------------------------------------------------------------------------
 

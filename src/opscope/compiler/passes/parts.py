@@ -20,7 +20,7 @@ from .split import Splitter
 from .split_prices import Prices
 
 MOST_ALTERNATIVES = 3
-_PROMISING = 1.3  # times the lowest price
+_PROMISING = 1.15  # times the lowest price
 _FEW_OPS = 100  # in a graph, for which more numbers of cores are priced
 
 

@@ -87,6 +87,7 @@ class Prices:
         if has_weights(op, self.graph):
             loading, tiles = self._weights(op, engine, sharding)
             cycles, commands = max(cycles, loading), tiles
+        cycles = max(cycles, self._arriving(op, needed))
         if may_spill:
             cycles = max(cycles, self._streamed(op, sharding, needed, out))
         if sharding.cut_on(REDUCED) is not None:
@@ -110,6 +111,23 @@ class Prices:
         if len(first) > len(distinct):
             arriving = max(arriving, read / self._rate(Carries.MULTICAST))
         return max(entering, arriving), max(1, ceil(largest / self.weight_tile))
+
+    def _arriving(self, op: Op, needed: Sequence[Sharding]) -> float:
+        """Cycles until graph inputs and constants other than weights are there; what cores need alike is read once."""
+        weights = 1 if has_weights(op, self.graph) else ABSENT
+        read = 0.0
+        for position, (t, need) in enumerate(zip(op.inputs, needed, strict=True)):
+            if (
+                t != ABSENT
+                and position != weights
+                and t not in self.maker
+                and not (op.kind == "gather" and not position)
+            ):
+                boxes = {
+                    box: need.shares[lane] for lane, box in need.boxes.items() if lane // self.cores == need.devices[0]
+                }
+                read += self._bytes(t) * sum(boxes.values())
+        return read / self._rate(Carries.READ)
 
     def _streamed(self, op: Op, sharding: Sharding, needed: Sequence[Sharding], out: float) -> float:
         """Cycles to pass the operands through outer memory, where a lane cannot hold what it reads and writes."""

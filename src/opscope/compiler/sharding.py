@@ -15,7 +15,7 @@ Everything is a fraction of an axis, so a sharding says nothing about sizes, and
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import cache, lru_cache
 from math import prod
 
 import numpy as np
@@ -103,7 +103,7 @@ class Sharding:
         return self if cuts == self.cuts else sharding(cuts, self.places, self.devices, self.cores, self.of_cores)
 
 
-@lru_cache(maxsize=None)
+@cache
 def sharding(cuts: tuple[Cut, ...], places: int, devices: tuple[int, ...], cores: int, of_cores: int) -> Sharding:
     """The one sharding with these cuts."""
     return Sharding(cuts, places, devices=devices, cores=cores, of_cores=of_cores)
@@ -145,7 +145,6 @@ class Exchange:
     sent: dict[int, float]  # lane → share that it sends within its device; what several lanes need is sent once
     linked: dict[int, float]  # lane → share that it sends to other devices, once to each of them
     sources: dict[int, tuple[int, ...]]  # lane → lanes that it receives from; none: it has all that it needs
-    keeps: bool  # every lane goes on holding what it has
 
     @property
     def moves(self) -> bool:
@@ -156,7 +155,7 @@ class Exchange:
 def exchange(held: Sharding, needed: Sharding) -> Exchange:
     """The exchange from one sharding of a tensor to another.
 
-    Of lanes that hold the same box the one on the receiver's device sends it, and they take turns.
+    Of lanes that hold the same box those on the receiver's device send it, and take turns; to another device, one.
     """
     have, want = held.boxes, needed.boxes
     holders: dict[Box, list[int]] = {}
@@ -183,16 +182,23 @@ def exchange(held: Sharding, needed: Sharding) -> Exchange:
                 found.append(shared)
             else:
                 device = lane // cores
-                linked = next((s for s in lanes if (device, common) in across.get(s, ())), sender)
+                linked = next((s for s in lanes if any(to == device for to, _ in across.get(s, ()))), sender)
                 across.setdefault(linked, set()).add((device, common))
                 found.append(linked)
         sources[lane] = tuple(found)
     return Exchange(
         {lane: min(_volume(have[lane]), sum(map(_volume, boxes))) for lane, boxes in sorted(inside.items())},
-        {lane: sum(_volume(box) for _, box in boxes) for lane, boxes in sorted(across.items())},
+        {lane: _sent_to_devices(have[lane], boxes) for lane, boxes in sorted(across.items())},
         sources,
-        all(lane in want and _contains(want[lane], box) for lane, box in have.items()),
     )
+
+
+def _sent_to_devices(own: Box, boxes: set[tuple[int, Box]]) -> float:
+    """Share that a lane sends to other devices, to none of them more than it has: halos overlap."""
+    sent: dict[int, float] = {}
+    for device, box in sorted(boxes):
+        sent[device] = min(_volume(own), sent.get(device, 0.0) + _volume(box))
+    return sum(sent.values())
 
 
 # ---- the price of an exchange, without saying who sends what ------------------------------------------------------
@@ -238,14 +244,17 @@ class Moved:
 
 @lru_cache(maxsize=1 << 16)
 def moved_by_exchange(held: Sharding, needed: Sharding) -> Moved:
-    """What `exchange` would move; computed for whole groups of lanes that have or need the same."""
+    """What `exchange` would move; computed for whole groups of lanes that have or need the same.
+
+    A little more where halos overlap in a part that one lane has, or where several lanes could take turns in sending.
+    """
     have, want = _groups(held, by_device=False), _groups(needed, by_device=True)
     common = np.minimum(want.high[:, None], have.high) - np.maximum(want.low[:, None], have.low)
     overlap = np.clip(common, 0.0, None).prod(axis=2)  # wanted box, held box
     overlap[overlap < _CLOSE] = 0.0
     cores = held.of_cores
     bus: dict[int, npt.NDArray[np.float64]] = {}
-    link: dict[int, float] = {}
+    link: dict[int, dict[tuple[int, int], float]] = {}  # sending device → receiving device and box → share
     homes = [{lane // cores for lane in lanes} for lanes in have.lanes]
     for number, lanes in enumerate(want.lanes):
         own = {have.box_of.get(lane, -1) for lane in lanes}
@@ -259,11 +268,11 @@ def moved_by_exchange(held: Sharding, needed: Sharding) -> Moved:
             if device in homes[box]:
                 bus.setdefault(device, np.zeros(len(have.lanes)))[box] += row[box]
             else:
-                sender = min(homes[box])
-                link[sender] = link.get(sender, 0.0) + float(row[box])
+                sent = link.setdefault(min(homes[box]), {})
+                sent[device, box] = min(float(have.volume[box]), sent.get((device, box), 0.0) + float(row[box]))
     sums = [np.minimum(sent, have.volume) for sent in bus.values()]
     return Moved(
         max((float(sent.sum()) for sent in sums), default=0.0),
         max((float(sent.max()) for sent in sums), default=0.0),
-        max(link.values(), default=0.0),
+        max((sum(sent.values()) for sent in link.values()), default=0.0),
     )

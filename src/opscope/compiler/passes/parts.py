@@ -25,7 +25,7 @@ _PROMISING = 1.3  # times the lowest price
 
 def split(plan: Plan) -> Plan:
     """The plan with the parts that are priced lowest, and with alternatives to them."""
-    chooser = _Chooser(plan)
+    chooser = PartsChooser(plan)
     whole = chooser.batch
     units = chooser.units() if chooser.price(whole) > chooser.price(whole, may_spill=False) else [whole]
     priced = sorted((chooser.price(unit), unit) for unit in units)
@@ -35,7 +35,7 @@ def split(plan: Plan) -> Plan:
     return replace(plan, parts=found[0], alternatives=found[1:])
 
 
-class _Chooser:
+class PartsChooser:
     """Splits for units of different sizes; each is computed once."""
 
     def __init__(self, plan: Plan) -> None:
@@ -51,8 +51,12 @@ class _Chooser:
             return [batch]
         most = -(-batch // lanes)  # images of a lane
         tried = {batch, lanes, -(-batch // most), 1 if lanes < 4 or lanes > batch else 2 * lanes}
-        whole = is_cuttable(self.plan.graph, self.axes)
-        return sorted(unit for unit in tried if 0 < unit <= batch and (whole or batch % unit == 0))
+        return sorted(unit for unit in tried if self.is_possible(unit))
+
+    def is_possible(self, unit: int) -> bool:
+        """Whether the batch can run in units of so many images: with a rest, only all of the network can."""
+        fits = 0 < unit <= self.batch
+        return fits and (self.batch % unit == 0 or is_cuttable(self.plan.graph, self.axes))
 
     def parts(self, unit: int) -> tuple[Part, ...]:
         """The batch in units of so many images, and the rest."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from unittest.mock import patch
@@ -20,6 +20,7 @@ from opscope.compiler.codegen.weights import Ring, WeightStream
 from opscope.compiler.passes import tiling
 from opscope.compiler.passes.batch import batch_size
 from opscope.compiler.passes.parts import PartsChooser
+from opscope.compiler.passes.split import Splitter
 from opscope.compiler.plan import Part, Plan, Schedule
 from opscope.estimate.price import Machine
 from opscope.graph.graph import Graph
@@ -116,6 +117,7 @@ class Built:
 
 
 Parts = Callable[[Plan], tuple[Part, ...]]
+Choice = Callable[[Splitter, int, Sequence[float]], int]
 
 
 def build(
@@ -127,13 +129,15 @@ def build(
     parallel: str = "tensor",
     level: int = 40,
     parts: Parts | None = None,
+    splits: Choice | None = None,
 ) -> Built:
-    """Compile, and note who used what; `parts` may choose other parts of the batch than the compiler would."""
+    """Compile, and note who used what; `parts` and `splits` may choose otherwise than the compiler would."""
     plans: list[Plan] = []
     options = CompileOptions(stats_level=level, parallel=parallel)
     machine = Machine(target, devices=devices, cores=cores)
     proposals = tiling.proposals if parts is None else lambda plan: iter([parts(plan)])
-    with _recorded() as records, patch.object(tiling, "proposals", proposals):
+    best = Splitter.best if splits is None else splits
+    with _recorded() as records, patch.object(tiling, "proposals", proposals), patch.object(Splitter, "best", best):
         program = compile_graph(graph, machine, options, after_pass=lambda _, plan: plans.append(plan))
     lowering = plans[-1].lowered
     assert lowering is not None
@@ -160,6 +164,12 @@ def whole_batch(plan: Plan) -> tuple[Part, ...]:
 def in_tiles(*tiles: int, unit: int = 1) -> Parts:
     """All of the batch, of every op so many tiles of so many images at the least."""
     return lambda plan: (replace(PartsChooser(plan).parts(unit)[0], tiles=tiles),)
+
+
+def any_splits(seed: int) -> Choice:
+    """Instead of the split that is priced lowest, any that is possible."""
+    dice = np.random.default_rng(seed)
+    return lambda _, index, costs: int(dice.integers(len(costs)))
 
 
 def any_parts(seed: int, *, most: int = 8) -> Parts:

@@ -88,10 +88,10 @@ class Splitter:
         for index in reversed(range(len(self.placed))):
             self._propagate_back(index)
         for index in range(len(self.placed)):
-            self.chosen.append(self._best(index, self._forward_price))
+            self.chosen.append(self._choose(index, self._forward_price))
         for _ in range(_SWEEPS):
             for index in range(len(self.placed)):
-                self.chosen[index] = self._best(index, self._local_price)
+                self.chosen[index] = self._choose(index, self._local_price)
         self.total = sum(self._own_price(index) for index in range(len(self.placed)))
         return tuple(self._split(index) for index in range(len(self.placed)))
 
@@ -234,8 +234,12 @@ class Splitter:
     def _penalty(self, op: Op, option: _Option) -> float:
         return sum(self.penalty[t].get(option.made, 0.0) for t in op.outputs if t in self.penalty)
 
-    def _best(self, index: int, price: _Price) -> int:
+    def _choose(self, index: int, price: _Price) -> int:
         costs = self.costs[index] = [price(index, option) for option in self.options[index]]
+        return self.best(index, costs)
+
+    def best(self, index: int, costs: Sequence[float]) -> int:
+        """The number of the option with the lowest price."""
         return min(range(len(costs)), key=lambda k: (costs[k], k))
 
     def _forward_price(self, index: int, option: _Option) -> float:

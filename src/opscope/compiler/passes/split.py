@@ -76,6 +76,7 @@ class Splitter:
         for index, each in enumerate(placed):
             for position, t in enumerate(each.op.inputs):
                 self.readers.setdefault(t, []).append((index, position))
+        self.read_anew = self._views_of_what_is_stored()
         self.options: list[list[_Option]] = []
         self.chosen: list[int] = []
         self.costs: dict[int, list[float]] = {}  # of the options, when the last choice was made
@@ -208,7 +209,15 @@ class Splitter:
 
     def _moved(self, tensor: int) -> bool:
         """Whether a tensor may have to be exchanged; of constants and graph inputs every lane reads what it needs."""
-        return tensor in self.maker and self.graph.tensors[tensor].role not in (Role.CONSTANT, Role.INPUT)
+        return tensor in self.maker and tensor not in self.read_anew
+
+    def _views_of_what_is_stored(self) -> set[int]:
+        """Constants and graph inputs, which outer memory holds whole, and the views of them."""
+        found = {t for t, tensor in enumerate(self.graph.tensors) if tensor.role in (Role.CONSTANT, Role.INPUT)}
+        for each in self.placed:
+            if each.op.family is Family.VIEW and each.op.inputs and each.op.inputs[0] in found:
+                found.update(each.op.outputs)
+        return found
 
     def _propagate_back(self, index: int) -> None:
         """Add to the penalty of an op's inputs, for every way in which they may be held; the last op comes first.

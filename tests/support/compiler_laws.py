@@ -254,9 +254,13 @@ class _Origins:
             alike = {other for other in sharding.lanes() if made.get(other) == made.get(lane)}
             yield from ((index, other) for other in (alike if sharding.cut_on(REDUCED) else {lane}))
             return
-        senders = exchange(self.schedule.splits[index].needs[0], sharding).sources if placed.op.kind == "exchange" else {}
+        lanes: Iterable[int] = (lane,)
+        if placed.op.kind == "exchange":
+            lanes = (lane, *exchange(self.schedule.splits[index].needs[0], sharding).sources.get(lane, ()))
+        elif placed.unknown:  # it takes its inputs as they are, wherever they are
+            lanes = range(self.schedule.machine.lanes)
         for t in (t for t in placed.op.inputs if t != ABSENT):
-            for other in (lane, *senders.get(lane, ())):
+            for other in lanes:
                 yield from self.of(t, other)
 
 

@@ -13,7 +13,7 @@ go through outer memory instead: each is written there once, and readers later r
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from dataclasses import replace
 
 from ...core.meaning import Carries, Does
@@ -78,11 +78,22 @@ class _Exchanger:
         lanes = self.needed.lanes()
         complete = senders <= holders.keys() and all(lane in holders for lane in lanes if self.held.share(lane) > 0)
         layouts = {holders[lane][0] for lane in senders} if complete else set()
-        places = self._places(lanes) if len(layouts) == 1 else None
+        staying = self._staying(holders)
+        places = self._places(lane for lane in lanes if lane not in staying) if len(layouts) == 1 else None
         if places is not None:
             self._through_local_memory(places, {lane: copy for lane, (_, copy) in holders.items()}, tiled=layouts.pop())
+            for lane in staying:
+                tiled, copy = holders[lane]
+                self.tensors.remove(self.source, lane, tiled=tiled)
+                self.tensors.store(self.result, lane, copy, tiled=tiled)
         else:
             self._through_outer_memory(sorted({*holders, *self.tensors.outer_lanes(self.source)}))
+
+    def _staying(self, holders: Collection[int]) -> list[int]:
+        """Lanes that have all they need: where nobody reads the tensor otherwise, their copies stay where they are."""
+        if self.tensors.readers(self.source) > 1:
+            return []
+        return [lane for lane in self.needed.lanes() if lane in holders and lane not in self.moves.sources]
 
     def _size(self, lane: int) -> float:
         return self.bytes * self.needed.share(lane)
@@ -139,6 +150,8 @@ class _Exchanger:
             own = copies.get(lane)
             if own is not None:
                 commands += [piece.command for piece in own.pieces]
+            if lane not in self.moves.sources:
+                commands += guards  # nobody sends anything there who would have waited for them
             size = self._size(lane)
             pieces = [Piece(0.0, 1.0, command) for command in self.context.emitter.latest(commands)]
             copy = LocalCopy(pieces, size, address=address if size else None, guards=guards)

@@ -236,10 +236,12 @@ class Lowering:
 
     def _pass_through(self, index: int) -> None:
         """An op of unknown cost: it takes no time, but its outputs are there only after its inputs."""
-        op, split = self.plan.placed[index].op, self.plan.splits[index]
+        op, split, lanes = self.plan.placed[index].op, self.plan.splits[index], range(self.context.lane_count)
+        inputs = [t for t in op.inputs if t != ABSENT]
+        made = [command for t in inputs for lane in lanes for command in self.tensors.producers(t, lane)]
+        after = self.context.emitter.latest(made)
         for lane in self.context.lanes(split):
-            after = [command for t in op.inputs if t != ABSENT for command in self.tensors.producers(t, lane)]
-            self._define_outputs(op, lane, self.context.emitter.latest(after))
+            self._define_outputs(op, lane, after)
 
     def _define_outputs(self, op: Op, lane: int, after: list[int]) -> None:
         for t in op.outputs:

@@ -206,6 +206,7 @@ class _Record:
     taken: dict[tuple[int, int], Place] = field(default_factory=dict)  # (lane, address)
     lanes: dict[int, int] = field(default_factory=dict)  # id of a memory → lane
     tiles: list[WeightTile] = field(default_factory=list)
+    turns: dict[tuple[int, int], list[WeightTile]] = field(default_factory=dict)  # id of a ring, lane → its tiles
 
     def use(self, lane: int, addresses: Iterable[int], command: int) -> None:
         """What came before the allocation did not work there: it is only waited for."""
@@ -266,14 +267,14 @@ def _recorded() -> Iterator[dict[int, _Record]]:
         arrivals = bring(self, ring, index, step, counts)
         for lane, commands in arrivals.items():
             now[0].tiles.append(WeightTile(ring, lane, index, list(commands)))
+            now[0].turns.setdefault((id(ring), lane), []).append(now[0].tiles[-1])
             for command in commands:
                 now[0].use_panel(ring, lane, command)
         return arrivals
 
     def noted_used(self: Ring, lane: int, command: int, *, later_tiles: int = 0) -> None:
         used(self, lane, command, later_tiles=later_tiles)
-        mine = [tile for tile in now[0].tiles if tile.lane == lane and tile.ring is self]
-        mine[-1 - later_tiles].users.append(command)
+        now[0].turns[id(self), lane][-1 - later_tiles].users.append(command)
         now[0].use_panel(self, lane, command)
 
     with (

@@ -133,7 +133,8 @@ def tiles_are_read_before_they_are_overwritten(built: Built, order: Order) -> No
         writers: list[tuple[int, int, list[int]]] = []  # low, high, writer and its readers
         for row in users:
             low, high = _range(table[row])
-            if high == low:  # it only reads: what was written last
+            inside = place.address <= low < high <= place.address + place.size
+            if not inside:  # it only reads here: what was written last
                 if writers:
                     writers[-1][2].append(row)
                 continue

@@ -44,7 +44,7 @@ LIMITS = st.fixed_dictionaries(
 def test_programs_obey_the_laws(graph: Graph, limits: Limits, cores: int, devices: int, parallel: str) -> None:
     built = build(graph, small_target(**limits), cores=cores, devices=devices, parallel=parallel)
     all_laws(built, simulate(built.program))
-    unknown = {placed.op.name for placed in built.plan.placed if placed.op.kind == "custom"}
+    unknown = {placed.op.name for placed in built.schedule.placed if placed.op.kind == "custom"}
     warned = {w.op for w in performance_warnings(built.passed, built.program) if w.kind == "unknown-cost"}
     assert unknown <= warned
 
@@ -75,8 +75,8 @@ def test_the_laws_hold_whatever_parts_of_the_batch_ops_run_in(
     graph: Graph, limits: Limits, cores: int, devices: int, seed: int
 ) -> None:
     target = small_target(**limits)
-    whole = build(graph, target, cores=cores, devices=devices, tile_batch=whole_batch).program
-    built = build(graph, target, cores=cores, devices=devices, tile_batch=any_parts(seed))
+    whole = build(graph, target, cores=cores, devices=devices, parts=whole_batch).program
+    built = build(graph, target, cores=cores, devices=devices, parts=any_parts(seed))
     all_laws(built, simulate(built.program))
     assert built.program.ops == whole.ops
     assert macs_by_op(built.program) == macs_by_op(whole)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from unittest.mock import patch
@@ -16,9 +16,12 @@ from opscope.compiler.codegen.context import LoweringContext
 from opscope.compiler.codegen.local_memory import LocalMemory
 from opscope.compiler.codegen.lower import Lowering
 from opscope.compiler.codegen.tensors import LocalCopy, Tensors
-from opscope.compiler.codegen.weights import WeightStream
-from opscope.compiler.passes.footprint import Footprint, footprints
-from opscope.compiler.plan import Plan
+from opscope.compiler.codegen.weights import Ring, WeightStream
+from opscope.compiler.passes import tiling
+from opscope.compiler.passes.batch import batch_size
+from opscope.compiler.passes.parts import PartsChooser
+from opscope.compiler.passes.split import Splitter
+from opscope.compiler.plan import Part, Plan, Schedule
 from opscope.estimate.price import Machine
 from opscope.graph.graph import Graph
 from opscope.machine import catalogue as targets
@@ -72,7 +75,7 @@ def _faster(route: Route, factor: float) -> Route:
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """A tile_batch of one core's local memory, from its allocation to its release."""
+    """A block of one core's local memory, from its allocation to its release."""
 
     lane: int
     address: int
@@ -85,7 +88,9 @@ class Place:
 class WeightTile:
     """A tile of weights in a slot of one core's ring."""
 
+    ring: Ring
     lane: int
+    op: int
     arrivals: list[int]
     users: list[int] = field(default_factory=list)
 
@@ -95,19 +100,24 @@ class Built:
     """A program with everything the compiler thought on the way."""
 
     passed: Plan  # as the passes left it
-    plan: Plan  # as it was lowered: ops that run in parts stand there once for each
+    schedule: Schedule  # what was lowered: ops that run in tiles stand there once for each
     program: Program
     lowering: Lowering
     places: list[Place]  # in order of allocation
+    panels: list[Place]  # of those, the ones that are rings of weights
     weight_tiles: list[WeightTile]
     row_of: list[int]  # number of a command at its emission → row in the program
-    ops: npt.NDArray[np.int64]  # of every row, its op in the plan
+    ops: npt.NDArray[np.int64]  # of every row, its op in the schedule
 
     def lanes(self) -> npt.NDArray[np.int64]:
         """Core of every command, over all devices."""
         table = self.program.commands
         found: npt.NDArray[np.int64] = table["device"].astype(np.int64) * self.program.cores + table["core"]
         return found
+
+
+Parts = Callable[[Plan], tuple[Part, ...]]
+Choice = Callable[[Splitter, int, Sequence[float]], int]
 
 
 def build(
@@ -118,69 +128,85 @@ def build(
     devices: int = 1,
     parallel: str = "tensor",
     level: int = 40,
-    tile_batch: Callable[[Plan], Plan] | None = None,
+    parts: Parts | None = None,
+    splits: Choice | None = None,
 ) -> Built:
-    """Compile, and note who used what; `tile_batch` may choose other parts of the batch than the compiler would."""
+    """Compile, and note who used what; `parts` and `splits` may choose otherwise than the compiler would."""
     plans: list[Plan] = []
-    passes = tuple(
-        (name, _lowered_last(tile_batch or run) if name == "batch-tiling" else run) for name, run in compiler.PASSES
-    )
     options = CompileOptions(stats_level=level, parallel=parallel)
     machine = Machine(target, devices=devices, cores=cores)
-    with _recorded() as record, patch.object(compiler, "PASSES", passes):
+    proposals = tiling.proposals if parts is None else lambda plan: iter([parts(plan)])
+    best = Splitter.best if splits is None else splits
+    with _recorded() as records, patch.object(tiling, "proposals", proposals), patch.object(Splitter, "best", best):
         program = compile_graph(graph, machine, options, after_pass=lambda _, plan: plans.append(plan))
-    lowering = record.lowering[-1]
-    order = np.argsort(np.array(lowering.context.emitter.stream_of) // 16, kind="stable")
-    row_of = np.empty(len(order), np.int64)
-    row_of[order] = np.arange(len(order))
-    ops = np.array([row[5] for row in lowering.context.emitter.rows], np.int64)[order]
-    return Built(plans[-1], lowering.plan, program, lowering, record.places, record.tiles, row_of.tolist(), ops)
+    lowering = plans[-1].lowered
+    assert lowering is not None
+    record = records[id(lowering)]
+    columns = lowering.context.emitter.columns()
+    return Built(
+        plans[-1],
+        lowering.plan,
+        program,
+        lowering,
+        record.places,
+        record.panels,
+        record.tiles,
+        columns.row_of.tolist(),
+        columns.commands["op"].astype(np.int64),
+    )
 
 
-def _lowered_last(tile_batch: Callable[[Plan], Plan]) -> Callable[[Plan], Plan]:
-    """The plan that is chosen is lowered once more, behind all that were tried: notes are taken of the last one."""
-    return lambda plan: replace(tile_batch(plan), lowered=None)
+def whole_batch(plan: Plan) -> tuple[Part, ...]:
+    """All of the batch at once, whatever is moved for it."""
+    return PartsChooser(plan).parts(batch_size(plan.graph))
 
 
-def whole_batch(plan: Plan) -> Plan:
-    """Instead of `tile_batch`: all of the batch at once, whatever is moved for it."""
-    return replace(plan, batch_tiles=(1,) * len(plan.placed))
+def in_tiles(*tiles: int, unit: int = 1) -> Parts:
+    """All of the batch, of every op so many tiles of so many images at the least."""
+    return lambda plan: (replace(PartsChooser(plan).parts(unit)[0], tiles=tiles),)
 
 
-def any_parts(seed: int, *, most: int = 8) -> Callable[[Plan], Plan]:
-    """Instead of `tile_batch`: numbers of parts at random, of those that are possible."""
+def any_splits(seed: int) -> Choice:
+    """Instead of the split that is priced lowest, any that is possible."""
+    dice = np.random.default_rng(seed)
+    return lambda _, index, costs: int(dice.integers(len(costs)))
 
-    def chosen(plan: Plan) -> Plan:
-        dice, found, now = np.random.default_rng(seed), [], 1
-        for step in _footprints(plan):
-            possible = [parts for parts in range(1, most + 1) if step.divisible % parts == 0]
-            if now not in possible or (not step.views and dice.random() < 0.4):
-                if step.views:
-                    return whole_batch(plan)
-                now = int(dice.choice(possible))
-            found.append(now)
-        return replace(plan, batch_tiles=tuple(found[:-1]))
+
+def any_parts(seed: int, *, most: int = 8) -> Parts:
+    """Units of the batch and numbers of tiles at random, of those that are possible."""
+
+    def chosen(plan: Plan) -> tuple[Part, ...]:
+        dice, chooser = np.random.default_rng(seed), PartsChooser(plan)
+        batch = batch_size(plan.graph)
+        units = [unit for unit in range(1, min(batch, most) + 1) if chooser.is_possible(unit)]
+        return tuple(_any_tiles(plan, part, dice, most) for part in chooser.parts(int(dice.choice(units))))
 
     return chosen
 
 
-def _footprints(plan: Plan) -> list[Footprint]:
-    target = plan.machine.target
-    assert target.tiling is not None
-    assert target.local is not None
-    return list(footprints(plan, LoweringContext(plan, target.tiling, target.local)))
+def _any_tiles(plan: Plan, part: Part, dice: np.random.Generator, most: int) -> Part:
+    found, now = [], 1
+    for step in tiling.part_footprints(plan, part).steps:
+        possible = [tiles for tiles in range(1, most + 1) if step.divisible % tiles == 0]
+        if now not in possible or (not step.views and dice.random() < 0.4):
+            if step.views:
+                return part
+            now = int(dice.choice(possible))
+        found.append(now)
+    return replace(part, tiles=tuple(found[:-1]))
 
 
 @dataclass(slots=True)
-class _Recorder:
-    """Notes every allocation, and every command that works in one."""
+class _Record:
+    """Every allocation of one lowering, and every command that works in one."""
 
+    lowering: Lowering
     places: list[Place] = field(default_factory=list)
+    panels: list[Place] = field(default_factory=list)
     taken: dict[tuple[int, int], Place] = field(default_factory=dict)  # (lane, address)
     lanes: dict[int, int] = field(default_factory=dict)  # id of a memory → lane
     tiles: list[WeightTile] = field(default_factory=list)
-    tensors: list[Tensors] = field(default_factory=list)
-    lowering: list[Lowering] = field(default_factory=list)
+    turns: dict[tuple[int, int], list[WeightTile]] = field(default_factory=dict)  # id of a ring, lane → its tiles
 
     def use(self, lane: int, addresses: Iterable[int], command: int) -> None:
         """What came before the allocation did not work there: it is only waited for."""
@@ -188,72 +214,76 @@ class _Recorder:
             if command >= self.taken[lane, address].born:
                 self.taken[lane, address].users.append(command)
 
-    def forget(self) -> None:
-        """Another try begins."""
-        for notes in (self.places, self.tiles, self.tensors, self.lowering):
-            notes.clear()
-        self.taken.clear()
+    def use_panel(self, ring: Ring, lane: int, command: int) -> None:
+        place = self.taken.get((lane, ring.address[lane])) if ring is not self.lowering.weights.ring else None
+        if place is not None:
+            place.users.append(command)
+            if not any(place is known for known in self.panels):
+                self.panels.append(place)
 
 
 @contextmanager
-def _recorded() -> Iterator[_Recorder]:
-    record = _Recorder()
+def _recorded() -> Iterator[dict[int, _Record]]:
+    records: dict[int, _Record] = {}
+    now: list[_Record] = []
     allocate, release = LocalMemory.allocate, LocalMemory.release
-    touch, store, start = Tensors.record_use, Tensors.store, Tensors.__init__
-    bring, used, lower = WeightStream.load_tile, WeightStream.record_use, Lowering.__init__
+    touch, store = Tensors.record_use, Tensors.store
+    bring, used, lower = WeightStream.load_tile, Ring.record_use, Lowering.__init__
 
-    def noted_lower(self: Lowering, plan: Plan) -> None:
-        record.forget()
+    def noted_lower(self: Lowering, plan: Schedule) -> None:
+        now[:] = [_Record(self)]
+        records[id(self)] = now[0]
         lower(self, plan)
-        record.lowering.append(self)
-
-    def noted_start(self: Tensors, context: LoweringContext, *, reserved_bytes: int) -> None:
-        start(self, context, reserved_bytes=reserved_bytes)
-        record.tensors.append(self)
-        record.lanes = {id(memory): lane for lane, memory in enumerate(self.memory)}
+        now[0].lanes = {id(memory): lane for lane, memory in enumerate(self.tensors.memory)}
 
     def noted_allocate(self: LocalMemory, size: float) -> tuple[int, tuple[int, ...]] | None:
         found = allocate(self, size)
         if found is not None:
-            born = len(record.tensors[0].context.emitter.rows)
-            place = Place(record.lanes[id(self)], found[0], -(-max(1, int(size)) // 128) * 128, born)
-            record.places.append(place)
-            record.taken[place.lane, place.address] = place
+            born = len(now[0].lowering.context.emitter.rows)
+            place = Place(now[0].lanes[id(self)], found[0], -(-max(1, int(size)) // 128) * 128, born)
+            now[0].places.append(place)
+            now[0].taken[place.lane, place.address] = place
         return found
 
     def noted_release(self: LocalMemory, address: int, guards: tuple[int, ...]) -> None:
         release(self, address, guards)
-        del record.taken[record.lanes[id(self)], address]
+        del now[0].taken[now[0].lanes[id(self)], address]
 
     def noted_touch(self: Tensors, copy: LocalCopy, command: int) -> None:
         touch(self, copy, command)
         device, core = self.context.emitter.rows[command][:2]
-        record.use(device * self.context.plan.machine.cores + core, copy.addresses, command)
+        now[0].use(device * self.context.plan.machine.cores + core, copy.addresses, command)
 
     def noted_store(self: Tensors, tensor: int, lane: int, copy: LocalCopy, *, tiled: bool) -> None:
         store(self, tensor, lane, copy, tiled=tiled)
         for piece in (
             copy.pieces if not copy.more_addresses else ()
         ):  # other lanes wrote them; parts are noted each for itself
-            record.use(lane, copy.addresses, piece.command)
+            now[0].use(lane, copy.addresses, piece.command)
 
-    def noted_bring(self: WeightStream, index: int, step: int, counts: dict[int, int]) -> dict[int, list[int]]:
-        arrivals = bring(self, index, step, counts)
-        record.tiles += [WeightTile(lane, list(commands)) for lane, commands in arrivals.items()]
+    def noted_bring(
+        self: WeightStream, ring: Ring, index: int, step: int, counts: dict[int, int]
+    ) -> dict[int, list[int]]:
+        arrivals = bring(self, ring, index, step, counts)
+        for lane, commands in arrivals.items():
+            now[0].tiles.append(WeightTile(ring, lane, index, list(commands)))
+            now[0].turns.setdefault((id(ring), lane), []).append(now[0].tiles[-1])
+            for command in commands:
+                now[0].use_panel(ring, lane, command)
         return arrivals
 
-    def noted_used(self: WeightStream, lane: int, command: int) -> None:
-        used(self, lane, command)
-        next(tile for tile in reversed(record.tiles) if tile.lane == lane).users.append(command)
+    def noted_used(self: Ring, lane: int, command: int, *, later_tiles: int = 0) -> None:
+        used(self, lane, command, later_tiles=later_tiles)
+        now[0].turns[id(self), lane][-1 - later_tiles].users.append(command)
+        now[0].use_panel(self, lane, command)
 
     with (
         patch.object(Lowering, "__init__", noted_lower),
-        patch.object(Tensors, "__init__", noted_start),
         patch.object(LocalMemory, "allocate", noted_allocate),
         patch.object(LocalMemory, "release", noted_release),
         patch.object(Tensors, "record_use", noted_touch),
         patch.object(Tensors, "store", noted_store),
         patch.object(WeightStream, "load_tile", noted_bring),
-        patch.object(WeightStream, "record_use", noted_used),
+        patch.object(Ring, "record_use", noted_used),
     ):
-        yield record
+        yield records

@@ -5,16 +5,16 @@ Order is proved from dependencies, not read off one timeline: no device may run 
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from itertools import pairwise
+from collections.abc import Iterable, Iterator
+from itertools import combinations, pairwise
+from math import prod
 
 import numpy as np
 import numpy.typing as npt
 
-from compiler_build import Built, Place
-from opscope.compiler.passes.axes import WHOLE, input_axes
+from compiler_build import Built, Place, WeightTile
 from opscope.compiler.passes.place import has_weights
-from opscope.compiler.passes.split import same_portions
+from opscope.compiler.sharding import REDUCED, Box, Sharding, exchange
 from opscope.device import Timeline
 from opscope.graph.graph import ABSENT, Role
 from opscope.graph.kinds import Family
@@ -49,8 +49,14 @@ class Order:
     def holds(self, first: int, second: int) -> bool:
         return bool(self.done[second, self.stream[first]] >= first)
 
-    def all_hold(self, first: Iterable[int], second: int) -> bool:
-        return all(self.holds(row, second) for row in first)
+    def all_hold(self, first: Iterable[int], *second: int) -> bool:
+        """Whether each of `first` is done before any of `second` starts; of a stream the last one tells of all."""
+        rows = np.fromiter(first, np.int64)
+        if not len(rows) or not second:
+            return True
+        last = np.full(self.done.shape[1], -1, np.int64)
+        np.maximum.at(last, self.stream[rows], rows)
+        return bool((self.done[np.array(second)] >= last).all())
 
 
 # ---- time -----------------------------------------------------------------------------------------------------------
@@ -89,7 +95,7 @@ def places_in_use_never_overlap(built: Built, order: Order) -> None:
         earlier = before.setdefault(place.lane, [])
         for other, users in earlier:
             if not _apart(other, place):
-                assert all(order.all_hold(users, row) for row in rows), (other, place)
+                assert order.all_hold(users, *rows), (other, place)
         low, high = place.address, place.address + place.size
         earlier[:] = [pair for pair in earlier if pair[0].address < low or pair[0].address + pair[0].size > high]
         earlier.append((place, rows))
@@ -121,26 +127,30 @@ def _range(command: np.void) -> tuple[int, int]:
 def tiles_are_read_before_they_are_overwritten(built: Built, order: Order) -> None:
     """Inside a place: a tile is written over when it and those that read it are done."""
     table = built.program.commands
-    for place in built.places:
+    panels = {id(place) for place in built.panels}  # whose slots have a law of their own
+    for place in (place for place in built.places if id(place) not in panels):
         users = [built.row_of[command] for command in sorted(set(place.users))]
         writers: list[tuple[int, int, list[int]]] = []  # low, high, writer and its readers
         for row in users:
             low, high = _range(table[row])
-            if high == low:  # it only reads: what was written last
+            inside = place.address <= low < high <= place.address + place.size
+            if not inside:  # it only reads here: what was written last
                 if writers:
                     writers[-1][2].append(row)
                 continue
             for other_low, other_high, rows in writers:
                 if low + 1 < other_high and other_low + 1 < high:  # neighbours may share a byte that was rounded
                     assert order.all_hold([r for r in rows if r != row], row), (place, row)
+            writers[:] = [w for w in writers if w[0] < low or w[1] > high]  # whoever follows this one follows those
             writers.append((low, high, [row]))
 
 
 def weight_slots_are_not_overwritten(built: Built, order: Order) -> None:
-    slots = built.lowering.weights.slots
-    for lane in range(built.lowering.context.lane_count):
-        tiles = [tile for tile in built.weight_tiles if tile.lane == lane]
-        for old, new in zip(tiles, tiles[slots:], strict=False):
+    rings: dict[tuple[int, int], list[WeightTile]] = {}
+    for tile in built.weight_tiles:
+        rings.setdefault((id(tile.ring), tile.lane), []).append(tile)
+    for tiles in rings.values():
+        for old, new in zip(tiles, tiles[tiles[0].ring.slots :], strict=False):
             for row in _rows(built, new.arrivals):
                 assert order.all_hold(_rows(built, old.users), row)
         for tile in tiles:
@@ -158,16 +168,38 @@ def _rows(built: Built, commands: Iterable[int]) -> list[int]:
 def work_is_conserved(built: Built) -> None:
     """Commands of an op lie on the lanes of its split, and add up to its work there."""
     table, context, commands = built.program.commands, built.lowering.context, compute_rows(built)
-    for index, (placed, split) in enumerate(zip(built.plan.placed, built.plan.splits, strict=True)):
+    for index, (placed, split) in enumerate(zip(built.schedule.placed, built.schedule.splits, strict=True)):
         if not placed.engine:
             continue
         portions = context.portions(split)
         assert set(commands[index]) == set(portions), placed.op.name
-        assert abs(sum(portions.values()) - (1 if split.axis is not None else len(context.all_lanes(split)))) < CLOSE
+        _check_boxes(split.sharding)
+        made = split.sharding.made
         for lane, portion in portions.items():
             here = commands[index][lane]
             assert abs(int(table["macs"][here].sum()) - placed.task.work.macs * placed.task.trips * portion) <= 1
-            assert abs(int(table["out_bytes"][here].sum()) - context.out_bytes(placed.op) * portion) <= 1
+            assert abs(int(table["out_bytes"][here].sum()) - context.out_bytes(placed.op) * made.share(lane)) <= 1
+
+
+def _check_boxes(sharding: Sharding) -> None:
+    """The boxes of lanes cover everything, and do not overlap unless they are equal."""
+    boxes = list(dict.fromkeys(sharding.boxes.values()))
+    assert abs(sum(map(_volume, boxes)) - 1) < CLOSE, boxes
+    for one, other in combinations(boxes, 2):
+        assert _volume(_common(one, other)) < CLOSE, (one, other)
+
+
+def _volume(box: Box) -> float:
+    return prod(max(0.0, high - low) for _, low, high in box)
+
+
+def _common(one: Box, other: Box) -> Box:
+    """What two boxes have in common; empty intervals where that is nothing."""
+    limits = {axis: (low, high) for axis, low, high in one}
+    for axis, low, high in other:
+        own = limits.get(axis, (0.0, 1.0))
+        limits[axis] = max(own[0], low), min(own[1], high)
+    return tuple((axis, *limits[axis]) for axis in sorted(limits))
 
 
 def compute_rows(built: Built) -> dict[int, dict[int, list[int]]]:
@@ -177,48 +209,90 @@ def compute_rows(built: Built) -> dict[int, dict[int, list[int]]]:
     found: dict[int, dict[int, list[int]]] = {}
     for row in (row for row in built.row_of if computing[row]):
         index = int(built.ops[row])
-        placed = built.plan.placed[index]
+        placed = built.schedule.placed[index]
         if placed.engine and built.program.kinds[table["kind"][row]] == context.command_name(placed.form):
             found.setdefault(index, {}).setdefault(lanes[row], []).append(row)
     return found
 
 
 def data_arrives_before_it_is_read(built: Built, order: Order) -> None:
-    """Follow every operand back to the op that computes it; views and ops of unknown cost hand on what they read."""
-    makers, commands, context = _makers(built), compute_rows(built), built.lowering.context
-    for index, placed in enumerate(built.plan.placed):
+    """Follow every operand back to the commands that compute it, over exchanges, views and ops of unknown cost."""
+    commands, context, origins = compute_rows(built), built.lowering.context, _Origins(built)
+    for index, placed in enumerate(built.schedule.placed):
         for position, t in enumerate(placed.op.inputs):
-            for maker in makers.get(t, ()) if t != ABSENT else ():
-                by_lane, everywhere = commands.get(maker, {}), _gathered(built, maker, index, t)
-                for lane, rows in commands.get(index, {}).items():
-                    made = [row for rows in by_lane.values() for row in rows] if everywhere else by_lane.get(lane, [])
-                    assert order.all_hold(made, rows[-1]), (placed.op.name, lane)
-                    if (
-                        len(rows) > 1
-                        and not context.common_rows(index, position, lane) > 1
-                        and not _is_piecewise(built, index)
-                    ):
-                        assert order.all_hold(made, rows[0]), (placed.op.name, lane)
+            for lane, rows in commands.get(index, {}).items() if t != ABSENT else ():
+                made = [row for maker, other in origins.of(t, lane) for row in commands.get(maker, {}).get(other, ())]
+                assert order.all_hold(made, rows[-1]), (placed.op.name, lane)
+                waits = context.common_rows(index, position, lane) <= 1 and not _is_piecewise(built, index)
+                if len(rows) > 1 and waits:
+                    assert order.all_hold(made, rows[0]), (placed.op.name, lane)
 
 
 def _is_piecewise(built: Built, index: int) -> bool:
-    return built.plan.placed[index].op.family in (Family.ELEMENTWISE, Family.CONVERT)
+    return built.schedule.placed[index].op.family in (Family.ELEMENTWISE, Family.CONVERT)
 
 
-def _makers(built: Built) -> dict[int, set[int]]:
-    """Tensor → ops that compute it."""
-    makers: dict[int, set[int]] = {}
-    for index, placed in enumerate(built.plan.placed):
-        handed_on = set().union(*(makers.get(t, set()) for t in placed.op.inputs if t != ABSENT))
-        for t in placed.op.outputs:
-            makers[t] = {index} if placed.engine else handed_on
-    return makers
+class _Origins:
+    """Who computes what a lane has of a tensor."""
+
+    def __init__(self, built: Built) -> None:
+        self.schedule = built.schedule
+        self.maker = {t: index for index, placed in enumerate(self.schedule.placed) for t in placed.op.outputs}
+        self._known: dict[tuple[int, int], frozenset[tuple[int, int]]] = {}
+
+    def of(self, tensor: int, lane: int) -> frozenset[tuple[int, int]]:
+        """Op and lane of those that compute it: itself, lanes with other partial sums, those that sent a part."""
+        if tensor not in self.maker:
+            return frozenset()
+        if (tensor, lane) not in self._known:
+            self._known[tensor, lane] = frozenset(self._find(self.maker[tensor], lane))
+        return self._known[tensor, lane]
+
+    def _find(self, index: int, lane: int) -> Iterator[tuple[int, int]]:
+        placed, sharding = self.schedule.placed[index], self.schedule.splits[index].sharding
+        if placed.engine:
+            made = sharding.made.boxes
+            alike = {other for other in sharding.lanes() if made.get(other) == made.get(lane)}
+            yield from ((index, other) for other in (alike if sharding.cut_on(REDUCED) else {lane}))
+            return
+        lanes: Iterable[int] = (lane,)
+        if placed.op.kind == "exchange":
+            lanes = (lane, *exchange(self.schedule.splits[index].needs[0], sharding).sources.get(lane, ()))
+        elif placed.unknown:  # it takes its inputs as they are, wherever they are
+            lanes = range(self.schedule.machine.lanes)
+        for t in (t for t in placed.op.inputs if t != ABSENT):
+            for other in lanes:
+                yield from self.of(t, other)
 
 
-def _gathered(built: Built, maker: int, reader: int, tensor: int) -> bool:
-    """Whether a tensor was cut, and has been gathered when an op reads it: then it comes from every lane."""
-    handed_around = any(tensor in split.gathers for split in built.plan.splits[: reader + 1])
-    return built.plan.splits[maker].axis is not None and handed_around
+def lanes_have_what_they_need(built: Built) -> None:
+    """Every box that a lane reads of a tensor is one that it has made, or that has been exchanged."""
+    schedule = built.schedule
+    held: dict[int, Sharding] = {}
+    for placed, split in zip(schedule.placed, schedule.splits, strict=True):
+        if placed.unknown or placed.op.family is Family.CONTROL:
+            assert not split.needs or not placed.unknown, placed.op.name
+        elif placed.op.kind == "exchange":
+            assert split.needs == (held[placed.op.inputs[0]],)
+            _check_exchange(*split.needs, split.sharding)
+        else:
+            for t, need in zip(placed.op.inputs, split.needs, strict=True):
+                if t in held:
+                    for lane in split.sharding.lanes():
+                        own, wanted = held[t].boxes.get(lane), need.boxes[lane]
+                        assert own is not None, (placed.op.name, lane)
+                        assert _volume(_common(own, wanted)) > _volume(wanted) - CLOSE, (placed.op.name, own, wanted)
+        stored = placed.op.family is Family.VIEW and placed.op.inputs[0] not in held  # a view of a graph input, say
+        if not stored:
+            held.update(dict.fromkeys(placed.op.outputs, split.sharding.made))
+
+
+def _check_exchange(held: Sharding, needed: Sharding) -> None:
+    """What a lane has and what it receives is all that it needs."""
+    sources = exchange(held, needed).sources
+    for lane, wanted in needed.boxes.items():
+        boxes = {held.boxes[other] for other in (lane, *sources.get(lane, ())) if other in held.boxes}
+        assert abs(sum(_volume(_common(box, wanted)) for box in boxes) - _volume(wanted)) < CLOSE, (lane, wanted)
 
 
 def rings_are_read_as_they_turn(built: Built) -> None:
@@ -226,17 +300,17 @@ def rings_are_read_as_they_turn(built: Built) -> None:
     table, context, commands = built.program.commands, built.lowering.context, compute_rows(built)
     emitted = {row: number for number, row in enumerate(built.row_of)}
     readers: dict[int, list[int]] = {}
-    for index, placed in enumerate(built.plan.placed):
+    for index, placed in enumerate(built.schedule.placed):
         for t in placed.op.inputs:
             readers.setdefault(t, []).append(index)
-    for index, placed in enumerate(built.plan.placed):
+    for index, placed in enumerate(built.schedule.placed):
         for lane, rows in commands.get(index, {}).items():
             ranges = [_range(table[row]) for row in rows]
             if len(rows) < 3 or len(set(ranges)) == len(rows) or ranges[0][0] == ranges[0][1]:
                 continue
             if _writes_of(built, index, lane) >= len(rows):
                 continue
-            assert placed.op.outputs[0] not in built.plan.graph.outputs
+            assert placed.op.outputs[0] not in built.schedule.graph.outputs
             for reader in readers.get(placed.op.outputs[0], ()):
                 own = commands[reader][lane]
                 assert len(own) == len(rows), (placed.op.name, context.plan.placed[reader].op.name)
@@ -257,37 +331,40 @@ def weights_are_read_as_often_as_the_plan_says(built: Built) -> None:
     table, program, context = built.program.commands, built.program, built.lowering.context
     reads = [number for number, route in enumerate(program.routes) if route.carries == "read"]
     moves, commands = np.isin(table["route"], reads), compute_rows(built)
-    for index, (placed, split) in enumerate(zip(built.plan.placed, built.plan.splits, strict=True)):
-        if not has_weights(placed.op, built.plan.graph) or not placed.engine:
+    for index, (placed, split) in enumerate(zip(built.schedule.placed, built.schedule.splits, strict=True)):
+        if not has_weights(placed.op, built.schedule.graph) or not placed.engine:
             continue
-        tensor = built.plan.graph.tensors[placed.op.inputs[1]]
+        tensor = built.schedule.graph.tensors[placed.op.inputs[1]]
         named = [i for i, detail in enumerate(program.details) if any(tensor.name == o.tensor for o in detail.operands)]
         mine = moves & (built.ops == index) & np.isin(table["detail"], named)
-        times = 0.0
-        for lanes in context.lanes_by_device(split):
-            tiles = [built.lowering.weights.tiles(placed, split, lane) for lane in lanes]
-            slices = [len(commands[index][lane]) // count for lane, count in zip(lanes, tiles, strict=True)]
-            if context.splits_channels(placed.op, split):
-                times += sum(context.portion(split, lane) * count for lane, count in zip(lanes, slices, strict=True))
-            else:
-                times += max(slices)
-        expected = 0.0 if built.plan.resident else times * (tensor.bytes or 0)
+        expected = 0.0 if built.schedule.resident else _weight_reads(built, index, commands[index]) * (tensor.bytes or 0)
         assert abs(int(table["moved_bytes"][mine].sum()) - expected) <= mine.sum(), placed.op.name
+
+
+def _weight_reads(built: Built, index: int, rows: dict[int, list[int]]) -> float:
+    """How often the weights of an op are read: every part once a device, or once a slice where they do not stay."""
+    weights, sharding = built.lowering.weights, built.lowering.context.weight_sharding(index)
+    groups: dict[tuple[int, Box], list[int]] = {}
+    for lane, box in sharding.boxes.items():
+        groups.setdefault((lane // built.program.cores, box), []).append(lane)
+    shared = any(tile.ring is weights.ring for tile in built.weight_tiles if tile.op == index)
+    stays = not shared or max(weights.tiles(index, lane) for lane in rows) <= weights.slots
+    times = 0.0
+    for (_, box), lanes in groups.items():
+        slices = max(len(rows[lane]) // weights.tiles(index, lane) for lane in lanes)
+        times += _volume(box) * (1 if stays else slices)
+    return times
 
 
 def what_is_moved_out_is_read_again(built: Built) -> None:
     """Activations in outer memory: nothing is read that was not written there, nothing written that nobody reads."""
-    table, program, graph = built.program.commands, built.program, built.plan.graph
-    carries = [route.carries for route in program.routes]
-    root = _bytes_of(built)
-    roots = {graph.tensors[t].name: root[t] for t in range(len(root)) if graph.tensors[root[t]].role is Role.ACTIVATION}
+    graph, root = built.schedule.graph, _bytes_of(built)
     moved: dict[str, set[int]] = {"read": set(), "write": set()}
-    for command in table[(table["route"] != NO_ROUTE) & (built.ops != NO_OP)]:
-        for operand in program.details[int(command["detail"])].operands:
-            name, way = operand.tensor, carries[command["route"]]
-            if name in roots and way in moved:
-                moved[way].add(roots[name])
-    unknown = [p.op for p in built.plan.placed if not p.engine and p.op.family is not Family.VIEW]
+    for _, way, tensor in _moves(built):
+        if graph.tensors[root[tensor]].role is Role.ACTIVATION:
+            moved[way].add(root[tensor])
+    unknown = [p.op for p in built.schedule.placed if not p.engine and p.op.family is not Family.VIEW]
+    unknown = [op for op in unknown if op.kind not in ("join", "divide", "exchange")]
     elsewhere = {root[t] for op in unknown for t in (*op.inputs, *op.outputs) if t != ABSENT}  # read, written by them
     assert moved["write"] - {root[t] for t in graph.outputs} <= moved["read"] | elsewhere
     assert moved["read"] <= moved["write"] | elsewhere
@@ -295,23 +372,34 @@ def what_is_moved_out_is_read_again(built: Built) -> None:
 
 def outer_memory_is_read_after_it_is_written(built: Built, order: Order) -> None:
     """Before a core reads an activation, all that it has sent of it to outer memory has arrived there."""
-    program, graph, lanes = built.program, built.plan.graph, built.lanes()
-    roots = {tensor.name: built.lowering.tensors.root(t) for t, tensor in enumerate(graph.tensors)}
+    lanes, tensors = built.lanes(), built.lowering.tensors
     sent: dict[tuple[int, int], list[int]] = {}
+    for row, way, tensor in _moves(built):
+        key = int(lanes[row]), tensors.root(tensor)
+        if way == "write":
+            sent.setdefault(key, []).append(row)
+        else:
+            assert order.all_hold(sent.get(key, ()), row)
+
+
+def _moves(built: Built) -> Iterator[tuple[int, str, int]]:
+    """Yield row, way and tensor of what ops read from outer memory or write there, as emitted.
+
+    Tensors of different parts of the batch have one name; among the operands of an op it says which.
+    """
+    program, schedule = built.program, built.schedule
     for row in built.row_of:
         command = program.commands[row]
-        carries = program.routes[command["route"]].carries if command["route"] != NO_ROUTE else ""
-        for operand in program.details[int(command["detail"])].operands if carries in ("read", "write") else ():
-            key = int(lanes[row]), roots[operand.tensor]
-            if carries == "write":
-                sent.setdefault(key, []).append(row)
-            else:
-                assert order.all_hold(sent.get(key, ()), row)
+        way = program.routes[command["route"]].carries if command["route"] != NO_ROUTE else ""
+        if way in ("read", "write") and built.ops[row] != NO_OP:
+            op = schedule.placed[built.ops[row]].op
+            names = {schedule.graph.tensors[t].name: t for t in (*op.inputs, *op.outputs) if t != ABSENT}
+            yield from ((row, way, names[o.tensor]) for o in program.details[int(command["detail"])].operands)
 
 
 def _bytes_of(built: Built) -> list[int]:
     """Tensor → one that stands for its bytes: a view is what it is a view of, parts are the whole."""
-    root = [built.lowering.tensors.root(t) for t in range(len(built.plan.graph.tensors))]
+    root = [built.lowering.tensors.root(t) for t in range(len(built.schedule.graph.tensors))]
     same = list(range(len(root)))
 
     def find(t: int) -> int:
@@ -319,8 +407,8 @@ def _bytes_of(built: Built) -> list[int]:
             t = same[t]
         return t
 
-    for op in built.plan.graph.ops:
-        if op.kind in ("join", "divide"):
+    for op in built.schedule.graph.ops:
+        if op.kind in ("join", "divide", "exchange"):
             for t in (*op.inputs, *op.outputs):
                 same[find(root[t])] = find(root[op.outputs[0]])
     return [find(t) for t in root]
@@ -328,7 +416,7 @@ def _bytes_of(built: Built) -> list[int]:
 
 def outputs_are_written_once(built: Built) -> None:
     """Every graph output leaves for outer memory, all of it, and no part of it twice."""
-    table, program, graph = built.program.commands, built.program, built.plan.graph
+    table, program, graph = built.program.commands, built.program, built.schedule.graph
     writes = [number for number, route in enumerate(program.routes) if route.carries == "write"]
     leaving = np.isin(table["route"], writes) & (built.ops == NO_OP)
     written = int(table["moved_bytes"][leaving].sum())
@@ -348,24 +436,20 @@ def metrics_add_up(built: Built) -> None:
     assert max(program.metrics.local_bytes, default=0) <= program.metrics.local_capacity
 
 
-def cuts_fit_together(built: Built) -> None:
-    """Every operand that is not gathered is cut where its reader cuts it; an op of unknown cost reads nothing."""
-    graph, whole = built.plan.graph, set()
-    cut: dict[int, tuple[int, int]] = {}
-    for placed, split in zip(built.plan.placed, built.plan.splits, strict=True):
-        if placed.unknown:
-            assert (split.axis, split.gathers) == (None, ()), placed.op.name
+def exchanges_move_what_is_missing(built: Built) -> None:
+    """Over the bus and the link, no more and no less than lanes need and do not have; or all through outer memory."""
+    table, program, schedule = built.program.commands, built.program, built.schedule
+    carries = np.array([route.carries for route in program.routes] + [""])
+    ways = carries[np.where(table["route"] == NO_ROUTE, len(carries) - 1, table["route"])]
+    for index, (placed, split) in enumerate(zip(schedule.placed, schedule.splits, strict=True)):
+        if placed.op.kind != "exchange":
             continue
-        roots = {built.lowering.tensors.root(t) for t in split.gathers}
-        whole |= {t for t in cut if built.lowering.tensors.root(t) in roots}
-        lanes = len(built.lowering.context.all_lanes(split))
-        axes = input_axes(placed.op, graph, split.axis) if split.axis is not None else None
-        for t, wanted in zip(placed.op.inputs, axes or (WHOLE,) * len(placed.op.inputs), strict=True):
-            if t in cut and t not in whole:
-                axis, extent = cut[t]
-                assert axis == wanted, placed.op.name
-                assert same_portions(extent, split.extent, lanes), placed.op.name
-        cut.update({t: (split.axis, split.extent) for t in placed.op.outputs if split.axis is not None})
+        size, found = schedule.graph.tensors[placed.op.outputs[0]].bytes or 0, exchange(*split.needs, split.sharding)
+        moved = {way: int(table["moved_bytes"][(built.ops == index) & (ways == way)].sum()) for way in carries[:-1]}
+        rounded = len(found.sent) + len(found.linked)
+        assert abs(moved.get("link", 0) - size * sum(found.linked.values())) <= rounded
+        if moved.get("multicast", 0):
+            assert abs(moved["multicast"] - size * sum(found.sent.values())) <= rounded
 
 
 def all_laws(built: Built, timeline: Timeline) -> None:
@@ -388,7 +472,7 @@ def all_laws(built: Built, timeline: Timeline) -> None:
         what_is_moved_out_is_read_again,
         outputs_are_written_once,
         metrics_add_up,
+        lanes_have_what_they_need,
+        exchanges_move_what_is_missing,
     ):
         law(built)
-    if built.plan.options.parallel == "tensor":
-        cuts_fit_together(built)

@@ -147,7 +147,6 @@ class Exchange:
     sent: dict[int, float]  # lane → share that it sends within its device; what several lanes need is sent once
     linked: dict[int, float]  # lane → share that it sends to other devices, once to each of them
     sources: dict[int, tuple[int, ...]]  # lane → lanes that it receives from; none: it has all that it needs
-    keeps: bool  # every lane goes on holding what it has
 
     @property
     def moves(self) -> bool:
@@ -158,7 +157,7 @@ class Exchange:
 def exchange(held: Sharding, needed: Sharding) -> Exchange:
     """The exchange from one sharding of a tensor to another.
 
-    Of lanes that hold the same box the one on the receiver's device sends it, and they take turns.
+    Of lanes that hold the same box those on the receiver's device send it, and take turns; to another device, one.
     """
     have, want = held.boxes, needed.boxes
     holders: dict[Box, list[int]] = {}
@@ -185,16 +184,28 @@ def exchange(held: Sharding, needed: Sharding) -> Exchange:
                 found.append(shared)
             else:
                 device = lane // cores
-                linked = next((s for s in lanes if (device, common) in across.get(s, ())), sender)
+                linked = next((s for s in lanes if any(to == device for to, _ in across.get(s, ()))), sender)
                 across.setdefault(linked, set()).add((device, common))
                 found.append(linked)
         sources[lane] = tuple(found)
     return Exchange(
         {lane: min(_volume(have[lane]), sum(map(_volume, boxes))) for lane, boxes in sorted(inside.items())},
-        {lane: sum(_volume(box) for _, box in boxes) for lane, boxes in sorted(across.items())},
+        {lane: _sent_to_devices(have[lane], boxes) for lane, boxes in sorted(across.items())},
         sources,
-        all(lane in want and _contains(want[lane], box) for lane, box in have.items()),
     )
+
+
+def keeps_parts(held: Sharding, needed: Sharding) -> bool:
+    """Whether every lane goes on needing what it holds: others add to it."""
+    return all(lane in needed.boxes and _contains(needed.boxes[lane], box) for lane, box in held.boxes.items())
+
+
+def _sent_to_devices(own: Box, boxes: set[tuple[int, Box]]) -> float:
+    """Share that a lane sends to other devices, to none of them more than it has: halos overlap."""
+    sent: dict[int, float] = {}
+    for device, box in sorted(boxes):
+        sent[device] = min(_volume(own), sent.get(device, 0.0) + _volume(box))
+    return sum(sent.values())
 
 
 # ---- the price of an exchange, without saying who sends what ------------------------------------------------------
@@ -252,7 +263,10 @@ class Moved:
 
 @lru_cache(maxsize=1 << 16)
 def moved_by_exchange(held: Sharding, needed: Sharding) -> Moved:
-    """What `exchange` would move, for whole groups of lanes that have or need the same: there are many to be priced."""
+    """What `exchange` would move, for whole groups of lanes that have or need the same: there are many to be priced.
+
+    A little more where halos overlap in a part that one lane has, or where several lanes could take turns in sending.
+    """
     if held is needed:
         return Moved()
     have, want = _groups(held, by_device=False), _groups(needed, by_device=True)
@@ -274,5 +288,7 @@ def moved_by_exchange(held: Sharding, needed: Sharding) -> Moved:
     bus = np.zeros((homes.shape[1], len(have.volume)))
     np.add.at(bus, devices, overlap * near)
     bus = np.minimum(bus, have.volume)
-    link = np.bincount(homes.argmax(axis=1), (overlap * ~near).sum(axis=0))
+    far = np.zeros_like(bus)
+    np.add.at(far, devices, overlap * ~near)
+    link = np.bincount(homes.argmax(axis=1), np.minimum(far, have.volume).sum(axis=0))
     return Moved(float(bus.sum(axis=1).max()), float(bus.max()), float(link.max()))

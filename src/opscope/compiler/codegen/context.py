@@ -31,7 +31,7 @@ _TYPE_NAMES = {"f16": "float16", "f32": "float", "u8": "ui8", "i32": "index32", 
 
 
 class LoweringContext:
-    """A schedule and its machine, as code generation needs them; only the emitter changes while commands are emitted."""
+    """A schedule and its machine, as code generation needs them; only the emitter changes meanwhile."""
 
     def __init__(self, plan: Schedule, tiling: Tiling, local: Memory) -> None:
         target = plan.machine.target

@@ -13,12 +13,12 @@ go through outer memory instead: each is written there once, and readers later r
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from dataclasses import replace
 
 from ...core.meaning import Carries, Does
 from ...graph.kinds import Family
-from ..sharding import Exchange, exchange
+from ..sharding import Exchange, exchange, keeps_parts
 from .context import VECTOR_GROUP, LoweringContext
 from .emit import CommandSpec
 from .tensors import LocalCopy, OuterCopy, Piece, Tensors
@@ -82,9 +82,14 @@ class _Exchanger:
         complete = senders <= holders.keys() and all(lane in holders for lane in lanes if self.held.share(lane) > 0)
         layouts = {holders[lane][0] for lane in senders} if complete else set()
         self.extends = self._extends(holders)
-        places = self._places(lanes) if len(layouts) == 1 else None
+        staying = [] if self.extends else self._staying(holders)
+        places = self._places(lane for lane in lanes if lane not in staying) if len(layouts) == 1 else None
         if places is not None:
             self._through_local_memory(places, {lane: copy for lane, (_, copy) in holders.items()}, tiled=layouts.pop())
+            for lane in staying:
+                tiled, copy = holders[lane]
+                self.tensors.remove(self.source, lane, tiled=tiled)
+                self.tensors.store(self.result, lane, copy, tiled=tiled)
         else:
             self._through_outer_memory(sorted({*holders, *self.tensors.outer_lanes(self.source)}))
 
@@ -111,7 +116,13 @@ class _Exchanger:
         """Whether every lane goes on with what it has, and nobody else reads the tensor: a halo is put beside it."""
         whole = all(lane in holders and holders[lane][1].address is not None for lane in self.needed.lanes())
         alone = self.tensors.readers(self.source) == 1 and len({tiled for tiled, _ in holders.values()}) == 1
-        return self.moves.keeps and whole and alone and holders.keys() == self.needed.boxes.keys()
+        return keeps_parts(self.held, self.needed) and whole and alone and holders.keys() == self.needed.boxes.keys()
+
+    def _staying(self, holders: Collection[int]) -> list[int]:
+        """Lanes that have all they need: where nobody reads the tensor otherwise, their copies stay where they are."""
+        if self.tensors.readers(self.source) > 1:
+            return []
+        return [lane for lane in self.needed.lanes() if lane in holders and lane not in self.moves.sources]
 
     def _size(self, lane: int) -> float:
         return self.bytes * self.needed.share(lane)
@@ -172,6 +183,8 @@ class _Exchanger:
             own = copies.get(lane)
             if own is not None:
                 commands += [piece.command for piece in own.pieces]
+            if lane not in self.moves.sources:
+                commands += guards  # nobody sends anything there who would have waited for them
             size, fresh = self._size(lane), self._new_size(lane) >= 1
             pieces = [Piece(0.0, 1.0, command) for command in self.context.emitter.latest(commands)]
             copy = LocalCopy(pieces, size, address=address if fresh else None, guards=guards)

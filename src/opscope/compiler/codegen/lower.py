@@ -241,19 +241,21 @@ class Lowering:
             op = self.plan.placed[index].op
             for position, t in self.placer.operands_of(op) if self.plan.splits[index].needs else ():
                 root = self.tensors.root(t)
-                role = self.plan.graph.tensors[root].role
-                if role in (Role.INPUT, Role.CONSTANT) and root not in self.context.resident_constants:
-                    if not (op.kind == "gather" and position == 0):  # of a table each lane reads its own rows
-                        self.tensors.load_together(index, position)
+                is_read = self.plan.graph.tensors[root].role in (Role.INPUT, Role.CONSTANT)
+                is_table = op.kind == "gather" and position == 0  # of which each lane reads its own rows
+                if is_read and not is_table and root not in self.context.resident_constants:
+                    self.tensors.load_together(index, position)
 
     # ---- ops without work of their own ----------------------------------------------------------------------------
 
     def _pass_through(self, index: int) -> None:
         """An op of unknown cost: it takes no time, but its outputs are there only after its inputs."""
-        op, split = self.plan.placed[index].op, self.plan.splits[index]
+        op, split, lanes = self.plan.placed[index].op, self.plan.splits[index], range(self.context.lane_count)
+        inputs = [t for t in op.inputs if t != ABSENT]
+        made = [command for t in inputs for lane in lanes for command in self.tensors.producers(t, lane)]
+        after = self.context.emitter.latest(made)
         for lane in self.context.lanes(split):
-            after = [command for t in op.inputs if t != ABSENT for command in self.tensors.producers(t, lane)]
-            self._define_outputs(op, lane, self.context.emitter.latest(after))
+            self._define_outputs(op, lane, after)
 
     def _define_outputs(self, op: Op, lane: int, after: list[int]) -> None:
         for t in op.outputs:

@@ -127,9 +127,9 @@ class TileRunner:
         for placement in placements:
             op = self.context.plan.placed[placement.index].op
             for operand in placement.operands:
-                if operand.streamed and tile.turn not in operand.slices:
-                    if self.context.maker.get(op.inputs[operand.position]) not in own:
-                        operand.slices[tile.turn] = self._slice(placement, operand, tile)
+                made_here = self.context.maker.get(op.inputs[operand.position]) in own
+                if operand.streamed and not made_here and tile.turn not in operand.slices:
+                    operand.slices[tile.turn] = self._slice(placement, operand, tile)
 
     def clear(self, placements: Sequence[OperandPlacement]) -> None:
         """Free the double buffers of streamed tensors."""
@@ -153,6 +153,7 @@ class TileRunner:
         made = context.result_share(placement.index, placement.lane)
         size = share(context.out_bytes(placed.op) * made, tile.number, tile.count)
         first = placement.results[0]
+        turn = placement.tiles - 1 if placement.streamed else tile.number  # panels change the order of tiles
         return CommandSpec(
             placement.lane,
             context.group_of[placed.engine] + tile.number % context.engines[placed.engine].units,
@@ -163,7 +164,7 @@ class TileRunner:
             cost.cycles(placed),
             size,
             macs=share(work.macs * placed.task.trips * portion, tile.number, tile.count),
-            address=first.tile_address(tile.number, tile.count),
+            address=first.tile_address(turn, tile.count),
             local_bytes=first.size / tile.count if first.address is not None else 0.0,
         )
 

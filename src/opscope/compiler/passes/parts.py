@@ -28,7 +28,7 @@ def split(plan: Plan) -> Plan:
     """The plan with the parts that are priced lowest, and with alternatives to them."""
     priced: list[tuple[float, int, tuple[Part, ...]]] = []
     for devices, cores in machine_sizes(plan):
-        chooser = _Chooser(plan, device_groups(plan, devices), devices=devices, cores=cores)
+        chooser = PartsChooser(plan, devices=devices, cores=cores)
         whole = chooser.batch
         spills = chooser.price(whole) > chooser.price(whole, may_spill=False)
         for unit in chooser.units() if spills else [whole]:
@@ -38,12 +38,15 @@ def split(plan: Plan) -> Plan:
     return replace(plan, parts=found[0], alternatives=found[1:])
 
 
-class _Chooser:
+class PartsChooser:
     """Splits for units of different sizes; each is computed once."""
 
-    def __init__(self, plan: Plan, groups: Sequence[Sequence[tuple[int, ...]]], *, devices: int, cores: int) -> None:
-        self.plan, self.batch, self.groups = plan, batch_size(plan.graph), groups
-        self.cores, self.lanes = cores, devices * cores
+    def __init__(self, plan: Plan, *, devices: int | None = None, cores: int | None = None) -> None:
+        """For so many devices and cores of each; None: all of the plan's machine."""
+        devices = plan.machine.devices if devices is None else devices
+        self.plan, self.batch, self.groups = plan, batch_size(plan.graph), device_groups(plan, devices)
+        self.cores = plan.machine.cores if cores is None else cores
+        self.lanes = devices * self.cores
         self.axes = batch_axes(plan.graph)
         self._part: dict[tuple[int, int], Part] = {}
 
@@ -54,8 +57,12 @@ class _Chooser:
             return [batch]
         most = -(-batch // lanes)  # images of a lane
         tried = {batch, lanes, -(-batch // most), 1 if lanes < 4 or lanes > batch else 2 * lanes}
-        whole = is_cuttable(self.plan.graph, self.axes)
-        return sorted(unit for unit in tried if 0 < unit <= batch and (whole or batch % unit == 0))
+        return sorted(unit for unit in tried if self.is_possible(unit))
+
+    def is_possible(self, unit: int) -> bool:
+        """Whether the batch can run in units of so many images: with a rest, only all of the network can."""
+        fits = 0 < unit <= self.batch
+        return fits and (self.batch % unit == 0 or is_cuttable(self.plan.graph, self.axes))
 
     def parts(self, unit: int) -> tuple[Part, ...]:
         """The batch in units of so many images, and the rest."""

@@ -76,6 +76,7 @@ class Splitter:
         for index, each in enumerate(placed):
             for position, t in enumerate(each.op.inputs):
                 self.readers.setdefault(t, []).append((index, position))
+        self.read_anew = self._views_of_what_is_stored()
         self.options: list[list[_Option]] = []
         self.chosen: list[int] = []
         self.costs: dict[int, list[float]] = {}  # of the options, when the last choice was made
@@ -88,10 +89,10 @@ class Splitter:
         for index in reversed(range(len(self.placed))):
             self._propagate_back(index)
         for index in range(len(self.placed)):
-            self.chosen.append(self._best(index, self._forward_price))
+            self.chosen.append(self._choose(index, self._forward_price))
         for _ in range(_SWEEPS):
             for index in range(len(self.placed)):
-                self.chosen[index] = self._best(index, self._local_price)
+                self.chosen[index] = self._choose(index, self._local_price)
         self.total = sum(self._own_price(index) for index in range(len(self.placed)))
         return tuple(self._split(index) for index in range(len(self.placed)))
 
@@ -208,7 +209,15 @@ class Splitter:
 
     def _moved(self, tensor: int) -> bool:
         """Whether a tensor may have to be exchanged; of constants and graph inputs every lane reads what it needs."""
-        return tensor in self.maker and self.graph.tensors[tensor].role not in (Role.CONSTANT, Role.INPUT)
+        return tensor in self.maker and tensor not in self.read_anew
+
+    def _views_of_what_is_stored(self) -> set[int]:
+        """Constants and graph inputs, which outer memory holds whole, and the views of them."""
+        found = {t for t, tensor in enumerate(self.graph.tensors) if tensor.role in (Role.CONSTANT, Role.INPUT)}
+        for each in self.placed:
+            if each.op.family is Family.VIEW and each.op.inputs and each.op.inputs[0] in found:
+                found.update(each.op.outputs)
+        return found
 
     def _propagate_back(self, index: int) -> None:
         """Add to the penalty of an op's inputs, for every way in which they may be held; the last op comes first.
@@ -234,12 +243,15 @@ class Splitter:
     def _penalty(self, op: Op, option: _Option) -> float:
         return sum(self.penalty[t].get(option.made, 0.0) for t in op.outputs if t in self.penalty)
 
-    def _best(self, index: int, price: _Price) -> int:
-        options = self.options[index]
-        costs = self.costs[index] = [price(index, option) for option in options]
-        tried: Sequence[int] = range(len(options))
+    def _choose(self, index: int, price: _Price) -> int:
+        costs = self.costs[index] = [price(index, option) for option in self.options[index]]
+        return self.best(index, costs)
+
+    def best(self, index: int, costs: Sequence[float]) -> int:
+        """The number of the option with the lowest price; of a view, of those that need no exchange."""
+        tried: Sequence[int] = range(len(costs))
         if self.placed[index].op.family is Family.VIEW:  # nothing is gained by an exchange before its reader
-            tried = [k for k in tried if not self._exchanged(index, options[k])] or tried
+            tried = [k for k in tried if not self._exchanged(index, self.options[index][k])] or tried
         return min(tried, key=lambda k: (costs[k], k))
 
     def _forward_price(self, index: int, option: _Option) -> float:

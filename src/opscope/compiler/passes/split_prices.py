@@ -19,7 +19,6 @@ from ...machine.target import Engine, Layout
 from ..plan import Placed, Split, channel_axis
 from ..sharding import REDUCED, Moved, Sharding, moved_by_exchange
 
-
 _PRODUCTS = (Family.CONTRACTION, Family.RECURRENT, Family.POOL)
 
 

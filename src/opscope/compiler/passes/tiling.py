@@ -41,7 +41,7 @@ def tile(plan: Plan) -> Plan:
     best: Plan | None = None
     least, spent = inf, 0
     problem: UsageError | None = None
-    for parts in _proposals(plan):
+    for parts in proposals(plan):
         if best is not None and spent > MOST_COMMANDS:
             break
         written = schedule(plan, parts)
@@ -60,7 +60,7 @@ def tile(plan: Plan) -> Plan:
     return best
 
 
-def _proposals(plan: Plan) -> Iterator[tuple[Part, ...]]:
+def proposals(plan: Plan) -> Iterator[tuple[Part, ...]]:
     """Yield parts with numbers of tiles, the most promising first."""
     seen: set[tuple[tuple[int, int, tuple[int, ...]], ...]] = set()  # images, number of the splits, tiles
     for parts in (plan.parts, *plan.alternatives):
@@ -74,23 +74,38 @@ def _proposals(plan: Plan) -> Iterator[tuple[Part, ...]]:
 
 def _tilings(plan: Plan, part: Part) -> list[tuple[int, ...]]:
     """Numbers of tiles for the ops of a part: as found with tensors packed without gaps, and with the worst gaps."""
-    target, undivided = plan.machine.target, (1,) * len(plan.placed)
-    choices = divisors(part.units)
-    if len(choices) == 1 or target.local is None or target.tiling is None:
+    undivided, choices = (1,) * len(plan.placed), divisors(part.units)
+    if len(choices) == 1:
         return [undivided]
+    found = part_footprints(plan, part)
+    if found.resident or found.room <= 0:
+        return [undivided]
+    choices = _useful(choices, found.steps, found.room)
+    searches = [TilingSearch(choices, found.room, gaps=gaps) for gaps in (False, True)]
+    return list(dict.fromkeys(search.search(found.steps) for search in searches))
+
+
+@dataclass(frozen=True, slots=True)
+class PartFootprints:
+    """What the ops of a part need, and the local memory that there is for it."""
+
+    steps: list[Footprint]
+    room: float
+    resident: bool  # all constants fit beside the activations
+
+
+def part_footprints(plan: Plan, part: Part) -> PartFootprints:
+    """Footprints of a part's ops, were all of it run at once."""
+    target = plan.machine.target
+    if target.local is None or target.tiling is None:
+        return PartFootprints([], 0.0, resident=False)
     axes, share = batch_axes(plan.graph), part.images / batch_size(plan.graph)
     graph = with_images(plan.graph, axes, part.images)
     placed = tuple(some_of(each, each.op, share) for each in plan.placed)
     whole = Schedule(graph, plan.machine, placed, part.splits, tuple(range(len(placed))))
-    if is_resident(whole, graph):
-        return [undivided]
     context = LoweringContext(whole, target.tiling, target.local)
     room = context.capacity - WeightStream(context).reserved_bytes
-    if room <= 0:
-        return [undivided]
-    steps = list(footprints(whole, context, axes, part.units))
-    searches = [TilingSearch(_useful(choices, steps, room), room, gaps=gaps) for gaps in (False, True)]
-    return list(dict.fromkeys(search.search(steps) for search in searches))
+    return PartFootprints(list(footprints(whole, context, axes, part.units)), room, resident=is_resident(whole, graph))
 
 
 def divisors(number: int) -> list[int]:

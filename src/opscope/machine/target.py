@@ -145,6 +145,12 @@ class Memory:
         if self.bytes_per_second is not None and self.bytes_per_cycle is not None:
             raise ValueError(f"memory {self.name!r} has both bytes_per_second and bytes_per_cycle; expected one")
 
+    def peak(self, clock_hz: float) -> float | None:
+        """Bytes per core cycle of one instance, reads and writes together, before losses; None: not known."""
+        if self.bytes_per_cycle is not None:
+            return self.bytes_per_cycle.value
+        return self.bytes_per_second.value / clock_hz if self.bytes_per_second is not None else None
+
     @property
     def reached(self) -> float:
         """Share of the peak bandwidth that is reached."""

@@ -76,6 +76,7 @@ class Channel:
     bytes_per_cycle: float  # shared by all cores of a device
     core_bytes_per_cycle: float
     memory: int = NO_MEMORY  # that it serves: position in Program.memories
+    latency_cycles: float = 0.0  # from the arrival of the last byte until a transfer is done
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,6 +85,7 @@ class MemoryInfo:
 
     name: str
     is_outer: bool  # beyond the local memory of the cores
+    bytes_per_cycle: float | None = None  # reads and writes of a device together; None: as its fastest route
 
 
 @dataclass(frozen=True, slots=True)
@@ -229,6 +231,27 @@ class Program:
         lanes *= len(self.groups)
         lanes += table["group"]
         return lanes
+
+    def pool_of_routes(self) -> list[int]:
+        """Of every route, the first one that shares bandwidth with it: reads and writes of one outer memory do."""
+        firsts: dict[int, int] = {}
+
+        def pool(number: int, route: Channel) -> int:
+            moves = route.carries in (Carries.READ, Carries.WRITE) and route.memory != NO_MEMORY
+            shared = moves and self.memories[route.memory].is_outer
+            return firsts.setdefault(route.memory, number) if shared else number
+
+        return [pool(number, route) for number, route in enumerate(self.routes)]
+
+    def pool_rate(self, pool: int) -> float:
+        """Bytes per cycle that the routes of a pool have together on one device."""
+        fastest = max(
+            route.bytes_per_cycle for route, own in zip(self.routes, self.pool_of_routes(), strict=True) if own == pool
+        )
+        memory = self.routes[pool].memory
+        served = self.memories[memory].bytes_per_cycle if memory != NO_MEMORY else None
+        is_memory = self.routes[pool].carries in (Carries.READ, Carries.WRITE)
+        return fastest if served is None or not is_memory else served
 
     def memory_name(self, memory: int) -> str:
         """Name of a memory, for people; empty where none is known."""

@@ -191,6 +191,7 @@ def _program(meta: object, arrays: dict[ProgramSection, npt.NDArray[np.void]]) -
                 _number(r["bytes_per_cycle"]),
                 _number(r["core_bytes_per_cycle"]),
                 _place(r["memory"]),
+                _number(r["latency_cycles"]),
             )
             for r in _mappings(fields["routes"])
         ),
@@ -209,7 +210,10 @@ def _program(meta: object, arrays: dict[ProgramSection, npt.NDArray[np.void]]) -
         simulation={key: _number(value) for key, value in _mapping(fields["simulation"]).items()},
         model=_text(fields["model"]),
         notes=_texts(fields.get("notes", [])),
-        memories=tuple(MemoryInfo(_text(m["name"]), m["is_outer"] is True) for m in _mappings(fields["memories"])),
+        memories=tuple(
+            MemoryInfo(_text(m["name"]), m["is_outer"] is True, _rate(m["bytes_per_cycle"]))
+            for m in _mappings(fields["memories"])
+        ),
         bounds=msgspec.convert(fields.get("bounds"), Bounds | None),
     )
 
@@ -302,6 +306,10 @@ def _number(value: object) -> float:
     if not isinstance(value, int | float) or isinstance(value, bool):
         raise TypeError(f"found {value!r:.40}, expected a number")
     return float(value)
+
+
+def _rate(value: object) -> float | None:
+    return None if value is None else _number(value)
 
 
 def _texts(value: object) -> tuple[str, ...]:

@@ -276,8 +276,12 @@ def engine_groups(plan: Plan) -> tuple[Group, ...]:
 
 
 def memories(target: Target) -> tuple[MemoryInfo, ...]:
-    """The memories of a target, as a program lists them."""
-    return tuple(MemoryInfo(memory.name, memory.is_outer) for memory in target.memories)
+    """The memories of a target, as a program lists them: in bytes per core cycle, after losses."""
+    peaks = [(memory, memory.peak(target.clocks.core_hz.value)) for memory in target.memories]
+    return tuple(
+        MemoryInfo(memory.name, memory.is_outer, None if peak is None else peak * memory.reached)
+        for memory, peak in peaks
+    )
 
 
 def channels(plan: Plan) -> tuple[Channel, ...]:

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from ..core.errors import UsageError, printable
+from ..program.clock import at_clock
 from ..program.program import NO_ROUTE, Program
 from ..recording.build import to_run
 from ..recording.finding import WHAT_IF, Finding, Findings, Prediction
@@ -90,9 +91,8 @@ def retime_program(program: Program, change: Change) -> Program:
     factor = change.factor
     if change.what == "bandwidth":
         return _scale_bandwidth(program, change.name, factor)
-    if change.what == "clock":  # times are in cycles: memories keep bytes per second, so fewer per cycle
-        slower = _scale_bandwidth(program, "", 1 / factor)
-        return replace(slower, clock_hz=program.clock_hz * factor)
+    if change.what == "clock":
+        return at_clock(program, factor)
     numbers = _ops_named(program, (change.name,))
     if not numbers:
         raise UsageError(f"--what-if op:{printable(change.name)}: no such op; expected a name from `opscope analyze`")

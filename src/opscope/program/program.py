@@ -77,6 +77,7 @@ class Channel:
     core_bytes_per_cycle: float
     memory: int = NO_MEMORY  # that it serves: position in Program.memories
     latency_cycles: float = 0.0  # from the arrival of the last byte until a transfer is done
+    on_core_clock: bool = False  # its rates are per cycle; else per second, whatever the clock
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,6 +87,7 @@ class MemoryInfo:
     name: str
     is_outer: bool  # beyond the local memory of the cores
     bytes_per_cycle: float | None = None  # reads and writes of a device together; None: as its fastest route
+    on_core_clock: bool = False
 
 
 @dataclass(frozen=True, slots=True)

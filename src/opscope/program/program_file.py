@@ -192,6 +192,7 @@ def _program(meta: object, arrays: dict[ProgramSection, npt.NDArray[np.void]]) -
                 _number(r["core_bytes_per_cycle"]),
                 _place(r["memory"]),
                 _number(r["latency_cycles"]),
+                r["on_core_clock"] is True,
             )
             for r in _mappings(fields["routes"])
         ),
@@ -211,7 +212,7 @@ def _program(meta: object, arrays: dict[ProgramSection, npt.NDArray[np.void]]) -
         model=_text(fields["model"]),
         notes=_texts(fields.get("notes", [])),
         memories=tuple(
-            MemoryInfo(_text(m["name"]), m["is_outer"] is True, _rate(m["bytes_per_cycle"]))
+            MemoryInfo(_text(m["name"]), m["is_outer"] is True, _rate(m["bytes_per_cycle"]), m["on_core_clock"] is True)
             for m in _mappings(fields["memories"])
         ),
         bounds=msgspec.convert(fields.get("bounds"), Bounds | None),

@@ -279,7 +279,12 @@ def memories(target: Target) -> tuple[MemoryInfo, ...]:
     """The memories of a target, as a program lists them: in bytes per core cycle, after losses."""
     peaks = [(memory, memory.peak(target.clocks.core_hz.value)) for memory in target.memories]
     return tuple(
-        MemoryInfo(memory.name, memory.is_outer, None if peak is None else peak * memory.reached)
+        MemoryInfo(
+            memory.name,
+            memory.is_outer,
+            None if peak is None else peak * memory.reached,
+            on_core_clock=memory.bytes_per_cycle is not None,
+        )
         for memory, peak in peaks
     )
 
@@ -292,7 +297,14 @@ def channels(plan: Plan) -> tuple[Channel, ...]:
         shared = route.peak(clock) * route.reached
         own = route.core_bytes_per_second
         alone = min(shared, own.value / clock) if own is not None else shared
-        return Channel(route.name, route.carries, shared, alone, numbers.get(target.memory_of(route), NO_MEMORY))
+        return Channel(
+            route.name,
+            route.carries,
+            shared,
+            alone,
+            numbers.get(target.memory_of(route), NO_MEMORY),
+            on_core_clock=route.bytes_per_cycle is not None,
+        )
 
     target = plan.machine.target
     numbers = {memory.name: number for number, memory in enumerate(target.memories)}

@@ -172,6 +172,7 @@ class Route:
     core_bytes_per_second: Figure | None = None  # what one core's queue reaches at most
     efficiency: Figure | None = None
     issue_cycles: Figure | None = None  # of the thread that starts a transfer
+    latency_seconds: Figure | None = None  # from the arrival of the last byte until the receiver knows of it
     bytes_per_cycle: Figure | None = None  # of the core clock, where the route runs on it
     burst: Burst | None = None
     memory: str = ""  # name of the memory that it serves; empty: as `Target.memory_of` says
@@ -388,6 +389,7 @@ _COSTS = frozenset(
         "picojoules_per_element_op",
         "picojoules_per_byte",
         "issue_cycles",
+        "latency_seconds",
         "idle_watts",
     }
 )

@@ -303,6 +303,7 @@ def channels(plan: Plan) -> tuple[Channel, ...]:
             shared,
             alone,
             numbers.get(target.memory_of(route), NO_MEMORY),
+            latency_cycles=0.0 if route.latency_seconds is None else route.latency_seconds.value * clock,
             on_core_clock=route.bytes_per_cycle is not None,
         )
 

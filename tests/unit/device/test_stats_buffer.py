@@ -131,7 +131,8 @@ def test_every_thread_of_every_core_has_its_start_end_and_activation() -> None:
         assert threads["group"].tolist() == [HVX] * 4 + [HMX, DMA]
         assert set(threads["activate"].tolist()) == {4386}
         assert set(threads["start"].tolist()) == {10**12}
-    assert capture.sections[StatsSection.THREADS, 1]["pcycles"].tolist() == [1245 + 700] * 4 + [0, 0]
+        assert set(threads["end"].tolist()) == {10**12 + 1174}  # of the inference, though core 1 is done early
+        assert set(threads["pcycles"].tolist()) == {11740}
 
 
 def test_a_lane_of_computation_is_covered_by_its_ops_waits_and_barriers() -> None:
@@ -141,7 +142,9 @@ def test_a_lane_of_computation_is_covered_by_its_ops_waits_and_barriers() -> Non
     for thread in range(5):
         own = ops[ops["thread"] == thread]
         covered = int((own["ucycles"].astype(int) + own["wait"] + own["barrier"]).sum())
-        assert covered == threads["end"][thread] - threads["start"][thread]
+        last = own[-1]
+        assert covered == last["start"] + last["ucycles"] + last["barrier"] - threads["start"][thread]
+        assert covered <= threads["end"][thread] - threads["start"][thread]
         assert own["pcycles"].sum() <= threads["pcycles"][thread]
 
 

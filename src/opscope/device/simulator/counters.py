@@ -85,7 +85,7 @@ def route_bytes(program: Program, lanes: list[LaneTimes], carries: str) -> int:
 
 def _thread_totals(program: Program, counts: str, lane: LaneTimes) -> Counts:
     if counts == "cycles":  # of the whole inference, waits included
-        end = int(lane.clock.pcycles(np.array([lane.end]))[0])
+        end = int(lane.clock.pcycles(np.array([lane.window]))[0])
         return np.full(lane.threads, end, np.uint64)
     totals: Counts = _per_command(program, counts, lane).sum(axis=0, dtype=np.uint64)
     return totals

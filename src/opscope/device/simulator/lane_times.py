@@ -50,11 +50,7 @@ class LaneTimes:
     issue_end: Floats
     done: Floats
     blocker: Numbers
-
-    @property
-    def end(self) -> float:
-        """When the last command is done and the last transfer has arrived; 0 for a lane without commands."""
-        return float(self.done.max()) if len(self.done) else 0.0
+    window: float  # the end of the inference: threads stay until all work is done, on every core and device
 
     @property
     def ucycles(self) -> Numbers:
@@ -126,4 +122,5 @@ def _lane(
         issue_end=issue_end,
         done=timeline.done[rows],
         blocker=timeline.blocker[rows],
+        window=timeline.total_cycles,
     )

@@ -94,14 +94,14 @@ class _Recorder:
         records["start"] = self.inference.start_tick
         for lane in lanes:
             own = slice(lane.first_thread, lane.first_thread + lane.threads)
-            end = np.array([lane.end])
+            end = np.array([lane.window])
             records["group"][own] = lane.group
             records["end"][own] = self.inference.start_tick + int(lane.clock.ticks(end)[0])
             records["pcycles"][own] = lane.clock.pcycles(end)[0]
         return records
 
     def ddr(self, lanes: list[LaneTimes]) -> Records:
-        ticks = max((int(lane.clock.ticks(np.array([lane.end]))[0]) for lane in lanes), default=0)
+        ticks = max((int(lane.clock.ticks(np.array([lane.window]))[0]) for lane in lanes), default=0)
         row = (route_bytes(self.program, lanes, "read"), route_bytes(self.program, lanes, "write"), ticks)
         return np.array([row], DDR_RECORD)
 

@@ -70,6 +70,7 @@ def programs(
         ddr=draw(st.booleans()),
         events=tuple(range(len(counts))),
         event_counts=counts,
+        request_bytes=64,
     )
     simulation = {"thread_spread": 0.3, "clock_spread": 0.005}
     made = program_of(steps, groups=table, routes=routes, stats=stats, simulation=simulation, stats_hz=2.1e8)

@@ -36,6 +36,7 @@ _DIVISORS = {  # figures that something is divided by
     "bytes_per_cycle",
     "core_bytes_per_second",
     "beats",
+    "request_bytes",
 }
 _VARIANTS = {"scalar_mul", "scalar_add", "broadcast_add", "broadcast_mul"}  # forms of kinds that cost differently
 _OPS = set(KINDS) | {family.value for family in Family} | {ANY}

@@ -267,6 +267,12 @@ class Pmu:
     counters: Figure  # events that can be counted at once
     events: Mapping[str, PmuEvent]  # by number, hexadecimal
     recipes: Mapping[str, tuple[str, ...]]  # name → events
+    request_bytes: Figure | None = None  # of one request of the bus at the most, for events that count requests
+
+    def __post_init__(self) -> None:
+        requests = [event.name for event in self.events.values() if "requests" in event.counts]
+        if requests and self.request_bytes is None:
+            raise ValueError(f"event {requests[0]!r} counts requests; expected pmu.request_bytes, the size of one")
 
 
 @dataclass(frozen=True, slots=True)

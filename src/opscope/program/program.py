@@ -43,15 +43,18 @@ COMMAND = np.dtype(
 
 PMU_COUNTS = (  # what a PMU event can count on a thread, or on the threads of the group named behind a colon
     "cycles",  # from the start of the inference to its end
-    "busy_cycles",  # at work
+    "busy_cycles",  # at work; of a transfer it is the issue
+    "transfer_cycles",  # in which bytes of transfers that the group issued move
     "wait_cycles",  # waiting for another command
     "commands",
     "macs",
     "read_bytes",  # from outer memory
     "write_bytes",
-    "read_transfers",
-    "write_transfers",
+    "read_requests",  # of the bus, of StatsOptions.request_bytes at the most
+    "write_requests",
 )
+
+ACTIVE_COUNTS = ("busy_cycles", "transfer_cycles")  # of PMU_COUNTS: cycles in which a block of a core is at work
 
 TRUE, ORDER = 1, 0  # dependency kinds: reads what another command wrote; writes over memory that another used
 
@@ -154,6 +157,7 @@ class StatsOptions:
     event_names: tuple[str, ...] = ()
     event_counts: tuple[str, ...] = ()  # what each counts: one of PMU_COUNTS, with ":GROUP" where it is of one group
     batch_size: int = 1
+    request_bytes: int = 0  # of one request of the bus; 0: not known, and no requests are counted
 
 
 @dataclass(frozen=True, slots=True)

@@ -252,6 +252,7 @@ def _stats(fields: dict[str, object]) -> StatsOptions:
         event_names=_texts(fields["event_names"]),
         event_counts=_texts(fields["event_counts"]),
         batch_size=_integer(fields["batch_size"]),
+        request_bytes=_integer(fields["request_bytes"]),
     )
 
 

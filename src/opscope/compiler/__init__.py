@@ -228,7 +228,8 @@ def _program(graph: Graph, plan: Plan, compiled: _CompiledPlan, stats: StatsOpti
         notes=graph.assumptions,
         inputs=_ports(graph, graph.inputs),
         outputs=_ports(graph, graph.outputs),
-        host_microseconds=_host(machine),
+        host_microseconds=_host(machine, _HOST_STAGES),
+        host_bytes_per_second=_host(machine, _HOST_RATES, suffix="_bytes_per_second"),
         simulation=_simulation(machine) | _peak(plan),
         bounds=with_peaks(compiled.bounds, plan, compiled.lowering.context.groups),
     )
@@ -240,10 +241,23 @@ def _ports(graph: Graph, tensors: tuple[int, ...]) -> tuple[tuple[str, str, tupl
     return tuple((tensor.name, tensor.dtype.label, tensor.shape or ()) for tensor in found)
 
 
-def _host(machine: Machine) -> dict[str, float]:
+_HOST_STAGES = (
+    "enqueue",
+    "preprocess",
+    "submit",
+    "driver",
+    "link_latency",
+    "completion",
+    "postprocess",
+    "dequeue",
+    "application",
+)
+_HOST_RATES = ("link", "memory")
+
+
+def _host(machine: Machine, names: tuple[str, ...], *, suffix: str = "") -> dict[str, float]:
     host = machine.target.host
-    names = ("enqueue", "preprocess", "submit", "driver", "transfer", "postprocess")
-    return {} if host is None else {name: getattr(host, name).value for name in names}
+    return {} if host is None else {name: getattr(host, name + suffix).value for name in names}
 
 
 def _simulation(machine: Machine) -> dict[str, float]:

@@ -35,6 +35,8 @@ _DIVISORS = {  # figures that something is divided by
     "bytes_per_second",
     "bytes_per_cycle",
     "core_bytes_per_second",
+    "link_bytes_per_second",
+    "memory_bytes_per_second",
     "beats",
     "request_bytes",
 }

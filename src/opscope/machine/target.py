@@ -231,14 +231,19 @@ class Tiling:
 
 @dataclass(frozen=True, slots=True)
 class HostCosts:
-    """Stages of an inference outside the device, in microseconds."""
+    """Stages of an inference outside the device: microseconds, and rates of what depends on bytes."""
 
     enqueue: Figure
-    preprocess: Figure
+    preprocess: Figure  # beside the bytes of the inputs at the rate of the host's memory
     submit: Figure
     driver: Figure  # from the submit call to the device's queue
-    transfer: Figure  # to and from the device, and its interrupt
-    postprocess: Figure
+    link_latency: Figure  # of each transfer, with its doorbell or interrupt; its bytes are at the rate of the link
+    completion: Figure  # from the interrupt until the runtime has it
+    postprocess: Figure  # beside the bytes of the outputs and of the stats buffer
+    dequeue: Figure  # until the application has it
+    application: Figure  # from a result to the next request
+    link_bytes_per_second: Figure  # each way
+    memory_bytes_per_second: Figure  # that one thread of the runtime copies or converts
 
 
 @dataclass(frozen=True, slots=True)

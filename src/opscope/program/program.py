@@ -211,7 +211,8 @@ class Program:
     metrics: MemoryMetrics
     inputs: tuple[tuple[str, str, tuple[int, ...]], ...]  # name, data type, shape
     outputs: tuple[tuple[str, str, tuple[int, ...]], ...]
-    host_microseconds: Mapping[str, float] = field(default_factory=dict)
+    host_microseconds: Mapping[str, float] = field(default_factory=dict)  # by stage
+    host_bytes_per_second: Mapping[str, float] = field(default_factory=dict)  # of the link, and of its memory
     simulation: Mapping[str, float] = field(default_factory=dict)
     model: str = ""  # file name of the model beside the program, for reference execution
     notes: tuple[str, ...] = ()  # what was assumed about the model

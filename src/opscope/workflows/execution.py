@@ -180,8 +180,7 @@ class Execution:
 
     def lone_latency_ns(self, inference: int) -> int:
         """What the application sees of an inference that has host and device to itself."""
-        stages = self.stages.of(inference)
-        return sum(stages) + round(self.exec_ticks(0, inference) * 1e9 / self.program.stats_hz)
+        return self.stages.lone_ns(inference) + round(self.exec_ticks(0, inference) * 1e9 / self.program.stats_hz)
 
     @cached_property
     def stages(self) -> StageSource:

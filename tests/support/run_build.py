@@ -22,6 +22,7 @@ HOST_US = {  # beside the bytes of a stage
     "postprocess": 180.0,
     "dequeue": 50.0,
     "application": 20.0,
+    "open_decoder": 0.0,
 }
 HOST_RATES = {"link": 16e9, "memory": 5e9}  # bytes per second
 STATS_HZ = 19.2e6

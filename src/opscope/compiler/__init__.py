@@ -251,6 +251,7 @@ _HOST_STAGES = (
     "postprocess",
     "dequeue",
     "application",
+    "open_decoder",
 )
 _HOST_RATES = ("link", "memory")
 

@@ -242,6 +242,7 @@ class HostCosts:
     postprocess: Figure  # beside the bytes of the outputs and of the stats buffer
     dequeue: Figure  # until the application has it
     application: Figure  # from a result to the next request
+    open_decoder: Figure  # per recorded operator, once in an activation whose profile is decoded on the host
     link_bytes_per_second: Figure  # each way
     memory_bytes_per_second: Figure  # that one thread of the runtime copies or converts
 

@@ -24,9 +24,9 @@ import numpy as np
 
 from ...core.errors import UsageError
 from ...options import MOST_INFERENCES, RunOptions
-from ...program.program import Program
+from ...program.program import THREAD_LEVEL, Program
 from ...recording.host_times import INFERENCE, HostTimes, Rows
-from .stage_times import StageSource, StageTimes
+from .stage_times import StageSource, StageTimes, decoding_ns
 
 ExecTicks = Callable[[int, int], int]  # activation, inference → ticks on the device
 Progress = Callable[[int, int], None]  # done, in total
@@ -80,6 +80,10 @@ class Pipeline:
         self.link_in_free = self.link_out_free = 0
         self.events: list[tuple[int, _Event, int, int]] = []
         self.open: dict[tuple[int, int], tuple[StageTimes, list[int]]] = {}
+        decoded = bool({"stats", "trace"} & set(options.profile)) and program.stats.level >= THREAD_LEVEL
+        self.samples_left = [options.num_samples if decoded else 0] * options.activations  # to be decoded on the host
+        self.decoding: dict[tuple[int, int], int] = {}  # inference → how long the host then decodes it
+        self.decoding_ns = [decoding_ns(program, is_first=is_first) for is_first in (False, True)]
         self.ran: dict[tuple[int, int], tuple[int, int]] = {}  # ticks on the device, and that it waited for inputs
         self.rows: list[tuple[int, ...]] = []
 
@@ -124,7 +128,15 @@ class Pipeline:
         self.enqueued[activation] += 1
         stages = self.stages[activation].of(inference)
         self.open[activation, inference] = (stages, [activation, inference, now])
+        self._sample(activation, inference, now)
         heappush(self.events, (now + stages.enqueue, _Event.ENQUEUED, activation, inference))
+
+    def _sample(self, activation: int, inference: int, now: int) -> None:
+        """Note an inference whose profile the host decodes, as `choose_samples` will choose it."""
+        options, left = self.options, self.samples_left[activation]
+        if left and inference >= options.start_iter and now >= options.start_delay * 1e6:
+            self.decoding[activation, inference] = self.decoding_ns[left == options.num_samples]
+            self.samples_left[activation] -= 1
 
     def _submit(self, now: int, activation: int, inference: int) -> None:
         """Take a runtime thread for pre-processing and submission."""
@@ -191,7 +203,8 @@ class Pipeline:
             )
         if now > _LATEST_NS:
             raise UsageError(f"the run takes more than {_LATEST_NS / 1e9:.1e} s; expected fewer inferences")
-        heappush(self.events, (now + stages.application, _Event.REQUESTS, activation, inference))
+        again = now + stages.application + self.decoding.pop((activation, inference), 0)
+        heappush(self.events, (again, _Event.REQUESTS, activation, inference))
         if self.progress is not None and len(self.rows) % _REPORT_EVERY == 0:
             self.progress(*self._share(now))
 

@@ -18,7 +18,7 @@ import numpy.typing as npt
 from ...core.meaning import Does
 from ...graph.graph import DType
 from ...program.check import fault
-from ...program.program import Program
+from ...program.program import OP_LEVEL, Program
 
 # Sigma of a log-normal stage, as ln(P90 / P50) / 1.28 (the 90 % quantile of the normal distribution) in a published
 # run: 0.18 enqueue, 0.43 pre-processing, 0.12 submit, 0.14 driver, 0.11 post-processing. The median of these is the
@@ -92,6 +92,14 @@ class StageSource:
         return sum(stages) + self.link_in_ns + self.link_out_ns
 
 
+def decoding_ns(program: Program, *, is_first: bool) -> int:
+    """Return how long the host decodes and writes one sample; the first of an activation also opens the decoder."""
+    buffer = _bytes_ns(program, "memory", _stats_bytes(program))
+    if not is_first or program.stats.level < OP_LEVEL:
+        return buffer
+    return buffer + round(len(program.commands) * _microseconds(program, "open_decoder") * 1e3)
+
+
 class HostTraffic(NamedTuple):
     """Bytes that one inference sends to the device and gets back."""
 
@@ -100,11 +108,14 @@ class HostTraffic(NamedTuple):
 
     @classmethod
     def of(cls, program: Program) -> HostTraffic:
-        stats = program.commands["moved_bytes"][program.commands["does"] == Does.STATS]
-        return cls(port_bytes(program.inputs), port_bytes(program.outputs) + float(stats.sum()))
+        return cls(port_bytes(program.inputs), port_bytes(program.outputs) + _stats_bytes(program))
 
     def link_ns(self, program: Program) -> tuple[int, int]:
         return _bytes_ns(program, "link", self.bytes_in), _bytes_ns(program, "link", self.bytes_out)
+
+
+def _stats_bytes(program: Program) -> float:
+    return float(program.commands["moved_bytes"][program.commands["does"] == Does.STATS].sum())
 
 
 def _bytes_ns(program: Program, what: str, size: float) -> int:
@@ -125,11 +136,15 @@ def _means_ns(program: Program, traffic: HostTraffic) -> npt.NDArray[np.float64]
         "postprocess": _bytes_ns(program, "memory", traffic.bytes_out),
     }
     for name in STAGES:
-        value = program.host_microseconds.get(name, 0.0)
-        if not 0.0 <= value <= _MOST_MICROSECONDS:
-            raise fault(program, f"host_microseconds: {name} is {value}; expected 0 to {_MOST_MICROSECONDS:.0e}")
-        means.append(value * 1e3 + moved.get(name, 0))
+        means.append(_microseconds(program, name) * 1e3 + moved.get(name, 0))
     return np.array(means)
+
+
+def _microseconds(program: Program, name: str) -> float:
+    value = program.host_microseconds.get(name, 0.0)
+    if not 0.0 <= value <= _MOST_MICROSECONDS:
+        raise fault(program, f"host_microseconds: {name} is {value}; expected 0 to {_MOST_MICROSECONDS:.0e}")
+    return value
 
 
 def _spread(program: Program) -> float:

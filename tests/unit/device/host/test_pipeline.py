@@ -229,3 +229,25 @@ def test_more_inferences_than_memory_holds_are_refused(monkeypatch: pytest.Monke
     monkeypatch.setattr("opscope.device.host.pipeline.MOST_INFERENCES", 20)
     with pytest.raises(UsageError, match=r"^time 1: more than 20 inferences fit in; expected less time"):
         run_of(RunOptions(time=1))
+
+
+def test_decoding_holds_an_activation_up_once_and_for_the_bytes_of_every_sample() -> None:
+    program = program_of(simulation=EXACT, moved_bytes=5_000_000, host={**HOST_US, "open_decoder": 40_000.0})
+    program.commands["does"] = Does.STATS
+
+    def gaps(**options: object) -> list[int]:
+        chosen = RunOptions(num_iter=6, set_size=1, num_samples=2, start_iter=1, **options)
+        rows = run_of(chosen, program=program).rows
+        return (rows["enqueued_ns"][1:] - rows["dequeued_ns"][:-1]).tolist()
+
+    assert gaps() == [20_000] * 5
+    assert gaps(profile=("raw_device_stats", "latency")) == [20_000] * 5
+    # 40 ms for the one operator, and 1 ms for 5 MB at 5 GB/s, then 1 ms again
+    assert gaps(profile=("trace",)) == [20_000, 41_020_000, 1_020_000, 20_000, 20_000]
+
+
+def test_the_cost_of_decoding_is_the_published_one() -> None:
+    host = targets.load("aic100-std").host
+    assert host is not None
+    assert 4489 * host.open_decoder.value / 1e6 == pytest.approx(3.291, rel=0.001)  # seconds of an activation
+    assert pytest.approx(1924.281 / 2312.608, abs=0.005) == 1 - 3.291 / 20.022

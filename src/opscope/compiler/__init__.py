@@ -12,7 +12,7 @@ Code generation unrolls the batch tiles, emits commands op by op, and sorts them
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 
 from ..core.errors import UsageError
 from ..core.meaning import Carries, Does
@@ -265,8 +265,7 @@ def _simulation(machine: Machine) -> dict[str, float]:
     simulation = machine.target.simulation
     if simulation is None:
         return {}
-    names = ("thread_spread", "activate_ticks", "inference_spread", "clock_spread")
-    figures = {name: getattr(simulation, name) for name in names}
+    figures = {part.name: getattr(simulation, part.name) for part in fields(simulation)}
     return {name: figure.value for name, figure in figures.items() if figure is not None}
 
 

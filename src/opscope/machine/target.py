@@ -252,8 +252,12 @@ class Simulation:
     """What the simulated device adds to the figures above."""
 
     thread_spread: Figure  # how far threads of one op finish apart, as a share of its time
-    activate_ticks: Figure  # set-up before the first inference, in ticks of the statistics timer
+    activate_ticks: Figure  # set-up before the first inference, in ticks of the statistics timer: its fixed part
     inference_spread: Figure  # standard deviation of the time of one inference, as a share
+    activate_ticks_per_gigabyte: Figure | None = None  # of constants, which are mapped
+    activate_thread_ticks: Figure | None = None  # less on every further thread of a core: it is started later
+    activate_core_ticks: Figure | None = None  # less on every further core
+    activate_least_ticks: Figure | None = None  # on the thread that issues transfers, and on any other at the least
     clock_spread: Figure | None = None  # how far the clocks of cores lie off the nominal one, as a share
 
 

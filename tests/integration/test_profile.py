@@ -276,3 +276,14 @@ def test_a_slower_run_than_the_baseline_allows_is_told_by_the_exit_code(run: Pat
     arguments = ["profile", str(model), "--target", "aic100-std", "-o", str(tmp_path / "r"), "--baseline", str(run)]
     assert main([*arguments, "--cores", "2", "--max-regression", "0%"]) == 0
     assert main([*arguments, "--cores", "1", "--precision", "f32", "--max-regression", "5%"]) == 1
+
+
+@pytest.mark.parametrize(("activations", "at_once"), [(3, 3), (9, 7)])  # 14 cores, two for each
+def test_throughput_of_several_activations_is_that_of_the_card(
+    model: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], activations: int, at_once: int
+) -> None:
+    assert profile(model, tmp_path / "r", "--activations", str(activations)) == 0
+    summary = read_run(tmp_path / "r").summary
+    assert summary.latency.value_ns is not None
+    assert summary.throughput_per_s == pytest.approx(at_once * (summary.batch or 0) * 1e9 / summary.latency.value_ns)
+    assert f", {at_once} activations at once with " in capsys.readouterr().out

@@ -75,6 +75,7 @@ def _schedule(commands: _Commands) -> tuple[Times, Times]:
             last = max(served.get(both, 0.0), begun) + moved[command] / routes[route].bytes_per_cycle
             done = max(last, begun + moved[command] / routes[route].core_bytes_per_cycle)
             served[both], queue_free[lane, route] = last, done
+            done += routes[route].latency_cycles
         end[command] = done
         following = command + 1
         if following < len(lanes) and lanes[following] == lane:

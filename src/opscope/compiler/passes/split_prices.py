@@ -39,7 +39,8 @@ class Prices:
         target, clock = machine.target, machine.clock_hz
         self.cores, self.devices = machine.cores, machine.devices
         self.rates: Mapping[str, float] = {route.carries: route.peak(clock) * route.reached for route in target.routes}
-        self.latency = {route.carries: self._latency(route) for route in target.routes}
+        latencies = {route.carries: route.latency_seconds for route in target.routes}
+        self.latency = {carries: f.value * clock for carries, f in latencies.items() if f is not None}
         own = {r.carries: r.core_bytes_per_second for r in target.routes}
         self.core_rates = {carries: f.value / clock for carries, f in own.items() if f is not None}
         tiling, local = target.tiling, target.local
@@ -54,10 +55,6 @@ class Prices:
         self.barrier = max((e.launch_cycles.value for e in engines if e.launch_cycles is not None), default=0.0)
         self._converted: dict[int, Mapping[int, float]] = {}
         self._exchanges: dict[tuple[Sharding, Sharding], tuple[float, ...]] = {}
-
-    @staticmethod
-    def _latency(route: object) -> float:
-        return 0.0
 
     # ---- an op ----------------------------------------------------------------------------------------------------
 

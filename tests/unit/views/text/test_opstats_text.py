@@ -51,11 +51,12 @@ def test_the_identities_hold_in_ours() -> None:
     check_identities(read_opstats_text(StringIO(text), source="ours"), text)
 
 
-def test_sync_and_work_of_a_single_thread_cover_the_timeline() -> None:
+def test_sync_and_work_of_a_single_thread_cover_the_timeline_up_to_its_last_command() -> None:
     summary = summary_of()
     hmx = [row for row in summary.kinds if row.core == 0 and row.group == "HMX"]
     thread = next(row for row in summary.threads if row.core == 0 and row.group == "HMX")
-    assert sum(row.ucycles for row in hmx) == thread.ucycles
+    after = 3000 * 19.2e6 / 1.2e9  # core 1 works so many cycles longer
+    assert sum(row.ucycles for row in hmx) == thread.ucycles - after
 
 
 def test_rows_are_laid_out_in_the_columns_of_the_header() -> None:

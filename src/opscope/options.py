@@ -138,7 +138,11 @@ class CompileOptions:
     precision: str | None = field(default=None, metadata=_PRECISION)
     stats_level: int = field(
         default=40,
-        metadata=_shown("0, 40 (default), 50 (ports), 70 (every operator), 100 (their PMU)", "N", group="statistics"),
+        metadata=_shown(
+            "0, 40 or more (default), 50 or more (ports), 70 or more (every operator), 100 or more (their PMU)",
+            "N",
+            group="statistics",
+        ),
     )
     ddr_stats: bool = field(default=False, metadata=_shown("count DDR traffic per core", group="statistics"))
     pmu_recipe: str | None = field(default=None, metadata=_PMU_RECIPE)
@@ -247,7 +251,8 @@ class ProfileOptions:
     precision: str | None = field(default=None, metadata=_PRECISION)
     parallel: str = field(default="tensor", metadata=_PARALLEL)
     stats_level: int = field(
-        default=LEAST_LEVEL_TO_PROFILE, metadata=_shown("70 (default: every operator) or 100 (their PMU)", "N", least=1)
+        default=LEAST_LEVEL_TO_PROFILE,
+        metadata=_shown("70 or more (default: every operator), 100 or more (their PMU)", "N", least=1),
     )
     pmu_recipe: str | None = field(default=None, metadata=_PMU_RECIPE)
     num_iter: int = field(default=10, metadata=_shown("inferences to run (default 10)", "N", least=1))
@@ -261,7 +266,7 @@ class ProfileOptions:
 
     def __post_init__(self) -> None:
         if self.stats_level < LEAST_LEVEL_TO_PROFILE:
-            raise UsageError(f"stats level {self.stats_level}: has no operators; expected 70 or 100 to profile")
+            raise UsageError(f"stats level {self.stats_level}: has no operators; expected 70 or more to profile")
         _check_words(self)
 
 

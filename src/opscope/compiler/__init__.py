@@ -37,7 +37,7 @@ from .passes.split import split
 from .passes.unroll import unroll
 from .plan import Placed, Plan
 from .program_bounds import program_bounds, with_peaks
-from .stats_options import stats_options
+from .stats_options import stats_notes, stats_options
 
 
 def _canonicalise(plan: Plan) -> Plan:
@@ -225,7 +225,7 @@ def _program(graph: Graph, plan: Plan, compiled: _CompiledPlan, stats: StatsOpti
         dependency_kinds=columns.kinds_of_dependency,
         stats=stats,
         metrics=compiled.metrics,
-        notes=graph.assumptions,
+        notes=(*graph.assumptions, *stats_notes(plan.options)),
         inputs=_ports(graph, graph.inputs),
         outputs=_ports(graph, graph.outputs),
         host_microseconds=_host(machine),

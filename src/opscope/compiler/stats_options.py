@@ -18,9 +18,7 @@ LEVELS = {
 
 def stats_options(target: Target, options: CompileOptions, *, batch: int) -> StatsOptions:
     """The options as a program stores them. Levels are additive; PMU events are numbers (hexadecimal) or a recipe."""
-    level, ddr, recipe, events = options.stats_level, options.ddr_stats, options.pmu_recipe, options.pmu_events
-    if level not in LEVELS:
-        raise UsageError(f"stats level {level}: not known; expected one of {', '.join(map(str, LEVELS))}")
+    level, ddr, recipe, events = _level(options), options.ddr_stats, options.pmu_recipe, options.pmu_events
     if ddr and level < THREAD_LEVEL:
         raise UsageError(f"ddr stats need a stats level of at least {THREAD_LEVEL}; found {level}")
     if recipe and events:
@@ -36,6 +34,26 @@ def stats_options(target: Target, options: CompileOptions, *, batch: int) -> Sta
         event_counts=tuple(known[number].counts for number in numbers),
         batch_size=options.stats_batchsize or batch,
     )
+
+
+def stats_notes(options: CompileOptions) -> tuple[str, ...]:
+    """What the device records other than the number of the level lets expect."""
+    asked, level = options.stats_level, _level(options)
+    notes = []
+    if asked != level:
+        notes.append(f"stats level {asked} records what level {level} does: {LEVELS[level]}")
+    if level >= OP_PMU_LEVEL and not options.pmu_recipe and not options.pmu_events:
+        notes.append(
+            f"stats level {asked} without a PMU recipe or PMU events has nothing more to record than level {OP_LEVEL}"
+        )
+    return tuple(notes)
+
+
+def _level(options: CompileOptions) -> int:
+    """The level that is recorded: the highest of ours that the number asked for reaches."""
+    if options.stats_level < 0:
+        raise UsageError(f"stats level {options.stats_level}: negative; expected 0 or more, such as 40, 50, 70 or 100")
+    return max(level for level in LEVELS if level <= options.stats_level)
 
 
 def _event_numbers(target: Target, recipe: str | None, events: str | None) -> tuple[int, ...]:

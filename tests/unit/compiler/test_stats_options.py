@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from opscope.compiler.stats_options import stats_options
+from opscope.compiler.stats_options import stats_notes, stats_options
 from opscope.core.errors import UsageError
 from opscope.machine import catalogue as targets
 from opscope.options import CompileOptions, chosen
@@ -38,7 +38,7 @@ def test_a_recipe_is_a_set_of_events(recipe: str) -> None:
 @pytest.mark.parametrize(
     ("asked", "message"),
     [
-        ({"stats_level": 41}, "stats level 41: not known; expected one of 0, 40, 50, 70, 100"),
+        ({"stats_level": -1}, "stats level -1: negative; expected 0 or more, such as 40, 50, 70 or 100"),
         ({"stats_level": 0, "ddr_stats": True}, "ddr stats need a stats level of at least 40; found 0"),
         (
             {"pmu_recipe": "AxiRd", "pmu_events": "3F"},
@@ -73,3 +73,22 @@ def test_eight_events_are_as_many_as_there_are_counters() -> None:
 def test_a_target_without_a_pmu_counts_nothing() -> None:
     with pytest.raises(UsageError, match=r"^aic100-std has no PMU in its target file; expected no recipe"):
         stats_options(replace(TARGET, pmu=None), CompileOptions(pmu_recipe="AxiRd"), batch=1)
+
+
+@pytest.mark.parametrize(
+    ("asked", "recorded"), [(0, 0), (39, 0), (40, 40), (45, 40), (60, 50), (80, 70), (99, 70), (100, 100), (10**9, 100)]
+)
+def test_a_level_records_what_the_highest_level_below_it_does(asked: int, recorded: int) -> None:
+    assert stats_for(stats_level=asked).level == recorded
+    notes = stats_notes(CompileOptions(stats_level=asked, pmu_recipe="AxiRd"))
+    assert [note.partition(" does:")[0] for note in notes] == (
+        [] if asked == recorded else [f"stats level {asked} records what level {recorded}"]
+    )
+
+
+def test_counters_of_every_op_without_events_are_said_to_be_none() -> None:
+    assert stats_notes(CompileOptions(stats_level=100)) == (
+        "stats level 100 without a PMU recipe or PMU events has nothing more to record than level 70",
+    )
+    assert stats_notes(CompileOptions(stats_level=100, pmu_events="3F")) == ()
+    assert stats_notes(CompileOptions(stats_level=70)) == ()

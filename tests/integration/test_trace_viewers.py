@@ -57,10 +57,10 @@ def written(path: Path) -> tuple[dict[str, list[dict[str, object]]], dict[tuple[
     named = {"process_name": "pid", "thread_name": "tid"}
     names = {(key, e[key]): e["args"]["name"] for e in events["M"] if (key := named.get(str(e["name"])))}  # type: ignore[index]
     rows: dict[tuple[str, str], tuple[int, int]] = {}
-    for event in events["X"]:
+    for event in (*events["X"], *events.get("i", [])):  # viewers keep an instant as a span of no length
         place = (names["pid", event["pid"]], names["tid", event["tid"]])
         count, total = rows.get(place, (0, 0))
-        rows[place] = count + 1, total + round(float(str(event["dur"])) * 1000)
+        rows[place] = count + 1, total + round(float(str(event.get("dur", 0))) * 1000)
     return events, rows
 
 
@@ -79,7 +79,7 @@ def test_perfetto_ingests_every_span_counter_and_arrow(
     events, rows = written(path)
     spans, per_row, counters, flows, losses, operands = query(path, SPANS, PER_ROW, COUNTERS, FLOWS, LOSSES, OPERANDS)
     assert losses == []
-    assert spans[0][0] == len(events["X"])
+    assert spans[0][0] == len(events["X"]) + len(events["i"])
     assert {(p, t): (n, d) for p, t, n, d, *_ in per_row} == rows
     assert counters[0][0] == len(events["C"])
     assert len(flows) == len(events["s"]) == len(events["f"]) > 100

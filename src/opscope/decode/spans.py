@@ -25,6 +25,7 @@ from .lanes import LaneIndex, LaneRecords, longest, read_lanes
 
 Numbers = npt.NDArray[np.int64]
 Spans = npt.NDArray[np.void]
+_PORT_NAMES = ("Host_IO_Port doorbell", "Host_IO_Port input wait", "Host_IO_Port output wait")
 EXECUTION = "Execution"  # what lanes that say when an inference started and ended are called
 
 
@@ -43,7 +44,8 @@ def origin_tick(buffers: Iterable[Buffer]) -> int:
             threads = buffer.records(StatsSection.THREADS, core)
             waits = buffer.records(StatsSection.PORTS, core)
             waited = waits["wait"][waits["port"] == INPUT_PORT].max(initial=0)
-            ticks += [int(threads["start"].min()) - int(waited)] if len(threads) else []
+            rung = buffer.records(StatsSection.DOORBELLS, core)["time"].tolist()
+            ticks += [int(threads["start"].min()) - int(waited), *rung] if len(threads) else []
     return min(ticks, default=0)
 
 
@@ -123,9 +125,10 @@ def _merged_numbers(items: Sequence[_Key], known: dict[_Key, int]) -> npt.NDArra
 
 
 def _max_spans(buffer: Buffer, lanes: list[LaneRecords]) -> int:
-    """Return an upper bound on the spans: four per op record, plus ports, cores and the device."""
+    """Return an upper bound on the spans: four per op record, plus ports, doorbells, cores and the device."""
     capture = buffer.capture
-    ports = sum(len(buffer.records(StatsSection.PORTS, core)) for core in range(capture.cores))
+    kinds = StatsSection.PORTS, StatsSection.DOORBELLS
+    ports = sum(len(buffer.records(kind, core)) for kind in kinds for core in range(capture.cores))
     # Work, wait, barrier and transfer of each record.
     return 4 * sum(own.ucycles.size for own in lanes) + ports + capture.cores + 1
 
@@ -136,7 +139,11 @@ def _names(program: Program) -> tuple[str, ...]:
     syncs = [f"sync {name}" for name in groups] + [f"barrier {name}" for name in groups]
     cores = [f"Core-{core}-Execution" for core in range(program.cores)]
     devices = [f"Device-{device}-Execution" for device in range(program.devices)]
-    return (*program.kinds, *syncs, *cores, *devices, "Host_IO_Port input wait", "Host_IO_Port output wait")
+    return (*program.kinds, *syncs, *cores, *devices, *_PORT_NAMES)
+
+
+def _port_lane(device: int, core: int, port: int, thread: int) -> Lane:
+    return Lane(device, core, f"Host_IO_Port p{port}", thread, role=LaneRole.MARKER)
 
 
 @dataclass(slots=True)
@@ -254,7 +261,7 @@ class _Build:
             block["does"], block["route"] = self.index.does[own.commands[chosen]], route
 
     def core(self, core: int) -> None:
-        """Add the whole inference on a core, and its waits for the host's doorbells."""
+        """Add the whole inference on a core, its waits for the host's doorbells, and when these rang."""
         threads = self.buffer.records(StatsSection.THREADS, core)
         if not len(threads):
             return
@@ -262,20 +269,24 @@ class _Build:
         start, end = int(threads["start"].min()), int(threads["end"].max())
         block = self._phase(Lane(device, core, EXECUTION, role=LaneRole.EXECUTION), start, end, base + core)
         block["pcycles"] = threads["pcycles"].max()
-        for port in self.buffer.records(StatsSection.PORTS, core):
+        waits = self.buffer.records(StatsSection.PORTS, core)
+        for port in waits:
             wait, is_input = int(port["wait"]), port["port"] == INPUT_PORT
-            name = f"Host_IO_Port p{port['port']}"
-            lane = Lane(device, core, name, int(port["thread"]), role=LaneRole.MARKER)
+            lane = _port_lane(device, core, int(port["port"]), int(port["thread"]))
             if wait:
                 begin = start - wait if is_input else end
                 self._phase(lane, begin, begin + wait, len(self.names) - (2 if is_input else 1))
+        first = {int(port["port"]): int(port["thread"]) for port in waits[::-1]}  # that stands at a port
+        for bell in self.buffer.records(StatsSection.DOORBELLS, core):
+            number, time = int(bell["port"]), int(bell["time"])
+            self._phase(_port_lane(device, core, number, first.get(number, 0)), time, time, len(self.names) - 3)
 
     def device(self) -> None:
         windows = [self.buffer.records(StatsSection.THREADS, core) for core in range(self.buffer.capture.cores)]
         threads = np.concatenate(windows)
         if len(threads):
             device = self.buffer.capture.device
-            number = len(self.names) - 2 - self.program.devices + device
+            number = len(self.names) - len(_PORT_NAMES) - self.program.devices + device
             lane = Lane(device, NONE, EXECUTION, role=LaneRole.EXECUTION)
             self._phase(lane, int(threads["start"].min()), int(threads["end"].max()), number)
 

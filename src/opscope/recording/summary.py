@@ -83,6 +83,15 @@ class PortRow:
 
 
 @dataclass(frozen=True, slots=True)
+class DoorbellRow:
+    """One ring of the doorbell of an input, in ticks."""
+
+    core: int
+    port: int
+    time: int
+
+
+@dataclass(frozen=True, slots=True)
 class PmuRow:
     """One counter of the performance monitoring unit on one thread."""
 
@@ -343,6 +352,7 @@ class DeviceSummary:
     kinds: tuple[KindRow, ...]
     threads: tuple[ThreadRow, ...]
     ports: tuple[PortRow, ...] = ()
+    doorbells: tuple[DoorbellRow, ...] = ()
     ddr: tuple[DdrRow, ...] = ()
     pmu: tuple[PmuRow, ...] = ()
     active: tuple[ActiveRow, ...] = ()

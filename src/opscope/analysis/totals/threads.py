@@ -8,7 +8,7 @@ import numpy.typing as npt
 from ...program.capture import Capture, Records
 from ...program.program import Program
 from ...program.wire import INPUT_PORT, OUTPUT_PORT, StatsSection
-from ...recording.summary import ActiveRow, DdrRow, OpPmuRow, PmuRow, PortRow, ThreadRow
+from ...recording.summary import ActiveRow, DdrRow, DoorbellRow, OpPmuRow, PmuRow, PortRow, ThreadRow
 from ..timeline.intervals import total
 
 _PORT_LEVEL, _OP_LEVEL = 50, 70
@@ -80,6 +80,16 @@ def port_rows(capture: Capture) -> tuple[PortRow, ...]:
             for thread in range(capture.threads)
         ]
     return tuple(rows)
+
+
+def doorbell_rows(capture: Capture) -> tuple[DoorbellRow, ...]:
+    """When the host rang for an input, in the order of the records."""
+    return tuple(
+        DoorbellRow(core, port, time)
+        for core in range(capture.cores)
+        for records in _records(capture, StatsSection.DOORBELLS, core)
+        for port, time in zip(records["port"].tolist(), records["time"].tolist(), strict=True)
+    )
 
 
 def ddr_rows(capture: Capture) -> tuple[DdrRow, ...]:

@@ -58,6 +58,9 @@ def _write_core(summary: DeviceSummary, core: int, number: int, out: TextIO) -> 
     for port in summary.ports:
         if port.core == core:
             out.write(f"c{core:02d}t{port.thread}p{port.port} Host_IO_Port ucycles:{port.wait:17d}\n")
+    for bell in summary.doorbells:
+        if bell.core == core:
+            out.write(f"c{core:02d}p{bell.port} doorbell rung at ucycle:{bell.time:16d}\n")
     for thread in threads:
         if thread.activate is not None:
             out.write(f"c{core:02d}t{thread.thread} activate ucycles:{thread.activate:18d}\n")

@@ -14,7 +14,7 @@ from ...recording.run import CommandTable, Run
 from ...recording.summary import KB
 from ...recording.trace import NONE, SpanKind, Trace
 from .decimal_text import Text, TextRows, same_width
-from .trace_args import CATEGORY, constant_args, shown_kinds, template_of_commands
+from .trace_args import CATEGORY, constant_args, is_instant, shown_kinds, template_of_commands
 from .trace_flows import Flows, find_flows
 from .trace_rows import Rows, lay_out, stats_hz
 
@@ -66,10 +66,13 @@ class ChromeTrace:
 
     def _spans(self, trace: Trace, rows: Rows) -> Iterator[bytes]:
         """Blocks of events, one kind of span after the other."""
-        prefix = same_width(
-            [b"" if row is None else b'{"ph":"X","pid":%d,"tid":%d,"ts":' % (row.pid, row.tid) for row in rows.of_lane]
-        )
+        whole, moment = _prefixes(rows, b'{"ph":"X",'), _prefixes(rows, b'{"ph":"i","s":"t",')
         shown, kind = rows.shown[trace.spans["lane"]], shown_kinds(self.table, trace.spans)
+        instant = is_instant(trace)
+        for chosen in _chunks(np.flatnonzero(shown & instant)):
+            spans = trace.spans.take(chosen)
+            line = TextRows(len(spans)).chosen(moment, spans["lane"]).number(spans["start_ns"], places=3)
+            yield self._plain(trace, spans, line)
         writers: tuple[tuple[SpanKind, Callable[[Trace, Spans, TextRows], bytes]], ...] = (
             (SpanKind.HOST, self._plain),
             (SpanKind.PHASE, self._plain),
@@ -79,10 +82,9 @@ class ChromeTrace:
             (SpanKind.BARRIER, self._barriers),
         )
         for wanted, write in writers:
-            chosen = np.flatnonzero(shown & (kind == wanted))
-            for low in range(0, len(chosen), CHUNK):
-                spans = trace.spans.take(chosen[low : low + CHUNK])
-                line = TextRows(len(spans)).chosen(prefix, spans["lane"]).number(spans["start_ns"], places=3)
+            for chosen in _chunks(np.flatnonzero(shown & ~instant & (kind == wanted))):
+                spans = trace.spans.take(chosen)
+                line = TextRows(len(spans)).chosen(whole, spans["lane"]).number(spans["start_ns"], places=3)
                 line.text(b',"dur":').number(spans["end_ns"] - spans["start_ns"], places=3)
                 yield write(trace, spans, line)
 
@@ -138,6 +140,18 @@ class ChromeTrace:
         for key, column in (("opPCycle", "pcycles"), ("opUCycle", "ucycles")):
             line.string(key, spans[column], present=spans[column] != NONE)
         return _named(trace, spans, line)
+
+
+def _prefixes(rows: Rows, begin: bytes) -> Text:
+    """Per lane, how its events begin; empty where it is not shown."""
+    return same_width(
+        [b"" if row is None else begin + b'"pid":%d,"tid":%d,"ts":' % (row.pid, row.tid) for row in rows.of_lane]
+    )
+
+
+def _chunks(chosen: Numbers) -> Iterator[Numbers]:
+    for low in range(0, len(chosen), CHUNK):
+        yield chosen[low : low + CHUNK]
 
 
 def _named(trace: Trace, spans: Spans, line: TextRows) -> bytes:

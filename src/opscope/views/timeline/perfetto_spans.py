@@ -14,7 +14,7 @@ from ...recording.summary import KB
 from ...recording.trace import NONE, SpanKind, Trace
 from .protobuf import MessageRows, bytes_field, fixed64s, number_field, padded, text_field, varint, width_of
 from .protobuf import Rows as ByteRows
-from .trace_args import constant_args, shown_kinds, template_of_commands
+from .trace_args import constant_args, is_instant, shown_kinds, template_of_commands
 from .trace_flows import Flows
 from .trace_rows import Rows
 
@@ -26,7 +26,7 @@ STATE_CLEARED, _NEEDS_STATE = 1, 2
 _PACKET, _TIMESTAMP, _SEQUENCE, _TRACK_EVENT, _FLAGS = 1, 8, 10, 11, 13
 _CATEGORIES, _ANNOTATIONS, _TYPE, _NAME, _TRACK = 3, 4, 9, 10, 11
 _FLOW_IDS, _ENDED_FLOW_IDS = 47, 48
-_BEGIN, _END = 1, 2
+_BEGIN, _END, _INSTANT = 1, 2, 3
 _INTERNED_ID, _INTERNED_TEXT = 1, 2
 _ARG_NAME, _ARG_NUMBER, _ARG_DOUBLE, _ARG_STRING = 1, 3, 5, 17
 _WORK = (SpanKind.OP, SpanKind.TRANSFER)
@@ -129,11 +129,14 @@ class SpanPackets:
         tracks = np.array([0 if row is None else row.tid for row in rows.of_lane] or [0], np.int64)
         width = width_of(int(trace.spans["end_ns"].max(initial=0)))
         context = _Context(trace, tracks, names, width, None if flows is None else _Arrows.of(flows, len(trace.spans)))
-        shown = np.flatnonzero(rows.shown[trace.spans["lane"]])
+        instant, visible = is_instant(trace), rows.shown[trace.spans["lane"]]
+        shown = np.flatnonzero(visible & ~instant)
         empty = trace.spans["end_ns"][shown] == trace.spans["start_ns"][shown]
         lasting, points = shown[~empty], shown[empty]
         for low in range(0, len(lasting), CHUNK):
             yield self._ends(context, lasting[low : low + CHUNK]).tobytes()
+        for chosen in self._alike(context, np.flatnonzero(visible & instant)):
+            yield self._starts(context, chosen, _INSTANT).tobytes()
         for chosen in self._alike(context, points):
             yield np.concatenate((self._starts(context, chosen), self._ends(context, chosen)), axis=1).tobytes()
         for chosen in self._alike(context, lasting):
@@ -176,10 +179,12 @@ class SpanPackets:
         event.number(_TRACK, context.tracks[spans["lane"]], width=width_of(int(context.tracks.max())))
         return _packets(context, spans["end_ns"], event)
 
-    def _starts(self, context: _Context, chosen: Numbers) -> ByteRows:
+    def _starts(self, context: _Context, chosen: Numbers, kind_of_event: int = _BEGIN) -> ByteRows:
         """Start packets of spans that `_alike` put together: the first tells which fields all of them have."""
         spans = context.trace.spans.take(chosen)
-        event = MessageRows(len(spans)).constant(number_field(_TYPE, _BEGIN) + number_field(_CATEGORIES, CATEGORY_IID))
+        event = MessageRows(len(spans)).constant(
+            number_field(_TYPE, kind_of_event) + number_field(_CATEGORIES, CATEGORY_IID)
+        )
         event.number(_TRACK, context.tracks[spans["lane"]], width=width_of(int(context.tracks.max())))
         event.number(_NAME, context.names[spans["name"]], width=width_of(int(context.names.max())))
         kind = SpanKind(int(spans["kind"][0]))

@@ -7,9 +7,10 @@ from collections.abc import Iterator
 import numpy as np
 import numpy.typing as npt
 
+from ...core.meaning import LaneRole
 from ...core.plugins import vendor_memory_name
 from ...recording.run import CommandTable
-from ...recording.trace import SpanKind
+from ...recording.trace import SpanKind, Trace
 
 CATEGORY = "aic"
 
@@ -28,6 +29,13 @@ def shown_kinds(table: CommandTable, spans: npt.NDArray[np.void]) -> npt.NDArray
     named = np.array([kind != "" for kind in table.kinds] or [False])
     told[told] = named[rows["kind"][command[told]]]
     return np.where(told | (spans["kind"] == SpanKind.HOST), spans["kind"], SpanKind.PHASE).astype(np.int64)
+
+
+def is_instant(trace: Trace) -> npt.NDArray[np.bool_]:
+    """Spans that mark a moment, such as the ring of a doorbell: they have no length, on a lane that only marks."""
+    spans, marks = trace.spans, np.array([lane.role is LaneRole.MARKER for lane in trace.lanes] or [False])
+    found: npt.NDArray[np.bool_] = marks[spans["lane"]] & (spans["start_ns"] == spans["end_ns"])
+    return found
 
 
 def constant_args(table: CommandTable, kind: int, detail: int) -> Iterator[tuple[str, str]]:

@@ -86,6 +86,18 @@ def test_a_wait_has_its_length_and_says_whom_it_waits_for() -> None:
     assert (args["waitsOnEngine"], args["waitsOnCore"], args["waitsOnOc"]) == ("DMAIssue", "0", "0")  # type: ignore[index]
 
 
+def test_a_doorbell_is_an_instant_on_the_row_of_its_port() -> None:
+    events = events_of(small())
+    (bell,) = [e for e in events if e["ph"] == "i"]
+    assert (bell["name"], rows_of(events)[bell["tid"]], bell["s"]) == (
+        "Host_IO_Port doorbell",
+        "network_Core_0_Host_IO_Port_p100",
+        "t",
+    )
+    wait = next(e for e in events if e.get("name") == "Host_IO_Port input wait")
+    assert bell["ts"] == pytest.approx(wait["ts"] + wait["dur"], abs=0.001)  # type: ignore[operator]
+
+
 def test_transfers_in_flight_at_once_lie_on_rows_of_their_own() -> None:
     events = events_of(small())
     names = rows_of(events)

@@ -10,7 +10,7 @@ from opscope.decode import Threads
 from opscope.views.timeline.perfetto_spans import ORDERING_FLOW, Interned
 from opscope.views.timeline.perfetto_trace import PerfettoTrace
 from opscope.workflows.program_recording import head_of
-from trace_forms import Reader, both, from_json
+from trace_forms import Reader, both, from_json, instants_of
 
 
 @pytest.mark.parametrize("threads", list(Threads))
@@ -24,6 +24,7 @@ def test_the_two_forms_agree_event_for_event(threads: Threads) -> None:
         found = Reader(proto)
         assert sorted(found.spans) == sorted(spans)
         assert sorted(found.counters) == sorted(counters)
+        assert found.instants == instants_of(chrome) != []
         assert sorted(
             (str(i % ORDERING_FLOW), "ordering" if i & ORDERING_FLOW else "true") for i in found.arrows
         ) == sorted(arrows)

@@ -310,7 +310,9 @@ class OpstatsOptions:
     )
     barriers: bool = field(
         default=False,
-        metadata=_shown("a row of barriers for every thread", flags=("--show-barrier-events",), group="trace"),
+        metadata=_shown(
+            "a row of barriers for every thread of every engine", flags=("--show-barrier-events",), group="trace"
+        ),
     )
     workers: int = 1  # processes to decode in; a script that asks for more than one needs the usual `__main__` guard
 

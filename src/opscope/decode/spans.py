@@ -234,11 +234,9 @@ class _Build:
         block["name"] = len(self.program.kinds) + own.group
 
     def _barriers(self, lane: Lane, own: LaneRecords, thread: int) -> None:
-        waiting = np.flatnonzero(own.barrier[:, thread])
-        if not len(waiting):  # an engine of one thread has no barriers
-            return
-        end = own.end[waiting]
-        block = self.add(lane, SpanKind.BARRIER, own.commands[waiting], end - own.barrier[waiting, thread], end)
+        """One for every command, as the device has them; a group of one thread meets nobody, and waits no tick."""
+        end = own.start + own.ucycles[:, thread] + own.barrier[:, thread]
+        block = self.add(lane, SpanKind.BARRIER, own.commands, end - own.barrier[:, thread], end)
         block["name"] = len(self.program.kinds) + len(self.program.groups) + own.group
         block["does"] = Does.SYNC
 

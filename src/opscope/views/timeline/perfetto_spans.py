@@ -133,14 +133,26 @@ class SpanPackets:
         shown = np.flatnonzero(visible & ~instant)
         empty = trace.spans["end_ns"][shown] == trace.spans["start_ns"][shown]
         lasting, points = shown[~empty], shown[empty]
+        bound = np.zeros(0, np.int64) if flows is None else flows.points(trace)
         for low in range(0, len(lasting), CHUNK):
             yield self._ends(context, lasting[low : low + CHUNK]).tobytes()
         for chosen in self._alike(context, np.flatnonzero(visible & instant)):
             yield self._starts(context, chosen, _INSTANT).tobytes()
-        for chosen in self._alike(context, points):
-            yield np.concatenate((self._starts(context, chosen), self._ends(context, chosen)), axis=1).tobytes()
+        yield self._in_order(context, bound)
+        for chosen in self._alike(context, np.setdiff1d(points, bound)):
+            yield self._empty(context, chosen).tobytes()
         for chosen in self._alike(context, lasting):
             yield self._starts(context, chosen).tobytes()
+
+    def _empty(self, context: _Context, chosen: Numbers) -> ByteRows:
+        return np.concatenate((self._starts(context, chosen), self._ends(context, chosen)), axis=1)
+
+    def _in_order(self, context: _Context, points: Numbers) -> bytes:
+        """Spans of no length one by one: an arrow between two at one time has to leave before it arrives."""
+        packets: dict[int, bytes] = {}
+        for chosen in self._alike(context, points):
+            packets.update(zip(chosen.tolist(), (row.tobytes() for row in self._empty(context, chosen)), strict=True))
+        return b"".join(packets[point] for point in points.tolist())
 
     def _plain_where_unknown(self, trace: Trace) -> Trace:
         """Spans that no command describes are drawn with their own name and times alone."""

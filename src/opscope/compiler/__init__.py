@@ -225,7 +225,7 @@ def _program(graph: Graph, plan: Plan, compiled: _CompiledPlan, stats: StatsOpti
         dependency_kinds=columns.kinds_of_dependency,
         stats=stats,
         metrics=compiled.metrics,
-        notes=(*graph.assumptions, *stats_notes(plan.options)),
+        notes=(*graph.assumptions, *stats_notes(plan.options, stats)),
         inputs=_ports(graph, graph.inputs),
         outputs=_ports(graph, graph.outputs),
         host_microseconds=_host(machine),

@@ -19,13 +19,26 @@ from ..core.provenance import Provenance
 from ..core.sublanes import sublanes
 from ..program.program import NO_ROUTE, Program
 from ..program.wire import INPUT_PORT, StatsSection
-from ..recording.trace import COUNTER, EDGE, NONE, SPAN, CounterTrack, Lane, LaneNumbers, SpanKind, Trace, blank_spans
+from ..recording.trace import (
+    COUNTER,
+    EDGE,
+    NONE,
+    SPAN,
+    CounterTrack,
+    Lane,
+    LaneNumbers,
+    OpCounts,
+    SpanKind,
+    Trace,
+    blank_spans,
+)
 from .buffer import Buffer
 from .lanes import LaneIndex, LaneRecords, longest, read_lanes
 
 Numbers = npt.NDArray[np.int64]
 Spans = npt.NDArray[np.void]
 _PORT_NAMES = ("Host_IO_Port doorbell", "Host_IO_Port input wait", "Host_IO_Port output wait")
+_MOST_COUNTED = np.uint64(1 << 48)  # so that no sum of a damaged buffer overflows
 EXECUTION = "Execution"  # what lanes that say when an inference started and ended are called
 
 
@@ -85,6 +98,7 @@ def decode_trace(
         counters=(),
         samples=np.zeros(0, COUNTER),
         provenance=provenance,
+        op_counts=build.op_counts(),
     )
 
 
@@ -102,9 +116,11 @@ def merge_traces(traces: Sequence[Trace]) -> Trace:
     lanes = LaneNumbers()
     names: dict[str, int] = {}
     counters: dict[CounterTrack, int] = {}
-    spans, samples = [], []
+    spans, samples, counted = [], [], 0
     for trace in traces:
         block, values = trace.spans.copy(), trace.samples.copy()
+        block["counts"] += np.where(block["counts"] != NONE, counted, 0).astype(np.int32)
+        counted += len(trace.op_counts.rows)
         block["lane"] = lanes.numbers(trace.lanes)[block["lane"]]
         block["name"] = _merged_numbers(trace.names, names)[block["name"]]
         values["counter"] = _merged_numbers(trace.counters, counters)[values["counter"]]
@@ -112,8 +128,21 @@ def merge_traces(traces: Sequence[Trace]) -> Trace:
         samples.append(values)
     edges = next((trace.edges for trace in traces if len(trace.edges)), np.zeros(0, EDGE))
     return Trace(
-        lanes.lanes, tuple(names), joined(spans), edges, tuple(counters), np.concatenate(samples), traces[0].provenance
+        lanes.lanes,
+        tuple(names),
+        joined(spans),
+        edges,
+        tuple(counters),
+        np.concatenate(samples),
+        traces[0].provenance,
+        joined_counts([trace.op_counts for trace in traces]),
     )
+
+
+def joined_counts(parts: Sequence[OpCounts]) -> OpCounts:
+    """Counters of single commands of several traces, one below the other; all are of one program, or there are none."""
+    known = [part for part in parts if len(part.rows)]
+    return OpCounts(known[0].names, np.concatenate([part.rows for part in known])) if known else OpCounts()
 
 
 _Key = TypeVar("_Key")
@@ -158,6 +187,7 @@ class _Build:
     spans: Spans  # allocated for the maximum; pages that are never written cost nothing
     used: int = 0
     lanes: LaneNumbers = field(default_factory=LaneNumbers)
+    counted: list[Numbers] = field(default_factory=list)  # counters of single commands, lane after lane
 
     def ns(self, ticks: Numbers) -> Numbers:
         """Convert ticks to nanoseconds of the trace; equal ticks always give equal nanoseconds."""
@@ -202,7 +232,7 @@ class _Build:
                 end, pcycles = own.start + longest(own.ucycles), longest(own.pcycles)
             else:
                 end, pcycles = own.start + own.ucycles[:, thread], own.pcycles[:, thread]
-            self._ops(lane, own, np.where(moves, issued, end), pcycles)
+            self._ops(lane, own, np.where(moves, issued, end), pcycles)["counts"] = self._counts(own, thread)
         if barriers:
             owner = self.number(lane)
             for thread in range(group.threads):
@@ -223,8 +253,9 @@ class _Build:
         follows = np.append(np.diff(own.commands) == 1, False)
         return np.minimum(own.end, np.where(follows, ready, np.minimum(worked, ready)))
 
-    def _ops(self, lane: Lane, own: LaneRecords, end: Numbers, pcycles: npt.NDArray[np.uint32]) -> None:
-        block = self.add(lane, SpanKind.OP, own.commands, own.start, end)
+    def _ops(self, lane: Lane, own: LaneRecords, end: Numbers, pcycles: npt.NDArray[np.uint32]) -> Spans:
+        """Add work and waits of a lane; return the work."""
+        work = block = self.add(lane, SpanKind.OP, own.commands, own.start, end)
         block["pcycles"] = pcycles
         block["name"] = self.index.kind[own.commands]
         block["does"] = self.index.at_work[own.commands]
@@ -232,6 +263,34 @@ class _Build:
         block = self.add(lane, SpanKind.WAIT, own.commands[waited], (own.start - own.wait)[waited], own.start[waited])
         block["waits_on"], block["does"] = own.blocker[waited], Does.SYNC
         block["name"] = len(self.program.kinds) + own.group
+        return work
+
+    def _counts(self, own: LaneRecords, thread: int) -> Numbers | int:
+        """Rows with the counters of the commands of a lane, summed over the threads that the lane stands for."""
+        records = self.buffer.records(StatsSection.OP_PMU, own.core)
+        first, threads = own.first_thread + max(thread, 0), self.program.groups[own.group].threads
+        records = records[
+            (records["thread"] - first < (threads if thread == NONE else 1)) & (records["thread"] >= first)
+        ]
+        if not len(records):
+            return NONE
+        lane = (self.buffer.capture.device * self.program.cores + own.core) * len(self.program.groups) + own.group
+        command = self.index.first[lane] + records["ordinal"]
+        row = np.minimum(np.searchsorted(own.commands, command), len(own.commands) - 1)
+        known = own.commands[row] == command
+        order = np.argsort(self.program.stats.events)
+        event = order[np.searchsorted(np.array(self.program.stats.events)[order], records["event"])]
+        shape = len(own.commands), len(order)
+        sums, times = np.zeros(shape, np.int64), np.zeros(shape, np.int64)
+        place = row[known], event[known]
+        np.add.at(sums, place, np.minimum(records["value"][known], _MOST_COUNTED).astype(np.int64))
+        np.add.at(times, place, 1)
+        before = sum(map(len, self.counted))
+        self.counted.append(np.where(times > 0, sums, NONE))
+        return before + np.arange(len(own.commands))
+
+    def op_counts(self) -> OpCounts:
+        return OpCounts(self.program.stats.event_names, np.concatenate(self.counted)) if self.counted else OpCounts()
 
     def _barriers(self, lane: Lane, own: LaneRecords, thread: int) -> None:
         """One for every command, as the device has them; a group of one thread meets nobody, and waits no tick."""

@@ -55,6 +55,7 @@ PMU_COUNTS = (  # what a PMU event can count on a thread, or on the threads of t
 
 TRUE, ORDER = 1, 0  # dependency kinds: reads what another command wrote; writes over memory that another used
 
+NOT_SIMULATED = "not simulated"  # name of a PMU event that a target does not know: nothing is counted
 THREAD_LEVEL, PORT_LEVEL, OP_LEVEL, OP_PMU_LEVEL = 40, 50, 70, 100  # stats levels: each adds to those before it
 
 
@@ -148,7 +149,9 @@ class StatsOptions:
     recipe: str = ""
     events: tuple[int, ...] = ()  # numbers of the counted PMU events
     event_names: tuple[str, ...] = ()
-    event_counts: tuple[str, ...] = ()  # what each counts: one of PMU_COUNTS, with ":GROUP" where it is of one group
+    event_counts: tuple[
+        str, ...
+    ] = ()  # one of PMU_COUNTS each, with ":GROUP" where it is of one group; "": not simulated
     batch_size: int = 1
 
 

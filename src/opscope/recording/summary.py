@@ -99,7 +99,7 @@ class PmuRow:
     thread: int
     event: int
     name: str
-    value: int
+    value: int | None  # None: not simulated
 
 
 @dataclass(frozen=True, slots=True)

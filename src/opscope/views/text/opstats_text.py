@@ -114,7 +114,8 @@ def _write_counters(summary: DeviceSummary, core: int, out: TextIO) -> None:
             out.write(f"c{core:02d} DDRBandwidthGBPerSec:{rate:>14}\n")
     for row in summary.pmu:
         if row.core == core:
-            out.write(f"c{core:02d}t{row.thread} PMU 0x{row.event:X} {printable(row.name)}:{row.value:20d}\n")
+            value = UNKNOWN if row.value is None else row.value
+            out.write(f"c{core:02d}t{row.thread} PMU 0x{row.event:X} {printable(row.name)}:{value:>20}\n")
     for active in summary.active:
         if active.core == core:
             out.write(f"c{core:02d} {printable(active.block)}ActivePct:{100 * active.share:20.2f}\n")

@@ -14,7 +14,7 @@ from ...recording.run import CommandTable, Run
 from ...recording.summary import KB
 from ...recording.trace import NONE, SpanKind, Trace
 from .decimal_text import Text, TextRows, same_width
-from .trace_args import CATEGORY, constant_args, is_instant, shown_kinds, template_of_commands
+from .trace_args import CATEGORY, constant_args, counter_args, is_instant, shown_kinds, template_of_commands
 from .trace_flows import Flows, apart, find_flows
 from .trace_rows import Rows, lay_out, stats_hz
 
@@ -125,6 +125,8 @@ class ChromeTrace:
         line.string("PCyclesPerKB", hundredths(pcycles / kilobytes), places=2, present=writes)
         line.string("UCyclesPerKB", hundredths(ucycles / kilobytes), places=2, present=writes)
         line.string("opOutputSize", size)
+        for key, values in zip(counter_args(trace.op_counts.names), trace.op_counts.of(spans).T, strict=True):
+            line.string(key, np.maximum(values, 0), present=values != NONE)
         return _spliced(line.rows(), self._template_of[command], self._command_ends, self._command_end)
 
     def _command_end(self, template: int) -> bytes:

@@ -11,10 +11,10 @@ import numpy.typing as npt
 from ...core.columns import Numbers
 from ...recording.run import CommandTable
 from ...recording.summary import KB
-from ...recording.trace import NONE, SpanKind, Trace
+from ...recording.trace import NONE, OpCounts, SpanKind, Trace
 from .protobuf import MessageRows, bytes_field, fixed64s, number_field, padded, text_field, varint, width_of
 from .protobuf import Rows as ByteRows
-from .trace_args import constant_args, is_instant, shown_kinds, template_of_commands
+from .trace_args import constant_args, counter_args, is_instant, shown_kinds, template_of_commands
 from .trace_flows import Flows
 from .trace_rows import Rows
 
@@ -87,6 +87,8 @@ class _Context:
     names: Numbers  # name → interned number
     time_width: int
     arrows: _Arrows | None
+    pattern: Numbers  # row of op_counts → number of the set of counters that it has; the last: of none
+    patterns: int
 
 
 class SpanPackets:
@@ -94,7 +96,7 @@ class SpanPackets:
 
     def __init__(self, table: CommandTable, interned: Interned, *, stats_hz: float) -> None:
         """Intern the texts of all commands, and encode the arguments of every template once."""
-        self.table, self.stats_hz = table, stats_hz
+        self.table, self.stats_hz, self._interned = table, stats_hz, interned
         self._template_of, templates = template_of_commands(table)
         self._arg = {key: interned.number(Interned.ARGS, key) for key in _NUMBER_ARGS}
         args = [list(constant_args(table, kind, detail)) for kind, detail in templates]
@@ -110,6 +112,10 @@ class SpanPackets:
         self._length_of = np.array([len(body) for body in encoded] or [0], np.int64)
         self._tables, self._place = _tables(encoded)
         self._shape = self._shapes()
+
+    def know(self, counters: tuple[str, ...]) -> None:
+        """Intern the keys of counters, before the table of strings is written."""
+        self._arg |= {key: self._interned.number(Interned.ARGS, key) for key in counter_args(counters)}
 
     def _shapes(self) -> Numbers:
         """Command → number of the set of fields that its packets have, but for what its times decide."""
@@ -128,7 +134,8 @@ class SpanPackets:
         trace = self._plain_where_unknown(trace)
         tracks = np.array([0 if row is None else row.tid for row in rows.of_lane] or [0], np.int64)
         width = width_of(int(trace.spans["end_ns"].max(initial=0)))
-        context = _Context(trace, tracks, names, width, None if flows is None else _Arrows.of(flows, len(trace.spans)))
+        arrows = None if flows is None else _Arrows.of(flows, len(trace.spans))
+        context = _Context(trace, tracks, names, width, arrows, *_patterns(trace.op_counts))
         instant, visible = is_instant(trace), rows.shown[trace.spans["lane"]]
         shown = np.flatnonzero(visible & ~instant)
         empty = trace.spans["end_ns"][shown] == trace.spans["start_ns"][shown]
@@ -175,6 +182,7 @@ class SpanPackets:
             same = chosen[kind == wanted]
             if wanted in _WORK:
                 code = self._shape[spans["command"][same]] * 3 + 1 + np.sign(spans["ucycles"][same])  # −1: NONE
+                code = code * context.patterns + context.pattern[spans["counts"][same]]
             else:
                 known = [spans[name][same] != NONE for name in ("waits_on", "pcycles", "ucycles")]
                 code = known[0] + 2 * known[1].astype(np.int64) + 4 * known[2]
@@ -201,7 +209,7 @@ class SpanPackets:
         event.number(_NAME, context.names[spans["name"]], width=width_of(int(context.names.max())))
         kind = SpanKind(int(spans["kind"][0]))
         if kind in _WORK:
-            self._work(event, spans)
+            self._work(event, spans, context.trace.op_counts)
         elif kind is SpanKind.WAIT:
             self._wait(event, spans)
         elif kind is SpanKind.BARRIER:
@@ -214,7 +222,7 @@ class SpanPackets:
             event.block(context.arrows.encoded(chosen))
         return _packets(context, spans["start_ns"], event)
 
-    def _work(self, event: MessageRows, spans: Spans) -> None:
+    def _work(self, event: MessageRows, spans: Spans, counters: OpCounts) -> None:
         """Arguments of spans of a command: what its times give, then what is the same in every inference."""
         table, command = self.table.rows, spans["command"]
         size, ucycles, pcycles = table["out_bytes"][command].astype(np.int64), spans["ucycles"], spans["pcycles"]
@@ -228,6 +236,9 @@ class SpanPackets:
             self._real(event, "PCyclesPerKB", pcycles / (size / KB))
             self._real(event, "UCyclesPerKB", ucycles / (size / KB))
         self._whole(event, "opOutputSize", size)
+        for key, values in zip(counter_args(counters.names), counters.of(spans).T, strict=True):
+            if values[0] != NONE:
+                self._whole(event, key, values)
         template = self._template_of[command]
         event.chosen(self._tables[int(self._length_of[template[0]])], self._place[template])
 
@@ -256,6 +267,12 @@ class SpanPackets:
     def _string(self, event: MessageRows, key: str, numbers: Numbers) -> None:
         arg = MessageRows(len(numbers)).constant(number_field(_ARG_NAME, self._arg[key]))
         event.nested(_ANNOTATIONS, arg.number(_ARG_STRING, numbers, width=self._value_width))
+
+
+def _patterns(counters: OpCounts) -> tuple[Numbers, int]:
+    """Row of counters → number of the set of counters that it has; and how many numbers there are."""
+    found, number = np.unique(counters.rows != NONE, axis=0, return_inverse=True)
+    return np.append(number.reshape(-1) + 1, 0).astype(np.int64), len(found) + 1
 
 
 def _packets(context: _Context, times: Numbers, event: MessageRows) -> ByteRows:

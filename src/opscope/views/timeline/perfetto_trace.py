@@ -52,6 +52,7 @@ class PerfettoTrace:
         names = np.array([self._interned.number(Interned.NAMES, name) for name in trace.names], np.int64)
         trace = apart(trace) if self.flows else trace
         flows = find_flows(trace, rows.shown) if self.flows else None
+        self._packets.know(trace.op_counts.names)
         state = number_field(_SEQUENCE, SEQUENCE_ID) + number_field(_FLAGS, STATE_CLEARED)
         out.write(bytes_field(_PACKET, state + bytes_field(_INTERNED, self._interned.encoded())))
         for descriptor in _descriptors(trace, rows):

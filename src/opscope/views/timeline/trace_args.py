@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import re
+from collections.abc import Iterator, Sequence
 
 import numpy as np
 import numpy.typing as npt
@@ -13,6 +14,7 @@ from ...recording.run import CommandTable
 from ...recording.trace import SpanKind, Trace
 
 CATEGORY = "aic"
+_LONGEST_KEY = 60
 
 
 def template_of_commands(table: CommandTable) -> tuple[npt.NDArray[np.int64], list[tuple[int, int]]]:
@@ -29,6 +31,11 @@ def shown_kinds(table: CommandTable, spans: npt.NDArray[np.void]) -> npt.NDArray
     named = np.array([kind != "" for kind in table.kinds] or [False])
     told[told] = named[rows["kind"][command[told]]]
     return np.where(told | (spans["kind"] == SpanKind.HOST), spans["kind"], SpanKind.PHASE).astype(np.int64)
+
+
+def counter_args(names: Sequence[str]) -> list[str]:
+    """Keys of the counters of a command; names are of a file, and keys are written as they are."""
+    return [f"PMU_{re.sub(r'[^0-9A-Za-z_]', '_', name)[:_LONGEST_KEY]}" for name in names]
 
 
 def is_instant(trace: Trace) -> npt.NDArray[np.bool_]:

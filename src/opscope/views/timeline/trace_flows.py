@@ -42,7 +42,8 @@ class Flows:
             depth = deeper
         found = np.unique(np.concatenate((self.source, self.target)))
         found = found[empty[found]]
-        return found[np.lexsort((depth[found], start[found]))]
+        ordered: Numbers = found[np.lexsort((depth[found], start[found]))]
+        return ordered
 
 
 def apart(trace: Trace) -> Trace:

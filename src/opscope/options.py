@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 MOST_ACTIVATIONS = 4096
 MOST_INFERENCES = 10_000_000  # a row of all times each: more would not fit in memory
 DEFAULT_ITERATIONS = 40
+KV_CACHES = ("as-is", "mxint8")
 PROFILES = ("stats", "trace", "latency", "raw_device_stats")
 LEAST_LEVEL_TO_PROFILE = 70  # statistics of every operator
 
@@ -107,7 +108,10 @@ _SHAPES_FROM_RUN = _shown(
     "INPUTS.npz",
     bare=RANDOM_INPUTS,
 )
-_PRECISION = _shown("run float tensors as this type: f16, i8 (default: as the target says)", "P")
+_PRECISION = _shown(
+    "the model as a quantiser leaves it: f16, i8, mxfp6 (weights only), as the target has them (default: as it is)", "P"
+)
+_KV_CACHE = _shown("how a cache of keys and values is stored (default as-is)", choices=KV_CACHES)
 _PARALLEL = _shown("how devices share the work (default tensor)", choices=("tensor", "pipeline"))
 _PMU_RECIPE = _shown("count a named set of PMU events", "R", group="statistics")
 
@@ -121,8 +125,13 @@ class ReportOptions:
     batch: int | None = field(default=None, metadata=_BATCH)
     cores: int | None = field(default=None, metadata=_CORES)
     devices: int = field(default=1, metadata=_DEVICES)
+    precision: str | None = field(default=None, metadata=_PRECISION)
+    kv_cache: str = field(default=KV_CACHES[0], metadata=_KV_CACHE)
     advise: bool = field(default=True, metadata=_shown("skip the what-if suggestions", flags=("--no-advice",)))
     fingerprint: bool = True  # put the SHA-256 of the model file into the report, which means reading all of it
+
+    def __post_init__(self) -> None:
+        _check_words(self)
 
 
 @dataclass(frozen=True, slots=True)
@@ -136,6 +145,7 @@ class CompileOptions:
     shapes: Shapes | None = field(default=None, metadata=_SHAPES)
     shapes_from_run: str | None = field(default=None, metadata=_SHAPES_FROM_RUN)
     precision: str | None = field(default=None, metadata=_PRECISION)
+    kv_cache: str = field(default=KV_CACHES[0], metadata=_KV_CACHE)
     stats_level: int = field(
         default=40,
         metadata=_shown(
@@ -249,6 +259,7 @@ class ProfileOptions:
     batch: int | None = field(default=None, metadata=_BATCH)
     shapes_from_run: str | None = field(default=None, metadata=_SHAPES_FROM_RUN)
     precision: str | None = field(default=None, metadata=_PRECISION)
+    kv_cache: str = field(default=KV_CACHES[0], metadata=_KV_CACHE)
     parallel: str = field(default="tensor", metadata=_PARALLEL)
     stats_level: int = field(
         default=LEAST_LEVEL_TO_PROFILE,

@@ -17,6 +17,7 @@ from dataclasses import dataclass, replace
 from ..core.errors import UsageError
 from ..core.meaning import Carries, Does
 from ..estimate.canonical import canonicalise
+from ..estimate.precision import in_precision
 from ..estimate.price import Machine
 from ..graph.graph import Graph
 from ..machine.target import Corner, Target, at_corner
@@ -41,8 +42,10 @@ from .stats_options import stats_notes, stats_options
 
 
 def _canonicalise(plan: Plan) -> Plan:
-    graph = canonicalise(drop_absent_outputs(plan.graph), plan.machine.target)
-    return replace(plan, graph=fold_scales(graph))
+    target, options = plan.machine.target, plan.options
+    graph = drop_absent_outputs(plan.graph)
+    graph = in_precision(graph, target, options.precision, kv_cache=options.kv_cache)
+    return replace(plan, graph=fold_scales(canonicalise(graph, target)))
 
 
 # The names are those of the files that `--dump-phases-to` writes.
@@ -98,7 +101,7 @@ class Compiler:
 
     def __init__(self, graph: Graph) -> None:
         self.graph = graph
-        self._canonical: list[tuple[Target, Graph]] = []
+        self._canonical: list[tuple[tuple[object, ...], Graph]] = []
         self._placed: list[tuple[Graph, Target, tuple[Placed, ...]]] = []
         self._compiled: list[_CompiledPlan] = []
 
@@ -125,7 +128,7 @@ class Compiler:
         """The plan after a pass, where the pass has had the same inputs before; None: it has to run."""
         target = plan.machine.target
         if name == "canonicalise":
-            graphs = (graph for other, graph in self._canonical if _same_canonical_form(other, target))
+            graphs = (graph for form, graph in self._canonical if form == _canonical_form(plan))
             return next((replace(plan, graph=graph) for graph in graphs), None)
         if name == "place":
             known = (placed for graph, other, placed in self._placed if graph is plan.graph and other == target)
@@ -135,7 +138,7 @@ class Compiler:
 
     def _cache_pass(self, name: str, plan: Plan) -> Plan:
         if name == "canonicalise":
-            self._canonical.append((plan.machine.target, plan.graph))
+            self._canonical.append((_canonical_form(plan), plan.graph))
         elif name == "place":
             self._placed.append((plan.graph, plan.machine.target, plan.placed))
         return plan
@@ -171,9 +174,11 @@ def _flush_stats(plan: Plan, lowering: Lowering) -> None:
             context.emitter.emit(replace(spec, does=Does.STATS, detail=detail, out_bytes=size))
 
 
-def _same_canonical_form(one: Target, other: Target) -> bool:
-    """Whether canonicalisation gives the same graph for both targets."""
-    return (one.runtime.fuses, one.precision) == (other.runtime.fuses, other.precision)
+def _canonical_form(plan: Plan) -> tuple[object, ...]:
+    """What the canonical graph depends on beside the model."""
+    target, options = plan.machine.target, plan.options
+    runtime = target.runtime
+    return runtime.fuses, runtime.floats, target.precision, options.precision, options.kv_cache
 
 
 def _check(machine: Machine) -> None:
@@ -225,7 +230,7 @@ def _program(graph: Graph, plan: Plan, compiled: _CompiledPlan, stats: StatsOpti
         dependency_kinds=columns.kinds_of_dependency,
         stats=stats,
         metrics=compiled.metrics,
-        notes=(*graph.assumptions, *stats_notes(plan.options, stats)),
+        notes=(*plan.graph.assumptions, *stats_notes(plan.options, stats)),
         inputs=_ports(graph, graph.inputs),
         outputs=_ports(graph, graph.outputs),
         host_microseconds=_host(machine),

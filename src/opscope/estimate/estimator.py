@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from math import isclose
 
 from ..graph.graph import ABSENT, Graph, Op, Role
+from ..graph.kinds import KINDS, Touches
 from ..machine.target import Corner, Holds, at_corner
 from ..recording.resources import Footprint, Range, Totals
 from .canonical import canonicalise
@@ -79,7 +80,8 @@ class _Routes:
 
     With a local memory (on-chip SRAM), every byte passes through it. Activations cross to the outer memory only at the
     network's inputs and outputs, or if the live set does not fit at that step; constants are re-read from their home
-    memory in each inference unless they all fit beside the activations.
+    memory in each inference unless they all fit beside the activations. A table that rows are gathered from stays in
+    its home memory: the rows are read where they are.
     """
 
     def __init__(self, graph: Graph, machine: Machine, plan: MemoryPlan) -> None:
@@ -94,7 +96,7 @@ class _Routes:
             instances = target.instances(self.local, devices=machine.devices, cores=machine.cores)
             self.capacity = self.local.bytes.value * instances
         keeps = target.tiling is None or target.tiling.keeps_constants
-        self.constants_are_resident = keeps and parameter_bytes(graph) + plan.bound_bytes <= self.capacity
+        self.constants_are_resident = keeps and _whole_constant_bytes(graph) + plan.bound_bytes <= self.capacity
         self.outputs = frozenset(graph.outputs)
 
     def traffic(self, step: int, op: Op, work: Work) -> dict[str, int]:
@@ -106,13 +108,22 @@ class _Routes:
             moved[self.constants] = moved.get(self.constants, 0) + work.constant_bytes
             return moved
         moved = {self.local.name: work.bytes}
-        spilled = self.plan.live_bytes[step] > self.capacity
-        crossing = work.read_bytes + work.write_bytes if spilled else self._boundary_bytes(op, work)
         if self.activations != self.local.name:  # otherwise its bytes are counted already
-            moved[self.activations] = crossing
-        if not self.constants_are_resident and self.constants != self.local.name:
+            boundary = self._boundary_bytes(op, work)
+            inside = work.read_bytes + work.write_bytes - boundary
+            moved[self.activations] = boundary + round(inside * self._spilled_share(step))
+        stays = self.constants_are_resident and not _reads_in_part(op)
+        if not stays and self.constants != self.local.name:
             moved[self.constants] = moved.get(self.constants, 0) + work.constant_bytes
         return moved
+
+    def _spilled_share(self, step: int) -> float:
+        """Return the share of what is live at a step that local memory has no room for.
+
+        Only that much goes out and comes back: of 154 MB in 116 MB, a quarter.
+        """
+        live = self.plan.live_bytes[step]
+        return max(0.0, 1 - self.capacity / live) if live else 0.0
 
     def _boundary_bytes(self, op: Op, work: Work) -> int:
         """Return the bytes of network inputs, outputs and state that the op moves to or from outer memory."""
@@ -126,8 +137,21 @@ class _Routes:
 
 def parameter_bytes(graph: Graph) -> int:
     """Return the bytes of all constants that ops read, each counted once."""
-    used = {t for op in graph.ops for t in op.inputs if t != ABSENT and graph.tensors[t].role is Role.CONSTANT}
+    return _constant_bytes(graph, graph.ops)
+
+
+def _whole_constant_bytes(graph: Graph) -> int:
+    """Return the bytes of constants that ops read whole, each counted once."""
+    return _constant_bytes(graph, [op for op in graph.ops if not _reads_in_part(op)])
+
+
+def _constant_bytes(graph: Graph, ops: Sequence[Op]) -> int:
+    used = {t for op in ops for t in op.inputs if t != ABSENT and graph.tensors[t].role is Role.CONSTANT}
     return sum(graph.tensors[t].bytes or 0 for t in used)
+
+
+def _reads_in_part(op: Op) -> bool:
+    return KINDS[op.kind].touches is Touches.OUTPUT
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,6 +9,8 @@ from ..graph.kinds import Family
 from ..machine.target import Engine, Target
 from .work import Work
 
+_BY_OUTPUT = frozenset(("gather", "dequantize", "dequantize_mxint8", "select", "cast"))
+
 
 @dataclass(frozen=True, slots=True)
 class Placement:
@@ -37,9 +39,17 @@ def place_op(op: Op, work: Work, graph: Graph, target: Target) -> Placement:
 
 
 def compute_dtype(op: Op, graph: Graph) -> DType:
-    """Return the type that arithmetic is done in: that of the first operand, or of the output for lookups and casts."""
+    """Return the type that arithmetic is done in: that of the first operand, or of the output for lookups and casts.
+
+    What is stored in blocks is moved as the bytes that it is made of.
+    """
+    dtype = _operand_dtype(op, graph)
+    return DType.I8 if dtype.has_blocks else dtype
+
+
+def _operand_dtype(op: Op, graph: Graph) -> DType:
     operands = [graph.tensors[t].dtype for t in op.inputs if t != ABSENT]
-    if op.kind in ("gather", "dequantize", "select", "cast") and op.outputs:
+    if op.kind in _BY_OUTPUT and op.outputs:
         return graph.tensors[op.outputs[0]].dtype
     return operands[0] if operands else (graph.tensors[op.outputs[0]].dtype if op.outputs else DType.UNKNOWN)
 

@@ -6,11 +6,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from ..core.units import Cycles
-from ..graph.graph import Op
+from ..graph.graph import DType, Op
 from ..machine.target import Engine, Memory, Target
 from .cost import LAUNCH, Cost, Part
 from .placement import Placement
-from .work import Work
+from .work import DEQUANTIZE, Work
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,6 +50,7 @@ def price(task: Task, engine: Engine, machine: Machine) -> Cost:
     units = 1 if engine.command_cycles is not None else machine.lanes * engine.units
     busy = engine_cycles(task, engine) / units
     parts = [Part(engine.name, Cycles(busy))] if busy else []
+    parts += _unpacking(task, machine)
     for memory in machine.target.memories:
         cycles = memory_cycles(memory, task.traffic.get(memory.name, 0), machine)
         if cycles:
@@ -57,6 +58,19 @@ def price(task: Task, engine: Engine, machine: Machine) -> Cost:
     if parts and engine.launch_cycles is not None:
         parts.append(Part(LAUNCH, Cycles(engine.launch_cycles.value), overlaps=False))
     return Cost(tuple(parts))
+
+
+def _unpacking(task: Task, machine: Machine) -> list[Part]:
+    """Return the cost of converting weights that are stored in blocks, on the engine that has the kernel for it.
+
+    It goes on tile by tile beside the product: while one tile is multiplied, the next is converted.
+    """
+    kernel = DEQUANTIZE[DType.MXFP6]
+    able = [engine for engine in machine.target.engines if kernel in engine.kernels]
+    if not task.work.unpacked_bytes or not able:  # a target without the kernel does not take such weights
+        return []
+    cycles = able[0].kernels[kernel].value * task.work.unpacked_bytes / 1024
+    return [Part(able[0].name, Cycles(cycles / (machine.lanes * able[0].units)))]
 
 
 def engine_cycles(task: Task, engine: Engine) -> float:
@@ -74,7 +88,7 @@ def engine_cycles(task: Task, engine: Engine) -> float:
         cycles += work.macs / (macs.value * efficiency)
         # Weights stream in while the array computes: the slower of the two decides.
         if engine.weight_bytes_per_cycle is not None:
-            cycles = max(cycles, work.constant_bytes / engine.weight_bytes_per_cycle.value)
+            cycles = max(cycles, work.weight_bytes / engine.weight_bytes_per_cycle.value)
     if work.element_ops and elements is not None:
         cycles += work.element_ops / elements.value
     return cycles

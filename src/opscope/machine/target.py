@@ -274,6 +274,7 @@ class Runtime:
     im2col_element_bytes: Figure | None = None
     in_place: tuple[str, ...] = ("reshape", "identity")  # kinds that write over their first input
     fuses: tuple[str, ...] = ()  # kinds that disappear into the op before them
+    floats: tuple[str, ...] = ()  # kinds that are computed in float even between quantised tensors
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,7 +12,8 @@ from ..compiler.plan import Plan
 from ..compiler.program_bounds import least_bounds
 from ..core.errors import ModelError, printable
 from ..core.files import PROGRAM_FILE, write_bytes
-from ..estimate.machines import use_machine, with_precision
+from ..estimate.machines import use_machine
+from ..estimate.precision import with_precision
 from ..graph.graph import Graph
 from ..machine.target import Corner, Target
 from ..options import CompileOptions
@@ -58,7 +59,8 @@ class ModelCompiler:
         phases: Path | None = None,
     ) -> tuple[Program, Plan]:
         """The program and what the passes decided; a readable file after every pass where a folder is given."""
-        machine = use_machine(with_precision(target, options.precision), cores=options.cores, devices=options.devices)
+        chosen = with_precision(target, options.precision, kv_cache=options.kv_cache)
+        machine = use_machine(chosen, cores=options.cores, devices=options.devices)
         plans: list[Plan] = []
 
         def after_pass(name: str, plan: Plan) -> None:

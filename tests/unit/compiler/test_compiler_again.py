@@ -10,7 +10,7 @@ from build import Sketch
 from compiler_build import KB, small_target
 from opscope.compiler import Compiler, compile_graph
 from opscope.compiler.codegen.lower import Lowering
-from opscope.estimate.machines import with_precision
+from opscope.estimate.precision import with_precision
 from opscope.estimate.price import Machine
 from opscope.graph.graph import DType, Graph
 from opscope.machine import catalogue as targets

@@ -146,6 +146,9 @@ class CompileOptions:
     shapes_from_run: str | None = field(default=None, metadata=_SHAPES_FROM_RUN)
     precision: str | None = field(default=None, metadata=_PRECISION)
     kv_cache: str = field(default=KV_CACHES[0], metadata=_KV_CACHE)
+    retained_state: bool = field(
+        default=False, metadata=_shown("keep state on the device between inferences: caches of keys and values")
+    )
     stats_level: int = field(
         default=40,
         metadata=_shown(
@@ -218,10 +221,6 @@ class RunOptions:
         if self.limit * self.activations > MOST_INFERENCES and self.time is None:
             raise UsageError(
                 f"num-iter {self.limit} × activations {self.activations}: expected at most {MOST_INFERENCES} inferences"
-            )
-        if self.time is None and self.start_iter >= self.limit:
-            raise UsageError(
-                f"start-iter {self.start_iter}: the run has {self.limit} inferences; expected 0 to {self.limit - 1}"
             )
 
     def _check_ranges(self) -> None:

@@ -220,7 +220,6 @@ def test_a_model_of_batch_one_compiled_for_a_larger_batch_runs_batch_by_batch(mo
             ("--input", "input=absent.npy"),
             "absent.npy: cannot be read (No such file or directory); expected a .npy file",
         ),
-        (("--start-iter", "40"), "start-iter 40: the run has 40 inferences; expected 0 to 39"),
     ],
 )
 def test_wrong_usage_is_one_line_before_anything_runs(  # noqa: PLR0917

@@ -53,6 +53,8 @@ PMU_COUNTS = (  # what a PMU event can count on a thread, or on the threads of t
     "write_transfers",
 )
 
+Port = tuple[str, str, tuple[int, ...]]  # name, data type, shape
+
 TRUE, ORDER = 1, 0  # dependency kinds: reads what another command wrote; writes over memory that another used
 
 NOT_SIMULATED = "not simulated"  # name of a PMU event that a target does not know: nothing is counted
@@ -204,8 +206,8 @@ class Program:
     dependency_kinds: npt.NDArray[np.uint8]  # TRUE or ORDER
     stats: StatsOptions
     metrics: MemoryMetrics
-    inputs: tuple[tuple[str, str, tuple[int, ...]], ...]  # name, data type, shape
-    outputs: tuple[tuple[str, str, tuple[int, ...]], ...]
+    inputs: tuple[Port, ...]
+    outputs: tuple[Port, ...]
     host_microseconds: Mapping[str, float] = field(default_factory=dict)
     simulation: Mapping[str, float] = field(default_factory=dict)
     model: str = ""  # file name of the model beside the program, for reference execution
@@ -213,6 +215,7 @@ class Program:
     memories: tuple[MemoryInfo, ...] = ()
     op_cycles: tuple[OpCycles, ...] = ()  # of programs that were compiled elsewhere
     bounds: Bounds | None = None  # None: not known
+    retained: tuple[str, ...] = ()  # inputs and outputs that stay on the device: state from inference to inference
 
     def __post_init__(self) -> None:
         if self.commands.dtype != COMMAND:
@@ -232,6 +235,14 @@ class Program:
         lanes *= len(self.groups)
         lanes += table["group"]
         return lanes
+
+    @property
+    def host_ports(self) -> tuple[tuple[Port, ...], tuple[Port, ...]]:
+        """Inputs and outputs that cross the link between host and device."""
+        inputs, outputs = (
+            tuple(p for p in ports if p[0] not in self.retained) for ports in (self.inputs, self.outputs)
+        )
+        return inputs, outputs
 
     def memory_name(self, memory: int) -> str:
         """Name of a memory, for people; empty where none is known."""

@@ -66,6 +66,7 @@ _META_FIELDS = (
     "simulation",
     "model",
     "notes",
+    "retained",
 )
 
 
@@ -211,6 +212,7 @@ def _program(meta: object, arrays: dict[ProgramSection, npt.NDArray[np.void]]) -
         notes=_texts(fields.get("notes", [])),
         memories=tuple(MemoryInfo(_text(m["name"]), m["is_outer"] is True) for m in _mappings(fields["memories"])),
         bounds=msgspec.convert(fields.get("bounds"), Bounds | None),
+        retained=_texts(fields.get("retained", [])),
     )
 
 

@@ -3,29 +3,32 @@
 from __future__ import annotations
 
 from argparse import ArgumentTypeError
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ...commands.command import named_shape
 from ...commands.vendor_flags import Flag, Takes, Words, read_words
 from ...core.errors import UsageError, printable
+from ...graph.graph import DType
 from ...options import CompileOptions, RunOptions
 from ...program.program import OP_LEVEL, THREAD_LEVEL
+from .configs import PARTITION_FLAG, SPECIALIZATION_FLAG, Partition, read_partition, read_specializations
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from ...machine.target import Target
     from ...workflows.execution import RunOutcome
     from ...workflows.model_compiler import Compiled
 
-DEFAULT_TARGET = "aic100-std"
+DEFAULT_TARGET, SEVERAL_DEVICES_TARGET = "aic100-std", "aic100-ultra"
 
 _SWITCH = Takes.NOTHING
 _OWN = "accepted; the simulated compiler decides this by itself"
 _NONE = "accepted; it has no effect on the simulated device"
-_ONE_DEVICE = "accepted; this compiles for one device: for several, see `opscope compile --devices`"
+SINGLE_FLOATS = "f32 stays f32, which the HVX alone has: -convert-to-fp16 runs it as f16"
 _SAME_INPUTS = "every inference has the same inputs: outputs are written once"
 _INPUTS = "accepted; times do not depend on the values of inputs, which are bounded random"
 
@@ -54,14 +57,16 @@ COMPILE: tuple[Flag, ...] = (
     Flag(("aic-hw",), "", _SWITCH),
     Flag(("compile-only",), "", _SWITCH),
     Flag(("aic-hw-version",), "", note="accepted; the target says which hardware (-target=NAME)"),
-    Flag(("mdp-load-partition-config",), "", note=_ONE_DEVICE),
-    Flag(("network-specialization-config",), "", note="accepted; compiles one specialization, of the model's shapes"),
-    Flag(("mxfp6-matmul",), "", _SWITCH, "accepted; weights keep their type"),
+    Flag(("mdp-load-partition-config",), "partition"),
+    Flag(("network-specialization-config",), "specializations"),
+    Flag(("retained-state",), "retained", _SWITCH),
+    Flag(("mxfp6-matmul",), "mxfp6", _SWITCH),
+    Flag(("mxint8-kv-cache",), "mxint8", _SWITCH),
     *_noted(
         _SWITCH,
         _OWN,
-        "multicast-weights aic-enable-depth-first use-producer-dma combine-inputs combine-outputs retained-state "
-        "mxint8-kv-cache aic-userdma-async aic-hmx-async",
+        "multicast-weights aic-enable-depth-first use-producer-dma combine-inputs combine-outputs "
+        "aic-userdma-async aic-hmx-async",
     ),
     *_noted(
         Takes.VALUE,
@@ -136,6 +141,8 @@ class CompileCall:
     output: Path
     target: str
     options: CompileOptions
+    specializations: tuple[dict[str, tuple[int, ...]], ...]  # sizes of symbols: a program each; empty: one program
+    keeps_floats: bool  # f32 stays f32; else it runs as f16
     perf_metrics: bool
     perf_warnings: bool
     notes: tuple[str, ...]
@@ -158,25 +165,73 @@ def compile_call(words: Sequence[str]) -> CompileCall | None:
     level = found.number("stats_level", "-stats-level", least=0)
     if level is None:
         level = OP_LEVEL if "profiling" in found.values else THREAD_LEVEL
+    partition = _partition(found)
+    symbols = _symbols(found) | _shapes(found)
+    half, mxfp6 = found.on("half"), found.on("mxfp6")
     return CompileCall(
         model=Path(_needed(found, "model", "qaic-compile", "-model=MODEL")),
         output=Path(_needed(found, "output", "qaic-compile", "-aic-binary-dir=DIR")),
-        target=found.last("target") or DEFAULT_TARGET,
+        target=found.last("target") or _default_target(found, partition),
         options=CompileOptions(
-            cores=found.number("cores", "-aic-num-cores"),
+            cores=_cores(found, partition),
+            devices=1 if partition is None else partition.devices,
+            parallel="pipeline" if partition is not None and partition.is_pipeline else "tensor",
             batch=found.number("batch", "-batchsize"),
-            shapes=_symbols(found) | _shapes(found) or None,
-            precision="f16" if found.on("half") else None,
+            shapes=symbols or None,
+            precision="mxfp6" if mxfp6 else "f16" if half else None,
+            retained_state=found.on("retained"),
+            kv_cache="mxint8" if found.on("mxint8") else "as-is",
             stats_level=level,
             ddr_stats=found.on("ddr_stats"),
             pmu_recipe=found.last("pmu_recipe"),
             pmu_events=found.last("pmu_events"),
             stats_batchsize=found.number("stats_batchsize", "-stats-batchsize"),
         ),
+        specializations=_specializations(found, symbols),
+        keeps_floats=not half,
         perf_metrics=found.on("perf_metrics"),
         perf_warnings=found.on("perf_warnings"),
         notes=tuple(found.notes),
     )
+
+
+def _partition(found: Words) -> Partition | None:
+    """The devices of a partition file; what it says and is not followed becomes a note."""
+    file = found.last("partition")
+    if file is None:
+        return None
+    partition = read_partition(Path(file))
+    found.notes += partition.notes
+    return partition
+
+
+def _cores(found: Words, partition: Partition | None) -> int | None:
+    asked = found.number("cores", "-aic-num-cores")
+    if partition is None:
+        return asked
+    if asked not in (None, partition.cores):
+        raise UsageError(
+            f"-aic-num-cores={asked}: {PARTITION_FLAG} has {partition.cores} cores a device; expected the same"
+        )
+    return partition.cores
+
+
+def _default_target(found: Words, partition: Partition | None) -> str:
+    if partition is None or partition.devices == 1:
+        return DEFAULT_TARGET
+    found.notes.append(f"{partition.devices} devices: compiled for {SEVERAL_DEVICES_TARGET} (-target=NAME for another)")
+    return SEVERAL_DEVICES_TARGET
+
+
+def _specializations(found: Words, symbols: Mapping[str, tuple[int, ...]]) -> tuple[dict[str, tuple[int, ...]], ...]:
+    file = found.last("specializations")
+    rows = () if file is None else read_specializations(Path(file))
+    for name in symbols:
+        if any(name in row for row in rows):
+            raise UsageError(
+                f"{printable(name)}: sized by a flag and by {SPECIALIZATION_FLAG}; expected one of them to size it"
+            )
+    return rows
 
 
 def runner_call(words: Sequence[str]) -> RunnerCall | None:
@@ -209,10 +264,34 @@ def runner_call(words: Sequence[str]) -> RunnerCall | None:
     )
 
 
-def compile_program(call: CompileCall) -> Compiled:
+def compile_programs(call: CompileCall) -> Iterator[tuple[Path, Compiled]]:
+    """The program in its folder; of several specializations, each in one of its own below the first."""
+    from ...machine import catalogue
     from ...workflows.model_compiler import compile_model
 
-    return compile_model(call.model, call.target, call.options, output=call.output)
+    target = catalogue.load(call.target)
+    if call.keeps_floats and call.options.precision is None:
+        target = replace(target, precision=_floats(target))
+    for number, symbols in enumerate(call.specializations or ({},)):
+        folder = call.output / specialization_folder(number)
+        options = replace(call.options, shapes={**(call.options.shapes or {}), **symbols} or None)
+        yield folder, compile_model(call.model, target, options, output=folder)
+
+
+def has_single_floats(compiled: Compiled) -> bool:
+    """Whether an op works on tensors of f32."""
+    graph = compiled.graph
+    return any(graph.tensors[t].dtype is DType.F32 for op in graph.ops for t in op.outputs)
+
+
+def specialization_folder(number: int) -> str:
+    """Where the program of a specialization is, below the folder of the first."""
+    return f"specialization-{number}" if number else ""
+
+
+def _floats(target: Target) -> dict[str, str]:
+    """As the vendor's compiler does without -convert-to-fp16: f32 stays, f64 becomes f32."""
+    return {label: runs_as for label, runs_as in target.precision.items() if label != "f32"} | {"f64": "f32"}
 
 
 def run_program(call: RunnerCall, *, progress: Callable[[int, int], None] | None = None) -> RunOutcome:

@@ -6,6 +6,7 @@ Times are microseconds of the statistics timer: tick ÷ frequency. A file may sa
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -19,6 +20,11 @@ from ..recording.trace import COUNTER, EDGE, NONE, Lane, LaneNumbers, SpanKind, 
 
 _MOST_BYTES = 1 << 31
 _LONGEST_NS = 2**62
+_OWNER = re.compile(r"Activation (\d{1,9}) ")
+
+
+class ActivationError(UsageError):
+    """The host trace is of other activations than the sample."""
 
 
 class _Event(msgspec.Struct):
@@ -36,8 +42,11 @@ class _File(msgspec.Struct):
     otherData: dict[str, object] = {}  # noqa: N815
 
 
-def read_host_trace(path: Path, *, stats_hz: float, origin_tick: int) -> Trace:
-    """Complete events and begin/end pairs as spans of host lanes; `origin_tick` is the 0 ns of the result."""
+def read_host_trace(path: Path, *, stats_hz: float, origin_tick: int, activation: int) -> Trace:
+    """Complete events and begin/end pairs as spans of host lanes; `origin_tick` is the 0 ns of the result.
+
+    Of threads that name an activation, as in traces of our own runs, those of another one are left out.
+    """
     file = _decode(path)
     zero = file.otherData.get("ticks_at_zero", 0)
     if not isinstance(zero, int | float):
@@ -46,7 +55,14 @@ def read_host_trace(path: Path, *, stats_hz: float, origin_tick: int) -> Trace:
     names: dict[str, int] = {}
     lanes = LaneNumbers()
     rows = []
-    for thread, events in _threads(file.traceEvents).items():
+    threads = _threads(file.traceEvents)
+    owners = {thread: int(found[1]) for thread in threads if (found := _OWNER.match(thread))}
+    if owners and activation not in owners.values():
+        known = ", ".join(map(str, sorted(set(owners.values()))))
+        raise ActivationError(f"{path}: of activation {known}; expected the host trace of activation {activation}")
+    for thread, events in threads.items():
+        if owners.get(thread, activation) != activation:
+            continue
         owner = lanes.number(Lane(NONE, NONE, thread, role=LaneRole.HOST))
         for level, name, start, end in _levels(_stretches(events)):
             deeper = Lane(NONE, NONE, f"{thread} {level + 1}", role=LaneRole.NESTED, owner=owner)

@@ -66,7 +66,12 @@ examples:
         if call is None:
             return show_help(args)
         say(call.notes)
-        return report_outcome(qaic.run_program(call, progress=counted("running")))
+        code = 0
+        for number, outcome in enumerate(qaic.run_programs(call, progress=counted("running"))):
+            if len(call.folders) > 1:
+                print(f"Program {number}: {call.folders[number]}")
+            code = report_outcome(outcome) or code
+        return code
 
 
 COMMANDS = {

@@ -65,7 +65,7 @@ def read_specializations(path: Path) -> tuple[dict[str, tuple[int, ...]], ...]:
     rows = _list(whole, "specializations", path, "")
     if len(rows) > _MOST_SPECIALIZATIONS:
         raise UsageError(f"{path}: {len(rows)} specializations; expected at most {_MOST_SPECIALIZATIONS}")
-    found = []
+    found: list[dict[str, tuple[int, ...]]] = []
     for number, row in enumerate(rows):
         symbols = _mapping(row, path, f"specialization {number}", '{"batch_size": "1", "seq_len": "32"}')
         if not symbols:

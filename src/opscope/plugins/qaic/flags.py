@@ -107,11 +107,10 @@ RUNNER: tuple[Flag, ...] = (
     Flag(("aic-device-id", "device-id", "d"), "", note="accepted; the device is simulated"),
     Flag(("D",), "", note="accepted; a program for several devices runs on as many simulated ones"),
     Flag(("unbound-random",), "", _SWITCH, _INPUTS),
-    *_noted(
-        Takes.VALUE,
-        _INPUTS,
-        "i input-file aic-batch-input aic-batch-json-input aic-batch-input-directory aic-batch-input-file-list",
-    ),
+    Flag(("i", "input-file"), "inputs"),
+    Flag(("aic-batch-json-input",), "input_list"),
+    Flag(("specialization",), "specialization"),  # ours: which of a program's specializations runs
+    *_noted(Takes.VALUE, _INPUTS, "aic-batch-input aic-batch-input-directory aic-batch-input-file-list"),
     *_noted(
         Takes.VALUE,
         _NONE,
@@ -152,8 +151,10 @@ class CompileCall:
 class RunnerCall:
     """A `qaic-runner` line, in our words."""
 
-    folder: Path
+    folders: tuple[Path, ...]  # a program each, run at once
     options: RunOptions
+    inputs: tuple[Path, ...]  # in the order of the program's inputs; empty: random ones
+    input_list: Path | None  # JSON with files by name
     notes: tuple[str, ...]
 
 
@@ -244,15 +245,28 @@ def runner_call(words: Sequence[str]) -> RunnerCall | None:
         found.notes.append(
             f"-write-output-dir={outputs}: outputs go to -aic-profiling-out-dir, like all files of a run"
         )
+    _needed(found, "folder", "qaic-runner", "--test-data=DIR")
+    given, listed = tuple(map(Path, found.values.get("inputs", []))), found.last("input_list")
+    folders = tuple(_specialized(found, Path(folder)) for folder in found.values["folder"])
+    if len(folders) > 1 and (given or listed or outputs):
+        raise UsageError("-i and -write-output-dir: several programs run at once; expected one -t with them")
+    if given and listed:
+        raise UsageError("-i and -aic-batch-json-input exclude each other; expected one of them")
+    if (given or listed) and outputs is None and "save_outputs" not in found.values:
+        found.notes.append("times do not depend on the values of inputs: -write-output-dir=DIR writes what they give")
     return RunnerCall(
-        folder=Path(_needed(found, "folder", "qaic-runner", "--test-data=DIR")),
+        folders=folders,
+        inputs=given,
+        input_list=None if listed is None else Path(listed),
         options=RunOptions(
             num_iter=found.number("num_iter", "--num-iter"),
             time=found.seconds("time", "--time"),
             activations=found.number("activations", "-a") or 1,
             set_size=found.number("set_size", "-S") or 10,
             threads=found.number("threads", "-T") or 4,
-            profile=tuple(dict.fromkeys(_profile(name) for name in found.values.get("profile", []))),
+            profile=tuple(
+                dict.fromkeys(_profile(name) for text in found.values.get("profile", []) for name in text.split(","))
+            ),
             out_dir=Path(found.last("out_dir") or outputs or "."),
             num_samples=found.number("num_samples", "--aic-profiling-num-samples") or 1,
             start_iter=found.number("start_iter", "--aic-profiling-start-iter", least=0) or 0,
@@ -294,10 +308,31 @@ def _floats(target: Target) -> dict[str, str]:
     return {label: runs_as for label, runs_as in target.precision.items() if label != "f32"} | {"f64": "f32"}
 
 
-def run_program(call: RunnerCall, *, progress: Callable[[int, int], None] | None = None) -> RunOutcome:
-    from ...workflows import execution
+def run_programs(call: RunnerCall, *, progress: Callable[[int, int], None] | None = None) -> tuple[RunOutcome, ...]:
+    """One program, with its inputs where they are given; or several beside each other."""
+    from ...workflows import execution, programs_together
+    from .inputs import given_inputs, listed_inputs
 
-    return execution.run_program(call.folder, call.options, progress=progress)
+    if len(call.folders) > 1:
+        return programs_together.run_programs(call.folders, call.options, progress=progress)
+    (folder,) = call.folders
+    inputs = None
+    if call.inputs:
+        inputs = given_inputs(execution.load_program(folder).program, call.inputs)
+    elif call.input_list is not None:
+        inputs = listed_inputs(execution.load_program(folder).program, call.input_list)
+    return (execution.run_program(folder, call.options, inputs=inputs, progress=progress),)
+
+
+def _specialized(found: Words, folder: Path) -> Path:
+    """The folder of the specialization that is asked for, or of the first; a note says which of several runs."""
+    several = 1 + len(list(folder.glob("specialization-*"))) if folder.is_dir() else 1
+    number = found.number("specialization", "-specialization", least=0)
+    if number is not None and number >= several:
+        raise UsageError(f"-specialization={number}: {folder} has {several}; expected 0 to {several - 1}")
+    if number is None and several > 1:
+        found.notes.append(f"{folder}: specialization 0 of {several} runs (-specialization=N for another)")
+    return folder / specialization_folder(number or 0)
 
 
 def _needed(found: Words, parameter: str, tool: str, flag: str) -> str:

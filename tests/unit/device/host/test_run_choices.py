@@ -55,6 +55,13 @@ def test_a_run_that_ends_before_profiling_begins_gives_its_last_inferences_and_s
     assert "(number 1) 10.000 ms after its start, before profiling was to begin (iteration 0, 1000 ms)" in sampling.note
 
 
+def test_an_iteration_that_is_never_reached_gives_the_last_ones_too() -> None:
+    times = HostTimes(rows_of(0, 10_000_000), STATS_HZ, 1)
+    sampling = choose_samples(times, RunOptions(num_iter=2, num_samples=1, start_iter=500))
+    assert sampling.rows[0]["inference"].tolist() == [1]
+    assert "(iteration 500, 0 ms); its last inferences are profiled instead" in sampling.note
+
+
 def test_every_activation_is_sampled() -> None:
     options = RunOptions(num_iter=6, activations=3, num_samples=2, start_iter=3)
     sampling = choose_samples(run_of(options, slots=3), options)
@@ -89,7 +96,9 @@ def test_file_names_tell_program_activation_inference_and_device() -> None:
     assert raw_name(program_of(), 2, 213, 0) == f"{stem}-inf-213-net-aiccyclecounts.bin"
     assert raw_name(program_of(devices=4), 2, 213, 3) == f"{stem}-inf-213-net_slice03-aiccyclecounts.bin"
     assert stats_name(2, 7) == f"{stem}-inf-7.txt"
-    assert trace_name(2) == f"{stem}-trace.json"
+    assert trace_name() == "aic-profiling-program-0-trace.json"
+    assert trace_name(number=3) == "aic-profiling-program-3-trace.json"
+    assert raw_name(program_of(), 2, 213, 0, number=3).startswith("aic-profiling-program-3-activation-2-inf-213-")
     assert latency_name(2) == f"{stem}-latency.txt"
 
 

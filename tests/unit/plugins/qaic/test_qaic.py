@@ -113,13 +113,13 @@ def test_a_shape_of_another_form_is_an_error() -> None:
 def test_the_least_runner_line_has_the_vendors_defaults() -> None:
     call = ran()
     assert (
-        call.folder,
+        call.folders,
         call.options.num_iter,
         call.options.activations,
         call.options.set_size,
         call.options.threads,
     ) == (
-        Path("binaries"),
+        (Path("binaries"),),
         None,
         1,
         10,

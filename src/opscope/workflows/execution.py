@@ -241,13 +241,14 @@ def _number(activation: int, inference: int) -> int:
     return activation << 32 | inference
 
 
-def profile_once(execution: Execution) -> Trace:
-    """The first inference of a run in full, devices under the stages of the host."""
+def profile_once(execution: Execution) -> tuple[Sample, Trace]:
+    """The first inference of a run in full: what it left, and devices under the stages of the host."""
     from ..decode import merge_traces
     from ..device.host.host_spans import host_spans
 
     rows = execution.times().rows[:1]
-    return merge_traces([host_spans(rows), execution.trace(execution.capture(rows))])
+    sample = execution.capture(rows)
+    return sample, merge_traces([host_spans(rows), execution.trace(sample)])
 
 
 def benchmark(loaded: Loaded, options: RunOptions) -> tuple[HostTimes, RunStatistics]:

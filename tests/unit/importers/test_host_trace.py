@@ -96,3 +96,11 @@ def test_threads_of_another_activation_are_left_out(tmp_path: Path) -> None:
         ActivationError, match=r"host\.json: of activation 0, 2; expected the host trace of activation 1"
     ):
         read(tmp_path, events, activation=1)
+
+
+def test_spans_that_touch_share_a_lane_however_their_sum_is_rounded(tmp_path: Path) -> None:
+    events = [  # as numbers, 0.1 + 0.2 is more than 0.3
+        {"ph": "X", "name": "a", "pid": 1, "tid": 1, "ts": 0.1, "dur": 0.2},
+        {"ph": "X", "name": "b", "pid": 1, "tid": 1, "ts": 0.3, "dur": 1.0},
+    ]
+    assert len(read(tmp_path, events).lanes) == 1

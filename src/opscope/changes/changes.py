@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from ..core.errors import UsageError, printable
+from ..program.clock import at_clock
 from ..program.program import NO_ROUTE, Program
 from ..recording.build import to_run
 from ..recording.finding import WHAT_IF, Finding, Findings, Prediction
@@ -90,9 +91,8 @@ def retime_program(program: Program, change: Change) -> Program:
     factor = change.factor
     if change.what == "bandwidth":
         return _scale_bandwidth(program, change.name, factor)
-    if change.what == "clock":  # times are in cycles: memories keep bytes per second, so fewer per cycle
-        slower = _scale_bandwidth(program, "", 1 / factor)
-        return replace(slower, clock_hz=program.clock_hz * factor)
+    if change.what == "clock":
+        return at_clock(program, factor)
     numbers = _ops_named(program, (change.name,))
     if not numbers:
         raise UsageError(f"--what-if op:{printable(change.name)}: no such op; expected a name from `opscope analyze`")
@@ -106,7 +106,7 @@ def _ops_named(program: Program, names: Sequence[str]) -> list[int]:
 
 
 def _scale_bandwidth(program: Program, name: str, factor: float) -> Program:
-    """The program with the rate of a route multiplied; of all routes where `name` is empty."""
+    """The program with the rate of a route, and of the memory it serves, multiplied; of all where `name` is empty."""
     if name and name not in {route.name for route in program.routes}:
         known = ", ".join(route.name for route in program.routes)
         raise UsageError(f"--what-if bandwidth:{printable(name)}: no such route; expected one of {known}")
@@ -120,7 +120,14 @@ def _scale_bandwidth(program: Program, name: str, factor: float) -> Program:
         else route
         for route in program.routes
     )
-    return replace(program, routes=routes)
+    served = {route.memory for route in program.routes if name in ("", route.name)}
+    memories = tuple(
+        replace(memory, bytes_per_cycle=memory.bytes_per_cycle * factor)
+        if number in served and memory.bytes_per_cycle is not None
+        else memory
+        for number, memory in enumerate(program.memories)
+    )
+    return replace(program, routes=routes, memories=memories)
 
 
 def scale_ops(program: Program, ops: Sequence[int], factor: float) -> Program:

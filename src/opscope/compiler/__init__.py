@@ -12,7 +12,7 @@ Code generation unrolls the batch tiles, emits commands op by op, and sorts them
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 
 from ..core.errors import UsageError
 from ..core.meaning import Carries, Does
@@ -233,7 +233,8 @@ def _program(graph: Graph, plan: Plan, compiled: _CompiledPlan, stats: StatsOpti
         notes=(*plan.graph.assumptions, *stats_notes(plan.options, stats)),
         inputs=_ports(graph, graph.inputs),
         outputs=_ports(graph, graph.outputs),
-        host_microseconds=_host(machine),
+        host_microseconds=_host(machine, _HOST_STAGES),
+        host_bytes_per_second=_host(machine, _HOST_RATES, suffix="_bytes_per_second"),
         simulation=_simulation(machine) | _peak(plan),
         bounds=with_peaks(compiled.bounds, plan, compiled.lowering.context.groups),
     )
@@ -245,18 +246,31 @@ def _ports(graph: Graph, tensors: tuple[int, ...]) -> tuple[tuple[str, str, tupl
     return tuple((tensor.name, tensor.dtype.label, tensor.shape or ()) for tensor in found)
 
 
-def _host(machine: Machine) -> dict[str, float]:
+_HOST_STAGES = (
+    "enqueue",
+    "preprocess",
+    "submit",
+    "driver",
+    "link_latency",
+    "completion",
+    "postprocess",
+    "dequeue",
+    "application",
+    "open_decoder",
+)
+_HOST_RATES = ("link", "memory")
+
+
+def _host(machine: Machine, names: tuple[str, ...], *, suffix: str = "") -> dict[str, float]:
     host = machine.target.host
-    names = ("enqueue", "preprocess", "submit", "driver", "transfer", "postprocess")
-    return {} if host is None else {name: getattr(host, name).value for name in names}
+    return {} if host is None else {name: getattr(host, name + suffix).value for name in names}
 
 
 def _simulation(machine: Machine) -> dict[str, float]:
     simulation = machine.target.simulation
     if simulation is None:
         return {}
-    names = ("thread_spread", "activate_ticks", "inference_spread", "clock_spread")
-    figures = {name: getattr(simulation, name) for name in names}
+    figures = {part.name: getattr(simulation, part.name) for part in fields(simulation)}
     return {name: figure.value for name, figure in figures.items() if figure is not None}
 
 

@@ -24,6 +24,7 @@ def forecast(program: Program) -> tuple[Times, Times]:
     lanes = program.lane_of_commands().tolist()
     offsets, sources = program.dependency_offsets.tolist(), program.dependency_sources.tolist()
     rates = [route.core_bytes_per_cycle for route in program.routes]
+    latencies = [route.latency_cycles for route in program.routes]
     cycles, routes, moved = table["cycles"].tolist(), table["route"].tolist(), table["moved_bytes"].tolist()
     start, end = [0.0] * len(table), [-1.0] * len(table)
     free = [0.0] * program.lanes
@@ -43,7 +44,9 @@ def forecast(program: Program) -> tuple[Times, Times]:
             start[command] = max([free[lane], *(end[source] for source in needed)])
             issued = start[command] + cycles[command]
             route = routes[command]
-            end[command] = issued if route == NO_ROUTE else issued + moved[command] / rates[route]
+            end[command] = issued
+            if route != NO_ROUTE:
+                end[command] += moved[command] / rates[route] + (latencies[route] if moved[command] else 0.0)
             free[lane] = issued
             heads[lane] += 1
             ready.extend(waiting.pop(command, ()))

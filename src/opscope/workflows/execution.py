@@ -4,18 +4,18 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property
-from math import floor
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ..core.errors import UsageError, printable
 from ..core.files import PROGRAM_FILE
 from ..core.provenance import Provenance
-from ..device import Inference, collect, simulate, vary
+from ..device import Inference, collect, simulate
 from ..device.host.inputs import Array
 from ..device.host.limits import check_duration, check_limits
+from ..device.host.pace import Pace
 from ..device.host.pipeline import Pipeline, Progress
 from ..device.host.sampling import Sampling, choose_samples
 from ..device.host.sharing import beside_others, load_ns, slots_of
@@ -162,8 +162,8 @@ class Execution:
         self.program = beside_others(program, steady.total_cycles, others)
         if others:
             steady = simulate(self.program, seed=options.seed)
-        self.cycles = steady.total_cycles
-        check_duration(self.cycles / program.clock_hz, source=printable(program.name))
+        self.pace = Pace(self.program, steady.total_cycles, seed=options.seed)
+        check_duration(steady.total_cycles / program.clock_hz, source=printable(program.name))
 
     def times(self, progress: Progress | None = None) -> HostTimes:
         return Pipeline(
@@ -176,13 +176,11 @@ class Execution:
         ).run()
 
     def exec_ticks(self, activation: int, inference: int) -> int:
-        """Ticks of an inference: the steady time, varied. Counted as the device does, so captures agree with it."""
-        return floor(self.cycles * (self.program.stats_hz / self._clock_hz(activation, inference)))
+        return self.pace.ticks(_number(activation, inference))
 
     def lone_latency_ns(self, inference: int) -> int:
         """What the application sees of an inference that has host and device to itself."""
-        stages = self.stages.of(inference)
-        return sum(stages) + round(self.exec_ticks(0, inference) * 1e9 / self.program.stats_hz)
+        return self.stages.lone_ns(inference) + round(self.exec_ticks(0, inference) * 1e9 / self.program.stats_hz)
 
     @cached_property
     def stages(self) -> StageSource:
@@ -191,17 +189,11 @@ class Execution:
     def capture(self, row: Rows) -> Sample:
         """One inference in full, on every device."""
         activation, inference = int(row["activation"][0]), int(row["inference"][0])
-        clocked = replace(self.program, clock_hz=self._clock_hz(activation, inference))
-        timeline = simulate(clocked, seed=self.options.seed, inference=_number(activation, inference))
+        clocked, timeline = self.pace.timeline(_number(activation, inference))
         tick = round(int(row["started_ns"][0]) * clocked.stats_hz / 1e9)
         waits = int(row["input_wait_ticks"][0]), int(row["output_wait_ticks"][0])
         ran = Inference(self.loaded.identity, activation, inference, tick, *waits)
         return Sample(row, tuple(collect(clocked, timeline, ran, device=device) for device in range(clocked.devices)))
-
-    def _clock_hz(self, activation: int, inference: int) -> float:
-        """The clock of the device varies from inference to inference; the cycles are the same."""
-        factor = vary(self.program, seed=self.options.seed, inference=_number(activation, inference))
-        return self.program.clock_hz / factor
 
     @cached_property
     def lane_index(self) -> LaneIndex:

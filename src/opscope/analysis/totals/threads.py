@@ -6,7 +6,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ...program.capture import Capture, Records
-from ...program.program import Program
+from ...program.program import ACTIVE_COUNTS, Program
 from ...program.wire import INPUT_PORT, OUTPUT_PORT, StatsSection
 from ...recording.summary import ActiveRow, DdrRow, DoorbellRow, OpPmuRow, PmuRow, PortRow, ThreadRow
 from ..timeline.intervals import total
@@ -154,7 +154,7 @@ def active_rows(program: Program, rows: tuple[PmuRow, ...]) -> tuple[ActiveRow, 
     found: dict[tuple[int, str], list[int]] = {}
     for row in rows:
         what, _, group = counts.get(row.event, "").partition(":")
-        if what == "busy_cycles" and group and (row.core, row.thread) in cycles:
+        if what in ACTIVE_COUNTS and group and (row.core, row.thread) in cycles:
             block = row.name.removesuffix("_ACTIVE") if row.name.endswith("_ACTIVE") else group
             sums = found.setdefault((row.core, block), [0, 0])
             sums[0] += row.value or 0

@@ -181,7 +181,7 @@ class LoweringContext:
             self.command_name(form or carries),
             Does.MOVE,
             index,
-            self.move_detail(index, step, memory, tensor),
+            self.move_detail(index, step, memory, tensor, Direction.OUT if carries is Carries.WRITE else Direction.IN),
             issue_cycles(route),
             size,
             route=self.routes[carries],
@@ -190,13 +190,17 @@ class LoweringContext:
             local_bytes=local_bytes,
         )
 
-    def move_detail(self, index: int, step: int, memory: str, tensor: int) -> int:
-        """Number of the detail of a command that moves a tensor; commands of one tile on several lanes share it."""
-        key = (index, step, memory, tensor)
+    def move_detail(self, index: int, step: int, memory: str, tensor: int, direction: Direction = Direction.IN) -> int:
+        """Number of the detail of a command that moves a tensor; commands of one tile on several lanes share it.
+
+        The operand is the end of the way that `memory` is: what is read from there, or written to it.
+        """
+        key = (index, step, memory, tensor, direction)
         if key not in self._details:
             name = self.plan.placed[index].op.name if index != NO_OP else "output"
             what = self.graph.tensors[tensor] if tensor != ABSENT else None
-            operands = (self._operand(Direction.IN, "Src", what, memory),) if what else ()
+            role = "Dest" if direction is Direction.OUT else "Src"
+            operands = (self._operand(direction, role, what, memory),) if what else ()
             self._details[key] = self.emitter.detail(Detail(f"{name}/__{step}", memory, "", "", operands, ""))
             if tensor != ABSENT and self.is_constant(tensor):
                 self.constant_details.add(self._details[key])
@@ -216,7 +220,10 @@ class LoweringContext:
         return self._details[key]
 
     def _compute_detail(self, op: Op) -> Detail:
-        """The detail of an op as a whole: its operands with their types, shapes and memories."""
+        """The detail of an op as a whole: its operands with their types, shapes and memories.
+
+        All of them are local: engines compute there, and what lies in outer memory was copied by a command of its own.
+        """
         named = [
             (Direction.OUT, "Dest", op.outputs[0]),
             *((Direction.IN, f"Src{i}", t) for i, t in enumerate(op.inputs) if t != ABSENT),
@@ -229,8 +236,7 @@ class LoweringContext:
             ", ".join(dict.fromkeys(_TYPE_NAMES.get(label, label) for label in labels)),
             ", ".join(f"{role} [{_extents(tensors[t].shape)}]" for _, role, t in named),
             tuple(
-                self._operand(way, role, tensors[t], self._memory_of(op, t), tensors[t].bytes or 0)
-                for way, role, t in named
+                self._operand(way, role, tensors[t], self.local_name, tensors[t].bytes or 0) for way, role, t in named
             ),
             "{" + ", ".join(f"{key}: {value}" for key, value in op.attributes.items()) + "}",
         )
@@ -238,11 +244,6 @@ class LoweringContext:
     def _operand(self, way: Direction, role: str, tensor: Tensor, memory: str, size: int | None = None) -> Operand:
         place = self.memory_number[memory]
         return Operand(way, role, tensor.name, place, tensor.dtype.label, tensor.shape or (), size)
-
-    def _memory_of(self, op: Op, tensor: int) -> str:
-        streamed = has_weights(op, self.graph) and tensor == op.inputs[1]
-        table = op.kind == "gather" and tensor == op.inputs[0] and op.family is Family.MOVE
-        return self.outer_name if (streamed or table) and self.is_constant(tensor) else self.local_name
 
 
 def resident_constants(plan: Plan, limit: int) -> frozenset[int]:
@@ -276,8 +277,17 @@ def engine_groups(plan: Plan) -> tuple[Group, ...]:
 
 
 def memories(target: Target) -> tuple[MemoryInfo, ...]:
-    """The memories of a target, as a program lists them."""
-    return tuple(MemoryInfo(memory.name, memory.is_outer) for memory in target.memories)
+    """The memories of a target, as a program lists them: in bytes per core cycle, after losses."""
+    peaks = [(memory, memory.peak(target.clocks.core_hz.value)) for memory in target.memories]
+    return tuple(
+        MemoryInfo(
+            memory.name,
+            memory.is_outer,
+            None if peak is None else peak * memory.reached,
+            on_core_clock=memory.bytes_per_cycle is not None,
+        )
+        for memory, peak in peaks
+    )
 
 
 def channels(plan: Plan) -> tuple[Channel, ...]:
@@ -288,7 +298,15 @@ def channels(plan: Plan) -> tuple[Channel, ...]:
         shared = route.peak(clock) * route.reached
         own = route.core_bytes_per_second
         alone = min(shared, own.value / clock) if own is not None else shared
-        return Channel(route.name, route.carries, shared, alone, numbers.get(target.memory_of(route), NO_MEMORY))
+        return Channel(
+            route.name,
+            route.carries,
+            shared,
+            alone,
+            numbers.get(target.memory_of(route), NO_MEMORY),
+            latency_cycles=0.0 if route.latency_seconds is None else route.latency_seconds.value * clock,
+            on_core_clock=route.bytes_per_cycle is not None,
+        )
 
     target = plan.machine.target
     numbers = {memory.name: number for number, memory in enumerate(target.memories)}

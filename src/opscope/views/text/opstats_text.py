@@ -112,6 +112,8 @@ def _write_counters(summary: DeviceSummary, core: int, out: TextIO) -> None:
             out.write(f"c{core:02d} DDR write bytes:{ddr.write_bytes:19d}\n")
             out.write(f"c{core:02d} DDRTrafficMB:{moved / 1e6:22.3f}\n")
             out.write(f"c{core:02d} DDRBandwidthGBPerSec:{rate:>14}\n")
+    if any(row.core == core for row in summary.pmu):
+        out.write(f"c{core:02d} PMU events are the simulator's own: the vendor's numbers are not public\n")
     for row in summary.pmu:
         if row.core == core:
             value = UNKNOWN if row.value is None else row.value

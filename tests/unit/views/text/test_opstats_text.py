@@ -67,11 +67,12 @@ def test_doorbells_are_shown_and_read_back() -> None:
     assert "doorbell" not in rendered(summary_of(StatsOptions(level=40)), sections=False)
 
 
-def test_sync_and_work_of_a_single_thread_cover_the_timeline() -> None:
+def test_sync_and_work_of_a_single_thread_cover_the_timeline_up_to_its_last_command() -> None:
     summary = summary_of()
     hmx = [row for row in summary.kinds if row.core == 0 and row.group == "HMX"]
     thread = next(row for row in summary.threads if row.core == 0 and row.group == "HMX")
-    assert sum(row.ucycles for row in hmx) == thread.ucycles
+    after = 3000 * 19.2e6 / 1.2e9  # core 1 works so many cycles longer
+    assert sum(row.ucycles for row in hmx) == thread.ucycles - after
 
 
 def test_rows_are_laid_out_in_the_columns_of_the_header() -> None:

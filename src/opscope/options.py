@@ -146,9 +146,16 @@ class CompileOptions:
     shapes_from_run: str | None = field(default=None, metadata=_SHAPES_FROM_RUN)
     precision: str | None = field(default=None, metadata=_PRECISION)
     kv_cache: str = field(default=KV_CACHES[0], metadata=_KV_CACHE)
+    retained_state: bool = field(
+        default=False, metadata=_shown("keep state on the device between inferences: caches of keys and values")
+    )
     stats_level: int = field(
         default=40,
-        metadata=_shown("0, 40 (default), 50 (ports), 70 (every operator), 100 (their PMU)", "N", group="statistics"),
+        metadata=_shown(
+            "0, 40 or more (default), 50 or more (ports), 70 or more (every operator), 100 or more (their PMU)",
+            "N",
+            group="statistics",
+        ),
     )
     ddr_stats: bool = field(default=False, metadata=_shown("count DDR traffic per core", group="statistics"))
     pmu_recipe: str | None = field(default=None, metadata=_PMU_RECIPE)
@@ -215,10 +222,6 @@ class RunOptions:
             raise UsageError(
                 f"num-iter {self.limit} × activations {self.activations}: expected at most {MOST_INFERENCES} inferences"
             )
-        if self.time is None and self.start_iter >= self.limit:
-            raise UsageError(
-                f"start-iter {self.start_iter}: the run has {self.limit} inferences; expected 0 to {self.limit - 1}"
-            )
 
     def _check_ranges(self) -> None:
         for word, value, low, high in (
@@ -258,7 +261,8 @@ class ProfileOptions:
     kv_cache: str = field(default=KV_CACHES[0], metadata=_KV_CACHE)
     parallel: str = field(default="tensor", metadata=_PARALLEL)
     stats_level: int = field(
-        default=LEAST_LEVEL_TO_PROFILE, metadata=_shown("70 (default: every operator) or 100 (their PMU)", "N", least=1)
+        default=LEAST_LEVEL_TO_PROFILE,
+        metadata=_shown("70 or more (default: every operator), 100 or more (their PMU)", "N", least=1),
     )
     pmu_recipe: str | None = field(default=None, metadata=_PMU_RECIPE)
     num_iter: int = field(default=10, metadata=_shown("inferences to run (default 10)", "N", least=1))
@@ -272,7 +276,7 @@ class ProfileOptions:
 
     def __post_init__(self) -> None:
         if self.stats_level < LEAST_LEVEL_TO_PROFILE:
-            raise UsageError(f"stats level {self.stats_level}: has no operators; expected 70 or 100 to profile")
+            raise UsageError(f"stats level {self.stats_level}: has no operators; expected 70 or more to profile")
         _check_words(self)
 
 
@@ -316,7 +320,9 @@ class OpstatsOptions:
     )
     barriers: bool = field(
         default=False,
-        metadata=_shown("a row of barriers for every thread", flags=("--show-barrier-events",), group="trace"),
+        metadata=_shown(
+            "a row of barriers for every thread of every engine", flags=("--show-barrier-events",), group="trace"
+        ),
     )
     workers: int = 1  # processes to decode in; a script that asks for more than one needs the usual `__main__` guard
 

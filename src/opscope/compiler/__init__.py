@@ -39,7 +39,7 @@ from .passes.scale_folding import drop_absent_outputs, fold_scales
 from .passes.tiling import tile
 from .plan import Placed, Plan, Schedule
 from .program_bounds import program_bounds, with_peaks
-from .stats_options import stats_options
+from .stats_options import stats_notes, stats_options
 
 
 def _canonicalise(plan: Plan) -> Plan:
@@ -220,7 +220,7 @@ def _program(graph: Graph, built: _Built, stats: StatsOptions, corner: Corner) -
         dependency_kinds=columns.kinds_of_dependency,
         stats=stats,
         metrics=built.metrics,
-        notes=plan.graph.assumptions,
+        notes=(*plan.graph.assumptions, *stats_notes(plan.options, stats)),
         inputs=_ports(graph, graph.inputs),
         outputs=_ports(graph, graph.outputs),
         host_microseconds=_host(machine, _HOST_STAGES),

@@ -54,10 +54,13 @@ PMU_COUNTS = (  # what a PMU event can count on a thread, or on the threads of t
     "write_requests",
 )
 
+Port = tuple[str, str, tuple[int, ...]]  # name, data type, shape
+
 ACTIVE_COUNTS = ("busy_cycles", "transfer_cycles")  # of PMU_COUNTS: cycles in which a block of a core is at work
 
 TRUE, ORDER = 1, 0  # dependency kinds: reads what another command wrote; writes over memory that another used
 
+NOT_SIMULATED = "not simulated"  # name of a PMU event that a target does not know: nothing is counted
 THREAD_LEVEL, PORT_LEVEL, OP_LEVEL, OP_PMU_LEVEL = 40, 50, 70, 100  # stats levels: each adds to those before it
 
 
@@ -155,7 +158,7 @@ class StatsOptions:
     recipe: str = ""
     events: tuple[int, ...] = ()  # numbers of the counted PMU events
     event_names: tuple[str, ...] = ()
-    event_counts: tuple[str, ...] = ()  # what each counts: one of PMU_COUNTS, with ":GROUP" where it is of one group
+    event_counts: tuple[str, ...] = ()  # one of PMU_COUNTS each, with ":GROUP" where of one group; "": not simulated
     batch_size: int = 1
     request_bytes: int = 0  # of one request of the bus; 0: not known, and no requests are counted
 
@@ -209,8 +212,8 @@ class Program:
     dependency_kinds: npt.NDArray[np.uint8]  # TRUE or ORDER
     stats: StatsOptions
     metrics: MemoryMetrics
-    inputs: tuple[tuple[str, str, tuple[int, ...]], ...]  # name, data type, shape
-    outputs: tuple[tuple[str, str, tuple[int, ...]], ...]
+    inputs: tuple[Port, ...]
+    outputs: tuple[Port, ...]
     host_microseconds: Mapping[str, float] = field(default_factory=dict)  # by stage
     host_bytes_per_second: Mapping[str, float] = field(default_factory=dict)  # of the link, and of its memory
     simulation: Mapping[str, float] = field(default_factory=dict)
@@ -219,6 +222,7 @@ class Program:
     memories: tuple[MemoryInfo, ...] = ()
     op_cycles: tuple[OpCycles, ...] = ()  # of programs that were compiled elsewhere
     bounds: Bounds | None = None  # None: not known
+    retained: tuple[str, ...] = ()  # inputs and outputs that stay on the device: state from inference to inference
 
     def __post_init__(self) -> None:
         if self.commands.dtype != COMMAND:
@@ -238,6 +242,14 @@ class Program:
         lanes *= len(self.groups)
         lanes += table["group"]
         return lanes
+
+    @property
+    def host_ports(self) -> tuple[tuple[Port, ...], tuple[Port, ...]]:
+        """Inputs and outputs that cross the link between host and device."""
+        inputs, outputs = (
+            tuple(p for p in ports if p[0] not in self.retained) for ports in (self.inputs, self.outputs)
+        )
+        return inputs, outputs
 
     def pool_of_routes(self) -> list[int]:
         """Of every route, the first one that shares bandwidth with it: reads and writes of one outer memory do."""

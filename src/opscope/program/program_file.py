@@ -67,6 +67,7 @@ _META_FIELDS = (
     "simulation",
     "model",
     "notes",
+    "retained",
 )
 
 
@@ -218,6 +219,7 @@ def _program(meta: object, arrays: dict[ProgramSection, npt.NDArray[np.void]]) -
             for m in _mappings(fields["memories"])
         ),
         bounds=msgspec.convert(fields.get("bounds"), Bounds | None),
+        retained=_texts(fields.get("retained", [])),
     )
 
 

@@ -21,6 +21,7 @@ from ..program.bounds import check_capacity
 from ..program.program import NO_OP, Program
 from ..program.program_file import encode_program
 from ..readers import graph_of
+from .retained_state import retain_state
 
 if TYPE_CHECKING:
     from ..compiler.performance_warnings import PerformanceWarning
@@ -77,6 +78,10 @@ class ModelCompiler:
         check_capacity(program.bounds, target=printable(program.target))
         return program, plans[-1]
 
+    def graph(self, options: CompileOptions) -> Graph:
+        """The model as it was read for the shapes that the options ask for."""
+        return self._compiler(options).graph
+
     def _compiler(self, options: CompileOptions) -> Compiler:
         key = options.batch, tuple((options.shapes or {}).items()), options.shapes_from_run
         if key not in self._compilers:
@@ -108,7 +113,10 @@ def compile_model(
     """The program, in a folder where one is given."""
     from ..compiler.performance_warnings import performance_warnings
 
-    program, plan = ModelCompiler(model).compile(target, options, phases=phases)
+    compiler = ModelCompiler(model)
+    program, plan = compiler.compile(target, options, phases=phases)
+    if options.retained_state:
+        program = retain_state(compiler.graph(options), program)
     if output is not None:
         file = Path(model.source) if isinstance(model, Graph) else model
         program = replace(program, model=os.path.relpath(file.resolve(), output.resolve()))

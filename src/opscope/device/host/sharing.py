@@ -18,7 +18,7 @@ def slots_of(program: Program, cores: int) -> int:
     return cores // program.cores
 
 
-def beside_others(program: Program, cycles: float, others: int) -> Program:
+def beside_others(program: Program, cycles: float, others: float) -> Program:
     """Return the program with the bandwidth it gets while others like it run on the same device.
 
     The others take their mean demand of every shared route. This one gets the rest, but at least an equal share.

@@ -101,14 +101,15 @@ def decoding_ns(program: Program, *, is_first: bool) -> int:
 
 
 class HostTraffic(NamedTuple):
-    """Bytes that one inference sends to the device and gets back."""
+    """Bytes that one inference sends to the device and gets back; state that stays there is none of them."""
 
     bytes_in: float
     bytes_out: float
 
     @classmethod
     def of(cls, program: Program) -> HostTraffic:
-        return cls(port_bytes(program.inputs), port_bytes(program.outputs) + _stats_bytes(program))
+        inputs, outputs = program.host_ports
+        return cls(port_bytes(inputs), port_bytes(outputs) + _stats_bytes(program))
 
     def link_ns(self, program: Program) -> tuple[int, int]:
         return _bytes_ns(program, "link", self.bytes_in), _bytes_ns(program, "link", self.bytes_out)

@@ -40,6 +40,8 @@ def counted_events(program: Program) -> tuple[Event, ...]:
         raise fault(program, f"{len(stats.event_counts)} event_counts; expected {len(stats.events)}, as events")
     events = []
     for number, text in zip(stats.events, stats.event_counts, strict=True):
+        if not text:  # an event that is not simulated
+            continue
         counts, _, name = text.partition(":")
         groups = frozenset(i for i, group in enumerate(program.groups) if name in ("", group.name))
         if counts not in PMU_COUNTS or not groups or not 0 <= number <= 0xFFFF:

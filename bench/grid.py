@@ -19,7 +19,7 @@ from time import perf_counter
 from measure import ROOT, progress
 
 sys.path.insert(0, str(ROOT / "tests" / "support"))
-from law_grid import NETWORKS, PRECISIONS, Case, Machine, Point, Violation, points_of, violations
+from law_grid import MOST_BATCH, NETWORKS, PRECISIONS, Case, Machine, Point, Violation, points_of, violations
 from opscope.core.units import format_seconds
 
 CARD, ULTRA, ULTRA_CORES = "aic100-std", "aic100-ultra", 16
@@ -88,7 +88,7 @@ def cases(chosen: Namespace) -> Iterator[Case]:
     several = tuple(Machine(ULTRA, ULTRA_CORES, count) for count in devices)
     for batch in sorted(batches, reverse=True):
         for network in networks:
-            for precision in chosen.precisions:
+            for precision in chosen.precisions if batch <= MOST_BATCH.get(network, batch) else ():
                 yield Case(network, precision, batch, (*card, *several))
 
 

@@ -39,7 +39,7 @@ NETWORKS: Mapping[str, Recipe] = {
     "bert-base": Recipe("bert-base", sequence=128),
     "vit-b16": Recipe("vit-b16"),
     "llm-decode": Recipe("llm-decoder", options={"layers": 2}),
-    "llm-prefill": Recipe("llm-decoder", sequence=128, options={"layers": 2, "step": "prefill"}),
+    "llm-prefill": Recipe("llm-decoder", sequence=128, options={"layers": 1, "step": "prefill"}),
     "kws-cnn": Recipe("kws-cnn"),
     "cifar-resnet": Recipe("cifar-resnet"),
     "sample-resnet": Recipe("sample-resnet"),
@@ -48,6 +48,7 @@ NETWORKS: Mapping[str, Recipe] = {
     "bert-2-layers": Recipe("bert-base", sequence=128, options={"layers": 2}),
     "vit-2-layers": Recipe("vit-b16", options={"layers": 2}),
 }
+MOST_BATCH = {"llm-prefill": 8}  # 1,024 tokens; a program for more has millions of commands
 PRECISIONS = {"f16": "f16", "i8": "int8"}  # as printed → as the zoo spells it
 
 CORES_SLOWER = 1.05  # more cores may be so much slower: they share what cannot be split

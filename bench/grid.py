@@ -19,7 +19,7 @@ from time import perf_counter
 from measure import ROOT, progress
 
 sys.path.insert(0, str(ROOT / "tests" / "support"))
-from law_grid import NETWORKS, PRECISIONS, Case, Machine, Point, Violation, points_of, violations
+from law_grid import MOST_BATCH, NETWORKS, PRECISIONS, Case, Machine, Point, Violation, points_of, violations
 from opscope.core.units import format_seconds
 
 CARD, ULTRA, ULTRA_CORES = "aic100-std", "aic100-ultra", 16
@@ -50,6 +50,9 @@ def options() -> Namespace:
     parser.add_argument("--quick", action="store_true", help="a few networks, batches and numbers of cores: a minute")
     parser.add_argument("--jobs", type=int, default=2, help="processes (default 2)")
     parser.add_argument("--json", type=Path, metavar="FILE", help="also write points and violations here")
+    parser.add_argument(
+        "--points", type=Path, nargs="+", metavar="FILE", help="of earlier runs (--json): simulate none"
+    )
     parser.add_argument("--docs", action="store_true", help=f"also write the tables of {PAGE.relative_to(ROOT)}")
     chosen = parser.parse_args()
     if any(name not in NETWORKS for name in chosen.networks or ()):
@@ -88,7 +91,7 @@ def cases(chosen: Namespace) -> Iterator[Case]:
     several = tuple(Machine(ULTRA, ULTRA_CORES, count) for count in devices)
     for batch in sorted(batches, reverse=True):
         for network in networks:
-            for precision in chosen.precisions:
+            for precision in chosen.precisions if batch <= MOST_BATCH.get(network, batch) else ():
                 yield Case(network, precision, batch, (*card, *several))
 
 
@@ -103,6 +106,16 @@ def measured(work: Sequence[Case], jobs: int) -> list[Point]:
             spent = perf_counter() - begin
             progress(f"{len(found)} of {len(work)}: {case.network} {case.precision} batch {case.batch}, {spent:.0f} s")
     return [point for number in sorted(found) for point in found[number]]
+
+
+def kept(files: Sequence[Path]) -> list[Point]:
+    """Points that earlier runs wrote; of one that is in several files, the last."""
+    found = {}
+    for file in files:
+        for row in json.loads(file.read_text())["points"]:
+            point = Point(**{**row, "machine": Machine(**row["machine"]), "broken": tuple(row["broken"])})
+            found[point.network, point.precision, point.batch, point.machine] = point
+    return list(found.values())
 
 
 # ---- tables ------------------------------------------------------------------------------------------------------
@@ -166,7 +179,7 @@ def summary(points: Sequence[Point], found: Sequence[Violation]) -> str:
 
 def main() -> None:
     chosen = options()
-    points = measured(list(cases(chosen)), chosen.jobs)
+    points = kept(chosen.points) if chosen.points else measured(list(cases(chosen)), chosen.jobs)
     found = violations(points)
     for title, rows in tables(points):
         print(f"\n{title}: time and share of the bound\n{text_table(rows)}")

@@ -56,7 +56,7 @@ class Ours:
 
 def simulated(row: Published, model: Path) -> Ours:
     """At the usual figures of the target, and at both ends of their ranges."""
-    compiler, options = ModelCompiler(model), CompileOptions(cores=row.cores, stats_level=70)
+    compiler, options = ModelCompiler(model), CompileOptions(cores=row.cores, precision=row.precision, stats_level=70)
     found = []
     for corner in (Corner.TYPICAL, Corner.FAST, Corner.SLOW):
         program, _ = compiler.compile(row.target, options, corner=corner)

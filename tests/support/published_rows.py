@@ -39,6 +39,7 @@ class Published:
     devices: int = 1  # of a card, each with as many instances: the published figure is of them all
     batch: int | None = None
     per_sample: float = 1.0  # inputs of ours in one of theirs
+    precision: str | None = None  # that the model is compiled in; None: its own
     sets: str = ""  # which figures of the target come from it; empty: it judges
 
     @property
@@ -238,22 +239,23 @@ def _decoders() -> Iterator[Row]:
     features have as many weights as their two. Half of the 1,024 generated tokens are cached, behind a prompt of 1,024.
     """
     hardware = f"{STANDARD}, 14 cores"
-    for key, network, rate, recipe in (
-        (
-            "gpt-j",
-            "GPT-J-6B",
-            8.08,
-            _decoder(kv_length=1536, layers=28, hidden=4096, heads=16, intermediate=10912, vocabulary=50400),
-        ),
-        (
-            "opt",
-            "OPT-2.7B",
-            15.44,
-            _decoder(kv_length=1536, layers=32, hidden=2560, heads=32, intermediate=6816, vocabulary=50272),
-        ),
+    gpt_j = _decoder(kv_length=1536, layers=28, hidden=4096, heads=16, intermediate=10912, vocabulary=50400)
+    opt = _decoder(kv_length=1536, layers=32, hidden=2560, heads=32, intermediate=6816, vocabulary=50272)
+    for key, network, recipe, precision, rate in (
+        ("gpt-j-f16", "GPT-J-6B f16", gpt_j, None, 8.08),
+        ("gpt-j-mxfp6", "GPT-J-6B, weights in MXFP6", gpt_j, "mxfp6", 13.9),
+        ("opt-f16", "OPT-2.7B f16", opt, None, 15.44),
+        ("opt-mxfp6", "OPT-2.7B, weights in MXFP6", opt, "mxfp6", 27.72),
     ):
-        words = f"{network} f16, decode, 1,536 tokens cached"
-        yield f"{key}-f16", Published(words, hardware, recipe, "aic100-std", Figure.TOKENS, (rate,))
+        words = f"{network}, decode, 1,536 tokens cached"
+        row = Published(words, hardware, recipe, "aic100-std", Figure.TOKENS, (rate,), precision=precision)
+        yield key, row
+    amber = "AmberChat-7B, weights in MXFP6, decode, 1,024 tokens cached"
+    half = "up to 2,048 tokens of context: half of it is assumed"
+    yield (
+        "amber-mxfp6",
+        Published(amber, hardware, _decoder(), "aic100-std", Figure.TOKENS, (14.9,), half, precision="mxfp6"),
+    )
     yield (
         "amber",
         Published(

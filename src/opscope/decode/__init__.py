@@ -3,9 +3,10 @@
 from .buffer import Buffer, decode_buffer
 from .check import check_buffer
 from .lanes import LaneIndex, read_lanes
-from .spans import Threads, decode_trace, merge_traces, origin_tick
+from .spans import Barriers, Threads, decode_trace, merge_traces, origin_tick
 
 __all__ = [
+    "Barriers",
     "Buffer",
     "LaneIndex",
     "Threads",

@@ -23,7 +23,17 @@ from ..analysis.totals.summarise import summarise, summarise_device, timeline, t
 from ..analysis.totals.work import ProgramIndex
 from ..core.errors import CaptureError, UsageError, printable
 from ..core.files import PROGRAM_FILE, write_whole
-from ..decode import Buffer, LaneIndex, Threads, check_buffer, decode_buffer, decode_trace, merge_traces, origin_tick
+from ..decode import (
+    Barriers,
+    Buffer,
+    LaneIndex,
+    Threads,
+    check_buffer,
+    decode_buffer,
+    decode_trace,
+    merge_traces,
+    origin_tick,
+)
 from ..importers.host_trace import ActivationError, read_host_trace
 from ..options import OpstatsOptions
 from ..program.program import OP_LEVEL, Program
@@ -211,7 +221,7 @@ class Decoder:
             origin=origin,
             provenance=PROVENANCE,
             threads=threads,
-            barriers=options.barriers,
+            barriers=Barriers.ALL if options.barriers else Barriers.NONE,
         )
         return replace(fine, counters=each.trace.counters, samples=each.trace.samples)
 

@@ -166,6 +166,10 @@ def test_several_programs_run_at_once_and_share_the_device(
             *(f"aic-profiling-program-{p}-activation-{a}-inf-0-QAicGraph-aiccyclecounts.bin" for a in (0, 1)),
         )
     }
+    opstats = ("-q", tmp_path / "b4" / "programqpc.bin", "-i", stats, "-o", tmp_path / "out", "--summary")
+    assert run("qaic-opstats", *opstats, "-v") == 0
+    assert "program 0: 2 buffers of another program are left out" in capsys.readouterr().err
+    assert len(list((tmp_path / "out").iterdir())) == 2
     assert run("qaic-runner", "-t", tmp_path / "b2", "-t", tmp_path / "b14") == 2
     assert "programs of 2 and 14 cores: the device has 14; expected no more together" in capsys.readouterr().err
 

@@ -34,6 +34,7 @@ _SIMULATED = ("slow-op", "memory-transfers")  # rules whose cause can be halved 
 LARGEST_FACTOR = 1_000_000
 MOST_COMMANDS = 2_000_000  # above it a simulation takes seconds, and the upper bound has to do
 
+_NUMBERS, _WORDS = ("cores", "devices", "batch"), ("precision", "kv-cache")  # options that compile again
 _NUMBER = r"(?P<factor>\d+\.?\d*|\.\d+)"
 _FORMS = (  # of a change, as regular expressions
     re.compile(rf"(?P<what>bandwidth)(?::(?P<name>[^*]+))?\*{_NUMBER}"),
@@ -41,9 +42,11 @@ _FORMS = (  # of a change, as regular expressions
     re.compile(rf"(?P<what>op):(?P<name>.+)(?:\*{_NUMBER}|=0)"),
     re.compile(r"(?P<what>cores|devices|batch)=(?P<value>[1-9]\d{0,8})"),
     re.compile(r"(?P<what>precision)=(?P<value>\w+)"),
+    re.compile(r"(?P<what>kv-cache)=(?P<value>[\w-]+)"),
 )
 EXPECTED = (
-    "bandwidth*2, bandwidth:ROUTE*2, clock*1.5, op:NAME=0, op:NAME*0.5, cores=8, devices=2, batch=4 or precision=i8"
+    "bandwidth*2, bandwidth:ROUTE*2, clock*1.5, op:NAME=0, op:NAME*0.5, cores=8, devices=2, batch=4, precision=i8 "
+    "or kv-cache=mxint8"
 )
 
 
@@ -59,7 +62,7 @@ class Change:
     @property
     def recompiles(self) -> bool:
         """Whether the model has to be compiled again; otherwise the commands stay and are timed again."""
-        return self.what in ("cores", "devices", "batch", "precision")
+        return self.what in (*_NUMBERS, *_WORDS)
 
 
 def parse_change(text: str) -> Change:
@@ -151,7 +154,10 @@ def apply_changes(
 
     built = [change for change in changes if change.recompiles]
     if built:
-        named = {change.what: change.value if change.what == "precision" else int(change.value) for change in built}
+        named = {
+            change.what.replace("-", "_"): change.value if change.what in _WORDS else int(change.value)
+            for change in built
+        }
         options = replace(options, **named)  # type: ignore[arg-type]
         program, _ = compiler.compile(target, compile_options(options))
     for change in changes:

@@ -28,7 +28,7 @@ QUANTIZE = "quantize_mxint8"
 _CACHE = DType.MXINT8
 _TYPES = {DEQUANTIZE[_CACHE]: "DequantizeMxint8", QUANTIZE: "QuantizeMxint8"}
 _EXTENDS = frozenset(("concat", "scatter", "dynamic_update"))  # kinds that put what is new into what was kept
-_CARRIES = _EXTENDS | {"reshape", "identity", "transpose", "slice"}
+_CARRIES = _EXTENDS | {"reshape", "identity", "transpose", "slice", "split", "gather"}
 _WEIGHTS = 1  # operand of a product
 
 
@@ -121,7 +121,7 @@ def _before_outputs(graph: Graph) -> set[int]:
     found = {t for t in graph.outputs if _is_float(graph, t)}
     for op in reversed(graph.ops):
         if op.kind in _CARRIES and not found.isdisjoint(op.outputs):
-            found.update(_carried(op))
+            found.update(_carried(op), op.outputs)  # all parts of what is split are stored alike
     return found
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import replace
 
 import pytest
@@ -143,6 +144,20 @@ def test_a_table_that_is_updated_in_place_is_a_cache_too() -> None:
     scores = draw.op("matmul", (draw.input(1, 1, 64), present), (1, 1, 32), k=64, n=32)
     graph = store_cache(draw.graph(scores, present))
     assert kinds(graph) == ["quantize_mxint8", "scatter", "dequantize_mxint8", "matmul"]
+
+
+def test_keys_and_values_in_one_tensor_are_a_cache_too() -> None:
+    draw = Sketch(dtype=DType.F16)
+    past = draw.input(2, 4, 8, 32, name="past")
+    kept = [draw.op("gather", (past, draw.constant(1, dtype=DType.I64)), (1, 4, 8, 32), axis=0) for _ in range(2)]
+    key, value = (
+        draw.op("concat", (part, draw.dense(draw.input(1, 4, 1, 32), 32)), (1, 4, 9, 32), axis=2) for part in kept
+    )
+    present = draw.op("concat", (key, value), (2, 4, 9, 32), axis=0, name="stack")
+    scores = draw.op("matmul", (draw.input(1, 4, 1, 9), key), (1, 4, 1, 32), k=9, n=32)
+    graph = store_cache(draw.graph(scores, present))
+    assert [named(graph, name).dtype for name in ("past", "stack:out")] == [DType.MXINT8, DType.MXINT8]
+    assert Counter(kind for kind in kinds(graph) if "mxint8" in kind) == {"quantize_mxint8": 2, "dequantize_mxint8": 1}
 
 
 def test_keys_that_a_first_pass_gives_out_are_stored_in_blocks_under_their_name() -> None:

@@ -79,6 +79,8 @@ def test_every_specialization_is_a_program_and_the_runner_says_which_it_takes(
     assert "BatchSize 4" in capsys.readouterr().out
     assert run("qaic-runner", "-t", built, "-specialization=2") == 2
     assert f"-specialization=2: {built} has 2; expected 0 to 1" in capsys.readouterr().err
+    assert run("qaic-compile", *words[:2], *SYMBOLS) == 0  # what was compiled before is no part of it
+    assert sorted(path.name for path in built.iterdir()) == ["programqpc.bin"]
 
 
 def test_a_partition_file_compiles_for_its_devices(product: Path, tmp_path: Path) -> None:

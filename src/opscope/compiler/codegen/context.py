@@ -17,7 +17,7 @@ from ..passes.axes import input_axes
 from ..passes.place import has_weights
 from ..passes.split_prices import keeps_layout, weight_cuts
 from ..plan import Placed, Plan, Schedule, Split
-from ..sharding import Sharding
+from ..sharding import REDUCED, Sharding
 from .emit import CommandSpec, Emitter, SequencerStarts
 from .timing import issue_cycles, launch_cycles
 
@@ -29,7 +29,7 @@ _TYPE_NAMES = {"f16": "float16", "f32": "float", "u8": "ui8", "i32": "index32", 
 
 
 class LoweringContext:
-    """A schedule and its machine, as code generation needs them; only the emitter changes while commands are emitted."""
+    """A schedule and its machine, as code generation needs them; only the emitter changes as commands are emitted."""
 
     def __init__(self, plan: Schedule, tiling: Tiling, local: Memory) -> None:
         target = plan.machine.target
@@ -79,6 +79,10 @@ class LoweringContext:
         """Share of an input that a lane needs."""
         needed = self.plan.splits[index].needs
         return needed[position].share(lane) if needed else 1.0
+
+    def has_partial_sums(self, index: int) -> bool:
+        """Whether the lanes of a product have partial sums, which are to be added up."""
+        return self.plan.splits[index].sharding.cut_on(REDUCED) is not None
 
     def sharding_of(self, tensor: int) -> Sharding | None:
         """Which part of a tensor each lane makes; None where no op makes it."""

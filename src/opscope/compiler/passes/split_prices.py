@@ -114,6 +114,10 @@ class Prices:
         written = sum(self._bytes(t) * sharding.made.share(lane) for t in op.outputs for lane in here)
         return read / self._rate(Carries.READ) + written / self._rate(Carries.WRITE)
 
+    def has_room_for_sums(self, op: Op) -> bool:
+        """Whether every lane can hold partial sums of the whole result: a quarter of its local memory, two at a time."""
+        return 4 * sum(self._bytes(t) for t in op.outputs) <= self.room
+
     def _adding_up(self, op: Op, sharding: Sharding) -> float:
         """Partial sums: every lane sends its own to the others, and adds what it gets."""
         parts = next(cut.parts for cut in sharding.cuts if cut.axis == REDUCED)

@@ -166,6 +166,16 @@ def in_tiles(*tiles: int, unit: int = 1) -> Parts:
     return lambda plan: (replace(PartsChooser(plan).parts(unit)[0], tiles=tiles),)
 
 
+def by_axis(axis: int) -> Choice:
+    """Instead of the split that is priced lowest, the one along this axis and no other."""
+
+    def chosen(splitter: Splitter, index: int, costs: Sequence[float]) -> int:
+        cuts = [option.sharding.cuts for option in splitter.options[index]]
+        return next(number for number, found in enumerate(cuts) if [cut.axis for cut in found] == [axis])
+
+    return chosen
+
+
 def any_splits(seed: int) -> Choice:
     """Instead of the split that is priced lowest, any that is possible."""
     dice = np.random.default_rng(seed)

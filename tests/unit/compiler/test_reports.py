@@ -50,7 +50,7 @@ def test_the_slower_engine_is_warned_of_with_what_the_other_would_take() -> None
     (warning,) = warnings(built)["slow-engine"]
     assert warning.op == "conv0"
     assert warning.text.startswith("runs on HVX: HMX would take ")
-    assert warning.cycles == built.plan.placed[0].cycles
+    assert warning.cycles == built.schedule.placed[0].cycles
 
 
 def test_tiles_that_stay_empty_are_warned_of() -> None:
@@ -61,7 +61,7 @@ def test_tiles_that_stay_empty_are_warned_of() -> None:
 
 
 def test_spills_are_warned_of_with_their_bytes() -> None:
-    built = build(spilling(), small_target(local_bytes=160 * KB, weight_bytes=KB), tile_batch=whole_batch)
+    built = build(spilling(), small_target(local_bytes=160 * KB, weight_bytes=KB), parts=whole_batch)
     found = {warning.op: warning.text for warning in warnings(built)["spill"]}
     assert found == {"kept": "spills 64 KB to outer memory and reads them again"}
 
@@ -177,7 +177,7 @@ def test_what_is_read_is_weights_and_inputs() -> None:
 
 
 def test_what_is_read_beyond_weights_and_inputs_was_spilled() -> None:
-    built = build(spilling(), small_target(local_bytes=160 * KB, weight_bytes=KB), tile_batch=whole_batch)
+    built = build(spilling(), small_target(local_bytes=160 * KB, weight_bytes=KB), parts=whole_batch)
     (row,) = built.program.metrics.traffic
     size = 128 * 256 * 2
     assert row.read - row.read_constant == size + size  # the input, and what was spilled

@@ -39,7 +39,8 @@ class Prices:
         self.piece = tiling.activation_bytes.value if tiling is not None else inf
         self.room = inf
         if tiling is not None and local is not None:
-            self.room = local.bytes.value - tiling.buffers.value * self.weight_tile
+            left = local.bytes.value - tiling.buffers.value * self.weight_tile
+            self.room = max(1.0, left)  # a memory without room for anything is refused when commands are emitted
         self.layout: Layout | None = target.layout
         self.tiled = self._tiled_tensors(placed)
         engines = [engine for engine in target.engines if engine.launch_cycles is not None]

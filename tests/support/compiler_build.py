@@ -10,9 +10,7 @@ from unittest.mock import patch
 import numpy as np
 import numpy.typing as npt
 
-from opscope import compiler
 from opscope.compiler import compile_graph
-from opscope.compiler.codegen.context import LoweringContext
 from opscope.compiler.codegen.local_memory import LocalMemory
 from opscope.compiler.codegen.lower import Lowering
 from opscope.compiler.codegen.tensors import LocalCopy, Tensors

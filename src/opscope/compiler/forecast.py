@@ -28,8 +28,8 @@ def forecast(program: Program) -> tuple[Times, Times]:
         program.lane_of_commands(),
         program.dependency_offsets,
         program.dependency_sources,
-        program.routes,
-        program.lanes,
+        routes=program.routes,
+        lane_count=program.lanes,
     )
 
 
@@ -40,7 +40,7 @@ def forecast_cycles(lowering: Lowering) -> float:
     table, routes = columns.commands, channels(context.plan)
     groups, cores = len(context.groups), context.plan.machine.cores
     lane = (table["device"].astype(np.int64) * cores + table["core"]) * groups + table["group"]
-    _, end = _asap(table, lane, columns.offsets, columns.sources, routes, context.lane_count * groups)
+    _, end = _asap(table, lane, columns.offsets, columns.sources, routes=routes, lane_count=context.lane_count * groups)
     least = 0.0
     for number, route in enumerate(routes):
         mine = table["route"] == number
@@ -54,6 +54,7 @@ def _asap(
     lane_of: Numbers,
     first: Numbers,
     after: Numbers,
+    *,
     routes: Sequence[Channel],
     lane_count: int,
 ) -> tuple[Times, Times]:

@@ -135,7 +135,9 @@ def test_the_next_slice_is_asked_for_before_the_last_one_is_stored() -> None:
     built = lawful(graph, local_bytes=12 * KB, weight_bytes=KB, activation_bytes=4 * KB)
     emitted = {row: number for number, row in enumerate(built.row_of)}
     reads, writes = (
-        sorted(emitted[row] for row in np.flatnonzero(built.program.commands["kind"] == built.program.kinds.index(name)))
+        sorted(
+            emitted[row] for row in np.flatnonzero(built.program.commands["kind"] == built.program.kinds.index(name))
+        )
         for name in ("aiccopytovtcm", "aiccopyfromvtcm")
     )
     assert len(reads) == len(writes) > 4

@@ -89,7 +89,7 @@ class WeightStream:
                 continue
             own = share(size * self.context.weight_share(index, active[0]), step, counts[active[0]])
             if len(active) == 1:
-                arrivals[active[0]] = [self._read(ring, index, active[0], step, own, active)]
+                arrivals[active[0]] = [self._read(ring, index, active[0], step, own, to=active)]
             else:
                 arrivals.update(self._read_and_multicast(ring, index, active, step, own))
             for lane in active:
@@ -110,17 +110,17 @@ class WeightStream:
         """Let one lane read a tile and send it to the others."""
         context = self.context
         reader = lanes[step % len(lanes)]
-        read = self._read(ring, index, reader, step, size, lanes)
+        read = self._read(ring, index, reader, step, size, to=lanes)
         tensor = context.plan.placed[index].op.inputs[1]
         multicast = context.emitter.emit(
             context.transfer(Carries.MULTICAST, reader, index, size, step=step, tensor=tensor), [read]
         )
         return {lane: [read] if lane == reader else [multicast] for lane in lanes}
 
-    def _read(self, ring: Ring, index: int, lane: int, step: int, size: float, destinations: list[int]) -> int:
+    def _read(self, ring: Ring, index: int, lane: int, step: int, size: float, *, to: list[int]) -> int:
         """Read a tile into the next slot, after every destination has stopped using what was in it."""
         context = self.context
-        guards = [command for destination in destinations for command in ring.before(destination)]
+        guards = [command for destination in to for command in ring.before(destination)]
         slot = len(ring.users.get(lane, ())) % ring.slots
         spec = context.transfer(
             Carries.READ,

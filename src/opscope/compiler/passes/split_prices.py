@@ -116,7 +116,7 @@ class Prices:
         return read / self._rate(Carries.READ) + written / self._rate(Carries.WRITE)
 
     def has_room_for_sums(self, op: Op) -> bool:
-        """Whether every lane can hold partial sums of the whole result: a quarter of its local memory, two at a time."""
+        """Whether every lane can hold partial sums of the whole result, in a quarter of its local memory."""
         return 4 * sum(self._bytes(t) for t in op.outputs) <= self.room
 
     def _adding_up(self, op: Op, sharding: Sharding) -> float:

@@ -59,7 +59,11 @@ def test_fewer_images_make_every_tensor_that_counts_them_smaller() -> None:
     rows = draw.op("reshape", (draw.input(8, 16, 32),), (128, 32))
     graph = draw.graph(draw.dense(rows, 64))
     smaller = with_images(graph, batch_axes(graph), 2)
-    assert [smaller.tensors[t].shape for t in (*smaller.inputs, rows, *smaller.outputs)] == [(2, 16, 32), (32, 32), (32, 64)]
+    assert [smaller.tensors[t].shape for t in (*smaller.inputs, rows, *smaller.outputs)] == [
+        (2, 16, 32),
+        (32, 32),
+        (32, 64),
+    ]
 
 
 # ---- parts ----------------------------------------------------------------------------------------------------------

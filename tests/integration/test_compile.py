@@ -250,7 +250,7 @@ def test_everything_that_can_be_asked_for_comes(run, keywords: Path, tmp_path: P
     assert "warning: " in found.out
     assert timeline.read_text(encoding="utf-8").startswith("ID,Start,End,Location,Op Type\n")
     names = sorted(path.name for path in phases.iterdir())
-    assert names == ["1.canonicalise.txt", "2.place.txt", "3.split.txt", "4.residency.txt", "5.batch-tiling.txt"]
+    assert names == ["1.canonicalise.txt", "2.place.txt", "3.split.txt", "4.tile.txt"]
     program = decode_program((tmp_path / "build" / "programqpc.bin").read_bytes(), source="build")
     assert (program.batch, program.stats.level, program.stats.batch_size) == (4, 100, 4)
     assert program.stats.events == (0x3F, 0x70, 0x200)

@@ -12,7 +12,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from analyse_build import run_of
-from compiler_build import KB, any_parts, build, small_target, whole_batch
+from compiler_build import KB, any_parts, any_splits, build, small_target, whole_batch
 from compiler_graphs import graphs
 from compiler_laws import all_laws
 from opscope.analysis.repeated_work import repeated_work
@@ -80,6 +80,27 @@ def test_the_laws_hold_whatever_parts_of_the_batch_ops_run_in(
     all_laws(built, simulate(built.program))
     assert built.program.ops == whole.ops
     assert macs_by_op(built.program) == macs_by_op(whole)
+
+
+@PATIENT
+@given(graphs(most_ops=10), LIMITS, st.integers(1, 4), st.integers(1, 2), st.integers(0, 1 << 30))
+def test_the_laws_hold_however_ops_are_split(graph: Graph, limits: Limits, cores: int, devices: int, seed: int) -> None:
+    target, splits = small_target(**limits), any_splits(seed)
+    built = build(graph, target, cores=cores, devices=devices, parts=any_parts(seed), splits=splits)
+    all_laws(built, simulate(built.program))
+
+
+@settings(PATIENT, max_examples=40)
+@given(graphs(), LIMITS, st.integers(1, 4), st.integers(1, 2))
+def test_the_split_that_is_chosen_is_priced_lowest_of_all_considered(
+    graph: Graph, limits: Limits, cores: int, devices: int
+) -> None:
+    built = build(graph, small_target(**limits), cores=cores, devices=devices)
+    for part in built.passed.parts:
+        for split in part.splits:
+            price = next(cycles for sharding, cycles in split.prices if sharding is split.sharding)
+            assert price == min(cycles for _, cycles in split.prices)
+            assert len({id(sharding) for sharding, _ in split.prices}) == len(split.prices)
 
 
 def macs_by_op(program: Program) -> list[int]:

@@ -10,9 +10,7 @@ from unittest.mock import patch
 import numpy as np
 import numpy.typing as npt
 
-from opscope import compiler
 from opscope.compiler import compile_graph
-from opscope.compiler.codegen.context import LoweringContext
 from opscope.compiler.codegen.local_memory import LocalMemory
 from opscope.compiler.codegen.lower import Lowering
 from opscope.compiler.codegen.tensors import LocalCopy, Tensors
@@ -164,6 +162,16 @@ def whole_batch(plan: Plan) -> tuple[Part, ...]:
 def in_tiles(*tiles: int, unit: int = 1) -> Parts:
     """All of the batch, of every op so many tiles of so many images at the least."""
     return lambda plan: (replace(PartsChooser(plan).parts(unit)[0], tiles=tiles),)
+
+
+def by_axis(axis: int) -> Choice:
+    """Instead of the split that is priced lowest, the one along this axis and no other."""
+
+    def chosen(splitter: Splitter, index: int, costs: Sequence[float]) -> int:
+        cuts = [option.sharding.cuts for option in splitter.options[index]]
+        return next(number for number, found in enumerate(cuts) if [cut.axis for cut in found] == [axis])
+
+    return chosen
 
 
 def any_splits(seed: int) -> Choice:

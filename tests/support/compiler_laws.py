@@ -328,16 +328,18 @@ def _writes_of(built: Built, index: int, lane: int) -> int:
 
 def weights_are_read_as_often_as_the_plan_says(built: Built) -> None:
     """Once per device, or once in total where channels are cut; again for every slice of rows that they pass."""
-    table, program, context = built.program.commands, built.program, built.lowering.context
+    table, program = built.program.commands, built.program
     reads = [number for number, route in enumerate(program.routes) if route.carries == "read"]
     moves, commands = np.isin(table["route"], reads), compute_rows(built)
-    for index, (placed, split) in enumerate(zip(built.schedule.placed, built.schedule.splits, strict=True)):
+    for index, placed in enumerate(built.schedule.placed):
         if not has_weights(placed.op, built.schedule.graph) or not placed.engine:
             continue
         tensor = built.schedule.graph.tensors[placed.op.inputs[1]]
         named = [i for i, detail in enumerate(program.details) if any(tensor.name == o.tensor for o in detail.operands)]
         mine = moves & (built.ops == index) & np.isin(table["detail"], named)
-        expected = 0.0 if built.schedule.resident else _weight_reads(built, index, commands[index]) * (tensor.bytes or 0)
+        expected = (
+            0.0 if built.schedule.resident else _weight_reads(built, index, commands[index]) * (tensor.bytes or 0)
+        )
         assert abs(int(table["moved_bytes"][mine].sum()) - expected) <= mine.sum(), placed.op.name
 
 

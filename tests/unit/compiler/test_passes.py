@@ -9,9 +9,9 @@ from compiler_build import build, small_target
 from opscope.compiler import compile_graph
 from opscope.compiler.passes.place import form_of
 from opscope.compiler.passes.scale_folding import drop_absent_outputs, fold_scales
-from opscope.compiler.passes.split import same_portions
 from opscope.compiler.phases import phase_text
 from opscope.compiler.plan import Plan
+from opscope.compiler.sharding import REDUCED
 from opscope.estimate.price import Machine
 from opscope.graph.graph import ABSENT, DType, Graph, Op
 from opscope.machine import catalogue as targets
@@ -25,8 +25,17 @@ def planned(graph: Graph, *, cores: int = 1, devices: int = 1, target: str = "ai
     return plans[-1]
 
 
-def axes(plan: Plan) -> list[int | None]:
-    return [split.axis for split in plan.splits]
+def axes(plan: Plan) -> list[list[int]]:
+    """Axes that ops are cut along."""
+    return [[cut.axis for cut in split.sharding.cuts] for split in plan.parts[0].splits]
+
+
+def exchanged(plan: Plan) -> list[tuple[int, ...]]:
+    """Of every op, the inputs that are exchanged before it."""
+    return [
+        tuple(placed.op.inputs[position] for position in split.exchanges)
+        for placed, split in zip(plan.placed, plan.parts[0].splits, strict=True)
+    ]
 
 
 # ---- folding --------------------------------------------------------------------------------------------------------
@@ -115,16 +124,17 @@ def test_a_batch_is_shared_by_rows() -> None:
     data = draw.dense(draw.input(8, 128, 768), 768)
     data = draw.same("layer_norm", draw.same("erf", data), axes=(2,))
     plan = planned(draw.graph(draw.dense(data, 768)), cores=2)
-    assert axes(plan) == [0, 0, 0, 0]
-    assert not any(split.gathers for split in plan.splits)
+    assert axes(plan) == [[0], [0], [0], [0]]
+    assert not any(exchanged(plan))
 
 
-def test_one_row_times_wide_weights_is_shared_by_channels() -> None:
+def test_one_row_times_wide_weights_is_shared_by_channels_and_then_summed() -> None:
+    """The second product sums over what the first one is cut along, so nothing is exchanged but partial sums."""
     draw = Sketch(dtype=DType.F16)
     hidden = draw.dense(draw.input(1, 4096), 11008)
     plan = planned(draw.graph(draw.dense(hidden, 4096)), cores=14)
-    assert axes(plan) == [1, 1]
-    assert plan.splits[1].gathers == (hidden,)
+    assert axes(plan) == [[1], [REDUCED]]
+    assert not any(exchanged(plan))
 
 
 def attention(heads: int, length: int) -> Graph:
@@ -138,8 +148,8 @@ def attention(heads: int, length: int) -> Graph:
 
 def test_attention_is_shared_by_heads() -> None:
     plan = planned(attention(heads=16, length=256), cores=4)
-    assert axes(plan) == [1, 1, 1]
-    assert not any(split.gathers for split in plan.splits)
+    assert axes(plan) == [[1], [1], [1]]
+    assert not any(exchanged(plan))
 
 
 def test_an_axis_that_a_later_op_needs_whole_is_not_cut_for_a_little_gain() -> None:
@@ -150,8 +160,8 @@ def test_an_axis_that_a_later_op_needs_whole_is_not_cut_for_a_little_gain() -> N
     turned = draw.op("transpose", (keys,), (1, 32, 128, 1025), permutation=(0, 1, 3, 2))
     queries = draw.input(1, 32, 1, 128)
     plan = planned(draw.graph(draw.op("matmul", (queries, turned), (1, 32, 1, 1025), k=128, n=1025)), cores=14)
-    assert axes(plan) == [1, 1, 1]
-    assert not any(split.gathers for split in plan.splits)
+    assert axes(plan) == [[1], [1], [1]]
+    assert not any(exchanged(plan))
 
 
 def test_portions_that_do_not_match_are_handed_around() -> None:
@@ -160,15 +170,8 @@ def test_portions_that_do_not_match_are_handed_around() -> None:
     data = draw.dense(draw.input(1, 768), 3072, bias=False)
     heads = draw.op("reshape", (data,), (1, 3, 1024))
     plan = planned(draw.graph(draw.same("softmax", heads, axes=(2,))), cores=4)
-    assert axes(plan)[0] == 1
-    assert any(data in split.gathers or heads in split.gathers for split in plan.splits)
-
-
-def test_portions_are_compared_by_their_bounds() -> None:
-    assert same_portions(56, 28, 14)
-    assert same_portions(7, 7, 4)
-    assert not same_portions(14, 7, 4)
-    assert not same_portions(32, 4096, 14)
+    assert axes(plan)[0] == [1]
+    assert any(data in found or heads in found for found in exchanged(plan))
 
 
 def test_a_pipeline_gives_every_device_a_stage() -> None:
@@ -177,9 +180,9 @@ def test_a_pipeline_gives_every_device_a_stage() -> None:
     for _ in range(6):
         data = draw.dense(data, 256)
     built = build(draw.graph(data), small_target(), cores=2, devices=2, parallel="pipeline")
-    stages = [split.devices for split in built.plan.splits]
+    stages = [split.sharding.devices for split in built.passed.parts[0].splits]
     assert stages == [(0,)] * 3 + [(1,)] * 3
-    assert built.plan.splits[3].gathers == (built.plan.placed[2].op.outputs[0],)
+    assert exchanged(built.passed)[3] == (built.passed.placed[2].op.outputs[0],)
 
 
 # ---- what can be read of it -----------------------------------------------------------------------------------------
@@ -191,5 +194,5 @@ def test_a_phase_tells_engine_cycles_and_split_of_every_op() -> None:
     text = phase_text("split", plan)
     assert text.splitlines()[0] == "// after split: 1 ops on 1 × 14 cores of aic100-std"
     assert "%3:1x11008xf16 = matmul(%0:1x4096xf16, %1:11008x4096xf16, %2:11008xf16) name='up' engine=HMX" in text
-    assert "split=axis 1 of 11008" in text
+    assert "split=axis-1-in-14" in text
     assert f" memory_bytes={2 * (4096 + 11008 * 4096 + 11008 + 11008)} " in text

@@ -65,9 +65,9 @@ def skip(*, rows: int) -> Graph:
 
 
 def test_what_local_memory_has_no_room_for_is_counted_while_it_is_needed() -> None:
-    roomy = build(skip(rows=256), small_target(local_bytes=1 << 20), tile_batch=whole_batch)
+    roomy = build(skip(rows=256), small_target(local_bytes=1 << 20), parts=whole_batch)
     assert [held.spilled_bytes for held in bounds_of(roomy).holdings] == [0]
-    tight = build(skip(rows=256), small_target(local_bytes=300 * KB), tile_batch=whole_batch)
+    tight = build(skip(rows=256), small_target(local_bytes=300 * KB), parts=whole_batch)
     (held,) = bounds_of(tight).holdings
     size = 256 * 256 * 2
     assert size <= held.spilled_bytes <= 3 * size  # no more than the activations that are alive at once

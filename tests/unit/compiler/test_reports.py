@@ -52,13 +52,13 @@ def test_a_product_that_the_faster_engine_does_not_take_in_its_type_is_warned_of
     (warning,) = warnings(built)["slow-engine"]
     assert warning.op == "product"
     assert warning.text == "runs on HVX, since HMX has no rate for f32: another type would be faster"
-    assert warning.cycles == built.plan.placed[0].cycles
+    assert warning.cycles == built.schedule.placed[0].cycles
 
 
 def test_an_op_on_the_fastest_engine_is_not_warned_of() -> None:
     draw = Sketch(dtype=DType.F16)
     built = build(draw.graph(draw.depthwise(draw.input(1, 56, 56, 64))), AIC100)
-    assert built.plan.placed[0].engine == "HVX"  # HMX would take longer
+    assert built.schedule.placed[0].engine == "HVX"  # HMX would take longer
     assert "slow-engine" not in warnings(built)
 
 
@@ -70,7 +70,7 @@ def test_tiles_that_stay_empty_are_warned_of() -> None:
 
 
 def test_spills_are_warned_of_with_their_bytes() -> None:
-    built = build(spilling(), small_target(local_bytes=160 * KB, weight_bytes=KB), tile_batch=whole_batch)
+    built = build(spilling(), small_target(local_bytes=160 * KB, weight_bytes=KB), parts=whole_batch)
     found = {warning.op: warning.text for warning in warnings(built)["spill"]}
     assert found == {"kept": "spills 64 KB to outer memory and reads them again"}
 
@@ -186,7 +186,7 @@ def test_what_is_read_is_weights_and_inputs() -> None:
 
 
 def test_what_is_read_beyond_weights_and_inputs_was_spilled() -> None:
-    built = build(spilling(), small_target(local_bytes=160 * KB, weight_bytes=KB), tile_batch=whole_batch)
+    built = build(spilling(), small_target(local_bytes=160 * KB, weight_bytes=KB), parts=whole_batch)
     (row,) = built.program.metrics.traffic
     size = 128 * 256 * 2
     assert row.read - row.read_constant == size + size  # the input, and what was spilled

@@ -73,7 +73,7 @@ def test_more_units_do_the_same_work_sooner(units: int) -> None:
 
 def test_the_estimate_divides_the_work_among_the_units() -> None:
     program = build(dense(), TORQ)
-    placed = program.plan.placed[0]
+    placed = program.schedule.placed[0]
     engine = placed.task.placement.engine
     assert engine is not None
     one = price(Task(placed.op, placed.task.work, placed.task.placement, {}), engine, Machine(TORQ))
@@ -110,7 +110,7 @@ def test_an_engine_of_fixed_cost_gets_only_what_no_other_takes() -> None:
     """A large addition would look cheap there: the fixed cost is of a start, whatever it does."""
     draw = Sketch("sum", dtype=DType.I8)
     data = draw.input(1, 200, 200, 16)
-    placed = build(draw.graph(draw.same("softmax", draw.same("add", data, data), axes=(3,))), TORQ).plan.placed
+    placed = build(draw.graph(draw.same("softmax", draw.same("add", data, data), axes=(3,))), TORQ).schedule.placed
     assert [p.engine for p in placed] == ["Slice", "CSS"]
 
 

@@ -19,7 +19,7 @@ from ...program.program import NO_MEMORY, NO_OP, Channel, Detail, Group, MemoryI
 from ..passes.axes import input_axes
 from ..passes.split_prices import weight_cuts
 from ..plan import Placed, Plan, Schedule, Split
-from ..sharding import Sharding
+from ..sharding import REDUCED, Sharding
 from .emit import CommandSpec, Emitter, SequencerStarts
 from .timing import issue_cycles
 
@@ -81,6 +81,10 @@ class LoweringContext:
         """Share of an input that a lane needs."""
         needed = self.plan.splits[index].needs
         return needed[position].share(lane) if needed else 1.0
+
+    def has_partial_sums(self, index: int) -> bool:
+        """Whether the lanes of a product have partial sums, which are to be added up."""
+        return self.plan.splits[index].sharding.cut_on(REDUCED) is not None
 
     def sharding_of(self, tensor: int) -> Sharding | None:
         """Which part of a tensor each lane makes; None where no op makes it."""

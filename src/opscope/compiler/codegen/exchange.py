@@ -52,9 +52,18 @@ def add_up(context: LoweringContext, tensors: Tensors, index: int) -> None:
             cycles = len(others) * context.add_cycles(copy.size)
             detail = context.move_detail(index, lane, context.local_name, t)
             spec = CommandSpec(
-                lane, VECTOR_GROUP, context.command_name("add"), Does.COMPUTE, index, detail, cycles, copy.size
+                lane,
+                VECTOR_GROUP,
+                context.command_name("add"),
+                Does.COMPUTE,
+                index,
+                detail,
+                cycles,
+                copy.size,
+                address=copy.address or 0,
+                local_bytes=copy.size if copy.address is not None else 0.0,
             )
-            done = context.emitter.emit(spec, [sent[other] for other in others])
+            done = context.emitter.emit(spec, [sent[other] for other in others], [sent[lane]])
             whole = replace(copy, pieces=[Piece(0.0, 1.0, done)])
             tensors.record_use(whole, done)
             tensors.store(t, lane, whole, tiled=tiled)

@@ -13,7 +13,6 @@ from ...graph.graph import ABSENT, Op, Role
 from ...graph.kinds import Family
 from ...program.program import NO_OP, Detail
 from ..plan import Placed, Schedule
-from ..sharding import REDUCED
 from .batch_tiles import divide_into_batch_tiles, join_batch_tiles
 from .context import LoweringContext
 from .emit import CommandSpec
@@ -173,7 +172,7 @@ class Lowering:
             self._free_panel(ring)
         for placement in placements.values():
             self.tiles.clear([placement])
-        if split.sharding.cut_on(REDUCED) is not None:
+        if context.has_partial_sums(index):
             add_up(self.context, self.tensors, index)
 
     def _product_tile(

@@ -95,8 +95,12 @@ class OperandPlacer:
     def _victim(
         self, chain: list[int], sizes: dict[int, float], streamed: set[int], *, first: Collection[int]
     ) -> int | None:
-        """The largest tensor that is not streamed yet; one that is a double buffer in the chain anyway comes last."""
-        whole = [root for root in sizes if root not in streamed]
+        """The largest tensor that is not streamed yet; one that is a double buffer in the chain anyway comes last.
+
+        Partial sums are not streamed: they are added up where they are.
+        """
+        sums = {t for i in chain if self.context.has_partial_sums(i) for t in self.plan.placed[i].op.outputs}
+        whole = [root for root in sizes if root not in streamed and root not in sums]
         passing = {t for index in chain for t in self.plan.placed[index].op.outputs if self.passes(chain, index, t)}
         return max(whole, key=lambda root: (root not in passing, root in first, sizes[root], root), default=None)
 

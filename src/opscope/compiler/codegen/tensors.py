@@ -206,7 +206,7 @@ class Tensors:
 
     def _spill(self, tensor: int, lane: int, *, tiled: bool) -> None:
         copy = self._copies[tensor, tiled].pop(lane)
-        if not self._is_elsewhere(tensor, lane):
+        if not self._is_elsewhere(tensor, lane) and self._is_read_on(tensor, lane):
             self._write_once(tensor, lane, copy, tiled=tiled)
         self._release(lane, copy)
 
@@ -251,6 +251,14 @@ class Tensors:
         role = self.context.graph.tensors[tensor].role
         other = any(lane in self._copies.get((tensor, tiled), {}) for tiled in (True, False))
         return role in (Role.CONSTANT, Role.INPUT) or other or (tensor, lane) in self._outer
+
+    def _is_read_on(self, tensor: int, lane: int) -> bool:
+        """Whether a lane's copy is needed again: by an op of that lane, or by one that takes from many lanes."""
+        placed, splits = self.context.plan.placed, self.context.plan.splits
+        uses = [use for use in self._uses.get(tensor, ()) if use >= self.current_op]
+        return tensor in self._outputs or any(
+            not placed[use].engine or lane in splits[use].sharding.boxes for use in uses
+        )
 
     def _next_use(self, tensor: int) -> int:
         return min((use for use in self._uses.get(tensor, ()) if use >= self.current_op), default=NEVER)

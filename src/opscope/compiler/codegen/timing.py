@@ -12,6 +12,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from ...core.errors import UsageError
 from ...estimate.price import launch_cycles
 from ...machine.target import Route
 from ..plan import Placed, Schedule
@@ -53,5 +54,12 @@ def retime_columns(plan: Schedule, columns: Columns, costs: dict[int, TileCost])
     for number, route in enumerate(plan.machine.target.routes):
         cycles[commands["route"] == number] = whole_cycles(issue_cycles(route))
     numbers = np.fromiter(costs, np.int64, len(costs))
-    cycles[columns.row_of[numbers]] = [whole_cycles(cost.cycles(plan.placed[cost.op])) for cost in costs.values()]
+    found = [whole_cycles(cost.cycles(plan.placed[cost.op])) for cost in costs.values()]
+    most = np.iinfo(cycles.dtype).max
+    if max(found, default=0) > most:
+        raise UsageError(
+            f"{plan.machine.target.name}: one command takes {max(found):,} cycles at the end of its figures' ranges; "
+            f"expected at most {most:,}"
+        )
+    cycles[columns.row_of[numbers]] = found
     return replace(columns, commands=commands)

@@ -133,7 +133,7 @@ class Splitter:
         ]
         for axis, extent in axes:
             yield self._grid(devices, [(axis, extent, even_parts(extent, lanes))])
-        if len(devices) == 1 and reduced_axes(op, self.graph) is not None:
+        if len(devices) == 1 and reduced_axes(op, self.graph) is not None and self.prices.has_room_for_sums(op):
             extent = -(-number(op, "k") // self._tile(op))
             yield self._grid(devices, [(REDUCED, extent, even_parts(extent, lanes))])
         if op.family is Family.CONTRACTION or (len(devices) > 1 and op.family is not Family.VIEW):

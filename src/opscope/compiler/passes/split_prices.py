@@ -48,7 +48,8 @@ class Prices:
         self.piece = tiling.activation_bytes.value if tiling is not None else inf
         self.room = inf
         if tiling is not None and local is not None:
-            self.room = local.bytes.value - tiling.buffers.value * self.weight_tile
+            left = local.bytes.value - tiling.buffers.value * self.weight_tile
+            self.room = max(1.0, left)  # a memory without room for anything is refused when commands are emitted
         self.layout: Layout | None = target.layout
         self.tiled = tiled_tensors([(each.op, each.engine) for each in placed], target.layout)
         engines = [engine for engine in target.engines if engine.launch_cycles is not None]
@@ -141,6 +142,10 @@ class Prices:
         read = sum(self._bytes(t) * need.share(lane) for t, need in inputs for lane in here)
         written = sum(self._bytes(t) * sharding.made.share(lane) for t in op.outputs for lane in here)
         return read / self._rate(Carries.READ) + written / self._rate(Carries.WRITE)
+
+    def has_room_for_sums(self, op: Op) -> bool:
+        """Whether every lane can hold partial sums of the whole result, in a quarter of its local memory."""
+        return 4 * sum(self._bytes(t) for t in op.outputs) <= self.room
 
     def _adding_up(self, op: Op, sharding: Sharding) -> float:
         """Partial sums: every lane sends its own to the others, and adds what it gets."""

@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import replace
 
 import pytest
 
 from build import Sketch
-from compiler_build import KB, Built, build, small_target, whole_batch
+from compiler_build import KB, Built, Parts, build, in_tiles, small_target, whole_batch
 from compiler_laws import all_laws
-from opscope.compiler.codegen.lower import lower, lower_below, weight_bytes
-from opscope.compiler.passes.batch_tiling import TilingSearch, divisors
+from opscope.compiler.codegen.lower import lower
+from opscope.compiler.forecast import forecast_cycles
 from opscope.compiler.passes.footprint import Footprint
+from opscope.compiler.passes.schedule import schedule
+from opscope.compiler.passes.tiling import TilingSearch, divisors
 from opscope.compiler.phases import phase_text
-from opscope.compiler.plan import Plan
 from opscope.device import simulate
 from opscope.graph.graph import DType, Graph
 from opscope.program.program_file import encode_program
@@ -36,20 +36,17 @@ def images(batch: int, *, layers: int = 4, shortcut: bool = False) -> Graph:
     return draw.graph(draw.conv(small, 64, kernel=1, name="last"))
 
 
-def in_parts(*parts: int) -> Callable[[Plan], Plan]:
-    return lambda plan: replace(plan, batch_tiles=parts)
-
-
-def lawful(graph: Graph, tile_batch: Callable[[Plan], Plan] | None = None, *, cores: int = 1, kb: int = 160) -> Built:
+def lawful(graph: Graph, parts: Parts | None = None, *, cores: int = 1, kb: int = 160) -> Built:
     target = small_target(local_bytes=kb * KB, weight_bytes=KB, activation_bytes=16 * KB)
-    built = build(graph, target, cores=cores, tile_batch=tile_batch)
+    built = build(graph, target, cores=cores, parts=parts)
     all_laws(built, simulate(built.program))
     return built
 
 
 def chosen(graph: Graph, *, cores: int = 1, kb: int = 160) -> tuple[int, ...]:
-    """Parts that the compiler chooses."""
-    return lawful(graph, cores=cores, kb=kb).passed.batch_tiles
+    """Tiles that the compiler chooses, of a batch in one part."""
+    (part,) = lawful(graph, cores=cores, kb=kb).passed.parts
+    return part.tiles
 
 
 def traffic(built: Built) -> tuple[int, int]:
@@ -101,38 +98,21 @@ def test_cores_that_share_the_batch_have_parts_of_their_shares() -> None:
     assert traffic(lawful(graph, cores=2, kb=64))[0] == 8 * IMAGE
 
 
-def test_a_batch_that_cores_cannot_share_evenly_is_not_cut() -> None:
-    assert set(chosen(images(9), cores=2, kb=64)) == {1}
-
-
 def test_ops_that_need_the_whole_batch_are_not_cut() -> None:
     draw = Sketch(dtype=DType.F16)
     data = draw.conv(draw.input(8, 16, 16, 32), 32, kernel=1)
     turned = draw.op("transpose", (data,), (16, 8, 16, 32), permutation=(1, 0, 2, 3))
     summed = draw.op("reduce", (turned,), (16, 1, 16, 32), axes=(1,))
-    parts = chosen(draw.graph(draw.same("relu", summed)), kb=100)
-    assert parts[1:] == (1, 1, 1)
+    tiles = chosen(draw.graph(draw.same("relu", summed)), kb=100)
+    assert tiles[2:] == (1, 1)
 
 
 @pytest.mark.parametrize("kb", [48, 64, 100, 160, 320])
 @pytest.mark.parametrize("shortcut", [False, True])
-def test_no_choice_moves_more_than_no_parts_at_all(kb: int, shortcut: bool) -> None:
-    passed = lawful(images(6, shortcut=shortcut), kb=kb).passed
-    assert lower(passed).lowering.outer_bytes <= lower(whole_batch(passed)).lowering.outer_bytes
-
-
-@pytest.mark.parametrize("cores", [1, 2, 3])
-@pytest.mark.parametrize("parts", [1, 2])
-def test_commands_read_the_weights_of_every_part_at_least(cores: int, parts: int) -> None:
-    plan = lawful(images(12), in_parts(*[parts] * 6), cores=cores).passed
-    once = weight_bytes(replace(plan, batch_tiles=(1,) * 6))
-    assert 0 < parts * once == weight_bytes(plan) <= lower(plan).lowering.outer_bytes
-
-
-def test_a_plan_whose_weights_alone_are_too_much_is_not_lowered(monkeypatch: pytest.MonkeyPatch) -> None:
-    plan = lawful(images(8)).passed
-    monkeypatch.delattr("opscope.compiler.codegen.lower.Lowering")
-    assert lower_below(plan, weight_bytes(plan)) is None
+def test_no_choice_is_slower_than_no_tiles_at_all(kb: int, shortcut: bool) -> None:
+    built = lawful(images(6, shortcut=shortcut), kb=kb)
+    whole = lower(schedule(built.passed, whole_batch(built.passed)))
+    assert forecast_cycles(built.lowering) <= 1.005 * forecast_cycles(whole)
 
 
 # ---- what becomes of it ---------------------------------------------------------------------------------------------
@@ -142,39 +122,39 @@ def test_commands_of_parts_belong_to_the_op_of_the_model() -> None:
     graph = images(8)
     built = lawful(graph)
     assert [op.name for op in built.program.ops] == [op.name for op in graph.ops]
-    assert len(built.plan.placed) > len(graph.ops)
+    assert len(built.schedule.placed) > len(graph.ops)
     assert built.program.batch == 8
 
 
 def test_parts_that_are_joined_stay_where_they_are() -> None:
     """The second tile group reads what the first has made, and all of it is local."""
-    built = lawful(images(8, layers=2), in_parts(8, 2, 1, 1), kb=400)
-    joins = [op for op in built.plan.graph.ops if op.kind == "join"]
+    built = lawful(images(8, layers=2), in_tiles(8, 2, 1, 1), kb=400)
+    joins = [op for op in built.schedule.graph.ops if op.kind == "join"]
     assert [len(op.inputs) for op in joins[:2]] == [4, 4]
     assert traffic(built) == (8 * IMAGE, 8 * 64 * 2)
 
 
 def test_what_is_divided_goes_through_outer_memory() -> None:
-    built = lawful(images(8, layers=2), in_parts(1, 4, 4, 1), kb=400)
-    assert [len(op.outputs) for op in built.plan.graph.ops if op.kind == "divide"] == [4]
+    built = lawful(images(8, layers=2), in_tiles(1, 4, 4, 1), kb=400)
+    assert [len(op.outputs) for op in built.schedule.graph.ops if op.kind == "divide"] == [4]
     assert traffic(built) == (2 * 8 * IMAGE, 8 * IMAGE + 8 * 64 * 2)
 
 
 def test_numbers_that_do_not_divide_each_other_meet_in_their_common_divisor() -> None:
-    built = lawful(images(12, layers=2), in_parts(6, 4, 1, 1), kb=800)
-    kinds = [op.kind for op in built.plan.graph.ops]
+    built = lawful(images(12, layers=2), in_tiles(6, 4, 1, 1), kb=800)
+    kinds = [op.kind for op in built.schedule.graph.ops]
     assert kinds[6:10] == ["join", "join", "divide", "divide"]
 
 
 def test_a_shortcut_past_a_tile_group_is_whole_where_it_is_read() -> None:
-    built = lawful(images(8, layers=3, shortcut=True), in_parts(8, 2, 4, 1, 1, 1), kb=400)
-    assert [op.kind for op in built.plan.graph.ops].count("add") == 1
+    built = lawful(images(8, layers=3, shortcut=True), in_tiles(8, 2, 4, 1, 1, 1), kb=400)
+    assert [op.kind for op in built.schedule.graph.ops].count("add") == 1
 
 
 def test_a_phase_says_the_parts_of_every_op() -> None:
-    lines = phase_text("batch-tiling", lawful(images(8)).passed).splitlines()
-    assert " parts=4" in lines[1]
-    assert " parts=" not in lines[-1]
+    lines = phase_text("tile", lawful(images(8)).passed).splitlines()
+    assert " tiles=4" in lines[1]
+    assert " tiles=" not in lines[-1]
 
 
 @pytest.mark.parametrize(("number", "found"), [(1, [1]), (12, [1, 2, 3, 4, 6, 12]), (7, [1, 7]), (0, [1])])

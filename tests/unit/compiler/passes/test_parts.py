@@ -1,0 +1,93 @@
+"""Parts of the batch: which axis counts images, and how many of them run at a time."""
+
+from __future__ import annotations
+
+import pytest
+
+from build import Sketch
+from compiler_build import KB, build, small_target
+from compiler_laws import all_laws
+from opscope.compiler import PASSES
+from opscope.compiler.passes.batch import batch_axes, is_cuttable, with_images
+from opscope.compiler.passes.parts import PartsChooser
+from opscope.compiler.plan import Plan
+from opscope.device import simulate
+from opscope.estimate.price import Machine
+from opscope.graph.graph import DType, Graph
+from opscope.machine import catalogue as targets
+from opscope.machine.target import Target
+from opscope.options import CompileOptions
+
+
+def image_network(batch: int) -> Graph:
+    draw = Sketch(dtype=DType.F16)
+    data = draw.conv(draw.input(batch, 56, 56, 64), 64)
+    return draw.graph(draw.same("softmax", data, axes=(3,)))
+
+
+def placed(graph: Graph, target: Target, *, cores: int) -> Plan:
+    plan = Plan(graph, Machine(target, cores=cores), CompileOptions())
+    for _, run in PASSES[:2]:
+        plan = run(plan)
+    return plan
+
+
+# ---- the axis of images ---------------------------------------------------------------------------------------------
+
+
+def test_images_are_followed_through_transpose_and_reshape() -> None:
+    draw = Sketch()
+    data = draw.input(8, 16, 32)
+    turned = draw.op("transpose", (data,), (16, 8, 32), permutation=(1, 0, 2))
+    rows = draw.op("reshape", (data,), (128, 32))
+    product = draw.dense(rows, 64)
+    axes = batch_axes(draw.graph(turned, product))
+    assert {t: axes[t] for t in (data, turned, rows, product)} == {data: 0, turned: 1, rows: 0, product: 0}
+
+
+def test_a_tensor_that_mixes_images_has_no_axis_of_them() -> None:
+    draw = Sketch()
+    data = draw.input(8, 32)
+    mixed = draw.same("softmax", data, axes=(0,))
+    axes = batch_axes(draw.graph(mixed))
+    assert mixed not in axes
+    assert not is_cuttable(draw.graph(mixed), axes)
+
+
+def test_fewer_images_make_every_tensor_that_counts_them_smaller() -> None:
+    draw = Sketch()
+    rows = draw.op("reshape", (draw.input(8, 16, 32),), (128, 32))
+    graph = draw.graph(draw.dense(rows, 64))
+    smaller = with_images(graph, batch_axes(graph), 2)
+    assert [smaller.tensors[t].shape for t in (*smaller.inputs, rows, *smaller.outputs)] == [
+        (2, 16, 32),
+        (32, 32),
+        (32, 64),
+    ]
+
+
+# ---- parts ----------------------------------------------------------------------------------------------------------
+
+
+def test_64_images_on_14_cores_are_four_units_of_14_and_one_of_8() -> None:
+    chooser = PartsChooser(placed(image_network(64), targets.load("aic100-std"), cores=14))
+    assert 14 in chooser.units()
+    assert [(part.images, part.unit, part.units) for part in chooser.parts(14)] == [(56, 14, 4), (8, 8, 1)]
+
+
+@pytest.mark.parametrize(("unit", "is_possible"), [(1, True), (4, True), (3, False), (8, True), (9, False), (0, False)])
+def test_a_network_that_mixes_images_is_cut_in_equal_units_only(unit: int, is_possible: bool) -> None:
+    draw = Sketch(dtype=DType.F16)
+    graph = draw.graph(draw.same("softmax", draw.same("relu", draw.input(8, 64)), axes=(0,)))
+    assert PartsChooser(placed(graph, targets.load("aic100-std"), cores=4)).is_possible(unit) == is_possible
+
+
+def test_a_part_runs_through_the_whole_network_before_the_next() -> None:
+    target = small_target(local_bytes=700 * KB, weight_bytes=4 * KB)
+    graph = image_network(7)
+    built = build(graph, target, cores=3, parts=lambda plan: PartsChooser(plan).parts(3))
+    all_laws(built, simulate(built.program))
+    assert [(part.images, part.unit) for part in built.passed.parts] == [(6, 3), (1, 1)]
+    assert built.schedule.origin == (0, 1, 0, 1)
+    macs = 7 * 56 * 56 * 64 * 64 * 9
+    assert int(built.program.commands["macs"].sum()) == macs

@@ -161,19 +161,26 @@ def profile(
     created: str | None = None,
     step: Callable[[str], None] | None = None,
     progress: Progress | None = None,
+    **named: str | int | bool | None,
 ) -> Recorded:
     """Profile a model in one step: on the simulated device, or on a real runtime.
 
     `backend` is sim or estimate, which take a target and also a graph for a model, or one that `backend_states` lists;
     when not given, sim where the target can be simulated, else estimate. `options` are ProfileOptions, or any backend's
-    own options by name, such as {"cores": 2}; `opscope profile --help` lists them. With `advise` other choices are
-    tried too, so that findings cite what helps, by backends that can. `run` is a folder to leave a run in; a run
+    own options by name, as {"cores": 2} or `cores=2`; `opscope profile --help` lists them. With `advise` other choices
+    are tried too, so that findings cite what helps, by backends that can. `run` is a folder to leave a run in; a run
     that is there already and up to date is re-used unless `fresh`. `step` is told what is being done now.
     """
     from .workflows import own_backends, profiling
     from .workflows.record import analysed
 
     given, folder, when = _given(model), _path(run), _when(created)
+    if named:
+        options = (
+            chosen(ProfileOptions, options, named)
+            if isinstance(options, ProfileOptions)
+            else {**(options or {}), **named}
+        )
     if backend is not None and backend not in own_backends.OWN:
         if target is not None:
             raise UsageError(f"--target: backend {backend} has its own choice of hardware; expected none")

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 MOST_ACTIVATIONS = 4096
 MOST_INFERENCES = 10_000_000  # a row of all times each: more would not fit in memory
 DEFAULT_ITERATIONS = 40
+KV_CACHES = ("as-is", "mxint8")
 PROFILES = ("stats", "trace", "latency", "raw_device_stats")
 LEAST_LEVEL_TO_PROFILE = 70  # statistics of every operator
 
@@ -107,7 +108,10 @@ _SHAPES_FROM_RUN = _shown(
     "INPUTS.npz",
     bare=RANDOM_INPUTS,
 )
-_PRECISION = _shown("run float tensors as this type: f16, i8 (default: as the target says)", "P")
+_PRECISION = _shown(
+    "the model as a quantiser leaves it: f16, i8, mxfp6 (weights only), as the target has them (default: as it is)", "P"
+)
+_KV_CACHE = _shown("how a cache of keys and values is stored (default as-is)", choices=KV_CACHES)
 _PARALLEL = _shown("how devices share the work (default tensor)", choices=("tensor", "pipeline"))
 _PMU_RECIPE = _shown("count a named set of PMU events", "R", group="statistics")
 
@@ -121,8 +125,13 @@ class ReportOptions:
     batch: int | None = field(default=None, metadata=_BATCH)
     cores: int | None = field(default=None, metadata=_CORES)
     devices: int = field(default=1, metadata=_DEVICES)
+    precision: str | None = field(default=None, metadata=_PRECISION)
+    kv_cache: str = field(default=KV_CACHES[0], metadata=_KV_CACHE)
     advise: bool = field(default=True, metadata=_shown("skip the what-if suggestions", flags=("--no-advice",)))
     fingerprint: bool = True  # put the SHA-256 of the model file into the report, which means reading all of it
+
+    def __post_init__(self) -> None:
+        _check_words(self)
 
 
 @dataclass(frozen=True, slots=True)
@@ -136,9 +145,17 @@ class CompileOptions:
     shapes: Shapes | None = field(default=None, metadata=_SHAPES)
     shapes_from_run: str | None = field(default=None, metadata=_SHAPES_FROM_RUN)
     precision: str | None = field(default=None, metadata=_PRECISION)
+    kv_cache: str = field(default=KV_CACHES[0], metadata=_KV_CACHE)
+    retained_state: bool = field(
+        default=False, metadata=_shown("keep state on the device between inferences: caches of keys and values")
+    )
     stats_level: int = field(
         default=40,
-        metadata=_shown("0, 40 (default), 50 (ports), 70 (every operator), 100 (their PMU)", "N", group="statistics"),
+        metadata=_shown(
+            "0, 40 or more (default), 50 or more (ports), 70 or more (every operator), 100 or more (their PMU)",
+            "N",
+            group="statistics",
+        ),
     )
     ddr_stats: bool = field(default=False, metadata=_shown("count DDR traffic per core", group="statistics"))
     pmu_recipe: str | None = field(default=None, metadata=_PMU_RECIPE)
@@ -205,10 +222,6 @@ class RunOptions:
             raise UsageError(
                 f"num-iter {self.limit} × activations {self.activations}: expected at most {MOST_INFERENCES} inferences"
             )
-        if self.time is None and self.start_iter >= self.limit:
-            raise UsageError(
-                f"start-iter {self.start_iter}: the run has {self.limit} inferences; expected 0 to {self.limit - 1}"
-            )
 
     def _check_ranges(self) -> None:
         for word, value, low, high in (
@@ -245,9 +258,11 @@ class ProfileOptions:
     batch: int | None = field(default=None, metadata=_BATCH)
     shapes_from_run: str | None = field(default=None, metadata=_SHAPES_FROM_RUN)
     precision: str | None = field(default=None, metadata=_PRECISION)
+    kv_cache: str = field(default=KV_CACHES[0], metadata=_KV_CACHE)
     parallel: str = field(default="tensor", metadata=_PARALLEL)
     stats_level: int = field(
-        default=LEAST_LEVEL_TO_PROFILE, metadata=_shown("70 (default: every operator) or 100 (their PMU)", "N", least=1)
+        default=LEAST_LEVEL_TO_PROFILE,
+        metadata=_shown("70 or more (default: every operator), 100 or more (their PMU)", "N", least=1),
     )
     pmu_recipe: str | None = field(default=None, metadata=_PMU_RECIPE)
     num_iter: int = field(default=10, metadata=_shown("inferences to run (default 10)", "N", least=1))
@@ -261,7 +276,7 @@ class ProfileOptions:
 
     def __post_init__(self) -> None:
         if self.stats_level < LEAST_LEVEL_TO_PROFILE:
-            raise UsageError(f"stats level {self.stats_level}: has no operators; expected 70 or 100 to profile")
+            raise UsageError(f"stats level {self.stats_level}: has no operators; expected 70 or more to profile")
         _check_words(self)
 
 
@@ -305,7 +320,9 @@ class OpstatsOptions:
     )
     barriers: bool = field(
         default=False,
-        metadata=_shown("a row of barriers for every thread", flags=("--show-barrier-events",), group="trace"),
+        metadata=_shown(
+            "a row of barriers for every thread of every engine", flags=("--show-barrier-events",), group="trace"
+        ),
     )
     workers: int = 1  # processes to decode in; a script that asks for more than one needs the usual `__main__` guard
 

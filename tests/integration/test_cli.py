@@ -340,7 +340,7 @@ class TestWrongUse:
 
     def test_of_the_zoo_s_word_for_a_precision_is_answered_with_the_type(self, run, keywords, tmp_path) -> None:
         found = run("profile", keywords, "--target", "aic100-std", "--precision", "int8", "-o", tmp_path / "x.run")
-        assert "precision 'int8': not known; did you mean i8? expected one of" in found.one_line()
+        assert "--precision int8: not known; did you mean i8? expected one of" in found.one_line()
 
     def test_of_an_abbreviated_option(self, run, keywords) -> None:
         assert run("report", keywords, "--targ", "cfs-sample").code == 2

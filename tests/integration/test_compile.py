@@ -260,16 +260,18 @@ def test_everything_that_can_be_asked_for_comes(run, keywords: Path, tmp_path: P
     ("arguments", "message"),
     [
         (["--stats-level", "0", "--ddr-stats"], "ddr stats need a stats level of at least 40; found 0"),
-        (["--stats-level", "60"], "stats level 60: not known; expected one of 0, 40, 50, 70, 100"),
+        (["--stats-level=-1"], "stats level -1: negative; expected 0 or more, such as 40, 50, 70 or 100"),
         (["--pmu-recipe", "AxiRd", "--pmu-events", "3F"], "a PMU recipe and PMU events exclude each other"),
         (["--pmu-events", "2,3F,70,100,101,110,111,200,201"], "9 PMU events: a core counts 8 at once"),
-        (["--pmu-events", "99"], "PMU event 99: not known; expected some of 2, 3F"),
+        (["--pmu-events", "99999"], "PMU event 99999: expected 0 to FFFF, 16 bits"),
+        (["--stats-level", "0", "--pmu-recipe", "AxiRd"], "PMU counters need a stats level of at least 40; found 0"),
         (["--pmu-recipe", "Cycles"], "PMU recipe 'Cycles': not known; expected one of AxiRd"),
         (["--cores", "15"], "--cores 15: aic100-std has 14; expected 1 to 14"),
         (["--devices", "2"], "--devices 2: aic100-std has 1; expected 1 to 1"),
-        (["--precision", "f12"], "precision 'f12': not known; did you mean f32? expected one of"),
-        (["--precision", "bool"], "precision 'bool': not known"),
-        (["--precision", "c64"], "precision 'c64': not known"),
+        (["--precision", "f12"], "--precision f12: not known; did you mean f16? expected one of"),
+        (["--precision", "bool"], "--precision bool: not known"),
+        (["--precision", "c64"], "--precision c64: not known"),
+        (["--precision", "i4"], "--precision i4: aic100-std has no rate for it; expected one of f16, i8, u8, mxfp6"),
     ],
 )
 def test_what_cannot_be_done_is_refused_in_one_line(

@@ -26,7 +26,7 @@ from opscope.views.text.opstats_text import OpstatsText
 from opscope.views.timeline.chrome_trace import ChromeTrace
 from opscope.views.timeline.decimal_text import TextRows
 from opscope.views.timeline.protobuf import varints
-from opscope.views.timeline.trace_flows import find_flows
+from opscope.views.timeline.trace_flows import apart, find_flows
 from opscope.views.timeline.trace_rows import lay_out
 from opscope.workflows.program_recording import head_of
 
@@ -209,9 +209,12 @@ def test_chrome_json_holds_every_span_counter_and_arrow_to_the_nanosecond(
     rows = lay_out(trace, head_of(profile.program).info)
     expected = sorted(
         (rows.of_lane[s["lane"]].tid, trace.names[s["name"]], int(s["start_ns"]), int(s["end_ns"] - s["start_ns"]))  # type: ignore[union-attr]
-        for s in trace.spans
+        for s in apart(trace).spans
     )
-    found = sorted((e["tid"], e["name"], round(e["ts"] * 1000), round(e["dur"] * 1000)) for e in events.get("X", ()))  # type: ignore[operator, call-overload]
+    found = sorted(
+        (e["tid"], e["name"], round(e["ts"] * 1000), round(e.get("dur", 0) * 1000))  # type: ignore[operator, call-overload]
+        for e in (*events.get("X", ()), *events.get("i", ()))
+    )
     assert found == expected
     flows = find_flows(trace, rows.shown)
     assert len(events.get("s", ())) == len(events.get("f", ())) == len(flows.ids)

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from device_build import KINDS, Step, program_of
+from device_build import DDR, KINDS, Step, program_of
 from device_reference import Reference
 from opscope.core.errors import ProgramError
 from opscope.core.meaning import Carries
@@ -29,17 +29,22 @@ COLUMNS = ("lane_ready", "start", "issue_end", "transfer_start", "done", "blocke
 
 
 @st.composite
-def programs(draw: st.DrawFn, *, any_group_moves: bool = True, exact: bool = False) -> Program:
+def programs(
+    draw: st.DrawFn, *, any_group_moves: bool = True, exact: bool = False, one_memory: bool = False
+) -> Program:
     """Up to 40 commands anywhere; each depends on some that were drawn before it, so it can always run.
 
     Where only one group issues transfers, nothing depends on who comes first at the same time. Where everything is
     exact, rates are powers of two that never have to be divided, and "the same time" means the same in any arithmetic.
+    Routes of one memory share its bandwidth and have a latency.
     """
     devices, cores, groups = (draw(st.integers(1, most)) for most in (2, 3, 3))
     if exact:
         routes = (Channel("read", Carries.READ, 64.0, 4.0), Channel("write", Carries.WRITE, 64.0, 0.5))
     else:
         routes = tuple(Channel(kind, kind, draw(RATES), draw(RATES)) for kind in (Carries.READ, Carries.WRITE))
+    if one_memory:
+        routes = tuple(replace(r, memory=DDR, latency_cycles=draw(st.sampled_from([0.0, 3.0, 40.5]))) for r in routes)
     steps: list[Step] = []
     for _ in range(draw(st.integers(0, 40))):
         group = draw(st.integers(0, groups - 1))
@@ -65,9 +70,12 @@ def programs(draw: st.DrawFn, *, any_group_moves: bool = True, exact: bool = Fal
         ddr=draw(st.booleans()),
         events=tuple(range(len(counts))),
         event_counts=counts,
+        request_bytes=64,
     )
     simulation = {"thread_spread": 0.3, "clock_spread": 0.005}
-    return program_of(steps, groups=table, routes=routes, stats=stats, simulation=simulation, stats_hz=2.1e8)
+    made = program_of(steps, groups=table, routes=routes, stats=stats, simulation=simulation, stats_hz=2.1e8)
+    rate = draw(st.sampled_from([None, 0.4, 3.0, 64.0])) if one_memory else None
+    return replace(made, memories=(replace(made.memories[DDR], bytes_per_cycle=rate), *made.memories[1:]))
 
 
 def intervals(program: Program, timeline: Timeline) -> dict[tuple[int, int], list[tuple[int, float, float, int]]]:
@@ -92,7 +100,7 @@ def assert_same_as_reference(program: Program) -> None:
         assert getattr(timeline, name).tolist() == pytest.approx(expected, rel=CLOSE, abs=CLOSE), name
 
 
-@given(programs(any_group_moves=False))
+@given(st.booleans().flatmap(lambda one: programs(any_group_moves=False, one_memory=one)))
 def test_times_are_those_of_the_obvious_simulator(program: Program) -> None:
     assert_same_as_reference(program)
 
@@ -102,7 +110,7 @@ def test_times_are_those_of_the_obvious_simulator_where_groups_share_a_queue(pro
     assert_same_as_reference(program)
 
 
-@given(programs())
+@given(st.booleans().flatmap(lambda one: programs(one_memory=one)))
 def test_the_loop_in_python_gives_the_same_bits(program: Program) -> None:
     timeline, built, count = simulate(program), tables(program), len(program.commands)
     results = [np.empty(count) for _ in range(5)] + [np.empty(count, np.int64)]
@@ -157,6 +165,20 @@ def test_no_window_sees_more_bytes_than_the_channel_can_move(program: Program) -
         for begin in {begin for _, begin, _, _ in transfers}:
             for end in {end for _, _, end, _ in transfers if end > begin}:
                 inside = sum(size for _, first, last, size in transfers if first >= begin and last <= end)
+                assert inside <= limit * (end - begin) * (1 + CLOSE)
+
+
+@given(programs(one_memory=True))
+def test_no_window_sees_more_bytes_than_the_memory_can_move(program: Program) -> None:
+    both: dict[int, list[tuple[float, float, int]]] = {}
+    for (device, route), transfers in intervals(program, simulate(program)).items():
+        late = program.routes[route].latency_cycles
+        both.setdefault(device, []).extend((begin, end - late, size) for _, begin, end, size in transfers)
+    limit = program.pool_rate(0)
+    for rows in both.values():
+        for begin in {begin for begin, _, _ in rows}:
+            for end in {end for _, end, _ in rows if end > begin}:
+                inside = sum(size for first, last, size in rows if first >= begin and last <= end)
                 assert inside <= limit * (end - begin) * (1 + CLOSE)
 
 

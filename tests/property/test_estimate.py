@@ -13,9 +13,11 @@ from build import Sketch, engine, figure, memory, target
 from opscope.estimate.build_report import build_report
 from opscope.estimate.canonical import canonicalise
 from opscope.estimate.estimator import Estimate, estimate, parameter_bytes
+from opscope.estimate.precision import in_precision, precisions, with_precision
 from opscope.estimate.price import Machine
+from opscope.estimate.quantiser import add_pairs
 from opscope.estimate.work import work_of
-from opscope.graph.graph import DType, Graph
+from opscope.graph.graph import DType, Graph, Role
 from opscope.machine import catalogue as targets
 from opscope.machine.target import Corner, Engine, Figure, Holds, Scope, Target, at_corner
 
@@ -235,3 +237,26 @@ def test_faster_parts_are_never_slower(graph: Graph, machine: Machine) -> None:
 @settings(max_examples=30, deadline=None)
 def test_every_report_is_made_twice_the_same(graph: Graph, machine: Machine) -> None:
     assert build_report(graph, machine, sha256=None) == build_report(graph, machine, sha256=None)
+
+
+@given(networks())
+@few
+def test_quantising_keeps_the_work_and_balances_its_pairs(graph: Graph) -> None:
+    quantised = add_pairs(graph)
+    assert add_pairs(quantised) is quantised
+    assert sum(work_of(op, quantised).macs for op in quantised.ops) == sum(work_of(op, graph).macs for op in graph.ops)
+    made = {op.outputs[0] for op in quantised.ops if op.kind == "quantize"}
+    read = [op.inputs[0] for op in quantised.ops if op.kind == "dequantize"]
+    assert len(set(read)) == len(read)
+    assert made == {t for t in read if quantised.tensors[t].role is not Role.CONSTANT}
+
+
+@pytest.mark.parametrize("chosen", SHIPPED, ids=lambda target: target.name)
+@given(networks())
+@settings(max_examples=5, deadline=None)
+def test_a_network_of_every_precision_that_a_target_takes_has_a_cost(chosen: Target, graph: Graph) -> None:
+    for precision in precisions(chosen):
+        machine = Machine(with_precision(chosen, precision))
+        totals = estimate(in_precision(graph, machine.target, precision), machine).totals
+        assert totals.macs == estimate(graph, Machine(chosen)).totals.macs
+        assert totals.latency_s is not None, precision

@@ -114,7 +114,7 @@ def test_shares_add_up_and_stay_within_bounds(parts: list[list[tuple[int, int]]]
 def test_any_trace_has_shares_by_the_kind_of_its_spans(rows: list[tuple[int, SpanKind, int, int]]) -> None:
     spans = blank_spans(len(rows))
     for number, (lane, kind, start, length) in enumerate(rows):
-        spans[number] = (lane, kind, 0, NONE, NONE, NONE, NONE, start, start + length, NONE, NONE, NONE, 0)
+        spans[number] = (lane, kind, 0, NONE, NONE, NONE, NONE, start, start + length, NONE, NONE, NONE, 0, NONE)
     lanes = tuple(Lane(0, NONE, f"lane {n}") for n in range(4))
     trace = Trace(lanes, ("",), spans, np.zeros(0, EDGE), (), np.zeros(0, COUNTER), "measured")
     found = {share.name: share.time_ns for share in shares(classes_of_trace(trace))}

@@ -14,7 +14,7 @@ from opscope.device.host.sampling import choose_samples
 from opscope.options import RunOptions
 from opscope.recording.host_times import INFERENCE, HostTimes
 from opscope.views.text.latency_csv import LatencyCsv
-from run_build import STATS_HZ, program_of
+from run_build import HOST_US, STATS_HZ, program_of
 
 TIMES = [name for name in INFERENCE.names or () if name.endswith("_ns")]
 
@@ -27,9 +27,7 @@ runs = st.builds(
     num_samples=st.integers(1, 50),
     seed=st.integers(0, 2**64 - 1),
 )
-host_us = st.dictionaries(
-    st.sampled_from(["enqueue", "preprocess", "submit", "driver", "transfer", "postprocess"]), st.floats(0, 5000)
-)
+host_us = st.dictionaries(st.sampled_from(sorted(HOST_US)), st.floats(0, 5000))
 ticks = st.integers(0, 10**6)
 
 

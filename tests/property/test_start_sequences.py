@@ -16,7 +16,7 @@ from compiler_graphs import graphs
 from compiler_laws import all_laws
 from opscope.core.errors import ProgramError
 from opscope.device import simulate
-from opscope.estimate.machines import with_precision
+from opscope.estimate.precision import with_precision
 from opscope.graph.graph import DType, Graph
 from opscope.machine.target import Target
 from opscope.plugins.torq.dialect.hardware import hardware

@@ -35,6 +35,7 @@ class Reference:
     outcomes: list[Outcome] = field(default_factory=list)
     lanes: dict[tuple[int, int, int], list[int]] = field(default_factory=dict)  # commands not yet issued
     queues: dict[tuple[int, int, int], list[Flight]] = field(default_factory=dict)
+    landing: list[tuple[float, int]] = field(default_factory=list)  # when it is done, command
 
     def __post_init__(self) -> None:
         self.rows = [
@@ -58,14 +59,22 @@ class Reference:
         return self.outcomes
 
     def rate(self, command: int) -> float:
-        row = self.rows[command]
-        channel = self.program.routes[row["route"]]
-        sharing = sum(
-            1
-            for (device, _core, route), flights in self.queues.items()
-            if flights and device == row["device"] and route == row["route"]
-        )
-        return min(channel.bytes_per_cycle / sharing, channel.core_bytes_per_cycle)
+        """An equal share for everybody in the pool, as high as the pool allows, but no more than one can use."""
+        row, pools = self.rows[command], self.program.pool_of_routes()
+        flying = [route for (device, _, route), flights in self.queues.items() if flights and device == row["device"]]
+
+        def cap(number: int) -> float:
+            route = self.program.routes[number]
+            return min(route.bytes_per_cycle / flying.count(number), route.core_bytes_per_cycle)
+
+        caps = [cap(number) for number in flying if pools[number] == pools[row["route"]]]
+        limit = self.program.pool_rate(pools[row["route"]])
+        low, high = 0.0, max(caps)
+        if sum(caps) > limit:
+            for _ in range(100):
+                middle = (low + high) / 2
+                low, high = (low, middle) if sum(min(middle, cap) for cap in caps) > limit else (middle, high)
+        return min(high, cap(row["route"]))
 
     def until_next_event(self) -> float:
         running = [waiting[0] for waiting in self.lanes.values() if waiting]
@@ -76,12 +85,18 @@ class Reference:
         ]
         flights = [flights[0] for flights in self.queues.values() if flights]
         arrivals = [flight.bytes_left / self.rate(flight.command) for flight in flights]
-        return max(0.0, min([*ends, *arrivals, inf]))
+        landings = [done - self.now for done, _ in self.landing]
+        return max(0.0, min([*ends, *arrivals, *landings, inf]))
 
     def land_what_has_arrived(self) -> None:
         for flights in self.queues.values():
             if flights and flights[0].bytes_left <= 1e-9 * (1 + self.rows[flights[0].command]["moved_bytes"]):
-                self.outcomes[flights.pop(0).command].done = self.now
+                command = flights.pop(0).command
+                latency = self.program.routes[self.rows[command]["route"]].latency_cycles
+                self.landing.append((self.now + latency, command))
+        for done, command in [pair for pair in self.landing if pair[0] <= self.now * (1 + 1e-12)]:
+            self.outcomes[command].done = self.now
+            self.landing.remove((done, command))
 
     def end_what_is_issued(self) -> None:
         for waiting in self.lanes.values():

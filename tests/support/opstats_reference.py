@@ -51,9 +51,8 @@ def waits(program: Program, capture: Capture, core: int) -> dict[tuple[str, str]
         if wait:
             ticks, count = found.get(("sync", group.name), (0, 0))
             found["sync", group.name] = ticks + wait, count + 1
-        if group.threads > 1 or barrier:
-            ticks, count = found.get(("barrier", group.name), (0, 0))
-            found["barrier", group.name] = ticks + barrier, count + 1
+        ticks, count = found.get(("barrier", group.name), (0, 0))
+        found["barrier", group.name] = ticks + barrier, count + 1
     return found
 
 

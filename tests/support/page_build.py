@@ -112,7 +112,7 @@ def _trace(ops: int) -> Trace:
     return Trace(
         lanes,
         ("product", "softmax", "copy", "sync", "whole"),
-        np.array(spans, SPAN),
+        np.array([(*span, NONE) for span in spans], SPAN),
         edges,
         (CounterTrack(0, 0, "VTCM in use", "bytes"),),
         samples,

@@ -12,7 +12,19 @@ from opscope.options import RunOptions
 from opscope.program.program import COMMAND, Channel, Group, MemoryInfo, MemoryMetrics, Program, StatsOptions
 from opscope.recording.host_times import INFERENCE, HostTimes, Rows
 
-HOST_US = {"enqueue": 7.0, "preprocess": 8.0, "submit": 2.0, "driver": 5.0, "transfer": 300.0, "postprocess": 180.0}
+HOST_US = {  # beside the bytes of a stage
+    "enqueue": 7.0,
+    "preprocess": 8.0,
+    "submit": 2.0,
+    "driver": 5.0,
+    "link_latency": 130.0,
+    "completion": 70.0,
+    "postprocess": 180.0,
+    "dequeue": 50.0,
+    "application": 20.0,
+    "open_decoder": 0.0,
+}
+HOST_RATES = {"link": 16e9, "memory": 5e9}  # bytes per second
 STATS_HZ = 19.2e6
 
 
@@ -52,6 +64,7 @@ def program_of(
         inputs=(("ids", "i64", (4, 3)), ("image", "f32", (4, 2, 2))),
         outputs=(("logits", "f16", (4, 10)),),
         host_microseconds=HOST_US if host is None else host,
+        host_bytes_per_second=HOST_RATES,
         simulation={} if simulation is None else simulation,
         memories=(MemoryInfo("DDR", is_outer=True),),
     )

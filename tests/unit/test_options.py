@@ -44,7 +44,7 @@ def test_options_of_another_verb_are_refused() -> None:
             "profile 'times': not known; expected one of stats, trace, latency, raw_de",
         ),
         (OpstatsOptions, {"trace_format": "xml"}, "trace format 'xml': not known; expected json or perfetto"),
-        (ProfileOptions, {"stats_level": 40}, "stats level 40: has no operators; expected 70 or 100 to profile"),
+        (ProfileOptions, {"stats_level": 40}, "stats level 40: has no operators; expected 70 or more to profile"),
     ],
 )
 def test_a_value_is_checked_when_options_are_made(kind: type, named: dict[str, object], message: str) -> None:
@@ -58,7 +58,7 @@ def test_options_of_a_profile_hold_those_of_its_steps() -> None:
     expected = CompileOptions(cores=3, precision="i8", shapes={"x": (1, 2)}, stats_level=70, ddr_stats=True)
     assert part_of(CompileOptions, profile) == expected
     assert part_of(RunOptions, profile) == RunOptions(num_iter=7, seed=5, set_size=1)
-    assert part_of(ReportOptions, profile) == ReportOptions(cores=3, shapes={"x": (1, 2)})
+    assert part_of(ReportOptions, profile) == ReportOptions(cores=3, precision="i8", shapes={"x": (1, 2)})
 
 
 def test_lists_and_text_become_what_the_fields_say() -> None:

@@ -16,7 +16,7 @@ from ..recording.trace import NONE
 from .timeline.activities import Flags, Numbers
 from .timeline.intervals import total
 
-_BITS = {dtype.label: dtype.bits for dtype in DType}
+_DTYPES = {dtype.label: dtype for dtype in DType}
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,6 +108,6 @@ def named_tensors(run: Run) -> tuple[Numbers, list[tuple[str, int | None]]]:
 
 def _tensor_bytes(operand: Operand) -> int | None:
     """Size of the whole tensor; None where its data type has no fixed one, or no memory could hold it."""
-    bits = _BITS.get(operand.dtype, 0)
-    size = -(-prod(operand.shape) * bits // 8)
-    return size if bits and size <= LARGEST else None
+    dtype = _DTYPES.get(operand.dtype, DType.UNKNOWN)
+    size = dtype.size_bytes(prod(operand.shape))
+    return size if dtype.bits and size <= LARGEST else None

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from ..core.errors import UsageError, printable
+from ..program.clock import at_clock
 from ..program.program import NO_ROUTE, Program
 from ..recording.build import to_run
 from ..recording.finding import WHAT_IF, Finding, Findings, Prediction
@@ -33,6 +34,7 @@ _SIMULATED = ("slow-op", "memory-transfers")  # rules whose cause can be halved 
 LARGEST_FACTOR = 1_000_000
 MOST_COMMANDS = 2_000_000  # above it a simulation takes seconds, and the upper bound has to do
 
+_NUMBERS, _WORDS = ("cores", "devices", "batch"), ("precision", "kv-cache")  # options that compile again
 _NUMBER = r"(?P<factor>\d+\.?\d*|\.\d+)"
 _FORMS = (  # of a change, as regular expressions
     re.compile(rf"(?P<what>bandwidth)(?::(?P<name>[^*]+))?\*{_NUMBER}"),
@@ -40,9 +42,11 @@ _FORMS = (  # of a change, as regular expressions
     re.compile(rf"(?P<what>op):(?P<name>.+)(?:\*{_NUMBER}|=0)"),
     re.compile(r"(?P<what>cores|devices|batch)=(?P<value>[1-9]\d{0,8})"),
     re.compile(r"(?P<what>precision)=(?P<value>\w+)"),
+    re.compile(r"(?P<what>kv-cache)=(?P<value>[\w-]+)"),
 )
 EXPECTED = (
-    "bandwidth*2, bandwidth:ROUTE*2, clock*1.5, op:NAME=0, op:NAME*0.5, cores=8, devices=2, batch=4 or precision=i8"
+    "bandwidth*2, bandwidth:ROUTE*2, clock*1.5, op:NAME=0, op:NAME*0.5, cores=8, devices=2, batch=4, precision=i8 "
+    "or kv-cache=mxint8"
 )
 
 
@@ -58,7 +62,7 @@ class Change:
     @property
     def recompiles(self) -> bool:
         """Whether the model has to be compiled again; otherwise the commands stay and are timed again."""
-        return self.what in ("cores", "devices", "batch", "precision")
+        return self.what in (*_NUMBERS, *_WORDS)
 
 
 def parse_change(text: str) -> Change:
@@ -90,9 +94,8 @@ def retime_program(program: Program, change: Change) -> Program:
     factor = change.factor
     if change.what == "bandwidth":
         return _scale_bandwidth(program, change.name, factor)
-    if change.what == "clock":  # times are in cycles: memories keep bytes per second, so fewer per cycle
-        slower = _scale_bandwidth(program, "", 1 / factor)
-        return replace(slower, clock_hz=program.clock_hz * factor)
+    if change.what == "clock":
+        return at_clock(program, factor)
     numbers = _ops_named(program, (change.name,))
     if not numbers:
         raise UsageError(f"--what-if op:{printable(change.name)}: no such op; expected a name from `opscope analyze`")
@@ -106,7 +109,7 @@ def _ops_named(program: Program, names: Sequence[str]) -> list[int]:
 
 
 def _scale_bandwidth(program: Program, name: str, factor: float) -> Program:
-    """The program with the rate of a route multiplied; of all routes where `name` is empty."""
+    """The program with the rate of a route, and of the memory it serves, multiplied; of all where `name` is empty."""
     if name and name not in {route.name for route in program.routes}:
         known = ", ".join(route.name for route in program.routes)
         raise UsageError(f"--what-if bandwidth:{printable(name)}: no such route; expected one of {known}")
@@ -120,7 +123,14 @@ def _scale_bandwidth(program: Program, name: str, factor: float) -> Program:
         else route
         for route in program.routes
     )
-    return replace(program, routes=routes)
+    served = {route.memory for route in program.routes if name in ("", route.name)}
+    memories = tuple(
+        replace(memory, bytes_per_cycle=memory.bytes_per_cycle * factor)
+        if number in served and memory.bytes_per_cycle is not None
+        else memory
+        for number, memory in enumerate(program.memories)
+    )
+    return replace(program, routes=routes, memories=memories)
 
 
 def scale_ops(program: Program, ops: Sequence[int], factor: float) -> Program:
@@ -144,7 +154,10 @@ def apply_changes(
 
     built = [change for change in changes if change.recompiles]
     if built:
-        named = {change.what: change.value if change.what == "precision" else int(change.value) for change in built}
+        named = {
+            change.what.replace("-", "_"): change.value if change.what in _WORDS else int(change.value)
+            for change in built
+        }
         options = replace(options, **named)  # type: ignore[arg-type]
         program, _ = compiler.compile(target, compile_options(options))
     for change in changes:

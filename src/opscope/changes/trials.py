@@ -7,8 +7,8 @@ from collections.abc import Iterator
 import numpy as np
 
 from ..core.errors import ProfilerError
-from ..graph.graph import DType
-from ..machine.target import Engine, Target
+from ..estimate.precision import matrix_engine, precisions
+from ..machine.target import Target
 from ..options import ProfileOptions
 from ..program.program import Program
 from ..recording.finding import Trial
@@ -35,9 +35,9 @@ def candidate_changes(program: Program, target: Target, options: ProfileOptions)
 
 
 def fastest_dtype(target: Target) -> str | None:
-    """The data type with most MACs per cycle on the matrix engine; None: all have the same."""
-    rates = {label: figure.value for label, figure in _matrix_engine(target).macs_per_cycle.items()}
-    known = [dtype.label for dtype in DType if dtype.label in rates]
+    """The data type with most MACs per cycle on the matrix engine, of those that it takes; None: all have the same."""
+    rates = {label: figure.value for label, figure in matrix_engine(target).macs_per_cycle.items()}
+    known = [label for label in precisions(target) if label in rates]
     slowest = min(rates.values(), default=0.0)
     return max((label for label in known if rates[label] > slowest), key=lambda label: rates[label], default=None)
 
@@ -47,10 +47,6 @@ def _computes_in(program: Program, label: str) -> bool:
     details = np.unique(program.commands["detail"][program.commands["macs"] > 0]).tolist()
     used = [{operand.dtype for operand in program.details[detail].operands} for detail in details]
     return bool(used) and all(label in dtypes for dtypes in used)
-
-
-def _matrix_engine(target: Target) -> Engine:
-    return max(target.engines, key=lambda engine: max((f.value for f in engine.macs_per_cycle.values()), default=0.0))
 
 
 def run_trials(

@@ -33,7 +33,8 @@ examples:
   opscope analyze profile.run --what-if "bandwidth*2" --what-if "op:/layer.0/MatMul=0"
 
 A what-if simulates the run again with the change made: bandwidth*2, bandwidth:ROUTE*2, clock*1.5, op:NAME=0 and
-op:NAME*0.5 keep the program; cores=8, devices=2, batch=4, precision=i8 compile it again. Several are made at once.
+op:NAME*0.5 keep the program; cores=8, devices=2, batch=4, precision=i8, kv-cache=mxint8 compile it again. Several are
+made at once.
 Exit codes: 0 fine, 2 wrong usage or unreadable input.
 """
 

@@ -11,7 +11,7 @@ Code generation writes the batch tiles out, emits commands op by op, and sorts t
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 
 import numpy as np
 import numpy.typing as npt
@@ -19,6 +19,7 @@ import numpy.typing as npt
 from ..core.errors import UsageError
 from ..core.meaning import Carries, Does
 from ..estimate.canonical import canonicalise
+from ..estimate.precision import in_precision
 from ..estimate.price import Machine
 from ..graph.graph import Graph
 from ..machine.target import Corner, Target, at_corner
@@ -38,12 +39,14 @@ from .passes.scale_folding import drop_absent_outputs, fold_scales
 from .passes.tiling import tile
 from .plan import Placed, Plan, Schedule
 from .program_bounds import program_bounds, with_peaks
-from .stats_options import stats_options
+from .stats_options import stats_notes, stats_options
 
 
 def _canonicalise(plan: Plan) -> Plan:
-    graph = canonicalise(drop_absent_outputs(plan.graph), plan.machine.target)
-    return replace(plan, graph=fold_scales(graph))
+    target, options = plan.machine.target, plan.options
+    graph = drop_absent_outputs(plan.graph)
+    graph = in_precision(graph, target, options.precision, kv_cache=options.kv_cache)
+    return replace(plan, graph=fold_scales(canonicalise(graph, target)))
 
 
 # The names are those of the files that `--dump-phases-to` writes.
@@ -88,7 +91,7 @@ class Compiler:
 
     def __init__(self, graph: Graph) -> None:
         self.graph = graph
-        self._canonical: list[tuple[Target, Graph]] = []
+        self._canonical: list[tuple[tuple[object, ...], Graph]] = []
         self._placed: list[tuple[Graph, Target, tuple[Placed, ...]]] = []
         self._built: list[_Built] = []
 
@@ -130,7 +133,7 @@ class Compiler:
         """The plan after a pass, where the pass has had the same inputs before; None: it has to run."""
         target = plan.machine.target
         if name == "canonicalise":
-            graphs = (graph for other, graph in self._canonical if _same_canonical_form(other, target))
+            graphs = (graph for form, graph in self._canonical if form == _canonical_form(plan))
             return next((replace(plan, graph=graph) for graph in graphs), None)
         if name == "place":
             known = (placed for graph, other, placed in self._placed if graph is plan.graph and other == target)
@@ -139,7 +142,7 @@ class Compiler:
 
     def _cache_pass(self, name: str, plan: Plan) -> Plan:
         if name == "canonicalise":
-            self._canonical.append((plan.machine.target, plan.graph))
+            self._canonical.append((_canonical_form(plan), plan.graph))
         elif name == "place":
             self._placed.append((plan.graph, plan.machine.target, plan.placed))
         return plan
@@ -160,9 +163,11 @@ def _flush_stats(plan: Plan, lowering: Lowering) -> None:
             context.emitter.emit(replace(spec, does=Does.STATS, detail=detail, out_bytes=size))
 
 
-def _same_canonical_form(one: Target, other: Target) -> bool:
-    """Whether canonicalisation gives the same graph for both targets."""
-    return (one.runtime.fuses, one.precision) == (other.runtime.fuses, other.precision)
+def _canonical_form(plan: Plan) -> tuple[object, ...]:
+    """What the canonical graph depends on beside the model."""
+    target, options = plan.machine.target, plan.options
+    runtime = target.runtime
+    return runtime.fuses, runtime.floats, target.precision, options.precision, options.kv_cache
 
 
 def _check(machine: Machine) -> None:
@@ -215,10 +220,11 @@ def _program(graph: Graph, built: _Built, stats: StatsOptions, corner: Corner) -
         dependency_kinds=columns.kinds_of_dependency,
         stats=stats,
         metrics=built.metrics,
-        notes=graph.assumptions,
+        notes=(*plan.graph.assumptions, *stats_notes(plan.options, stats)),
         inputs=_ports(graph, graph.inputs),
         outputs=_ports(graph, graph.outputs),
-        host_microseconds=_host(machine),
+        host_microseconds=_host(machine, _HOST_STAGES),
+        host_bytes_per_second=_host(machine, _HOST_RATES, suffix="_bytes_per_second"),
         simulation=_simulation(machine) | _peak(plan),
         bounds=with_peaks(built.bounds, plan, built.lowering.context.groups),
     )
@@ -238,18 +244,31 @@ def _ports(graph: Graph, tensors: tuple[int, ...]) -> tuple[tuple[str, str, tupl
     return tuple((tensor.name, tensor.dtype.label, tensor.shape or ()) for tensor in found)
 
 
-def _host(machine: Machine) -> dict[str, float]:
+_HOST_STAGES = (
+    "enqueue",
+    "preprocess",
+    "submit",
+    "driver",
+    "link_latency",
+    "completion",
+    "postprocess",
+    "dequeue",
+    "application",
+    "open_decoder",
+)
+_HOST_RATES = ("link", "memory")
+
+
+def _host(machine: Machine, names: tuple[str, ...], *, suffix: str = "") -> dict[str, float]:
     host = machine.target.host
-    names = ("enqueue", "preprocess", "submit", "driver", "transfer", "postprocess")
-    return {} if host is None else {name: getattr(host, name).value for name in names}
+    return {} if host is None else {name: getattr(host, name + suffix).value for name in names}
 
 
 def _simulation(machine: Machine) -> dict[str, float]:
     simulation = machine.target.simulation
     if simulation is None:
         return {}
-    names = ("thread_spread", "activate_ticks", "inference_spread", "clock_spread")
-    figures = {name: getattr(simulation, name) for name in names}
+    figures = {part.name: getattr(simulation, part.name) for part in fields(simulation)}
     return {name: figure.value for name, figure in figures.items() if figure is not None}
 
 

@@ -7,8 +7,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from ..estimate.kernels import padding
+from ..estimate.placement import place_op
 from ..program.program import NO_OP, Program
-from .passes.place import padding
 from .plan import Plan
 
 CHURN_SHARE = 0.10  # of all vector work
@@ -33,10 +34,14 @@ def performance_warnings(plan: Plan, program: Program) -> list[PerformanceWarnin
 
 
 def _slow_engine(plan: Plan) -> Iterator[PerformanceWarning]:
+    """Products that a faster engine takes, but not in their type; every op is on the fastest of those that can."""
     for placed in plan.placed:
-        if placed.reason:
-            text = f"runs on {placed.engine}: {placed.reason}"
-            yield PerformanceWarning("slow-engine", placed.op.name, text, placed.cycles)
+        task = placed.task
+        if placed.engine and task.work.macs:
+            first = place_op(placed.op, task.work, plan.graph, plan.machine.target)
+            if first.reason:
+                text = f"runs on {placed.engine}, since {first.reason}: another type would be faster"
+                yield PerformanceWarning("slow-engine", placed.op.name, text, placed.cycles)
         elif placed.unknown:
             yield PerformanceWarning("unknown-cost", placed.op.name, f"is not costed: {placed.unknown}", None)
 
@@ -46,7 +51,7 @@ def _poor_tiling(plan: Plan) -> Iterator[PerformanceWarning]:
         engine = placed.task.placement.engine
         if engine is None or engine.tile_extent is None or not placed.task.work.macs:
             continue
-        growth = padding(placed.op, plan.graph, engine)
+        growth = padding(placed.task.extents, engine)
         if growth > POOR_TILING:
             text = f"fills {100 / growth:.0f} % of its {engine.tile_extent.value:.0f}-wide tiles"
             yield PerformanceWarning("poor-tiling", placed.op.name, text, placed.cycles * (1 - 1 / growth))

@@ -22,6 +22,8 @@ import numpy as np
 import numpy.typing as npt
 
 Interval = tuple[float, float]
+Floats = npt.NDArray[np.float64]
+Numbers = npt.NDArray[np.int64]
 Box = tuple[tuple[int, float, float], ...]  # axis, from, to; axes that are not cut are left out
 
 REDUCED = -1  # instead of an axis of the output: the one that a product sums over; lanes then have partial sums
@@ -193,6 +195,11 @@ def exchange(held: Sharding, needed: Sharding) -> Exchange:
     )
 
 
+def keeps_parts(held: Sharding, needed: Sharding) -> bool:
+    """Whether every lane goes on needing what it holds: others add to it."""
+    return all(lane in needed.boxes and _contains(needed.boxes[lane], box) for lane, box in held.boxes.items())
+
+
 def _sent_to_devices(own: Box, boxes: set[tuple[int, Box]]) -> float:
     """Share that a lane sends to other devices, to none of them more than it has: halos overlap."""
     sent: dict[int, float] = {}
@@ -210,24 +217,36 @@ _AXES = 8  # of a tensor that may be cut
 class _Groups:
     """The distinct boxes of a sharding, as columns, and the lanes that have each."""
 
-    low: npt.NDArray[np.float64]  # box, axis
-    high: npt.NDArray[np.float64]
-    volume: npt.NDArray[np.float64]
-    lanes: tuple[tuple[int, ...], ...]
-    box_of: dict[int, int]  # lane → its box
+    low: Floats  # box, axis
+    high: Floats
+    volume: Floats
+    lanes: Numbers  # those of the first box, then those of the second …
+    first: Numbers  # box → its first lane in `lanes`
+    box: Numbers  # lane in `lanes` → its box
+    home: npt.NDArray[np.bool_]  # box, device: whether a lane of the device has it
 
 
 @lru_cache(maxsize=4096)
-def _groups(sharding: Sharding, *, by_device: bool) -> _Groups:
+def _groups(found: Sharding, *, by_device: bool) -> _Groups:
     members: dict[object, list[int]] = {}
-    for lane, box in sharding.boxes.items():
-        members.setdefault((lane // sharding.of_cores if by_device else 0, box), []).append(lane)
+    for lane, box in found.boxes.items():
+        members.setdefault((lane // found.of_cores if by_device else 0, box), []).append(lane)
     low, high = np.zeros((len(members), _AXES)), np.ones((len(members), _AXES))
+    home = np.zeros((len(members), max(found.devices) + 1), np.bool_)
     for number, lanes in enumerate(members.values()):
-        for axis, start, end in sharding.boxes[lanes[0]]:
+        home[number, [lane // found.of_cores for lane in lanes]] = True
+        for axis, start, end in found.boxes[lanes[0]]:
             low[number, axis], high[number, axis] = start, end
-    box_of = {lane: number for number, lanes in enumerate(members.values()) for lane in lanes}
-    return _Groups(low, high, (high - low).prod(axis=1), tuple(map(tuple, members.values())), box_of)
+    sizes = [len(lanes) for lanes in members.values()]
+    return _Groups(
+        low,
+        high,
+        (high - low).prod(axis=1),
+        np.array([lane for lanes in members.values() for lane in lanes], np.int64),
+        np.concatenate(([0], np.cumsum(sizes)[:-1])).astype(np.int64),
+        np.repeat(np.arange(len(sizes)), sizes),
+        home,
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -235,7 +254,7 @@ class Moved:
     """What an exchange moves, as shares of the tensor."""
 
     bus: float = 0.0  # over the bus of the device that moves most
-    sender: float = 0.0  # by the lane that sends most
+    sender: float = 0.0  # by the lanes that hold one box, of the box that is sent most
     link: float = 0.0  # to other devices, by the device that sends most
 
     def __bool__(self) -> bool:
@@ -244,35 +263,32 @@ class Moved:
 
 @lru_cache(maxsize=1 << 16)
 def moved_by_exchange(held: Sharding, needed: Sharding) -> Moved:
-    """What `exchange` would move; computed for whole groups of lanes that have or need the same.
+    """What `exchange` would move, for whole groups of lanes that have or need the same: there are many to be priced.
 
     A little more where halos overlap in a part that one lane has, or where several lanes could take turns in sending.
     """
+    if held is needed:
+        return Moved()
     have, want = _groups(held, by_device=False), _groups(needed, by_device=True)
     common = np.minimum(want.high[:, None], have.high) - np.maximum(want.low[:, None], have.low)
     overlap = np.clip(common, 0.0, None).prod(axis=2)  # wanted box, held box
     overlap[overlap < _CLOSE] = 0.0
-    cores = held.of_cores
-    bus: dict[int, npt.NDArray[np.float64]] = {}
-    link: dict[int, dict[tuple[int, int], float]] = {}  # sending device → receiving device and box → share
-    homes = [{lane // cores for lane in lanes} for lanes in have.lanes]
-    for number, lanes in enumerate(want.lanes):
-        own = {have.box_of.get(lane, -1) for lane in lanes}
-        if all(box >= 0 and overlap[number, box] > want.volume[number] - _CLOSE for box in own):
-            continue
-        row = overlap[number].copy()
-        if len(own) == 1 and -1 not in own:
-            row[own.pop()] = 0.0
-        device = lanes[0] // cores
-        for box in np.flatnonzero(row).tolist():
-            if device in homes[box]:
-                bus.setdefault(device, np.zeros(len(have.lanes)))[box] += row[box]
-            else:
-                sent = link.setdefault(min(homes[box]), {})
-                sent[device, box] = min(float(have.volume[box]), sent.get((device, box), 0.0) + float(row[box]))
-    sums = [np.minimum(sent, have.volume) for sent in bus.values()]
-    return Moved(
-        max((float(sent.sum()) for sent in sums), default=0.0),
-        max((float(sent.max()) for sent in sums), default=0.0),
-        max((sum(sent.values()) for sent in link.values()), default=0.0),
-    )
+    box_of = np.full(1 + max(int(have.lanes.max()), int(want.lanes.max())), -1)
+    box_of[have.lanes] = have.box
+    own = box_of[want.lanes]
+    enough = (own >= 0) & (overlap[want.box, own] > want.volume[want.box] - _CLOSE)
+    overlap[np.logical_and.reduceat(enough, want.first)] = 0.0  # everybody who wants it has it
+    least, most = np.minimum.reduceat(own, want.first), np.maximum.reduceat(own, want.first)
+    alike = np.flatnonzero((least == most) & (least >= 0))
+    overlap[alike, least[alike]] = 0.0
+    devices = want.home.argmax(axis=1)
+    homes = np.zeros((len(have.volume), 1 + max(*held.devices, *needed.devices)), np.bool_)
+    homes[:, : have.home.shape[1]] = have.home
+    near = homes[:, devices].T
+    bus = np.zeros((homes.shape[1], len(have.volume)))
+    np.add.at(bus, devices, overlap * near)
+    bus = np.minimum(bus, have.volume)
+    far = np.zeros_like(bus)
+    np.add.at(far, devices, overlap * ~near)
+    link = np.bincount(homes.argmax(axis=1), np.minimum(far, have.volume).sum(axis=0))
+    return Moved(float(bus.sum(axis=1).max()), float(bus.max()), float(link.max()))

@@ -14,6 +14,7 @@ from .buffer import Buffer, field_offset
 
 Flags = npt.NDArray[np.bool_]
 _LAST_TICK = 1 << 62
+_LONGEST_WAIT = 1 << 32  # ticks
 
 
 def thread_groups(program: Program) -> npt.NDArray[np.int64]:
@@ -91,10 +92,21 @@ def _check_counters(buffer: Buffer, core: int, program: Program, threads: int) -
         refuse(
             buffer, kind, core, ~np.isin(event, events), _message("event {:#x} is none that the program counts", event)
         )
+    _check_doorbells(buffer, core)
     ddr = buffer.records(StatsSection.DDR, core)
     expected = int(bool(buffer.capture.flags & StatsFlag.DDR))
     if len(ddr) != expected:
         raise buffer.fault(StatsSection.DDR, core, 0, f"{len(ddr)} records; expected {expected}")
+
+
+def _check_doorbells(buffer: Buffer, core: int) -> None:
+    """Check that each rang before the core was done, and not longer before it than a wait can be."""
+    kind, threads = StatsSection.DOORBELLS, buffer.records(StatsSection.THREADS, core)
+    time = buffer.records(kind, core)["time"]
+    low = max(0, int(threads["start"].min(initial=_LAST_TICK)) - _LONGEST_WAIT)
+    high = int(threads["end"].max(initial=0))
+    problem = _message(f"rung at tick {{}}; expected {low} to {high}", time)
+    refuse(buffer, kind, core, (time < low) | (time > high), problem)
 
 
 def _message(words: str, column: npt.NDArray[np.integer]) -> Callable[[int], str]:

@@ -19,12 +19,26 @@ from ..core.provenance import Provenance
 from ..core.sublanes import sublanes
 from ..program.program import NO_ROUTE, Program
 from ..program.wire import INPUT_PORT, StatsSection
-from ..recording.trace import COUNTER, EDGE, NONE, SPAN, CounterTrack, Lane, LaneNumbers, SpanKind, Trace, blank_spans
+from ..recording.trace import (
+    COUNTER,
+    EDGE,
+    NONE,
+    SPAN,
+    CounterTrack,
+    Lane,
+    LaneNumbers,
+    OpCounts,
+    SpanKind,
+    Trace,
+    blank_spans,
+)
 from .buffer import Buffer
 from .lanes import LaneIndex, LaneRecords, longest, read_lanes
 
 Numbers = npt.NDArray[np.int64]
 Spans = npt.NDArray[np.void]
+_PORT_NAMES = ("Host_IO_Port doorbell", "Host_IO_Port input wait", "Host_IO_Port output wait")
+_MOST_COUNTED = np.uint64(1 << 48)  # so that no sum of a damaged buffer overflows
 EXECUTION = "Execution"  # what lanes that say when an inference started and ended are called
 
 
@@ -43,7 +57,8 @@ def origin_tick(buffers: Iterable[Buffer]) -> int:
             threads = buffer.records(StatsSection.THREADS, core)
             waits = buffer.records(StatsSection.PORTS, core)
             waited = waits["wait"][waits["port"] == INPUT_PORT].max(initial=0)
-            ticks += [int(threads["start"].min()) - int(waited)] if len(threads) else []
+            rung = buffer.records(StatsSection.DOORBELLS, core)["time"].tolist()
+            ticks += [int(threads["start"].min()) - int(waited), *rung] if len(threads) else []
     return min(ticks, default=0)
 
 
@@ -83,6 +98,7 @@ def decode_trace(
         counters=(),
         samples=np.zeros(0, COUNTER),
         provenance=provenance,
+        op_counts=build.op_counts(),
     )
 
 
@@ -100,9 +116,11 @@ def merge_traces(traces: Sequence[Trace]) -> Trace:
     lanes = LaneNumbers()
     names: dict[str, int] = {}
     counters: dict[CounterTrack, int] = {}
-    spans, samples = [], []
+    spans, samples, counted = [], [], 0
     for trace in traces:
         block, values = trace.spans.copy(), trace.samples.copy()
+        block["counts"] += np.where(block["counts"] != NONE, counted, 0).astype(np.int32)
+        counted += len(trace.op_counts.rows)
         block["lane"] = lanes.numbers(trace.lanes)[block["lane"]]
         block["name"] = _merged_numbers(trace.names, names)[block["name"]]
         values["counter"] = _merged_numbers(trace.counters, counters)[values["counter"]]
@@ -110,8 +128,21 @@ def merge_traces(traces: Sequence[Trace]) -> Trace:
         samples.append(values)
     edges = next((trace.edges for trace in traces if len(trace.edges)), np.zeros(0, EDGE))
     return Trace(
-        lanes.lanes, tuple(names), joined(spans), edges, tuple(counters), np.concatenate(samples), traces[0].provenance
+        lanes.lanes,
+        tuple(names),
+        joined(spans),
+        edges,
+        tuple(counters),
+        np.concatenate(samples),
+        traces[0].provenance,
+        joined_counts([trace.op_counts for trace in traces]),
     )
+
+
+def joined_counts(parts: Sequence[OpCounts]) -> OpCounts:
+    """Counters of single commands of several traces, one below the other; all are of one program, or there are none."""
+    known = [part for part in parts if len(part.rows)]
+    return OpCounts(known[0].names, np.concatenate([part.rows for part in known])) if known else OpCounts()
 
 
 _Key = TypeVar("_Key")
@@ -123,9 +154,10 @@ def _merged_numbers(items: Sequence[_Key], known: dict[_Key, int]) -> npt.NDArra
 
 
 def _max_spans(buffer: Buffer, lanes: list[LaneRecords]) -> int:
-    """Return an upper bound on the spans: four per op record, plus ports, cores and the device."""
+    """Return an upper bound on the spans: four per op record, plus ports, doorbells, cores and the device."""
     capture = buffer.capture
-    ports = sum(len(buffer.records(StatsSection.PORTS, core)) for core in range(capture.cores))
+    kinds = StatsSection.PORTS, StatsSection.DOORBELLS
+    ports = sum(len(buffer.records(kind, core)) for kind in kinds for core in range(capture.cores))
     # Work, wait, barrier and transfer of each record.
     return 4 * sum(own.ucycles.size for own in lanes) + ports + capture.cores + 1
 
@@ -136,7 +168,11 @@ def _names(program: Program) -> tuple[str, ...]:
     syncs = [f"sync {name}" for name in groups] + [f"barrier {name}" for name in groups]
     cores = [f"Core-{core}-Execution" for core in range(program.cores)]
     devices = [f"Device-{device}-Execution" for device in range(program.devices)]
-    return (*program.kinds, *syncs, *cores, *devices, "Host_IO_Port input wait", "Host_IO_Port output wait")
+    return (*program.kinds, *syncs, *cores, *devices, *_PORT_NAMES)
+
+
+def _port_lane(device: int, core: int, port: int, thread: int) -> Lane:
+    return Lane(device, core, f"Host_IO_Port p{port}", thread, role=LaneRole.MARKER)
 
 
 @dataclass(slots=True)
@@ -151,6 +187,7 @@ class _Build:
     spans: Spans  # allocated for the maximum; pages that are never written cost nothing
     used: int = 0
     lanes: LaneNumbers = field(default_factory=LaneNumbers)
+    counted: list[Numbers] = field(default_factory=list)  # counters of single commands, lane after lane
 
     def ns(self, ticks: Numbers) -> Numbers:
         """Convert ticks to nanoseconds of the trace; equal ticks always give equal nanoseconds."""
@@ -195,7 +232,7 @@ class _Build:
                 end, pcycles = own.start + longest(own.ucycles), longest(own.pcycles)
             else:
                 end, pcycles = own.start + own.ucycles[:, thread], own.pcycles[:, thread]
-            self._ops(lane, own, np.where(moves, issued, end), pcycles)
+            self._ops(lane, own, np.where(moves, issued, end), pcycles)["counts"] = self._counts(own, thread)
         if barriers:
             owner = self.number(lane)
             for thread in range(group.threads):
@@ -216,8 +253,9 @@ class _Build:
         follows = np.append(np.diff(own.commands) == 1, False)
         return np.minimum(own.end, np.where(follows, ready, np.minimum(worked, ready)))
 
-    def _ops(self, lane: Lane, own: LaneRecords, end: Numbers, pcycles: npt.NDArray[np.uint32]) -> None:
-        block = self.add(lane, SpanKind.OP, own.commands, own.start, end)
+    def _ops(self, lane: Lane, own: LaneRecords, end: Numbers, pcycles: npt.NDArray[np.uint32]) -> Spans:
+        """Add work and waits of a lane; return the work."""
+        work = block = self.add(lane, SpanKind.OP, own.commands, own.start, end)
         block["pcycles"] = pcycles
         block["name"] = self.index.kind[own.commands]
         block["does"] = self.index.at_work[own.commands]
@@ -225,13 +263,39 @@ class _Build:
         block = self.add(lane, SpanKind.WAIT, own.commands[waited], (own.start - own.wait)[waited], own.start[waited])
         block["waits_on"], block["does"] = own.blocker[waited], Does.SYNC
         block["name"] = len(self.program.kinds) + own.group
+        return work
+
+    def _counts(self, own: LaneRecords, thread: int) -> Numbers | int:
+        """Rows with the counters of the commands of a lane, summed over the threads that the lane stands for."""
+        records = self.buffer.records(StatsSection.OP_PMU, own.core)
+        first, threads = own.first_thread + max(thread, 0), self.program.groups[own.group].threads
+        records = records[
+            (records["thread"] - first < (threads if thread == NONE else 1)) & (records["thread"] >= first)
+        ]
+        if not len(records):
+            return NONE
+        lane = (self.buffer.capture.device * self.program.cores + own.core) * len(self.program.groups) + own.group
+        command = self.index.first[lane] + records["ordinal"]
+        row = np.minimum(np.searchsorted(own.commands, command), len(own.commands) - 1)
+        known = own.commands[row] == command
+        order = np.argsort(self.program.stats.events)
+        event = order[np.searchsorted(np.array(self.program.stats.events)[order], records["event"])]
+        shape = len(own.commands), len(order)
+        sums, times = np.zeros(shape, np.int64), np.zeros(shape, np.int64)
+        place = row[known], event[known]
+        np.add.at(sums, place, np.minimum(records["value"][known], _MOST_COUNTED).astype(np.int64))
+        np.add.at(times, place, 1)
+        before = sum(map(len, self.counted))
+        self.counted.append(np.where(times > 0, sums, NONE))
+        return before + np.arange(len(own.commands))
+
+    def op_counts(self) -> OpCounts:
+        return OpCounts(self.program.stats.event_names, np.concatenate(self.counted)) if self.counted else OpCounts()
 
     def _barriers(self, lane: Lane, own: LaneRecords, thread: int) -> None:
-        waiting = np.flatnonzero(own.barrier[:, thread])
-        if not len(waiting):  # an engine of one thread has no barriers
-            return
-        end = own.end[waiting]
-        block = self.add(lane, SpanKind.BARRIER, own.commands[waiting], end - own.barrier[waiting, thread], end)
+        """One for every command, as the device has them; a group of one thread meets nobody, and waits no tick."""
+        end = own.start + own.ucycles[:, thread] + own.barrier[:, thread]
+        block = self.add(lane, SpanKind.BARRIER, own.commands, end - own.barrier[:, thread], end)
         block["name"] = len(self.program.kinds) + len(self.program.groups) + own.group
         block["does"] = Does.SYNC
 
@@ -254,7 +318,7 @@ class _Build:
             block["does"], block["route"] = self.index.does[own.commands[chosen]], route
 
     def core(self, core: int) -> None:
-        """Add the whole inference on a core, and its waits for the host's doorbells."""
+        """Add the whole inference on a core, its waits for the host's doorbells, and when these rang."""
         threads = self.buffer.records(StatsSection.THREADS, core)
         if not len(threads):
             return
@@ -262,20 +326,24 @@ class _Build:
         start, end = int(threads["start"].min()), int(threads["end"].max())
         block = self._phase(Lane(device, core, EXECUTION, role=LaneRole.EXECUTION), start, end, base + core)
         block["pcycles"] = threads["pcycles"].max()
-        for port in self.buffer.records(StatsSection.PORTS, core):
+        waits = self.buffer.records(StatsSection.PORTS, core)
+        for port in waits:
             wait, is_input = int(port["wait"]), port["port"] == INPUT_PORT
-            name = f"Host_IO_Port p{port['port']}"
-            lane = Lane(device, core, name, int(port["thread"]), role=LaneRole.MARKER)
+            lane = _port_lane(device, core, int(port["port"]), int(port["thread"]))
             if wait:
                 begin = start - wait if is_input else end
                 self._phase(lane, begin, begin + wait, len(self.names) - (2 if is_input else 1))
+        first = {int(port["port"]): int(port["thread"]) for port in waits[::-1]}  # that stands at a port
+        for bell in self.buffer.records(StatsSection.DOORBELLS, core):
+            number, time = int(bell["port"]), int(bell["time"])
+            self._phase(_port_lane(device, core, number, first.get(number, 0)), time, time, len(self.names) - 3)
 
     def device(self) -> None:
         windows = [self.buffer.records(StatsSection.THREADS, core) for core in range(self.buffer.capture.cores)]
         threads = np.concatenate(windows)
         if len(threads):
             device = self.buffer.capture.device
-            number = len(self.names) - 2 - self.program.devices + device
+            number = len(self.names) - len(_PORT_NAMES) - self.program.devices + device
             lane = Lane(device, NONE, EXECUTION, role=LaneRole.EXECUTION)
             self._phase(lane, int(threads["start"].min()), int(threads["end"].max()), number)
 

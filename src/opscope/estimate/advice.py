@@ -7,12 +7,16 @@ from dataclasses import dataclass, replace
 from math import log
 
 from ..core.units import format_bytes, format_count, format_percent
-from ..graph.graph import ABSENT, Graph
+from ..graph.graph import ABSENT, DType, Graph
+from ..machine.target import Target
 from ..recording.resources import Footprint, LayerAdvice, Suggestion
 from . import graph_changes
+from .block_formats import store_weights
+from .canonical import canonicalise
 from .estimator import Estimate, parameter_bytes, predict
-from .placement import place_op
-from .price import Machine, Task, price
+from .precision import precisions
+from .price import Machine, price, task_of
+from .quantiser import quantise
 from .report import Layer
 from .work import work_of
 
@@ -50,10 +54,9 @@ def suggestions(base: Estimate) -> tuple[Suggestion, ...]:
 def _ideas(base: Estimate) -> Iterator[_Idea]:
     """Yield the changes to try, for the whole graph and for its heavy layers."""
     graph, target = base.graph, base.machine.target
-    yield _Idea("quantize", "Quantise weights and activations to int8", (), lambda: graph_changes.quantise(graph))
-    yield _Idea(
-        "quantize-weights", "Store weights as int8, compute as now", (), lambda: graph_changes.quantise_weights(graph)
-    )
+    if DType.I8.label in precisions(target):
+        yield _Idea("quantize", "Quantise weights and activations to int8", (), lambda: quantise(graph, target))
+    yield _weight_idea(graph, target)
     prune = f"Structured pruning: keep {PRUNED_TO:.0%} of the channels of every convolution"
     yield _Idea("prune", prune, (), lambda: graph_changes.prune_channels(graph, keep=PRUNED_TO))
     shrink = f"Scale the input image to {INPUT_SCALE:.0%} of its height and width"
@@ -61,6 +64,15 @@ def _ideas(base: Estimate) -> Iterator[_Idea]:
     fuse = "Fuse stand-alone activations and normalisations into the op before them"
     yield _Idea("fuse", fuse, (), lambda: graph_changes.fuse_more(graph, target))
     yield from _layer_ideas(base)
+
+
+def _weight_idea(graph: Graph, target: Target) -> _Idea:
+    """Return the change of weights alone: MXFP6 where the target has a kernel for it, else int8."""
+    if DType.MXFP6.label in precisions(target):
+        text = f"Store weights of products as MXFP6, compute as now (--precision {DType.MXFP6.label})"
+        return _Idea("quantize-weights", text, (), lambda: store_weights(graph))
+    text = "Store weights as int8, compute as now"
+    return _Idea("quantize-weights", text, (), lambda: graph_changes.quantise_weights(graph))
 
 
 def _layer_ideas(base: Estimate) -> Iterator[_Idea]:
@@ -145,7 +157,7 @@ def _layer_advice(base: Estimate, layer: Layer, saved: Callable[[Layer, Graph, G
     for label, changed in (
         ("depthwise-separable convolution", graph_changes.split_into_depthwise_separable(alone, [0])),
         ("low-rank factorisation", graph_changes.factorise_low_rank(alone, [0])),
-        ("int8 weights and activations", graph_changes.quantise(alone)),
+        ("int8 weights and activations", _quantise_alone(alone, base.machine.target)),
     ):
         if changed is None:
             continue
@@ -167,15 +179,23 @@ def _isolate(graph: Graph, index: int) -> Graph:
     return Graph(graph.name, graph.source, graph.framework, (alone,), tensors, alone.inputs[:1], alone.outputs)
 
 
+def _quantise_alone(graph: Graph, target: Target) -> Graph | None:
+    """Return a graph of one op in int8, without conversions: its neighbours hand it int8 as well; None if it is not."""
+    quantised = quantise(graph, target) if DType.I8.label in precisions(target) else graph
+    if quantised is graph:
+        return None
+    quantised = canonicalise(quantised, target)
+    return replace(quantised, ops=tuple(op for op in quantised.ops if op.kind not in ("quantize", "dequantize")))
+
+
 def _cycles(graph: Graph, machine: Machine) -> float | None:
     """Return the compute cycles of a graph, without memory traffic; None if an op cannot run on the target."""
     total = 0.0
     for op in graph.ops:
-        work = work_of(op, graph)
-        placement = place_op(op, work, graph, machine.target)
-        if placement.engine is None:
+        task = task_of(op, graph, machine.target)
+        if task.placement.engine is None:
             return None
-        total += price(Task(op, work, placement, {}), placement.engine, machine).total
+        total += price(task, task.placement.engine, machine).total
     return total
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 
 from ..core.files import sha256_of
@@ -16,6 +17,7 @@ from .advice import heavy_macs, heavy_memory, suggestions
 from .estimator import Estimate, estimate, parameter_bytes
 from .machines import use_machine
 from .memory import PLANNER
+from .precision import in_precision, with_precision
 from .price import Machine
 from .report import Layer, Report
 from .work import MAC_DEFINITION
@@ -27,10 +29,17 @@ PEAK_TENSORS = 8
 
 def report_model(model: Path | Graph, target: str | Path | Target, options: ReportOptions) -> Report:
     """The resource report of a model file, or of a graph; the hash of a graph that is in memory is not known."""
-    machine = use_machine(target, cores=options.cores, devices=options.devices)
+    chosen = with_precision(target, options.precision, kv_cache=options.kv_cache)
+    machine = use_machine(chosen, cores=options.cores, devices=options.devices)
     graph = graph_of(model, shapes=options.shapes, batch=options.batch, shapes_from_run=options.shapes_from_run)
     sha256 = sha256_of(model) if options.fingerprint and isinstance(model, Path) else None
-    return build_report(graph, machine, sha256=sha256, advise=options.advise)
+    report = build_report(
+        in_precision(graph, machine.target, options.precision, kv_cache=options.kv_cache),
+        machine,
+        sha256=sha256,
+        advise=options.advise,
+    )
+    return replace(report, model=model_facts(graph, sha256, layer_count=len(report.layers)))
 
 
 def build_report(graph: Graph, machine: Machine, *, sha256: str | None, advise: bool = True) -> Report:
@@ -49,7 +58,7 @@ def build_report(graph: Graph, machine: Machine, *, sha256: str | None, advise: 
         suggestions=ideas,
         heavy_memory=heavy_memory(base) if advise else (),
         heavy_macs=heavy_macs(base) if advise else (),
-        notes=graph.notes,
+        notes=base.graph.notes,
         definition=MAC_DEFINITION,
     )
 

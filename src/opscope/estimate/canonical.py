@@ -9,11 +9,11 @@ Each pass is linear in the graph and returns a new one. An op that absorbed othe
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 
 from ..core.units import Bytes
-from ..graph.graph import ABSENT, DType, Graph, Op, Role, Tensor
+from ..graph.graph import ABSENT, DType, Graph, Note, Op, Role, Tensor
 from ..graph.kinds import Family
 from ..machine.target import Target
 
@@ -26,8 +26,20 @@ def canonicalise(graph: Graph, target: Target) -> Graph:
     graph = fold_constants(graph)
     graph = fuse(graph, target.runtime.fuses)
     if graph.quantize_ops_annotate:
-        graph = fuse(fold_quantisation(graph), target.runtime.fuses)  # ops that a pair separated are adjacent now
-    return retype(graph, target.precision)
+        graph = fold_quantisation(graph, target.runtime.floats)
+        graph = fuse(graph, target.runtime.fuses)  # ops that a pair separated are adjacent now
+    return retype(graph, target.precision, _runs_as_notes(graph, target))
+
+
+def _runs_as_notes(graph: Graph, target: Target) -> tuple[Note, ...]:
+    """Say where a model's own type is replaced by one of a smaller range: f16 ends at 65,504, bf16 does not.
+
+    Files in f32 are the rule, and every tool runs them in half precision where that is what the hardware has.
+    """
+    runs_as = target.precision.get(DType.BF16.label)
+    if runs_as is None or not any(tensor.dtype is DType.BF16 for tensor in graph.tensors):
+        return ()
+    return (Note("runs-as", f"tensors of bf16 run as {runs_as}: {target.name} has no bf16"),)
 
 
 def fold_constants(graph: Graph) -> Graph:
@@ -140,16 +152,20 @@ def _merge(first: Op, op: Op, graph: Graph) -> Op:
     return replace(first, inputs=inputs, outputs=op.outputs, attributes=attributes, sources=sources)
 
 
-def fold_quantisation(graph: Graph) -> Graph:
-    """Make ops between dequantize and quantize work on the quantised tensors, and drop the pairs."""
-    return _QuantisationFolding(graph).run()
+def fold_quantisation(graph: Graph, floats: Collection[str] = ()) -> Graph:
+    """Make ops between dequantize and quantize work on the quantised tensors, and drop the pairs.
+
+    Ops of the kinds `floats` have no kernel for integers: they work on floats, and the conversions around them stay.
+    """
+    return _QuantisationFolding(graph, floats).run()
 
 
 class _QuantisationFolding:
     """Absorbs each quantize into its producer and each dequantize into its readers."""
 
-    def __init__(self, graph: Graph) -> None:
+    def __init__(self, graph: Graph, floats: Collection[str]) -> None:
         self.graph = graph
+        self.floats = floats
         self.outputs = set(graph.outputs)
         self.dequantized = {op.outputs[0]: op for op in graph.ops if op.kind == "dequantize"}
         self.readers: dict[int, list[Op]] = {}
@@ -171,7 +187,7 @@ class _QuantisationFolding:
         """
         if op.kind in ("quantize", "dequantize") or op.family in (Family.CONTROL, Family.OPAQUE):
             return op
-        quantizers = self._quantizers_after(op)
+        quantizers = self._quantizers_after(op) if op.kind not in self.floats else []
         operands = [t for t in op.inputs if t != ABSENT and self.graph.tensors[t].role is not Role.CONSTANT]
         activations = [t for t in operands if not self._is_stored_quantised(t)]
         if not quantizers or not activations or any(t not in self.dequantized for t in activations):
@@ -204,17 +220,17 @@ class _QuantisationFolding:
         return replace(op, inputs=inputs)
 
 
-def retype(graph: Graph, precision: Mapping[str, str]) -> Graph:
+def retype(graph: Graph, precision: Mapping[str, str], notes: Sequence[Note] = ()) -> Graph:
     """Replace data types the target lacks by those it runs instead."""
     if not precision:
         return graph
     by_label = {dtype.label: dtype for dtype in DType}
     runs_as = {by_label[key]: by_label[value] for key, value in precision.items()}
-    tensors = tuple(_change_dtype(t, runs_as[t.dtype]) if t.dtype in runs_as else t for t in graph.tensors)
-    return replace(graph, tensors=tensors)
+    tensors = tuple(change_dtype(t, runs_as[t.dtype]) if t.dtype in runs_as else t for t in graph.tensors)
+    return replace(graph, tensors=tensors, notes=(*graph.notes, *notes))
 
 
-def _change_dtype(tensor: Tensor, dtype: DType) -> Tensor:
+def change_dtype(tensor: Tensor, dtype: DType) -> Tensor:
     """Return the tensor in another type, its stored bytes scaled to the new width."""
     stored = tensor.stored_bytes
     if stored is not None and tensor.dtype.bits:

@@ -7,6 +7,8 @@ from dataclasses import dataclass
 from ..core.units import Cycles
 
 LAUNCH = "launch"
+LAYOUT = "layout"
+EXCHANGE = "exchange"
 
 
 @dataclass(frozen=True, slots=True)

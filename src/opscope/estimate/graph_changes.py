@@ -21,13 +21,6 @@ _SPATIAL_RANK = 4
 _DEFINES_CHANNELS = (Family.CONTRACTION, Family.RECURRENT, Family.CONTROL, Family.OPAQUE)
 
 
-def quantise(graph: Graph) -> Graph | None:
-    """Return the graph with every float tensor as int8, including graph inputs and outputs."""
-    if not any(t.dtype in _FLOATS for t in graph.tensors):
-        return None
-    return replace(graph, tensors=tuple(_as_int8(t) for t in graph.tensors))
-
-
 def quantise_weights(graph: Graph) -> Graph | None:
     """Return the graph with int8 weights and unchanged activations, as is usual for large language models."""
     heavy = {

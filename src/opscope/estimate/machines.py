@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from pathlib import Path
 
-from ..core.errors import UsageError, did_you_mean
-from ..graph.graph import DType
+from ..core.errors import UsageError
 from ..machine import catalogue as targets
 from ..machine.target import Target
 from .price import Machine
@@ -20,16 +18,3 @@ def use_machine(target: str | Path | Target, *, cores: int | None = None, device
         if asked is not None and not 1 <= asked <= have:
             raise UsageError(f"--{word} {asked}: {chosen.name} has {have}; expected 1 to {have}")
     return Machine(chosen, devices=devices, cores=have_cores if cores is None else cores)
-
-
-def with_precision(target: str | Path | Target, precision: str | None) -> Target:
-    """The target, running float tensors as another type."""
-    chosen = target if isinstance(target, Target) else targets.load(str(target))
-    if precision is None:
-        return chosen
-    known = {dtype.label for dtype in DType if dtype.is_number}
-    if precision not in known:
-        hint = did_you_mean(precision, known)
-        raise UsageError(f"precision {precision!r}: not known; {hint}expected one of {', '.join(sorted(known))}")
-    floats = [dtype.label for dtype in DType if dtype.is_float and dtype.bits]
-    return replace(chosen, precision={label: precision for label in floats if label != precision})

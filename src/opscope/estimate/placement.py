@@ -9,6 +9,8 @@ from ..graph.kinds import Family
 from ..machine.target import Engine, Target
 from .work import Work
 
+_BY_OUTPUT = frozenset(("gather", "dequantize", "dequantize_mxint8", "select", "cast"))
+
 
 @dataclass(frozen=True, slots=True)
 class Placement:
@@ -26,20 +28,26 @@ def place_op(op: Op, work: Work, graph: Graph, target: Target) -> Placement:
         return Placement(None, dtype, f"{target.name} does not support {op.type}")
     if target.support.dtypes and dtype.label not in target.support.dtypes:
         return Placement(None, dtype, f"{target.name} does not support {dtype.label}")
-    reason = ""
-    for engine in target.engines:
-        if not engine.takes(op):
-            continue
-        if can_price(engine, op, work, dtype):
-            return Placement(engine, dtype, reason)
-        reason = reason or f"{engine.name} has no rate for {dtype.label}"
-    return Placement(None, dtype, reason or f"no engine of {target.name} takes {op.kind}")
+    takes = [engine for engine in target.engines if engine.takes(op)]
+    able = [engine for engine in takes if can_price(engine, op, work, dtype)]
+    unable = next((f"{engine.name} has no rate for {dtype.label}" for engine in takes if engine not in able), "")
+    if not able:
+        return Placement(None, dtype, unable or f"no engine of {target.name} takes {op.kind}")
+    return Placement(able[0], dtype, unable if takes[0] is not able[0] else "")
 
 
 def compute_dtype(op: Op, graph: Graph) -> DType:
-    """Return the type that arithmetic is done in: that of the first operand, or of the output for lookups and casts."""
+    """Return the type that arithmetic is done in: that of the first operand, or of the output for lookups and casts.
+
+    What is stored in blocks is moved as the bytes that it is made of.
+    """
+    dtype = _operand_dtype(op, graph)
+    return DType.I8 if dtype.has_blocks else dtype
+
+
+def _operand_dtype(op: Op, graph: Graph) -> DType:
     operands = [graph.tensors[t].dtype for t in op.inputs if t != ABSENT]
-    if op.kind in ("gather", "dequantize", "select", "cast") and op.outputs:
+    if op.kind in _BY_OUTPUT and op.outputs:
         return graph.tensors[op.outputs[0]].dtype
     return operands[0] if operands else (graph.tensors[op.outputs[0]].dtype if op.outputs else DType.UNKNOWN)
 

@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
+from ..core.meaning import Carries
 from ..core.units import Cycles
-from ..graph.graph import Op
+from ..graph.graph import DType, Graph, Op
+from ..graph.kinds import Family
 from ..machine.target import Engine, Memory, Target
-from .cost import LAUNCH, Cost, Part
-from .placement import Placement
-from .work import Work
+from .cost import EXCHANGE, LAUNCH, LAYOUT, Cost, Part
+from .kernels import form_of, padding, product_extents
+from .placement import Placement, can_price, place_op
+from .work import DEQUANTIZE, Work, work_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,6 +41,10 @@ class Task:
     work: Work
     placement: Placement
     traffic: Mapping[str, int]  # bytes by memory name
+    form: str = ""  # the kernel that a published cost is of; empty: its kind
+    extents: tuple[int, ...] = ()  # of a product: what a matrix engine tiles
+    layout_cycles: float = 0.0  # of one lane changing the layout of its inputs, launches aside
+    layout_commands: int = 0
 
     @property
     def trips(self) -> int:
@@ -45,36 +52,105 @@ class Task:
         return 1 if self.op.trips is None else self.op.trips
 
 
+def task_of(op: Op, graph: Graph, target: Target) -> Task:
+    """Return an op with its work on the engine that is to run it.
+
+    Where a compiler is free to choose, that is the one with the fewest cycles; else the first that takes it.
+    """
+    work = work_of(op, graph)
+    first = place_op(op, work, graph, target)
+    extents = product_extents(op, graph) if work.macs and work.known else ()
+    task = Task(op, work, first, {}, form_of(op, graph), extents)
+    if first.engine is None or not work.known or not target.is_compilable:
+        return task
+    able = [engine for engine in target.engines if engine.takes(op) and can_price(engine, op, work, first.dtype)]
+    able = [engine for engine in able if engine.command_cycles is None] or able  # a fixed cost compares with nothing
+    costs = [engine_cycles(task, without_weight_load(engine)) for engine in able]
+    best = min(range(len(able)), key=lambda number: costs[number])
+    reason = f"{able[0].name} would take {costs[0]:,.0f} cycles" if best else first.reason
+    return replace(task, placement=Placement(able[best], first.dtype, reason))
+
+
+def without_weight_load(engine: Engine) -> Engine:
+    """Return an engine that weights enter at once: lanes load a part each, which is counted on its own."""
+    return replace(engine, weight_bytes_per_cycle=None)
+
+
 def price(task: Task, engine: Engine, machine: Machine) -> Cost:
     """Return the cost of one trip. Engine and memories overlap; the launch does not."""
     units = 1 if engine.command_cycles is not None else machine.lanes * engine.units
     busy = engine_cycles(task, engine) / units
     parts = [Part(engine.name, Cycles(busy))] if busy else []
+    parts += _unpacking(task, machine)
     for memory in machine.target.memories:
         cycles = memory_cycles(memory, task.traffic.get(memory.name, 0), machine)
         if cycles:
             parts.append(Part(memory.name, Cycles(cycles)))
+    if task.layout_commands:
+        vector = max(machine.target.engines, key=lambda each: each.threads)
+        cycles = task.layout_cycles / machine.lanes + task.layout_commands * launch_cycles(vector)
+        parts.append(Part(LAYOUT, Cycles(cycles), overlaps=False))
+    parts += _exchange(task, machine)
     if parts and engine.launch_cycles is not None:
         parts.append(Part(LAUNCH, Cycles(engine.launch_cycles.value), overlaps=False))
     return Cost(tuple(parts))
 
 
+def _exchange(task: Task, machine: Machine) -> list[Part]:
+    """Return what cores wait for each other before an op that reads beyond its own rows: a product, or a window.
+
+    Each core sends its part of the input to the others, once: whether all of it is needed, or the rows at its edges,
+    is for a compiler to find out.
+    """
+    route = next((route for route in machine.target.routes if route.carries is Carries.MULTICAST), None)
+    if machine.cores == 1 or route is None or task.op.family not in (Family.CONTRACTION, Family.POOL):
+        return []
+    vector = max(machine.target.engines, key=lambda each: each.threads)
+    issue = route.issue_cycles.value if route.issue_cycles is not None else 0.0
+    own = route.core_bytes_per_second
+    rate = own.value / machine.clock_hz if own is not None else route.peak(machine.clock_hz)
+    sent = task.work.read_bytes / machine.lanes / rate
+    return [Part(EXCHANGE, Cycles(issue + launch_cycles(vector) + sent), overlaps=False)]
+
+
+def launch_cycles(engine: Engine | None) -> float:
+    """Return the cycles that every command of an engine takes before its work starts."""
+    return 0.0 if engine is None or engine.launch_cycles is None else engine.launch_cycles.value
+
+
+def _unpacking(task: Task, machine: Machine) -> list[Part]:
+    """Return the cost of converting weights that are stored in blocks, on the engine that has the kernel for it.
+
+    It goes on tile by tile beside the product: while one tile is multiplied, the next is converted.
+    """
+    kernel = DEQUANTIZE[DType.MXFP6]
+    able = [engine for engine in machine.target.engines if kernel in engine.kernels]
+    if not task.work.unpacked_bytes or not able:  # a target without the kernel does not take such weights
+        return []
+    cycles = able[0].kernels[kernel].value * task.work.unpacked_bytes / 1024
+    return [Part(able[0].name, Cycles(cycles / (machine.lanes * able[0].units)))]
+
+
 def engine_cycles(task: Task, engine: Engine) -> float:
-    """Return the cycles on a single lane. A published kernel cost takes precedence over the peak rate."""
+    """Return the cycles on a single lane, with padding to full tiles: a matrix engine computes whole tiles only.
+
+    A published kernel cost takes precedence over the peak rate.
+    """
     op, work, dtype = task.op, task.work, task.placement.dtype
     if engine.command_cycles is not None:
         return engine.command_cycles.value
-    kernel = engine.kernels.get(op.kind, engine.kernels.get(op.family.value))
+    named = (task.form, op.kind, op.family.value)
+    kernel = next((engine.kernels[name] for name in named if name in engine.kernels), None)
     if kernel is not None:
         return kernel.value * work.write_bytes / 1024
     cycles = 0.0
     macs, elements = engine.rate(engine.macs_per_cycle, dtype), engine.rate(engine.element_ops_per_cycle, dtype)
     if work.macs and macs is not None:
         efficiency = engine.efficiency.value if engine.efficiency is not None else 1.0
-        cycles += work.macs / (macs.value * efficiency)
+        cycles += work.macs * padding(task.extents, engine) / (macs.value * efficiency)
         # Weights stream in while the array computes: the slower of the two decides.
         if engine.weight_bytes_per_cycle is not None:
-            cycles = max(cycles, work.constant_bytes / engine.weight_bytes_per_cycle.value)
+            cycles = max(cycles, work.weight_bytes / engine.weight_bytes_per_cycle.value)
     if work.element_ops and elements is not None:
         cycles += work.element_ops / elements.value
     return cycles

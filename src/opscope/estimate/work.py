@@ -8,14 +8,17 @@ evaluates (`graph/kinds.py`); they are a scale for comparing ops, not a cycle co
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from math import log2, prod
 
-from ..graph.graph import ABSENT, Graph, Op, Role, Tensor
+from ..graph.graph import ABSENT, DType, Graph, Op, Role, Tensor
 from ..graph.kinds import KINDS, Family, Touches
 
 MAC_DEFINITION = "1 MAC = one multiply and one accumulate, dense, padding included; other work is element operations"
+
+# Kernels that turn what is stored in blocks into floats; their cost is per KB of floats.
+DEQUANTIZE: Mapping[DType, str] = {DType.MXFP6: "dequantize_mxfp6", DType.MXINT8: "dequantize_mxint8"}
 
 _GATES = {"lstm": 4, "gru": 3, "rnn": 1}
 
@@ -29,6 +32,8 @@ class Work:
     read_bytes: int = 0  # activations and graph inputs
     constant_bytes: int = 0
     write_bytes: int = 0
+    unpacked_bytes: int = 0  # of constants stored in blocks (MXFP6): what converting them to floats writes
+    packed_bytes: int = 0  # of the same constants, as they are stored; part of `constant_bytes`
     unknown_because: str = ""  # why the model cannot tell how much work it is; empty: it can
 
     @property
@@ -39,6 +44,11 @@ class Work:
     def bytes(self) -> int:
         return self.read_bytes + self.constant_bytes + self.write_bytes
 
+    @property
+    def weight_bytes(self) -> int:
+        """Bytes of constants as an engine takes them."""
+        return self.constant_bytes - self.packed_bytes + self.unpacked_bytes
+
 
 def work_of(op: Op, graph: Graph) -> Work:
     """Count one op. Unknown shapes, trips and opaque ops give a reason, never a silent zero."""
@@ -46,7 +56,7 @@ def work_of(op: Op, graph: Graph) -> Work:
     outputs = [graph.tensors[t] for t in op.outputs if t != ABSENT]
     if op.family in (Family.VIEW, Family.CONTROL):
         return Work()
-    traffic = _traffic(op, inputs, outputs)
+    traffic = (*_traffic(op, inputs, outputs), *_unpacking(inputs))
     because = _why_uncounted(op, inputs, outputs)
     if because:
         return Work(0, 0, *traffic, unknown_because=because)
@@ -81,6 +91,17 @@ def _traffic(op: Op, inputs: list[Tensor], outputs: list[Tensor]) -> tuple[int, 
         return changed, 0, changed
     constants = sum(t.bytes or 0 for t in inputs if t.role is Role.CONSTANT)
     return sum(t.bytes or 0 for t in inputs if t.role is not Role.CONSTANT), constants, written
+
+
+def unpacked_bytes(tensor: Tensor, dtype: DType) -> int:
+    """Bytes of a tensor that is stored in blocks once it is converted to `dtype`; 0 for any other tensor."""
+    return dtype.size_bytes(tensor.elements or 0) if tensor.dtype.has_blocks else 0
+
+
+def _unpacking(inputs: list[Tensor]) -> tuple[int, int]:
+    """Bytes that constants stored in blocks have as operands of the first input's type, and as they are stored."""
+    packed = [t for t in inputs if t.role is Role.CONSTANT and t.dtype.has_blocks]
+    return sum(unpacked_bytes(t, inputs[0].dtype) for t in packed), sum(t.bytes or 0 for t in packed)
 
 
 def _per_element(kind: str) -> int:

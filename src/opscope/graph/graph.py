@@ -39,11 +39,19 @@ Attribute = int | float | str | bool | tuple[int, ...]
 ABSENT = -1
 
 # Codes of notes that every figure rests on: what a reader assumed where a file is open, or took from a run.
-ASSUMING = frozenset({"open-batch", "repeated-symbol", "fixed-batch", "shapes-from-run", "both-branches"})
+ASSUMING = frozenset({"open-batch", "repeated-symbol", "fixed-batch", "shapes-from-run", "both-branches", "runs-as"})
+
+
+BLOCK_ELEMENTS = 32  # of a block that shares a scale, in every MX format
+_BLOCK_SCALE_BITS = 8  # E8M0
 
 
 class DType(Enum):
-    """An element type: its short name and its size in bits (0: no fixed size)."""
+    """An element type: its short name and its size in bits (0: no fixed size).
+
+    The MX formats (OCP Microscaling Formats specification 1.0) are for storage: blocks of 32 elements with one scale
+    of 8 bits, so that an element of `mxfp6` takes 6.25 bits in all. Nothing computes in them.
+    """
 
     F64 = ("f64", 64)
     F32 = ("f32", 32)
@@ -68,12 +76,24 @@ class DType(Enum):
     BOOL = ("bool", 8)
     C64 = ("c64", 64)
     C128 = ("c128", 128)
+    MXFP6 = ("mxfp6", 6)
+    MXINT8 = ("mxint8", 8)
     STRING = ("string", 0)
     UNKNOWN = ("unknown", 0)
 
     def __init__(self, label: str, bits: int) -> None:
         self.label = label
         self.bits = bits
+
+    @property
+    def has_blocks(self) -> bool:
+        """Whether elements share scales in blocks: they are converted before anything is computed with them."""
+        return self.label.startswith("mx")
+
+    def size_bytes(self, elements: int) -> Bytes:
+        """Bytes of so many elements, with the scales of their blocks, rounded up."""
+        scales = -(-elements // BLOCK_ELEMENTS) * _BLOCK_SCALE_BITS if self.has_blocks else 0
+        return Bytes((elements * self.bits + scales + 7) // 8)
 
     @property
     def is_number(self) -> bool:
@@ -117,7 +137,7 @@ class Tensor:
             return self.stored_bytes
         if self.shape is None or self.dtype.bits == 0:
             return None
-        return Bytes((prod(self.shape) * self.dtype.bits + 7) // 8)
+        return self.dtype.size_bytes(prod(self.shape))
 
 
 @dataclass(frozen=True, slots=True)

@@ -79,7 +79,9 @@ _ROWS: Mapping[Family, str] = {
         "silu:11 hard_swish:4 hard_sigmoid:3 softplus:12 negate:1 abs:1 round:1 sign:1 trigonometric:10 "
         "reciprocal:4 unary:1 binary:1 random:4"
     ),
-    Family.CONVERT: "quantize:3 dequantize:2 cast:1",
+    # Those of MX formats are named after the format, since a kernel is. No op of a graph is a `dequantize_mxfp6`:
+    # weights are converted tile by tile as the product streams them in.
+    Family.CONVERT: "quantize:3 dequantize:2 cast:1 dequantize_mxfp6:2 quantize_mxint8:3 dequantize_mxint8:2",
     Family.MOVE: (
         "transpose:1 concat:1 split:1:output slice:1:output gather:1:output scatter:1:update pad:1 tile:1 "
         "expand:1 exchange space_to_depth:1 depth_to_space:1 reverse:1 one_hot:1 fill:1 range:1 "

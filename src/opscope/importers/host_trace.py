@@ -6,6 +6,7 @@ Times are microseconds of the statistics timer: tick ÷ frequency. A file may sa
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -19,6 +20,11 @@ from ..recording.trace import COUNTER, EDGE, NONE, Lane, LaneNumbers, SpanKind, 
 
 _MOST_BYTES = 1 << 31
 _LONGEST_NS = 2**62
+_OWNER = re.compile(r"Activation (\d{1,9}) ")
+
+
+class ActivationError(UsageError):
+    """The host trace is of other activations than the sample."""
 
 
 class _Event(msgspec.Struct):
@@ -36,8 +42,11 @@ class _File(msgspec.Struct):
     otherData: dict[str, object] = {}  # noqa: N815
 
 
-def read_host_trace(path: Path, *, stats_hz: float, origin_tick: int) -> Trace:
-    """Complete events and begin/end pairs as spans of host lanes; `origin_tick` is the 0 ns of the result."""
+def read_host_trace(path: Path, *, stats_hz: float, origin_tick: int, activation: int) -> Trace:
+    """Complete events and begin/end pairs as spans of host lanes; `origin_tick` is the 0 ns of the result.
+
+    Of threads that name an activation, as in traces of our own runs, those of another one are left out.
+    """
     file = _decode(path)
     zero = file.otherData.get("ticks_at_zero", 0)
     if not isinstance(zero, int | float):
@@ -46,13 +55,20 @@ def read_host_trace(path: Path, *, stats_hz: float, origin_tick: int) -> Trace:
     names: dict[str, int] = {}
     lanes = LaneNumbers()
     rows = []
-    for thread, events in _threads(file.traceEvents).items():
+    threads = _threads(file.traceEvents)
+    owners = {thread: int(found[1]) for thread in threads if (found := _OWNER.match(thread))}
+    if owners and activation not in owners.values():
+        known = ", ".join(map(str, sorted(set(owners.values()))))
+        raise ActivationError(f"{path}: of activation {known}; expected the host trace of activation {activation}")
+    for thread, events in threads.items():
+        if owners.get(thread, activation) != activation:
+            continue
         owner = lanes.number(Lane(NONE, NONE, thread, role=LaneRole.HOST))
         for level, name, start, end in _levels(_stretches(events)):
             deeper = Lane(NONE, NONE, f"{thread} {level + 1}", role=LaneRole.NESTED, owner=owner)
-            times = (round(start * 1000 + shift_ns), round(end * 1000 + shift_ns))
+            times = (round(start + shift_ns), round(end + shift_ns))
             if max(map(abs, times)) > _LONGEST_NS:
-                raise UsageError(f"{path}: event {printable(name)!r} at {start} µs; expected times below 2^62 ns")
+                raise UsageError(f"{path}: event {printable(name)!r} at {start} ns; expected times below 2^62 ns")
             number = names.setdefault(printable(name, 200), len(names))
             rows.append((lanes.number(deeper) if level else owner, *times, number))
     spans = blank_spans(len(rows))
@@ -90,22 +106,29 @@ def _threads(events: list[_Event]) -> dict[str, list[_Event]]:
     return found
 
 
-def _stretches(events: list[_Event]) -> Iterator[tuple[str, float, float]]:
-    """Name, start and end in µs; an end belongs to the last begin that is open."""
+def _stretches(events: list[_Event]) -> Iterator[tuple[str, int, int]]:
+    """Name, start and end in whole ns, so that spans which touch do not overlap by a rounding of their sum.
+
+    An end belongs to the last begin that is open.
+    """
     open_events: list[_Event] = []
     for event in sorted(events, key=lambda e: e.ts):
         if event.ph == "X":
-            yield event.name, event.ts, event.ts + max(event.dur, 0.0)
+            yield event.name, _ns(event.ts), _ns(event.ts + max(event.dur, 0.0))
         elif event.ph == "B":
             open_events.append(event)
         elif open_events:
             begin = open_events.pop()
-            yield begin.name, begin.ts, event.ts
+            yield begin.name, _ns(begin.ts), _ns(event.ts)
 
 
-def _levels(stretches: Iterator[tuple[str, float, float]]) -> Iterator[tuple[int, str, float, float]]:
+def _ns(microseconds: float) -> int:
+    return round(microseconds * 1000)
+
+
+def _levels(stretches: Iterator[tuple[str, int, int]]) -> Iterator[tuple[int, str, int, int]]:
     """Spans may stand inside each other on one lane; one that only overlaps gets another lane."""
-    stacks: list[list[float]] = []
+    stacks: list[list[int]] = []
     for name, start, end in sorted(stretches, key=lambda s: (s[1], -s[2])):
         level = 0
         while True:

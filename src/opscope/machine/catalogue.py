@@ -17,6 +17,7 @@ from ..core.errors import TargetError, did_you_mean, printable
 from ..core.plugins import manifests
 from ..graph.graph import DType
 from ..graph.kinds import KINDS, Family
+from .inheritance import KEY, Document, merged, with_bases
 from .target import ANY, Figure, Target
 
 SCHEMA = "opscope.target/1"
@@ -34,7 +35,10 @@ _DIVISORS = {  # figures that something is divided by
     "bytes_per_second",
     "bytes_per_cycle",
     "core_bytes_per_second",
+    "link_bytes_per_second",
+    "memory_bytes_per_second",
     "beats",
+    "request_bytes",
 }
 _VARIANTS = {"scalar_mul", "scalar_add", "broadcast_add", "broadcast_mul"}  # forms of kinds that cost differently
 _OPS = set(KINDS) | {family.value for family in Family} | {ANY}
@@ -65,6 +69,10 @@ def load(name: str) -> Target:
 
 def read(path: Path) -> Target:
     """Read and check one target file."""
+    return parse(_bytes_of(path), source=str(path))
+
+
+def _bytes_of(path: Path) -> bytes:
     source = str(path)
     try:
         with path.open("rb") as file:
@@ -73,14 +81,42 @@ def read(path: Path) -> Target:
         raise TargetError(source, "", f"cannot be read ({error.strerror}); expected a target TOML file") from error
     if len(raw) > MAX_FILE_BYTES:
         raise TargetError(source, "", f"larger than {MAX_FILE_BYTES} bytes; expected a target TOML file")
-    return parse(raw, source=source)
+    return raw
+
+
+def parse(raw: bytes, *, source: str) -> Target:
+    """Bytes of a target file, and the files it extends → Target; every problem names the line or the key."""
+    layers = [(raw, source)]
+
+    def read_base(path: Path) -> Document:
+        layers.append((_bytes_of(path), str(path)))
+        return _document(*layers[-1])
+
+    document = _document(raw, source)
+    if KEY in document:
+        with_bases(document, source, catalogue(), read_base)
+    return _target(tuple(layers))
 
 
 @lru_cache(maxsize=16)
-def parse(raw: bytes, *, source: str) -> Target:
-    """Bytes of a target file → Target; every problem names the line or the key. The same bytes are parsed once."""
+def _target(layers: tuple[tuple[bytes, str], ...]) -> Target:
+    """The target of a file and those it extends, itself first. The same bytes are converted once."""
     import msgspec
 
+    source = layers[0][1]
+    try:
+        target = msgspec.convert(merged([_document(*layer) for layer in layers]), Target)
+    except (msgspec.ValidationError, OverflowError) as error:
+        raise TargetError(source, *_place(printable(str(error), 400))) from error
+    _check_vocabulary(target, source)
+    _check_names(target, source)
+    _check_figures(target, source)
+    return target
+
+
+@lru_cache(maxsize=32)
+def _document(raw: bytes, source: str) -> Document:
+    """The tables of one file, each of its keys known; nobody changes them."""
     try:
         document = tomllib.loads(raw.decode("utf-8"))
     except UnicodeDecodeError as error:
@@ -90,16 +126,12 @@ def parse(raw: bytes, *, source: str) -> Target:
     if document.get("schema") != SCHEMA:
         found = printable(repr(document.get("schema")))
         raise TargetError(source, "key schema", f"found {found}; expected {SCHEMA!r}")
-    for place, problem in _KeyCheck().unknown(document, Target, ""):
+    if "name" not in document:
+        raise TargetError(source, "key name", "is missing; expected a name of the target's own")
+    own = {key: value for key, value in document.items() if key != KEY}
+    for place, problem in _KeyCheck().unknown(own, Target, ""):
         raise TargetError(source, f"key {printable(place)}", problem)
-    try:
-        target = msgspec.convert(document, Target)
-    except (msgspec.ValidationError, OverflowError) as error:
-        raise TargetError(source, *_place(printable(str(error), 400))) from error
-    _check_vocabulary(target, source)
-    _check_names(target, source)
-    _check_figures(target, source)
-    return target
+    return document
 
 
 def _place(message: str) -> tuple[str, str]:
@@ -168,6 +200,7 @@ def _vocabulary(target: Target) -> Iterator[tuple[str, Iterable[str], Collection
         yield f"{place}.picojoules_per_element_op", engine.picojoules_per_element_op, _DTYPES
     yield "runtime.in_place", target.runtime.in_place, KINDS
     yield "runtime.fuses", target.runtime.fuses, KINDS
+    yield "runtime.floats", target.runtime.floats, KINDS
     yield "support.dtypes", target.support.dtypes, _DTYPES - {ANY}
     yield "precision", (*target.precision, *target.precision.values()), _DTYPES - {ANY}
 

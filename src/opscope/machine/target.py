@@ -145,6 +145,12 @@ class Memory:
         if self.bytes_per_second is not None and self.bytes_per_cycle is not None:
             raise ValueError(f"memory {self.name!r} has both bytes_per_second and bytes_per_cycle; expected one")
 
+    def peak(self, clock_hz: float) -> float | None:
+        """Bytes per core cycle of one instance, reads and writes together, before losses; None: not known."""
+        if self.bytes_per_cycle is not None:
+            return self.bytes_per_cycle.value
+        return self.bytes_per_second.value / clock_hz if self.bytes_per_second is not None else None
+
     @property
     def reached(self) -> float:
         """Share of the peak bandwidth that is reached."""
@@ -166,6 +172,7 @@ class Route:
     core_bytes_per_second: Figure | None = None  # what one core's queue reaches at most
     efficiency: Figure | None = None
     issue_cycles: Figure | None = None  # of the thread that starts a transfer
+    latency_seconds: Figure | None = None  # from the arrival of the last byte until the receiver knows of it
     bytes_per_cycle: Figure | None = None  # of the core clock, where the route runs on it
     burst: Burst | None = None
     memory: str = ""  # name of the memory that it serves; empty: as `Target.memory_of` says
@@ -224,14 +231,20 @@ class Tiling:
 
 @dataclass(frozen=True, slots=True)
 class HostCosts:
-    """Stages of an inference outside the device, in microseconds."""
+    """Stages of an inference outside the device: microseconds, and rates of what depends on bytes."""
 
     enqueue: Figure
-    preprocess: Figure
+    preprocess: Figure  # beside the bytes of the inputs at the rate of the host's memory
     submit: Figure
     driver: Figure  # from the submit call to the device's queue
-    transfer: Figure  # to and from the device, and its interrupt
-    postprocess: Figure
+    link_latency: Figure  # of each transfer, with its doorbell or interrupt; its bytes are at the rate of the link
+    completion: Figure  # from the interrupt until the runtime has it
+    postprocess: Figure  # beside the bytes of the outputs and of the stats buffer
+    dequeue: Figure  # until the application has it
+    application: Figure  # from a result to the next request
+    open_decoder: Figure  # per recorded operator, once in an activation whose profile is decoded on the host
+    link_bytes_per_second: Figure  # each way
+    memory_bytes_per_second: Figure  # that one thread of the runtime copies or converts
 
 
 @dataclass(frozen=True, slots=True)
@@ -239,8 +252,12 @@ class Simulation:
     """What the simulated device adds to the figures above."""
 
     thread_spread: Figure  # how far threads of one op finish apart, as a share of its time
-    activate_ticks: Figure  # set-up before the first inference, in ticks of the statistics timer
+    activate_ticks: Figure  # set-up before the first inference, in ticks of the statistics timer: its fixed part
     inference_spread: Figure  # standard deviation of the time of one inference, as a share
+    activate_ticks_per_gigabyte: Figure | None = None  # of constants, which are mapped
+    activate_thread_ticks: Figure | None = None  # less on every further thread of a core: it is started later
+    activate_core_ticks: Figure | None = None  # less on every further core
+    activate_least_ticks: Figure | None = None  # on the thread that issues transfers, and on any other at the least
     clock_spread: Figure | None = None  # how far the clocks of cores lie off the nominal one, as a share
 
 
@@ -260,6 +277,12 @@ class Pmu:
     counters: Figure  # events that can be counted at once
     events: Mapping[str, PmuEvent]  # by number, hexadecimal
     recipes: Mapping[str, tuple[str, ...]]  # name → events
+    request_bytes: Figure | None = None  # of one request of the bus at the most, for events that count requests
+
+    def __post_init__(self) -> None:
+        requests = [event.name for event in self.events.values() if "requests" in event.counts]
+        if requests and self.request_bytes is None:
+            raise ValueError(f"event {requests[0]!r} counts requests; expected pmu.request_bytes, the size of one")
 
 
 @dataclass(frozen=True, slots=True)
@@ -274,6 +297,7 @@ class Runtime:
     im2col_element_bytes: Figure | None = None
     in_place: tuple[str, ...] = ("reshape", "identity")  # kinds that write over their first input
     fuses: tuple[str, ...] = ()  # kinds that disappear into the op before them
+    floats: tuple[str, ...] = ()  # kinds that are computed in float even between quantised tensors
 
 
 @dataclass(frozen=True, slots=True)
@@ -382,6 +406,7 @@ _COSTS = frozenset(
         "picojoules_per_element_op",
         "picojoules_per_byte",
         "issue_cycles",
+        "latency_seconds",
         "idle_watts",
     }
 )

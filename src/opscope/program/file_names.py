@@ -5,24 +5,23 @@ from __future__ import annotations
 from .program import Program
 from .stats_files import plain_name
 
-PROGRAM_NUMBER = 0  # a run executes one program
+
+def raw_name(program: Program, activation: int, inference: int, device: int, *, number: int = 0) -> str:
+    """Name of the stats buffer of one device; `number` is that of the program in its run."""
+    return f"{_stem(activation, number)}-inf-{inference}-{network_name(program, device)}-aiccyclecounts.bin"
 
 
-def raw_name(program: Program, activation: int, inference: int, device: int) -> str:
-    """Name of the stats buffer of one device."""
-    return f"{_stem(activation)}-inf-{inference}-{network_name(program, device)}-aiccyclecounts.bin"
+def stats_name(activation: int, inference: int, *, number: int = 0) -> str:
+    return f"{_stem(activation, number)}-inf-{inference}.txt"
 
 
-def stats_name(activation: int, inference: int) -> str:
-    return f"{_stem(activation)}-inf-{inference}.txt"
+def trace_name(*, number: int = 0) -> str:
+    """Name of the timeline of all activations of a program."""
+    return f"aic-profiling-program-{number}-trace.json"
 
 
-def trace_name(activation: int) -> str:
-    return f"{_stem(activation)}-trace.json"
-
-
-def latency_name(activation: int) -> str:
-    return f"{_stem(activation)}-latency.txt"
+def latency_name(activation: int, *, number: int = 0) -> str:
+    return f"{_stem(activation, number)}-latency.txt"
 
 
 def output_names(outputs: list[str]) -> list[str]:
@@ -40,5 +39,5 @@ def network_name(program: Program, device: int) -> str:
     return name if program.devices == 1 else f"{name}_slice{device:02d}"
 
 
-def _stem(activation: int) -> str:
-    return f"aic-profiling-program-{PROGRAM_NUMBER}-activation-{activation}"
+def _stem(activation: int, number: int) -> str:
+    return f"aic-profiling-program-{number}-activation-{activation}"

@@ -43,18 +43,24 @@ COMMAND = np.dtype(
 
 PMU_COUNTS = (  # what a PMU event can count on a thread, or on the threads of the group named behind a colon
     "cycles",  # from the start of the inference to its end
-    "busy_cycles",  # at work
+    "busy_cycles",  # at work; of a transfer it is the issue
+    "transfer_cycles",  # in which bytes of transfers that the group issued move
     "wait_cycles",  # waiting for another command
     "commands",
     "macs",
     "read_bytes",  # from outer memory
     "write_bytes",
-    "read_transfers",
-    "write_transfers",
+    "read_requests",  # of the bus, of StatsOptions.request_bytes at the most
+    "write_requests",
 )
+
+Port = tuple[str, str, tuple[int, ...]]  # name, data type, shape
+
+ACTIVE_COUNTS = ("busy_cycles", "transfer_cycles")  # of PMU_COUNTS: cycles in which a block of a core is at work
 
 TRUE, ORDER = 1, 0  # dependency kinds: reads what another command wrote; writes over memory that another used
 
+NOT_SIMULATED = "not simulated"  # name of a PMU event that a target does not know: nothing is counted
 THREAD_LEVEL, PORT_LEVEL, OP_LEVEL, OP_PMU_LEVEL = 40, 50, 70, 100  # stats levels: each adds to those before it
 
 
@@ -76,6 +82,8 @@ class Channel:
     bytes_per_cycle: float  # shared by all cores of a device
     core_bytes_per_cycle: float
     memory: int = NO_MEMORY  # that it serves: position in Program.memories
+    latency_cycles: float = 0.0  # from the arrival of the last byte until a transfer is done
+    on_core_clock: bool = False  # its rates are per cycle; else per second, whatever the clock
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,6 +92,8 @@ class MemoryInfo:
 
     name: str
     is_outer: bool  # beyond the local memory of the cores
+    bytes_per_cycle: float | None = None  # reads and writes of a device together; None: as its fastest route
+    on_core_clock: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -148,8 +158,9 @@ class StatsOptions:
     recipe: str = ""
     events: tuple[int, ...] = ()  # numbers of the counted PMU events
     event_names: tuple[str, ...] = ()
-    event_counts: tuple[str, ...] = ()  # what each counts: one of PMU_COUNTS, with ":GROUP" where it is of one group
+    event_counts: tuple[str, ...] = ()  # one of PMU_COUNTS each, with ":GROUP" where of one group; "": not simulated
     batch_size: int = 1
+    request_bytes: int = 0  # of one request of the bus; 0: not known, and no requests are counted
 
 
 @dataclass(frozen=True, slots=True)
@@ -201,15 +212,17 @@ class Program:
     dependency_kinds: npt.NDArray[np.uint8]  # TRUE or ORDER
     stats: StatsOptions
     metrics: MemoryMetrics
-    inputs: tuple[tuple[str, str, tuple[int, ...]], ...]  # name, data type, shape
-    outputs: tuple[tuple[str, str, tuple[int, ...]], ...]
-    host_microseconds: Mapping[str, float] = field(default_factory=dict)
+    inputs: tuple[Port, ...]
+    outputs: tuple[Port, ...]
+    host_microseconds: Mapping[str, float] = field(default_factory=dict)  # by stage
+    host_bytes_per_second: Mapping[str, float] = field(default_factory=dict)  # of the link, and of its memory
     simulation: Mapping[str, float] = field(default_factory=dict)
     model: str = ""  # file name of the model beside the program, for reference execution
     notes: tuple[str, ...] = ()  # what was assumed about the model
     memories: tuple[MemoryInfo, ...] = ()
     op_cycles: tuple[OpCycles, ...] = ()  # of programs that were compiled elsewhere
     bounds: Bounds | None = None  # None: not known
+    retained: tuple[str, ...] = ()  # inputs and outputs that stay on the device: state from inference to inference
 
     def __post_init__(self) -> None:
         if self.commands.dtype != COMMAND:
@@ -229,6 +242,35 @@ class Program:
         lanes *= len(self.groups)
         lanes += table["group"]
         return lanes
+
+    @property
+    def host_ports(self) -> tuple[tuple[Port, ...], tuple[Port, ...]]:
+        """Inputs and outputs that cross the link between host and device."""
+        inputs, outputs = (
+            tuple(p for p in ports if p[0] not in self.retained) for ports in (self.inputs, self.outputs)
+        )
+        return inputs, outputs
+
+    def pool_of_routes(self) -> list[int]:
+        """Of every route, the first one that shares bandwidth with it: reads and writes of one outer memory do."""
+        firsts: dict[int, int] = {}
+
+        def pool(number: int, route: Channel) -> int:
+            moves = route.carries in (Carries.READ, Carries.WRITE) and route.memory != NO_MEMORY
+            shared = moves and self.memories[route.memory].is_outer
+            return firsts.setdefault(route.memory, number) if shared else number
+
+        return [pool(number, route) for number, route in enumerate(self.routes)]
+
+    def pool_rate(self, pool: int) -> float:
+        """Bytes per cycle that the routes of a pool have together on one device."""
+        fastest = max(
+            route.bytes_per_cycle for route, own in zip(self.routes, self.pool_of_routes(), strict=True) if own == pool
+        )
+        memory = self.routes[pool].memory
+        served = self.memories[memory].bytes_per_cycle if memory != NO_MEMORY else None
+        is_memory = self.routes[pool].carries in (Carries.READ, Carries.WRITE)
+        return fastest if served is None or not is_memory else served
 
     def memory_name(self, memory: int) -> str:
         """Name of a memory, for people; empty where none is known."""

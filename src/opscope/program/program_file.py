@@ -63,9 +63,11 @@ _META_FIELDS = (
     "inputs",
     "outputs",
     "host_microseconds",
+    "host_bytes_per_second",
     "simulation",
     "model",
     "notes",
+    "retained",
 )
 
 
@@ -191,6 +193,8 @@ def _program(meta: object, arrays: dict[ProgramSection, npt.NDArray[np.void]]) -
                 _number(r["bytes_per_cycle"]),
                 _number(r["core_bytes_per_cycle"]),
                 _place(r["memory"]),
+                _number(r["latency_cycles"]),
+                r["on_core_clock"] is True,
             )
             for r in _mappings(fields["routes"])
         ),
@@ -206,11 +210,16 @@ def _program(meta: object, arrays: dict[ProgramSection, npt.NDArray[np.void]]) -
         inputs=tuple(_port(_items(row)) for row in _items(fields["inputs"])),
         outputs=tuple(_port(_items(row)) for row in _items(fields["outputs"])),
         host_microseconds={key: _number(value) for key, value in _mapping(fields["host_microseconds"]).items()},
+        host_bytes_per_second={key: _number(value) for key, value in _mapping(fields["host_bytes_per_second"]).items()},
         simulation={key: _number(value) for key, value in _mapping(fields["simulation"]).items()},
         model=_text(fields["model"]),
         notes=_texts(fields.get("notes", [])),
-        memories=tuple(MemoryInfo(_text(m["name"]), m["is_outer"] is True) for m in _mappings(fields["memories"])),
+        memories=tuple(
+            MemoryInfo(_text(m["name"]), m["is_outer"] is True, _rate(m["bytes_per_cycle"]), m["on_core_clock"] is True)
+            for m in _mappings(fields["memories"])
+        ),
         bounds=msgspec.convert(fields.get("bounds"), Bounds | None),
+        retained=_texts(fields.get("retained", [])),
     )
 
 
@@ -247,6 +256,7 @@ def _stats(fields: dict[str, object]) -> StatsOptions:
         event_names=_texts(fields["event_names"]),
         event_counts=_texts(fields["event_counts"]),
         batch_size=_integer(fields["batch_size"]),
+        request_bytes=_integer(fields["request_bytes"]),
     )
 
 
@@ -302,6 +312,10 @@ def _number(value: object) -> float:
     if not isinstance(value, int | float) or isinstance(value, bool):
         raise TypeError(f"found {value!r:.40}, expected a number")
     return float(value)
+
+
+def _rate(value: object) -> float | None:
+    return None if value is None else _number(value)
 
 
 def _texts(value: object) -> tuple[str, ...]:

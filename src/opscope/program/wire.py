@@ -12,7 +12,7 @@ import numpy as np
 
 # The program file: header, section table, sections.
 PROGRAM_MAGIC = b"OPSCPROG"
-PROGRAM_VERSION = 2
+PROGRAM_VERSION = 3
 PROGRAM_HEADER = Struct("<8sHHIQII")  # magic, version, header bytes, sections, program id, CRC-32 of the rest, 0
 PROGRAM_SECTION = Struct("<IIQQ")  # ProgramSection, 0, offset, bytes
 

@@ -230,6 +230,7 @@ def _spans(
     table = tables["spans"]
     words, columns = _words_of("spans", table), _numbers_of("spans", table, bounds)
     columns.setdefault("route", np.full(len(table), NONE))
+    columns["counts"] = np.full(len(table), NONE)  # tables have no counters of single commands
     if len(table) and int(columns["route"].max()) >= (len(tables["routes"]) if "routes" in tables else 0):
         raise ValueError(f"a span takes route {int(columns['route'].max())}; expected one of routes.parquet")
     lane_name, lane_names = words["lane"]

@@ -23,7 +23,8 @@ INFERENCE = np.dtype(
         ("ended_ns", "<i8"),
         ("completed_ns", "<i8"),  # its outputs are on the host, the interrupt has come
         ("returned_ns", "<i8"),  # a thread of the runtime goes on with it
-        ("dequeued_ns", "<i8"),  # outputs are post-processed, the application has them
+        ("processed_ns", "<i8"),  # outputs are post-processed
+        ("dequeued_ns", "<i8"),  # the application has them
         ("exec_ticks", "<i8"),  # on the device, in ticks of the statistics timer
         ("input_wait_ticks", "<i8"),  # the device was idle until its inputs were there
         ("output_wait_ticks", "<i8"),  # the device waited until the host had taken its outputs
@@ -45,7 +46,8 @@ STAGES = {  # stage → from, to
     "device": ("started_ns", "ended_ns"),
     "output transfer": ("ended_ns", "completed_ns"),
     "return": ("completed_ns", "returned_ns"),
-    "postprocess": ("returned_ns", "dequeued_ns"),
+    "postprocess": ("returned_ns", "processed_ns"),
+    "dequeue": ("processed_ns", "dequeued_ns"),
 }
 
 STAGE_DOES = {  # what the host does in a stage, where that is no work of its own

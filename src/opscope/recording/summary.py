@@ -83,6 +83,15 @@ class PortRow:
 
 
 @dataclass(frozen=True, slots=True)
+class DoorbellRow:
+    """One ring of the doorbell of an input, in ticks."""
+
+    core: int
+    port: int
+    time: int
+
+
+@dataclass(frozen=True, slots=True)
 class PmuRow:
     """One counter of the performance monitoring unit on one thread."""
 
@@ -90,7 +99,7 @@ class PmuRow:
     thread: int
     event: int
     name: str
-    value: int
+    value: int | None  # None: not simulated
 
 
 @dataclass(frozen=True, slots=True)
@@ -343,6 +352,7 @@ class DeviceSummary:
     kinds: tuple[KindRow, ...]
     threads: tuple[ThreadRow, ...]
     ports: tuple[PortRow, ...] = ()
+    doorbells: tuple[DoorbellRow, ...] = ()
     ddr: tuple[DdrRow, ...] = ()
     pmu: tuple[PmuRow, ...] = ()
     active: tuple[ActiveRow, ...] = ()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from enum import IntEnum
 from typing import NamedTuple
 
@@ -42,11 +42,12 @@ SPAN = np.dtype(
         ("pcycles", "<i8"),  # core cycles; NONE: unknown
         ("waits_on", "<i8"),  # command that was waited for; NONE
         ("name", "<i4"),  # position in Trace.names
+        ("counts", "<i4"),  # what its command counted: row of Trace.op_counts; NONE
     ],
     align=True,  # columns of fields that are not aligned are several times slower
 )
 
-_UNKNOWN_COLUMNS = ("route", "op", "command", "ucycles", "pcycles", "waits_on")
+_UNKNOWN_COLUMNS = ("route", "op", "command", "ucycles", "pcycles", "waits_on", "counts")
 
 
 def blank_spans(count: int) -> npt.NDArray[np.void]:
@@ -122,6 +123,21 @@ class CounterTrack:
 
 
 @dataclass(frozen=True, slots=True)
+class OpCounts:
+    """Counters of single commands, by the name of the counter."""
+
+    names: tuple[str, ...] = ()
+    rows: npt.NDArray[np.int64] = field(default_factory=lambda: np.zeros((0, 0), np.int64))  # NONE: not counted
+
+    def of(self, spans: npt.NDArray[np.void]) -> npt.NDArray[np.int64]:
+        """One row per span, one column per counter."""
+        known = spans["counts"] != NONE
+        found = np.full((len(spans), len(self.names)), NONE, np.int64)
+        found[known] = self.rows[spans["counts"][known]]
+        return found
+
+
+@dataclass(frozen=True, slots=True)
 class Trace:
     """Everything that happened, on one axis that starts at 0 ns."""
 
@@ -132,6 +148,7 @@ class Trace:
     counters: tuple[CounterTrack, ...]
     samples: npt.NDArray[np.void]  # of COUNTER
     provenance: Provenance
+    op_counts: OpCounts = field(default_factory=OpCounts)
 
     def __post_init__(self) -> None:
         if self.spans.dtype != SPAN or self.edges.dtype != EDGE or self.samples.dtype != COUNTER:

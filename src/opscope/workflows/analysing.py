@@ -186,6 +186,9 @@ def costed(run: Run) -> LawCheck:
 
 def viewed(run: Run) -> LawCheck:
     """The timeline written for a viewer and read back: every span is there, on its lane, with its times."""
+    from ..views.timeline.trace_args import is_instant
+    from ..views.timeline.trace_flows import apart
+
     spans, which = run.trace.spans, "all"
     if len(spans) > MOST_VIEWED_SPANS:
         spans, which = spans[spans["inference"] == typical_inference(run)], "of one inference"
@@ -196,6 +199,8 @@ def viewed(run: Run) -> LawCheck:
         count, time = _read_back(replace(run, trace=replace(run.trace, spans=spans)))
     except (ProfilerError, IndexError, ValueError) as error:
         return LawCheck(_VIEWED, False, f"the timeline cannot be written and read back ({error})")
+    shown = apart(replace(run.trace, spans=spans))  # as they are drawn where arrows are
+    spans = shown.spans[~is_instant(shown)]  # these are events of another kind
     length = int((spans["end_ns"] - spans["start_ns"]).sum())
     return LawCheck(
         _VIEWED,

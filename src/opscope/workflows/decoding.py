@@ -24,7 +24,7 @@ from ..analysis.totals.work import ProgramIndex
 from ..core.errors import CaptureError, UsageError, printable
 from ..core.files import PROGRAM_FILE, write_whole
 from ..decode import Buffer, LaneIndex, Threads, check_buffer, decode_buffer, decode_trace, merge_traces, origin_tick
-from ..importers.host_trace import read_host_trace
+from ..importers.host_trace import ActivationError, read_host_trace
 from ..options import OpstatsOptions
 from ..program.program import OP_LEVEL, Program
 from ..program.program_file import decode_program, encode_program, program_id
@@ -59,6 +59,7 @@ class SampleOutcome:
     notes: list[str] = field(default_factory=list)
     summary: Summary | None = None
     origin: int = 0
+    activation: int = 0
     inferences: tuple[int, ...] = ()
 
 
@@ -103,6 +104,7 @@ class Decoder:
         if not buffers:
             return outcome
         outcome.origin = origin_tick(buffer for _, buffer in buffers)
+        outcome.activation = buffers[0][1].capture.activation
         decoded: list[_Decoded] = []
         for file, buffer in buffers:
             trace = decode_trace(self.program, buffer, self.lanes, origin=outcome.origin, provenance=PROVENANCE)
@@ -217,7 +219,16 @@ class Decoder:
         """Host spans near the sample, on its axis; the axis starts with the first of all."""
         if self.options.host_trace is None:
             return trace
-        host = read_host_trace(self.options.host_trace, stats_hz=self.program.stats_hz, origin_tick=outcome.origin)
+        try:
+            host = read_host_trace(
+                self.options.host_trace,
+                stats_hz=self.program.stats_hz,
+                origin_tick=outcome.origin,
+                activation=outcome.activation,
+            )
+        except ActivationError as error:
+            outcome.warnings.append(f"{error}; it is left out")
+            return trace
         near = _near(host, int(trace.spans["end_ns"].max(initial=0)))
         if not near.any():
             outcome.warnings.append(

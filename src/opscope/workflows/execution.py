@@ -3,22 +3,19 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
-from functools import cached_property, partial
-from io import StringIO
-from math import floor
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, BinaryIO
-
-import numpy as np
+from typing import TYPE_CHECKING
 
 from ..core.errors import UsageError, printable
-from ..core.files import PROGRAM_FILE, write_whole
+from ..core.files import PROGRAM_FILE
 from ..core.provenance import Provenance
-from ..device import Inference, collect, simulate, vary
+from ..device import Inference, collect, simulate
 from ..device.host.inputs import Array
 from ..device.host.limits import check_duration, check_limits
+from ..device.host.pace import Pace
 from ..device.host.pipeline import Pipeline, Progress
 from ..device.host.sampling import Sampling, choose_samples
 from ..device.host.sharing import beside_others, load_ns, slots_of
@@ -27,7 +24,7 @@ from ..device.host.statistics import counted, run_statistics
 from ..options import RunOptions
 from ..program.bounds import check_capacity
 from ..program.capture import Capture, encode_capture
-from ..program.file_names import latency_name, network_name, output_names, raw_name, stats_name, trace_name
+from ..program.file_names import network_name
 from ..program.program import OP_LEVEL, PORT_LEVEL, THREAD_LEVEL, Program
 from ..program.program_file import decode_program, encode_program, program_id
 from ..recording.host_times import HostTimes, Rows, RunStatistics
@@ -39,8 +36,7 @@ if TYPE_CHECKING:
     from ..device.host.outputs import Output
     from ..device.host.reference import Reference
     from ..recording.trace import Trace
-
-Render = Callable[[BinaryIO], object]
+    from .profile_files import ProfileWriter
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,18 +89,6 @@ def _check_output_folder(folder: Path) -> None:
         raise UsageError(f"{folder}: cannot be written to; expected a writable folder")
 
 
-def _put(data: bytes, out: BinaryIO) -> None:
-    out.write(data)
-
-
-def _put_array(array: Array, out: BinaryIO) -> None:
-    np.save(out, array, allow_pickle=False)
-
-
-def _put_arrays(arrays: Mapping[str, Array], out: BinaryIO) -> None:
-    np.savez(out, **arrays)  # type: ignore[arg-type]  # strings are text here, so nothing is pickled
-
-
 def _check_profiles(program: Program, profiles: Sequence[str]) -> None:
     if "raw_device_stats" in profiles and program.stats.level < THREAD_LEVEL:
         raise UsageError(
@@ -142,6 +126,16 @@ def reference_of(loaded: Loaded) -> Reference:
 
 
 @dataclass(frozen=True, slots=True)
+class Share:
+    """What a program has of a device: its number in the run, its cores, and who else uses the memory."""
+
+    slots: int  # activations at once, each with cores of its own
+    first_core: int = 0
+    number: int = 0
+    foreign: float = 0.0  # demand of other programs, in activations of this one
+
+
+@dataclass(frozen=True, slots=True)
 class Sample:
     """One profiled inference: when it ran, and what it left on each device."""
 
@@ -152,18 +146,24 @@ class Sample:
 class Execution:
     """A program on its simulated device: times of every inference, and captures of those that are asked for."""
 
-    def __init__(self, loaded: Loaded, options: RunOptions, *, device_cores: int | None) -> None:
-        """`device_cores` is what a device of the target has; None: unknown, so activations take turns."""
+    def __init__(
+        self, loaded: Loaded, options: RunOptions, *, device_cores: int | None, share: Share | None = None
+    ) -> None:
+        """`device_cores` is what a device of the target has; None: unknown, so activations take turns.
+
+        `share` is what the program has of the device where others run beside it; None: all of it.
+        """
         program = loaded.program
         self.loaded, self.options = loaded, options
-        self.slots = 1 if device_cores is None else slots_of(program, device_cores)
+        self.share = share or Share(1 if device_cores is None else slots_of(program, device_cores))
+        self.slots = self.share.slots
         steady = simulate(program, seed=options.seed)
-        others = min(options.activations, self.slots) - 1
+        others = min(options.activations, self.slots) - 1 + self.share.foreign
         self.program = beside_others(program, steady.total_cycles, others)
         if others:
             steady = simulate(self.program, seed=options.seed)
-        self.cycles = steady.total_cycles
-        check_duration(self.cycles / program.clock_hz, source=printable(program.name))
+        self.pace = Pace(self.program, steady.total_cycles, seed=options.seed)
+        check_duration(steady.total_cycles / program.clock_hz, source=printable(program.name))
 
     def times(self, progress: Progress | None = None) -> HostTimes:
         return Pipeline(
@@ -176,13 +176,11 @@ class Execution:
         ).run()
 
     def exec_ticks(self, activation: int, inference: int) -> int:
-        """Ticks of an inference: the steady time, varied. Counted as the device does, so captures agree with it."""
-        return floor(self.cycles * (self.program.stats_hz / self._clock_hz(activation, inference)))
+        return self.pace.ticks(_number(activation, inference))
 
     def lone_latency_ns(self, inference: int) -> int:
         """What the application sees of an inference that has host and device to itself."""
-        stages = self.stages.of(inference)
-        return sum(stages) + round(self.exec_ticks(0, inference) * 1e9 / self.program.stats_hz)
+        return self.stages.lone_ns(inference) + round(self.exec_ticks(0, inference) * 1e9 / self.program.stats_hz)
 
     @cached_property
     def stages(self) -> StageSource:
@@ -191,17 +189,11 @@ class Execution:
     def capture(self, row: Rows) -> Sample:
         """One inference in full, on every device."""
         activation, inference = int(row["activation"][0]), int(row["inference"][0])
-        clocked = replace(self.program, clock_hz=self._clock_hz(activation, inference))
-        timeline = simulate(clocked, seed=self.options.seed, inference=_number(activation, inference))
+        clocked, timeline = self.pace.timeline(_number(activation, inference))
         tick = round(int(row["started_ns"][0]) * clocked.stats_hz / 1e9)
         waits = int(row["input_wait_ticks"][0]), int(row["output_wait_ticks"][0])
         ran = Inference(self.loaded.identity, activation, inference, tick, *waits)
         return Sample(row, tuple(collect(clocked, timeline, ran, device=device) for device in range(clocked.devices)))
-
-    def _clock_hz(self, activation: int, inference: int) -> float:
-        """The clock of the device varies from inference to inference; the cycles are the same."""
-        factor = vary(self.program, seed=self.options.seed, inference=_number(activation, inference))
-        return self.program.clock_hz / factor
 
     @cached_property
     def lane_index(self) -> LaneIndex:
@@ -241,118 +233,14 @@ def _number(activation: int, inference: int) -> int:
     return activation << 32 | inference
 
 
-@dataclass(slots=True)
-class ProfileWriter:
-    """Writes the files of profiled inferences, each as soon as it is done."""
-
-    execution: Execution
-    times: HostTimes
-    sampling: Sampling
-    profiles: Sequence[str]
-    folder: Path
-    progress: Progress | None = None
-    written: list[Path] = field(default_factory=list)
-    samples: list[dict[str, float]] = field(default_factory=list)  # what each counted
-    interrupted: bool = False
-
-    def run(self) -> None:
-        for activation, rows in enumerate(self.sampling.rows):
-            traces: list[Trace] = []
-            done = 0
-            try:
-                for row in rows.reshape(-1, 1):
-                    self._sample(row, traces)
-                    done += 1
-            except KeyboardInterrupt:
-                self.interrupted = True
-            if done:
-                self._activation(activation, rows[:done], traces)
-            if self.interrupted:
-                return
-
-    def _sample(self, row: Rows, traces: list[Trace]) -> None:
-        """Write the files of one profiled inference, and keep its traces."""
-        if not {"stats", "trace", "raw_device_stats"} & set(self.profiles):
-            return
-        if not self._instrumented:  # the device leaves nothing: the host's side is all there is
-            if "stats" in self.profiles:
-                self._stats(Sample(row, ()))
-            return
-        sample = self.execution.capture(row)
-        if "raw_device_stats" in self.profiles:
-            self._raw(sample)
-        if "stats" in self.profiles:
-            self._stats(sample)
-        if "trace" in self.profiles:
-            traces.append(self.execution.trace(sample))
-        self.samples.append(counted(self.execution.program, sample.captures))
-        if self.progress is not None and self.sampling.count > 1:
-            self.progress(len(self.samples), self.sampling.count)
-
-    @property
-    def _instrumented(self) -> bool:
-        return self.execution.program.stats.level >= THREAD_LEVEL
-
-    def _raw(self, sample: Sample) -> None:
-        for capture in sample.captures:
-            name = raw_name(self.execution.program, capture.activation, capture.inference, capture.device)
-            self.save(name, partial(_put, encode_capture(capture)))
-
-    def _stats(self, sample: Sample) -> None:
-        from ..views.text.run_stdout import HostStages
-
-        out = StringIO()
-        HostStages().render(self.times, sample.row, out)
-        self._summaries(sample, out)
-        if not sample.captures:
-            out.write("\nNo device statistics: compile with --stats-level 40 or more (70: every operator).\n")
-        row = sample.row
-        self.save(
-            stats_name(int(row["activation"][0]), int(row["inference"][0])), partial(_put, out.getvalue().encode())
-        )
-
-    def _summaries(self, sample: Sample, out: StringIO) -> None:
-        from ..analysis.totals.summarise import summarise_device
-        from ..views.text.opstats_text import OpstatsText
-
-        program, index = self.execution.program, self.execution.program_index
-        for capture, trace in self.execution.device_traces(sample):
-            network = network_name(program, capture.device)
-            out.write(f"\n{network}\n" if program.devices > 1 else "")
-            OpstatsText().render(summarise_device(trace, capture, index, network=network), out)
-
-    def _activation(self, activation: int, rows: Rows, traces: list[Trace]) -> None:
-        if "latency" in self.profiles:
-            from ..views.text.latency_csv import LatencyCsv
-
-            text = StringIO()
-            LatencyCsv(self.execution.program, requested=self.sampling.requested).render(self.times, rows, text)
-            self.save(latency_name(activation), partial(_put, text.getvalue().encode()))
-        if "trace" in self.profiles:
-            self._trace(activation, rows, traces)
-
-    def _trace(self, activation: int, rows: Rows, traces: list[Trace]) -> None:
-        """Host stages above the device; of an uninstrumented program, host stages alone."""
-        from ..decode import merge_traces
-        from ..device.host.host_spans import host_spans
-        from ..views.timeline.chrome_trace import ChromeTrace
-        from .program_recording import head_of
-
-        view, merged = ChromeTrace(head_of(self.execution.loaded.program)), merge_traces([host_spans(rows), *traces])
-        self.save(trace_name(activation), partial(view.render, merged))
-
-    def save(self, name: str, render: Render) -> None:
-        write_whole(self.folder / name, render)
-        self.written.append(self.folder / name)
-
-
-def profile_once(execution: Execution) -> Trace:
-    """The first inference of a run in full, devices under the stages of the host."""
+def profile_once(execution: Execution) -> tuple[Sample, Trace]:
+    """The first inference of a run in full: what it left, and devices under the stages of the host."""
     from ..decode import merge_traces
     from ..device.host.host_spans import host_spans
 
     rows = execution.times().rows[:1]
-    return merge_traces([host_spans(rows), execution.trace(execution.capture(rows))])
+    sample = execution.capture(rows)
+    return sample, merge_traces([host_spans(rows), execution.trace(sample)])
 
 
 def benchmark(loaded: Loaded, options: RunOptions) -> tuple[HostTimes, RunStatistics]:
@@ -372,11 +260,16 @@ def run_program(
 ) -> RunOutcome:
     """Run the program in a folder or file many times; write what is asked for; say what it comes to."""
     loaded = load_program(place)
-    _check_output_folder(options.out_dir)
-    _check_profiles(loaded.program, options.profile)
+    check_run(loaded, options)
     arrays = _inputs_of(loaded, inputs)
     outputs = _outputs_of(loaded, arrays, seed=options.seed) if options.save_outputs else None
     return execute(loaded, options, outputs=outputs, progress=progress)
+
+
+def check_run(loaded: Loaded, options: RunOptions) -> None:
+    """Refuse what could not be written, before anything runs."""
+    _check_output_folder(options.out_dir)
+    _check_profiles(loaded.program, options.profile)
 
 
 def execute(
@@ -385,16 +278,19 @@ def execute(
     *,
     outputs: Mapping[str, Output] | None = None,
     progress: Progress | None = None,
+    share: Share | None = None,
 ) -> RunOutcome:
     """Run a loaded program, write the files of the profiles asked for, and sum up."""
+    from .profile_files import ProfileWriter, write_outputs
+
     have_cores, notes = device_cores(loaded.program, options)
-    execution = Execution(loaded, options, device_cores=have_cores)
+    execution = Execution(loaded, options, device_cores=have_cores, share=share)
     times = execution.times(progress)
     sampling = choose_samples(times, options)
     writer = ProfileWriter(execution, times, sampling, options.profile, options.out_dir, progress)
     writer.run()
     if not writer.interrupted:
-        notes += _write_outputs(writer, outputs or {})
+        notes += write_outputs(writer, outputs or {})
     samples = writer.samples or _steady_sample(execution, times)
     return RunOutcome(
         program=loaded.program,
@@ -414,24 +310,6 @@ def _steady_sample(execution: Execution, times: HostTimes) -> list[dict[str, flo
     if stats.level < THREAD_LEVEL or not (stats.ddr or stats.events):
         return []
     return [counted(execution.program, execution.capture(times.rows[:1]).captures)]
-
-
-def _write_outputs(writer: ProfileWriter, outputs: Mapping[str, Output]) -> list[str]:
-    """Write each output that has a form to save; return notes on the others."""
-    from ..device.host.outputs import saved_form
-
-    notes = []
-    for file, (name, value) in zip(output_names(list(outputs)), outputs.items(), strict=True):
-        try:
-            form = saved_form(value)
-        except UsageError as error:
-            notes.append(f"output {printable(name)} is not saved: {error}")
-            continue
-        if isinstance(form, dict):
-            writer.save(file.removesuffix(".npy") + ".npz", partial(_put_arrays, form))
-        else:
-            writer.save(file, partial(_put_array, form))
-    return notes
 
 
 def device_cores(program: Program, options: RunOptions) -> tuple[int | None, list[str]]:
@@ -459,6 +337,7 @@ def _notes(execution: Execution, times: HostTimes, writer: ProfileWriter) -> lis
         )
     if writer.sampling.note and writer.profiles:
         notes.append(writer.sampling.note)
+    notes += writer.notes
     if unknown_of(execution.program.ops) and writer.profiles:
         notes.append("times in the files are of the ops whose cost is known, which is the least that all of them take")
     if level < THREAD_LEVEL:

@@ -12,7 +12,8 @@ from ..compiler.plan import Plan
 from ..compiler.program_bounds import least_bounds
 from ..core.errors import ModelError, printable
 from ..core.files import PROGRAM_FILE, write_bytes
-from ..estimate.machines import use_machine, with_precision
+from ..estimate.machines import use_machine
+from ..estimate.precision import with_precision
 from ..graph.graph import Graph
 from ..machine.target import Corner, Target
 from ..options import CompileOptions
@@ -20,6 +21,7 @@ from ..program.bounds import check_capacity
 from ..program.program import NO_OP, Program
 from ..program.program_file import encode_program
 from ..readers import graph_of
+from .retained_state import retain_state
 
 if TYPE_CHECKING:
     from ..compiler.performance_warnings import PerformanceWarning
@@ -58,7 +60,8 @@ class ModelCompiler:
         phases: Path | None = None,
     ) -> tuple[Program, Plan]:
         """The program and what the passes decided; a readable file after every pass where a folder is given."""
-        machine = use_machine(with_precision(target, options.precision), cores=options.cores, devices=options.devices)
+        chosen = with_precision(target, options.precision, kv_cache=options.kv_cache)
+        machine = use_machine(chosen, cores=options.cores, devices=options.devices)
         plans: list[Plan] = []
 
         def after_pass(name: str, plan: Plan) -> None:
@@ -74,6 +77,10 @@ class ModelCompiler:
         _check_has_work(self._compiler(options).graph, program)
         check_capacity(program.bounds, target=printable(program.target))
         return program, plans[-1]
+
+    def graph(self, options: CompileOptions) -> Graph:
+        """The model as it was read for the shapes that the options ask for."""
+        return self._compiler(options).graph
 
     def _compiler(self, options: CompileOptions) -> Compiler:
         key = options.batch, tuple((options.shapes or {}).items()), options.shapes_from_run
@@ -106,7 +113,10 @@ def compile_model(
     """The program, in a folder where one is given."""
     from ..compiler.performance_warnings import performance_warnings
 
-    program, plan = ModelCompiler(model).compile(target, options, phases=phases)
+    compiler = ModelCompiler(model)
+    program, plan = compiler.compile(target, options, phases=phases)
+    if options.retained_state:
+        program = retain_state(compiler.graph(options), program)
     if output is not None:
         file = Path(model.source) if isinstance(model, Graph) else model
         program = replace(program, model=os.path.relpath(file.resolve(), output.resolve()))

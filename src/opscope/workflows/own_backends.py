@@ -35,7 +35,7 @@ def _rows(*names: str) -> tuple[Option, ...]:
 
 OWN: dict[str, tuple[Option, ...]] = {
     SIMULATE: _rows(),
-    ESTIMATE: _rows("cores", "devices", "batch", "shapes_from_run"),
+    ESTIMATE: _rows("cores", "devices", "batch", "shapes_from_run", "precision", "kv_cache"),
 }
 
 

@@ -86,6 +86,9 @@ def run_program(program: Program, chosen: ProfileOptions, *, step: Step) -> Reco
     decoded = [_decode(execution, row) for row in rows.reshape(-1, 1)]
     trace = merge_traces([host_spans(rows), *(trace for trace, _ in decoded)])
     totals = _with_host([summary for _, summary in decoded], times.rows)
+    if totals.throughput_per_s is not None:  # of the card: activations with cores of their own run at once
+        at_once = min(options.activations, execution.slots)
+        totals = replace(totals, throughput_per_s=totals.throughput_per_s * at_once)
     return recording_of(program, trace, totals, numbers=tuple(int(number) for number in rows["inference"]))
 
 

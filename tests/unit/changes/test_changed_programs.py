@@ -36,6 +36,7 @@ def two_ops() -> Program:
         ("op:x*.25", Change("op", "x", 0.25, "")),
         ("cores=8", Change("cores", "", 0.0, "8")),
         (" precision=i8 ", Change("precision", "", 0.0, "i8")),
+        ("kv-cache=mxint8", Change("kv-cache", "", 0.0, "mxint8")),
     ],
 )
 def test_a_change_is_read_as_it_is_written(text: str, change: Change) -> None:

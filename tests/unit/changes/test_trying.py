@@ -13,6 +13,7 @@ from opscope.changes import trials as trying
 from opscope.changes.changes import parse_change
 from opscope.changes.trials import candidate_changes, fastest_dtype, run_trials
 from opscope.device import simulate
+from opscope.estimate.precision import precisions
 from opscope.machine import catalogue as targets
 from opscope.options import ProfileOptions
 from opscope.workflows.model_compiler import ModelCompiler
@@ -29,6 +30,8 @@ def test_only_what_the_target_has_is_tried(name: str, cores: int) -> None:
         if change.what == "cores":
             assert 1 <= int(change.value) <= max(cores, target.topology.cores.value)
             assert int(change.value) != cores
+        if change.what == "precision":
+            assert change.value in precisions(target)
         if change.what == "devices":
             assert 1 < int(change.value) <= target.topology.devices.value
 

@@ -66,6 +66,8 @@ def test_a_field_without_a_flag_is_given_by_name() -> None:
         "batch",
         "cores",
         "devices",
+        "precision",
+        "kv_cache",
         "advise",
         "fingerprint",
         "shapes_from_run",

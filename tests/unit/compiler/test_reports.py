@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+from dataclasses import replace
 from io import StringIO
 from pathlib import Path
 
@@ -44,13 +45,21 @@ def spilling() -> Graph:
 # ---- warnings -------------------------------------------------------------------------------------------------------
 
 
-def test_the_slower_engine_is_warned_of_with_what_the_other_would_take() -> None:
+def test_a_product_that_the_faster_engine_does_not_take_in_its_type_is_warned_of() -> None:
+    draw = Sketch(dtype=DType.F32)
+    single = replace(AIC100, precision={})
+    built = build(draw.graph(draw.dense(draw.input(64, 64), 64, name="product")), single)
+    (warning,) = warnings(built)["slow-engine"]
+    assert warning.op == "product"
+    assert warning.text == "runs on HVX, since HMX has no rate for f32: another type would be faster"
+    assert warning.cycles == built.schedule.placed[0].cycles
+
+
+def test_an_op_on_the_fastest_engine_is_not_warned_of() -> None:
     draw = Sketch(dtype=DType.F16)
     built = build(draw.graph(draw.depthwise(draw.input(1, 56, 56, 64))), AIC100)
-    (warning,) = warnings(built)["slow-engine"]
-    assert warning.op == "conv0"
-    assert warning.text.startswith("runs on HVX: HMX would take ")
-    assert warning.cycles == built.schedule.placed[0].cycles
+    assert built.schedule.placed[0].engine == "HVX"  # HMX would take longer
+    assert "slow-engine" not in warnings(built)
 
 
 def test_tiles_that_stay_empty_are_warned_of() -> None:

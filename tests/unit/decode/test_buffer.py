@@ -230,3 +230,11 @@ def test_truncated_and_flipped_programs_are_refused() -> None:
             continue
         with pytest.raises(ProgramError):
             decode_program(bytes(damaged), source="q")
+
+
+def test_a_doorbell_that_rings_when_all_is_done_is_named() -> None:
+    raw = small().raw()
+    _, at = section_at(raw, StatsSection.DOORBELLS, 0)
+    for time in (2**63, 1):
+        with pytest.raises(CaptureError, match=rf"DOORBELLS record 0 of core 0: rung at tick {time}; expected 979"):
+            decode(patched(raw, at + 8, "Q", time))

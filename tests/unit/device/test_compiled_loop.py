@@ -36,6 +36,9 @@ def arguments(**change: np.ndarray) -> list[np.ndarray]:
         "channel_of": np.array([0], np.int32),
         "shared_rate": np.array([4.0]),
         "queue_rate": np.array([4.0]),
+        "latency": np.array([0.0]),
+        "pool_first": np.array([0, 1], np.int32),
+        "pool_rate": np.array([4.0]),
         **{name: np.zeros(2) for name in ("lane_ready", "start", "issue_end", "transfer_start", "done")},
         "blocker": np.zeros(2, np.int64),
     }
@@ -70,6 +73,10 @@ def test_it_runs_what_is_right() -> None:
         ({"queue_of": np.array([-2, -1], np.int32)}, "a queue does not exist"),
         ({"channel_of": np.array([1], np.int32)}, "a channel does not exist"),
         ({"channel_of": np.array([-1], np.int32)}, "a channel does not exist"),
+        ({"latency": np.zeros(2)}, "columns differ in length"),
+        ({"pool_rate": np.zeros(0)}, "columns differ in length"),
+        ({"pool_first": np.array([0, 2], np.int32)}, "pools do not cover the channels"),
+        ({"pool_first": np.array([0, 5, 1], np.int32), "pool_rate": np.ones(2)}, "pools are not in order"),
     ],
 )
 def test_wrong_arguments_are_an_error_and_not_a_crash(change: dict[str, np.ndarray], words: str) -> None:

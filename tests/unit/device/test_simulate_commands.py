@@ -11,7 +11,7 @@ from device_build import DMA, HMX, HVX, READ, ROUTES, WRITE, Step, program_of
 from opscope.core.errors import ProgramError
 from opscope.core.meaning import Carries
 from opscope.device import simulate, steady_state_ns, vary
-from opscope.program.program import Channel
+from opscope.program.program import NO_MEMORY, Channel
 
 
 def copy(moved_bytes: int, *, cycles: int = 10, core: int = 0, device: int = 0, route: int = READ) -> Step:
@@ -78,12 +78,30 @@ def test_a_short_transfer_leaves_its_share_to_the_others() -> None:
     assert timeline.done.tolist() == [10 + 100, 10 + 100 + 400 / 8]
 
 
-def test_devices_and_routes_do_not_share() -> None:
+def test_devices_and_memories_do_not_share() -> None:
     steps = [copy(400), copy(400, route=WRITE, core=1), copy(400, device=1)]
-    assert (
-        simulate(program_of(steps, routes=(replace(ROUTES[0], bytes_per_cycle=4.0), ROUTES[1]))).done.tolist()
-        == [110] * 3
-    )
+    routes = (replace(ROUTES[0], bytes_per_cycle=4.0, memory=NO_MEMORY), ROUTES[1])
+    assert simulate(program_of(steps, routes=routes)).done.tolist() == [110] * 3
+
+
+def test_reads_and_writes_share_the_bandwidth_of_their_memory() -> None:
+    steps = [copy(800, route=route, core=core) for core, route in enumerate((READ, WRITE, READ, WRITE))]
+    assert simulate(program_of(steps)).done.tolist() == [10 + 800 / 2] * 4  # 8 bytes per cycle among four
+
+
+def test_what_a_slow_route_cannot_use_is_left_to_the_other_one() -> None:
+    routes = (replace(ROUTES[0], core_bytes_per_cycle=1.0), replace(ROUTES[1], core_bytes_per_cycle=8.0))
+    timeline = simulate(program_of([copy(100), copy(700, route=WRITE, core=1)], routes=routes))
+    assert timeline.done.tolist() == [110, 110]  # 1 and 7 of the 8 bytes per cycle that the memory has
+
+
+def test_a_transfer_is_done_a_latency_after_its_last_byte_and_its_queue_goes_on() -> None:
+    routes = (replace(ROUTES[0], latency_cycles=30.0), ROUTES[1])
+    steps = [copy(400), copy(400), Step(HMX, 5, needs=(0,))]
+    timeline = simulate(program_of(steps, routes=routes))
+    compute, first, second = timeline.done.tolist()
+    assert (first, second) == (10 + 100 + 30, 10 + 200 + 30)
+    assert compute == first + 5
 
 
 def test_a_transfer_of_nothing_is_done_when_it_is_issued_even_behind_a_full_queue() -> None:

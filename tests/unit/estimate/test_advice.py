@@ -11,6 +11,7 @@ from opscope.estimate import graph_changes
 from opscope.estimate.advice import INPUT_SCALE, PRUNED_TO, heavy_macs, heavy_memory, suggestions
 from opscope.estimate.estimator import Estimate, estimate, parameter_bytes
 from opscope.estimate.price import Machine
+from opscope.estimate.quantiser import quantise
 from opscope.graph.graph import DType, Graph
 from opscope.machine import catalogue as targets
 from opscope.machine.target import Holds, Support
@@ -83,7 +84,7 @@ def test_suggestions_are_sorted_best_first_and_harm_nothing(graph: Graph, chosen
 def test_each_prediction_is_reproduced_from_scratch(graph: Graph, chosen: Machine) -> None:
     base = estimate(graph, chosen)
     changes = {
-        "quantize": lambda g, _: graph_changes.quantise(g),
+        "quantize": lambda g, _: quantise(g, chosen.target),
         "quantize-weights": lambda g, _: graph_changes.quantise_weights(g),
         "prune": lambda g, _: graph_changes.prune_channels(g, keep=PRUNED_TO),
         "smaller-input": lambda g, _: graph_changes.shrink_input(g, scale=INPUT_SCALE),

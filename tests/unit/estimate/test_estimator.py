@@ -9,7 +9,7 @@ from opscope.estimate.build_report import build_report
 from opscope.estimate.estimator import Estimate, estimate, parameter_bytes
 from opscope.estimate.price import Machine
 from opscope.estimate.report import Layer
-from opscope.graph.graph import Graph
+from opscope.graph.graph import DType, Graph
 from opscope.machine.target import Holds, Scope
 
 NANOJOULE = {"picojoules_per_mac": {"*": figure(1000)}, "picojoules_per_element_op": {"*": figure(1000)}}
@@ -180,10 +180,21 @@ class TestTraffic:
     def test_spills_activations_that_do_not_fit(self) -> None:
         outer = memory("DRAM", Holds.ACTIVATIONS, Holds.CONSTANTS)
         first, _ = self.layers(outer, memory("SRAM", Holds.TILES, scope=Scope.CORE, size=64))
-        assert first.traffic == {"SRAM": 1152, "DRAM": 128 + 1024}
+        assert first.traffic == {"SRAM": 1152, "DRAM": 64 + 32 + 1024}  # the input, and half of what is live
 
-    @pytest.mark.parametrize(("size", "crossing"), [(127, 128), (128, 64)])
-    def test_spills_from_the_first_byte_that_does_not_fit(self, size: int, crossing: int) -> None:
+    def test_reads_rows_of_a_table_where_it_lies_even_if_all_other_constants_stay(self) -> None:
+        draw = Sketch()
+        rows = draw.op("gather", (draw.constant(1000, 16), draw.input(3, dtype=DType.I64)), (3, 16))
+        graph = draw.graph(draw.dense(rows, 16, bias=False))
+        outer = memory("DRAM", Holds.ACTIVATIONS, Holds.CONSTANTS)
+        lookup, dense = estimate(
+            graph, machine(memories=(outer, memory("SRAM", Holds.TILES, scope=Scope.CORE, size=4096)))
+        ).layers
+        assert lookup.traffic["DRAM"] == 3 * 16 * 4
+        assert dense.traffic["DRAM"] == 3 * 16 * 4  # what is given out, and no weights
+
+    @pytest.mark.parametrize(("size", "crossing"), [(96, 64 + 16), (127, 64), (126, 65), (128, 64)])
+    def test_spills_as_much_as_does_not_fit(self, size: int, crossing: int) -> None:
         outer = memory("DRAM", Holds.ACTIVATIONS, Holds.CONSTANTS)
         first, _ = self.layers(outer, memory("SRAM", Holds.TILES, scope=Scope.CORE, size=size))
         assert first.traffic["DRAM"] == crossing + 1024

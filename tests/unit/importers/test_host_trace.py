@@ -8,14 +8,14 @@ from pathlib import Path
 import pytest
 
 from opscope.core.errors import UsageError
-from opscope.importers.host_trace import read_host_trace
+from opscope.importers.host_trace import ActivationError, read_host_trace
 from opscope.recording.trace import NONE, SpanKind, Trace
 
 
-def read(folder: Path, content: object, *, origin: int = 0) -> Trace:
+def read(folder: Path, content: object, *, origin: int = 0, activation: int = 0) -> Trace:
     path = folder / "host.json"
     path.write_text(content if isinstance(content, str) else json.dumps(content), encoding="utf-8")
-    return read_host_trace(path, stats_hz=1e6, origin_tick=origin)
+    return read_host_trace(path, stats_hz=1e6, origin_tick=origin, activation=activation)
 
 
 def spans(trace: Trace) -> list[tuple[str, str, int, int]]:
@@ -83,3 +83,24 @@ def test_what_is_no_host_trace_is_refused(tmp_path: Path, content: object, words
     with pytest.raises(UsageError) as caught:
         read(tmp_path, content)
     assert words in str(caught.value)
+
+
+def test_threads_of_another_activation_are_left_out(tmp_path: Path) -> None:
+    names = ("Activation 0 Runtime", "Activation 2 Runtime", "driver")
+    events: list[dict[str, object]] = [
+        {"ph": "M", "name": "thread_name", "pid": 1, "tid": n, "args": {"name": name}} for n, name in enumerate(names)
+    ]
+    events += [{"ph": "X", "name": name, "pid": 1, "tid": n, "ts": 1, "dur": 1} for n, name in enumerate(names)]
+    assert [lane.name for lane in read(tmp_path, events, activation=2).lanes] == ["Activation 2 Runtime", "driver"]
+    with pytest.raises(
+        ActivationError, match=r"host\.json: of activation 0, 2; expected the host trace of activation 1"
+    ):
+        read(tmp_path, events, activation=1)
+
+
+def test_spans_that_touch_share_a_lane_however_their_sum_is_rounded(tmp_path: Path) -> None:
+    events = [  # as numbers, 0.1 + 0.2 is more than 0.3
+        {"ph": "X", "name": "a", "pid": 1, "tid": 1, "ts": 0.1, "dur": 0.2},
+        {"ph": "X", "name": "b", "pid": 1, "tid": 1, "ts": 0.3, "dur": 1.0},
+    ]
+    assert len(read(tmp_path, events).lanes) == 1

@@ -224,7 +224,7 @@ PARTS = (  # a part of a target, its figures that are fast where they are large,
     (
         Route("dma", Carries.READ, bytes_per_second=WIDE),
         ("bytes_per_second", "core_bytes_per_second", "efficiency"),
-        ("issue_cycles",),
+        ("issue_cycles", "latency_seconds"),
     ),
 )
 TABLES = {  # of an engine: whether they are fast where they are large

@@ -28,6 +28,7 @@ PARTIES = {  # stage of host.STAGES → whose it is, as system profiles group th
     "submit": "runtime",
     "return": "runtime",
     "postprocess": "runtime",
+    "dequeue": "application",
     "driver": "driver",
     "input transfer": "driver",
     "output transfer": "driver",

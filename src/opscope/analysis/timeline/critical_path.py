@@ -123,7 +123,9 @@ def _busy_elsewhere(order: Dependencies, chain: Numbers) -> Numbers:
 
 def _marks_host_start(work: Activities) -> bool:
     """The trace marks how long the device waited for the host at the start."""
-    return any(lane.role is LaneRole.MARKER for lane in work.run.trace.lanes)
+    trace = work.run.trace
+    marks = np.array([lane.role is LaneRole.MARKER for lane in trace.lanes] or [False])
+    return bool((marks[trace.spans["lane"]] & (trace.spans["end_ns"] > trace.spans["start_ns"])).any())
 
 
 def path_steps(order: Dependencies, path: Path) -> tuple[PathStep, ...]:

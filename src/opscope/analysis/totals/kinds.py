@@ -72,7 +72,10 @@ def _sync_rows(work: Work, capture: Capture) -> Iterator[KindRow]:
 
 
 def _barrier_rows(work: Work, capture: Capture) -> Iterator[KindRow]:
-    """Threads of a group meet after every command; the row counts the one that waited longest."""
+    """Threads of a group meet after every command; the row counts the one that waited longest.
+
+    A group of one thread meets nobody: its barriers last no tick.
+    """
     for core in range(capture.cores):
         records = capture.sections.get((StatsSection.OPS, core))
         if records is None:
@@ -80,7 +83,7 @@ def _barrier_rows(work: Work, capture: Capture) -> Iterator[KindRow]:
         for number, group in enumerate(work.index.program.groups):
             own = records["barrier"][records["group"] == number].reshape(-1, group.threads)
             ticks = int(np.maximum.reduce([own[:, thread] for thread in range(group.threads)]).sum()) if len(own) else 0
-            if ticks or (group.threads > 1 and len(own)):
+            if len(own):
                 yield _wait_row(core, "barrier", group.name, ticks, len(own))
 
 

@@ -23,6 +23,7 @@ from .ops import OpSums, producer_totals
 from .threads import (
     active_rows,
     ddr_rows,
+    doorbell_rows,
     inference_pcycles,
     lost_records,
     op_pmu_rows,
@@ -117,6 +118,7 @@ def summarise_device(trace: Trace, capture: Capture, index: ProgramIndex, *, net
         kinds=kind_rows(work, capture),
         threads=thread_rows(program, capture),
         ports=port_rows(capture),
+        doorbells=doorbell_rows(capture),
         ddr=ddr_rows(capture),
         pmu=counters,
         active=active_rows(program, counters),
@@ -140,7 +142,7 @@ def missing(program: Program, capture: Capture) -> tuple[str, ...]:
     unknown = unknown_of(program.ops)
     notes = [f"times are lower bounds: {in_a_line(unknown, len(program.ops))}"] if unknown else []
     if level < _PORT_LEVEL:
-        notes.append("no waits on I/O ports at this stats level; compile with -stats-level=50 or more")
+        notes.append("no waits on I/O ports and no doorbells at this stats level; compile with -stats-level=50 or more")
     if level < _OP_LEVEL:
         notes.append("no operator cycle counts at this stats level; compile with -stats-level=70 or more")
     if not stats.ddr:

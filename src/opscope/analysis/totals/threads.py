@@ -6,9 +6,9 @@ import numpy as np
 import numpy.typing as npt
 
 from ...program.capture import Capture, Records
-from ...program.program import Program
+from ...program.program import ACTIVE_COUNTS, Program
 from ...program.wire import INPUT_PORT, OUTPUT_PORT, StatsSection
-from ...recording.summary import ActiveRow, DdrRow, OpPmuRow, PmuRow, PortRow, ThreadRow
+from ...recording.summary import ActiveRow, DdrRow, DoorbellRow, OpPmuRow, PmuRow, PortRow, ThreadRow
 from ..timeline.intervals import total
 
 _PORT_LEVEL, _OP_LEVEL = 50, 70
@@ -82,6 +82,16 @@ def port_rows(capture: Capture) -> tuple[PortRow, ...]:
     return tuple(rows)
 
 
+def doorbell_rows(capture: Capture) -> tuple[DoorbellRow, ...]:
+    """When the host rang for an input, in the order of the records."""
+    return tuple(
+        DoorbellRow(core, port, time)
+        for core in range(capture.cores)
+        for records in _records(capture, StatsSection.DOORBELLS, core)
+        for port, time in zip(records["port"].tolist(), records["time"].tolist(), strict=True)
+    )
+
+
 def ddr_rows(capture: Capture) -> tuple[DdrRow, ...]:
     return tuple(
         DdrRow(core, *record)
@@ -92,13 +102,19 @@ def ddr_rows(capture: Capture) -> tuple[DdrRow, ...]:
 
 
 def pmu_rows(program: Program, capture: Capture) -> tuple[PmuRow, ...]:
-    names = event_names(program)
-    return tuple(
-        PmuRow(core, thread, event, names.get(event, f"{event:X}"), value)
-        for core in range(capture.cores)
-        for records in _records(capture, StatsSection.PMU, core)
-        for thread, event, _, value in records.tolist()
-    )
+    """What every thread counted; events that are not simulated are unknown."""
+    names, stats, rows = event_names(program), program.stats, []
+    unknown = [event for event, counts in zip(stats.events, stats.event_counts, strict=False) if not counts]
+    for core in range(capture.cores):
+        for records in _records(capture, StatsSection.PMU, core):
+            rows += [
+                PmuRow(core, thread, event, names.get(event, f"{event:X}"), value)
+                for thread, event, _, value in records.tolist()
+            ]
+        rows += [
+            PmuRow(core, thread, event, names[event], None) for event in unknown for thread in range(capture.threads)
+        ]
+    return tuple(rows)
 
 
 def op_pmu_rows(program: Program, capture: Capture) -> tuple[OpPmuRow, ...]:
@@ -133,14 +149,15 @@ def _first_thread(groups: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
 def active_rows(program: Program, rows: tuple[PmuRow, ...]) -> tuple[ActiveRow, ...]:
     """Share of the counted cycles in which a group was at work, where both were counted."""
     counts = dict(zip(program.stats.events, program.stats.event_counts, strict=False))
-    cycles = {(row.core, row.thread): row.value for row in rows if counts.get(row.event) == "cycles"}
+    rows = tuple(row for row in rows if row.value is not None)
+    cycles = {(row.core, row.thread): row.value or 0 for row in rows if counts.get(row.event) == "cycles"}
     found: dict[tuple[int, str], list[int]] = {}
     for row in rows:
         what, _, group = counts.get(row.event, "").partition(":")
-        if what == "busy_cycles" and group and (row.core, row.thread) in cycles:
+        if what in ACTIVE_COUNTS and group and (row.core, row.thread) in cycles:
             block = row.name.removesuffix("_ACTIVE") if row.name.endswith("_ACTIVE") else group
             sums = found.setdefault((row.core, block), [0, 0])
-            sums[0] += row.value
+            sums[0] += row.value or 0
             sums[1] += cycles[row.core, row.thread]
     return tuple(
         ActiveRow(core, block, busy / whole if whole else 0.0) for (core, block), (busy, whole) in found.items()

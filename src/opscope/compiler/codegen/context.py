@@ -9,17 +9,19 @@ from __future__ import annotations
 from math import ceil, inf
 
 from ...core.meaning import Carries, Direction, Does
+from ...estimate.kernels import has_weights, keeps_layout
+from ...estimate.price import launch_cycles
+from ...estimate.work import DEQUANTIZE, unpacked_bytes
 from ...graph.graph import ABSENT, Op, Role, Tensor
 from ...graph.kinds import Family
 from ...machine.target import Holds, Layout, Memory, Route, Target, Tiling
 from ...program.program import NO_MEMORY, NO_OP, Channel, Detail, Group, MemoryInfo, Operand
 from ..passes.axes import input_axes
-from ..passes.place import has_weights
-from ..passes.split_prices import keeps_layout, weight_cuts
+from ..passes.split_prices import weight_cuts
 from ..plan import Placed, Plan, Schedule, Split
 from ..sharding import REDUCED, Sharding
 from .emit import CommandSpec, Emitter, SequencerStarts
-from .timing import issue_cycles, launch_cycles
+from .timing import issue_cycles
 
 TRANSFER_GROUP = "DMAIssue"
 RESIDENT_SHARE = 16  # biases and other small constants may stay in 1/16 of local memory
@@ -29,7 +31,7 @@ _TYPE_NAMES = {"f16": "float16", "f32": "float", "u8": "ui8", "i32": "index32", 
 
 
 class LoweringContext:
-    """A schedule and its machine, as code generation needs them; only the emitter changes as commands are emitted."""
+    """A schedule and its machine, as code generation needs them; only the emitter changes meanwhile."""
 
     def __init__(self, plan: Schedule, tiling: Tiling, local: Memory) -> None:
         target = plan.machine.target
@@ -87,6 +89,17 @@ class LoweringContext:
     def sharding_of(self, tensor: int) -> Sharding | None:
         """Which part of a tensor each lane makes; None where no op makes it."""
         return self.plan.splits[self.maker[tensor]].sharding.made if tensor in self.maker else None
+
+    def unpacked_weights(self, index: int) -> float:
+        """Bytes of an op's weights as they enter its engine; more than in memory where they are stored in blocks."""
+        placed = self.plan.placed[index]
+        weights = self.graph.tensors[placed.op.inputs[1]]
+        return unpacked_bytes(weights, placed.task.placement.dtype) or weights.bytes or 0
+
+    def dequantizing(self, index: int) -> float | None:
+        """Cycles per KB to convert an op's weights on the vector engine; None: they are stored as they are used."""
+        kernel = DEQUANTIZE.get(self.graph.tensors[self.plan.placed[index].op.inputs[1]].dtype)
+        return None if kernel is None else self.engines[self.groups[VECTOR_GROUP].engine].kernels[kernel].value
 
     def weight_share(self, index: int, lane: int) -> float:
         """Share of an op's weights that a lane needs."""
@@ -198,7 +211,7 @@ class LoweringContext:
             self.command_name(form or carries),
             Does.MOVE,
             index,
-            self.move_detail(index, step, memory, tensor),
+            self.move_detail(index, step, memory, tensor, Direction.OUT if carries is Carries.WRITE else Direction.IN),
             issue_cycles(route),
             size,
             route=self.routes[carries],
@@ -207,13 +220,17 @@ class LoweringContext:
             local_bytes=local_bytes,
         )
 
-    def move_detail(self, index: int, step: int, memory: str, tensor: int) -> int:
-        """Number of the detail of a command that moves a tensor; commands of one tile on several lanes share it."""
-        key = (index, step, memory, tensor)
+    def move_detail(self, index: int, step: int, memory: str, tensor: int, direction: Direction = Direction.IN) -> int:
+        """Number of the detail of a command that moves a tensor; commands of one tile on several lanes share it.
+
+        The operand is the end of the way that `memory` is: what is read from there, or written to it.
+        """
+        key = (index, step, memory, tensor, direction)
         if key not in self._details:
             name = self.plan.placed[index].op.name if index != NO_OP else "output"
             what = self.graph.tensors[tensor] if tensor != ABSENT else None
-            operands = (self._operand(Direction.IN, "Src", what, memory),) if what else ()
+            role = "Dest" if direction is Direction.OUT else "Src"
+            operands = (self._operand(direction, role, what, memory),) if what else ()
             self._details[key] = self.emitter.detail(Detail(f"{name}/__{step}", memory, "", "", operands, ""))
             if tensor != ABSENT and self.is_constant(tensor):
                 self.constant_details.add(self._details[key])
@@ -233,7 +250,10 @@ class LoweringContext:
         return self._details[key]
 
     def _compute_detail(self, op: Op) -> Detail:
-        """The detail of an op as a whole: its operands with their types, shapes and memories."""
+        """The detail of an op as a whole: its operands with their types, shapes and memories.
+
+        All of them are local: engines compute there, and what lies in outer memory was copied by a command of its own.
+        """
         named = [
             (Direction.OUT, "Dest", op.outputs[0]),
             *((Direction.IN, f"Src{i}", t) for i, t in enumerate(op.inputs) if t != ABSENT),
@@ -246,8 +266,7 @@ class LoweringContext:
             ", ".join(dict.fromkeys(_TYPE_NAMES.get(label, label) for label in labels)),
             ", ".join(f"{role} [{_extents(tensors[t].shape)}]" for _, role, t in named),
             tuple(
-                self._operand(way, role, tensors[t], self._memory_of(op, t), tensors[t].bytes or 0)
-                for way, role, t in named
+                self._operand(way, role, tensors[t], self.local_name, tensors[t].bytes or 0) for way, role, t in named
             ),
             "{" + ", ".join(f"{key}: {value}" for key, value in op.attributes.items()) + "}",
         )
@@ -255,11 +274,6 @@ class LoweringContext:
     def _operand(self, way: Direction, role: str, tensor: Tensor, memory: str, size: int | None = None) -> Operand:
         place = self.memory_number[memory]
         return Operand(way, role, tensor.name, place, tensor.dtype.label, tensor.shape or (), size)
-
-    def _memory_of(self, op: Op, tensor: int) -> str:
-        streamed = has_weights(op, self.graph) and tensor == op.inputs[1]
-        table = op.kind == "gather" and tensor == op.inputs[0] and op.family is Family.MOVE
-        return self.outer_name if (streamed or table) and self.is_constant(tensor) else self.local_name
 
 
 def resident_constants(plan: Schedule, limit: int) -> frozenset[int]:
@@ -293,8 +307,17 @@ def engine_groups(plan: Plan | Schedule) -> tuple[Group, ...]:
 
 
 def memories(target: Target) -> tuple[MemoryInfo, ...]:
-    """The memories of a target, as a program lists them."""
-    return tuple(MemoryInfo(memory.name, memory.is_outer) for memory in target.memories)
+    """The memories of a target, as a program lists them: in bytes per core cycle, after losses."""
+    peaks = [(memory, memory.peak(target.clocks.core_hz.value)) for memory in target.memories]
+    return tuple(
+        MemoryInfo(
+            memory.name,
+            memory.is_outer,
+            None if peak is None else peak * memory.reached,
+            on_core_clock=memory.bytes_per_cycle is not None,
+        )
+        for memory, peak in peaks
+    )
 
 
 def channels(plan: Plan | Schedule) -> tuple[Channel, ...]:
@@ -305,7 +328,15 @@ def channels(plan: Plan | Schedule) -> tuple[Channel, ...]:
         shared = route.peak(clock) * route.reached
         own = route.core_bytes_per_second
         alone = min(shared, own.value / clock) if own is not None else shared
-        return Channel(route.name, route.carries, shared, alone, numbers.get(target.memory_of(route), NO_MEMORY))
+        return Channel(
+            route.name,
+            route.carries,
+            shared,
+            alone,
+            numbers.get(target.memory_of(route), NO_MEMORY),
+            latency_cycles=0.0 if route.latency_seconds is None else route.latency_seconds.value * clock,
+            on_core_clock=route.bytes_per_cycle is not None,
+        )
 
     target = plan.machine.target
     numbers = {memory.name: number for number, memory in enumerate(target.memories)}

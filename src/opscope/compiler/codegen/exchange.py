@@ -17,7 +17,8 @@ from collections.abc import Collection, Iterable
 from dataclasses import replace
 
 from ...core.meaning import Carries, Does
-from ..sharding import Exchange, exchange
+from ...graph.kinds import Family
+from ..sharding import Exchange, exchange, keeps_parts
 from .context import VECTOR_GROUP, LoweringContext
 from .emit import CommandSpec
 from .tensors import LocalCopy, OuterCopy, Piece, Tensors
@@ -79,15 +80,18 @@ class _Exchanger:
         self.cores = context.plan.machine.cores
         self.held, self.needed = split.needs[0], split.sharding
         self.moves: Exchange = exchange(self.held, self.needed)
+        self.extends = False  # copies stay where they are, and only what is received needs room
 
     def run(self) -> None:
         """Through local memories where that is possible, else through outer memory."""
+        self._change_layouts()
         holders = {lane: (tiled, copy) for lane, tiled, copy in self.tensors.holders(self.source)}
         senders = {*self.moves.sent, *self.moves.linked}
         lanes = self.needed.lanes()
         complete = senders <= holders.keys() and all(lane in holders for lane in lanes if self.held.share(lane) > 0)
         layouts = {holders[lane][0] for lane in senders} if complete else set()
-        staying = self._staying(holders)
+        self.extends = self._extends(holders)
+        staying = [] if self.extends else self._staying(holders)
         places = self._places(lane for lane in lanes if lane not in staying) if len(layouts) == 1 else None
         if places is not None:
             self._through_local_memory(places, {lane: copy for lane, (_, copy) in holders.items()}, tiled=layouts.pop())
@@ -98,6 +102,31 @@ class _Exchanger:
         else:
             self._through_outer_memory(sorted({*holders, *self.tensors.outer_lanes(self.source)}))
 
+    def _change_layouts(self) -> None:
+        """Bring every part into the layout that the reader needs before it is sent: each lane has less to convert."""
+        context = self.context
+        reader, names = None, {self.result}
+        for placed in context.plan.placed[self.index + 1 :]:
+            if names.intersection(placed.op.inputs):
+                if placed.op.family is not Family.VIEW:
+                    reader = placed
+                    break
+                names.update(placed.op.outputs)
+        if context.layout is None or reader is None or context.keeps_layout(reader.op) or not reader.engine:
+            return
+        wanted = context.is_tiled(reader)
+        for lane, tiled, copy in list(self.tensors.holders(self.source)):
+            if copy.size and tiled != wanted:
+                changed = self.tensors.load_operand(self.index, 0, lane, tiled=wanted)
+                if changed is not None and changed is not copy and self.tensors.readers(self.source) == 1:
+                    self.tensors.drop(self.source, lane, tiled=tiled)
+
+    def _extends(self, holders: dict[int, tuple[bool, LocalCopy]]) -> bool:
+        """Whether every lane goes on with what it has, and nobody else reads the tensor: a halo is put beside it."""
+        whole = all(lane in holders and holders[lane][1].address is not None for lane in self.needed.lanes())
+        alone = self.tensors.readers(self.source) == 1 and len({tiled for tiled, _ in holders.values()}) == 1
+        return keeps_parts(self.held, self.needed) and whole and alone and holders.keys() == self.needed.boxes.keys()
+
     def _staying(self, holders: Collection[int]) -> list[int]:
         """Lanes that have all they need: where nobody reads the tensor otherwise, their copies stay where they are."""
         if self.tensors.readers(self.source) > 1:
@@ -107,15 +136,19 @@ class _Exchanger:
     def _size(self, lane: int) -> float:
         return self.bytes * self.needed.share(lane)
 
+    def _new_size(self, lane: int) -> float:
+        """Bytes that a lane needs room for."""
+        return self._size(lane) - (self.bytes * self.held.share(lane) if self.extends else 0.0)
+
     def _places(self, lanes: Iterable[int]) -> Places | None:
         """A block for what every lane needs; None, and nothing allocated, where one of them has no room."""
         found: Places = {}
         for lane in lanes:
-            size = self._size(lane)
-            place = self.tensors.allocate(size, lane, keep={self.source}) if size else (0, ())
+            size = self._new_size(lane)
+            place = self.tensors.allocate(size, lane, keep={self.source}) if size >= 1 else (0, ())
             if place is None:
                 for other, (address, guards) in found.items():
-                    if self._size(other):
+                    if self._new_size(other) >= 1:
                         self.tensors.memory[other].release(address, guards)
                 return None
             found[lane] = place
@@ -161,9 +194,13 @@ class _Exchanger:
                 commands += [piece.command for piece in own.pieces]
             if lane not in self.moves.sources:
                 commands += guards  # nobody sends anything there who would have waited for them
-            size = self._size(lane)
+            size, fresh = self._size(lane), self._new_size(lane) >= 1
             pieces = [Piece(0.0, 1.0, command) for command in self.context.emitter.latest(commands)]
-            copy = LocalCopy(pieces, size, address=address if size else None, guards=guards)
+            copy = LocalCopy(pieces, size, address=address if fresh else None, guards=guards)
+            if self.extends and own is not None:
+                self.tensors.remove(self.source, lane, tiled=tiled)
+                more = (*own.more_addresses, *((address,) if fresh else ()))
+                copy = replace(copy, address=own.address, more_addresses=more, last_use=own.last_use)
             self.tensors.store(self.result, lane, copy, tiled=tiled)
 
     def _spec(self, carries: Carries, lane: int, step: int, size: float) -> CommandSpec:

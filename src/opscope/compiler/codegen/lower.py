@@ -8,10 +8,10 @@ from math import ceil
 
 from ...core.errors import UsageError
 from ...core.meaning import Does
+from ...estimate.kernels import has_weights
 from ...graph.graph import ABSENT, Op, Role
 from ...graph.kinds import Family
 from ...program.program import NO_OP, Detail
-from ..passes.place import has_weights
 from ..plan import Placed, Schedule
 from .batch_tiles import divide_into_batch_tiles, join_batch_tiles
 from .context import LoweringContext
@@ -136,8 +136,10 @@ class Lowering:
         elif not placed.engine:
             self._pass_through(chain[0])
         elif op.family in (Family.CONTRACTION, Family.RECURRENT):
+            self._load_together(chain)
             self._product(chain[0], placed)
         else:
+            self._load_together(chain)
             for lane in self.context.lanes(self.plan.splits[chain[0]]):
                 self._vector(chain, lane)
 
@@ -148,10 +150,11 @@ class Lowering:
         split, context = self.plan.splits[index], self.context
         weighted = has_weights(placed.op, self.plan.graph)
         placements: dict[int, OperandPlacement] = {}
-        for lane in context.lanes(split):
+        tiles = {lane: self.weights.tiles(index, lane) if weighted else 1 for lane in context.lanes(split)}
+        for lane, count in tiles.items():
             natural = 1 if weighted else context.slice_count([index], lane)
-            placements[lane] = self.placer.place_chain([index], lane, tiled=context.is_tiled(placed), rows=natural)[0]
-        tiles = {lane: self.weights.tiles(index, lane) if weighted else 1 for lane in placements}
+            tiled = context.is_tiled(placed)
+            placements[lane] = self.placer.place_chain([index], lane, tiled=tiled, rows=natural, steps=count)[0]
         steps = max(tiles.values())
         ring, panel = self._panel(index, placements, tiles) if weighted else (self.weights.ring, steps)
         stays = panel <= ring.slots
@@ -230,6 +233,17 @@ class Lowering:
         ops = [self.plan.placed[index].op for index in chain]
         operands = [t for op in ops for t in op.inputs if t != ABSENT]
         return self.context.keeps_layout(ops[0]) and any(self.tensors.is_tiled(t, lane) for t in operands)
+
+    def _load_together(self, chain: list[int]) -> None:
+        """Read graph inputs and constants that several cores need alike once for all of them; weights have a ring."""
+        for index in chain:
+            op = self.plan.placed[index].op
+            for position, t in self.placer.operands_of(op) if self.plan.splits[index].needs else ():
+                root = self.tensors.root(t)
+                is_read = self.plan.graph.tensors[root].role in (Role.INPUT, Role.CONSTANT)
+                is_table = op.kind == "gather" and position == 0  # of which each lane reads its own rows
+                if is_read and not is_table and root not in self.context.resident_constants:
+                    self.tensors.load_together(index, position)
 
     # ---- ops without work of their own ----------------------------------------------------------------------------
 

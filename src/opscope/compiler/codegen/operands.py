@@ -13,16 +13,18 @@ An elementwise result takes the place of an operand that nobody reads afterwards
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from dataclasses import dataclass, field
 
 from ...core.errors import UsageError, printable
+from ...estimate.kernels import has_weights
 from ...graph.graph import ABSENT, Op
 from ...graph.kinds import Family
-from ..passes.place import has_weights
 from ..plan import Schedule
 from .context import LoweringContext
 from .tensors import LocalCopy, Tensors
+
+_ENOUGH_STEPS = 3  # weight tiles, whose results pass through a double buffer
 
 
 @dataclass(slots=True)
@@ -58,22 +60,29 @@ class OperandPlacer:
     def __init__(self, plan: Schedule, context: LoweringContext, tensors: Tensors) -> None:
         self.plan, self.context, self.tensors = plan, context, tensors
 
-    def place_chain(self, chain: list[int], lane: int, *, tiled: bool, rows: int) -> list[OperandPlacement]:
+    def place_chain(
+        self, chain: list[int], lane: int, *, tiled: bool, rows: int, steps: int = 1
+    ) -> list[OperandPlacement]:
         """A placement for every op of a chain, which runs in `rows` slices or, where something is streamed, in more.
 
-        Try, and on failure undo it, stream one tensor more and try again, at last with all of them streamed.
+        Try, and on failure undo it, stream one tensor more and try again, at last with all of them streamed. A product
+        makes its result in `steps` weight tiles anyway: to stream that alone, it needs no slices of rows.
         """
         sizes = self._sizes(chain, lane)
         room = self.tensors.memory[lane].capacity
         total = sum(sizes.get(root, 0.0) * count for root, count in self._counts(chain).items())
         smaller = max(rows, int(-(-4 * total // room)))  # then two slices of everything take half of local memory
         streamed: set[int] = set()
+        made = {t for op in self._ops(chain) for t in op.outputs}
         while True:
-            attempt = _PlacementAttempt(self, chain, lane, tiled=tiled, rows=smaller if streamed else rows)
+            in_slices = not streamed <= made if steps > _ENOUGH_STEPS else bool(streamed)
+            attempt = _PlacementAttempt(
+                self, chain, lane, tiled=tiled, rows=smaller if in_slices else rows, steps=steps
+            )
             if attempt.run(streamed, sizes):
                 return attempt.placements
             attempt.undo()
-            victim = self._victim(chain, sizes, streamed)
+            victim = self._victim(chain, sizes, streamed, first=made if steps > _ENOUGH_STEPS else frozenset())
             if victim is None:
                 name = printable(self.plan.placed[chain[0]].op.name)
                 raise UsageError(
@@ -83,7 +92,9 @@ class OperandPlacer:
             streamed.add(victim)
             self.tensors.spill(victim, lane)
 
-    def _victim(self, chain: list[int], sizes: dict[int, float], streamed: set[int]) -> int | None:
+    def _victim(
+        self, chain: list[int], sizes: dict[int, float], streamed: set[int], *, first: Collection[int]
+    ) -> int | None:
         """The largest tensor that is not streamed yet; one that is a double buffer in the chain anyway comes last.
 
         Partial sums are not streamed: they are added up where they are.
@@ -91,7 +102,7 @@ class OperandPlacer:
         sums = {t for i in chain if self.context.has_partial_sums(i) for t in self.plan.placed[i].op.outputs}
         whole = [root for root in sizes if root not in streamed and root not in sums]
         passing = {t for index in chain for t in self.plan.placed[index].op.outputs if self.passes(chain, index, t)}
-        return max(whole, key=lambda root: (root not in passing, sizes[root], root), default=None)
+        return max(whole, key=lambda root: (root not in passing, root in first, sizes[root], root), default=None)
 
     def passes(self, chain: list[int], index: int, tensor: int) -> bool:
         """Whether only later ops of the chain read an output: then a double buffer is enough for it."""
@@ -144,9 +155,11 @@ class OperandPlacer:
 class _PlacementAttempt:
     """One attempt to place a chain. It can be undone: no command has written to the results yet."""
 
-    def __init__(self, placer: OperandPlacer, chain: list[int], lane: int, *, tiled: bool, rows: int) -> None:
+    def __init__(
+        self, placer: OperandPlacer, chain: list[int], lane: int, *, tiled: bool, rows: int, steps: int
+    ) -> None:
         self.placer, self.plan, self.context, self.tensors = placer, placer.plan, placer.context, placer.tensors
-        self.chain, self.lane, self.tiled, self.rows = chain, lane, tiled, rows
+        self.chain, self.lane, self.tiled, self.rows, self.steps = chain, lane, tiled, rows, steps
         self.placements: list[OperandPlacement] = []
         self._fresh: list[LocalCopy] = []
         self._stored: list[int] = []
@@ -158,7 +171,7 @@ class _PlacementAttempt:
             outputs = self.plan.placed[index].op.outputs
             leaves = any(t in streamed for t in outputs)
             if leaves:
-                results = [self._staging(sum(sizes.get(t, 0.0) for t in outputs))]
+                results = [self._staging(sum(sizes.get(t, 0.0) for t in outputs), self.rows * self.steps)]
             else:
                 results = [self._result(index, t, streamed) for t in outputs]
             found = [copy for copy in results if copy is not None]
@@ -171,7 +184,7 @@ class _PlacementAttempt:
         for position, t in self.placer.operands_of(self.plan.placed[placement.index].op):
             root = self.tensors.root(t)
             if root in streamed:
-                copy = self._staging(sizes[root])
+                copy = self._staging(sizes[root], self.rows)
             else:
                 copy = self.tensors.load_operand(placement.index, position, self.lane, tiled=self.tiled)
             if copy is None:
@@ -189,12 +202,12 @@ class _PlacementAttempt:
             if copy.address is not None:
                 self.tensors.memory[self.lane].release(copy.address, copy.guards)
 
-    def _staging(self, size: float) -> LocalCopy | None:
+    def _staging(self, size: float, slices: int) -> LocalCopy | None:
         """A double buffer for the slices of a tensor."""
-        return self._place(size, ring=True)
+        return self._place(size, ring=True, slices=slices)
 
-    def _place(self, size: float, *, ring: bool) -> LocalCopy | None:
-        wanted = size * min(1.0, 2 / self.rows) if ring else size
+    def _place(self, size: float, *, ring: bool, slices: int) -> LocalCopy | None:
+        wanted = size * min(1.0, 2 / slices) if ring else size
         place = self.tensors.allocate(wanted, self.lane) if size else (0, ())
         if place is None:
             return None
@@ -206,7 +219,7 @@ class _PlacementAttempt:
         """A block for an output: that of an operand where possible, else a new one."""
         size = self.placer.result_bytes(index, tensor, self.lane)
         ring = self.placer.passes(self.chain, index, tensor)
-        copy = self._in_place(index, size, streamed, ring=ring) or self._place(size, ring=ring)
+        copy = self._in_place(index, size, streamed, ring=ring) or self._place(size, ring=ring, slices=self.rows)
         if copy is not None:
             self.tensors.store(tensor, self.lane, copy, tiled=self.tiled)
             self._stored.append(tensor)

@@ -13,7 +13,8 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from ...core.errors import UsageError
-from ...machine.target import Engine, Route
+from ...estimate.price import launch_cycles
+from ...machine.target import Route
 from ..plan import Placed, Schedule
 from .emit import Columns, whole_cycles
 
@@ -39,11 +40,6 @@ class TileCost:
         rate = None if engine is None else engine.weight_bytes_per_cycle
         loading = 0.0 if rate is None or not self.weight_bytes else self.weight_bytes / rate.value
         return max(loading, computing) + launch_cycles(engine) * placed.task.trips
-
-
-def launch_cycles(engine: Engine | None) -> float:
-    """Cycles that every command of an engine takes before its work starts."""
-    return 0.0 if engine is None or engine.launch_cycles is None else engine.launch_cycles.value
 
 
 def issue_cycles(route: Route) -> float:

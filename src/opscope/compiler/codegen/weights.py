@@ -18,11 +18,12 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from math import ceil
 
-from ...core.meaning import Carries
+from ...core.meaning import Carries, Does
+from ...estimate.work import DEQUANTIZE
 from ..passes.residency import constants_per_core
 from ..plan import Placed, channel_axis
-from .context import LoweringContext
-from .emit import share
+from .context import VECTOR_GROUP, LoweringContext
+from .emit import CommandSpec, share
 
 
 @dataclass(slots=True)
@@ -68,8 +69,10 @@ class WeightStream:
     def tiles(self, index: int, lane: int) -> int:
         """Number of tiles that the weights of an op are read in on a lane."""
         placed = self.context.plan.placed[index]
-        size = self.context.tensor_bytes(placed.op.inputs[1]) * self.context.weight_share(index, lane)
-        return max(self._units(placed), ceil(size / self.slot_bytes))
+        size = self.context.unpacked_weights(index)
+        if self.context.dequantizing(index) is not None:  # a slot holds a tile as it is read and as it is used
+            size += self.context.tensor_bytes(placed.op.inputs[1])
+        return max(self._units(placed), ceil(size * self.context.weight_share(index, lane) / self.slot_bytes))
 
     def _units(self, placed: Placed) -> int:
         """Units of the engine, which take tiles in turn; 1 where the op has fewer channels than units."""
@@ -89,12 +92,32 @@ class WeightStream:
                 continue
             own = share(size * self.context.weight_share(index, active[0]), step, counts[active[0]])
             if len(active) == 1:
-                arrivals[active[0]] = [self._read(ring, index, active[0], step, own, to=active)]
+                arrivals[active[0]] = [self._read(ring, index, step, own, active)]
             else:
                 arrivals.update(self._read_and_multicast(ring, index, active, step, own))
             for lane in active:
                 ring.users.setdefault(lane, []).append([])
+                arrivals[lane] = self._dequantize(index, lane, step, counts[lane], arrivals[lane])
         return arrivals
+
+    def _dequantize(self, index: int, lane: int, step: int, steps: int, arrived: list[int]) -> list[int]:
+        """Convert a tile that is stored in blocks. Returns the commands after which it can be used."""
+        context, rate = self.context, self.context.dequantizing(index)
+        if rate is None:
+            return arrived
+        tensor = context.plan.placed[index].op.inputs[1]
+        size = self.loaded_bytes(index, lane, steps)
+        spec = CommandSpec(
+            lane,
+            VECTOR_GROUP,
+            context.command_name(DEQUANTIZE[context.graph.tensors[tensor].dtype]),
+            Does.LAYOUT,
+            index,
+            context.move_detail(index, step, context.local_name, tensor),
+            rate * size / 1024 + context.vector_launch,
+            size,
+        )
+        return [context.emitter.emit(spec, arrived)]
 
     def _sharing(self, index: int) -> list[list[int]]:
         """Lanes of a device that need the same weights, together."""
@@ -110,17 +133,17 @@ class WeightStream:
         """Let one lane read a tile and send it to the others."""
         context = self.context
         reader = lanes[step % len(lanes)]
-        read = self._read(ring, index, reader, step, size, to=lanes)
+        read = self._read(ring, index, step, size, [reader, *(lane for lane in lanes if lane != reader)])
         tensor = context.plan.placed[index].op.inputs[1]
         multicast = context.emitter.emit(
             context.transfer(Carries.MULTICAST, reader, index, size, step=step, tensor=tensor), [read]
         )
         return {lane: [read] if lane == reader else [multicast] for lane in lanes}
 
-    def _read(self, ring: Ring, index: int, lane: int, step: int, size: float, *, to: list[int]) -> int:
-        """Read a tile into the next slot, after every destination has stopped using what was in it."""
-        context = self.context
-        guards = [command for destination in to for command in ring.before(destination)]
+    def _read(self, ring: Ring, index: int, step: int, size: float, destinations: list[int]) -> int:
+        """Read a tile on the first lane into its next slot, once no destination uses what was in it."""
+        context, lane = self.context, destinations[0]
+        guards = [command for destination in destinations for command in ring.before(destination)]
         slot = len(ring.users.get(lane, ())) % ring.slots
         spec = context.transfer(
             Carries.READ,
@@ -136,5 +159,4 @@ class WeightStream:
 
     def loaded_bytes(self, index: int, lane: int, steps: int) -> float:
         """Bytes of one of `steps` weight tiles, all of which must enter the engine."""
-        size = self.context.tensor_bytes(self.context.plan.placed[index].op.inputs[1])
-        return size * self.context.weight_share(index, lane) / steps
+        return self.context.unpacked_weights(index) * self.context.weight_share(index, lane) / steps

@@ -9,12 +9,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from ...estimate.kernels import has_weights
 from ...graph.graph import ABSENT, Op, Role
 from ...graph.kinds import Family
 from ..codegen.context import LoweringContext
 from ..plan import Placed, Schedule, Split
 from ..sharding import Sharding
-from .place import has_weights
 from .split_prices import weight_cuts
 
 

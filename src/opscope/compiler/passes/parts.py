@@ -20,33 +20,39 @@ from .split import Splitter
 from .split_prices import Prices
 
 MOST_ALTERNATIVES = 3
-_PROMISING = 1.3  # times the lowest price
+_PROMISING = 1.15  # times the lowest price
+_FEW_OPS = 100  # in a graph, for which more numbers of cores are priced
 
 
 def split(plan: Plan) -> Plan:
     """The plan with the parts that are priced lowest, and with alternatives to them."""
-    chooser = PartsChooser(plan)
-    whole = chooser.batch
-    units = chooser.units() if chooser.price(whole) > chooser.price(whole, may_spill=False) else [whole]
-    priced = sorted((chooser.price(unit), unit) for unit in units)
-    found = tuple(
-        chooser.parts(unit) for price, unit in priced[:MOST_ALTERNATIVES] if price <= _PROMISING * priced[0][0]
-    )
+    priced: list[tuple[float, int, tuple[Part, ...]]] = []
+    for devices, cores in machine_sizes(plan):
+        chooser = PartsChooser(plan, devices=devices, cores=cores)
+        whole = chooser.batch
+        spills = chooser.price(whole) > chooser.price(whole, may_spill=False)
+        for unit in chooser.units() if spills else [whole]:
+            priced.append((chooser.price(unit), len(priced), chooser.parts(unit)))
+    priced.sort(key=lambda each: each[:2])
+    found = tuple(parts for price, _, parts in priced[:MOST_ALTERNATIVES] if price <= _PROMISING * priced[0][0])
     return replace(plan, parts=found[0], alternatives=found[1:])
 
 
 class PartsChooser:
     """Splits for units of different sizes; each is computed once."""
 
-    def __init__(self, plan: Plan) -> None:
-        self.plan, self.batch = plan, batch_size(plan.graph)
+    def __init__(self, plan: Plan, *, devices: int | None = None, cores: int | None = None) -> None:
+        """For so many devices and cores of each; None: all of the plan's machine."""
+        devices = plan.machine.devices if devices is None else devices
+        self.plan, self.batch, self.groups = plan, batch_size(plan.graph), device_groups(plan, devices)
+        self.cores = plan.machine.cores if cores is None else cores
+        self.lanes = devices * self.cores
         self.axes = batch_axes(plan.graph)
-        self.groups = device_groups(plan)
         self._part: dict[tuple[int, int], Part] = {}
 
     def units(self) -> list[int]:
         """Numbers of images that may be good to run at a time."""
-        batch, lanes = self.batch, self.plan.machine.lanes
+        batch, lanes = self.batch, self.lanes
         if batch < 2 or self.plan.machine.target.tiling is None:
             return [batch]
         most = -(-batch // lanes)  # images of a lane
@@ -69,14 +75,14 @@ class PartsChooser:
         total = 0.0
         for part in self.parts(unit):
             graph, placed = self._some(part.images)
-            prices = Prices(graph, placed, self.plan.machine, units=part.units)
+            prices = Prices(graph, placed, self.plan.machine, units=part.units, cores=self.cores)
             total += prices.total(part.splits, may_spill=may_spill)
         return total
 
     def _split(self, images: int, unit: int) -> Part:
         if (images, unit) not in self._part:
             graph, placed = self._some(images)
-            prices = Prices(graph, placed, self.plan.machine, units=images // unit)
+            prices = Prices(graph, placed, self.plan.machine, units=images // unit, cores=self.cores)
             smaller = with_images(self.plan.graph, self.axes, unit)
             splits = Splitter(smaller, placed, prices, self.groups).run()
             self._part[images, unit] = Part(images, unit, splits, (1,) * len(splits))
@@ -93,11 +99,21 @@ class PartsChooser:
         return graph, placed
 
 
-def device_groups(plan: Plan) -> list[list[tuple[int, ...]]]:
-    """Groups of devices that may work on each op: all of them or one; in a pipeline, one per op in equal stages."""
-    devices = plan.machine.devices
-    everybody = tuple(range(devices))
-    if devices == 1:
+def machine_sizes(plan: Plan) -> list[tuple[int, int]]:
+    """Numbers of devices and of cores of each that may be best: all; fewer, since small ops gain nothing by more."""
+    devices, cores = plan.machine.devices, plan.machine.cores
+    if plan.options.parallel == "pipeline":
+        return [(devices, cores)]
+    if devices > 1:
+        return [(count, cores) for count in sorted({devices, -(-devices // 2), 1}, reverse=True)]
+    fewer = {cores // 2} if len(plan.placed) > _FEW_OPS else {cores // 2, 4, 2, 1}
+    return [(1, count) for count in sorted({cores, *(n for n in fewer if 0 < n < cores)}, reverse=True)]
+
+
+def device_groups(plan: Plan, count: int) -> list[list[tuple[int, ...]]]:
+    """Groups of devices that may work on each op: the first `count` or one; in a pipeline, one per op in stages."""
+    everybody = tuple(range(count))
+    if count == 1:
         return [[everybody]] * len(plan.placed)
     if plan.options.parallel != "pipeline":
         return [[everybody, (0,)]] * len(plan.placed)
@@ -105,6 +121,6 @@ def device_groups(plan: Plan) -> list[list[tuple[int, ...]]]:
     stages: list[list[tuple[int, ...]]] = []
     done = 0.0
     for placed in plan.placed:
-        stages.append([(min(devices - 1, int(devices * done / total)),)])
+        stages.append([(min(count - 1, int(count * done / total)),)])
         done += placed.cycles
     return stages

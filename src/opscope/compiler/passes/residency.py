@@ -5,10 +5,10 @@ All or nothing: with some of the weights resident, the others would still need t
 
 from __future__ import annotations
 
+from ...estimate.kernels import has_weights
 from ...estimate.memory import plan_memory
 from ...graph.graph import ABSENT, Graph, Role
 from ..plan import Schedule
-from .place import has_weights
 from .split_prices import weight_cuts
 
 

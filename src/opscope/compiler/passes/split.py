@@ -25,6 +25,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
+from ...estimate.kernels import has_weights
 from ...estimate.work import number
 from ...graph.graph import ABSENT, Graph, Op, Role
 from ...graph.kinds import Family
@@ -32,7 +33,6 @@ from ...machine.target import Engine
 from ..plan import Placed, Split, channel_axis
 from ..sharding import REDUCED, Cut, Sharding, sharding, whole
 from .axes import WHOLE, input_axes, needs, reduced_axes
-from .place import has_weights
 from .split_prices import Prices
 
 MOST_OPTIONS = 28  # of an op, so that a search takes time in proportion to the ops
@@ -106,7 +106,7 @@ class Splitter:
         found: dict[Sharding, None] = {}
         for devices in self.devices[index]:
             found[self._whole(devices)] = None
-            if len(devices) * self.prices.cores > 1:
+            if len(devices) * self.prices.using > 1:
                 found[whole(devices[:1], 1, self.prices.cores)] = None
             found.update(dict.fromkeys(self._cut(placed.op, devices)))
         if placed.op.family not in (Family.CONTRACTION, Family.RECURRENT):
@@ -119,11 +119,11 @@ class Splitter:
         return options
 
     def _whole(self, devices: tuple[int, ...]) -> Sharding:
-        return whole(devices, self.prices.cores, self.prices.cores)
+        return whole(devices, self.prices.using, self.prices.cores)
 
     def _cut(self, op: Op, devices: tuple[int, ...]) -> Iterable[Sharding]:
         """Yield the ways to cut an op along one axis, along two, and along the reduced one."""
-        lanes = len(devices) * self.prices.cores
+        lanes = len(devices) * self.prices.using
         if lanes == 1 or not op.outputs:
             return
         axes = [
@@ -136,9 +136,9 @@ class Splitter:
         if len(devices) == 1 and reduced_axes(op, self.graph) is not None and self.prices.has_room_for_sums(op):
             extent = -(-number(op, "k") // self._tile(op))
             yield self._grid(devices, [(REDUCED, extent, even_parts(extent, lanes))])
-        if op.family is Family.CONTRACTION:
+        if op.family is Family.CONTRACTION or (len(devices) > 1 and op.family is not Family.VIEW):
             for outer, inner in self._pairs(op, axes):
-                for parts in grid_parts(lanes):
+                for parts in grid_parts(lanes) if op.family is Family.CONTRACTION else (len(devices),):
                     first, second = outer[1], inner[1]
                     if parts <= first and second > 1 and (first % parts == 0 or first > 4 * parts):
                         yield self._grid(devices, [(*outer, parts), (*inner, even_parts(second, lanes // parts))])
@@ -157,7 +157,7 @@ class Splitter:
         for axis, extent, parts in reversed(axes):
             cuts.insert(0, Cut(axis, extent, parts, places))
             places *= parts
-        return sharding(tuple(cuts), places, devices, self.prices.cores, self.prices.cores)
+        return sharding(tuple(cuts), places, devices, self.prices.using, self.prices.cores)
 
     def _units(self, op: Op, axis: int, extent: int) -> int:
         """What an axis is cut in: heads, tiles of channels on an engine that computes whole tiles, or elements."""
@@ -232,7 +232,7 @@ class Splitter:
             costs: dict[Sharding, float] = {}
             for held in dict.fromkeys(option.made for option in self.options[self.maker[t]]):
                 costs[held] = min(
-                    cost + self.prices.exchange(t, held, option.needs[position])
+                    cost + self.prices.input(self.placed[index], position, held, option.needs[position])
                     for cost, option in zip(ahead, options, strict=True)
                 )
             least = min(costs.values())
@@ -248,8 +248,11 @@ class Splitter:
         return self.best(index, costs)
 
     def best(self, index: int, costs: Sequence[float]) -> int:
-        """The number of the option with the lowest price."""
-        return min(range(len(costs)), key=lambda k: (costs[k], k))
+        """The number of the option with the lowest price; of a view, of those that need no exchange."""
+        tried: Sequence[int] = range(len(costs))
+        if self.placed[index].op.family is Family.VIEW:  # nothing is gained by an exchange before its reader
+            tried = [k for k in tried if not self._exchanged(index, self.options[index][k])] or tried
+        return min(tried, key=lambda k: (costs[k], k))
 
     def _forward_price(self, index: int, option: _Option) -> float:
         """Its own time, its exchanges, and what the readers may have to pay."""
@@ -259,20 +262,24 @@ class Splitter:
         """Its own time and the exchanges before and behind it, between neighbours as they are chosen now."""
         cost = option.cycles + self._exchanged(index, option)
         for t in self.placed[index].op.outputs:
-            needed: dict[Sharding, None] = {}
+            needed: dict[Sharding, tuple[int, int]] = {}
             for reader, position in self.readers.get(t, ()):
                 other = self.options[reader][self.chosen[reader]]
                 if other.needs:
-                    needed[other.needs[position]] = None
-            cost += sum(self.prices.exchange(t, option.made, need) for need in needed)
+                    needed[other.needs[position]] = reader, position
+            for need, (reader, position) in needed.items():
+                cost += self.prices.input(self.placed[reader], position, option.made, need)
         return cost
 
     def _exchanged(self, index: int, option: _Option) -> float:
         op = self.placed[index].op
         if not option.needs:
             return 0.0
-        wanted = dict.fromkeys((t, option.needs[p]) for p, t in enumerate(op.inputs) if t != ABSENT and self._moved(t))
-        return sum(self.prices.exchange(t, self._held(t), need) for t, need in wanted)
+        wanted = {(t, option.needs[p]): p for p, t in enumerate(op.inputs) if t != ABSENT and self._moved(t)}
+        return sum(
+            self.prices.input(self.placed[index], position, self._held(t), need)
+            for (t, need), position in wanted.items()
+        )
 
     def _held(self, tensor: int) -> Sharding:
         maker = self.maker[tensor]

@@ -10,20 +10,28 @@ from collections.abc import Mapping, Sequence
 from math import ceil, inf
 
 from ...core.meaning import Carries
+from ...estimate.kernels import converted_inputs, has_weights, tiled_tensors
 from ...estimate.price import Machine
+from ...estimate.work import DEQUANTIZE, unpacked_bytes
 from ...graph.graph import ABSENT, Graph, Op, Role
 from ...graph.kinds import Family
 from ...machine.target import Engine, Layout
 from ..plan import Placed, Split, channel_axis
 from ..sharding import REDUCED, Moved, Sharding, moved_by_exchange
-from .place import has_weights
+
+_PRODUCTS = (Family.CONTRACTION, Family.RECURRENT, Family.POOL)
 
 
 class Prices:
     """Prices on one machine, for one graph."""
 
-    def __init__(self, graph: Graph, placed: Sequence[Placed], machine: Machine, *, units: int = 1) -> None:
-        """`units` of the batch are in the graph, and only one of them has to fit local memory."""
+    def __init__(
+        self, graph: Graph, placed: Sequence[Placed], machine: Machine, *, units: int = 1, cores: int | None = None
+    ) -> None:
+        """`units` of the batch are in the graph, and only one of them has to fit local memory; `cores` of a device
+        take part.
+        """
+        self.using = machine.cores if cores is None else cores
         self.graph, self.placed, self.machine = graph, placed, machine
         self.maker = {t: index for index, each in enumerate(placed) for t in each.op.outputs}
         self.units = units
@@ -31,7 +39,8 @@ class Prices:
         target, clock = machine.target, machine.clock_hz
         self.cores, self.devices = machine.cores, machine.devices
         self.rates: Mapping[str, float] = {route.carries: route.peak(clock) * route.reached for route in target.routes}
-        self.latency = {route.carries: self._latency(route) for route in target.routes}
+        latencies = {route.carries: route.latency_seconds for route in target.routes}
+        self.latency = {carries: f.value * clock for carries, f in latencies.items() if f is not None}
         own = {r.carries: r.core_bytes_per_second for r in target.routes}
         self.core_rates = {carries: f.value / clock for carries, f in own.items() if f is not None}
         tiling, local = target.tiling, target.local
@@ -42,14 +51,11 @@ class Prices:
             left = local.bytes.value - tiling.buffers.value * self.weight_tile
             self.room = max(1.0, left)  # a memory without room for anything is refused when commands are emitted
         self.layout: Layout | None = target.layout
-        self.tiled = self._tiled_tensors(placed)
+        self.tiled = tiled_tensors([(each.op, each.engine) for each in placed], target.layout)
         engines = [engine for engine in target.engines if engine.launch_cycles is not None]
         self.barrier = max((e.launch_cycles.value for e in engines if e.launch_cycles is not None), default=0.0)
+        self._converted: dict[int, Mapping[int, float]] = {}
         self._exchanges: dict[tuple[Sharding, Sharding], tuple[float, ...]] = {}
-
-    @staticmethod
-    def _latency(route: object) -> float:
-        return 0.0
 
     # ---- an op ----------------------------------------------------------------------------------------------------
 
@@ -59,9 +65,10 @@ class Prices:
         for placed, split in zip(self.placed, splits, strict=True):
             if split.needs or not placed.op.inputs:
                 total += self.op(placed, split.sharding, split.needs, may_spill=may_spill)
-            for position in split.exchanges:
-                t = placed.op.inputs[position]
-                total += self.exchange(t, splits[self.maker[t]].sharding.made, split.needs[position])
+            for position, t in enumerate(placed.op.inputs if split.needs else ()):
+                if t in self.maker:
+                    held = splits[self.maker[t]].sharding.made
+                    total += self.input(placed, position, held, split.needs[position])
         return total
 
     def op(self, placed: Placed, sharding: Sharding, needed: Sequence[Sharding], *, may_spill: bool = True) -> float:
@@ -77,6 +84,7 @@ class Prices:
         if has_weights(op, self.graph):
             loading, tiles = self._weights(op, engine, sharding)
             cycles, commands = max(cycles, loading), tiles
+        cycles = max(cycles, self._arriving(op, needed))
         if may_spill:
             cycles = max(cycles, self._streamed(op, sharding, needed, out))
         if sharding.cut_on(REDUCED) is not None:
@@ -85,13 +93,14 @@ class Prices:
 
     def _weights(self, op: Op, engine: Engine, sharding: Sharding) -> tuple[float, int]:
         """Cycles until the weights are in the engine, and the number of tiles that they come in."""
-        size = self._bytes(op.inputs[1])
-        cuts = weight_cuts(op, self.graph, sharding)
-        largest = float(size)
-        for cut in cuts.cuts:
-            largest *= cut.largest
+        size, cuts = self._bytes(op.inputs[1]), weight_cuts(op, self.graph, sharding)
+        weights, unpacking = self.graph.tensors[op.inputs[1]], 0.0
+        largest = cuts.largest * (unpacked_bytes(weights, self.graph.tensors[op.inputs[0]].dtype) or size)
+        if weights.dtype in DEQUANTIZE:
+            rates = (e.kernels.get(DEQUANTIZE[weights.dtype]) for e in self.machine.target.engines)
+            unpacking = max((rate.value for rate in rates if rate is not None), default=0.0) * largest / 1024
         rate = engine.weight_bytes_per_cycle
-        entering = largest / rate.value if rate is not None else 0.0
+        entering = max(unpacking, largest / rate.value if rate is not None else 0.0)
         first = {lane: box for lane, box in cuts.boxes.items() if lane // self.cores == cuts.devices[0]}
         distinct = {box: cuts.share(lane) for lane, box in first.items()}
         read = size * sum(distinct.values())
@@ -100,6 +109,23 @@ class Prices:
             arriving = max(arriving, read / self._rate(Carries.MULTICAST))
         return max(entering, arriving), max(1, ceil(largest / self.weight_tile))
 
+    def _arriving(self, op: Op, needed: Sequence[Sharding]) -> float:
+        """Cycles until graph inputs and constants other than weights are there; what cores need alike is read once."""
+        weights = 1 if has_weights(op, self.graph) else ABSENT
+        read = 0.0
+        for position, (t, need) in enumerate(zip(op.inputs, needed, strict=True)):
+            if (
+                t != ABSENT
+                and position != weights
+                and t not in self.maker
+                and not (op.kind == "gather" and not position)
+            ):
+                boxes = {
+                    box: need.shares[lane] for lane, box in need.boxes.items() if lane // self.cores == need.devices[0]
+                }
+                read += self._bytes(t) * sum(boxes.values())
+        return read / self._rate(Carries.READ)
+
     def _streamed(self, op: Op, sharding: Sharding, needed: Sequence[Sharding], out: float) -> float:
         """Cycles to pass the operands through outer memory, where a lane cannot hold what it reads and writes."""
         weights = 1 if has_weights(op, self.graph) else ABSENT
@@ -107,6 +133,8 @@ class Prices:
             (t, need) for p, (t, need) in enumerate(zip(op.inputs, needed, strict=True)) if t != ABSENT and p != weights
         ]
         own = sum(self._bytes(t) * need.largest for t, need in inputs if not self._is_constant(t))
+        if self.layout is not None and op.family in _PRODUCTS:  # an operand in either layout, or before an exchange
+            own *= 2
         if own + out <= self.room * self.units:
             return 0.0
         lanes, first = sharding.lanes(), sharding.devices[0]
@@ -128,44 +156,41 @@ class Prices:
         return sent / self._rate(Carries.MULTICAST) + (parts - 1) * size / 1024 * kernel + 2 * self.barrier
 
     def _changing_layouts(self, placed: Placed, needed: Sequence[Sharding]) -> float:
-        if self.layout is None:
-            return 0.0
-        op, cycles = placed.op, 0.0
-        weights = 1 if has_weights(op, self.graph) else ABSENT
-        wants, keeps = placed.engine in self.layout.engines, keeps_layout(op, self.layout)
-        for position, (t, need) in enumerate(zip(op.inputs, needed, strict=True)):
-            if t == ABSENT or position == weights or self._is_constant(t) or (keeps and not wants):
-                continue
-            if wants != (t in self.tiled):
-                product = wants and position == 1
-                rate = (
-                    self.layout.weights_to_tiled
-                    if product
-                    else self.layout.to_tiled
-                    if wants
-                    else self.layout.from_tiled
-                )
-                cycles += rate.value * self._bytes(t) * need.largest / 1024
+        """Cycles to convert what is read from outer memory; what ops make is converted where it is (`input`)."""
+        cycles = 0.0
+        for position, rate in self._conversions(placed).items():
+            t = placed.op.inputs[position]
+            if t not in self.maker:
+                cycles += rate * self._bytes(t) * needed[position].largest / 1024 + self.barrier
         return cycles
 
-    def _tiled_tensors(self, placed: Sequence[Placed]) -> frozenset[int]:
-        """Tensors that are made in the tiled layout: by its engines, or by ops that keep the layout of an operand."""
-        found: set[int] = set()
-        layout = self.layout
-        if layout is None:
-            return frozenset()
-        for each in placed:
-            op = each.op
-            carried = op.family is Family.VIEW or keeps_layout(op, layout)
-            if each.engine in layout.engines or (carried and any(t in found for t in op.inputs)):
-                found.update(op.outputs)
-        return frozenset(found)
+    def _conversions(self, placed: Placed) -> Mapping[int, float]:
+        """Positions of the inputs of an op whose layout is changed, with cycles per KB."""
+        key = placed.op.outputs[0] if placed.op.outputs else ABSENT
+        if self.layout is None or not placed.engine:
+            return {}
+        if key not in self._converted:
+            op, engine = placed.op, placed.engine
+            self._converted[key] = converted_inputs(op, engine, self.graph, tiled=self.tiled, layout=self.layout)
+        return self._converted[key]
 
     # ---- an exchange ----------------------------------------------------------------------------------------------
 
     def is_there(self, held: Sharding, needed: Sharding) -> bool:
         """Whether every lane has what it needs."""
         return not moved_by_exchange(held, needed)
+
+    def input(self, placed: Placed, position: int, held: Sharding, needed: Sharding) -> float:
+        """Cycles until every lane has an input of an op as the op needs it: converted where it is, then exchanged."""
+        tensor = placed.op.inputs[position]
+        cycles = self.exchange(tensor, held, needed)
+        rate = self._conversions(placed).get(position)
+        if rate is not None:
+            own = self._bytes(tensor) * held.largest
+            cycles += rate * own / 1024 + self.barrier
+            if 2 * own > self.room * self.units:  # both layouts do not fit: it is streamed
+                cycles += 2 * own * min(len(held.boxes), self.cores) / self._rate(Carries.READ)
+        return cycles
 
     def exchange(self, tensor: int, held: Sharding, needed: Sharding) -> float:
         """Cycles until every lane has what it needs of a tensor."""
@@ -205,10 +230,6 @@ class Prices:
 
     def _is_constant(self, tensor: int) -> bool:
         return self.graph.tensors[tensor].role is Role.CONSTANT
-
-
-def keeps_layout(op: Op, layout: Layout) -> bool:
-    return op.kind in layout.keeps or op.family.value in layout.keeps
 
 
 def weight_cuts(op: Op, graph: Graph, sharding: Sharding) -> Sharding:

@@ -62,11 +62,11 @@ def tile(plan: Plan) -> Plan:
 
 def proposals(plan: Plan) -> Iterator[tuple[Part, ...]]:
     """Yield parts with numbers of tiles, the most promising first."""
-    seen: set[tuple[tuple[int, int, tuple[int, ...]], ...]] = set()
+    seen: set[tuple[tuple[int, int, tuple[int, ...]], ...]] = set()  # images, number of the splits, tiles
     for parts in (plan.parts, *plan.alternatives):
         for tilings in product(*(_tilings(plan, part) for part in parts)):
             proposal = tuple(replace(part, tiles=tiles) for part, tiles in zip(parts, tilings, strict=True))
-            key = tuple((part.images, part.unit, part.tiles) for part in proposal)
+            key = tuple((part.images, id(part.splits), part.tiles) for part in proposal)
             if key not in seen:
                 seen.add(key)
                 yield proposal

@@ -22,6 +22,7 @@ _LANES = {  # stage → lane that shows it
     "output transfer": DRIVER,
     "return": RUNTIME,
     "postprocess": RUNTIME,
+    "dequeue": RUNTIME,
 }
 
 

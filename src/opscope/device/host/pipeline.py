@@ -1,12 +1,14 @@
 """Program → HostTimes: discrete-event simulation of inferences passing through the host and the device.
 
 An activation keeps `set_size` inferences in flight; when one returns to the application, the next is enqueued. Runtime
-threads pre-process and submit inferences, and post-process results, first come, first served. Inputs of the next
-inference are transferred while the device computes (double buffering). Each activation has its own slot of cores while
-there are enough slots; beyond that, activations share slots (activation modulo slots), first come, first served.
+threads pre-process and submit inferences, and post-process results, first come, first served. What an activation
+submits reaches the device in that order. All activations share the link, each way one transfer after the other; inputs
+of the next inference are transferred while the device computes (double buffering). Each activation has its own slot of
+cores while there are enough slots; beyond that, activations share slots (activation modulo slots), first come, first
+served.
 
-    application   enqueue ─▶ … ─────────────────────────────────────────────────────────▶ dequeue
-    runtime thread          preprocess, submit                              postprocess
+    application   enqueue ─▶ … ──────────────────────────────────────────────────────────────────▶ dequeue
+    runtime thread          preprocess, submit                              completion, postprocess
     driver, link                              driver, transfer in   transfer out
     device slot                                              execute
 """
@@ -22,9 +24,9 @@ import numpy as np
 
 from ...core.errors import UsageError
 from ...options import MOST_INFERENCES, RunOptions
-from ...program.program import Program
+from ...program.program import THREAD_LEVEL, Program
 from ...recording.host_times import INFERENCE, HostTimes, Rows
-from .stage_times import StageSource, StageTimes
+from .stage_times import StageSource, StageTimes, decoding_ns
 
 ExecTicks = Callable[[int, int], int]  # activation, inference → ticks on the device
 Progress = Callable[[int, int], None]  # done, in total
@@ -37,10 +39,13 @@ class _Event(IntEnum):
     """Kinds of events; the value is the order of simultaneous ones."""
 
     DEQUEUED = 0
-    RETURNS = 1  # completed, needs a thread
-    ARRIVES = 2  # on the device
-    ENQUEUED = 3  # needs a thread
-    SUBMITTED = 4  # on the channel to the device
+    RETURNS = 1  # the runtime has it back, needs a thread
+    ENDS = 2  # on the device, needs the link
+    ARRIVES = 3  # on the device
+    ENQUEUED = 4  # needs a thread
+    SUBMITTED = 5  # the driver has it
+    QUEUED = 6  # on the channel to the device, needs the link
+    REQUESTS = 7  # the application has its next one ready
 
 
 class Pipeline:
@@ -70,9 +75,16 @@ class Pipeline:
         loads = [load_ns * len(activations[slot::slots]) for slot in range(slots)]
         self.slot_free = [self._tick(load) for load in loads]  # ticks
         self.enqueued = [0] * options.activations
-        self.arrived = [-1] * options.activations  # when the last inputs of each activation reached the device
+        # When the last inference of each activation was put on its channel, reached the device, and came back from it.
+        self.queued, self.arrived, self.completed = ([-1] * options.activations for _ in range(3))
+        self.link_in_free = self.link_out_free = 0
         self.events: list[tuple[int, _Event, int, int]] = []
         self.open: dict[tuple[int, int], tuple[StageTimes, list[int]]] = {}
+        decoded = bool({"stats", "trace"} & set(options.profile)) and program.stats.level >= THREAD_LEVEL
+        self.samples_left = [options.num_samples if decoded else 0] * options.activations  # to be decoded on the host
+        self.decoding: dict[tuple[int, int], int] = {}  # inference → how long the host then decodes it
+        self.decoding_ns = [decoding_ns(program, is_first=is_first) for is_first in (False, True)]
+        self.ran: dict[tuple[int, int], tuple[int, int]] = {}  # ticks on the device, and that it waited for inputs
         self.rows: list[tuple[int, ...]] = []
 
     def run(self) -> HostTimes:
@@ -95,13 +107,19 @@ class Pipeline:
         if event is _Event.ENQUEUED:
             self._submit(now, activation, inference)
         elif event is _Event.SUBMITTED:
+            self._queue(now, activation, inference)
+        elif event is _Event.QUEUED:
             self._send(now, activation, inference)
         elif event is _Event.ARRIVES:
             self._execute(now, activation, inference)
+        elif event is _Event.ENDS:
+            self._bring(now, activation, inference)
         elif event is _Event.RETURNS:
             self._return(now, activation, inference)
-        else:
+        elif event is _Event.DEQUEUED:
             self._dequeue(now, activation, inference)
+        else:
+            self._enqueue(activation, now)
 
     def _enqueue(self, activation: int, now: int) -> None:
         inference = self.enqueued[activation]
@@ -110,58 +128,83 @@ class Pipeline:
         self.enqueued[activation] += 1
         stages = self.stages[activation].of(inference)
         self.open[activation, inference] = (stages, [activation, inference, now])
+        self._sample(activation, inference, now)
         heappush(self.events, (now + stages.enqueue, _Event.ENQUEUED, activation, inference))
 
+    def _sample(self, activation: int, inference: int, now: int) -> None:
+        """Note an inference whose profile the host decodes, as `choose_samples` will choose it."""
+        options, left = self.options, self.samples_left[activation]
+        if left and inference >= options.start_iter and now >= options.start_delay * 1e6:
+            self.decoding[activation, inference] = self.decoding_ns[left == options.num_samples]
+            self.samples_left[activation] -= 1
+
     def _submit(self, now: int, activation: int, inference: int) -> None:
-        """Take a runtime thread for pre-processing and submission; the driver then sends it to the device."""
+        """Take a runtime thread for pre-processing and submission."""
         stages, times = self.open[activation, inference]
         taken = self._thread(activation, now, stages.preprocess + stages.submit)
         prepared = taken + stages.preprocess
         submitted = prepared + stages.submit
-        channel = submitted + stages.driver
-        times += (taken, prepared, submitted, channel)
-        heappush(self.events, (channel, _Event.SUBMITTED, activation, inference))
+        times += (taken, prepared, submitted)
+        heappush(self.events, (submitted, _Event.SUBMITTED, activation, inference))
+
+    def _queue(self, now: int, activation: int, inference: int) -> None:
+        """The driver puts it on the channel of its activation. A channel keeps its order, as everything behind it."""
+        stages, times = self.open[activation, inference]
+        queued = self.queued[activation] = max(now + stages.driver, self.queued[activation] + 1)
+        times.append(queued)
+        heappush(self.events, (queued, _Event.QUEUED, activation, inference))
 
     def _send(self, now: int, activation: int, inference: int) -> None:
-        """Transfer the inputs to the device. A channel keeps its order: later inputs never arrive earlier."""
+        """Transfer the inputs to the device."""
         stages, times = self.open[activation, inference]
-        arrived = max(now + stages.transfer_in, self.arrived[activation] + 1)
+        self.link_in_free = max(now, self.link_in_free) + self.stages[activation].link_in_ns
+        arrived = max(self.link_in_free + stages.link_in, self.arrived[activation] + 1)
         self.arrived[activation] = arrived
         times.append(arrived)
         heappush(self.events, (arrived, _Event.ARRIVES, activation, inference))
 
     def _execute(self, now: int, activation: int, inference: int) -> None:
         """Run on the activation's slot as soon as it is free."""
-        stages, times = self.open[activation, inference]
+        _, times = self.open[activation, inference]
         slot = activation % self.slots
         free, ticks = self.slot_free[slot], self.exec_ticks(activation, inference)
         start = max(self._tick(now), free)  # the device starts at a tick of its timer
         self.slot_free[slot] = start + ticks
         started, ended = (round(tick * 1e9 / self.stats_hz) for tick in (start, start + ticks))
-        completed = ended + stages.transfer_out
-        times += (started, ended, completed, ticks, start - free)
-        heappush(self.events, (completed, _Event.RETURNS, activation, inference))
+        times += (started, ended)
+        self.ran[activation, inference] = ticks, start - free
+        heappush(self.events, (ended, _Event.ENDS, activation, inference))
+
+    def _bring(self, now: int, activation: int, inference: int) -> None:
+        """Transfer the outputs to the host, whose runtime then hears of it."""
+        stages, times = self.open[activation, inference]
+        self.link_out_free = max(now, self.link_out_free) + self.stages[activation].link_out_ns
+        completed = max(self.link_out_free + stages.link_out, self.completed[activation] + 1)
+        self.completed[activation] = completed
+        times.append(completed)
+        heappush(self.events, (completed + stages.completion, _Event.RETURNS, activation, inference))
 
     def _return(self, now: int, activation: int, inference: int) -> None:
         """Take a runtime thread for post-processing."""
         stages, times = self.open[activation, inference]
         returned = self._thread(activation, now, stages.postprocess)
-        times.append(returned)
-        heappush(self.events, (returned + stages.postprocess, _Event.DEQUEUED, activation, inference))
+        processed = returned + stages.postprocess
+        times += (returned, processed)
+        heappush(self.events, (processed + stages.dequeue, _Event.DEQUEUED, activation, inference))
 
     def _dequeue(self, now: int, activation: int, inference: int) -> None:
-        """Record the finished inference and enqueue the next one."""
-        _, times = self.open.pop((activation, inference))
-        *before, ticks, waited, returned = times
+        """Record the finished inference; the application then makes its next request."""
+        stages, times = self.open.pop((activation, inference))
         # Every inference in flight has its own output buffer, so the device never waits for one (hence the zero).
-        self.rows.append((*before, returned, now, ticks, waited, 0, 0, 0))
+        self.rows.append((*times, now, *self.ran.pop((activation, inference)), 0, 0, 0))
         if len(self.rows) > MOST_INFERENCES:
             raise UsageError(
                 f"time {self.options.time}: more than {MOST_INFERENCES} inferences fit in; expected less time"
             )
         if now > _LATEST_NS:
             raise UsageError(f"the run takes more than {_LATEST_NS / 1e9:.1e} s; expected fewer inferences")
-        self._enqueue(activation, now)
+        again = now + stages.application + self.decoding.pop((activation, inference), 0)
+        heappush(self.events, (again, _Event.REQUESTS, activation, inference))
         if self.progress is not None and len(self.rows) % _REPORT_EVERY == 0:
             self.progress(*self._share(now))
 

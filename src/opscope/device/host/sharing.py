@@ -8,7 +8,7 @@ import numpy as np
 
 from ...core.errors import printable
 from ...program.check import fault
-from ...program.program import Channel, Program
+from ...program.program import NO_ROUTE, Channel, Program
 
 
 def slots_of(program: Program, cores: int) -> int:
@@ -18,20 +18,33 @@ def slots_of(program: Program, cores: int) -> int:
     return cores // program.cores
 
 
-def beside_others(program: Program, cycles: float, others: int) -> Program:
+def beside_others(program: Program, cycles: float, others: float) -> Program:
     """Return the program with the bandwidth it gets while others like it run on the same device.
 
     The others take their mean demand of every shared route. This one gets the rest, but at least an equal share.
     """
     if not others or not cycles:
         return program
-    table, routes = program.commands, []
-    for number, route in enumerate(program.routes):
-        moved = table["moved_bytes"][table["route"] == number].astype(np.float64)
-        demand = float(moved.sum()) / program.devices / cycles
-        remaining = max(route.bytes_per_cycle - others * demand, route.bytes_per_cycle / (others + 1))
-        routes.append(replace(route, bytes_per_cycle=remaining))
-    return replace(program, routes=tuple(routes))
+    table, moved = program.commands, np.zeros(len(program.routes))
+    moves = table["route"] != NO_ROUTE
+    np.add.at(moved, table["route"][moves], table["moved_bytes"][moves].astype(np.float64))
+
+    def remaining(rate: float, numbers: list[int]) -> float:
+        demand = float(moved[numbers].sum()) / program.devices / cycles
+        return max(rate - others * demand, rate / (others + 1))
+
+    routes = [
+        replace(route, bytes_per_cycle=remaining(route.bytes_per_cycle, [number]))
+        for number, route in enumerate(program.routes)
+    ]
+    pools, memories = program.pool_of_routes(), list(program.memories)
+    for pool in sorted(set(pools)):
+        numbers = [number for number, own in enumerate(pools) if own == pool]
+        if len(numbers) > 1:
+            left = remaining(program.pool_rate(pool), numbers)
+            memory = program.routes[pool].memory
+            memories[memory] = replace(memories[memory], bytes_per_cycle=left)
+    return replace(program, routes=tuple(routes), memories=tuple(memories))
 
 
 def load_ns(program: Program) -> int:

@@ -1,49 +1,71 @@
 """Duration of every host stage of every inference: the target's figures with seeded variation.
 
+A stage that handles bytes takes its fixed part and the bytes at a rate: pre- and post-processing at that of the host's
+memory, transfers at that of the link. What comes back is the outputs and, of an instrumented program, its stats buffer.
+
 Only raw words of PCG64 are used: they are the same on every machine and with every release of numpy, unlike its
 ready-made distributions.
 """
 
 from __future__ import annotations
 
+from math import ceil
 from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
+from ...core.meaning import Does
 from ...graph.graph import DType
 from ...program.check import fault
-from ...program.program import Program
+from ...program.program import OP_LEVEL, Program
 
 # Sigma of a log-normal stage, as ln(P90 / P50) / 1.28 (the 90 % quantile of the normal distribution) in a published
 # run: 0.18 enqueue, 0.43 pre-processing, 0.12 submit, 0.14 driver, 0.11 post-processing. The median of these is the
 # default for targets that give none.
 HOST_SPREAD = 0.14
 
-STAGES = ("enqueue", "preprocess", "submit", "driver", "transfer", "postprocess")
 _BLOCK = 1024
 _MOST_MICROSECONDS = 1e9
 
 
 class StageTimes(NamedTuple):
-    """Nanoseconds of the host stages of one inference."""
+    """Nanoseconds of the host stages of one inference; those of the link are what is beyond its bytes."""
 
     enqueue: int
     preprocess: int
     submit: int
     driver: int
-    transfer_in: int
-    transfer_out: int
+    link_in: int
+    link_out: int
+    completion: int  # from the interrupt until the runtime has it
     postprocess: int
+    dequeue: int
+    application: int  # from one result to the next request
+
+
+STAGES = (  # figures of the target that stages are drawn from, in the order of StageTimes
+    "enqueue",
+    "preprocess",
+    "submit",
+    "driver",
+    "link_latency",
+    "link_latency",
+    "completion",
+    "postprocess",
+    "dequeue",
+    "application",
+)
 
 
 class StageSource:
     """Draws the stages of one activation in blocks, so that the times of an inference depend on its number only."""
 
     def __init__(self, program: Program, *, seed: int, activation: int) -> None:
-        self.means_ns = _means_ns(program)
+        traffic = HostTraffic.of(program)
+        self.means_ns = _means_ns(program, traffic)
         self.spread = _spread(program)
-        self.input_share = _input_share(program)
+        self.link_in_ns, self.link_out_ns = traffic.link_ns(program)  # of the bytes alone: no draw is faster
         self.key = (seed, activation)
         self.block = -1
         self.rows: list[StageTimes] = []
@@ -62,20 +84,68 @@ class StageSource:
         normal = np.sqrt(-2.0 * np.log(first)) * np.cos(2.0 * np.pi * second)
         factor = np.exp(self.spread * normal - self.spread**2 / 2)  # log-normal with mean 1
         times = np.rint(self.means_ns * factor).astype(np.int64)
-        way_in = np.rint(times[:, 4] * self.input_share).astype(np.int64)
-        columns = (*times[:, :4].T, way_in, times[:, 4] - way_in, times[:, 5])
-        return [StageTimes(*row) for row in zip(*(column.tolist() for column in columns), strict=True)]
+        return [StageTimes(*row) for row in times.tolist()]
+
+    def lone_ns(self, inference: int) -> int:
+        """What the host adds to an inference that has everything to itself."""
+        *stages, _application = self.of(inference)
+        return sum(stages) + self.link_in_ns + self.link_out_ns
 
 
-def _means_ns(program: Program) -> npt.NDArray[np.float64]:
+def decoding_ns(program: Program, *, is_first: bool) -> int:
+    """Return how long the host decodes and writes one sample; the first of an activation also opens the decoder."""
+    buffer = _bytes_ns(program, "memory", _stats_bytes(program))
+    if not is_first or program.stats.level < OP_LEVEL:
+        return buffer
+    return buffer + round(len(program.commands) * _microseconds(program, "open_decoder") * 1e3)
+
+
+class HostTraffic(NamedTuple):
+    """Bytes that one inference sends to the device and gets back; state that stays there is none of them."""
+
+    bytes_in: float
+    bytes_out: float
+
+    @classmethod
+    def of(cls, program: Program) -> HostTraffic:
+        inputs, outputs = program.host_ports
+        return cls(port_bytes(inputs), port_bytes(outputs) + _stats_bytes(program))
+
+    def link_ns(self, program: Program) -> tuple[int, int]:
+        return _bytes_ns(program, "link", self.bytes_in), _bytes_ns(program, "link", self.bytes_out)
+
+
+def _stats_bytes(program: Program) -> float:
+    return float(program.commands["moved_bytes"][program.commands["does"] == Does.STATS].sum())
+
+
+def _bytes_ns(program: Program, what: str, size: float) -> int:
+    """Return the time of bytes at a rate of the host; 0 if the target has no figure for it."""
+    rate = program.host_bytes_per_second.get(what)
+    if rate is None:
+        return 0
+    if not 1.0 <= rate <= 1e15:
+        raise fault(program, f"host_bytes_per_second: {what} is {rate}; expected 1 to 1e+15")
+    return ceil(size / rate * 1e9)
+
+
+def _means_ns(program: Program, traffic: HostTraffic) -> npt.NDArray[np.float64]:
     """Return the mean of each stage; 0 if the target has no figure for it."""
     means = []
+    moved = {
+        "preprocess": _bytes_ns(program, "memory", traffic.bytes_in),
+        "postprocess": _bytes_ns(program, "memory", traffic.bytes_out),
+    }
     for name in STAGES:
-        value = program.host_microseconds.get(name, 0.0)
-        if not 0.0 <= value <= _MOST_MICROSECONDS:
-            raise fault(program, f"host_microseconds: {name} is {value}; expected 0 to {_MOST_MICROSECONDS:.0e}")
-        means.append(value * 1e3)
+        means.append(_microseconds(program, name) * 1e3 + moved.get(name, 0))
     return np.array(means)
+
+
+def _microseconds(program: Program, name: str) -> float:
+    value = program.host_microseconds.get(name, 0.0)
+    if not 0.0 <= value <= _MOST_MICROSECONDS:
+        raise fault(program, f"host_microseconds: {name} is {value}; expected 0 to {_MOST_MICROSECONDS:.0e}")
+    return value
 
 
 def _spread(program: Program) -> float:
@@ -83,12 +153,6 @@ def _spread(program: Program) -> float:
     if not 0.0 <= value <= 1.0:
         raise fault(program, f"simulation: host_spread is {value}; expected 0 to 1")
     return value
-
-
-def _input_share(program: Program) -> float:
-    """Return the share of the transfer time that is before execution, by bytes."""
-    inputs, outputs = port_bytes(program.inputs), port_bytes(program.outputs)
-    return inputs / (inputs + outputs) if inputs + outputs else 0.5
 
 
 def port_bytes(ports: tuple[tuple[str, str, tuple[int, ...]], ...]) -> float:

@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ...program.capture import Capture
-from ...program.program import PORT_LEVEL, THREAD_LEVEL, Program
+from ...program.program import ACTIVE_COUNTS, PORT_LEVEL, THREAD_LEVEL, Program
 from ...program.wire import StatsSection
 from ...recording.host_times import HostTimes, Metric, RunStatistics
 from ...recording.unknown import in_a_line, unknown_of
@@ -16,7 +16,7 @@ from ...recording.unknown import in_a_line, unknown_of
 Floats = npt.NDArray[np.float64]
 
 _TIME = "ExecTimeUs"
-_ACTIVE = "_ACTIVE"  # suffix of events that count busy cycles
+_ACTIVE = "_ACTIVE"  # suffix of events that count the cycles of a block at work
 _MEGA, _GIGA = 1e6, 1e9
 
 
@@ -61,7 +61,7 @@ def counted(program: Program, captures: Sequence[Capture]) -> dict[str, float]:
     found: dict[str, float] = {}
     stats = program.stats
     for number, name, counts in zip(stats.events, stats.event_names, stats.event_counts, strict=True):
-        if counts.startswith("busy_cycles"):
+        if counts.partition(":")[0] in ACTIVE_COUNTS:
             share = float(np.mean([_active_share(capture, number) for capture in captures]))
             found[f"{name.removesuffix(_ACTIVE)}ActivePct"] = 100 * share
     if stats.ddr:

@@ -2,11 +2,13 @@
  *
  * Lanes run their commands in order; a command starts when its lane is free and its dependencies are done. A transfer
  * occupies its lane only while it is issued, then waits in the FIFO queue of its core and route; queues of one device
- * and route share the bandwidth of a channel equally.
+ * and route share the bandwidth of a channel equally. Channels that serve one memory, its reads and its writes, make a
+ * pool: together they are no faster than the memory. A transfer is done the latency of its channel after its last byte
+ * arrived; its queue is free when that byte arrives.
  *
- * Each lane and each channel has at most one next event: the lane's command ends, or the channel's transfer with the
- * fewest bytes left arrives. So one heap of at most lanes + channels events suffices; when another transfer joins a
- * channel, the channel's event is moved to its new time within the heap.
+ * Each lane and each channel has at most one next event of a kind: the lane's command ends, the channel's transfer with
+ * the fewest bytes left arrives, or the first of those that arrived is done. So one heap of at most lanes + 2 x channels
+ * events suffices; when another transfer joins a pool, the events of its channels move to their new times in the heap.
  *
  * All transfers in flight on a channel have the same rate. A channel therefore counts the bytes that each of them has
  * moved since the channel was last idle, its "level": a transfer that starts at level v is done at level v + bytes,
@@ -108,18 +110,24 @@ typedef struct {
     Heap flying;    /* queues with a transfer in flight, by the level at which it is done */
     double level;   /* bytes that each transfer in flight has moved since the channel was last idle */
     double updated; /* time for which the level holds */
-    double shared_rate, queue_rate;
+    double rate;    /* bytes per cycle of each transfer in flight */
+    double shared_rate, queue_rate, latency;
+    int32_t pool;
+    int32_t landing_first, landing_last; /* FIFO of commands that arrived and are not done; NONE: empty */
+    int settled; /* its rate is known, while a pool is shared out */
 } Channel;
 
 typedef struct {
     /* The program, read only. A lane runs commands lane_first[l] .. lane_first[l + 1] - 1. */
-    size_t commands, dependencies, lanes, queues, channels;
+    size_t commands, dependencies, lanes, queues, channels, pools;
     const double *cycles, *bytes;
     const int32_t *queue_of; /* command → queue; NONE: computes, or moves nothing */
     const uint32_t *dependency_first, *dependency_source;
     const int64_t *lane_first;
     const int32_t *channel_of; /* queue → channel */
-    const double *shared_rate, *queue_rate;
+    const double *shared_rate, *queue_rate, *latency;
+    const int32_t *pool_first; /* a pool has channels pool_first[p] .. pool_first[p + 1] - 1 */
+    const double *pool_rate;
 
     /* The result, one of each per command. */
     double *lane_ready, *start, *issue_end, *transfer_start, *done;
@@ -130,8 +138,9 @@ typedef struct {
     int32_t *lane_of; /* command → lane */
     uint32_t *missing; /* command → dependencies not yet done */
     uint32_t *user_first, *user; /* commands that depend on each command */
-    int32_t *queue_first, *queue_last, *queue_next; /* FIFO of commands; NONE ends it */
-    Heap events; /* items: lanes, then channels */
+    int32_t *queue_first, *queue_last; /* FIFO of commands */
+    int32_t *queue_next; /* command → next in the FIFO of its queue, or of its channel's landing; NONE ends it */
+    Heap events; /* items: lanes, then channels with an arrival, then channels with a landing */
     Channel *channel;
     double *flying_due; /* storage of the heaps of all channels */
     int32_t *flying_place, *flying_slots;
@@ -171,11 +180,57 @@ static void complete(Machine *m, int64_t command, double now)
     }
 }
 
-/* Bytes per cycle of each transfer in flight: an equal share, at most the rate of one queue. */
-static double rate_of(const Channel *channel)
+/* Bytes per cycle that each transfer in flight gets at most: an equal share of the channel, or the rate of one queue. */
+static double cap_of(const Channel *channel)
 {
     double share = channel->shared_rate / channel->flying.size;
     return share < channel->queue_rate ? share : channel->queue_rate;
+}
+
+/* The channel of a pool with the lowest cap of those whose rate is not known; NULL: all are known or idle. */
+static Channel *next_to_settle(Machine *m, int32_t pool)
+{
+    Channel *lowest = NULL;
+    for (int32_t index = m->pool_first[pool]; index < m->pool_first[pool + 1]; index++) {
+        Channel *channel = &m->channel[index];
+        if (channel->flying.size && !channel->settled && (!lowest || cap_of(channel) < cap_of(lowest)))
+            lowest = channel;
+    }
+    return lowest;
+}
+
+/* Share a pool out: equally among transfers, except that what one cannot use is left to the others. Whoever is capped
+ * lowest takes its part first. Example, 10 bytes per cycle for a channel capped at 2 and another capped at 20, one
+ * transfer each: the first gets min(2, 10 / 2) = 2, the second min(20, 8 / 1) = 8. */
+static void share_out(Machine *m, int32_t pool)
+{
+    double left = m->pool_rate[pool];
+    int32_t sharing = 0;
+    for (int32_t index = m->pool_first[pool]; index < m->pool_first[pool + 1]; index++) {
+        m->channel[index].settled = 0;
+        sharing += m->channel[index].flying.size;
+    }
+    for (Channel *channel; (channel = next_to_settle(m, pool));) {
+        double cap = cap_of(channel), fair = left / sharing;
+        channel->rate = fair < cap ? fair : cap;
+        left -= channel->rate * channel->flying.size;
+        sharing -= channel->flying.size;
+        channel->settled = 1;
+    }
+}
+
+/* Advance the levels of a pool to `now`: rates are about to change. */
+static void advance(Machine *m, int32_t pool, double now)
+{
+    for (int32_t index = m->pool_first[pool]; index < m->pool_first[pool + 1]; index++) {
+        Channel *channel = &m->channel[index];
+        if (channel->flying.size) {
+            double level = channel->level + (now - channel->updated) * channel->rate;
+            double next = channel->flying.due[channel->flying.slots[0]];
+            channel->level = level < next ? level : next; /* rounding must not pass the next arrival */
+        }
+        channel->updated = now;
+    }
 }
 
 /* Set the channel's next arrival from its level and rate. */
@@ -190,7 +245,15 @@ static void schedule(Machine *m, int32_t index)
         return;
     }
     double left = channel->flying.due[channel->flying.slots[0]] - channel->level;
-    heap_put(&m->events, item, channel->updated + left / rate_of(channel));
+    heap_put(&m->events, item, channel->updated + left / channel->rate);
+}
+
+/* Share a pool out anew, and set the next arrival of each of its channels. */
+static void reschedule(Machine *m, int32_t pool)
+{
+    share_out(m, pool);
+    for (int32_t index = m->pool_first[pool]; index < m->pool_first[pool + 1]; index++)
+        schedule(m, index);
 }
 
 /* Put the queue's first transfer in flight. */
@@ -213,15 +276,10 @@ static void enqueue(Machine *m, int64_t command, double now)
         return;
     }
     m->queue_first[queue] = m->queue_last[queue] = (int32_t)command;
-    Channel *channel = &m->channel[m->channel_of[queue]];
-    if (channel->flying.size) { /* the rate is about to change: advance the level at the old one */
-        double level = channel->level + (now - channel->updated) * rate_of(channel);
-        double next = channel->flying.due[channel->flying.slots[0]];
-        channel->level = level < next ? level : next; /* rounding must not pass the next arrival */
-    }
-    channel->updated = now;
+    int32_t pool = m->channel[m->channel_of[queue]].pool;
+    advance(m, pool, now);
     take_off(m, queue, now);
-    schedule(m, m->channel_of[queue]);
+    reschedule(m, pool);
 }
 
 /* A lane's command ends: a transfer goes to its queue, any other command is done. */
@@ -241,7 +299,39 @@ static void lane_event(Machine *m, int32_t lane, double now)
     try_start(m, lane, now);
 }
 
-/* The channel's first transfer arrives: start the next of its queue and reschedule the channel. */
+/* A transfer has arrived to its last byte: it is done now, or after the latency of its channel. */
+static void land(Machine *m, int32_t index, int32_t command, double now)
+{
+    Channel *channel = &m->channel[index];
+    if (!(channel->latency > 0)) {
+        complete(m, command, now);
+        return;
+    }
+    m->done[command] = now + channel->latency;
+    m->queue_next[command] = NONE;
+    if (channel->landing_first == NONE) {
+        channel->landing_first = command;
+        heap_put(&m->events, (int32_t)(m->lanes + m->channels) + index, m->done[command]);
+    } else {
+        m->queue_next[channel->landing_last] = command;
+    }
+    channel->landing_last = command;
+}
+
+/* The first transfer that arrived on a channel is done; those behind it arrived later and are done later. */
+static void landing_event(Machine *m, int32_t index, double now)
+{
+    Channel *channel = &m->channel[index];
+    int32_t command = channel->landing_first, item = (int32_t)(m->lanes + m->channels) + index;
+    channel->landing_first = m->queue_next[command];
+    if (channel->landing_first == NONE)
+        heap_drop(&m->events, item);
+    else
+        heap_put(&m->events, item, m->done[channel->landing_first]);
+    complete(m, command, now);
+}
+
+/* The channel's first transfer arrives: start the next of its queue, or leave its share to the others. */
 static void channel_event(Machine *m, int32_t index, double now)
 {
     Channel *channel = &m->channel[index];
@@ -251,10 +341,14 @@ static void channel_event(Machine *m, int32_t index, double now)
     channel->updated = now;
     heap_drop(&channel->flying, queue);
     m->queue_first[queue] = m->queue_next[command];
-    if (m->queue_first[queue] != NONE)
+    if (m->queue_first[queue] != NONE) {
         take_off(m, queue, now);
-    schedule(m, index);
-    complete(m, command, now);
+        schedule(m, index);
+    } else {
+        advance(m, channel->pool, now);
+        reschedule(m, channel->pool);
+    }
+    land(m, index, command, now);
 }
 
 /* Run until no events are left. Return 0, or -1 with a Python exception if the user interrupts. */
@@ -271,8 +365,10 @@ static int run_events(Machine *m)
         double now = m->events.due[item];
         if ((size_t)item < m->lanes)
             lane_event(m, item, now);
-        else
+        else if ((size_t)item < m->lanes + m->channels)
             channel_event(m, item - (int32_t)m->lanes, now);
+        else
+            landing_event(m, item - (int32_t)(m->lanes + m->channels), now);
         if (++events % EVENTS_BETWEEN_SIGNAL_CHECKS == 0 && PyErr_CheckSignals() < 0)
             return -1;
     }
@@ -285,7 +381,7 @@ static const char *problem_with(const Machine *m)
 {
     if (m->commands >= INT32_MAX || m->dependencies > UINT32_MAX || m->queues >= INT32_MAX)
         return "too many commands, dependencies or queues";
-    if (m->lanes >= INT32_MAX || m->channels >= INT32_MAX || m->lanes + m->channels >= INT32_MAX)
+    if (m->lanes >= INT32_MAX || m->channels >= INT32_MAX || m->lanes + 2 * m->channels >= INT32_MAX)
         return "too many lanes or channels";
     if (m->lane_first[0] != 0 || m->lane_first[m->lanes] != (int64_t)m->commands)
         return "lanes do not cover the commands";
@@ -306,6 +402,11 @@ static const char *problem_with(const Machine *m)
     for (size_t queue = 0; queue < m->queues; queue++)
         if (m->channel_of[queue] < 0 || (size_t)m->channel_of[queue] >= m->channels)
             return "a channel does not exist";
+    if (m->pool_first[0] != 0 || m->pool_first[m->pools] != (int64_t)m->channels)
+        return "pools do not cover the channels";
+    for (size_t pool = 0; pool < m->pools; pool++)
+        if (m->pool_first[pool] > m->pool_first[pool + 1])
+            return "pools are not in order";
     return NULL;
 }
 
@@ -321,7 +422,7 @@ static void release(Machine *m)
 /* Return 0, or -1 if memory ran out; release() is safe after both. */
 static int allocate(Machine *m)
 {
-    size_t items = m->lanes + m->channels;
+    size_t items = m->lanes + 2 * m->channels;
     m->head = PyMem_Calloc(m->lanes, sizeof *m->head);
     m->lane_of = PyMem_Calloc(m->commands, sizeof *m->lane_of);
     m->missing = PyMem_Calloc(m->commands, sizeof *m->missing);
@@ -369,7 +470,7 @@ static void set_up(Machine *m)
         for (int64_t command = m->lane_first[lane]; command < m->lane_first[lane + 1]; command++)
             m->lane_of[command] = (int32_t)lane;
     }
-    for (size_t item = 0; item < m->lanes + m->channels; item++)
+    for (size_t item = 0; item < m->lanes + 2 * m->channels; item++)
         m->events.place[item] = NONE;
     for (size_t queue = 0; queue < m->queues; queue++) {
         m->queue_first[queue] = m->flying_place[queue] = NONE;
@@ -382,15 +483,20 @@ static void set_up(Machine *m)
         channel->flying = (Heap){m->flying_due, m->flying_place, slots, 0};
         channel->shared_rate = m->shared_rate[index];
         channel->queue_rate = m->queue_rate[index];
+        channel->latency = m->latency[index];
+        channel->landing_first = NONE;
         slots += room;
     }
+    for (size_t pool = 0; pool < m->pools; pool++)
+        for (int32_t index = m->pool_first[pool]; index < m->pool_first[pool + 1]; index++)
+            m->channel[index].pool = (int32_t)pool;
 }
 
 /* ---- Python ---- */
 
 enum {
     CYCLES, BYTES, QUEUE_OF, DEPENDENCY_FIRST, DEPENDENCY_SOURCE, LANE_FIRST, CHANNEL_OF, SHARED_RATE, QUEUE_RATE,
-    LANE_READY, START, ISSUE_END, TRANSFER_START, DONE, BLOCKER, BUFFERS
+    LATENCY, POOL_FIRST, POOL_RATE, LANE_READY, START, ISSUE_END, TRANSFER_START, DONE, BLOCKER, BUFFERS
 };
 
 static size_t records(const Py_buffer *view, size_t record_bytes)
@@ -404,7 +510,8 @@ static const char *problem_with_sizes(const Machine *m, const Py_buffer *views)
     size_t wanted[BUFFERS] = {
         [CYCLES] = n * 8, [BYTES] = n * 8, [QUEUE_OF] = n * 4, [DEPENDENCY_FIRST] = (n + 1) * 4,
         [DEPENDENCY_SOURCE] = m->dependencies * 4, [LANE_FIRST] = (m->lanes + 1) * 8, [CHANNEL_OF] = m->queues * 4,
-        [SHARED_RATE] = m->channels * 8, [QUEUE_RATE] = m->channels * 8, [LANE_READY] = n * 8, [START] = n * 8,
+        [SHARED_RATE] = m->channels * 8, [QUEUE_RATE] = m->channels * 8, [LATENCY] = m->channels * 8,
+        [POOL_FIRST] = (m->pools + 1) * 4, [POOL_RATE] = m->pools * 8, [LANE_READY] = n * 8, [START] = n * 8,
         [ISSUE_END] = n * 8, [TRANSFER_START] = n * 8, [DONE] = n * 8, [BLOCKER] = n * 8,
     };
     for (int i = 0; i < BUFFERS; i++)
@@ -422,6 +529,7 @@ static const char *fill(Machine *m, const Py_buffer *views)
     m->lanes = records(&views[LANE_FIRST], 8) - 1;
     m->queues = records(&views[CHANNEL_OF], 4);
     m->channels = records(&views[SHARED_RATE], 8);
+    m->pools = records(&views[POOL_RATE], 8);
     m->cycles = views[CYCLES].buf;
     m->bytes = views[BYTES].buf;
     m->queue_of = views[QUEUE_OF].buf;
@@ -431,6 +539,9 @@ static const char *fill(Machine *m, const Py_buffer *views)
     m->channel_of = views[CHANNEL_OF].buf;
     m->shared_rate = views[SHARED_RATE].buf;
     m->queue_rate = views[QUEUE_RATE].buf;
+    m->latency = views[LATENCY].buf;
+    m->pool_first = views[POOL_FIRST].buf;
+    m->pool_rate = views[POOL_RATE].buf;
     m->lane_ready = views[LANE_READY].buf;
     m->start = views[START].buf;
     m->issue_end = views[ISSUE_END].buf;
@@ -447,8 +558,8 @@ static PyObject *run(PyObject *module, PyObject *args)
     Py_buffer v[BUFFERS];
     Machine machine = {0};
     PyObject *result = NULL;
-    if (!PyArg_ParseTuple(args, "y*y*y*y*y*y*y*y*y*w*w*w*w*w*w*:run", &v[0], &v[1], &v[2], &v[3], &v[4], &v[5], &v[6],
-                          &v[7], &v[8], &v[9], &v[10], &v[11], &v[12], &v[13], &v[14]))
+    if (!PyArg_ParseTuple(args, "y*y*y*y*y*y*y*y*y*y*y*y*w*w*w*w*w*w*:run", &v[0], &v[1], &v[2], &v[3], &v[4], &v[5],
+                          &v[6], &v[7], &v[8], &v[9], &v[10], &v[11], &v[12], &v[13], &v[14], &v[15], &v[16], &v[17]))
         return NULL;
     const char *problem = fill(&machine, v);
     if (problem) {

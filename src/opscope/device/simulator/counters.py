@@ -16,11 +16,11 @@ from .lane_times import LaneTimes
 Counts = npt.NDArray[np.uint64]  # as wide as in the buffer, so that no figure of a file can overflow them
 Records = npt.NDArray[np.void]
 
-_ROUTE_COUNTS = {  # what a transfer must carry to be counted; bytes or transfers
-    "read_bytes": ("read", "moved_bytes"),
-    "write_bytes": ("write", "moved_bytes"),
-    "read_transfers": ("read", ""),
-    "write_transfers": ("write", ""),
+_ROUTE_COUNTS = {  # what a transfer must carry to be counted; whether bytes are, or requests of the bus
+    "read_bytes": ("read", False),
+    "write_bytes": ("write", False),
+    "read_requests": ("read", True),
+    "write_requests": ("write", True),
 }
 
 
@@ -40,6 +40,8 @@ def counted_events(program: Program) -> tuple[Event, ...]:
         raise fault(program, f"{len(stats.event_counts)} event_counts; expected {len(stats.events)}, as events")
     events = []
     for number, text in zip(stats.events, stats.event_counts, strict=True):
+        if not text:  # an event that is not simulated
+            continue
         counts, _, name = text.partition(":")
         groups = frozenset(i for i, group in enumerate(program.groups) if name in ("", group.name))
         if counts not in PMU_COUNTS or not groups or not 0 <= number <= 0xFFFF:
@@ -49,6 +51,9 @@ def counted_events(program: Program) -> tuple[Event, ...]:
                 f"event {number:#x} counts {printable(text)!r}; expected one of {known}, alone or with a "
                 f"colon and a group ({', '.join(printable(group.name, 40) for group in program.groups)}), and 16 bits",
             )
+        if "requests" in counts and not 1 <= stats.request_bytes <= 2**32:
+            found = f"event {number:#x} counts requests of {stats.request_bytes} bytes"
+            raise fault(program, f"{found}; expected a size of 1 to {2**32}")
         events.append(Event(number, counts, groups))
     return tuple(events)
 
@@ -85,8 +90,10 @@ def route_bytes(program: Program, lanes: list[LaneTimes], carries: str) -> int:
 
 def _thread_totals(program: Program, counts: str, lane: LaneTimes) -> Counts:
     if counts == "cycles":  # of the whole inference, waits included
-        end = int(lane.clock.pcycles(np.array([lane.end]))[0])
+        end = int(lane.clock.pcycles(np.array([lane.window]))[0])
         return np.full(lane.threads, end, np.uint64)
+    if counts == "transfer_cycles":  # those in flight together count once
+        return np.array([lane.moving_pcycles, *[0] * (lane.threads - 1)], np.uint64)
     totals: Counts = _per_command(program, counts, lane).sum(axis=0, dtype=np.uint64)
     return totals
 
@@ -99,10 +106,16 @@ def _per_command(program: Program, counts: str, lane: LaneTimes) -> Counts:
     if counts == "macs":
         return _split_evenly(lane.commands["macs"], lane.threads)
     if counts in _ROUTE_COUNTS:
-        carries, column = _ROUTE_COUNTS[counts]
+        carries, is_request = _ROUTE_COUNTS[counts]
         values = np.zeros(shape, np.uint64)  # a transfer counts on the thread that issues it, the first
-        amount = lane.commands[column] if column else 1
+        moved = lane.commands["moved_bytes"]
+        size = np.uint64(program.stats.request_bytes)
+        amount = moved // size + (moved % size > 0) if is_request else moved
         values[:, 0] = np.where(_on_route(program, lane, carries), amount, 0)
+        return values
+    if counts == "transfer_cycles":
+        values = np.zeros(shape, np.uint64)
+        values[:, 0] = lane.flight_pcycles
         return values
     counts_by_command = {
         "cycles": lane.held_pcycles,

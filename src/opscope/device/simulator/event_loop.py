@@ -1,13 +1,16 @@
 """The event loop of core.c in Python, for machines without a compiler; same names, bit-identical results.
 
-Each lane and each channel has at most one next event: a lane's command ends, or the channel's first transfer arrives.
-core.c explains the algorithm. An event of a channel is outdated when another transfer joins; instead of being moved in
-the heap, as in core.c, it stays there with an old version number and is skipped. bench/simulate.py compares the speed.
+Each lane and each channel has at most one next event of a kind: a lane's command ends, the channel's first transfer
+arrives, or the first that arrived is done. core.c explains the algorithm. An arrival is outdated when another transfer
+joins; instead of being moved in the heap, as in core.c, it stays there with an old version number and is skipped.
+bench/simulate.py compares the speed.
 """
 
 from __future__ import annotations
 
+from collections import deque
 from heapq import heappop, heappush
+from itertools import pairwise
 
 import numpy as np
 import numpy.typing as npt
@@ -27,6 +30,9 @@ def run(  # noqa: PLR0917 (columns, in the order of Tables and Timeline)
     channel_of: npt.NDArray[np.int32],
     shared_rate: Floats,
     queue_rate: Floats,
+    latency: Floats,
+    pool_first: npt.NDArray[np.int32],
+    pool_rate: Floats,
     lane_ready: Floats,
     start: Floats,
     issue_end: Floats,
@@ -36,7 +42,8 @@ def run(  # noqa: PLR0917 (columns, in the order of Tables and Timeline)
 ) -> int:
     """Run a checked program; fill the result columns; return the number of finished commands."""
     machine = _Machine(cycles, queue_of, dependency_first, dependency_source, lane_first)
-    machine.set_channels(moved_bytes, channel_of, shared_rate, queue_rate)
+    machine.set_channels(moved_bytes, channel_of, shared_rate, queue_rate, latency)
+    machine.set_pools(pool_first, pool_rate)
     finished = machine.run()
     for column, values in (
         (lane_ready, machine.lane_ready),
@@ -74,13 +81,20 @@ class _Machine:
         self.lane_of = np.repeat(np.arange(self.lanes), np.diff(lane_first)).tolist()
         self.head, self.lane_end = lane_first[:-1].tolist(), lane_first[1:].tolist()
         self.lane_busy = [False] * self.lanes
-        self.events: list[tuple[float, int, int]] = []  # time, lane or lanes + channel, version of a channel's event
+        self.events: list[
+            tuple[float, int, int]
+        ] = []  # time; lane, lanes + channel or lanes + channels + channel; version of an arrival
         self.lane_ready, self.start, self.issue_end = ([np.nan] * count for _ in range(3))
         self.transfer_start, self.done, self.blocker = [np.nan] * count, [np.nan] * count, [_NONE] * count
         self.finished = 0
 
     def set_channels(
-        self, moved_bytes: Floats, channel_of: npt.NDArray[np.int32], shared_rate: Floats, queue_rate: Floats
+        self,
+        moved_bytes: Floats,
+        channel_of: npt.NDArray[np.int32],
+        shared_rate: Floats,
+        queue_rate: Floats,
+        latency: Floats,
     ) -> None:
         """Build the queues and channels that transfers go through."""
         self.bytes, self.channel_of = moved_bytes.tolist(), channel_of.tolist()
@@ -91,6 +105,15 @@ class _Machine:
         self.flying: list[list[tuple[float, int]]] = [[] for _ in self.shared_rate]  # level when done, queue
         self.level, self.updated = [0.0] * len(self.shared_rate), [0.0] * len(self.shared_rate)
         self.version = [0] * len(self.shared_rate)
+        self.rate, self.latency = [0.0] * len(self.shared_rate), latency.tolist()  # rate: of each transfer in flight
+        self.landing: list[deque[int]] = [deque() for _ in self.shared_rate]  # commands that arrived and are not done
+        self.first_landing = self.lanes + len(self.shared_rate)  # number of the first landing's event
+
+    def set_pools(self, pool_first: npt.NDArray[np.int32], pool_rate: Floats) -> None:
+        """Build the pools of channels that share a memory."""
+        self.pool = [range(begin, end) for begin, end in pairwise(pool_first.tolist())]
+        self.pool_of = np.repeat(np.arange(len(self.pool)), np.diff(pool_first)).tolist()
+        self.pool_rate: list[float] = pool_rate.tolist()
 
     def run(self) -> int:
         for lane in range(self.lanes):
@@ -101,6 +124,8 @@ class _Machine:
             now, item, version = heappop(self.events)
             if item < self.lanes:
                 self.lane_event(item, now)
+            elif item >= self.first_landing:
+                self.landing_event(item - self.first_landing, now)
             elif version == self.version[item - self.lanes]:
                 self.channel_event(item - self.lanes, now)
         return self.finished
@@ -149,15 +174,10 @@ class _Machine:
         self.queue[queue].append(command)
         if len(self.queue[queue]) - self.queue_at[queue] > 1:
             return
-        channel = self.channel_of[queue]
-        if self.flying[channel]:
-            # One more transfer changes the rate, so first advance the level to `now` at the old rate. Rounding must not
-            # carry it past the next arrival.
-            level = self.level[channel] + (now - self.updated[channel]) * self.rate_of(channel)
-            self.level[channel] = min(level, self.flying[channel][0][0])
-        self.updated[channel] = now
+        pool = self.pool_of[self.channel_of[queue]]
+        self.advance(pool, now)
         self.take_off(queue, now)
-        self.schedule(channel)
+        self.reschedule(pool)
 
     def take_off(self, queue: int, now: float) -> None:
         """Put the queue's first transfer in flight; it is done when the channel's level has risen by its bytes."""
@@ -165,10 +185,28 @@ class _Machine:
         self.transfer_start[command] = now
         heappush(self.flying[channel], (self.level[channel] + self.bytes[command], queue))
 
-    def rate_of(self, channel: int) -> float:
-        """Return the bytes per cycle of each transfer in flight: an equal share, at most the rate of one queue."""
+    def cap_of(self, channel: int) -> float:
+        """Return what each transfer in flight gets at most: an equal share of the channel, or one queue's rate."""
         share: float = self.shared_rate[channel] / len(self.flying[channel])
         return min(share, self.queue_rate[channel])
+
+    def share_out(self, pool: int) -> None:
+        """Share a pool equally among transfers, lowest cap first: what one cannot use is left to the others."""
+        left = self.pool_rate[pool]
+        flying = [channel for channel in self.pool[pool] if self.flying[channel]]
+        sharing = sum(len(self.flying[channel]) for channel in flying)
+        for channel in sorted(flying, key=self.cap_of):
+            self.rate[channel] = min(self.cap_of(channel), left / sharing)
+            left -= self.rate[channel] * len(self.flying[channel])
+            sharing -= len(self.flying[channel])
+
+    def advance(self, pool: int, now: float) -> None:
+        """Advance the levels of a pool to `now`: rates are about to change."""
+        for channel in self.pool[pool]:
+            if self.flying[channel]:
+                level = self.level[channel] + (now - self.updated[channel]) * self.rate[channel]
+                self.level[channel] = min(level, self.flying[channel][0][0])  # rounding must not pass the next arrival
+            self.updated[channel] = now
 
     def schedule(self, channel: int) -> None:
         """Schedule the channel's next arrival and invalidate the event scheduled before."""
@@ -177,16 +215,42 @@ class _Machine:
             self.level[channel] = 0.0
             return
         left = self.flying[channel][0][0] - self.level[channel]
-        due = self.updated[channel] + left / self.rate_of(channel)
+        due = self.updated[channel] + left / self.rate[channel]
         heappush(self.events, (due, self.lanes + channel, self.version[channel]))
 
+    def reschedule(self, pool: int) -> None:
+        """Share a pool out anew, and set the next arrival of each of its channels."""
+        self.share_out(pool)
+        for channel in self.pool[pool]:
+            self.schedule(channel)
+
     def channel_event(self, channel: int, now: float) -> None:
-        """Finish the first transfer to arrive, start the next of its queue, and reschedule the channel."""
+        """Finish the first transfer to arrive; start the next of its queue, or leave its share to the others."""
         self.level[channel], queue = heappop(self.flying[channel])
         self.updated[channel] = now
         command = self.queue[queue][self.queue_at[queue]]
         self.queue_at[queue] += 1
         if self.queue_at[queue] < len(self.queue[queue]):
             self.take_off(queue, now)
-        self.schedule(channel)
+            self.schedule(channel)
+        else:
+            self.advance(self.pool_of[channel], now)
+            self.reschedule(self.pool_of[channel])
+        self.land(channel, command, now)
+
+    def land(self, channel: int, command: int, now: float) -> None:
+        """A transfer has arrived to its last byte: it is done now, or after the latency of its channel."""
+        if not self.latency[channel] > 0:
+            self.complete(command, now)
+            return
+        self.done[command] = now + self.latency[channel]
+        self.landing[channel].append(command)
+        if len(self.landing[channel]) == 1:
+            heappush(self.events, (self.done[command], self.first_landing + channel, 0))
+
+    def landing_event(self, channel: int, now: float) -> None:
+        """End the first transfer that arrived on a channel; those behind it arrived later and are done later."""
+        command = self.landing[channel].popleft()
+        if self.landing[channel]:
+            heappush(self.events, (self.done[self.landing[channel][0]], self.first_landing + channel, 0))
         self.complete(command, now)

@@ -48,13 +48,11 @@ class LaneTimes:
     start: Floats
     work_end: Floats  # per thread
     issue_end: Floats
+    transfer_start: Floats
+    arrived: Floats  # the last byte; of what moves none, done
     done: Floats
     blocker: Numbers
-
-    @property
-    def end(self) -> float:
-        """When the last command is done and the last transfer has arrived; 0 for a lane without commands."""
-        return float(self.done.max()) if len(self.done) else 0.0
+    window: float  # the end of the inference: threads stay until all work is done, on every core and device
 
     @property
     def ucycles(self) -> Numbers:
@@ -79,6 +77,21 @@ class LaneTimes:
     @property
     def wait_pcycles(self) -> Numbers:
         return self.clock.pcycles(self.start) - self.clock.pcycles(self.lane_ready)
+
+    @property
+    def flight_pcycles(self) -> Numbers:
+        """Core cycles in which the bytes of each command move."""
+        return self.clock.pcycles(self.arrived) - self.clock.pcycles(self.transfer_start)
+
+    @property
+    def moving_pcycles(self) -> int:
+        """Core cycles in which bytes of at least one command move."""
+        moving = self.arrived > self.transfer_start
+        order = np.argsort(self.transfer_start[moving], kind="stable")
+        start = self.clock.pcycles(self.transfer_start[moving][order])
+        end = self.clock.pcycles(self.arrived[moving][order])
+        covered = np.concatenate(([0], np.maximum.accumulate(end)[:-1])) if len(end) else end
+        return int(np.maximum(end - np.maximum(start, covered), 0).sum())
 
     @property
     def held_pcycles(self) -> Numbers:
@@ -124,6 +137,16 @@ def _lane(
         start=start,
         work_end=work_end,
         issue_end=issue_end,
+        transfer_start=timeline.transfer_start[rows],
+        arrived=_arrived(program, timeline, rows),
         done=timeline.done[rows],
         blocker=timeline.blocker[rows],
+        window=timeline.total_cycles,
     )
+
+
+def _arrived(program: Program, timeline: Timeline, rows: slice) -> Floats:
+    """When the last byte of each command is there: a transfer is done the latency of its route later."""
+    latency = np.array([*(route.latency_cycles for route in program.routes), 0.0])[program.commands["route"][rows]]
+    arrived: Floats = np.maximum(timeline.done[rows] - latency, timeline.transfer_start[rows])
+    return arrived

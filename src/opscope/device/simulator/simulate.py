@@ -28,7 +28,7 @@ class Timeline:
     start: Floats
     issue_end: Floats  # the lane is free again
     transfer_start: Floats  # its bytes begin to move; where it moves none, issue_end
-    done: Floats  # computed, or arrived to the last byte
+    done: Floats  # computed, or arrived to the last byte and through the latency of the route
     blocker: npt.NDArray[np.int64]  # dependency that was done last and made it wait; −1: it did not wait
     seed: int
     inference: int
@@ -70,6 +70,9 @@ def _run(built: Tables, timeline: Timeline) -> int:
         built.channel_of,
         built.shared_rate,
         built.queue_rate,
+        built.latency,
+        built.pool_first,
+        built.pool_rate,
         timeline.lane_ready,
         timeline.start,
         timeline.issue_end,

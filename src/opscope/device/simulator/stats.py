@@ -26,6 +26,7 @@ from ...program.wire import (
     StatsFlag,
     StatsSection,
 )
+from .activation import activate_ticks
 from .counters import Event, command_counters, counted_events, route_bytes, thread_counters
 from .lane_times import LaneTimes, device_lanes
 from .simulate import Timeline
@@ -70,7 +71,7 @@ class _Recorder:
         """Yield the sections of one core that the stats level includes."""
         level, stats = self.program.stats.level, self.program.stats
         if level >= THREAD_LEVEL:
-            yield StatsSection.THREADS, self.threads(lanes)
+            yield StatsSection.THREADS, self.threads(core, lanes)
             yield StatsSection.PMU, thread_counters(self.program, self.events, lanes)
             if stats.ddr:
                 yield StatsSection.DDR, self.ddr(lanes)
@@ -87,21 +88,21 @@ class _Recorder:
                 parts = [command_counters(self.program, self.events, *pair) for pair in zip(lanes, kept, strict=True)]
                 yield StatsSection.OP_PMU, _concatenate(OP_PMU_RECORD, parts)
 
-    def threads(self, lanes: list[LaneTimes]) -> Records:
+    def threads(self, core: int, lanes: list[LaneTimes]) -> Records:
         records = np.zeros(sum(lane.threads for lane in lanes), THREAD_RECORD)
         records["thread"] = np.arange(len(records))
-        records["activate"] = _activate_ticks(self.program)
+        records["activate"] = activate_ticks(self.program, core)
         records["start"] = self.inference.start_tick
         for lane in lanes:
             own = slice(lane.first_thread, lane.first_thread + lane.threads)
-            end = np.array([lane.end])
+            end = np.array([lane.window])
             records["group"][own] = lane.group
             records["end"][own] = self.inference.start_tick + int(lane.clock.ticks(end)[0])
             records["pcycles"][own] = lane.clock.pcycles(end)[0]
         return records
 
     def ddr(self, lanes: list[LaneTimes]) -> Records:
-        ticks = max((int(lane.clock.ticks(np.array([lane.end]))[0]) for lane in lanes), default=0)
+        ticks = max((int(lane.clock.ticks(np.array([lane.window]))[0]) for lane in lanes), default=0)
         row = (route_bytes(self.program, lanes, "read"), route_bytes(self.program, lanes, "write"), ticks)
         return np.array([row], DDR_RECORD)
 
@@ -251,13 +252,6 @@ def _port_cores(program: Program, device: int, kind: str) -> frozenset[int]:
     chosen = program.commands[_has_kind(program, program.commands, kind)]
     on_device = chosen[chosen["device"] == device]
     return frozenset(np.unique(on_device["core"]).tolist()) if len(chosen) else frozenset({0})
-
-
-def _activate_ticks(program: Program) -> int:
-    ticks = program.simulation.get("activate_ticks", 0.0)
-    if not 0.0 <= ticks <= _U32:
-        raise fault(program, f"simulation: activate_ticks is {ticks}; expected 0 to {_U32}")
-    return round(ticks)
 
 
 def _has_kind(program: Program, commands: Records, text: str) -> npt.NDArray[np.bool_]:

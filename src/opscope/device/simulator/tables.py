@@ -31,6 +31,9 @@ class Tables:
     channel_of: npt.NDArray[np.int32]  # queue → channel
     shared_rate: Floats
     queue_rate: Floats
+    latency: Floats
+    pool_first: npt.NDArray[np.int32]  # pool → first channel; one more than pools
+    pool_rate: Floats
 
 
 def tables(program: Program) -> Tables:
@@ -39,8 +42,13 @@ def tables(program: Program) -> Tables:
     _check_routes(program)
     commands = program.commands
     moves = (commands["route"] != NO_ROUTE) & (commands["moved_bytes"] > 0)
-    queue_of, channel_of, channel_keys = _queues(program, moves)
-    routes = [program.routes[key % len(program.routes)] for key in channel_keys.tolist()]
+    numbers = program.pool_of_routes()
+    order = sorted(range(len(numbers)), key=lambda number: (numbers[number], number))  # pools without gaps
+    queue_of, channel_of, channel_keys = _queues(program, moves, order)
+    places = [order[key % len(order)] for key in channel_keys.tolist()]
+    routes = [program.routes[place] for place in places]
+    pools = channel_keys // max(len(order), 1) * len(order) + np.array([numbers[place] for place in places], np.int64)
+    pool_keys, pool_first = np.unique(pools, return_index=True)
     built = Tables(
         cycles=commands["cycles"].astype(np.float64),
         moved_bytes=commands["moved_bytes"].astype(np.float64),
@@ -51,6 +59,9 @@ def tables(program: Program) -> Tables:
         channel_of=channel_of,
         shared_rate=np.array([route.bytes_per_cycle for route in routes], np.float64),
         queue_rate=np.array([route.core_bytes_per_cycle for route in routes], np.float64),
+        latency=np.array([route.latency_cycles for route in routes], np.float64),
+        pool_first=np.append(pool_first, len(routes)).astype(np.int32),
+        pool_rate=np.array([program.pool_rate(key % len(order)) for key in pool_keys.tolist()], np.float64),
     )
     _check_duration(program, built)
     return built
@@ -72,6 +83,13 @@ def _check_routes(program: Program) -> None:
                 f"route {printable(route.name)!r} moves {shared} bytes per cycle, {own} of one core; "
                 "expected positive numbers",
             )
+        if not 0 <= route.latency_cycles < MOST_CYCLES:
+            found = f"route {printable(route.name)!r} has a latency of {route.latency_cycles} cycles"
+            raise fault(program, f"{found}; expected 0 to less than {MOST_CYCLES:.3g}")
+    for memory in program.memories:
+        if memory.bytes_per_cycle is not None and not 0 < memory.bytes_per_cycle < inf:
+            found = f"memory {printable(memory.name)!r} moves {memory.bytes_per_cycle} bytes per cycle"
+            raise fault(program, f"{found}; expected a positive number")
 
 
 def _check_duration(program: Program, built: Tables) -> None:
@@ -82,9 +100,14 @@ def _check_duration(program: Program, built: Tables) -> None:
     moving = built.queue_of >= 0
     channel = built.channel_of[built.queue_of[moving]]
     sharing = np.bincount(built.channel_of, minlength=len(built.shared_rate))
+    sizes = np.diff(built.pool_first)
+    pool = np.repeat(np.arange(len(sizes)), sizes)
+    together = np.bincount(pool, sharing, minlength=len(sizes))[pool]
     slowest = np.minimum(built.shared_rate / np.maximum(sharing, 1), built.queue_rate)
+    slowest = np.minimum(slowest, built.pool_rate[pool] / np.maximum(together, 1))
     with np.errstate(over="ignore"):
-        longest = built.cycles.sum() + (built.moved_bytes[moving] / slowest[channel]).sum()
+        moving_cycles = built.moved_bytes[moving] / slowest[channel] + built.latency[channel]
+        longest = built.cycles.sum() + moving_cycles.sum()
     if not longest < MOST_CYCLES:
         raise fault(program, f"may take {longest:.3g} cycles; expected less than {MOST_CYCLES:.3g}")
 
@@ -97,15 +120,16 @@ def _lane_first(program: Program) -> Numbers:
 
 
 def _queues(
-    program: Program, moves: npt.NDArray[np.bool_]
+    program: Program, moves: npt.NDArray[np.bool_], order: list[int]
 ) -> tuple[npt.NDArray[np.int32], npt.NDArray[np.int32], Numbers]:
-    """Return the queue of every command, the channel of every queue, and each channel's (device, route) key.
+    """Return the queue of every command, the channel of every queue, and each channel's (device, place in order) key.
 
     A queue is one core's use of a route; the queues of one device and route share a channel and its bandwidth.
     """
     routes, moving = max(len(program.routes), 1), program.commands[moves]
     core = moving["device"].astype(np.int64) * program.cores + moving["core"]
-    queue_keys, queue_number = _number(core * routes + moving["route"], program.devices * program.cores * routes)
+    place = np.argsort(np.array(order, np.int64))[moving["route"]]
+    queue_keys, queue_number = _number(core * routes + place, program.devices * program.cores * routes)
     device, route = queue_keys // routes // program.cores, queue_keys % routes
     channel_keys, channel_number = _number(device * routes + route, program.devices * routes)
     queue_of = np.full(len(moves), -1, np.int32)

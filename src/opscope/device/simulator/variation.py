@@ -67,6 +67,11 @@ def vary(program: Program, *, seed: int, inference: int) -> float:
     return 1.0 + spread * normal.inv_cdf(tail + draw * (1.0 - 2.0 * tail))
 
 
+def least_factor(program: Program) -> float:
+    """Return the smallest number that `vary` returns."""
+    return 1.0 - _SIGMAS * _spread(program, "inference_spread", below=1.0 / _SIGMAS)
+
+
 def _spread(program: Program, name: str, *, below: float) -> float:
     """Return a variation parameter of the target; 0 if the target does not give it."""
     value = program.simulation.get(name, 0.0)

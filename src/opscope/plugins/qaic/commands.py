@@ -8,6 +8,7 @@ from argparse import ArgumentParser, Namespace
 from ...commands.outcomes import report_compiled, report_outcome
 from ...commands.progress import counted
 from ...commands.vendor_command import say, show_help, take_all
+from ...core.errors import printable
 from ...core.files import PROGRAM_FILE
 
 
@@ -33,8 +34,14 @@ examples:
         if call is None:
             return show_help(args)
         say(call.notes)
-        report_compiled(qaic.compile_program(call), metrics=call.perf_metrics, warnings=call.perf_warnings)
-        print(f"wrote {call.output / PROGRAM_FILE}", file=sys.stderr)
+        for number, (folder, compiled) in enumerate(qaic.compile_programs(call)):
+            if call.specializations:
+                sizes = ", ".join(f"{name} {size}" for name, (size,) in call.specializations[number].items())
+                print(f"specialization {number}: {printable(sizes, 200)}")
+            if call.keeps_floats and qaic.has_single_floats(compiled):
+                say([qaic.SINGLE_FLOATS])
+            report_compiled(compiled, metrics=call.perf_metrics, warnings=call.perf_warnings)
+            print(f"wrote {folder / PROGRAM_FILE}", file=sys.stderr)
         return 0
 
 
@@ -59,7 +66,12 @@ examples:
         if call is None:
             return show_help(args)
         say(call.notes)
-        return report_outcome(qaic.run_program(call, progress=counted("running")))
+        code = 0
+        for number, outcome in enumerate(qaic.run_programs(call, progress=counted("running"))):
+            if len(call.folders) > 1:
+                print(f"Program {number}: {call.folders[number]}")
+            code = report_outcome(outcome) or code
+        return code
 
 
 COMMANDS = {

@@ -3,29 +3,32 @@
 from __future__ import annotations
 
 from argparse import ArgumentTypeError
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ...commands.command import named_shape
 from ...commands.vendor_flags import Flag, Takes, Words, read_words
 from ...core.errors import UsageError, printable
+from ...graph.graph import DType
 from ...options import CompileOptions, RunOptions
 from ...program.program import OP_LEVEL, THREAD_LEVEL
+from .configs import PARTITION_FLAG, SPECIALIZATION_FLAG, Partition, read_partition, read_specializations
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from ...machine.target import Target
     from ...workflows.execution import RunOutcome
     from ...workflows.model_compiler import Compiled
 
-DEFAULT_TARGET = "aic100-std"
+DEFAULT_TARGET, SEVERAL_DEVICES_TARGET = "aic100-std", "aic100-ultra"
 
 _SWITCH = Takes.NOTHING
 _OWN = "accepted; the simulated compiler decides this by itself"
 _NONE = "accepted; it has no effect on the simulated device"
-_ONE_DEVICE = "accepted; this compiles for one device: for several, see `opscope compile --devices`"
+SINGLE_FLOATS = "f32 stays f32, which the HVX alone has: -convert-to-fp16 runs it as f16"
 _SAME_INPUTS = "every inference has the same inputs: outputs are written once"
 _INPUTS = "accepted; times do not depend on the values of inputs, which are bounded random"
 
@@ -54,14 +57,16 @@ COMPILE: tuple[Flag, ...] = (
     Flag(("aic-hw",), "", _SWITCH),
     Flag(("compile-only",), "", _SWITCH),
     Flag(("aic-hw-version",), "", note="accepted; the target says which hardware (-target=NAME)"),
-    Flag(("mdp-load-partition-config",), "", note=_ONE_DEVICE),
-    Flag(("network-specialization-config",), "", note="accepted; compiles one specialization, of the model's shapes"),
-    Flag(("mxfp6-matmul",), "", _SWITCH, "accepted; weights keep their type"),
+    Flag(("mdp-load-partition-config",), "partition"),
+    Flag(("network-specialization-config",), "specializations"),
+    Flag(("retained-state",), "retained", _SWITCH),
+    Flag(("mxfp6-matmul",), "mxfp6", _SWITCH),
+    Flag(("mxint8-kv-cache",), "mxint8", _SWITCH),
     *_noted(
         _SWITCH,
         _OWN,
-        "multicast-weights aic-enable-depth-first use-producer-dma combine-inputs combine-outputs retained-state "
-        "mxint8-kv-cache aic-userdma-async aic-hmx-async",
+        "multicast-weights aic-enable-depth-first use-producer-dma combine-inputs combine-outputs "
+        "aic-userdma-async aic-hmx-async",
     ),
     *_noted(
         Takes.VALUE,
@@ -102,11 +107,10 @@ RUNNER: tuple[Flag, ...] = (
     Flag(("aic-device-id", "device-id", "d"), "", note="accepted; the device is simulated"),
     Flag(("D",), "", note="accepted; a program for several devices runs on as many simulated ones"),
     Flag(("unbound-random",), "", _SWITCH, _INPUTS),
-    *_noted(
-        Takes.VALUE,
-        _INPUTS,
-        "i input-file aic-batch-input aic-batch-json-input aic-batch-input-directory aic-batch-input-file-list",
-    ),
+    Flag(("i", "input-file"), "inputs"),
+    Flag(("aic-batch-json-input",), "input_list"),
+    Flag(("specialization",), "specialization"),  # ours: which of a program's specializations runs
+    *_noted(Takes.VALUE, _INPUTS, "aic-batch-input aic-batch-input-directory aic-batch-input-file-list"),
     *_noted(
         Takes.VALUE,
         _NONE,
@@ -136,6 +140,8 @@ class CompileCall:
     output: Path
     target: str
     options: CompileOptions
+    specializations: tuple[dict[str, tuple[int, ...]], ...]  # sizes of symbols: a program each; empty: one program
+    keeps_floats: bool  # f32 stays f32; else it runs as f16
     perf_metrics: bool
     perf_warnings: bool
     notes: tuple[str, ...]
@@ -145,8 +151,10 @@ class CompileCall:
 class RunnerCall:
     """A `qaic-runner` line, in our words."""
 
-    folder: Path
+    folders: tuple[Path, ...]  # a program each, run at once
     options: RunOptions
+    inputs: tuple[Path, ...]  # in the order of the program's inputs; empty: random ones
+    input_list: Path | None  # JSON with files by name
     notes: tuple[str, ...]
 
 
@@ -158,25 +166,73 @@ def compile_call(words: Sequence[str]) -> CompileCall | None:
     level = found.number("stats_level", "-stats-level", least=0)
     if level is None:
         level = OP_LEVEL if "profiling" in found.values else THREAD_LEVEL
+    partition = _partition(found)
+    symbols = _symbols(found) | _shapes(found)
+    half, mxfp6 = found.on("half"), found.on("mxfp6")
     return CompileCall(
         model=Path(_needed(found, "model", "qaic-compile", "-model=MODEL")),
         output=Path(_needed(found, "output", "qaic-compile", "-aic-binary-dir=DIR")),
-        target=found.last("target") or DEFAULT_TARGET,
+        target=found.last("target") or _default_target(found, partition),
         options=CompileOptions(
-            cores=found.number("cores", "-aic-num-cores"),
+            cores=_cores(found, partition),
+            devices=1 if partition is None else partition.devices,
+            parallel="pipeline" if partition is not None and partition.is_pipeline else "tensor",
             batch=found.number("batch", "-batchsize"),
-            shapes=_symbols(found) | _shapes(found) or None,
-            precision="f16" if found.on("half") else None,
+            shapes=symbols or None,
+            precision="mxfp6" if mxfp6 else "f16" if half else None,
+            retained_state=found.on("retained"),
+            kv_cache="mxint8" if found.on("mxint8") else "as-is",
             stats_level=level,
             ddr_stats=found.on("ddr_stats"),
             pmu_recipe=found.last("pmu_recipe"),
             pmu_events=found.last("pmu_events"),
             stats_batchsize=found.number("stats_batchsize", "-stats-batchsize"),
         ),
+        specializations=_specializations(found, symbols),
+        keeps_floats=not half,
         perf_metrics=found.on("perf_metrics"),
         perf_warnings=found.on("perf_warnings"),
         notes=tuple(found.notes),
     )
+
+
+def _partition(found: Words) -> Partition | None:
+    """The devices of a partition file; what it says and is not followed becomes a note."""
+    file = found.last("partition")
+    if file is None:
+        return None
+    partition = read_partition(Path(file))
+    found.notes += partition.notes
+    return partition
+
+
+def _cores(found: Words, partition: Partition | None) -> int | None:
+    asked = found.number("cores", "-aic-num-cores")
+    if partition is None:
+        return asked
+    if asked not in (None, partition.cores):
+        raise UsageError(
+            f"-aic-num-cores={asked}: {PARTITION_FLAG} has {partition.cores} cores a device; expected the same"
+        )
+    return partition.cores
+
+
+def _default_target(found: Words, partition: Partition | None) -> str:
+    if partition is None or partition.devices == 1:
+        return DEFAULT_TARGET
+    found.notes.append(f"{partition.devices} devices: compiled for {SEVERAL_DEVICES_TARGET} (-target=NAME for another)")
+    return SEVERAL_DEVICES_TARGET
+
+
+def _specializations(found: Words, symbols: Mapping[str, tuple[int, ...]]) -> tuple[dict[str, tuple[int, ...]], ...]:
+    file = found.last("specializations")
+    rows = () if file is None else read_specializations(Path(file))
+    for name in symbols:
+        if any(name in row for row in rows):
+            raise UsageError(
+                f"{printable(name)}: sized by a flag and by {SPECIALIZATION_FLAG}; expected one of them to size it"
+            )
+    return rows
 
 
 def runner_call(words: Sequence[str]) -> RunnerCall | None:
@@ -189,15 +245,28 @@ def runner_call(words: Sequence[str]) -> RunnerCall | None:
         found.notes.append(
             f"-write-output-dir={outputs}: outputs go to -aic-profiling-out-dir, like all files of a run"
         )
+    _needed(found, "folder", "qaic-runner", "--test-data=DIR")
+    given, listed = tuple(map(Path, found.values.get("inputs", []))), found.last("input_list")
+    folders = tuple(_specialized(found, Path(folder)) for folder in found.values["folder"])
+    if len(folders) > 1 and (given or listed or outputs):
+        raise UsageError("-i and -write-output-dir: several programs run at once; expected one -t with them")
+    if given and listed:
+        raise UsageError("-i and -aic-batch-json-input exclude each other; expected one of them")
+    if (given or listed) and outputs is None and "save_outputs" not in found.values:
+        found.notes.append("times do not depend on the values of inputs: -write-output-dir=DIR writes what they give")
     return RunnerCall(
-        folder=Path(_needed(found, "folder", "qaic-runner", "--test-data=DIR")),
+        folders=folders,
+        inputs=given,
+        input_list=None if listed is None else Path(listed),
         options=RunOptions(
             num_iter=found.number("num_iter", "--num-iter"),
             time=found.seconds("time", "--time"),
             activations=found.number("activations", "-a") or 1,
             set_size=found.number("set_size", "-S") or 10,
             threads=found.number("threads", "-T") or 4,
-            profile=tuple(dict.fromkeys(_profile(name) for name in found.values.get("profile", []))),
+            profile=tuple(
+                dict.fromkeys(_profile(name) for text in found.values.get("profile", []) for name in text.split(","))
+            ),
             out_dir=Path(found.last("out_dir") or outputs or "."),
             num_samples=found.number("num_samples", "--aic-profiling-num-samples") or 1,
             start_iter=found.number("start_iter", "--aic-profiling-start-iter", least=0) or 0,
@@ -209,16 +278,61 @@ def runner_call(words: Sequence[str]) -> RunnerCall | None:
     )
 
 
-def compile_program(call: CompileCall) -> Compiled:
+def compile_programs(call: CompileCall) -> Iterator[tuple[Path, Compiled]]:
+    """The program in its folder; of several specializations, each in one of its own below the first."""
+    from ...machine import catalogue
     from ...workflows.model_compiler import compile_model
 
-    return compile_model(call.model, call.target, call.options, output=call.output)
+    target = catalogue.load(call.target)
+    if call.keeps_floats and call.options.precision is None:
+        target = replace(target, precision=_floats(target))
+    for number, symbols in enumerate(call.specializations or ({},)):
+        folder = call.output / specialization_folder(number)
+        options = replace(call.options, shapes={**(call.options.shapes or {}), **symbols} or None)
+        yield folder, compile_model(call.model, target, options, output=folder)
 
 
-def run_program(call: RunnerCall, *, progress: Callable[[int, int], None] | None = None) -> RunOutcome:
-    from ...workflows import execution
+def has_single_floats(compiled: Compiled) -> bool:
+    """Whether an op works on tensors of f32."""
+    graph = compiled.graph
+    return any(graph.tensors[t].dtype is DType.F32 for op in graph.ops for t in op.outputs)
 
-    return execution.run_program(call.folder, call.options, progress=progress)
+
+def specialization_folder(number: int) -> str:
+    """Where the program of a specialization is, below the folder of the first."""
+    return f"specialization-{number}" if number else ""
+
+
+def _floats(target: Target) -> dict[str, str]:
+    """As the vendor's compiler does without -convert-to-fp16: f32 stays, f64 becomes f32."""
+    return {label: runs_as for label, runs_as in target.precision.items() if label != "f32"} | {"f64": "f32"}
+
+
+def run_programs(call: RunnerCall, *, progress: Callable[[int, int], None] | None = None) -> tuple[RunOutcome, ...]:
+    """One program, with its inputs where they are given; or several beside each other."""
+    from ...workflows import execution, programs_together
+    from .inputs import given_inputs, listed_inputs
+
+    if len(call.folders) > 1:
+        return programs_together.run_programs(call.folders, call.options, progress=progress)
+    (folder,) = call.folders
+    inputs = None
+    if call.inputs:
+        inputs = given_inputs(execution.load_program(folder).program, call.inputs)
+    elif call.input_list is not None:
+        inputs = listed_inputs(execution.load_program(folder).program, call.input_list)
+    return (execution.run_program(folder, call.options, inputs=inputs, progress=progress),)
+
+
+def _specialized(found: Words, folder: Path) -> Path:
+    """The folder of the specialization that is asked for, or of the first; a note says which of several runs."""
+    several = 1 + len(list(folder.glob("specialization-*"))) if folder.is_dir() else 1
+    number = found.number("specialization", "-specialization", least=0)
+    if number is not None and number >= several:
+        raise UsageError(f"-specialization={number}: {folder} has {several}; expected 0 to {several - 1}")
+    if number is None and several > 1:
+        found.notes.append(f"{folder}: specialization 0 of {several} runs (-specialization=N for another)")
+    return folder / specialization_folder(number or 0)
 
 
 def _needed(found: Words, parameter: str, tool: str, flag: str) -> str:

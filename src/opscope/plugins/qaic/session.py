@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import cProfile
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
+from io import StringIO
 from pathlib import Path
 from threading import Lock
 from types import TracebackType
@@ -11,41 +13,57 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from ...analysis.totals.summarise import summarise_device
 from ...core.errors import UsageError
-from ...core.files import PROGRAM_FILE
+from ...core.files import PROGRAM_FILE, write_whole
 from ...machine.target import Target
-from ...options import CompileOptions, RunOptions, Shapes, chosen, part_of
-from ...program.program import OP_LEVEL, THREAD_LEVEL
+from ...options import CompileOptions, RunOptions, chosen, part_of
+from ...program.file_names import network_name
+from ...program.program import THREAD_LEVEL
+from ...recording.trace import Trace
+from ...views.text.opstats_text import OpstatsText
+from ...views.timeline.chrome_trace import ChromeTrace
+from ...views.timeline.perfetto_trace import PerfettoTrace
 from ...workflows import execution
-from ...workflows.execution import Execution
+from ...workflows.execution import Execution, Sample
 from ...workflows.model_compiler import compile_model
+from ...workflows.program_recording import head_of
+from .session_options import SessionOptions, our_names, read_options
 
 if TYPE_CHECKING:
     from ...device.host.inputs import Array
     from ...device.host.outputs import Output
     from ...device.host.reference import Reference
     from ...program.program import Program
-    from ...recording.trace import Trace
 
 
-@dataclass(frozen=True, slots=True)
-class SessionOptions:
-    """How a session compiles, and what it runs; fields mean what they mean in CompileOptions and RunOptions."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SessionTrace(Trace):
+    """A trace that can be written down, beside the tables of the device."""
 
-    cores: int | None = None
-    devices: int = 1
-    batch: int | None = None
-    shapes: Shapes | None = None
-    precision: str | None = None
-    stats_level: int = OP_LEVEL
-    ddr_stats: bool = False
-    pmu_recipe: str | None = None
-    pmu_events: str | None = None
-    stats_batchsize: int | None = None
-    activations: int = 1  # these and what follows: of benchmarks
-    set_size: int = 10
-    num_iter: int = 40
-    seed: int = 0
+    execution: Execution
+    sample: Sample
+
+    def write_trace(self, path: str | Path) -> Path:
+        """Write the timeline: Perfetto's own form for a name that ends in .pftrace, else Chrome JSON."""
+        head = head_of(self.execution.loaded.program)
+        view = PerfettoTrace(head) if Path(path).suffix == ".pftrace" else ChromeTrace(head)
+        write_whole(Path(path), lambda out: view.render(self, out))
+        return Path(path)
+
+    def write_summary(self, path: str | Path) -> Path:
+        """Write the op tables of every device, as `opstats --summary` does."""
+        text = StringIO()
+        for capture, trace in self.execution.device_traces(self.sample):
+            network = network_name(self.program, capture.device)
+            OpstatsText().render(summarise_device(trace, capture, self.execution.program_index, network=network), text)
+        write_whole(Path(path), lambda out: out.write(text.getvalue().encode()))
+        return Path(path)
+
+    @property
+    def program(self) -> Program:
+        """What ran."""
+        return self.execution.loaded.program
 
 
 class Session:
@@ -55,28 +73,43 @@ class Session:
         model: path of a model file, or of a folder that `opscope compile` wrote.
         target: name from the catalogue, TOML file or Target; needed for a model file, and only then.
         options: how to compile, and what to run.
-        named: options by name.
+        qpc: a compiled program, instead of a model.
+        options_path: file with options, one `name: value` a line; keywords come before it.
+        enable_profiling: note what calls of `run` do on the host, for `print_profile_data`.
+        enable_metrics: as by default; excludes enable_profiling, as the vendor has it.
+        named: options by name, ours or the vendor's (aic_num_cores, num_activations, aic_pmu_recipe, …).
 
     Times are simulated; outputs are those of the original model on a reference runtime.
     """
 
     def __init__(
         self,
-        model: str | Path,
+        model: str | Path | None = None,
         target: str | Path | Target | None = None,
         options: SessionOptions | None = None,
+        *,
+        qpc: str | Path | None = None,
+        options_path: str | Path | None = None,
+        enable_profiling: bool = False,
+        enable_metrics: bool = False,
         **named: object,
     ) -> None:
         """Load a compiled program, or compile a model for `target`."""
-        choice = chosen(SessionOptions, options, named)
+        if enable_profiling and enable_metrics:
+            raise UsageError("enable_profiling and enable_metrics exclude each other; expected one of them")
+        if (model is None) == (qpc is None):
+            raise UsageError("model and qpc: expected one of them")
+        listed = {} if options_path is None else our_names(read_options(Path(options_path)))
+        choice = chosen(SessionOptions, options, listed | our_names(named))
         self._options = part_of(RunOptions, choice)
-        place = Path(model)
+        self._calls = cProfile.Profile() if enable_profiling else None
+        place = Path(str(qpc if model is None else model))
         if place.is_dir() or place.name == PROGRAM_FILE:
             self._loaded = execution.load_program(place)
         else:
             compiled = compile_model(place, _given(target, place), part_of(CompileOptions, choice))
             self._loaded = execution.loaded_from(compiled.program, place)
-        self._lock = Lock()
+        self._lock, self._profiling = Lock(), Lock()
         self._open = True
         self._latencies_ns: list[int] = []
         self._lone: Execution | None = None  # one inference at a time
@@ -101,10 +134,16 @@ class Session:
 
         given = check_inputs(self.program, inputs)
         lone, model = self._execution(), self._model()
-        outputs = model.run(given)
+        outputs = self._run(model, given)
         with self._lock:
             self._latencies_ns.append(lone.lone_latency_ns(len(self._latencies_ns)))
         return outputs
+
+    def _run(self, model: Reference, given: Mapping[str, Array]) -> dict[str, Output]:
+        if self._calls is None:
+            return model.run(given)
+        with self._profiling:  # one profiler watches one thread at a time
+            return self._calls.runcall(model.run, given)
 
     def run_benchmark(self) -> tuple[int, float | None, float, int]:
         """Inferences completed, inferences per second (batch counted), seconds, batch: all simulated.
@@ -117,13 +156,19 @@ class Session:
             self._latencies_ns += times.latencies_ns().tolist()
         return statistics.count, statistics.inferences_per_s, statistics.duration_ns / 1e9, statistics.batch
 
-    def profile(self) -> Trace:
-        """One inference in full: everything that every device did, under the stages of the host."""
+    def profile(self) -> SessionTrace:
+        """One inference in full: everything that every device did, under the stages of the host.
+
+        `write_trace` and `write_summary` of the result write it down.
+        """
         if self.program.stats.level < THREAD_LEVEL:
             raise UsageError(
                 f"stats level {self.program.stats.level}: the device writes nothing down; expected stats_level=70"
             )
-        return execution.profile_once(self._execution())
+        lone = self._execution()
+        sample, trace = execution.profile_once(lone)
+        parts = {each.name: getattr(trace, each.name) for each in fields(trace)}
+        return SessionTrace(**parts, execution=lone, sample=sample)
 
     def get_metrics(self) -> dict[str, float]:
         """Latencies of all inferences so far, in milliseconds of simulated time, as the application sees them.
@@ -143,6 +188,21 @@ class Session:
         for name, value in self.get_metrics().items():
             shown = f"{value:.0f}" if name == "num_of_inferences" else f"{value:.3f} ms (simulated)"
             print(f"{name:<22}{shown}")  # noqa: T201 - what it is for
+
+    def print_profile_data(self, n: int = 20) -> None:
+        """Print the `n` functions of the host in which calls of `run` spent most time: measured, of this machine."""
+        if self._calls is None:
+            raise UsageError("no calls were watched; expected a session with enable_profiling=True")
+        rows = sorted(
+            (
+                (f"{Path(file).name}-{line}-{name}", calls, own, whole)
+                for (file, line, name), (_, calls, own, whole, _) in _stats_of(self._calls).items()
+            ),
+            key=lambda row: -row[2],
+        )
+        print(f"{'File-Line-Function':<60} | {'num calls':>9} | {'func time':>10} | {'tot time':>10}")  # noqa: T201
+        for place, calls, own, whole in rows[:n]:
+            print(f"{place[:60]:<60} | {calls:>9} | {own:>10.6f} | {whole:>10.6f}")  # noqa: T201 - what it is for
 
     def reset(self) -> None:
         """Forget the metrics."""
@@ -180,6 +240,13 @@ class Session:
     def _check_open(self) -> None:
         if not self._open:
             raise UsageError("the session is closed; expected an open one")
+
+
+def _stats_of(calls: cProfile.Profile) -> Mapping[tuple[str, int, str], tuple[int, int, float, float, object]]:
+    """Function → calls, times of its own and with what it calls, in seconds."""
+    calls.create_stats()
+    found: Mapping[tuple[str, int, str], tuple[int, int, float, float, object]] = calls.stats
+    return found
 
 
 def _given(target: str | Path | Target | None, model: Path) -> str | Path | Target:

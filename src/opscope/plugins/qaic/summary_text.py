@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import TextIO, TypeVar
 
 from ...core.errors import CaptureError
-from ...recording.summary import KB, DeviceSummary, KindRow, PortRow, ThreadRow
+from ...recording.summary import KB, DeviceSummary, DoorbellRow, KindRow, PortRow, ThreadRow
 
 STATS_HZ = 19.2e6  # the vendor's UTimer; the text does not say it
 INPUT_PORT = 100
@@ -23,6 +23,7 @@ _THREAD = re.compile(
 )
 _INFERENCE = re.compile(r"c(\d+): Total inference pcycle is (\d+)")
 _PORT = re.compile(r"c(\d+)t(\d+)p(\d+) Host_IO_Port ucycles:\s*(\d+)")
+_DOORBELL = re.compile(r"c(\d+)p(\d+) doorbell rung at ucycle:\s*(\d+)")  # of ours; the vendor's form is not public
 _ACTIVATE = re.compile(r"c(\d+)t(\d+) activate ucycles:\s*(\d+)")
 _RATE = re.compile(r"\[(.+)\] Device instance inf/s: \((\d+)/[\d.e+-]+\): (?:[\d.e+-]+|N/A)")
 _ROW = re.compile(r"c\d+\s+t?\d")  # of the tables of op kinds and of threads
@@ -37,6 +38,7 @@ class _Found:
     kinds: list[KindRow] = field(default_factory=list)
     threads: list[tuple[int, int, str, int, int, int, int | None]] = field(default_factory=list)
     ports: list[PortRow] = field(default_factory=list)
+    doorbells: list[DoorbellRow] = field(default_factory=list)
     activate: dict[tuple[int, int], int] = field(default_factory=dict)
     inference: list[int] = field(default_factory=list)
     network: str = ""
@@ -65,6 +67,9 @@ class _Found:
         core, thread, port, wait = map(int, match.groups())
         self.ports.append(PortRow(core, thread, port, wait, port == INPUT_PORT))
 
+    def doorbell(self, match: re.Match[str]) -> None:
+        self.doorbells.append(DoorbellRow(*map(int, match.groups())))
+
     def activated(self, match: re.Match[str]) -> None:
         core, thread, ticks = map(int, match.groups())
         self.activate[core, thread] = ticks
@@ -89,6 +94,7 @@ def read_opstats_text(text: TextIO, *, source: str, unread: Callable[[str, str],
         (_KIND, found.kind),
         (_THREAD, found.thread),
         (_PORT, found.port),
+        (_DOORBELL, found.doorbell),
         (_ACTIVATE, found.activated),
         (_INFERENCE, found.whole),
         (_RATE, found.rate),
@@ -113,6 +119,7 @@ def read_opstats_text(text: TextIO, *, source: str, unread: Callable[[str, str],
         kinds=tuple(found.kinds),
         threads=tuple(threads),
         ports=tuple(found.ports),
+        doorbells=tuple(found.doorbells),
         inference_pcycles=tuple(found.inference),
     )
 

@@ -77,7 +77,7 @@ COLUMNS: tuple[tuple[str, Column], ...] = (
     ("execTotalUs", _stage("submitted_ns", "returned_ns")),
     ("exectoVcUs", _stage("submitted_ns", "channel_ns")),
     ("execToCompleteUs", _stage("channel_ns", "completed_ns")),
-    ("postProcUs", _stage("returned_ns", "dequeued_ns")),
+    ("postProcUs", _stage("returned_ns", "processed_ns")),
     ("totalRoundtripTimeUs", _stage("enqueued_ns", "dequeued_ns")),
     ("queueDepth", _number("queue_depth")),
     ("numInfInQueue", _number("in_queue")),

@@ -71,7 +71,8 @@ def _lanes(totals: Summary) -> Iterable[Section]:
         for lane in totals.lanes
     ]
     header = ("engine", "busy us", "wait us", "idle us", "barrier us", "busy")
-    yield "Engines: busy + wait + idle = wall; barrier is part of busy (mean of the threads)", header, rows
+    title = "Engines: busy + wait + idle = wall; barrier is part of busy (mean of the threads); "
+    yield title + "of transfers busy is their issue, see below for bytes that move", header, rows
 
 
 _OP_HEADER = ("busy us", "share", "wall us", "wait us", "count", "out KB", "moved KB", "engine", "operands", "name")
@@ -101,12 +102,13 @@ def _transfers(totals: Summary) -> Iterable[Section]:
             str(row.transfers),
             f"{row.bytes / 1024:.1f}",
             _us(row.busy_ns),
+            "—" if not totals.latency.value_ns else _share(row.busy_ns / totals.latency.value_ns),
             _rate(row.gigabytes_per_s),
             str(row.most_in_flight),
         )
         for row in totals.routes
     ]
-    header = ("where", "route", "count", "KB", "busy us", "GB/s", "most in flight")
+    header = ("where", "route", "count", "KB", "busy us", "busy", "GB/s", "most in flight")
     yield "Transfers: busy is the time in which at least one is in flight", header, rows
 
 

@@ -58,6 +58,9 @@ def _write_core(summary: DeviceSummary, core: int, number: int, out: TextIO) -> 
     for port in summary.ports:
         if port.core == core:
             out.write(f"c{core:02d}t{port.thread}p{port.port} Host_IO_Port ucycles:{port.wait:17d}\n")
+    for bell in summary.doorbells:
+        if bell.core == core:
+            out.write(f"c{core:02d}p{bell.port} doorbell rung at ucycle:{bell.time:16d}\n")
     for thread in threads:
         if thread.activate is not None:
             out.write(f"c{core:02d}t{thread.thread} activate ucycles:{thread.activate:18d}\n")
@@ -109,9 +112,12 @@ def _write_counters(summary: DeviceSummary, core: int, out: TextIO) -> None:
             out.write(f"c{core:02d} DDR write bytes:{ddr.write_bytes:19d}\n")
             out.write(f"c{core:02d} DDRTrafficMB:{moved / 1e6:22.3f}\n")
             out.write(f"c{core:02d} DDRBandwidthGBPerSec:{rate:>14}\n")
+    if any(row.core == core for row in summary.pmu):
+        out.write(f"c{core:02d} PMU events are the simulator's own: the vendor's numbers are not public\n")
     for row in summary.pmu:
         if row.core == core:
-            out.write(f"c{core:02d}t{row.thread} PMU 0x{row.event:X} {printable(row.name)}:{row.value:20d}\n")
+            value = UNKNOWN if row.value is None else row.value
+            out.write(f"c{core:02d}t{row.thread} PMU 0x{row.event:X} {printable(row.name)}:{value:>20}\n")
     for active in summary.active:
         if active.core == core:
             out.write(f"c{core:02d} {printable(active.block)}ActivePct:{100 * active.share:20.2f}\n")

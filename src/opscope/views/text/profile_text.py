@@ -97,7 +97,8 @@ class ProfileText:
             rows[0] = ("latency", f"{rows[0][1]}; the application sees {seen}")
         if run.summary.throughput_per_s is not None:
             alone = " of the device alone" if run.summary.host else ""  # the host may not keep up with it
-            rows.append(("throughput", f"{_rate(run.summary.throughput_per_s)} inferences/s{alone}"))
+            rate = f"{_rate(run.summary.throughput_per_s)} inferences/s{alone}"
+            rows.append(("throughput", rate + _per_activation(run)))
         if found.breakdown:
             share = next(part.share for part in found.breakdown if part.cause == found.bound)
             part = "of the time of ops whose cost is known" if unknown else "of the time"
@@ -232,6 +233,15 @@ def _op_row(op: OpTotal) -> Sequence[str]:
 
 def _time(ns: int | None) -> str:
     return format_seconds(None if ns is None else ns * 1e-9)
+
+
+def _per_activation(run: Run) -> str:
+    """What each activation has of the throughput, where there are several."""
+    latency, batch, rate = run.summary.latency.value_ns, run.summary.batch, run.summary.throughput_per_s
+    if not latency or not batch or not rate or run.info.options.get("activations", 1) == 1:
+        return ""
+    each = batch * 1e9 / latency
+    return f", {round(rate / each)} activations at once with {_rate(each)} each"
 
 
 def _rate(per_second: float) -> str:

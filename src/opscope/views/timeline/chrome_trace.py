@@ -14,12 +14,13 @@ from ...recording.run import CommandTable, Run
 from ...recording.summary import KB
 from ...recording.trace import NONE, SpanKind, Trace
 from .decimal_text import Text, TextRows, same_width
-from .trace_args import CATEGORY, constant_args, shown_kinds, template_of_commands
-from .trace_flows import Flows, find_flows
+from .trace_args import CATEGORY, constant_args, counter_args, is_instant, shown_kinds, template_of_commands
+from .trace_flows import Flows, apart, find_flows
 from .trace_rows import Rows, lay_out, stats_hz
 
 Spans = npt.NDArray[np.void]
 CHUNK = 1 << 12
+_OUT, _IN = b'{"ph":"s",', b'{"ph":"f","bp":"e",'  # the ends of an arrow
 _json = msgspec.json.encode
 
 
@@ -49,27 +50,33 @@ class ChromeTrace:
     def render(self, trace: Trace, out: BinaryIO) -> None:
         """Head, names of rows, counters, spans and arrows, block by block."""
         rows = lay_out(trace, self.info, cores=self.cores, devices=self.devices)
+        trace = apart(trace) if self.flows else trace
         flows = find_flows(trace, rows.shown) if self.flows else None
-        about: dict[str, str] = {"provenance": trace.provenance}
-        if flows is not None:
-            about["undrawn dependencies"] = str(flows.undrawn)
-        out.write(b'{"displayTimeUnit":"ns","otherData":' + _json(about) + b',"traceEvents":[\n')
+        points = np.zeros(0, np.int64) if flows is None else flows.points(trace)
+        about = _json({"provenance": trace.provenance})
+        out.write(b'{"displayTimeUnit":"ns","otherData":' + about + b',"traceEvents":[\n')
         for event in self.host_events:
             out.write(_json(event) + b",\n")
         for block in (*_metadata(rows), *_counters(trace, rows)):
             out.write(block)
-        for block in self._spans(trace, rows):
+        if flows is not None:
+            out.write(self._points(trace, rows, flows, points))
+        for block in self._spans(trace, rows, points):
             out.write(block)
         for block in () if flows is None else _flows(trace, rows, flows, self.table):
             out.write(block)
         out.write(b'{"ph":"M","name":"process_labels","pid":%d,"args":{"labels":""}}\n]}\n' % _last_pid(rows))
 
-    def _spans(self, trace: Trace, rows: Rows) -> Iterator[bytes]:
-        """Blocks of events, one kind of span after the other."""
-        prefix = same_width(
-            [b"" if row is None else b'{"ph":"X","pid":%d,"tid":%d,"ts":' % (row.pid, row.tid) for row in rows.of_lane]
-        )
+    def _spans(self, trace: Trace, rows: Rows, written: Numbers) -> Iterator[bytes]:
+        """Blocks of events, one kind of span after the other, without those that are written already."""
+        whole, moment = _prefixes(rows, b'{"ph":"X",'), _prefixes(rows, b'{"ph":"i","s":"t",')
         shown, kind = rows.shown[trace.spans["lane"]], shown_kinds(self.table, trace.spans)
+        shown[written] = False
+        instant = is_instant(trace)
+        for chosen in _chunks(np.flatnonzero(shown & instant)):
+            spans = trace.spans.take(chosen)
+            line = TextRows(len(spans)).chosen(moment, spans["lane"]).number(spans["start_ns"], places=3)
+            yield self._plain(trace, spans, line)
         writers: tuple[tuple[SpanKind, Callable[[Trace, Spans, TextRows], bytes]], ...] = (
             (SpanKind.HOST, self._plain),
             (SpanKind.PHASE, self._plain),
@@ -79,12 +86,30 @@ class ChromeTrace:
             (SpanKind.BARRIER, self._barriers),
         )
         for wanted, write in writers:
-            chosen = np.flatnonzero(shown & (kind == wanted))
-            for low in range(0, len(chosen), CHUNK):
-                spans = trace.spans.take(chosen[low : low + CHUNK])
-                line = TextRows(len(spans)).chosen(prefix, spans["lane"]).number(spans["start_ns"], places=3)
-                line.text(b',"dur":').number(spans["end_ns"] - spans["start_ns"], places=3)
-                yield write(trace, spans, line)
+            for chosen in _chunks(np.flatnonzero(shown & ~instant & (kind == wanted))):
+                spans = trace.spans.take(chosen)
+                yield write(trace, spans, _timed(spans, whole))
+
+    def _points(self, trace: Trace, rows: Rows, flows: Flows, points: Numbers) -> bytes:
+        """Spans of no length, each followed at once by the arrows that enter and leave it: so all are told apart."""
+        place = np.full(len(trace.spans), NONE, np.int64)
+        place[points] = np.arange(len(points))
+        whole, kind = _prefixes(rows, b'{"ph":"X",'), shown_kinds(self.table, trace.spans)[points]
+        lines: list[list[bytes]] = [[] for _ in points]
+        for own, write in ((kind == SpanKind.PHASE, self._plain), (kind != SpanKind.PHASE, self._commands)):
+            if own.any():
+                spans = trace.spans.take(points[own])
+                block = write(trace, spans, _timed(spans, whole))
+                for at, line in zip(np.flatnonzero(own).tolist(), _lines(block), strict=True):
+                    lines[at].append(line)
+        for end, spans_of_end in ((_IN, flows.target), (_OUT, flows.source)):
+            own = np.flatnonzero(place[spans_of_end] != NONE)
+            if not len(own):
+                continue
+            block = _arrow_ends(trace, rows, flows, self.table, end, own)
+            for at, line in zip(place[spans_of_end[own]].tolist(), _lines(block), strict=True):
+                lines[at].append(line)
+        return b"".join(line for own_lines in lines for line in own_lines)
 
     def _commands(self, trace: Trace, spans: Spans, line: TextRows) -> bytes:
         """Ops and transfers, with everything that is known of their command."""
@@ -100,6 +125,8 @@ class ChromeTrace:
         line.string("PCyclesPerKB", hundredths(pcycles / kilobytes), places=2, present=writes)
         line.string("UCyclesPerKB", hundredths(ucycles / kilobytes), places=2, present=writes)
         line.string("opOutputSize", size)
+        for key, values in zip(counter_args(trace.op_counts.names), trace.op_counts.of(spans).T, strict=True):
+            line.string(key, np.maximum(values, 0), present=values != NONE)
         return _spliced(line.rows(), self._template_of[command], self._command_ends, self._command_end)
 
     def _command_end(self, template: int) -> bytes:
@@ -138,6 +165,28 @@ class ChromeTrace:
         for key, column in (("opPCycle", "pcycles"), ("opUCycle", "ucycles")):
             line.string(key, spans[column], present=spans[column] != NONE)
         return _named(trace, spans, line)
+
+
+def _prefixes(rows: Rows, begin: bytes) -> Text:
+    """Per lane, how its events begin; empty where it is not shown."""
+    return same_width(
+        [b"" if row is None else begin + b'"pid":%d,"tid":%d,"ts":' % (row.pid, row.tid) for row in rows.of_lane]
+    )
+
+
+def _timed(spans: Spans, prefix: Text) -> TextRows:
+    line = TextRows(len(spans)).chosen(prefix, spans["lane"]).number(spans["start_ns"], places=3)
+    return line.text(b',"dur":').number(spans["end_ns"] - spans["start_ns"], places=3)
+
+
+def _lines(block: bytes) -> list[bytes]:
+    """Events one by one: text in JSON has no line feed of its own."""
+    return block.splitlines(keepends=True)
+
+
+def _chunks(chosen: Numbers) -> Iterator[Numbers]:
+    for low in range(0, len(chosen), CHUNK):
+        yield chosen[low : low + CHUNK]
 
 
 def _named(trace: Trace, spans: Spans, line: TextRows) -> bytes:
@@ -186,29 +235,25 @@ def _counters(trace: Trace, rows: Rows) -> Iterator[bytes]:
 
 
 def _flows(trace: Trace, rows: Rows, flows: Flows, table: CommandTable) -> Iterator[bytes]:
-    """Arrows: out of a span one nanosecond before its end, into a span one nanosecond after its start.
+    """Both ends of all arrows, but for ends in spans of no length, which are written with these."""
+    empty = trace.spans["start_ns"] == trace.spans["end_ns"]
+    for end, spans in ((_OUT, flows.source), (_IN, flows.target)):
+        for chosen in _chunks(np.flatnonzero(~empty[spans])):
+            yield _arrow_ends(trace, rows, flows, table, end, chosen)
 
-    The two ends give their ordinals under different names: a viewer warns of an argument that is given twice.
-    """
-    prefix = same_width(
-        [b"" if row is None else b'"pid":%d,"tid":%d,"ts":' % (row.pid, row.tid) for row in rows.of_lane]
-    )
+
+def _arrow_ends(trace: Trace, rows: Rows, flows: Flows, table: CommandTable, end: bytes, chosen: Numbers) -> bytes:  # noqa: PLR0917 – as many as an arrow is made of
+    """Ends of arrows: out of a span one nanosecond before its end, into a span one nanosecond after its start."""
+    spans = trace.spans.take((flows.source if end == _OUT else flows.target)[chosen])
+    length = spans["end_ns"] - spans["start_ns"]
+    inside = np.maximum(length - 1, 0) if end == _OUT else np.clip(length - 1, 0, 1)
     kinds = same_width([b'"ordering"', b'"true"'])
-    for low in range(0, len(flows.ids), CHUNK):
-        part = slice(low, low + CHUNK)
-        for begin, ends, shift, ordinal in (
-            (b'{"ph":"s",', flows.source[part], -1, "oc"),
-            (b'{"ph":"f","bp":"e",', flows.target[part], 1, "consumerOc"),
-        ):
-            spans = trace.spans.take(ends)
-            lasts = spans["end_ns"] > spans["start_ns"]
-            edge = spans["end_ns"] if shift < 0 else spans["start_ns"]
-            line = TextRows(len(ends)).text(begin).chosen(prefix, spans["lane"])
-            line.number(np.where(lasts, edge + shift, spans["start_ns"]), places=3)
-            line.text(b',"name":"dependency","cat":').chosen(kinds, flows.data[part].astype(np.int64))
-            line.text(b',"id":').number(flows.ids[part]).text(b',"args":{')
-            line.string(ordinal, table.rows["ordinal"][spans["command"]].astype(np.int64), first=True)
-            yield line.text(b"}},\n").rows().tobytes()
+    line = TextRows(len(chosen)).chosen(_prefixes(rows, end), spans["lane"])
+    line.number(spans["start_ns"] + inside, places=3)
+    line.text(b',"name":"dependency","cat":').chosen(kinds, flows.data[chosen].astype(np.int64))
+    line.text(b',"id":').number(flows.ids[chosen]).text(b',"args":{')
+    line.string("oc", table.rows["ordinal"][spans["command"]].astype(np.int64), first=True)
+    return line.text(b"}},\n").rows().tobytes()
 
 
 def _last_pid(rows: Rows) -> int:

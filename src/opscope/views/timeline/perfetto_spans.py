@@ -11,10 +11,10 @@ import numpy.typing as npt
 from ...core.columns import Numbers
 from ...recording.run import CommandTable
 from ...recording.summary import KB
-from ...recording.trace import NONE, SpanKind, Trace
+from ...recording.trace import NONE, OpCounts, SpanKind, Trace
 from .protobuf import MessageRows, bytes_field, fixed64s, number_field, padded, text_field, varint, width_of
 from .protobuf import Rows as ByteRows
-from .trace_args import constant_args, shown_kinds, template_of_commands
+from .trace_args import constant_args, counter_args, is_instant, shown_kinds, template_of_commands
 from .trace_flows import Flows
 from .trace_rows import Rows
 
@@ -26,7 +26,7 @@ STATE_CLEARED, _NEEDS_STATE = 1, 2
 _PACKET, _TIMESTAMP, _SEQUENCE, _TRACK_EVENT, _FLAGS = 1, 8, 10, 11, 13
 _CATEGORIES, _ANNOTATIONS, _TYPE, _NAME, _TRACK = 3, 4, 9, 10, 11
 _FLOW_IDS, _ENDED_FLOW_IDS = 47, 48
-_BEGIN, _END = 1, 2
+_BEGIN, _END, _INSTANT = 1, 2, 3
 _INTERNED_ID, _INTERNED_TEXT = 1, 2
 _ARG_NAME, _ARG_NUMBER, _ARG_DOUBLE, _ARG_STRING = 1, 3, 5, 17
 _WORK = (SpanKind.OP, SpanKind.TRANSFER)
@@ -87,6 +87,8 @@ class _Context:
     names: Numbers  # name → interned number
     time_width: int
     arrows: _Arrows | None
+    pattern: Numbers  # row of op_counts → number of the set of counters that it has; the last: of none
+    patterns: int
 
 
 class SpanPackets:
@@ -94,7 +96,7 @@ class SpanPackets:
 
     def __init__(self, table: CommandTable, interned: Interned, *, stats_hz: float) -> None:
         """Intern the texts of all commands, and encode the arguments of every template once."""
-        self.table, self.stats_hz = table, stats_hz
+        self.table, self.stats_hz, self._interned = table, stats_hz, interned
         self._template_of, templates = template_of_commands(table)
         self._arg = {key: interned.number(Interned.ARGS, key) for key in _NUMBER_ARGS}
         args = [list(constant_args(table, kind, detail)) for kind, detail in templates]
@@ -110,6 +112,10 @@ class SpanPackets:
         self._length_of = np.array([len(body) for body in encoded] or [0], np.int64)
         self._tables, self._place = _tables(encoded)
         self._shape = self._shapes()
+
+    def know(self, counters: tuple[str, ...]) -> None:
+        """Intern the keys of counters, before the table of strings is written."""
+        self._arg |= {key: self._interned.number(Interned.ARGS, key) for key in counter_args(counters)}
 
     def _shapes(self) -> Numbers:
         """Command → number of the set of fields that its packets have, but for what its times decide."""
@@ -128,16 +134,32 @@ class SpanPackets:
         trace = self._plain_where_unknown(trace)
         tracks = np.array([0 if row is None else row.tid for row in rows.of_lane] or [0], np.int64)
         width = width_of(int(trace.spans["end_ns"].max(initial=0)))
-        context = _Context(trace, tracks, names, width, None if flows is None else _Arrows.of(flows, len(trace.spans)))
-        shown = np.flatnonzero(rows.shown[trace.spans["lane"]])
+        arrows = None if flows is None else _Arrows.of(flows, len(trace.spans))
+        context = _Context(trace, tracks, names, width, arrows, *_patterns(trace.op_counts))
+        instant, visible = is_instant(trace), rows.shown[trace.spans["lane"]]
+        shown = np.flatnonzero(visible & ~instant)
         empty = trace.spans["end_ns"][shown] == trace.spans["start_ns"][shown]
         lasting, points = shown[~empty], shown[empty]
+        bound = np.zeros(0, np.int64) if flows is None else flows.points(trace)
         for low in range(0, len(lasting), CHUNK):
             yield self._ends(context, lasting[low : low + CHUNK]).tobytes()
-        for chosen in self._alike(context, points):
-            yield np.concatenate((self._starts(context, chosen), self._ends(context, chosen)), axis=1).tobytes()
+        for chosen in self._alike(context, np.flatnonzero(visible & instant)):
+            yield self._starts(context, chosen, _INSTANT).tobytes()
+        yield self._in_order(context, bound)
+        for chosen in self._alike(context, np.setdiff1d(points, bound)):
+            yield self._empty(context, chosen).tobytes()
         for chosen in self._alike(context, lasting):
             yield self._starts(context, chosen).tobytes()
+
+    def _empty(self, context: _Context, chosen: Numbers) -> ByteRows:
+        return np.concatenate((self._starts(context, chosen), self._ends(context, chosen)), axis=1)
+
+    def _in_order(self, context: _Context, points: Numbers) -> bytes:
+        """Spans of no length one by one: an arrow between two at one time has to leave before it arrives."""
+        packets: dict[int, bytes] = {}
+        for chosen in self._alike(context, points):
+            packets.update(zip(chosen.tolist(), (row.tobytes() for row in self._empty(context, chosen)), strict=True))
+        return b"".join(packets[point] for point in points.tolist())
 
     def _plain_where_unknown(self, trace: Trace) -> Trace:
         """Spans that no command describes are drawn with their own name and times alone."""
@@ -160,6 +182,7 @@ class SpanPackets:
             same = chosen[kind == wanted]
             if wanted in _WORK:
                 code = self._shape[spans["command"][same]] * 3 + 1 + np.sign(spans["ucycles"][same])  # −1: NONE
+                code = code * context.patterns + context.pattern[spans["counts"][same]]
             else:
                 known = [spans[name][same] != NONE for name in ("waits_on", "pcycles", "ucycles")]
                 code = known[0] + 2 * known[1].astype(np.int64) + 4 * known[2]
@@ -176,15 +199,17 @@ class SpanPackets:
         event.number(_TRACK, context.tracks[spans["lane"]], width=width_of(int(context.tracks.max())))
         return _packets(context, spans["end_ns"], event)
 
-    def _starts(self, context: _Context, chosen: Numbers) -> ByteRows:
+    def _starts(self, context: _Context, chosen: Numbers, kind_of_event: int = _BEGIN) -> ByteRows:
         """Start packets of spans that `_alike` put together: the first tells which fields all of them have."""
         spans = context.trace.spans.take(chosen)
-        event = MessageRows(len(spans)).constant(number_field(_TYPE, _BEGIN) + number_field(_CATEGORIES, CATEGORY_IID))
+        event = MessageRows(len(spans)).constant(
+            number_field(_TYPE, kind_of_event) + number_field(_CATEGORIES, CATEGORY_IID)
+        )
         event.number(_TRACK, context.tracks[spans["lane"]], width=width_of(int(context.tracks.max())))
         event.number(_NAME, context.names[spans["name"]], width=width_of(int(context.names.max())))
         kind = SpanKind(int(spans["kind"][0]))
         if kind in _WORK:
-            self._work(event, spans)
+            self._work(event, spans, context.trace.op_counts)
         elif kind is SpanKind.WAIT:
             self._wait(event, spans)
         elif kind is SpanKind.BARRIER:
@@ -197,7 +222,7 @@ class SpanPackets:
             event.block(context.arrows.encoded(chosen))
         return _packets(context, spans["start_ns"], event)
 
-    def _work(self, event: MessageRows, spans: Spans) -> None:
+    def _work(self, event: MessageRows, spans: Spans, counters: OpCounts) -> None:
         """Arguments of spans of a command: what its times give, then what is the same in every inference."""
         table, command = self.table.rows, spans["command"]
         size, ucycles, pcycles = table["out_bytes"][command].astype(np.int64), spans["ucycles"], spans["pcycles"]
@@ -211,6 +236,9 @@ class SpanPackets:
             self._real(event, "PCyclesPerKB", pcycles / (size / KB))
             self._real(event, "UCyclesPerKB", ucycles / (size / KB))
         self._whole(event, "opOutputSize", size)
+        for key, values in zip(counter_args(counters.names), counters.of(spans).T, strict=True):
+            if values[0] != NONE:
+                self._whole(event, key, values)
         template = self._template_of[command]
         event.chosen(self._tables[int(self._length_of[template[0]])], self._place[template])
 
@@ -239,6 +267,12 @@ class SpanPackets:
     def _string(self, event: MessageRows, key: str, numbers: Numbers) -> None:
         arg = MessageRows(len(numbers)).constant(number_field(_ARG_NAME, self._arg[key]))
         event.nested(_ANNOTATIONS, arg.number(_ARG_STRING, numbers, width=self._value_width))
+
+
+def _patterns(counters: OpCounts) -> tuple[Numbers, int]:
+    """Row of counters → number of the set of counters that it has; and how many numbers there are."""
+    found, number = np.unique(counters.rows != NONE, axis=0, return_inverse=True)
+    return np.append(number.reshape(-1) + 1, 0).astype(np.int64), len(found) + 1
 
 
 def _packets(context: _Context, times: Numbers, event: MessageRows) -> ByteRows:

@@ -16,7 +16,7 @@ from ...recording.trace import Trace
 from .perfetto_spans import SEQUENCE_ID, STATE_CLEARED, Interned, SpanPackets
 from .protobuf import MessageRows, bytes_field, number_field, text_field, width_of
 from .trace_args import CATEGORY
-from .trace_flows import find_flows
+from .trace_flows import apart, find_flows
 from .trace_rows import Rows, lay_out, stats_hz
 
 _PACKET, _TIMESTAMP, _SEQUENCE, _TRACK_EVENT, _INTERNED, _FLAGS, _DESCRIPTOR = 1, 8, 10, 11, 12, 13, 60
@@ -50,7 +50,9 @@ class PerfettoTrace:
     def render_rows(self, trace: Trace, rows: Rows, out: BinaryIO) -> None:
         """The trace with every lane where it is told to be."""
         names = np.array([self._interned.number(Interned.NAMES, name) for name in trace.names], np.int64)
+        trace = apart(trace) if self.flows else trace
         flows = find_flows(trace, rows.shown) if self.flows else None
+        self._packets.know(trace.op_counts.names)
         state = number_field(_SEQUENCE, SEQUENCE_ID) + number_field(_FLAGS, STATE_CLEARED)
         out.write(bytes_field(_PACKET, state + bytes_field(_INTERNED, self._interned.encoded())))
         for descriptor in _descriptors(trace, rows):

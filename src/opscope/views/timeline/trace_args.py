@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import re
+from collections.abc import Iterator, Sequence
 
 import numpy as np
 import numpy.typing as npt
 
+from ...core.meaning import LaneRole
 from ...core.plugins import vendor_memory_name
 from ...recording.run import CommandTable
-from ...recording.trace import SpanKind
+from ...recording.trace import SpanKind, Trace
 
 CATEGORY = "aic"
+_LONGEST_KEY = 60
 
 
 def template_of_commands(table: CommandTable) -> tuple[npt.NDArray[np.int64], list[tuple[int, int]]]:
@@ -28,6 +31,18 @@ def shown_kinds(table: CommandTable, spans: npt.NDArray[np.void]) -> npt.NDArray
     named = np.array([kind != "" for kind in table.kinds] or [False])
     told[told] = named[rows["kind"][command[told]]]
     return np.where(told | (spans["kind"] == SpanKind.HOST), spans["kind"], SpanKind.PHASE).astype(np.int64)
+
+
+def counter_args(names: Sequence[str]) -> list[str]:
+    """Keys of the counters of a command; names are of a file, and keys are written as they are."""
+    return [f"PMU_{re.sub(r'[^0-9A-Za-z_]', '_', name)[:_LONGEST_KEY]}" for name in names]
+
+
+def is_instant(trace: Trace) -> npt.NDArray[np.bool_]:
+    """Spans that mark a moment, such as the ring of a doorbell: they have no length, on a lane that only marks."""
+    spans, marks = trace.spans, np.array([lane.role is LaneRole.MARKER for lane in trace.lanes] or [False])
+    found: npt.NDArray[np.bool_] = marks[spans["lane"]] & (spans["start_ns"] == spans["end_ns"])
+    return found
 
 
 def constant_args(table: CommandTable, kind: int, detail: int) -> Iterator[tuple[str, str]]:

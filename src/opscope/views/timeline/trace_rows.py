@@ -117,9 +117,9 @@ def _lane_name(info: RunInfo, lane: Lane, threaded: Collection[str]) -> str:
     if lane.device == NONE:
         return printable(lane.name, _LONGEST_NAME)
     core = process_name(info, lane.device, lane.core)
-    if lane.role is LaneRole.EXECUTION:
-        return core
     name = printable(lane.name, _LONGEST_NAME)
+    if lane.role is LaneRole.EXECUTION:  # behind the word: whose, where several are at work
+        return " ".join((core, *name.split()[1:]))
     group, _, rest = name.partition(" ")
     thread = f"_t{lane.thread}" if lane.thread != NONE and group in threaded else ""
     return f"{core}_{group}{thread}" + (f"_{rest}" if rest else "")

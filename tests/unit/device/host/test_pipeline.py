@@ -2,20 +2,29 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from itertools import pairwise
 
 import numpy as np
 import pytest
 
 from opscope.core.errors import ProgramError, UsageError
+from opscope.core.meaning import Does
 from opscope.device.host.pipeline import Pipeline
 from opscope.device.host.stage_times import HOST_SPREAD, StageSource
+from opscope.machine import catalogue as targets
 from opscope.options import RunOptions
 from opscope.recording.host_times import INFERENCE, STAGES, between
-from run_build import HOST_US, STATS_HZ, program_of, run_of
+from run_build import HOST_RATES, HOST_US, STATS_HZ, program_of, run_of
 
+INPUTS, OUTPUTS = 4 * 3 * 8 + 4 * 4 * 4, 4 * 10 * 2  # bytes of the program by hand
 TIMES = [name for name in INFERENCE.names or () if name.endswith("_ns")]
 EXACT = {"host_spread": 0.0}
+
+
+def bytes_ns(size: int) -> float:
+    """Over the link, and through the host's memory."""
+    return size / 16 + size / 5
 
 
 def test_every_point_in_time_follows_the_one_before_it() -> None:
@@ -28,18 +37,78 @@ def test_an_inference_with_everything_to_itself_takes_the_sum_of_its_stages() ->
     program = program_of(simulation=EXACT)
     times = run_of(RunOptions(num_iter=5, set_size=1), program=program)
     device_ns = 1_000_000
-    expected = device_ns + 1000 * sum(HOST_US.values())
-    assert np.abs(times.latencies_ns() - expected).max() <= 1e9 / STATS_HZ  # the device starts at a tick
+    stages_us = sum(HOST_US.values()) + HOST_US["link_latency"] - HOST_US["application"]  # the link is passed twice
+    expected = device_ns + 1000 * stages_us + bytes_ns(INPUTS + OUTPUTS)
+    assert np.abs(times.latencies_ns() - expected).max() <= 1e9 / STATS_HZ + 4  # the device starts at a tick
     stages = sum(between(times.rows, *ends) for ends in STAGES.values())
     assert (stages == times.latencies_ns()).all()
 
 
-def test_transfers_are_divided_by_bytes_between_the_way_in_and_the_way_out() -> None:
-    program = program_of(simulation=EXACT)
+def test_transfers_and_processing_take_their_bytes_beside_their_fixed_parts() -> None:
+    large = replace(program_of(simulation=EXACT), inputs=(("image", "u8", (75_264_000,)),))
+    row = run_of(RunOptions(num_iter=1), program=large).rows
+    assert between(row, "channel_ns", "arrived_ns")[0] == 130_000 + 75_264_000 / 16
+    assert between(row, "taken_ns", "prepared_ns")[0] == 8_000 + 75_264_000 / 5
+    assert between(row, "ended_ns", "completed_ns")[0] == 130_000 + OUTPUTS / 16
+    assert between(row, "returned_ns", "processed_ns")[0] == 180_000 + OUTPUTS / 5
+
+
+def test_no_draw_is_faster_than_the_link() -> None:
+    large = replace(program_of(), inputs=(("image", "u8", (16_000_000,)),))
+    rows = run_of(RunOptions(num_iter=200, set_size=1), program=large).rows
+    took = between(rows, "channel_ns", "arrived_ns")
+    assert took.min() > 1_000_000
+    assert len(set(took.tolist())) > 100
+
+
+def test_the_stats_buffer_comes_back_with_the_outputs() -> None:
+    program = program_of(simulation=EXACT, moved_bytes=160_000)
+    program.commands["does"] = Does.STATS
     row = run_of(RunOptions(num_iter=1), program=program).rows
-    inputs, outputs = 4 * 3 * 8 + 4 * 4 * 4, 4 * 10 * 2
-    assert between(row, "channel_ns", "arrived_ns")[0] == round(300_000 * inputs / (inputs + outputs))
-    assert between(row, "ended_ns", "completed_ns")[0] == 300_000 - round(300_000 * inputs / (inputs + outputs))
+    assert between(row, "ended_ns", "completed_ns")[0] == 130_000 + (160_000 + OUTPUTS) / 16
+
+
+def test_activations_share_the_link() -> None:
+    large = replace(program_of(simulation=EXACT), inputs=(("image", "u8", (16_000_000,)),))
+    rows = run_of(RunOptions(num_iter=3, activations=4, set_size=1), program=large, slots=4, ticks=10).rows
+    arrived = np.sort(rows["arrived_ns"])
+    assert (np.diff(arrived) >= 1_000_000).all()  # 16 MB at 16 GB/s, one after the other
+
+
+def test_the_published_run_comes_out_of_its_bytes() -> None:
+    """Means of the latency file of the vendor's tutorial, whose ports and stats buffer have these bytes."""
+    target = targets.load("aic100-std").host
+    assert target is not None
+    us = {name: getattr(target, name).value for name in HOST_US}
+    rates = {name: getattr(target, f"{name}_bytes_per_second").value for name in HOST_RATES}
+    program = replace(
+        program_of(simulation=EXACT, moved_bytes=885_381, host=us),
+        host_bytes_per_second=rates,
+        inputs=(("ids", "i32", (3, 8, 128)),),
+        outputs=(("logits", "f16", (2, 8, 128)),),
+    )
+    program.commands["does"] = Does.STATS
+    row = run_of(RunOptions(num_iter=2, set_size=1), program=program, ticks=round(23_051.37 * 19.2)).rows[1:]
+    for start, end, expected in (
+        ("enqueued_ns", "taken_ns", 6.761),
+        ("taken_ns", "prepared_ns", 7.632),
+        ("prepared_ns", "submitted_ns", 1.556),
+        ("submitted_ns", "channel_ns", 4.872),
+        ("channel_ns", "completed_ns", 23_367.929),
+        ("submitted_ns", "returned_ns", 23_442.736),
+        ("returned_ns", "processed_ns", 182.493),
+        ("enqueued_ns", "dequeued_ns", 23_693.604),
+    ):
+        assert between(row, start, end)[0] / 1000 == pytest.approx(expected, rel=0.005, abs=0.1), end
+
+
+def test_what_is_submitted_first_runs_first_and_the_queue_in_front_of_it_is_what_it_waits_for() -> None:
+    rows = run_of(RunOptions(num_iter=60, set_size=6)).rows
+    by_submit = rows[np.argsort(rows["submitted_ns"], kind="stable")]
+    for name in ("channel_ns", "arrived_ns", "started_ns", "completed_ns"):
+        assert (np.diff(by_submit[name]) > 0).all(), name
+    first = by_submit[:6]
+    assert first["queue_depth"].tolist() == [0, 1, 2, 3, 4, 5]
 
 
 def test_no_more_inferences_are_on_their_way_than_the_set_size_allows() -> None:
@@ -160,3 +229,25 @@ def test_more_inferences_than_memory_holds_are_refused(monkeypatch: pytest.Monke
     monkeypatch.setattr("opscope.device.host.pipeline.MOST_INFERENCES", 20)
     with pytest.raises(UsageError, match=r"^time 1: more than 20 inferences fit in; expected less time"):
         run_of(RunOptions(time=1))
+
+
+def test_decoding_holds_an_activation_up_once_and_for_the_bytes_of_every_sample() -> None:
+    program = program_of(simulation=EXACT, moved_bytes=5_000_000, host={**HOST_US, "open_decoder": 40_000.0})
+    program.commands["does"] = Does.STATS
+
+    def gaps(**options: object) -> list[int]:
+        chosen = RunOptions(num_iter=6, set_size=1, num_samples=2, start_iter=1, **options)
+        rows = run_of(chosen, program=program).rows
+        return (rows["enqueued_ns"][1:] - rows["dequeued_ns"][:-1]).tolist()
+
+    assert gaps() == [20_000] * 5
+    assert gaps(profile=("raw_device_stats", "latency")) == [20_000] * 5
+    # 40 ms for the one operator, and 1 ms for 5 MB at 5 GB/s, then 1 ms again
+    assert gaps(profile=("trace",)) == [20_000, 41_020_000, 1_020_000, 20_000, 20_000]
+
+
+def test_the_cost_of_decoding_is_the_published_one() -> None:
+    host = targets.load("aic100-std").host
+    assert host is not None
+    assert 4489 * host.open_decoder.value / 1e6 == pytest.approx(3.291, rel=0.001)  # seconds of an activation
+    assert pytest.approx(1924.281 / 2312.608, abs=0.005) == 1 - 3.291 / 20.022

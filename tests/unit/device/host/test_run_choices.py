@@ -26,7 +26,6 @@ from run_build import STATS_HZ, program_of, rows_of, run_of
         ({"time": 0.0}, "time 0.0: expected a positive number of seconds"),
         ({"time": float("inf")}, "time inf: expected a positive number"),
         ({"start_delay": -1.0}, "start-delay -1.0: expected 0 or more milliseconds"),
-        ({"num_iter": 5, "start_iter": 5}, "start-iter 5: the run has 5 inferences; expected 0 to 4"),
         ({"num_iter": 10**7, "activations": 2}, "num-iter 10000000 × activations 2: expected at most"),
     ],
 )
@@ -54,6 +53,13 @@ def test_a_run_that_ends_before_profiling_begins_gives_its_last_inferences_and_s
     sampling = choose_samples(times, RunOptions(num_iter=2, num_samples=1, start_delay=1000))
     assert sampling.rows[0]["inference"].tolist() == [1]
     assert "(number 1) 10.000 ms after its start, before profiling was to begin (iteration 0, 1000 ms)" in sampling.note
+
+
+def test_an_iteration_that_is_never_reached_gives_the_last_ones_too() -> None:
+    times = HostTimes(rows_of(0, 10_000_000), STATS_HZ, 1)
+    sampling = choose_samples(times, RunOptions(num_iter=2, num_samples=1, start_iter=500))
+    assert sampling.rows[0]["inference"].tolist() == [1]
+    assert "(iteration 500, 0 ms); its last inferences are profiled instead" in sampling.note
 
 
 def test_every_activation_is_sampled() -> None:
@@ -90,7 +96,9 @@ def test_file_names_tell_program_activation_inference_and_device() -> None:
     assert raw_name(program_of(), 2, 213, 0) == f"{stem}-inf-213-net-aiccyclecounts.bin"
     assert raw_name(program_of(devices=4), 2, 213, 3) == f"{stem}-inf-213-net_slice03-aiccyclecounts.bin"
     assert stats_name(2, 7) == f"{stem}-inf-7.txt"
-    assert trace_name(2) == f"{stem}-trace.json"
+    assert trace_name() == "aic-profiling-program-0-trace.json"
+    assert trace_name(number=3) == "aic-profiling-program-3-trace.json"
+    assert raw_name(program_of(), 2, 213, 0, number=3).startswith("aic-profiling-program-3-activation-2-inf-213-")
     assert latency_name(2) == f"{stem}-latency.txt"
 
 

@@ -67,11 +67,22 @@ def test_switches_take_true_and_false() -> None:
         compiled("-ddr-stats=maybe")
 
 
-@pytest.mark.parametrize(
-    "word", ["-mos=2", "-ols=1", "-multicast-weights", "-aic-hw-version=2.0", "-mxfp6-matmul", "-time-passes"]
-)
+@pytest.mark.parametrize("word", ["-mos=2", "-ols=1", "-multicast-weights", "-aic-hw-version=2.0", "-time-passes"])
 def test_a_flag_without_a_counterpart_is_accepted_and_noted(word: str) -> None:
     assert [note.partition(": accepted;")[0] for note in compiled(word).notes] == [word]
+
+
+def test_formats_of_weights_and_caches_reach_their_parameters() -> None:
+    assert compiled("-mxfp6-matmul", "-convert-to-fp16").options.precision == "mxfp6"
+    assert compiled("-mxint8-kv-cache").options.kv_cache == "mxint8"
+    assert compiled("-retained-state").options.retained_state
+    plain = compiled().options
+    assert (plain.precision, plain.kv_cache, plain.retained_state) == (None, "as-is", False)
+
+
+def test_without_convert_to_fp16_floats_keep_their_type() -> None:
+    assert compiled().keeps_floats
+    assert not compiled("-convert-to-fp16").keeps_floats
 
 
 def test_profiling_of_old_compiles_operator_statistics_in() -> None:
@@ -102,13 +113,13 @@ def test_a_shape_of_another_form_is_an_error() -> None:
 def test_the_least_runner_line_has_the_vendors_defaults() -> None:
     call = ran()
     assert (
-        call.folder,
+        call.folders,
         call.options.num_iter,
         call.options.activations,
         call.options.set_size,
         call.options.threads,
     ) == (
-        Path("binaries"),
+        (Path("binaries"),),
         None,
         1,
         10,

@@ -26,7 +26,9 @@ def traces(draw: st.DrawFn) -> Trace:
         now = 0
         for gap, length in draw(st.lists(st.tuples(st.integers(0, 40), st.integers(0, 90)), max_size=25)):
             kind = draw(st.sampled_from((SpanKind.OP, SpanKind.WAIT)))
-            rows.append((lane, kind, 0, -1, 0, len(rows) % 5, len(rows), now + gap, now + gap + length, -1, -1, -1, 0))
+            rows.append(
+                (lane, kind, 0, -1, 0, len(rows) % 5, len(rows), now + gap, now + gap + length, -1, -1, -1, 0, -1)
+            )
             now += gap + length
     spans = np.array(draw(st.permutations(rows)), SPAN) if rows else blank_spans(0)
     return replace(small_run().trace, lanes=tuple(Lane(0, i, "e") for i in range(LANES)), spans=spans)

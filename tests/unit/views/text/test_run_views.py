@@ -78,7 +78,7 @@ def test_latency_columns_line_up_and_hold_microseconds() -> None:
     assert row["devInfPerSec"] == "400000.000"  # a batch of 4
     assert row["devInWaitTimeUs"] == "0.990"
     assert (row["exectoVcUs"], row["execToCompleteUs"], row["hostRoundTripUs"]) == ("1.000", "4.000", "5.000")
-    assert row["totalRoundtripTimeUs"] == "10.000"
+    assert row["totalRoundtripTimeUs"] == "11.000"
     assert (row["queueDepth"], row["numInfInQueue"]) == ("2", "3")
 
 
@@ -94,6 +94,6 @@ def test_host_stages_add_up_to_the_total() -> None:
     HostStages().render(HostTimes(rows_of(0), STATS_HZ, 7), rows_of(0), out)
     lines = out.getvalue().splitlines()
     assert lines[0] == "Host stages of inference 0, activation 0 (simulated)"
-    assert lines[1] == "  enqueue                  1.000 us  10.00%"
-    assert lines[-2] == "  total                   10.000 us"
+    assert lines[1] == "  enqueue                  1.000 us   9.09%"
+    assert lines[-2] == "  total                   11.000 us"
     assert lines[-1] == "  queue depth at submit: 2; activations at once: 7"

@@ -86,6 +86,18 @@ def test_a_wait_has_its_length_and_says_whom_it_waits_for() -> None:
     assert (args["waitsOnEngine"], args["waitsOnCore"], args["waitsOnOc"]) == ("DMAIssue", "0", "0")  # type: ignore[index]
 
 
+def test_a_doorbell_is_an_instant_on_the_row_of_its_port() -> None:
+    events = events_of(small())
+    (bell,) = [e for e in events if e["ph"] == "i"]
+    assert (bell["name"], rows_of(events)[bell["tid"]], bell["s"]) == (
+        "Host_IO_Port doorbell",
+        "network_Core_0_Host_IO_Port_p100",
+        "t",
+    )
+    wait = next(e for e in events if e.get("name") == "Host_IO_Port input wait")
+    assert bell["ts"] == pytest.approx(wait["ts"] + wait["dur"], abs=0.001)  # type: ignore[operator]
+
+
 def test_transfers_in_flight_at_once_lie_on_rows_of_their_own() -> None:
     events = events_of(small())
     names = rows_of(events)
@@ -130,11 +142,28 @@ def _orderings(profile: Profiled) -> object:
     return edges
 
 
-def test_no_arrow_is_drawn_to_a_span_that_no_viewer_could_tell_from_its_neighbours() -> None:
-    steps = (Step(HMX, 9000), Step(HVX, 1, needs=(0,)), Step(HVX, 1), Step(HVX, 9000))  # both shorter than a tick
-    profile = small(steps=steps)
-    trace = profile.trace()
-    assert not [e for e in events_of(profile, trace, flows=True) if e["ph"] == "s"]
+def test_arrows_of_spans_shorter_than_a_tick_stand_behind_their_span() -> None:
+    steps = (Step(HMX, 9000), Step(HVX, 1, needs=(0,)), Step(HVX, 1), Step(HMX, 1, needs=(2,)), Step(HVX, 9000))
+    events = events_of(small(steps=steps), flows=True)
+    ends = [number for number, e in enumerate(events) if e["ph"] in ("s", "f")]
+    assert len(ends) == 4
+    for number in ends:
+        span = next(e for e in reversed(events[:number]) if e["ph"] == "X")
+        empty = [e for e in events if e["ph"] == "X" and (e["tid"], e["ts"]) == (events[number]["tid"], span["ts"])]
+        if span["dur"] == 0 and span in empty:
+            assert span["args"]["oc"] == events[number]["args"]["oc"]  # type: ignore[index]
+    bound = [e for e in events if e["ph"] in ("s", "f")]
+    assert [e["ph"] for e in bound if e["id"] == 2] == ["s", "f"]  # it has left before it arrives
+    assert {e["args"]["oc"] for e in bound if e["ph"] == "f"} == {"0", "1"}  # type: ignore[index]
+
+
+def test_a_span_that_begins_with_an_empty_one_is_drawn_a_nanosecond_later() -> None:
+    steps = (Step(HMX, 9000), Step(HVX, 1, needs=(0,)), Step(HVX, 9000, needs=(0,)))
+    plain, drawn = (events_of(small(steps=steps), flows=flows) for flows in (False, True))
+    starts = [
+        {e["args"].get("oc"): e["ts"] for e in found if e.get("name") == "elementadd"} for found in (plain, drawn)
+    ]
+    assert starts[0]["1"] != starts[1]["1"] == pytest.approx(starts[0]["1"] + 0.001)
 
 
 def test_selected_cores_and_devices_are_the_only_ones_shown() -> None:
@@ -152,7 +181,15 @@ def test_threads_apart_and_barriers_have_rows_of_their_own() -> None:
     names = set(rows_of(events).values())
     assert {f"network_Core_0_HVX_t{i}" for i in range(4)} <= names
     assert {f"network_Core_0_HVX_t{i}_Barrier" for i in range(4)} & names
-    assert any(e.get("name") == "barrier HVX" for e in events)
+    barriers = [e["name"] for e in events if str(e.get("name")).startswith("barrier")]
+    counts = {name: barriers.count(name) for name in barriers}
+    assert counts == {
+        f"barrier {g.name}": g.threads * _commands(profile, n) for n, g in enumerate(profile.program.groups)
+    }
+
+
+def _commands(profile: Profiled, group: int) -> int:
+    return int((profile.program.commands["group"] == group).sum())
 
 
 def test_counters_show_clock_bandwidth_and_local_memory() -> None:

@@ -13,7 +13,7 @@ import numpy.typing as npt
 
 from ....core.errors import ProfilerError, UsageError, printable
 from ....core.files import write_bytes
-from ....estimate.machines import with_precision
+from ....estimate.precision import with_precision
 from ....estimate.price import Machine
 from ....graph.graph import ABSENT, Graph, Op
 from ....machine.target import Target
@@ -98,7 +98,7 @@ def schedule_model(
             path = phases / f"{Path(model).stem}.{len(plans)}.{name}.txt"
             write_bytes(path, phase_text(name, plan).encode())
 
-    options = CompileOptions(network=graph.details.get("function"), stats_batchsize=1)
+    options = CompileOptions(network=graph.details.get("function"), stats_batchsize=1, precision=precision)
     program = compile_graph(graph, Machine(target), options, after_pass=after_pass)
     program = replace(program, ops=_located(program, graph, plans[-1]))
     start, done = forecast(program)

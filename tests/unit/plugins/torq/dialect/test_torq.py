@@ -18,7 +18,7 @@ from opscope.compiler import compile_graph
 from opscope.compiler.forecast import forecast
 from opscope.core.errors import UsageError
 from opscope.device import simulate
-from opscope.estimate.machines import with_precision
+from opscope.estimate.precision import with_precision
 from opscope.estimate.price import Machine
 from opscope.graph.graph import DType, Graph
 from opscope.options import CompileOptions

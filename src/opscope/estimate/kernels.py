@@ -1,0 +1,103 @@
+"""Kernels: which published cost applies to an op, how an engine's tiles pad it, and what changing layouts costs."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from ..graph.graph import ABSENT, Graph, Op, Role
+from ..graph.kinds import Family
+from ..machine.target import Engine, Layout
+from .work import channels_per_group, number, numbers
+
+_PRODUCTS = (Family.CONTRACTION, Family.RECURRENT)
+
+
+def form_of(op: Op, graph: Graph) -> str:
+    """The kernel that costs apply to: adding or multiplying a scalar or a broadcast tensor has one of its own."""
+    if op.kind not in ("add", "mul", "sub", "div") or len(op.inputs) != 2 or ABSENT in op.inputs:
+        return op.kind
+    base = {"sub": "add", "div": "mul"}.get(op.kind, op.kind)
+    sizes = [graph.tensors[t].elements or 0 for t in op.inputs]
+    if min(sizes) == 1 and any(graph.tensors[t].role is Role.CONSTANT for t in op.inputs):
+        return f"scalar_{base}"
+    if min(sizes) < max(sizes):
+        return f"broadcast_{base}"
+    return op.kind
+
+
+def product_extents(op: Op, graph: Graph) -> tuple[int, ...]:
+    """Reduced and produced extent of a product: what a matrix engine tiles."""
+    if op.kind == "matmul":
+        return number(op, "k"), number(op, "n")
+    if op.kind == "conv":
+        out = graph.tensors[op.outputs[0]].shape or ()
+        groups = max(1, number(op, "groups", 1))
+        taps = 1
+        for extent in numbers(op, "kernel"):
+            taps *= extent
+        return taps * channels_per_group(op, graph.tensors[op.inputs[0]]), out[number(op, "channel_axis")] // groups
+    if op.kind == "attention":
+        return number(op, "head_size"), number(op, "key_length")
+    return ()
+
+
+def padding(extents: Sequence[int], engine: Engine) -> float:
+    """Padded work over real work: 100 channels on 32-wide tiles are computed as 128, a factor of 1.28."""
+    if engine.tile_extent is None:
+        return 1.0
+    tile = round(engine.tile_extent.value)
+    growth = 1.0
+    for extent in extents:
+        growth *= -(-extent // tile) * tile / extent if extent else 1.0
+    return growth
+
+
+def has_weights(op: Op, graph: Graph) -> bool:
+    """Whether the second operand of a product is a constant, streamed tile by tile."""
+    return (
+        op.family in _PRODUCTS
+        and len(op.inputs) > 1
+        and op.inputs[1] != ABSENT
+        and graph.tensors[op.inputs[1]].role is Role.CONSTANT
+    )
+
+
+# ---- layouts ----------------------------------------------------------------------------------------------------
+
+
+def keeps_layout(op: Op, layout: Layout) -> bool:
+    """Whether an op works in either order of elements."""
+    return op.kind in layout.keeps or op.family.value in layout.keeps
+
+
+def tiled_tensors(ops: Sequence[tuple[Op, str]], layout: Layout | None) -> frozenset[int]:
+    """Tensors that are made in the tiled layout: by its engines, or by ops that keep the layout of an operand.
+
+    Args:
+        ops: every op with the name of its engine.
+        layout: of the target; None: there is one order of elements only.
+    """
+    found: set[int] = set()
+    if layout is None:
+        return frozenset()
+    for op, engine in ops:
+        carried = op.family is Family.VIEW or keeps_layout(op, layout)
+        if engine in layout.engines or (carried and any(t in found for t in op.inputs)):
+            found.update(op.outputs)
+    return frozenset(found)
+
+
+def converted_inputs(op: Op, engine: str, graph: Graph, *, tiled: frozenset[int], layout: Layout) -> dict[int, float]:
+    """Positions of the inputs whose layout has to be changed, with cycles per KB."""
+    wants = engine in layout.engines
+    if keeps_layout(op, layout) and not wants:
+        return {}
+    weights = 1 if has_weights(op, graph) else ABSENT
+    found = {}
+    for position, t in enumerate(op.inputs):
+        if t == ABSENT or position == weights or graph.tensors[t].role is Role.CONSTANT or wants == (t in tiled):
+            continue
+        second = wants and position == 1
+        rate = layout.weights_to_tiled if second else layout.to_tiled if wants else layout.from_tiled
+        found[position] = rate.value
+    return found

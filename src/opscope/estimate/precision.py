@@ -1,0 +1,88 @@
+"""`--precision P` and `--kv-cache`: which a target can run, and what they make of a model.
+
+| word | what it is |
+|---|---|
+| a float type (`f16`) | every float tensor has this type |
+| an integer type (`i8`) | what a quantiser leaves (`quantiser.py`); the rest is float, as the target runs it |
+| `mxfp6` | weights of products are stored in MXFP6 (`block_formats.py`); everything is computed in float |
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from pathlib import Path
+
+from ..core.errors import UsageError, did_you_mean, printable
+from ..graph.graph import DType, Graph
+from ..machine import catalogue as targets
+from ..machine.target import ANY, Engine, Target
+from ..options import KV_CACHES
+from .block_formats import store_cache, store_weights
+from .quantiser import quantise
+from .work import DEQUANTIZE
+
+AS_IS = KV_CACHES[0]
+_BY_LABEL: Mapping[str, DType] = {dtype.label: dtype for dtype in DType}
+
+
+def precisions(target: Target) -> tuple[str, ...]:
+    """Words that `--precision` takes for a target: types that its matrix engine has a rate for, and MX weights if an
+    engine has a kernel that converts them."""
+    rates = matrix_engine(target).macs_per_cycle
+    numbers = (dtype.label for dtype in DType if dtype.is_number)
+    able = tuple(label for label in numbers if label in rates or ANY in rates or not rates)
+    able = tuple(label for label in able if not target.support.dtypes or label in target.support.dtypes)
+    return (*able, DType.MXFP6.label) if _has_kernel(target, DType.MXFP6) else able
+
+
+def matrix_engine(target: Target) -> Engine:
+    """The engine with most MACs per cycle."""
+    return max(target.engines, key=lambda engine: max((f.value for f in engine.macs_per_cycle.values()), default=0.0))
+
+
+def with_precision(target: str | Path | Target, precision: str | None, *, kv_cache: str = AS_IS) -> Target:
+    """The target, running float tensors as the precision asks; what it has no rate or kernel for is refused."""
+    chosen = target if isinstance(target, Target) else targets.load(str(target))
+    if kv_cache != AS_IS and not _has_kernel(chosen, _BY_LABEL[kv_cache]):
+        raise UsageError(f"--kv-cache {kv_cache}: {chosen.name} has no kernel that converts it; expected {AS_IS}")
+    if precision is None:
+        return chosen
+    _check(chosen, precision)
+    dtype, runs_as = _BY_LABEL[precision], chosen.precision
+    if dtype.is_float:
+        runs_as = _all_floats_as(precision)
+    elif not runs_as:  # quantised or stored: what stays float has to be of a type that is there
+        rates = matrix_engine(chosen).macs_per_cycle
+        floats = [label for label in rates if label != ANY and _BY_LABEL[label].is_float]
+        runs_as = _all_floats_as(floats[0]) if floats and DType.F32.label not in floats and ANY not in rates else {}
+    return replace(chosen, precision=runs_as)
+
+
+def _all_floats_as(label: str) -> dict[str, str]:
+    return {dtype.label: label for dtype in DType if dtype.is_float and dtype.bits and dtype.label != label}
+
+
+def _check(target: Target, precision: str) -> None:
+    able = precisions(target)
+    if precision in able:
+        return
+    if precision in {dtype.label for dtype in DType if dtype.is_number} | {DType.MXFP6.label}:
+        problem, hint = f"{target.name} has no rate for it", ""
+    else:
+        problem, hint = "not known", did_you_mean(precision, able)
+    raise UsageError(f"--precision {printable(precision)}: {problem}; {hint}expected one of {', '.join(able)}")
+
+
+def in_precision(graph: Graph, target: Target, precision: str | None, *, kv_cache: str = AS_IS) -> Graph:
+    """The graph as a quantiser leaves it for a target: with the ops and the types of storage that the choices bring."""
+    if kv_cache != AS_IS:
+        graph = store_cache(graph)
+    dtype = DType.UNKNOWN if precision is None else _BY_LABEL[precision]
+    if dtype is DType.MXFP6:
+        return store_weights(graph)
+    return quantise(graph, target, dtype) if dtype.is_number and not dtype.is_float else graph
+
+
+def _has_kernel(target: Target, dtype: DType) -> bool:
+    return any(DEQUANTIZE[dtype] in engine.kernels for engine in target.engines)

@@ -1,0 +1,45 @@
+"""State that stays on the device between inferences: inputs and outputs that do not cross the host link."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from math import prod
+
+from ..core.units import format_bytes
+from ..estimate.block_formats import cached_tensors
+from ..graph.graph import Graph, Tensor
+from ..program.program import Program
+
+SUFFIX = "_RetainedState"  # of an output that gives an input back, in the words of exporters
+
+
+def retain_state(graph: Graph, program: Program) -> Program:
+    """The program with its state marked, and a note on what that saves.
+
+    A state is a cache of keys and values, found by what is done with it, or an input that an output gives back by name.
+    """
+    inputs, outputs = state_of(graph)
+    if not outputs:
+        note = f"retained state: no input comes back as an output; expected a cache, or an output NAME{SUFFIX}"
+        return replace(program, notes=(*program.notes, note))
+    note = (
+        f"retained state: {len(inputs)} inputs ({_size(inputs)}) and {len(outputs)} outputs ({_size(outputs)}) stay on "
+        "the device and do not cross the host link"
+    )
+    names = tuple(tensor.name for tensor in (*inputs, *outputs))
+    return replace(program, retained=names, notes=(*program.notes, note))
+
+
+def state_of(graph: Graph) -> tuple[list[Tensor], list[Tensor]]:
+    """Inputs that hold a state, and outputs that hold it afterwards."""
+    cached = cached_tensors(graph)
+    by_name = {graph.tensors[t].name: t for t in graph.inputs}
+    given = {t for t in graph.outputs if graph.tensors[t].name.removesuffix(SUFFIX) != graph.tensors[t].name}
+    back = {t: by_name.get(graph.tensors[t].name.removesuffix(SUFFIX)) for t in given}
+    inputs = [t for t in graph.inputs if t in cached or t in back.values()]
+    outputs = [t for t in graph.outputs if t in cached or back.get(t) is not None]
+    return [graph.tensors[t] for t in inputs], [graph.tensors[t] for t in outputs]
+
+
+def _size(tensors: list[Tensor]) -> str:
+    return format_bytes(sum(prod(tensor.shape or ()) * tensor.dtype.bits // 8 for tensor in tensors))

@@ -425,7 +425,8 @@ class Tensors:
             sent = context.emitter.emit(cast, [read])
             for lane, copy in copies.items():
                 copy.pieces.append(Piece(step / count, (step + 1) / count, read if lane == reader else sent))
-                self.record_use(copy, read if lane == reader else sent)
+            for command in (read, sent):  # which reads it where the other has put it
+                self.record_use(copies[reader], command)
         for lane, copy in copies.items():
             self.store(root, lane, copy, tiled=False)
 

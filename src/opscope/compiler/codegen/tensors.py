@@ -20,6 +20,7 @@ from .context import VECTOR_GROUP, LoweringContext
 from .emit import CommandSpec, share
 from .local_memory import LocalMemory
 from .outer_use import OuterUse
+from .timing import VectorCost
 
 ROWS, CHANNELS = "rows", "channels"
 NEVER = 1 << 60  # behind every op
@@ -459,7 +460,7 @@ class Tensors:
         count = context.piece_count(source.size)
         for step in range(count):
             low, high = step / count, (step + 1) / count
-            spec = self.conversion(
+            spec, cost = self.conversion(
                 index,
                 position,
                 lane,
@@ -469,6 +470,7 @@ class Tensors:
                 address=made.tile_address(step, count),
             )
             command = context.emitter.emit(spec, source.commands(source.along, low, high), place[1])
+            context.vector_costs[command] = cost
             made.pieces.append(Piece(low, high, command))
             self.record_use(made, command)
             self.record_use(source, command)
@@ -477,21 +479,22 @@ class Tensors:
 
     def conversion(
         self, index: int, position: int, lane: int, size: float, *, tiled: bool, step: int, address: int
-    ) -> CommandSpec:
-        """The spec of a command that converts the layout of an operand."""
+    ) -> tuple[CommandSpec, VectorCost]:
+        """The spec of a command that converts the layout of an operand, and the inputs of its cycles."""
         context = self.context
         form = context.conversion_form(index, position, tiled=tiled)
-        cycles = getattr(context.layout, form).value * size / 1024 + context.vector_launch
+        cost = VectorCost(form, size)
         detail = context.move_detail(index, step, context.local_name, context.graph.ops[index].inputs[position])
-        return CommandSpec(
+        spec = CommandSpec(
             lane,
             VECTOR_GROUP,
             context.command_name(form),
             Does.LAYOUT,
             index,
             detail,
-            cycles,
+            context.vector_cycles(cost),
             size,
             address=address,
             local_bytes=size,
         )
+        return spec, cost

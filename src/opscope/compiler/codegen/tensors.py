@@ -134,9 +134,15 @@ class Tensors:
         return self.get(tensor, lane, tiled=True) is not None
 
     def holders(self, tensor: int) -> Iterator[tuple[int, bool, LocalCopy]]:
-        """Yield lane, layout and copy of a tensor, once per lane; the tiled one where a lane has both layouts."""
+        """Yield lane, layout and copy of a tensor, once per lane; the tiled one where a lane has both layouts.
+
+        A lane that has read some rows back for one op holds nothing that could be given to others.
+        """
         root = self.root(tensor)
-        tiled, plain = self._copies.get((root, True), {}), self._copies.get((root, False), {})
+        tiled, plain = (
+            {lane: copy for lane, copy in self._copies.get((root, order), {}).items() if copy.part is None}
+            for order in (True, False)
+        )
         for lane in sorted({*tiled, *plain}):
             yield (lane, True, tiled[lane]) if lane in tiled else (lane, False, plain[lane])
 

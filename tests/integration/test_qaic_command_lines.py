@@ -79,6 +79,8 @@ def test_every_specialization_is_a_program_and_the_runner_says_which_it_takes(
     assert "BatchSize 4" in capsys.readouterr().out
     assert run("qaic-runner", "-t", built, "-specialization=2") == 2
     assert f"-specialization=2: {built} has 2; expected 0 to 1" in capsys.readouterr().err
+    assert run("qaic-compile", *words[:2], *SYMBOLS) == 0  # what was compiled before is no part of it
+    assert sorted(path.name for path in built.iterdir()) == ["programqpc.bin"]
 
 
 def test_a_partition_file_compiles_for_its_devices(product: Path, tmp_path: Path) -> None:
@@ -166,6 +168,10 @@ def test_several_programs_run_at_once_and_share_the_device(
             *(f"aic-profiling-program-{p}-activation-{a}-inf-0-QAicGraph-aiccyclecounts.bin" for a in (0, 1)),
         )
     }
+    opstats = ("-q", tmp_path / "b4" / "programqpc.bin", "-i", stats, "-o", tmp_path / "out", "--summary")
+    assert run("qaic-opstats", *opstats, "-v") == 0
+    assert "program 0: 2 buffers of another program are left out" in capsys.readouterr().err
+    assert len(list((tmp_path / "out").iterdir())) == 2
     assert run("qaic-runner", "-t", tmp_path / "b2", "-t", tmp_path / "b14") == 2
     assert "programs of 2 and 14 cores: the device has 14; expected no more together" in capsys.readouterr().err
 

@@ -18,7 +18,7 @@ from opscope.analysis.timeline.intervals import most_open, total_between, union
 from opscope.analysis.totals.summarise import summarise_device, timeline
 from opscope.core.columns import rising
 from opscope.core.sublanes import sublanes
-from opscope.decode import LaneIndex, Threads, decode_buffer, read_lanes
+from opscope.decode import Barriers, LaneIndex, Threads, decode_buffer, read_lanes
 from opscope.plugins.qaic.summary_text import read_opstats_text
 from opscope.program.program import StatsOptions
 from opscope.recording.trace import SPAN, SpanKind, Trace
@@ -65,9 +65,9 @@ def test_decoding_gives_back_what_was_encoded(profile: Profiled) -> None:
         }
 
 
-@given(profiles(), st.sampled_from(Threads), st.booleans())
+@given(profiles(), st.sampled_from(Threads), st.sampled_from(Barriers))
 @settings(max_examples=50)
-def test_spans_of_a_lane_never_overlap(profile: Profiled, threads: Threads, barriers: bool) -> None:
+def test_spans_of_a_lane_never_overlap(profile: Profiled, threads: Threads, barriers: Barriers) -> None:
     for device in range(profile.program.devices):
         trace = profile.trace(device, threads=threads, barriers=barriers)
         for lane in range(len(trace.lanes)):
@@ -198,10 +198,10 @@ def drawn(trace: Trace, profile: Profiled, **options: object) -> dict[str, list[
     return events
 
 
-@given(profiles(), st.sampled_from(Threads), st.booleans())
+@given(profiles(), st.sampled_from(Threads), st.sampled_from(Barriers))
 @settings(max_examples=30)
 def test_chrome_json_holds_every_span_counter_and_arrow_to_the_nanosecond(
-    profile: Profiled, threads: Threads, barriers: bool
+    profile: Profiled, threads: Threads, barriers: Barriers
 ) -> None:
     plain = timeline(profile.trace(), profile.index)
     trace = profile.trace(threads=threads, barriers=barriers)

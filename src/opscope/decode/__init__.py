@@ -1,12 +1,14 @@
 """Capture → Trace: the bytes of a stats buffer, checked against its program, on one time axis in nanoseconds."""
 
 from .buffer import Buffer, decode_buffer
-from .check import check_buffer
+from .check import ForeignBufferError, check_buffer
 from .lanes import LaneIndex, read_lanes
-from .spans import Threads, decode_trace, merge_traces, origin_tick
+from .spans import Barriers, Threads, decode_trace, merge_traces, origin_tick
 
 __all__ = [
+    "Barriers",
     "Buffer",
+    "ForeignBufferError",
     "LaneIndex",
     "Threads",
     "check_buffer",

@@ -17,6 +17,10 @@ _LAST_TICK = 1 << 62
 _LONGEST_WAIT = 1 << 32  # ticks
 
 
+class ForeignBufferError(CaptureError):
+    """The buffer is sound, and of another program."""
+
+
 def thread_groups(program: Program) -> npt.NDArray[np.int64]:
     """Return the group of every thread of a core."""
     return np.repeat(np.arange(len(program.groups)), [group.threads for group in program.groups])
@@ -47,7 +51,9 @@ def _check_header(buffer: Buffer, program: Program, program_id: int) -> None:
     )
     for name, found, expected in expected_fields:
         if found != expected:
-            raise _header_fault(buffer, name, f"{_shown(name, found)}; the program has {_shown(name, expected)}")
+            kind = ForeignBufferError if name == "program_id" else CaptureError
+            problem = f"{name} is {_shown(name, found)}; the program has {_shown(name, expected)}"
+            raise kind(buffer.source, field_offset(name), problem)
     if capture.device >= program.devices:
         raise _header_fault(buffer, "device", f"{capture.device}; the program runs on {program.devices}")
     lost = any(kind is StatsSection.LOST for kind, _ in capture.sections)

@@ -49,6 +49,14 @@ class Threads(Enum):
     APART = "apart"  # one lane per thread
 
 
+class Barriers(Enum):
+    """Which meetings of the threads of a group are shown."""
+
+    NONE = "none"
+    LASTING = "lasting"  # at which a thread waited
+    ALL = "all"  # one for every command and thread, as the vendor's decoder counts them
+
+
 def origin_tick(buffers: Iterable[Buffer]) -> int:
     """Return the first tick that any of the buffers contains: zero of their common axis."""
     ticks = []
@@ -70,7 +78,7 @@ def decode_trace(
     origin: int,
     provenance: Provenance,
     threads: Threads = Threads.MERGED,
-    barriers: bool = False,
+    barriers: Barriers = Barriers.NONE,
 ) -> Trace:
     """Return the trace of one device in one inference.
 
@@ -81,7 +89,7 @@ def decode_trace(
         origin: the tick at 0 ns.
         provenance: how the numbers were obtained.
         threads: one lane per thread group, or one per thread.
-        barriers: add a lane per thread with the time it waited for the others of its group.
+        barriers: a lane per thread with the time it waited for the others of its group.
     """
     lanes = list(read_lanes(buffer, program, index))
     build = _Build(program, buffer, index, origin, _names(program), np.empty(_max_spans(buffer, lanes), SPAN))
@@ -218,7 +226,7 @@ class _Build:
         block["ucycles"] = end - start
         return block
 
-    def lane(self, own: LaneRecords, *, threads: Threads, barriers: bool) -> None:
+    def lane(self, own: LaneRecords, *, threads: Threads, barriers: Barriers) -> None:
         """Add the spans of one lane: work, waits, and optionally barriers; and its transfers in flight."""
         device, group = self.buffer.capture.device, self.program.groups[own.group]
         moves = self.index.moves[own.commands]
@@ -233,11 +241,12 @@ class _Build:
             else:
                 end, pcycles = own.start + own.ucycles[:, thread], own.pcycles[:, thread]
             self._ops(lane, own, np.where(moves, issued, end), pcycles)["counts"] = self._counts(own, thread)
-        if barriers:
+        if barriers is not Barriers.NONE:
             owner = self.number(lane)
             for thread in range(group.threads):
                 number, name = own.first_thread + thread, f"{group.name} Barrier"
-                self._barriers(Lane(device, own.core, name, number, role=LaneRole.THREAD, owner=owner), own, thread)
+                own_lane = Lane(device, own.core, name, number, role=LaneRole.THREAD, owner=owner)
+                self._barriers(own_lane, own, thread, barriers)
         if moves.any():
             self._transfers(own, np.flatnonzero(moves), self.number(lane))
 
@@ -292,10 +301,14 @@ class _Build:
     def op_counts(self) -> OpCounts:
         return OpCounts(self.program.stats.event_names, np.concatenate(self.counted)) if self.counted else OpCounts()
 
-    def _barriers(self, lane: Lane, own: LaneRecords, thread: int) -> None:
-        """One for every command, as the device has them; a group of one thread meets nobody, and waits no tick."""
-        end = own.start + own.ucycles[:, thread] + own.barrier[:, thread]
-        block = self.add(lane, SpanKind.BARRIER, own.commands, end - own.barrier[:, thread], end)
+    def _barriers(self, lane: Lane, own: LaneRecords, thread: int, barriers: Barriers) -> None:
+        """Add what a thread waited for the others; a group of one thread meets nobody, and waits no tick."""
+        wait = own.barrier[:, thread]
+        rows = np.flatnonzero(wait) if barriers is Barriers.LASTING else np.arange(len(wait))
+        if not len(rows):
+            return
+        end = own.end[rows]
+        block = self.add(lane, SpanKind.BARRIER, own.commands[rows], end - wait[rows], end)
         block["name"] = len(self.program.kinds) + len(self.program.groups) + own.group
         block["does"] = Does.SYNC
 

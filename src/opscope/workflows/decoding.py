@@ -23,7 +23,18 @@ from ..analysis.totals.summarise import summarise, summarise_device, timeline, t
 from ..analysis.totals.work import ProgramIndex
 from ..core.errors import CaptureError, UsageError, printable
 from ..core.files import PROGRAM_FILE, write_whole
-from ..decode import Buffer, LaneIndex, Threads, check_buffer, decode_buffer, decode_trace, merge_traces, origin_tick
+from ..decode import (
+    Barriers,
+    Buffer,
+    ForeignBufferError,
+    LaneIndex,
+    Threads,
+    check_buffer,
+    decode_buffer,
+    decode_trace,
+    merge_traces,
+    origin_tick,
+)
 from ..importers.host_trace import ActivationError, read_host_trace
 from ..options import OpstatsOptions
 from ..program.program import OP_LEVEL, Program
@@ -55,6 +66,7 @@ class SampleOutcome:
 
     written: list[Path] = field(default_factory=list)
     problems: list[str] = field(default_factory=list)  # one line each; the rest was decoded
+    foreign: list[str] = field(default_factory=list)  # the same, of buffers that another program left
     warnings: list[str] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
     summary: Summary | None = None
@@ -126,6 +138,9 @@ class Decoder:
         for file in sample.files:
             try:
                 buffer = self._buffer(file)
+            except ForeignBufferError as error:
+                outcome.foreign.append(str(error))
+                continue
             except (CaptureError, UsageError) as error:
                 outcome.problems.append(str(error))
                 continue
@@ -211,7 +226,7 @@ class Decoder:
             origin=origin,
             provenance=PROVENANCE,
             threads=threads,
-            barriers=options.barriers,
+            barriers=Barriers.ALL if options.barriers else Barriers.NONE,
         )
         return replace(fine, counters=each.trace.counters, samples=each.trace.samples)
 
@@ -381,13 +396,27 @@ def decode_everything(
     finally:
         if folder is not None:
             folder.discard()
+    beside = _sort_foreign(samples, outcomes)
     return OpstatsOutcome(
         written=tuple(written),
         problems=tuple(line for outcome in outcomes for line in outcome.problems),
         warnings=tuple(dict.fromkeys(line for outcome in outcomes for line in outcome.warnings)),
-        notes=tuple(dict.fromkeys(line for outcome in outcomes for line in outcome.notes)),
+        notes=(*beside, *dict.fromkeys(line for outcome in outcomes for line in outcome.notes)),
         recorded=whole,
     )
+
+
+def _sort_foreign(samples: Sequence[Sample], outcomes: Sequence[SampleOutcome]) -> list[str]:
+    """Notes on programs that ran beside this one and left buffers here; any other foreign buffer is a problem."""
+    numbers = [sample.files[0].program for sample in samples]
+    own = {number for number, outcome in zip(numbers, outcomes, strict=True) if not outcome.foreign}
+    beside: dict[int, int] = {}
+    for number, outcome in zip(numbers, outcomes, strict=True):
+        if own and number not in own:
+            beside[number] = beside.get(number, 0) + len(outcome.foreign)
+        else:
+            outcome.problems += outcome.foreign
+    return [f"program {number}: {count} buffers of another program are left out" for number, count in beside.items()]
 
 
 def _make_folder(folder: Path) -> None:

@@ -207,11 +207,11 @@ class Execution:
 
         return ProgramIndex.of(self.loaded.program)
 
-    def device_traces(self, sample: Sample, *, barriers: bool = False) -> Iterator[tuple[Capture, Trace]]:
+    def device_traces(self, sample: Sample, *, waits_of_threads: bool = False) -> Iterator[tuple[Capture, Trace]]:
         """What each device did in one inference, on the run's own time axis, through the bytes of its buffer."""
-        from ..decode import check_buffer, decode_buffer, decode_trace
+        from ..decode import Barriers, check_buffer, decode_buffer, decode_trace
 
-        program = self.loaded.program
+        program, barriers = self.loaded.program, Barriers.LASTING if waits_of_threads else Barriers.NONE
         for capture in sample.captures:
             buffer = decode_buffer(encode_capture(capture), source=network_name(program, capture.device))
             check_buffer(buffer, program, program_id=self.loaded.identity)

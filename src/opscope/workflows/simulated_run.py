@@ -96,7 +96,7 @@ def _decode(execution: Execution, row: Rows) -> tuple[Trace, Summary]:
     from ..analysis.totals.summarise import summarise, timeline
     from ..decode import merge_traces
 
-    pairs = list(execution.device_traces(execution.capture(row), barriers=True))
+    pairs = list(execution.device_traces(execution.capture(row), waits_of_threads=True))
     merged = merge_traces([trace for _, trace in pairs])
     captures = {capture.device: capture for capture, _ in pairs}
     index = execution.program_index

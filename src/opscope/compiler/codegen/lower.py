@@ -9,10 +9,11 @@ from math import ceil
 from ...core.errors import UsageError
 from ...core.meaning import Does
 from ...estimate.kernels import has_weights
+from ...estimate.work import numbers
 from ...graph.graph import ABSENT, Op, Role
 from ...graph.kinds import Family
 from ...program.program import NO_OP, Detail
-from ..plan import Placed, Schedule
+from ..plan import Placed, Schedule, Split
 from .batch_tiles import divide_into_batch_tiles, join_batch_tiles
 from .context import LoweringContext
 from .emit import CommandSpec
@@ -79,30 +80,45 @@ class Lowering:
         self._outputs_leave()
 
     def _chain(self, start: int) -> list[int]:
-        """Positions of the ops from `start` that run as a chain: neighbouring elementwise ops on tensors of one size.
+        """Positions of the ops from `start` that run as a chain: neighbours that make rows of one from rows of another.
 
         A chain runs depth first, tile 1 through all ops, then tile 2: what passes between them needs two tiles of
         memory instead of a whole tensor.
         """
         first, split = self.plan.placed[start], self.plan.splits[start]
         chain = [start]
-        if first.op.family is not Family.ELEMENTWISE or not first.engine or not self._takes_chains(first.engine):
+        if not self._is_by_rows(first.op) or not first.engine or not self._takes_chains(first.engine):
             return chain
         for index in range(start + 1, len(self.plan.placed)):
             placed, other = self.plan.placed[index], self.plan.splits[index]
             same = (
-                placed.op.family is Family.ELEMENTWISE
+                self._is_by_rows(placed.op)
                 and (placed.engine, placed.op.scope) == (first.engine, first.op.scope)
                 and other.sharding == split.sharding
-                and self.context.out_bytes(placed.op) == self.context.out_bytes(first.op)
                 and self.context.out_shape(placed.op) == self.context.out_shape(first.op)
-                and self.context.keeps_layout(placed.op) == self.context.keeps_layout(first.op)
+                and (self._alike(placed.op, first.op) or self._is_too_large(first.op, split))
                 and self._reads_alike(chain, index)
             )
             if not same:
                 break
             chain.append(index)
         return chain
+
+    def _alike(self, op: Op, other: Op) -> bool:
+        """Whether two ops work in the same layouts, on results of one size."""
+        same_size = self.context.out_bytes(op) == self.context.out_bytes(other)
+        return same_size and self.context.keeps_layout(op) == self.context.keeps_layout(other)
+
+    def _is_too_large(self, op: Op, split: Split) -> bool:
+        """Whether a lane could not hold a result in both layouts and what is made of it: it must not become whole."""
+        return 3 * self.context.out_bytes(op) * split.sharding.made.largest > self.context.capacity
+
+    def _is_by_rows(self, op: Op) -> bool:
+        """Whether a row of the result depends on the same row of the inputs alone: softmax over the last axis does."""
+        if op.family is Family.NORMALISE:
+            rank = len(self.context.out_shape(op) or ())
+            return rank > 1 and numbers(op, "axes") == (rank - 1,)
+        return op.family in (Family.ELEMENTWISE, Family.CONVERT)
 
     def _takes_chains(self, engine: str) -> bool:
         """Whether an engine runs chains safely, whose intermediate tensors are double buffers without guards.
@@ -229,10 +245,11 @@ class Lowering:
         self.tiles.clear(placements)
 
     def _layout(self, chain: list[int], lane: int) -> bool:
-        """Whether a chain works in the tiled layout: it keeps layouts, and an operand is tiled."""
+        """Whether a chain works in the tiled layout: all of it keeps layouts, and an operand is tiled."""
         ops = [self.plan.placed[index].op for index in chain]
         operands = [t for op in ops for t in op.inputs if t != ABSENT]
-        return self.context.keeps_layout(ops[0]) and any(self.tensors.is_tiled(t, lane) for t in operands)
+        keeps = all(self.context.keeps_layout(op) for op in ops)
+        return keeps and any(self.tensors.is_tiled(t, lane) for t in operands)
 
     def _load_together(self, chain: list[int]) -> None:
         """Read graph inputs and constants that several cores need alike once for all of them; weights have a ring."""

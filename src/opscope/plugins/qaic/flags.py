@@ -4,13 +4,16 @@ from __future__ import annotations
 
 from argparse import ArgumentTypeError
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
+from itertools import count
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ...commands.command import named_shape
 from ...commands.vendor_flags import Flag, Takes, Words, read_words
 from ...core.errors import UsageError, printable
+from ...core.files import PROGRAM_FILE
 from ...graph.graph import DType
 from ...options import CompileOptions, RunOptions
 from ...program.program import OP_LEVEL, THREAD_LEVEL
@@ -290,6 +293,18 @@ def compile_programs(call: CompileCall) -> Iterator[tuple[Path, Compiled]]:
         folder = call.output / specialization_folder(number)
         options = replace(call.options, shapes={**(call.options.shapes or {}), **symbols} or None)
         yield folder, compile_model(call.model, target, options, output=folder)
+    _remove_old(call.output, max(1, len(call.specializations)))
+
+
+def _remove_old(output: Path, kept: int) -> None:
+    """Remove programs of specializations that an earlier compilation had and this one has not."""
+    for number in count(kept):
+        folder = output / specialization_folder(number)
+        if not (folder / PROGRAM_FILE).is_file():
+            return
+        (folder / PROGRAM_FILE).unlink()
+        with suppress(OSError):  # somebody's files are in it
+            folder.rmdir()
 
 
 def has_single_floats(compiled: Compiled) -> bool:
@@ -326,7 +341,7 @@ def run_programs(call: RunnerCall, *, progress: Callable[[int, int], None] | Non
 
 def _specialized(found: Words, folder: Path) -> Path:
     """The folder of the specialization that is asked for, or of the first; a note says which of several runs."""
-    several = 1 + len(list(folder.glob("specialization-*"))) if folder.is_dir() else 1
+    several = next(n for n in count(1) if not (folder / specialization_folder(n) / PROGRAM_FILE).is_file())
     number = found.number("specialization", "-specialization", least=0)
     if number is not None and number >= several:
         raise UsageError(f"-specialization={number}: {folder} has {several}; expected 0 to {several - 1}")

@@ -12,7 +12,7 @@ from decode_build import Profiled, small
 from device_build import HMX, HVX, Step
 from opscope.analysis.totals.summarise import timeline
 from opscope.core.meaning import Direction
-from opscope.decode import Threads, merge_traces
+from opscope.decode import Barriers, Threads, merge_traces
 from opscope.program.program import Detail, Operand
 from opscope.recording.trace import Trace
 from opscope.views.timeline.chrome_trace import ChromeTrace
@@ -177,7 +177,7 @@ def test_selected_cores_and_devices_are_the_only_ones_shown() -> None:
 
 def test_threads_apart_and_barriers_have_rows_of_their_own() -> None:
     profile = small()
-    events = events_of(profile, profile.trace(threads=Threads.APART, barriers=True))
+    events = events_of(profile, profile.trace(threads=Threads.APART, barriers=Barriers.ALL))
     names = set(rows_of(events).values())
     assert {f"network_Core_0_HVX_t{i}" for i in range(4)} <= names
     assert {f"network_Core_0_HVX_t{i}_Barrier" for i in range(4)} & names

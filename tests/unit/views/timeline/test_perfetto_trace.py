@@ -6,7 +6,7 @@ import pytest
 
 from decode_build import EVENTS, small
 from opscope.analysis.totals.summarise import timeline
-from opscope.decode import Threads, merge_traces
+from opscope.decode import Barriers, Threads, merge_traces
 from opscope.program.wire import StatsSection
 from opscope.views.timeline.perfetto_spans import ORDERING_FLOW, Interned
 from opscope.views.timeline.perfetto_trace import PerfettoTrace
@@ -17,7 +17,7 @@ from trace_forms import Reader, both, from_json, instants_of
 @pytest.mark.parametrize("threads", list(Threads))
 def test_the_two_forms_agree_event_for_event(threads: Threads) -> None:
     profile = small()
-    trace = profile.trace(threads=threads, barriers=True)
+    trace = profile.trace(threads=threads, barriers=Barriers.ALL)
     counted = timeline(profile.trace(), profile.index)
     for one in (trace, counted):
         chrome, proto = both(profile, one)

@@ -165,11 +165,11 @@ def in_tiles(*tiles: int, unit: int = 1) -> Parts:
 
 
 def by_axis(axis: int) -> Choice:
-    """Instead of the split that is priced lowest, the one along this axis and no other."""
+    """Instead of the split that is priced lowest, the one along this axis and no other, where there is one."""
 
     def chosen(splitter: Splitter, index: int, costs: Sequence[float]) -> int:
         cuts = [option.sharding.cuts for option in splitter.options[index]]
-        return next(number for number, found in enumerate(cuts) if [cut.axis for cut in found] == [axis])
+        return next((number for number, found in enumerate(cuts) if [cut.axis for cut in found] == [axis]), 0)
 
     return chosen
 

@@ -198,7 +198,10 @@ def _program(graph: Graph, built: _Built, stats: StatsOptions, corner: Corner) -
     plan, columns, stats_hz = replace(built.plan, machine=machine), built.columns, target.clocks.stats_hz
     if corner is not Corner.TYPICAL:
         placed = reprice(built.plan, schedule, target)
-        columns = retime_columns(replace(schedule, machine=machine, placed=placed), columns, built.lowering.tiles.costs)
+        context, slower = built.lowering.context, replace(schedule, machine=machine, placed=placed)
+        columns = retime_columns(
+            slower, columns, built.lowering.tiles.costs, context.vector_costs, vector=context.vector_engine
+        )
     columns = replace(columns, commands=_of_plan(columns.commands, schedule))
     return Program(
         name=plan.options.network or machine.target.runtime.network,

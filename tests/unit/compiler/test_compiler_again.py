@@ -12,7 +12,7 @@ from compiler_build import KB, small_target
 from opscope.compiler import Compiler, compile_graph
 from opscope.compiler.codegen.lower import Lowering
 from opscope.core.errors import UsageError
-from opscope.estimate.machines import with_precision
+from opscope.estimate.precision import with_precision
 from opscope.estimate.price import Machine
 from opscope.graph.graph import DType, Graph
 from opscope.machine import catalogue as targets

@@ -7,11 +7,11 @@ import pytest
 from build import Sketch
 from compiler_build import build, small_target
 from opscope.compiler import compile_graph
-from opscope.compiler.passes.place import form_of
 from opscope.compiler.passes.scale_folding import drop_absent_outputs, fold_scales
 from opscope.compiler.phases import phase_text
 from opscope.compiler.plan import Plan
 from opscope.compiler.sharding import REDUCED
+from opscope.estimate.kernels import form_of
 from opscope.estimate.price import Machine
 from opscope.graph.graph import ABSENT, DType, Graph, Op
 from opscope.machine import catalogue as targets

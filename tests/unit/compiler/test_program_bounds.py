@@ -100,7 +100,8 @@ def test_macs_are_those_of_the_model_and_are_not_known_where_one_op_is_not() -> 
 
 def test_an_op_that_every_core_does_whole_is_counted_for_each_of_them() -> None:
     draw = Sketch(dtype=DType.F16)
-    built = build(draw.graph(draw.dense(draw.input(1, 64), 1, bias=False)), small_target(), cores=4)
+    graph = draw.graph(draw.dense(draw.input(1, 64), 1, bias=False))
+    built = build(graph, small_target(), cores=4, parts=whole_batch, splits=lambda *_: 0)
     found = bounds_of(built)
     assert (found.macs, found.repeated_macs) == (64, 3 * 64)
     assert int(built.program.commands["macs"].sum()) == 4 * 64

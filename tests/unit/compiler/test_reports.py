@@ -104,14 +104,12 @@ def test_warnings_come_costliest_first() -> None:
 
 @settings(deadline=None, max_examples=25)
 @given(st.integers(1, 3), st.sampled_from([24, 48, 200]), st.sampled_from([0.1, 1.0, 10.0]))
-def test_a_forecast_leaves_out_only_what_lanes_do_to_each_other(cores: int, local: int, bandwidth: float) -> None:
+def test_a_forecast_is_close_to_what_the_device_takes(cores: int, local: int, bandwidth: float) -> None:
     target = small_target(local_bytes=local * KB, weight_bytes=KB, activation_bytes=8 * KB, bandwidth=bandwidth)
     program = build(spilling(), target, cores=cores).program
     start, end = forecast(program)
     timeline = simulate(program)
-    assert (start <= timeline.start + 1e-6).all()
-    assert (end <= timeline.done + 1e-6).all()
-    assert end.max() >= 0.2 * timeline.total_cycles
+    assert 0.9 * timeline.total_cycles <= end.max() <= 1.1 * timeline.total_cycles
     users = np.repeat(np.arange(len(program.commands)), np.diff(program.dependency_offsets.astype(np.int64)))
     assert (start[users] >= end[program.dependency_sources] - 1e-6).all()
 

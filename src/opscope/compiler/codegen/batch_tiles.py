@@ -18,7 +18,7 @@ def join_batch_tiles(tensors: Tensors, parts: Sequence[int], whole: int) -> None
     for lane in range(tensors.context.lane_count):
         for tiled in (True, False):
             found = [tensors.get(t, lane, tiled=tiled) for t in roots]
-            copies = [part for part in found if part is not None]
+            copies = [tile for tile in found if tile is not None and tile.part is None]
             if len(copies) == len(roots):
                 for t in roots:
                     tensors.remove(t, lane, tiled=tiled)

@@ -10,7 +10,6 @@ from math import ceil, inf
 
 from ...core.meaning import Carries, Direction, Does
 from ...estimate.kernels import has_weights, keeps_layout
-from ...estimate.price import launch_cycles
 from ...estimate.work import DEQUANTIZE, unpacked_bytes
 from ...graph.graph import ABSENT, Op, Role, Tensor
 from ...graph.kinds import Family
@@ -21,7 +20,7 @@ from ..passes.split_prices import weight_cuts
 from ..plan import Placed, Plan, Schedule, Split
 from ..sharding import REDUCED, Sharding
 from .emit import CommandSpec, Emitter, SequencerStarts
-from .timing import issue_cycles
+from .timing import VectorCost, issue_cycles
 
 TRANSFER_GROUP = "DMAIssue"
 RESIDENT_SHARE = 16  # biases and other small constants may stay in 1/16 of local memory
@@ -46,7 +45,7 @@ class LoweringContext:
         for number, group in enumerate(self.groups):
             self.group_of.setdefault(group.engine, number)
         self.engines = {engine.name: engine for engine in target.engines}
-        self.vector_launch = launch_cycles(self.engines.get(self.groups[VECTOR_GROUP].engine))
+        self.vector_costs: dict[int, VectorCost] = {}  # command between ops → the inputs of its cycles
         self.dma = len(self.groups) - 1
         self.doorbell_group = VECTOR_GROUP if target.sequencer is None else self.dma
         self.routes = {route.carries: number for number, route in enumerate(target.routes)}
@@ -151,14 +150,12 @@ class LoweringContext:
     def is_constant(self, tensor: int) -> bool:
         return self.graph.tensors[tensor].role is Role.CONSTANT
 
-    def add_cycles(self, size: float) -> float:
-        """Cycles to add two local tensors of so many bytes on the vector engine."""
-        engine = self.engines[self.groups[VECTOR_GROUP].engine]
-        kernel = engine.kernels.get("add")
-        if kernel is not None:
-            return kernel.value * size / 1024 + self.vector_launch
-        rate = engine.element_ops_per_cycle.get("f16", engine.element_ops_per_cycle.get("*"))
-        return (size / 2 / rate.value if rate is not None else 0.0) + self.vector_launch
+    @property
+    def vector_engine(self) -> str:
+        return self.groups[VECTOR_GROUP].engine
+
+    def vector_cycles(self, cost: VectorCost) -> float:
+        return cost.cycles(self.plan.machine.target, self.engines.get(self.vector_engine))
 
     def command_name(self, form: str) -> str:
         return self.plan.machine.target.commands.get(form, form)

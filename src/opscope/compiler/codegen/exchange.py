@@ -22,6 +22,7 @@ from ..sharding import Exchange, exchange, keeps_parts
 from .context import VECTOR_GROUP, LoweringContext
 from .emit import CommandSpec
 from .tensors import LocalCopy, OuterCopy, Piece, Tensors
+from .timing import VectorCost
 
 Places = dict[int, tuple[int, tuple[int, ...]]]  # lane → address, commands to wait for
 
@@ -49,7 +50,7 @@ def add_up(context: LoweringContext, tensors: Tensors, index: int) -> None:
                 for other in sent
                 if other != lane and sharding.made.boxes.get(other) == sharding.made.boxes.get(lane)
             ]
-            cycles = len(others) * context.add_cycles(copy.size)
+            cost = VectorCost("add", copy.size, len(others))
             detail = context.move_detail(index, lane, context.local_name, t)
             spec = CommandSpec(
                 lane,
@@ -58,12 +59,13 @@ def add_up(context: LoweringContext, tensors: Tensors, index: int) -> None:
                 Does.COMPUTE,
                 index,
                 detail,
-                cycles,
+                context.vector_cycles(cost),
                 copy.size,
                 address=copy.address or 0,
                 local_bytes=copy.size if copy.address is not None else 0.0,
             )
             done = context.emitter.emit(spec, [sent[other] for other in others], [sent[lane]])
+            context.vector_costs[done] = cost
             whole = replace(copy, pieces=[Piece(0.0, 1.0, done)])
             tensors.record_use(whole, done)
             tensors.store(t, lane, whole, tiled=tiled)

@@ -20,6 +20,7 @@ from .context import VECTOR_GROUP, LoweringContext
 from .emit import CommandSpec, share
 from .local_memory import LocalMemory
 from .outer_use import OuterUse
+from .timing import VectorCost
 
 ROWS, CHANNELS = "rows", "channels"
 NEVER = 1 << 60  # behind every op
@@ -133,9 +134,15 @@ class Tensors:
         return self.get(tensor, lane, tiled=True) is not None
 
     def holders(self, tensor: int) -> Iterator[tuple[int, bool, LocalCopy]]:
-        """Yield lane, layout and copy of a tensor, once per lane; the tiled one where a lane has both layouts."""
+        """Yield lane, layout and copy of a tensor, once per lane; the tiled one where a lane has both layouts.
+
+        A lane that has read some rows back for one op holds nothing that could be given to others.
+        """
         root = self.root(tensor)
-        tiled, plain = self._copies.get((root, True), {}), self._copies.get((root, False), {})
+        tiled, plain = (
+            {lane: copy for lane, copy in self._copies.get((root, order), {}).items() if copy.part is None}
+            for order in (True, False)
+        )
         for lane in sorted({*tiled, *plain}):
             yield (lane, True, tiled[lane]) if lane in tiled else (lane, False, plain[lane])
 
@@ -425,7 +432,8 @@ class Tensors:
             sent = context.emitter.emit(cast, [read])
             for lane, copy in copies.items():
                 copy.pieces.append(Piece(step / count, (step + 1) / count, read if lane == reader else sent))
-                self.record_use(copy, read if lane == reader else sent)
+            for command in (read, sent):  # which reads it where the other has put it
+                self.record_use(copies[reader], command)
         for lane, copy in copies.items():
             self.store(root, lane, copy, tiled=False)
 
@@ -458,7 +466,7 @@ class Tensors:
         count = context.piece_count(source.size)
         for step in range(count):
             low, high = step / count, (step + 1) / count
-            spec = self.conversion(
+            spec, cost = self.conversion(
                 index,
                 position,
                 lane,
@@ -468,6 +476,7 @@ class Tensors:
                 address=made.tile_address(step, count),
             )
             command = context.emitter.emit(spec, source.commands(source.along, low, high), place[1])
+            context.vector_costs[command] = cost
             made.pieces.append(Piece(low, high, command))
             self.record_use(made, command)
             self.record_use(source, command)
@@ -476,21 +485,22 @@ class Tensors:
 
     def conversion(
         self, index: int, position: int, lane: int, size: float, *, tiled: bool, step: int, address: int
-    ) -> CommandSpec:
-        """The spec of a command that converts the layout of an operand."""
+    ) -> tuple[CommandSpec, VectorCost]:
+        """The spec of a command that converts the layout of an operand, and the inputs of its cycles."""
         context = self.context
         form = context.conversion_form(index, position, tiled=tiled)
-        cycles = getattr(context.layout, form).value * size / 1024 + context.vector_launch
+        cost = VectorCost(form, size)
         detail = context.move_detail(index, step, context.local_name, context.graph.ops[index].inputs[position])
-        return CommandSpec(
+        spec = CommandSpec(
             lane,
             VECTOR_GROUP,
             context.command_name(form),
             Does.LAYOUT,
             index,
             detail,
-            cycles,
+            context.vector_cycles(cost),
             size,
             address=address,
             local_bytes=size,
         )
+        return spec, cost

@@ -253,7 +253,7 @@ class TileRunner:
         tiled = outer is not None and outer.tiled
         if context.layout is None or tiled == placement.tiled or context.is_constant(root):
             return command
-        change = tensors.conversion(
+        change, cost = tensors.conversion(
             placement.index,
             operand.position,
             placement.lane,
@@ -263,6 +263,7 @@ class TileRunner:
             address=address,
         )
         command = context.emitter.emit(replace(change, local_bytes=size), [command])
+        context.vector_costs[command] = cost
         tensors.record_use(copy, command)
         return command
 

@@ -14,7 +14,7 @@ import numpy as np
 
 from ...core.errors import UsageError
 from ...estimate.price import launch_cycles
-from ...machine.target import Route
+from ...machine.target import Engine, Route, Target
 from ..plan import Placed, Schedule
 from .emit import Columns, whole_cycles
 
@@ -42,23 +42,54 @@ class TileCost:
         return max(loading, computing) + launch_cycles(engine) * placed.task.trips
 
 
+@dataclass(frozen=True, slots=True)
+class VectorCost:
+    """What the vector engine does between ops: it adds partial sums, converts layouts, or dequantizes weights."""
+
+    form: str  # a kernel of the engine, a figure of the target's layout, or `add`
+    size: float  # bytes
+    times: int = 1
+
+    def cycles(self, target: Target, engine: Engine | None) -> float:
+        """Cycles of the command, launches included."""
+        return self.times * (self._working(target, engine) + launch_cycles(engine))
+
+    def _working(self, target: Target, engine: Engine | None) -> float:
+        if engine is not None and self.form in engine.kernels:
+            return engine.kernels[self.form].value * self.size / 1024
+        if self.form != "add":
+            return float(getattr(target.layout, self.form).value) * self.size / 1024
+        if engine is None:
+            return 0.0
+        rate = engine.element_ops_per_cycle.get("f16", engine.element_ops_per_cycle.get("*"))
+        return self.size / 2 / rate.value if rate is not None else 0.0
+
+
 def issue_cycles(route: Route) -> float:
     """Cycles that the issuing thread spends on starting a transfer."""
     return route.issue_cycles.value if route.issue_cycles is not None else 1.0
 
 
-def retime_columns(plan: Schedule, columns: Columns, costs: dict[int, TileCost]) -> Columns:
-    """The same commands with the cycles of another plan; `costs` are those of tiles, by number at emission."""
+def retime_columns(
+    plan: Schedule, columns: Columns, costs: dict[int, TileCost], between: dict[int, VectorCost], *, vector: str
+) -> Columns:
+    """The same commands with the cycles of another plan.
+
+    `costs` are those of tiles, `between` those of what the engine `vector` does between ops, by number at emission.
+    """
     commands = columns.commands.copy()
     cycles = commands["cycles"]
     for number, route in enumerate(plan.machine.target.routes):
         cycles[commands["route"] == number] = whole_cycles(issue_cycles(route))
-    numbers = np.fromiter(costs, np.int64, len(costs))
+    target = plan.machine.target
+    engine = next((engine for engine in target.engines if engine.name == vector), None)
+    numbers = np.array([*costs, *between], np.int64)
     found = [whole_cycles(cost.cycles(plan.placed[cost.op])) for cost in costs.values()]
+    found += [whole_cycles(cost.cycles(target, engine)) for cost in between.values()]
     most = np.iinfo(cycles.dtype).max
     if max(found, default=0) > most:
         raise UsageError(
-            f"{plan.machine.target.name}: one command takes {max(found):,} cycles at the end of its figures' ranges; "
+            f"{target.name}: one command takes {max(found):,} cycles at the end of its figures' ranges; "
             f"expected at most {most:,}"
         )
     cycles[columns.row_of[numbers]] = found

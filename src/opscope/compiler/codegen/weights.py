@@ -24,6 +24,7 @@ from ..passes.residency import constants_per_core
 from ..plan import Placed, channel_axis
 from .context import VECTOR_GROUP, LoweringContext
 from .emit import CommandSpec, share
+from .timing import VectorCost
 
 
 @dataclass(slots=True)
@@ -106,18 +107,21 @@ class WeightStream:
         if rate is None:
             return arrived
         tensor = context.plan.placed[index].op.inputs[1]
-        size = self.loaded_bytes(index, lane, steps)
+        form = DEQUANTIZE[context.graph.tensors[tensor].dtype]
+        cost = VectorCost(form, self.loaded_bytes(index, lane, steps))
         spec = CommandSpec(
             lane,
             VECTOR_GROUP,
-            context.command_name(DEQUANTIZE[context.graph.tensors[tensor].dtype]),
+            context.command_name(form),
             Does.LAYOUT,
             index,
             context.move_detail(index, step, context.local_name, tensor),
-            rate * size / 1024 + context.vector_launch,
-            size,
+            context.vector_cycles(cost),
+            cost.size,
         )
-        return [context.emitter.emit(spec, arrived)]
+        done = context.emitter.emit(spec, arrived)
+        context.vector_costs[done] = cost
+        return [done]
 
     def _sharing(self, index: int) -> list[list[int]]:
         """Lanes of a device that need the same weights, together."""

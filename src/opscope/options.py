@@ -112,7 +112,10 @@ _PRECISION = _shown(
     "the model as a quantiser leaves it: f16, i8, mxfp6 (weights only), as the target has them (default: as it is)", "P"
 )
 _KV_CACHE = _shown("how a cache of keys and values is stored (default as-is)", choices=KV_CACHES)
-_PARALLEL = _shown("how devices share the work (default tensor)", choices=("tensor", "pipeline"))
+_PARALLEL = _shown(
+    "how devices share the work: each op, stages of the network, or what is faster (default auto)",
+    choices=("auto", "tensor", "pipeline"),
+)
 _PMU_RECIPE = _shown("count a named set of PMU events", "R", group="statistics")
 
 
@@ -140,7 +143,7 @@ class CompileOptions:
 
     cores: int | None = field(default=None, metadata=_CORES)
     devices: int = field(default=1, metadata=_DEVICES)
-    parallel: str = field(default="tensor", metadata=_PARALLEL)
+    parallel: str = field(default="auto", metadata=_PARALLEL)
     batch: int | None = field(default=None, metadata=_BATCH)
     shapes: Shapes | None = field(default=None, metadata=_SHAPES)
     shapes_from_run: str | None = field(default=None, metadata=_SHAPES_FROM_RUN)
@@ -259,7 +262,7 @@ class ProfileOptions:
     shapes_from_run: str | None = field(default=None, metadata=_SHAPES_FROM_RUN)
     precision: str | None = field(default=None, metadata=_PRECISION)
     kv_cache: str = field(default=KV_CACHES[0], metadata=_KV_CACHE)
-    parallel: str = field(default="tensor", metadata=_PARALLEL)
+    parallel: str = field(default="auto", metadata=_PARALLEL)
     stats_level: int = field(
         default=LEAST_LEVEL_TO_PROFILE,
         metadata=_shown("70 or more (default: every operator), 100 or more (their PMU)", "N", least=1),

@@ -11,9 +11,12 @@ those of the whole batch with what it would spill. The best few are tried out wh
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
+from math import ceil
 
+from ...estimate.estimator import parameter_bytes
 from ...graph.graph import Graph
+from ...machine.target import Holds
 from ..plan import Part, Placed, Plan
 from .batch import batch_axes, batch_size, is_cuttable, some_of, with_images
 from .split import Splitter
@@ -24,11 +27,20 @@ _PROMISING = 1.15  # times the lowest price
 _FEW_OPS = 100  # in a graph, for which more numbers of cores are priced
 
 
+@dataclass(frozen=True, slots=True)
+class MachineSize:
+    """Devices and cores of each that take part, and whether each device has a stage of the network."""
+
+    devices: int
+    cores: int
+    pipeline: bool = False
+
+
 def split(plan: Plan) -> Plan:
     """The plan with the parts that are priced lowest, and with alternatives to them."""
     priced: list[tuple[float, int, tuple[Part, ...]]] = []
-    for devices, cores in machine_sizes(plan):
-        chooser = PartsChooser(plan, devices=devices, cores=cores)
+    for size in machine_sizes(plan):
+        chooser = PartsChooser(plan, size)
         whole = chooser.batch
         spills = chooser.price(whole) > chooser.price(whole, may_spill=False)
         for unit in chooser.units() if spills else [whole]:
@@ -41,12 +53,12 @@ def split(plan: Plan) -> Plan:
 class PartsChooser:
     """Splits for units of different sizes; each is computed once."""
 
-    def __init__(self, plan: Plan, *, devices: int | None = None, cores: int | None = None) -> None:
-        """For so many devices and cores of each; None: all of the plan's machine."""
-        devices = plan.machine.devices if devices is None else devices
-        self.plan, self.batch, self.groups = plan, batch_size(plan.graph), device_groups(plan, devices)
-        self.cores = plan.machine.cores if cores is None else cores
-        self.lanes = devices * self.cores
+    def __init__(self, plan: Plan, size: MachineSize | None = None) -> None:
+        """For a part of the plan's machine; None: for all of it."""
+        machine, pipeline = plan.machine, plan.options.parallel == "pipeline"
+        size = size or MachineSize(machine.devices, machine.cores, pipeline=pipeline)
+        self.plan, self.batch, self.groups = plan, batch_size(plan.graph), device_groups(plan, size)
+        self.cores, self.lanes = size.cores, size.devices * size.cores
         self.axes = batch_axes(plan.graph)
         self._part: dict[tuple[int, int], Part] = {}
 
@@ -99,28 +111,32 @@ class PartsChooser:
         return graph, placed
 
 
-def machine_sizes(plan: Plan) -> list[tuple[int, int]]:
-    """Numbers of devices and of cores of each that may be best: all; fewer, since small ops gain nothing by more."""
-    devices, cores = plan.machine.devices, plan.machine.cores
-    if plan.options.parallel == "pipeline":
-        return [(devices, cores)]
-    if devices > 1:
-        return [(count, cores) for count in sorted({devices, -(-devices // 2), 1}, reverse=True)]
-    fewer = {cores // 2} if len(plan.placed) > _FEW_OPS else {cores // 2, 4, 2, 1}
-    return [(1, count) for count in sorted({cores, *(n for n in fewer if 0 < n < cores)}, reverse=True)]
+def machine_sizes(plan: Plan) -> list[MachineSize]:
+    """Parts of a machine that may be best: all; fewer cores or devices, since small ops gain nothing by more."""
+    devices, cores, parallel = plan.machine.devices, plan.machine.cores, plan.options.parallel
+    if devices == 1:
+        fewer = {cores // 2} if len(plan.placed) > _FEW_OPS else {cores // 2, 4, 2, 1}
+        counts = sorted({cores, *(n for n in fewer if 0 < n < cores)}, reverse=True)
+        return [MachineSize(1, count) for count in counts]
+    if parallel != "auto":
+        return [MachineSize(devices, cores, pipeline=parallel == "pipeline")]
+    room = plan.machine.target.home(Holds.CONSTANTS).bytes.value
+    least = max(1, ceil(parameter_bytes(plan.graph) / room))  # devices that hold all constants
+    counts = sorted({count for count in (devices, -(-devices // 2), 1) if count >= least} or {devices}, reverse=True)
+    return [*(MachineSize(count, cores) for count in counts), MachineSize(devices, cores, pipeline=True)]
 
 
-def device_groups(plan: Plan, count: int) -> list[list[tuple[int, ...]]]:
-    """Groups of devices that may work on each op: the first `count` or one; in a pipeline, one per op in stages."""
-    everybody = tuple(range(count))
-    if count == 1:
+def device_groups(plan: Plan, size: MachineSize) -> list[list[tuple[int, ...]]]:
+    """Groups of devices that may work on each op: all or one; in a pipeline, one per op in stages of equal cycles."""
+    everybody = tuple(range(size.devices))
+    if size.devices == 1:
         return [[everybody]] * len(plan.placed)
-    if plan.options.parallel != "pipeline":
+    if not size.pipeline:
         return [[everybody, (0,)]] * len(plan.placed)
     total = sum(placed.cycles for placed in plan.placed) or 1.0
     stages: list[list[tuple[int, ...]]] = []
     done = 0.0
     for placed in plan.placed:
-        stages.append([(min(count - 1, int(count * done / total)),)])
+        stages.append([(min(size.devices - 1, int(size.devices * done / total)),)])
         done += placed.cycles
     return stages

@@ -179,7 +179,7 @@ def compile_call(words: Sequence[str]) -> CompileCall | None:
         options=CompileOptions(
             cores=_cores(found, partition),
             devices=1 if partition is None else partition.devices,
-            parallel="pipeline" if partition is not None and partition.is_pipeline else "tensor",
+            parallel="pipeline" if partition is not None and partition.is_pipeline else "auto",
             batch=found.number("batch", "-batchsize"),
             shapes=symbols or None,
             precision="mxfp6" if mxfp6 else "f16" if half else None,

@@ -33,7 +33,7 @@ def test_one_partition_shares_every_op_among_its_devices(tmp_path: Path) -> None
     found = read_partition(path)
     assert (found.devices, found.cores, found.is_pipeline, found.notes) == (2, 16, False, ())
     call = compiled(f"-mdp-load-partition-config={path}")
-    assert (call.options.devices, call.options.cores, call.options.parallel) == (2, 16, "tensor")
+    assert (call.options.devices, call.options.cores, call.options.parallel) == (2, 16, "auto")
     assert call.target == "aic100-ultra"
     assert call.notes == ("2 devices: compiled for aic100-ultra (-target=NAME for another)",)
     with pytest.raises(UsageError, match=r"^-aic-num-cores=8: -mdp-load-partition-config has 16 cores a device; "):

@@ -117,6 +117,8 @@ class _Routes:
         # Where work is cut in tiles, an image for every core is in local memory at a time, however large the batch.
         images = _images(graph) if target.tiling is not None else 1
         self.at_a_time = min(images, machine.lanes) / images
+        # Devices that share the images of a batch read all constants each; else each reads its own part of them.
+        self.copies = machine.devices if images >= machine.devices else 1
 
     def traffic(self, step: int, op: Op, work: Work) -> dict[str, int]:
         """Return the bytes per memory for one trip of an op."""
@@ -133,7 +135,7 @@ class _Routes:
             moved[self.activations] = boundary + round(inside * self._spilled_share(step))
         stays = self.constants_are_resident and not _reads_in_part(op)
         if not stays and self.constants != self.local.name:
-            moved[self.constants] = moved.get(self.constants, 0) + work.constant_bytes
+            moved[self.constants] = moved.get(self.constants, 0) + work.constant_bytes * self.copies
         return moved
 
     def _spilled_share(self, step: int) -> float:

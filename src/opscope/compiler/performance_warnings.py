@@ -29,7 +29,13 @@ class PerformanceWarning:
 
 def performance_warnings(plan: Plan, program: Program) -> list[PerformanceWarning]:
     """All warnings of a program: those whose cost is unknown, then the costliest first."""
-    found = [*_slow_engine(plan), *_poor_tiling(plan), *_spills(program), *_imbalance(program), *_churn(plan, program)]
+    found = [
+        *_slow_engine(plan),
+        *_poor_tiling(plan),
+        *_spills(plan, program),
+        *_imbalance(program),
+        *_churn(plan, program),
+    ]
     return sorted(found, key=lambda warning: float("-inf") if warning.cycles is None else -warning.cycles)
 
 
@@ -57,11 +63,12 @@ def _poor_tiling(plan: Plan) -> Iterator[PerformanceWarning]:
             yield PerformanceWarning("poor-tiling", placed.op.name, text, placed.cycles * (1 - 1 / growth))
 
 
-def _spills(program: Program) -> Iterator[PerformanceWarning]:
-    table = program.commands
+def _spills(plan: Plan, program: Program) -> Iterator[PerformanceWarning]:
+    """Ops whose results do not stay; outputs of the graph have to be written anyway."""
+    table, leaving = program.commands, set(plan.graph.outputs)
     writes = [number for number, route in enumerate(program.routes) if route.carries == "write"]
     spilling = np.isin(table["route"], writes) & (table["op"] != NO_OP)
-    for op in np.unique(table["op"][spilling]):
+    for op in (op for op in np.unique(table["op"][spilling]) if not leaving.intersection(plan.placed[op].op.outputs)):
         moved = int(table["moved_bytes"][spilling & (table["op"] == op)].sum())
         cycles = 2 * moved / program.routes[writes[0]].bytes_per_cycle
         text = f"spills {moved / 1024:,.0f} KB to outer memory and reads them again"

@@ -38,7 +38,7 @@ def spilling() -> Graph:
     draw = Sketch(dtype=DType.F16)
     data = draw.input(128, 256)
     kept = draw.same("erf", data, name="kept")
-    passing = draw.same("softmax", draw.same("softmax", kept, axes=(1,)), axes=(1,))
+    passing = draw.same("softmax", draw.same("softmax", kept, axes=(0,)), axes=(0,))
     return draw.graph(draw.same("add", passing, kept))
 
 
@@ -73,6 +73,13 @@ def test_spills_are_warned_of_with_their_bytes() -> None:
     built = build(spilling(), small_target(local_bytes=160 * KB, weight_bytes=KB), parts=whole_batch)
     found = {warning.op: warning.text for warning in warnings(built)["spill"]}
     assert found == {"kept": "spills 64 KB to outer memory and reads them again"}
+
+
+def test_an_output_that_is_streamed_out_is_no_spill() -> None:
+    draw = Sketch(dtype=DType.F16)
+    graph = draw.graph(draw.same("softmax", draw.input(128, 256), axes=(1,)))
+    built = build(graph, small_target(local_bytes=64 * KB, weight_bytes=KB), parts=whole_batch)
+    assert "spill" not in warnings(built)
 
 
 def test_cores_that_wait_for_one_are_warned_of() -> None:

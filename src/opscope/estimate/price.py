@@ -77,7 +77,16 @@ def without_weight_load(engine: Engine) -> Engine:
 
 
 def price(task: Task, engine: Engine, machine: Machine) -> Cost:
-    """Return the cost of one trip. Engine and memories overlap; the launch does not."""
+    """Return the cost of one trip on all cores, or on one of them where that is cheaper: small ops gain nothing."""
+    shared = _price(task, engine, machine)
+    if machine.lanes == 1:
+        return shared
+    alone = _price(task, engine, replace(machine, devices=1, cores=1))
+    return alone if alone.total < shared.total else shared
+
+
+def _price(task: Task, engine: Engine, machine: Machine) -> Cost:
+    """Return the cost of one trip. Engine and memories overlap; launches, layouts and exchanges do not."""
     units = 1 if engine.command_cycles is not None else machine.lanes * engine.units
     busy = engine_cycles(task, engine) / units
     parts = [Part(engine.name, Cycles(busy))] if busy else []

@@ -90,8 +90,7 @@ def test_phases_say_cycles_engines_and_memory(workplace: Path) -> None:
         "fc.1.canonicalise.txt",
         "fc.2.place.txt",
         "fc.3.split.txt",
-        "fc.4.residency.txt",
-        "fc.5.batch-tiling.txt",
+        "fc.4.tile.txt",
         "fc.9.executable-targets.mlir",
     ]
     operands = [1280, 1280 * 1000, 4 * 1000, 4 * 1000, 1000]  # input, weights, bias, multipliers, output

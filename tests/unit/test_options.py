@@ -37,7 +37,7 @@ def test_options_of_another_verb_are_refused() -> None:
 @pytest.mark.parametrize(
     ("kind", "named", "message"),
     [
-        (CompileOptions, {"parallel": "both"}, "parallel 'both': not known; expected auto, tensor or pipeline"),
+        (CompileOptions, {"parallel": "both"}, "parallel 'both': not known; expected one of auto, tensor, pipeline"),
         (
             RunOptions,
             {"profile": ["times"]},

@@ -54,8 +54,8 @@ def test_a_window_of_ones_own_is_the_whole() -> None:
 
 def test_a_rule_decides_about_the_lanes_of_a_trace() -> None:
     spans = blank_spans(2)
-    spans[0] = (0, SpanKind.OP, 0, NONE, NONE, NONE, NONE, 0, 10, NONE, NONE, NONE, 0)
-    spans[1] = (1, SpanKind.OP, 0, NONE, NONE, NONE, NONE, 5, 30, NONE, NONE, NONE, 0)
+    spans[0] = (0, SpanKind.OP, 0, NONE, NONE, NONE, NONE, 0, 10, NONE, NONE, NONE, 0, NONE)
+    spans[1] = (1, SpanKind.OP, 0, NONE, NONE, NONE, NONE, 5, 30, NONE, NONE, NONE, 0, NONE)
     trace = Trace(
         (Lane(0, 2, "DMAIssue"), Lane(0, 2, "HMX")),
         ("",),

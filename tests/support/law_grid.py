@@ -158,6 +158,7 @@ def _point(case: Case, machine: Machine, program: Program, estimated: Estimate) 
     bound, bound_by = least_seconds(program)
     named, broken = _analysed(program, seconds)
     latency = estimated.totals.latency_s
+    moved = int(rows["moved_bytes"][outer[rows["route"]] & (rows["route"] != NO_ROUTE)].sum())
     return Point(
         case.network,
         case.precision,
@@ -168,9 +169,9 @@ def _point(case: Case, machine: Machine, program: Program, estimated: Estimate) 
         bound_by,
         None if latency is None else latency.value,
         _matrix_seconds(estimated),
-        int(rows["moved_bytes"][outer[rows["route"]] & (rows["route"] != NO_ROUTE)].sum()),
+        moved,
         _idle_share(program),
-        named,
+        named | _spilling(program, moved),
         broken,
     )
 
@@ -185,15 +186,33 @@ def least_seconds(program: Program) -> tuple[float, str]:
     assert bounds.macs is not None
     lanes = program.cores * program.devices
     compute = bounds.macs / (program.simulation.get("macs_per_cycle", float("inf")) * lanes * program.clock_hz)
-    reads = [route for route in program.routes if route.carries is Carries.READ]
-    peaks = {peak.name: peak.rate.per_second(program.clock_hz) for peak in bounds.routes}
-    rate = sum(
-        min(peaks.get(route.name, float("inf")), route.core_bytes_per_cycle * program.cores * program.clock_hz)
-        for route in reads
-    )
-    entering = sum(prod(shape) * DType[dtype.upper()].bits // 8 for _, dtype, shape in program.inputs)
-    memory = ((bounds.streamed_bytes or 0) + entering) / program.devices / rate
+    memory = _needed_bytes(program) / program.devices / _read_rate(program)
     return max((compute, "MACs"), (memory, "bytes"))
+
+
+def _needed_bytes(program: Program) -> int:
+    """Bytes of constants that do not stay in local memory, and of inputs."""
+    assert program.bounds is not None
+    entering = sum(prod(shape) * DType[dtype.upper()].bits // 8 for _, dtype, shape in program.inputs)
+    return (program.bounds.streamed_bytes or 0) + entering
+
+
+def _read_rate(program: Program) -> float:
+    """Bytes per second that the cores of a device can read at the most: all together, or each over its own queue."""
+    assert program.bounds is not None
+    peaks = {peak.name: peak.rate.per_second(program.clock_hz) for peak in program.bounds.routes}
+    return sum(
+        min(peaks.get(route.name, float("inf")), route.core_bytes_per_cycle * program.cores * program.clock_hz)
+        for route in program.routes
+        if route.carries is Carries.READ
+    )
+
+
+def _spilling(program: Program, moved_bytes: int) -> dict[str, float]:
+    """Seconds that activations take through outer memory, which `profile` reports as spills."""
+    leaving = sum(prod(shape) * DType[dtype.upper()].bits // 8 for _, dtype, shape in program.outputs)
+    spilled = max(0, moved_bytes - _needed_bytes(program) - leaving)
+    return {"spill": spilled / program.devices / _read_rate(program)}
 
 
 def _matrix_seconds(estimated: Estimate) -> float:

@@ -57,8 +57,9 @@ class Ours:
 def simulated(row: Published, model: Path) -> Ours:
     """At the usual figures of the target, and at both ends of their ranges.
 
-    The host of a whole system is not that of the target's figures, and is not published: the range of a latency goes
-    from no host at all to this one. Only the run that was profiled had statistics compiled in.
+    The host of a whole system is not that of the target's figures, and is not published: beside a latency stands the
+    device alone, with a range from there to what an application sees behind the target's host. Only the run that was
+    profiled had statistics compiled in.
     """
     level = 70 if row.figure is Figure.DEVICE else 0
     options = CompileOptions(cores=row.cores, precision=row.precision, stats_level=level)
@@ -66,9 +67,9 @@ def simulated(row: Published, model: Path) -> Ours:
     found = []
     for corner in (Corner.TYPICAL, Corner.FAST, Corner.SLOW):
         program, _ = compiler.compile(row.target, options, corner=corner)
-        found.append(_figure(row, program))
         if row.figure is Figure.LATENCY:
             found.append(simulate(program).total_cycles / program.clock_hz)
+        found.append(_figure(row, program))
     return Ours(found[0], min(found), max(found), "simulated")
 
 

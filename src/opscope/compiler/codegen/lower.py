@@ -19,6 +19,7 @@ from .context import LoweringContext
 from .emit import CommandSpec
 from .exchange import add_up, exchange_parts
 from .operands import OperandPlacement, OperandPlacer
+from .shared_reads import read_together
 from .tensors import LocalCopy, OuterCopy, Piece, Tensors
 from .tiles import Tile, TileRunner
 from .weights import Ring, WeightStream
@@ -152,10 +153,10 @@ class Lowering:
         elif not placed.engine:
             self._pass_through(chain[0])
         elif op.family in (Family.CONTRACTION, Family.RECURRENT):
-            self._load_together(chain)
+            self._read_together(chain)
             self._product(chain[0], placed)
         else:
-            self._load_together(chain)
+            self._read_together(chain)
             for lane in self.context.lanes(self.plan.splits[chain[0]]):
                 self._vector(chain, lane)
 
@@ -251,7 +252,7 @@ class Lowering:
         keeps = all(self.context.keeps_layout(op) for op in ops)
         return keeps and any(self.tensors.is_tiled(t, lane) for t in operands)
 
-    def _load_together(self, chain: list[int]) -> None:
+    def _read_together(self, chain: list[int]) -> None:
         """Read graph inputs and constants that several cores need alike once for all of them; weights have a ring."""
         for index in chain:
             op = self.plan.placed[index].op
@@ -260,7 +261,7 @@ class Lowering:
                 is_read = self.plan.graph.tensors[root].role in (Role.INPUT, Role.CONSTANT)
                 is_table = op.kind == "gather" and position == 0  # of which each lane reads its own rows
                 if is_read and not is_table and root not in self.context.resident_constants:
-                    self.tensors.load_together(index, position)
+                    read_together(self.tensors, index, position)
 
     # ---- ops without work of their own ----------------------------------------------------------------------------
 

@@ -387,56 +387,6 @@ class Tensors:
         self.store(root, lane, copy, tiled=tiled)
         return copy
 
-    def load_together(self, index: int, position: int) -> None:
-        """Bring an input that several cores of a device need alike from outer memory once, and multicast it."""
-        context, cores = self.context, self.context.plan.machine.cores
-        need, tensor = context.plan.splits[index].needs[position], context.graph.ops[index].inputs[position]
-        root = self.root(tensor)
-        together: dict[object, list[int]] = {}
-        for lane, box in need.boxes.items():
-            self.discard_other_parts(index, position, lane)
-            if self.get(root, lane, tiled=True) is None and self.get(root, lane, tiled=False) is None:
-                together.setdefault((lane // cores, box), []).append(lane)
-        for lanes in together.values():
-            size, part = self.bytes_to_read(index, position, lanes[0])
-            places = [self.memory[lane].allocate(size) for lane in lanes] if len(lanes) > 1 and size else []
-            found = [place for place in places if place is not None]
-            if len(found) == len(lanes):
-                self._read_together(index, position, dict(zip(lanes, found, strict=True)), size, part)
-                continue
-            for lane, place in zip(lanes, places, strict=False):
-                if place is not None:
-                    self.memory[lane].release(*place)
-
-    def _read_together(
-        self,
-        index: int,
-        position: int,
-        places: dict[int, tuple[int, tuple[int, ...]]],
-        size: float,
-        part: Part | None,
-    ) -> None:
-        """Let one lane read an input piece by piece, and send every piece to the others."""
-        context, reader = self.context, next(iter(places))
-        tensor = context.graph.ops[index].inputs[position]
-        root, count = self.root(tensor), context.piece_count(size)
-        copies = {lane: LocalCopy([], size, address=place[0], part=part) for lane, place in places.items()}
-        free = context.emitter.latest(command for _, guards in places.values() for command in guards)
-        for step in range(count):
-            own, where = share(size, step, count), copies[reader].tile_address(step, count)
-            spec = context.transfer(
-                Carries.READ, reader, index, own, tensor=tensor, step=step, address=where, local_bytes=own
-            )
-            read = context.emitter.emit(spec, self.outer_writers(root, reader), free)
-            cast = context.transfer(Carries.MULTICAST, reader, index, own, tensor=tensor, step=step)
-            sent = context.emitter.emit(cast, [read])
-            for lane, copy in copies.items():
-                copy.pieces.append(Piece(step / count, (step + 1) / count, read if lane == reader else sent))
-            for command in (read, sent):  # which reads it where the other has put it
-                self.record_use(copies[reader], command)
-        for lane, copy in copies.items():
-            self.store(root, lane, copy, tiled=False)
-
     def _is_stored(self, root: int, lane: int) -> bool:
         """Whether outer memory has a tensor. Inputs of a control op's body have none: they stand for other tensors."""
         role = self.context.graph.tensors[root].role

@@ -1,0 +1,58 @@
+"""Shared reads: a graph input or a constant that several cores of a device need alike is read once and multicast.
+
+Weights of products have a ring of their own (`weights.py`), and do the same tile by tile.
+"""
+
+from __future__ import annotations
+
+from ...core.meaning import Carries
+from .emit import share
+from .tensors import LocalCopy, Piece, Tensors
+
+Places = dict[int, tuple[int, tuple[int, ...]]]  # lane → address, commands to wait for
+
+
+def read_together(tensors: Tensors, index: int, position: int) -> None:
+    """Bring an input of an op to all lanes that need the same of it; where they have no room, each reads its own."""
+    context, cores = tensors.context, tensors.context.plan.machine.cores
+    need, root = context.plan.splits[index].needs[position], tensors.root(context.graph.ops[index].inputs[position])
+    together: dict[object, list[int]] = {}
+    for lane, box in need.boxes.items():
+        tensors.discard_other_parts(index, position, lane)
+        if all(tensors.get(root, lane, tiled=tiled) is None for tiled in (True, False)):
+            together.setdefault((lane // cores, box), []).append(lane)
+    for lanes in together.values():
+        size, _ = tensors.bytes_to_read(index, position, lanes[0])
+        places = [tensors.memory[lane].allocate(size) for lane in lanes] if len(lanes) > 1 and size else []
+        found = [place for place in places if place is not None]
+        if len(found) == len(lanes):
+            _read_and_send(tensors, index, position, dict(zip(lanes, found, strict=True)))
+            continue
+        for lane, place in zip(lanes, places, strict=False):
+            if place is not None:
+                tensors.memory[lane].release(*place)
+
+
+def _read_and_send(tensors: Tensors, index: int, position: int, places: Places) -> None:
+    """Let one lane read an input piece by piece, and send every piece to the others."""
+    context, reader = tensors.context, next(iter(places))
+    tensor = context.graph.ops[index].inputs[position]
+    size, part = tensors.bytes_to_read(index, position, reader)
+    root, count = tensors.root(tensor), context.piece_count(size)
+    copies = {lane: LocalCopy([], size, address=place[0], part=part) for lane, place in places.items()}
+    free = context.emitter.latest(command for _, guards in places.values() for command in guards)
+    for step in range(count):
+        own, where = share(size, step, count), copies[reader].tile_address(step, count)
+        spec = context.transfer(
+            Carries.READ, reader, index, own, tensor=tensor, step=step, address=where, local_bytes=own
+        )
+        read = context.emitter.emit(spec, tensors.outer_writers(root, reader), free)
+        sent = context.emitter.emit(
+            context.transfer(Carries.MULTICAST, reader, index, own, tensor=tensor, step=step), [read]
+        )
+        for lane, copy in copies.items():
+            copy.pieces.append(Piece(step / count, (step + 1) / count, read if lane == reader else sent))
+        for command in (read, sent):  # which reads it where the other has put it
+            tensors.record_use(copies[reader], command)
+    for lane, copy in copies.items():
+        tensors.store(root, lane, copy, tiled=False)

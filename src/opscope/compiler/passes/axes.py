@@ -96,13 +96,11 @@ def _matmul(op: Op, graph: Graph, axis: int) -> Axes | None:
         return None
     if axis == len(out) - 1:  # produced channels: every lane needs all of the left operand
         return (WHOLE, len(right) - (1 if right[-1] == number(op, "n") else 2), *rest)
-    own = axis - (len(out) - len(left))
-    if own < 0 or left[own] != out[axis]:
-        return None
-    other = axis - (len(out) - len(right))
-    if axis < len(out) - 2 and 0 <= other < len(right) - 2 and right[other] == out[axis]:
-        return (own, other, *rest)
-    return (own, WHOLE, *rest)
+    own, other = axis - (len(out) - len(left)), axis - (len(out) - len(right))
+    follows = axis < len(out) - 2 and 0 <= other < len(right) - 2 and right[other] == out[axis]
+    if own < 0 or left[own] != out[axis]:  # the left operand is the same for all of the batch
+        return (WHOLE, other, *rest) if follows else None
+    return (own, other if follows else WHOLE, *rest)
 
 
 def _conv(op: Op, graph: Graph, axis: int) -> Axes | None:

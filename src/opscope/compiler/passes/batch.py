@@ -23,15 +23,22 @@ def batch_axes(graph: Graph) -> dict[int, int]:
     """
     images = batch_size(graph)
     found = {t: 0 for t in graph.inputs if (graph.tensors[t].shape or (0,))[0] == images}
+    fixed = {t for t, tensor in enumerate(graph.tensors) if tensor.role is Role.CONSTANT}
     for op in graph.ops:
-        axis = _batch_axis(op, graph, found, images) if op.outputs else None
+        axis = _batch_axis(op, graph, found, fixed) if op.outputs else None
         if axis is not None:
             found.update(dict.fromkeys(op.outputs, axis))
+        elif all(t in fixed for t in op.inputs if t != ABSENT):
+            fixed.update(op.outputs)
     return found
 
 
-def _batch_axis(op: Op, graph: Graph, known: dict[int, int], images: int) -> int | None:
-    """The axis of an op's outputs that counts images; None: it does not depend on the batch, or cannot be cut."""
+def _batch_axis(op: Op, graph: Graph, known: dict[int, int], fixed: set[int]) -> int | None:
+    """The axis of an op's outputs that counts images; None: it does not depend on the batch, or cannot be cut.
+
+    Of an input that all images share they read the same, or it is `fixed` by constants and has a part for each.
+    """
+    images = batch_size(graph)
     inputs = [(position, t) for position, t in enumerate(op.inputs) if t != ABSENT]
     batched = {position for position, t in inputs if t in known}
     shapes = [graph.tensors[t].shape or () for t in op.outputs]
@@ -42,16 +49,11 @@ def _batch_axis(op: Op, graph: Graph, known: dict[int, int], images: int) -> int
             continue
         axes = input_axes(op, graph, axis)
         if axes is not None and all(
-            axes[position] == known[t] if position in batched else _is_common(axes[position], t, graph)
+            axes[position] == known[t] if position in batched else axes[position] == WHOLE or t in fixed
             for position, t in inputs
         ):
             return axis
     return None
-
-
-def _is_common(axis: int, tensor: int, graph: Graph) -> bool:
-    """Whether all images read the same of an input, or it is a constant with a part for each."""
-    return axis == WHOLE or graph.tensors[tensor].role is Role.CONSTANT
 
 
 def is_cuttable(graph: Graph, axes: dict[int, int]) -> bool:

@@ -45,9 +45,12 @@ def split(plan: Plan) -> Plan:
         spills = chooser.price(whole) > chooser.price(whole, may_spill=False)
         for unit in chooser.units() if spills else [whole]:
             priced.append((chooser.price(unit), len(priced), chooser.parts(unit)))
+    undivided = next(parts for _, _, parts in priced if parts[0].unit == batch_size(plan.graph))
     priced.sort(key=lambda each: each[:2])
-    found = tuple(parts for price, _, parts in priced[:MOST_ALTERNATIVES] if price <= _PROMISING * priced[0][0])
-    return replace(plan, parts=found[0], alternatives=found[1:])
+    found = [parts for price, _, parts in priced[:MOST_ALTERNATIVES] if price <= _PROMISING * priced[0][0]]
+    if undivided not in found:  # what small units cost in commands is known best once they are emitted
+        found.insert(1, undivided)
+    return replace(plan, parts=found[0], alternatives=tuple(found[1:]))
 
 
 class PartsChooser:

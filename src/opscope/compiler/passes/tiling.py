@@ -42,8 +42,8 @@ def tile(plan: Plan) -> Plan:
     least, spent = inf, 0
     problem: UsageError | None = None
     for parts in proposals(plan):
-        if best is not None and spent > MOST_COMMANDS:
-            break
+        if best is not None and spent > MOST_COMMANDS and parts[0].units > 1:
+            continue
         written = schedule(plan, parts)
         written = replace(written, resident=is_resident(written, plan.graph))
         try:
@@ -73,7 +73,9 @@ def proposals(plan: Plan) -> Iterator[tuple[Part, ...]]:
 
 
 def _tilings(plan: Plan, part: Part) -> list[tuple[int, ...]]:
-    """Numbers of tiles for the ops of a part: as found with tensors packed without gaps, and with the worst gaps."""
+    """Numbers of tiles for the ops of a part: as found with tensors packed without gaps, and with the worst gaps; and
+    every unit on its own, which reads weights most often and needs least room.
+    """
     undivided, choices = (1,) * len(plan.placed), divisors(part.units)
     if len(choices) == 1:
         return [undivided]
@@ -82,7 +84,8 @@ def _tilings(plan: Plan, part: Part) -> list[tuple[int, ...]]:
         return [undivided]
     choices = _useful(choices, found.steps, found.room)
     searches = [TilingSearch(choices, found.room, gaps=gaps) for gaps in (False, True)]
-    return list(dict.fromkeys(search.search(found.steps) for search in searches))
+    alone = tuple(part.units if step.divisible % part.units == 0 else 1 for step in found.steps[:-1])
+    return list(dict.fromkeys((*(search.search(found.steps) for search in searches), alone)))
 
 
 @dataclass(frozen=True, slots=True)

@@ -74,7 +74,7 @@ def proposals(plan: Plan) -> Iterator[tuple[Part, ...]]:
 
 def _tilings(plan: Plan, part: Part) -> list[tuple[int, ...]]:
     """Numbers of tiles for the ops of a part: as found with tensors packed without gaps, and with the worst gaps; and
-    every unit on its own, which reads weights most often and needs least room.
+    every unit on its own, where all ops can be cut so: it reads weights most often and needs least room.
     """
     undivided, choices = (1,) * len(plan.placed), divisors(part.units)
     if len(choices) == 1:
@@ -84,8 +84,10 @@ def _tilings(plan: Plan, part: Part) -> list[tuple[int, ...]]:
         return [undivided]
     choices = _useful(choices, found.steps, found.room)
     searches = [TilingSearch(choices, found.room, gaps=gaps) for gaps in (False, True)]
-    alone = tuple(part.units if step.divisible % part.units == 0 else 1 for step in found.steps[:-1])
-    return list(dict.fromkeys((*(search.search(found.steps) for search in searches), alone)))
+    tilings = [search.search(found.steps) for search in searches]
+    if all(step.divisible % part.units == 0 for step in found.steps[:-1]):
+        tilings.append((part.units,) * len(plan.placed))
+    return list(dict.fromkeys(tilings))
 
 
 @dataclass(frozen=True, slots=True)

@@ -63,7 +63,7 @@ CASES = (
     Case("matmul", ((2, 4, 6), (6, 8)), np.matmul, (0, 1, 2), {"k": 6, "n": 8}),
     Case("matmul", ((2, 4, 4, 6), (2, 4, 6, 8)), np.matmul, (0, 1, 2, 3), {"k": 6, "n": 8}),
     Case("matmul", ((2, 4, 4, 6), (4, 6, 8)), np.matmul, (0, 1, 2, 3), {"k": 6, "n": 8}),
-    Case("matmul", ((4, 6), (2, 6, 8)), np.matmul, (1, 2), {"k": 6, "n": 8}),
+    Case("matmul", ((4, 6), (2, 6, 8)), np.matmul, (0, 1, 2), {"k": 6, "n": 8}),
     Case("matmul", ((2, 4, 6), (2, 8, 6)), lambda x, y: x @ y.swapaxes(1, 2), (0, 1, 2), {"k": 6, "n": 8}),
     Case("matmul", ((6, 2, 3), (8, 6)), lambda x, y: x.reshape(6, 6) @ y.T, (), {"k": 6, "n": 8}),
     Case("conv", ((2, 4, 4, 6), (8, 3, 3, 6)), conv3, (0, 3), CONV),

@@ -68,7 +68,8 @@ def test_what_a_lane_has_and_what_it_receives_is_all_that_it_needs(pair: tuple[S
 
 @given(pairs(halo=True))
 def test_nothing_moves_where_the_price_says_so_and_only_there(pair: tuple[Sharding, Sharding]) -> None:
-    assert exchange(*pair).moves == bool(moved_by_exchange(*pair))
+    found = exchange(*pair)
+    assert bool(found.sent or found.linked) == bool(moved_by_exchange(*pair))
 
 
 @given(pairs(again=False))

@@ -171,7 +171,7 @@ def work_is_conserved(built: Built) -> None:
     for index, (placed, split) in enumerate(zip(built.schedule.placed, built.schedule.splits, strict=True)):
         if not placed.engine:
             continue
-        portions = context.portions(split)
+        portions = split.sharding.shares
         assert set(commands[index]) == set(portions), placed.op.name
         _check_boxes(split.sharding)
         made = split.sharding.made

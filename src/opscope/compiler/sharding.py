@@ -148,10 +148,6 @@ class Exchange:
     linked: dict[int, float]  # lane → share that it sends to other devices, once to each of them
     sources: dict[int, tuple[int, ...]]  # lane → lanes that it receives from; none: it has all that it needs
 
-    @property
-    def moves(self) -> bool:
-        return bool(self.sent or self.linked)
-
 
 @lru_cache(maxsize=16384)
 def exchange(held: Sharding, needed: Sharding) -> Exchange:

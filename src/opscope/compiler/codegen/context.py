@@ -62,10 +62,6 @@ class LoweringContext:
         self._whole_details: dict[int, Detail] = {}  # op → its detail before it is cut into tiles
         self._bytes = [float(tensor.bytes or 0) for tensor in plan.graph.tensors]
 
-    def portions(self, split: Split) -> dict[int, float]:
-        """Lane → its share of an op's work; lanes without work are left out."""
-        return split.sharding.shares
-
     def lanes(self, split: Split) -> tuple[int, ...]:
         return split.sharding.lanes()
 

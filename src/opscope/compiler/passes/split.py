@@ -64,7 +64,7 @@ def grid_parts(lanes: int) -> list[int]:
 
 
 class Splitter:
-    """Chooses a split for every op of a graph; `total` then is the sum of their prices in core cycles."""
+    """Chooses a split for every op of a graph."""
 
     def __init__(
         self, graph: Graph, placed: Sequence[Placed], prices: Prices, devices: Sequence[Sequence[tuple[int, ...]]]
@@ -81,7 +81,6 @@ class Splitter:
         self.chosen: list[int] = []
         self.costs: dict[int, list[float]] = {}  # of the options, when the last choice was made
         self.penalty: dict[int, dict[Sharding, float]] = {}
-        self.total = 0.0
 
     def run(self) -> tuple[Split, ...]:
         for index in range(len(self.placed)):
@@ -93,7 +92,6 @@ class Splitter:
         for _ in range(_SWEEPS):
             for index in range(len(self.placed)):
                 self.chosen[index] = self._choose(index, self._local_price)
-        self.total = sum(self._own_price(index) for index in range(len(self.placed)))
         return tuple(self._split(index) for index in range(len(self.placed)))
 
     # ---- options --------------------------------------------------------------------------------------------------
@@ -284,10 +282,6 @@ class Splitter:
     def _held(self, tensor: int) -> Sharding:
         maker = self.maker[tensor]
         return self.options[maker][self.chosen[maker]].made
-
-    def _own_price(self, index: int) -> float:
-        option = self.options[index][self.chosen[index]]
-        return option.cycles + self._exchanged(index, option)
 
     def _split(self, index: int) -> Split:
         op, options = self.placed[index].op, self.options[index]

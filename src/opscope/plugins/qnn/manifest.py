@@ -4,7 +4,18 @@ from __future__ import annotations
 
 import re
 
-from ...core.manifest import BackendEntry, Can, Example, Face, Format, Manifest, Option, Signature, SummaryFile
+from ...core.manifest import (
+    BackendEntry,
+    Can,
+    Example,
+    Face,
+    Format,
+    Manifest,
+    Option,
+    Signature,
+    SummaryFile,
+    TraceWords,
+)
 
 DEFAULT_SOC = "SA8255"
 LEVELS = ("basic", "detailed", "backend", "client", "linting", "optrace")
@@ -54,6 +65,20 @@ BACKEND = BackendEntry(
         Option("execute", "also run the model once in emulation and keep its outputs; never its timing", is_flag=True),
     ),
 )
+TRACE_WORDS = TraceWords(  # as in the op traces that the vendor's viewer makes of a device's files
+    category="htp",
+    ordinal="Place on Thread",
+    arguments=(
+        ("opName", "QNN Op Name"),
+        ("opType", "QNN Op Type"),
+        ("opAttributes", "HTP Op Type"),
+        ("opShape", "Dims"),
+        ("opPCycle", "Duration (cycles)"),
+        ("pathCycles", "Dominant Path Cycles"),
+        ("waitsOnName", "Waits For QNN Op Name"),
+        ("waitsOnEngine", "Waits For Thread"),
+    ),
+)
 MANIFEST = Manifest(
     name="qnn",
     title="Qualcomm HTP (Hexagon NPU)",
@@ -75,6 +100,7 @@ MANIFEST = Manifest(
         ),
     ),
     faces=(Face("HtpProfiler", ".profiler:HtpProfiler"),),
+    trace_words=TRACE_WORDS,
     same_rules=(("slow-node", "slow-op"), ("conversions", "layout"), ("vtcm-spill", "spill")),
     summary_files=(
         SummaryFile(

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
+from ...analysis.timeline.over_time import Bins
 from ...core.provenance import Provenance
 from ...program.program import (
     COMMAND,
@@ -17,13 +18,20 @@ from ...program.program import (
 )
 from ...recording.recording import OpRecord, Placed
 from ...recording.run import CommandTable
-from ...recording.trace import COUNTER, EDGE, NONE, CounterTrack, Lane, SpanKind, Trace, blank_spans
+from ...recording.trace import COUNTER, EDGE, NONE, CounterTrack, Lane, OpCounts, SpanKind, Trace, blank_spans
 from .importers.schematic import Schematic
-from .importers.timeline import Timeline
+from .importers.timeline import DMA, ENGINES, HLX, HMX, HVX, Timeline
 from .node_times import is_wait
 from .nodes import GraphNodes
 
 VTCM = "VTCM used"
+_BYTES = {  # in the words of the vendor's traces, as all that is counted of a span
+    "DDR read bytes": "dram_read",
+    "DDR write bytes": "dram_write",
+    "VTCM read bytes": "vtcm_read",
+    "VTCM write bytes": "vtcm_write",
+}
+_COUNTED = ("ID", "Start Cycle", *_BYTES)
 _LARGEST = 0xFFFF_FFFF
 
 
@@ -116,7 +124,7 @@ def _detail(schematic: Schematic, op_id: int, node: str, kernel: str, *, outer: 
         types=op.dtype if op else "",
         shape="x".join(map(str, op.dims)) if op else "",
         operands=(),
-        attributes=f"kernel={kernel} id={op_id:#x}",
+        attributes=kernel,
     )
 
 
@@ -193,26 +201,78 @@ def _trace(  # noqa: PLR0917
     spans = blank_spans(len(rows.span))
     spans["lane"], spans["command"], spans["op"] = rows.lane, np.arange(len(spans)), table.rows["op"]
     spans["kind"], spans["waits_on"], spans["name"] = SpanKind.OP, waits_on, table.rows["kind"]
-    samples: list[tuple[int, int, float]] = []
+    spans["counts"] = np.arange(len(spans))
+    work = np.zeros(len(spans), timelines[0].work.dtype)
+    usage = []
     shift = 0
     for graph, line in enumerate(timelines):
         here = rows.graph == graph
         chosen = rows.span[here]
         scale = 1e9 / line.clock_hz
+        work[here] = line.work[chosen]
         for key, column in (("start", "start_ns"), ("end", "end_ns")):
             spans[column][here] = shift + np.rint(line.work[key][chosen] * scale).astype(np.int64)
         cycles = line.work["end"][chosen] - line.work["start"][chosen]
         spans["ucycles"][here] = spans["pcycles"][here] = cycles
         spans["kind"][here] = np.where(is_wait(line)[chosen], SpanKind.WAIT, SpanKind.OP)
-        samples += [(0, shift + round(cycle * scale), float(size)) for cycle, size in line.usage.tolist()]
+        usage.append(np.column_stack((shift + np.rint(line.usage[:, 0] * scale), line.usage[:, 1])))
         shift += round(line.end * scale)
-        samples.append((0, shift, 0.0))
+        usage.append(np.array([(shift, 0)], np.float64))
+    threads = tuple(dict.fromkeys(lane for line in timelines for lane in line.lanes))
+    counters, samples = _counters(spans, work, lanes, threads, np.concatenate(usage))
     return Trace(
         lanes=tuple(Lane(0, core, name) for core, name in lanes),
         names=table.kinds,
         spans=spans,
         edges=edges,
-        counters=(CounterTrack(0, 0, VTCM, "bytes"),),
-        samples=np.array(samples, COUNTER),
+        counters=counters,
+        samples=samples,
         provenance=Provenance.VENDOR_MODEL,
+        op_counts=_counts(work),
     )
+
+
+def _counts(work: npt.NDArray[np.void]) -> OpCounts:
+    """What the vendor's model tells of every span; bookkeeping has no bytes of its own."""
+    counted = [work["id"].astype(np.int64), work["start"]]
+    counted += [np.where(work["bookkeeping"], NONE, work[column]) for column in _BYTES.values()]
+    return OpCounts(_COUNTED, np.column_stack(counted))
+
+
+def _counters(
+    spans: npt.NDArray[np.void],
+    work: npt.NDArray[np.void],
+    lanes: tuple[tuple[int, str], ...],
+    threads: tuple[tuple[int, str], ...],
+    usage: npt.NDArray[np.float64],
+) -> tuple[tuple[CounterTrack, ...], npt.NDArray[np.void]]:
+    """VTCM in use; then of every core how busy its engines are and how fast it reads and writes DDR, over time.
+
+    Args:
+        threads: all lanes that there are; `lanes` are those with spans.
+    """
+    held = np.zeros(len(usage), COUNTER)
+    held["time_ns"], held["value"] = usage.T
+    tracks, blocks = [CounterTrack(0, 0, VTCM, "bytes")], [held]
+    bins = Bins.over(int(spans["end_ns"].max(initial=0)) + 1)  # what takes no time has its bytes in a nanosecond
+    core_of = np.array([core for core, _ in lanes])[spans["lane"]]
+    transfers = np.array([_is_transfer(name) for _, name in lanes])[spans["lane"]]
+    for core in dict.fromkeys(core for core, _ in lanes):
+        for engine in (HVX, HMX, HLX, DMA):
+            own = (core_of == core) & (work["engine"] == ENGINES.index(engine)) & ~work["bookkeeping"]
+            count = sum(place == core and name.startswith(f"{engine} ") for place, name in threads)
+            if own.any() or count:
+                values = bins.busy_percent(spans["start_ns"][own], spans["end_ns"][own], max(count, 1))
+                blocks.append(bins.samples(len(tracks), values))
+                tracks.append(CounterTrack(0, core, f"{engine} utilisation, {bins.label}", "%"))
+        for word, column in (("read", "dram_read"), ("write", "dram_write")):
+            own = (core_of == core) & transfers
+            values = bins.per_ns(spans["start_ns"][own], spans["end_ns"][own], work[column][own])
+            blocks.append(bins.samples(len(tracks), values))
+            tracks.append(CounterTrack(0, core, f"DDR {word}, {bins.label}", "GB/s"))
+    return tuple(tracks), np.concatenate(blocks)
+
+
+def _is_transfer(lane: str) -> bool:
+    """A row of bytes on their way; those of an HVX thread, which repeat what its ops say they read, have one of it."""
+    return lane.split(" ", maxsplit=1)[0].endswith(DMA)

@@ -18,7 +18,7 @@ from ...recording.trace import COUNTER
 from .intervals import total_between
 
 MOST_BINS = 1000  # of a counter: about as many as a screen has pixels
-_DECIMALS = 9  # of a value; sums of floats differ behind them
+_DIGITS = 12  # of the largest value: sums of floats differ behind them
 
 Values = npt.NDArray[np.float64]
 
@@ -53,12 +53,14 @@ class Bins:
     def per_ns(self, start: Numbers, end: Numbers, amount: Numbers) -> Values:
         """What all spans bring, evenly over their length, in each bin; bytes per nanosecond are GB/s."""
         brought = total_between(self.edges, start, end, amount) / self.width_ns
-        return np.maximum(np.round(brought, _DECIMALS), 0.0)
+        most = float(brought.max(initial=0.0)) or 1.0
+        return np.asarray(np.maximum(np.round(brought / most, _DIGITS), 0.0) * most)
 
     def samples(self, counter: int, values: Values) -> npt.NDArray[np.void]:
         """Steps of a counter, which holds its value until the next sample; 0 behind the last bin."""
         steps = np.append(values, 0.0)
-        changes = np.flatnonzero(np.diff(steps, prepend=np.nan) != 0)
+        changed = np.diff(steps, prepend=np.nan) != 0
+        changes = np.flatnonzero(np.append(changed[:-1], True))
         rows = np.zeros(len(changes), COUNTER)
         rows["counter"], rows["time_ns"], rows["value"] = counter, self.edges[changes], steps[changes]
         return rows

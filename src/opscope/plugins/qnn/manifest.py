@@ -25,6 +25,7 @@ _ROOTS = re.escape(bytes(range(8, 256, 4)))
 _LOG = (  # a length of 16 bytes to 2 GiB, then a FlatBuffer whose root, a multiple of 4, lies within 256 bytes
     rb"(?=[\s\S]{16})(?![\x00-\x0f]\x00\x00\x00)[\s\S]{3}[\x00-\x7f][" + _ROOTS + rb"]\x00{3}"
 )
+_OURS = rb'"otherData":\{"provenance":'  # timelines that opscope draws have the same words, in other units
 
 BACKEND = BackendEntry(
     name="htp",
@@ -128,8 +129,8 @@ MANIFEST = Manifest(
             "QNN HTP op trace of a device (Chrome JSON of qnn-profile-viewer); with the QHAS file, times too",
             (
                 Signature(contains=(b"OP_TRACE",)),
-                Signature(contains=(b"traceEvents", b"HTP Op Type")),
-                Signature(contains=(b"traceEvents", b"QNN Op")),
+                Signature(contains=(b"traceEvents", b"HTP Op Type"), lacks=(_OURS,)),
+                Signature(contains=(b"traceEvents", b"QNN Op"), lacks=(_OURS,)),
             ),
             ".importers.device_files:QnnOpTrace",
         ),

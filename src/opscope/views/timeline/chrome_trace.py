@@ -280,7 +280,7 @@ def _counters(trace: Trace, rows: Rows) -> Iterator[bytes]:
         counter, time_ns, value = sample
         pid, track = rows.of_counter[counter], trace.counters[counter]
         if pid is not None:
-            series = {f"{track.name} ({track.unit})": value}
+            series = {f"({track.unit})" if track.unit else "value": value}  # which a viewer puts behind the name
             yield _json({"ph": "C", "pid": pid, "ts": time_ns / 1000, "name": track.name, "args": series}) + b",\n"
 
 

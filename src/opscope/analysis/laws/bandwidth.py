@@ -77,7 +77,7 @@ def bytes_within_peak(analysis: RunAnalysis) -> Iterator[LawCheck]:
     peaks, transfers = _peaks(run), _transfers(analysis)
     if window is None or not peaks or not len(transfers.route):
         yield LawCheck("bytes per second ≤ peak", None, _UNTOLD if peaks else NO_PEAKS)
-        yield _limit_law(run) if not peaks else LawCheck(_LATENCY, None, _UNTOLD)
+        yield _limit_law(run) if run.bounds is None else LawCheck(_LATENCY, None, _UNTOLD if peaks else NO_PEAKS)
         return
     for shared in peaks:
         own = transfers.of(shared, max(run.info.cores, 1))

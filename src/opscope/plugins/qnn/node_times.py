@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
@@ -25,6 +25,8 @@ class NodeCycles:
     wait: Counter[int] = field(default_factory=Counter)
     busy: dict[int, Counter[str]] = field(default_factory=dict)  # by engine
     kernels: dict[int, Counter[str]] = field(default_factory=dict)  # by name, without bookkeeping
+    threads: dict[int, Counter[str]] = field(default_factory=lambda: defaultdict(Counter))  # lanes of an engine it used
+    engine_threads: Counter[str] = field(default_factory=Counter)  # lanes that an engine has
 
 
 def is_wait(timeline: Timeline) -> npt.NDArray[np.bool_]:
@@ -46,6 +48,11 @@ def node_cycles(timeline: Timeline, node_of: Sequence[int]) -> NodeCycles:
         result.busy.setdefault(node, Counter())[ENGINES[engine]] += length
         if not keeps:
             result.kernels.setdefault(node, Counter())[timeline.kernels[kernel]] += length
+    used = np.unique(np.stack((nodes[real], work["engine"][real], work["lane"][real]), axis=1), axis=0)
+    for node, engine, _ in used.tolist():
+        result.threads[node][ENGINES[engine]] += 1
+    for engine, _ in np.unique(used[:, 1:], axis=0).tolist():
+        result.engine_threads[ENGINES[engine]] += 1
     _waits(timeline, nodes, result)
     return result
 

@@ -119,6 +119,7 @@ class GraphNodes:
             kernel=self._kernel(number, found),
             shape=self._shapes(name),
             macs=None if placed == Placed.FUSED else self.naming.macs(name),
+            vector_bytes=_vector_bytes(known, found),
             calls=found.kernels.total(),
             outer_read_bytes=None if found.reads_direct else moved["dram_read"],
             outer_write_bytes=moved["dram_write"],
@@ -152,11 +153,15 @@ class GraphNodes:
         if self.cycles is None or (total.placed == Placed.FUSED and not wall):
             return total
         cycles, path_ns = self.cycles, self._ns(self.path[number])
-        busy = cycles.busy.get(number, Counter())
+        busy = Counter({e: n for e, n in cycles.busy.get(number, Counter()).items() if n and e != SCALAR})
+        engines = tuple(dict.fromkeys((*(engine for engine, _ in busy.most_common()), *total.engines)))
         return replace(
             total,
+            engines=engines,
+            threads=cycles.threads[number].get(engines[0]) if engines else None,
+            engine_threads=cycles.engine_threads.get(engines[0]) if engines else None,
             time_ns=self._ns(wall),
-            busy_cycles={engine: n for engine, n in busy.items() if n and engine != SCALAR},
+            busy_cycles=dict(busy),
             path_ns=path_ns,
             path_share=path_ns / self.whole_ns if self.whole_ns else None,
             wait_ns=self._ns(cycles.wait[number]),
@@ -165,6 +170,14 @@ class GraphNodes:
 
     def _ns(self, cycles: int) -> int:
         return round(cycles * 1e9 / self.clock_hz) if self.clock_hz else 0
+
+
+def _vector_bytes(known: NodeWork | None, found: _Facts) -> int | None:
+    """Operands, results and element operations of a node without products, at the width that it is computed in."""
+    if known is None or not found.element_bits or not known.element_bits or known.work.macs:
+        return None
+    work, share = known.work, found.element_bits / known.element_bits
+    return round(max(work.bytes * share, work.element_ops * found.element_bits / 8)) or None
 
 
 def _largest(ops: Sequence[CompiledOp]) -> tuple[int, ...]:

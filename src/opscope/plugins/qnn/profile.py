@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -13,16 +13,17 @@ from .attribution import Attribution
 from .causes import causes_of
 from .compilation import Compilation, CompiledGraph, compile_model
 from .details import PARTS
+from .hexagon import MB, computed_in, hexagon_of
 from .importers.events import FINALIZE_TIME, Message
-from .importers.timeline import ENGINES
+from .importers.timeline import ENGINES, HMX
 from .metrics import all_metrics, lane_totals, memory_totals, part_of, path_shares, whole_latency
+from .node_times import FOREGROUND
 from .nodes import GraphNodes, node_totals
 from .options import HtpOptions
 from .qhas_tables import qhas_tables
 from .socs import Soc, proxy_of
 from .trace import build_trace, ops_of
 
-MB = 1024 * 1024
 _COLUMNS = ["kernel", "engine", "start", "end", "dram_read", "dram_write", "vtcm_read", "vtcm_write"]
 
 
@@ -48,19 +49,23 @@ def assemble(model: Path, options: HtpOptions, compilation: Compilation) -> Reco
         for graph, ops in zip(compilation.graphs, mapped, strict=True)
     ]
     nodes = node_totals(compilation, graphs)
-    memory = memory_totals(graphs, (options.vtcm_mb or options.soc.vtcm_mb) * MB)
     timed = latency is not None
     provenance = Provenance.VENDOR_MODEL if timed else Provenance.COMPILER_FACT
     ops, place_of = ops_of(nodes, graphs)
     table, trace = (build_trace(graphs, place_of) if timed else None) or (None, empty_trace(provenance))
     machine = _machine(options.soc, graphs)
     clock = machine.get("clock_hz")
+    hexagon, dtype = hexagon_of(options.soc), _computed_in(compilation.graphs)
+    vtcm_bytes = (options.vtcm_mb or options.soc.vtcm_mb) * MB
+    memory = memory_totals(graphs, vtcm_bytes)
     recording = Recording(
         maker="htp",
         model=str(model),
         network=model.stem,
         target=options.soc.label,
-        machine=machine,
+        machine=machine | ({"macs_in": dtype} if dtype else {}),
+        limits=hexagon.limits(dtype),
+        bounds=hexagon.bounds(unit=_hmx_lane(compilation.graphs), vtcm_bytes=vtcm_bytes),
         clocks_hz={"core": float(clock)} if isinstance(clock, float | int) else {},
         options=options.shown(),
         producer=compilation.producer,
@@ -107,6 +112,22 @@ def _machine(soc: Soc, graphs: Sequence[GraphNodes]) -> dict[str, Value]:
         machine["hvx_threads"] = int(timeline.settings.get("hvx_threads", 0))
         machine["vendor_model"] = f"{timeline.settings.get('sim_base_soc', '')} {timeline.version}".strip()
     return machine
+
+
+def _computed_in(graphs: Sequence[CompiledGraph]) -> str:
+    """The data type of most ops on HMX; without any, of most ops."""
+    matrix, others = Counter[str](), Counter[str]()
+    for schematic in (graph.schematic for graph in graphs):
+        for op, flags in schematic.flags.items():
+            if op in schematic.ops:
+                (matrix if "uses_hmx" in flags else others)[schematic.ops[op].dtype] += 1
+    return computed_in(matrix) or computed_in(others)
+
+
+def _hmx_lane(graphs: Sequence[CompiledGraph]) -> str:
+    """Where HMX has no thread of its own, the foreground thread drives it."""
+    lanes = [name for graph in graphs if graph.timeline for _, name in graph.timeline.lanes]
+    return next((name for name in lanes if name.startswith(f"{HMX} ")), FOREGROUND)
 
 
 def _kernels(graphs: Sequence[GraphNodes]) -> tuple[KernelTotal, ...]:

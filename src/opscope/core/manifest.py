@@ -124,7 +124,10 @@ class SummaryFile(NamedTuple):
 
 
 class TraceWords(NamedTuple):
-    """How timelines of its runs call what they say of a span, where the vendor's own traces have words for it."""
+    """How timelines of its runs call what they say of a span, where the vendor's own traces have words for it.
+
+    Attributes of a command and what was counted of it have such names already; attributes are lines of NAME=VALUE.
+    """
 
     category: str
     ordinal: str  # the place of a command on its thread, which every span says

@@ -70,13 +70,11 @@ TRACE_WORDS = TraceWords(  # as in the op traces that the vendor's viewer makes 
     category="htp",
     ordinal="Place on Thread",
     arguments=(
-        ("opName", "QNN Op Name"),
-        ("opType", "QNN Op Type"),
-        ("opAttributes", "HTP Op Type"),
+        ("opName", "Model Node"),
         ("opShape", "Dims"),
         ("opPCycle", "Duration (cycles)"),
         ("pathCycles", "Dominant Path Cycles"),
-        ("waitsOnName", "Waits For QNN Op Name"),
+        ("waitsOnName", "Waits For Model Node"),
         ("waitsOnEngine", "Waits For Thread"),
     ),
 )

@@ -2,26 +2,32 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
+import numpy as np
+import numpy.typing as npt
+
 from ...core.provenance import Provenance
-from ...recording.recording import KernelTotal, Metric, Placed, Recording, StageTime, Value, empty_trace
+from ...recording.recording import KernelTotal, Metric, OpRecord, Placed, Recording, StageTime, Value, empty_trace
+from ...recording.run import GRAPH_EDGE
+from .attribution import Attribution
 from .causes import causes_of
 from .compilation import Compilation, CompiledGraph, compile_model
 from .details import PARTS
+from .hexagon import MB, computed_in, hexagon_of
 from .importers.events import FINALIZE_TIME, Message
-from .importers.timeline import ENGINES
+from .importers.timeline import ENGINES, HMX
 from .metrics import all_metrics, lane_totals, memory_totals, part_of, path_shares, whole_latency
-from .nodes import GraphNodes, Naming, node_totals
+from .node_times import FOREGROUND
+from .nodes import GraphNodes, node_totals
 from .options import HtpOptions
 from .qhas_tables import qhas_tables
 from .socs import Soc, proxy_of
 from .trace import build_trace, ops_of
 
-MB = 1024 * 1024
 _COLUMNS = ["kernel", "engine", "start", "end", "dram_read", "dram_write", "vtcm_read", "vtcm_write"]
 
 
@@ -41,24 +47,29 @@ def assemble(model: Path, options: HtpOptions, compilation: Compilation) -> Reco
     latency = whole_latency(parts)
     model_nodes = dict(compilation.nodes)
     whole_ns = sum(g.timeline.end * 1e9 / g.timeline.clock_hz for g in compilation.graphs if g.timeline) or None
+    macs = {name: known.work.macs for name, known in compilation.work.items()}
     graphs = [
-        GraphNodes(graph, Naming(graph, ops, model_nodes), whole_ns=whole_ns)
+        GraphNodes(graph, Attribution(graph, ops, model_nodes, macs), whole_ns=whole_ns, work=compilation.work)
         for graph, ops in zip(compilation.graphs, mapped, strict=True)
     ]
     nodes = node_totals(compilation, graphs)
-    memory = memory_totals(graphs, (options.vtcm_mb or options.soc.vtcm_mb) * MB)
     timed = latency is not None
     provenance = Provenance.VENDOR_MODEL if timed else Provenance.COMPILER_FACT
     ops, place_of = ops_of(nodes, graphs)
     table, trace = (build_trace(graphs, place_of) if timed else None) or (None, empty_trace(provenance))
     machine = _machine(options.soc, graphs)
     clock = machine.get("clock_hz")
+    hexagon, dtype = hexagon_of(options.soc), _computed_in(compilation.graphs)
+    vtcm_bytes = (options.vtcm_mb or options.soc.vtcm_mb) * MB
+    memory = memory_totals(graphs, vtcm_bytes)
     recording = Recording(
         maker="htp",
         model=str(model),
         network=model.stem,
         target=options.soc.label,
-        machine=machine,
+        machine=machine | ({"macs_in": dtype} if dtype else {}),
+        limits=hexagon.limits(dtype),
+        bounds=hexagon.bounds(unit=_hmx_lane(compilation.graphs), vtcm_bytes=vtcm_bytes),
         clocks_hz={"core": float(clock)} if isinstance(clock, float | int) else {},
         options=options.shown(),
         producer=compilation.producer,
@@ -80,9 +91,19 @@ def assemble(model: Path, options: HtpOptions, compilation: Compilation) -> Reco
         notes=(*compilation.notes, *_notes(options, len(parts))),
         trace=trace,
         commands=table,
+        graph=_graph(ops, compilation.flow),
     )
     recording = replace(recording, causes=causes_of(recording))
     return replace(recording, vendor_tables=qhas_tables(recording, graphs))
+
+
+def _graph(ops: Sequence[OpRecord], flow: Sequence[tuple[str, str]]) -> npt.NDArray[np.void] | None:
+    """The edges of the model between its ops; a node without a row is the one that covers it."""
+    place = {name: number for number, op in enumerate(ops) for name in op.covers}
+    place |= {op.name: number for number, op in reversed(list(enumerate(ops)))}
+    known = [(place[one], place[other]) for one, other in flow if one in place and other in place]
+    edges = dict.fromkeys((one, other) for one, other in known if one != other)
+    return np.array(list(edges), GRAPH_EDGE) if edges else None
 
 
 def _named(graphs: Sequence[CompiledGraph]) -> tuple[CompiledGraph, ...]:
@@ -105,6 +126,22 @@ def _machine(soc: Soc, graphs: Sequence[GraphNodes]) -> dict[str, Value]:
         machine["hvx_threads"] = int(timeline.settings.get("hvx_threads", 0))
         machine["vendor_model"] = f"{timeline.settings.get('sim_base_soc', '')} {timeline.version}".strip()
     return machine
+
+
+def _computed_in(graphs: Sequence[CompiledGraph]) -> str:
+    """The data type of most ops on HMX; without any, of most ops."""
+    matrix, others = Counter[str](), Counter[str]()
+    for schematic in (graph.schematic for graph in graphs):
+        for op, flags in schematic.flags.items():
+            if op in schematic.ops:
+                (matrix if "uses_hmx" in flags else others)[schematic.ops[op].dtype] += 1
+    return computed_in(matrix) or computed_in(others)
+
+
+def _hmx_lane(graphs: Sequence[CompiledGraph]) -> str:
+    """Where HMX has no thread of its own, the foreground thread drives it."""
+    lanes = [name for graph in graphs if graph.timeline for _, name in graph.timeline.lanes]
+    return next((name for name in lanes if name.startswith(f"{HMX} ")), FOREGROUND)
 
 
 def _kernels(graphs: Sequence[GraphNodes]) -> tuple[KernelTotal, ...]:

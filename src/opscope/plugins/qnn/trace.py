@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -19,9 +19,9 @@ from ...program.program import (
 from ...recording.recording import OpRecord, Placed
 from ...recording.run import CommandTable
 from ...recording.trace import COUNTER, EDGE, NONE, CounterTrack, Lane, OpCounts, SpanKind, Trace, blank_spans
-from .importers.schematic import Schematic
 from .importers.timeline import DMA, ENGINES, HLX, HMX, HVX, Timeline
-from .node_times import is_wait
+from .node_path import Order
+from .node_times import FOREGROUND, is_wait
 from .nodes import GraphNodes
 
 VTCM = "VTCM used"
@@ -111,20 +111,22 @@ class _Words:
             nodes, (number, op_id, read, write) = self.graphs[graph], work[graph][span]
             node, kernel = nodes.naming.rows[nodes.row_of_span[span]], self.timelines[graph].kernels[number]
             columns[place, 0] = kinds.setdefault(f"{node} · {kernel}", len(kinds))
-            detail = _detail(nodes.graph.schematic, op_id, node, kernel, outer=read + write > 0)
+            detail = _detail(nodes, op_id, node, kernel, outer=read + write > 0)
             columns[place, 1] = details.setdefault(detail, len(details))
         return tuple(kinds), tuple(details), columns
 
 
-def _detail(schematic: Schematic, op_id: int, node: str, kernel: str, *, outer: bool) -> Detail:
-    op = schematic.ops.get(op_id)
+def _detail(nodes: GraphNodes, op_id: int, node: str, kernel: str, *, outer: bool) -> Detail:
+    """What is known of a kernel; attributes are lines of NAME=VALUE, in the words of the vendor's traces."""
+    op, given = nodes.graph.schematic.ops.get(op_id), nodes.naming.given(op_id)
+    said = {"HTP Op Type": kernel} | ({} if given is None else {"QNN Op Name": given.name, "QNN Op Type": given.type})
     return Detail(
         name=node,
         memory="DDR" if outer else "VTCM",
         types=op.dtype if op else "",
         shape="x".join(map(str, op.dims)) if op else "",
         operands=(),
-        attributes=kernel,
+        attributes="\n".join(f"{name}={text}" for name, text in said.items()),
     )
 
 
@@ -157,19 +159,39 @@ def _commands(  # noqa: PLR0917 – the columns come from as many places
 
 
 def _edges(rows: _Rows, graphs: Sequence[GraphNodes]) -> npt.NDArray[np.void]:
-    """From work to the work that needs it."""
+    """From work to the work that needs it, or that is started only when it is done."""
     command = {key: place for place, key in enumerate(zip(rows.graph.tolist(), rows.span.tolist(), strict=True))}
     found = []
     for number, graph in enumerate(graphs):
         order, timeline = graph.order, graph.graph.timeline
         if order is None or timeline is None:
             continue
-        for span in np.flatnonzero(~timeline.work["bookkeeping"]).tolist():
-            for cause in order.producers(int(timeline.work["id"][span]), of_work=True):
-                if int(timeline.work["end"][cause]) <= int(timeline.work["start"][span]):
-                    found.append((command[number, cause], command[number, span], True))
+        work = timeline.work
+        needed = [
+            (cause, span, True)
+            for span in np.flatnonzero(~work["bookkeeping"]).tolist()
+            for cause in order.producers(int(work["id"][span]), of_work=True)
+        ]
+        ends, starts = work["end"].tolist(), work["start"].tolist()
+        for cause, span, data in (*needed, *_started_after(order, timeline)):
+            if ends[cause] <= starts[span]:
+                found.append((command[number, cause], command[number, span], data))
     edges = np.array(found, EDGE)
     return edges[np.argsort(edges["target"], kind="stable")]
+
+
+def _started_after(order: Order, timeline: Timeline) -> Iterator[tuple[int, int, bool]]:
+    """The foreground thread starts work in order: when its own work and all that it awaited until then is done."""
+    work, waits = timeline.work, is_wait(timeline)
+    lanes = [lane for lane, (_, name) in enumerate(timeline.lanes) if name == FOREGROUND]
+    chosen = np.flatnonzero(np.isin(work["lane"], lanes))
+    last, ends = NONE, work["end"].tolist()
+    for span in chosen[np.lexsort((work["order"][chosen], work["start"][chosen]))].tolist():
+        op = int(work["id"][span])
+        done = order.producers(op, of_work=True) if waits[span] else () if work["bookkeeping"][span] else (span,)
+        last = max((last, *done), key=lambda place: -1 if place == NONE else ends[place])
+        if work["bookkeeping"][span] and last != NONE and (begun := order.done_by.get(op, span)) not in (span, last):
+            yield last, begun, False
 
 
 def _waits_on(rows: _Rows, graphs: Sequence[GraphNodes]) -> npt.NDArray[np.int64]:

@@ -51,7 +51,7 @@ class ChromeTrace:
         self.host_events = host_events
         self.words = Words.of(run.info)
         self._begin = b',"cat":' + _json(self.words.category) + b',"args":{'
-        self._templates = Templates(run.commands, run.ops, self.words)
+        self._templates = Templates(run.commands, self.words)
         self._command_ends: list[bytes | None] = [None] * len(self._templates)
         self._wait_ends: list[bytes | None] = [None] * (len(self._templates) + 1)
 

@@ -99,7 +99,7 @@ class SpanPackets:
     def __init__(self, run: Run, words: Words, interned: Interned, *, stats_hz: float) -> None:
         """Intern the texts of all commands, and encode the arguments of every template once."""
         self.table, self.words, self.stats_hz, self._interned = run.commands, words, stats_hz, interned
-        templates = Templates(run.commands, run.ops, words)
+        templates = Templates(run.commands, words)
         self._template_of, numbers = templates.of_command, range(len(templates))
         self._arg = {key: interned.number(Interned.ARGS, word) for key in _NUMBER_ARGS if (word := words.name(key))}
         self._arg |= {key: interned.number(Interned.ARGS, key) for key in (words.ordinal, ON_PATH)}

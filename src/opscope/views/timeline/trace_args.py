@@ -11,7 +11,6 @@ import numpy.typing as npt
 
 from ...core.meaning import LaneRole
 from ...core.plugins import trace_words, vendor_memory_name
-from ...program.program import OpInfo
 from ...recording.run import CommandTable, RunInfo
 from ...recording.trace import SpanKind, Trace
 
@@ -53,33 +52,33 @@ class Words:
 class Templates:
     """Commands of which all constant arguments are the same, numbered; what they say is made when it is asked for."""
 
-    def __init__(self, table: CommandTable, ops: Sequence[OpInfo], words: Words) -> None:
-        """By kind and detail; by op too, where words ask for its type."""
+    def __init__(self, table: CommandTable, words: Words) -> None:
         self.table, self.words = table, words
         commands, details = table.rows, max(len(table.names), 1)
-        types = [""] + [op.kind for op in ops] if words.name("opType") else [""]
-        op = np.clip(commands["op"].astype(np.int64) + 1, 0, len(types) - 1)
-        code = (commands["kind"].astype(np.int64) * details + commands["detail"]) * len(types) + op
-        codes, number = np.unique(code, return_inverse=True)
+        codes, number = np.unique(commands["kind"].astype(np.int64) * details + commands["detail"], return_inverse=True)
         self.of_command: npt.NDArray[np.int64] = number.reshape(-1).astype(np.int64)
-        self._pairs = [divmod(place // len(types), details) for place in codes.tolist()]
-        self._types = [types[place % len(types)] for place in codes.tolist()]
+        self._pairs: list[tuple[int, int]] = [divmod(code, details) for code in codes.tolist()]
 
     def __len__(self) -> int:
         return len(self._pairs)
 
     def args(self, number: int) -> dict[str, str]:
         """In the words of the run."""
-        found = {"opType": self._types[number], **dict(constant_args(self.table, *self._pairs[number]))}
-        return {word: text for key, text in found.items() if text and (word := _numbered(self.words, key))}
+        found = dict(constant_args(self.table, *self._pairs[number]))
+        named = {word: text for key, text in found.items() if (word := _numbered(self.words, key))}
+        return named if self.words.arguments is None else named | _lines(found.get("opAttributes", ""))
 
     def kind(self, number: int) -> str:
-        text: str = self.table.kinds[self._pairs[number][0]]
-        return text
+        return self.table.kinds[self._pairs[number][0]]
 
     def name(self, number: int) -> str:
-        text: str = self.table.names[self._pairs[number][1]]
-        return text
+        return self.table.names[self._pairs[number][1]]
+
+
+def _lines(attributes: str) -> dict[str, str]:
+    """Lines of NAME=VALUE."""
+    pairs = (line.partition("=") for line in attributes.split("\n"))
+    return {name: text for name, equals, text in pairs if equals}
 
 
 def _numbered(words: Words, key: str) -> str:

@@ -89,7 +89,7 @@ def test_spans_speak_as_the_vendors_traces_do() -> None:
     assert {e["cat"] for e in work} == {"htp"}
     conv = next(e["args"] for e in work if str(e["name"]).startswith("conv0 · ConvLayer"))
     assert isinstance(conv, dict)
-    assert (conv["QNN Op Name"], conv["QNN Op Type"]) == ("conv0", "Conv2d")
+    assert (conv["Model Node"], conv["QNN Op Name"], conv["QNN Op Type"]) == ("conv0", "conv0_token_1", "Conv2d")
     assert conv["HTP Op Type"].startswith("ConvLayer")
     assert {"ID", "Start Cycle", "Duration (cycles)", "DDR read bytes", "VTCM write bytes"} <= set(conv)
     keys = {key for e in events_of(result) if e["ph"] in "Xsf" for key in e["args"]}  # type: ignore[attr-defined, union-attr, operator]

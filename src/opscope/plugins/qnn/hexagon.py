@@ -151,6 +151,11 @@ def least(one: Figure, other: Figure) -> Figure:
     return Figure(slower.value, slower.source, min(one.smallest, other.smallest), min(one.largest, other.largest))
 
 
+def type_of(word: str) -> str:
+    """The data type that the compiler's word is; empty: one that has no rate."""
+    return _TYPES.get(word, "")
+
+
 def computed_in(types: Mapping[str, int]) -> str:
     """The data type of most ops, of those that a rate is known of; empty: of none.
 
@@ -159,6 +164,6 @@ def computed_in(types: Mapping[str, int]) -> str:
     """
     found: dict[str, int] = {}
     for word, count in types.items():
-        if word in _TYPES:
-            found[_TYPES[word]] = found.get(_TYPES[word], 0) + count
+        if dtype := type_of(word):
+            found[dtype] = found.get(dtype, 0) + count
     return max(found, key=lambda dtype: found[dtype], default="")

@@ -169,6 +169,12 @@ def op_totals(ops: Sequence[OpRecord]) -> tuple[OpTotal, ...]:
             op=number,
             does=op.does.label,
             on_cpu=op.placed is Placed.CPU or bool(op.engines and is_cpu(op.engines[0])),
+            kernel=op.kernel,
+            shape=op.shape,
+            covers=op.covers,
+            vector_bytes=op.vector_bytes,
+            threads=op.threads,
+            engine_threads=op.engine_threads,
         )
         for number, op in enumerate(ops)
     ]

@@ -85,6 +85,9 @@ class OpRecord:
     in_bytes: int | None = None
     out_bytes: int | None = None
     parameter_bytes: int | None = None
+    vector_bytes: int | None = None  # that pass through vector units for it, at the least
+    threads: int | None = None  # of its busiest engine, that it used
+    engine_threads: int | None = None  # that this engine has
     outer_read_bytes: int | None = None
     outer_write_bytes: int | None = None
     local_read_bytes: int | None = None

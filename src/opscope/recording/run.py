@@ -18,7 +18,8 @@ from .summary import Summary
 from .trace import Trace
 from .unknown import UnknownOp, unknown_of
 
-MACS_PER_S, OUTER_BYTES_PER_S = "macs_per_s", "outer_bytes_per_s"  # names of RunInfo.limits
+# names of RunInfo.limits
+MACS_PER_S, OUTER_BYTES_PER_S, VECTOR_BYTES_PER_S = "macs_per_s", "outer_bytes_per_s", "vector_bytes_per_s"
 
 GRAPH_EDGE = np.dtype([("source", "<i4"), ("target", "<i4")])  # two ops: the second reads what the first writes
 

@@ -13,7 +13,7 @@ from pathlib import Path
 
 from ...machine.target import Figure
 from ...program.bounds import Bounds, MemoryPeak, UnitPeak
-from ...recording.run import MACS_PER_S, OUTER_BYTES_PER_S
+from ...recording.run import MACS_PER_S, OUTER_BYTES_PER_S, VECTOR_BYTES_PER_S
 from .socs import Soc
 
 FILE = Path(__file__).with_suffix(".toml")
@@ -84,7 +84,10 @@ class Hexagon:
     def limits(self, dtype: str) -> dict[str, float]:
         """As a recording has them, for work of one data type."""
         macs = self.macs_per_s(dtype)
-        return ({} if macs is None else {MACS_PER_S: macs.value}) | {OUTER_BYTES_PER_S: self.outer_bytes_per_s.value}
+        return ({} if macs is None else {MACS_PER_S: macs.value}) | {
+            OUTER_BYTES_PER_S: self.outer_bytes_per_s.value,
+            VECTOR_BYTES_PER_S: self.vector_bytes_per_s.value,
+        }
 
     def bounds(self, *, unit: str, vtcm_bytes: int) -> Bounds:
         """Peaks at the upper end of their ranges, which nothing can beat.

@@ -9,6 +9,7 @@ from pathlib import Path
 
 from ...core.provenance import Provenance
 from ...recording.recording import KernelTotal, Metric, Placed, Recording, StageTime, Value, empty_trace
+from .attribution import Attribution
 from .causes import causes_of
 from .compilation import Compilation, CompiledGraph, compile_model
 from .details import PARTS
@@ -17,7 +18,7 @@ from .importers.events import FINALIZE_TIME, Message
 from .importers.timeline import ENGINES, HMX
 from .metrics import all_metrics, lane_totals, memory_totals, part_of, path_shares, whole_latency
 from .node_times import FOREGROUND
-from .nodes import GraphNodes, Naming, node_totals
+from .nodes import GraphNodes, node_totals
 from .options import HtpOptions
 from .qhas_tables import qhas_tables
 from .socs import Soc, proxy_of
@@ -42,8 +43,9 @@ def assemble(model: Path, options: HtpOptions, compilation: Compilation) -> Reco
     latency = whole_latency(parts)
     model_nodes = dict(compilation.nodes)
     whole_ns = sum(g.timeline.end * 1e9 / g.timeline.clock_hz for g in compilation.graphs if g.timeline) or None
+    macs = {name: known.work.macs for name, known in compilation.work.items()}
     graphs = [
-        GraphNodes(graph, Naming(graph, ops, model_nodes), whole_ns=whole_ns)
+        GraphNodes(graph, Attribution(graph, ops, model_nodes, macs), whole_ns=whole_ns, work=compilation.work)
         for graph, ops in zip(compilation.graphs, mapped, strict=True)
     ]
     nodes = node_totals(compilation, graphs)

@@ -44,6 +44,7 @@ class _Row:
 @dataclass(frozen=True, slots=True)
 class _File:
     sources: Mapping[str, str]
+    scaling: Mapping[str, Figure]
     all: _Row
     rates: tuple[_Row, ...]
     parts: tuple[_Row, ...]
@@ -108,6 +109,11 @@ def _file() -> _File:
     import msgspec
 
     return msgspec.convert(tomllib.loads(FILE.read_text(encoding="utf-8")), _File)
+
+
+def scaling_spread() -> Figure:
+    """Of the time that the vendor's model has for a part ÷ that replayed from its nearest neighbour."""
+    return _file().scaling["spread"]
 
 
 def hexagon_of(soc: Soc) -> Hexagon:

@@ -56,6 +56,7 @@ export interface RunInfo {
     [k: string]: number;
   };
   caveats: string[];
+  basis: string;
   classified: string[];
 }
 /**

@@ -53,7 +53,7 @@ _LAUNCH = re.compile(r"dma_start|_start\b|^start$|enqueue|launch")
 _LAYOUT = re.compile(
     r"transpose|permute|convert|\bcast|_cast|reformat|reorder|relayout|tolayout|swizzle|im2col|(de|re)?quanti[sz]e"
     r"|nchw.?to|nhwc.?to|to.?nchw|to.?nhwc|^copy|copy_|\bcopy\b|slice_pad|depth.?to.?space|space.?to.?depth"
-    r"|flat_(to|from)|crouton|^pack|unpack|rearrange|forceformat|zap|^(d2s|s2d|x2s)|decimate|(to|from)_vtcm",
+    r"|flat_(to|from)|crouton|^pack|unpack",
 )
 _LAYOUT_NOT = re.compile(r"fused|conv(olution)?_?(2d|d32)?$|conv\w*transpose|transpose_?conv|deconv")  # these compute
 

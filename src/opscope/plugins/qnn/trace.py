@@ -9,6 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ...analysis.timeline.over_time import Bins
+from ...core.meaning import Does
 from ...core.provenance import Provenance
 from ...program.program import (
     COMMAND,
@@ -20,6 +21,7 @@ from ...recording.recording import OpRecord, Placed
 from ...recording.run import CommandTable
 from ...recording.trace import COUNTER, EDGE, NONE, CounterTrack, Lane, OpCounts, SpanKind, Trace, blank_spans
 from .importers.timeline import DMA, ENGINES, HLX, HMX, HVX, Timeline
+from .kernel_words import does_of
 from .node_path import Order
 from .node_times import FOREGROUND, is_wait
 from .nodes import GraphNodes
@@ -62,6 +64,7 @@ def build_trace(
     rows = _rows(timelines, lanes)
     kinds, details, columns = _Words(graphs, timelines).columns(rows)
     commands = _commands(rows, timelines, lanes, columns, op_of, graphs)
+    commands["does"] = _does(rows, timelines)
     groups = tuple(dict.fromkeys(name for _, name in lanes))
     table = CommandTable.from_details(commands, details, kinds=kinds, groups=groups)
     return table, _trace(rows, timelines, lanes, table, _edges(rows, graphs), _waits_on(rows, graphs))
@@ -158,6 +161,19 @@ def _commands(  # noqa: PLR0917 – the columns come from as many places
     return table
 
 
+def _does(rows: _Rows, timelines: Sequence[Timeline]) -> npt.NDArray[np.int64]:
+    """What every span does: bookkeeping starts work or waits for it, the rest is told by its kernel."""
+    result = np.zeros(len(rows.span), np.int64)
+    for graph, line in enumerate(timelines):
+        work, waits = line.work, is_wait(line)
+        pairs = {(kernel, engine) for kernel, engine in work[["kernel", "engine"]].tolist()}
+        told = {pair: int(does_of(line.kernels[pair[0]], ENGINES[pair[1]])) for pair in pairs}
+        own = np.array([told[pair] for pair in work[["kernel", "engine"]].tolist()] or [0], np.int64)
+        own = np.select([waits, work["bookkeeping"]], [int(Does.SYNC), int(Does.LAUNCH)], own)
+        result[rows.graph == graph] = own[rows.span[rows.graph == graph]]
+    return result
+
+
 def _edges(rows: _Rows, graphs: Sequence[GraphNodes]) -> npt.NDArray[np.void]:
     """From work to the work that needs it, or that is started only when it is done."""
     command = {key: place for place, key in enumerate(zip(rows.graph.tolist(), rows.span.tolist(), strict=True))}
@@ -223,7 +239,7 @@ def _trace(  # noqa: PLR0917
     spans = blank_spans(len(rows.span))
     spans["lane"], spans["command"], spans["op"] = rows.lane, np.arange(len(spans)), table.rows["op"]
     spans["kind"], spans["waits_on"], spans["name"] = SpanKind.OP, waits_on, table.rows["kind"]
-    spans["counts"] = np.arange(len(spans))
+    spans["counts"], spans["does"] = np.arange(len(spans)), table.rows["does"]
     work = np.zeros(len(spans), timelines[0].work.dtype)
     usage = []
     shift = 0

@@ -16,6 +16,7 @@ from ...core.errors import printable
 from ...core.meaning import LaneRole
 from ...recording.run import RunInfo
 from ...recording.trace import NONE, CounterTrack, Lane, Trace
+from .trace_args import Words
 
 OVERVIEW = NONE - 1  # device of a row about all of them
 OVERVIEW_PID, _HOST_PID, _DEVICE_PID, _CORE_PID = 17, 18, 1000, 2000
@@ -61,7 +62,10 @@ def lay_out(
     cores: Collection[int] | None = None,
     devices: Collection[int] | None = None,
 ) -> Rows:
-    """A process per device and per core, a thread per lane; `cores` and `devices` choose what is shown."""
+    """A process per device and per core, a thread per lane; `cores` and `devices` choose what is shown.
+
+    In our own words the name of a thread begins with that of its process, as viewers of that format expect.
+    """
 
     def wanted(device: int, core: int) -> bool:
         return device in (NONE, OVERVIEW) or (
@@ -75,13 +79,14 @@ def lay_out(
     ]
     next_tid = 10_000 * (1 + max(pids.values(), default=0) // 10_000) + 1
     of_lane: list[Row | None] = [None] * len(trace.lanes)
-    order, threaded = 0, _threaded(trace)
+    order, threaded, alone = 0, _threaded(trace), Words.of(info).arguments is not None
     for number in sorted(range(len(trace.lanes)), key=lambda i: _lane_order(trace.lanes[i], i)):
         lane = trace.lanes[number]
         if (lane.device, lane.core) in pids:
             order += 1
             pid = pids[lane.device, lane.core]
-            of_lane[number] = Row(pid, next_tid, _lane_name(info, lane, threaded), order)
+            name = printable(lane.name, _LONGEST_NAME) if alone else _lane_name(info, lane, threaded)
+            of_lane[number] = Row(pid, next_tid, name, order)
             next_tid += 1
     return Rows(tuple(processes), tuple(of_lane), tuple(_counter_pid(pids, c) for c in trace.counters))
 

@@ -45,8 +45,9 @@ class Recorded:
 def run_of(recording: Recording, *, command: Sequence[str], created: str, sha256: str | None) -> Run:
     """The Run of a recording, with what its timeline tells of the totals."""
     from ..analysis.run_totals import with_breakdown
+    from ..analysis.timeline.over_time import with_use
 
-    return with_breakdown(to_run(recording, command=command, created=created, sha256=sha256))
+    return with_breakdown(with_use(to_run(recording, command=command, created=created, sha256=sha256)))
 
 
 def analysed(

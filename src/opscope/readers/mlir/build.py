@@ -12,7 +12,7 @@ from ...graph.graph import ABSENT, Attribute, Note, Op, Role, Tensor
 from . import linalg, tosa
 from .parse import MAX_NESTING
 from .rules import CUSTOM, Rule
-from .site import Site, small_integers, tensor_of
+from .site import Site, attribute_of, small_integers, tensor_of
 from .torch_onnx import onnx_rule, operator_name, opset_of
 
 if TYPE_CHECKING:
@@ -135,7 +135,8 @@ class Builder:
                 continue
             number = self._add(Tensor(self._unique("constant"), *found, Role.CONSTANT))
             self._ids[result] = number
-            elements = small_integers(op.attributes[attribute]) if attribute and attribute in op.attributes else None
+            held = attribute_of(op, attribute)
+            elements = small_integers(held) if held is not None else None
             if elements is not None:
                 self._integers[number] = elements
 

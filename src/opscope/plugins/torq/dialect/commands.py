@@ -33,7 +33,7 @@ RUN_FLAGS = {
     "profile": ("FILE", "times of every NSS program"),
     "host": ("FILE", "events of the host"),
     "device": ("torq", "the only one"),
-    "output": ("@FILE.npy", "one per output"),
+    "output": ("@FILE", "one per output: an array in .npy, else its bytes"),
     "seed": ("N", "chooses everything that varies (0)"),
 }
 

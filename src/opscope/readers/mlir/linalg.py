@@ -125,6 +125,20 @@ _TENSOR_OPS: Mapping[str, str] = {
     "linalg.copy": "tile",
     "linalg.broadcast": "expand",
 }
+_CONTRACTIONS: Mapping[str, tuple[str, str, str]] = {  # named operations without maps of their own: left, right, out
+    "dot": ("a", "a", ""),
+    "matvec": ("ab", "b", "a"),
+    "vecmat": ("a", "ab", "b"),
+    "batch_matvec": ("abc", "ac", "ab"),
+    "batch_vecmat": ("ab", "abc", "ac"),
+    "matmul": ("ac", "cb", "ab"),
+    "quantized_matmul": ("ac", "cb", "ab"),
+    "batch_matmul": ("abd", "adc", "abc"),
+    "quantized_batch_matmul": ("abd", "adc", "abc"),
+    "batch_reduce_matmul": ("abd", "adc", "bc"),
+    "mmt4d": ("acdf", "bcef", "abde"),
+    "batch_mmt4d": ("gacdf", "gbcef", "gabde"),
+}
 _CONV = re.compile(r"(depthwise_)?conv_(\d)d(?:_(\w+))?")
 _POOL = re.compile(r"pooling_(\w+?)_(sum|max|min)\w*")
 
@@ -145,7 +159,7 @@ def rule_of(op: ir.Operation) -> Rule | None:
         return Rule("transpose", lambda site: {"permutation": site.integers("permutation") or ()})
     if short == "reduce":
         return Rule("reduce", lambda site: {"axes": site.integers("dimensions") or ()})
-    if short == "quantized_matmul" or "matmul" in short or short in ("matvec", "vecmat", "dot", "mmt4d"):
+    if short in _CONTRACTIONS or short == "contract":
         return _contraction(op)
     windowed = _window_rule(short)
     if windowed is not None:
@@ -168,9 +182,9 @@ def _contraction(op: ir.Operation) -> Rule:
     Maps (d0, d2), (d2, d1), (d0, d1) read as "ac,cb->ab": one reduced letter, last in the left operand; the right
     operand is "cb" (plain) or "bc" (transposed), perhaps behind batch axes.
     """
-    labels = _axis_letters(op)
+    labels = _axis_letters(op) or _CONTRACTIONS.get(str(op.name).removeprefix("linalg."))
     if labels is None:
-        return Rule("matmul", lambda site: _matmul_extents(site, transposed=False))
+        return CUSTOM
     left, right, out = labels[0], labels[1], labels[-1]
     reduced = [letter for letter in left if letter not in out]
     if len(reduced) == 1 and left[-1:] == reduced[0] and len(right) >= 2 and out[:-1] == left[:-1]:

@@ -1,0 +1,126 @@
+"""Models as Synaptics' own are written, through torq-compile and torq-run-module: every type, every dialect."""
+
+from __future__ import annotations
+
+import re
+import shlex
+from pathlib import Path
+
+import ml_dtypes
+import numpy as np
+import pytest
+
+from opscope.cli import main
+
+pytest.importorskip("iree.compiler.ir", reason="the extra [mlir] is not installed")
+
+BF16 = """\
+func.func @main(%a: tensor<2x3xbf16>) -> tensor<2x3xbf16> {
+  %0 = tosa.add %a, %a : (tensor<2x3xbf16>, tensor<2x3xbf16>) -> tensor<2x3xbf16>
+  return %0 : tensor<2x3xbf16>
+}
+"""
+
+
+@pytest.fixture(autouse=True)
+def workplace(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+def run(line: str) -> int:
+    return main(shlex.split(line))
+
+
+# -- types
+
+
+def test_a_bf16_model_takes_values_and_prints_them_as_iree_does(capsys: pytest.CaptureFixture[str]) -> None:
+    """What iree-run-module 3.10 printed for the same module and the same input."""
+    Path("m.mlir").write_text(BF16)
+    assert run("torq-compile m.mlir -o m.vmfb") == 0
+    assert run('iree-run-module --module=m.vmfb --input="2x3xbf16=1 2.5 -3 1e30 0.1 1000000"') == 0
+    shown = "2x3xbf16=[2 5 -6][2.00051E+30 0.200195 1.99885E+06]"
+    assert capsys.readouterr().out.splitlines() == ["EXEC @main", "result[0]: hal.buffer_view", shown]
+    assert run("iree-run-module --module=m.vmfb") == 0  # zeros
+    assert "2x3xbf16=[0 0 0][0 0 0]" in capsys.readouterr().out
+    assert run("iree-run-module --module=m.vmfb --input=2x3xf16=1") == 2
+    assert "found float16 of 2x3; expected arg0 (bfloat16 of 2x3)" in capsys.readouterr().err
+
+
+def test_files_of_bf16_go_in_and_come_out(capsys: pytest.CaptureFixture[str]) -> None:
+    Path("m.mlir").write_text(BF16)
+    assert run("torq-compile m.mlir -o m.vmfb") == 0
+    values = np.arange(6, dtype=ml_dtypes.bfloat16).reshape(2, 3)
+    np.save("in.npy", values)  # NumPy names the type V2
+    assert run("torq-run-module --module=m.vmfb --input=@in.npy --output=@out.npy") == 0
+    assert np.array_equal(np.load("out.npy").view(ml_dtypes.bfloat16), 2 * values)
+    assert run("torq-run-module --module=m.vmfb --input=2x3xbf16=@out.npy --output=@out.bin") == 0
+    assert Path("out.bin").read_bytes() == (4 * values).tobytes()
+    capsys.readouterr()
+    assert run("torq-run-module --module=m.vmfb --input=2x3xbf16=@out.bin") == 0
+    assert "2x3xbf16=[0 8 16][24 32 40]" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("kind", "shown"),
+    [
+        ("bf16", "1 2 3 4"),
+        ("f16", "1 2 3 4"),
+        ("f64", "1 2 3 4"),
+        ("f8E4M3FN", "1 2 3 4"),
+        ("f8E5M2", "1 2 3 4"),
+        ("f8E8M0FNU", "1 2 4 4"),  # powers of two; IREE's own tool rounds 3 up
+        ("ui8", "1 2 3 4"),
+        ("i64", "1 2 3 4"),
+    ],
+)
+def test_every_type_that_has_arrays_passes_through(kind: str, shown: str, capsys: pytest.CaptureFixture[str]) -> None:
+    Path("m.mlir").write_text(
+        f"func.func @main(%a: tensor<4x{kind}>) -> tensor<4x{kind}> {{ return %a : tensor<4x{kind}> }}"
+    )
+    assert run("torq-compile m.mlir -o m.vmfb") == 0
+    assert run(f'torq-run-module --module=m.vmfb --input="4x{kind}=1 2 3 4"') == 0
+    assert capsys.readouterr().out.splitlines()[-1] == f"4x{kind}={shown}"
+
+
+def test_complex_numbers_are_printed_as_iree_does(capsys: pytest.CaptureFixture[str]) -> None:
+    kind = "tensor<2xcomplex<f32>>"
+    constant = f"%0 = arith.constant dense<[(1.5,-2.0),(0.0,3.25)]> : {kind}"
+    Path("m.mlir").write_text(f"func.func @main() -> {kind} {{ {constant}\n return %0 : {kind} }}")
+    assert run("torq-compile m.mlir -o m.vmfb") == 0
+    assert run("torq-run-module --module=m.vmfb") == 0
+    assert capsys.readouterr().out.splitlines()[-1] == "2xcf64=0000C03F000000C0 0000000000005040"
+
+
+# -- products without a matrix
+
+
+def test_products_of_vectors_compile_and_are_costed(capsys: pytest.CaptureFixture[str]) -> None:
+    Path("m.mlir").write_text("""\
+func.func @main(%v: tensor<128xi8>, %m: tensor<64x128xi8>, %d: tensor<i32>, %o: tensor<64xi32>)
+    -> (tensor<i32>, tensor<64xi32>) {
+  %0 = linalg.dot ins(%v, %v : tensor<128xi8>, tensor<128xi8>) outs(%d : tensor<i32>) -> tensor<i32>
+  %1 = linalg.matvec ins(%m, %v : tensor<64x128xi8>, tensor<128xi8>) outs(%o : tensor<64xi32>) -> tensor<64xi32>
+  return %0, %1 : tensor<i32>, tensor<64xi32>
+}
+""")
+    assert run("torq-compile m.mlir -o m.vmfb --torq-enable-profiling --dump-compilation-phases-to=phases") == 0
+    assert "not costed" not in capsys.readouterr().err
+    assert run("report m.mlir --target torq-sl2610") == 0
+    assert re.search(r"MACs +8,320 ", capsys.readouterr().out)  # 128 + 64 × 128
+    assert run("profile m.mlir --target torq-sl2610 -o m.run") == 0
+
+
+# -- phases
+
+
+def test_cycles_of_the_phases_are_those_of_the_schedule() -> None:
+    """A layer of 1.28 MB of weights: 16 bytes a cycle, 20 tiles of 4000 cycles."""
+    assert run("zoo fc --format tosa -o fc.mlir") == 0
+    assert run("torq-compile fc.mlir -o m.vmfb --torq-enable-profiling --dump-compilation-phases-to=phases") == 0
+    rows = [line.split(",") for line in Path("timeline.csv").read_text().splitlines() if line.startswith("S")]
+    scheduled = sum(int(row[2]) - int(row[1]) for row in rows)
+    assert scheduled == 20 * 4000
+    for phase in ("2.place", "3.split", "4.tile"):
+        assert f"name='conv2d_0' engine=Slice cycles={scheduled} " in Path(f"phases/fc.{phase}.txt").read_text()

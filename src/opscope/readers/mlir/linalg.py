@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping
 from string import ascii_letters
 from typing import TYPE_CHECKING
 
-from .rules import CUSTOM, Rule
+from .rules import CUSTOM, Rule, contraction
 from .site import Attributes, Site, no_attributes
 
 if TYPE_CHECKING:
@@ -177,29 +177,9 @@ def _dimension(site: Site) -> Attributes:
 
 
 def _contraction(op: ir.Operation) -> Rule:
-    """Return the rule of a contraction: matmul if its indexing maps are those of one, else einsum.
-
-    Maps (d0, d2), (d2, d1), (d0, d1) read as "ac,cb->ab": one reduced letter, last in the left operand; the right
-    operand is "cb" (plain) or "bc" (transposed), perhaps behind batch axes.
-    """
+    """Return the rule of a contraction, from its indexing maps or its name."""
     labels = _axis_letters(op) or _CONTRACTIONS.get(str(op.name).removeprefix("linalg."))
-    if labels is None:
-        return CUSTOM
-    left, right, out = labels[0], labels[1], labels[-1]
-    reduced = [letter for letter in left if letter not in out]
-    if len(reduced) == 1 and left[-1:] == reduced[0] and len(right) >= 2 and out[:-1] == left[:-1]:
-        pair = right[-2:]
-        if pair in (reduced[0] + out[-1:], out[-1:] + reduced[0]) and right[:-2] == out[: len(right) - 2]:
-            return Rule("matmul", lambda site: _matmul_extents(site, transposed=pair[1] == reduced[0]))
-    equation = f"{left},{right}->{out}"
-    return Rule("einsum", lambda _site: {"equation": equation})
-
-
-def _matmul_extents(site: Site, *, transposed: bool) -> Attributes:
-    right = site.input(1) or ()
-    if len(right) < 2:
-        return {}
-    return {"k": right[-1], "n": right[-2]} if transposed else {"k": right[-2], "n": right[-1]}
+    return CUSTOM if labels is None else contraction(labels[0], labels[1], labels[-1])
 
 
 def _axis_letters(op: ir.Operation) -> list[str] | None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 import shlex
 from pathlib import Path
@@ -124,3 +125,34 @@ def test_cycles_of_the_phases_are_those_of_the_schedule() -> None:
     assert scheduled == 20 * 4000
     for phase in ("2.place", "3.split", "4.tile"):
         assert f"name='conv2d_0' engine=Slice cycles={scheduled} " in Path(f"phases/fc.{phase}.txt").read_text()
+
+
+# -- what a runtime's log tells
+
+
+def test_a_log_of_jobs_alone_does_not_say_what_they_are_bound_by(capsys: pytest.CaptureFixture[str]) -> None:
+    assert run("zoo fc --format tosa -o fc.mlir") == 0
+    assert run("torq-compile fc.mlir -o m.vmfb --torq-enable-profiling --torq-dump-profiling=trace.csv") == 0
+    assert run("torq-run-module --module=m.vmfb --torq_profile=runtime.csv --torq_profile_host=host.csv") == 0
+    for log in ("runtime.csv", "host.csv"):
+        capsys.readouterr()
+        assert run(f"import {log} -o log.run") == 0
+        assert "a log of jobs does not tell what a job is bound by" in " ".join(capsys.readouterr().out.split())
+        assert run("analyze log.run") == 0
+        assert "Verdict: unknown; nothing that was recorded explains most of the time" in capsys.readouterr().out
+
+
+def test_the_compilers_timeline_beside_it_says_so(capsys: pytest.CaptureFixture[str]) -> None:
+    """A layer of 1.28 MB of weights: the compiler expects DMA nearly all of the time."""
+    assert run("zoo fc --format tosa -o fc.mlir") == 0
+    assert run("torq-compile fc.mlir -o m.vmfb --torq-enable-profiling --torq-dump-profiling=trace.csv") == 0
+    assert run("torq-run-module --module=m.vmfb --torq_profile=runtime.csv") == 0
+    capsys.readouterr()
+    assert run("import trace.csv runtime.csv -o both.run") == 0
+    told = " ".join(capsys.readouterr().out.split())
+    assert "what a job is bound by is the estimate's" in told
+    assert "a log of jobs does not tell" not in told
+    assert run("analyze both.run --json") == 0
+    found = json.loads(capsys.readouterr().out)["verdict"]
+    assert found["bound"] == "memory"
+    assert found["breakdown"][0]["share"] > 0.95

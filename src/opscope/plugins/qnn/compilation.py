@@ -16,6 +16,7 @@ from tempfile import TemporaryDirectory
 from threading import Timer
 
 from ...core.errors import ModelError, UsageError, printable
+from ...quantization.samples import FileSamples
 from ...readers import Format, model_format, read_model
 from .importers.events import FINALIZE, Message
 from .importers.log import Log, read_log
@@ -27,6 +28,7 @@ from .socs import SOCS
 
 INSTALL = "pip install 'opscope[htp]'"
 PACKAGE = "onnxruntime_qnn"
+RANDOM_SAMPLES = 2  # that a copy is calibrated with where no data are given: times do not depend on them
 _LONGEST_S = 3600
 _GAVE_UP = "was not selected by that EP"
 _ESCAPE = re.compile(r"\x1b\[[0-9;]*m")
@@ -52,6 +54,8 @@ class Compilation:
     nodes: tuple[tuple[str, str], ...]  # of the model as compiled: name, type
     notes: tuple[str, ...]
     producer: dict[str, str]
+    copy: bytes | None = None  # of another precision, that was compiled in place of the model
+    quantized: Mapping[str, object] | None = None  # what it was calibrated with, and how far its outputs are off
 
 
 def compile_model(model: Path, options: HtpOptions, *, shapes: Mapping[str, tuple[int, ...]]) -> Compilation:
@@ -67,6 +71,8 @@ def compile_model(model: Path, options: HtpOptions, *, shapes: Mapping[str, tupl
             nodes=tuple((str(name), str(kind)) for name, kind in result["nodes"]),  # type: ignore[attr-defined]
             notes=tuple(map(str, result["notes"])),  # type: ignore[call-overload]
             producer={str(k): str(v) for k, v in result["producer"].items()},  # type: ignore[attr-defined]
+            copy=Path(str(result["copy"])).read_bytes() if "copy" in result else None,
+            quantized=result.get("quantized"),  # type: ignore[arg-type]
         )
 
 
@@ -100,12 +106,20 @@ def _worked(
         raise ModelError(
             str(model), "", f"a model of format {form.value}; expected ONNX, as the vendor's compiler takes it"
         )
-    fixed, assumed = _fixed_shapes(model, shapes)
+    graph = read_model(model, shapes=shapes)
+    ports = [(tensor.name, tensor.dtype.label, tensor.shape) for tensor in (graph.tensors[n] for n in graph.inputs)]
+    if options.data is not None and options.precision != "as-is":
+        FileSamples(Path(options.data), [(name, label, shape or ()) for name, label, shape in ports])  # or says why not
     request = {
         "model": str(model.resolve()),
         "provider": options.provider_options(),
         "precision": options.precision,
-        "shapes": fixed,
+        # the compiler takes fixed shapes only
+        "shapes": {name: shape for name, _, shape in ports} if shapes or graph.assumptions else {},
+        "ports": ports,
+        "data": None if options.data is None else str(Path(options.data).resolve()),
+        "random": RANDOM_SAMPLES,
+        "seed": 0,
         "execute": execute,
         "inputs": str(inputs.resolve()) if inputs else None,
     }
@@ -120,22 +134,8 @@ def _worked(
         result = json.loads(answer.read_text(encoding="utf-8"))
         if not result["ok"]:
             raise ModelError(str(model), "", _explained(printable(str(result["problem"]), 1000), options))
-        result["notes"] = [*assumed, *result["notes"]]
+        result["notes"] = [*graph.assumptions, *result["notes"]]
         yield folder, result, errors
-
-
-def _fixed_shapes(
-    model: Path, shapes: Mapping[str, tuple[int, ...]]
-) -> tuple[dict[str, tuple[int, ...]], tuple[str, ...]]:
-    """The shape of every input where the file does not fix them all as asked, and what was assumed.
-
-    The compiler takes fixed shapes only.
-    """
-    graph = read_model(model, shapes=shapes)
-    if not shapes and not graph.assumptions:
-        return {}, ()
-    inputs = [graph.tensors[number] for number in graph.inputs]
-    return {tensor.name: tensor.shape for tensor in inputs if tensor.shape is not None}, graph.assumptions
 
 
 def _explained(problem: str, options: HtpOptions) -> str:

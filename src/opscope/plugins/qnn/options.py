@@ -27,6 +27,7 @@ class HtpOptions:
     io_quant: bool = True
     proxy: bool = False
     execute: bool = False
+    data: str | None = None  # place of samples that copies are calibrated with
 
     @staticmethod
     def of(values: Mapping[str, Value]) -> HtpOptions:
@@ -50,6 +51,7 @@ class HtpOptions:
             io_quant=filled["io-quant"] != "off",
             proxy=bool(filled["proxy"]),
             execute=bool(filled["execute"]),
+            data=None if filled["data"] is None else str(filled["data"]),
         ).with_vtcm(filled["vtcm-mb"])
 
     def with_vtcm(self, size: Value) -> HtpOptions:

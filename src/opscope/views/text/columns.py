@@ -41,7 +41,7 @@ class Style:
 
 def columns(header: Sequence[str], rows: Sequence[Sequence[str]], *, align: str, limits: dict[int, int]) -> list[str]:
     """Lines of a table. `align` has < or > per column; `limits` caps the width of columns that hold names."""
-    cells = [[_cut(cell, limits.get(i)) for i, cell in enumerate(row)] for row in (header, *rows)]
+    cells = [[shortened(cell, limits.get(i)) for i, cell in enumerate(row)] for row in (header, *rows)]
     widths = [max(_width(row[i]) for row in cells) for i in range(len(header))]
     lines = ["  ".join(_pad(cell, widths[i], align[i]) for i, cell in enumerate(row)).rstrip() for row in cells]
     return [lines[0], "  ".join("─" * width for width in widths), *lines[1:]]
@@ -59,7 +59,7 @@ def bar(share: float, width: int) -> str:
     return _BAR * (eighths // 8) + _PARTS[eighths % 8]
 
 
-def _cut(text: str, limit: int | None) -> str:
+def shortened(text: str, limit: int | None) -> str:
     """Long names lose their middle: both ends of a path tell more than one."""
     clean = printable(text, 4096)
     if limit is None or _width(clean) <= limit:

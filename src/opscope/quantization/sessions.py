@@ -28,9 +28,11 @@ def open_session(model: Path | bytes) -> Any:
     options = ort.SessionOptions()
     options.log_severity_level = 4  # what matters comes as an exception
     options.graph_optimization_level = ort.GraphOptimizationLevel.ORT_DISABLE_ALL
-    return ort.InferenceSession(
-        model if isinstance(model, bytes) else str(model), options, providers=["CPUExecutionProvider"]
-    )
+    file = model if isinstance(model, bytes) else str(model)
+    try:
+        return ort.InferenceSession(file, options, providers=["CPUExecutionProvider"])
+    except Exception as error:  # the runtime's errors share no base
+        raise RefusedError(f"ONNX Runtime cannot load it ({_words(error)}); expected a model that it runs") from error
 
 
 def not_finite(model: Path, samples: Samples, most: int | None) -> set[str]:
@@ -60,11 +62,14 @@ def fetch(session: Any, names: Sequence[str], feed: Feed) -> list[Any]:
     try:
         found: list[Any] = session.run(names, feed)
     except Exception as error:  # the runtime's errors share no base
-        words = printable(" ".join(str(error).split()), 300)
         raise RefusedError(
-            f"ONNX Runtime cannot run it on these inputs ({words}); expected --data with inputs that it takes"
+            f"ONNX Runtime cannot run it on these inputs ({_words(error)}); expected --data with inputs that it takes"
         ) from error
     return found
+
+
+def _words(error: Exception) -> str:
+    return printable(" ".join(str(error).split()), 300)
 
 
 def with_outputs(model: onnx.ModelProto, names: Sequence[str]) -> bytes:

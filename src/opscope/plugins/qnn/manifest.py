@@ -9,7 +9,7 @@ from ...core.manifest import BackendEntry, Can, Example, Face, Format, Manifest,
 DEFAULT_SOC = "SA8255"
 LEVELS = ("basic", "detailed", "backend", "client", "linting", "optrace")
 PERF_PROFILES = ("balanced", "high_performance", "extreme_performance", "burst")
-PRECISIONS = ("as-is", "w8a8", "w8a16", "w4a16", "f16")
+PRECISIONS = ("as-is", "w8a8", "w8a16", "w4a8", "w4a16", "f16")
 _ROOTS = re.escape(bytes(range(8, 256, 4)))
 _LOG = (  # a length of 16 bytes to 2 GiB, then a FlatBuffer whose root, a multiple of 4, lies within 256 bytes
     rb"(?=[\s\S]{16})(?![\x00-\x0f]\x00\x00\x00)[\s\S]{3}[\x00-\x7f][" + _ROOTS + rb"]\x00{3}"

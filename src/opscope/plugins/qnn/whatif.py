@@ -79,18 +79,14 @@ def run_grid(
 def _share_copies(points: Sequence[WhatIfPoint]) -> tuple[WhatIfPoint, ...]:
     """Points of one precision have one copy of the model; it is in memory once, not once for each."""
     seen: dict[bytes, bytes] = {}
-    return tuple(
-        point
-        if point.recording is None
-        else replace(
-            point,
-            recording=replace(
-                point.recording,
-                files={name: seen.setdefault(data, data) for name, data in point.recording.files.items()},
-            ),
-        )
-        for point in points
-    )
+
+    def shared(point: WhatIfPoint) -> WhatIfPoint:
+        if point.recording is None:
+            return point
+        files = {name: seen.setdefault(data, data) for name, data in point.recording.files.items()}
+        return replace(point, recording=replace(point.recording, files=files))
+
+    return tuple(map(shared, points))
 
 
 def _point(model: Path, options: HtpOptions, shapes: Mapping[str, tuple[int, ...]]) -> WhatIfPoint:

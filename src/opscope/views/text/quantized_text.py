@@ -37,14 +37,16 @@ class QuantizedText:
 
 
 def _head(result: Quantized) -> Iterator[str]:
-    smaller = f", {result.model_bytes / result.output_bytes:.2f} times smaller" if result.output_bytes else ""
+    sizes = sorted((result.model_bytes, result.output_bytes))
+    word = "smaller" if result.output_bytes <= result.model_bytes else "larger"
+    times = f", {sizes[1] / sizes[0]:.2f} times {word}" if sizes[0] else ""
     calibration = result.calibration
     rows = [
         ("model", printable(result.model, 200)),
         ("copy", printable(result.output, 200)),
         ("precision", f"{result.precision}{f' for {result.backend}' if result.backend else ''}"),
         ("calibrated", printable(calibration.told, 300) if calibration else "nothing is"),
-        ("size", f"{format_bytes(result.model_bytes)} → {format_bytes(result.output_bytes)}{smaller}"),
+        ("size", f"{format_bytes(result.model_bytes)} → {format_bytes(result.output_bytes)}{times}"),
     ]
     yield from pairs(rows, indent="")
     if calibration is not None and calibration.is_random:

@@ -123,6 +123,17 @@ class SummaryFile(NamedTuple):
     place: str  # of a function (profile, form) → bytes
 
 
+class TraceWords(NamedTuple):
+    """How timelines of its runs call what they say of a span, where the vendor's own traces have words for it.
+
+    Attributes of a command and what was counted of it have such names already; attributes are lines of NAME=VALUE.
+    """
+
+    category: str
+    ordinal: str  # the place of a command on its thread, which every span says
+    arguments: tuple[tuple[str, str], ...]  # name of an argument in our timelines → here; one without is left out
+
+
 class Manifest(NamedTuple):
     """Everything that one plug-in adds."""
 
@@ -140,6 +151,7 @@ class Manifest(NamedTuple):
     examples: tuple[Example, ...] = ()
     same_rules: tuple[tuple[str, str], ...] = ()  # id of a backend's finding → of the rule of ours that finds the same
     memory_names: tuple[tuple[str, str], ...] = ()  # name in a target file → as the vendor's own files spell it
+    trace_words: TraceWords | None = None  # for timelines of what its backends and importers make
     opstats_tag: str = ""  # in names of files that `opscope opstats` writes, for scripts that look for the vendor's
 
     def names(self) -> set[str]:

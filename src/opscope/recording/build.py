@@ -153,8 +153,9 @@ def _summary(recording: Recording) -> Summary:
 
 def op_totals(ops: Sequence[OpRecord]) -> tuple[OpTotal, ...]:
     """Every op, costliest first; what the source does not tell is unknown."""
+    work = [sum(op.busy_cycles.values()) if op.busy_cycles else None for op in ops]  # of all engines
+    cycles = sum(busy or 0 for busy in work)
     whole = sum(op.time_ns or 0 for op in ops)
-    on_path = any(op.path_share is not None for op in ops)
     rows = [
         OpTotal(
             name=op.name,
@@ -162,7 +163,7 @@ def op_totals(ops: Sequence[OpRecord]) -> tuple[OpTotal, ...]:
             wall_ns=op.time_ns,
             busy_ns=op.time_ns,
             wait_ns=op.wait_ns,
-            share=op.path_share if on_path else op.time_ns / whole if op.time_ns is not None and whole else None,
+            share=_share(work[number], cycles) if cycles else _share(op.time_ns, whole),
             commands=None if op.calls is None else round(op.calls),
             out_bytes=op.out_bytes,
             moved_bytes=_sum(op.outer_read_bytes, op.outer_write_bytes),
@@ -183,6 +184,10 @@ def op_totals(ops: Sequence[OpRecord]) -> tuple[OpTotal, ...]:
         for number, op in enumerate(ops)
     ]
     return tuple(sorted(rows, key=lambda row: -(row.busy_ns or 0)))
+
+
+def _share(part: int | None, whole: int) -> float | None:
+    return part / whole if part is not None and whole else None
 
 
 def program_ops(ops: Sequence[OpInfo], totals: Summary) -> tuple[OpRecord, ...]:

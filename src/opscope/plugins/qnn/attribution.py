@@ -27,6 +27,7 @@ _STEMS = {  # of kernels, where the node of the model has another word for it
     "stridedslice": ("slice", "gather", "split"),
     "alignedslice": ("slice", "gather", "split"),
     "slice": ("slice", "gather", "split"),
+    "reluminmax": ("relu", "clip"),
     "recip": ("reciprocal", "div"),
     "avgpool": ("averagepool", "globalaveragepool"),
     "maxpool": ("maxpool", "globalmaxpool"),
@@ -62,7 +63,7 @@ class Attribution:
         self._groups = self._grouped(schematic)
         self._names: dict[int, str] = {}
         kept = {self.name(op) for op in _with_kernels(schematic)}
-        owner = {node: last for last, group in self._groups.items() for node in group}
+        owner = {node: last for last, group in self._groups.items() for node in (last, *group)}
         self.done_by = {  # node without kernels → the one that does its work; None: nobody knows
             node: self._head(owner[node]) if node in owner else None
             for node in self.rows
@@ -78,6 +79,10 @@ class Attribution:
 
     def row(self, op_id: int) -> int:
         return self._row[self.name(op_id)]
+
+    def given(self, op_id: int) -> MappedOp | None:
+        """The op given to the compiler that a compiled one was made of."""
+        return self._mapped.get(self._schematic.names.get(op_id & OP_MASK, ""))
 
     def ids(self, name: str) -> Iterator[int]:
         """Of a row: the ops that the compiler was given for it."""
@@ -166,4 +171,4 @@ def _with_kernels(schematic: Schematic) -> Iterator[int]:
 
 
 def _tells(stem: str, kind: str) -> bool:
-    return bool(kind) and (kind in _STEMS.get(stem, ()) or kind.startswith(stem) or stem.startswith(kind))
+    return kind in _STEMS.get(stem, ()) or kind.startswith(stem)

@@ -19,6 +19,7 @@ from ...core.errors import ModelError, UsageError, printable
 from ...estimate.work import Work, work_of
 from ...graph.graph import ABSENT, Graph
 from ...readers import Format, model_format, read_model
+from ...recording.run import graph_edges
 from .importers.events import FINALIZE, Message
 from .importers.log import Log, read_log
 from .importers.op_trace import OpTrace, read_op_trace
@@ -64,6 +65,7 @@ class Compilation:
     notes: tuple[str, ...]
     producer: dict[str, str]
     work: Mapping[str, NodeWork] = field(default_factory=dict)  # by name of the node; empty: the model was not read
+    flow: tuple[tuple[str, str], ...] = ()  # names of nodes: the second reads what the first writes
 
 
 def compile_model(model: Path, options: HtpOptions, *, shapes: Mapping[str, tuple[int, ...]]) -> Compilation:
@@ -81,6 +83,7 @@ def compile_model(model: Path, options: HtpOptions, *, shapes: Mapping[str, tupl
             notes=(*graph.assumptions, *map(str, result["notes"])),  # type: ignore[call-overload]
             producer={str(k): str(v) for k, v in result["producer"].items()},  # type: ignore[attr-defined]
             work=_work(graph),
+            flow=_flow(graph),
         )
 
 
@@ -159,6 +162,11 @@ def _work(graph: Graph) -> dict[str, NodeWork]:
         found.setdefault(f"{op.type}_{place}", NodeWork(op.kind, work_of(op, graph), bits))
         found[op.name] = found[f"{op.type}_{place}"]
     return found
+
+
+def _flow(graph: Graph) -> tuple[tuple[str, str], ...]:
+    names = [op.name for op in graph.ops]
+    return tuple((names[source], names[target]) for source, target in graph_edges(graph).tolist())
 
 
 def _explained(problem: str, options: HtpOptions) -> str:

@@ -4,7 +4,18 @@ from __future__ import annotations
 
 import re
 
-from ...core.manifest import BackendEntry, Can, Example, Face, Format, Manifest, Option, Signature, SummaryFile
+from ...core.manifest import (
+    BackendEntry,
+    Can,
+    Example,
+    Face,
+    Format,
+    Manifest,
+    Option,
+    Signature,
+    SummaryFile,
+    TraceWords,
+)
 
 DEFAULT_SOC = "SA8255"
 LEVELS = ("basic", "detailed", "backend", "client", "linting", "optrace")
@@ -14,6 +25,7 @@ _ROOTS = re.escape(bytes(range(8, 256, 4)))
 _LOG = (  # a length of 16 bytes to 2 GiB, then a FlatBuffer whose root, a multiple of 4, lies within 256 bytes
     rb"(?=[\s\S]{16})(?![\x00-\x0f]\x00\x00\x00)[\s\S]{3}[\x00-\x7f][" + _ROOTS + rb"]\x00{3}"
 )
+_OURS = rb'"otherData":\{"provenance":'  # timelines that opscope draws have the same words, in other units
 
 BACKEND = BackendEntry(
     name="htp",
@@ -56,6 +68,18 @@ BACKEND = BackendEntry(
         Option("execute", "also run the model once in emulation and keep its outputs; never its timing", is_flag=True),
     ),
 )
+TRACE_WORDS = TraceWords(  # as in the op traces that the vendor's viewer makes of a device's files
+    category="htp",
+    ordinal="Place on Thread",
+    arguments=(
+        ("opName", "Model Node"),
+        ("opShape", "Dims"),
+        ("opPCycle", "Duration (cycles)"),
+        ("pathCycles", "Dominant Path Cycles"),
+        ("waitsOnName", "Waits For Model Node"),
+        ("waitsOnEngine", "Waits For Thread"),
+    ),
+)
 MANIFEST = Manifest(
     name="qnn",
     title="Qualcomm HTP (Hexagon NPU)",
@@ -77,6 +101,7 @@ MANIFEST = Manifest(
         ),
     ),
     faces=(Face("HtpProfiler", ".profiler:HtpProfiler"),),
+    trace_words=TRACE_WORDS,
     same_rules=(("slow-node", "slow-op"), ("conversions", "layout"), ("vtcm-spill", "spill")),
     summary_files=(
         SummaryFile(
@@ -104,8 +129,8 @@ MANIFEST = Manifest(
             "QNN HTP op trace of a device (Chrome JSON of qnn-profile-viewer); with the QHAS file, times too",
             (
                 Signature(contains=(b"OP_TRACE",)),
-                Signature(contains=(b"traceEvents", b"HTP Op Type")),
-                Signature(contains=(b"traceEvents", b"QNN Op")),
+                Signature(contains=(b"traceEvents", b"HTP Op Type"), lacks=(_OURS,)),
+                Signature(contains=(b"traceEvents", b"QNN Op"), lacks=(_OURS,)),
             ),
             ".importers.device_files:QnnOpTrace",
         ),

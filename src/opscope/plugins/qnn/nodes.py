@@ -7,6 +7,8 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from math import prod
 
+from ...core.meaning import Does
+from ...graph.kinds import what_kind_does
 from ...recording.recording import OpRecord, Placed
 from .attribution import Attribution
 from .compilation import Compilation, CompiledGraph, NodeWork
@@ -173,8 +175,14 @@ class GraphNodes:
 
 
 def _vector_bytes(known: NodeWork | None, found: _Facts) -> int | None:
-    """Operands, results and element operations of a node without products, at the width that it is computed in."""
-    if known is None or not found.element_bits or not known.element_bits or known.work.macs:
+    """Operands, results and element operations of a node without products, at the width that it is computed in.
+
+    What only moves data reads as much as it writes, whatever it is given.
+    """
+    moved = 2 * (found.moved["vtcm_write"] + found.moved["dram_write"])
+    if known is None or what_kind_does(known.kind) is Does.LAYOUT:
+        return moved or None
+    if not found.element_bits or not known.element_bits or known.work.macs:
         return None
     work, share = known.work, found.element_bits / known.element_bits
     return round(max(work.bytes * share, work.element_ops * found.element_bits / 8)) or None

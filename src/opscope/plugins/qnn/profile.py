@@ -7,8 +7,12 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
+import numpy as np
+import numpy.typing as npt
+
 from ...core.provenance import Provenance
-from ...recording.recording import KernelTotal, Placed, Recording, StageTime, Value, empty_trace
+from ...recording.recording import KernelTotal, OpRecord, Placed, Recording, StageTime, Value, empty_trace
+from ...recording.run import GRAPH_EDGE
 from .attribution import Attribution
 from .causes import causes_of
 from .compilation import Compilation, CompiledGraph, compile_model
@@ -89,6 +93,7 @@ def assemble(model: Path, options: HtpOptions, compilation: Compilation) -> Reco
         notes=(*compilation.notes, *_notes(options, len(parts))),
         trace=trace,
         commands=table,
+        graph=_graph(ops, compilation.flow),
     )
     recording = replace(recording, causes=causes_of(recording))
     return replace(recording, vendor_tables=qhas_tables(recording, graphs))
@@ -105,6 +110,15 @@ def _graph_nodes(compilation: Compilation) -> tuple[Compilation, list[GraphNodes
         GraphNodes(graph, Attribution(graph, ops, model_nodes, macs), whole_ns=whole_ns, work=compilation.work)
         for graph, ops in zip(compilation.graphs, mapped, strict=True)
     ]
+
+
+def _graph(ops: Sequence[OpRecord], flow: Sequence[tuple[str, str]]) -> npt.NDArray[np.void] | None:
+    """The edges of the model between its ops; a node without a row is the one that covers it."""
+    place = {name: number for number, op in enumerate(ops) for name in op.covers}
+    place |= {op.name: number for number, op in reversed(list(enumerate(ops)))}
+    known = [(place[one], place[other]) for one, other in flow if one in place and other in place]
+    edges = dict.fromkeys((one, other) for one, other in known if one != other)
+    return np.array(list(edges), GRAPH_EDGE) if edges else None
 
 
 def _named(graphs: Sequence[CompiledGraph]) -> tuple[CompiledGraph, ...]:

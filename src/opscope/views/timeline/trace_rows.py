@@ -17,7 +17,8 @@ from ...core.meaning import LaneRole
 from ...recording.run import RunInfo
 from ...recording.trace import NONE, CounterTrack, Lane, Trace
 
-_HOST_PID, _DEVICE_PID, _CORE_PID = 18, 1000, 2000
+OVERVIEW = NONE - 1  # device of a row about all of them
+OVERVIEW_PID, _HOST_PID, _DEVICE_PID, _CORE_PID = 17, 18, 1000, 2000
 _LONGEST_NAME = 200
 
 
@@ -33,7 +34,7 @@ class Row:
 
 @dataclass(frozen=True, slots=True)
 class Process:
-    """One process of a viewer: a core, a device, or the host."""
+    """One process of a viewer: a core, a device, the host, or what is about all of them."""
 
     pid: int
     name: str
@@ -63,7 +64,7 @@ def lay_out(
     """A process per device and per core, a thread per lane; `cores` and `devices` choose what is shown."""
 
     def wanted(device: int, core: int) -> bool:
-        return device == NONE or (
+        return device in (NONE, OVERVIEW) or (
             (devices is None or device in devices) and (core == NONE or cores is None or core in cores)
         )
 
@@ -95,8 +96,8 @@ def _counter_pid(pids: dict[tuple[int, int], int], counter: CounterTrack) -> int
 
 
 def _pid(info: RunInfo, device: int, core: int) -> int:
-    if device == NONE:
-        return _HOST_PID
+    if device in (NONE, OVERVIEW):
+        return _HOST_PID if device == NONE else OVERVIEW_PID
     if core == NONE:
         return _DEVICE_PID + device
     first = max(_CORE_PID, _DEVICE_PID + info.devices)
@@ -105,8 +106,8 @@ def _pid(info: RunInfo, device: int, core: int) -> int:
 
 def process_name(info: RunInfo, device: int, core: int) -> str:
     """`Network_Core_3`, `Network_slice01_Core_3`, or of a whole device `Network Device 0`."""
-    if device == NONE:
-        return "Host"
+    if device in (NONE, OVERVIEW):
+        return "Host" if device == NONE else "Overview"
     name = printable(info.network, _LONGEST_NAME)
     if info.devices > 1:
         name += f"_slice{device:02d}"
@@ -114,7 +115,7 @@ def process_name(info: RunInfo, device: int, core: int) -> str:
 
 
 def _lane_name(info: RunInfo, lane: Lane, threaded: Collection[str]) -> str:
-    if lane.device == NONE:
+    if lane.device in (NONE, OVERVIEW):
         return printable(lane.name, _LONGEST_NAME)
     core = process_name(info, lane.device, lane.core)
     name = printable(lane.name, _LONGEST_NAME)

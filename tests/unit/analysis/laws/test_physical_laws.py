@@ -221,3 +221,21 @@ def test_a_run_that_does_not_tell_its_bounds_is_held_to_none_and_says_so() -> No
 
 def test_physical_laws_are_among_those_that_every_run_is_held_to() -> None:
     assert set(physical(lawful())) <= {check.name for check in check_laws(lawful())}
+
+
+def test_bytes_of_ops_take_their_time_at_the_rate_of_the_memory_where_nothing_more_is_known() -> None:
+    """As of a compiler that tells bytes of ops and no routes: 1.03 GB in 14.1 ms are more than 51 GB/s."""
+
+    def found(moved: int | None, *, options: dict[str, str] | None = None) -> LawCheck:
+        totals = (total("a", 900, moved_bytes=moved), total("b", 100))
+        limits = {"outer_bytes_per_s": 51e9}
+        span = Span(0, 0, 1000, op=0, inference=NONE if options else 0)
+        run = run_of([span], ops=OPS, totals=totals, limits=limits, latency=14_100_000, options=options)
+        return physical(run)["latency ≥ bytes ÷ peak"]
+
+    assert found(700_000_000).holds
+    assert not found(1_030_000_000).holds
+    assert found(1_030_000_000).detail == "14,100,000 and 20,196,078 ns, for 1,030,000,000 bytes at 51.0 GB/s"
+    assert found(None).holds is None
+    whole = found(1_030_000_000, options={"imported_as": "log"})  # bytes of however many inferences
+    assert (whole.holds, whole.detail) == (None, "the run does not tell inferences apart")

@@ -45,7 +45,6 @@ def test_limits_are_those_of_the_data_type_and_of_the_slower_way_to_memory() -> 
         "macs_per_s": pytest.approx(16384 * 1497.6e6),
         "outer_bytes_per_s": pytest.approx(0.9 * 51.1488e9),  # memory is slower than the way to it
         "vector_bytes_per_s": pytest.approx(4 * 128 * 1497.6e6),
-        "vector_bytes_per_s": pytest.approx(4 * 128 * 1497.6e6),
     }
     assert sa8255.limits("f16")["macs_per_s"] == pytest.approx(4096 * 1497.6e6)
     assert hexagon_of(find_soc("AIC100")).outer_bytes_per_s.value == 32e9  # the way is slower than its memory

@@ -212,16 +212,6 @@ def test_the_performance_profile_does_not_change_the_estimate_and_the_report_say
     assert "--perf-profile burst has no effect: the model is fixed at the highest clock" in burst.notes
 
 
-def test_a_phone_has_facts_and_a_proxy_estimate_that_is_called_so(conv_model: Path) -> None:
-    result = profile(conv_model, options={"soc": "Snapdragon 8 Gen 3", "proxy": True})
-    assert result.machine["id"] == 57
-    assert result.latency is None
-    assert (result.value("ddr_read") or 0) > 0
-    proxy = result.metric("proxy_execution_time")
-    assert proxy is not None
-    assert proxy.note.startswith("proxy: SA8255")
-
-
 def test_a_node_that_is_not_supported_cuts_the_model_and_says_why(two_graphs: Path) -> None:
     result = profile(two_graphs)
     assert len(parts_of(result)) == 2

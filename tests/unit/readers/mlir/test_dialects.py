@@ -190,7 +190,7 @@ def test_axes_count_from_the_end_and_a_scalar_has_none(tmp_path: Path) -> None:
         "%last = torch.constant.int -1\n%none = torch.constant.none\n%false = torch.constant.bool false\n"
         f"%d = torch.prim.ListConstruct %last : (!torch.int) -> {ints}\n"
     )
-    softmax = f"%r = torch.aten.softmax.int %a, %last, %none : {{0}}, !torch.int, !torch.none -> {{0}}"
+    softmax = "%r = torch.aten.softmax.int %a, %last, %none : {0}, !torch.int, !torch.none -> {0}"
     op = only(read(tmp_path, {"a": torch(2, 8)}, head + softmax.format(torch(2, 8)), torch(2, 8)))
     assert (op.kind, op.name, op.attributes) == ("softmax", "softmax_0", {"axes": (1,)})
     scalar = only(read(tmp_path, {"a": torch()}, head + softmax.format(torch()), torch()))

@@ -105,6 +105,32 @@ def test_two_runs_give_the_same_numbers_and_they_are_those_of_this_version(conv_
         assert found == known["52"]
 
 
+def test_ddr_vtcm_and_macs_are_those_of_the_vendors_counters_and_of_the_graph(tmp_path: Path) -> None:
+    """Two megabytes of activations in one of VTCM: some are spilled, some weights are read again."""
+    wide = {f"w{number}": (64, 64, 3, 3) for number in range(3)} | {"w": (64, 3, 3, 3)}
+    nodes = [
+        conv("c", "x", "a", "w"),
+        conv("c0", "a", "b", "w0"),
+        helper.make_node("Relu", ["b"], ["d"], name="act"),
+        conv("c1", "d", "e", "w1"),
+        conv("c2", "e", "f", "w2"),
+        helper.make_node("Add", ["a", "f"], ["y"], name="sum"),
+    ]
+    model = write(tmp_path / "wide.onnx", nodes, [1, 3, 96, 96], wide)
+    result = profile(model, options={"soc": "52", "vtcm-mb": 1})
+    fill, spill = result.value("intermediate_fill"), result.value("intermediate_spill")
+    assert fill  # else the model shows nothing
+    assert spill
+    assert result.value("ddr_read") == (result.value("input_fill") or 0) + fill
+    assert result.value("ddr_write") == (result.value("output_spill") or 0) + spill
+    again = result.value("ddr_read_again") or 0
+    assert sum(op.outer_read_bytes or 0 for op in result.ops) == (result.value("ddr_read") or 0) + again
+    assert (result.value("vtcm_peak") or 0) <= 1024 * 1024
+    macs = 96 * 96 * 64 * 9 * (3 + 3 * 64)
+    assert sum(op.macs or 0 for op in result.ops) == macs
+    assert {op.name for op in result.ops if op.macs} == {"c", "c0", "c1", "c2"}
+
+
 def test_copies_of_another_precision_give_the_same_numbers_again(conv_model: Path) -> None:
     first, second = (profile(conv_model, options={"precision": "w8a8"}) for _ in range(2))
     assert figures(first) == figures(second)

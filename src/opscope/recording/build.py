@@ -8,6 +8,7 @@ from dataclasses import replace
 import numpy as np
 import numpy.typing as npt
 
+from ..core.provenance import in_words
 from ..graph.kinds import what_kind_does
 from ..program.program import COMMAND, NO_OP, NO_ROUTE, Detail, OpCycles, OpInfo
 from .classify import is_cpu, with_meaning
@@ -52,6 +53,7 @@ def _info(
         sha256=sha256,
         target=recording.target or UNKNOWN,
         provenance=recording.provenance,
+        basis=recording.basis,
         network=recording.network or recording.model or recording.maker,
         devices=recording.devices or max((lane.device for lane in lanes), default=0) + 1 or 1,
         cores=recording.cores or max((lane.core for lane in lanes), default=0) + 1 or 1,
@@ -86,6 +88,8 @@ def _options(recording: Recording) -> dict[str, str | int | float | bool]:
 
 def _caveats(recording: Recording, summary: Summary) -> Iterator[str]:
     trace = recording.trace
+    if recording.basis:
+        yield f"times are {in_words(recording.provenance, recording.basis)}"
     others = [lane.provenance for lane, own in zip(trace.lanes, trace.own_lanes, strict=True) if not own]
     if others:
         yield f"lanes marked ({'), ('.join(filter(None, dict.fromkeys(others)))}) are in no total"

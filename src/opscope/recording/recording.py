@@ -159,6 +159,7 @@ class Recording:
     provenance: Provenance  # of its times
     trace: Trace
     ops: tuple[OpRecord, ...] = ()
+    basis: str = ""  # what its times rest on, where that is more than their provenance says
     model: str | None = None
     target: str | None = None
     network: str = ""  # name of the model; empty: that of `model`

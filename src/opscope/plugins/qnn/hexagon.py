@@ -44,6 +44,7 @@ class _Row:
 @dataclass(frozen=True, slots=True)
 class _File:
     sources: Mapping[str, str]
+    scaling: Mapping[str, Figure]
     all: _Row
     rates: tuple[_Row, ...]
     parts: tuple[_Row, ...]
@@ -113,6 +114,11 @@ def _file() -> _File:
     return msgspec.convert(tomllib.loads(FILE.read_text(encoding="utf-8")), _File)
 
 
+def scaling_spread() -> Figure:
+    """Of the time that the vendor's model has for a part ÷ that replayed from its nearest neighbour."""
+    return _file().scaling["spread"]
+
+
 def hexagon_of(soc: Soc) -> Hexagon:
     """The figures of a part: its own, else those of its version and size, else those that all share."""
     file = _file()
@@ -157,6 +163,11 @@ def least(one: Figure, other: Figure) -> Figure:
     return Figure(slower.value, slower.source, min(one.smallest, other.smallest), min(one.largest, other.largest))
 
 
+def type_of(word: str) -> str:
+    """The data type that the compiler's word is; empty: one that has no rate."""
+    return _TYPES.get(word, "")
+
+
 def computed_in(types: Mapping[str, int]) -> str:
     """The data type of most ops, of those that a rate is known of; empty: of none.
 
@@ -165,6 +176,6 @@ def computed_in(types: Mapping[str, int]) -> str:
     """
     found: dict[str, int] = {}
     for word, count in types.items():
-        if word in _TYPES:
-            found[_TYPES[word]] = found.get(_TYPES[word], 0) + count
+        if dtype := type_of(word):
+            found[dtype] = found.get(dtype, 0) + count
     return max(found, key=lambda dtype: found[dtype], default="")

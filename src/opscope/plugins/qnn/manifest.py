@@ -62,7 +62,9 @@ BACKEND = BackendEntry(
             ("on", "off"),
             "on",
         ),
-        Option("proxy", "a part without a vendor model: also estimate on the nearest one that has it", is_flag=True),
+        Option(
+            "proxy", "kept for scripts: a part without a vendor model has times of the nearest anyway", is_flag=True
+        ),
         Option("execute", "also run the model once in emulation and keep its outputs; never its timing", is_flag=True),
     ),
 )

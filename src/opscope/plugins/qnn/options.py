@@ -25,7 +25,6 @@ class HtpOptions:
     opt_level: int | None = None
     precision: str = "as-is"
     io_quant: bool = True
-    proxy: bool = False
     execute: bool = False
 
     @staticmethod
@@ -48,7 +47,6 @@ class HtpOptions:
             opt_level=None if opt_level is None else int(opt_level),
             precision=str(filled["precision"]),
             io_quant=filled["io-quant"] != "off",
-            proxy=bool(filled["proxy"]),
             execute=bool(filled["execute"]),
         ).with_vtcm(filled["vtcm-mb"])
 

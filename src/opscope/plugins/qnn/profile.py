@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ...core.provenance import Provenance
-from ...recording.recording import KernelTotal, Metric, OpRecord, Placed, Recording, StageTime, Value, empty_trace
+from ...recording.recording import KernelTotal, OpRecord, Placed, Recording, StageTime, Value, empty_trace
 from ...recording.run import GRAPH_EDGE
 from .attribution import Attribution
 from .causes import causes_of
@@ -21,37 +21,39 @@ from .hexagon import MB, computed_in, hexagon_of
 from .importers.events import FINALIZE_TIME, Message
 from .importers.timeline import ENGINES, HMX
 from .metrics import all_metrics, lane_totals, memory_totals, part_of, path_shares, whole_latency
+from .neighbour import find_neighbour, with_times
 from .node_times import FOREGROUND
 from .nodes import GraphNodes, node_totals
 from .options import HtpOptions
 from .qhas_tables import qhas_tables
-from .socs import Soc, proxy_of
+from .socs import Soc
 from .trace import build_trace, ops_of
 
+NO_NEIGHBOUR = "no part that the vendor's model knows takes this model as this part does"
 _COLUMNS = ["kernel", "engine", "start", "end", "dram_read", "dram_write", "vtcm_read", "vtcm_write"]
 
 
 def profile_model(model: Path, options: HtpOptions, *, shapes: Mapping[str, tuple[int, ...]]) -> Recording:
-    """Compile with the vendor's compiler and read everything that it and the vendor's model say."""
-    result = assemble(model, options, compile_model(model, options, shapes=shapes))
-    if options.proxy and not options.soc.has_model:
-        result = _with_proxy(result, model, options, shapes)
-    return result
+    """Compile with the vendor's compiler and read everything that it and the vendor's model say.
+
+    A part that the model does not know gets the times of the nearest that it does, scaled.
+    """
+    facts = assemble(model, options, compile_model(model, options, shapes=shapes))
+    if options.soc.has_model:
+        return facts
+    neighbour = find_neighbour(model, options, facts, shapes=shapes)
+    if neighbour is None:
+        return replace(facts, notes=(*facts.notes, f"no times: {NO_NEIGHBOUR}"))
+    result = with_times(facts, assemble(model, neighbour.options, neighbour.compilation), neighbour)
+    _, graphs = _graph_nodes(neighbour.compilation)
+    return replace(result, vendor_tables=qhas_tables(result, graphs))
 
 
 def assemble(model: Path, options: HtpOptions, compilation: Compilation) -> Recording:
     """Everything that one compilation says."""
-    mapped = [compilation.op_trace.graphs[graph.name] for graph in compilation.graphs]
-    compilation = replace(compilation, graphs=_named(compilation.graphs))
+    compilation, graphs = _graph_nodes(compilation)
     parts = tuple(part_of(graph) for graph in compilation.graphs)
     latency = whole_latency(parts)
-    model_nodes = dict(compilation.nodes)
-    whole_ns = sum(g.timeline.end * 1e9 / g.timeline.clock_hz for g in compilation.graphs if g.timeline) or None
-    macs = {name: known.work.macs for name, known in compilation.work.items()}
-    graphs = [
-        GraphNodes(graph, Attribution(graph, ops, model_nodes, macs), whole_ns=whole_ns, work=compilation.work)
-        for graph, ops in zip(compilation.graphs, mapped, strict=True)
-    ]
     nodes = node_totals(compilation, graphs)
     timed = latency is not None
     provenance = Provenance.VENDOR_MODEL if timed else Provenance.COMPILER_FACT
@@ -104,6 +106,19 @@ def _graph(ops: Sequence[OpRecord], flow: Sequence[tuple[str, str]]) -> npt.NDAr
     known = [(place[one], place[other]) for one, other in flow if one in place and other in place]
     edges = dict.fromkeys((one, other) for one, other in known if one != other)
     return np.array(list(edges), GRAPH_EDGE) if edges else None
+
+
+def _graph_nodes(compilation: Compilation) -> tuple[Compilation, list[GraphNodes]]:
+    """The compilation with its graphs named, and the nodes of each."""
+    mapped = [compilation.op_trace.graphs[graph.name] for graph in compilation.graphs]
+    compilation = replace(compilation, graphs=_named(compilation.graphs))
+    model_nodes = dict(compilation.nodes)
+    whole_ns = sum(g.timeline.end * 1e9 / g.timeline.clock_hz for g in compilation.graphs if g.timeline) or None
+    macs = {name: known.work.macs for name, known in compilation.work.items()}
+    return compilation, [
+        GraphNodes(graph, Attribution(graph, ops, model_nodes, macs), whole_ns=whole_ns, work=compilation.work)
+        for graph, ops in zip(compilation.graphs, mapped, strict=True)
+    ]
 
 
 def _named(graphs: Sequence[CompiledGraph]) -> tuple[CompiledGraph, ...]:
@@ -191,24 +206,8 @@ def _notes(options: HtpOptions, parts: int) -> Iterator[str]:
             yield f"--perf-profile {options.perf_profile} has no effect: the model is fixed at the highest clock"
     else:
         yield (
-            f"{options.soc.label}: the vendor has no performance model of this part, so no times; "
-            "bytes, VTCM, order and placement are its compiler's facts; --proxy adds an estimate on the nearest part"
+            f"{options.soc.label}: the vendor has no performance model of this part; bytes, VTCM, order and placement "
+            "are its compiler's facts"
         )
     if parts > 1:
         yield f"{parts} graphs: nodes between them run on the CPU, and data go to memory and back each time"
-
-
-def _with_proxy(
-    result: Recording, model: Path, options: HtpOptions, shapes: Mapping[str, tuple[int, ...]]
-) -> Recording:
-    """The estimate of the nearest part that has a model, labelled as such; every fact stays the part's own."""
-    proxy = proxy_of(options.soc)
-    size = min(options.vtcm_mb or options.soc.vtcm_mb, proxy.vtcm_mb)
-    nearest = replace(options, soc=proxy, proxy=False, vtcm_mb=size)
-    latency = whole_latency([part_of(graph) for graph in compile_model(model, nearest, shapes=shapes).graphs])
-    if latency is None:
-        return result
-    low, high = (None if ns is None else ns / 1e3 for ns in (latency.low_ns, latency.high_ns))
-    note = f"proxy: {proxy.title} with {size} MB VTCM, not {options.soc.label}; threads and clocks differ"
-    metric = Metric("proxy_execution_time", latency.known_ns / 1e3, "us", Provenance.VENDOR_MODEL, note, low, high)
-    return replace(result, metrics=(*result.metrics, metric))

@@ -11,6 +11,7 @@ from pathlib import Path
 
 from ...core.errors import ProfilerError, UsageError
 from ...core.manifest import Value
+from ...core.provenance import in_words
 from ...core.units import format_bytes
 from ...recording.finding import WHAT_IF, Finding, Prediction
 from ...recording.recording import Placed, Recording
@@ -201,7 +202,7 @@ def device_advice(points: Sequence[WhatIfPoint]) -> Iterator[str]:
         best = here[0]
         spilled = sum(node.spill_bytes for node in best.recording.ops) if best.recording else 0
         on_cpu = len(best.recording.placed(Placed.CPU)) if best.recording else 0
-        time = f"{best.time_us:,.1f} us" if best.time_us is not None else "no vendor model, so no time"
+        time = f"{best.time_us:,.1f} us" if best.time_us is not None else "no time"
         words = [f"best is {best.label} ({time})"]
         words.append(f"spills {format_bytes(spilled)}" if spilled else "does not spill")
         if on_cpu:
@@ -211,7 +212,7 @@ def device_advice(points: Sequence[WhatIfPoint]) -> Iterator[str]:
 
 def neighbours(options: HtpOptions, *, is_float: bool) -> tuple[HtpOptions, ...]:
     """The same choices with one of them changed."""
-    base = replace(options, proxy=False, execute=False)
+    base = replace(options, execute=False)
     sizes = [size for size in SIZES_MB if size <= base.soc.vtcm_mb and size != (base.vtcm_mb or base.soc.vtcm_mb)]
     found = [replace(base, vtcm_mb=size) for size in sizes]
     found += [replace(base, opt_level=level) for level in range(4) if level != base.opt_level]
@@ -248,10 +249,11 @@ def _helper(cause: Finding, recording: Recording, better: Sequence[WhatIfPoint])
 
 
 def _cite(point: WhatIfPoint | None, base: float) -> Prediction | None:
-    if point is None or point.time_us is None:
+    if point is None or point.time_us is None or point.recording is None:
         return None
+    obtained = in_words(point.recording.provenance, point.recording.basis)
     left_out = ", without the CPU's part" if point.choices["io_quant"] == "off" else ""
-    text = f"{point.label}: {point.time_us:,.1f} us instead of {base:,.1f} us (vendor-model{left_out})"
+    text = f"{point.label}: {point.time_us:,.1f} us instead of {base:,.1f} us ({obtained}{left_out})"
     return Prediction(round((base - point.time_us) * 1e3), round(point.time_us * 1e3), WHAT_IF, text)
 
 

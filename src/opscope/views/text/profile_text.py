@@ -89,7 +89,7 @@ class ProfileText:
         info, latency = run.info, run.summary.latency
         place = f"{info.devices} × {info.cores} cores" if info.devices > 1 else f"{info.cores} cores"
         where = f"{info.target}, {place}" if info.devices * info.cores > 1 else info.target
-        title = f"{printable(info.network, 80)} on {printable(where, 80)} ({info.provenance})"
+        title = f"{printable(info.network, 80)} on {printable(where, 80)} ({info.obtained})"
         unknown = found.unknown_ops
         rows = [("latency", format_latency(latency.value_ns, latency.low_ns, latency.high_ns))]
         if run.summary.host:

@@ -76,5 +76,5 @@ def test_device_advice_names_the_best_point_of_each_part() -> None:
     lines = list(device_advice([point(1, 1, 1), point(None, 1, 1, soc="SM8650")]))
     assert lines == [
         "SA8255: best is base (1.0 us); does not spill",
-        "SM8650: best is SM8650 (no vendor model, so no time); does not spill",
+        "SM8650: best is SM8650 (no time); does not spill",
     ]

@@ -99,7 +99,7 @@ def finish(files: RunFolder, run: Run, findings: Findings, recording: Recording)
     from ..recording.recording_file import RECORDING_FILE, encode_recording
 
     shown = {**page_of(run, findings), **trace_of(run)}
-    for name, data in shown.items():
+    for name, data in {**recording.files, **shown}.items():
         files.keep(name, data)
     files.keep(RECORDING_FILE, encode_recording(recording))
     files.keep(FINDINGS_FILE, findings_bytes(files.folder, findings))

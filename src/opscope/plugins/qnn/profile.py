@@ -89,7 +89,8 @@ def assemble(model: Path, options: HtpOptions, compilation: Compilation) -> Reco
         path_shares_of="dominant path",
         memory=memory,
         stages=tuple(_stages([graph.prepared for graph in compilation.graphs])),
-        details={PARTS: parts},
+        details={PARTS: parts} | ({"quantization": compilation.quantized} if compilation.quantized else {}),
+        files={f"{options.precision}.onnx": compilation.copy} if compilation.copy else {},
         notes=(*compilation.notes, *_notes(options, len(parts))),
         trace=trace,
         commands=table,
@@ -209,5 +210,7 @@ def _notes(options: HtpOptions, parts: int) -> Iterator[str]:
             f"{options.soc.label}: the vendor has no performance model of this part; bytes, VTCM, order and placement "
             "are its compiler's facts"
         )
+    if options.data is not None and options.precision == "as-is":
+        yield "--data is for copies of another precision; this is the model as it is"
     if parts > 1:
         yield f"{parts} graphs: nodes between them run on the CPU, and data go to memory and back each time"

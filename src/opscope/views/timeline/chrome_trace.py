@@ -62,8 +62,8 @@ class ChromeTrace:
         trace = apart(trace) if self.flows else trace
         flows = find_flows(trace, rows.shown) if self.flows else None
         points = np.zeros(0, np.int64) if flows is None else flows.points(trace)
-        said = {"provenance": trace.provenance} | ({"basis": self.info.basis} if self.info.basis else {})
         overview = rows.overview(trace)
+        said = {"provenance": trace.provenance} | ({"basis": self.info.basis} if self.info.basis else {})
         about = _json(said | ({"overview_tids": overview} if overview else {}))
         out.write(b'{"displayTimeUnit":"ns","otherData":' + about + b',"traceEvents":[\n')
         for event in self.host_events:

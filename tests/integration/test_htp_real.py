@@ -18,7 +18,7 @@ from onnx import TensorProto, helper, numpy_helper  # noqa: E402
 
 from onnx_models import classifier  # noqa: E402
 from opscope import api, cli  # noqa: E402
-from opscope.core.errors import ModelError, UsageError  # noqa: E402
+from opscope.core.errors import ModelError, TargetError, UsageError  # noqa: E402
 from opscope.plugins.qnn.details import parts_of  # noqa: E402
 from opscope.plugins.qnn.profiler import HtpProfiler  # noqa: E402
 from opscope.recording.recording import Placed, Recording  # noqa: E402
@@ -191,6 +191,20 @@ def test_a_model_is_quantised_for_the_compiler_and_profiled_before_and_after(con
     again = profile(tmp_path / "q.onnx")
     assert any("calibrated with random data" in note for note in again.notes)
     assert (tmp_path / "runs" / "after" / "run.json").is_file()
+
+
+def test_a_part_that_takes_integers_alone_has_a_time_of_the_copy_and_a_reason_for_the_model(
+    conv_model: Path, tmp_path: Path
+) -> None:
+    copy = tmp_path / "q.onnx"
+    made = api.quantize(conv_model, copy, backend="htp", backend_options={"soc": "SAR2230P"}, random=1)
+    assert made.before is not None
+    assert "SAR2230P does not take one of its nodes" in made.before.problem
+    assert made.after is not None
+    assert made.after.latency is not None
+    with pytest.raises(TargetError, match="SoC SM9999: not known"):
+        api.quantize(conv_model, tmp_path / "none", backend="htp", backend_options={"soc": "SM9999"}, random=1)
+    assert not (tmp_path / "none").exists()
 
 
 def test_the_estimate_lies_in_its_range_and_nodes_are_the_models(conv_model: Path) -> None:

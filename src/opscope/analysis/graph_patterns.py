@@ -112,8 +112,7 @@ class DataFlow:
 
     def _packed(self, op: int) -> Pattern | None:
         """One product whose result is cut into parts that further products take."""
-        sources = self._ends(op, self.before, self._moves)
-        for source in sources:
+        for source in self._ends(op, self.before, self._passes):
             if self._family(source) is not Family.CONTRACTION:
                 continue
             ends = self._ends(source, self.after, self._passes)
@@ -136,7 +135,7 @@ class DataFlow:
             for other in self.after.get(left.pop(), ()):
                 if self._kind(other) in _CUTS:
                     return True
-                if other not in seen and self._moves(other):
+                if other not in seen and self._passes(other):
                     seen.add(other)
                     left.append(other)
         return False

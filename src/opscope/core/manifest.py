@@ -82,6 +82,7 @@ class BackendEntry(NamedTuple):
     can: frozenset[Can] = frozenset({Can.CHROME_TRACE, Can.SUMMARY_FILES})
     what_if: str = ""  # place of an object with `advise(…)` and `grid(…)`, for ADVISE and WHAT_IF
     axes: tuple[str, ...] = ()  # names of options that a what-if may vary
+    recipe: str = ""  # place of a quantization.copies.Recipe: how copies are quantised for it
 
 
 class Verb(NamedTuple):

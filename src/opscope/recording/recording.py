@@ -198,6 +198,8 @@ class Recording:
     details: Mapping[str, object] = field(default_factory=dict)  # what only this source tells, in its own words
     # for files in a vendor's form; in no file of ours
     vendor_tables: Mapping[str, object] = field(default_factory=dict)
+    # name → content: what lies beside the tables of its run, such as the copy of a model that was compiled
+    files: Mapping[str, bytes] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         if self.trace.provenance != self.provenance:

@@ -45,8 +45,9 @@ class Recorded:
 def run_of(recording: Recording, *, command: Sequence[str], created: str, sha256: str | None) -> Run:
     """The Run of a recording, with what its timeline tells of the totals."""
     from ..analysis.run_totals import with_breakdown
+    from ..analysis.timeline.over_time import with_use
 
-    return with_breakdown(to_run(recording, command=command, created=created, sha256=sha256))
+    return with_breakdown(with_use(to_run(recording, command=command, created=created, sha256=sha256)))
 
 
 def analysed(
@@ -98,7 +99,7 @@ def finish(files: RunFolder, run: Run, findings: Findings, recording: Recording)
     from ..recording.recording_file import RECORDING_FILE, encode_recording
 
     shown = {**page_of(run, findings), **trace_of(run)}
-    for name, data in shown.items():
+    for name, data in {**recording.files, **shown}.items():
         files.keep(name, data)
     files.keep(RECORDING_FILE, encode_recording(recording))
     files.keep(FINDINGS_FILE, findings_bytes(files.folder, findings))

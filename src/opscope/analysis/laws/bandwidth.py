@@ -15,18 +15,14 @@ import numpy.typing as npt
 
 from ...program.bounds import Rate
 from ...recording.finding import LawCheck
-from ...recording.run import OUTER_BYTES_PER_S, Run
+from ...recording.run import Run
 from ...recording.trace import SpanKind
-from ..outer_memory import outer_bytes
-from ..rollups import known_sum
 from ..run_analysis import RunAnalysis
 from ..timeline.activities import Numbers
 from ..timeline.intervals import union
-from .conservation import IMPORTED
 from .window import NO_PEAKS, Window
 
 _UNTOLD = "the run does not tell when bytes were on their way"
-_LATENCY = "latency ≥ bytes ÷ peak"
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,7 +73,8 @@ def bytes_within_peak(analysis: RunAnalysis) -> Iterator[LawCheck]:
     peaks, transfers = _peaks(run), _transfers(analysis)
     if window is None or not peaks or not len(transfers.route):
         yield LawCheck("bytes per second ≤ peak", None, _UNTOLD if peaks else NO_PEAKS)
-        yield _limit_law(run) if run.bounds is None else LawCheck(_LATENCY, None, _UNTOLD if peaks else NO_PEAKS)
+        in_all = tuple(_total_laws(run))
+        yield from in_all or (LawCheck("latency ≥ bytes ÷ peak", None, _UNTOLD if peaks else NO_PEAKS),)
         return
     for shared in peaks:
         own = transfers.of(shared, max(run.info.cores, 1))
@@ -114,19 +111,23 @@ def _transfers(analysis: RunAnalysis) -> _Transfers:
     return _Transfers(route, owner, start, end, moved["moved_bytes"].astype(np.float64))
 
 
-def _limit_law(run: Run) -> LawCheck:
-    """Of a run that knows the rate of its outer memory alone, and what ops move but not on which way."""
-    limit, latency = run.info.limits.get(OUTER_BYTES_PER_S), run.summary.latency.value_ns
-    moved = known_sum(op.moved_bytes for op in run.summary.ops)
-    if not limit:
-        return LawCheck(_LATENCY, None, NO_PEAKS)
-    if moved is None or latency is None or outer_bytes(run) is not None:
-        return LawCheck(_LATENCY, None, "the latency is not known" if latency is None else _UNTOLD)
-    if IMPORTED in run.info.options and not run.info.inferences:
-        return LawCheck(_LATENCY, None, "the run does not tell inferences apart")
-    least_ns = moved / limit * 1e9
-    words = f"{latency:,} and {least_ns:,.0f} ns, for {moved:,} bytes at {limit / 1e9:,.1f} GB/s"
-    return LawCheck(_LATENCY, latency + 1 >= least_ns, words)
+def _total_laws(run: Run) -> Iterator[LawCheck]:
+    """Of memories that no route is known to serve: what was read and written in all takes its time at the peak."""
+    served, latency = {route.memory for route in run.routes}, run.summary.latency.value_ns
+    for peak in run.bounds.memories if run.bounds is not None else ():
+        clock = run.info.clocks_hz.get("core")
+        if peak.rate is None or peak.name in served or (peak.rate.per_cycle and not clock):
+            continue
+        moved = [
+            row.read_bytes + row.write_bytes
+            for row in run.summary.memory
+            if row.name == peak.name and row.read_bytes is not None and row.write_bytes is not None
+        ]
+        if moved and latency is not None:
+            rate = peak.rate.per_second(clock or 0)
+            least_ns = max(moved) / rate * 1e9
+            words = f"{latency:,} and {least_ns:,.0f} ns, for {max(moved):,} bytes at {rate / 1e9:,.1f} GB/s"
+            yield LawCheck(f"latency ≥ bytes of {peak.name} ÷ peak", latency + 1 >= least_ns, words)
 
 
 def _rate_law(run: Run, shared: _Shared, found: tuple[float, int], peak: float) -> LawCheck:

@@ -87,11 +87,20 @@ def outliers(analysis: RunAnalysis) -> Iterator[Draft]:
                 "least: measure it on a device before you believe the total",
                 tuple(op.name for op in ops)[:MOST_NAMES],
                 cost,
-                action="replace the op with another form of the same function, and see whether the time stays",
+                action=_another_form(analysis, ops[0]),
                 spans=analysis.rows(positions, analysis.path_ns),
             ),
             positions,
         )
+
+
+def _another_form(analysis: RunAnalysis, op: OpTotal) -> str:
+    kind = KINDS.get(analysis.run.ops[op.op].kind) if op.op is not None else None
+    if kind is not None and kind.family is Family.POOL:
+        return (
+            "pool in two steps, or by a reduction over the axes (ReduceMax, ReduceMean), and see whether the time stays"
+        )
+    return "replace the op with another form of the same function, and see whether the time stays"
 
 
 def doubted(analysis: RunAnalysis) -> np.ndarray[tuple[int], np.dtype[np.bool_]]:

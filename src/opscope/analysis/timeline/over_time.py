@@ -6,19 +6,24 @@ is 60 % of the first bin and 40 % of the second: 10 ns, as it was.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections import Counter
+from dataclasses import dataclass, replace
 from itertools import chain
 
 import numpy as np
 import numpy.typing as npt
 
 from ...core.columns import Numbers
+from ...core.meaning import LaneRole
 from ...core.units import format_seconds
-from ...recording.trace import COUNTER
-from .intervals import total_between
+from ...recording.run import Run
+from ...recording.trace import COUNTER, NONE, CounterTrack, SpanKind
+from .intervals import total_between, union
 
 MOST_BINS = 1000  # of a counter: about as many as a screen has pixels
 _DIGITS = 12  # of the largest value: sums of floats differ behind them
+
+_ROLES = {LaneRole.ENGINE: "engines at work", LaneRole.TRANSFER: "transfers under way"}
 
 Values = npt.NDArray[np.float64]
 
@@ -64,3 +69,31 @@ class Bins:
         rows = np.zeros(len(changes), COUNTER)
         rows["counter"], rows["time_ns"], rows["value"] = counter, self.edges[changes], steps[changes]
         return rows
+
+
+def with_use(run: Run) -> Run:
+    """A run whose source counts nothing, with how much of the time engines and transfers of every device were at work.
+
+    At least one of them, that is: rows of a timeline need not be units of the hardware. A device with one row needs
+    no such counter.
+    """
+    trace, own = run.trace, run.trace.own_lanes
+    kinds = np.isin(trace.spans["kind"], (SpanKind.OP, SpanKind.TRANSFER))
+    used = np.flatnonzero(np.bincount(trace.spans["lane"][kinds], minlength=len(trace.lanes))).tolist()
+    lanes = [place for place in used if trace.lanes[place].role in _ROLES and own[place]]
+    rows = Counter(trace.lanes[place].device for place in lanes)
+    several = [device for device, count in sorted(rows.items()) if device != NONE and count > 1]
+    if trace.counters or not several:
+        return run
+    bins = Bins.over(int(trace.spans["end_ns"].max(initial=0)))
+    tracks: list[CounterTrack] = []
+    blocks = []
+    for device in several:
+        for role, words in _ROLES.items():
+            here = [place for place in lanes if (trace.lanes[place].device, trace.lanes[place].role) == (device, role)]
+            if here:
+                spans = trace.spans[kinds & np.isin(trace.spans["lane"], here)]
+                busy = union(np.zeros(len(spans), np.int64), spans["start_ns"], spans["end_ns"])
+                blocks.append(bins.samples(len(tracks), bins.busy_percent(busy.start, busy.end, 1)))
+                tracks.append(CounterTrack(device, NONE, f"{words}, {bins.label}", "%"))
+    return replace(run, trace=replace(trace, counters=tuple(tracks), samples=np.concatenate(blocks)))

@@ -18,6 +18,7 @@ from threading import Timer
 from ...core.errors import ModelError, UsageError, printable
 from ...estimate.work import Work, work_of
 from ...graph.graph import ABSENT, Graph
+from ...quantization.samples import FileSamples
 from ...readers import Format, model_format, read_model
 from ...recording.run import graph_edges
 from .importers.events import FINALIZE, Message
@@ -30,6 +31,7 @@ from .socs import SOCS
 
 INSTALL = "pip install 'opscope[htp]'"
 PACKAGE = "onnxruntime_qnn"
+RANDOM_SAMPLES = 2  # that a copy is calibrated with where no data are given: times do not depend on them
 _LONGEST_S = 3600
 _GAVE_UP = "was not selected by that EP"
 _ESCAPE = re.compile(r"\x1b\[[0-9;]*m")
@@ -66,12 +68,14 @@ class Compilation:
     producer: dict[str, str]
     work: Mapping[str, NodeWork] = field(default_factory=dict)  # by name of the node; empty: the model was not read
     flow: tuple[tuple[str, str], ...] = ()  # names of nodes: the second reads what the first writes
+    copy: bytes | None = None  # of another precision, that was compiled in place of the model
+    quantized: Mapping[str, object] | None = None  # what it was calibrated with, and how far its outputs are off
 
 
 def compile_model(model: Path, options: HtpOptions, *, shapes: Mapping[str, tuple[int, ...]]) -> Compilation:
     """Compile, read everything back, and refuse results for another part than the one asked for."""
     graph = _graph(model, shapes)
-    with _worked(model, options, _fixed_shapes(graph, shapes), execute=False) as (folder, result, errors):
+    with _worked(model, options, graph, fixes=bool(shapes), execute=False) as (folder, result, errors):
         op_trace = _op_trace(folder, model, options, errors)
         _check_target(op_trace, options)
         _check_taken(op_trace, model)
@@ -84,6 +88,8 @@ def compile_model(model: Path, options: HtpOptions, *, shapes: Mapping[str, tupl
             producer={str(k): str(v) for k, v in result["producer"].items()},  # type: ignore[attr-defined]
             work=_work(graph),
             flow=_flow(graph),
+            copy=Path(str(result["copy"])).read_bytes() if "copy" in result else None,
+            quantized=result.get("quantized"),  # type: ignore[arg-type]
         )
 
 
@@ -91,8 +97,8 @@ def execute_model(
     model: Path, options: HtpOptions, *, shapes: Mapping[str, tuple[int, ...]], inputs: Path | None, output: Path
 ) -> None:
     """Run once in emulation and keep the outputs."""
-    fixed = _fixed_shapes(_graph(model, shapes), shapes)
-    with _worked(model, options, fixed, execute=True, inputs=inputs) as (_, result, _errors):
+    graph = _graph(model, shapes)
+    with _worked(model, options, graph, fixes=bool(shapes), execute=True, inputs=inputs) as (_, result, _errors):
         try:
             output.parent.mkdir(parents=True, exist_ok=True)
             output.write_bytes(Path(str(result["outputs"])).read_bytes())
@@ -104,19 +110,32 @@ def execute_model(
 def _worked(
     model: Path,
     options: HtpOptions,
-    shapes: Mapping[str, tuple[int, ...]],
+    graph: Graph,
     *,
+    fixes: bool,
     execute: bool,
     inputs: Path | None = None,
 ) -> Iterator[tuple[Path, dict[str, object], str]]:
-    """The folder, the answer and the errors of one worker; all gone afterwards."""
+    """The folder, the answer and the errors of one worker; all gone afterwards.
+
+    Args:
+        fixes: whether the user fixed shapes of inputs.
+    """
     if find_spec(PACKAGE) is None:
         raise UsageError(f"backend htp: the package onnxruntime-qnn is not installed; install it: {INSTALL}")
+    ports = [(tensor.name, tensor.dtype.label, tensor.shape) for tensor in (graph.tensors[n] for n in graph.inputs)]
+    if options.data is not None and options.precision != "as-is":
+        FileSamples(Path(options.data), [(name, label, shape or ()) for name, label, shape in ports])  # or says why not
     request = {
         "model": str(model.resolve()),
         "provider": options.provider_options(),
         "precision": options.precision,
-        "shapes": shapes,
+        # the compiler takes fixed shapes only
+        "shapes": {name: shape for name, _, shape in ports} if fixes or graph.assumptions else {},
+        "ports": ports,
+        "data": None if options.data is None else str(Path(options.data).resolve()),
+        "random": RANDOM_SAMPLES,
+        "seed": 0,
         "execute": execute,
         "inputs": str(inputs.resolve()) if inputs else None,
     }
@@ -142,14 +161,6 @@ def _graph(model: Path, shapes: Mapping[str, tuple[int, ...]]) -> Graph:
             str(model), "", f"a model of format {form.value}; expected ONNX, as the vendor's compiler takes it"
         )
     return read_model(model, shapes=shapes)
-
-
-def _fixed_shapes(graph: Graph, shapes: Mapping[str, tuple[int, ...]]) -> dict[str, tuple[int, ...]]:
-    """The shape of every input where the file does not fix them all as asked: the compiler takes fixed shapes only."""
-    if not shapes and not graph.assumptions:
-        return {}
-    inputs = [graph.tensors[number] for number in graph.inputs]
-    return {tensor.name: tensor.shape for tensor in inputs if tensor.shape is not None}
 
 
 def _work(graph: Graph) -> dict[str, NodeWork]:

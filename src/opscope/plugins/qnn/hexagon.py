@@ -12,7 +12,7 @@ from functools import lru_cache
 from pathlib import Path
 
 from ...machine.target import Figure
-from ...program.bounds import Bounds, MemoryPeak, UnitPeak
+from ...program.bounds import Bounds, MemoryPeak, Rate, UnitPeak
 from ...recording.run import MACS_PER_S, OUTER_BYTES_PER_S, VECTOR_BYTES_PER_S
 from .socs import Soc
 
@@ -99,7 +99,10 @@ class Hexagon:
         per_core_cycle = self.hmx_hz.largest / self.core_hz.smallest
         peaks = {dtype: rate.largest * per_core_cycle for dtype, rate in self.macs_per_cycle.items()}
         return Bounds(
-            memories=(MemoryPeak("VTCM", per_core=True, capacity_bytes=vtcm_bytes),),
+            memories=(
+                MemoryPeak("VTCM", per_core=True, capacity_bytes=vtcm_bytes),
+                MemoryPeak("DDR", per_core=False, capacity_bytes=None, rate=Rate(self.ddr_bytes_per_s.largest)),
+            ),
             units=(UnitPeak(unit, peaks),) if peaks else (),
         )
 

@@ -20,7 +20,7 @@ from ...core.manifest import (
 DEFAULT_SOC = "SA8255"
 LEVELS = ("basic", "detailed", "backend", "client", "linting", "optrace")
 PERF_PROFILES = ("balanced", "high_performance", "extreme_performance", "burst")
-PRECISIONS = ("as-is", "w8a8", "w8a16", "f16")
+PRECISIONS = ("as-is", "w8a8", "w8a16", "w4a8", "w4a16", "f16")
 _ROOTS = re.escape(bytes(range(8, 256, 4)))
 _LOG = (  # a length of 16 bytes to 2 GiB, then a FlatBuffer whose root, a multiple of 4, lies within 256 bytes
     rb"(?=[\s\S]{16})(?![\x00-\x0f]\x00\x00\x00)[\s\S]{3}[\x00-\x7f][" + _ROOTS + rb"]\x00{3}"
@@ -34,6 +34,7 @@ BACKEND = BackendEntry(
     can=frozenset(Can),
     what_if=".whatif:HtpWhatIf",
     axes=("soc", "vtcm-mb", "precision", "opt-level", "io-quant"),
+    recipe=".recipe:QnnRecipe",
     options=(
         Option(
             "soc",
@@ -52,9 +53,14 @@ BACKEND = BackendEntry(
         Option("opt-level", "effort of the compiler, 0 to 3 (default: its own)", ("0", "1", "2", "3")),
         Option(
             "precision",
-            "profile a copy of another precision; synthetic calibration, for performance questions only",
+            "profile a copy of another precision, which is kept in the run",
             PRECISIONS,
             "as-is",
+        ),
+        Option(
+            "data",
+            "calibrate copies with this .npz or folder, as `opscope quantize` does (default: random data, and said)",
+            metavar="DIR|F.npz",
         ),
         Option(
             "io-quant",

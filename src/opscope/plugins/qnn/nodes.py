@@ -14,6 +14,7 @@ from .attribution import Attribution
 from .compilation import Compilation, CompiledGraph, NodeWork
 from .importers.schematic import FILL, SPILL, CompiledOp, Schematic, Traffic
 from .importers.timeline import ENGINES, SCALAR
+from .kernel_words import does_of
 from .node_path import Order
 from .node_times import NodeCycles, node_cycles
 
@@ -134,9 +135,12 @@ class GraphNodes:
         return self._timed(total, number)
 
     def _kernel(self, number: int, found: _Facts) -> str:
-        """The kernel that takes most of its time; without times, the one with most calls."""
+        """The kernel that takes most of its time; without times, of those that do not only move bytes the commonest."""
         spent = self.cycles.kernels.get(number) if self.cycles is not None else None
-        return max(spent or found.kernels, key=lambda name: (spent or found.kernels)[name], default="")
+        if spent:
+            return max(spent, key=lambda name: spent[name])
+        own = {name: calls for name, calls in found.kernels.items() if does_of(name, "") is not Does.MOVE}
+        return max(own or found.kernels, key=lambda name: found.kernels[name], default="")
 
     def _shapes(self, name: str) -> str:
         """What the compiler was given: the shape of its largest input, and of what it makes."""
@@ -198,9 +202,9 @@ def _fused_reason(owner: str | None) -> str:
     return f"no kernel of its own; its work is part of {owner}"
 
 
-def _idle(name: str, kind: str, placed: Placed, reason: str) -> OpRecord:
+def _idle(name: str, type_: str, placed: Placed, reason: str, known: NodeWork | None = None) -> OpRecord:
     """A node that has no kernel on the accelerator."""
-    return OpRecord(name, kind, placed=placed, reason=reason, calls=0)
+    return OpRecord(name, type_, known.kind if known else "", placed=placed, reason=reason, calls=0)
 
 
 def node_totals(compilation: Compilation, graphs: Iterable[GraphNodes]) -> tuple[OpRecord, ...]:
@@ -212,10 +216,10 @@ def node_totals(compilation: Compilation, graphs: Iterable[GraphNodes]) -> tuple
     for name, kind in compilation.nodes:
         if name in named:
             continue
+        placed, reason = Placed.REMOVED, "merged into another node by the runtime before compilation"
         if name in refused:
-            rows.append(_idle(name, kind, Placed.CPU, refused[name].reason))
-        else:
-            rows.append(_idle(name, kind, Placed.REMOVED, "merged into another node by the runtime before compilation"))
+            placed, reason = Placed.CPU, refused[name].reason
+        rows.append(_idle(name, kind, placed, reason, compilation.work.get(name)))
     added = [node for name, node in refused.items() if name not in dict(compilation.nodes)]
     rows += [_idle(node.name, node.type, Placed.CPU, node.reason) for node in added]
     return tuple(rows)

@@ -26,6 +26,7 @@ class HtpOptions:
     precision: str = "as-is"
     io_quant: bool = True
     execute: bool = False
+    data: str | None = None  # place of samples that copies are calibrated with
 
     @staticmethod
     def of(values: Mapping[str, Value]) -> HtpOptions:
@@ -48,6 +49,7 @@ class HtpOptions:
             precision=str(filled["precision"]),
             io_quant=filled["io-quant"] != "off",
             execute=bool(filled["execute"]),
+            data=None if filled["data"] is None else str(filled["data"]),
         ).with_vtcm(filled["vtcm-mb"])
 
     def with_vtcm(self, size: Value) -> HtpOptions:

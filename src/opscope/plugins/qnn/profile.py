@@ -89,7 +89,8 @@ def assemble(model: Path, options: HtpOptions, compilation: Compilation) -> Reco
         path_shares_of="dominant path",
         memory=memory,
         stages=tuple(_stages([graph.prepared for graph in compilation.graphs])),
-        details={PARTS: parts},
+        details={PARTS: parts} | ({"quantization": compilation.quantized} if compilation.quantized else {}),
+        files={f"{options.precision}.onnx": compilation.copy} if compilation.copy else {},
         notes=(*compilation.notes, *_notes(options, len(parts))),
         trace=trace,
         commands=table,
@@ -97,6 +98,15 @@ def assemble(model: Path, options: HtpOptions, compilation: Compilation) -> Reco
     )
     recording = replace(recording, causes=causes_of(recording))
     return replace(recording, vendor_tables=qhas_tables(recording, graphs))
+
+
+def _graph(ops: Sequence[OpRecord], flow: Sequence[tuple[str, str]]) -> npt.NDArray[np.void] | None:
+    """The edges of the model between its ops; a node without a row is the one that covers it."""
+    place = {name: number for number, op in enumerate(ops) for name in op.covers}
+    place |= {op.name: number for number, op in reversed(list(enumerate(ops)))}
+    known = [(place[one], place[other]) for one, other in flow if one in place and other in place]
+    edges = dict.fromkeys((one, other) for one, other in known if one != other)
+    return np.array(list(edges), GRAPH_EDGE) if edges else None
 
 
 def _graph_nodes(compilation: Compilation) -> tuple[Compilation, list[GraphNodes]]:
@@ -110,15 +120,6 @@ def _graph_nodes(compilation: Compilation) -> tuple[Compilation, list[GraphNodes
         GraphNodes(graph, Attribution(graph, ops, model_nodes, macs), whole_ns=whole_ns, work=compilation.work)
         for graph, ops in zip(compilation.graphs, mapped, strict=True)
     ]
-
-
-def _graph(ops: Sequence[OpRecord], flow: Sequence[tuple[str, str]]) -> npt.NDArray[np.void] | None:
-    """The edges of the model between its ops; a node without a row is the one that covers it."""
-    place = {name: number for number, op in enumerate(ops) for name in op.covers}
-    place |= {op.name: number for number, op in reversed(list(enumerate(ops)))}
-    known = [(place[one], place[other]) for one, other in flow if one in place and other in place]
-    edges = dict.fromkeys((one, other) for one, other in known if one != other)
-    return np.array(list(edges), GRAPH_EDGE) if edges else None
 
 
 def _named(graphs: Sequence[CompiledGraph]) -> tuple[CompiledGraph, ...]:
@@ -209,5 +210,7 @@ def _notes(options: HtpOptions, parts: int) -> Iterator[str]:
             f"{options.soc.label}: the vendor has no performance model of this part; bytes, VTCM, order and placement "
             "are its compiler's facts"
         )
+    if options.data is not None and options.precision == "as-is":
+        yield "--data is for copies of another precision; this is the model as it is"
     if parts > 1:
         yield f"{parts} graphs: nodes between them run on the CPU, and data go to memory and back each time"

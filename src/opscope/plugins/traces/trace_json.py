@@ -24,8 +24,8 @@ class TraceJson:
         """A row per name of a span, and a lane per thread and level of nesting."""
         file = decode_events(read_bytes(path), source=str(path))
         about = _about(file)
-        if about.overview_pid is not None:  # of ours: rows that show again what others have
-            shown = [event for event in file.events if event.pid != about.overview_pid]
+        if about.overview_tids:  # of ours: rows that show again what others have
+            shown = [event for event in file.events if event.tid not in about.overview_tids]
             file = Events(shown, file.head, file.unread, file.notes)
         spans, samples = file.spans(), file.samples()
         processes, threads = file.names()
@@ -54,7 +54,7 @@ class TraceJson:
 
 class _Data(msgspec.Struct):
     provenance: Provenance = Provenance.MEASURED
-    overview_pid: int | None = None
+    overview_tids: frozenset[int] = frozenset()
 
 
 def _about(file: Events) -> _Data:

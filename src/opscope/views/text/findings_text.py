@@ -65,7 +65,7 @@ class FindingsText:
             return
         largest = findings.breakdown[0]
         bound = (
-            "nothing that was recorded explains most of the time"
+            "unknown; nothing that was recorded explains most of the time"
             if findings.bound == OTHER_BOUND
             else f"{findings.bound} bound"
         )

@@ -11,7 +11,7 @@ from typing import TextIO
 
 from ...core.errors import printable
 from ...core.units import UNKNOWN, format_count, format_latency, format_percent, format_seconds
-from ...recording.finding import OUTLIER, UPPER_BOUND, Finding, Findings
+from ...recording.finding import OTHER_BOUND, OUTLIER, UPPER_BOUND, Finding, Findings
 from ...recording.recording import Recording
 from ...recording.run import Run
 from ...recording.summary import OpTotal
@@ -103,7 +103,8 @@ class ProfileText:
         if found.breakdown:
             share = next(part.share for part in found.breakdown if part.cause == found.bound)
             part = "of the time of ops whose cost is known" if unknown else "of the time"
-            rows.append(("verdict", f"{found.bound} bound: {format_percent(share)} {part}"))
+            bound = f"{found.bound} bound" if found.bound != OTHER_BOUND else "unknown, nothing recorded explains it"
+            rows.append(("verdict", f"{bound}: {format_percent(share)} {part}"))
         rows += [("left", line) for line in _without(found)]
         title_lines = (self.style(line, "strong") for line in wrap(title, self.width))
         return [*title_lines, *pairs(rows), *self._broken_laws(found)]

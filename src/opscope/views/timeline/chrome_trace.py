@@ -18,7 +18,7 @@ from .decimal_text import Flags, Text, TextRows, same_width
 from .trace_args import Templates, Words, is_instant, shown_kinds
 from .trace_flows import Flows, apart, find_flows
 from .trace_path import ON_PATH, path_cycles, with_path
-from .trace_rows import OVERVIEW_PID, Rows, lay_out, stats_hz
+from .trace_rows import Rows, lay_out, stats_hz
 
 Spans = npt.NDArray[np.void]
 CHUNK = 1 << 12
@@ -62,10 +62,10 @@ class ChromeTrace:
         trace = apart(trace) if self.flows else trace
         flows = find_flows(trace, rows.shown) if self.flows else None
         points = np.zeros(0, np.int64) if flows is None else flows.points(trace)
-        about: dict[str, object] = {"provenance": trace.provenance}
-        about |= {"basis": self.info.basis} if self.info.basis else {}
-        about |= {} if self.path is None else {"overview_pid": OVERVIEW_PID}
-        out.write(b'{"displayTimeUnit":"ns","otherData":' + _json(about) + b',"traceEvents":[\n')
+        overview = rows.overview(trace)
+        said = {"provenance": trace.provenance} | ({"basis": self.info.basis} if self.info.basis else {})
+        about = _json(said | ({"overview_tids": overview} if overview else {}))
+        out.write(b'{"displayTimeUnit":"ns","otherData":' + about + b',"traceEvents":[\n')
         for event in self.host_events:
             out.write(_json(event) + b",\n")
         for block in (*_metadata(rows), *_counters(trace, rows)):

@@ -131,7 +131,7 @@ def test_the_chrome_trace_has_rows_names_flows_and_the_vtcm_counter() -> None:
     ChromeTrace(run_of(result), flows=True).render(result.trace, out)
     events = json.loads(out.getvalue())["traceEvents"]
     rows = {event["args"]["name"] for event in events if event["name"] == "thread_name"}
-    assert {name.split("_Core_0_")[-1] for name in rows} == {"FG", "HVX_1", "HVX_2", "HVX_3", "HVX_4", "DMA"}
+    assert rows == {"FG", "HVX 1", "HVX 2", "HVX 3", "HVX 4", "DMA"}
     assert any(event["ph"] == "X" and event["name"].startswith("conv0 · ConvLayer") for event in events)
     assert max(next(iter(e["args"].values())) for e in events if e["ph"] == "C") == WHOLE.peak
     assert sum(event["ph"] == "s" for event in events) == sum(event["ph"] == "f" for event in events) > 20

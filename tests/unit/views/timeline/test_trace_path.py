@@ -62,11 +62,17 @@ def test_both_forms_mark_the_same_spans(described: bool) -> None:
     assert sorted(start for row, _, start, _, _ in spans if row == "Critical path") == [0, 600, 700]
 
 
-def test_the_row_stands_above_all_others() -> None:
-    events = json.loads(drawn(sample(), ChromeTrace))["traceEvents"]
-    order = {e["pid"]: e["args"]["sort_index"] for e in events if e["name"] == "process_sort_index"}
-    names = {e["pid"]: e["args"]["name"] for e in events if e["name"] == "process_name"}
-    assert names[min(order, key=order.__getitem__)] == "Overview"
+def test_the_row_is_the_first_of_a_process_that_is_alone_and_else_a_process_of_its_own() -> None:
+    several = replace(sample().trace, lanes=(HVX, replace(DMA, core=1)))
+    for run, process in ((sample(), "net_Core_0"), (replace(sample(), trace=several), "Overview")):
+        events = json.loads(drawn(run, ChromeTrace))["traceEvents"]
+        rows = {e["tid"]: e for e in events if e["name"] == "thread_name"}
+        order = {e["tid"]: e["args"]["sort_index"] for e in events if e["name"] == "thread_sort_index"}
+        first = rows[min(order, key=order.__getitem__)]
+        assert first["args"]["name"] == "Critical path"
+        processes = {e["pid"]: e["args"]["name"] for e in events if e["name"] == "process_name"}
+        assert processes[first["pid"]] == process
+        assert len(processes) == (1 if run.trace is not several else 3)
 
 
 def test_a_timeline_without_a_path_has_no_such_row() -> None:

@@ -36,9 +36,8 @@ def measured(table: Path) -> dict[tuple[str, int], float]:
 def main() -> None:
     table, folder, *networks = sys.argv[1:]
     times = measured(Path(table))
-    print(
-        "| network | part | times by | measured ms | ours ms | measured ÷ ours | inside |\n|---|---|---|---|---|---|---|"
-    )
+    heads = ("network", "part", "times by", "measured ms", "ours ms", "measured ÷ ours", "inside")
+    print("|", " | ".join(heads), "|\n" + "|---" * len(heads) + "|")
     right, pairs, inside, scaled = 0, 0, 0, 0
     for network in networks:
         ours: dict[int, Latency] = {}

@@ -19,9 +19,9 @@ from tempfile import TemporaryDirectory
 from opscope.core.errors import ProfilerError
 from opscope.plugins.qnn.compilation import Compilation, compile_model
 from opscope.plugins.qnn.hexagon import hexagon_of
-from opscope.plugins.qnn.neighbour import macs_of, nearest
 from opscope.plugins.qnn.options import HtpOptions
-from opscope.plugins.qnn.scaling import Rates, scaled
+from opscope.plugins.qnn.parts.neighbour import macs_of, nearest
+from opscope.plugins.qnn.parts.scaling import Rates, scaled
 from opscope.plugins.qnn.socs import SOCS, Soc
 from opscope.zoo import Recipe, make
 

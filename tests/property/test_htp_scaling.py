@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from htp_samples import MHZ, schematic, timeline
 from opscope.plugins.qnn.importers.schematic import Schematic
 from opscope.plugins.qnn.importers.timeline import DMA, ENGINES, HVX, Timeline
-from opscope.plugins.qnn.scaling import Rates, scaled
+from opscope.plugins.qnn.parts.scaling import Rates, scaled
 
 LANES = {"FG": "scalar", "HVX 1": HVX, "HVX 2": HVX, "DMA": DMA}
 BASE = Rates(MHZ * 1e6, {"i8": 1e12}, 1e11, 1e10)

@@ -21,10 +21,10 @@ from .hexagon import MB, computed_in, hexagon_of
 from .importers.events import FINALIZE_TIME, Message
 from .importers.timeline import ENGINES, HMX
 from .metrics import all_metrics, lane_totals, memory_totals, part_of, path_shares, whole_latency
-from .neighbour import find_neighbour, with_times
 from .node_times import FOREGROUND
 from .nodes import GraphNodes, node_totals
 from .options import HtpOptions
+from .parts.neighbour import find_neighbour, with_times
 from .qhas_tables import qhas_tables
 from .socs import Soc
 from .trace import build_trace, ops_of

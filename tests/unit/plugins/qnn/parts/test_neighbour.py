@@ -13,10 +13,10 @@ from opscope.machine.target import Figure
 from opscope.plugins.qnn.compilation import Compilation
 from opscope.plugins.qnn.details import parts_of
 from opscope.plugins.qnn.hexagon import hexagon_of
-from opscope.plugins.qnn.neighbour import Neighbour, distance, nearest, scaled_graph, with_times
 from opscope.plugins.qnn.options import HtpOptions
+from opscope.plugins.qnn.parts.neighbour import Neighbour, distance, nearest, scaled_graph, with_times
+from opscope.plugins.qnn.parts.scaling import Rates
 from opscope.plugins.qnn.profile import assemble
-from opscope.plugins.qnn.scaling import Rates
 from opscope.plugins.qnn.socs import SOCS, find_soc
 from opscope.recording.build import to_run
 from opscope.recording.recording import Recording

@@ -15,22 +15,22 @@ from pathlib import Path
 import numpy as np
 import numpy.typing as npt
 
-from ...core.errors import ModelError
-from ...core.provenance import Provenance
-from ...machine.target import Figure
-from ...program.bounds import Bounds
-from ...program.program import NO_OP
-from ...recording.recording import KernelTotal, Metric, OpRecord, Placed, Recording
-from .attribution import Attribution
-from .causes import causes_of
-from .compilation import Compilation, CompiledGraph, compile_model
-from .details import PARTS, parts_of
-from .hexagon import hexagon_of, scaling_spread
-from .importers.events import Event, Message
-from .metrics import CYCLES, HIGH, LOW
-from .options import HtpOptions
+from ....core.errors import ModelError
+from ....core.provenance import Provenance
+from ....machine.target import Figure
+from ....program.bounds import Bounds
+from ....program.program import NO_OP
+from ....recording.recording import KernelTotal, Metric, OpRecord, Placed, Recording
+from ..attribution import Attribution
+from ..causes import causes_of
+from ..compilation import Compilation, CompiledGraph, compile_model
+from ..details import PARTS, parts_of
+from ..hexagon import hexagon_of, scaling_spread
+from ..importers.events import Event, Message
+from ..metrics import CYCLES, HIGH, LOW
+from ..options import HtpOptions
+from ..socs import SOCS, Soc
 from .scaling import Rates, scaled, span_macs
-from .socs import SOCS, Soc
 
 _TIMES = (  # what only a timeline tells of an op
     "time_ns",

@@ -11,7 +11,7 @@ from htp_samples import MHZ, schematic, timeline
 from opscope.plugins.qnn.hexagon import hexagon_of
 from opscope.plugins.qnn.importers.schematic import CompiledOp
 from opscope.plugins.qnn.importers.timeline import DMA, ENGINES, HMX, HVX
-from opscope.plugins.qnn.scaling import Rates, scaled
+from opscope.plugins.qnn.parts.scaling import Rates, scaled
 from opscope.plugins.qnn.socs import find_soc
 
 A, B, JOIN = 0x10, 0x20, 0x30

@@ -43,6 +43,7 @@ class Message:
     graph: str  # empty: the file does not say
     method: str  # FINALIZE, EXECUTE or another word
     events: tuple[Event, ...]
+    is_cut: bool = False  # the file ends inside of it
 
     def find(self, name: str) -> Event | None:
         return next((event for root in self.events for event in root.walk() if event.name == name), None)

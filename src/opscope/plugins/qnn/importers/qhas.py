@@ -10,7 +10,7 @@ from ....core.errors import ImportFileError
 class Resource(msgspec.Struct):
     """One unit of the accelerator."""
 
-    unit: str = ""
+    unit: str | None = None
     utilization: float | None = None
     cycles_used: float | None = None
 
@@ -35,16 +35,18 @@ class Overall(msgspec.Struct):
 
 
 class NodeRow(msgspec.Struct):
-    """One node."""
+    """One node; a field that is not there, or null, is unknown."""
 
-    qnn_op: str = ""
-    qnn_op_type: str = ""
-    cycles: float = 0
-    num_htp_ops: int = 0
-    dram_read: int = 0
-    dram_write: int = 0
-    vtcm_read: int = 0
-    vtcm_write: int = 0
+    qnn_op: str | None = None
+    qnn_op_type: str | None = None
+    placed: str = ""  # ours alone
+    cycles: float | None = None
+    wall_ns: float | None = None  # ours alone
+    num_htp_ops: float | None = None
+    dram_read: float | None = None
+    dram_write: float | None = None
+    vtcm_read: float | None = None
+    vtcm_write: float | None = None
     path: float | None = msgspec.field(default=None, name="percent_dominant_path_cycles_htp_0")
 
 
@@ -71,7 +73,7 @@ class Qhas(msgspec.Struct):
 
     data: _Data
     header: _Header = msgspec.field(default_factory=_Header)
-    model_id: str | int = ""
+    model_id: str | int | None = None
 
 
 def read_qhas(raw: bytes, *, source: str) -> Qhas:

@@ -305,7 +305,7 @@ def test_a_packed_model_is_profiled_executed_and_varied_under_its_own_name(conv_
             zipped({"model": b"x", "dlc.metadata": b"y"}),
             r"a Qualcomm deep learning container \(\.dlc\); expected the ONNX",
         ),
-        (gzipped(BY_HAND), r"a model of format \.tflite; expected ONNX, as the vendor's compiler takes it"),
+        (gzipped(BY_HAND), r"a TensorFlow Lite model, and the vendor's compiler takes ONNX here; expected its"),
     ],
 )
 def test_other_files_say_what_they_are(tmp_path: Path, content: bytes, message: str) -> None:

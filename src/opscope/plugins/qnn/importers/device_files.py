@@ -42,7 +42,6 @@ _METRICS = (  # our name, unit, name in the files
     ("hvx_threads", "1", HVX_THREADS),
 )
 _US = 1000
-_MOST = 2**50  # beyond it no count is believed
 _OVERLAP = "cycles of ops add up over threads: ops overlap, so they are not time"
 _SHARED = "times of ops are their parts of the accelerator's time, by cycles, which add up over threads"
 _EMULATED = "of an emulated run (no HVX thread worked): its times say nothing about a device and are left out"
@@ -170,7 +169,7 @@ def _node_op(node: NodeRow) -> OpRecord:
 
 
 def _whole(value: float | None) -> int | None:
-    return None if value is None or not 0 <= value < _MOST else round(value)
+    return None if value is None else round(value)
 
 
 def _imported(  # noqa: PLR0917 – as many as the noun has

@@ -16,8 +16,14 @@ EXECUTE_TIME = "QNN (execute) time"
 ESTIMATES = "Performance Estimates"
 HVX_THREADS = "Number of HVX threads used"
 
+MOST = 2**48  # no count, time or number of bytes of one event is larger
 _NODE = re.compile(r"(?P<name>.*?):?\s*OpId_(?P<id>\d+)(?: \((?P<unit>cycles|us)\))?$")
 _TOKEN = re.compile(r"_token_\d+$")
+
+
+def believable(value: int | None) -> int | None:
+    """A value of a file; None: it is unknown, or one that nothing can have."""
+    return value if value is not None and 0 <= value < MOST else None
 
 
 @dataclass(frozen=True, slots=True)

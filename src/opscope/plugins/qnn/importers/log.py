@@ -15,7 +15,7 @@ from dataclasses import dataclass
 
 from ....core.errors import ImportFileError, printable
 from ....importers.reading import Unread
-from .events import EXECUTE, FINALIZE, Event, Message
+from .events import EXECUTE, FINALIZE, Event, Message, believable
 
 _METHODS = {1: EXECUTE, 2: FINALIZE}  # 7: events of a graph made ready earlier, written again
 _UNITS = {0: "NONE", 1: "US", 2: "BYTES", 3: "CYCLES", 4: "COUNT", 5: "OBJECT", 6: "BACKEND"}
@@ -103,7 +103,7 @@ class _Reader:
         if unit == "OBJECT":
             self.timeline(table.data(8))
         children = tuple(self.event(child, depth + 1) for child in table.tables(4))
-        value = None if unit == "OBJECT" else table.value(2, "<Q")
+        value = None if unit == "OBJECT" else believable(table.value(2, "<Q"))
         return Event(table.text(0), value, unit, children)
 
     def timeline(self, data: bytes) -> None:

@@ -81,7 +81,7 @@ def read_op_trace(raw: bytes, *, source: str) -> OpTrace:
     """One op trace file."""
     try:
         file = msgspec.json.decode(raw, type=_File)
-    except msgspec.MsgspecError as error:
+    except (msgspec.MsgspecError, UnicodeDecodeError) as error:
         raise ImportFileError(source, "", f"not an op trace of the runtime: {error}") from error
     return OpTrace(
         soc_model=file.soc_traces[0].compilation_target.soc_model if file.soc_traces else None,

@@ -8,7 +8,17 @@ from io import StringIO
 
 from ....core.errors import ImportFileError, printable
 from ....importers.reading import Unread
-from .events import EXECUTE, EXECUTE_TIME, FINALIZE, FINALIZE_TIME, HVX_THREADS, Event, Message, own_messages
+from .events import (
+    EXECUTE,
+    EXECUTE_TIME,
+    FINALIZE,
+    FINALIZE_TIME,
+    HVX_THREADS,
+    Event,
+    Message,
+    believable,
+    own_messages,
+)
 
 COLUMNS = (
     "Msg Timestamp",
@@ -21,6 +31,7 @@ COLUMNS = (
 )
 SOURCES = "ONNX Source Ops"
 _MOST_ROWS = 5_000_000
+_LONGEST = 40  # digits of a number
 
 
 def read_csv(raw: bytes, *, source: str, unread: Unread) -> tuple[Message, ...]:
@@ -54,7 +65,7 @@ def _rows(rows: Iterator[list[str]], source: str, unread: Unread) -> Iterator[tu
 
 
 def _number(text: str) -> int | None:
-    return int(text) if text.isascii() and text.isdigit() else None
+    return believable(int(text)) if text.isascii() and text.isdigit() and len(text) < _LONGEST else None
 
 
 def _roots(rows: Iterator[tuple[bool, Event]]) -> Iterator[Event]:

@@ -77,7 +77,7 @@ def encode_baseline(figures: Figures, *, labels: Mapping[str, Labels]) -> bytes:
     ops = _largest_ops(figures.ops)
     shown = replace(figures, ops=tuple(ops))
     latency = figures.metric("latency")
-    head = {
+    head: dict[str, object] = {
         "schema": SCHEMA,
         "model": figures.model,
         "sha256": figures.sha256,
@@ -92,7 +92,7 @@ def encode_baseline(figures: Figures, *, labels: Mapping[str, Labels]) -> bytes:
         "op_columns": list(_COLUMNS),
         "caveats": list(figures.caveats),
     }
-    told = {"unknown": figures.unknown, "backend": figures.backend, "options": dict(figures.options)}
+    told: dict[str, object] = {"unknown": figures.unknown, "backend": figures.backend, "options": dict(figures.options)}
     head |= {name: value for name, value in told.items() if value}
     return _text(head, map(_row, ops)).encode()
 

@@ -8,11 +8,11 @@ from dataclasses import replace
 from pathlib import Path
 
 from ...core.provenance import Provenance
-from ...recording.recording import KernelTotal, Metric, Placed, Recording, StageTime, Value, empty_trace
+from ...recording.recording import KernelTotal, Metric, Placed, Recording, Value, empty_trace
 from .causes import causes_of
 from .compilation import Compilation, CompiledGraph, compile_model
 from .details import PARTS
-from .importers.events import FINALIZE_TIME, Message
+from .importers.estimates import compiler_stages
 from .importers.timeline import ENGINES
 from .metrics import all_metrics, lane_totals, memory_totals, part_of, path_shares, whole_latency
 from .nodes import GraphNodes, Naming, node_totals
@@ -75,7 +75,7 @@ def assemble(model: Path, options: HtpOptions, compilation: Compilation) -> Reco
         path_shares=path_shares(graphs),
         path_shares_of="dominant path",
         memory=memory,
-        stages=tuple(_stages([graph.prepared for graph in compilation.graphs])),
+        stages=tuple(compiler_stages([graph.prepared for graph in compilation.graphs])),
         details={PARTS: parts},
         notes=(*compilation.notes, *_notes(options, len(parts))),
         trace=trace,
@@ -131,16 +131,6 @@ def _kernels(graphs: Sequence[GraphNodes]) -> tuple[KernelTotal, ...]:
         for (name, engine), (n, busy, dram, vtcm) in rows.items()
     ]
     return tuple(sorted(totals, key=lambda row: (-(row.busy_cycles or 0), -(row.outer_bytes or 0), row.name)))
-
-
-def _stages(prepared: Sequence[Message | None]) -> Iterator[StageTime]:
-    """Stages of the compiler, summed over graphs."""
-    times: dict[str, int] = {}
-    for message in prepared:
-        event = message.find(FINALIZE_TIME) if message else None
-        for stage in event.children if event else ():
-            times[stage.name] = times.get(stage.name, 0) + (stage.value or 0)
-    return (StageTime(name, value) for name, value in times.items())
 
 
 def _notes(options: HtpOptions, parts: int) -> Iterator[str]:

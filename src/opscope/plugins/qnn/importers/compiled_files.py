@@ -25,8 +25,8 @@ from .device_files import TARGET, TOOL
 from .events import FINALIZE, Message, node_times, plain_name
 from .log import Log
 from .op_trace import MappedOp, OpTrace, read_op_trace
-from .schematic import CompiledOp, Moved, Schematic, Step, read_schematic
-from .timeline import DMA, ENGINES, SCALAR, Timeline, read_timeline
+from .schematic import OP_MASK, CompiledOp, Moved, Schematic, Step, read_schematic
+from .timeline import DMA, ENGINES, HMX, SCALAR, Timeline, read_timeline
 
 OP_TRACE = "qnn_op_trace.json"
 SCHEMATICS = "*_schematic.bin"
@@ -237,7 +237,7 @@ def _schematic_of(graph: str, timeline: Timeline, names: Mapping[int, str]) -> S
     ops: dict[int, CompiledOp] = {}
     flags: dict[int, tuple[str, ...]] = {}
     moved: list[Moved] = []
-    longest: dict[int, Counter[str]] = {}
+    kernels: dict[int, Counter[tuple[bool, bool, str]]] = {}
     length = (work["end"] - work["start"]).tolist()
     for (op, engine, kernel, read, write, near_read, near_write), cycles in zip(
         work[columns].tolist(), length, strict=True
@@ -246,10 +246,9 @@ def _schematic_of(graph: str, timeline: Timeline, names: Mapping[int, str]) -> S
         ops[op] = CompiledOp(op, f"q::{name}", (), "", ())
         flags[op] = _FLAGS.get(ENGINES[engine], ())
         moved.append(Moved(op, read, write, near_read, near_write, ENGINES[engine] == DMA))
-        longest.setdefault(op & 0xFFFF_FFFF, Counter())[name] += cycles
-    shown = {
-        op: names.get(op) or f"{kernels.most_common(1)[0][0]} OpId_{op}" for op, kernels in sorted(longest.items())
-    }
+        rank = ENGINES[engine] == HMX, ENGINES[engine] != DMA, name
+        kernels.setdefault(op & OP_MASK, Counter())[rank] += cycles
+    shown = {op: names.get(op) or f"{_main_kernel(found)} OpId_{op}" for op, found in sorted(kernels.items())}
     ends = {op: CompiledOp(op, _ENDS[name], (), "", ()) for op, name in shown.items() if name in _ENDS}
     return Schematic(
         graph=graph,
@@ -263,6 +262,11 @@ def _schematic_of(graph: str, timeline: Timeline, names: Mapping[int, str]) -> S
     )
 
 
+def _main_kernel(kernels: Mapping[tuple[bool, bool, str], int]) -> str:
+    """Of those of one op, the longest on the matrix engine; else of those that do not only move its operands."""
+    return max(kernels, key=lambda kernel: (kernel[0], kernel[1], kernels[kernel], kernel[2]))[2]
+
+
 def _steps(timeline: Timeline) -> Iterator[Step]:
     """A step per op; one in which the foreground thread waits follows the work that it waits for.
 
@@ -273,7 +277,7 @@ def _steps(timeline: Timeline) -> Iterator[Step]:
     seen: dict[int, int] = {}
     for op, kernel, place, keeps in timeline.work[columns].tolist():
         word, _, waited = timeline.kernels[kernel].partition(" ") if keeps else ("", "", timeline.kernels[kernel])
-        key = op & 0xFFFF_FFFF, waited
+        key = op & OP_MASK, waited
         if not keeps:
             begun[key] = op
         if op in seen:

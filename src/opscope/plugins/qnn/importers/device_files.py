@@ -45,6 +45,7 @@ _US = 1000
 _OVERLAP = "cycles of ops add up over threads: ops overlap, so they are not time"
 _SHARED = "times of ops are their parts of the accelerator's time, by cycles, which add up over threads"
 _EMULATED = "of an emulated run (no HVX thread worked): its times say nothing about a device and are left out"
+_NO_TIMELINE = "the timeline of the vendor's model, where it made one, is in the log of the same session (*_qnn.log)"
 _ALONE = "latency is the accelerator's; what the application sees, RPC included, is host_latency"
 _NOT_ALONE = "latency is what the application sees, RPC and host included: the file has no time of the accelerator"
 
@@ -221,7 +222,7 @@ def _of_messages(messages: Sequence[Message], path: Path, form: str, unread: Unr
         return _of_runs(groups, path, form, (*told, *_run_notes(runs, groups)))
     names = dict.fromkeys(node.name for group in _by_graph(runs, loose=False) for node in node_times(group[0]))
     ops = tuple(OpRecord(name) for name in names)
-    notes = (*told, _EMULATED if runs else "no run in the file, only preparation")
+    notes = (*told, _EMULATED if runs else "no run in the file, only preparation", _NO_TIMELINE)
     facts = _imported(path, form, Provenance.COMPILER_FACT, ops, (), notes, None)
     modelled = with_estimates(facts, prepared)
     if not runs and modelled.provenance is Provenance.COMPILER_FACT:
@@ -232,10 +233,7 @@ def _of_messages(messages: Sequence[Message], path: Path, form: str, unread: Unr
 
 def _of_runs(groups: Sequence[Sequence[Message]], path: Path, form: str, notes: tuple[str, ...]) -> Recording:
     """What was measured: the accelerator, and the host around it."""
-    names = dict.fromkeys(
-        event.name for group in groups for run in group for root in run.events for event in root.walk()
-    )
-    events = {name: _total(groups, (name,)) for name in names}
+    events = {name: _total(groups, (name,)) for name in device_times.EVENTS}
     parts = device_times.parts_of(events)
     ops = tuple(op for group in groups for op in _ops([node_times(run) for run in group]))
     times = device_times.shared_times([op.cycles for op in ops], events)
@@ -265,9 +263,8 @@ def _samples(groups: Sequence[Sequence[Message]]) -> tuple[int, ...]:
     counts = {len(group) for group in groups}
     if counts == {1} or len(counts) > 1:
         return ()
-    inferences = [
-        _total([[run] for run in inference], _latency_event(groups)) for inference in zip(*groups, strict=True)
-    ]
+    event = _latency_event(groups)
+    inferences = [_total([[run] for run in inference], event) for inference in zip(*groups, strict=True)]
     return tuple(round(time * _US) for time in inferences if time is not None) if None not in inferences else ()
 
 

@@ -20,6 +20,7 @@ NETRUN, RPC, FAR_END = "NetRun", "RPC (execute) time", "QNN accelerator (execute
 ACCELERATOR, WORKING = "Accelerator (execute) time", "Accelerator (execute excluding wait) time"
 VTCM, POWER_UP = "Time for initial VTCM acquire", "Time for HVX + HMX power on and acquire"
 TOTALS = (NETRUN, EXECUTE_TIME)  # the first that is there is what the application sees
+EVENTS = (*TOTALS, RPC, FAR_END, ACCELERATOR, WORKING, VTCM, POWER_UP)
 
 DEVICE = "device"
 _LEVELS = (("runtime", EXECUTE_TIME), ("RPC", RPC), ("dispatch", FAR_END), ("resource wait", ACCELERATOR))

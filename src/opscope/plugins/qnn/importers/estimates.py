@@ -19,7 +19,7 @@ _MISSING = "Missing Ops (Number of Ops with no Costs associated)"
 
 def with_estimates(facts: Recording, prepared: Sequence[Message]) -> Recording:
     """With the stages of the compiler; and where there is an estimate, a Recording of the vendor's model."""
-    facts = replace(facts, stages=tuple(_stages(prepared))) if prepared else facts
+    facts = replace(facts, stages=tuple(compiler_stages(prepared))) if prepared else facts
     value, low, high = (_sum(prepared, f"{_TIME}{end}") for end in (")", _LOW, _HIGH))
     if value is None:
         return facts
@@ -74,11 +74,11 @@ def _metrics(prepared: Sequence[Message]) -> Iterator[Metric]:
         yield Metric("compile_time", compiled, "us", Provenance.MEASURED, note)
 
 
-def _stages(prepared: Sequence[Message]) -> Iterator[StageTime]:
-    """Of the compiler, summed over graphs."""
+def compiler_stages(prepared: Sequence[Message | None]) -> Iterator[StageTime]:
+    """Stages of the compiler, summed over graphs."""
     times: dict[str, int] = {}
     for message in prepared:
-        event = message.find(FINALIZE_TIME)
+        event = message.find(FINALIZE_TIME) if message else None
         for stage in event.children if event else ():
             times[stage.name] = times.get(stage.name, 0) + (stage.value or 0)
     return (StageTime(name, value) for name, value in times.items())

@@ -8,6 +8,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import cached_property
 
 FINALIZE, EXECUTE = "finalize", "execute"
 
@@ -42,7 +43,7 @@ class Event:
             yield from child.walk()
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Message:
     """All events of one call: a graph made ready, or run once."""
 
@@ -51,8 +52,17 @@ class Message:
     events: tuple[Event, ...]
     is_cut: bool = False  # the file ends inside of it
 
+    @cached_property
+    def _by_name(self) -> dict[str, Event]:
+        """The first of each name."""
+        found: dict[str, Event] = {}
+        for root in self.events:
+            for event in root.walk():
+                found.setdefault(event.name, event)
+        return found
+
     def find(self, name: str) -> Event | None:
-        return next((event for root in self.events for event in root.walk() if event.name == name), None)
+        return self._by_name.get(name)
 
     def value(self, name: str) -> int | None:
         event = self.find(name)

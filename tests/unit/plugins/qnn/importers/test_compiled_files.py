@@ -81,6 +81,7 @@ def test_a_log_without_runs_and_neighbours_names_ops_by_kernel_and_number(tmp_pa
     named = {op.name for op in found.ops if "OpId_" in op.name}
     assert named
     assert named <= {f"{operation} OpId_{op}" for op, operation in kernels}
+    assert "ConvLayer.quant.s1.tcm OpId_24" in named  # what computes, not what brings its weights
     assert any("names are in the schematic" in note for note in found.notes)
 
 

@@ -13,6 +13,7 @@ if TYPE_CHECKING:
         import_profile,
         opstats,
         profile,
+        quantize,
         read,
         report,
         run,
@@ -23,7 +24,7 @@ if TYPE_CHECKING:
         what_if_run,
     )
     from .notebook import RunView, open_run
-    from .options import CompileOptions, OpstatsOptions, ProfileOptions, ReportOptions, RunOptions
+    from .options import CompileOptions, OpstatsOptions, ProfileOptions, QuantizeOptions, ReportOptions, RunOptions
     from .plugins import faces
     from .plugins.faces import *  # noqa: F403 - whatever our own plug-ins add
 
@@ -32,6 +33,7 @@ if TYPE_CHECKING:
         "CompileOptions",
         "OpstatsOptions",
         "ProfileOptions",
+        "QuantizeOptions",
         "ReportOptions",
         "RunOptions",
         "RunView",
@@ -45,6 +47,7 @@ if TYPE_CHECKING:
         "open_run",
         "opstats",
         "profile",
+        "quantize",
         "read",
         "report",
         "run",
@@ -64,6 +67,7 @@ _OWN = {  # name → module it comes from, imported when first asked for
     "check": "api",
     "profile": "api",
     "what_if": "api",
+    "quantize": "api",
     "report": "api",
     "compare": "api",
     "side_by_side": "api",
@@ -79,6 +83,7 @@ _OWN = {  # name → module it comes from, imported when first asked for
     "CompileOptions": "options",
     "OpstatsOptions": "options",
     "ProfileOptions": "options",
+    "QuantizeOptions": "options",
     "ReportOptions": "options",
     "RunOptions": "options",
 }

@@ -29,7 +29,7 @@ HVX_LANES = 4
 TIDS = {"FG": 0, **{f"HVX {number}": number for number in range(1, HVX_LANES + 1)}, "DMA": 5}
 FLAGS = {"HVX": "for_hvx", "HMX": "uses_hmx", "DMA": "for_dma"}
 LONGER = 6  # the estimate is so much longer than the timeline
-INPUT, OUTPUT = 2, 3
+INPUT, OUTPUT, CONST = 2, 3, 4
 
 
 @dataclass(frozen=True, slots=True)
@@ -225,12 +225,14 @@ def timeline_json(graph: Graph) -> bytes:
 def schematic_text(graph: Graph) -> str:
     """What the compiler decided, as Python literals."""
     ends = [Node(INPUT, "", "q::Input", (), ()), Node(OUTPUT, "", "q::Output", (graph.nodes[-1].id,), ())]
-    before = [(node.id, node.type, node.inputs) for node in (*ends, *graph.nodes)]
-    ids = [kernel_id(number, kernel) for number, kernel in enumerate(graph.kernels)]
-    after = [
-        (ids[number], f"q::{kernel.operation}", tuple(ids[n] for n in kernel.after))
-        for number, kernel in enumerate(graph.kernels)
+    before: list[tuple[int, str, tuple[int, ...]]] = [
+        (node.id, node.type, node.inputs) for node in (*ends, *graph.nodes)
     ]
+    ids = [kernel_id(number, kernel) for number, kernel in enumerate(graph.kernels)]
+    after: list[tuple[int, str, tuple[int, ...]]] = [(CONST, "$Const", ())]
+    for number, kernel in enumerate(graph.kernels):
+        weights = (CONST,) if kernel.unit == "DMA" and kernel.dram_read and kernel.op != INPUT else ()
+        after.append((ids[number], f"q::{kernel.operation}", (*weights, *(ids[n] for n in kernel.after))))
     parts = [
         _ops_text("graph_before_optimization", before, graph.shape),
         _ops_text("graph_after_optimization", after, graph.shape),

@@ -26,6 +26,7 @@ OWN_VERBS = {  # verb → module, line for --help
     "view": (".view", "Show runs in the browser: pages, timelines, comparisons"),
     "report": (".report", "What a model takes on a target: memory, latency, energy, layer by layer"),
     "whatif": (".whatif", "Try choices with the vendor's own compiler and show the best"),
+    "quantize": (".quantize", "A quantised copy of a model, calibrated with your data, and its error layer by layer"),
     "import": (".import_", "Profile files of other tools into a run"),
     "compile": (".compile", "Compile a model into a program for the simulated device"),
     "run": (".run", "Run a compiled program on the simulated device, with a host around it"),

@@ -91,6 +91,7 @@ class BackendEntry(NamedTuple):
     can: frozenset[Can] = frozenset({Can.CHROME_TRACE, Can.SUMMARY_FILES})
     what_if: str = ""  # place of an object with `advise(…)` and `grid(…)`, for ADVISE and WHAT_IF
     axes: tuple[str, ...] = ()  # names of options that a what-if may vary
+    recipe: str = ""  # place of a quantization.copies.Recipe: how copies are quantised for it
 
 
 class Verb(NamedTuple):
@@ -132,6 +133,17 @@ class SummaryFile(NamedTuple):
     place: str  # of a function (profile, form) → bytes
 
 
+class TraceWords(NamedTuple):
+    """How timelines of its runs call what they say of a span, where the vendor's own traces have words for it.
+
+    Attributes of a command and what was counted of it have such names already; attributes are lines of NAME=VALUE.
+    """
+
+    category: str
+    ordinal: str  # the place of a command on its thread, which every span says
+    arguments: tuple[tuple[str, str], ...]  # name of an argument in our timelines → here; one without is left out
+
+
 class Manifest(NamedTuple):
     """Everything that one plug-in adds."""
 
@@ -150,6 +162,7 @@ class Manifest(NamedTuple):
     examples: tuple[Example, ...] = ()
     same_rules: tuple[tuple[str, str], ...] = ()  # id of a backend's finding → of the rule of ours that finds the same
     memory_names: tuple[tuple[str, str], ...] = ()  # name in a target file → as the vendor's own files spell it
+    trace_words: TraceWords | None = None  # for timelines of what its backends and importers make
     opstats_tag: str = ""  # in names of files that `opscope opstats` writes, for scripts that look for the vendor's
 
     def names(self) -> set[str]:

@@ -18,8 +18,9 @@ from ....recording.recording import Metric, OpRecord, Placed, Recording, empty_t
 from ..causes import causes_of
 from ..compilation import Compilation, CompiledGraph
 from ..details import PARTS, Part
+from ..hexagon import MB
 from ..options import HtpOptions
-from ..profile import MB, assemble
+from ..profile import assemble
 from ..socs import SOCS, Soc, find_soc
 from .device_files import TARGET, TOOL
 from .events import FINALIZE, Message, node_times, plain_name
@@ -33,6 +34,8 @@ SCHEMATICS = "*_schematic.bin"
 _MOST_BESIDE = 64  # files that are looked at for those of the same compilation
 _ENDS = {"Input": "q::Input", "Output": "q::Output"}  # as runs call them → as schematics do
 _FLAGS = {engine: (f"uses_{engine.lower()}",) for engine in ENGINES if engine != SCALAR}
+# What copies read that are neither ends of the graph nor spilled: without a schematic it is taken for weights.
+_CONSTANT = CompiledOp(1 << 63, "$Const", (), "", ())
 _FACTS = "facts of the compiler, no times: these are in the log of the same compilation (*_qnn.log), import both"
 _NO_NAMES = "ops are named by kernel and OpId: names are in the schematic of the same compilation, import both"
 
@@ -116,8 +119,7 @@ def of_log(log: Log, path: Path, form: str, beside: Sequence[Path], notes: Seque
         graphs.append(CompiledGraph(name, prepared.get(name), schematic, timeline))
     if not found.schematics and not any(names.values()):
         found.notes.append(_NO_NAMES)
-    recording = _recording(graphs, found, path, form, notes)
-    return recording if found.schematics else _with_usage(recording, graphs)
+    return _recording(graphs, found, path, form, notes)
 
 
 def _recording(
@@ -243,9 +245,10 @@ def _schematic_of(graph: str, timeline: Timeline, names: Mapping[int, str]) -> S
         work[columns].tolist(), length, strict=True
     ):
         name = timeline.kernels[kernel]
-        ops[op] = CompiledOp(op, f"q::{name}", (), "", ())
+        is_copy = ENGINES[engine] == DMA
+        ops[op] = CompiledOp(op, f"q::{name}", (_CONSTANT.id,) if is_copy else (), "", ())
         flags[op] = _FLAGS.get(ENGINES[engine], ())
-        moved.append(Moved(op, read, write, near_read, near_write, ENGINES[engine] == DMA))
+        moved.append(Moved(op, read, write, near_read, near_write, is_copy))
         rank = ENGINES[engine] == HMX, ENGINES[engine] != DMA, name
         kernels.setdefault(op & OP_MASK, Counter())[rank] += cycles
     shown = {op: names.get(op) or f"{_main_kernel(found)} OpId_{op}" for op, found in sorted(kernels.items())}
@@ -253,7 +256,7 @@ def _schematic_of(graph: str, timeline: Timeline, names: Mapping[int, str]) -> S
     return Schematic(
         graph=graph,
         names={op: name for op, name in shown.items() if op not in ends},
-        before=ends,
+        before=ends | {_CONSTANT.id: _CONSTANT},
         ops=ops,
         moved=tuple(moved),
         flags=flags,
@@ -286,18 +289,3 @@ def _steps(timeline: Timeline) -> Iterator[Step]:
         cause = begun.get(key) if keeps and word.endswith(("sync", "validate")) else None
         after = (seen[cause],) if cause is not None and cause in seen and cause != op else ()
         yield Step(seen[op], op, f"q::{waited}".replace("q::@", "@"), place, after)
-
-
-def _with_usage(recording: Recording, graphs: Sequence[CompiledGraph]) -> Recording:
-    """VTCM in use as the timeline counts it: without a schematic there is no plan of it."""
-    uses = [graph.timeline.usage for graph in graphs if graph.timeline is not None and len(graph.timeline.usage)]
-    peak = max((int(use[:, 1].max()) for use in uses), default=None)
-    memory = tuple(
-        replace(row, peak_bytes=peak, mean_bytes=None) if row.name == "VTCM" else row for row in recording.memory
-    )
-    metrics = tuple(_metric(metric, peak) for metric in recording.metrics if metric.name != "vtcm_mean")
-    return replace(recording, memory=memory, metrics=metrics)
-
-
-def _metric(metric: Metric, peak: int | None) -> Metric:
-    return replace(metric, value=peak, provenance=Provenance.VENDOR_MODEL) if metric.name == "vtcm_peak" else metric

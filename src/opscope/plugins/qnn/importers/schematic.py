@@ -8,6 +8,8 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from enum import Enum
+from functools import cached_property
 
 import numpy as np
 import numpy.typing as npt
@@ -17,6 +19,8 @@ from .events import MOST
 
 _MOST_STEPS = 10_000_000  # of the run list: a table has a row for each
 _LONGEST = 20  # digits of a number
+SPILL, FILL = "@Spill", "@Fill"
+_ENDS = ("*Input", "*Output")  # kernels that take inputs and give outputs
 OP_MASK = 0xFFFF_FFFF  # the low half of an id is the op of the graph before compilation
 
 _SECTION = re.compile(r"^([a-z_]\w*) ?= ?[\[{]", re.MULTILINE)
@@ -36,6 +40,7 @@ _BEFORE = re.compile(r"csts_in = \(([^)]*)\)")
 _GROUP = re.compile(r" 'mg\d+': memgroup\(bytes=(\d+), is_tcm=(True|False)(?:, gen_op = '#(\d+)')?")
 _USERS = re.compile(r"connected_ops = \(([^)]*)\)")
 _NUMBER = re.compile(r"#(\d+)")
+_BLOCK = re.compile(r"^ +\d+: \((0x[0-9a-f]+), (0x[0-9a-f]+)\)", re.MULTILINE)
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,6 +66,15 @@ class Moved:
     is_dma: bool
 
 
+class Traffic(Enum):
+    """Why an op reads from or writes to DDR, in the words of the vendor's counters."""
+
+    INPUT = "input fill"  # inputs and weights, once; and outputs
+    INTERMEDIATE = "intermediate fill and spill"
+    AGAIN = "read again"  # inputs and weights a second time, to make room meanwhile: in no counter of the vendor
+    DIRECT = "tensors in DDR"  # kernels that work on intermediate tensors there: in no counter of the vendor
+
+
 @dataclass(frozen=True, slots=True)
 class Step:
     """An op in the scheduler's list."""
@@ -82,7 +96,7 @@ class MemoryGroup:
     last: int  # position at which it is last used
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Schematic:
     """What the compiler made of one graph."""
 
@@ -94,23 +108,50 @@ class Schematic:
     flags: dict[int, tuple[str, ...]]
     steps: tuple[Step, ...]
     memory: tuple[MemoryGroup, ...]
+    vtcm_top: int | None = None  # the highest address of VTCM that a block takes
 
     def occupancy(self) -> npt.NDArray[np.int64]:
-        """Bytes of VTCM in use at every position of the run list."""
+        """Bytes of VTCM in use at every position of the run list, at most.
+
+        A group that is spilled and filled again between its uses counts all the time, so that the sum may be more
+        than there is; what is in use is never more than what was given out.
+        """
         inside = [group for group in self.memory if group.in_vtcm]
         change = np.zeros(max((group.last for group in inside), default=-1) + 2, np.int64)
         for group in inside:
             change[group.first] += group.size
             change[group.last + 1] -= group.size
-        return np.cumsum(change)
+        return np.minimum(np.cumsum(change), self.vtcm_top if self.vtcm_top is not None else np.iinfo(np.int64).max)
 
     @property
     def peak_vtcm_bytes(self) -> int:
         return int(self.occupancy().max(initial=0))
 
     def operation_of(self, op: int) -> str:
+        """Of a compiled op; spills, fills and what is read again are known to the scheduler alone."""
         known = self.ops.get(op)
-        return known.operation.removeprefix("q::") if known else ""
+        return (known.operation if known else self._scheduled.get(op, "")).removeprefix("q::")
+
+    def traffic_of(self, row: Moved) -> Traffic:
+        """Of a row that reads or writes DDR."""
+        operation, op = self.operation_of(row.id), self.ops.get(row.id)
+        if operation in (SPILL, FILL):
+            return Traffic.INTERMEDIATE
+        if not row.is_dma:
+            return Traffic.DIRECT
+        if op is None:
+            return Traffic.AGAIN
+        if operation.startswith(_ENDS) or (row.dram_read and op.inputs and self._is_constant(op.inputs[0])):
+            return Traffic.INPUT
+        return Traffic.DIRECT
+
+    def _is_constant(self, op: int) -> bool:
+        known = self.ops.get(op) or self.before.get(op)
+        return known is not None and known.operation.startswith("$")
+
+    @cached_property
+    def _scheduled(self) -> dict[int, str]:
+        return {step.id: step.operation for step in self.steps}
 
 
 def read_schematic(raw: bytes, *, source: str) -> Schematic:
@@ -144,6 +185,9 @@ def _schematic(graph: str, section: Mapping[str, str]) -> Schematic:
         },
         steps=steps,
         memory=tuple(_memory(section.get("memgroup_map", ""), steps)),
+        vtcm_top=max(
+            (int(a, 16) + int(n, 16) for a, n in _BLOCK.findall(section.get("tcm_block_info", ""))), default=None
+        ),
     )
 
 

@@ -150,11 +150,23 @@ def _row(entry: _Entry, lanes: dict[tuple[int, int], int], kernels: dict[str, in
         start,
         end,
         args.runlist_idx,
-        *(
-            0 if keeps else _bounded(size)
-            for size in (moved.dram_read, moved.dram_write, moved.vtcm_read, moved.vtcm_write)
-        ),
+        *((0, 0, 0, 0) if keeps else _moved(moved, kernel, engine)),
     )
+
+
+def _moved(moved: _Bytes, kernel: str, engine: int) -> tuple[int, int, int, int]:
+    """Bytes of one span, each once.
+
+    A copy that an HVX thread waits for is two spans, `…_hvx` and `…_dma`, and both tell its bytes. A kernel that works
+    on a tensor in DDR tells the whole tensor, however little of it it reads.
+    """
+    if kernel.endswith("_hvx"):
+        return 0, 0, 0, 0
+    reads = ENGINES[engine] == DMA or kernel.endswith("_dma")
+    read, write, near_read, near_write = (
+        _bounded(size) for size in (moved.dram_read, moved.dram_write, moved.vtcm_read, moved.vtcm_write)
+    )
+    return read if reads else 0, write, near_read, near_write
 
 
 def _bounded(value: float) -> int:

@@ -372,6 +372,23 @@ def test_the_profiler_class_gives_outputs_metrics_and_bottlenecks(conv_model: Pa
     assert isinstance(profiler.analyze_bottlenecks(metrics), tuple)
 
 
+def test_both_forms_of_the_summary_are_kept_and_ours_can_be_imported(conv_model: Path, tmp_path: Path) -> None:
+    run = tmp_path / "run"
+    command = ["profile", str(conv_model), "--backend", "htp", "-o", str(run)]
+    assert cli.main([*command, "--qhas", "json", "--qhas", "html"]) == 0
+    first = (run / "qhas.json").read_bytes()
+    (run / "qhas.html").unlink()
+    assert cli.main([*command, "--qhas", "html"]) == 0
+    assert (run / "qhas.html").is_file()
+    assert (run / "qhas.json").read_bytes() == first
+    assert cli.main(["import", str(run / "qhas.json"), "-o", str(tmp_path / "again")]) == 0
+    assert (
+        cli.main(["compare", str(run), str(tmp_path / "again"), "--allow", "target", "--fail-on", "latency>1ns"]) == 0
+    )
+    assert cli.main(command) == 0  # overwrites the run: without the files that were not asked for
+    assert not (run / "qhas.json").exists()
+
+
 def test_a_packed_model_is_profiled_executed_and_varied_under_its_own_name(conv_model: Path, tmp_path: Path) -> None:
     packed = tmp_path / "net.onnx.gz"
     packed.write_bytes(gzip.compress(conv_model.read_bytes()))
@@ -389,7 +406,7 @@ def test_a_packed_model_is_profiled_executed_and_varied_under_its_own_name(conv_
             zipped({"model": b"x", "dlc.metadata": b"y"}),
             r"a Qualcomm deep learning container \(\.dlc\); expected the ONNX",
         ),
-        (gzipped(BY_HAND), r"a model of format \.tflite; expected ONNX, as the vendor's compiler takes it"),
+        (gzipped(BY_HAND), r"a TensorFlow Lite model, and the vendor's compiler takes ONNX here; expected its"),
     ],
 )
 def test_other_files_say_what_they_are(tmp_path: Path, content: bytes, message: str) -> None:

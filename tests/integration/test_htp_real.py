@@ -247,7 +247,7 @@ def test_open_shapes_are_refused_with_the_flag_that_helps(tmp_path: Path) -> Non
 
 def test_a_model_of_which_nothing_is_taken_fails_with_the_reason(tmp_path: Path) -> None:
     model = write(tmp_path / "odd.onnx", [helper.make_node("Acosh", ["x"], ["y"], name="odd")], [1, 3, 8, 8], {})
-    with pytest.raises(ModelError, match=r"takes none of its nodes: odd \(Acosh\): Operators of type `Acosh`"):
+    with pytest.raises(ModelError, match=r"takes none of its nodes: 1 × Acosh \(odd\): Operators of type `Acosh`"):
         profile(model)
 
 

@@ -9,6 +9,7 @@ from ...core.units import format_bytes
 from ...recording.finding import Finding, in_order
 from ...recording.recording import OpRecord, Placed, Recording
 from .details import parts_of
+from .importers.op_trace import Refused
 
 _NAMED = 3  # nodes of one kind that are named
 _ATTENTION = "attention written out as MatMul, Softmax and MatMul: export without fused attention"
@@ -62,19 +63,22 @@ def cpu_nodes(recording: Recording) -> Iterator[Finding]:
     """Nodes that the accelerator does not take: alike ones together, with what it takes instead."""
     nodes = recording.placed(Placed.CPU)
     if nodes:
-        kinds = _by_type(nodes)
-        known = [f"{kind} → {REPLACEMENTS[kind]}" for kind in kinds if kind in REPLACEMENTS]
         yield Finding(
             "cpu-fallback",
             f"{len(nodes):,} node{'' if len(nodes) == 1 else 's'} on the CPU",
             f"{refusals(nodes)}; the model is cut into {len(parts_of(recording))} graphs, and the time of the CPU is "
             "unknown",
             tuple(node.name for node in nodes),
-            action="; ".join(known) or "replace these nodes with ones that the accelerator takes",
+            action="; ".join(replacements(nodes)) or "replace these nodes with ones that the accelerator takes",
         )
 
 
-def refusals(nodes: Sequence[OpRecord]) -> str:
+def replacements(nodes: Sequence[OpRecord] | Sequence[Refused]) -> list[str]:
+    """What the accelerator takes in place of these, a clause for each type that one is known of."""
+    return [f"{kind} → {REPLACEMENTS[kind]}" for kind in _by_type(nodes) if kind in REPLACEMENTS]
+
+
+def refusals(nodes: Sequence[OpRecord] | Sequence[Refused]) -> str:
     """Refused nodes, a clause for each type and reason."""
     words = []
     for kind, rows in _by_type(nodes).items():
@@ -91,8 +95,8 @@ def plain_reason(reason: str, node: str) -> str:
     return (told[0] if told else reason).strip(" .") or "no reason is given"
 
 
-def _by_type(nodes: Sequence[OpRecord]) -> dict[str, list[OpRecord]]:
-    found: dict[str, list[OpRecord]] = defaultdict(list)
+def _by_type(nodes: Sequence[OpRecord] | Sequence[Refused]) -> dict[str, list[OpRecord | Refused]]:
+    found: dict[str, list[OpRecord | Refused]] = defaultdict(list)
     for node in nodes:
         found[node.type].append(node)
     return dict(sorted(found.items(), key=lambda item: -len(item[1])))

@@ -21,6 +21,7 @@ from ...graph.graph import ABSENT, Graph
 from ...quantization.samples import FileSamples
 from ...readers import Format, model_format, read_model
 from ...recording.run import graph_edges
+from .causes import REPLACEMENTS, refusals, replacements
 from .importers.events import FINALIZE, Message
 from .importers.log import Log, read_log
 from .importers.op_trace import OpTrace, read_op_trace
@@ -45,6 +46,7 @@ _OTHER_MODELS = {
         "--target of a part that takes MLIR (see `opscope targets`)"
     ),
 }
+_UNKNOWN_OP = re.compile(r"([\w.]+):(\w+)\(-?\d+\) is not a registered function/op")
 _ESCAPE = re.compile(r"\x1b\[[0-9;]*m")
 _ERROR = re.compile(r"\[E:[^\]]*\]\s*(.*)")
 
@@ -191,6 +193,9 @@ def _flow(graph: Graph) -> tuple[tuple[str, str], ...]:
 
 def _explained(problem: str, options: HtpOptions) -> str:
     """The runtime gives up in the middle when a part takes a node only until it has changed the node's layout."""
+    if unknown := _UNKNOWN_OP.search(problem):
+        instead = REPLACEMENTS.get(unknown[2], "an op of ONNX, or of the runtime's own domains")
+        return f"the runtime does not know the op {unknown[2]} of domain {unknown[1]}; expected {instead}"
     if _GAVE_UP not in problem:
         return problem
     hint = (
@@ -255,11 +260,10 @@ def _check_target(op_trace: OpTrace, options: HtpOptions) -> None:
 
 def _check_taken(op_trace: OpTrace, model: Path) -> None:
     if not op_trace.graphs:
-        reasons = "; ".join(f"{node.name} ({node.type}): {node.reason}" for node in op_trace.refused[:5])
-        more = f"; and {len(op_trace.refused) - 5} more" if len(op_trace.refused) > 5 else ""
-        raise ModelError(
-            str(model), "", f"the accelerator takes none of its nodes: {reasons or 'no reason is given'}{more}"
-        )
+        reasons = refusals(op_trace.refused) or "no reason is given"
+        instead = "; ".join(replacements(op_trace.refused))
+        expected = f"; expected {instead}" if instead else ""
+        raise ModelError(str(model), "", f"the accelerator takes none of its nodes: {reasons}{expected}")
 
 
 def _read(file: Path, model: Path) -> bytes:

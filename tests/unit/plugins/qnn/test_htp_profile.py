@@ -219,5 +219,7 @@ def test_a_silent_fallback_to_another_part_is_refused() -> None:
 
 def test_a_model_of_which_nothing_is_taken_says_why() -> None:
     refused = (Refused("a", "Acosh", "not supported"),)
-    with pytest.raises(ModelError, match=r"^m\.onnx: the accelerator takes none of its nodes: a \(Acosh\): not supp"):
+    with pytest.raises(
+        ModelError, match=r"^m\.onnx: the accelerator takes none of its nodes: 1 × Acosh \(a\): not supp"
+    ):
         _check_taken(OpTrace(52, {}, refused), Path("m.onnx"))

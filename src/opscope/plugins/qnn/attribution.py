@@ -13,12 +13,12 @@ from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 
 from .compilation import CompiledGraph
-from .importers.events import plain_name
+from .importers.events import QUANTISERS, made_of, plain_name
 from .importers.op_trace import MappedOp
 from .importers.schematic import OP_MASK, Schematic
 
 _ENDS = {"q::Input": "input", "q::Output": "output"}
-_NO_NODES = ("", "QuantizeLinear", "DequantizeLinear", "DynamicQuantizeLinear")  # types that work is not booked on
+_NO_NODES = ("", *QUANTISERS)  # types that work is not booked on
 _NO_KERNEL = ("null_exec", "sync")
 _STEM = re.compile(r"[a-z]+")
 _PRODUCT = ("convlayer", "depthwiseconv")  # stems of kernels that multiply and accumulate, whatever the node is called
@@ -101,37 +101,39 @@ class Attribution:
 
     def _main_node(self, op_name: str) -> str:
         """The node of the model that an op given to the compiler is: its own name, or the one it was made from."""
-        own = self._model_node(plain_name(op_name))
+        own = made_of(plain_name(op_name), self.nodes)
         if own:
             return own
         op = self._mapped.get(op_name)
         made_from = [source for source in (op.nodes if op else ()) if self.nodes.get(source, "") not in _NO_NODES]
         return max(made_from, key=lambda source: self._macs.get(source, 0), default=op_name)
 
-    def _model_node(self, name: str) -> str:
-        """What the runtime makes of a node bears its name and words behind: `qkv/MatMul/MatMulAddFusion_2`."""
-        left = name
-        while left and left not in self.nodes:
-            left = left[: max(left.rfind("/"), left.rfind("_"), 0)]
-        words = name[len(left) :]
-        return "" if words[1:2].isdigit() and words[:1] == "_" else left  # "Reshape_12" is not made of "Reshape"
-
     def _grouped(self, schematic: Schematic) -> dict[str, tuple[str, ...]]:
-        """Node with kernels → the nodes without that it does the work of: work goes with the data."""
+        """Node with kernels → the nodes that it does the work of: work goes with the data.
+
+        Those are nodes without kernels, and nodes whose products are computed by the next, as where only the padding
+        of a convolution has a kernel that bears its name.
+        """
         users: dict[int, list[int]] = defaultdict(list)
         for op in schematic.before.values():
             for source in op.inputs:
-                users[source].append(op.id)
+                users[source & OP_MASK].append(op.id & OP_MASK)
         ids: dict[str, list[int]] = defaultdict(list)
         for number, node in self._given.items():
             ids[node].append(number)
-        busy = {self._given.get(op & OP_MASK, self.rest) for op in _with_kernels(schematic)}
+        busy, multiply = set(), set()
+        for kernel in _with_kernels(schematic):
+            node = self._given.get(kernel & OP_MASK, self.rest)
+            busy.add(node)
+            if "uses_hmx" in schematic.flags[kernel] or self._stem(kernel).startswith(_PRODUCT):
+                multiply.add(node)
         groups: dict[str, list[str]] = defaultdict(list)
         for node in self.rows:
-            if node not in busy and node not in self.own:
-                last = self._next_of(node, ids[node], users, busy)
-                if last is not None:
-                    groups[last].append(node)
+            if node in self.own or (node in busy and (node in multiply or not self._macs.get(node))):
+                continue
+            last = self._next_of(node, ids[node], users, busy)
+            if last is not None and (node not in busy or (last in multiply and not self._macs.get(last))):
+                groups[last].append(node)
         return {last: tuple(group) for last, group in groups.items()}
 
     def _next_of(self, node: str, ops: Sequence[int], users: Mapping[int, Sequence[int]], busy: set[str]) -> str | None:
@@ -151,11 +153,14 @@ class Attribution:
         """Of a group: the node with most multiply-accumulates; where none has any, the one that the compiler names."""
         return max((last, *self._groups.get(last, ())), key=lambda node: self._macs.get(node, 0))
 
+    def _stem(self, op_id: int) -> str:
+        return next(iter(_STEM.findall(self._schematic.operation_of(op_id).lower())), "")
+
     def _choose(self, op_id: int) -> str:
         last = self._given.get(op_id & OP_MASK, self.rest)
         if last not in self._groups:
             return last
-        stem = next(iter(_STEM.findall(self._schematic.operation_of(op_id).lower())), "")
+        stem = self._stem(op_id)
         if not stem.startswith(_PRODUCT) and len(stem) >= _SHORTEST:
             for node in (last, *self._groups[last]):
                 if _tells(stem, self.type_of(node).lower()):

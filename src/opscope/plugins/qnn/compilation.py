@@ -7,7 +7,7 @@ import os
 import re
 import subprocess
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from importlib.util import find_spec
@@ -22,7 +22,7 @@ from ...quantization.samples import FileSamples
 from ...readers import Format, model_format, read_model
 from ...recording.run import graph_edges
 from .causes import REPLACEMENTS, refusals, replacements
-from .importers.events import FINALIZE, Message
+from .importers.events import FINALIZE, QUANTISERS, Message, made_of
 from .importers.log import Log, read_log
 from .importers.op_trace import OpTrace, read_op_trace
 from .importers.schematic import Schematic, read_schematic
@@ -93,13 +93,14 @@ def compile_model(model: Path, options: HtpOptions, *, shapes: Mapping[str, tupl
         _check_target(op_trace, options)
         _check_taken(op_trace, model)
         log = read_log(_read(folder / "profile_qnn.log", model), source="profile_qnn.log")
+        nodes = tuple((str(name), str(kind)) for name, kind in result["nodes"])  # type: ignore[attr-defined]
         return Compilation(
             graphs=tuple(read_graphs(folder, log, op_trace)),
             op_trace=op_trace,
-            nodes=tuple((str(name), str(kind)) for name, kind in result["nodes"]),  # type: ignore[attr-defined]
+            nodes=nodes,
             notes=(*graph.assumptions, *map(str, result["notes"])),  # type: ignore[call-overload]
             producer={str(k): str(v) for k, v in result["producer"].items()},  # type: ignore[attr-defined]
-            work=_work(graph),
+            work=_work(graph, nodes),
             flow=_flow(graph),
             copy=Path(str(result["copy"])).read_bytes() if "copy" in result else None,
             quantized=result.get("quantized"),  # type: ignore[arg-type]
@@ -174,16 +175,18 @@ def _graph(model: Path, shapes: Mapping[str, tuple[int, ...]]) -> Graph:
     return read_model(model, shapes=shapes)
 
 
-def _work(graph: Graph) -> dict[str, NodeWork]:
-    """What every node does; nodes without a name are called by their place, as in the copy that is compiled."""
+def _work(graph: Graph, nodes: Sequence[tuple[str, str]]) -> dict[str, NodeWork]:
+    """What every node does, by its name; nodes without one are called by their place, as in copies of the model.
+
+    Nodes of a quantised copy may be made of those of the model, with words behind their names.
+    """
     found: dict[str, NodeWork] = {}
     for op in graph.ops:
         written = [graph.tensors[number] for number in op.outputs if number != ABSENT]
         bits = max((tensor.dtype.bits for tensor in written), default=0)
-        place = op.location.removeprefix("node ")
-        found.setdefault(f"{op.type}_{place}", NodeWork(op.kind, work_of(op, graph), bits))
-        found[op.name] = found[f"{op.type}_{place}"]
-    return found
+        found.setdefault(op.name, NodeWork(op.kind, work_of(op, graph), bits))
+    made = {name: made_of(name, found) for name, kind in nodes if name not in found and kind not in QUANTISERS}
+    return found | {name: found[base] for name, base in made.items() if base}
 
 
 def _flow(graph: Graph) -> tuple[tuple[str, str], ...]:

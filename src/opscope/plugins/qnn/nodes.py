@@ -12,7 +12,7 @@ from ...graph.kinds import what_kind_does
 from ...recording.recording import OpRecord, Placed
 from .attribution import Attribution
 from .compilation import Compilation, CompiledGraph, NodeWork
-from .importers.schematic import FILL, SPILL, CompiledOp, Schematic, Traffic
+from .importers.schematic import FILL, OP_MASK, SPILL, CompiledOp, Schematic, Traffic
 from .importers.timeline import ENGINES, SCALAR
 from .kernel_words import does_of
 from .node_path import Order
@@ -84,6 +84,7 @@ class GraphNodes:
         self.whole_ns = whole_ns
         self.graph, self.naming, self._work = graph, naming, work or {}
         self.facts = facts(graph.schematic, naming)
+        self._before = {op.id & OP_MASK: op for op in graph.schematic.before.values()}
         self.clock_hz = graph.timeline.clock_hz if graph.timeline else None
         self.cycles: NodeCycles | None = None
         self.path: Counter[int] = Counter()
@@ -144,12 +145,13 @@ class GraphNodes:
 
     def _shapes(self, name: str) -> str:
         """What the compiler was given: the shape of its largest input, and of what it makes."""
-        before = self.graph.schematic.before
+        before = self._before
         ops = [before[op] for op in self.naming.ids(name) if op in before]
         if not ops:
             return ""
-        inside = {op.id for op in ops}
-        inputs = [before[source] for op in ops for source in op.inputs if source in before and source not in inside]
+        inside = {op.id & OP_MASK for op in ops}
+        sources = (source & OP_MASK for op in ops for source in op.inputs)
+        inputs = [before[source] for source in sources if source in before and source not in inside]
         shapes = [_largest([op for op in inputs if op.operation[:1] != "$"]), ops[-1].dims]
         return " → ".join("x".join(map(str, dims)) for dims in shapes if dims)
 

@@ -19,6 +19,7 @@ from .compilation import Compilation, CompiledGraph, compile_model
 from .details import PARTS
 from .hexagon import MB, computed_in, hexagon_of
 from .importers.estimates import compiler_stages
+from .importers.events import made_of
 from .importers.timeline import ENGINES, HMX
 from .metrics import all_metrics, lane_totals, memory_totals, part_of, path_shares, whole_latency
 from .node_times import FOREGROUND
@@ -102,7 +103,9 @@ def assemble(model: Path, options: HtpOptions, compilation: Compilation) -> Reco
 
 def _graph(ops: Sequence[OpRecord], flow: Sequence[tuple[str, str]]) -> npt.NDArray[np.void] | None:
     """The edges of the model between its ops; a node without a row is the one that covers it."""
-    place = {name: number for number, op in enumerate(ops) for name in op.covers}
+    names = {name for edge in flow for name in edge}
+    place = {made_of(op.name, names): number for number, op in enumerate(ops)}
+    place |= {name: number for number, op in enumerate(ops) for name in op.covers}
     place |= {op.name: number for number, op in reversed(list(enumerate(ops)))}
     known = [(place[one], place[other]) for one, other in flow if one in place and other in place]
     edges = dict.fromkeys((one, other) for one, other in known if one != other)

@@ -108,3 +108,18 @@ def test_of_the_nodes_that_an_op_was_made_from_the_one_with_most_macs_counts() -
     types = {"q": "DynamicQuantizeLinear", "cast": "Cast", "product": "MatMulInteger"}
     found, _ = owners({"product_2": ()}, {"product_2": ("Kernel",)}, types, {"product": 7}, (made,))
     assert found == {"Kernel": "product"}
+
+
+def test_a_convolution_whose_padding_alone_bears_its_name_is_in_the_kernels_of_the_next() -> None:
+    chain = {"conv": (), "relu": ("conv",)}
+    kernels = {"conv": ("hnnx::BlockZapOp",), "relu": ("ConvLayer.fp16.s1.tcm",)}
+    found, all_ = owners(chain, kernels, {"conv": "Conv", "relu": "Relu"}, {"conv": 9})
+    assert set(found.values()) == {"conv"}
+    assert all_.done_by == {"relu": "conv"}
+
+
+def test_a_product_of_an_unknown_kernel_keeps_it_where_the_next_multiplies_nothing() -> None:
+    chain = {"product": (), "add": ("product",)}
+    kernels = {"product": ("fast_rows",), "add": ("Add.fp16",)}
+    found, _ = owners(chain, kernels, {"product": "MatMul", "add": "Add"}, {"product": 9})
+    assert found == {"fast_rows": "product", "Add.fp16": "add"}

@@ -6,7 +6,7 @@ The same events come as CSV, as a binary log, and as text of the profile viewer;
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Container, Iterator
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -16,6 +16,7 @@ FINALIZE_TIME = "QNN (finalize) time"
 EXECUTE_TIME = "QNN (execute) time"
 ESTIMATES = "Performance Estimates"
 HVX_THREADS = "Number of HVX threads used"
+QUANTISERS = ("QuantizeLinear", "DequantizeLinear", "DynamicQuantizeLinear")  # types of nodes that change form only
 
 MOST = 2**48  # no count, time or number of bytes of one event is larger
 _NODE = re.compile(r"(?P<name>.*?):?\s*OpId_(?P<id>\d+)(?: \((?P<unit>cycles|us)\))?$")
@@ -95,6 +96,15 @@ def node_times(message: Message) -> tuple[NodeTime, ...]:
 def plain_name(name: str) -> str:
     """A node's name without the mark that layout changes leave on it."""
     return _TOKEN.sub("", name)
+
+
+def made_of(name: str, known: Container[str]) -> str:
+    """What the runtime makes of a node bears its name and words behind, as `qkv/MatMul/MatMulAddFusion_2`; or ""."""
+    left = name
+    while left and left not in known:
+        left = left[: max(left.rfind("/"), left.rfind("_"), 0)]
+    words = name[len(left) :]
+    return "" if words[1:2].isdigit() and words[:1] == "_" else left  # "Reshape_12" is not made of "Reshape"
 
 
 def own_messages(messages: tuple[Message, ...]) -> tuple[Message, ...]:

@@ -11,15 +11,13 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 import numpy as np
-import numpy.typing as npt
 
 from ..core.columns import Numbers
-from ..core.meaning import Does
 from ..core.provenance import Provenance
 from ..recording.recording import CLOCK, Metric, OpRecord, Recording
 from ..recording.trace import EDGE, NONE, SPAN, SpanKind, Trace
 from .column_trace import SpanColumns, column_trace, open_length
-from .expected_causes import DIVIDED, NOT_DIVIDED, PARTS, divide, expected_shares
+from .expected_causes import DIVIDED, NOT_DIVIDED, divide, expected_shares
 from .mlir_location import Position, positions
 
 MEASURED = (Provenance.MEASURED, Provenance.SIMULATED)
@@ -44,12 +42,8 @@ def overlay(measured: Recording, model: Recording) -> Recording:
     start, end = model.trace.spans["start_ns"].astype(np.int64), model.trace.spans["end_ns"].astype(np.int64)
     estimate = open_length(of_span[known], start[known], end[known], len(measured.ops)).tolist()
     matched = set(of_span[known].tolist())
-    shares = expected_shares(model.trace, of_span, len(measured.ops))
-    divided = divide(measured.trace, shares)
-    ops = [
-        replace(op, estimated_ns=estimate[n], does=_does(op, shares[n])) if n in matched else op
-        for n, op in enumerate(measured.ops)
-    ]
+    divided = divide(measured.trace, expected_shares(model.trace, of_span, len(measured.ops)))
+    ops = [replace(op, estimated_ns=estimate[n]) if n in matched else op for n, op in enumerate(measured.ops)]
     ops += [_estimated_only(op) for op, at in zip(model.ops, place[:-1].tolist(), strict=True) if at < 0]
     return replace(
         measured,
@@ -66,11 +60,6 @@ def overlay(measured: Recording, model: Recording) -> Recording:
             *_notes(measured, model, matched, unmatched),
         ),
     )
-
-
-def _does(op: OpRecord, shares: npt.NDArray[np.float64]) -> Does:
-    """What an op does for most of its time, where only the estimate tells."""
-    return PARTS[int(shares.argmax())] if op.does is Does.MIXED and shares.any() else op.does
 
 
 def _estimated_only(op: OpRecord) -> OpRecord:

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
 from ..backends.worker import RefusedError
-from ..core.errors import printable
+from ..core.errors import UsageError, printable
 from .precisions import Precision
 from .samples import Feed, Samples
 from .sessions import not_finite, open_session
@@ -198,6 +198,8 @@ def _integers(source: Path, made: Path, precision: Precision, samples: Samples, 
             quantize(str(simpler), str(made), config)
             open_session(made).run(None, next(samples.feeds(1)))  # a copy that nobody can run is none
             break
+        except UsageError:  # of the data
+            raise
         except Exception as error:  # the tools' errors share no base
             problem = _words(error)
     else:

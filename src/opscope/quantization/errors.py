@@ -5,9 +5,9 @@ Inner tensors are fetched in groups that fit into a budget, so that memory does 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
-from math import sqrt
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from math import inf, sqrt
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -16,14 +16,14 @@ import numpy.typing as npt
 
 from ..recording.quantized import Difference, LayerDifference, OutputDifference
 from .copies import DEQUANTIZE, QUANTIZE, Copy
-from .samples import Samples
+from .samples import Feed, Samples
 from .sessions import fetch, groups_of, open_session, with_outputs
 
 if TYPE_CHECKING:
     import onnx
 
 Step = Callable[[str], None]
-LAYER_SAMPLES = 2  # layers are compared on the first samples alone: it takes a session per group and graph
+LAYER_SAMPLES = 2  # layers are compared on the worst samples alone: it takes a run per group, graph and sample
 MOST_LAYERS = 50  # that are kept
 
 
@@ -62,39 +62,55 @@ class _Sums:
         return Difference(self.signal, self.noise, cosine, self.max_abs, self.largest)
 
 
-def output_differences(model: bytes, copy: Path, samples: Samples, *, step: Step) -> tuple[OutputDifference, ...]:
-    """Every output of the model, over all samples."""
+def output_differences(
+    model: bytes, copy: Path, samples: Samples, *, step: Step
+) -> tuple[tuple[OutputDifference, ...], list[int]]:
+    """Every output of the model, over all samples; and the numbers of the samples that are furthest off."""
     ours, theirs = open_session(model), open_session(copy)
-    names = [port.name for port in ours.get_outputs()]
-    sums = [_Sums() for _ in names]
-    same, rows, problems = [0] * len(names), [0] * len(names), [""] * len(names)
+    outputs = [_Output(port.name) for port in ours.get_outputs()]
+    names = [output.name for output in outputs]
+    shares: list[float] = []
     for number, feed in enumerate(samples.feeds(), start=1):
         step(f"comparing outputs, sample {number} of {samples.count}")
-        for place, (wanted, found) in enumerate(zip(fetch(ours, names, feed), fetch(theirs, names, feed), strict=True)):
-            if not isinstance(wanted, np.ndarray) or wanted.dtype.kind != "f":
-                problems[place] = "no tensor of floats"
-                continue
-            sums[place].add(wanted, found)
-            if wanted.ndim == 2 and wanted.shape[1] > 1 and wanted.shape == found.shape:
-                same[place] += int((wanted.argmax(1) == found.argmax(1)).sum())
-                rows[place] += len(wanted)
-    return tuple(
-        _output(name, total, problem, hits, of)
-        for name, total, problem, hits, of in zip(names, sums, problems, same, rows, strict=True)
-    )
+        both = zip(outputs, fetch(ours, names, feed), fetch(theirs, names, feed), strict=True)
+        shares.append(max([output.add(wanted, found) for output, wanted, found in both], default=0.0))
+    worst = sorted(range(len(shares)), key=lambda number: -shares[number])[:LAYER_SAMPLES]
+    return tuple(output.difference() for output in outputs), worst
 
 
-def _output(name: str, total: _Sums, problem: str, same: int, rows: int) -> OutputDifference:
-    if problem:
-        return OutputDifference(name, None, problem=problem)
-    difference = total.difference()
-    top1 = same / rows if rows else None
-    return OutputDifference(
-        name, difference, top1, rows, "" if difference else "values that are not finite, or of another shape"
-    )
+@dataclass(slots=True)
+class _Output:
+    """What is known of one output so far."""
+
+    name: str
+    sums: _Sums = field(default_factory=_Sums)
+    same: int = 0
+    rows: int = 0
+    is_float: bool = True
+
+    def add(self, wanted: object, found: object) -> float:
+        """Take a sample in; return its noise for one of signal."""
+        if not isinstance(wanted, np.ndarray) or not isinstance(found, np.ndarray) or wanted.dtype.kind != "f":
+            self.is_float = False
+            return 0.0
+        alone = _Sums()
+        for sums in (alone, self.sums):
+            sums.add(wanted, found)
+        if wanted.ndim == 2 and wanted.shape[1] > 1 and wanted.shape == found.shape:
+            self.same += int((wanted.argmax(1) == found.argmax(1)).sum())
+            self.rows += len(wanted)
+        difference = alone.difference()
+        return inf if difference is None else difference.share
+
+    def difference(self) -> OutputDifference:
+        if not self.is_float:
+            return OutputDifference(self.name, None, problem="no tensor of floats")
+        found = self.sums.difference()
+        problem = "" if found else "values that are not finite, or of another shape"
+        return OutputDifference(self.name, found, self.same / self.rows if self.rows else None, self.rows, problem)
 
 
-def layer_differences(copy: Copy, samples: Samples, *, step: Step) -> tuple[LayerDifference, ...]:
+def layer_differences(copy: Copy, feeds: Sequence[Feed], *, step: Step) -> tuple[LayerDifference, ...]:
     """Every op whose output both graphs have, the one that adds most noise first."""
     import onnx
 
@@ -111,7 +127,7 @@ def layer_differences(copy: Copy, samples: Samples, *, step: Step) -> tuple[Laye
     groups = list(groups_of(graphs[0], list(makers)))
     for number, group in enumerate(groups, start=1):
         step(f"comparing layers, group {number} of {len(groups)}")
-        found |= _compared(graphs[0], graphs[1], {name: seen.get(name, name) for name in group}, samples)
+        found |= _compared(graphs[0], graphs[1], {name: seen.get(name, name) for name in group}, feeds)
     producers = {name: node for node in graphs[0].graph.node for name in node.output}
     layers = []
     for name, difference in found.items():
@@ -146,14 +162,14 @@ def _as_read(copy: onnx.GraphProto) -> dict[str, str]:
 
 
 def _compared(
-    ours: onnx.ModelProto, theirs: onnx.ModelProto, names: Mapping[str, str], samples: Samples
+    ours: onnx.ModelProto, theirs: onnx.ModelProto, names: Mapping[str, str], feeds: Sequence[Feed]
 ) -> Iterator[tuple[str, Difference]]:
     """Tensors of the model, and their names in the copy."""
     sums = {name: _Sums() for name in names}
     sessions = [open_session(with_outputs(ours, list(names))), open_session(with_outputs(theirs, [*names.values()]))]
     types = {port.name: port.type for port in sessions[0].get_outputs()}
     fetched = [name for name in names if types.get(name) in ("tensor(float)", "tensor(float16)", "tensor(double)")]
-    for feed in samples.feeds(LAYER_SAMPLES) if fetched else ():
+    for feed in feeds if fetched else ():
         wanted, found = fetch(sessions[0], fetched, feed), fetch(sessions[1], [names[name] for name in fetched], feed)
         for name, one, other in zip(fetched, wanted, found, strict=True):
             sums[name].add(one, other)

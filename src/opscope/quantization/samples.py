@@ -230,6 +230,8 @@ def _content(file: Path, port: Port, shape: tuple[int, ...], kind: np.dtype[np.g
             f"{file}: {printable(name)!r} is of {_extents(shape)}; expected {_extents(wanted)}, or several of them "
             "along the first axis"
         )
+    if found.samples < 1:
+        raise UsageError(f"{file}: {printable(name)!r} has no samples; expected at least one")
     if prod(found.lies) * kind.itemsize > MOST_SAMPLE_BYTES:
         raise UsageError(f"{file}: a sample of {printable(name)!r} has more than {MOST_SAMPLE_BYTES >> 30} GB")
     return found

@@ -15,10 +15,10 @@ from typing import Any
 from ..backends.registry import load_recipe
 from ..backends.worker import RefusedError, answer
 from ..core.errors import UsageError
-from .copies import Copy, Recipe, load_fixed, make_copy
-from .errors import LAYER_SAMPLES, MOST_LAYERS, layer_differences, output_differences
+from .copies import Recipe, load_fixed, make_copy
+from .errors import MOST_LAYERS, layer_differences, output_differences
 from .precisions import precision_of
-from .samples import Samples, samples_of
+from .samples import samples_of
 
 PROGRESS = "progress.txt"
 
@@ -43,15 +43,12 @@ def _quantise(request: Mapping[str, Any]) -> dict[str, object]:
     found: dict[str, object] = {"file": str(copy.file), "float_ops": copy.float_ops, "quantized_ops": copy.integer_ops}
     found["model_bytes"] = len(original)
     if samples is not None:
-        found |= {"outputs": [asdict(each) for each in output_differences(original, copy.file, samples, step=_step)]}
-        found |= _layers(copy, samples)
+        outputs, worst = output_differences(original, copy.file, samples, step=_step)
+        feeds = [feed for number, feed in enumerate(samples.feeds()) if number in worst]
+        layers = layer_differences(copy, feeds, step=_step)
+        found |= {"outputs": [asdict(each) for each in outputs], "layer_samples": len(feeds)}
+        found |= {"layers": [asdict(layer) for layer in layers[:MOST_LAYERS]], "layers_compared": len(layers)}
     return found | {"notes": copy.notes, "producer": _versions()}
-
-
-def _layers(copy: Copy, samples: Samples) -> dict[str, object]:
-    layers = layer_differences(copy, samples, step=_step)
-    rows = [asdict(layer) for layer in layers[:MOST_LAYERS]]
-    return {"layers": rows, "layers_compared": len(layers), "layer_samples": min(LAYER_SAMPLES, samples.count)}
 
 
 def _step(words: str) -> None:

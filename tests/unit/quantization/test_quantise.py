@@ -1,7 +1,9 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator
 from io import StringIO
+from itertools import islice
 from pathlib import Path
 
 import numpy as np
@@ -196,6 +198,31 @@ def test_inputs_that_the_model_does_not_take_are_refused_in_one_line(tmp_path: P
     np.savez(tmp_path / "in.npz", ids=np.full((1, 3), 99), bias=np.zeros((1, 3, 4), np.float32))
     with pytest.raises(ModelError, match=r"cannot run it on these inputs .* expected --data with inputs that it takes"):
         api.quantize(model, tmp_path / "q.onnx", data=tmp_path / "in.npz")
+
+
+def test_a_sample_without_a_range_is_named_also_behind_the_first(tmp_path: Path) -> None:
+    model = conv_classifier(tmp_path / "net.onnx")
+    values = np.zeros((3, 3, 8, 8), np.float32)
+    values[2, 0, 0, 0] = np.nan
+    np.savez(tmp_path / "in.npz", x=values)
+    with pytest.raises(ModelError, match=r"in\.npz: 'x' has values that are not finite; expected numbers$"):
+        api.quantize(model, tmp_path / "q.onnx", data=tmp_path / "in.npz")
+
+
+def test_layers_are_those_of_the_samples_that_are_furthest_off(made: Quantized) -> None:
+    """Ranges came from values of about 1, so that small ones drown in the steps."""
+    x = np.random.default_rng(0).standard_normal((5, 3, 8, 8)).astype(np.float32)
+    x[[1, 3]] *= 1e-3
+
+    class Given:
+        count = 5
+
+        def feeds(self, most: int | None = None) -> Iterator[dict[str, np.ndarray]]:
+            return islice(({"x": each[None]} for each in x), most)
+
+    model = Path(made.model).read_bytes()
+    _, worst = errors.output_differences(model, Path(made.output), Given(), step=lambda _: None)  # type: ignore[arg-type]
+    assert sorted(worst) == [1, 3]
 
 
 @pytest.mark.parametrize(

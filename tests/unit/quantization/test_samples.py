@@ -59,6 +59,7 @@ def test_a_folder_is_read_in_the_order_of_names(tmp_path: Path) -> None:
         ({"x": floats(3, 3), "ids": np.zeros(4, int)}, "'x' is of 3x3; expected 2x3"),
         ({"x": np.zeros((2, 3), np.uint8), "ids": np.zeros(4, int)}, "'x' is uint8; expected float32"),
         ({"x": floats(4, 3), "ids": np.zeros((3, 4), int)}, "inputs differ in samples \\(x 2, ids 3\\)"),
+        ({"x": floats(0, 3), "ids": np.zeros(4, int)}, "'x' has no samples; expected at least one"),
         ({"x": np.asfortranarray(floats(2, 3)), "ids": np.zeros(4, int)}, "Fortran order"),
         ({"x": np.array([[None] * 3] * 2), "ids": np.zeros(4, int)}, "array of Python objects"),
     ],

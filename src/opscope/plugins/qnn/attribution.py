@@ -18,7 +18,7 @@ from .importers.op_trace import MappedOp
 from .importers.schematic import OP_MASK, Schematic
 
 _ENDS = {"q::Input": "input", "q::Output": "output"}
-_QUANTISERS = ("QuantizeLinear", "DequantizeLinear")
+_NO_NODES = ("", "QuantizeLinear", "DequantizeLinear", "DynamicQuantizeLinear")  # types that work is not booked on
 _NO_KERNEL = ("null_exec", "sync")
 _STEM = re.compile(r"[a-z]+")
 _PRODUCT = ("convlayer", "depthwiseconv")  # stems of kernels that multiply and accumulate, whatever the node is called
@@ -105,10 +105,8 @@ class Attribution:
         if own:
             return own
         op = self._mapped.get(op_name)
-        for source in op.nodes if op else ():
-            if self.nodes.get(source, _QUANTISERS[0]) not in _QUANTISERS:
-                return source
-        return op_name
+        made_from = [source for source in (op.nodes if op else ()) if self.nodes.get(source, "") not in _NO_NODES]
+        return max(made_from, key=lambda source: self._macs.get(source, 0), default=op_name)
 
     def _model_node(self, name: str) -> str:
         """What the runtime makes of a node bears its name and words behind: `qkv/MatMul/MatMulAddFusion_2`."""

@@ -64,7 +64,7 @@ def _of_precision(
         proto = load_fixed(model, shapes)
         original = proto.SerializeToString()
         made = make_copy(proto, folder, precision, samples, QnnRecipe())
-        outputs = output_differences(original, made.file, samples, step=lambda _: None)
+        outputs, _ = output_differences(original, made.file, samples, step=lambda _: None)
     except UsageError as error:
         raise RefusedError(str(error)) from error
     with_what = samples.calibration

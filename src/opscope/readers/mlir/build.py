@@ -279,7 +279,8 @@ class Builder:
         """Return the name in the operation's location, or the operation's name with a number."""
         found = _NAME.match(_location(op))
         if found is None:
-            return self._unique(name.rpartition(".")[2])
+            words = name.removeprefix(torch_aten.PREFIX).split(".")  # PyTorch's have an overload behind: softmax.int
+            return self._unique(words[0 if name.startswith(torch_aten.PREFIX) else -1])
         count = self._names.get(found[1], 0)
         self._names[found[1]] = count + 1
         return f"{found[1]}_{count}" if count else found[1]

@@ -103,7 +103,7 @@ def _maker(op: ir.Operation) -> str:
 def _dot(op: ir.Operation, name: str) -> Rule:
     """Return the rule of a product: a letter per axis, in the output batch axes first, then those of left and right."""
     ranks = [_rank(value) for value in op.operands]
-    if None in ranks or len(ranks) != 2:
+    if None in ranks or len(ranks) != 2 or sum(rank or 0 for rank in ranks) > len(ascii_letters):
         return CUSTOM
     left_rank, right_rank = (rank or 0 for rank in ranks)
     if name == "dot":

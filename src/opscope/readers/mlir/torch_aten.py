@@ -187,7 +187,7 @@ def _adaptive(site: Site) -> Attributes:
 def _axes(place: int) -> Describe:
     def describe(site: Site) -> Attributes:
         shape = site.input(0)
-        if shape is None:
+        if not shape:
             return {}
         given = _integers(site, place)
         return {"axes": tuple(range(len(shape))) if given is None else tuple(axis % len(shape) for axis in given)}

@@ -30,8 +30,8 @@ class QuantizedText:
         if not result.layers:
             return
         shown = [layer for layer in result.layers if layer.added > 0][: self.top]
-        of = f"{len(shown)} of {result.layers_compared}, by the noise that each adds ({result.layer_samples} samples)"
-        yield from ("", f"layers: {of}")
+        on = f"by the noise that each adds ({result.layer_samples} worst samples)"
+        yield from ("", f"layers: {len(shown)} of {result.layers_compared}, {on}")
         header = ("op", "type", "inputs", "output", "cosine", "max error", "adds")
         yield from columns(header, [_layer(layer) for layer in shown], align="<<>>>>>", limits={0: 48})
 

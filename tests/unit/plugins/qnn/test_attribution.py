@@ -101,3 +101,10 @@ def test_what_the_runtime_makes_of_a_node_bears_its_name(name: str, node: str) -
     types = {"qkv/MatMul": "MatMul", "Reshape_1": "Reshape", "Reshape": "Reshape", "Conv": "Conv"}
     found, _ = owners({name: ()}, {name: ("Kernel",)}, types)
     assert found == {"Kernel": node}
+
+
+def test_of_the_nodes_that_an_op_was_made_from_the_one_with_most_macs_counts() -> None:
+    made = MappedOp("product_2", "MatMul", ("q", "product", "cast"))
+    types = {"q": "DynamicQuantizeLinear", "cast": "Cast", "product": "MatMulInteger"}
+    found, _ = owners({"product_2": ()}, {"product_2": ("Kernel",)}, types, {"product": 7}, (made,))
+    assert found == {"Kernel": "product"}

@@ -184,6 +184,24 @@ def test_a_convolution_of_pytorch_has_its_strides_from_its_operands(tmp_path: Pa
     }
 
 
+def test_axes_count_from_the_end_and_a_scalar_has_none(tmp_path: Path) -> None:
+    ints = "!torch.list<int>"
+    head = (
+        "%last = torch.constant.int -1\n%none = torch.constant.none\n%false = torch.constant.bool false\n"
+        f"%d = torch.prim.ListConstruct %last : (!torch.int) -> {ints}\n"
+    )
+    softmax = "%r = torch.aten.softmax.int %a, %last, %none : {0}, !torch.int, !torch.none -> {0}"
+    op = only(read(tmp_path, {"a": torch(2, 8)}, head + softmax.format(torch(2, 8)), torch(2, 8)))
+    assert (op.kind, op.name, op.attributes) == ("softmax", "softmax_0", {"axes": (1,)})
+    scalar = only(read(tmp_path, {"a": torch()}, head + softmax.format(torch()), torch()))
+    assert (scalar.kind, scalar.attributes) == ("softmax", {})
+    out = torch(2)
+    types = f"{torch(2, 8)}, {ints}, !torch.bool, !torch.none"
+    mean = f"%r = torch.aten.mean.dim %a, %d, %false, %none : {types} -> {out}"
+    op = only(read(tmp_path, {"a": torch(2, 8)}, head + mean, out))
+    assert (op.kind, op.attributes) == ("reduce", {"axes": (1,)})
+
+
 def test_products_and_lists_of_pytorch(tmp_path: Path) -> None:
     a, b, bias = torch(3, 4), torch(4, 5), torch(5)
     int_one = "%one = torch.constant.int 1\n"

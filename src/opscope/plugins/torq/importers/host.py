@@ -169,7 +169,6 @@ def _op(log: ActionTimes, row: int) -> OpRecord:
     return OpRecord(
         name,
         type="job" if on_device else kind,
-        does=Does.MIXED if on_device else Does.UNKNOWN,
         engines=("NPU" if on_device else "host",),
         covers=(name,) if place >= 0 else (),
     )

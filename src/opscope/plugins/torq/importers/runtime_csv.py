@@ -154,8 +154,8 @@ def _ops(jobs: JobTimes) -> tuple[Numbers, tuple[OpRecord, ...], tuple[str, ...]
         return np.full(len(jobs.id), NONE), (), (f"{count} different jobs: no rows per op, only the timeline",)
     op = jobs.location.copy()
     op[nameless] = len(jobs.locations) + rank
-    ops = [OpRecord(text, type="job", does=Does.MIXED, engines=("NPU",), covers=(text,)) for text in jobs.locations]
-    ops += [OpRecord(f"job {n}", type="job", does=Does.MIXED, engines=("NPU",)) for n in numbers.tolist()]
+    ops = [OpRecord(text, type="job", engines=("NPU",), covers=(text,)) for text in jobs.locations]
+    ops += [OpRecord(f"job {n}", type="job", engines=("NPU",)) for n in numbers.tolist()]
     return op, tuple(ops), ()
 
 

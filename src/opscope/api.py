@@ -269,16 +269,15 @@ def quantize(
     from dataclasses import replace
 
     from .quantization.profiles import profiled
-    from .quantization.quantise import quantise
+    from .quantization.quantise import check_choice, quantise
     from .workflows import own_backends
 
     choice = chosen(QuantizeOptions, options, named)
-    maker = None if backend in own_backends.OWN else backend
-    made = quantise(Path(model), Path(output), choice, backend=maker, step=step)
-    if target is None and backend is None:
-        return made
+    check_choice(choice)
 
-    def look(file: str, name: str) -> ProfiledCopy:
+    def look(file: str | Path, name: str) -> ProfiledCopy | None:
+        if target is None and backend is None:
+            return None
         if step is not None:
             step(f"profiling {name}")
         folder = None if runs is None else Path(runs) / name
@@ -296,7 +295,10 @@ def quantize(
             folder,
         )
 
-    return replace(made, before=look(made.model, "before"), after=look(made.output, "after"))
+    before = look(model, "before")  # so that a mistake about the backend comes before the long work
+    maker = None if backend in own_backends.OWN else backend
+    made = quantise(Path(model), Path(output), choice, backend=maker, step=step)
+    return replace(made, before=before, after=look(output, "after"))
 
 
 def analyze(

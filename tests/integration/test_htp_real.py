@@ -18,7 +18,7 @@ from onnx import TensorProto, helper, numpy_helper  # noqa: E402
 
 from onnx_models import classifier  # noqa: E402
 from opscope import api, cli  # noqa: E402
-from opscope.core.errors import ModelError, UsageError  # noqa: E402
+from opscope.core.errors import ModelError, TargetError, UsageError  # noqa: E402
 from opscope.plugins.qnn.details import parts_of  # noqa: E402
 from opscope.plugins.qnn.profiler import HtpProfiler  # noqa: E402
 from opscope.recording.recording import Placed, Recording  # noqa: E402
@@ -193,6 +193,20 @@ def test_a_model_is_quantised_for_the_compiler_and_profiled_before_and_after(con
     assert (tmp_path / "runs" / "after" / "run.json").is_file()
 
 
+def test_a_part_that_takes_integers_alone_has_a_time_of_the_copy_and_a_reason_for_the_model(
+    conv_model: Path, tmp_path: Path
+) -> None:
+    copy = tmp_path / "q.onnx"
+    made = api.quantize(conv_model, copy, backend="htp", backend_options={"soc": "SAR2230P"}, random=1)
+    assert made.before is not None
+    assert "SAR2230P does not take one of its nodes" in made.before.problem
+    assert made.after is not None
+    assert made.after.latency is not None
+    with pytest.raises(TargetError, match="SoC SM9999: not known"):
+        api.quantize(conv_model, tmp_path / "none", backend="htp", backend_options={"soc": "SM9999"}, random=1)
+    assert not (tmp_path / "none").exists()
+
+
 def test_the_estimate_lies_in_its_range_and_nodes_are_the_models(conv_model: Path) -> None:
     result = profile(conv_model)
     metric = result.metric("htp_execution_time")
@@ -358,6 +372,23 @@ def test_the_profiler_class_gives_outputs_metrics_and_bottlenecks(conv_model: Pa
     assert isinstance(profiler.analyze_bottlenecks(metrics), tuple)
 
 
+def test_both_forms_of_the_summary_are_kept_and_ours_can_be_imported(conv_model: Path, tmp_path: Path) -> None:
+    run = tmp_path / "run"
+    command = ["profile", str(conv_model), "--backend", "htp", "-o", str(run)]
+    assert cli.main([*command, "--qhas", "json", "--qhas", "html"]) == 0
+    first = (run / "qhas.json").read_bytes()
+    (run / "qhas.html").unlink()
+    assert cli.main([*command, "--qhas", "html"]) == 0
+    assert (run / "qhas.html").is_file()
+    assert (run / "qhas.json").read_bytes() == first
+    assert cli.main(["import", str(run / "qhas.json"), "-o", str(tmp_path / "again")]) == 0
+    assert (
+        cli.main(["compare", str(run), str(tmp_path / "again"), "--allow", "target", "--fail-on", "latency>1ns"]) == 0
+    )
+    assert cli.main(command) == 0  # overwrites the run: without the files that were not asked for
+    assert not (run / "qhas.json").exists()
+
+
 def test_a_packed_model_is_profiled_executed_and_varied_under_its_own_name(conv_model: Path, tmp_path: Path) -> None:
     packed = tmp_path / "net.onnx.gz"
     packed.write_bytes(gzip.compress(conv_model.read_bytes()))
@@ -375,7 +406,7 @@ def test_a_packed_model_is_profiled_executed_and_varied_under_its_own_name(conv_
             zipped({"model": b"x", "dlc.metadata": b"y"}),
             r"a Qualcomm deep learning container \(\.dlc\); expected the ONNX",
         ),
-        (gzipped(BY_HAND), r"a model of format \.tflite; expected ONNX, as the vendor's compiler takes it"),
+        (gzipped(BY_HAND), r"a TensorFlow Lite model, and the vendor's compiler takes ONNX here; expected its"),
     ],
 )
 def test_other_files_say_what_they_are(tmp_path: Path, content: bytes, message: str) -> None:

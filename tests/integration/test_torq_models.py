@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 
 from opscope.cli import main
+from opscope.compiler.codegen.operands import OperandPlacement, OperandPlacer
 
 pytest.importorskip("iree.compiler.ir", reason="the extra [mlir] is not installed")
 
@@ -275,3 +276,20 @@ def test_rescales_of_inputs_are_no_transfers_of_their_own() -> None:
     assert run("torq-compile add.mlir -o m.vmfb --torq-enable-profiling --csv-version=C") == 0
     rows = [line.split(",") for line in Path("timeline.csv").read_text().splitlines()[1:]]
     assert sum(int(row[-1]) for row in rows if row[-1]) == 2 * 56 * 56 * 24
+
+
+def test_tiles_of_one_large_op_form_no_long_chains(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Placing a chain takes time with the cube of its length: 1024 tiles of one comparison took minutes."""
+    lengths: list[int] = []
+    place = OperandPlacer.place_chain
+
+    def placed(self: OperandPlacer, chain: list[int], lane: int, **how: int) -> list[OperandPlacement]:
+        lengths.append(len(chain))
+        return place(self, chain, lane, **how)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(OperandPlacer, "place_chain", placed)
+    x, out = "tensor<1024x1024xi32>", "tensor<1024x1024xi1>"
+    body = f"%0 = tosa.equal %a, %b : ({x}, {x}) -> {out}\nreturn %0 : {out}"
+    Path("m.mlir").write_text(f"func.func @main(%a: {x}, %b: {x}) -> {out} {{\n{body}\n}}\n")
+    assert run("torq-compile m.mlir -o m.vmfb") == 0
+    assert 1 < max(lengths) <= 32

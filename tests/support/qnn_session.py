@@ -340,6 +340,7 @@ class Session:
     refused: tuple[tuple[str, str, str], ...] = ()  # name, type, reason
 
     def write(self, folder: Path) -> Path:
+        folder.mkdir(exist_ok=True)
         timelines = {graph.name: timeline_json(graph) for graph in self.graphs}
         (folder / "prof_qnn.log").write_bytes(log_bytes(self.messages, timelines))
         (folder / "prof.csv").write_text(csv_text(with_repeats(self.messages)), encoding="utf-8")
@@ -367,7 +368,7 @@ class Session:
         left = [{"node_name": name, "op_type": kind, "reason": reason} for name, kind, reason in self.refused]
         target = {"device_id": 0, "htp_arch": "", "soc_model": 52}
         document = {"schema_version": 2, "soc_traces": [{"compilation_target": target}], "subgraph_traces": traces}
-        return json.dumps(document | {"unsupported_nodes": left}).encode()
+        return json.dumps(document | {"unsupported_nodes": left, "model_name": "model.onnx"}).encode()
 
 
 def _graph(number: int, nodes: Sequence[Node], kernels: Sequence[Kernel]) -> Graph:

@@ -56,10 +56,19 @@ class Format(NamedTuple):
     signatures: tuple[Signature, ...]  # a file of which one fits is taken to be of this format
     importer: str  # place of a class or object with `read(path)`
     is_generic: bool = False  # offered a file after all others, as it fits files that others know better
+    with_formats: tuple[str, ...] = ()  # whose files, given too, are told with it: `read(path, beside=paths)`
 
     def fits(self, head: bytes, name: str) -> bool:
         """Whether a file that begins like this is of this format; `name` is a hint only."""
         return any(signature.fits(head, name) for signature in self.signatures)
+
+
+class Hint(NamedTuple):
+    """A kind of file that is often given to `opscope import` and cannot be read: what it is, and what to do."""
+
+    signatures: tuple[Signature, ...]
+    what: str
+    expected: str
 
 
 class Can(StrEnum):
@@ -144,6 +153,7 @@ class Manifest(NamedTuple):
     order: int = 100  # place among the plug-ins, in lists and when files are offered; equal ones by name
     targets: Path | None = None  # folder of TOML files
     formats: tuple[Format, ...] = ()
+    hints: tuple[Hint, ...] = ()
     backends: tuple[BackendEntry, ...] = ()
     verbs: tuple[Verb, ...] = ()
     faces: tuple[Face, ...] = ()
@@ -172,6 +182,9 @@ class Manifest(NamedTuple):
         for form in self.formats:
             if not form.signatures or any(sign == Signature() for sign in form.signatures):
                 yield f"format {form.name}: a signature that says nothing would fit every file"
+        for hint in self.hints:
+            if not hint.signatures or any(sign == Signature() for sign in hint.signatures):
+                yield f"hint on {hint.what}: a signature that says nothing would fit every file"
         for backend in self.backends:
             if bool(backend.what_if) != bool(backend.can & {Can.ADVISE, Can.WHAT_IF}):
                 yield f"backend {backend.name}: a what-if needs its place, and a place the capability"

@@ -125,7 +125,7 @@ def make_copy(
 
     check_float(proto, precision)
     logging.getLogger().setLevel(logging.ERROR)  # the tools tell their own users what to do
-    metadata = {entry.key: entry.value for entry in proto.metadata_props}
+    metadata = {entry.key: entry.value for entry in proto.metadata_props if not entry.key.startswith("opscope.")}
     ports = [[port.name for port in side] for side in (proto.graph.input, proto.graph.output)]
     source, made = folder / "float.onnx", folder / "copy.onnx"
     onnx.save(_current(proto), str(source))

@@ -32,7 +32,6 @@ PRECISIONS = {
         Precision("f16", None, None),
     )
 }
-DEFAULT = "w8a8"
 
 
 def precision_of(word: str) -> Precision:

@@ -5,16 +5,16 @@ from __future__ import annotations
 from collections.abc import Callable
 from pathlib import Path
 
-from ..core.errors import ProfilerError
+from ..core.errors import ModelError
 from ..recording.quantized import ProfiledCopy
 from ..workflows.record import Recorded
 
 
 def profiled(profile: Callable[[], Recorded], folder: Path | None) -> ProfiledCopy:
-    """What a profile came to, or why there is none."""
+    """What a profile came to, or why the model cannot be profiled there."""
     try:
         recorded = profile()
-    except ProfilerError as error:
+    except ModelError as error:
         return ProfiledCopy("", None, problem=str(error))
     info, place = recorded.run.info, None if folder is None else str(folder)
     return ProfiledCopy(f"{info.target} ({recorded.recording.maker})", recorded.run.summary.latency, place)

@@ -33,7 +33,7 @@ def quantise(
     model: Path, output: Path, options: QuantizeOptions, *, backend: str | None = None, step: Step | None = None
 ) -> Quantized:
     """Write a copy in another precision, and hold it against the model."""
-    precision = precision_of(options.precision)
+    precision = check_choice(options)
     check_apart([output], [model])
     with unpacked(model) as file:
         if (form := model_format(file)) is not Format.ONNX:
@@ -41,7 +41,7 @@ def quantise(
         graph = read_model(file, shapes=options.shapes)
         inputs = [graph.tensors[number] for number in graph.inputs]
         ports = [(tensor.name, tensor.dtype.label, tensor.shape or ()) for tensor in inputs]
-        samples = samples_for(precision, options, ports)
+        samples = _samples(options, ports)
         request = {
             "model": str(file.resolve()),
             "precision": precision.word,
@@ -62,20 +62,23 @@ def quantise(
             return _quantized(answer, blank)
 
 
-def samples_for(precision: Precision, options: QuantizeOptions, ports: Sequence[Port]) -> Samples | None:
-    """What the options ask to calibrate with; integers need something."""
+def check_choice(options: QuantizeOptions) -> Precision:
+    """The precision that is asked for; it is known, and integers have something to be calibrated with."""
+    precision = precision_of(options.precision)
     if options.data is not None and options.random is not None:
         raise UsageError("--random: --data is given too; expected one of them")
-    if options.data is not None:
-        return FileSamples(options.data, ports)
-    if options.random is not None:
-        return RandomSamples(ports, options.random, options.seed)
-    if precision.is_integer:
+    if precision.is_integer and options.data is None and options.random is None:
         raise UsageError(
             f"--precision {precision.word}: nothing to calibrate with; expected --data DIR|inputs.npz, or --random N "
             "where only speed is in question"
         )
-    return None
+    return precision
+
+
+def _samples(options: QuantizeOptions, ports: Sequence[Port]) -> Samples | None:
+    if options.data is not None:
+        return FileSamples(options.data, ports)
+    return None if options.random is None else RandomSamples(ports, options.random, options.seed)
 
 
 @contextmanager

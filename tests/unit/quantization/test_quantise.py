@@ -15,7 +15,7 @@ from onnx import helper
 import opscope
 from float_models import conv_classifier, saved, two_inputs, weights
 from opscope import api, cli
-from opscope.core.errors import ModelError, UsageError
+from opscope.core.errors import ModelError, TargetError, UsageError
 from opscope.quantization import errors, sessions
 from opscope.readers import read_model
 from opscope.recording.quantized import Difference, Quantized
@@ -118,6 +118,8 @@ def test_nothing_is_random_unless_asked_for(tmp_path: Path) -> None:
         api.quantize(model, tmp_path / "q.onnx")
     with pytest.raises(UsageError, match="--random: --data is given too"):
         api.quantize(model, tmp_path / "q.onnx", random=1, data=tmp_path)
+    with pytest.raises(TargetError, match="no-such-chip"):
+        api.quantize(model, tmp_path / "q.onnx", random=1, target="no-such-chip")
     assert not (tmp_path / "q.onnx").exists()
 
 

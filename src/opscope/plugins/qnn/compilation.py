@@ -34,6 +34,17 @@ PACKAGE = "onnxruntime_qnn"
 RANDOM_SAMPLES = 2  # that a copy is calibrated with where no data are given: times do not depend on them
 _LONGEST_S = 3600
 _GAVE_UP = "was not selected by that EP"
+_OTHER_MODELS = {
+    Format.TFLITE: (
+        "a TensorFlow Lite model, and the vendor's compiler takes ONNX here; expected its conversion: "
+        "`python -m tf2onnx.convert --tflite MODEL.tflite --output MODEL.onnx`, or a profile of the device for "
+        "`opscope import`"
+    ),
+    Format.MLIR: (
+        "an MLIR module, and the vendor's compiler takes ONNX here; expected the ONNX model that it was made from, or "
+        "--target of a part that takes MLIR (see `opscope targets`)"
+    ),
+}
 _ESCAPE = re.compile(r"\x1b\[[0-9;]*m")
 _ERROR = re.compile(r"\[E:[^\]]*\]\s*(.*)")
 
@@ -157,9 +168,7 @@ def _graph(model: Path, shapes: Mapping[str, tuple[int, ...]]) -> Graph:
     if not model.is_file():
         raise ModelError(str(model), "", "no such file; expected an ONNX model")
     if (form := model_format(model)) is not Format.ONNX:
-        raise ModelError(
-            str(model), "", f"a model of format {form.value}; expected ONNX, as the vendor's compiler takes it"
-        )
+        raise ModelError(str(model), "", _OTHER_MODELS[form])
     return read_model(model, shapes=shapes)
 
 

@@ -10,6 +10,7 @@ from ...core.manifest import (
     Example,
     Face,
     Format,
+    Hint,
     Manifest,
     Option,
     Signature,
@@ -112,9 +113,20 @@ MANIFEST = Manifest(
     summary_files=(
         SummaryFile(
             "qhas",
-            "write the analysis summary: MODEL.qhas.json or .html, or into RUN",
+            "write the analysis summary: MODEL.qhas.json or .html, or into RUN; may be repeated",
             ("json", "html"),
             ".qhas_files:analysis_summary",
+        ),
+    ),
+    hints=(
+        Hint(
+            (
+                Signature(rb"\xd5\n[\x02-\x04]\0|[\s\S]{4}(?:NETD|NETP|NR64)"),
+                Signature(rb"PK", contains=(b"dlc.metadata",)),
+            ),
+            "a Qualcomm deep learning container (.dlc): a model, not a profile",
+            "the profile that a device leaves when it runs it (CSV or log), or the ONNX model that it was made from, "
+            "for `opscope profile MODEL.onnx --backend htp`",
         ),
     ),
     formats=(
@@ -148,9 +160,23 @@ MANIFEST = Manifest(
         ),
         Format(
             "qnn-log",
-            "QNN profile log (*_qnn.log, qnn-profiling-data_0.log)",
+            "QNN profile log (*_qnn.log, qnn-profiling-data_0.log), with schematics and op trace given or beside it",
             (Signature(_LOG, contains=(b"QNN",)),),
             ".importers.device_files:QnnLog",
+            with_formats=("qnn-schematic", "qnn-op-mapping"),
+        ),
+        Format(
+            "qnn-schematic",
+            "schematic of the HTP compiler (*_schematic.bin): its decisions, no times; with the log, times too",
+            (Signature(rb"# python_pprint_graph_summary"), Signature(rb"graph_before_optimization = \{")),
+            ".importers.compiled_files:QnnSchematic",
+            with_formats=("qnn-op-mapping",),
+        ),
+        Format(
+            "qnn-op-mapping",
+            "op trace of ONNX Runtime's QNN provider (qnn_op_trace.json): which nodes run where, and why",
+            (Signature(rb"\s*\{", contains=(b'"subgraph_traces"',)),),
+            ".importers.compiled_files:QnnOpMapping",
         ),
     ),
 )

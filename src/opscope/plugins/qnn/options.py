@@ -83,6 +83,7 @@ class HtpOptions:
             "opt_level": self.opt_level,
             "precision": self.precision,
             "io_quant": "on" if self.io_quant else "off",
+            **({"data": self.data} if self.data is not None else {}),
         }
 
 

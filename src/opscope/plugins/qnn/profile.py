@@ -11,14 +11,14 @@ import numpy as np
 import numpy.typing as npt
 
 from ...core.provenance import Provenance
-from ...recording.recording import KernelTotal, OpRecord, Placed, Recording, StageTime, Value, empty_trace
+from ...recording.recording import KernelTotal, OpRecord, Placed, Recording, Value, empty_trace
 from ...recording.run import GRAPH_EDGE
 from .attribution import Attribution
 from .causes import causes_of
 from .compilation import Compilation, CompiledGraph, compile_model
 from .details import PARTS
 from .hexagon import MB, computed_in, hexagon_of
-from .importers.events import FINALIZE_TIME, Message
+from .importers.estimates import compiler_stages
 from .importers.timeline import ENGINES, HMX
 from .metrics import all_metrics, lane_totals, memory_totals, part_of, path_shares, whole_latency
 from .node_times import FOREGROUND
@@ -88,7 +88,7 @@ def assemble(model: Path, options: HtpOptions, compilation: Compilation) -> Reco
         path_shares=path_shares(graphs),
         path_shares_of="dominant path",
         memory=memory,
-        stages=tuple(_stages([graph.prepared for graph in compilation.graphs])),
+        stages=tuple(compiler_stages([graph.prepared for graph in compilation.graphs])),
         details={PARTS: parts} | ({"quantization": compilation.quantized} if compilation.quantized else {}),
         files={f"{options.precision}.onnx": compilation.copy} if compilation.copy else {},
         notes=(*compilation.notes, *_notes(options, len(parts))),
@@ -184,16 +184,6 @@ def _kernels(graphs: Sequence[GraphNodes]) -> tuple[KernelTotal, ...]:
         for (name, engine), (n, busy, dram, vtcm) in rows.items()
     ]
     return tuple(sorted(totals, key=lambda row: (-(row.busy_cycles or 0), -(row.outer_bytes or 0), row.name)))
-
-
-def _stages(prepared: Sequence[Message | None]) -> Iterator[StageTime]:
-    """Stages of the compiler, summed over graphs."""
-    times: dict[str, int] = {}
-    for message in prepared:
-        event = message.find(FINALIZE_TIME) if message else None
-        for stage in event.children if event else ():
-            times[stage.name] = times.get(stage.name, 0) + (stage.value or 0)
-    return (StageTime(name, value) for name, value in times.items())
 
 
 def _notes(options: HtpOptions, parts: int) -> Iterator[str]:

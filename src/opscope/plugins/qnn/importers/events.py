@@ -8,6 +8,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import cached_property
 
 FINALIZE, EXECUTE = "finalize", "execute"
 
@@ -16,8 +17,14 @@ EXECUTE_TIME = "QNN (execute) time"
 ESTIMATES = "Performance Estimates"
 HVX_THREADS = "Number of HVX threads used"
 
+MOST = 2**48  # no count, time or number of bytes of one event is larger
 _NODE = re.compile(r"(?P<name>.*?):?\s*OpId_(?P<id>\d+)(?: \((?P<unit>cycles|us)\))?$")
 _TOKEN = re.compile(r"_token_\d+$")
+
+
+def believable(value: int | None) -> int | None:
+    """A value of a file; None: it is unknown, or one that nothing can have."""
+    return value if value is not None and 0 <= value < MOST else None
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,16 +43,26 @@ class Event:
             yield from child.walk()
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Message:
     """All events of one call: a graph made ready, or run once."""
 
     graph: str  # empty: the file does not say
     method: str  # FINALIZE, EXECUTE or another word
     events: tuple[Event, ...]
+    is_cut: bool = False  # the file ends inside of it
+
+    @cached_property
+    def _by_name(self) -> dict[str, Event]:
+        """The first of each name."""
+        found: dict[str, Event] = {}
+        for root in self.events:
+            for event in root.walk():
+                found.setdefault(event.name, event)
+        return found
 
     def find(self, name: str) -> Event | None:
-        return next((event for root in self.events for event in root.walk() if event.name == name), None)
+        return self._by_name.get(name)
 
     def value(self, name: str) -> int | None:
         event = self.find(name)

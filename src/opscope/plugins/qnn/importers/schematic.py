@@ -6,7 +6,7 @@ The text is made of Python literals; nothing of it is ever executed. Sections th
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from enum import Enum
 from functools import cached_property
@@ -15,7 +15,10 @@ import numpy as np
 import numpy.typing as npt
 
 from ....core.errors import ImportFileError
+from .events import MOST
 
+_MOST_STEPS = 10_000_000  # of the run list: a table has a row for each
+_LONGEST = 20  # digits of a number
 SPILL, FILL = "@Spill", "@Fill"
 _ENDS = ("*Input", "*Output")  # kernels that take inputs and give outputs
 OP_MASK = 0xFFFF_FFFF  # the low half of an id is the op of the graph before compilation
@@ -157,15 +160,21 @@ def read_schematic(raw: bytes, *, source: str) -> Schematic:
     graph = _GRAPH.search(text)
     if graph is None:
         raise ImportFileError(source, "", "not a schematic, or cut short; expected the text of one compiled graph")
-    section = dict(_sections(text))
+    try:
+        return _schematic(graph[1], dict(_sections(text)))
+    except ValueError as error:
+        raise ImportFileError(source, "", f"damaged: {error}; expected the text of one compiled graph") from error
+
+
+def _schematic(graph: str, section: Mapping[str, str]) -> Schematic:
     steps = tuple(_steps(section.get("opdesc_map", "")))
     return Schematic(
-        graph=graph[1],
+        graph=graph,
         names={int(op, 16): name for op, name in _NAME.findall(section.get("qnn_name_translations", ""))},
         before={op.id: op for op in _ops(section.get("graph_before_optimization", ""))},
         ops={op.id: op for op in _ops(section.get("graph_after_optimization", ""))},
         moved=tuple(
-            Moved(int(op, 16), int(read), int(write), int(near_read), int(near_write), is_dma == "1")
+            Moved(int(op, 16), _size(read), _size(write), _size(near_read), _size(near_write), is_dma == "1")
             for op, read, write, near_read, near_write, is_dma in _MOVED.findall(
                 section.get("bandwidth_information", "")
             )
@@ -182,11 +191,32 @@ def read_schematic(raw: bytes, *, source: str) -> Schematic:
     )
 
 
+def _number(text: str, most: int) -> int:
+    """A number of the file, if it can be."""
+    if len(text) > _LONGEST or int(text) >= most:
+        raise ValueError(f"{text[:_LONGEST]} is too much")
+    return int(text)
+
+
+def _size(text: str) -> int:
+    return _number(text, MOST)
+
+
 def _sections(text: str) -> Iterator[tuple[str, str]]:
     """Name and text of every top-level table, up to the next one."""
-    heads = list(_SECTION.finditer(text))
-    for head, after in zip(heads, [*heads[1:], None], strict=True):
-        yield head[1], text[head.end() : after.start() if after else len(text)]
+    for head, end in _blocks(_SECTION, text):
+        yield head[1], text[head.end() : end]
+
+
+def _blocks(pattern: re.Pattern[str], text: str) -> Iterator[tuple[re.Match[str], int]]:
+    """Every match, and where the next begins or the text ends."""
+    before: re.Match[str] | None = None
+    for head in pattern.finditer(text):
+        if before is not None:
+            yield before, head.start()
+        before = head
+    if before is not None:
+        yield before, len(text)
 
 
 def _ops(text: str) -> Iterator[CompiledOp]:
@@ -197,9 +227,8 @@ def _ops(text: str) -> Iterator[CompiledOp]:
 
     Inputs are the ids in front of `'outputs'`; type and shape are those of the first output.
     """
-    heads = list(_OP.finditer(text))
-    for head, after in zip(heads, [*heads[1:], None], strict=True):
-        body = text[head.end() : after.start() if after else len(text)]
+    for head, end in _blocks(_OP, text):
+        body = text[head.end() : end]
         cut = body.find("'outputs'")
         inputs, outputs = (body[:cut], body[cut:]) if cut >= 0 else (body, "")
         dtype, dims = _DTYPE.search(outputs), _DIMS.search(outputs)
@@ -214,14 +243,13 @@ def _ops(text: str) -> Iterator[CompiledOp]:
 
 def _steps(text: str) -> Iterator[Step]:
     """The scheduler's list: `'#7': opdesc( 0x1a, "q::Conv", ptr=…, runlist_pos = 3 … csts_in = (#2, #5)`."""
-    heads = list(_STEP.finditer(text))
-    for head, after in zip(heads, [*heads[1:], None], strict=True):
-        before = _BEFORE.search(text, head.end(), after.start() if after else len(text))
+    for head, end in _blocks(_STEP, text):
+        before = _BEFORE.search(text, head.end(), end)
         yield Step(
             int(head[1]),
             int(head[2], 16),
             head[3],
-            None if head[4] is None else int(head[4]),
+            None if head[4] is None else _number(head[4], _MOST_STEPS),
             tuple(int(n) for n in _NUMBER.findall(before[1])) if before else (),
         )
 
@@ -232,12 +260,11 @@ def _memory(text: str, steps: tuple[Step, ...]) -> Iterator[MemoryGroup]:
     A group lives from the first to the last of the steps that fill or use it, by their places in the run list.
     """
     position = {step.number: step.position for step in steps}
-    heads = list(_GROUP.finditer(text))
-    for head, after in zip(heads, [*heads[1:], None], strict=True):
-        users = _USERS.search(text, head.end(), after.start() if after else len(text))
+    for head, end in _blocks(_GROUP, text):
+        users = _USERS.search(text, head.end(), end)
         numbers = [int(n) for n in _NUMBER.findall(users[1])] if users else []
         if head[3]:
             numbers.append(int(head[3]))
         places = [place for number in numbers if (place := position.get(number)) is not None]
         if places:
-            yield MemoryGroup(int(head[1]), head[2] == "True", min(places), max(places))
+            yield MemoryGroup(_size(head[1]), head[2] == "True", min(places), max(places))

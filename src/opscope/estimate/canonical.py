@@ -17,6 +17,7 @@ from ..core.units import Bytes
 from ..graph.graph import ABSENT, DType, Graph, Note, Op, Role, Tensor
 from ..graph.kinds import Family
 from ..machine.target import Target
+from .chains import fuse_chains, rename_layouts
 
 _FUSES_INTO = (Family.CONTRACTION, Family.RECURRENT)
 _ALSO_FUSES_INTO = {"add", "batch_norm", "average_pool", "max_pool"}
@@ -30,6 +31,10 @@ def canonicalise(graph: Graph, target: Target) -> Graph:
     if graph.quantize_ops_annotate:
         graph = fold_quantisation(graph, target.runtime.floats)
         graph = fuse(graph, target.runtime.fuses)  # ops that a pair separated are adjacent now
+    if target.runtime.channels_last:
+        graph = rename_layouts(graph)
+    if target.runtime.fuses_chains:
+        graph = fuse_chains(graph)
     return retype(graph, target.precision, _runs_as_notes(graph, target))
 
 

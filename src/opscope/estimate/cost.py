@@ -5,19 +5,23 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from ..core.units import Cycles
+from ..machine.target import Figure
 
 LAUNCH = "launch"
 LAYOUT = "layout"
 EXCHANGE = "exchange"
+CALL = "call"
 
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """Cycles on one resource. Parts that overlap hide behind the longest of them; the others add up."""
+    """Cycles on one resource. Those of one resource add up; resources that overlap hide behind the longest of them,
+    the others add up."""
 
     resource: str
     cycles: Cycles
     overlaps: bool = True
+    figures: tuple[Figure, ...] = ()  # of the target, that the cycles are proportional or inversely proportional to
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,13 +30,27 @@ class Cost:
 
     parts: tuple[Part, ...] = ()
 
+    def by_resource(self) -> dict[str, float]:
+        """Cycles on every resource, in the order of the parts."""
+        found: dict[str, float] = {}
+        for part in self.parts:
+            found[part.resource] = found.get(part.resource, 0.0) + part.cycles
+        return found
+
     @property
     def total(self) -> Cycles:
-        hidden = max((part.cycles for part in self.parts if part.overlaps), default=0.0)
-        return Cycles(hidden + sum(part.cycles for part in self.parts if not part.overlaps))
+        overlapping: dict[str, float] = {}
+        total = 0.0
+        for part in self.parts:
+            if part.overlaps:
+                overlapping[part.resource] = overlapping.get(part.resource, 0.0) + part.cycles
+            else:
+                total += part.cycles
+        return Cycles(max(overlapping.values(), default=0.0) + total)
 
     @property
     def bound(self) -> str:
         """The resource that takes longest: speeding up any other one gains nothing. Empty for an op without work."""
-        longest = max(self.parts, key=lambda part: part.cycles, default=None)
-        return longest.resource if longest is not None and longest.cycles > 0 else ""
+        found = self.by_resource()
+        longest = max(found, key=lambda resource: found[resource], default="")
+        return longest if longest and found[longest] > 0 else ""

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
+from math import prod
 
 from ..graph.graph import ABSENT, Graph, Op, Role
 from ..graph.kinds import Family
@@ -25,31 +27,57 @@ def form_of(op: Op, graph: Graph) -> str:
     return op.kind
 
 
-def product_extents(op: Op, graph: Graph) -> tuple[int, ...]:
-    """Reduced and produced extent of a product: what a matrix engine tiles."""
+@dataclass(frozen=True, slots=True)
+class Extents:
+    """Of a product: what a matrix engine tiles."""
+
+    rows: int  # of one product: of a batch of products, each has its own
+    reduced: int  # for each tap
+    produced: int
+    taps: int = 1  # of a kernel
+
+
+def product_extents(op: Op, graph: Graph) -> Extents | None:
+    """Extents of a product; None where an op is none, or its shapes do not tell."""
+    out = graph.tensors[op.outputs[0]].shape or ()
     if op.kind == "matmul":
-        return number(op, "k"), number(op, "n")
+        produced = number(op, "n")
+        columns = prod(out) // max(1, produced)
+        shared = has_weights(op, graph)  # weights that a whole batch shares meet the rows of all of it
+        return Extents(columns if shared else out[-2] if len(out) > 1 else 1, number(op, "k"), produced)
     if op.kind == "conv":
-        out = graph.tensors[op.outputs[0]].shape or ()
-        groups = max(1, number(op, "groups", 1))
-        taps = 1
-        for extent in numbers(op, "kernel"):
-            taps *= extent
-        return taps * channels_per_group(op, graph.tensors[op.inputs[0]]), out[number(op, "channel_axis")] // groups
+        groups, axis = max(1, number(op, "groups", 1)), number(op, "channel_axis")
+        rows = prod(extent for place, extent in enumerate(out) if place != axis)
+        channels = channels_per_group(op, graph.tensors[op.inputs[0]])
+        return Extents(rows, channels, out[axis] // groups, prod(numbers(op, "kernel")))
     if op.kind == "attention":
-        return number(op, "head_size"), number(op, "key_length")
-    return ()
+        return Extents(number(op, "query_length"), number(op, "head_size"), number(op, "key_length"))
+    return None
 
 
-def padding(extents: Sequence[int], engine: Engine) -> float:
-    """Padded work over real work: 100 channels on 32-wide tiles are computed as 128, a factor of 1.28."""
-    if engine.tile_extent is None:
+def padding(extents: Extents | None, engine: Engine) -> float:
+    """Padded work over real work: 100 channels on 32-wide tiles are computed as 128, a factor of 1.28.
+
+    Taps of a convolution are one long reduced extent, or are padded each on their own (`taps_apart`): 48 channels of
+    3 x 3 taps are 432 padded to 448, or nine times 64.
+    """
+    if extents is None:
         return 1.0
-    tile = round(engine.tile_extent.value)
     growth = 1.0
-    for extent in extents:
-        growth *= -(-extent // tile) * tile / extent if extent else 1.0
+    if engine.tile_extent is not None:
+        tile = round(engine.tile_extent.value)
+        whole = extents.reduced * extents.taps
+        apart = engine.taps_apart and extents.reduced >= tile
+        padded = _padded(extents.reduced, tile) * extents.taps if apart else _padded(whole, tile)
+        growth *= padded / whole if whole else 1.0
+        growth *= _padded(extents.produced, tile) / extents.produced if extents.produced else 1.0
+    if engine.row_extent is not None and extents.rows:
+        growth *= _padded(extents.rows, round(engine.row_extent.value)) / extents.rows
     return growth
+
+
+def _padded(extent: int, tile: int) -> int:
+    return -(-extent // tile) * tile
 
 
 def has_weights(op: Op, graph: Graph) -> bool:

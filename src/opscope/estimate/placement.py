@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 from ..graph.graph import ABSENT, DType, Graph, Op
 from ..graph.kinds import Family
+from ..graph.work_families import WorkFamily, work_family
 from ..machine.target import Engine, Target
 from .work import Work
 
@@ -29,7 +30,8 @@ def place_op(op: Op, work: Work, graph: Graph, target: Target) -> Placement:
     if target.support.dtypes and dtype.label not in target.support.dtypes:
         return Placement(None, dtype, f"{target.name} does not support {dtype.label}")
     takes = [engine for engine in target.engines if engine.takes(op)]
-    able = [engine for engine in takes if can_price(engine, op, work, dtype)]
+    family = work_family(op, graph)
+    able = [engine for engine in takes if can_price(engine, op, work, dtype, family)]
     unable = next((f"{engine.name} has no rate for {dtype.label}" for engine in takes if engine not in able), "")
     if not able:
         return Placement(None, dtype, unable or f"no engine of {target.name} takes {op.kind}")
@@ -52,11 +54,13 @@ def _operand_dtype(op: Op, graph: Graph) -> DType:
     return operands[0] if operands else (graph.tensors[op.outputs[0]].dtype if op.outputs else DType.UNKNOWN)
 
 
-def can_price(engine: Engine, op: Op, work: Work, dtype: DType) -> bool:
+def can_price(engine: Engine, op: Op, work: Work, dtype: DType, family: WorkFamily | None) -> bool:
     """Whether the target has a rate for this work on this engine; an opaque op has none anywhere."""
     if op.family is Family.OPAQUE:
         return False
     if engine.command_cycles is not None or op.kind in engine.kernels or op.family.value in engine.kernels:
+        return True
+    if engine.rate_of(family, dtype) is not None:
         return True
     if work.macs and engine.rate(engine.macs_per_cycle, dtype) is None:
         return False

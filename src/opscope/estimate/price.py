@@ -4,16 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from math import prod
 
 from ..core.meaning import Carries
 from ..core.units import Cycles
-from ..graph.graph import DType, Graph, Op
+from ..graph.graph import ABSENT, DType, Graph, Op
 from ..graph.kinds import Family
-from ..machine.target import Engine, Memory, Target
-from .cost import EXCHANGE, LAUNCH, LAYOUT, Cost, Part
-from .kernels import form_of, padding, product_extents
+from ..graph.work_families import WorkFamily, work_family
+from ..machine.target import Engine, Figure, Memory, Target
+from .cost import CALL, EXCHANGE, LAUNCH, LAYOUT, Cost, Part
+from .kernels import Extents, form_of, padding, product_extents
 from .placement import Placement, can_price, place_op
-from .work import DEQUANTIZE, Work, work_of
+from .work import DEQUANTIZE, Work, number, work_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,7 +44,9 @@ class Task:
     placement: Placement
     traffic: Mapping[str, int]  # bytes by memory name
     form: str = ""  # the kernel that a published cost is of; empty: its kind
-    extents: tuple[int, ...] = ()  # of a product: what a matrix engine tiles
+    family: WorkFamily | None = None
+    outputs: int = 0  # elements
+    extents: Extents | None = None  # of a product: what a matrix engine tiles
     layout_cycles: float = 0.0  # of one lane changing the layout of its inputs, launches aside
     layout_commands: int = 0
 
@@ -59,11 +63,12 @@ def task_of(op: Op, graph: Graph, target: Target) -> Task:
     """
     work = work_of(op, graph)
     first = place_op(op, work, graph, target)
-    extents = product_extents(op, graph) if work.macs and work.known else ()
-    task = Task(op, work, first, {}, form_of(op, graph), extents)
+    extents = product_extents(op, graph) if work.macs and work.known else None
+    outputs = sum(graph.tensors[t].elements or 0 for t in op.outputs[:1] if t != ABSENT)
+    task = Task(op, work, first, {}, form_of(op, graph), work_family(op, graph), outputs, extents)
     if first.engine is None or not work.known or not target.is_compilable:
         return task
-    able = [engine for engine in target.engines if engine.takes(op) and can_price(engine, op, work, first.dtype)]
+    able = [engine for engine in target.engines if engine.takes(op) and can_price(engine, op, work, first.dtype, task.family)]
     able = [engine for engine in able if engine.command_cycles is None] or able  # a fixed cost compares with nothing
     costs = [engine_cycles(task, without_weight_load(engine)) for engine in able]
     best = min(range(len(able)), key=lambda number: costs[number])
@@ -88,20 +93,36 @@ def price(task: Task, engine: Engine, machine: Machine) -> Cost:
 def _price(task: Task, engine: Engine, machine: Machine) -> Cost:
     """Return the cost of one trip. Engine and memories overlap; launches, layouts and exchanges do not."""
     units = 1 if engine.command_cycles is not None else machine.lanes * engine.units
-    busy = engine_cycles(task, engine) / units
-    parts = [Part(engine.name, Cycles(busy))] if busy else []
+    stages = [stage for stage in _stages(task, engine) if stage.cycles]
+    parts = [Part(engine.name, Cycles(stage.cycles / units), figures=stage.figures) for stage in stages]
     parts += _unpacking(task, machine)
     for memory in machine.target.memories:
         cycles = memory_cycles(memory, task.traffic.get(memory.name, 0), machine)
         if cycles:
-            parts.append(Part(memory.name, Cycles(cycles)))
+            figures = (memory.bytes_per_cycle, memory.bytes_per_second, memory.efficiency)
+            parts.append(Part(memory.name, Cycles(cycles), figures=tuple(f for f in figures if f is not None)))
     if task.layout_commands:
         vector = max(machine.target.engines, key=lambda each: each.threads)
         cycles = task.layout_cycles / machine.lanes + task.layout_commands * launch_cycles(vector)
         parts.append(Part(LAYOUT, Cycles(cycles), overlaps=False))
     parts += _exchange(task, machine)
     if parts and engine.launch_cycles is not None:
-        parts.append(Part(LAUNCH, Cycles(engine.launch_cycles.value), overlaps=False))
+        cycles = engine.launch_cycles.value * _launches(task.op)
+        parts.append(Part(LAUNCH, Cycles(cycles), overlaps=False, figures=(engine.launch_cycles,)))
+    return Cost(tuple(parts))
+
+
+def price_call(graph: Graph, machine: Machine) -> Cost:
+    """Return what an inference costs beside its ops: the call, and handing over inputs and outputs."""
+    target, clock = machine.target, machine.clock_hz
+    parts = []
+    if target.call_seconds is not None:
+        fixed = Cycles(target.call_seconds.value * clock)
+        parts.append(Part(CALL, fixed, overlaps=False, figures=(target.call_seconds,)))
+    rate = target.call_bytes_per_second
+    if rate is not None:
+        size = sum(graph.tensors[t].bytes or 0 for t in (*graph.inputs, *graph.outputs))
+        parts.append(Part(CALL, Cycles(size / rate.value * clock), overlaps=False, figures=(rate,)))
     return Cost(tuple(parts))
 
 
@@ -120,6 +141,11 @@ def _exchange(task: Task, machine: Machine) -> list[Part]:
     rate = own.value / machine.clock_hz if own is not None else route.peak(machine.clock_hz)
     sent = task.work.read_bytes / machine.lanes / rate
     return [Part(EXCHANGE, Cycles(issue + launch_cycles(vector) + sent), overlaps=False)]
+
+
+def _launches(op: Op) -> int:
+    """Return how often an engine starts anew: steps of a recurrent op wait for each other."""
+    return number(op, "steps", 1) if op.family is Family.RECURRENT else 1
 
 
 def launch_cycles(engine: Engine | None) -> float:
@@ -141,28 +167,62 @@ def _unpacking(task: Task, machine: Machine) -> list[Part]:
 
 
 def engine_cycles(task: Task, engine: Engine) -> float:
-    """Return the cycles on a single lane, with padding to full tiles: a matrix engine computes whole tiles only.
+    """Return the cycles on a single lane."""
+    return sum(stage.cycles for stage in _stages(task, engine))
 
-    A published kernel cost takes precedence over the peak rate.
+
+@dataclass(frozen=True, slots=True)
+class _Stage:
+    """Cycles of an engine, and the figures that they are proportional or inversely proportional to."""
+
+    cycles: float
+    figures: tuple[Figure, ...]
+
+
+def _stages(task: Task, engine: Engine) -> tuple[_Stage, ...]:
+    """What an engine does for an op, one after the other, on a single lane.
+
+    A published kernel cost takes precedence over the rate of a family of work, and that over the peak rate.
     """
     op, work, dtype = task.op, task.work, task.placement.dtype
     if engine.command_cycles is not None:
-        return engine.command_cycles.value
+        return (_Stage(engine.command_cycles.value, (engine.command_cycles,)),)
     named = (task.form, op.kind, op.family.value)
     kernel = next((engine.kernels[name] for name in named if name in engine.kernels), None)
     if kernel is not None:
-        return kernel.value * work.write_bytes / 1024
-    cycles = 0.0
-    macs, elements = engine.rate(engine.macs_per_cycle, dtype), engine.rate(engine.element_ops_per_cycle, dtype)
-    if work.macs and macs is not None:
-        efficiency = engine.efficiency.value if engine.efficiency is not None else 1.0
-        cycles += work.macs * padding(task.extents, engine) / (macs.value * efficiency)
-        # Weights stream in while the array computes: the slower of the two decides.
-        if engine.weight_bytes_per_cycle is not None:
-            cycles = max(cycles, work.weight_bytes / engine.weight_bytes_per_cycle.value)
+        return (_Stage(kernel.value * work.write_bytes / 1024, (kernel,)),)
+    rate = engine.rate_of(task.family, dtype)
+    if rate is not None and not work.macs:
+        return (_Stage((work.read_bytes + work.write_bytes) / (rate[0].value * rate[1].value), rate),)
+    elements = engine.rate(engine.element_ops_per_cycle, dtype)
+    stages = [_product(task, engine, rate)] if work.macs else []
     if work.element_ops and elements is not None:
-        cycles += work.element_ops / elements.value
-    return cycles
+        stages.append(_Stage(work.element_ops / elements.value, (elements,)))
+    return tuple(stages)
+
+
+def _product(task: Task, engine: Engine, rate: tuple[Figure, Figure] | None) -> _Stage:
+    """Multiply-accumulates, with padding to full tiles: a matrix engine computes whole tiles only.
+
+    Weights stream in and results leave while the array computes: the slowest of the three decides.
+    """
+    work, dtype = task.work, task.placement.dtype
+    found = []
+    peak = engine.rate(engine.macs_per_cycle, dtype)
+    if peak is not None:
+        figures = rate or ((peak,) if engine.efficiency is None else (peak, engine.efficiency))
+        # A share that depthwise convolutions reach is of vector units: there are no tiles to fill.
+        whole = rate is not None and task.family is WorkFamily.DEPTHWISE_CONVOLUTION
+        growth = 1.0 if whole else padding(task.extents, engine)
+        cycles = work.macs * growth / prod(figure.value for figure in figures)
+        found.append(_Stage(cycles, figures))
+    if engine.weight_bytes_per_cycle is not None and found:
+        load = engine.weight_bytes_per_cycle
+        found.append(_Stage(work.weight_bytes / load.value, (load,)))
+    leaves = engine.rate(engine.output_elements_per_cycle, dtype)
+    if leaves is not None:
+        found.append(_Stage(task.outputs / leaves.value, (leaves,)))
+    return max(found, key=lambda stage: stage.cycles, default=_Stage(0.0, ()))
 
 
 def memory_cycles(memory: Memory, size_bytes: int, machine: Machine) -> float:

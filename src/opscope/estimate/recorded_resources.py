@@ -47,7 +47,7 @@ def _layer(layer: Layer) -> LayerResources:
         energy_j=layer.energy_j,
         power_w=layer.power_w,
         bound=layer.bound if layer.cost is not None else "",
-        costs=() if layer.cost is None else tuple(CostPart(part.resource, part.cycles) for part in layer.cost.parts),
+        costs=() if layer.cost is None else tuple(CostPart(*part) for part in layer.cost.by_resource().items()),
         macs=layer.macs,
         element_ops=layer.element_ops,
         work_known=layer.work_known,

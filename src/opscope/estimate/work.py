@@ -14,6 +14,7 @@ from math import log2, prod
 
 from ..graph.graph import ABSENT, DType, Graph, Op, Role, Tensor
 from ..graph.kinds import KINDS, Family, Touches
+from ..graph.work_families import kinds_of
 
 MAC_DEFINITION = "1 MAC = one multiply and one accumulate, dense, padding included; other work is element operations"
 
@@ -201,7 +202,7 @@ def _over_input(op: Op, inputs: list[Tensor], _outputs: list[Tensor]) -> tuple[i
 
 
 def _over_output(op: Op, _inputs: list[Tensor], outputs: list[Tensor]) -> tuple[int, int, str]:
-    return 0, _elements(outputs) * _per_element(op.kind), ""
+    return 0, _elements(outputs) * sum(_per_element(kind) for kind in kinds_of(op)), ""
 
 
 def channels_per_group(op: Op, tensor: Tensor) -> int:

@@ -18,6 +18,7 @@ An operator with no kind of its own keeps its `type` and becomes `custom`: its c
 | transpose                | data                            | permutation                                        |
 | concat, split, …         | operands                        | axis                                               |
 | any                      |                                 | activation (name of a fused activation kind)       |
+| any elementwise          |                                 | chain (kinds of the ops that run as this one)      |
 
 `channel_axis` and `axes` are non-negative. An absent optional input is `ABSENT`. Quantisation scales and zero
 points follow the canonical inputs. Ops inside control-flow bodies stand in `ops` after the op that runs them, with

@@ -17,6 +17,7 @@ from ..core.errors import TargetError, did_you_mean, printable
 from ..core.plugins import manifests
 from ..graph.graph import DType
 from ..graph.kinds import KINDS, Family
+from ..graph.work_families import WorkFamily
 from .inheritance import KEY, Document, merged, with_bases
 from .target import ANY, Figure, Target
 
@@ -31,16 +32,23 @@ _DIVISORS = {  # figures that something is divided by
     "devices",
     "macs_per_cycle",
     "element_ops_per_cycle",
+    "output_elements_per_cycle",
+    "vector_bytes_per_cycle",
+    "reached",
+    "tile_extent",
+    "row_extent",
     "efficiency",
     "bytes_per_second",
     "bytes_per_cycle",
     "core_bytes_per_second",
+    "call_bytes_per_second",
     "link_bytes_per_second",
     "memory_bytes_per_second",
     "beats",
     "request_bytes",
 }
 _VARIANTS = {"scalar_mul", "scalar_add", "broadcast_add", "broadcast_mul"}  # forms of kinds that cost differently
+_WORK = {family.value for family in WorkFamily}
 _OPS = set(KINDS) | {family.value for family in Family} | {ANY}
 
 
@@ -196,6 +204,10 @@ def _vocabulary(target: Target) -> Iterator[tuple[str, Iterable[str], Collection
         yield f"{place}.kernels", engine.kernels, _OPS | _VARIANTS
         yield f"{place}.macs_per_cycle", engine.macs_per_cycle, _DTYPES
         yield f"{place}.element_ops_per_cycle", engine.element_ops_per_cycle, _DTYPES
+        yield f"{place}.output_elements_per_cycle", engine.output_elements_per_cycle, _DTYPES
+        yield f"{place}.reached", engine.reached, _WORK
+        for family, table in engine.reached.items():
+            yield f"{place}.reached.{family}", table, _DTYPES
         yield f"{place}.picojoules_per_mac", engine.picojoules_per_mac, _DTYPES
         yield f"{place}.picojoules_per_element_op", engine.picojoules_per_element_op, _DTYPES
     yield "runtime.in_place", target.runtime.in_place, KINDS

@@ -6,6 +6,7 @@ knows a chip by name: what a chip does differently from another must be said by 
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from enum import Enum
@@ -13,6 +14,7 @@ from typing import TypeVar
 
 from ..core.meaning import Carries
 from ..graph.graph import DType, Op
+from ..graph.work_families import WorkFamily
 
 ANY = "*"
 MOST_UNITS = 64  # of an engine in one core
@@ -98,7 +100,14 @@ class Engine:
     launch_cycles: Figure | None = None  # per op, before work starts
     command_cycles: Figure | None = None  # of any command, whatever it does: where nothing finer is published
     weight_bytes_per_cycle: Figure | None = None  # weights cannot enter it faster, however few rows they meet
+    vector_bytes_per_cycle: Figure | None = None  # read and written at the most by work that multiplies nothing
+    reached: Mapping[str, Mapping[str, Figure]] = field(default_factory=dict)
+    """Share of its peak that a family of work (`graph.work_families`) reaches, by data type: of `macs_per_cycle` for
+    families that multiply, of `vector_bytes_per_cycle` for the others. Others reach `efficiency`."""
+    output_elements_per_cycle: Mapping[str, Figure] = field(default_factory=dict)  # that leave it beside its MACs
     tile_extent: Figure | None = None  # reduced and produced extents are padded to a multiple of this
+    row_extent: Figure | None = None  # rows of a product are padded to a multiple of this
+    taps_apart: bool = False  # channels are padded for each tap of a convolution, unless several taps fit a tile
     kernels: Mapping[str, Figure] = field(default_factory=dict)  # cycles per KB of output, by op kind
     picojoules_per_mac: Mapping[str, Figure] = field(default_factory=dict)  # by data type; "*" for any
     picojoules_per_element_op: Mapping[str, Figure] = field(default_factory=dict)
@@ -106,12 +115,24 @@ class Engine:
     def __post_init__(self) -> None:
         if not 1 <= self.units <= MOST_UNITS:
             raise ValueError(f"engine {self.name!r} has {self.units} units; expected 1 to {MOST_UNITS}")
+        for family, table in self.reached.items():
+            if any(share.largest > 1 for share in table.values()):
+                raise ValueError(f"engine {self.name!r} reaches more than its peak for {family}; expected at most 1")
 
     def takes(self, op: Op) -> bool:
         return ANY in self.ops or op.kind in self.ops or op.family.value in self.ops
 
     def rate(self, table: Mapping[str, Figure], dtype: DType) -> Figure | None:
         return table.get(dtype.label, table.get(ANY))
+
+    def rate_of(self, family: WorkFamily | None, dtype: DType) -> tuple[Figure, Figure] | None:
+        """Peak of a family of work and the share of it that is reached, where the file has them."""
+        table = None if family is None else self.reached.get(family.value)
+        if family is None or table is None:
+            return None
+        peak = self.rate(self.macs_per_cycle, dtype) if family.multiplies else self.vector_bytes_per_cycle
+        share = self.rate(table, dtype)
+        return None if peak is None or share is None else (peak, share)
 
 
 @dataclass(frozen=True, slots=True)
@@ -297,6 +318,8 @@ class Runtime:
     im2col_element_bytes: Figure | None = None
     in_place: tuple[str, ...] = ("reshape", "identity")  # kinds that write over their first input
     fuses: tuple[str, ...] = ()  # kinds that disappear into the op before them
+    fuses_chains: bool = False  # elementwise ops one behind the other run as one, their values never leaving it
+    channels_last: bool = False  # its own order: a transposition to or from it only renames bytes
     rescales: tuple[
         str, ...
     ] = ()  # kinds that take their inputs at scales of their own: rescales before them disappear
@@ -309,6 +332,35 @@ class Support:
 
     ops: tuple[str, ...] = ()
     dtypes: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Calibration:
+    """How figures were fitted to measurements, and how far predictions were off for networks left out of the fit.
+
+    A prediction's logarithm is off by `spread` where every figure is known well, and by more where it rests on figures
+    with wide ranges; `factor` such widths hold the truth as often as `coverage` says.
+    """
+
+    rows: int  # measurements
+    networks: int
+    spread: float
+    factor: float
+    coverage: float  # that ranges are made for: 0.9
+    seen: Mapping[str, float] = field(default_factory=dict)  # largest share of time of each part in any network
+    precisions: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Validation:
+    """How far predictions lie from measurements that set no figure."""
+
+    networks: int
+    rows: int
+    median_error: float
+    p90_error: float
+    coverage: float | None  # share of measurements inside the range
+    source: str  # a key of the target's `sources`
 
 
 @dataclass(frozen=True, slots=True)
@@ -335,6 +387,10 @@ class Target:
     commands: Mapping[str, str] = field(default_factory=dict)  # kind → name the vendor's tools print for it
     precision: Mapping[str, str] = field(default_factory=dict)  # data type in the model → data type it runs as
     idle_watts: Figure | None = None
+    call_seconds: Figure | None = None  # of each inference, whatever the network: from the call until work starts
+    call_bytes_per_second: Figure | None = None  # at which inputs are handed over and outputs are handed back
+    calibration: Calibration | None = None
+    validation: Validation | None = None
 
     def __post_init__(self) -> None:
         if not self.engines:
@@ -395,9 +451,13 @@ _RATES = frozenset(
         "element_ops_per_cycle",
         "efficiency",
         "weight_bytes_per_cycle",
+        "output_elements_per_cycle",
+        "vector_bytes_per_cycle",
+        "reached",
         "bytes_per_second",
         "bytes_per_cycle",
         "core_bytes_per_second",
+        "call_bytes_per_second",
     }
 )
 _COSTS = frozenset(
@@ -411,8 +471,14 @@ _COSTS = frozenset(
         "issue_cycles",
         "latency_seconds",
         "idle_watts",
+        "call_seconds",
     }
 )
+
+
+def is_rate(key: str) -> bool:
+    """Whether a figure, by its key, makes an inference faster where it is larger."""
+    return not _RATES.isdisjoint(re.split(r"[.\[\]]", key))
 
 
 def at_corner(target: Target, corner: Corner) -> Target:
@@ -437,8 +503,14 @@ def _part_at_corner(part: _Figures, corner: Corner) -> _Figures:
         if isinstance(found, Figure):
             changes[name] = _at_end(found, to_largest)
         elif isinstance(found, Mapping):
-            changes[name] = {key: _at_end(figure, to_largest) for key, figure in found.items()}
+            changes[name] = {key: _table_at_end(value, to_largest) for key, value in found.items()}
     return replace(part, **changes)  # type: ignore[arg-type]
+
+
+def _table_at_end(value: Figure | Mapping[str, Figure], to_largest: bool) -> Figure | dict[str, Figure]:
+    if isinstance(value, Figure):
+        return _at_end(value, to_largest)
+    return {key: _at_end(figure, to_largest) for key, figure in value.items()}
 
 
 def _at_end(figure: Figure, to_largest: bool) -> Figure:

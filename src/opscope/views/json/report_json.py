@@ -130,7 +130,7 @@ def _layer(layer: Layer) -> dict[str, object]:
         "accelerated": layer.accelerated,
         "engine": layer.engine,
         "bound": layer.bound or None,
-        "cycles_by_resource": {} if layer.cost is None else {p.resource: p.cycles for p in layer.cost.parts},
+        "cycles_by_resource": {} if layer.cost is None else layer.cost.by_resource(),
         "traffic_bytes": dict(layer.traffic),
         "dtype": layer.dtype,
         "trips": layer.trips,

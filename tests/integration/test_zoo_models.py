@@ -48,12 +48,17 @@ SMALL: dict[str, Recipe] = {
         options={"layers": 2, "hidden": 128, "heads": 8, "kv_heads": 2, "intermediate": 256, "step": "prefill"}
         | {"vocabulary": 300},
     ),
+    "regnety-400mf": Recipe("regnety-400mf", options={"size": 64}),
+    "mobilenetv3-small": Recipe("mobilenetv3-small", options={"size": 64}),
+    "densenet121": Recipe("densenet121", options={"size": 64}),
+    "yolov3-tiny": Recipe("yolov3-tiny", options={"size": 64, "classes": 3}),
+    "yolov5n": Recipe("yolov5n", options={"size": 96, "classes": 3}),
     "kws-cnn": Recipe("kws-cnn"),
     "cifar-resnet": Recipe("cifar-resnet", batch=2),
     "fc": Recipe("fc", batch=2, options={"features": 64, "units": 32}),
     "conv-small": Recipe("conv-small", batch=2),
 }
-TFLITE = ("resnet50", "mobilenetv2", "vit-b16", "kws-cnn", "cifar-resnet", "fc", "conv-small")
+TFLITE = tuple(key for key in SMALL if not key.startswith(("bert", "llm")))
 PRECISIONS = ("f32", "f16", "int8")
 
 
@@ -99,7 +104,7 @@ def run_onnx(path: Path, inputs: dict[str, Array] | None = None) -> list[NDArray
 def run_tflite(path: Path) -> NDArray[np.float64]:
     interpreter = Interpreter(model_path=str(path), num_threads=1)
     interpreter.allocate_tensors()
-    (into,), (out,) = interpreter.get_input_details(), interpreter.get_output_details()
+    (into,), (out, *_) = interpreter.get_input_details(), interpreter.get_output_details()
     data = np.random.default_rng(7).standard_normal(into["shape"]).astype(np.float32)
     if into["dtype"] == np.int8:
         scale, zero_point = into["quantization"]

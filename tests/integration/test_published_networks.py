@@ -82,6 +82,8 @@ AS_THEY_ARE: list[Row] = [
     ("yolo11n", {}, 2_616_248 - 16, 6.5 / 2),
     ("yolo11s", {}, 9_443_760 - 16, 21.5 / 2),
     ("yolo11m", {}, 20_091_712 - 16, 68.0 / 2),
+    ("yolov7-tiny", {}, 6_219_709, 13.7 / 2),
+    ("yolov7", {}, 36_905_341, 104.7 / 2),
     ("yolov3", {}, 61_922_845, 65.86 / 2),
 ]
 # Published as rounded figures: YOLOX, Darknet, the object detection zoo of TensorFlow by way of others' tables;
@@ -95,6 +97,12 @@ ROUNDED: list[Row] = [
     ("resnet50", {"strides": "v1"}, 25.53e6, 3.86),
     ("mobilenetv2", {"width": 140}, 6.09e6, 0.582),
     ("yolov3-tiny", {}, 8.86e6, 5.56 / 2),
+    ("yolov10n", {}, 2.3e6, 6.7 / 2),
+    ("yolov10s", {}, 7.25e6, 21.6 / 2),
+    ("yolov10m", {}, 15.4e6, 59.1 / 2),
+    ("yolov10b", {}, 19.1e6, 92.0 / 2),
+    ("yolov10l", {}, 24.4e6, 120.3 / 2),
+    ("yolov10x", {}, 29.5e6, 160.4 / 2),
     ("yolox-tiny", {}, 5.06e6, 6.45 / 2),
     ("yolox-s", {}, 8.97e6, 26.8 / 2),
     ("yolox-m", {}, 25.33e6, 73.8 / 2),

@@ -24,6 +24,7 @@ from .networks import (
     ssd,
     vit,
     yolo,
+    yolov7,
 )
 
 NETWORKS: tuple[Network, ...] = (  # add yours here: order is listing order
@@ -35,6 +36,7 @@ NETWORKS: tuple[Network, ...] = (  # add yours here: order is listing order
     cifar_resnet.NETWORK,
     *ssd.NETWORKS,
     *plain.DETECTORS,
+    *yolov7.NETWORKS,
     *yolo.NETWORKS,
     plain.UNET,
     bert.NETWORK,

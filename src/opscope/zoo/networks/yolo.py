@@ -1,4 +1,4 @@
-"""YOLOv5 (release 6), YOLOv8, YOLO11 and YOLOX: a backbone, a pyramid up and down, and heads at three scales.
+"""YOLOv5 (release 6), YOLOv8, YOLOv10, YOLO11 and YOLOX: a backbone, a pyramid up and down, and heads at three scales.
 
 The outputs are those of the last convolutions, before boxes are decoded: what accelerators run. Widths and depths are
 multiples of one description, as published. Focus, the first layer of YOLOX, is written as the one operator it is.
@@ -26,6 +26,8 @@ class _Scale:
     depth: float
     width: float
     limit: int = 1024
+    inverted: tuple[int, ...] = ()  # YOLOv10: layers of inverted blocks
+    large: bool = False  # YOLOv10: their filters are 7×7
 
     def repeats(self, count: int) -> int:
         return max(round(count * self.depth), 1)
@@ -52,8 +54,8 @@ class _Layers:
             activation=self.activation,
         )
 
-    def plain(self, at: str, x: Value, channels: int, kernel: int = 1, *, groups: int = 1) -> Value:
-        return replace(self, activation="").unit(at, x, channels, kernel, groups=groups)
+    def plain(self, at: str, x: Value, channels: int, kernel: int = 1, *, stride: int = 1, groups: int = 1) -> Value:
+        return replace(self, activation="").unit(at, x, channels, kernel, stride=stride, groups=groups)
 
     def bottleneck(
         self, at: str, x: Value, kernels: tuple[int, int], *, ratio: float = 1.0, skip: bool = True
@@ -104,17 +106,22 @@ def _pyramid(
     block: Callable[[str, Value, int], Value],
     *,
     narrowed: bool,
+    down: Callable[[str, Value, int], Value] | None = None,
 ) -> list[Value]:
-    """Pass three levels of a backbone up and down again; `narrowed` halves the channels before going up."""
+    """Pass three levels of a backbone up and down again; `narrowed` halves the channels before going up.
+
+    `down` is how the last level is reached where that is not by a convolution.
+    """
     (low, middle, high), (small, medium, large) = levels, widths
     first = layers.unit("model.10", high, medium) if narrowed else high
     x = block("model.13", layers.up("model.12", first, middle), medium)
     second = layers.unit("model.14", x, small) if narrowed else x
     outputs = [block("model.17", layers.up("model.16", second, low), small)]
-    down = layers.unit("model.18", outputs[0], small, 3, stride=2)
-    outputs.append(block("model.20", join(layers.plan, "model.19", [down, second]), medium))
-    down = layers.unit("model.21", outputs[1], medium, 3, stride=2)
-    outputs.append(block("model.23", join(layers.plan, "model.22", [down, first]), large))
+    halved = layers.unit("model.18", outputs[0], small, 3, stride=2)
+    outputs.append(block("model.20", join(layers.plan, "model.19", [halved, second]), medium))
+    halve = down or partial(layers.unit, kernel=3, stride=2)
+    halved = halve("model.21", outputs[1], medium)
+    outputs.append(block("model.23", join(layers.plan, "model.22", [halved, first]), large))
     return outputs
 
 
@@ -198,6 +205,43 @@ def _v8(scale: _Scale, plan: Blueprint, settings: Settings) -> None:
     _distributed(layers, outputs, settings.number("classes"), light=False)
 
 
+def _v10(scale: _Scale, plan: Blueprint, settings: Settings) -> None:
+    layers = _Layers(plan, settings.word("activation"))
+    widths = [divisible(min(channels, scale.limit) * scale.width) for channels in (64, 128, 256, 512, 1024)]
+
+    def block(at: str, x: Value, channels: int, *, count: int = 3, skip: bool = False) -> Value:
+        inner: Callable[[str, Value], Value] = partial(layers.bottleneck, kernels=(3, 3), skip=skip)
+        if int(at.rpartition(".")[2]) in scale.inverted:
+            inner = partial(_inverted, layers, kernel=7 if scale.large else 3)
+        return layers.c2f(at, x, channels, [inner] * scale.repeats(count), half=channels // 2)
+
+    def separate(at: str, x: Value, channels: int) -> Value:
+        """Change the channels, then halve each one's image."""
+        return layers.plain(f"{at}/cv2", layers.unit(f"{at}/cv1", x, channels), channels, 3, stride=2, groups=channels)
+
+    x = layers.unit("model.0", _input(plan, settings), widths[0], 3, stride=2)
+    levels = []
+    for stage, (channels, count) in enumerate(zip(widths[1:], (3, 6, 6, 3), strict=True)):
+        at = f"model.{2 * stage + 1}"
+        x = layers.unit(at, x, channels, 3, stride=2) if stage < 2 else separate(at, x, channels)
+        x = block(f"model.{2 * stage + 2}", x, channels, count=count, skip=True)
+        levels.append(x)
+    x = layers.pyramid_pool("model.9", x, widths[-1], (5, 5, 5), chained=True)
+    levels[-1] = _attentive(layers, "model.10", x, 1)
+    outputs = _pyramid(layers, levels[1:], widths[2:], block, narrowed=False, down=separate)
+    _distributed(layers, outputs, settings.number("classes"), light=True)
+
+
+def _inverted(layers: _Layers, at: str, x: Value, *, kernel: int) -> Value:
+    """Filter each channel three times, with twice the channels in between."""
+    channels = x.shape[1]
+    y = layers.unit(f"{at}/cv1.0", x, channels, 3, groups=channels)
+    y = layers.unit(f"{at}/cv1.1", y, 2 * channels)
+    y = layers.unit(f"{at}/cv1.2", y, 2 * channels, kernel, groups=2 * channels)
+    y = layers.unit(f"{at}/cv1.3", y, channels)
+    return add(layers.plan, at, x, layers.unit(f"{at}/cv1.4", y, channels, 3, groups=channels))
+
+
 def _v11(scale: _Scale, plan: Blueprint, settings: Settings) -> None:
     layers = _Layers(plan, settings.word("activation"))
     widths = [divisible(min(channels, scale.limit) * scale.width) for channels in (64, 128, 256, 512, 1024)]
@@ -275,6 +319,14 @@ def _distributed(layers: _Layers, levels: Sequence[Value], classes: int, *, ligh
         plan.output(f"class{number}", conv(plan, f"{at}/cv3.2", y, classes, (1, 1)))
 
 
+def detector_options(size: int, activation: str = "silu") -> tuple[Option, ...]:
+    return (
+        Option("size", size, "height and width of the image", smallest=32, largest=8192),
+        Option("classes", 80, "classes told apart"),
+        Option("activation", activation, "the activation of every convolution but the last", choices=_ACTIVATIONS),
+    )
+
+
 def _network(
     name: str,
     counts: str,
@@ -284,13 +336,8 @@ def _network(
     size: int = 640,
     formats: tuple[str, ...] = ("onnx", "tflite"),
 ) -> Network:
-    options = (
-        Option("size", size, "height and width of the image", smallest=32, largest=8192),
-        Option("classes", 80, "classes told apart"),
-        Option("activation", "silu", "the activation of every convolution but the last", choices=_ACTIVATIONS),
-    )
     description = f"{counts} at {size}×{size}"
-    return Network(name, description, partial(build, scale), options, formats, task="object detection")
+    return Network(name, description, partial(build, scale), detector_options(size), formats, task="object detection")
 
 
 NETWORKS = (
@@ -304,6 +351,17 @@ NETWORKS = (
     _network("yolov8m", "YOLOv8m, 25.9 M parameters, 39.5 G MACs", _v8, _Scale(0.67, 0.75, 768)),
     _network("yolov8l", "YOLOv8l, 43.7 M parameters, 82.6 G MACs", _v8, _Scale(1.0, 1.0, 512)),
     _network("yolov8x", "YOLOv8x, 68.2 M parameters, 128.9 G MACs", _v8, _Scale(1.0, 1.25, 512)),
+    *(
+        _network(f"yolov10{letter}", f"YOLOv10{letter}, {counts}", _v10, scale, formats=("onnx",))
+        for letter, counts, scale in (
+            ("n", "2.3 M parameters, 3.38 G MACs", _Scale(0.33, 0.25, inverted=(23,), large=True)),
+            ("s", "7.25 M parameters, 10.9 G MACs", _Scale(0.33, 0.5, inverted=(8, 23), large=True)),
+            ("m", "15.4 M parameters, 29.6 G MACs", _Scale(0.67, 0.75, 768, (8, 20, 23))),
+            ("b", "19.1 M parameters, 46.0 G MACs", _Scale(0.67, 1.0, 512, (8, 13, 20, 23))),
+            ("l", "24.4 M parameters, 60.2 G MACs", _Scale(1.0, 1.0, 512, (8, 13, 20, 23))),
+            ("x", "29.5 M parameters, 80.3 G MACs", _Scale(1.0, 1.25, 512, (6, 8, 13, 20, 23))),
+        )
+    ),
     _network("yolo11n", "YOLO11n, 2.62 M parameters, 3.27 G MACs", _v11, _Scale(0.5, 0.25), formats=("onnx",)),
     _network("yolo11s", "YOLO11s, 9.44 M parameters, 10.8 G MACs", _v11, _Scale(0.5, 0.5), formats=("onnx",)),
     _network("yolo11m", "YOLO11m, 20.1 M parameters, 34.1 G MACs", _v11, _Scale(0.5, 1.0, 512), formats=("onnx",)),

@@ -1,4 +1,4 @@
-"""Networks without residuals: VGG, SqueezeNet, MobileNetV1, DenseNet, Darknet's YOLOv3, and U-Net.
+"""Networks of one kind of layer: VGG, RepVGG, SqueezeNet, MobileNetV1, ShuffleNetV2, DenseNet, YOLOv3, U-Net.
 
 Each is a table of layers; the order of a table is the order of the network.
 """
@@ -10,8 +10,9 @@ from dataclasses import replace
 from functools import partial
 
 from ..blueprint import Blueprint, Value
-from ..image_layers import add, classify, conv, dense, flat_mean, join, normalise, pool, resize
+from ..image_layers import add, classify, conv, dense, flat_mean, join, normalise, pool, resize, split
 from ..network import Network, Option, Settings, image_options
+from ..tensor_layers import reshape, transpose
 from .inverted_residual import WIDTH
 
 _TWO = (2, 2)
@@ -33,6 +34,44 @@ def _vgg(blocks: tuple[int, ...], plan: Blueprint, settings: Settings) -> None:
     for number in (0, 3):
         x = dense(plan, f"classifier/classifier.{number}", x, 4096, activation="relu")
     plan.output("output", dense(plan, "classifier/classifier.6", x, settings.number("classes")))
+
+
+def _repvgg(blocks: tuple[int, ...], widths: tuple[float, float], plan: Blueprint, settings: Settings) -> None:
+    """3×3 convolutions alone: what is left of the branches of training. Widths of the stages, and of the last one."""
+    wide, last = widths
+    channels = [min(64, int(64 * wide)), *(int(n * wide) for n in (64, 128, 256)), int(512 * last)]
+    x = _image(plan, settings)
+    for stage, (width, count) in enumerate(zip(channels, (1, *blocks), strict=True)):
+        for layer in range(count):
+            stride = (1, 1) if layer else _TWO
+            x = conv(plan, f"stage{stage}.{layer}", x, width, (3, 3), stride=stride, padding=1, activation="relu")
+    classify(plan, x, settings.number("classes"))
+
+
+def _shufflenetv2(channels: tuple[int, ...], plan: Blueprint, settings: Settings) -> None:
+    """Half of the channels pass a block, then both halves are interleaved."""
+    x = conv(plan, "conv1", _image(plan, settings), 24, (3, 3), stride=_TWO, padding=1, activation="relu")
+    x = pool(plan, "maxpool", x, (3, 3), stride=_TWO, padding=1)
+    for stage, (width, count) in enumerate(zip(channels, (4, 8, 4), strict=False)):
+        for block in range(count):
+            x = _shuffled(plan, f"stage{stage + 2}/stage{stage + 2}.{block}", x, width // 2, halved=not block)
+    x = conv(plan, "conv5", x, channels[-1], (1, 1), activation="relu")
+    classify(plan, x, settings.number("classes"))
+
+
+def _shuffled(plan: Blueprint, at: str, x: Value, width: int, *, halved: bool) -> Value:
+    stride = _TWO if halved else (1, 1)
+    side, y = (x, x) if halved else split(plan, at, x, (width, width))
+    if halved:
+        side = conv(plan, f"{at}/branch1.0", x, x.shape[1], (3, 3), stride=stride, padding=1, groups=x.shape[1])
+        side = conv(plan, f"{at}/branch1.2", side, width, (1, 1), activation="relu")
+    y = conv(plan, f"{at}/branch2.0", y, width, (1, 1), activation="relu")
+    y = conv(plan, f"{at}/branch2.3", y, width, (3, 3), stride=stride, padding=1, groups=width)
+    y = conv(plan, f"{at}/branch2.5", y, width, (1, 1), activation="relu")
+    joined = join(plan, at, [side, y])
+    batch, channels, height, columns = joined.shape
+    halves = reshape(plan, at, joined, (batch, 2, channels // 2, height, columns))
+    return reshape(plan, at, transpose(plan, at, halves, (0, 2, 1, 3, 4)), joined.shape)
 
 
 def _squeezenet(first: tuple[int, int], pools: tuple[int, ...], plan: Blueprint, settings: Settings) -> None:
@@ -246,6 +285,49 @@ CLASSIFIERS = (
         "densenet121",
         "DenseNet-121, 7.97 M parameters, 2.83 G MACs at 224×224",
         partial(_densenet, (6, 12, 24, 16), 32, 64),
+        image_options(224),
+    ),
+    *(
+        Network(
+            f"shufflenetv2-x{width}",
+            f"ShuffleNetV2 {width}x, {counts} at 224×224",
+            partial(_shufflenetv2, channels),
+            image_options(224),
+        )
+        for width, channels, counts in (
+            ("0.5", (48, 96, 192, 1024), "1.36 M parameters, 0.0406 G MACs"),
+            ("1.0", (116, 232, 464, 1024), "2.27 M parameters, 0.145 G MACs"),
+            ("1.5", (176, 352, 704, 1024), "3.49 M parameters, 0.296 G MACs"),
+            ("2.0", (244, 488, 976, 2048), "7.38 M parameters, 0.583 G MACs"),
+        )
+    ),
+    *(
+        _network(
+            f"repvgg-{name}",
+            f"RepVGG-{name.upper()} as deployed, {counts} at 224×224",
+            partial(_repvgg, (2, 4, 14, 1) if name.startswith("a") else (4, 6, 16, 1), widths),
+            image_options(224),
+        )
+        for name, widths, counts in (
+            ("a0", (0.75, 2.5), "8.3 M parameters, 1.36 G MACs"),
+            ("a1", (1.0, 2.5), "12.8 M parameters, 2.36 G MACs"),
+            ("a2", (1.5, 2.75), "25.5 M parameters, 5.12 G MACs"),
+            ("b0", (1.0, 2.5), "14.3 M parameters, 3.06 G MACs"),
+            ("b1", (2.0, 4.0), "51.8 M parameters, 11.8 G MACs"),
+            ("b2", (2.5, 5.0), "80.3 M parameters, 18.4 G MACs"),
+            ("b3", (3.0, 5.0), "111 M parameters, 26.2 G MACs"),
+        )
+    ),
+    _network(
+        "densenet169",
+        "DenseNet-169, 14.1 M parameters, 3.36 G MACs at 224×224",
+        partial(_densenet, (6, 12, 32, 32), 32, 64),
+        image_options(224),
+    ),
+    _network(
+        "densenet201",
+        "DenseNet-201, 20.0 M parameters, 4.29 G MACs at 224×224",
+        partial(_densenet, (6, 12, 48, 32), 32, 64),
         image_options(224),
     ),
     _network(

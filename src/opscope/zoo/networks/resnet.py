@@ -186,6 +186,11 @@ NETWORKS = (
     _v2("resnet101v2", "ResNet-101 v2, 44.6 M parameters, 7.80 G MACs at 224×224", _ResNet((3, 4, 23, 3))),
     _v2("resnet152v2", "ResNet-152 v2, 60.2 M parameters, 11.5 G MACs at 224×224", _ResNet((3, 8, 36, 3))),
     _regnet(
+        "regnetx-200mf",
+        "RegNetX 200MF, 2.67 M parameters, 0.2 G MACs at 224×224",
+        _RegNet((1, 1, 4, 7), (24, 56, 152, 368), 8, excited=False),
+    ),
+    _regnet(
         "regnetx-400mf",
         "RegNetX 400MF, 5.5 M parameters, 0.41 G MACs at 224×224",
         _RegNet((1, 2, 7, 12), (32, 64, 160, 400), 16, excited=False),
@@ -201,6 +206,11 @@ NETWORKS = (
         _RegNet((2, 4, 10, 2), (72, 168, 408, 912), 24, excited=False),
     ),
     _regnet(
+        "regnetx-3.2gf",
+        "RegNetX 3.2GF, 15.3 M parameters, 3.18 G MACs at 224×224",
+        _RegNet((2, 6, 15, 2), (96, 192, 432, 1008), 48, excited=False),
+    ),
+    _regnet(
         "regnety-400mf",
         "RegNetY 400MF, 4.3 M parameters, 0.40 G MACs at 224×224",
         _RegNet((1, 3, 6, 6), (48, 104, 208, 440), 8, excited=True),
@@ -214,5 +224,10 @@ NETWORKS = (
         "regnety-1.6gf",
         "RegNetY 1.6GF, 11.2 M parameters, 1.61 G MACs at 224×224",
         _RegNet((2, 6, 17, 2), (48, 120, 336, 888), 24, excited=True),
+    ),
+    _regnet(
+        "regnety-3.2gf",
+        "RegNetY 3.2GF, 19.4 M parameters, 3.18 G MACs at 224×224",
+        _RegNet((2, 5, 13, 1), (72, 216, 576, 1512), 24, excited=True),
     ),
 )

@@ -36,6 +36,7 @@ NOWHERE = Path("/nonexistent/folder/model")
         (Recipe("bert-base", options={"heads": 7}), r"^bert-base: hidden 768 over 7 heads; expected a multiple"),
         (Recipe("yolov8n", options={"size": 100}), r"^yolov8n: size is 100; expected a multiple of 32$"),
         (Recipe("yolov3", options={"size": 100}), r"^yolov3: size is 100; expected a multiple of 32$"),
+        (Recipe("swin-tiny", options={"size": 256}), r"^swin-tiny: size is 256; expected a multiple of 224$"),
         (Recipe("unet", options={"size": 100}), r"^unet: size is 100; expected a multiple of 16$"),
         (
             Recipe("resnet50", options={"strides": "v3"}),

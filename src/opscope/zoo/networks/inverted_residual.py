@@ -17,7 +17,7 @@ from ..network import Network, Option, Settings, divisible, image_options
 
 
 @dataclass(frozen=True, slots=True)
-class _Stage:
+class Stage:
     """Blocks that differ in the first one's stride alone."""
 
     expansion: int
@@ -30,6 +30,7 @@ class _Stage:
     activation: str = ""  # where it differs from the network's
     fused: bool = False  # one dense filter instead of widening and filtering each channel
     late: bool = False  # fused: the stride is in the projection
+    dilation: int = 1  # of the filter of each channel
     skips: bool = True  # if not, a fused block widens the channels it returns, not those it reads
 
 
@@ -37,7 +38,7 @@ class _Stage:
 class _Net:
     """A network; `stem` and `head` are the channels of the first and the last convolution."""
 
-    stages: tuple[_Stage, ...]
+    stages: tuple[Stage, ...]
     stem: int = 32
     head: int = 1280
     activation: str = "silu"
@@ -65,17 +66,21 @@ def _build(net: _Net, plan: Blueprint, settings: Settings) -> None:
 
 def features(plan: Blueprint, x: Value, net: _Net, widened: list[Value] | None = None) -> Value:
     """Add everything up to the last convolution; `widened` collects what each block widens its input to."""
+    x = trunk(plan, x, net, widened)
+    last = f"features/features.{1 + sum(1 for _ in _scaled(net))}"
+    return _unit(plan, last, x, _head(net), activation=net.activation)
+
+
+def trunk(plan: Blueprint, x: Value, net: _Net, widened: list[Value] | None = None) -> Value:
+    """Add the first convolution and the blocks."""
     stem = net.stem if net.fixed_ends else divisible(net.stem * net.width)
     x = _unit(plan, "features/features.0", x, stem, activation=net.activation, kernel=3, stride=2)
-    number = 1
-    for scaled in _scaled(net):
-        at = f"features/features.{number}"
+    for number, scaled in enumerate(_scaled(net), start=1):
         block, start = _fused if scaled.fused else _inverted, len(plan.steps)
-        x = block(plan, f"{at}/{net.container}", x, scaled)
+        x = block(plan, f"features/features.{number}/{net.container}", x, scaled)
         if widened is not None:
             widened.append(plan.steps[start].output)
-        number += 1
-    return _unit(plan, f"features/features.{number}", x, _head(net), activation=net.activation)
+    return x
 
 
 def _head(net: _Net) -> int:
@@ -83,7 +88,7 @@ def _head(net: _Net) -> int:
     return net.head if net.fixed_ends or net.width <= 1 else divisible(net.head * net.width)
 
 
-def _scaled(net: _Net) -> Iterator[_Stage]:
+def _scaled(net: _Net) -> Iterator[Stage]:
     """Yield one stage per block, with scaled channels and the block's own stride and activation."""
     for number, stage in enumerate(net.stages):
         end = net.fixed_ends and number in (0, len(net.stages) - 1)
@@ -99,7 +104,7 @@ def _scaled(net: _Net) -> Iterator[_Stage]:
             )
 
 
-def _inverted(plan: Blueprint, at: str, x: Value, stage: _Stage) -> Value:
+def _inverted(plan: Blueprint, at: str, x: Value, stage: Stage) -> Value:
     """Expand, filter each channel, project; add the input if the shape is unchanged."""
     wide, name = stage.wide or x.shape[1] * stage.expansion, at.rpartition("/")[2]
     activation = stage.activation
@@ -115,6 +120,7 @@ def _inverted(plan: Blueprint, at: str, x: Value, stage: _Stage) -> Value:
         kernel=stage.kernel,
         stride=stage.stride,
         groups=wide,
+        dilation=stage.dilation,
     )
     if stage.squeeze:
         index += 1
@@ -126,7 +132,7 @@ def _inverted(plan: Blueprint, at: str, x: Value, stage: _Stage) -> Value:
     return _project(plan, f"{at}/{name}.{index + 1}", x, y, stage)
 
 
-def _fused(plan: Blueprint, at: str, x: Value, stage: _Stage) -> Value:
+def _fused(plan: Blueprint, at: str, x: Value, stage: Stage) -> Value:
     """Filter densely, to more channels, and project; without expansion the filter is all."""
     name = at.rpartition("/")[2]
     if stage.expansion == 1:
@@ -146,7 +152,7 @@ def _fused(plan: Blueprint, at: str, x: Value, stage: _Stage) -> Value:
     return _project(plan, f"{at}/{name}.1", x, y, stage)
 
 
-def _project(plan: Blueprint, at: str, x: Value, y: Value, stage: _Stage) -> Value:
+def _project(plan: Blueprint, at: str, x: Value, y: Value, stage: Stage) -> Value:
     left = stage.stride if stage.late else 1
     y = conv(plan, at, y, stage.channels, (1, 1), stride=(left, left), padding=0)
     return add(plan, "/".join(at.split("/")[:-2]), x, y) if stage.skips and x.shape == y.shape else y
@@ -162,6 +168,7 @@ def _unit(
     kernel: int = 1,
     stride: int = 1,
     groups: int = 1,
+    dilation: int = 1,
 ) -> Value:
     """Add a convolution and activation: items 0 and 2 of their container, as the normalisation between is folded."""
     name = at.rpartition("/")[2]
@@ -172,8 +179,9 @@ def _unit(
         channels,
         (kernel, kernel),
         stride=(stride, stride),
-        padding=kernel // 2,
+        padding=kernel // 2 * dilation,
         groups=groups,
+        dilation=dilation,
         activation=activation,
         activation_at=f"{at}/{name}.2",
     )
@@ -181,35 +189,35 @@ def _unit(
 
 MOBILENETV2 = _Net(
     (
-        _Stage(1, 16, 1, 1),
-        _Stage(6, 24, 2, 2),
-        _Stage(6, 32, 3, 2),
-        _Stage(6, 64, 4, 2),
-        _Stage(6, 96, 3, 1),
-        _Stage(6, 160, 3, 2),
-        _Stage(6, 320, 1, 1),
+        Stage(1, 16, 1, 1),
+        Stage(6, 24, 2, 2),
+        Stage(6, 32, 3, 2),
+        Stage(6, 64, 4, 2),
+        Stage(6, 96, 3, 1),
+        Stage(6, 160, 3, 2),
+        Stage(6, 320, 1, 1),
     ),
     activation="relu6",
     container="conv",
 )
 _MNASNET = _Net(
     (
-        _Stage(1, 16, 1, 1),
-        _Stage(3, 24, 3, 2),
-        _Stage(3, 40, 3, 2, 5),
-        _Stage(6, 80, 3, 2, 5),
-        _Stage(6, 96, 2, 1),
-        _Stage(6, 192, 4, 2, 5),
-        _Stage(6, 320, 1, 1),
+        Stage(1, 16, 1, 1),
+        Stage(3, 24, 3, 2),
+        Stage(3, 40, 3, 2, 5),
+        Stage(6, 80, 3, 2, 5),
+        Stage(6, 96, 2, 1),
+        Stage(6, 192, 4, 2, 5),
+        Stage(6, 320, 1, 1),
     ),
     activation="relu",
 )
 
 
-def _v3(*shape: int, squeeze: int = 0, activation: str = "") -> _Stage:
+def _v3(*shape: int, squeeze: int = 0, activation: str = "") -> Stage:
     """Return the stage of one block: channels, stride, kernel, channels inside."""
     channels, stride, kernel, wide = shape
-    return _Stage(0, channels, 1, stride, kernel, wide=wide, squeeze=squeeze, activation=activation)
+    return Stage(0, channels, 1, stride, kernel, wide=wide, squeeze=squeeze, activation=activation)
 
 
 _MOBILENETV3_LARGE = _Net(
@@ -256,13 +264,13 @@ _MOBILENETV3_SMALL = _Net(
 )
 _EFFICIENTNET = _Net(
     (
-        _Stage(1, 16, 1, 1, squeeze=4),
-        _Stage(6, 24, 2, 2, squeeze=4),
-        _Stage(6, 40, 2, 2, 5, squeeze=4),
-        _Stage(6, 80, 3, 2, squeeze=4),
-        _Stage(6, 112, 3, 1, 5, squeeze=4),
-        _Stage(6, 192, 4, 2, 5, squeeze=4),
-        _Stage(6, 320, 1, 1, squeeze=4),
+        Stage(1, 16, 1, 1, squeeze=4),
+        Stage(6, 24, 2, 2, squeeze=4),
+        Stage(6, 40, 2, 2, 5, squeeze=4),
+        Stage(6, 80, 3, 2, squeeze=4),
+        Stage(6, 112, 3, 1, 5, squeeze=4),
+        Stage(6, 192, 4, 2, 5, squeeze=4),
+        Stage(6, 320, 1, 1, squeeze=4),
     )
 )
 _EFFICIENTNET_LITE = replace(
@@ -273,34 +281,34 @@ _EFFICIENTNET_LITE = replace(
 )
 _EFFICIENTNET_EDGETPU = _Net(
     (
-        _Stage(4, 24, 1, 1, fused=True, late=True, skips=False),
-        _Stage(8, 32, 2, 2, fused=True, late=True),
-        _Stage(8, 48, 4, 2, fused=True, late=True),
-        _Stage(8, 96, 5, 2, 5),
-        _Stage(8, 144, 4, 1, 5),
-        _Stage(8, 192, 2, 2, 5),
+        Stage(4, 24, 1, 1, fused=True, late=True, skips=False),
+        Stage(8, 32, 2, 2, fused=True, late=True),
+        Stage(8, 48, 4, 2, fused=True, late=True),
+        Stage(8, 96, 5, 2, 5),
+        Stage(8, 144, 4, 1, 5),
+        Stage(8, 192, 2, 2, 5),
     ),
     activation="relu",
 )
 _EFFICIENTNETV2_S = _Net(
     (
-        _Stage(1, 24, 2, 1, fused=True),
-        _Stage(4, 48, 4, 2, fused=True),
-        _Stage(4, 64, 4, 2, fused=True),
-        _Stage(4, 128, 6, 2, squeeze=4),
-        _Stage(6, 160, 9, 1, squeeze=4),
-        _Stage(6, 256, 15, 2, squeeze=4),
+        Stage(1, 24, 2, 1, fused=True),
+        Stage(4, 48, 4, 2, fused=True),
+        Stage(4, 64, 4, 2, fused=True),
+        Stage(4, 128, 6, 2, squeeze=4),
+        Stage(6, 160, 9, 1, squeeze=4),
+        Stage(6, 256, 15, 2, squeeze=4),
     ),
     stem=24,
 )
 _EFFICIENTNETV2_B = _Net(
     (
-        _Stage(1, 16, 1, 1, fused=True),
-        _Stage(4, 32, 2, 2, fused=True),
-        _Stage(4, 48, 2, 2, fused=True),
-        _Stage(4, 96, 3, 2, squeeze=4),
-        _Stage(6, 112, 5, 1, squeeze=4),
-        _Stage(6, 192, 8, 2, squeeze=4),
+        Stage(1, 16, 1, 1, fused=True),
+        Stage(4, 32, 2, 2, fused=True),
+        Stage(4, 48, 2, 2, fused=True),
+        Stage(4, 96, 3, 2, squeeze=4),
+        Stage(6, 112, 5, 1, squeeze=4),
+        Stage(6, 192, 8, 2, squeeze=4),
     )
 )
 

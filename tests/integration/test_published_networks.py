@@ -51,16 +51,16 @@ TORCHVISION: list[Row] = [
     ("inception-v3", {}, 23_834_568, 5.713),  # without the auxiliary classifier, which is for training
 ]
 # Parameters with batch normalisation of timm (EfficientNet-Lite, -EdgeTPU, Inception v4) and Keras (trainable:
-# EfficientNetV2-B0, MobileNetV1); 10⁹ MACs of the papers or repositories of their authors.
+# EfficientNetV2-B0, MobileNetV1); 10⁹ MACs of their authors, or half the operations that Hailo's model zoo states.
 OTHERS_NORMALISED: list[Row] = [
     ("efficientnet-lite0", {}, 4_652_008, None),
     ("efficientnet-lite1", {}, 5_416_680, None),
     ("efficientnet-lite2", {}, 6_092_072, None),
     ("efficientnet-lite3", {}, 8_197_096, None),
-    ("efficientnet-lite4", {}, 13_006_568, None),
-    ("efficientnet-edgetpu-s", {}, 5_438_392, 2.351),
-    ("efficientnet-edgetpu-m", {}, 6_899_496, 3.66),
-    ("efficientnet-edgetpu-l", {}, 10_589_712, 9.66),
+    ("efficientnet-lite4", {}, 13_006_568, 5.1 / 2),
+    ("efficientnet-edgetpu-s", {}, 5_438_392, 4.72 / 2),
+    ("efficientnet-edgetpu-m", {}, 6_899_496, 7.32 / 2),
+    ("efficientnet-edgetpu-l", {}, 10_589_712, 19.4 / 2),
     ("efficientnetv2-b0", {}, 7_139_704, 0.72),
     ("inception-v4", {}, 42_679_816, 12.27),
     ("mobilenetv1", {}, 4_231_976, 0.569),
@@ -115,6 +115,9 @@ ROUNDED: list[Row] = [
     ("resnet50", {"strides": "slim"}, 25.53e6, 3.49),
     ("resnet50", {"strides": "v1"}, 25.53e6, 3.86),
     ("mobilenetv2", {"width": 140}, 6.09e6, 0.582),
+    ("efficientnetv2-b1", {}, 8.1e6, 1.2),
+    ("efficientnetv2-b2", {}, 10.1e6, 1.7),
+    ("efficientnetv2-b3", {}, 14.4e6, None),
     ("yolov3-tiny", {}, 8.86e6, 5.56 / 2),
     ("yolov10n", {}, 2.3e6, 6.7 / 2),
     ("yolov10s", {}, 7.25e6, 21.6 / 2),

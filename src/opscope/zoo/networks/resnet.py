@@ -64,7 +64,7 @@ def _build_regnet(net: _RegNet, plan: Blueprint, settings: Settings) -> None:
         width = net.widths[stage]
         squeezed = round(x.shape[1] / 4) if net.excited else 0
         groups = width // net.group_width
-        x = _bottleneck(plan, at, x, width, width, stride=stride, groups=groups, squeezed=squeezed)
+        x = _bottleneck(plan, at, x, width, width, stride=stride, groups=groups, squeezed=squeezed, pooled=False)
     classify(plan, x, settings.number("classes"))
 
 
@@ -104,6 +104,7 @@ def _bottleneck(
     groups: int = 1,
     first: bool = False,
     squeezed: int = 0,
+    pooled: bool = True,
 ) -> Value:
     """Narrow, filter, widen. The stride is in the filter, or in the `first` convolution."""
     strides, narrow = ((1, stride), (stride, 1))[first]
@@ -114,7 +115,7 @@ def _bottleneck(
     if squeezed:
         y = excite(plan, f"{at}/se", y, squeezed)
     y = conv(plan, f"{at}/conv3", y, wide, (1, 1), padding=0)
-    return add(plan, at, y, _shortcut(plan, at, x, wide, stride), activation="relu")
+    return add(plan, at, y, _shortcut(plan, at, x, wide, stride, pooled=pooled), activation="relu")
 
 
 def _activated_bottleneck(plan: Blueprint, at: str, x: Value, width: int, stride: int) -> Value:
@@ -127,10 +128,12 @@ def _activated_bottleneck(plan: Blueprint, at: str, x: Value, width: int, stride
     return add(plan, at, y, _shortcut(plan, at, x if x.shape[1] == wide else active, wide, stride))
 
 
-def _shortcut(plan: Blueprint, at: str, x: Value, channels: int, stride: int) -> Value:
-    if x.shape[1] != channels or (stride != 1 and x.shape[1] == channels and at.endswith(".0")):
-        return conv(plan, f"{at}/downsample/downsample.0", x, channels, (1, 1), stride=(stride, stride), padding=0)
-    return pool(plan, f"{at}/downsample", x, (1, 1), stride=(stride, stride)) if stride != 1 else x
+def _shortcut(plan: Blueprint, at: str, x: Value, channels: int, stride: int, *, pooled: bool = True) -> Value:
+    """Return the input at the size of the output; one that only shrinks is pooled, but not in RegNet."""
+    strides = (stride, stride)
+    if x.shape[1] == channels and (stride == 1 or pooled):
+        return pool(plan, f"{at}/downsample", x, (1, 1), stride=strides) if stride != 1 else x
+    return conv(plan, f"{at}/downsample/downsample.0", x, channels, (1, 1), stride=strides, padding=0)
 
 
 _STRIDES = Option(

@@ -103,7 +103,7 @@ def _pyramid(
     layers: _Layers,
     levels: Sequence[Value],
     widths: Sequence[int],
-    block: Callable[[str, Value, int], Value],
+    block: Callable[[int, Value, int], Value],
     *,
     narrowed: bool,
     down: Callable[[str, Value, int], Value] | None = None,
@@ -114,14 +114,14 @@ def _pyramid(
     """
     (low, middle, high), (small, medium, large) = levels, widths
     first = layers.unit("model.10", high, medium) if narrowed else high
-    x = block("model.13", layers.up("model.12", first, middle), medium)
+    x = block(13, layers.up("model.12", first, middle), medium)
     second = layers.unit("model.14", x, small) if narrowed else x
-    outputs = [block("model.17", layers.up("model.16", second, low), small)]
+    outputs = [block(17, layers.up("model.16", second, low), small)]
     halved = layers.unit("model.18", outputs[0], small, 3, stride=2)
-    outputs.append(block("model.20", join(layers.plan, "model.19", [halved, second]), medium))
+    outputs.append(block(20, join(layers.plan, "model.19", [halved, second]), medium))
     halve = down or partial(layers.unit, kernel=3, stride=2)
     halved = halve("model.21", outputs[1], medium)
-    outputs.append(block("model.23", join(layers.plan, "model.22", [halved, first]), large))
+    outputs.append(block(23, join(layers.plan, "model.22", [halved, first]), large))
     return outputs
 
 
@@ -142,8 +142,8 @@ def _v5(scale: _Scale, plan: Blueprint, settings: Settings) -> None:
         levels.append(x)
     levels[-1] = layers.pyramid_pool("model.9", x, widths[-1], (5, 5, 5), chained=True)
 
-    def block(at: str, x: Value, channels: int) -> Value:
-        return layers.c3(at, x, channels, scale.repeats(3), skip=False)
+    def block(number: int, x: Value, channels: int) -> Value:
+        return layers.c3(f"model.{number}", x, channels, scale.repeats(3), skip=False)
 
     for number, x in enumerate(_pyramid(layers, levels[1:], widths[2:], block, narrowed=True)):
         y = conv(plan, f"model.24/m.{number}", x, 3 * (5 + settings.number("classes")), (1, 1), padding=0)
@@ -168,8 +168,8 @@ def _x(scale: _Scale, plan: Blueprint, settings: Settings) -> None:
         x = layers.c3(f"{at}/csp", x, channels, count * scale.repeats(3), skip=not last)
         levels.append(x)
 
-    def block(at: str, x: Value, channels: int) -> Value:
-        return layers.c3(at, x, channels, round(3 * scale.depth), skip=False)
+    def block(number: int, x: Value, channels: int) -> Value:
+        return layers.c3(f"model.{number}", x, channels, round(3 * scale.depth), skip=False)
 
     for number, x in enumerate(_pyramid(layers, levels[1:], widths[2:], block, narrowed=True)):
         _decoupled(layers, f"head.{number}", x, int(256 * scale.width), settings.number("classes"))
@@ -190,15 +190,15 @@ def _v8(scale: _Scale, plan: Blueprint, settings: Settings) -> None:
     layers = _Layers(plan, settings.word("activation"))
     widths = [divisible(min(channels, scale.limit) * scale.width) for channels in (64, 128, 256, 512, 1024)]
 
-    def block(at: str, x: Value, channels: int, *, count: int = 3, skip: bool = False) -> Value:
+    def block(number: int, x: Value, channels: int, *, count: int = 3, skip: bool = False) -> Value:
         inner = partial(layers.bottleneck, kernels=(3, 3), skip=skip)
-        return layers.c2f(at, x, channels, [inner] * scale.repeats(count), half=channels // 2)
+        return layers.c2f(f"model.{number}", x, channels, [inner] * scale.repeats(count), half=channels // 2)
 
     x = layers.unit("model.0", _input(plan, settings), widths[0], 3, stride=2)
     levels = []
     for stage, (channels, count) in enumerate(zip(widths[1:], (3, 6, 6, 3), strict=True)):
         x = layers.unit(f"model.{2 * stage + 1}", x, channels, 3, stride=2)
-        x = block(f"model.{2 * stage + 2}", x, channels, count=count, skip=True)
+        x = block(2 * stage + 2, x, channels, count=count, skip=True)
         levels.append(x)
     levels[-1] = layers.pyramid_pool("model.9", x, widths[-1], (5, 5, 5), chained=True)
     outputs = _pyramid(layers, levels[1:], widths[2:], block, narrowed=False)
@@ -209,11 +209,11 @@ def _v10(scale: _Scale, plan: Blueprint, settings: Settings) -> None:
     layers = _Layers(plan, settings.word("activation"))
     widths = [divisible(min(channels, scale.limit) * scale.width) for channels in (64, 128, 256, 512, 1024)]
 
-    def block(at: str, x: Value, channels: int, *, count: int = 3, skip: bool = False) -> Value:
+    def block(number: int, x: Value, channels: int, *, count: int = 3, skip: bool = False) -> Value:
         inner: Callable[[str, Value], Value] = partial(layers.bottleneck, kernels=(3, 3), skip=skip)
-        if int(at.rpartition(".")[2]) in scale.inverted:
+        if number in scale.inverted:
             inner = partial(_inverted, layers, kernel=7 if scale.large else 3)
-        return layers.c2f(at, x, channels, [inner] * scale.repeats(count), half=channels // 2)
+        return layers.c2f(f"model.{number}", x, channels, [inner] * scale.repeats(count), half=channels // 2)
 
     def separate(at: str, x: Value, channels: int) -> Value:
         """Change the channels, then halve each one's image."""
@@ -224,7 +224,7 @@ def _v10(scale: _Scale, plan: Blueprint, settings: Settings) -> None:
     for stage, (channels, count) in enumerate(zip(widths[1:], (3, 6, 6, 3), strict=True)):
         at = f"model.{2 * stage + 1}"
         x = layers.unit(at, x, channels, 3, stride=2) if stage < 2 else separate(at, x, channels)
-        x = block(f"model.{2 * stage + 2}", x, channels, count=count, skip=True)
+        x = block(2 * stage + 2, x, channels, count=count, skip=True)
         levels.append(x)
     x = layers.pyramid_pool("model.9", x, widths[-1], (5, 5, 5), chained=True)
     levels[-1] = _attentive(layers, "model.10", x, 1)
@@ -247,11 +247,11 @@ def _v11(scale: _Scale, plan: Blueprint, settings: Settings) -> None:
     widths = [divisible(min(channels, scale.limit) * scale.width) for channels in (64, 128, 256, 512, 1024)]
     everywhere = scale.width >= 1  # the small sizes nest blocks at the coarse levels only
 
-    def block(at: str, x: Value, channels: int, *, half: int = 0, nested: bool = False) -> Value:
+    def block(number: int, x: Value, channels: int, *, half: int = 0, nested: bool = False) -> Value:
         inner = (
             partial(_nested, layers) if nested or everywhere else partial(layers.bottleneck, kernels=(3, 3), ratio=0.5)
         )
-        return layers.c2f(at, x, channels, [inner] * scale.repeats(2), half=half or channels // 2)
+        return layers.c2f(f"model.{number}", x, channels, [inner] * scale.repeats(2), half=half or channels // 2)
 
     x = layers.unit("model.0", _input(plan, settings), widths[0], 3, stride=2)
     levels = []
@@ -259,13 +259,13 @@ def _v11(scale: _Scale, plan: Blueprint, settings: Settings) -> None:
         fine = stage < 2  # these blocks return twice the channels that they read
         wide = widths[stage + 2] if fine else channels
         x = layers.unit(f"model.{2 * stage + 1}", x, channels, 3, stride=2)
-        x = block(f"model.{2 * stage + 2}", x, wide, half=wide // 4 if fine else 0, nested=not fine)
+        x = block(2 * stage + 2, x, wide, half=wide // 4 if fine else 0, nested=not fine)
         levels.append(x)
     x = layers.pyramid_pool("model.9", x, widths[-1], (5, 5, 5), chained=True)
     levels[-1] = _attentive(layers, "model.10", x, scale.repeats(2))
 
-    def coarse_nested(at: str, x: Value, channels: int) -> Value:
-        return block(at, x, channels, nested=channels == widths[-1])
+    def coarse_nested(number: int, x: Value, channels: int) -> Value:
+        return block(number, x, channels, nested=channels == widths[-1])
 
     outputs = _pyramid(layers, levels[1:], widths[2:], coarse_nested, narrowed=False)
     _distributed(layers, outputs, settings.number("classes"), light=True)

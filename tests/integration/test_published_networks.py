@@ -112,6 +112,8 @@ ROUNDED: list[Row] = [
     ("densenet161", {}, 28_681_000, 7.728),
     ("resnet50v2", {}, 25.55e6, 4.1),
     ("resnet50v2", {"strides": "slim"}, 25.57e6, 3.49),
+    ("resnet101v2", {}, 44_577_896, None),  # Keras, trainable, as the next
+    ("resnet152v2", {}, 60_236_904, None),
     ("resnet50", {"strides": "slim"}, 25.53e6, 3.49),
     ("resnet50", {"strides": "v1"}, 25.53e6, 3.86),
     ("mobilenetv2", {"width": 140}, 6.09e6, 0.582),
@@ -125,6 +127,8 @@ ROUNDED: list[Row] = [
     ("yolov10b", {}, 19.1e6, 92.0 / 2),
     ("yolov10l", {}, 24.4e6, 120.3 / 2),
     ("yolov10x", {}, 29.5e6, 160.4 / 2),
+    ("yolo11l", {}, 25.3e6, 86.9 / 2),
+    ("yolo11x", {}, 56.9e6, 194.9 / 2),
     ("yolox-tiny", {}, 5.06e6, 6.45 / 2),
     ("yolox-s", {}, 8.97e6, 26.8 / 2),
     ("yolox-m", {}, 25.33e6, 73.8 / 2),

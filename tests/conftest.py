@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import sys
 from collections.abc import Callable
 from pathlib import Path
 
@@ -11,6 +13,10 @@ from hypothesis import HealthCheck, settings
 # A slow machine is no defect: nothing here is judged by the clock. The same examples every time keep CI repeatable.
 settings.register_profile("steady", deadline=None, derandomize=True, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("steady")
+
+# Many tests start a Python of their own. Where bytecode is not kept, each compiles the whole package before it works.
+sys.dont_write_bytecode = False
+os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
 
 GOLDEN = Path(__file__).parent / "golden"
 

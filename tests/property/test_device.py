@@ -25,6 +25,16 @@ from opscope.program.wire import STATS_HEADER, STATS_RECORDS, STATS_SECTION, Sta
 CLOSE = 1e-6
 RATES = st.sampled_from([0.3, 1.0, 2.5, 7.0, 64.0])
 THREADS = (3, 1, 1)
+# Made once: to make a strategy takes longer than to draw from it, and a program has hundreds of draws.
+LATENCIES = st.sampled_from([0.0, 3.0, 40.5])
+MEMORY_RATES = st.sampled_from([None, 0.4, 3.0, 64.0])
+SIZES = st.tuples(st.integers(1, 2), st.integers(1, 3), st.integers(1, 3), st.integers(0, 40))
+PLACES = {count: st.integers(0, count - 1) for count in (1, 2, 3, 4, 6, 8, 9, 12, 18)}  # products of the first three
+CYCLES, EXACT_CYCLES = st.sampled_from([0, 1, 2, 17, 50]), st.sampled_from([1, 2, 30])  # often at the same time
+EARLIER = [st.just([]), *(st.lists(st.integers(0, count - 1), max_size=3) for count in range(1, 41))]
+MOVES = st.sampled_from([NO_ROUTE, NO_ROUTE, 0, 1])
+MOVED_BYTES, MACS, KIND = st.integers(0, 300), st.integers(0, 100), st.integers(0, len(KINDS) - 1)
+LEVELS = st.sampled_from([40, 50, 70, 100])
 COLUMNS = ("lane_ready", "start", "issue_end", "transfer_start", "done", "blocker")
 
 
@@ -38,35 +48,36 @@ def programs(
     exact, rates are powers of two that never have to be divided, and "the same time" means the same in any arithmetic.
     Routes of one memory share its bandwidth and have a latency.
     """
-    devices, cores, groups = (draw(st.integers(1, most)) for most in (2, 3, 3))
+    devices, cores, groups, count = draw(SIZES)
     if exact:
         routes = (Channel("read", Carries.READ, 64.0, 4.0), Channel("write", Carries.WRITE, 64.0, 0.5))
     else:
         routes = tuple(Channel(kind, kind, draw(RATES), draw(RATES)) for kind in (Carries.READ, Carries.WRITE))
     if one_memory:
-        routes = tuple(replace(r, memory=DDR, latency_cycles=draw(st.sampled_from([0.0, 3.0, 40.5]))) for r in routes)
+        routes = tuple(replace(r, memory=DDR, latency_cycles=draw(LATENCIES)) for r in routes)
+    places, cycles = PLACES[devices * cores * groups], EXACT_CYCLES if exact else CYCLES
     steps: list[Step] = []
-    for _ in range(draw(st.integers(0, 40))):
-        group = draw(st.integers(0, groups - 1))
-        moves = draw(st.booleans()) and (any_group_moves or group == groups - 1)
-        earlier = st.lists(st.integers(0, len(steps) - 1), max_size=3) if steps else st.just([])
+    for number in range(count):
+        place, route = draw(places), draw(MOVES)
+        lane, group = divmod(place, groups)
+        moves = route != NO_ROUTE and (any_group_moves or group == groups - 1)
         steps.append(
             Step(
                 group=group,
-                cycles=draw(st.sampled_from([1, 2, 30] if exact else [0, 1, 2, 17, 50])),  # often at the same time
-                needs=tuple(draw(earlier)),
-                core=draw(st.integers(0, cores - 1)),
-                device=draw(st.integers(0, devices - 1)),
-                route=draw(st.integers(0, 1)) if moves else NO_ROUTE,
-                moved_bytes=draw(st.integers(0, 300)) if moves else 0,
-                macs=draw(st.integers(0, 100)),
-                kind=draw(st.integers(0, len(KINDS) - 1)),
+                cycles=draw(cycles),
+                needs=tuple(draw(EARLIER[number])),
+                core=lane % cores,
+                device=lane // cores,
+                route=route if moves else NO_ROUTE,
+                moved_bytes=draw(MOVED_BYTES) if moves else 0,
+                macs=draw(MACS),
+                kind=draw(KIND),
             )
         )
     table = tuple(Group(f"g{i}", "", threads) for i, threads in enumerate(THREADS[:groups]))
     counts = (*PMU_COUNTS, "busy_cycles:g0")
     stats = StatsOptions(
-        level=draw(st.sampled_from([40, 50, 70, 100])),
+        level=draw(LEVELS),
         ddr=draw(st.booleans()),
         events=tuple(range(len(counts))),
         event_counts=counts,
@@ -74,7 +85,7 @@ def programs(
     )
     simulation = {"thread_spread": 0.3, "clock_spread": 0.005}
     made = program_of(steps, groups=table, routes=routes, stats=stats, simulation=simulation, stats_hz=2.1e8)
-    rate = draw(st.sampled_from([None, 0.4, 3.0, 64.0])) if one_memory else None
+    rate = draw(MEMORY_RATES) if one_memory else None
     return replace(made, memories=(replace(made.memories[DDR], bytes_per_cycle=rate), *made.memories[1:]))
 
 

@@ -75,6 +75,7 @@ class _Built:
     machine: Machine
     options: CompileOptions
     plan: Plan
+    passes: tuple[tuple[str, Plan], ...]  # every pass with the plan that it left
     lowering: Lowering
     columns: Columns  # whose ops are those of the schedule
     metrics: MemoryMetrics
@@ -107,15 +108,20 @@ class Compiler:
         _check(machine)
         stats = stats_options(machine.target, options, batch=batch_size(self.graph))
         built = next((b for b in self._built if (b.machine, b.options) == (machine, options)), None)
-        if built is None or after_pass is not None:
+        if built is None:
             built = self._build(machine, options, after_pass)
+        elif after_pass is not None:
+            for name, plan in built.passes:
+                after_pass(name, plan)
         return _program(self.graph, built, stats, corner)
 
     def _build(self, machine: Machine, options: CompileOptions, after_pass: AfterPass | None) -> _Built:
         """Run the passes; the last one emits the commands."""
         plan = Plan(self.graph, machine, options)
+        passes: list[tuple[str, Plan]] = []
         for name, run in PASSES:
             plan = self._cached_pass(name, plan) or self._cache_pass(name, run(plan))
+            passes.append((name, plan))
             if after_pass is not None:
                 after_pass(name, plan)
         lowering = plan.lowered
@@ -125,7 +131,7 @@ class Compiler:
         columns = lowering.context.emitter.columns()
         metrics = memory_metrics(plan, lowering, columns)
         bounds = program_bounds(self.graph, plan, lowering)
-        built = _Built(machine, options, plan, lowering, columns, metrics, bounds)
+        built = _Built(machine, options, plan, tuple(passes), lowering, columns, metrics, bounds)
         self._built.append(built)
         return built
 

@@ -47,6 +47,7 @@ def answer_of(folder: Path, page: str, profile: Path) -> dict[str, object]:
         f"--user-data-dir={profile}",
         "--window-size=1400,900",
         "--remote-debugging-port=0",
+        "--js-flags=--liftoff-only",  # compiling the viewer's engine twice would take longer than to use it once
     )
     url = f"http://127.0.0.1:{server.server_address[1]}/{page}"
     with subprocess.Popen([chromium(), *options, url], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as browser:

@@ -9,8 +9,9 @@ import pytest
 
 from build import Sketch
 from compiler_build import KB, small_target
-from opscope.compiler import Compiler, compile_graph
+from opscope.compiler import PASSES, Compiler, compile_graph
 from opscope.compiler.codegen.lower import Lowering
+from opscope.compiler.plan import Plan
 from opscope.core.errors import UsageError
 from opscope.estimate.precision import with_precision
 from opscope.estimate.price import Machine
@@ -86,9 +87,12 @@ def test_a_corner_is_not_lowered_again(monkeypatch: pytest.MonkeyPatch) -> None:
 
     monkeypatch.setattr(Lowering, "run", counted)
     compiler, machine = Compiler(network()), Machine(targets.load("aic100-std"))
-    compiler.compile(machine, OPTIONS)
-    first = len(lowered)
-    for corner in (Corner.FAST, Corner.SLOW):
-        compiler.compile(machine, OPTIONS, corner=corner)
-    assert first
-    assert len(lowered) == first
+    told: dict[Corner, list[tuple[str, Plan]]] = {corner: [] for corner in Corner}
+    counts = []
+    for corner in (Corner.TYPICAL, Corner.FAST, Corner.SLOW):
+        compiler.compile(machine, OPTIONS, corner=corner, after_pass=lambda *step, to=told[corner]: to.append(step))
+        counts.append(len(lowered))
+    assert counts[0]
+    assert counts == counts[:1] * 3
+    assert told[Corner.TYPICAL] == told[Corner.FAST] == told[Corner.SLOW]
+    assert [name for name, _ in told[Corner.SLOW]] == [name for name, _ in PASSES]

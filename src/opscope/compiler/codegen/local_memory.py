@@ -8,31 +8,39 @@ waits for them (a write-after-read dependency). Example: tensor A at 0x0 is last
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
 ALIGNMENT = 128  # bytes: one vector register
 
 
-@dataclass(slots=True)
-class _Segment:
-    """A block of memory, in use or free. Segments cover all of memory, in order of address."""
+@dataclass(frozen=True, slots=True)
+class _Gap:
+    """A block of memory that is free."""
 
     address: int
     size: int
-    free: bool
     guards: tuple[int, ...]  # commands that worked here last
+
+    @property
+    def end(self) -> int:
+        return self.address + self.size
 
 
 class LocalMemory:
-    """Blocks of one core's memory. `latest` reduces a set of commands to those after which all of them are done."""
+    """Blocks of one core's memory. `latest` reduces a set of commands to those after which all of them are done.
+
+    Blocks in use are found by their address and gaps in order of it: there may be thousands of blocks, and few gaps.
+    """
 
     def __init__(self, capacity: int, latest: Callable[[Iterable[int]], list[int]]) -> None:
         self.capacity = capacity
         self._latest = latest
         self.peak = 0
         self.used = 0
-        self._segments = [_Segment(0, capacity, free=True, guards=())]
+        self._sizes: dict[int, int] = {}  # of blocks in use, by address
+        self._gaps = [_Gap(0, capacity, guards=())]
 
     def allocate(self, size: float) -> tuple[int, tuple[int, ...]] | None:
         """Address and guards of a block, or None when no free one is large enough.
@@ -41,34 +49,32 @@ class LocalMemory:
         device already, so its new owner hardly waits. The smallest of those breaks ties.
         """
         wanted = -(-max(1, int(size)) // ALIGNMENT) * ALIGNMENT
-        fitting = [i for i, segment in enumerate(self._segments) if segment.free and segment.size >= wanted]
+        fitting = [position for position, gap in enumerate(self._gaps) if gap.size >= wanted]
         if not fitting:
             return None
-        position = min(fitting, key=lambda i: (max(self._segments[i].guards, default=-1), self._segments[i].size))
-        segment = self._segments[position]
-        self._segments[position] = _Segment(segment.address, wanted, free=False, guards=())
-        if segment.size > wanted:
-            rest = _Segment(segment.address + wanted, segment.size - wanted, free=True, guards=segment.guards)
-            self._segments.insert(position + 1, rest)
+        position = min(fitting, key=lambda i: (max(self._gaps[i].guards, default=-1), self._gaps[i].size))
+        gap = self._gaps[position]
+        rest = _Gap(gap.address + wanted, gap.size - wanted, gap.guards)
+        self._gaps[position : position + 1] = [rest] if rest.size else []
+        self._sizes[gap.address] = wanted
         self.used += wanted
         self.peak = max(self.peak, self.used)
-        return segment.address, segment.guards
+        return gap.address, gap.guards
 
     def release(self, address: int, guards: tuple[int, ...]) -> None:
         """Free the block at an address; `guards` are the commands that used it last."""
-        for position, segment in enumerate(self._segments):
-            if segment.address == address and not segment.free:
-                self.used -= segment.size
-                self._segments[position] = _Segment(address, segment.size, free=True, guards=guards)
-                self._merge(position)
-                return
-        raise ValueError(f"nothing is allocated at {address:#x}")
+        size = self._sizes.pop(address, None)
+        if size is None:
+            raise ValueError(f"nothing is allocated at {address:#x}")
+        self.used -= size
+        position = bisect_left(self._gaps, address, key=lambda gap: gap.address)
+        self._gaps.insert(position, _Gap(address, size, guards))
+        self._merge(position)
 
     def _merge(self, position: int) -> None:
-        """Merge a free segment with free neighbours; whoever gets it waits for the guards of both."""
-        segments = self._segments
+        """Merge a gap with those that it touches; whoever gets it waits for the guards of both."""
+        gaps = self._gaps
         for left in (position, position - 1):
-            if 0 <= left < len(segments) - 1 and segments[left].free and segments[left + 1].free:
-                a, b = segments[left], segments[left + 1]
-                guards = tuple(self._latest(a.guards + b.guards))
-                segments[left : left + 2] = [_Segment(a.address, a.size + b.size, free=True, guards=guards)]
+            if 0 <= left < len(gaps) - 1 and gaps[left].end == gaps[left + 1].address:
+                a, b = gaps[left], gaps[left + 1]
+                gaps[left : left + 2] = [_Gap(a.address, a.size + b.size, tuple(self._latest(a.guards + b.guards)))]

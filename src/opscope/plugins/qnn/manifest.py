@@ -36,6 +36,9 @@ BACKEND = BackendEntry(
     what_if=".whatif:HtpWhatIf",
     axes=("soc", "vtcm-mb", "precision", "opt-level", "io-quant"),
     recipe=".recipe:QnnRecipe",
+    models=("onnx",),
+    part="soc",
+    figures=".entries:figures_of",
     options=(
         Option(
             "soc",
@@ -93,6 +96,7 @@ MANIFEST = Manifest(
     package=__package__,
     order=70,
     backends=(BACKEND,),
+    entries=".entries:ENTRIES",
     examples=(
         Example(
             "profile",

@@ -12,6 +12,8 @@ from ...core.precisions import copy_word
 from .manifest import BACKEND
 from .socs import Soc, find_soc
 
+INSTALL = "pip install 'opscope[htp]'"
+PACKAGE = "onnxruntime_qnn"
 Level = Literal["basic", "detailed", "backend", "client", "linting", "optrace"]
 
 

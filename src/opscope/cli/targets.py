@@ -28,7 +28,7 @@ Every name, and every other name that `show` prints, is taken by `opscope profil
     def add_arguments(self, parser: ArgumentParser) -> None:
         parser.add_argument("action", nargs="?", choices=["list", "show"], default="list", help="default: list")
         parser.add_argument("name", nargs="?", metavar="NAME", help="with show: a name or a TOML file")
-        parser.add_argument("--search", metavar="WORDS", help="only those with these words in name, title or aliases")
+        parser.add_argument("--search", metavar="WORDS", help="only those with these words in a name, title or heading")
         parser.add_argument("--all", action="store_true", help="also those that are known by number alone")
         parser.add_argument("--json", action="store_true", help="as JSON, with all that is known")
 

@@ -23,6 +23,11 @@ class Known(NamedTuple):
         """Everything that it is called, as lists show it."""
         return (self.entry.name, *self.entry.aliases)
 
+    @property
+    def words(self) -> tuple[str, ...]:
+        """Everything that means it."""
+        return (*self.names, *self.entry.spellings)
+
 
 class _Loaded(NamedTuple):
     entries: tuple[Known, ...]
@@ -42,7 +47,7 @@ def entry_problems() -> tuple[str, ...]:
 def called(text: str) -> tuple[Known, ...]:
     """The entries that a word means: a name, an alias or another spelling; those whose own name it is come first."""
     wanted = name_key(text)
-    found = [known for known in known_entries() if wanted and wanted in _keys(known.entry)]
+    found = [known for known in known_entries() if wanted and wanted in _keys(known)]
     return tuple(sorted(found, key=lambda known: name_key(known.entry.name) != wanted))
 
 
@@ -89,5 +94,5 @@ def _of_backends(backends: Iterable[BackendEntry], entries: tuple[Entry, ...]) -
 
 
 @lru_cache(maxsize=512)
-def _keys(entry: Entry) -> frozenset[str]:
-    return frozenset(name_key(word) for word in (entry.name, *entry.aliases, *entry.spellings))
+def _keys(known: Known) -> frozenset[str]:
+    return frozenset(map(name_key, known.words))

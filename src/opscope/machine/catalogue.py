@@ -76,7 +76,7 @@ def file_of(name: str) -> Path | None:
     known = catalogue()
     if name in known:
         return known[name]
-    paths = files_called([name]) or files_called([word for each in called(name) for word in each.names])
+    paths = files_called([name]) or files_called([word for each in called(name) for word in each.words])
     return paths[0] if len(paths) == 1 else None
 
 
@@ -90,7 +90,7 @@ def unknown(name: str) -> TargetError:
     """What to say of a name that has no target file: who can tell of it, or what may be meant, among all entries."""
     found, listed = called(name), "(see `opscope targets`), or a path to your own .toml"
     if found:
-        same = ", ".join(path.stem for path in files_called([word for each in found for word in each.names]))
+        same = ", ".join(path.stem for path in files_called([word for each in found for word in each.words]))
         tellers = " or ".join(dict.fromkeys(each.backend.name for each in found))
         problem = f"has no target file: only `opscope profile` can tell (--backend {tellers})"
         return TargetError(printable(name), "", f"{problem}; expected {same or 'a target that has one'} {listed}")

@@ -40,19 +40,19 @@ def listed() -> tuple[CatalogueEntry, ...]:
     files = targets.catalogue()
     found = {name: _of_file(targets.read(path), _owner(path)) for name, path in files.items()}
     for known in known_entries():
-        if known.entry.name not in found:
+        if known.entry.name not in found and targets.file_of(known.entry.name) is None:
             found[known.entry.name] = _of_entry(known)
     order = {group: rank for rank, group in enumerate(dict.fromkeys(_groups()))}
     return tuple(sorted(found.values(), key=lambda entry: order.get(entry.group, len(order))))
 
 
 def search(entries: Sequence[CatalogueEntry], text: str) -> tuple[CatalogueEntry, ...]:
-    """Those whose name, title or aliases have every word in them."""
+    """Those whose name, title, group or aliases have every word in them."""
     words = [name_key(word) for word in text.split()]
     return tuple(
         entry
         for entry in entries
-        if all(word in name_key(" ".join((entry.name, entry.title, *entry.aliases))) for word in words)
+        if all(word in name_key(" ".join((entry.name, entry.title, entry.group, *entry.aliases))) for word in words)
     )
 
 
@@ -61,9 +61,9 @@ def find(name: str) -> CatalogueEntry:
     if targets.is_path(name):
         target, file = load_target(name)
         return replace(_of_file(target, None), file=file)
-    paths = targets.files_called([name])
-    if paths:
-        return _of_file(targets.read(paths[0]), _owner(paths[0]))
+    path = targets.file_of(name)
+    if path is not None:
+        return _of_file(targets.read(path), _owner(path))
     found = called(name)
     if not found:
         raise targets.unknown(name)
@@ -218,14 +218,11 @@ def _of_file(target: Target, owner: Manifest | None) -> CatalogueEntry:
 
 
 def _of_entry(first: Known) -> CatalogueEntry:
-    """An entry with those of the same name, and the one target file that is called like it."""
+    """An entry that no target file, or more than one, is called like; with those of the same name."""
     same = [known for known in called(first.entry.name) if known.entry.name == first.entry.name]
-    paths = targets.files_called([name for known in same for name in known.names])
-    target = targets.read(paths[0]) if len(paths) == 1 else None
-    sources = _sorted((*map(_source, same), *(_own_sources(target) if target is not None else ())))
-    group = first.entry.group or first.manifest.title
-    entry = first.entry
-    return CatalogueEntry(entry.name, entry.title, group, sources, entry.aliases, target, is_minor=entry.is_minor)
+    entry, group = first.entry, first.entry.group or first.manifest.title
+    sources = _sorted([_source(known) for known in same])
+    return CatalogueEntry(entry.name, entry.title, group, sources, entry.aliases, is_minor=entry.is_minor)
 
 
 def _sorted(sources: Sequence[Source]) -> tuple[Source, ...]:

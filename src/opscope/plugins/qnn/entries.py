@@ -37,10 +37,11 @@ def _entry(soc: Soc) -> Entry:
 
 
 def _spellings(soc: Soc) -> tuple[str, ...]:
-    """Part numbers with or without the P that some have behind them, and names without the brand."""
+    """Part numbers with or without the P that some have behind them, or as boards that stand in for the part; and names
+    without the brand."""
     numbers = [word for word in soc.words if " " not in word]
     brands = [word.partition(" ")[2] for word in soc.marketing if word.startswith(("Snapdragon ", "Dragonwing "))]
-    makers = [f"Qualcomm {word}" for word in soc.words]
+    makers = [f"Qualcomm {word}" for word in soc.words] + [f"{word} (Proxy)" for word in numbers]
     return (*(word.removesuffix("P") if word.endswith("P") else f"{word}P" for word in numbers), *brands, *makers)
 
 

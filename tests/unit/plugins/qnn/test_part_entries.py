@@ -17,12 +17,17 @@ def test_every_part_is_one_entry_that_its_option_takes() -> None:
 
 
 @pytest.mark.parametrize(
-    "text", [word for soc in SOCS for word in (str(soc.id), *soc.words)] + ["SA8255P", "8 Gen 3", "qualcomm sm8750"]
+    "text",
+    [word for soc in SOCS for word in (str(soc.id), *soc.words)] + ["SA8255P", "8 Gen 3", "qualcomm sm8750"],
 )
 def test_whatever_names_a_part_names_its_entry(text: str) -> None:
     (known, *others) = called(text)
     assert find_soc(known.entry.part) == find_soc(text)
     assert not others
+
+
+def test_boards_that_stand_in_for_a_part_are_called_like_it() -> None:
+    assert [known.entry.name for known in called("qcs8550-proxy")] == ["qcs8550"]
 
 
 def test_times_are_the_vendors_own_for_parts_that_its_model_knows() -> None:

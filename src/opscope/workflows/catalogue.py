@@ -14,7 +14,7 @@ from pathlib import Path
 
 from ..backends import registry as backends
 from ..core.entries import Known, called, known_entries, name_key
-from ..core.errors import ProfilerError, UsageError, did_you_mean, printable
+from ..core.errors import UsageError, did_you_mean, printable
 from ..core.manifest import Manifest, Option, Value
 from ..core.plugins import load_place, manifests
 from ..core.provenance import Provenance
@@ -122,7 +122,7 @@ def choose(
 
 def _best(entry: CatalogueEntry, options: Mapping[str, Value], model: Path | None, own_only: bool) -> Choice:
     """The best source of those that work here, take the model and have the options; and why not a better one."""
-    form = _format_of(model) if len(entry.sources) > 1 else ""
+    form = _format_of(model) if len(entry.sources) > 1 and any(source.models for source in entry.sources) else ""
     why_not = {source: _obstacle(source, form, own_only) for source in entry.sources}
     able = [source for source in entry.sources if not why_not[source]]
     if not able:
@@ -170,16 +170,13 @@ def _obstacle(source: Source, form: str, own_only: bool) -> str:
 
 
 def _format_of(model: Path | None) -> str:
-    """The word for the format of a model; empty: not known, so that whoever reads it says what is wrong."""
+    """The word for the format of a model file; empty: there is none to look at."""
     from ..readers import model_format, unpacked
 
     if model is None:
         return ""
-    try:
-        with unpacked(model) as file:
-            return model_format(file).name.lower()
-    except ProfilerError:
-        return ""
+    with unpacked(model) as file:
+        return model_format(file).name.lower()
 
 
 def _option_names(backend: str) -> set[str]:

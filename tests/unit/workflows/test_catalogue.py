@@ -13,7 +13,7 @@ from opscope.backends import registry
 from opscope.backends.registry import BackendState
 from opscope.core import plugins
 from opscope.core.entries import called, entry_problems
-from opscope.core.errors import TargetError, UsageError
+from opscope.core.errors import ModelError, TargetError, UsageError
 from opscope.core.manifest import BackendEntry, Entry, Manifest, Option
 from opscope.core.provenance import Provenance
 from opscope.machine import catalogue as targets
@@ -135,6 +135,11 @@ def test_a_model_that_the_best_source_does_not_take_is_told_by_the_next(onnx: Pa
     choice = choose("n1", model=other)
     assert choice.backend == "tool"
     assert "; lab takes onnx models, and this one is tflite" in choice.note
+
+
+def test_a_model_that_cannot_be_read_is_said_before_anybody_is_chosen(tmp_path: Path) -> None:
+    with pytest.raises(ModelError, match=r"gone\.onnx: cannot be read \(No such file or directory\)"):
+        choose("n1", model=tmp_path / "gone.onnx")
 
 
 def test_an_option_that_only_one_source_has_decides() -> None:

@@ -46,9 +46,7 @@ def entry_problems() -> tuple[str, ...]:
 
 def called(text: str) -> tuple[Known, ...]:
     """The entries that a word means: a name, an alias or another spelling; those whose own name it is come first."""
-    wanted = name_key(text)
-    found = [known for known in known_entries() if wanted and wanted in _keys(known)]
-    return tuple(sorted(found, key=lambda known: name_key(known.entry.name) != wanted))
+    return _index(manifests()).get(name_key(text), ())
 
 
 def name_key(text: str) -> str:
@@ -93,6 +91,14 @@ def _of_backends(backends: Iterable[BackendEntry], entries: tuple[Entry, ...]) -
     return tuple(Entry(each.name, each.title, each.name, ()) for each in backends if each.name not in told)
 
 
-@lru_cache(maxsize=512)
-def _keys(known: Known) -> frozenset[str]:
-    return frozenset(map(name_key, known.words))
+@lru_cache(maxsize=4)
+def _index(found: tuple[Manifest, ...]) -> dict[str, tuple[Known, ...]]:
+    """Every word as it is compared → the entries that it means."""
+    index: dict[str, list[Known]] = {}
+    for known in _loaded(found).entries:
+        for wanted in {name_key(word) for word in known.words} - {""}:
+            index.setdefault(wanted, []).append(known)
+    return {
+        wanted: tuple(sorted(meant, key=lambda known: name_key(known.entry.name) != wanted))
+        for wanted, meant in index.items()
+    }

@@ -48,11 +48,15 @@ _OPS = set(KINDS) | {family.value for family in Family} | {ANY}
 
 def catalogue() -> dict[str, Path]:
     """Name → file of every target that is known without a path: those in the folders that plug-ins name."""
+    return dict(_files(tuple(manifest.targets for manifest in manifests() if manifest.targets is not None)))
+
+
+@lru_cache(maxsize=4)  # what is installed does not change while a program runs, and every entry of the catalogue asks
+def _files(folders: tuple[Path, ...]) -> dict[str, Path]:
     found: dict[str, Path] = {}
-    for manifest in manifests():
-        if manifest.targets is not None:
-            for path in sorted(manifest.targets.glob("*.toml")):
-                found.setdefault(path.stem, path)
+    for folder in folders:
+        for path in sorted(folder.glob("*.toml")):
+            found.setdefault(path.stem, path)
     return found
 
 

@@ -402,6 +402,12 @@ class TestTargets:
         found = run("profile", keywords, "--target", "sa8255", "--soc", "SM8650")
         assert "--soc SM8650: is not the target sa8255; expected one of them, or the same part" in found.one_line()
 
+    def test_are_parts_of_a_what_if_where_its_backend_knows_them(self, run, keywords) -> None:
+        found = run("whatif", keywords, "--target", "sa8255,sm8650", "--soc", "SM8650")
+        assert "--target: --soc is given too; expected one of them" in found.one_line()
+        found = run("whatif", keywords, "--target", "sa8255,cpu")
+        assert "--backend htp: does not know cpu; expected of ort, litert" in found.one_line()
+
     def test_without_a_file_are_for_profile_alone(self, run, keywords) -> None:
         found = run("report", keywords, "--target", "cpu")
         assert "cpu: has no target file: only `opscope profile` can tell (--backend ort or litert);" in found.one_line()

@@ -45,7 +45,7 @@ unreadable input.
 
     def add_arguments(self, parser: ArgumentParser) -> None:
         known = known_options()
-        parser.usage = "opscope profile MODEL [--target T | --backend B] [-o RUN] [OPTION …]"
+        parser.usage = "opscope profile MODEL [--target T] [--backend B] [-o RUN] [OPTION …]"
         parser.add_argument("model", type=Path, metavar="MODEL", help="ONNX, TensorFlow Lite or MLIR file")
         parser.add_argument("--target", metavar="T", help="any name of `opscope targets`, or a TOML file")
         parser.add_argument(

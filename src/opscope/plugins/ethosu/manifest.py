@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ...core.manifest import BackendEntry, Entry, Format, Manifest, Option, Signature
+from ...core.manifest import BackendEntry, Entry, Example, Format, Manifest, Option, Signature
 from ...core.provenance import Provenance
 
 ACCELERATORS = (
@@ -77,6 +77,7 @@ MANIFEST = Manifest(
         )
         for name in ACCELERATORS
     ),
+    examples=(Example("profile", "opscope profile model.tflite --target ethos-u55-256"),),
     formats=(
         Format(
             "vela-layers",

@@ -98,6 +98,9 @@ MANIFEST = Manifest(
     backends=(BACKEND,),
     entries=".entries:ENTRIES",
     examples=(
+        Example("profile", "opscope profile model.onnx --target snapdragon-8-elite --precision w8a8"),
+        Example("targets", "opscope targets --search snapdragon"),
+        Example("whatif", "opscope whatif model.onnx --target sa8255,snapdragon-8-elite"),
         Example(
             "profile",
             "opscope profile model.onnx --backend htp --soc SM8650 --vtcm-mb 4 --profiling-level linting --advise",

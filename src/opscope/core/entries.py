@@ -93,11 +93,14 @@ def _of_backends(backends: Iterable[BackendEntry], entries: tuple[Entry, ...]) -
 
 @lru_cache(maxsize=4)
 def _index(found: tuple[Manifest, ...]) -> dict[str, tuple[Known, ...]]:
-    """Every word as it is compared → the entries that it means."""
-    index: dict[str, list[Known]] = {}
+    """Every word as it is compared → the entries that it means; what one of a name is called, all of it are."""
+    groups: dict[str, list[Known]] = {}
     for known in _loaded(found).entries:
-        for wanted in {name_key(word) for word in known.words} - {""}:
-            index.setdefault(wanted, []).append(known)
+        groups.setdefault(known.entry.name, []).append(known)
+    index: dict[str, list[Known]] = {}
+    for group in groups.values():
+        for wanted in {name_key(word) for known in group for word in known.words} - {""}:
+            index.setdefault(wanted, []).extend(group)
     return {
         wanted: tuple(sorted(meant, key=lambda known: name_key(known.entry.name) != wanted))
         for wanted, meant in index.items()

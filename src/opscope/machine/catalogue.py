@@ -93,11 +93,15 @@ def files_called(names: Iterable[str]) -> list[Path]:
 def unknown(name: str) -> TargetError:
     """What to say of a name that has no target file: who can tell of it, or what may be meant, among all entries."""
     found, listed = called(name), "(see `opscope targets`), or a path to your own .toml"
+    same = [path.stem for path in files_called([word for each in found for word in each.words])]
+    if same:
+        return TargetError(
+            printable(name), "", f"is called like several target files; expected one of {', '.join(same)}"
+        )
     if found:
-        same = ", ".join(path.stem for path in files_called([word for each in found for word in each.words]))
         tellers = " or ".join(dict.fromkeys(each.backend.name for each in found))
         problem = f"has no target file: only `opscope profile` can tell (--backend {tellers})"
-        return TargetError(printable(name), "", f"{problem}; expected {same or 'a target that has one'} {listed}")
+        return TargetError(printable(name), "", f"{problem}; expected a target that has one {listed}")
     if name in {each.backend.name for each in known_entries()}:
         return TargetError(name, "", f"is a backend; expected --backend {name}, or a target {listed}")
     names = [*catalogue(), *(typed(word) for each in known_entries() for word in each.names)]

@@ -227,7 +227,7 @@ def _sorted(sources: Sequence[Source]) -> tuple[Source, ...]:
 
 
 def _own_sources(target: Target) -> tuple[Source, ...]:
-    fitted = getattr(target, "validation", None) is not None
+    fitted = getattr(target, "calibration", None) is not None
     estimate = Source(ESTIMATE, (Provenance.CALIBRATED if fitted else Provenance.ESTIMATED,))
     return _sorted((Source(SIMULATE, (Provenance.SIMULATED,)), estimate) if target.is_compilable else (estimate,))
 

@@ -173,6 +173,23 @@ def test_a_name_without_a_target_file_is_for_those_who_can_tell() -> None:
         find("nn4")
 
 
+def test_a_part_that_several_target_files_are_called_like_is_none_of_them(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "more").mkdir()
+    for name in ("number-one", "n1x"):
+        (tmp_path / "more" / f"{name}.toml").write_text(CHIP.replace('name = "max32690-cm4"', f'name = "{name}"'))
+    (toys,) = plugins.manifests()
+    more = toys._replace(targets=tmp_path / "more")
+    monkeypatch.setattr(plugins, "_found", lambda: plugins._Found((more,), ()))
+    assert sources("n1") == ["lab", "tool"]
+    assert sources("n1x") == ["lab", "tool", "estimate"]
+    with pytest.raises(
+        TargetError, match=r"^n1: is called like several target files; expected one of n1x, number-one$"
+    ):
+        targets.load("n1")
+
+
 def test_entries_that_cannot_be_used_are_left_out_with_a_line(monkeypatch: pytest.MonkeyPatch) -> None:
     broken = Manifest("broken", "Broken", "toys", entries="toys.nowhere:ENTRIES")
     strange = Manifest("strange", "Strange", "toys", entries=(Entry("x", "X", "nobody", ()),))

@@ -79,7 +79,8 @@ def _told(source: Source) -> str:
 
 def _of_networks(entry: CatalogueEntry) -> str:
     networks, source = (getattr(entry.validation, name, None) for name in ("networks", "source"))
-    return "".join((f" of {networks} networks" if networks else "", f": {source}" if source else ""))
+    words = source if entry.target is None or source is None else entry.target.sources.get(source, source)
+    return "".join((f" of {networks} networks" if networks else "", f": {words}" if words else ""))
 
 
 def _figures(known: object, out: TextIO) -> None:

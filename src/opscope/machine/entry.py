@@ -14,6 +14,7 @@ WHY = {  # best first
     Provenance.SIMULATED: "command by command",
     Provenance.COMPILER_FACT: "by the vendor's own compiler",
     Provenance.ESTIMATED: "by formulas",
+    Provenance.EMULATED: "functional only",
 }
 _RANK = {provenance: rank for rank, provenance in enumerate(WHY)}
 

@@ -104,7 +104,9 @@ def choose(
         hint = did_you_mean(backend, known)
         raise UsageError(f"backend {printable(backend)!r}: not known; {hint}known: {', '.join(known)}")
     if isinstance(target, Target):
-        return Choice(backend or _own_sources(target)[0].backend, options, target)
+        entry = _of_file(target, None)
+        source = entry.sources[0] if backend is None else _named_source(entry, backend)
+        return _choice(entry, source, options)
     names = {each.part for each in backends.entries() if each.part}
     parts = {name: str(value) for name, value in options.items() if name in names and value}
     if target is None and (not parts or backend is not None):

@@ -17,6 +17,7 @@ from opscope.core.errors import ModelError, TargetError, UsageError
 from opscope.core.manifest import BackendEntry, Entry, Manifest, Option
 from opscope.core.provenance import Provenance
 from opscope.machine import catalogue as targets
+from opscope.machine.entry import WHY
 from opscope.workflows.catalogue import choose, find, listed, search
 
 CHIP = targets.catalogue()["max32690-cm4"].read_text(encoding="utf-8")
@@ -115,6 +116,17 @@ def test_a_source_that_is_asked_for_tells() -> None:
         choose("n1", backend="gone")
     with pytest.raises(UsageError, match=r"^backend 'lob': not known; did you mean lab\? known: sim, estimate, lab"):
         choose("n1", backend="lob")
+
+
+def test_a_target_in_memory_is_for_our_own_backends() -> None:
+    chip = targets.load("n3")
+    assert choose(chip).backend == "estimate"
+    with pytest.raises(UsageError, match=r"^--backend lab: does not know n3; expected of estimate$"):
+        choose(chip, backend="lab")
+
+
+def test_every_kind_of_number_has_its_rank() -> None:
+    assert set(WHY) == set(Provenance)
 
 
 def test_what_is_missing_is_said_where_it_would_be_better() -> None:

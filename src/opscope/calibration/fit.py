@@ -20,8 +20,7 @@ import numpy as np
 
 from .terms import Floats, Terms
 
-NOISE = 0.1  # of a measured latency beside the same one measured in another way, as a logarithm
-UNEXPLAINED = 0.2  # what the model leaves out of a network, which all machines that ran it have in common
+NOISE = 0.2  # of a logarithm of a measured latency: what repeats and runtimes differ by, and what the model leaves out
 FREEDOM = 4.0  # of the Student t: how soon a row counts as an outlier
 _MOST_STEPS = 40
 _LONGEST_STEP = 0.7
@@ -79,19 +78,15 @@ def fit(rows: Sequence[Row], priors: Priors, start: Fit | None = None, steps: in
     variances = priors.shared_sigma**2, priors.own_sigma**2
     machine = np.array([row.machine for row in rows], np.int64)
     same = machine[:, None] == machine[None, :]
-    networks = {network: number for number, network in enumerate(dict.fromkeys(row.network for row in rows))}
-    network = np.array([networks[row.network] for row in rows], np.int64)
-    common = UNEXPLAINED**2 * (network[:, None] == network[None, :])
     slopes, residuals, weights = np.zeros((len(rows), figures)), np.zeros(len(rows)), np.ones(len(rows))
     inverse = np.zeros((len(rows), len(rows)))
     for _ in range(steps):
         logs = np.clip(shared + own, priors.low, priors.high)
         slopes, residuals = _linearise(rows, logs)
-        far = residuals / np.hypot(NOISE, UNEXPLAINED)
+        far = residuals / NOISE
         weights = np.sqrt([row.weight for row in rows] / (1 + far**2 / FREEDOM)) / NOISE
         scaled = slopes * weights[:, None]
         covariance = (scaled * variances[0]) @ scaled.T + same * ((scaled * variances[1]) @ scaled.T)
-        covariance += weights[:, None] * common * weights
         inverse = np.linalg.inv(np.eye(len(rows)) + covariance)
         wanted = weights * (residuals + np.einsum("rf,rf->r", slopes, shared + own[machine]))
         pull = weights * (inverse @ wanted)
@@ -128,7 +123,11 @@ def _linearise(rows: Sequence[Row], logs: Floats) -> tuple[Floats, Floats]:
 
 
 def _sigmas(
-    scaled: Floats, inverse: Floats, variances: tuple[Floats, Floats], machine: np.ndarray[tuple[int], np.dtype[np.int64]], machines: int
+    scaled: Floats,
+    inverse: Floats,
+    variances: tuple[Floats, Floats],
+    machine: np.ndarray[tuple[int], np.dtype[np.int64]],
+    machines: int,
 ) -> Floats:
     """Standard deviation of each figure of each machine, given the rows."""
     found = []

@@ -22,7 +22,7 @@ from ..machine.catalogue import figures
 from ..machine.target import Figure, Target, is_rate
 
 CLOCK = "clocks.core_hz"
-CALL = ("call_seconds", "call_bytes_per_second")
+CALL = "call_"  # begins the keys of what an inference costs beside its ops
 _SECONDS = "second"  # in keys of figures that no clock scales
 Floats = npt.NDArray[np.float64]
 
@@ -94,21 +94,19 @@ def terms_of(costs: Sequence[tuple[Cost, int]], target: Target, keys: Sequence[s
     for number, row in enumerate(rows):
         for figure, exponent in row.items():
             exponents[number, figure] = exponent
-    return Terms(
-        np.array(seconds, np.float64), exponents, np.array(resources, np.int64), np.array(ops, np.int64)
-    )
+    return Terms(np.array(seconds, np.float64), exponents, np.array(resources, np.int64), np.array(ops, np.int64))
 
 
 def fitted_keys(target: Target) -> tuple[str, ...]:
     """Figures that a fit may move: those that make time, and have a range."""
-    return tuple(
-        key for key, figure in figures(target) if figure.smallest < figure.largest and makes_time(key)
-    )
+    return tuple(key for key, figure in figures(target) if figure.smallest < figure.largest and makes_time(key))
 
 
 def makes_time(key: str) -> bool:
     """Whether a latency depends on a figure, as far as an estimate can tell."""
-    return key in (CLOCK, *CALL) or key.startswith(("engines[", "memories[")) and "picojoules" not in key and not key.endswith("].bytes")
+    if key.startswith(("engines[", "memories[")):
+        return "picojoules" not in key and not key.endswith(("].bytes", "_extent"))
+    return key == CLOCK or key.startswith(CALL)
 
 
 def values_of(target: Target, keys: Sequence[str]) -> Mapping[str, Figure]:

@@ -8,10 +8,10 @@ from math import prod
 
 from ..core.meaning import Carries
 from ..core.units import Cycles
-from ..graph.graph import ABSENT, DType, Graph, Op
+from ..graph.graph import ABSENT, DType, Graph, Op, Role
 from ..graph.kinds import Family
 from ..graph.work_families import WorkFamily, work_family
-from ..machine.target import Engine, Figure, Memory, Target
+from ..machine.target import ANY, Engine, Figure, Memory, Target
 from .cost import CALL, EXCHANGE, LAUNCH, LAYOUT, Cost, Part
 from .kernels import Extents, form_of, padding, product_extents
 from .placement import Placement, can_price, place_op
@@ -68,7 +68,11 @@ def task_of(op: Op, graph: Graph, target: Target) -> Task:
     task = Task(op, work, first, {}, form_of(op, graph), work_family(op, graph), outputs, extents)
     if first.engine is None or not work.known or not target.is_compilable:
         return task
-    able = [engine for engine in target.engines if engine.takes(op) and can_price(engine, op, work, first.dtype, task.family)]
+    able = [
+        engine
+        for engine in target.engines
+        if engine.takes(op) and can_price(engine, op, work, first.dtype, task.family)
+    ]
     able = [engine for engine in able if engine.command_cycles is None] or able  # a fixed cost compares with nothing
     costs = [engine_cycles(task, without_weight_load(engine)) for engine in able]
     best = min(range(len(able)), key=lambda number: costs[number])
@@ -115,10 +119,12 @@ def _price(task: Task, engine: Engine, machine: Machine) -> Cost:
 def price_call(graph: Graph, machine: Machine) -> Cost:
     """Return what an inference costs beside its ops: the call, and handing over inputs and outputs."""
     target, clock = machine.target, machine.clock_hz
+    given = [graph.tensors[t].dtype.label for t in graph.inputs if graph.tensors[t].role is not Role.CONSTANT]
+    figures = (target.call_seconds.get(word) for word in (*given[:1], ANY))
+    fixed = next((figure for figure in figures if figure is not None), None)
     parts = []
-    if target.call_seconds is not None:
-        fixed = Cycles(target.call_seconds.value * clock)
-        parts.append(Part(CALL, fixed, overlaps=False, figures=(target.call_seconds,)))
+    if fixed is not None:
+        parts.append(Part(CALL, Cycles(fixed.value * clock), overlaps=False, figures=(fixed,)))
     rate = target.call_bytes_per_second
     if rate is not None:
         size = sum(graph.tensors[t].bytes or 0 for t in (*graph.inputs, *graph.outputs))

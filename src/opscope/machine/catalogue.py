@@ -252,6 +252,7 @@ def _vocabulary(target: Target) -> Iterator[tuple[str, Iterable[str], Collection
             yield f"{place}.reached.{family}", table, _DTYPES
         yield f"{place}.picojoules_per_mac", engine.picojoules_per_mac, _DTYPES
         yield f"{place}.picojoules_per_element_op", engine.picojoules_per_element_op, _DTYPES
+    yield "call_seconds", target.call_seconds, _DTYPES
     yield "runtime.in_place", target.runtime.in_place, KINDS
     yield "runtime.fuses", target.runtime.fuses, KINDS
     yield "runtime.rescales", target.runtime.rescales, KINDS

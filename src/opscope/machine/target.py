@@ -387,7 +387,8 @@ class Target:
     commands: Mapping[str, str] = field(default_factory=dict)  # kind → name the vendor's tools print for it
     precision: Mapping[str, str] = field(default_factory=dict)  # data type in the model → data type it runs as
     idle_watts: Figure | None = None
-    call_seconds: Figure | None = None  # of each inference, whatever the network: from the call until work starts
+    call_seconds: Mapping[str, Figure] = field(default_factory=dict)
+    """Of each inference, whatever the network, from the call until work starts; by data type of the inputs."""
     call_bytes_per_second: Figure | None = None  # at which inputs are handed over and outputs are handed back
     calibration: Calibration | None = None
     validation: Validation | None = None

@@ -22,8 +22,9 @@ from .terms import Floats, Terms
 
 NOISE = 0.2  # of a logarithm of a measured latency: what repeats and runtimes differ by, and what the model leaves out
 FREEDOM = 4.0  # of the Student t: how soon a row counts as an outlier
-_MOST_STEPS = 40
+_MOST_STEPS = 25
 _LONGEST_STEP = 0.7
+_DAMPING = 0.7  # of a step: which resource binds an op may change on the way
 _SMALL_STEP = 2e-3
 _SIGMAS_IN_RANGE = 2 * 2.576  # from end to end of the middle 99 %
 
@@ -95,7 +96,7 @@ def fit(rows: Sequence[Row], priors: Priors, start: Fit | None = None, steps: in
         np.add.at(new_own, machine, slopes * pull[:, None])
         new_own *= variances[1]
         change = max(np.abs(new_shared - shared).max(initial=0.0), np.abs(new_own - own).max(initial=0.0))
-        part = min(1.0, _LONGEST_STEP / change) if change else 1.0
+        part = min(_DAMPING, _LONGEST_STEP / change) if change else 1.0
         shared, own = shared + part * (new_shared - shared), own + part * (new_own - own)
         shared = np.clip(shared, priors.low.min(axis=0), priors.high.max(axis=0))
         if change < _SMALL_STEP:

@@ -88,7 +88,7 @@ def rename_layouts(graph: Graph) -> Graph:
 
 def _moves_channels(op: Op) -> bool:
     order = op.attributes.get("permutation") if op.kind == "transpose" else None
-    if not isinstance(order, tuple) or len(order) < 3:  # noqa: PLR2004  # batch, channels, and something between
+    if not isinstance(order, tuple) or len(order) < 3:  # batch, channels, and something between
         return False
     rank = len(order)
     return order in ((0, *range(2, rank), 1), (0, rank - 1, *range(1, rank - 1)))

@@ -161,6 +161,7 @@ class Memory:
     efficiency: Figure | None = None
     picojoules_per_byte: Figure | None = None
     burst: Burst | None = None
+    op_share: Figure | None = None  # of its bytes, that the operands of one op may take: larger ones stream through it
 
     def __post_init__(self) -> None:
         if self.bytes_per_second is not None and self.bytes_per_cycle is not None:

@@ -7,6 +7,7 @@ if TYPE_CHECKING:
     from .api import (
         analyze,
         backend_states,
+        calibrate,
         check,
         compare,
         compile_model,
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
         side_by_side,
         targets,
         update_baseline,
+        validate,
         what_if,
         what_if_run,
     )
@@ -41,6 +43,7 @@ if TYPE_CHECKING:
         "__version__",
         "analyze",
         "backend_states",
+        "calibrate",
         "check",
         "compare",
         "compile_model",
@@ -56,6 +59,7 @@ if TYPE_CHECKING:
         "side_by_side",
         "targets",
         "update_baseline",
+        "validate",
         "what_if",
         "what_if_run",
     ]
@@ -70,6 +74,8 @@ _OWN = {  # name → module it comes from, imported when first asked for
     "profile": "api",
     "what_if": "api",
     "quantize": "api",
+    "calibrate": "api",
+    "validate": "api",
     "report": "api",
     "compare": "api",
     "side_by_side": "api",

@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     import numpy.typing as npt
 
     from .backends.registry import BackendState
+    from .calibration.calibrate import Calibrated, Prediction
     from .core.provenance import Provenance
     from .estimate.report import Report
     from .gate.comparison import Comparison, SideBySide
@@ -249,6 +250,46 @@ def what_if(
             result, Path(runs), command=command, created=when, sha256=sha256_of(path), write=write_bytes
         )
     return result
+
+
+def calibrate(
+    target: AnyTarget,
+    measurements: Sequence[str | Path],
+    *,
+    models: str | Path | None = None,
+    by_chip: bool = False,
+    progress: Callable[[str], None] | None = None,
+) -> Calibrated:
+    """Fit the figures of a target that have a range to measured latencies: CSV files (columns model, latency_ms, …) and
+    measured runs. With `by_chip`, rows of several chips (column chip) are fitted together, each chip on its own target
+    where the catalogue has one of its name."""
+    from .calibration.calibrate import calibrate as fitted
+    from .calibration.measurements import read_measurements
+    from .machine import catalogue as files
+
+    rows = read_measurements([Path(each) for each in measurements], models=None if models is None else Path(models))
+    base = files.load(str(target)) if isinstance(target, (str, Path)) else target
+    known = files.catalogue() if by_chip else {}
+    chips = {row.chip for row in rows}
+    variants = {chip: files.load(chip) for chip in chips if chip in known} if by_chip else None
+    return fitted(base, rows, variants=variants, progress=progress or (lambda _: None))
+
+
+def validate(
+    target: AnyTarget,
+    measurements: Sequence[str | Path],
+    *,
+    models: str | Path | None = None,
+    progress: Callable[[str], None] | None = None,
+) -> tuple[tuple[Prediction, ...], tuple[str, ...]]:
+    """Predict what was measured; returns the predictions, and why others could not be made."""
+    from .calibration.measurements import read_measurements
+    from .calibration.validate import validate as predicted
+    from .machine import catalogue as files
+
+    rows = read_measurements([Path(each) for each in measurements], models=None if models is None else Path(models))
+    base = files.load(str(target)) if isinstance(target, (str, Path)) else target
+    return predicted(base, rows, progress=progress or (lambda _: None))
 
 
 def quantize(

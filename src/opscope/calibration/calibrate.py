@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from math import exp, log, sqrt
+from math import exp, log
 
 import numpy as np
 
@@ -22,7 +22,7 @@ from ..graph.graph import Graph
 from ..machine.catalogue import figures
 from ..machine.target import Calibration, Figure, Target, Validation
 from ..readers import graph_of
-from .fit import NOISE, Fit, Priors, Row, fit, linearise
+from .fit import Fit, Priors, Row, fit, linearise
 from .measurements import Measurement, repeated_once
 from .terms import CALL, CLOCK, Floats, Terms, fitted_keys, is_common, terms_of, values_of
 
@@ -73,6 +73,7 @@ class Calibrated:
 
     base: Target
     machines: tuple[str, ...]  # names of the chips; one empty name: the target itself
+    targets: tuple[Target, ...]  # of each machine, before the fit
     figures: tuple[Mapping[str, Figure], ...]  # of each machine, by key
     shared: Mapping[str, Figure]  # of a machine that nothing was measured of
     calibration: Calibration
@@ -297,6 +298,7 @@ def _result(problem: _Problem, found: Fit, left_out: list[Fit] | None) -> Calibr
     return Calibrated(
         problem.target,
         problem.chips,
+        problem.machines,
         tuple(tables),
         _figures(sheet, sheet, found.shared, elsewhere),
         calibration,

@@ -27,6 +27,8 @@ OWN_VERBS = {  # verb → module, line for --help
     "report": (".report", "What a model takes on a target: memory, latency, energy, layer by layer"),
     "whatif": (".whatif", "Try choices with the vendor's own compiler and show the best"),
     "quantize": (".quantize", "A quantised copy of a model, calibrated with your data, and its error layer by layer"),
+    "calibrate": (".calibrate", "Fit a target to measurements of a chip, with ranges that hold"),
+    "validate": (".validate", "How far a target's predictions lie from measurements"),
     "import": (".import_", "Profile files of other tools into a run"),
     "compile": (".compile", "Compile a model into a program for the simulated device"),
     "run": (".run", "Run a compiled program on the simulated device, with a host around it"),

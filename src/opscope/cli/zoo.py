@@ -5,16 +5,20 @@ from __future__ import annotations
 import json
 import sys
 from argparse import ArgumentParser, Namespace
+from itertools import groupby
 from pathlib import Path
 from typing import TYPE_CHECKING, TextIO
 
 from ..commands.command import positive, write_result
 from ..commands.progress import counted
 from ..core.errors import UsageError
-from ..zoo import Recipe, make, names
+from ..zoo import EVERYWHERE, Recipe, make, names
 
 if TYPE_CHECKING:
-    from ..zoo import Entry
+    from ..zoo import Entry, Option
+
+
+_SHOWN = 4  # networks that the help of an option names
 
 
 class ZooCommand:
@@ -25,6 +29,7 @@ class ZooCommand:
 examples:
   opscope zoo
   opscope zoo resnet50 -o resnet50.onnx
+  opscope zoo mobilenetv2 --width 35 --size 128 --format tflite --precision int8 -o small.tflite
   opscope zoo bert-base --batch 8 --seq 128 --precision f16 -o bert.onnx
   opscope zoo kws-cnn --format tflite --precision int8 -o kws.tflite
   opscope zoo fc --format tosa -o fc.mlir
@@ -81,26 +86,46 @@ def _options(entries: list[Entry]) -> list[tuple[str, str, str]]:
         for option in entry.options:
             users.setdefault(option.name, []).append(entry.name)
             text.setdefault(option.name, option.description)
-    everyone = len(entries)
-    return [(n, "all" if len(u) == everyone else ", ".join(u), text[n]) for n, u in users.items()]
+    return [(name, _some(used, len(entries)), text[name]) for name, used in users.items()]
+
+
+def _some(users: list[str], everyone: int) -> str:
+    """Return the networks that take an option, as many as fit in a line of help."""
+    if len(users) == everyone:
+        return "all"
+    more = len(users) - _SHOWN
+    return ", ".join(users[:_SHOWN]) + (f" and {more} more" if more > 0 else "")
 
 
 def _list(out: TextIO) -> None:
-    for entry in names():
-        forms = "; ".join(f"{form}: {', '.join(entry.precisions[form])}" for form in entry.formats)
-        out.write(f"{entry.name}\n    {entry.description}\n    {forms}\n")
-        options = [
-            f"--{o.name.replace('_', '-')} {'' if o.default is None else o.default}".rstrip() for o in entry.options
-        ]
-        if entry.takes_sequence:
-            options.insert(0, "--seq N")
-        out.write(f"    {' '.join(options)}\n" if options else "")
+    """Write one line per network, under its task; those that take the same options share a line that lists them."""
+    for task, of_task in groupby(names(), key=lambda entry: entry.task):
+        out.write(f"{task}\n")
+        for taken, entries in groupby(of_task, key=_taken):
+            members = list(entries)
+            width = max(len(entry.name) for entry in members)
+            for entry in members:
+                out.write(f"    {entry.name:<{width}}  {entry.description}\n")
+            out.write(f"        {taken}\n")
+    out.write("all: --batch --precision --format --no-weights" + "".join(f" {_flag(o)}" for o in EVERYWHERE) + "\n")
+
+
+def _flag(option: Option) -> str:
+    return f"--{option.name.replace('_', '-')}"
+
+
+def _taken(entry: Entry) -> str:
+    """Return formats, precisions and options of a network as one line."""
+    forms = "; ".join(f"{form}: {', '.join(entry.precisions[form])}" for form in entry.formats)
+    options = [_flag(option) for option in entry.options if option not in EVERYWHERE]
+    return "; ".join([forms, " ".join(["--seq", *options] if entry.takes_sequence else options)]).rstrip("; ")
 
 
 def _list_json(out: TextIO) -> None:
     rows = [
         {
             "name": entry.name,
+            "task": entry.task,
             "description": entry.description,
             "precisions": {form: list(kinds) for form, kinds in entry.precisions.items()},
             "options": {option.name: option.default for option in entry.options},

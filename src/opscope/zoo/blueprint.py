@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 Shape = tuple[int, ...]
 Attribute = int | float | str | tuple[int, ...]
 
+LEAK = 0.1  # slope of a leaky activation below zero, as in Darknet
 REACH = 4.0  # a value is expected to stay within this many root mean squares of zero
 
 

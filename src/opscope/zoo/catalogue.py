@@ -6,19 +6,47 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from ..core.errors import UsageError
+from ..core.errors import UsageError, did_you_mean
 from .blueprint import Blueprint
 from .network import Network, Option, Progress, Settings
-from .networks import bert, cifar_resnet, conv_small, fc, kws, llm_decoder, mobilenetv2, resnet50, sample_resnet, vit
+from .networks import (
+    bert,
+    cifar_resnet,
+    conv_small,
+    deeplab,
+    fc,
+    inception,
+    inverted_residual,
+    kws,
+    llm_decoder,
+    plain,
+    resnet,
+    sample_resnet,
+    ssd,
+    swin,
+    vit,
+    yolo,
+    yolov7,
+)
 
 NETWORKS: tuple[Network, ...] = (  # add yours here: order is listing order
-    resnet50.NETWORK,
-    mobilenetv2.NETWORK,
+    *resnet.NETWORKS,
+    *inverted_residual.NETWORKS,
+    *inception.NETWORKS,
+    *plain.CLASSIFIERS,
+    *vit.NETWORKS,
+    *swin.NETWORKS,
+    cifar_resnet.NETWORK,
+    *ssd.NETWORKS,
+    *plain.DETECTORS,
+    *yolov7.NETWORKS,
+    *yolo.NETWORKS,
+    deeplab.NETWORK,
+    plain.UNET,
     bert.NETWORK,
-    vit.NETWORK,
     llm_decoder.NETWORK,
     kws.NETWORK,
-    cifar_resnet.NETWORK,
+    plain.AUTOENCODER,
     sample_resnet.NETWORK,
     fc.NETWORK,
     conv_small.NETWORK,
@@ -37,6 +65,7 @@ _EXTERNAL = Option(
     smallest=0,
     largest=1900,
 )
+EVERYWHERE = (_EXTERNAL,)  # options that every network takes
 _BATCH = Option("batch", 1, "inputs at once")
 _SEQUENCE = Option("sequence", None, "tokens at once")
 
@@ -69,6 +98,7 @@ class Entry:
     """A line of the zoo's listing."""
 
     name: str
+    task: str
     description: str
     formats: tuple[str, ...]
     precisions: Mapping[str, tuple[str, ...]]  # by format
@@ -81,10 +111,11 @@ def names() -> list[Entry]:
     return [
         Entry(
             network.name,
+            network.task,
             network.description,
             network.formats,
             {format_: PRECISIONS[format_] for format_ in network.formats},
-            (*network.options, _EXTERNAL),
+            (*network.options, *EVERYWHERE),
             network.takes_sequence,
         )
         for network in NETWORKS
@@ -113,8 +144,8 @@ def _find(name: str) -> Network:
     for network in NETWORKS:
         if network.name == name:
             return network
-    known = ", ".join(network.name for network in NETWORKS)
-    raise UsageError(f"zoo: no network is called {name!r}; expected one of {known}")
+    near = did_you_mean(name, (network.name for network in NETWORKS))
+    raise UsageError(f"zoo: no network is called {name!r}; {near}expected a name that `opscope zoo` lists")
 
 
 def _check_form(network: Network, recipe: Recipe) -> None:

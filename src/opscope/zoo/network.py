@@ -72,3 +72,18 @@ class Network:
     options: tuple[Option, ...] = ()
     formats: tuple[str, ...] = ("onnx",)
     takes_sequence: bool = False
+    task: str = "image classification"  # heading of the list
+
+
+def image_options(size: int, *, classes: int = 1000, smallest: int = 32) -> tuple[Option, ...]:
+    """Return the options of a network that reads square images and tells classes apart."""
+    return (
+        Option("size", size, "height and width of the image", smallest=smallest, largest=8192),
+        Option("classes", classes, "classes told apart"),
+    )
+
+
+def divisible(channels: float, by: int = 8) -> int:
+    """Return the nearest multiple of `by` that is not more than a tenth below: how published widths are scaled."""
+    nearest = max(by, int(channels + by / 2) // by * by)
+    return nearest + by if nearest < 0.9 * channels else nearest

@@ -75,6 +75,8 @@ class Wiring:
         if isinstance(operand, Value):
             return self.name(operand)
         if isinstance(operand, Literal):
+            if not operand.values.size:
+                return ""  # an optional input that is left out
             return self.sheet.store(operand.name, operand.values.astype(self.sheet.dtype(operand.kind)))
         return self.sheet.keep(_float_weight(operand, self.sheet.float_dtype))
 

@@ -17,8 +17,15 @@ from .blueprint import Kind, Operand, Role, Shape, Step, Value, Weight
 from .onnx_sheet import Sheet, Wiring
 from .onnx_stream import Stored
 
-_COMPUTES = frozenset(("Conv", "Gemm", "MatMul", "Add", "MaxPool", "GlobalAveragePool"))
-_MOVES = frozenset(("Flatten", "Reshape", "Transpose", "Unsqueeze", "Expand", "Concat", "Gather"))
+_COMPUTES = frozenset(
+    (
+        *("Conv", "Gemm", "MatMul", "Add", "Mul", "MaxPool", "AveragePool", "GlobalAveragePool", "Resize"),
+        *("Sigmoid", "HardSigmoid", "HardSwish", "LeakyRelu"),
+    )
+)
+_MOVES = frozenset(
+    ("Flatten", "Reshape", "Transpose", "Unsqueeze", "Expand", "Concat", "Gather", "Slice", "SpaceToDepth")
+)
 _INT8, _INT32, _FLOAT32 = (np.dtype(name) for name in ("int8", "int32", "float32"))
 
 
@@ -81,6 +88,9 @@ class QdqWiring(Wiring):
                 raise TypeError(f"{step.name}: a bias needs a value and a kernel before it")
             scales, axis = quantise.bias_scales(x, weights.integer_scales(kernel)), 0
             integers = Stored(name, _INT32, weight.shape, partial(_bias, weight, scales))
+        elif weight.centre:
+            scales = quantise.single_scale(weight)
+            integers = Stored(name, _INT8, weight.shape, partial(_uncentred, weight, scales))
         else:
             scales = weights.integer_scales(weight)
             integers = Stored(name, _INT8, weight.shape, partial(weights.integers, weight))
@@ -100,3 +110,7 @@ def _runs_in_integers(step: Step) -> bool:
 
 def _bias(weight: Weight, scales: NDArray[np.float32]) -> Iterator[NDArray[np.int32]]:
     yield quantise.bias_integers(weight, scales)
+
+
+def _uncentred(weight: Weight, scales: NDArray[np.float32]) -> Iterator[NDArray[np.int8]]:
+    yield quantise.quantise_with(weight, scales)

@@ -15,7 +15,6 @@ from .tflite_tables import NO_ACTIVATION, RELU, RELU6, SAME, VALID, Scalar
 
 _DEPTHWISE_ORDER = (1, 2, 3, 0)  # (channels, 1, height, width) to (1, height, width, channels)
 _ACTIVATIONS = {"Relu": RELU, "Clip": RELU6}
-_ONE: Scalar = ("Int32", 1)
 
 
 def fused_activation(step: Step) -> Scalar:
@@ -23,21 +22,42 @@ def fused_activation(step: Step) -> Scalar:
 
 
 def conv(sheet: Sheet, step: Step) -> None:
-    fused = fused_activation(step)
-    if step.attributes["group"] == 1:
-        inputs = _weight_operands(sheet, step, channels_last(4), per_channel=True)
-        sheet.op("CONV_2D", inputs, step.output, {**_window(step), 3: fused, 4: _ONE, 5: _ONE})
+    fused, channels, groups = fused_activation(step), step.inputs[0].shape[1], step.attributes["group"]
+    dilation: Scalar = ("Int32", _pair(step, "dilations")[0])
+    if groups == channels and channels > 1:
+        multiplier: Scalar = ("Int32", step.output.shape[1] // channels)
+        inputs = _weight_operands(sheet, step, _DEPTHWISE_ORDER, per_channel=True)
+        options = {**_window(step), 3: multiplier, 4: fused, 5: dilation, 6: dilation}
+        sheet.op("DEPTHWISE_CONV_2D", inputs, step.output, options)
         return
-    multiplier: Scalar = ("Int32", step.output.shape[1] // step.inputs[0].shape[1])
-    inputs = _weight_operands(sheet, step, _DEPTHWISE_ORDER, per_channel=True)
-    options = {**_window(step), 3: multiplier, 4: fused, 5: _ONE, 6: _ONE}
-    sheet.op("DEPTHWISE_CONV_2D", inputs, step.output, options)
+    inputs = _weight_operands(sheet, step, channels_last(4), per_channel=True)
+    code = "CONV_2D" if groups == 1 else "CONV_2D_IN_GROUPS"
+    sheet.op(code, inputs, step.output, {**_window(step), 3: fused, 4: dilation, 5: dilation})
 
 
 def max_pool(sheet: Sheet, step: Step) -> None:
+    _pool(sheet, step, "MAX_POOL_2D")
+
+
+def average_pool(sheet: Sheet, step: Step) -> None:
+    _pool(sheet, step, "AVERAGE_POOL_2D")
+
+
+def _pool(sheet: Sheet, step: Step, code: str) -> None:
     height, width = _pair(step, "kernel_shape")
     options = {**_window(step), 3: ("Int32", width), 4: ("Int32", height), 5: fused_activation(step)}
-    sheet.op("MAX_POOL_2D", [sheet.operand(step, step.inputs[0])], step.output, options)
+    sheet.op(code, [sheet.operand(step, step.inputs[0])], step.output, options)
+
+
+def resize(sheet: Sheet, step: Step) -> None:
+    inputs = [
+        sheet.operand(step, step.inputs[0]),
+        sheet.integer_parameter(f"{step.name}/size", step.output.shape[2:]),
+    ]
+    if step.attributes["mode"] == "nearest":
+        sheet.op("RESIZE_NEAREST_NEIGHBOR", inputs, step.output, {})
+    else:
+        sheet.op("RESIZE_BILINEAR", inputs, step.output, {3: ("Bool", True)})  # half pixel centres
 
 
 def global_average_pool(sheet: Sheet, step: Step) -> None:

@@ -11,8 +11,10 @@ from collections.abc import Iterator, Sequence
 
 from .blueprint import Step, Value
 
-_WINDOWED = frozenset(("Conv", "MaxPool", "GlobalAveragePool"))
-_ELEMENTWISE = frozenset(("Add", "Mul"))
+_WINDOWED = frozenset(("Conv", "MaxPool", "AveragePool", "GlobalAveragePool", "Resize", "SpaceToDepth"))
+_ELEMENTWISE = frozenset(
+    ("Add", "Mul", "Sigmoid", "HardSigmoid", "HardSwish", "LeakyRelu", "Concat", "Slice")  # these keep the axes
+)
 _LEAVING = frozenset(("Flatten", "Transpose", "ReduceMean"))  # read an image and write something else
 
 

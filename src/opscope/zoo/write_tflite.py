@@ -11,14 +11,14 @@ import numpy as np
 from ..core.errors import UsageError
 from ..core.files import replacing
 from . import tflite_layers, weights
-from .blueprint import Blueprint, Literal, Step, Value, Weight
+from .blueprint import LEAK, Blueprint, Literal, Operand, Step, Value, Weight
 from .network import Progress
 from .tflite_fusion import fuse
 from .tflite_layers import fused_activation
 from .tflite_layout import images
 from .tflite_norm import layer_normalization
-from .tflite_sheet import Sheet
-from .tflite_tables import NO_ACTIVATION, serialise
+from .tflite_sheet import Options, Sheet
+from .tflite_tables import NO_ACTIVATION, RELU6, serialise
 
 LARGEST_FILE = 2**31 - 1  # offsets in a flatbuffer are 32 bits, and signed in places
 
@@ -58,6 +58,36 @@ def _elementwise(code: str) -> Callable[[Sheet, Step], None]:
         sheet.op(code, inputs, step.output, {0: fused_activation(step)})
 
     return emit
+
+
+def _unary(code: str, options: Options) -> Callable[[Sheet, Step], None]:
+    def emit(sheet: Sheet, step: Step) -> None:
+        sheet.op(code, [sheet.value(_source(step))], step.output, options)
+
+    return emit
+
+
+def _hard_sigmoid(sheet: Sheet, step: Step) -> None:
+    """Write min(max(x + 3, 0), 6) / 6, as converters do: there is no operator for it."""
+    three, sixth = (sheet.number(f"{step.name}/{name}", n) for name, n in (("three", 3.0), ("sixth", 1 / 6)))
+    clipped = Value(f"{step.name}/clipped", step.output.shape, span=(0.0, 6.0))
+    sheet.images |= {clipped.name} if step.output.name in sheet.images else set()
+    shifted = sheet.op("ADD", [sheet.value(_source(step)), three], clipped, {0: ("Int8", RELU6)})
+    sheet.op("MUL", [shifted, sixth], step.output, {0: ("Int8", NO_ACTIVATION)})
+
+
+def _slice(sheet: Sheet, step: Step) -> None:
+    x, start, _, axis = step.inputs
+    if not isinstance(x, Value) or not isinstance(start, Literal) or not isinstance(axis, Literal):
+        raise TypeError(f"{step.name}: expected a value between known bounds")
+    order = sheet.order(x)
+    begin = [int(start.values[0]) if place == int(axis.values[0]) else 0 for place in order]
+    inputs = [
+        sheet.value(x),
+        sheet.integer_parameter(f"{step.name}/begin", begin),
+        sheet.integer_parameter(f"{step.name}/size", sheet.stored_shape(step.output)),
+    ]
+    sheet.op("SLICE", inputs, step.output, {})
 
 
 def _reshape(sheet: Sheet, step: Step) -> None:
@@ -111,8 +141,18 @@ def _gather(sheet: Sheet, step: Step) -> None:
 
 
 def _concat(sheet: Sheet, step: Step) -> None:
-    inputs = [sheet.operand(step, part) for part in step.inputs]
-    sheet.op("CONCATENATION", inputs, step.output, {0: ("Int32", _axis(step)), 1: ("Int8", NO_ACTIVATION)})
+    inputs = [_at_scale_of(sheet, step, part) for part in step.inputs]
+    axis = sheet.order(step.output).index(_axis(step))
+    sheet.op("CONCATENATION", inputs, step.output, {0: ("Int32", axis), 1: ("Int8", NO_ACTIVATION)})
+
+
+def _at_scale_of(sheet: Sheet, step: Step, part: Operand) -> int:
+    """Return an operand at the scale of the result: integer kernels of moving operators cannot change it."""
+    if not sheet.int8 or not isinstance(part, Value) or part.span == step.output.span:
+        return sheet.operand(step, part)
+    changed = replace(part, name=f"{part.name}/{step.name}", span=step.output.span)
+    sheet.images |= {changed.name} if part.name in sheet.images else set()
+    return sheet.op("QUANTIZE", [sheet.value(part)], changed, {})
 
 
 def _expand(sheet: Sheet, step: Step) -> None:
@@ -146,6 +186,7 @@ def _axes(step: Step, name: str) -> tuple[int, ...]:
 
 _TRANSLATIONS: Mapping[str, Callable[[Sheet, Step], None]] = {  # by the blueprint's step, or a fused one
     "Add": _elementwise("ADD"),
+    "AveragePool": tflite_layers.average_pool,
     "Concat": _concat,
     "Conv": tflite_layers.conv,
     "Expand": _expand,
@@ -154,13 +195,20 @@ _TRANSLATIONS: Mapping[str, Callable[[Sheet, Step], None]] = {  # by the bluepri
     "Gelu": _gelu,
     "Gemm": tflite_layers.gemm,
     "GlobalAveragePool": tflite_layers.global_average_pool,
+    "HardSigmoid": _hard_sigmoid,
+    "HardSwish": _unary("HARD_SWISH", {}),
     "LayerNormalization": layer_normalization,
+    "LeakyRelu": _unary("LEAKY_RELU", {0: ("Float32", LEAK)}),
     "Linear": tflite_layers.linear,
     "MatMul": _batch_matmul,
     "MaxPool": tflite_layers.max_pool,
     "Mul": _elementwise("MUL"),
     "ReduceMean": _reduce_mean,
     "Reshape": _reshape,
+    "Resize": tflite_layers.resize,
+    "Sigmoid": _unary("LOGISTIC", {}),
+    "Slice": _slice,
     "Softmax": _softmax,
+    "SpaceToDepth": _unary("SPACE_TO_DEPTH", {0: ("Int32", 2)}),
     "Transpose": _transpose,
 }

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from opscope.zoo.blueprint import Blueprint, Value, Weight, parameter_name
-from opscope.zoo.image_layers import add, conv, dense, flat_mean, max_pool
+from opscope.zoo.image_layers import add, conv, dense, flat_mean, join, pool, resize, split
 from opscope.zoo.tensor_layers import concat, expand, last_slice, linear, select, transpose, unsqueeze
 
 
@@ -71,7 +71,7 @@ def test_an_activation_is_fused_and_named_as_a_sibling(plan: Blueprint) -> None:
 
 
 def test_pooling_and_flattening(plan: Blueprint) -> None:
-    x = max_pool(plan, "p", image(plan, 8, 112, 112), (3, 3), stride=(2, 2), padding=1)
+    x = pool(plan, "p", image(plan, 8, 112, 112), (3, 3), stride=(2, 2), padding=1)
     assert x.shape == (1, 8, 56, 56)
     assert flat_mean(plan, "a", "", x).shape == (1, 8)
 
@@ -104,3 +104,27 @@ def test_transformer_shapes(plan: Blueprint) -> None:
 def test_a_dense_kernel_has_one_row_per_unit(plan: Blueprint) -> None:
     assert dense(plan, "fc", plan.input("x", (2, 64)), 12).shape == (2, 12)
     assert weight_of(plan).shape == (12, 64)
+
+
+def test_a_last_window_that_the_image_fills_in_part_counts_where_asked(plan: Blueprint) -> None:
+    x = image(plan, 8, 54, 55)
+    assert pool(plan, "p", x, (3, 3), stride=(2, 2)).shape == (1, 8, 26, 27)
+    assert pool(plan, "p", x, (3, 3), stride=(2, 2), partial_windows=True).shape == (1, 8, 27, 27)
+
+
+def test_a_dilated_kernel_reaches_further_and_keeps_the_size(plan: Blueprint) -> None:
+    assert conv(plan, "c", image(plan, 4, 33, 33), 4, (3, 3), dilation=2).shape == (1, 4, 33, 33)
+    assert plan.steps[-1].attributes["pads"] == (2, 2, 2, 2)
+
+
+def test_channels_taken_apart_and_put_together_are_the_same_channels(plan: Blueprint) -> None:
+    x = image(plan, 7, 4, 4)
+    parts = split(plan, "s", x, (3, 4))
+    assert [part.shape[1] for part in parts] == [3, 4]
+    assert join(plan, "j", [*parts, resize(plan, "r", parts[0], (4, 4))]).shape == (1, 10, 4, 4)
+
+
+def test_the_range_of_joined_images_holds_that_of_each(plan: Blueprint) -> None:
+    x = image(plan, 4, 4, 4)
+    positive = conv(plan, "c", x, 4, (1, 1), activation="relu6")
+    assert join(plan, "j", [x, positive]).span == (-4.0, 6.0)

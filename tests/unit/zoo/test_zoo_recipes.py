@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import groupby
 from pathlib import Path
 
 import pytest
@@ -15,7 +16,10 @@ NOWHERE = Path("/nonexistent/folder/model")
 @pytest.mark.parametrize(
     ("recipe", "message"),
     [
-        (Recipe("resnet5"), r"^zoo: no network is called 'resnet5'; expected one of resnet50, mobilenetv2, bert-base"),
+        (
+            Recipe("resnet5"),
+            r"^zoo: no network is called 'resnet5'; did you mean resnet50\? expected a name that `opscope zoo` lists$",
+        ),
         (Recipe("bert-base", format="tflite"), r"^bert-base: cannot be made as 'tflite'; expected one of onnx$"),
         (Recipe("kws-cnn", format="pt"), r"^kws-cnn: cannot be made as 'pt'; expected one of onnx, tflite$"),
         (Recipe("kws-cnn", precision="f8"), r"^kws-cnn: precision 'f8' does not exist in onnx; .* f32, f16, int8$"),
@@ -30,6 +34,14 @@ NOWHERE = Path("/nonexistent/folder/model")
         (Recipe("resnet50", options={"size": 8}), r"^resnet50: size is 8; expected a whole number from 32 to 8192$"),
         (Recipe("bert-base", sequence=600), r"^bert-base: sequence is 600; expected at most positions, 512$"),
         (Recipe("bert-base", options={"heads": 7}), r"^bert-base: hidden 768 over 7 heads; expected a multiple"),
+        (Recipe("yolov8n", options={"size": 100}), r"^yolov8n: size is 100; expected a multiple of 32$"),
+        (Recipe("yolov3", options={"size": 100}), r"^yolov3: size is 100; expected a multiple of 32$"),
+        (Recipe("swin-tiny", options={"size": 256}), r"^swin-tiny: size is 256; expected a multiple of 224$"),
+        (Recipe("unet", options={"size": 100}), r"^unet: size is 100; expected a multiple of 16$"),
+        (
+            Recipe("resnet50", options={"strides": "v3"}),
+            r"^resnet50: strides is 'v3'; expected one of v1, v1\.5, slim$",
+        ),
         (Recipe("vit-b16", options={"patch": 15}), r"^vit-b16: size 224 over patches of 15; expected a multiple"),
         (Recipe("llm-decoder", options={"step": "jump"}), r"^llm-decoder: step is 'jump'; .* decode, prefill$"),
         (Recipe("llm-decoder", sequence=7), r"^llm-decoder: sequence is 7 in a decode step; expected 1, or step=pre"),
@@ -60,18 +72,9 @@ def test_a_tflite_file_beyond_two_gigabytes_is_refused_before_it_is_made() -> No
 
 def test_the_listing_tells_what_each_network_takes() -> None:
     entries = {entry.name: entry for entry in names()}
-    assert list(entries) == [
-        "resnet50",
-        "mobilenetv2",
-        "bert-base",
-        "vit-b16",
-        "llm-decoder",
-        "kws-cnn",
-        "cifar-resnet",
-        "sample-resnet",
-        "fc",
-        "conv-small",
-    ]
+    assert len(entries) == len(names())
+    tasks = [task for task, _ in groupby(entry.task for entry in entries.values())]
+    assert tasks == ["image classification", "object detection", "segmentation", "text", "audio", "small parts"]
     defaults = {option.name: option.default for option in entries["llm-decoder"].options}
     assert (defaults["layers"], defaults["hidden"], defaults["step"]) == (32, 4096, "decode")
     assert entries["kws-cnn"].precisions == {"onnx": ("f32", "f16", "int8"), "tflite": ("f32", "int8")}

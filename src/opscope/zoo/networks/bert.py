@@ -108,4 +108,5 @@ NETWORK = Network(
         Option("positions", 512, "rows of the position table, the longest sequence"),
     ),
     takes_sequence=True,
+    task="text",
 )

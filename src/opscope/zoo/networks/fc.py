@@ -14,8 +14,9 @@ def build(plan: Blueprint, settings: Settings) -> None:
 
 NETWORK = Network(
     "fc",
-    "one fully connected layer, 1280 to 1000, 1.28 M parameters and multiply-accumulates",
+    "one fully connected layer, 1280 to 1000, 1.28 M parameters, 0.00128 G MACs",
     build,
     (Option("features", 1280, "values of the input"), Option("units", 1000, "values of the output")),
     ("onnx", "tflite", "tosa"),
+    task="small parts",
 )

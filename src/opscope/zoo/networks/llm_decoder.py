@@ -203,4 +203,5 @@ NETWORK = Network(
         Option("step", "decode", "decode: one token; prefill: a sequence", choices=("decode", "prefill")),
     ),
     takes_sequence=True,
+    task="text",
 )

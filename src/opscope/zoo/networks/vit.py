@@ -1,4 +1,4 @@
-"""ViT-B/16, as timm's `vit_base_patch16_224` exports: one product for query, key and value."""
+"""ViT with patches of 16, as timm's `vit_base_patch16_224` exports: one product for query, key and value."""
 
 from __future__ import annotations
 
@@ -73,17 +73,20 @@ def _mlp(plan: Blueprint, at: str, x: Value) -> Value:
     return linear(plan, f"{at}/fc2", wide, x.shape[-1])
 
 
-NETWORK = Network(
-    "vit-b16",
-    "ViT-B/16, image classification by a transformer, 86.6 M parameters, 224×224",
-    build,
-    (
+def _network(name: str, description: str, hidden: int, heads: int) -> Network:
+    options = (
         Option("size", 224, "height and width of the image", largest=8192),
         Option("patch", 16, "height and width of a patch", largest=8192),
         Option("layers", 12, "encoder layers", largest=1000),
-        Option("hidden", 768, "features of a token"),
-        Option("heads", 12, "attention heads"),
+        Option("hidden", hidden, "features of a token"),
+        Option("heads", heads, "attention heads"),
         Option("classes", 1000, "classes told apart"),
-    ),
-    ("onnx", "tflite"),
+    )
+    return Network(name, f"{description} at 224×224", build, options, ("onnx", "tflite"))
+
+
+NETWORKS = (
+    _network("vit-tiny", "ViT tiny, DeiT tiny, patch 16, 5.72 M parameters, 1.25 G MACs", 192, 3),
+    _network("vit-small", "ViT small, DeiT small, patch 16, 22.1 M parameters, 4.6 G MACs", 384, 6),
+    _network("vit-b16", "ViT-B/16, DeiT base, 86.6 M parameters, 17.6 G MACs", 768, 12),
 )

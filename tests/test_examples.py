@@ -31,6 +31,7 @@ NEEDS = {  # word or suffix of an argument → package of an extra; CI installs 
     "htp": "onnxruntime_qnn",
     "whatif": "onnxruntime_qnn",
     "vela": "ethosu",
+    "ethos-u55-256": "ethosu",
     "litert": "ai_edge_litert",
     ".mlir": "iree",
     ".vmfb": "iree",

@@ -5,7 +5,7 @@ Options are the dataclasses of `opscope.options`, or their fields by name: `comp
 
 - `model` is a model file or, where the type says so, a graph that `read` made of one; `shapes` are shapes of graph
   inputs by name, for dimensions that the model leaves open.
-- `target` is a name from the catalogue, the path of a target TOML file, or a Target.
+- `target` is a name from the catalogue (`targets`), the path of a target TOML file, or a Target.
 - `command` and `created` are the command line and the time, ISO 8601 (now when not given), that a run is marked with.
 - `progress` is called with how much is done, and of how much.
 """
@@ -39,6 +39,7 @@ if TYPE_CHECKING:
     from .gate.comparison import Comparison, SideBySide
     from .gate.figures import Figures
     from .graph.graph import Graph
+    from .machine.entry import CatalogueEntry
     from .machine.target import Target
     from .recording.finding import Findings, LawCheck
     from .recording.quantized import ProfiledCopy, Quantized
@@ -175,13 +176,14 @@ def profile(
 ) -> Recorded:
     """Profile a model in one step: on the simulated device, or on a real runtime.
 
-    `backend` is sim or estimate, which take a target and also a graph for a model, or one that `backend_states` lists;
-    when not given, sim where the target can be simulated, else estimate. `options` are ProfileOptions, or any backend's
+    `target` is any entry of the catalogue (`opscope targets`); of those who can tell about it the best is taken that
+    works here, or `backend`: sim or estimate, which also take a graph for a model, or one that `backend_states` lists,
+    which without a target has its own choice of hardware. `options` are ProfileOptions, or any backend's
     own options by name, as {"cores": 2} or `cores=2`; `opscope profile --help` lists them. With `advise` other choices
     are tried too, so that findings cite what helps, by backends that can. `run` is a folder to leave a run in; a run
     that is there already and up to date is re-used unless `fresh`. `step` is told what is being done now.
     """
-    from .workflows import own_backends, profiling
+    from .workflows import catalogue, own_backends, profiling
     from .workflows.record import analysed
 
     given, folder, when = _given(model), _path(run), _when(created)
@@ -191,21 +193,23 @@ def profile(
             if isinstance(options, ProfileOptions)
             else {**(options or {}), **named}
         )
-    if backend is not None and backend not in own_backends.OWN:
-        if target is not None:
-            raise UsageError(f"--target: backend {backend} has its own choice of hardware; expected none")
-        if not isinstance(given, Path) or isinstance(options, ProfileOptions):
-            raise UsageError(f"backend {backend}: expected a model file, and options by name")
+    by_name = None if isinstance(options, ProfileOptions) else options or {}
+    file = given if isinstance(given, Path) else None
+    own_only = by_name is None or file is None
+    choice = catalogue.choose(target, backend=backend, options=by_name, model=file, own_only=own_only)
+    if choice.backend not in own_backends.OWN:
+        if by_name is None or file is None:
+            raise UsageError(f"backend {choice.backend}: expected a model file, and options by name")
         result = profiling.profile(
-            given, backend=backend, options=options or {}, shapes=shapes, advise=advise, progress=progress
+            file, backend=choice.backend, options=choice.options, shapes=shapes, advise=advise, progress=progress
         )
-        return analysed(result, folder, command=command, created=when, sha256=sha256_of(given))
+        return analysed(result, folder, command=command, created=when, sha256=sha256_of(file))
     from .changes import profile_model
 
-    machine, file = own_backends.load_target(target)
-    choice = own_backends.profile_options(options or {}, shapes)
-    request = profile_model.Request(given, machine, choice, folder, tuple(command), when, file, fresh)
-    return profile_model.profile_model(request, backend or own_backends.own_backend(machine), step=step)
+    machine, place = own_backends.load_target(choice.target)[0], choice.file
+    wanted = own_backends.profile_options(choice.options if isinstance(options, Mapping) else options or {}, shapes)
+    request = profile_model.Request(given, machine, wanted, folder, tuple(command), when, place, fresh)
+    return profile_model.profile_model(request, choice.backend, step=step)
 
 
 def what_if_run(run: str | Path, changes: Sequence[str]) -> tuple[Run, Run]:
@@ -270,10 +274,12 @@ def quantize(
 
     from .quantization.profiles import profiled
     from .quantization.quantise import check_choice, quantise
-    from .workflows import own_backends
+    from .workflows import catalogue, own_backends
 
     choice = chosen(QuantizeOptions, options, named)
     check_choice(choice)
+    if backend is None and target is not None:
+        backend = catalogue.choose(target, options=backend_options, model=Path(model)).backend
 
     def look(file: str | Path, name: str) -> ProfiledCopy | None:
         if target is None and backend is None:
@@ -322,6 +328,16 @@ def check(run: str | Path) -> tuple[LawCheck, ...]:
     from .workflows import analysing
 
     return analysing.check(Path(run))
+
+
+def targets(search: str = "") -> tuple[CatalogueEntry, ...]:
+    """The catalogue: everything that a model can be profiled on, and who can tell about it here.
+
+    `search` are words that all occur in an entry's name, title or aliases.
+    """
+    from .workflows import catalogue
+
+    return catalogue.search(catalogue.listed(), search)
 
 
 def backend_states() -> tuple[BackendState, ...]:

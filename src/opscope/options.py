@@ -110,7 +110,9 @@ _SHAPES_FROM_RUN = _shown(
     bare=RANDOM_INPUTS,
 )
 _PRECISION = _shown(
-    "the model as a quantiser leaves it: f16, i8, mxfp6 (weights only), as the target has them (default: as it is)", "P"
+    "the model as a quantiser leaves it: f16, w8a8 (= i8), w8a16, w4a16, mxfp6 (weights only), as the target has them "
+    "(default: as it is)",
+    "P",
 )
 _KV_CACHE = _shown("how a cache of keys and values is stored (default as-is)", choices=KV_CACHES)
 _PARALLEL = _shown(

@@ -274,7 +274,7 @@ def test_everything_that_can_be_asked_for_comes(run, keywords: Path, tmp_path: P
         (["--precision", "f12"], "--precision f12: not known; did you mean f16? expected one of"),
         (["--precision", "bool"], "--precision bool: not known"),
         (["--precision", "c64"], "--precision c64: not known"),
-        (["--precision", "i4"], "--precision i4: aic100-std has no rate for it; expected one of f16, i8, u8, mxfp6"),
+        (["--precision", "i4"], "--precision i4: aic100-std has no rate for it; expected one of f16, i8, u8, w8a8,"),
     ],
 )
 def test_what_cannot_be_done_is_refused_in_one_line(

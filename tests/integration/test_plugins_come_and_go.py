@@ -149,11 +149,13 @@ def test_a_strangers_package_adds_a_target_a_format_a_backend_a_verb_and_a_face(
             ["report", "kws.tflite", "--target", "toy-chip"],
             ["profile", "kws.tflite", "--backend", "toy", "--speed", "3", "-o", "toy.run"],
             ["profile", "kws.tflite", "--backend", "toy", "--advise"],
+            ["profile", "kws.tflite", "--target", "Toy Board", "--speed", "3", "-o", "board.run"],
         ],
         tmp_path,
     )
-    assert [ran.code for ran in found] == [0] * 10 + [2], found
+    assert [ran.code for ran in found] == [0] * 10 + [2, 0], found
     assert "toy-chip" in found[0].out
+    assert "toy-board" in found[0].out
     assert "toy-file" in found[1].out
     assert "a toy's tool" in found[2].out
     assert "toy 1.0: A toy" in found[3].out
@@ -163,6 +165,7 @@ def test_a_strangers_package_adds_a_target_a_format_a_backend_a_verb_and_a_face(
     assert "kws on A toy chip" in found[8].out
     assert "3" in found[9].out
     assert "--advise: not an option of backend toy; expected a runtime such as htp" in found[10].err
+    assert found[11].out == found[9].out.replace("toy.run", "board.run")
     assert python(with_toy, "import opscope; print(opscope.Toy().name)", folder=tmp_path) == "toy\n"
 
 
@@ -204,7 +207,12 @@ print(*sorted(name for name in plugins if "." in name and not name.endswith(".ma
         (["--help"], ""),
         (["profile", "--help"], ""),
         (["import", "--list"], ""),
-        (["targets"], ""),
+        (["targets", "show", "aic100-std"], "qnn.entries qnn.socs"),  # a part may be called so as well
+        (["report", "gone.onnx", "--target", "aic100-std"], ""),
+        (  # each says what it knows, and whether it works here
+            ["targets"],
+            "ethosu.backend ethosu.options litert.backend ort.backend qnn.backend qnn.entries qnn.options qnn.socs",
+        ),
         (["import", str(SAMPLES / "tensorrt_profile.json")], "tables.tensorrt"),
         (["analyze", str(SAMPLES / "tensorrt_profile.json")], "tables.tensorrt"),
     ],

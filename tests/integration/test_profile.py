@@ -201,7 +201,10 @@ def test_the_run_goes_beside_when_no_place_is_given(
     [
         ((), "profile: no target; expected --target NAME"),
         (("--target", "aic100-std", "--backend", "nobody"), "backend 'nobody': not known"),
-        (("--target", "aic100-std", "--backend", "ort"), "backend ort has its own choice of hardware"),
+        (
+            ("--target", "aic100-std", "--backend", "ort"),
+            "--backend ort: does not know aic100-std; expected of sim, estimate",
+        ),
         (("--target", "max32690-cm4", "--seed", "3"), "--seed: not an option of backend estimate"),
         (("--target", "aic100-std", "--stats-level", "40"), "stats level 40: has no operators"),
     ],

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol, cast
 
@@ -104,6 +105,15 @@ def load(name: str) -> Backend:
     """The backend called `name`."""
     entry = find(name)
     return cast("Backend", _object(entry, entry.place))
+
+
+@cache  # what is installed does not change while a program runs, and many entries of the catalogue ask
+def state(name: str) -> BackendState:
+    """Whether the backend called `name` works here; one that cannot be loaded does not."""
+    try:
+        return load(name).state()
+    except UsageError as error:
+        return BackendState(name, find(name).title, False, "", str(error))
 
 
 def load_executing(name: str) -> Executing:

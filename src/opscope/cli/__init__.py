@@ -31,7 +31,7 @@ OWN_VERBS = {  # verb → module, line for --help
     "compile": (".compile", "Compile a model into a program for the simulated device"),
     "run": (".run", "Run a compiled program on the simulated device, with a host around it"),
     "opstats": (".opstats", "Decode stats buffers into summaries, timelines and runs"),
-    "targets": (".targets", "The hardware that is known, and the source of every figure"),
+    "targets": (".targets", "Everything that a model can be profiled on, who can tell, and the source of every figure"),
     "zoo": (".zoo", "Make a sample model on the spot"),
     "doctor": (".doctor", "Which backends work here, and how to get the rest"),
 }

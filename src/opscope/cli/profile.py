@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from ..commands.command import keep_input, named_shape, positive, screen_width, wants_colour, write_result
 from ..commands.progress import counted, step
-from ..core.errors import UsageError, did_you_mean, printable
+from ..core.errors import UsageError
 from ..core.manifest import Can
 from ..core.plugins import manifests
 
@@ -35,17 +35,19 @@ examples:
   opscope profile model.onnx --target aic100-std --cores 2 --batch 8 -o run --open
   opscope profile model.tflite --target max32690-cm4
   opscope profile model.onnx --target ./mychip.toml --backend estimate --json
+  opscope profile model.onnx --target cpu
 
-Without --backend, a target that can be simulated is simulated, and another one estimated. Each figure says how it was
-obtained. Exit codes: 0 fine, 1 slower than the baseline allows, or an op has no known cost (with --allow-unknown: 0),
-2 wrong usage or unreadable input.
+--target is any entry of `opscope targets`. Without --backend, the best source that works here tells: measured, then a
+vendor's own model, then ours: calibrated, simulated, estimated. Each figure says how it was obtained. Exit codes: 0
+fine, 1 slower than the baseline allows, or an op has no known cost (with --allow-unknown: 0), 2 wrong usage or
+unreadable input.
 """
 
     def add_arguments(self, parser: ArgumentParser) -> None:
         known = known_options()
-        parser.usage = "opscope profile MODEL [--target T | --backend B] [-o RUN] [OPTION …]"
+        parser.usage = "opscope profile MODEL [--target T] [--backend B] [-o RUN] [OPTION …]"
         parser.add_argument("model", type=Path, metavar="MODEL", help="ONNX, TensorFlow Lite or MLIR file")
-        parser.add_argument("--target", metavar="T", help="name (see `opscope targets`) or TOML file")
+        parser.add_argument("--target", metavar="T", help="any name of `opscope targets`, or a TOML file")
         parser.add_argument(
             "--backend", metavar="B", help=f"where times come from: {', '.join(known)} (see `opscope doctor`)"
         )
@@ -86,15 +88,15 @@ obtained. Exit codes: 0 fine, 1 slower than the baseline allows, or an op has no
     def run(self, args: Namespace) -> int:
         """Profile the model, print the result, write the files asked for, and compare with the baseline."""
         from .. import api
-        from ..workflows import own_backends
 
         keep_input(args.output, args.model)
         base = _baseline(args)  # read before a run of the same name replaces it
-        if args.backend is None:
-            args.backend = own_backends.own_backend(own_backends.load_target(args.target)[0])
+        note = choose_source(args)
         options = chosen_options(args)
         _check_options_apply(args, options)
         summaries = _summaries(args)  # before the folder is replaced
+        if note:
+            print(f"note: {note}", file=sys.stderr)
         recorded = api.profile(
             args.model,
             args.target,
@@ -203,9 +205,6 @@ def add_option(parser: object, option: Option, *, several: bool = False) -> None
 def chosen_options(args: Namespace) -> dict[str, Value]:
     """Return the values of the backend's own options; an option of another backend is an error."""
     all_known = known_options()
-    if args.backend not in all_known:
-        hint = did_you_mean(args.backend, all_known)
-        raise UsageError(f"backend {printable(args.backend)!r}: not known; {hint}known: {', '.join(all_known)}")
     known = {option.name for option in all_known[args.backend]}
     given: dict[str, Value] = {}
     for option in merged([option for options in all_known.values() for option in options]):
@@ -216,6 +215,22 @@ def chosen_options(args: Namespace) -> dict[str, Value]:
             own = ", ".join(f"--{name}" for name in sorted(known))
             raise UsageError(f"--{option.name}: not an option of backend {args.backend}; expected of {own}")
     return given
+
+
+def choose_source(args: Namespace) -> str:
+    """Set the backend that is to tell about the target, and its part; return why, where several could."""
+    from ..workflows import catalogue
+
+    words = {option.name: option.name.replace("-", "_") for options in known_options().values() for option in options}
+    given = {name: getattr(args, word) for name, word in words.items() if getattr(args, word)}
+    choice = catalogue.choose(args.target, backend=args.backend, options=given, model=args.model)
+    if args.target is None and choice.target is not None:
+        args.target = choice.target.name  # a part's own option named it
+    args.backend = choice.backend
+    for name, word in words.items():
+        if name in given or name in choice.options:
+            setattr(args, word, choice.options.get(name))
+    return choice.note
 
 
 def _check_options_apply(args: Namespace, options: dict[str, Value]) -> None:

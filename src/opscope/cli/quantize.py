@@ -12,7 +12,7 @@ from ..commands.options import add_options, options_from
 from ..commands.progress import step
 from ..core.errors import UsageError
 from ..options import QuantizeOptions, options_of
-from .profile import add_option, chosen_options, known_options, merged
+from .profile import add_option, choose_source, chosen_options, known_options, merged
 
 if TYPE_CHECKING:
     from ..core.manifest import Value
@@ -67,13 +67,14 @@ where the model has one input. Images are not decoded. Exit codes: 0 fine, 2 wro
         keep_input(output, args.model)
         if args.runs is not None and args.target is None and args.backend is None:
             raise UsageError("--runs: nothing is profiled; expected --target or --backend too")
+        chosen = _backend_options(args)
         result = api.quantize(
             args.model,
             output,
             options,
             target=args.target,
             backend=args.backend,
-            backend_options=_backend_options(args),
+            backend_options=chosen,
             runs=args.runs,
             command=("opscope", *sys.argv[1:]),
             step=step,
@@ -89,13 +90,16 @@ where the model has one input. Images are not decoded. Exit codes: 0 fine, 2 wro
 
 def _backend_options(args: Namespace) -> dict[str, Value]:
     """Options of the backend that are given; one of another backend is an error."""
-    from ..workflows import own_backends
+    from ..backends import registry as backends
 
-    if args.backend is None and args.target is not None:
-        args.backend = own_backends.own_backend(own_backends.load_target(args.target)[0])
-    if args.backend is None:
-        return {}
     wanted = Namespace(**{**vars(args), **{name.replace("-", "_"): None for name in _OWN}})
+    parts = [entry.part.replace("-", "_") for entry in backends.entries() if entry.part]
+    if args.backend is None and args.target is None and not any(getattr(args, part) for part in parts):
+        return {}
+    note = choose_source(wanted)
+    args.target, args.backend = wanted.target, wanted.backend
+    if note:
+        print(f"note: {note}", file=sys.stderr)
     return {name: value for name, value in chosen_options(wanted).items() if name not in _OWN}
 
 

@@ -42,6 +42,9 @@ examples:
         )
         group = parser.add_argument_group("choices, each a comma list")
         entries = [backends.find(name) for name in able]
+        group.add_argument(
+            "--target", metavar="V,V,…", help="parts: any names of `opscope targets` that the backend knows"
+        )
         for option in merged([o for entry in entries for o in entry.options if o.name in entry.axes]):
             add_option(group, option, several=True)
 
@@ -52,6 +55,8 @@ examples:
         from ..views.text.what_if_views import WhatIfJson, WhatIfText
 
         names = backends.find(args.backend).axes
+        if args.target:
+            _name_parts(args)
         axes = {name: _values(args, name) for name in names if getattr(args, name.replace("-", "_"))}
         if not axes:
             raise UsageError(f"whatif: nothing to vary; expected at least one of {', '.join(f'--{a}' for a in names)}")
@@ -70,6 +75,20 @@ examples:
         if args.output is not None:
             print(f"wrote {args.output}", file=sys.stderr)
         return 0
+
+
+def _name_parts(args: Namespace) -> None:
+    """Let the backend's option for parts say which targets are meant."""
+    from ..backends import registry as backends
+    from ..workflows import catalogue
+
+    option = backends.find(args.backend).part
+    if option not in backends.find(args.backend).axes:
+        raise UsageError(f"--target: backend {args.backend} does not vary its part; expected other choices")
+    if getattr(args, option.replace("-", "_")):
+        raise UsageError(f"--target: --{option} is given too; expected one of them")
+    chosen = [catalogue.choose(name, backend=args.backend).options[option] for name in _values(args, "target")]
+    setattr(args, option.replace("-", "_"), ",".join(map(str, chosen)))
 
 
 def _values(args: Namespace, name: str) -> list[str]:

@@ -13,6 +13,8 @@ from enum import StrEnum
 from pathlib import Path
 from typing import NamedTuple
 
+from .provenance import Provenance
+
 Value = str | int | bool | None  # of an option
 
 
@@ -92,6 +94,26 @@ class BackendEntry(NamedTuple):
     what_if: str = ""  # place of an object with `advise(…)` and `grid(…)`, for ADVISE and WHAT_IF
     axes: tuple[str, ...] = ()  # names of options that a what-if may vary
     recipe: str = ""  # place of a quantization.copies.Recipe: how copies are quantised for it
+    models: tuple[str, ...] = ()  # formats that it takes: onnx, tflite, mlir; empty: it finds out itself
+    part: str = ""  # the option that says which part is meant; `--target` is another spelling of it
+    figures: str = ""  # place of a function (part) → an object of figures with their `sources`: what is known of it
+
+
+class Entry(NamedTuple):
+    """Something that a backend of the plug-in profiles a model for: `--target NAME`, beside target files.
+
+    Entries of one name, and a target file of that name, are one entry of the catalogue with several sources.
+    """
+
+    name: str  # lower case, words with dashes between them
+    title: str
+    backend: str
+    tells: tuple[Provenance, ...]  # how its numbers are obtained, that of times first
+    part: str = ""  # value of the backend's option for parts
+    aliases: tuple[str, ...] = ()  # its other names
+    spellings: tuple[str, ...] = ()  # further ways to write them, which lists do not show
+    group: str = ""  # heading in lists; empty: the title of the plug-in
+    is_minor: bool = False  # left out of the short list
 
 
 class Verb(NamedTuple):
@@ -152,6 +174,7 @@ class Manifest(NamedTuple):
     package: str  # that relative places start from: `__package__` of the module that holds the manifest
     order: int = 100  # place among the plug-ins, in lists and when files are offered; equal ones by name
     targets: Path | None = None  # folder of TOML files
+    entries: tuple[Entry, ...] | str = ()  # what its backends profile for, or the place of such a tuple
     formats: tuple[Format, ...] = ()
     hints: tuple[Hint, ...] = ()
     backends: tuple[BackendEntry, ...] = ()
@@ -188,6 +211,8 @@ class Manifest(NamedTuple):
         for backend in self.backends:
             if bool(backend.what_if) != bool(backend.can & {Can.ADVISE, Can.WHAT_IF}):
                 yield f"backend {backend.name}: a what-if needs its place, and a place the capability"
+            if backend.part and backend.part not in {option.name for option in backend.options}:
+                yield f"backend {backend.name}: part {backend.part} is not one of its options"
         for verb in self.verbs:
             if bool(verb.place) == bool(verb.same_as):
                 yield f"verb {verb.name}: expected a place, or the verb that it is the same as"

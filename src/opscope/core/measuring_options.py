@@ -21,3 +21,4 @@ MEASURING = (
     ),
     Option("seed", f"of the random inputs (default {SEED})", default=SEED, is_number=True, metavar="N"),
 )
+CPU = ("cpu", "The CPU of this machine")  # name and title of what every runtime here measures

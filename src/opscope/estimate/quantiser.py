@@ -6,7 +6,7 @@ kinds are computed in float (`runtime.floats` of the target), the graph is mixed
 follow by default (ONNX Runtime's, for one):
 
 - Products run in integers: convolutions, products with weights, products of two activations. They are what integers
-  make faster.
+  make faster. Weights may be narrower than activations (w8a16): fewer bytes, at the rate of the activations' type.
 - What only passes values on, or adds and scales them, runs in integers where everything it reads is quantised already:
   residual additions, pools, rectifiers, reshapes. One float operand keeps such an op float: a second quantisation would
   cost accuracy and time, and gain nothing.
@@ -36,28 +36,54 @@ _SCALES = frozenset(("add", "mul", "batch_norm", "relu", "clip", "leaky_relu", "
 _MOVES = frozenset(("reshape", "identity", "transpose", "concat", "split", "slice", "gather", "pad", "tile", "expand"))
 _FOLLOWS = _SCALES | _MOVES | {"space_to_depth", "depth_to_space", "reverse"}
 _FOLLOWS_WITH_CONSTANTS = frozenset(("add", "mul", "concat"))  # of other kinds constants are settings, or fold away
-_FIRST_BIAS = 2  # operands of a product: data, weights, bias
+_WEIGHTS = 1  # operands of a product: data, weights, biases
 
 
-def quantise(graph: Graph, target: Target, dtype: DType = DType.I8) -> Graph:
-    """Return the graph as a quantiser leaves it for a target; unchanged if it is quantised, or has no floats."""
+def quantise(graph: Graph, target: Target, dtype: DType = DType.I8, weights: DType | None = None) -> Graph:
+    """Return the graph as a quantiser leaves it for a target; unchanged if it is quantised, or has no floats.
+
+    Args:
+        graph: a model.
+        target: says which kinds stay float.
+        dtype: of activations, which is what arithmetic is done in.
+        weights: type that weights of products are stored as; None: that of activations.
+    """
     if not any(tensor.dtype in FLOATS for tensor in graph.tensors):
         return graph
     if target.runtime.floats:
-        return add_pairs(graph, dtype)
+        return add_pairs(graph, dtype, weights)
+    if weights not in (None, dtype):
+        graph = _store_weights(graph, weights)
     return retype(graph, {other.label: dtype.label for other in FLOATS})
 
 
-def add_pairs(graph: Graph, dtype: DType = DType.I8) -> Graph:
+def _store_weights(graph: Graph, dtype: DType) -> Graph:
+    """Return the graph with weights that products alone read in another type."""
+    graph = fold_constants(graph)
+    is_weights: dict[int, bool] = {}
+    for op in graph.ops:
+        for place, t in enumerate(op.inputs):
+            is_weights[t] = is_weights.get(t, True) and place == _WEIGHTS and _is_product(op, graph)
+    tensors = tuple(
+        change_dtype(tensor, dtype)
+        if is_weights.get(t) and _is_float(graph, t) and tensor.role is Role.CONSTANT
+        else tensor
+        for t, tensor in enumerate(graph.tensors)
+    )
+    return replace(graph, tensors=tensors)
+
+
+def add_pairs(graph: Graph, dtype: DType = DType.I8, weights: DType | None = None) -> Graph:
     """Return the graph with pairs around everything that runs as `dtype`; unchanged if it has pairs, or no products.
 
-    Weights are stored as `dtype` and biases as 32-bit sums, which is what a product accumulates in.
+    Weights are stored as `weights`, or as `dtype` too, and biases as 32-bit sums, which is what a product accumulates
+    in.
     """
     if any(op.kind == "quantize" for op in graph.ops):
         return graph
     folded = fold_constants(graph)  # weights that the model transposes or reshapes are constants too
     steps, quantised = _integer_steps(folded)
-    return _Pairs(folded, steps, quantised, dtype).run() if steps else graph
+    return _Pairs(folded, steps, quantised, dtype, weights or dtype).run() if steps else graph
 
 
 def _integer_steps(graph: Graph) -> tuple[set[int], set[int]]:
@@ -92,11 +118,12 @@ def _is_float(graph: Graph, tensor: int) -> bool:
 class _Pairs:
     """Writes the ops again, each tensor to be quantised with its pair right behind the op that makes it."""
 
-    def __init__(self, graph: Graph, steps: set[int], quantised: set[int], dtype: DType) -> None:
+    def __init__(self, graph: Graph, steps: set[int], quantised: set[int], dtype: DType, weights: DType) -> None:
         self.graph = graph
         self.steps = steps
         self.quantised = quantised
         self.dtype = dtype
+        self.weights = weights
         self.ops: list[Op] = []
         self.tensors = list(graph.tensors)
         self.outputs = frozenset(graph.outputs)
@@ -157,11 +184,16 @@ class _Pairs:
         if position not in self.steps or not self._is_stored_as_integers(op, t):
             return self.read_as.get(t, t)
         if t not in self.stored:
-            is_bias = op.family is Family.CONTRACTION and place >= _FIRST_BIAS
-            stored = change_dtype(self.tensors[t], DType.I32 if is_bias else self.dtype)
+            stored = change_dtype(self.tensors[t], self._stored_dtype(op, place))
             integers = self._add(replace(stored, name=f"{stored.name}_quantized"))
             self.stored[t] = self._dequantise(self.tensors[t], integers, op)
         return self.stored[t]
+
+    def _stored_dtype(self, op: Op, place: int) -> DType:
+        """Return the type of a constant that an op in integers reads at a place."""
+        if op.family is not Family.CONTRACTION:
+            return self.dtype
+        return DType.I32 if place > _WEIGHTS else self.weights
 
     def _is_stored_as_integers(self, op: Op, tensor: int) -> bool:
         """Whether an operand of an op in integers is a constant that becomes integers; a single number is part of the

@@ -13,6 +13,7 @@ from pathlib import Path
 from types import UnionType
 from typing import Union, get_args, get_origin, get_type_hints
 
+from ..core.entries import called, known_entries, name_key, typed
 from ..core.errors import TargetError, did_you_mean, printable
 from ..core.plugins import manifests
 from ..graph.graph import DType
@@ -22,6 +23,7 @@ from .target import ANY, Figure, Target
 
 SCHEMA = "opscope.target/1"
 MAX_FILE_BYTES = 1 << 16  # a target file is a page or two; parsing a hostile one takes time quadratic in its size
+MAX_NAME = 200  # of what may be meant
 
 _DTYPES = {dtype.label for dtype in DType} | {ANY}
 _DIVISORS = {  # figures that something is divided by
@@ -46,25 +48,65 @@ _OPS = set(KINDS) | {family.value for family in Family} | {ANY}
 
 def catalogue() -> dict[str, Path]:
     """Name → file of every target that is known without a path: those in the folders that plug-ins name."""
+    return dict(_files(tuple(manifest.targets for manifest in manifests() if manifest.targets is not None)))
+
+
+@lru_cache(maxsize=4)  # what is installed does not change while a program runs, and every entry of the catalogue asks
+def _files(folders: tuple[Path, ...]) -> dict[str, Path]:
     found: dict[str, Path] = {}
-    for manifest in manifests():
-        if manifest.targets is not None:
-            for path in sorted(manifest.targets.glob("*.toml")):
-                found.setdefault(path.stem, path)
+    for folder in folders:
+        for path in sorted(folder.glob("*.toml")):
+            found.setdefault(path.stem, path)
     return found
 
 
 def load(name: str) -> Target:
     """The target called `name`, or the one described by the file at that path."""
-    if name.endswith(".toml") or "/" in name or "\\" in name:
+    if is_path(name):
         return read(Path(name))
+    path = file_of(name)
+    if path is None:
+        raise unknown(name)
+    return read(path)
+
+
+def is_path(name: str) -> bool:
+    """Whether a user means a file of his own, and not a name."""
+    return name.endswith(".toml") or "/" in name or "\\" in name
+
+
+def file_of(name: str) -> Path | None:
+    """The file of the target of that name; or of the one target that is called like a part that has the name too."""
     known = catalogue()
     if name in known:
-        return read(known[name])
-    hint = did_you_mean(name, known)
-    raise TargetError(
-        printable(name), "", f"no such target; {hint}known: {', '.join(known)}; or give a path to your own .toml"
-    )
+        return known[name]
+    paths = files_called([name]) or files_called([word for each in called(name) for word in each.words])
+    return paths[0] if len(paths) == 1 else None
+
+
+def files_called(names: Iterable[str]) -> list[Path]:
+    """The files of targets of which one of some names is the name, however it is written."""
+    wanted = {name_key(name) for name in names}
+    return [path for name, path in catalogue().items() if name_key(name) in wanted]
+
+
+def unknown(name: str) -> TargetError:
+    """What to say of a name that has no target file: who can tell of it, or what may be meant, among all entries."""
+    found, listed = called(name), "(see `opscope targets`), or a path to your own .toml"
+    same = [path.stem for path in files_called([word for each in found for word in each.words])]
+    if same:
+        return TargetError(
+            printable(name), "", f"is called like several target files; expected one of {', '.join(same)}"
+        )
+    if found:
+        tellers = " or ".join(dict.fromkeys(each.backend.name for each in found))
+        problem = f"has no target file: only `opscope profile` can tell (--backend {tellers})"
+        return TargetError(printable(name), "", f"{problem}; expected a target that has one {listed}")
+    if name in {each.backend.name for each in known_entries()}:
+        return TargetError(name, "", f"is a backend; expected --backend {name}, or a target {listed}")
+    names = [*catalogue(), *(typed(word) for each in known_entries() for word in each.names)]
+    hint = did_you_mean(typed(name[:MAX_NAME]), names)
+    return TargetError(printable(name), "", f"no such target; {hint}expected one of the catalogue {listed}")
 
 
 def read(path: Path) -> Target:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from ..backends.worker import RefusedError
 from ..core.errors import UsageError, printable
-from .precisions import Precision
+from ..core.precisions import Precision
 from .samples import Feed, Samples
 from .sessions import not_finite, open_session
 

@@ -14,11 +14,11 @@ import msgspec
 from ..backends.process import run_worker, work_folder
 from ..core.errors import ModelError, UsageError, printable
 from ..core.files import check_apart, write_whole
+from ..core.precisions import Precision, precision_of
 from ..core.random_arrays import Port
 from ..options import QuantizeOptions
 from ..readers import Format, model_format, read_model, unpacked
 from ..recording.quantized import LayerDifference, OutputDifference, Quantized
-from .precisions import Precision, precision_of
 from .samples import FileSamples, RandomSamples, Samples
 from .worker import PROGRESS
 

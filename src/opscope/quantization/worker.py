@@ -16,9 +16,9 @@ from typing import Any
 from ..backends.registry import load_recipe
 from ..backends.worker import RefusedError, answer
 from ..core.errors import UsageError
+from ..core.precisions import precision_of
 from .copies import Recipe, load_fixed, make_copy
 from .errors import MOST_LAYERS, layer_differences, output_differences
-from .precisions import precision_of
 from .samples import samples_of
 
 PROGRESS = "progress.txt"

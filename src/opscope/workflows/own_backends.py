@@ -39,11 +39,6 @@ OWN: dict[str, tuple[Option, ...]] = {
 }
 
 
-def own_backend(target: Target) -> str:
-    """Simulated where the target's file says enough for it, else estimated."""
-    return SIMULATE if target.is_compilable else ESTIMATE
-
-
 def own_states() -> tuple[BackendState, ...]:
     """The backends that need nothing but the package itself."""
     known = [targets.load(name) for name in targets.catalogue()]

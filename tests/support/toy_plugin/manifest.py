@@ -2,7 +2,8 @@
 
 from pathlib import Path
 
-from opscope.core.manifest import BackendEntry, Face, Format, Manifest, Option, Signature, Verb
+from opscope.core.manifest import BackendEntry, Entry, Face, Format, Manifest, Option, Signature, Verb
+from opscope.core.provenance import Provenance
 
 MANIFEST = Manifest(
     name="toy",
@@ -25,6 +26,7 @@ MANIFEST = Manifest(
             options=(Option("speed", "how fast it goes (default 1)", default=1, is_number=True, metavar="N"),),
         ),
     ),
+    entries=(Entry("toy-board", "A toy board", "toy", (Provenance.MEASURED,)),),
     verbs=(Verb("toy", "Say hello", ".commands"),),
     faces=(Face("Toy", ".backend:ToyBackend"),),
 )

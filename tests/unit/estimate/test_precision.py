@@ -24,18 +24,18 @@ def dense() -> Graph:
 
 
 def test_a_card_takes_what_its_matrix_engine_has_a_rate_for() -> None:
-    assert precisions(targets.load("aic100-std")) == ("f16", "i8", "u8", "mxfp6")
+    assert precisions(targets.load("aic100-std")) == ("f16", "i8", "u8", "w8a8", "mxfp6")
 
 
-@pytest.mark.parametrize("precision", ["i4", "bf16", "f32"])
+@pytest.mark.parametrize("precision", ["i4", "bf16", "f32", "w8a16", "w4a8"])
 def test_a_type_without_a_rate_is_refused(precision: str) -> None:
-    expected = f"--precision {precision}: aic100-std has no rate for it; expected one of f16, i8, u8, mxfp6"
+    expected = f"--precision {precision}: aic100-std has no rate for it; expected one of f16, i8, u8, w8a8, mxfp6"
     with pytest.raises(UsageError, match=f"^{expected}$"):
         with_precision("aic100-std", precision)
 
 
 def test_a_word_that_is_no_type_is_refused() -> None:
-    with pytest.raises(UsageError, match=r"^--precision int8: not known; .*expected one of f16, i8, u8, mxfp6$"):
+    with pytest.raises(UsageError, match=r"^--precision int8: not known; .*expected one of f16, i8, u8, w8a8, mxfp6$"):
         with_precision("aic100-std", "int8")
 
 
@@ -51,7 +51,33 @@ def test_block_formats_need_a_kernel_that_converts_them() -> None:
 
 def test_what_a_target_does_not_support_is_not_taken() -> None:
     limited = replace(target(engine("cpu")), support=Support(dtypes=("i8",)))
-    assert precisions(limited) == ("i8",)
+    assert precisions(limited) == ("i8", "w8a8")
+
+
+def test_widths_need_a_rate_for_activations_and_weights_that_the_target_reads() -> None:
+    npu = target(engine("npu", macs={"i8": 2.0, "i16": 1.0}))
+    assert precisions(npu) == ("i16", "i8", "w8a8", "w8a16", "w16a16")
+    narrow = replace(npu, support=Support(dtypes=("i16", "i8", "i4")))
+    assert set(precisions(narrow)) - set(precisions(npu)) == {"w4a8", "w4a16"}
+    assert "w8a16" not in precisions(replace(npu, support=Support(dtypes=("i16",))))
+
+
+@pytest.mark.parametrize("floats", [(), ("softmax",)])
+def test_narrow_weights_take_fewer_bytes_at_the_rate_of_the_activations(floats: tuple[str, ...]) -> None:
+    npu = target(engine("npu", macs={"i8": 2.0, "i16": 1.0, "f32": 1.0}, elements={"*": 1.0}))
+    npu = replace(npu, runtime=replace(npu.runtime, floats=floats))
+    found = {word: api.report(dense(), npu, precision=word) for word in ("w8a8", "w8a16", "w16a16", "i8", "i16")}
+    layers = {word: next(op for op in report.layers if op.macs) for word, report in found.items()}
+    assert {word: op.dtype for word, op in layers.items()} == {
+        "w8a8": "i8",
+        "w8a16": "i16",
+        "w16a16": "i16",
+        "i8": "i8",
+        "i16": "i16",
+    }
+    sizes = {word: report.totals.parameter_bytes for word, report in found.items()}
+    assert (sizes["w8a8"], sizes["w16a16"]) == (sizes["i8"], sizes["i16"])
+    assert sizes["w16a16"] - sizes["w8a16"] == 64 * 64  # of the weights alone
 
 
 def test_an_unknown_storage_of_the_cache_is_refused(tmp_path: Path) -> None:

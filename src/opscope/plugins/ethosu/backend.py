@@ -5,12 +5,15 @@ from __future__ import annotations
 from collections.abc import Mapping
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from ...backends.registry import BackendState
 from ...core.manifest import Value
-from ...recording.recording import Recording
 from .manifest import BACKEND
 from .options import INSTALL, MACS_PER_CYCLE, PACKAGE, VelaOptions
+
+if TYPE_CHECKING:
+    from ...recording.recording import Recording
 
 
 class VelaBackend:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from ...core.manifest import BackendEntry, Format, Manifest, Option, Signature
+from ...core.manifest import BackendEntry, Entry, Example, Format, Manifest, Option, Signature
+from ...core.provenance import Provenance
 
 ACCELERATORS = (
     "ethos-u55-32",
@@ -29,6 +30,9 @@ BACKEND = BackendEntry(
     name="vela",
     title="Arm Ethos-U through its compiler, ethos-u-vela",
     place=".backend:VelaBackend",
+    models=("tflite",),
+    part="accelerator",
+    figures=".options:figures_of",
     options=(
         Option(
             "accelerator",
@@ -63,6 +67,17 @@ MANIFEST = Manifest(
     package=__package__,
     order=30,
     backends=(BACKEND,),
+    entries=tuple(
+        Entry(
+            name,
+            f"Arm {name.rpartition('-')[0].title()}, {name.rpartition('-')[2]} MACs per cycle",
+            BACKEND.name,
+            (Provenance.VENDOR_MODEL, Provenance.COMPILER_FACT),
+            part=name,
+        )
+        for name in ACCELERATORS
+    ),
+    examples=(Example("profile", "opscope profile model.tflite --target ethos-u55-256"),),
     formats=(
         Format(
             "vela-layers",

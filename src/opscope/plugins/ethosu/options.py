@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from ...backends.measuring import filled_options
 from ...backends.process import positive
 from ...core.errors import UsageError, printable
 from ...core.manifest import Value
+from ...machine.target import Figure
 from .manifest import ACCELERATORS, BACKEND, MODES
 
 PACKAGE = "ethos-u-vela"
@@ -32,6 +33,21 @@ SYSTEMS = (  # of Arm/vela.ini in ethos-u-vela 5.2.0; the first of a family is w
 )
 ARM_CONFIG = "Arm/vela.ini"
 _FLASH_SYSTEMS = ("Embedded", "Flash")  # their second memory is read-only: an arena cannot lie in it
+
+
+@dataclass(frozen=True, slots=True)
+class Accelerator:
+    """What is known of a part without its compiler."""
+
+    macs_per_cycle: Mapping[str, Figure]
+    sources: Mapping[str, str] = field(
+        default_factory=lambda: {"name": "Arm's name of the configuration, which ends with its 8-bit MACs per cycle"}
+    )
+
+
+def figures_of(accelerator: str) -> Accelerator:
+    """Of one of the accelerators."""
+    return Accelerator({"i8": Figure(MACS_PER_CYCLE[accelerator], "name")})
 
 
 @dataclass(frozen=True, slots=True)

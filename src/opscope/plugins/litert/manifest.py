@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from ...core.manifest import BackendEntry, Format, Manifest, Option, Signature
-from ...core.measuring_options import MEASURING
+from ...core.manifest import BackendEntry, Entry, Format, Manifest, Option, Signature
+from ...core.measuring_options import CPU, MEASURING
+from ...core.provenance import Provenance
 
 _TEXT = rb"[^\x00]{4096}|[^\x00]*\Z"  # no zero byte among the first: not a model file that holds the words
 BACKEND = BackendEntry(
     name="litert",
     title="LiteRT (TensorFlow Lite) on the CPU of this machine",
     place=".backend:LitertBackend",
+    models=("tflite",),
     options=(
         *MEASURING,
         Option(
@@ -27,6 +29,7 @@ MANIFEST = Manifest(
     package=__package__,
     order=40,
     backends=(BACKEND,),
+    entries=(Entry(*CPU, BACKEND.name, (Provenance.MEASURED,), aliases=("this CPU",), group="This machine"),),
     formats=(
         Format(
             "tflite-benchmark",

@@ -6,13 +6,16 @@ from collections.abc import Mapping
 from importlib.metadata import PackageNotFoundError, version
 from importlib.util import find_spec
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from ...backends.measuring import Measuring, cpu_model, filled_options
 from ...backends.registry import BackendState
 from ...core.errors import UsageError
 from ...core.manifest import Value
-from ...recording.recording import Recording
 from .manifest import BACKEND
+
+if TYPE_CHECKING:
+    from ...recording.recording import Recording
 
 INSTALL = "pip install onnxruntime"
 

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from ...core.manifest import BackendEntry, Format, Manifest, Option, Signature
-from ...core.measuring_options import MEASURING
+from ...core.manifest import BackendEntry, Entry, Format, Manifest, Option, Signature
+from ...core.measuring_options import CPU, MEASURING
+from ...core.provenance import Provenance
 
 BACKEND = BackendEntry(
     name="ort",
     title="ONNX Runtime on the CPU of this machine",
     place=".backend:OrtBackend",
+    models=("onnx",),
     options=(
         *MEASURING,
         Option(
@@ -25,6 +27,7 @@ MANIFEST = Manifest(
     package=__package__,
     order=10,
     backends=(BACKEND,),
+    entries=(Entry(*CPU, BACKEND.name, (Provenance.MEASURED,), aliases=("this CPU",), group="This machine"),),
     formats=(
         Format(
             "onnxruntime",

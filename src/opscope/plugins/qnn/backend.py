@@ -8,15 +8,16 @@ from collections.abc import Mapping
 from importlib.metadata import PackageNotFoundError, version
 from importlib.util import find_spec
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from ...backends.registry import BackendState
 from ...core.manifest import Value
-from ...recording.recording import Recording
-from .compilation import INSTALL, PACKAGE, execute_model
 from .manifest import BACKEND
-from .options import HtpOptions
-from .profile import profile_model
+from .options import INSTALL, PACKAGE, HtpOptions
 from .socs import SOCS
+
+if TYPE_CHECKING:
+    from ...recording.recording import Recording
 
 _OLDEST_GLIBC = (2, 35)
 
@@ -48,6 +49,8 @@ class HtpBackend:
     def profile(
         self, model: Path, options: Mapping[str, Value], *, shapes: Mapping[str, tuple[int, ...]] | None = None
     ) -> Recording:
+        from .profile import profile_model
+
         return profile_model(model, HtpOptions.of(options), shapes=shapes or {})
 
     def execute(
@@ -60,6 +63,8 @@ class HtpBackend:
         shapes: Mapping[str, tuple[int, ...]] | None = None,
     ) -> None:
         """Run once in emulation; `output` gets the arrays. Functional only: its timing means nothing."""
+        from .compilation import execute_model
+
         execute_model(model, HtpOptions.of(options), shapes=shapes or {}, inputs=inputs, output=output)
 
 

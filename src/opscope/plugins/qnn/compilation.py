@@ -22,11 +22,9 @@ from .importers.log import Log, read_log
 from .importers.op_trace import OpTrace, read_op_trace
 from .importers.schematic import Schematic, read_schematic
 from .importers.timeline import Timeline, read_timeline
-from .options import HtpOptions
+from .options import INSTALL, PACKAGE, HtpOptions
 from .socs import SOCS
 
-INSTALL = "pip install 'opscope[htp]'"
-PACKAGE = "onnxruntime_qnn"
 RANDOM_SAMPLES = 2  # that a copy is calibrated with where no data are given: times do not depend on them
 _LONGEST_S = 3600
 _GAVE_UP = "was not selected by that EP"

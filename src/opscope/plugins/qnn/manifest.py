@@ -36,6 +36,9 @@ BACKEND = BackendEntry(
     what_if=".whatif:HtpWhatIf",
     axes=("soc", "vtcm-mb", "precision", "opt-level", "io-quant"),
     recipe=".recipe:QnnRecipe",
+    models=("onnx",),
+    part="soc",
+    figures=".entries:figures_of",
     options=(
         Option(
             "soc",
@@ -93,7 +96,11 @@ MANIFEST = Manifest(
     package=__package__,
     order=70,
     backends=(BACKEND,),
+    entries=".entries:ENTRIES",
     examples=(
+        Example("profile", "opscope profile model.onnx --target snapdragon-8-elite --precision w8a8"),
+        Example("targets", "opscope targets --search snapdragon"),
+        Example("whatif", "opscope whatif model.onnx --target sa8255,snapdragon-8-elite"),
         Example(
             "profile",
             "opscope profile model.onnx --backend htp --soc SM8650 --vtcm-mb 4 --profiling-level linting --advise",

@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Any
 
 from ...backends.worker import RefusedError
 from ...core.errors import UsageError
+from ...core.precisions import precision_of
 from ...quantization.copies import fix_shapes, load_fixed, make_copy, name_nodes, read_proto
 from ...quantization.errors import output_differences
-from ...quantization.precisions import precision_of
 from ...quantization.samples import samples_of
 from ...recording.quantized import summary_line
 from .recipe import QnnRecipe

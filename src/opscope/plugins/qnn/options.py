@@ -8,9 +8,12 @@ from typing import Literal
 
 from ...core.errors import UsageError
 from ...core.manifest import Value
+from ...core.precisions import copy_word
 from .manifest import BACKEND
 from .socs import Soc, find_soc
 
+INSTALL = "pip install 'opscope[htp]'"
+PACKAGE = "onnxruntime_qnn"
 Level = Literal["basic", "detailed", "backend", "client", "linting", "optrace"]
 
 
@@ -32,6 +35,8 @@ class HtpOptions:
     def of(values: Mapping[str, Value]) -> HtpOptions:
         """From option names and values; what is not named has its default."""
         known = {option.name: option for option in BACKEND.options}
+        if values.get("precision") is not None:
+            values = {**values, "precision": copy_word(str(values["precision"]))}
         for name, value in values.items():
             if name not in known:
                 raise UsageError(f"option {name}: not one of the htp backend; expected one of {', '.join(known)}")

@@ -6,8 +6,8 @@ from pathlib import Path
 from typing import Any
 
 from ...backends.worker import RefusedError
+from ...core.precisions import Precision
 from ...quantization.copies import simplified
-from ...quantization.precisions import Precision
 from .manifest import PRECISIONS
 
 _CHANNELS = {"Conv": 0, "ConvTranspose": 1}  # type → axis of the weights; the compiler takes a scale per channel there

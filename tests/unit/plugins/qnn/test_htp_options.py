@@ -35,3 +35,9 @@ def test_a_wrong_choice_names_the_option_and_what_is_accepted(values: dict[str, 
     with pytest.raises(UsageError) as caught:
         HtpOptions.of(values)
     assert str(caught.value).startswith(words)
+
+
+def test_a_type_alone_is_that_of_weights_and_activations() -> None:
+    assert HtpOptions.of({"precision": "i8"}) == HtpOptions.of({"precision": "w8a8"})
+    with pytest.raises(UsageError, match=r"^--precision w16a16: not known; expected one of as-is, w8a8, w8a16"):
+        HtpOptions.of({"precision": "i16"})

@@ -1,14 +1,12 @@
-"""Precisions that a copy can have: w8a16 is weights of 8 bits and activations of 16."""
+"""Words of `--precision` that say two widths: w8a16 is weights of 8 bits and activations of 16. One table for copies
+that a quantiser makes, for estimates and for the simulated device."""
 
-from __future__ import annotations
+from typing import NamedTuple
 
-from dataclasses import dataclass
-
-from ..core.errors import UsageError, did_you_mean, printable
+from .errors import UsageError, did_you_mean, printable
 
 
-@dataclass(frozen=True, slots=True)
-class Precision:
+class Precision(NamedTuple):
     """Bits of integers, or a copy in f16."""
 
     word: str
@@ -32,11 +30,17 @@ PRECISIONS = {
         Precision("f16", None, None),
     )
 }
+_SAME = {"i8": "w8a8", "i16": "w16a16"}  # a type alone is that of weights and of activations
+
+
+def copy_word(word: str) -> str:
+    """The word for a copy that is meant: i8 is another name of w8a8; any other word stays as it is."""
+    return _SAME.get(word, word)
 
 
 def precision_of(word: str) -> Precision:
-    """The precision of that name; i8 is another name of w8a8."""
-    found = PRECISIONS.get("w8a8" if word == "i8" else word)
+    """The precision of that name, or of a type."""
+    found = PRECISIONS.get(copy_word(word))
     if found is None:
         hint = did_you_mean(word, PRECISIONS)
         raise UsageError(f"--precision {printable(word)}: not known; {hint}expected one of {', '.join(PRECISIONS)}")

@@ -27,6 +27,14 @@ if TYPE_CHECKING:
     from .backends.registry import BackendState
     from .core.provenance import Provenance
     from .estimate.report import Report
+    from .fleet.compaction import Cleaned
+    from .fleet.keeping import Content
+    from .fleet.query import Answer
+    from .fleet.spec import Spec
+    from .fleet.sweep import Plan, Started, SweepOptions
+    from .fleet.sweep import Progress as SweepProgress
+    from .fleet.table import Table
+    from .fleet.trend import Series
     from .gate.comparison import Comparison, SideBySide
     from .gate.figures import Figures
     from .graph.graph import Graph
@@ -171,31 +179,28 @@ def profile(
     are tried too, so that findings cite what helps, by backends that can. `run` is a folder to leave a run in; a run
     that is there already and up to date is re-used unless `fresh`. `step` is told what is being done now.
     """
-    from .workflows import own_backends, profiling
-    from .workflows.record import analysed
+    from .changes.profile_model import profile_by
 
-    given, folder, when = _given(model), _path(run), _when(created)
     if named:
         options = (
             chosen(ProfileOptions, options, named)
             if isinstance(options, ProfileOptions)
             else {**(options or {}), **named}
         )
-    if backend is not None and backend not in own_backends.OWN:
-        if target is not None:
-            raise UsageError(f"--target: backend {backend} has its own choice of hardware; expected none")
-        if not isinstance(given, Path) or isinstance(options, ProfileOptions):
-            raise UsageError(f"backend {backend}: expected a model file, and options by name")
-        result = profiling.profile(
-            given, backend=backend, options=options or {}, shapes=shapes, advise=advise, progress=progress
-        )
-        return analysed(result, folder, command=command, created=when, sha256=sha256_of(given))
-    from .changes import profile_model
-
-    machine, file = own_backends.load_target(target)
-    choice = own_backends.profile_options(options or {}, shapes)
-    request = profile_model.Request(given, machine, choice, folder, tuple(command), when, file, fresh)
-    return profile_model.profile_model(request, backend or own_backends.own_backend(machine), step=step)
+    return profile_by(
+        backend,
+        _given(model),
+        target,
+        options or {},
+        shapes=shapes,
+        advise=advise,
+        folder=_path(run),
+        fresh=fresh,
+        command=tuple(command),
+        created=_when(created),
+        step=step,
+        progress=progress,
+    )
 
 
 def what_if_run(run: str | Path, changes: Sequence[str]) -> tuple[Run, Run]:
@@ -301,20 +306,21 @@ def compare(
 ) -> Comparison:
     """What differs between two runs, what explains it, and whether every limit holds.
 
-    A run is its folder, a baseline file, or a Run in memory. Limits are such as "latency>5%", "peak_memory>0" or
-    "op:/layer.0/MatMul>100us"; `allow` are differences to insist on, of target, provenance, model and batch; `seed` is
-    of the bootstrap that judges measured samples.
+    A run is its folder, a baseline file, a Run in memory, or a cell of a store as "STORE:COMMIT". Limits are such as
+    "latency>5%", "peak_memory>0" or "op:/layer.0/MatMul>100us"; `allow` are differences to insist on, of target,
+    provenance, model and batch; `seed` is of the bootstrap that judges measured samples.
     """
     from .workflows.comparing import compare as compare_sources
 
-    return compare_sources(base, new, fail_on=fail_on, allow=allow, seed=seed)
+    one, other = _sides([base, new])
+    return compare_sources(one, other, fail_on=fail_on, allow=allow, seed=seed)
 
 
 def side_by_side(runs: Sequence[Source], *, by: str = "op") -> SideBySide:
     """Two and more runs, one column each, ops matched to those of the first; by op, type, layer, block or engine."""
     from .workflows.comparing import side_by_side as put_side_by_side
 
-    return put_side_by_side(runs, by=by)
+    return put_side_by_side(_sides(runs), by=by)
 
 
 def save_baseline(run: Source, file: str | Path) -> Figures:
@@ -329,6 +335,138 @@ def update_baseline(run: Source, file: str | Path) -> Updated:
     from .workflows.comparing import update_baseline as update
 
     return update(run, Path(file))
+
+
+def plan_sweep(spec: Spec | str | Path, store: str | Path, options: SweepOptions | None = None) -> Plan:
+    """What `sweep` would do; nothing runs and nothing is written."""
+    from .fleet import sweep as sweeps
+
+    return sweeps.plan_sweep(_spec(spec), store, options or sweeps.SweepOptions())
+
+
+def sweep(
+    spec: Spec | str | Path,
+    store: str | Path,
+    options: SweepOptions | None = None,
+    *,
+    commit: str | None = None,
+    created: str | None = None,
+    started: Callable[[Started], None] | None = None,
+    progress: Callable[[SweepProgress], None] | None = None,
+) -> SweepProgress:
+    """Profile every cell of a sweep that the store does not have, each in a process of its own.
+
+    `spec` is a Spec or a TOML file, `store` a folder or the address of an object store. `commit` is kept with every
+    row; when not given, the one that git says the models' folder is at. `started` is told the plan, `progress` where
+    the sweep is.
+    """
+    from .fleet import sweep as sweeps
+    from .fleet.commit import commit_of
+
+    chosen_spec = _spec(spec)
+    return sweeps.sweep(
+        chosen_spec,
+        store,
+        options or sweeps.SweepOptions(),
+        created=_when(created),
+        commit=commit or commit_of(chosen_spec.folder),
+        started=started,
+        progress=progress,
+    )
+
+
+def add_to_store(runs: Sequence[str | Path], store: str | Path, *, commit: str | None = None) -> int:
+    """Put runs into a store; returns how many."""
+    from .fleet.commit import commit_of
+    from .fleet.keeping import add_runs
+
+    return add_runs(str(store), [Path(run) for run in runs], commit=commit or commit_of(Path()))
+
+
+def store_content(store: str | Path) -> Content:
+    """What a store holds, by target, backend and provenance."""
+    from .fleet.keeping import content
+
+    return content(str(store))
+
+
+def ask_store(store: str | Path, sql: str, *, most: int | None = None) -> Answer:
+    """The answer to one SELECT over cells, ops, findings and latest; `most` is of its rows."""
+    from .fleet.query import ask
+    from .fleet.store import Store
+
+    return ask(Store(store), sql, most=most)
+
+
+def compact_store(store: str | Path) -> Cleaned:
+    """Put small files of a store together; one of an earlier version is brought up to date."""
+    from .fleet.keeping import put_together
+
+    return put_together(str(store), now_s=_now_s())
+
+
+def clean_store(store: str | Path, *, superseded: bool = False) -> Cleaned:
+    """Remove what nothing in a store needs; with `superseded`, also rows that newer ones replace."""
+    from .fleet.keeping import clean
+
+    return clean(str(store), now_s=_now_s(), superseded=superseded)
+
+
+def export_store(
+    store: str | Path, form: str, output: str | Path, *, table: str = "cells", where: str | None = None
+) -> int:
+    """Write a table as csv, json, xlsx or runs of mlflow; returns how many rows."""
+    from .fleet.export import export
+    from .fleet.store import Store
+
+    return export(Store(store), form, str(output), table=table, where=where)
+
+
+def table(
+    store: str | Path,
+    *,
+    rows: Sequence[str] = ("model",),
+    columns: Sequence[str] = ("target",),
+    metric: str = "latency",
+    best: bool = False,
+    where: str | None = None,
+) -> Table:
+    """One metric of the latest cells of a store over two axes; `best` chooses where several cells fall together."""
+    from .fleet.store import Store
+    from .fleet.table import pivot
+
+    return pivot(Store(store), rows=rows, columns=columns, metric=metric, best=best, where=where)
+
+
+def trend(
+    store: str | Path, *, metric: str = "latency", by: str = "commit", where: str | None = None, seed: int = 0
+) -> list[Series]:
+    """Every series of a store with its change points; `seed` is of shuffles and of the bootstrap."""
+    from .fleet.store import Store
+    from .fleet.trend import trend as trend_of
+
+    return trend_of(Store(store), metric=metric, by=by, where=where, seed=seed)
+
+
+def _spec(spec: Spec | str | Path) -> Spec:
+    from .fleet.spec import read_spec
+
+    return read_spec(Path(spec)) if isinstance(spec, str | Path) else spec
+
+
+def _sides(sources: Sequence[Source]) -> list[Source]:
+    """Sources of a comparison, those that are in a store read; the others tell which cell of it is meant."""
+    if not any(isinstance(source, str | Path) and ":" in str(source) for source in sources):
+        return list(sources)
+    from .fleet.sides import read_sides
+
+    return read_sides(sources)
+
+
+def _now_s() -> float:
+    from time import time
+
+    return time()
 
 
 def _when(created: str | None) -> str:

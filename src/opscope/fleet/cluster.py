@@ -1,0 +1,146 @@
+"""Cells on the workers of a Dask cluster: Dask says where, a Runner on each worker gives them processes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+
+from .. import __version__
+from ..core.errors import UsageError, printable
+from .cell import Job, Outcome
+from .extra import needed
+from .plan import Cell, code_digest, tool_version
+from .runner import Runner
+
+if TYPE_CHECKING:
+    from distributed import Client
+
+_CONNECT_S = 30
+_AHEAD = 4  # cells given out for each thread of a worker: enough that none waits for the scheduler
+
+
+@contextmanager
+def cluster(address: str) -> Iterator[Client]:
+    """A connection to a scheduler; what goes wrong with it is said in one line."""
+    distributed = needed("distributed")
+    try:
+        client = distributed.Client(address, timeout=_CONNECT_S, name="opscope")
+    except (OSError, TimeoutError, ValueError) as error:
+        problem = f"no scheduler answers ({printable(str(error), 200)})"
+        raise UsageError(f"{printable(address)}: {problem}; expected `dask scheduler` to run there") from error
+    try:
+        with _one_line(address):
+            client.wait_for_workers(1, timeout=_CONNECT_S)
+        yield client
+    finally:
+        with suppress(Exception):  # a scheduler that is gone cannot be told so
+            client.close(timeout=5)
+
+
+@contextmanager
+def _one_line(address: str) -> Iterator[None]:
+    """Everything that Dask raises of a lost connection, as an error of ours."""
+    try:
+        yield
+    except (OSError, TimeoutError, needed("distributed").client.FutureCancelledError) as error:
+        problem = f"the scheduler or its workers are gone ({printable(str(error), 200)})"
+        raise UsageError(
+            f"{printable(address)}: {problem}; what ended is in the store, expected the same command again"
+        ) from error
+
+
+def threads_of(client: Client) -> int:
+    """Cells that run at once."""
+    return sum(int(worker["nthreads"]) for worker in _workers(client).values())
+
+
+def versions_there(client: Client, backends: Sequence[str]) -> dict[str, str]:
+    """Backend → version of its tool on the workers, which must be one; and their opscope must be ours."""
+    told: dict[str, tuple[str, dict[str, str]]] = client.run(_versions, list(backends))
+    ours = code_digest()
+    for worker, (code, _) in told.items():
+        if code != ours:
+            raise UsageError(f"worker {worker}: has another opscope; expected {__version__} with the code that is here")
+    found = [versions for _, versions in told.values()]
+    for name in backends:
+        if len({versions[name] for versions in found}) > 1:
+            listed = ", ".join(sorted({versions[name] or "none" for versions in found}))
+            raise UsageError(f"backend {name}: workers have several versions ({listed}); expected one")
+    return found[0]
+
+
+def _versions(backends: list[str]) -> tuple[str, dict[str, str]]:
+    return code_digest(), {name: tool_version(name) for name in backends}
+
+
+def outcomes_there(client: Client, cells: Sequence[Cell], job: Job) -> Iterator[Outcome]:
+    """Every cell on the cluster, in the order in which they end."""
+    distributed = needed("distributed")
+    address = str(client.scheduler.address) if client.scheduler else "cluster"
+    _check_resources(client, cells)
+    name = f"opscope-{job.sweep}"
+    with _one_line(address):
+        client.register_plugin(_plugin(distributed, job, name))
+    ended = distributed.as_completed()
+    waiting = iter(cells)
+
+    def give(most: int) -> None:
+        for _, cell in zip(range(most), waiting, strict=False):
+            future = client.submit(
+                _run_on_worker,
+                msgspec.msgpack.encode(cell),
+                name,
+                key=f"{name}-{cell.id}",
+                pure=False,
+                resources=dict(cell.resources) or None,
+            )
+            ended.add(future)
+
+    try:
+        with _one_line(address):
+            give(_AHEAD * max(1, threads_of(client)))
+            for future in ended:
+                yield msgspec.msgpack.decode(future.result(), type=Outcome)
+                give(1)
+    finally:
+        with suppress(Exception):  # as above
+            client.cancel(list(ended.futures))
+            client.unregister_worker_plugin(name)
+
+
+def _plugin(distributed: Any, job: Job, name: str) -> object:
+    class CellRunner(distributed.WorkerPlugin):  # type: ignore[misc]  # Dask has no types
+        """The processes of one worker, from its start to its end."""
+
+        def setup(self, worker: object) -> None:
+            self.runner = Runner(job)
+
+        def teardown(self, worker: object) -> None:
+            self.runner.close()
+
+    plugin = CellRunner()
+    plugin.name = name
+    return plugin
+
+
+def _run_on_worker(cell: bytes, name: str) -> bytes:
+    from distributed import get_worker
+
+    runner: Runner = get_worker().plugins[name].runner
+    return msgspec.msgpack.encode(runner.run(msgspec.msgpack.decode(cell, type=Cell)))
+
+
+def _check_resources(client: Client, cells: Sequence[Cell]) -> None:
+    """A cell that no worker may take would wait for ever."""
+    offered = [dict(worker.get("resources") or {}) for worker in _workers(client).values()]
+    for needs in {tuple(sorted(cell.resources.items())) for cell in cells if cell.resources}:
+        if not any(all(have.get(name, 0) >= count for name, count in needs) for have in offered):
+            wanted = ", ".join(f"{name}={count:g}" for name, count in needs)
+            raise UsageError(f"resources {printable(wanted)}: no worker has them; expected `dask worker --resources`")
+
+
+def _workers(client: Client) -> dict[str, dict[str, Any]]:
+    return dict(client.scheduler_info(n_workers=-1)["workers"])

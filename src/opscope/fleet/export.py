@@ -1,0 +1,119 @@
+"""What a store has, in the forms of other programs: CSV, JSON, a workbook, runs of MLflow."""
+
+from __future__ import annotations
+
+import csv
+import json
+from collections.abc import Callable, Mapping
+from contextlib import suppress
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import IO
+
+from ..core.errors import UsageError, printable
+from ..core.files import replacing
+from .extra import needed
+from .query import VIEWS, Answer, ask
+from .schema import OK, TABLES
+from .store import Store
+from .table_views import plain
+
+_MOST_SHEET_ROWS = 1_048_575  # of a workbook, without the header
+_LONGEST_CELL = 32_767  # characters, of a workbook
+EXPERIMENT = "opscope"
+
+
+def export(store: Store, form: str, output: str, *, table: str, where: str | None = None) -> int:
+    """Write a table, or those of its rows that fit; returns how many."""
+    if form not in FORMS:
+        raise UsageError(f"export {printable(form)}: not known; expected one of {', '.join(FORMS)}")
+    if table not in (*TABLES, *VIEWS):
+        raise UsageError(f"--table {printable(table)}: not known; expected one of {', '.join((*TABLES, *VIEWS))}")
+    answer = ask(store, f"SELECT * FROM {table}" + (f" WHERE ({where})" if where else ""))  # noqa: S608
+    if form == "mlflow":
+        return _to_mlflow(answer, output)
+    with replacing(Path(output)) as out:
+        _FILES[form](answer, out)
+    return len(answer.rows)
+
+
+def _flat(value: object) -> object:
+    """A value in one field: what has parts is JSON."""
+    found = plain(value)
+    return json.dumps(found, ensure_ascii=False) if isinstance(found, dict | list) else found
+
+
+def _to_csv(answer: Answer, out: IO[bytes]) -> None:
+    from io import TextIOWrapper
+
+    text = TextIOWrapper(out, encoding="utf-8", newline="")
+    rows = csv.writer(text, lineterminator="\n")
+    rows.writerow(answer.columns)
+    rows.writerows([_flat(value) for value in row] for row in answer.rows)
+    text.flush()
+    text.detach()
+
+
+def _to_json(answer: Answer, out: IO[bytes]) -> None:
+    lines = (json.dumps(plain(row), ensure_ascii=False) for row in answer.dictionaries())
+    out.write(("[" + ",\n".join(lines) + "]\n").encode())
+
+
+def _to_xlsx(answer: Answer, out: IO[bytes]) -> None:
+    if len(answer.rows) > _MOST_SHEET_ROWS:
+        raise UsageError(f"export xlsx: {len(answer.rows):,} rows; expected at most {_MOST_SHEET_ROWS:,}, or csv")
+    writer = needed("xlsxwriter", install="pip install 'opscope[xlsx]'")
+    strings = {"strings_to_formulas": False, "strings_to_urls": False, "in_memory": True}  # a name is never run
+    book = writer.Workbook(out, strings)
+    sheet = book.add_worksheet("cells")
+    sheet.write_row(0, 0, answer.columns)
+    for number, row in enumerate(answer.rows, start=1):
+        for column, value in enumerate(row):
+            found = _flat(value)
+            sheet.write(number, column, found[:_LONGEST_CELL] if isinstance(found, str) else found)
+    sheet.freeze_panes(1, 0)
+    book.close()
+
+
+_FILES: Mapping[str, Callable[[Answer, IO[bytes]], None]] = {"csv": _to_csv, "json": _to_json, "xlsx": _to_xlsx}
+FORMS = (*_FILES, "mlflow")
+
+
+def _to_mlflow(answer: Answer, address: str) -> int:
+    """A run of MLflow per cell that has figures; one that is there already is left alone."""
+    if not {"id", "status", "metrics", "options", "created"} <= set(answer.columns):
+        raise UsageError("export mlflow: the question leaves columns of cells out; expected SELECT * FROM cells …")
+    needed("mlflow", install="pip install mlflow-skinny")
+    from mlflow import MlflowClient
+    from mlflow.entities import Metric, Param, RunTag
+
+    client = MlflowClient(tracking_uri=address)
+    found = client.get_experiment_by_name(EXPERIMENT)
+    experiment = client.create_experiment(EXPERIMENT) if found is None else found.experiment_id
+    written = 0
+    for cell in answer.dictionaries():
+        if cell["status"] != OK or client.search_runs([experiment], f"tags.opscope_id = '{cell['id']}'", max_results=1):
+            continue
+        created = cell["created"]
+        start = int(created.replace(tzinfo=UTC).timestamp() * 1000) if isinstance(created, datetime) else 0
+        run = client.create_run(experiment, start_time=start, run_name=str(cell.get("model"))).info.run_id
+        words = {name: cell.get(name) for name in ("model", "target", "backend", "precision", "batch", "cores")}
+        params = {**words, **dict(cell["options"] or {})}  # type: ignore[call-overload]
+        tags = {
+            "opscope_id": cell["id"],
+            "provenance": cell.get("provenance"),
+            "mlflow.source.git.commit": cell.get("commit"),
+        }
+        metrics = dict(cell["metrics"] or {})  # type: ignore[call-overload]
+        client.log_batch(
+            run,
+            metrics=[
+                Metric(name.replace(":", "/"), value, start, 0) for name, value in metrics.items() if value is not None
+            ],
+            params=[Param(name, str(value)[:500]) for name, value in params.items() if value is not None],
+            tags=[RunTag(name, str(value)) for name, value in tags.items() if value is not None],
+        )
+        with suppress(TypeError):
+            client.set_terminated(run, end_time=start)
+        written += 1
+    return written

@@ -1,0 +1,122 @@
+"""Questions to a store in SQL, which DuckDB answers: read only, and shut in with the files of the store."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, TypeVar
+
+import pyarrow as pa
+
+from ..core.errors import UsageError, printable
+from .compaction import connected
+from .extra import needed
+from .schema import TABLES
+from .store import Store
+
+if TYPE_CHECKING:
+    import duckdb
+
+    Connection = duckdb.DuckDBPyConnection
+
+Found = TypeVar("Found")
+_TRIES = 3  # a file that was listed may have been put together with others before it was read
+
+VIEWS = {
+    "latest": "SELECT * FROM cells QUALIFY row_number() OVER (PARTITION BY series ORDER BY created DESC, id) = 1",
+    "findings": """
+        SELECT id, status, model, target, backend, precision, batch, cores, commit, created, position,
+               found.rule, found.title, found.share, found.cost_ns, found.op
+        FROM (SELECT *, unnest(findings) AS found, generate_subscripts(findings, 1) AS position FROM cells)
+    """,
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """A table that came back."""
+
+    columns: tuple[str, ...]
+    types: tuple[str, ...]
+    rows: tuple[tuple[object, ...], ...]
+
+    def dictionaries(self) -> list[dict[str, object]]:
+        return [dict(zip(self.columns, row, strict=True)) for row in self.rows]
+
+
+def ask(store: Store, sql: str, parameters: Sequence[object] = (), *, most: int | None = None) -> Answer:
+    """The answer to one SELECT over the views cells, ops, findings and latest."""
+
+    def fetch(found: Connection) -> Answer:
+        rows = found.fetchall() if most is None else found.fetchmany(most)
+        description = found.description or []
+        names, types = (tuple(str(column[place]) for column in description) for place in (0, 1))
+        return Answer(names, types, tuple(rows))
+
+    return _asked(store, sql, parameters, fetch)
+
+
+def ask_arrow(store: Store, sql: str) -> pa.Table:
+    """The same as an Arrow table, for what has many rows."""
+    return _asked(store, sql, (), lambda found: found.to_arrow_table())
+
+
+def _asked(store: Store, sql: str, parameters: Sequence[object], fetch: Callable[[Connection], Found]) -> Found:
+    _check_is_question(sql)
+    duck = needed("duckdb")
+    for left in reversed(range(_TRIES)):
+        try:
+            return fetch(opened(store).execute(sql, list(parameters)))
+        except duck.IOException as error:
+            if not left:
+                raise _refused(error) from error
+        except duck.Error as error:
+            raise _refused(error) from error
+    raise AssertionError
+
+
+def opened(store: Store) -> Connection:
+    """A connection that knows the views and can reach nothing else, nor change that."""
+    store.check_current()
+    connection = connected(store)
+    listing = store.listing()
+    for table, schema in TABLES.items():
+        files = [store.place.url(name) for name in listing.files[table]]
+        if files:
+            connection.execute(f"SET VARIABLE {table}_files = ?", [files])
+            options = "hive_partitioning = true, hive_types_autocast = false"
+            rows = f"read_parquet(getvariable('{table}_files'), {options})"
+        else:
+            connection.register(f"no_{table}", schema.append(pa.field("month", pa.string())).empty_table())
+            rows = f"no_{table}"
+        connection.execute(f"CREATE VIEW {table} AS FROM {rows}")
+    for name, sql in VIEWS.items():
+        connection.execute(f"CREATE VIEW {name} AS {sql}")
+    connection.execute("SET allowed_directories = ?", [[store.place.url(table) + "/" for table in TABLES]])
+    for lock in (
+        "autoinstall_known_extensions = false",
+        "autoload_known_extensions = false",
+        "python_enable_replacements = false",
+        "temp_directory = ''",
+        "enable_external_access = false",
+        "lock_configuration = true",
+    ):
+        connection.execute(f"SET {lock}")
+    return connection
+
+
+def _check_is_question(sql: str) -> None:
+    """One statement that reads: the lock keeps others out of the store, and this keeps them from writing in it."""
+    duck = needed("duckdb")
+    try:
+        found = [statement.type for statement in duck.extract_statements(sql)]
+    except duck.Error as error:
+        raise _refused(error) from error
+    if found != [duck.StatementType.SELECT]:
+        kinds = ", ".join(str(kind).rpartition(".")[2] for kind in found) or "nothing"
+        raise UsageError(f"SQL: is {kinds}; expected one SELECT, as a store is only read")
+
+
+def _refused(error: Exception) -> UsageError:
+    lines = " ".join(str(error).split())
+    return UsageError(f"SQL: {printable(lines, 400)}; expected a SELECT over cells, ops, findings or latest")

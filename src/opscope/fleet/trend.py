@@ -1,0 +1,198 @@
+"""Trend: how a metric went from commit to commit, and where it changed in a way that noise does not explain.
+
+Figures that are exact change when they differ. For noisy ones the points of a series, in order, are ranked; the place
+where the sums of ranks before and after drift apart most is a change point if shuffled points seldom drift so far, and
+if the gate's interval of the two medians leaves out no change. Each half is then looked at alone. Example: 100, 101,
+99, 100, 102, 101 | 110, 111, 109, 112, 110, 111 splits in the middle: of 2,000 shuffles none drifts as far.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+from itertools import pairwise
+
+import numpy as np
+import numpy.typing as npt
+
+from ..core.errors import ProfilerError, UsageError
+from ..core.provenance import Provenance
+from ..gate.bootstrap import FEWEST, ratio_interval, spread_of
+from ..gate.compare import compare
+from ..gate.comparison import ALLOWABLE, Comparison, Interval
+from ..gate.figures import EXACT, Spread
+from ..workflows.comparing import LABELS
+from .query import ask
+from .rows import spread_of_row
+from .sides import cell_figures
+from .store import Store
+from .table import metric_of
+
+BY = ("commit", "sweep", "created")
+_SHUFFLES = 2000
+_RARE = 0.01  # share of shuffles that drift as far
+_MOST_POINTS = 2000  # of a series: the newest
+_NAMED_OPS = 3
+_MOST_EXPLAINED = 20  # series: each change takes three questions to the store
+_CAUSE = "cause:"
+
+
+@dataclass(frozen=True, slots=True)
+class Point:
+    """One cell of a series."""
+
+    id: str
+    at: str  # commit, sweep or time
+    value: float
+    samples: Spread | None = None  # of the latency, where it was measured several times
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """A change point: what was before, what is from then on, and what explains it."""
+
+    at: str
+    before: float
+    after: float
+    interval: Interval | None  # None: exact
+    note: str = ""
+    ops: tuple[tuple[str, float], ...] = ()  # name and change in ns, largest first
+    cause: tuple[str, float] | None = None  # what the time goes to, and its change in ns
+    base: str = ""  # ids of the cells that explain it
+    new: str = ""
+
+    @property
+    def ratio(self) -> float:
+        return self.after / self.before - 1 if self.before else float("inf")
+
+
+@dataclass(frozen=True, slots=True)
+class Series:
+    """The points of one model on one target with one choice of options, oldest first."""
+
+    name: str
+    provenance: str
+    unit: str
+    better: str
+    points: tuple[Point, ...]
+    changes: tuple[Change, ...]
+
+
+def trend(store: Store, *, metric: str, by: str = "commit", where: str | None = None, seed: int = 0) -> list[Series]:
+    """Every series that has at least two points, those with the largest change first."""
+    sql, unit, better = metric_of(metric)
+    if by not in BY:
+        raise UsageError(f"--by {by}: not known; expected one of {', '.join(BY)}")
+    condition = f" AND ({where})" if where else ""
+    rows = ask(
+        store,
+        f"SELECT series, model, target, backend, options, provenance, id, {by} AS at, {sql} AS value, latency_samples "  # noqa: S608
+        f"FROM cells WHERE status = 'ok' AND {sql} IS NOT NULL{condition} ORDER BY series, created, id",
+    ).dictionaries()
+    groups: dict[tuple[object, object], list[dict[str, object]]] = {}
+    for row in rows:
+        groups.setdefault((row["series"], row["provenance"]), []).append(row)
+    found = []
+    for group in groups.values():
+        points = tuple(_point(row, metric) for row in group[-_MOST_POINTS:])
+        provenance = str(group[0]["provenance"])
+        places = _exact(points) if Provenance(provenance) in EXACT else _noisy(points, seed)
+        if len(points) > 1:
+            found.append(Series(_name(group[-1]), provenance, unit, better, points, tuple(places)))
+    found.sort(key=lambda series: (-max((abs(change.ratio) for change in series.changes), default=-1.0), series.name))
+    return [*map(partial(_with_reasons, store), found[:_MOST_EXPLAINED]), *found[_MOST_EXPLAINED:]]
+
+
+def _with_reasons(store: Store, series: Series) -> Series:
+    return replace(series, changes=tuple(_explained(store, change) for change in series.changes))
+
+
+def _point(row: Mapping[str, object], metric: str) -> Point:
+    spread = spread_of_row(row["latency_samples"]) if metric == "latency" else None
+    return Point(str(row["id"]), str(row["at"] or "—"), float(str(row["value"])), spread)
+
+
+def _name(row: Mapping[str, object]) -> str:
+    options = row["options"] if isinstance(row["options"], dict) else {}
+    words = [str(row["model"]), str(row["target"] or "—"), str(row["backend"])]
+    return " ".join([*words, *(f"{name}={value}" for name, value in options.items())])
+
+
+def _exact(points: Sequence[Point]) -> Iterator[Change]:
+    for one, other in pairwise(points):
+        if one.value != other.value:
+            yield Change(other.at, one.value, other.value, None, base=one.id, new=other.id)
+
+
+def _noisy(points: Sequence[Point], seed: int) -> Iterator[Change]:
+    """By the points themselves where they are enough, else by the samples that neighbours have."""
+    if len(points) < 2 * FEWEST:
+        for one, other in pairwise(points):
+            if one.samples and other.samples:
+                interval = ratio_interval(one.samples, other.samples, seed=seed)
+                if interval is not None and not interval.is_noise:
+                    note = "by the samples of two cells: how far repeated cells lie apart is not known"
+                    yield Change(other.at, one.value, other.value, interval, note, base=one.id, new=other.id)
+        return
+    values = np.array([point.value for point in points])
+    edges = [0, *splits(values, seed=seed), len(points)]
+    for first, middle, last in zip(edges, edges[1:], edges[2:], strict=False):
+        before, after = values[first:middle], values[middle:last]
+        interval = ratio_interval(spread_of(before), spread_of(after), seed=seed)
+        ends = points[middle - 1].id, points[middle].id
+        medians = float(np.median(before)), float(np.median(after))
+        yield Change(points[middle].at, *medians, interval, base=ends[0], new=ends[1])
+
+
+def splits(values: npt.NDArray[np.float64], *, seed: int = 0) -> list[int]:
+    """Positions at which a new level begins."""
+    if len(values) < 2 * FEWEST:
+        return []
+    order = values.argsort(kind="stable").argsort(kind="stable").astype(np.float64)
+    for value in np.unique(values):  # equal values share a rank
+        order[values == value] = order[values == value].mean()
+    random = np.random.default_rng(seed)
+    drift = _drift(order)
+    shuffled = random.permuted(np.broadcast_to(order, (_SHUFFLES, len(order))), axis=1)
+    if (_drift(shuffled).max(axis=1) >= drift.max()).mean() >= _RARE:
+        return []
+    place = int(drift.argmax()) + FEWEST
+    interval = ratio_interval(spread_of(values[:place]), spread_of(values[place:]), seed=seed)
+    if interval is None or interval.is_noise:
+        return []
+    left, right = splits(values[:place], seed=seed), splits(values[place:], seed=seed)
+    return [*left, place, *(place + found for found in right)]
+
+
+def _drift(ranks: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
+    """How far ranks before and after each place lie apart, in units of chance; both sides have enough points."""
+    count = ranks.shape[-1]
+    before = np.arange(FEWEST, count - FEWEST + 1)
+    sums = np.cumsum(ranks - ranks.mean(axis=-1, keepdims=True), axis=-1)[..., before - 1]
+    found: npt.NDArray[np.float64] = np.abs(sums) / np.sqrt(before * (count - before) / count)
+    return found
+
+
+def _explained(store: Store, change: Change) -> Change:
+    """With the ops and the cause that the comparison of the two cells names."""
+    cells = {
+        str(cell["id"]): cell
+        for cell in ask(store, "SELECT * FROM cells WHERE id IN (?, ?)", [change.base, change.new]).dictionaries()
+    }
+    try:
+        sides = [cell_figures(store, cells[row_id], label=row_id) for row_id in (change.base, change.new)]
+        found = compare(sides[0], sides[1], allow=ALLOWABLE, labels=LABELS)
+    except (ProfilerError, KeyError):  # gone since, or not to be compared
+        return change
+    return replace(change, ops=_ops(found), cause=_cause(found))
+
+
+def _ops(found: Comparison) -> tuple[tuple[str, float], ...]:
+    parts = found.explanation.parts if found.explanation else ()
+    return tuple((part.name, part.ns) for part in parts[:_NAMED_OPS])
+
+
+def _cause(found: Comparison) -> tuple[str, float] | None:
+    moved = [(m.name.removeprefix(_CAUSE), m.change) for m in found.metrics if m.name.startswith(_CAUSE) and m.change]
+    return max(moved, key=lambda cause: abs(cause[1]), default=None)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import logging
 import sys
 from argparse import ArgumentParser, Namespace
 from pathlib import Path
@@ -70,6 +71,8 @@ interrupted: what had ended is kept.
             plan = api.plan_sweep(spec, args.output, options)
             write_result(lambda out: _print_plan(plan, options.jobs, out, as_json=args.json), None)
             return 0
+        if args.scheduler is not None:
+            logging.getLogger("distributed").setLevel(logging.CRITICAL)  # our one line says what is wrong
         teller = _Teller(args.output)
         try:
             state = api.sweep(
@@ -205,7 +208,7 @@ def _print_plan(plan: Plan, jobs: int | None, out: TextIO, *, as_json: bool) -> 
             {
                 "id": c.id,
                 "model": c.model,
-                "target": c.target,
+                "target": c.target_name,
                 "backend": c.backend,
                 "options": c.options,
                 "run": c.id in todo,
@@ -215,7 +218,7 @@ def _print_plan(plan: Plan, jobs: int | None, out: TextIO, *, as_json: bool) -> 
         print(json.dumps({"cells": rows, "seconds": time_s}, indent=1, ensure_ascii=False), file=out)
         return
     shown = [
-        [cell.model, cell.target or "—", cell.backend, " ".join(f"{k}={v}" for k, v in cell.options.items())]
+        [cell.model, cell.target_name or "—", cell.backend, " ".join(f"{k}={v}" for k, v in cell.options.items())]
         for cell in plan.todo
     ]
     for line in columns(["model", "target", "backend", "options"], shown, align="<<<<", limits={0: 40, 1: 30, 3: 60}):

@@ -18,7 +18,7 @@ from .plan import Cell
 from .rows import Origin, cell_row, failed_row, op_columns
 from .schema import FAILED, OK, REFUSED
 from .spec import Value
-from .store import Store, stored_name
+from .store import Store
 
 if TYPE_CHECKING:
     from ..graph.graph import Graph
@@ -164,7 +164,7 @@ def origin_of(cell: Cell, job: Job, *, host: str) -> Origin:
         model=cell.model,
         model_path=cell.shown_path,
         model_sha256=cell.sha256,
-        target=stored_name(cell.target or str(cell.options.get("soc", ""))) or cell.backend,
+        target=cell.target_name,
         backend=cell.backend,
         options=cell.options,
         commit=job.commit,

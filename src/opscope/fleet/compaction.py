@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import msgspec
+import pyarrow as pa
 import pyarrow.parquet as pq
 
 from ..recording.keys import digest_of
@@ -141,11 +142,11 @@ def _upgrade(store: Store) -> None:
             data = store.place.get(name)
             if data is None:
                 continue
-            found = pq.read_table(pq.pa.BufferReader(data))
+            found = pq.read_table(pa.BufferReader(data))
             version = int((found.schema.metadata or {}).get(VERSION_KEY.encode(), b"1"))
             for step in range(version, VERSION):
                 found = UPGRADES[step](table, found)
-            out = pq.pa.BufferOutputStream()
+            out = pa.BufferOutputStream()
             marked = found.select(TABLES[table].names).cast(TABLES[table])
             pq.write_table(marked.replace_schema_metadata({VERSION_KEY: str(VERSION)}), out, compression="zstd")
             store.place.put(name, out.getvalue().to_pybytes())

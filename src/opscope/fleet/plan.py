@@ -43,7 +43,8 @@ class Cell(msgspec.Struct, frozen=True):
     path: str  # of its file
     shown_path: str  # as the store has it: from the folder of the spec where the file is below it
     sha256: str
-    target: str  # empty: the backend has its own choice
+    target: str  # a name of the catalogue, or the path of a file; empty: the backend has its own choice
+    target_name: str  # for people
     backend: str
     options: dict[str, Value]
     version: str = ""  # of the tool behind the backend
@@ -56,7 +57,7 @@ def planned(spec: Spec, *, versions: Versions | None = None, again: str = "") ->
     `again` marks cells that are to be profiled although the store has them.
     """
     told = versions or tool_version
-    choices = list(_choices(spec))
+    choices = [_with_target_file(choice, spec.folder) for choice in _choices(spec)]
     machines = {name: targets.load(name) for name in {str(choice[TARGET]) for choice in choices if TARGET in choice}}
     choices = list(_applied(choices, machines))
     tools = {name: told(name) for name in {str(choice[BACKEND]) for choice in choices}}
@@ -108,17 +109,20 @@ class _Model:
 def _cell(model: _Model, choice: Mapping[str, Value], context: _Context) -> Cell:
     backend, target = str(choice[BACKEND]), str(choice.get(TARGET, ""))
     options = {name: value for name, value in choice.items() if name not in (BACKEND, TARGET)}
-    machine, version = repr(context.machines[target]) if target else "", context.tools[backend]
-    key = digest_of(model.sha256, machine, backend, options_text(options), __version__, context.code, version)
+    machine, version = context.machines.get(target), context.tools[backend]
+    name = str(options.get("soc", "")) if machine is None else machine.name
+    key = digest_of(model.sha256, repr(machine), backend, options_text(options), __version__, context.code, version)
+    series = series_of(model.shown, name, backend, options)
     return Cell(
-        id=f"{key}-{context.again}" if context.again else key,
+        id=digest_of(key, series, context.again),  # two models of the same bytes are two rows
         key=key,
-        series=series_of(model.shown, target, backend, options),
+        series=series,
         model=model.path.stem,
         path=str(model.path),
         shown_path=model.shown,
         sha256=model.sha256,
         target=target,
+        target_name=name,
         backend=backend,
         options=options,
         version=version,
@@ -127,8 +131,8 @@ def _cell(model: _Model, choice: Mapping[str, Value], context: _Context) -> Cell
 
 def _choices(spec: Spec) -> Iterator[dict[str, Value]]:
     """Every combination of the axes."""
-    groups: list[tuple[str, ...]] = [*spec.zipped]
-    groups += [(name,) for name in spec.axes if not any(name in group for group in spec.zipped)]
+    together = {name: group for group in spec.zipped for name in group}
+    groups = list(dict.fromkeys(together.get(name, (name,)) for name in spec.axes))
     lists: list[Sequence[tuple[Value, ...]]] = [
         list(zip(*(spec.axes[name] for name in group), strict=True)) for group in groups
     ]
@@ -138,6 +142,12 @@ def _choices(spec: Spec) -> Iterator[dict[str, Value]]:
             for group, values in zip(groups, found, strict=True)
             for name, value in zip(group, values, strict=True)
         }
+
+
+def _with_target_file(choice: dict[str, Value], folder: Path) -> dict[str, Value]:
+    """The file of a target is named from the folder of the spec, and by its whole path to other machines."""
+    name = str(choice.get(TARGET, ""))
+    return {**choice, TARGET: str((folder / name).resolve())} if name.endswith(".toml") else choice
 
 
 def _applied(choices: Sequence[Mapping[str, Value]], machines: Mapping[str, Target]) -> Iterator[dict[str, Value]]:

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
@@ -19,7 +19,6 @@ if TYPE_CHECKING:
 
     Connection = duckdb.DuckDBPyConnection
 
-Found = TypeVar("Found")
 _TRIES = 3  # a file that was listed may have been put together with others before it was read
 
 VIEWS = {
@@ -46,33 +45,24 @@ class Answer:
 
 def ask(store: Store, sql: str, parameters: Sequence[object] = (), *, most: int | None = None) -> Answer:
     """The answer to one SELECT over the views cells, ops, findings and latest."""
-
-    def fetch(found: Connection) -> Answer:
-        rows = found.fetchall() if most is None else found.fetchmany(most)
-        description = found.description or []
-        names, types = (tuple(str(column[place]) for column in description) for place in (0, 1))
-        return Answer(names, types, tuple(rows))
-
-    return _asked(store, sql, parameters, fetch)
-
-
-def ask_arrow(store: Store, sql: str) -> pa.Table:
-    """The same as an Arrow table, for what has many rows."""
-    return _asked(store, sql, (), lambda found: found.to_arrow_table())
-
-
-def _asked(store: Store, sql: str, parameters: Sequence[object], fetch: Callable[[Connection], Found]) -> Found:
     _check_is_question(sql)
     duck = needed("duckdb")
     for left in reversed(range(_TRIES)):
         try:
-            return fetch(opened(store).execute(sql, list(parameters)))
+            return _answer(opened(store).execute(sql, list(parameters)), most)
         except duck.IOException as error:
             if not left:
                 raise _refused(error) from error
         except duck.Error as error:
             raise _refused(error) from error
     raise AssertionError
+
+
+def _answer(found: Connection, most: int | None) -> Answer:
+    rows = found.fetchall() if most is None else found.fetchmany(most)
+    description = found.description or []
+    names, types = (tuple(str(column[place]) for column in description) for place in (0, 1))
+    return Answer(names, types, tuple(rows))
 
 
 def opened(store: Store) -> Connection:

@@ -14,7 +14,7 @@ from platform import node
 from select import select
 from tempfile import TemporaryFile
 from threading import Lock
-from time import monotonic
+from time import monotonic, sleep
 from typing import BinaryIO, cast
 
 import msgspec
@@ -25,6 +25,7 @@ from .plan import Cell
 from .store import Store
 from .worker import OUT_OF_MEMORY, framed, read_message
 
+_END_S = 5.0  # for what a process does between its last word and its end
 _START_S = 120.0  # the most that a process may take until it is ready
 _TAIL_BYTES = 2000
 _OUTCOME = msgspec.msgpack.Decoder(Outcome)
@@ -44,6 +45,7 @@ class Child:
     def __init__(self, job: Job) -> None:
         self.job = job
         self.served = 0
+        self._lock = Lock()
         self._errors = TemporaryFile()  # noqa: SIM115 - read when the process has ended
         package = str(Path(__file__).parents[2])
         paths = [package, *(path for path in os.environ.get("PYTHONPATH", "").split(os.pathsep) if path)]
@@ -55,7 +57,11 @@ class Child:
             env={**os.environ, "PYTHONPATH": os.pathsep.join(paths)},
             start_new_session=True,  # with a group of its own, so that what it starts ends with it
         )
-        self._answered(msgspec.msgpack.encode(job), _START_S)
+        try:
+            self._answered(msgspec.msgpack.encode(job), _START_S)
+        except ProcessDiedError:
+            self.close()
+            raise
 
     def run(self, cell: Cell) -> Outcome:
         """The outcome of a cell; a process that dies of it is an error."""
@@ -72,7 +78,7 @@ class Child:
         end = monotonic() + limit_s
         while not select([answers], [], [], max(0.0, end - monotonic()))[0]:
             if monotonic() >= end:
-                self.close()
+                self.kill()
                 raise ProcessDiedError(f"took longer than {limit_s:g} s; expected less (--time-limit)", late=True)
         message = read_message(answers)
         if message is None:
@@ -81,8 +87,13 @@ class Child:
 
     def _last_words(self) -> str:
         """Why a process has ended: its status, and the end of what it printed."""
-        self.close()
-        code = self._process.wait()
+        end = monotonic() + _END_S
+        flags = os.WEXITED | os.WNOWAIT | os.WNOHANG
+        with suppress(ChildProcessError):  # another thread has ended it
+            while monotonic() < end and not os.waitid(os.P_PID, self._process.pid, flags):
+                sleep(0.01)  # its answers have ended, and so will it
+        self.kill()
+        code = self._process.returncode
         if code == OUT_OF_MEMORY:
             limit = self.job.memory_limit_bytes
             most = "the machine has" if limit is None else f"{limit >> 20} MiB, the limit (--memory-limit)"
@@ -96,12 +107,20 @@ class Child:
             return f"the process ended ({how}){said}"
         return "the process ended"
 
+    def kill(self) -> None:
+        """End it, and all that it started; who waits for its answer is told."""
+        with self._lock:
+            if self._process.returncode is None:  # not reaped yet, so that the number is still that of its group
+                with suppress(ProcessLookupError, PermissionError):
+                    os.killpg(self._process.pid, signal.SIGKILL)
+                self._process.wait()
+
     def close(self) -> None:
-        """End it, and all that it started."""
-        with suppress(ProcessLookupError, PermissionError):
-            if self._process.poll() is None:
-                os.killpg(self._process.pid, signal.SIGKILL)
-        self._process.wait()
+        """End it, when nobody waits for it."""
+        self.kill()
+        for stream in (self._process.stdin, self._process.stdout, self._errors):
+            with suppress(BrokenPipeError):
+                cast("BinaryIO", stream).close()
 
 
 class Runner:
@@ -129,13 +148,18 @@ class Runner:
             except ProcessDiedError as error:
                 with self._lock:
                     self._all.discard(child)
+                child.close()
                 if self.closed:
                     raise
                 if warm and not error.late:
                     continue
                 return record_failure(self._store, cell, self.job, str(error), monotonic() - start, host=node())
             with self._lock:
-                self._idle.append(child)
+                kept = not self.closed
+                if kept:
+                    self._idle.append(child)
+            if not kept:
+                child.close()
             return outcome
 
     def _take(self) -> Child:
@@ -146,15 +170,18 @@ class Runner:
         with self._lock:
             self._all.add(child)
         if self.closed:
-            child.close()
+            child.kill()
         return child
 
     def close(self) -> None:
         """End all processes; cells that are under way leave no row."""
         self.closed = True
         with self._lock:
-            children = list(self._all)
-        for child in children:
+            idle, self._idle = self._idle, []
+            busy = self._all.difference(idle)
+        for child in busy:
+            child.kill()
+        for child in idle:
             child.close()
 
 

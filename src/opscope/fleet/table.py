@@ -87,8 +87,8 @@ def pivot(
     keys = [column_of(name, flag) for names, flag in ((rows, "rows"), (columns, "columns")) for name in names]
     condition = f" WHERE ({where})" if where else ""
     choice = ", ".join(_CHOICE)
-    question = f"FROM latest{condition} SELECT {', '.join(keys)}, status, reason, provenance, {sql}, {choice}, options"
-    found = ask(store, f"SELECT * FROM ({question}) ORDER BY ALL", most=MOST_CELLS)  # noqa: S608 - of known columns
+    chosen = f"{', '.join(keys)}, status, reason, provenance, {sql}, {choice}, options"
+    found = ask(store, f"SELECT {chosen} FROM latest{condition} ORDER BY ALL", most=MOST_CELLS)  # noqa: S608
     if not found.rows:
         raise UsageError("table: no cells; expected a store with some, and a condition that fits them")
     places: dict[tuple[str, str], list[tuple[object, ...]]] = {}

@@ -32,6 +32,7 @@ NEEDS = {  # word or suffix of an argument → package of an extra; CI installs 
     "whatif": "onnxruntime_qnn",
     "vela": "ethosu",
     "litert": "ai_edge_litert",
+    **dict.fromkeys(("sweep", "store", "table", "trend"), "duckdb"),
     ".mlir": "iree",
     ".vmfb": "iree",
 }

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import csv
 import json
+import re
 from collections.abc import Callable, Mapping
-from contextlib import suppress
-from datetime import UTC, datetime
+from datetime import UTC
 from pathlib import Path
-from typing import IO
+from types import ModuleType
+from typing import IO, Any
 
 from ..core.errors import UsageError, printable
 from ..core.files import replacing
@@ -81,39 +82,44 @@ FORMS = (*_FILES, "mlflow")
 
 def _to_mlflow(answer: Answer, address: str) -> int:
     """A run of MLflow per cell that has figures; one that is there already is left alone."""
-    if not {"id", "status", "metrics", "options", "created"} <= set(answer.columns):
-        raise UsageError("export mlflow: the question leaves columns of cells out; expected SELECT * FROM cells …")
-    needed("mlflow", install="pip install mlflow-skinny")
-    from mlflow import MlflowClient
-    from mlflow.entities import Metric, Param, RunTag
+    if "metrics" not in answer.columns:
+        raise UsageError("export mlflow: the table has no metrics; expected --table cells or latest")
+    mlflow = needed("mlflow", install="pip install mlflow-skinny")
+    try:
+        tracking = _Tracking(mlflow, address)
+        return sum(_log(tracking, cell) for cell in answer.dictionaries())
+    except mlflow.exceptions.MlflowException as error:
+        problem = printable(" ".join(str(error).split()), 300)
+        raise UsageError(f"{printable(address)}: {problem}; expected a tracking address of MLflow") from error
 
-    client = MlflowClient(tracking_uri=address)
-    found = client.get_experiment_by_name(EXPERIMENT)
-    experiment = client.create_experiment(EXPERIMENT) if found is None else found.experiment_id
-    written = 0
-    for cell in answer.dictionaries():
-        if cell["status"] != OK or client.search_runs([experiment], f"tags.opscope_id = '{cell['id']}'", max_results=1):
-            continue
-        created = cell["created"]
-        start = int(created.replace(tzinfo=UTC).timestamp() * 1000) if isinstance(created, datetime) else 0
-        run = client.create_run(experiment, start_time=start, run_name=str(cell.get("model"))).info.run_id
-        words = {name: cell.get(name) for name in ("model", "target", "backend", "precision", "batch", "cores")}
-        params = {**words, **dict(cell["options"] or {})}  # type: ignore[call-overload]
-        tags = {
-            "opscope_id": cell["id"],
-            "provenance": cell.get("provenance"),
-            "mlflow.source.git.commit": cell.get("commit"),
-        }
-        metrics = dict(cell["metrics"] or {})  # type: ignore[call-overload]
-        client.log_batch(
-            run,
-            metrics=[
-                Metric(name.replace(":", "/"), value, start, 0) for name, value in metrics.items() if value is not None
-            ],
-            params=[Param(name, str(value)[:500]) for name, value in params.items() if value is not None],
-            tags=[RunTag(name, str(value)) for name, value in tags.items() if value is not None],
-        )
-        with suppress(TypeError):
-            client.set_terminated(run, end_time=start)
-        written += 1
-    return written
+
+class _Tracking:
+    """The experiment that cells become runs of."""
+
+    def __init__(self, mlflow: ModuleType, address: str) -> None:
+        self.entities = mlflow.entities
+        self.client = mlflow.MlflowClient(tracking_uri=address)
+        found = self.client.get_experiment_by_name(EXPERIMENT)
+        self.experiment = self.client.create_experiment(EXPERIMENT) if found is None else found.experiment_id
+
+
+def _log(tracking: _Tracking, cell: Mapping[str, Any]) -> bool:
+    """Whether a cell became a run; one that is there already, or has no figures, does not."""
+    client, entities, experiment = tracking.client, tracking.entities, tracking.experiment
+    known = client.search_runs([experiment], f"tags.opscope_id = '{cell['id']}'", max_results=1)
+    if cell["status"] != OK or known:
+        return False
+    start = int(cell["created"].replace(tzinfo=UTC).timestamp() * 1000)
+    run = client.create_run(experiment, start_time=start, run_name=str(cell["model"])).info.run_id
+    words = {name: cell[name] for name in ("model", "target", "backend", "precision", "batch", "cores")}
+    params = {**words, **(cell["options"] or {})}
+    tags = {"opscope_id": cell["id"], "provenance": cell["provenance"], "mlflow.source.git.commit": cell["commit"]}
+    metrics = {re.sub(r"[^\w. -]", ".", name): value for name, value in (cell["metrics"] or {}).items()}
+    client.log_batch(
+        run,
+        metrics=[entities.Metric(name, value, start, 0) for name, value in metrics.items() if value is not None],
+        params=[entities.Param(name, str(value)[:500]) for name, value in params.items() if value is not None],
+        tags=[entities.RunTag(name, str(value)) for name, value in tags.items() if value is not None],
+    )
+    client.set_terminated(run, end_time=start)
+    return True

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import csv
 import json
+import sys
 from io import StringIO
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -226,3 +228,53 @@ def test_exports_have_every_row(store: Store, tmp_path: Path) -> None:
     with pytest.raises(UsageError, match="export yaml: not known"):
         export(store, "yaml", str(tmp_path / "x"), table="cells")
     assert not (tmp_path / "x").exists()
+
+
+class FakeTracking:
+    """As much of MLflow as an export uses."""
+
+    runs: dict[str, dict[str, object]] = {}  # noqa: RUF012 - one for all clients, as a server is
+
+    def __init__(self, tracking_uri: str) -> None:
+        if tracking_uri == "nowhere":
+            raise ConnectionAbortedError("no such\nserver")
+
+    def get_experiment_by_name(self, name: str) -> None:
+        assert name == "opscope"
+
+    def create_experiment(self, name: str) -> str:
+        return "1"
+
+    def search_runs(self, experiments: list[str], text: str, max_results: int) -> list[object]:
+        wanted = text.removeprefix("tags.opscope_id = '").removesuffix("'")
+        return [run for run in self.runs.values() if ("opscope_id", wanted) in run["tags"]]  # type: ignore[operator]
+
+    def create_run(self, experiment: str, start_time: int, run_name: str) -> object:
+        self.runs[run_name] = {"start": start_time}
+        return SimpleNamespace(info=SimpleNamespace(run_id=run_name))
+
+    def log_batch(self, run: str, **lists: list[tuple[object, ...]]) -> None:
+        self.runs[run] |= lists
+
+    def set_terminated(self, run: str, end_time: int) -> None:
+        self.runs[run]["end"] = end_time
+
+
+def test_cells_become_runs_of_mlflow_once(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+    entities = SimpleNamespace(**dict.fromkeys(("Metric", "Param", "RunTag"), lambda *values: values))
+    errors = SimpleNamespace(MlflowException=ConnectionAbortedError)
+    fake = SimpleNamespace(MlflowClient=FakeTracking, entities=entities, exceptions=errors)
+    monkeypatch.setitem(sys.modules, "mlflow", fake)  # type: ignore[arg-type]
+    monkeypatch.setattr(FakeTracking, "runs", {})
+    add(store, "a", 1000, commit="abc", precision="i8")
+    store.add(failed_row(fleet_cells.origin_of("b"), status="failed", reason="no", seconds=0))
+    assert export(store, "mlflow", "file:x", table="cells") == 1
+    assert export(store, "mlflow", "file:x", table="cells") == 0
+    (run,) = FakeTracking.runs.values()
+    assert ("latency", 1000.0, run["start"], 0) in run["metrics"]  # type: ignore[operator]
+    assert ("precision", "i8") in run["params"]  # type: ignore[operator]
+    assert ("mlflow.source.git.commit", "abc") in run["tags"]  # type: ignore[operator]
+    with pytest.raises(UsageError, match=r"^nowhere: no such server; expected a tracking address"):
+        export(store, "mlflow", "nowhere", table="cells")
+    with pytest.raises(UsageError, match="the table has no metrics"):
+        export(store, "mlflow", "file:x", table="ops")

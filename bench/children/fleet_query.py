@@ -12,7 +12,7 @@ import duckdb
 
 from opscope.fleet.query import ask
 from opscope.fleet.schema import OPS
-from opscope.fleet.store import MERGED, VERSION_KEY, Store
+from opscope.fleet.store import VERSION_KEY, Store
 
 QUESTION = "SELECT type, target, count(*), median(wall_ns) FROM {} GROUP BY ALL ORDER BY ALL"
 TARGETS = 20
@@ -36,7 +36,7 @@ def fill(store: Store, rows: int) -> None:
             f"({columns.get(name, 'NULL')})::{kind} AS {name}"
             for name, kind in zip(empty.columns, empty.types, strict=True)
         )
-        path = Path(store.place.root) / f"ops/month=2026-11/target=chip{number}/{MERGED}0.parquet"
+        path = Path(store.place.root) / f"ops/month=2026-11/target=chip{number}/part-0.parquet"
         path.parent.mkdir(parents=True)
         marks = f"FORMAT parquet, COMPRESSION zstd, KV_METADATA {{'{VERSION_KEY}': '1'}}"
         duckdb.execute(f"COPY (FROM range({rows // TARGETS}) t(i) SELECT {shown}) TO '{path}' ({marks})")

@@ -14,7 +14,6 @@ from ..workflows.analysing import current_findings
 from .compaction import Cleaned, collect_garbage, compact
 from .query import Answer, ask
 from .rows import rows_of_run
-from .schema import TABLES
 from .store import Store
 
 _CONTENT = """
@@ -51,7 +50,7 @@ def add_runs(store: str, runs: Sequence[Path], *, commit: str | None) -> int:
 def content(store: str) -> Content:
     """By target, backend and provenance; and what it takes."""
     place = Store(store)
-    names = [name for table in TABLES for name in place.listing().files[table]]
+    names = [name for files in place.listing().files.values() for name in files]
     return Content(place.version, ask(place, _CONTENT), len(names), sum(map(place.place.size_bytes, names)))
 
 

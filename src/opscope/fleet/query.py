@@ -6,19 +6,21 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-import pyarrow as pa
-
 from ..core.errors import UsageError, printable
-from .compaction import connected
 from .extra import needed
+from .reading import connected, inbox_tables
 from .schema import TABLES
-from .store import Store
+from .store import INBOX, Store
 
 if TYPE_CHECKING:
     import duckdb
 
     Connection = duckdb.DuckDBPyConnection
 
+_NEW = {  # rows of the inbox, with the month that partitions tell of the others
+    "cells": "FROM new_cells SELECT *, strftime(created, '%Y-%m') AS month",
+    "ops": "FROM new_ops JOIN (FROM new_cells SELECT id, strftime(created, '%Y-%m') AS month) USING (id)",
+}
 _TRIES = 3  # a file that was listed may have been put together with others before it was read
 
 VIEWS = {
@@ -50,7 +52,7 @@ def ask(store: Store, sql: str, parameters: Sequence[object] = (), *, most: int 
     for left in reversed(range(_TRIES)):
         try:
             return _answer(opened(store).execute(sql, list(parameters)), most)
-        except duck.IOException as error:
+        except (duck.IOException, FileNotFoundError) as error:
             if not left:
                 raise _refused(error) from error
         except duck.Error as error:
@@ -70,16 +72,16 @@ def opened(store: Store) -> Connection:
     store.check_current()
     connection = connected(store)
     listing = store.listing()
-    for table, schema in TABLES.items():
+    inbox = inbox_tables(store, listing.files[INBOX], TABLES)
+    for table, rows in inbox.items():
+        connection.register(f"new_{table}", rows)
+        parts = [_NEW[table]]
         files = [store.place.url(name) for name in listing.files[table]]
         if files:
             connection.execute(f"SET VARIABLE {table}_files = ?", [files])
             options = "hive_partitioning = true, hive_types_autocast = false"
-            rows = f"read_parquet(getvariable('{table}_files'), {options})"
-        else:
-            connection.register(f"no_{table}", schema.append(pa.field("month", pa.string())).empty_table())
-            rows = f"no_{table}"
-        connection.execute(f"CREATE VIEW {table} AS FROM {rows}")
+            parts.append(f"FROM read_parquet(getvariable('{table}_files'), {options})")
+        connection.execute(f"CREATE VIEW {table} AS {' UNION ALL BY NAME '.join(f'({part})' for part in parts)}")
     for name, sql in VIEWS.items():
         connection.execute(f"CREATE VIEW {name} AS {sql}")
     connection.execute("SET allowed_directories = ?", [[store.place.url(table) + "/" for table in TABLES]])

@@ -16,7 +16,7 @@ from ..gate.run_figures import of_run
 from ..recording.finding import Findings
 from ..recording.keys import digest_of
 from ..recording.run import Run
-from .schema import METRIC_COLUMNS, OK, OPS
+from .schema import METRIC_COLUMNS, OF_CELL, OK, OPS
 from .store import Columns, stored_name
 
 Value = str | int | float | bool
@@ -69,7 +69,7 @@ def cell_row(origin: Origin, figures: Figures, run: Run, findings: Findings, *, 
         "energy_low_j": energy.low_j if energy and known else None,
         "energy_high_j": energy.high_j if energy and known else None,
         **{column: values.get(name) for name, column in METRIC_COLUMNS.items()},
-        "metrics": list(values.items()),
+        "metrics": values,
         "bound": findings.bound,
         "findings": [
             {
@@ -104,8 +104,8 @@ def _head(origin: Origin) -> dict[str, object]:
         "batch": _number(options.get("batch")),
         "cores": _number(options.get("cores")),
         "devices": _number(options.get("devices")),
-        "options": [(name, str(value)) for name, value in options.items()],
-        "versions": list(origin.versions.items()),
+        "options": {name: str(value) for name, value in options.items()},
+        "versions": dict(origin.versions),
         "commit": origin.commit,
         "host": origin.host,
         "created": moment(origin.created),
@@ -127,23 +127,14 @@ def op_columns(origin: Origin, figures: Figures, run: Run) -> Columns:
     totals = {total.op: total for total in run.summary.ops}
     ops = figures.ops
     rest = [totals.get(None if op.name == NO_OP_NAME else place) for place, op in enumerate(ops)]
-    count = len(ops)
-    same = {
-        "id": origin.id,
-        "model": origin.model,
-        "target": stored_name(figures.target),
-        "backend": origin.backend,
-        "provenance": figures.provenance,
-    }
     of_ops = {name: [getattr(op, name) for op in ops] for name in ("name", "type", "engine", "location")}
     times = {name: [getattr(op, name) for op in ops] for name in ("wall_ns", "own_ns")}
     of_totals = {
         name: [None if total is None else getattr(total, name) for total in rest]
         for name in OPS.names
-        if name not in (*same, *of_ops, *times, "position", "samples")
+        if name not in (*OF_CELL, *of_ops, *times, "position", "samples")
     }
     return {
-        **{name: [value] * count for name, value in same.items()},
         **of_ops,
         **times,
         "position": [None if op.name == NO_OP_NAME else place for place, op in enumerate(ops)],

@@ -96,7 +96,9 @@ OPS = pa.schema(
         ("provenance", _TEXT),
     ]
 )
-TABLES: Mapping[str, pa.Schema] = {"cells": CELLS, "ops": OPS}
+OF_CELL = ("id", "model", "target", "backend", "provenance")  # columns of ops that are those of their cell
+SCHEMAS: Mapping[int, Mapping[str, pa.Schema]] = {1: {"cells": CELLS, "ops": OPS}}  # of every version
+TABLES = SCHEMAS[VERSION]
 
 # version → what makes tables of the next one out of its tables, by name of the table
 UPGRADES: Mapping[int, Callable[[str, pa.Table], pa.Table]] = {}

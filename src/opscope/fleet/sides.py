@@ -9,9 +9,10 @@ from ..core.errors import UsageError, printable
 from ..gate.figures import Figures
 from ..workflows.comparing import Source, figures_of, with_kinds
 from .query import ask
+from .reading import quoted
 from .rows import figures_of_rows
 from .store import HEAD, Store
-from .table import column_of, literal
+from .table import column_of
 
 _TELLING = ("model", "target", "backend", "precision", "batch", "cores")
 _MOST_LISTED = 5
@@ -44,12 +45,12 @@ def figures_at(place: str, rest: str, *, like: Figures | None = None) -> Figures
     commit, *words = rest.split(",")
     conditions = ["status = 'ok'"]
     if commit:
-        conditions.append(f"commit LIKE {literal(_escaped(commit))} || '%' ESCAPE '!'")
+        conditions.append(f"commit LIKE {quoted(_escaped(commit))} || '%' ESCAPE '!'")
     for word in words:
         name, equals, value = word.partition("=")
         if not equals:
             raise UsageError(f"{printable(rest)}: {printable(word)!r}; expected COLUMN=VALUE such as model=resnet50")
-        conditions.append(f"{column_of(name, 'column')}::VARCHAR = {literal(value)}")
+        conditions.append(f"{column_of(name, 'column')}::VARCHAR = {quoted(value)}")
     newest = "QUALIFY row_number() OVER (PARTITION BY series ORDER BY created DESC, id) = 1"
     where = " AND ".join(conditions)
     cells = ask(store, f"SELECT * FROM cells WHERE {where} {newest} ORDER BY id").dictionaries()  # noqa: S608

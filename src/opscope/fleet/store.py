@@ -1,8 +1,8 @@
 """Store: cells and their ops as rows of Parquet files, in a folder or an object store, with any number of writers.
 
-A cell that ends becomes a file of one row, whose name is the row's id: written twice, it is there once. Its ops are
-written before it, so that a cell that is there is whole. Compaction puts the files of a partition together; a journal
-says which files the new one stands for, so that at every moment each row is read once, whoever is killed when.
+A cell that ends becomes a file of the inbox, with its ops, whose name is the row's id: it is there whole or not at all,
+and written twice it is there once. Compaction puts what is in the inbox into Parquet; a journal says which files the
+new ones stand for, so that at every moment each row is read once, whoever is killed when.
 """
 
 from __future__ import annotations
@@ -11,13 +11,10 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from hashlib import sha256
-from io import BytesIO
 from pathlib import Path
 from urllib.parse import quote
 
 import msgspec
-import pyarrow as pa
-import pyarrow.parquet as pq
 
 from ..core.errors import UsageError, printable
 from .place import Place
@@ -25,12 +22,14 @@ from .schema import SCHEMA, TABLES, VERSION
 
 HEAD = "store.json"
 JOURNAL = "journal"
+INBOX = "inbox"
 RUNS = "runs"
-MERGED = "merged-"
 VERSION_KEY = "opscope.store"  # in the metadata of every file
 NO_TARGET = "__HIVE_DEFAULT_PARTITION__"  # the word for null that readers of partitions know
 _LONGEST_SEGMENT = 180
 _EXPECTED = "expected a store of `opscope sweep … -o STORE` or `opscope store add`"
+
+_ENCODER = msgspec.json.Encoder()
 
 Row = Mapping[str, object]
 Columns = Mapping[str, Sequence[object]]
@@ -41,7 +40,7 @@ class _Head(msgspec.Struct):
 
 
 class Step(msgspec.Struct, frozen=True):
-    """What a compaction does to one partition."""
+    """What a compaction does: new files come to stand for old ones."""
 
     new: tuple[str, ...]
     old: tuple[str, ...]
@@ -99,24 +98,22 @@ class Store:
     def add(self, cell: Row, ops: Columns | None = None) -> None:
         """Write a cell and its ops; a row of the same id takes its place."""
         self.check_current()
-        where = partition(str(cell["created"]), _text(cell["target"]))
-        name = f"{where}/{file_stem(str(cell['id']))}.parquet"
-        if ops is not None and len(ops["id"]):
-            self.place.put(f"ops/{name}", _bytes_of(pa.table(ops, TABLES["ops"])))
-        self.place.put(f"cells/{name}", _bytes_of(pa.Table.from_pylist([cell], TABLES["cells"])))
+        partition(str(cell["created"]), None)  # which compaction could not do without
+        self.place.put(f"{INBOX}/{file_stem(str(cell['id']))}.json", _ENCODER.encode({"cell": cell, "ops": ops or {}}))
 
     def listing(self) -> Listing:
-        """What to read now.
+        """What to read now: new files of a journal's entry once all of them are there, until then the old ones.
 
-        Files are listed before the journal is read: a new file that is among them was announced before it came, and
-        its announcement stays until the files that it stands for are gone.
+        Files are listed before the journal is read. A new file that is among them was announced before it came, and
+        its announcement stays until the files that it stands for are gone: who reads too late misses a file, and asks
+        again.
         """
-        found = {table: self.place.names(table) for table in TABLES}
-        gone: set[str] = set()
+        found = {table: self.place.names(table) for table in (INBOX, *TABLES)}
+        there = {name for names in found.values() for name in names}
+        hidden: set[str] = set()
         for _, step in self.journal():
-            if all(name in found[name.partition("/")[0]] for name in step.new):
-                gone.update(step.old)
-        return Listing({table: tuple(name for name in names if name not in gone) for table, names in found.items()})
+            hidden.update(step.old if there.issuperset(step.new) else step.new)
+        return Listing({table: tuple(name for name in names if name not in hidden) for table, names in found.items()})
 
     def journal(self) -> list[tuple[str, Step]]:
         """Compactions under way, or left behind by somebody who was killed."""
@@ -157,26 +154,9 @@ def file_stem(row_id: str) -> str:
     return row_id if re.fullmatch(r"[0-9a-f-]{1,80}", row_id) else sha256(row_id.encode()).hexdigest()[:32]
 
 
-def is_loose(name: str) -> bool:
-    """One row that has not been put together with others yet."""
-    return not name.rpartition("/")[2].startswith(MERGED)
-
-
 def ids_of(names: Iterable[str]) -> set[str]:
-    """Of loose files."""
-    return {name.rpartition("/")[2].removesuffix(".parquet") for name in names if is_loose(name)}
-
-
-def _bytes_of(table: pa.Table) -> bytes:
-    """A small file, quickly: it is read a few times, then put together with others."""
-    out = BytesIO()
-    marked = table.replace_schema_metadata({VERSION_KEY: str(VERSION)})
-    pq.write_table(marked, out, compression="snappy", use_dictionary=False, write_statistics=False, store_schema=False)
-    return out.getvalue()
-
-
-def _text(value: object) -> str | None:
-    return None if value is None else str(value)
+    """Of files of the inbox."""
+    return {name.rpartition("/")[2].removesuffix(".json") for name in names}
 
 
 def _version(head: bytes, address: str) -> int:

@@ -24,7 +24,8 @@ from .schema import FAILED, OK, REFUSED
 from .spec import Spec
 from .store import HEAD, Store
 
-_COMPACT_FROM = 64  # loose files that are worth a compaction
+_COMPACT_FROM = 64  # files of the inbox that are worth a compaction
+_COMPACT_EACH = 5000  # cells: questions to a store stay quick while a long sweep fills it
 
 
 @dataclass(frozen=True, slots=True)
@@ -172,6 +173,8 @@ def _run(
         state.count(outcome, time() - start)
         if progress is not None:
             progress(state)
+        if state.ended % _COMPACT_EACH == 0:
+            compact(store, now_s=time())
     if state.ended >= _COMPACT_FROM:
         compact(store, now_s=time())
     return state

@@ -11,6 +11,7 @@ from ..core.errors import UsageError, did_you_mean, printable
 from ..gate.comparison import show_value
 from ..gate.metrics import METRICS
 from .query import ask
+from .reading import quoted
 from .schema import CELLS, METRIC_COLUMNS, OK
 from .store import Store
 
@@ -53,7 +54,7 @@ def metric_of(name: str) -> tuple[str, str, str]:
     if base not in METRICS or (not colon and base not in METRIC_COLUMNS):
         hint = did_you_mean(base, METRIC_COLUMNS)
         raise UsageError(f"--metric {printable(name)}: not known; {hint}expected one of {', '.join(METRIC_COLUMNS)}")
-    sql = f"metrics[{literal(name)}]" if colon else METRIC_COLUMNS[base]
+    sql = f"metrics[{quoted(name)}]" if colon else METRIC_COLUMNS[base]
     return sql, METRICS[base].unit, METRICS[base].better
 
 
@@ -63,12 +64,7 @@ def column_of(name: str, flag: str) -> str:
         return name
     if name in CELLS.names or not name:
         raise UsageError(f"--{flag} {printable(name)!r}: is no single value; expected of {', '.join(_SCALARS)}")
-    return f"options[{literal(name)}]"
-
-
-def literal(text: str) -> str:
-    """Text for SQL."""
-    return "'" + text.replace("'", "''") + "'"
+    return f"options[{quoted(name)}]"
 
 
 def pivot(

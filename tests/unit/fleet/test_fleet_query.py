@@ -35,6 +35,7 @@ def test_views_have_what_they_say(store: Store) -> None:
     assert ask(store, "SELECT metrics['latency'], latency_ns, month FROM cells WHERE commit = 'aaa'").rows == (
         (1000.0, 1000.0, "2026-11"),
     )
+    assert ask(store, "SELECT DISTINCT month FROM ops").rows == (("2026-11",),)
     assert ask(store, "SELECT sum(wall_ns) FROM ops SEMI JOIN latest USING (id)").rows == ((1000,),)
     told = ask(store, "SELECT DISTINCT rule FROM findings ORDER BY ALL").rows
     assert told == ask(store, "SELECT DISTINCT unnest(findings).rule FROM cells ORDER BY ALL").rows
@@ -93,6 +94,7 @@ def test_hostile_sql_is_refused_in_one_line(store: Store, sql: str) -> None:
     folder = Path(store.place.root).parent
     secret = folder / "secret.txt"
     secret.write_text("hunter2")
+    compact(store, now_s=time.time())
     before = sorted(folder.rglob("*"))
     inside = next((Path(store.place.root) / "cells").rglob("target=*"))
     text = sql.format(outside=secret, folder=folder, inside=inside)
@@ -132,7 +134,9 @@ def test_python_names_are_out_of_reach(store: Store) -> None:
 
 def test_a_question_survives_a_compaction_under_way(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
     real = query.opened
-    calls = []
+    calls: list[int] = []
+    compact(store, now_s=time.time())
+    store.add(*fleet_cells.rows(fleet_cells.origin_of("new")))
 
     def opened(place: Store) -> object:
         connection = real(place)
@@ -142,5 +146,5 @@ def test_a_question_survives_a_compaction_under_way(store: Store, monkeypatch: p
         return connection
 
     monkeypatch.setattr(query, "opened", opened)
-    assert ask(store, "SELECT count(*), count(DISTINCT id) FROM cells").rows == ((3, 3),)
+    assert ask(store, "SELECT count(*), count(DISTINCT id) FROM cells").rows == ((4, 4),)
     assert len(calls) == 2

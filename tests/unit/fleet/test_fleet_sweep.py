@@ -197,7 +197,7 @@ def test_an_interrupt_ends_in_one_line_and_keeps_what_ended(tmp_path: Path) -> N
     command += ["--backend", "estimate", "-o", "s", "--jobs", "1"]
     with subprocess.Popen(command, cwd=tmp_path, stderr=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:
         deadline = time.monotonic() + 60
-        while time.monotonic() < deadline and not list((tmp_path / "s").rglob("cells/**/*.parquet")):
+        while time.monotonic() < deadline and not list((tmp_path / "s").glob("inbox/*.json")):
             time.sleep(0.05)
         os.kill(process.pid, signal.SIGINT)
         _, errors = process.communicate(timeout=30)

@@ -12,7 +12,7 @@ from measure import CHILDREN, PYTHON, Row, main, progress, run_child
 
 TITLE = "Sweeps and stores"
 CELLS = 600  # of which overhead and pace are measured
-SECONDS = 12  # cells of one second
+SECONDS = 40  # cells of one second
 OP_ROWS = 10_000_000
 ALL_CELLS, MOST_S = 10_000, 600
 
@@ -43,7 +43,7 @@ def measure(options: Namespace) -> Iterator[Row]:
     wall, cpu = (1000 * more(found, what) for what in ("wall", "cpu"))
     yield Row("cells that do nothing, 1 at once", {"ms a cell": wall, "ms of processors": cpu}, "≤ 5 ms", cpu <= 5)
     one, two = (swept("fleet_cells_timed:second", SECONDS, jobs) for jobs in (1, 2))
-    ratio = more(one, "wall") / more(two, "wall")
+    ratio = one["many"]["wall"] / two["many"]["wall"]  # with what it takes to start
     yield Row("cells of one second, 2 at once ÷ 1", {"times faster": ratio}, "≥ 1.8", ratio >= 1.8)
     found = swept("", CELLS, 2)
     pace = 1 / more(found, "wall")
@@ -53,8 +53,8 @@ def measure(options: Namespace) -> Iterator[Row]:
     child = [PYTHON, str(CHILDREN / "fleet_query.py"), str(OP_ROWS)]
     answer = json.loads(run_child(child, timeout=900).output.splitlines()[-1])
     ours, alone = (median(answer[side]) for side in ("store", "duckdb"))
-    values = {"s": ours, "DuckDB alone, s": alone, "bytes a row": answer["bytes"] / OP_ROWS}
-    yield Row(f"medians by type and target of {OP_ROWS // 10**6} M op rows", values, "about 1 s", ours < 1.5)
+    values = {"s": ours, "÷ DuckDB alone": ours / alone, "bytes a row": answer["bytes"] / OP_ROWS}
+    yield Row(f"medians by type and target of {OP_ROWS // 10**6} M op rows", values, "≤ 1.2 ×", ours <= 1.2 * alone)
 
 
 if __name__ == "__main__":

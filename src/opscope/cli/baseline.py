@@ -18,6 +18,7 @@ examples:
   opscope baseline save profile.run -o perf/model.json
   opscope baseline check profile.run perf/model.json --fail-on "latency>5%" --fail-on "peak_memory>0"
   opscope baseline update profile.run perf/model.json
+  opscope baseline check profile.run fleet.store:4f2a91c
 
 A baseline is a small JSON file with sorted keys and one op per line: commit it, and review its differences.
 Exit codes of check: 0 pass, 1 regression or a total that an op of unknown cost is part of, 2 not comparable.
@@ -32,7 +33,7 @@ Exit codes of check: 0 pass, 1 regression or a total that an op of unknown cost 
         check = actions.add_parser("check", help="compare a run with a baseline file", allow_abbrev=False)
         for part in (update, check):
             part.add_argument("run", type=Path, metavar="RUN")
-            part.add_argument("file", type=Path, metavar="FILE")
+            part.add_argument("file", type=Path if part is update else str, metavar="FILE")
         add_gate_arguments(check)
 
     def run(self, args: Namespace) -> int:

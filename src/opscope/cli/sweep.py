@@ -17,10 +17,12 @@ from .profile import add_option, known_options, merged
 if TYPE_CHECKING:
     from typing import TextIO
 
+    from ..fleet.cell import Outcome
     from ..fleet.spec import Spec, Value
     from ..fleet.sweep import Plan, Progress, Started, SweepOptions
 
 KEEP = ("runs", "ops", "rows")
+_MOST_NOTES = 20  # on cells without figures
 _LINE_S = 10.0  # between two lines where there is no terminal
 
 
@@ -149,6 +151,7 @@ class _Teller:
         self.cells = self.ended = 0
         self._last = monotonic()
         self._drawn = False
+        self._notes = 0
 
     def start(self, started: Started) -> None:
         plan = started.plan
@@ -161,16 +164,24 @@ class _Teller:
 
     def show(self, state: Progress) -> None:
         self.ended = state.ended
-        last = state.last
-        if last is not None and last.reason:
-            self.end()
-            print(f"note: cell {last.id[:12]} {last.status}: {printable(last.reason, 200)}", file=sys.stderr)
+        if state.last is not None and state.last.reason:
+            self._note(state.last)
         if sys.stderr.isatty():
             print(f"\r\033[K{progress_line(state)}", end="", file=sys.stderr, flush=True)
             self._drawn = True
         elif monotonic() - self._last >= _LINE_S:
             self._last = monotonic()
             print(progress_line(state), file=sys.stderr, flush=True)
+
+    def _note(self, outcome: Outcome) -> None:
+        """Why a cell has no figures; of many, the first."""
+        self._notes += 1
+        self.end()
+        if self._notes <= _MOST_NOTES:
+            reason = printable(outcome.reason, 200)
+            print(f"note: cell {outcome.id[:12]} {outcome.status}: {reason}", file=sys.stderr)
+        elif self._notes == _MOST_NOTES + 1:
+            print("note: further reasons are in the store: SELECT model, reason FROM cells", file=sys.stderr)
 
     def end(self) -> None:
         if self._drawn:

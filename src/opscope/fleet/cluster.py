@@ -10,10 +10,11 @@ import msgspec
 
 from .. import __version__
 from ..core.errors import UsageError, printable
-from .cell import Job, Outcome
+from .cell import Job, Outcome, record_failure
 from .extra import needed
 from .plan import Cell, code_digest, tool_version
 from .runner import Runner
+from .store import Store
 
 if TYPE_CHECKING:
     from distributed import Client
@@ -85,7 +86,7 @@ def outcomes_there(client: Client, cells: Sequence[Cell], job: Job) -> Iterator[
     with _one_line(address):
         client.register_plugin(_plugin(distributed, job, name))
     ended = distributed.as_completed()
-    waiting = iter(cells)
+    waiting, under_way, store = iter(cells), {}, Store(job.store)
 
     def give(most: int) -> None:
         for _, cell in zip(range(most), waiting, strict=False):
@@ -97,13 +98,18 @@ def outcomes_there(client: Client, cells: Sequence[Cell], job: Job) -> Iterator[
                 pure=False,
                 resources=dict(cell.resources) or None,
             )
+            under_way[future.key] = cell
             ended.add(future)
 
     try:
         with _one_line(address):
             give(_AHEAD * max(1, threads_of(client)))
             for future in ended:
-                yield msgspec.msgpack.decode(future.result(), type=Outcome)
+                cell = under_way.pop(future.key)
+                try:
+                    yield msgspec.msgpack.decode(future.result(), type=Outcome)
+                except distributed.scheduler.KilledWorker as error:  # one after the other died while it ran there
+                    yield record_failure(store, cell, job, f"workers were lost with it ({error})", 0.0, host="")
                 give(1)
     finally:
         if client.status == "running":  # a scheduler that is gone cannot be told so

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 import msgspec
@@ -17,6 +18,7 @@ import pyarrow.parquet as pq
 from pyarrow import compute
 
 from ..recording.keys import digest_of
+from .extra import needed
 from .reading import connected, inbox_tables, quoted, read_tables
 from .schema import SCHEMAS, TABLES, UPGRADES, VERSION
 from .store import INBOX, JOURNAL, RUNS, VERSION_KEY, Step, Store, ids_of, partition
@@ -29,6 +31,7 @@ FORGOTTEN_S = 86_400.0  # nothing that is written takes a day
 _PLACE = ("id", "created", "target")  # what tells the partition of a row
 
 Write = Callable[[Path], None]
+Replacement = tuple[Sequence[str], Mapping[str, Write]]  # old files, and how the new ones are written
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,17 +49,12 @@ def compact(store: Store, *, now_s: float, drop: Collection[str] = ()) -> Cleane
     recover(store, now_s=now_s)
     before = store.listing()
     store.place.remove(name for name in before.files[INBOX] if ids_of([name]) & set(drop))
-    busy = []
-    while left := store.listing().files[INBOX][:MOST_AT_ONCE]:
-        if not _empty_inbox(store, left):
-            busy.append(INBOX)
-            break
+    busy = [] if empty_inbox(store) else [INBOX]
     if store.version < VERSION and not busy:
         _upgrade(store)
-    for table in TABLES:
-        for where, names in store.listing().partitions(table).items():
-            if not _merge(store, names, drop):
-                busy.append(where)
+    for where in [where for table in TABLES for where in store.listing().partitions(table)]:
+        if not replace_files(store, where, partial(_merged, store, where, drop)):
+            busy.append(where)
     return Cleaned(before.count, store.listing().count, busy=tuple(busy))
 
 
@@ -70,22 +68,32 @@ def recover(store: Store, *, now_s: float) -> None:
         store.place.remove([name])
 
 
-def _empty_inbox(store: Store, names: Sequence[str]) -> bool:
-    """Rows of the inbox into files of their partitions; False: somebody else is at it."""
+def empty_inbox(store: Store) -> bool:
+    """All that is in the inbox into Parquet; False: somebody else is at it."""
+    while store.listing().files[INBOX]:
+        if not replace_files(store, INBOX, lambda: _put_away(store)):
+            return False
+    return True
+
+
+def _put_away(store: Store) -> Replacement:
+    """Rows of the inbox in files of their partitions."""
+    listing = store.listing()
+    names = listing.files[INBOX][:MOST_AT_ONCE]
     tables = inbox_tables(store, names, SCHEMAS[store.version])
-    listing, mark = store.listing().partitions("cells"), digest_of(*names)
+    partitions, mark = listing.partitions("cells"), digest_of(*names)
     places: dict[str, list[str]] = {}
     for row_id, created, target in zip(*(tables["cells"][name].to_pylist() for name in _PLACE), strict=True):
         places.setdefault(partition(str(created), target), []).append(row_id)
     new: dict[str, Write] = {}
     for where, ids in places.items():  # a row that was put away before was written again by somebody who was late
-        known = _among(store, listing.get(f"cells/{where}", ()), ids)
+        known = _among(store, partitions.get(f"cells/{where}", ()), ids)
         wanted = pa.array(sorted(set(ids).difference(known)), pa.string())
         for table, rows in tables.items():
             chosen = rows.filter(compute.is_in(rows["id"], wanted))
             if len(chosen):
                 new[f"{table}/{where}/part-{mark}.parquet"] = _arrow_writer(chosen, store.version)
-    return replace_files(store, names, new, lock=INBOX)
+    return names, new
 
 
 def _arrow_writer(table: pa.Table, version: int) -> Write:
@@ -93,22 +101,22 @@ def _arrow_writer(table: pa.Table, version: int) -> Write:
     return lambda path: pq.write_table(marked, path, compression="zstd", store_schema=False)
 
 
-def _merge(store: Store, names: Sequence[str], drop: Collection[str]) -> bool:
-    """One file out of those of a partition that are not full; False: somebody else is at it."""
+def _merged(store: Store, where: str, drop: Collection[str]) -> Replacement:
+    """One file out of those of a partition that are not full."""
+    names = [name for name in store.listing().files[where.partition("/")[0]] if name.rpartition("/")[0] == where]
     gone = _among(store, names, drop)
     old = [name for name in names if gone or store.place.size_bytes(name) < SEALED_BYTES]
     if not old or (len(old) < 2 and not gone):
-        return True
-    where = old[0].rpartition("/")[0]
-    left = f" WHERE id NOT IN ({', '.join(map(quoted, gone))})" if gone else ""
-    query = f"FROM {read_tables([store.place.url(name) for name in old])}{left}"
+        return [], {}
+    query = f"FROM {read_tables([store.place.url(name) for name in old])} WHERE id NOT IN (FROM gone)"
 
     def write(path: Path) -> None:
         marks = f"FORMAT parquet, COMPRESSION zstd, KV_METADATA {{'{VERSION_KEY}': '{VERSION}'}}"
-        connected(store).execute(f"COPY ({query}) TO {quoted(str(path))} ({marks})")
+        connection = connected(store)
+        connection.register("gone", pa.table({"id": pa.array(gone, pa.string())}))
+        connection.execute(f"COPY ({query}) TO {quoted(str(path))} ({marks})")
 
-    new = f"{where}/part-{digest_of(*sorted(old), *gone)}.parquet"
-    return replace_files(store, old, {new: write}, lock=where)
+    return old, {f"{where}/part-{digest_of(*sorted(old), *gone)}.parquet": write}
 
 
 def _among(store: Store, names: Sequence[str], drop: Collection[str]) -> list[str]:
@@ -120,18 +128,26 @@ def _among(store: Store, names: Sequence[str], drop: Collection[str]) -> list[st
     return sorted(row[0] for row in found.fetchall())
 
 
-def replace_files(store: Store, old: Sequence[str], new: Mapping[str, Write], *, lock: str) -> bool:
-    """One step: new files that stand for old ones."""
+def replace_files(store: Store, lock: str, choose: Callable[[], Replacement]) -> bool:
+    """One step: new files that stand for old ones, chosen when nobody else can change them; False: somebody does."""
     entry = f"{JOURNAL}/{digest_of(lock)}.json"
-    if not store.place.create(entry, msgspec.json.encode(Step(tuple(new), tuple(old)))):
+    if not store.place.create(entry, msgspec.json.encode(Step((), ()))):
         return False
+    new: Mapping[str, Write] = {}
     done = False
     try:
-        for name, write in new.items():
-            store.place.put_file(name, write)
+        old, new = choose()
+        if old:
+            store.place.put(entry, msgspec.json.encode(Step(tuple(new), tuple(old))))
+            for name, write in new.items():
+                store.place.put_file(name, write)
         done = True
-    finally:  # whichever of the two go, the announcement goes after them
-        store.place.remove(old if done else new)
+        store.place.remove(old)
+    except (needed("duckdb").IOException, FileNotFoundError):  # a file went under way: where locks meet
+        return False
+    finally:  # the announcement goes after the files that it tells of
+        if not done:
+            store.place.remove(new)
         store.place.remove([entry])
     return True
 

@@ -34,7 +34,7 @@ _OUTCOME = msgspec.msgpack.Decoder(Outcome)
 class ProcessDiedError(ProfilerError):
     """The process of a cell ended, or was ended, before it answered."""
 
-    def __init__(self, reason: str, *, late: bool) -> None:
+    def __init__(self, reason: str, *, late: bool = False) -> None:
         super().__init__(reason)
         self.late = late  # it ran out of time, which no other process would change
 

@@ -15,7 +15,7 @@ from ..core.errors import UsageError
 from ..recording.keys import digest_of
 from .cell import KEEP, OPS, PROFILE, RUNS, Job, Outcome
 from .cluster import cluster, outcomes_there, threads_of, versions_there
-from .compaction import compact
+from .compaction import compact, empty_inbox
 from .place import Place
 from .plan import Cell, planned
 from .query import ask
@@ -25,7 +25,7 @@ from .spec import Spec
 from .store import HEAD, Store
 
 _COMPACT_FROM = 64  # files of the inbox that are worth a compaction
-_COMPACT_EACH = 5000  # cells: questions to a store stay quick while a long sweep fills it
+_EMPTY_EACH = 5000  # cells: questions to a store stay quick while a long sweep fills it
 
 
 @dataclass(frozen=True, slots=True)
@@ -173,8 +173,8 @@ def _run(
         state.count(outcome, time() - start)
         if progress is not None:
             progress(state)
-        if state.ended % _COMPACT_EACH == 0:
-            compact(store, now_s=time())
+        if state.ended % _EMPTY_EACH == 0:
+            empty_inbox(store)
     if state.ended >= _COMPACT_FROM:
         compact(store, now_s=time())
     return state

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from time import sleep
 from typing import TYPE_CHECKING
 
 from ..core.errors import UsageError, printable
@@ -21,7 +22,7 @@ _NEW = {  # rows of the inbox, with the month that partitions tell of the others
     "cells": "FROM new_cells SELECT *, strftime(created, '%Y-%m') AS month",
     "ops": "FROM new_ops JOIN (FROM new_cells SELECT id, strftime(created, '%Y-%m') AS month) USING (id)",
 }
-_TRIES = 3  # a file that was listed may have been put together with others before it was read
+_TRIES = 20  # a file that was listed may be put together with others before it is read, time and again
 
 VIEWS = {
     "latest": "SELECT * FROM cells QUALIFY row_number() OVER (PARTITION BY series ORDER BY created DESC, id) = 1",
@@ -49,12 +50,13 @@ def ask(store: Store, sql: str, parameters: Sequence[object] = (), *, most: int 
     """The answer to one SELECT over the views cells, ops, findings and latest."""
     _check_is_question(sql)
     duck = needed("duckdb")
-    for left in reversed(range(_TRIES)):
+    for tried in range(1, _TRIES + 1):
         try:
             return _answer(opened(store).execute(sql, list(parameters)), most)
         except (duck.IOException, FileNotFoundError) as error:
-            if not left:
+            if tried == _TRIES:
                 raise _refused(error) from error
+            sleep(0.01 * tried)
         except duck.Error as error:
             raise _refused(error) from error
     raise AssertionError

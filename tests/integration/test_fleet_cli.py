@@ -55,11 +55,27 @@ def test_from_a_sweep_to_tables_and_back(folder: Path, capsys: pytest.CaptureFix
     out, _ = run(capsys, "compare", "s:abc,cores=2,target=aic100-std", "n.run", "--json")
     differences = {row["name"]: row for row in json.loads(out)["metrics"]}
     assert differences["latency"]["change"] == 0
+    run(capsys, "baseline", "check", "n.run", "s:abc,cores=2", "--fail-on", "latency>0")
     assert run(capsys, "store", "add", "n.run", "--store", "s", "--json")[0] == '{"added": 1}\n'
     assert json.loads(run(capsys, "store", "compact", "--store", "s", "--json")[0])["after"] == 4
     assert "became 4" in run(capsys, "store", "gc", "--store", "s", "--superseded")[0]
     run(capsys, "store", "export", "csv", "--store", "s", "-o", "cells.csv")
     assert len((folder / "cells.csv").read_text().splitlines()) == 6
+
+
+def test_the_verbs_are_functions_too(folder: Path) -> None:
+    """As in docs/fleet.md, from a script that has no guard around its main part."""
+    code = (
+        "import opscope\nfrom opscope.fleet.spec import Spec\nfrom pathlib import Path\n"
+        "axes = {'target': ('aic100-std',), 'backend': ('estimate',), 'cores': (1, 2)}\n"
+        "state = opscope.sweep(Spec(('*.onnx',), Path(), axes), 's')\n"
+        "assert state.done == 2\n"
+        "rows = opscope.ask_store('s', 'SELECT model, cores, latency_ns FROM latest ORDER BY ALL').dictionaries()\n"
+        "print([row['cores'] for row in rows])\n"
+    )
+    (folder / "script.py").write_text(code)
+    done = subprocess.run([sys.executable, "script.py"], cwd=folder, capture_output=True, text=True, check=True)
+    assert done.stdout == "[1, 2]\n"
 
 
 def test_a_spec_file_and_axes_beside_it_are_too_much(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -68,6 +84,23 @@ def test_a_spec_file_and_axes_beside_it_are_too_much(folder: Path, capsys: pytes
     assert "expected no --models and no axes beside it" in err
     out, _ = run(capsys, "sweep", "sweep.toml", "-o", "s", "--dry-run", "--json")
     assert [cell["model"] for cell in json.loads(out)["cells"]] == ["net"]
+
+
+def test_open_dimensions_are_given_by_shape(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    import onnx
+
+    model = onnx.load("net.onnx")
+    model.graph.input[0].type.tensor_type.shape.dim[2].dim_param = "height"
+    onnx.save(model, "net.onnx")
+    words = ("sweep", "--models", "net.onnx", "--target", "aic100-std", "--backend", "estimate", "-o", "s")
+    out, _ = run(capsys, *words)
+    assert "1 refused" in out
+    for keep in ("rows", "runs"):
+        out, _ = run(capsys, *words, "--shape", "height=32", "--keep", keep, *(["--fresh"] if keep == "runs" else []))
+        assert out.startswith("1 ok")
+    question = "SELECT DISTINCT latency_ns, options['shape'] FROM cells WHERE status = 'ok'"
+    (row,) = json.loads(run(capsys, "store", "query", question, "--store", "s", "--json")[0])
+    assert list(row.values())[1] == "height=32"
 
 
 @pytest.mark.parametrize(

@@ -10,7 +10,7 @@ from pathlib import Path
 from time import monotonic
 from typing import TYPE_CHECKING
 
-from ..commands.command import positive, write_result
+from ..commands.command import named_shape, positive, write_result
 from ..core.errors import UsageError, printable
 from .profile import add_option, known_options, merged
 
@@ -50,6 +50,14 @@ interrupted: what had ended is kept.
         parser.add_argument("--backend", metavar="B,B,…", help="where times come from (default: by target)")
         parser.add_argument(
             "--zip", action="append", default=[], metavar="AXIS,AXIS", help="these axes go together, value by value"
+        )
+        parser.add_argument(
+            "--shape",
+            type=named_shape,
+            action="append",
+            default=[],
+            metavar="NAME=1x3x224x224",
+            help="shape of an input, or size of a named dimension, of every model; may be repeated",
         )
         parser.add_argument("--jobs", type=positive, metavar="N", help="processes at once (default: cores)")
         parser.add_argument("--scheduler", metavar="tcp://HOST:PORT", help="run on the workers of a Dask cluster")
@@ -100,7 +108,7 @@ interrupted: what had ended is kept.
 
 def _spec(args: Namespace) -> Spec:
     """Of the file, or of the command line; both at once would hide which of them counts."""
-    from ..fleet.spec import Spec, read_spec
+    from ..fleet.spec import Pattern, Spec, read_spec
 
     axes: dict[str, tuple[Value, ...]] = {}
     for name in ("target", "backend", *_axis_names()):
@@ -110,11 +118,12 @@ def _spec(args: Namespace) -> Spec:
         elif value is not None and value is not False:
             axes[name] = _listed(name, value)
     if args.spec is not None:
-        if args.models or axes or args.zip:
+        if args.models or axes or args.zip or args.shape:
             raise UsageError(f"{args.spec}: says what to sweep; expected no --models and no axes beside it")
         return read_spec(args.spec)
     zipped = tuple(_listed("zip", text) for text in args.zip)
-    return Spec(tuple(args.models), Path(), axes, zipped)
+    shapes = ((Pattern({}), dict(args.shape)),) if args.shape else ()
+    return Spec(tuple(args.models), Path(), axes, zipped, shapes=shapes)
 
 
 def _axis_names() -> list[str]:

@@ -13,20 +13,21 @@ import msgspec
 from .. import __version__
 from ..core.errors import ProfilerError, UsageError
 from ..core.files import sha256_of
+from ..graph.graph import Graph
 from ..workflows.own_backends import OWN
-from .plan import Cell
+from .plan import SHAPE, Cell
 from .rows import Origin, cell_row, failed_row, op_columns
 from .schema import FAILED, OK, REFUSED
-from .spec import Value
+from .spec import Value, shapes_of
 from .store import Store
 
 if TYPE_CHECKING:
-    from ..graph.graph import Graph
     from ..workflows.record import Recorded
 
 RUNS, OPS, ROWS = "runs", "ops", "rows"  # what is kept of a cell: its run folder, its ops, its row alone
 KEEP = (RUNS, OPS, ROWS)
 PROFILE = "opscope.fleet.cell:profile_cell"  # module:attribute
+_READING = ("batch", "shapes-from-run", SHAPE)  # options that are heeded when a model is read
 _MOST_GRAPHS = 4  # that a process remembers; cells come model by model
 
 
@@ -74,14 +75,16 @@ class Models:
 
     def read(self, cell: Cell) -> Graph:
         """The graph of a cell's model in the shapes that its options ask for."""
-        batch, inputs = cell.options.get("batch"), cell.options.get("shapes-from-run")
-        key = cell.sha256, batch, inputs
+        batch, inputs, shapes = (cell.options.get(name) for name in _READING)
+        key = cell.sha256, batch, inputs, shapes
         if key not in self._graphs:
             from ..readers import read_model
 
             number = batch if isinstance(batch, int) else None
             source = None if inputs is None else str(inputs)
-            self._graphs[key] = read_model(Path(cell.path), batch=number, shapes_from_run=source)
+            self._graphs[key] = read_model(
+                Path(cell.path), batch=number, shapes_from_run=source, shapes=shapes_of(str(shapes or ""))
+            )
             while len(self._graphs) > _MOST_GRAPHS:
                 self._graphs.popitem(last=False)
         self._graphs.move_to_end(key)
@@ -92,16 +95,17 @@ def profile_cell(cell: Cell, job: Job, models: Models, folder: Path | None) -> R
     """Profile as `opscope profile` does; changes are tried only where the run is kept, as rows do not tell of them."""
     from ..changes.profile_model import profile_by
 
-    options: dict[str, Value] = dict(cell.options)
+    options: dict[str, Value] = {name: value for name, value in cell.options.items() if name != SHAPE}
     model: Path | Graph = Path(cell.path)
     if cell.backend in OWN and folder is None:
         model = models.read(cell)
-        options = {name: value for name, value in options.items() if name not in ("batch", "shapes-from-run")}
+        options = {name: value for name, value in options.items() if name not in _READING}
     return profile_by(
         cell.backend,
         model,
         cell.target or None,
         options,
+        shapes=None if isinstance(model, Graph) else shapes_of(str(cell.options.get(SHAPE, ""))),
         folder=folder,
         trials=folder is not None,
         created=job.created,

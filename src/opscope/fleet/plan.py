@@ -21,10 +21,10 @@ from ..machine.target import Target
 from ..recording.keys import code_of, digest_of
 from ..workflows.own_backends import OWN, own_backend
 from .rows import options_text, series_of
-from .spec import Spec, Value, spelt
+from .spec import Spec, Value, shapes_text, spelt
 
 MOST_CELLS = 10_000_000
-TARGET, BACKEND, MODEL = "target", "backend", "model"
+TARGET, BACKEND, MODEL, SHAPE = "target", "backend", "model", "shape"
 _CODE = (  # what figures are made by; pages and command lines are not
     *("core", "graph", "machine", "program", "recording", "readers", "estimate", "compiler", "device", "decode"),
     *("analysis", "changes", "workflows", "backends", "importers", "plugins"),
@@ -69,7 +69,10 @@ def planned(spec: Spec, *, versions: Versions | None = None, again: str = "") ->
             words = {MODEL: path.stem, **{name: spelt(value) for name, value in choice.items()}}
             if not _is_wanted(spec, words, model.shown):
                 continue
-            cell = _cell(model, choice, context)
+            shapes = {
+                name: shape for pattern, found in spec.shapes if pattern.fits(words) for name, shape in found.items()
+            }
+            cell = _cell(model, {**choice, SHAPE: shapes_text(shapes)} if shapes else choice, context)
             needs = {name: n for pattern, needs in spec.resources if pattern.fits(words) for name, n in needs.items()}
             cells.setdefault(cell.id, msgspec.structs.replace(cell, resources=needs) if needs else cell)
             if len(cells) > MOST_CELLS:

@@ -10,6 +10,7 @@ from pathlib import Path
 import msgspec
 
 from ..core.errors import UsageError, did_you_mean, printable
+from ..options import Shapes
 
 Value = str | int | bool
 LARGEST_BYTES = 1 << 24
@@ -20,6 +21,11 @@ class _Needs(msgspec.Struct, forbid_unknown_fields=True):
     when: dict[str, Value | list[Value]] = {}
 
 
+class _Shaped(msgspec.Struct, forbid_unknown_fields=True):
+    shape: dict[str, str | int]
+    when: dict[str, Value | list[Value]] = {}
+
+
 class _File(msgspec.Struct, forbid_unknown_fields=True):
     models: list[str]
     axes: dict[str, Value | list[Value]] = {}
@@ -27,6 +33,7 @@ class _File(msgspec.Struct, forbid_unknown_fields=True):
     exclude: list[dict[str, Value | list[Value]]] = []
     only: list[dict[str, Value | list[Value]]] = []
     resources: list[_Needs] = []
+    shapes: list[_Shaped] = []
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,6 +62,7 @@ class Spec:
     exclude: tuple[Pattern, ...] = ()
     only: tuple[Pattern, ...] = ()  # where there are any, a cell fits one of them
     resources: tuple[tuple[Pattern, Mapping[str, float]], ...] = ()  # what cells need of a worker of a cluster
+    shapes: tuple[tuple[Pattern, Shapes], ...] = ()  # of inputs, for dimensions that models leave open
 
     def __post_init__(self) -> None:
         if not self.models:
@@ -91,7 +99,7 @@ def read_spec(path: Path) -> Spec:
     except OSError as error:
         raise UsageError(f"{path}: cannot be read ({error.strerror}); expected a sweep in TOML") from error
     except (msgspec.MsgspecError, UnicodeDecodeError, ValueError) as error:
-        known = "models, axes, zip, exclude, only, resources (see docs/fleet.md)"
+        known = "models, axes, zip, exclude, only, shapes, resources (see docs/fleet.md)"
         raise UsageError(f"{path}: {printable(str(error), 300)}; expected {known}") from error
     return Spec(
         models=tuple(found.models),
@@ -101,7 +109,31 @@ def read_spec(path: Path) -> Spec:
         exclude=tuple(pattern(table) for table in found.exclude),
         only=tuple(pattern(table) for table in found.only),
         resources=tuple((pattern(entry.when), entry.needs) for entry in found.resources),
+        shapes=tuple((pattern(entry.when), _shapes(entry.shape)) for entry in found.shapes),
     )
+
+
+def _shapes(found: Mapping[str, str | int]) -> Shapes:
+    return {name: extents(str(text), f"shape of {printable(name)}") for name, text in found.items()}
+
+
+def extents(text: str, where: str) -> tuple[int, ...]:
+    """1x3x224x224"""
+    parts = text.split("x")
+    if not all(part.isdecimal() and len(part) < 10 for part in parts):
+        raise UsageError(f"{where}: {printable(text)!r}; expected extents such as 1x3x224x224")
+    return tuple(map(int, parts))
+
+
+def shapes_text(shapes: Shapes) -> str:
+    """One spelling of shapes, as an option of a cell."""
+    return ";".join(f"{name}={'x'.join(map(str, shape))}" for name, shape in sorted(shapes.items()))
+
+
+def shapes_of(text: str) -> dict[str, tuple[int, ...]]:
+    """What `shapes_text` made."""
+    pairs = (part.rpartition("=") for part in text.split(";") if part)
+    return {name: extents(found, f"shape of {printable(name)}") for name, _, found in pairs}
 
 
 def pattern(table: Mapping[str, Value | list[Value]]) -> Pattern:

@@ -201,6 +201,9 @@ def test_a_spec_is_read_from_a_file(folder: Path) -> None:
         [[exclude]]
         target = "aic100-pro"
         cores = [2]
+        [[shapes]]
+        when = { model = "a" }
+        shape = { images = "1x3x32x32", width = 64 }
         [[resources]]
         when = { target = "aic100-pro" }
         needs = { board = 1 }
@@ -208,6 +211,7 @@ def test_a_spec_is_read_from_a_file(folder: Path) -> None:
     )
     cells = planned(read_spec(folder / "sweep.toml"))
     assert len(cells) == 6
+    assert [cell.options.get("shape") for cell in cells] == ["images=1x3x32x32;width=64"] * 3 + [None] * 3
     assert [cell.resources for cell in cells[:3]] == [{}, {}, {"board": 1.0}]
 
 
@@ -220,6 +224,7 @@ def test_a_spec_is_read_from_a_file(folder: Path) -> None:
         ("models = [", "expected models, axes"),
         ("models = ['a']\n[axes]\ntarget = { a = 1 }", "axes"),
         ("\x00", "expected models"),
+        ("models = ['a']\n[[shapes]]\nshape = { x = '1xtwo' }", "shape of x: '1xtwo'; expected extents"),
     ],
 )
 def test_a_broken_spec_is_one_line(folder: Path, text: str, words: str) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Callable
+from collections.abc import Callable, Generator
 from pathlib import Path
 from time import perf_counter
 from typing import TYPE_CHECKING
@@ -53,6 +53,7 @@ class Outcome(msgspec.Struct, frozen=True):
     reason: str = ""
 
 
+Outcomes = Generator[Outcome, None, None]  # as cells end; closed, it ends those that are under way
 Profile = Callable[["Cell", "Job", "Models", Path | None], "Recorded"]
 
 

@@ -10,7 +10,7 @@ import msgspec
 
 from .. import __version__
 from ..core.errors import UsageError, printable
-from .cell import Job, Outcome, record_failure
+from .cell import Job, Outcome, Outcomes, record_failure
 from .extra import needed
 from .plan import Cell, code_digest, tool_version
 from .runner import Runner
@@ -77,7 +77,7 @@ def _versions(backends: list[str]) -> tuple[str, dict[str, str]]:
     return code_digest(), {name: tool_version(name) for name in backends}
 
 
-def outcomes_there(client: Client, cells: Sequence[Cell], job: Job) -> Iterator[Outcome]:
+def outcomes_there(client: Client, cells: Sequence[Cell], job: Job) -> Outcomes:
     """Every cell on the cluster, in the order in which they end."""
     distributed = needed("distributed")
     address = str(client.scheduler.address) if client.scheduler else "cluster"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from datetime import datetime
+from functools import cache
 from typing import TYPE_CHECKING
 
 import msgspec
@@ -27,6 +28,7 @@ class _Ended(msgspec.Struct):
     ops: dict[str, list[object]]
 
 
+_WRONG = (pa.ArrowException, TypeError, ValueError, OverflowError)  # what Arrow says of values that do not fit
 _DECODER = msgspec.json.Decoder(_Ended)
 
 
@@ -50,16 +52,23 @@ def read_tables(urls: Sequence[str]) -> str:
 
 def inbox_tables(store: Store, names: Sequence[str], schemas: Schemas) -> dict[str, pa.Table]:
     """What is in files of the inbox, by table; a file that has been put away since is a FileNotFoundError."""
-    cells, ops = [], [schemas["ops"].empty_table()]
-    for name in names:
-        found = _read(store, name)
-        cells.append(_with_types(found.cell, schemas["cells"]))
-        if found.ops:
-            ops.append(_op_table(found.cell, found.ops, schemas["ops"]))
+    found = [_read(store, name) for name in names]
     try:
-        return {"cells": pa.Table.from_pylist(cells, schemas["cells"]), "ops": pa.concat_tables(ops)}
-    except (pa.ArrowException, TypeError, ValueError) as error:
-        raise UsageError(f"{store.place.address}: a row of the inbox has another form ({error})") from error
+        return _tables(found, schemas)
+    except _WRONG:  # all at once is five times as fast; now for the one
+        for name, each in zip(names, found, strict=True):
+            try:
+                _tables([each], schemas)
+            except _WRONG as error:
+                problem = f"has another form than a row ({printable(str(error))}); expected one, or no such file"
+                raise UsageError(f"{store.place.url(name)}: {problem}") from error
+        raise
+
+
+def _tables(found: Sequence[_Ended], schemas: Schemas) -> dict[str, pa.Table]:
+    cells = pa.Table.from_pylist([_with_types(each.cell, schemas["cells"]) for each in found], schemas["cells"])
+    ops = [_op_table(each.cell, each.ops, schemas["ops"]) for each in found if each.ops]
+    return {"cells": cells, "ops": pa.concat_tables([schemas["ops"].empty_table(), *ops])}
 
 
 def _read(store: Store, name: str) -> _Ended:
@@ -68,23 +77,30 @@ def _read(store: Store, name: str) -> _Ended:
         raise FileNotFoundError(name)
     try:
         return _DECODER.decode(data)
-    except msgspec.MsgspecError as error:
+    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
         problem = f"is damaged ({printable(str(error))}); expected a row, or no such file"
         raise UsageError(f"{store.place.url(name)}: {problem}") from error
 
 
 def _with_types(cell: dict[str, object], schema: pa.Schema) -> dict[str, object]:
-    """What JSON has no form for: maps, and times."""
-    for field in schema:
-        value = cell.get(field.name)
-        if isinstance(value, dict) and pa.types.is_map(field.type):
-            cell[field.name] = list(value.items())
-        elif isinstance(value, str) and pa.types.is_timestamp(field.type):
-            cell[field.name] = datetime.fromisoformat(value)
-    return cell
+    """With what JSON has no form for: maps, and times."""
+    typed = dict(cell)
+    for name in _maps_and_times(schema):
+        value = cell.get(name)
+        if isinstance(value, dict):
+            typed[name] = list(value.items())
+        elif isinstance(value, str):
+            typed[name] = datetime.fromisoformat(value)
+    return typed
+
+
+@cache
+def _maps_and_times(schema: pa.Schema) -> list[str]:
+    return [field.name for field in schema if pa.types.is_map(field.type) or pa.types.is_timestamp(field.type)]
 
 
 def _op_table(cell: Mapping[str, object], ops: Columns, schema: pa.Schema) -> pa.Table:
-    count = len(next(iter(ops.values())))
-    columns = {name: [cell.get(name)] * count if name in OF_CELL else ops[name] for name in schema.names}
+    count = len(next(iter(ops.values()), ()))
+    unknown = [None] * count
+    columns = {name: [cell.get(name)] * count if name in OF_CELL else ops.get(name, unknown) for name in schema.names}
     return pa.table(columns, schema)

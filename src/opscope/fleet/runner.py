@@ -6,7 +6,7 @@ import os
 import signal
 import subprocess
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from contextlib import suppress
 from pathlib import Path
@@ -20,7 +20,7 @@ from typing import BinaryIO, cast
 import msgspec
 
 from ..core.errors import ProfilerError, printable
-from .cell import Job, Outcome, record_failure
+from .cell import Job, Outcome, Outcomes, record_failure
 from .plan import Cell
 from .store import Store
 from .worker import OUT_OF_MEMORY, framed, read_message
@@ -185,7 +185,7 @@ class Runner:
             child.close()
 
 
-def outcomes_here(cells: Sequence[Cell], job: Job, *, jobs: int) -> Iterator[Outcome]:
+def outcomes_here(cells: Sequence[Cell], job: Job, *, jobs: int) -> Outcomes:
     """Every cell on this machine, `jobs` at a time; in the order in which they end."""
     runner = Runner(job)
     waiting = iter(cells)

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import ExitStack
+from collections.abc import Callable, Sequence
+from contextlib import ExitStack, closing
 from dataclasses import dataclass
 from pathlib import Path
 from time import time
@@ -13,7 +13,7 @@ import msgspec
 
 from ..core.errors import UsageError
 from ..recording.keys import digest_of
-from .cell import KEEP, OPS, PROFILE, RUNS, Job, Outcome
+from .cell import KEEP, OPS, PROFILE, RUNS, Job, Outcome, Outcomes
 from .cluster import cluster, outcomes_there, threads_of, versions_there
 from .compaction import compact, empty_inbox
 from .place import Place
@@ -141,7 +141,7 @@ def sweep(
     )
     with ExitStack() as stack:
         versions, dashboard = None, ""
-        give: Callable[[Sequence[Cell]], Iterator[Outcome]]
+        give: Callable[[Sequence[Cell]], Outcomes]
         if options.scheduler is None:
             limit = options.memory_limit_bytes or part_of_memory(jobs)
             here = msgspec.structs.replace(job, memory_limit_bytes=limit)
@@ -163,18 +163,19 @@ def sweep(
 def _run(
     store: Store,
     plan: Plan,
-    give: Callable[[Sequence[Cell]], Iterator[Outcome]],
+    give: Callable[[Sequence[Cell]], Outcomes],
     jobs: int,
     progress: Callable[[Progress], None] | None,
 ) -> Progress:
     state = Progress(len(plan.todo), jobs)
     start = time()
-    for outcome in give(plan.todo):
-        state.count(outcome, time() - start)
-        if progress is not None:
-            progress(state)
-        if state.ended % _EMPTY_EACH == 0:
-            empty_inbox(store)
+    with closing(give(plan.todo)) as outcomes:  # an interrupt ends the processes, wherever it comes
+        for outcome in outcomes:
+            state.count(outcome, time() - start)
+            if progress is not None:
+                progress(state)
+            if state.ended % _EMPTY_EACH == 0:
+                empty_inbox(store)
     if state.ended >= _COMPACT_FROM:
         compact(store, now_s=time())
     return state

@@ -21,6 +21,7 @@ from opscope.fleet import store as stores
 from opscope.fleet.compaction import STALE_S, collect_garbage, compact
 from opscope.fleet.place import Place
 from opscope.fleet.query import ask
+from opscope.fleet.reading import inbox_tables
 from opscope.fleet.rows import figures_of_rows
 from opscope.fleet.sides import cell_figures
 from opscope.fleet.store import JOURNAL, Step, Store, file_stem, partition, stored_name
@@ -289,6 +290,36 @@ def test_a_damaged_row_is_named(store: Store) -> None:
     (Path(store.place.root) / "inbox" / "beef.json").write_bytes(b'{"cell": {')
     with pytest.raises(UsageError, match=r"inbox/beef\.json: is damaged .*; expected a row, or no such file"):
         ids_in(store)
+
+
+JSON = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | st.text(max_size=5),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=5), inner, max_size=3),
+    max_leaves=8,
+)
+NAMES = st.sampled_from([*schema.CELLS.names, "strange"])
+
+
+@given(st.dictionaries(NAMES, JSON, max_size=4), st.dictionaries(st.sampled_from(schema.OPS.names), JSON, max_size=3))
+def test_a_row_of_any_form_is_read_or_named(
+    tmp_path_factory: pytest.TempPathFactory, cell: dict[str, object], ops: dict[str, object]
+) -> None:
+    store = Store(tmp_path_factory.mktemp("any") / "s", create=True)
+    store.place.put("inbox/beef.json", msgspec.json.encode({"cell": cell, "ops": ops}))
+    said = ""
+    try:
+        assert inbox_tables(store, ["inbox/beef.json"], schema.TABLES)["cells"].num_rows == 1
+    except UsageError as error:
+        said = str(error)
+    assert not said or ("inbox/beef.json: " in said and "\n" not in said)
+
+
+@given(st.binary(max_size=60))
+def test_bytes_of_any_kind_are_named(tmp_path_factory: pytest.TempPathFactory, data: bytes) -> None:
+    store = Store(tmp_path_factory.mktemp("any") / "s", create=True)
+    store.place.put("inbox/beef.json", data)
+    with pytest.raises(UsageError, match=r"inbox/beef\.json: is damaged"):
+        inbox_tables(store, ["inbox/beef.json"], schema.TABLES)
 
 
 def test_figures_of_rows_keep_unknown_unknown() -> None:

@@ -54,12 +54,12 @@ def rows(folder: Path, sql: str) -> tuple[tuple[object, ...], ...]:
 def test_every_cell_becomes_a_row_with_figures_or_a_reason(tmp_path: Path) -> None:
     for name, word in WORDS.items():
         (tmp_path / f"{name}.onnx").write_text(word)
-    state = run(tmp_path, time_limit_s=3.0, memory_limit_bytes=2 << 30)
+    state = run(tmp_path, time_limit_s=6.0, memory_limit_bytes=2 << 30)
     assert (state.done, state.failed, state.refused, state.total) == (1, 4, 1, 6)
     found = {str(row[0]): row[1:] for row in rows(tmp_path, "SELECT model, status, reason, latency_ns FROM cells")}
     assert found["fine"] == ("ok", None, 1500.0)
     assert found["wrong"] == ("refused", "net: has an op that the target lacks; expected another", None)
-    assert found["late"] == ("failed", "took longer than 3 s; expected less (--time-limit)", None)
+    assert found["late"] == ("failed", "took longer than 6 s; expected less (--time-limit)", None)
     assert found["broken"][:2] == ("failed", "the process ended (SIGABRT): the compiler is about to fall over")
     assert found["large"][:2] == ("failed", "out of memory: needs more than 2048 MiB, the limit (--memory-limit)")
     assert found["odd"][:2] == ("failed", "RuntimeError: something unforeseen")
@@ -182,6 +182,20 @@ def test_a_closed_runner_leaves_no_process_and_no_row(tmp_path: Path) -> None:
     finally:
         signal.signal(signal.SIGALRM, old)
     assert rows(tmp_path, "SELECT count(*) FROM cells") == ((0,),)
+
+
+def test_an_interrupt_between_two_cells_ends_the_processes_too(tmp_path: Path) -> None:
+    for name, word in (("a", "sleep 0"), ("b", "hang"), ("c", "hang")):
+        (tmp_path / f"{name}.onnx").write_text(word)
+
+    def interrupt(_: Progress) -> None:
+        raise KeyboardInterrupt
+
+    spec, start = Spec(("*.onnx",), tmp_path, AXES), time.monotonic()
+    with pytest.raises(KeyboardInterrupt):
+        sweep(spec, tmp_path / "s", options(), created=fleet_cells.CREATED, progress=interrupt)
+    assert time.monotonic() - start < 300  # which hanging cells are far from
+    assert rows(tmp_path, "SELECT model FROM cells") == (("a",),)
 
 
 def test_an_interrupt_ends_in_one_line_and_keeps_what_ended(tmp_path: Path) -> None:

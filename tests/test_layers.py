@@ -48,6 +48,7 @@ ALLOWED["opscope"] = {
     "core",
     "options",
     "api",
+    "fleet",
     "notebook",
     "plugins",
 }  # `plugins`: names of faces, for type checkers alone

@@ -5,29 +5,24 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from .api import (
-        add_to_store,
         analyze,
-        ask_store,
         backend_states,
         check,
         compare,
         compile_model,
         import_profile,
         opstats,
-        plan_sweep,
         profile,
         read,
         report,
         run,
         save_baseline,
         side_by_side,
-        sweep,
-        table,
-        trend,
         update_baseline,
         what_if,
         what_if_run,
     )
+    from .fleet.verbs import add_to_store, ask_store, plan_sweep, sweep, table, trend
     from .notebook import RunView, open_run
     from .options import CompileOptions, OpstatsOptions, ProfileOptions, ReportOptions, RunOptions
     from .plugins import faces
@@ -88,12 +83,12 @@ _OWN = {  # name → module it comes from, imported when first asked for
     "import_profile": "api",
     "backend_states": "api",
     "what_if_run": "api",
-    "add_to_store": "api",
-    "ask_store": "api",
-    "plan_sweep": "api",
-    "sweep": "api",
-    "table": "api",
-    "trend": "api",
+    "add_to_store": "fleet.verbs",
+    "ask_store": "fleet.verbs",
+    "plan_sweep": "fleet.verbs",
+    "sweep": "fleet.verbs",
+    "table": "fleet.verbs",
+    "trend": "fleet.verbs",
     "CompileOptions": "options",
     "OpstatsOptions": "options",
     "ProfileOptions": "options",

@@ -27,14 +27,6 @@ if TYPE_CHECKING:
     from .backends.registry import BackendState
     from .core.provenance import Provenance
     from .estimate.report import Report
-    from .fleet.compaction import Cleaned
-    from .fleet.keeping import Content
-    from .fleet.query import Answer
-    from .fleet.spec import Spec
-    from .fleet.sweep import Plan, Started, SweepOptions
-    from .fleet.sweep import Progress as SweepProgress
-    from .fleet.table import Table
-    from .fleet.trend import Series
     from .gate.comparison import Comparison, SideBySide
     from .gate.figures import Figures
     from .graph.graph import Graph
@@ -337,123 +329,6 @@ def update_baseline(run: Source, file: str | Path) -> Updated:
     return update(run, Path(file))
 
 
-def plan_sweep(spec: Spec | str | Path, store: str | Path, options: SweepOptions | None = None) -> Plan:
-    """What `sweep` would do; nothing runs and nothing is written."""
-    from .fleet import sweep as sweeps
-
-    return sweeps.plan_sweep(_spec(spec), store, options or sweeps.SweepOptions())
-
-
-def sweep(
-    spec: Spec | str | Path,
-    store: str | Path,
-    options: SweepOptions | None = None,
-    *,
-    commit: str | None = None,
-    created: str | None = None,
-    started: Callable[[Started], None] | None = None,
-    progress: Callable[[SweepProgress], None] | None = None,
-) -> SweepProgress:
-    """Profile every cell of a sweep that the store does not have, each in a process of its own.
-
-    `spec` is a Spec or a TOML file, `store` a folder or the address of an object store. `commit` is kept with every
-    row; when not given, the one that git says the models' folder is at. `started` is told the plan, `progress` where
-    the sweep is.
-    """
-    from .fleet import sweep as sweeps
-    from .fleet.commit import commit_of
-
-    chosen_spec = _spec(spec)
-    return sweeps.sweep(
-        chosen_spec,
-        store,
-        options or sweeps.SweepOptions(),
-        created=_when(created),
-        commit=commit or commit_of(chosen_spec.folder),
-        started=started,
-        progress=progress,
-    )
-
-
-def add_to_store(runs: Sequence[str | Path], store: str | Path, *, commit: str | None = None) -> int:
-    """Put runs into a store; returns how many."""
-    from .fleet.commit import commit_of
-    from .fleet.keeping import add_runs
-
-    return add_runs(str(store), [Path(run) for run in runs], commit=commit or commit_of(Path()))
-
-
-def store_content(store: str | Path) -> Content:
-    """What a store holds, by target, backend and provenance."""
-    from .fleet.keeping import content
-
-    return content(str(store))
-
-
-def ask_store(store: str | Path, sql: str, *, most: int | None = None) -> Answer:
-    """The answer to one SELECT over cells, ops, findings and latest; `most` is of its rows."""
-    from .fleet.query import ask
-    from .fleet.store import Store
-
-    return ask(Store(store), sql, most=most)
-
-
-def compact_store(store: str | Path) -> Cleaned:
-    """Put small files of a store together; one of an earlier version is brought up to date."""
-    from .fleet.keeping import put_together
-
-    return put_together(str(store), now_s=_now_s())
-
-
-def clean_store(store: str | Path, *, superseded: bool = False) -> Cleaned:
-    """Remove what nothing in a store needs; with `superseded`, also rows that newer ones replace."""
-    from .fleet.keeping import clean
-
-    return clean(str(store), now_s=_now_s(), superseded=superseded)
-
-
-def export_store(
-    store: str | Path, form: str, output: str | Path, *, table: str = "cells", where: str | None = None
-) -> int:
-    """Write a table as csv, json, xlsx or runs of mlflow; returns how many rows."""
-    from .fleet.export import export
-    from .fleet.store import Store
-
-    return export(Store(store), form, str(output), table=table, where=where)
-
-
-def table(
-    store: str | Path,
-    *,
-    rows: Sequence[str] = ("model",),
-    columns: Sequence[str] = ("target",),
-    metric: str = "latency",
-    best: bool = False,
-    where: str | None = None,
-) -> Table:
-    """One metric of the latest cells of a store over two axes; `best` chooses where several cells fall together."""
-    from .fleet.store import Store
-    from .fleet.table import pivot
-
-    return pivot(Store(store), rows=rows, columns=columns, metric=metric, best=best, where=where)
-
-
-def trend(
-    store: str | Path, *, metric: str = "latency", by: str = "commit", where: str | None = None, seed: int = 0
-) -> list[Series]:
-    """Every series of a store with its change points; `seed` is of shuffles and of the bootstrap."""
-    from .fleet.store import Store
-    from .fleet.trend import trend as trend_of
-
-    return trend_of(Store(store), metric=metric, by=by, where=where, seed=seed)
-
-
-def _spec(spec: Spec | str | Path) -> Spec:
-    from .fleet.spec import read_spec
-
-    return read_spec(Path(spec)) if isinstance(spec, str | Path) else spec
-
-
 def _sides(sources: Sequence[Source]) -> list[Source]:
     """Sources of a comparison, those that are in a store read; the others tell which cell of it is meant."""
     if not any(isinstance(source, str | Path) and ":" in str(source) for source in sources):
@@ -461,12 +336,6 @@ def _sides(sources: Sequence[Source]) -> list[Source]:
     from .fleet.sides import read_sides
 
     return read_sides(sources)
-
-
-def _now_s() -> float:
-    from time import time
-
-    return time()
 
 
 def _when(created: str | None) -> str:

@@ -79,9 +79,9 @@ Tables are cells, ops, findings and latest (the newest cell of every series); `q
 
 
 def _add(args: Namespace) -> None:
-    from .. import api
+    from ..fleet import verbs
 
-    _say(args, {"added": api.add_to_store(args.runs, args.store, commit=args.commit)}, "added {added}")
+    _say(args, {"added": verbs.add_to_store(args.runs, args.store, commit=args.commit)}, "added {added}")
     print(f"wrote {args.store}", file=sys.stderr)
 
 
@@ -91,9 +91,9 @@ def _say(args: Namespace, found: dict[str, object], words: str) -> None:
 
 
 def _ls(args: Namespace) -> None:
-    from .. import api
+    from ..fleet import verbs
 
-    found = api.store_content(args.store)
+    found = verbs.store_content(args.store)
     write_result(lambda out: _print_content(found, out, as_json=args.json), None)
 
 
@@ -110,10 +110,10 @@ def _print_content(found: Content, out: TextIO, *, as_json: bool) -> None:
 
 
 def _query(args: Namespace) -> None:
-    from .. import api
+    from ..fleet import verbs
     from ..fleet.table_views import AnswerJson, AnswerText
 
-    found = api.ask_store(args.store, args.sql, most=args.most)
+    found = verbs.ask_store(args.store, args.sql, most=args.most)
     view = AnswerJson() if args.json else AnswerText()
     write_result(lambda out: view.render(found, out), None)
     if len(found.rows) == args.most:
@@ -121,15 +121,15 @@ def _query(args: Namespace) -> None:
 
 
 def _compact(args: Namespace) -> None:
-    from .. import api
+    from ..fleet import verbs
 
-    _cleaned(args, api.compact_store(args.store))
+    _cleaned(args, verbs.compact_store(args.store))
 
 
 def _gc(args: Namespace) -> None:
-    from .. import api
+    from ..fleet import verbs
 
-    _cleaned(args, api.clean_store(args.store, superseded=args.superseded))
+    _cleaned(args, verbs.clean_store(args.store, superseded=args.superseded))
 
 
 def _cleaned(args: Namespace, found: Cleaned) -> None:
@@ -141,9 +141,9 @@ def _cleaned(args: Namespace, found: Cleaned) -> None:
 
 
 def _export(args: Namespace) -> None:
-    from .. import api
+    from ..fleet import verbs
 
-    rows = api.export_store(args.store, args.form, args.output, table=args.table, where=args.where)
+    rows = verbs.export_store(args.store, args.form, args.output, table=args.table, where=args.where)
     _say(args, {"rows": rows, "output": args.output}, "{rows} rows")
     print(f"wrote {args.output}", file=sys.stderr)
 
@@ -169,10 +169,10 @@ examples:
         parser.add_argument("-o", "--output", type=Path, metavar="FILE", help="default: stdout")
 
     def run(self, args: Namespace) -> int:
-        from .. import api
+        from ..fleet import verbs
         from ..fleet.table_views import TableHtml, TableJson, TableMarkdown, TableText
 
-        found = api.table(
+        found = verbs.table(
             args.store,
             rows=args.rows.split(","),
             columns=args.columns.split(","),
@@ -209,10 +209,10 @@ examples:
         parser.add_argument("-o", "--output", type=Path, metavar="FILE", help="default: stdout")
 
     def run(self, args: Namespace) -> int:
-        from .. import api
+        from ..fleet import verbs
         from ..fleet.trend_views import TrendJson, TrendText
 
-        found = api.trend(args.store, metric=args.metric, by=args.by, where=args.where)
+        found = verbs.trend(args.store, metric=args.metric, by=args.by, where=args.where)
         view = TrendJson() if args.json else TrendText(metric=args.metric, by=args.by)
         write_result(lambda out: view.render(found, out), args.output)
         return 0

@@ -74,18 +74,18 @@ interrupted: what had ended is kept.
             add_option(group, option, several=True)
 
     def run(self, args: Namespace) -> int:
-        from .. import api
+        from ..fleet import verbs
 
         spec, options = _spec(args), _options(args)
         if args.dry_run:
-            plan = api.plan_sweep(spec, args.output, options)
+            plan = verbs.plan_sweep(spec, args.output, options)
             write_result(lambda out: _print_plan(plan, options.jobs, out, as_json=args.json), None)
             return 0
         if args.scheduler is not None:
             logging.getLogger("distributed").setLevel(logging.CRITICAL)  # our one line says what is wrong
         teller = _Teller(args.output)
         try:
-            state = api.sweep(
+            state = verbs.sweep(
                 spec, args.output, options, commit=args.commit, started=teller.start, progress=teller.show
             )
         except KeyboardInterrupt:

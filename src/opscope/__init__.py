@@ -13,6 +13,7 @@ if TYPE_CHECKING:
         import_profile,
         opstats,
         profile,
+        quantize,
         read,
         report,
         run,
@@ -24,7 +25,7 @@ if TYPE_CHECKING:
     )
     from .fleet.verbs import add_to_store, ask_store, plan_sweep, sweep, table, trend
     from .notebook import RunView, open_run
-    from .options import CompileOptions, OpstatsOptions, ProfileOptions, ReportOptions, RunOptions
+    from .options import CompileOptions, OpstatsOptions, ProfileOptions, QuantizeOptions, ReportOptions, RunOptions
     from .plugins import faces
     from .plugins.faces import *  # noqa: F403 - whatever our own plug-ins add
 
@@ -33,6 +34,7 @@ if TYPE_CHECKING:
         "CompileOptions",
         "OpstatsOptions",
         "ProfileOptions",
+        "QuantizeOptions",
         "ReportOptions",
         "RunOptions",
         "RunView",
@@ -49,6 +51,7 @@ if TYPE_CHECKING:
         "opstats",
         "plan_sweep",
         "profile",
+        "quantize",
         "read",
         "report",
         "run",
@@ -71,6 +74,7 @@ _OWN = {  # name → module it comes from, imported when first asked for
     "check": "api",
     "profile": "api",
     "what_if": "api",
+    "quantize": "api",
     "report": "api",
     "compare": "api",
     "side_by_side": "api",
@@ -92,6 +96,7 @@ _OWN = {  # name → module it comes from, imported when first asked for
     "CompileOptions": "options",
     "OpstatsOptions": "options",
     "ProfileOptions": "options",
+    "QuantizeOptions": "options",
     "ReportOptions": "options",
     "RunOptions": "options",
 }

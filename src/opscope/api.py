@@ -18,7 +18,16 @@ from typing import TYPE_CHECKING
 
 from .core.errors import UsageError
 from .core.files import sha256_of, write_bytes
-from .options import CompileOptions, OpstatsOptions, ProfileOptions, ReportOptions, RunOptions, Shapes, chosen
+from .options import (
+    CompileOptions,
+    OpstatsOptions,
+    ProfileOptions,
+    QuantizeOptions,
+    ReportOptions,
+    RunOptions,
+    Shapes,
+    chosen,
+)
 
 if TYPE_CHECKING:
     import numpy as np
@@ -32,6 +41,7 @@ if TYPE_CHECKING:
     from .graph.graph import Graph
     from .machine.target import Target
     from .recording.finding import Findings, LawCheck
+    from .recording.quantized import ProfiledCopy, Quantized
     from .recording.run import Run
     from .recording.what_if import WhatIf
     from .workflows.comparing import Source, Updated
@@ -232,6 +242,60 @@ def what_if(
             result, Path(runs), command=command, created=when, sha256=sha256_of(path), write=write_bytes
         )
     return result
+
+
+def quantize(
+    model: str | Path,
+    output: str | Path,
+    options: QuantizeOptions | None = None,
+    *,
+    target: AnyTarget | None = None,
+    backend: str | None = None,
+    backend_options: Mapping[str, str | int | bool | None] | None = None,
+    runs: str | Path | None = None,
+    command: Sequence[str] = (),
+    created: str | None = None,
+    step: Callable[[str], None] | None = None,
+    **named: object,
+) -> Quantized:
+    """Write a quantised copy of an ONNX model, and say how far it is from the float model, and where that comes in.
+
+    With `target` or `backend` the copy is made for it, and model and copy are profiled there, in folders `before` and
+    `after` of `runs` where that is given; `backend_options` are the backend's own.
+    """
+    from dataclasses import replace
+
+    from .quantization.profiles import profiled
+    from .quantization.quantise import check_choice, quantise
+    from .workflows import own_backends
+
+    choice = chosen(QuantizeOptions, options, named)
+    check_choice(choice)
+
+    def look(file: str | Path, name: str) -> ProfiledCopy | None:
+        if target is None and backend is None:
+            return None
+        if step is not None:
+            step(f"profiling {name}")
+        folder = None if runs is None else Path(runs) / name
+        return profiled(
+            lambda: profile(
+                file,
+                target,
+                backend=backend,
+                options=backend_options,
+                shapes=choice.shapes,
+                run=folder,
+                command=command,
+                created=created,
+            ),
+            folder,
+        )
+
+    before = look(model, "before")  # so that a mistake about the backend comes before the long work
+    maker = None if backend in own_backends.OWN else backend
+    made = quantise(Path(model), Path(output), choice, backend=maker, step=step)
+    return replace(made, before=before, after=look(output, "after"))
 
 
 def analyze(

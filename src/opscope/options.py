@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 MOST_ACTIVATIONS = 4096
 MOST_INFERENCES = 10_000_000  # a row of all times each: more would not fit in memory
 DEFAULT_ITERATIONS = 40
+MOST_SAMPLES = 100_000  # that a copy is calibrated with
 KV_CACHES = ("as-is", "mxint8")
 PROFILES = ("stats", "trace", "latency", "raw_device_stats")
 LEAST_LEVEL_TO_PROFILE = 70  # statistics of every operator
@@ -281,6 +282,31 @@ class ProfileOptions:
         if self.stats_level < LEAST_LEVEL_TO_PROFILE:
             raise UsageError(f"stats level {self.stats_level}: has no operators; expected 70 or more to profile")
         _check_words(self)
+
+
+@dataclass(frozen=True, slots=True)
+class QuantizeOptions:
+    """What copy to make of a model, and with which data."""
+
+    precision: str = field(
+        default="w8a8",
+        metadata=_shown("weights and activations: w8a8 (default), w8a16, w16a16, w4a8, w4a16; or f16", "P"),
+    )
+    data: Path | None = field(
+        default=None,
+        metadata=_shown("calibrate with these: an .npz with an array per input, or a folder of them", "DIR|F.npz"),
+    )
+    random: int | None = field(
+        default=None,
+        metadata=_shown("calibrate with N random samples instead: for questions of speed alone", "N", least=1),
+    )
+    seed: int = field(default=0, metadata=_shown("seed of random samples (default 0)", "N", least=0))
+    shapes: Shapes | None = field(default=None, metadata=_SHAPES)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "data", None if self.data is None else Path(self.data))
+        if self.random is not None and not 1 <= self.random <= MOST_SAMPLES:
+            raise UsageError(f"random {self.random}: expected 1 to {MOST_SAMPLES} samples")
 
 
 @dataclass(frozen=True, slots=True)

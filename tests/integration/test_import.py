@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import json
+import re
 import sys
 from dataclasses import replace
 from pathlib import Path
@@ -18,6 +19,8 @@ from opscope.core.files import PROGRAM_FILE
 from opscope.recording.folder_reader import read_run
 from opscope.recording.recording_file import RECORDING_FILE, decode_recording
 from opscope.recording.trace import NONE, Lane, Trace
+from qnn_samples import DEVICE_CSV
+from small_models import convnet
 
 SAMPLES = Path(__file__).parents[1] / "samples"
 VELA = [str(SAMPLES / "vela_per-layer.csv"), str(SAMPLES / "vela_summary.csv")]
@@ -113,6 +116,37 @@ def test_unknown_and_damaged_files_are_one_line_and_exit_2(tmp_path: Path, capsy
         assert len(err.splitlines()) == 1
         assert err.startswith(f"opscope: {tmp_path / name}: ")
     assert not (tmp_path / "run").exists()
+
+
+@pytest.mark.parametrize("name", ["m.onnx", "m.mlir"])
+def test_a_model_that_is_given_for_a_profile_is_said_to_be_one(
+    name: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    if name == "m.onnx":
+        convnet(tmp_path / name)
+    else:
+        (tmp_path / name).write_text("module { func.func @main(%a: tensor<4xf32>) { return } }\n")
+    assert main(["import", str(tmp_path / name)]) == 2
+    err = capsys.readouterr().err
+    assert err.startswith(f"opscope: {tmp_path / name}: a model ({Path(name).suffix}), not a profile; expected")
+    assert "`opscope profile`" in err
+
+
+def test_a_run_of_a_device_says_what_it_consists_of(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "dev.csv").write_text(DEVICE_CSV)
+    assert main(["import", str(tmp_path / "dev.csv"), "-o", str(tmp_path / "d.run")]) == 0
+    assert "latency  700 us; the application sees 850 us" in capsys.readouterr().out
+    assert main(["analyze", str(tmp_path / "d.run")]) == 0
+    out = capsys.readouterr().out
+    assert "Verdict: compute bound, 82.4% of 850 us" in out
+    assert "host       11.8%" in out
+    assert "runtime 50 us, RPC 50 us, VTCM acquisition 20 us, power-up 30 us, accelerator 700 us" in out
+    assert "do more in one call" in out
+    assert main(["compare", str(tmp_path / "d.run"), str(tmp_path / "dev.csv"), "--side-by-side"]) == 0
+    out = capsys.readouterr().out
+    assert re.search(r"latency +700 us +700 us", out)
+    assert re.search(r"host_latency +850 us +850 us", out)
+    assert main(["check", str(tmp_path / "d.run")]) == 0
 
 
 def test_formats_are_listed_and_no_file_is_wrong_usage(capsys: pytest.CaptureFixture[str]) -> None:

@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from opscope.importers.formats import read_profile
+from opscope.importers.reading import Unread
 from opscope.plugins.qnn.compilation import Compilation, read_graphs
 from opscope.plugins.qnn.importers.events import EXECUTE, FINALIZE, Message, node_times, plain_name
 from opscope.plugins.qnn.importers.log import Log, read_log
@@ -69,7 +70,7 @@ def flat(message: Message) -> list[tuple[str, int | None, str]]:
 def test_the_log_and_the_csv_of_a_session_say_the_same(session: str, request: pytest.FixtureRequest) -> None:
     folder: Path = request.getfixturevalue(session)
     log = log_of(folder).messages
-    rows = read_csv((folder / "prof.csv").read_bytes(), source="csv")
+    rows = read_csv((folder / "prof.csv").read_bytes(), source="csv", unread=Unread("rows"))
     assert [m.method for m in log] == [m.method for m in rows]
     assert [flat(m) for m in log] == [flat(m) for m in rows]
 
@@ -109,7 +110,8 @@ def test_every_node_of_the_model_has_a_place(two: Path) -> None:
 
 
 def test_the_eighth_column_names_the_onnx_nodes(detailed: Path) -> None:
-    run = next(m for m in read_csv((detailed / "prof.csv").read_bytes(), source="csv") if m.method == EXECUTE)
+    rows = read_csv((detailed / "prof.csv").read_bytes(), source="csv", unread=Unread("rows"))
+    run = next(m for m in rows if m.method == EXECUTE)
     node = next(node for node in node_times(run) if node.name == "conv0")
     assert node.unit == "CYCLES"
     assert [plain_name(name) for name in node.sources][-2:] == ["conv0", "r0_QuantizeLinear"]

@@ -10,8 +10,13 @@ from pathlib import Path
 
 import pytest
 
+from htp_samples import profiled, tiny
 from opscope import api
 from opscope.program.program_file import decode_program
+from opscope.recording.build import to_run
+from opscope.views.timeline.chrome_trace import ChromeTrace
+from opscope.views.timeline.perfetto_trace import PerfettoTrace
+from opscope.workflows.record import path_of
 from opstats_folder import START_TICK, bert, keyword_spotter
 from viewers.browser import answer_of
 from viewers.packages import POLYFILL, chromium, npm_package, ui_package
@@ -171,6 +176,41 @@ def test_the_judge_bites(tmp_path: Path) -> None:
     spans, losses = query(path, SPANS, LOSSES)
     assert int(str(spans[0][0])) < len(events)
     assert losses
+
+
+MARKED = """
+  select count(*), sum(s.dur) from slice s join args a using (arg_set_id) join thread_track tt on s.track_id = tt.id
+  where a.key in ('args.critical path', 'debug.critical path') and a.display_value = 'true'
+"""
+TRACKS = """
+  select t.name, count(*), round(sum(c.value), 3) from counter c join counter_track t on c.track_id = t.id
+  group by 1 order by 1
+"""
+
+
+def test_path_and_utilisation_of_a_vendors_model_are_the_same_to_perfetto_in_both_forms(tmp_path: Path) -> None:
+    run = to_run(profiled(tiny()), command=(), created="", sha256=None)
+    path = path_of(run)
+    found = []
+    for name, view in (("a.json", ChromeTrace), ("a.pftrace", PerfettoTrace)):
+        with (tmp_path / name).open("wb") as out:
+            view(run, flows=True, path=path).render(run.trace, out)
+        spans, rows, flows, losses, marked, tracks = query(
+            tmp_path / name, NAMED, PER_ROW, FLOWS, LOSSES, MARKED, TRACKS
+        )
+        assert losses == []
+        assert len(spans) == len(run.trace.spans) + len(path.start)
+        (row,) = [row for row in rows if row[1] == "Critical path"]
+        assert row[2:4] == [len(path.start), int((path.end - path.start).sum())]
+        on_path = path.ns > 0
+        assert marked[0][0] == int(on_path.sum()) > 5
+        assert {str(track[0]).partition(",")[0] for track in tracks} == {
+            "VTCM used (bytes)",
+            *(f"{engine} utilisation" for engine in ("HVX", "HMX", "DMA")),
+            *(f"DDR {way}" for way in ("read", "write")),
+        }
+        found.append((spans, rows, flows, marked, tracks))
+    assert found[0] == found[1]
 
 
 BOTH_ENDS = (  # of an arrow say `oc`, as in the vendor's traces

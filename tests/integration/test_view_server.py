@@ -31,6 +31,7 @@ from opscope.views.page.packed_columns import decode
 from opscope.views.timeline.chrome_trace import ChromeTrace
 from opscope.workflows import viewing
 from opscope.workflows.program_recording import head_of
+from opscope.workflows.record import path_of
 from opstats_folder import keyword_spotter
 from viewers.serving import serving
 
@@ -434,7 +435,7 @@ def test_a_timeline_drawn_from_the_tables_is_the_one_of_the_program(run: Path) -
     program = decode_program((run / "programqpc.bin").read_bytes(), source="program")
     expected, found = BytesIO(), BytesIO()
     run_again = replace(head_of(program), info=whole.info)
-    ChromeTrace(run_again, flows=True).render(whole.trace, expected)
+    ChromeTrace(run_again, flows=True, path=path_of(whole)).render(whole.trace, expected)
     viewing.write_trace(whole, found)
     assert found.getvalue() == expected.getvalue()
     with serving(run) as address:

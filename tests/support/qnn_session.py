@@ -29,7 +29,7 @@ HVX_LANES = 4
 TIDS = {"FG": 0, **{f"HVX {number}": number for number in range(1, HVX_LANES + 1)}, "DMA": 5}
 FLAGS = {"HVX": "for_hvx", "HMX": "uses_hmx", "DMA": "for_dma"}
 LONGER = 6  # the estimate is so much longer than the timeline
-INPUT, OUTPUT = 2, 3
+INPUT, OUTPUT, CONST = 2, 3, 4
 
 
 @dataclass(frozen=True, slots=True)
@@ -225,12 +225,14 @@ def timeline_json(graph: Graph) -> bytes:
 def schematic_text(graph: Graph) -> str:
     """What the compiler decided, as Python literals."""
     ends = [Node(INPUT, "", "q::Input", (), ()), Node(OUTPUT, "", "q::Output", (graph.nodes[-1].id,), ())]
-    before = [(node.id, node.type, node.inputs) for node in (*ends, *graph.nodes)]
-    ids = [kernel_id(number, kernel) for number, kernel in enumerate(graph.kernels)]
-    after = [
-        (ids[number], f"q::{kernel.operation}", tuple(ids[n] for n in kernel.after))
-        for number, kernel in enumerate(graph.kernels)
+    before: list[tuple[int, str, tuple[int, ...]]] = [
+        (node.id, node.type, node.inputs) for node in (*ends, *graph.nodes)
     ]
+    ids = [kernel_id(number, kernel) for number, kernel in enumerate(graph.kernels)]
+    after: list[tuple[int, str, tuple[int, ...]]] = [(CONST, "$Const", ())]
+    for number, kernel in enumerate(graph.kernels):
+        weights = (CONST,) if kernel.unit == "DMA" and kernel.dram_read and kernel.op != INPUT else ()
+        after.append((ids[number], f"q::{kernel.operation}", (*weights, *(ids[n] for n in kernel.after))))
     parts = [
         _ops_text("graph_before_optimization", before, graph.shape),
         _ops_text("graph_after_optimization", after, graph.shape),
@@ -338,6 +340,7 @@ class Session:
     refused: tuple[tuple[str, str, str], ...] = ()  # name, type, reason
 
     def write(self, folder: Path) -> Path:
+        folder.mkdir(exist_ok=True)
         timelines = {graph.name: timeline_json(graph) for graph in self.graphs}
         (folder / "prof_qnn.log").write_bytes(log_bytes(self.messages, timelines))
         (folder / "prof.csv").write_text(csv_text(with_repeats(self.messages)), encoding="utf-8")
@@ -365,7 +368,7 @@ class Session:
         left = [{"node_name": name, "op_type": kind, "reason": reason} for name, kind, reason in self.refused]
         target = {"device_id": 0, "htp_arch": "", "soc_model": 52}
         document = {"schema_version": 2, "soc_traces": [{"compilation_target": target}], "subgraph_traces": traces}
-        return json.dumps(document | {"unsupported_nodes": left}).encode()
+        return json.dumps(document | {"unsupported_nodes": left, "model_name": "model.onnx"}).encode()
 
 
 def _graph(number: int, nodes: Sequence[Node], kernels: Sequence[Kernel]) -> Graph:

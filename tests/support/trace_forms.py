@@ -92,7 +92,10 @@ def from_json(raw: bytes) -> tuple[list[Span], list[tuple[str, int, float]], lis
         if e["ph"] == "X"
     ]
     counters = [
-        (next(iter(e["args"])), round(e["ts"] * 1000), next(iter(e["args"].values()))) for e in events if e["ph"] == "C"
+        (f"{e['name']} {unit}", round(e["ts"] * 1000), value)
+        for e in events
+        if e["ph"] == "C"
+        for unit, value in e["args"].items()
     ]
     arrows = [(str(e["id"]), e["cat"]) for e in events if e["ph"] == "s"]
     return spans, counters, arrows

@@ -327,6 +327,17 @@ function explanation(data: CompareData): HTMLElement | string {
   );
 }
 
+const ORIGIN = new Set(["imported_from", "program_key", "run_key", "target_file"]);
+
+/** Options that were chosen differently in two of the runs, and the precision; not where a run comes from. */
+function choices(data: CompareData): string[] {
+  const names = new Set(data.runs.flatMap((run) => Object.keys(run.info.options)));
+  return [...names]
+    .filter((name) => !ORIGIN.has(name))
+    .filter((name) => name === "precision" || new Set(data.runs.map((run) => run.info.options[name])).size > 1)
+    .sort();
+}
+
 function runs(data: CompareData): HTMLElement {
   const facts: [string, (run: ComparedRun) => string][] = [
     ["Model", (run) => run.info.model],
@@ -335,6 +346,10 @@ function runs(data: CompareData): HTMLElement {
     ["Target", (run) => run.info.target],
     ["Devices × cores", (run) => `${count(run.info.devices)} × ${count(run.info.cores)}`],
     ["Batch", (run) => count(run.info.batch)],
+    ...choices(data).map((name): [string, (run: ComparedRun) => string] => [
+      name.replaceAll("_", " "),
+      (run) => String(run.info.options[name] ?? UNKNOWN),
+    ]),
     ["Provenance", (run) => run.info.provenance],
     ["Made", (run) => run.info.created],
     ["Command", (run) => run.info.command.join(" ")],

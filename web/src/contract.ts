@@ -56,6 +56,7 @@ export interface RunInfo {
     [k: string]: number;
   };
   caveats: string[];
+  basis: string;
   classified: string[];
 }
 /**
@@ -147,6 +148,12 @@ export interface OpTotal {
   does: string;
   on_cpu: boolean;
   carries: string;
+  kernel: string;
+  shape: string;
+  covers: string[];
+  vector_bytes: number | null;
+  threads: number | null;
+  engine_threads: number | null;
 }
 /**
  * Transfers of one route on one core; core None: of all cores of the device.

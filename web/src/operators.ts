@@ -214,6 +214,13 @@ function columns(app: App, which: Rollup): Col<OpTotal>[] {
       },
     );
   }
+  if (which === "ops" && app.model.data.summary.ops.some((op) => op.kernel))
+    columns.splice(1, 0, {
+      label: "Kernel",
+      title: "the routine that did most of it",
+      value: (op) => op.kernel || null,
+      cell: (op) => (op.kernel ? el("span", { title: about(op) }, shorten(op.kernel, 28)) : UNKNOWN),
+    });
   if (which === "ops")
     columns.splice(1, 0, { label: "Type", value: (op) => op.type, cell: (op) => shorten(op.type, 28) });
   if (which !== "engine")
@@ -230,4 +237,10 @@ function columns(app: App, which: Rollup): Col<OpTotal>[] {
       cell: (op) => shorten(op.placed, 16) || UNKNOWN,
     });
   return columns;
+}
+
+/** What a kernel worked on, and which other ops of the model it did the work of. */
+function about(op: OpTotal): string {
+  const covers = op.covers.length ? [`also does ${op.covers.join(", ")}`] : [];
+  return shorten([op.shape, ...covers].filter(Boolean).join("\n"), 300);
 }

@@ -116,7 +116,7 @@ function cards(app: App): HTMLElement {
           ? unknownOps(app.model.data).length
             ? howMany(app.model.data)
             : "the run does not say it"
-          : `${summary.host.length ? "on the device" : "of one inference"}${range(latency.low_ns, latency.high_ns, time)}`,
+          : `${summary.host.length ? "on the device" : "of one inference"}${range(latency.low_ns, latency.high_ns, time)}${info.basis ? `; ${info.basis}` : ""}`,
     },
     {
       label: "Throughput",

@@ -49,6 +49,7 @@ const info: PageData["info"] = {
   options: { a: 1 },
   limits: {},
   caveats: [],
+  basis: "",
   classified: [],
 };
 const producer = { name: "opscope", version: "1" };

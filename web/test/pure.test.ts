@@ -129,6 +129,12 @@ const op = (name: string, part: Partial<OpTotal>): OpTotal => ({
   on_cpu: false,
   carries: "",
   reason: "",
+  kernel: "",
+  shape: "",
+  covers: [],
+  vector_bytes: null,
+  threads: null,
+  engine_threads: null,
   ...part,
 });
 

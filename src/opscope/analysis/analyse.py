@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from ..recording.finding import OTHER_BOUND, Finding, Findings, OpSlack
+from ..recording.finding import OTHER_BOUND, Finding, Findings, OpSlack, in_order
 from ..recording.run import Run
 from ..recording.trace import NONE
 from .laws import laws_of
@@ -53,10 +53,9 @@ def _classified(run: Run) -> tuple[str, ...]:
 
 
 def causes(analysis: RunAnalysis) -> tuple[Finding, ...]:
-    """Costliest first; those whose cost is unknown come last."""
+    """What every rule finds, in their order."""
     drafts = [draft for rule in RULES for draft in rule(analysis)]
-    found = [finding_of(analysis, draft) for draft in drafts]
-    return tuple(sorted(found, key=lambda finding: -(finding.cost_ns or 0)))
+    return in_order(finding_of(analysis, draft) for draft in drafts)
 
 
 def op_slack(analysis: RunAnalysis) -> tuple[OpSlack, ...]:

@@ -29,6 +29,7 @@ _OF_WORK = {
     Does.STATS: LAUNCH,  # no work of the network: the price of recording it
     Does.HOST: HOST,
     Does.UNKNOWN: OTHER,
+    Does.MIXED: OTHER,
 }
 _OF_ROUTE = {  # what goes between local memory and an engine's own is memory too, as what goes further out is
     Carries.MULTICAST: LINK,

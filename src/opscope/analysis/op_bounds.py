@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from ..core.meaning import Does
 from ..program.program import NO_COMMAND, NO_ROUTE, OpCycles
 from ..recording.run import MACS_PER_S, OUTER_BYTES_PER_S, Run
 from ..recording.trace import SpanKind
@@ -46,7 +47,9 @@ def _by_cycles(run: Run) -> list[tuple[int, int]]:
 def _by_limits(run: Run) -> set[int]:
     """None where the run shows its transfers, or does not tell the limits of the machine."""
     macs_per_s, bytes_per_s = (run.info.limits.get(key) for key in (MACS_PER_S, OUTER_BYTES_PER_S))
-    if not macs_per_s or not bytes_per_s or bool((run.trace.spans["kind"] == SpanKind.TRANSFER).any()):
+    spans = run.trace.spans
+    shown = (spans["kind"] == SpanKind.TRANSFER) | ((spans["does"] == Does.MOVE) & (spans["kind"] == SpanKind.OP))
+    if not macs_per_s or not bytes_per_s or bool(shown.any()):
         return set()
     return {
         total.op

@@ -5,7 +5,8 @@ from __future__ import annotations
 import math
 
 from ..recording.finding import RooflineOp
-from ..recording.run import MACS_PER_S, OUTER_BYTES_PER_S
+from ..recording.run import MACS_PER_S, OUTER_BYTES_PER_S, VECTOR_BYTES_PER_S
+from ..recording.summary import OpTotal
 from .outer_memory import outer_bytes
 from .run_analysis import RunAnalysis
 
@@ -20,6 +21,18 @@ def roofline(analysis: RunAnalysis) -> tuple[RooflineOp, ...]:
         if total.wall_ns and total.macs is not None and moved is not None and (total.macs or moved):
             rows.append(_position(total.name, total.macs, moved, total.wall_ns, limits))
     return tuple(sorted(rows, key=lambda row: -row.wall_ns))
+
+
+def least_ns(analysis: RunAnalysis, op: OpTotal) -> float | None:
+    """What the MACs, the bytes of outer memory and the vector work of an op alone would take; None: not known."""
+    limits = analysis.run.info.limits
+    amounts = (
+        (op.macs, MACS_PER_S),
+        (op.moved_bytes, OUTER_BYTES_PER_S),
+        (op.vector_bytes if not op.macs else None, VECTOR_BYTES_PER_S),
+    )
+    times = [amount * 1e9 / limits[name] for amount, name in amounts if amount and limits.get(name)]
+    return max(times, default=None)
 
 
 def _position(name: str, macs: int, moved: int, wall_ns: int, limits: tuple[float | None, float | None]) -> RooflineOp:

@@ -136,8 +136,10 @@ class RunAnalysis:
 
     @cached_property
     def wall_ns(self) -> int | None:
-        """Of the inference: of its timeline, else as the summary has it."""
-        return self.work.wall_ns if self.has_timeline else self.run.summary.latency.value_ns
+        """Of the inference: of its timeline, else as the summary has it, with the host's stages where it has them."""
+        if self.has_timeline:
+            return self.work.wall_ns
+        return sum(stage.ns for stage in self.run.summary.host) or self.run.summary.latency.value_ns
 
     def costliest_ops(self, positions: Numbers, weights: Numbers, most: int = 5) -> tuple[str, ...]:
         """Names of the ops that most of the weight belongs to; no name twice."""

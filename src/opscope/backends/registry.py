@@ -118,6 +118,12 @@ def load_what_ifs(name: str, can: Can) -> WhatIfs:
     return cast("WhatIfs", _object(entry, entry.what_if))
 
 
+def load_recipe(name: str) -> object | None:
+    """How copies are quantised for the backend called `name`; None: it has no wishes."""
+    entry = find(name)
+    return _object(entry, entry.recipe) if entry.recipe else None
+
+
 def _object(entry: BackendEntry, place: str) -> object:
     (manifest,) = (manifest for manifest in manifests() if entry in manifest.backends)
     found = load_place(manifest, place)

@@ -186,8 +186,8 @@ def _findings(run: Run, program: Program, compiler: ModelCompiler, request: Requ
         return findings
     findings = with_predictions(findings, program, device_ns=device_ns)
     step("trying changes")
-    tried = run_trials(program, compiler, request.target, request.options, device_ns=device_ns)
-    return replace(findings, trials=tried)
+    tried, failed = run_trials(program, compiler, request.target, request.options, device_ns=device_ns)
+    return replace(findings, trials=tried, notes=(*findings.notes, *failed))
 
 
 def _earlier_info(folder: Path) -> RunInfo | None:

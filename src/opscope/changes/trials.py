@@ -51,25 +51,26 @@ def _computes_in(program: Program, label: str) -> bool:
 
 def run_trials(
     program: Program, compiler: ModelCompiler, target: Target, options: ProfileOptions, *, device_ns: int
-) -> tuple[Trial, ...]:
-    """Simulate every candidate, the best first; those that change nothing or cannot be compiled are left out."""
+) -> tuple[tuple[Trial, ...], tuple[str, ...]]:
+    """Simulate every candidate, the best first, and say which cannot be compiled; what changes nothing is left out."""
     from ..device import simulate
 
     base = _seconds(program, simulate(program, seed=0).total_cycles) if len(program.commands) <= MOST_COMMANDS else 0.0
-    found = []
+    found, failed = [], []
     for text in candidate_changes(program, target, options) if base else ():
         change = parse_change(text)
         if change.recompiles and len(program.commands) > MOST_COMPILED:
             continue
         try:
             other, _ = apply_changes(program, [change], compiler, target, options)
-        except ProfilerError:
+        except ProfilerError as error:
+            failed.append(f"not tried: {text} fails: {error}")
             continue
         if change.recompiles and np.array_equal(other.commands, program.commands):
             continue
         ratio = _seconds(other, simulate(other, seed=0).total_cycles) / base
         found.append(Trial(text, round(device_ns * ratio), 1 / ratio))
-    return tuple(sorted(found, key=lambda trial: trial.latency_ns))
+    return tuple(sorted(found, key=lambda trial: trial.latency_ns)), tuple(failed)
 
 
 def _seconds(program: Program, cycles: float) -> float:

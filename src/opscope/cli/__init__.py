@@ -30,6 +30,7 @@ OWN_VERBS = {  # verb → module, line for --help
     "store": (".store", "Many profiles as rows: add runs, ask in SQL, export"),
     "table": (".store", "One metric of a store, models by targets"),
     "trend": (".store", "How a metric of a store went from commit to commit, and where it changed"),
+    "quantize": (".quantize", "A quantised copy of a model, calibrated with your data, and its error layer by layer"),
     "import": (".import_", "Profile files of other tools into a run"),
     "compile": (".compile", "Compile a model into a program for the simulated device"),
     "run": (".run", "Run a compiled program on the simulated device, with a host around it"),

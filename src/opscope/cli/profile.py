@@ -94,6 +94,7 @@ obtained. Exit codes: 0 fine, 1 slower than the baseline allows, or an op has no
             args.backend = own_backends.own_backend(own_backends.load_target(args.target)[0])
         options = chosen_options(args)
         _check_options_apply(args, options)
+        summaries = _summaries(args)  # before the folder is replaced
         recorded = api.profile(
             args.model,
             args.target,
@@ -114,7 +115,7 @@ obtained. Exit codes: 0 fine, 1 slower than the baseline allows, or an op has no
             top=None if args.all else args.top,
             level=getattr(args, "profiling_level", None) or "detailed",
         )
-        _write_files(recorded.recording, args)
+        _write_files(recorded.recording, args, summaries)
         if options.get("execute"):
             _execute(args, options)
         print(f"wrote {recorded.folder}", file=sys.stderr)
@@ -153,7 +154,7 @@ def _add_files(parser: ArgumentParser) -> None:
         help="write the timeline (default: MODEL.trace.json, or trace.json in RUN)",
     )
     for file in _summary_files():
-        group.add_argument(f"--{file.name}", choices=file.forms, help=file.help)
+        group.add_argument(f"--{file.name}", choices=file.forms, action="append", help=file.help)
     group.add_argument("--inputs", type=Path, metavar="F.npz", help="with --execute: arrays by input name")
     group.add_argument("--outputs", type=Path, metavar="F.npz", help="with --execute: where the outputs go")
 
@@ -264,7 +265,19 @@ def _open(page: Path) -> None:
     webbrowser.open(page.resolve().as_uri())
 
 
-def _write_files(result: Recording, args: Namespace) -> None:
+def _summaries(args: Namespace) -> list[tuple[SummaryFile, str]]:
+    """The summary files to write: those asked for, and those of an earlier profile in the same folder, made anew."""
+    folder: Path | None = args.output
+    chosen = []
+    for file in _summary_files():
+        asked = getattr(args, file.name.replace("-", "_")) or ()
+        for form in file.forms:
+            if form in asked or (asked and folder is not None and (folder / f"{file.name}.{form}").is_file()):
+                chosen.append((file, form))
+    return chosen
+
+
+def _write_files(result: Recording, args: Namespace, summaries: Sequence[tuple[SummaryFile, str]]) -> None:
     """Write the timeline and the summary files that were asked for."""
     from ..core.files import write_bytes
     from ..workflows import profiling
@@ -273,11 +286,9 @@ def _write_files(result: Recording, args: Namespace) -> None:
     if args.output_chrome_trace is not None:
         place = _place(args, args.output_chrome_trace, "trace.json")
         files.append((place, profiling.chrome_trace(result)))
-    for file in _summary_files():
-        form = getattr(args, file.name.replace("-", "_"))
-        if form:
-            place = _place(args, _DEFAULT_PLACE, f"{file.name}.{form}")
-            files.append((place, profiling.summary_file(result, file.name, form)))
+    for file, form in summaries:
+        place = _place(args, _DEFAULT_PLACE, f"{file.name}.{form}")
+        files.append((place, profiling.summary_file(result, file.name, form)))
     for path, data in files:
         keep_input(path, args.model)
         write_bytes(path, data)

@@ -4,9 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from ..graph.graph import ABSENT, Op
+from ..estimate.kernels import has_weights
+from ..estimate.work import unpacked_bytes
+from ..graph.graph import ABSENT, Graph, Op
+from .codegen.emit import whole_cycles
 from .passes.split import describe
-from .plan import Plan
+from .plan import Placed, Plan
 
 
 def phase_text(name: str, plan: Plan) -> str:
@@ -19,13 +22,14 @@ def phase_text(name: str, plan: Plan) -> str:
 
 def _lines(plan: Plan) -> Iterable[str]:
     """Yield the line of every op: `%7:8x64xf16 = matmul(%3:…, %5:…) name='fc' engine=NPU … split=axis 1 of 64`."""
+    cycles = _cycles(plan)
     for index, op in enumerate(plan.graph.ops):
         outputs = ", ".join(_tensor(plan, t) for t in op.outputs)
         inputs = ", ".join(_tensor(plan, t) for t in op.inputs if t != ABSENT)
         line = f"{outputs} = {op.kind}({inputs}) name={op.name!r}"
         if index < len(plan.placed):
             placed = plan.placed[index]
-            line += f" engine={placed.engine or 'none'} cycles={placed.cycles:.0f}"
+            line += f" engine={placed.engine or 'none'} cycles={cycles[index]:.0f}"
             line += f" memory_bytes={_footprint(plan, op)}"
         for part in plan.parts:
             split = part.splits[index]
@@ -40,6 +44,27 @@ def _lines(plan: Plan) -> Iterable[str]:
                 yield "    prices: " + "; ".join(
                     f"{describe(sharding)} {cycles:,.0f}" for sharding, cycles in sorted(prices, key=lambda p: p[1])
                 )
+
+
+def _cycles(plan: Plan) -> list[float]:
+    """Cycles of every op that is placed: of its commands, once they are there; before, of one lane doing all of it."""
+    if plan.lowered is None:
+        return [max(placed.cycles, _loading(placed, plan.graph)) for placed in plan.placed]
+    schedule, found = plan.lowered.context.plan, [0.0] * len(plan.placed)
+    for cost in plan.lowered.tiles.costs.values():
+        found[schedule.origin[cost.op]] += whole_cycles(cost.cycles(schedule.placed[cost.op]))
+    return found
+
+
+def _loading(placed: Placed, graph: Graph) -> float:
+    """Cycles that the weights of an op take to enter its engine."""
+    engine = placed.task.placement.engine
+    rate = None if engine is None else engine.weight_bytes_per_cycle
+    if rate is None or not has_weights(placed.op, graph):
+        return 0.0
+    weights = graph.tensors[placed.op.inputs[1]]
+    data = graph.tensors[placed.op.inputs[0]]
+    return (unpacked_bytes(weights, data.dtype) or weights.bytes or 0) / rate.value
 
 
 def _footprint(plan: Plan, op: Op) -> str:

@@ -56,10 +56,19 @@ class Format(NamedTuple):
     signatures: tuple[Signature, ...]  # a file of which one fits is taken to be of this format
     importer: str  # place of a class or object with `read(path)`
     is_generic: bool = False  # offered a file after all others, as it fits files that others know better
+    with_formats: tuple[str, ...] = ()  # whose files, given too, are told with it: `read(path, beside=paths)`
 
     def fits(self, head: bytes, name: str) -> bool:
         """Whether a file that begins like this is of this format; `name` is a hint only."""
         return any(signature.fits(head, name) for signature in self.signatures)
+
+
+class Hint(NamedTuple):
+    """A kind of file that is often given to `opscope import` and cannot be read: what it is, and what to do."""
+
+    signatures: tuple[Signature, ...]
+    what: str
+    expected: str
 
 
 class Can(StrEnum):
@@ -82,6 +91,7 @@ class BackendEntry(NamedTuple):
     can: frozenset[Can] = frozenset({Can.CHROME_TRACE, Can.SUMMARY_FILES})
     what_if: str = ""  # place of an object with `advise(…)` and `grid(…)`, for ADVISE and WHAT_IF
     axes: tuple[str, ...] = ()  # names of options that a what-if may vary
+    recipe: str = ""  # place of a quantization.copies.Recipe: how copies are quantised for it
 
 
 class Verb(NamedTuple):
@@ -123,6 +133,17 @@ class SummaryFile(NamedTuple):
     place: str  # of a function (profile, form) → bytes
 
 
+class TraceWords(NamedTuple):
+    """How timelines of its runs call what they say of a span, where the vendor's own traces have words for it.
+
+    Attributes of a command and what was counted of it have such names already; attributes are lines of NAME=VALUE.
+    """
+
+    category: str
+    ordinal: str  # the place of a command on its thread, which every span says
+    arguments: tuple[tuple[str, str], ...]  # name of an argument in our timelines → here; one without is left out
+
+
 class Manifest(NamedTuple):
     """Everything that one plug-in adds."""
 
@@ -132,6 +153,7 @@ class Manifest(NamedTuple):
     order: int = 100  # place among the plug-ins, in lists and when files are offered; equal ones by name
     targets: Path | None = None  # folder of TOML files
     formats: tuple[Format, ...] = ()
+    hints: tuple[Hint, ...] = ()
     backends: tuple[BackendEntry, ...] = ()
     verbs: tuple[Verb, ...] = ()
     faces: tuple[Face, ...] = ()
@@ -140,6 +162,7 @@ class Manifest(NamedTuple):
     examples: tuple[Example, ...] = ()
     same_rules: tuple[tuple[str, str], ...] = ()  # id of a backend's finding → of the rule of ours that finds the same
     memory_names: tuple[tuple[str, str], ...] = ()  # name in a target file → as the vendor's own files spell it
+    trace_words: TraceWords | None = None  # for timelines of what its backends and importers make
     opstats_tag: str = ""  # in names of files that `opscope opstats` writes, for scripts that look for the vendor's
 
     def names(self) -> set[str]:
@@ -159,6 +182,9 @@ class Manifest(NamedTuple):
         for form in self.formats:
             if not form.signatures or any(sign == Signature() for sign in form.signatures):
                 yield f"format {form.name}: a signature that says nothing would fit every file"
+        for hint in self.hints:
+            if not hint.signatures or any(sign == Signature() for sign in hint.signatures):
+                yield f"hint on {hint.what}: a signature that says nothing would fit every file"
         for backend in self.backends:
             if bool(backend.what_if) != bool(backend.can & {Can.ADVISE, Can.WHAT_IF}):
                 yield f"backend {backend.name}: a what-if needs its place, and a place the capability"

@@ -20,6 +20,7 @@ class Does(IntEnum):
     SYNC = 5  # waits for other work
     STATS = 6  # writes the recording itself out: no work of the network
     HOST = 7  # a call or a stage of the host
+    MIXED = 8  # several of these in one, which the source does not tell apart
 
     @property
     def label(self) -> str:

@@ -15,7 +15,7 @@ from importlib import import_module
 from typing import NamedTuple
 
 from .errors import UsageError, printable
-from .manifest import Manifest
+from .manifest import Manifest, TraceWords
 
 GROUP = "opscope.plugins"
 _METADATA = re.compile(r"(?P<name>[^-]+).*\.(?:dist|egg)-info")
@@ -50,6 +50,14 @@ def load_place(manifest: Manifest, place: str) -> object:
 def vendor_memory_name(memory: str) -> str:
     """A memory of a target file as files in its vendor's own formats spell it."""
     return next((theirs for m in manifests() for ours, theirs in m.memory_names if ours == memory), memory)
+
+
+def trace_words(maker: str) -> TraceWords | None:
+    """Words for a timeline of what a backend or an importer made; None: its plug-in has none of its own."""
+    for manifest in manifests():
+        if maker in {*(backend.name for backend in manifest.backends), *(form.name for form in manifest.formats)}:
+            return manifest.trace_words
+    return None
 
 
 @cache  # what is installed does not change while a program runs; `reload` is for tests

@@ -15,3 +15,8 @@ class Provenance(StrEnum):
     COMPILER_FACT = "compiler-fact"  # what a compiler decided or counted
     MEASURED = "measured"  # on the hardware
     EMULATED = "emulated"  # functional only: its times are never device time
+
+
+def in_words(provenance: Provenance, basis: str) -> str:
+    """How a number was obtained, and what that rests on: "estimated: vendor-model of X, scaled"."""
+    return f"{provenance}: {basis}" if basis else str(provenance)

@@ -2,6 +2,7 @@
 
 Each pass is linear in the graph and returns a new one. An op that absorbed others lists their names in `sources`.
 
+    rescale → add → rescale        becomes   add on the tensors before and behind   (fold_rescales)
     dequantize → conv → quantize   becomes   int8 conv          (fold_quantisation)
     conv → add(constant) → relu    becomes   conv with bias and activation "relu"   (fuse)
 """
@@ -19,12 +20,13 @@ from ..machine.target import Target
 
 _FUSES_INTO = (Family.CONTRACTION, Family.RECURRENT)
 _ALSO_FUSES_INTO = {"add", "batch_norm", "average_pool", "max_pool"}
+_RESCALES_OUTPUT = {"sub", "mul"}  # take a quantize behind them, and nothing else
 
 
 def canonicalise(graph: Graph, target: Target) -> Graph:
     """Return the graph in the form the target runs it."""
     graph = fold_constants(graph)
-    graph = fuse(graph, target.runtime.fuses)
+    graph = fold_rescales(fuse(graph, target.runtime.fuses), target.runtime.rescales)
     if graph.quantize_ops_annotate:
         graph = fold_quantisation(graph, target.runtime.floats)
         graph = fuse(graph, target.runtime.fuses)  # ops that a pair separated are adjacent now
@@ -110,6 +112,7 @@ class _Fusion:
             takes = takes and (not adds_bias or _is_per_channel(first, op, self.graph))
         else:
             takes = first.family in _FUSES_INTO or first.kind in _ALSO_FUSES_INTO
+            takes = takes or (op.kind == "quantize" and first.kind in _RESCALES_OUTPUT)
         return position if takes else None
 
 
@@ -150,6 +153,38 @@ def _merge(first: Op, op: Op, graph: Graph) -> Op:
     inputs = (*first.inputs, *(ABSENT,) * (3 - len(first.inputs)), *scales) if scales else first.inputs
     attributes = {**first.attributes, "activation": op.kind}
     return replace(first, inputs=inputs, outputs=op.outputs, attributes=attributes, sources=sources)
+
+
+def fold_rescales(graph: Graph, kinds: Collection[str]) -> Graph:
+    """Make ops of the listed kinds read the tensors before the rescales of their inputs.
+
+    Only an op that rescales its output too does so: the scales of its inputs and of its output are multiplied. A
+    rescale by one number counts; one that others read as well stays for them.
+    """
+    rescaled = {op.outputs[0]: op for op in graph.ops if _is_rescale(op)}
+    ops = []
+    for op in graph.ops:
+        takes = op.kind in kinds and op.attributes.get("activation") == "quantize"
+        folded: dict[int, str] = {}  # by their output: tensors are numbered in the order of the file
+        inputs = list(op.inputs)
+        for place in range(len(inputs)) if takes else ():
+            while (rescale := rescaled.get(inputs[place])) is not None and rescale.scope == op.scope:
+                folded[inputs[place]] = rescale.name
+                inputs[place] = rescale.inputs[0]
+        sources = (*(folded[tensor] for tensor in sorted(folded)), *(op.sources or (op.name,)))
+        ops.append(replace(op, inputs=tuple(inputs), sources=sources) if folded else op)
+    kept: list[Op] = []
+    read = set(graph.outputs)
+    for op in reversed(ops):  # readers first: a rescale of a rescale may have none left either
+        if op.outputs[0] not in rescaled or op.outputs[0] in read:
+            kept.append(op)
+            read.update(op.inputs)
+    return replace(graph, ops=tuple(reversed(kept)))
+
+
+def _is_rescale(op: Op) -> bool:
+    """Whether an op is a quantize by one number, of one tensor to one tensor, with nothing merged into it."""
+    return op.kind == "quantize" and len(op.inputs) == len(op.outputs) == 1 and not op.sources
 
 
 def fold_quantisation(graph: Graph, floats: Collection[str] = ()) -> Graph:

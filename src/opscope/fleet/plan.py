@@ -27,7 +27,7 @@ MOST_CELLS = 10_000_000
 TARGET, BACKEND, MODEL, SHAPE = "target", "backend", "model", "shape"
 _CODE = (  # what figures are made by; pages and command lines are not
     *("core", "graph", "machine", "program", "recording", "readers", "estimate", "compiler", "device", "decode"),
-    *("analysis", "changes", "workflows", "backends", "importers", "plugins"),
+    *("analysis", "changes", "quantization", "workflows", "backends", "importers", "plugins"),
 )
 
 Versions = Callable[[str], str]  # backend → version of the tool behind it

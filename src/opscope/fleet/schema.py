@@ -45,6 +45,7 @@ CELLS = pa.schema(
         ("devices", _COUNT),
         ("options", _WORDS),  # every option that was given
         ("provenance", _TEXT),
+        ("basis", _TEXT),  # what times rest on, where that is more than the provenance says
         ("latency_low_ns", _NUMBER),
         ("latency_high_ns", _NUMBER),
         ("latency_provenance", _TEXT),

@@ -62,6 +62,8 @@ class _File(msgspec.Struct):
     samples: _Samples | None = None
     caveats: list[str] = []
     unknown: str = ""
+    backend: str = ""
+    options: dict[str, str] = {}
 
 
 _HEAD, _BASELINE = (
@@ -75,7 +77,7 @@ def encode_baseline(figures: Figures, *, labels: Mapping[str, Labels]) -> bytes:
     ops = _largest_ops(figures.ops)
     shown = replace(figures, ops=tuple(ops))
     latency = figures.metric("latency")
-    head = {
+    head: dict[str, object] = {
         "schema": SCHEMA,
         "model": figures.model,
         "sha256": figures.sha256,
@@ -89,7 +91,9 @@ def encode_baseline(figures: Figures, *, labels: Mapping[str, Labels]) -> bytes:
         "rollups": {name: _rollup(ops, of_run(shown)) for name, of_run in labels.items()},
         "op_columns": list(_COLUMNS),
         "caveats": list(figures.caveats),
-    } | ({"unknown": figures.unknown} if figures.unknown else {})
+    }
+    told: dict[str, object] = {"unknown": figures.unknown, "backend": figures.backend, "options": dict(figures.options)}
+    head |= {name: value for name, value in told.items() if value}
     return _text(head, map(_row, ops)).encode()
 
 
@@ -216,6 +220,8 @@ def _figures(found: _File, label: str) -> Figures:
         ops=tuple(_op(op) for op in found.ops),
         caveats=tuple(found.caveats),
         unknown=found.unknown,
+        backend=found.backend,
+        options=found.options,
     )
 
 

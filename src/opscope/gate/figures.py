@@ -5,8 +5,8 @@ Small enough to be kept in a repository: a baseline file is the Figures of a run
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from statistics import median
 
 from ..core.provenance import Provenance
@@ -112,6 +112,8 @@ class Figures:
     created: str = ""
     caveats: tuple[str, ...] = ()  # as in RunInfo
     unknown: str = ""  # which ops have no known cost, and why: then there are no totals but counts of ops and commands
+    backend: str = ""  # who told; empty: not known
+    options: Mapping[str, str] = field(default_factory=dict)  # what was asked of it, and the sizes of local memories
 
     def metric(self, name: str) -> Figure | None:
         return next((metric for metric in self.metrics if metric.name == name), None)
@@ -130,6 +132,32 @@ class Figures:
     def is_exact(self) -> bool:
         """Whether running again would give the same numbers."""
         return self.provenance in EXACT
+
+
+ALWAYS = "precision"  # is said of a run even where others have the same
+_DEFAULT = "default"
+
+
+def choices_of(runs: Sequence[Figures]) -> list[dict[str, str]]:
+    """Of every run, what was chosen otherwise than in another of them, and its precision.
+
+    What one run does not name is the default, where another of the same backend names it; else it is not known.
+    """
+    names = dict.fromkeys((ALWAYS, *(name for run in runs for name in sorted(run.options))))
+    known = {(run.backend, name) for run in runs for name in run.options}
+    columns = {
+        name: [run.options.get(name, _DEFAULT if (run.backend, name) in known else None) for run in runs]
+        for name in names
+    }
+    shown = {
+        name: values
+        for name, values in columns.items()
+        if len(set(values) - {None}) > 1 or (name == ALWAYS and any(name in run.options for run in runs))
+    }
+    return [
+        {name: value for name, values in shown.items() if (value := values[place]) is not None}
+        for place in range(len(runs))
+    ]
 
 
 Labels = Callable[[Figures], Sequence[str]]  # what every op of a run is added up under: its type, its layer, …

@@ -9,6 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ..core.provenance import Provenance
+from ..core.units import format_bytes
 from ..program.program import OpInfo
 from ..recording.run import Run, RunInfo
 from ..recording.summary import Summary
@@ -21,6 +22,18 @@ from .op_times import Work, own_times, wall_times
 
 Floats = npt.NDArray[np.float64]
 
+_ORIGIN = (  # options that say where a run is from, not what was chosen; cores and devices have fields of their own
+    "backend",
+    "imported_as",
+    "imported_from",
+    "tool",
+    "program_key",
+    "run_key",
+    "target_file",
+    "cores",
+    "devices",
+    "seed",
+)
 _COUNTS = ("ops", "commands")  # are known whatever an op costs
 OP_QUANTILES = 9  # kept of the samples of an op: a baseline of some hundred ops stays small
 
@@ -62,7 +75,19 @@ def figures_of_parts(info: RunInfo, ops: Sequence[OpInfo], summary: Summary, spa
         created=info.created,
         caveats=info.caveats,
         unknown=unknown,
+        backend=str(info.options.get("backend", "")),
+        options=_options(info, summary),
     )
+
+
+def _options(info: RunInfo, summary: Summary) -> dict[str, str]:
+    """What was chosen, without where it comes from; a local memory that all cores have alike is part of it."""
+    sizes: dict[str, set[int]] = {}
+    for memory in summary.memory:
+        if memory.core is not None and memory.capacity_bytes is not None:
+            sizes.setdefault(memory.name, set()).add(memory.capacity_bytes)
+    local = {name: format_bytes(size) for name, found in sizes.items() if len(found) == 1 for size in found}
+    return {name: str(value) for name, value in sorted(info.options.items()) if name not in _ORIGIN} | local
 
 
 def _own(info: RunInfo, summary: Summary, work: Work) -> Floats | None:

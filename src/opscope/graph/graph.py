@@ -39,7 +39,10 @@ Attribute = int | float | str | bool | tuple[int, ...]
 ABSENT = -1
 
 # Codes of notes that every figure rests on: what a reader assumed where a file is open, or took from a run.
-ASSUMING = frozenset({"open-batch", "repeated-symbol", "fixed-batch", "shapes-from-run", "both-branches", "runs-as"})
+ASSUMING = frozenset(
+    {"open-batch", "repeated-symbol", "fixed-batch", "shapes-from-run", "both-branches", "runs-as"}
+    | {"random-calibration"}
+)
 
 
 BLOCK_ELEMENTS = 32  # of a block that shares a scale, in every MX format

@@ -3,6 +3,7 @@ importer of the one that fits is loaded, and no other."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Protocol, cast
 
@@ -11,6 +12,10 @@ from ..core.manifest import Format
 from ..core.plugins import load_place, manifests
 from ..recording.recording import Recording
 from .reading import head_of
+
+
+class UnknownFormatError(ImportFileError):
+    """A file that no importer reads, and no plug-in knows."""
 
 
 class Importer(Protocol):
@@ -46,8 +51,17 @@ def find_format(path: Path, *, form: str | None = None) -> Format:
     head = head_of(path)
     found = _known(head, path.name)
     if found is None:
-        raise ImportFileError(str(path), "", f"looks like {appearance(head)}, of no known format; known are {_names()}")
+        raise _refused(path, head)
     return found
+
+
+def _refused(path: Path, head: bytes) -> ImportFileError:
+    """What a file is that no importer reads, and what to do with it, where a plug-in knows."""
+    for hint in (hint for manifest in manifests() for hint in manifest.hints):
+        if any(signature.fits(head, path.name) for signature in hint.signatures):
+            return ImportFileError(str(path), "", f"{hint.what}; expected {hint.expected}")
+    words = f"looks like {appearance(head)}, of no known format; known are {_names()}"
+    return UnknownFormatError(str(path), "", words)
 
 
 def is_profile(path: Path) -> bool:
@@ -70,11 +84,28 @@ def read_profile(path: Path, *, form: str | None = None) -> Recording:
         path: the file.
         form: name of the format; found by content when not given.
     """
-    found = find_format(path, form=form)
+    (found,) = read_profiles([path], form=form)
+    return found
+
+
+def read_profiles(paths: Sequence[Path], *, form: str | None = None) -> list[Recording]:
+    """Read profile files about one run. Those that a format is told with are read with its files."""
+    forms = {path: find_format(path, form=form) for path in paths}
+    names = {known.name for known in forms.values()}
+    told = {name for known in forms.values() for name in known.with_formats} & names
+    return [
+        _read(path, known, [other for other, its in forms.items() if its.name in known.with_formats])
+        for path, known in forms.items()
+        if known.name not in told
+    ]
+
+
+def _read(path: Path, form: Format, beside: Sequence[Path]) -> Recording:
+    importer = load_importer(form)
     try:
-        return load_importer(found).read(path)
+        return importer.read(path, beside=beside) if beside else importer.read(path)  # type: ignore[call-arg]
     except RecursionError as error:
-        raise ImportFileError(str(path), "", f"nested too deep; expected {found.describe}") from error
+        raise ImportFileError(str(path), "", f"nested too deep; expected {form.describe}") from error
 
 
 def appearance(head: bytes) -> str:

@@ -17,6 +17,7 @@ from ..core.provenance import Provenance
 from ..recording.recording import CLOCK, Metric, OpRecord, Recording
 from ..recording.trace import EDGE, NONE, SPAN, SpanKind, Trace
 from .column_trace import SpanColumns, column_trace, open_length
+from .expected_causes import DIVIDED, NOT_DIVIDED, divide, expected_shares
 from .mlir_location import Position, positions
 
 MEASURED = (Provenance.MEASURED, Provenance.SIMULATED)
@@ -41,6 +42,7 @@ def overlay(measured: Recording, model: Recording) -> Recording:
     start, end = model.trace.spans["start_ns"].astype(np.int64), model.trace.spans["end_ns"].astype(np.int64)
     estimate = open_length(of_span[known], start[known], end[known], len(measured.ops)).tolist()
     matched = set(of_span[known].tolist())
+    divided = divide(measured.trace, expected_shares(model.trace, of_span, len(measured.ops)))
     ops = [replace(op, estimated_ns=estimate[n]) if n in matched else op for n, op in enumerate(measured.ops)]
     ops += [_estimated_only(op) for op, at in zip(model.ops, place[:-1].tolist(), strict=True) if at < 0]
     return replace(
@@ -48,11 +50,15 @@ def overlay(measured: Recording, model: Recording) -> Recording:
         maker=f"{measured.maker} + {model.maker}",
         source=f"{measured.source} + {model.source}",
         tool=" + ".join(dict.fromkeys((measured.tool, model.tool))),
-        trace=_both(measured.trace, model.trace, shift, model.provenance),
+        trace=_both(divided, model.trace, shift, model.provenance),
         ops=tuple(ops),
         metrics=tuple(_metrics(measured, model)),
         checks=(*measured.checks, *model.checks),
-        notes=(*measured.notes, *model.notes, *_notes(measured, model, matched, unmatched)),
+        notes=(
+            *(DIVIDED if note == NOT_DIVIDED and divided is not measured.trace else note for note in measured.notes),
+            *model.notes,
+            *_notes(measured, model, matched, unmatched),
+        ),
     )
 
 

@@ -200,6 +200,7 @@ def _vocabulary(target: Target) -> Iterator[tuple[str, Iterable[str], Collection
         yield f"{place}.picojoules_per_element_op", engine.picojoules_per_element_op, _DTYPES
     yield "runtime.in_place", target.runtime.in_place, KINDS
     yield "runtime.fuses", target.runtime.fuses, KINDS
+    yield "runtime.rescales", target.runtime.rescales, KINDS
     yield "runtime.floats", target.runtime.floats, KINDS
     yield "support.dtypes", target.support.dtypes, _DTYPES - {ANY}
     yield "precision", (*target.precision, *target.precision.values()), _DTYPES - {ANY}

@@ -297,6 +297,9 @@ class Runtime:
     im2col_element_bytes: Figure | None = None
     in_place: tuple[str, ...] = ("reshape", "identity")  # kinds that write over their first input
     fuses: tuple[str, ...] = ()  # kinds that disappear into the op before them
+    rescales: tuple[
+        str, ...
+    ] = ()  # kinds that take their inputs at scales of their own: rescales before them disappear
     floats: tuple[str, ...] = ()  # kinds that are computed in float even between quantised tensors
 
 

@@ -37,7 +37,7 @@ class MemoryPeak:
 
     name: str
     per_core: bool  # every core has one; else every device
-    capacity_bytes: int
+    capacity_bytes: int | None  # None: not known
     rate: Rate | None = None  # reads and writes together; None: not known
 
 

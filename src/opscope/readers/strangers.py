@@ -18,9 +18,16 @@ class Stranger(NamedTuple):
     expected: str
 
 
+_FROM_ONNX = (
+    "the ONNX model that it was converted from, for `opscope profile MODEL.onnx --backend htp`; or the profile that a "
+    "device leaves when it runs it, for `opscope import`"
+)
+_CONTAINER = "a Qualcomm deep learning container (.dlc)"
+
 # The first that fits decides; a pattern matches at the beginning of the file, and `.` is any byte.
 FILES = (
     Stranger(rb".{4}ORTM", "a model in ONNX Runtime's own format (.ort)", "the .onnx file that it was made from"),
+    Stranger(rb"\xd5\n[\x02-\x04]\0|.{4}(NETD|NETP|NR64)", _CONTAINER, _FROM_ONNX),
     Stranger(rb"version https://git-lfs", "a Git LFS pointer, not the file that it stands for", "`git lfs pull` first"),
     Stranger(rb"OPSCPROG", "a program that opscope compiled", "the model; `opscope run` takes the program"),
     Stranger(rb"OPSCSTAT", "a stats buffer", "the model; `opscope opstats` takes the buffer"),
@@ -55,11 +62,7 @@ FILES = (
 
 # Of zip archives: looked for in the names of their files, one to a line.
 ARCHIVES = (
-    Stranger(
-        rb"^(model\.params(\.bin)?|dlc\.metadata[^\n/]*)$",
-        "a Qualcomm deep learning container (.dlc)",
-        "the ONNX model that it was converted from, such as for `opscope profile MODEL.onnx --backend htp`",
-    ),
+    Stranger(rb"^(model\.params(\.bin)?|dlc\.metadata[^\n/]*)$", _CONTAINER, _FROM_ONNX),
     Stranger(
         rb"^module\.fb$", "a compiled IREE module (.vmfb)", "the MLIR, ONNX or TensorFlow Lite file it is made of"
     ),

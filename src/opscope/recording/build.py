@@ -8,6 +8,7 @@ from dataclasses import replace
 import numpy as np
 import numpy.typing as npt
 
+from ..core.provenance import in_words
 from ..graph.kinds import what_kind_does
 from ..program.program import COMMAND, NO_OP, NO_ROUTE, Detail, OpCycles, OpInfo
 from .classify import is_cpu, with_meaning
@@ -52,6 +53,7 @@ def _info(
         sha256=sha256,
         target=recording.target or UNKNOWN,
         provenance=recording.provenance,
+        basis=recording.basis,
         network=recording.network or recording.model or recording.maker,
         devices=recording.devices or max((lane.device for lane in lanes), default=0) + 1 or 1,
         cores=recording.cores or max((lane.core for lane in lanes), default=0) + 1 or 1,
@@ -86,6 +88,8 @@ def _options(recording: Recording) -> dict[str, str | int | float | bool]:
 
 def _caveats(recording: Recording, summary: Summary) -> Iterator[str]:
     trace = recording.trace
+    if recording.basis:
+        yield f"times are {in_words(recording.provenance, recording.basis)}"
     others = [lane.provenance for lane, own in zip(trace.lanes, trace.own_lanes, strict=True) if not own]
     if others:
         yield f"lanes marked ({'), ('.join(filter(None, dict.fromkeys(others)))}) are in no total"
@@ -149,8 +153,9 @@ def _summary(recording: Recording) -> Summary:
 
 def op_totals(ops: Sequence[OpRecord]) -> tuple[OpTotal, ...]:
     """Every op, costliest first; what the source does not tell is unknown."""
+    work = [sum(op.busy_cycles.values()) if op.busy_cycles else None for op in ops]  # of all engines
+    cycles = sum(busy or 0 for busy in work)
     whole = sum(op.time_ns or 0 for op in ops)
-    on_path = any(op.path_share is not None for op in ops)
     rows = [
         OpTotal(
             name=op.name,
@@ -158,7 +163,7 @@ def op_totals(ops: Sequence[OpRecord]) -> tuple[OpTotal, ...]:
             wall_ns=op.time_ns,
             busy_ns=op.time_ns,
             wait_ns=op.wait_ns,
-            share=op.path_share if on_path else op.time_ns / whole if op.time_ns is not None and whole else None,
+            share=_share(work[number], cycles) if cycles else _share(op.time_ns, whole),
             commands=None if op.calls is None else round(op.calls),
             out_bytes=op.out_bytes,
             moved_bytes=_sum(op.outer_read_bytes, op.outer_write_bytes),
@@ -169,10 +174,20 @@ def op_totals(ops: Sequence[OpRecord]) -> tuple[OpTotal, ...]:
             op=number,
             does=op.does.label,
             on_cpu=op.placed is Placed.CPU or bool(op.engines and is_cpu(op.engines[0])),
+            kernel=op.kernel,
+            shape=op.shape,
+            covers=op.covers,
+            vector_bytes=op.vector_bytes,
+            threads=op.threads,
+            engine_threads=op.engine_threads,
         )
         for number, op in enumerate(ops)
     ]
     return tuple(sorted(rows, key=lambda row: -(row.busy_ns or 0)))
+
+
+def _share(part: int | None, whole: int) -> float | None:
+    return part / whole if part is not None and whole else None
 
 
 def program_ops(ops: Sequence[OpInfo], totals: Summary) -> tuple[OpRecord, ...]:

@@ -5,6 +5,7 @@ Times are of the inference that `Summary` describes. None is unknown, never zero
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 from ..core.provenance import Provenance
@@ -18,6 +19,7 @@ ROLLUPS = ("op", "type", "layer", "block", "engine", "location")  # what ops can
 
 WHAT_IF = "what-if"  # simulated or compiled again with the change made
 UPPER_BOUND = "upper bound"  # the cost taken off the critical path; other work may take its place
+NO_COMPUTE, OUTLIER = "no-compute", "outlier"  # ids of findings that others go by
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,6 +46,11 @@ class Finding:
     predicted: Prediction | None = None
     spans: tuple[int, ...] = ()  # rows of the spans table that show it, costliest first; a sample where there are many
     bytes: int | None = None  # that it is about, where it is about bytes
+
+
+def in_order(findings: Iterable[Finding]) -> tuple[Finding, ...]:
+    """Work that computes nothing first, then the costliest; those whose cost is unknown come last."""
+    return tuple(sorted(findings, key=lambda found: (found.id != NO_COMPUTE, -(found.cost_ns or 0))))
 
 
 @dataclass(frozen=True, slots=True)

@@ -54,6 +54,9 @@ STAGE_DOES = {  # what the host does in a stage, where that is no work of its ow
     "input transfer": Does.MOVE,
     "output transfer": Does.MOVE,
     "device queue": Does.SYNC,
+    "memory wait": Does.SYNC,  # until the device's local memory is free
+    "resource wait": Does.SYNC,  # until its engines are
+    "power-up": Does.LAUNCH,
 }
 
 

@@ -85,6 +85,9 @@ class OpRecord:
     in_bytes: int | None = None
     out_bytes: int | None = None
     parameter_bytes: int | None = None
+    vector_bytes: int | None = None  # that pass through vector units for it, at the least
+    threads: int | None = None  # of its busiest engine, that it used
+    engine_threads: int | None = None  # that this engine has
     outer_read_bytes: int | None = None
     outer_write_bytes: int | None = None
     local_read_bytes: int | None = None
@@ -156,6 +159,7 @@ class Recording:
     provenance: Provenance  # of its times
     trace: Trace
     ops: tuple[OpRecord, ...] = ()
+    basis: str = ""  # what its times rest on, where that is more than their provenance says
     model: str | None = None
     target: str | None = None
     network: str = ""  # name of the model; empty: that of `model`
@@ -194,6 +198,8 @@ class Recording:
     details: Mapping[str, object] = field(default_factory=dict)  # what only this source tells, in its own words
     # for files in a vendor's form; in no file of ours
     vendor_tables: Mapping[str, object] = field(default_factory=dict)
+    # name → content: what lies beside the tables of its run, such as the copy of a model that was compiled
+    files: Mapping[str, bytes] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         if self.trace.provenance != self.provenance:

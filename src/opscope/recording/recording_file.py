@@ -34,6 +34,7 @@ class _File(msgspec.Struct, kw_only=True):
     schema: str = SCHEMA
     maker: str
     provenance: Provenance
+    basis: str = ""
     model: str | None
     target: str | None
     network: str

@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ..core.meaning import Carries
-from ..core.provenance import Provenance
+from ..core.provenance import Provenance, in_words
 from ..graph.graph import ABSENT, Graph
 from ..program.bounds import Bounds
 from ..program.program import Detail, MemoryInfo, OpCycles, Operand, OpInfo, Program
@@ -18,7 +18,8 @@ from .summary import Summary
 from .trace import Trace
 from .unknown import UnknownOp, unknown_of
 
-MACS_PER_S, OUTER_BYTES_PER_S = "macs_per_s", "outer_bytes_per_s"  # names of RunInfo.limits
+# names of RunInfo.limits
+MACS_PER_S, OUTER_BYTES_PER_S, VECTOR_BYTES_PER_S = "macs_per_s", "outer_bytes_per_s", "vector_bytes_per_s"
 
 GRAPH_EDGE = np.dtype([("source", "<i4"), ("target", "<i4")])  # two ops: the second reads what the first writes
 
@@ -42,7 +43,13 @@ class RunInfo:
     options: Mapping[str, str | int | float | bool] = field(default_factory=dict)
     limits: Mapping[str, float] = field(default_factory=dict)  # of what it ran on, all cores: macs_per_s, …
     caveats: tuple[str, ...] = ()  # what to know before its totals are set against those of another run
+    basis: str = ""  # what its times rest on, where that is more than their provenance says
     classified: tuple[str, ...] = ()  # tables in which the meaning of something was told from words
+
+    @property
+    def obtained(self) -> str:
+        """How its times were obtained, in words."""
+        return in_words(self.provenance, self.basis)
 
 
 @dataclass(frozen=True, slots=True)

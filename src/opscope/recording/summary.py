@@ -204,6 +204,12 @@ class OpTotal:
     does: str = Does.UNKNOWN.label  # of meaning.Does
     on_cpu: bool = False  # on the processor that everything falls back to
     carries: str = Carries.UNKNOWN.value  # of an op that moves bytes: one of meaning.Carries
+    kernel: str = ""  # the routine that did most of it
+    shape: str = ""  # of what it reads and what it makes, for people
+    covers: tuple[str, ...] = ()  # other ops of the model that it does the work of
+    vector_bytes: int | None = None  # that pass through vector units for it, at the least
+    threads: int | None = None  # of its engine, that it used
+    engine_threads: int | None = None  # that its engine has
 
 
 @dataclass(frozen=True, slots=True)

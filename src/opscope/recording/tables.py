@@ -41,6 +41,12 @@ def totals_table(totals: Sequence[OpTotal]) -> pa.Table:
     """Totals of ops as columns."""
     import pyarrow as pa
 
-    kinds = {str: pa.string(), bool: pa.bool_(), float | None: pa.float64(), int | None: pa.int64()}
+    kinds = {
+        str: pa.string(),
+        bool: pa.bool_(),
+        float | None: pa.float64(),
+        int | None: pa.int64(),
+        tuple[str, ...]: pa.list_(pa.string()),
+    }
     columns = {name: kinds[kind] for name, kind in get_type_hints(OpTotal).items()}
     return pa.table({name: pa.array([getattr(row, name) for row in totals], kind) for name, kind in columns.items()})

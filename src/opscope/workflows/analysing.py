@@ -15,7 +15,7 @@ from ..analysis.run_totals import with_known_breakdown
 from ..analysis.timeline.activities import typical_inference
 from ..core.errors import ProfilerError, UsageError
 from ..core.files import write_bytes
-from ..recording.finding import WHAT_IF, Finding, Findings, LawCheck, Prediction, Trial
+from ..recording.finding import WHAT_IF, Finding, Findings, LawCheck, Prediction, Trial, in_order
 from ..recording.findings_file import FINDINGS_FILE, findings_bytes, known_findings
 from ..recording.recording import Recording
 from ..recording.recording_file import read_recording
@@ -96,26 +96,17 @@ def findings_for(run: Run, recording: Recording | None) -> Findings:
 
 
 def merged(told: Sequence[Finding], found: Sequence[Finding]) -> tuple[Finding, ...]:
-    """What a backend told of its own run and what every run is asked, costliest first; the same cause once.
+    """What a backend told of its own run and what every run is asked; the same cause once.
 
-    The backend's words are kept, with what to do and what it would gain from the other where it does not say. Of an op
-    that changes layout it is told among the changes of layout.
+    The backend's words are kept, with what to do and what it would gain from the other where it does not say.
     """
     left = list(found)
     own = []
-    layout = {op for cause in told if cause.id == "layout" for op in cause.ops}
     for cause in told:
-        if cause.id == "slow-op" and cause.ops and layout.issuperset(cause.ops):
-            continue
-        twins = [other for other in left if _is_same(cause, other)]
+        twins = [other for other in left if other.id == cause.id]
         left = [other for other in left if other not in twins]
         own.append(_with_advice(cause, twins[0]) if twins else cause)
-    return tuple(sorted([*own, *left], key=lambda cause: -(cause.cost_ns or 0)))
-
-
-def _is_same(told: Finding, found: Finding) -> bool:
-    """Whether two findings are of the same rule and, where that is about ops, of the same ops."""
-    return told.id == found.id and (found.id != "slow-op" or set(found.ops) <= set(told.ops))
+    return in_order((*own, *left))
 
 
 def _with_advice(told: Finding, found: Finding) -> Finding:
@@ -129,7 +120,9 @@ def _with_advice(told: Finding, found: Finding) -> Finding:
 
 def _at_most(predicted: Prediction | None, cost_ns: int | None) -> Prediction | None:
     """The prediction, its gain limited to what the backend says that the finding costs."""
-    if predicted is None or cost_ns is None or predicted.gain_ns <= cost_ns:
+    if predicted is None or not predicted.gain_ns:
+        return None
+    if cost_ns is None or predicted.gain_ns <= cost_ns:
         return predicted
     return replace(predicted, gain_ns=cost_ns, latency_ns=predicted.latency_ns + predicted.gain_ns - cost_ns)
 

@@ -7,11 +7,11 @@ from dataclasses import replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-from ..core.errors import UsageError
+from ..core.errors import ImportFileError, ModelError, UsageError
 from ..core.files import PROGRAM_FILE
 from ..core.provenance import Provenance
 from ..importers import combine, reading
-from ..importers.formats import read_profile
+from ..importers.formats import UnknownFormatError, read_profile, read_profiles
 from ..program.wire import PROGRAM_MAGIC, STATS_MAGIC
 from ..recording.recording import Recording
 from ..recording.run import Run
@@ -31,10 +31,30 @@ def import_files(
     kinds = {path: reading.head_of(path)[:8] for path in files}
     if {PROGRAM_MAGIC, STATS_MAGIC} & set(kinds.values()):
         return _import_captures(kinds, folder, command=command, created=created)
-    recording = combine.combine([read_profile(path, form=form) for path in files])
+    try:
+        recording = combine.combine(read_profiles(files, form=form))
+    except UnknownFormatError:
+        for path in files:
+            _refuse_model(path)
+        raise
     if provenance is not None:
         recording = replace(recording, provenance=provenance, trace=replace(recording.trace, provenance=provenance))
     return analysed(recording, folder, command=command, created=created, sha256=None)
+
+
+def _refuse_model(path: Path) -> None:
+    """A model that is given for a profile: there is none of it yet."""
+    from ..readers import model_format
+
+    try:
+        form = model_format(path)
+    except ModelError:
+        return
+    raise ImportFileError(
+        str(path),
+        "",
+        f"a model ({form.value}), not a profile; expected a profile file: `opscope profile` makes one of it",
+    )
 
 
 def run_of_file(path: Path, *, created: str) -> tuple[Run, Recording]:

@@ -18,6 +18,7 @@ from ..recording.recording import Recording
 from ..recording.run import Run
 
 if TYPE_CHECKING:
+    from ..analysis.timeline.path_marks import PathMarks
     from ..recording.folder_writer import RunFolder
 
 MOST_TRACE_SPANS = 100_000  # above it the timeline is written in the binary form, which is a tenth of the size
@@ -44,8 +45,9 @@ class Recorded:
 def run_of(recording: Recording, *, command: Sequence[str], created: str, sha256: str | None) -> Run:
     """The Run of a recording, with what its timeline tells of the totals."""
     from ..analysis.run_totals import with_breakdown
+    from ..analysis.timeline.over_time import with_use
 
-    return with_breakdown(to_run(recording, command=command, created=created, sha256=sha256))
+    return with_breakdown(with_use(to_run(recording, command=command, created=created, sha256=sha256)))
 
 
 def analysed(
@@ -97,7 +99,7 @@ def finish(files: RunFolder, run: Run, findings: Findings, recording: Recording)
     from ..recording.recording_file import RECORDING_FILE, encode_recording
 
     shown = {**page_of(run, findings), **trace_of(run)}
-    for name, data in shown.items():
+    for name, data in {**recording.files, **shown}.items():
         files.keep(name, data)
     files.keep(RECORDING_FILE, encode_recording(recording))
     files.keep(FINDINGS_FILE, findings_bytes(files.folder, findings))
@@ -123,14 +125,22 @@ def trace_of(run: Run) -> dict[str, bytes]:
     from ..views.timeline.perfetto_trace import PerfettoTrace
 
     out = BytesIO()
-    PerfettoTrace(run, flows=True).render(run.trace, out)
+    PerfettoTrace(run, flows=True, path=path_of(run)).render(run.trace, out)
     return {"trace.pftrace": out.getvalue()}
 
 
 def trace_json(run: Run) -> bytes:
-    """The timeline as Chrome JSON, with arrows."""
+    """The timeline as Chrome JSON, with arrows and the critical path."""
     from ..views.timeline.chrome_trace import ChromeTrace
 
     out = BytesIO()
-    ChromeTrace(run, flows=True).render(run.trace, out)
+    ChromeTrace(run, flows=True, path=path_of(run)).render(run.trace, out)
     return out.getvalue()
+
+
+def path_of(run: Run) -> PathMarks:
+    """The critical path of a run, for its timeline."""
+    from ..analysis.run_analysis import RunAnalysis
+    from ..analysis.timeline.path_marks import path_marks
+
+    return path_marks(RunAnalysis(run))

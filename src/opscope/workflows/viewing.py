@@ -29,7 +29,7 @@ from ..recording.schema import GRAPH_FILE, HEAD_FILE, RUN_SCHEMA, TABLE_FILES
 from ..recording.summary import Latency, Summary
 from ..recording.summary_file import SUMMARY_FILE, decode_summary
 from ..views.page.spans import MOST_ROWS, SpanRows, rows_of
-from .record import MOST_TRACE_SPANS
+from .record import MOST_TRACE_SPANS, path_of
 
 PAGE = "report.html"
 TRACES = ("trace.json", "trace.json.gz", "trace.pftrace")  # timelines that a run may hold, the first found is shown
@@ -204,4 +204,4 @@ def write_trace(run: Run, out: BinaryIO) -> None:
     from ..views.timeline.perfetto_trace import PerfettoTrace
 
     is_small = len(run.trace.spans) <= MOST_TRACE_SPANS
-    (ChromeTrace if is_small else PerfettoTrace)(run, flows=is_small).render(run.trace, out)
+    (ChromeTrace if is_small else PerfettoTrace)(run, flows=is_small, path=path_of(run)).render(run.trace, out)

@@ -12,6 +12,7 @@ from opscope import api
 from opscope.changes import trials as trying
 from opscope.changes.changes import parse_change
 from opscope.changes.trials import candidate_changes, fastest_dtype, run_trials
+from opscope.core.errors import UsageError
 from opscope.device import simulate
 from opscope.estimate.precision import precisions
 from opscope.machine import catalogue as targets
@@ -68,7 +69,7 @@ def test_a_trial_is_the_latency_of_the_program_compiled_so(tmp_path: Path) -> No
         trial.change: trial
         for trial in run_trials(
             program, ModelCompiler(model), target, ProfileOptions(cores=1, ddr_stats=False), device_ns=10_000
-        )
+        )[0]
     }
     for cores in (2, 14):
         trial = found[f"cores={cores}"]
@@ -84,7 +85,7 @@ def test_a_change_that_changes_nothing_is_no_trial(tmp_path: Path) -> None:
         trial.change
         for trial in run_trials(
             program, ModelCompiler(model), target, ProfileOptions(cores=1, ddr_stats=False), device_ns=1
-        )
+        )[0]
     ]
     assert sorted(tried) == ["bandwidth*2", "cores=14", "cores=2"]  # it is int8 already
 
@@ -96,13 +97,28 @@ def test_a_program_that_is_long_to_compile_is_only_timed_again(tmp_path: Path, m
     monkeypatch.setattr(trying, "MOST_COMPILED", len(program.commands) - 1)
     assert [
         trial.change
-        for trial in run_trials(program, ModelCompiler(model), target, ProfileOptions(cores=1), device_ns=1)
+        for trial in run_trials(program, ModelCompiler(model), target, ProfileOptions(cores=1), device_ns=1)[0]
     ] == ["bandwidth*2"]
 
 
 def test_of_a_program_that_does_nothing_nothing_is_tried(tmp_path: Path) -> None:
     program = program_of([])
-    assert (
-        run_trials(program, ModelCompiler(tmp_path / "none"), targets.load("aic100-std"), ProfileOptions(), device_ns=0)
-        == ()
-    )
+    assert run_trials(
+        program, ModelCompiler(tmp_path / "none"), targets.load("aic100-std"), ProfileOptions(), device_ns=0
+    ) == ((), ())
+
+
+def test_a_change_that_cannot_be_compiled_is_said_with_its_reason(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    model, target = tmp_path / "kws.onnx", targets.load("aic100-std")
+    make(Recipe("kws-cnn", weights=False), model)
+    program = api.compile_model(model, target, cores=1, stats_level=70).program
+
+    def refuse(*_: object) -> None:
+        raise UsageError("no room")
+
+    monkeypatch.setattr(trying, "apply_changes", refuse)
+    tried, failed = run_trials(program, ModelCompiler(model), target, ProfileOptions(cores=1), device_ns=1)
+    assert tried == ()
+    assert "not tried: cores=14 fails: no room" in failed

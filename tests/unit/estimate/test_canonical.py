@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from build import Sketch, mobilenet, resnet, target
-from opscope.estimate.canonical import canonicalise, fold_constants, fold_quantisation, fuse, retype
+from opscope.estimate.canonical import canonicalise, fold_constants, fold_quantisation, fold_rescales, fuse, retype
 from opscope.estimate.estimator import parameter_bytes
 from opscope.estimate.work import work_of
 from opscope.graph.graph import DType, Graph
@@ -172,3 +172,41 @@ def test_canonicalising_twice_changes_nothing_more_and_keeps_the_macs(graph: Gra
     once = canonicalise(graph, FUSING)
     assert canonicalise(once, FUSING) == once
     assert macs(once) == macs(graph)
+
+
+# -- rescales
+
+
+def rescaled_sum(kind: str, *, behind: bool = True, read_elsewhere: bool = False) -> Graph:
+    """rescale → rescale, and rescale, into an op on i32, whose output is rescaled to i8."""
+    draw = Sketch(dtype=DType.I8)
+
+    def rescale(tensor: int, dtype: DType, name: str) -> int:
+        return draw.op("quantize", (tensor,), draw.tensors[tensor].shape, dtype=dtype, name=name)
+
+    data = draw.input(1, 8, 8, 4)
+    left = rescale(rescale(data, DType.I32, "left"), DType.I32, "again")
+    right = rescale(data, DType.I32, "right")
+    out = draw.same(kind, left, right, name="sum")
+    last = rescale(out, DType.I8, "out") if behind else out
+    return draw.graph(last, draw.same("abs", right, name="reader")) if read_elsewhere else draw.graph(last)
+
+
+@pytest.mark.parametrize("kind", ["add", "sub"])
+def test_rescales_around_an_elementwise_op_disappear_into_it(kind: str) -> None:
+    """As Torq's compiler does: the slices multiply both inputs and the sum by numbers of their own."""
+    after = fold_rescales(fuse(rescaled_sum(kind), ("quantize",)), ("add", "sub"))
+    (op,) = after.ops
+    assert (op.kind, op.inputs) == (kind, (after.inputs[0], after.inputs[0]))
+    assert [after.tensors[t].dtype for t in op.outputs] == [DType.I8]
+    assert op.sources == ("left", "again", "right", "sum", "out")
+
+
+def test_a_rescale_stays_where_the_sum_is_not_rescaled_or_others_read_it() -> None:
+    assert kinds(fold_rescales(fuse(rescaled_sum("add", behind=False), ("quantize",)), ("add",))) == [
+        *("quantize", "quantize", "quantize", "add")
+    ]
+    shared = fold_rescales(fuse(rescaled_sum("add", read_elsewhere=True), ("quantize",)), ("add",))
+    assert [op.name for op in shared.ops] == ["right", "sum", "reader"]
+    assert shared.ops[1].inputs == (shared.inputs[0], shared.inputs[0])
+    assert kinds(fold_rescales(fuse(rescaled_sum("add"), ("quantize",)), ())) == [*("quantize",) * 3, "add"]

@@ -8,12 +8,14 @@ import pytest
 from importer_samples import SAMPLES
 from opscope.core.errors import ImportFileError, UsageError
 from opscope.importers.formats import (
+    UnknownFormatError,
     appearance,
     find_format,
     formats,
     load_importer,
     read_profile,
 )
+from packed_models import zipped
 
 FORMATS = {
     "vela_per-layer.csv": "vela-layers",
@@ -110,3 +112,29 @@ def test_what_is_no_file_is_an_error(path: Path) -> None:
 
 def test_appearance_of_long_lines_is_short() -> None:
     assert len(appearance(b"x" * 10_000)) < 120
+
+
+HINTS = {
+    "a.ireeprof": (b"IRPF\x01\0\x06\0" + bytes(64), "iree-profile export --format=ireeperf-jsonl"),
+    "stats.json": (b'{\n"stream-aggregate": {\n  "global": {}}}', "`opscope profile`"),
+    "m.vmfb": (bytes(4) + b"IREE" + bytes(64), "the model that it was compiled from"),
+    "dump.mlir": (
+        b'module {\n  "torq_hw.slice_profiling"() : () -> ()\n}\n',
+        "`opscope annotate DUMP RUNTIME.csv OUT`",
+    ),
+    "m.dlc": (b"\xd5\n\x04\0\0\0\0\0\x18\0\0\0NETD" + bytes(64), "`opscope profile MODEL.onnx --backend htp`"),
+    "old.dlc": (zipped({"model": b"x", "dlc.metadata": b"y"}), "`opscope profile MODEL.onnx --backend htp`"),
+}
+
+
+@pytest.mark.parametrize(("name", "content", "words"), [(name, *case) for name, case in HINTS.items()])
+def test_a_file_that_a_plug_in_knows_gets_the_command_that_takes_it(
+    name: str, content: bytes, words: str, tmp_path: Path
+) -> None:
+    for path in (tmp_path / name, tmp_path / "a.bin"):  # content decides
+        path.write_bytes(content)
+        with pytest.raises(ImportFileError) as caught:
+            find_format(path)
+        assert type(caught.value) is not UnknownFormatError
+        assert words in str(caught.value)
+        assert "known are" not in str(caught.value)

@@ -36,6 +36,7 @@ CORE_ML = field(1, 4) + field(2, field(1, field(1, b"image") + field(3, bytes(30
 
 FILE_CASES = {
     "ORT's own format (.ort)": struct.pack("<I", 24) + b"ORTM" + bytes(64),
+    "a Qualcomm deep learning container (.dlc)": b"\xd5\n\x04\0\0\0\0\0" + struct.pack("<I", 24) + b"NETD" + bytes(64),
     "a Git LFS pointer": b"version https://git-lfs.github.com/spec/v1\noid sha256:0\nsize 12\n",
     "a program that opscope compiled": PROGRAM_MAGIC + bytes(100),
     "a stats buffer": STATS_MAGIC + bytes(100),

@@ -29,11 +29,5 @@ def test_a_gain_is_no_more_than_what_the_backend_says_that_it_costs() -> None:
     assert only.predicted == Prediction(3, 7, UPPER_BOUND)
 
 
-def test_a_slow_node_that_changes_layout_is_told_of_once() -> None:
-    told = [cause("layout", 9, "a", "b"), cause("slow-op", 5, "a"), cause("slow-op", 4, "c")]
-    assert merged(told, []) == (told[0], told[2])
-
-
-def test_the_same_op_of_every_layer_is_more_than_one_slow_node() -> None:
-    block = cause("slow-op", 90, "a.0", "a.1")
-    assert merged([cause("slow-op", 50, "a.0")], [block]) == (block, cause("slow-op", 50, "a.0"))
+def test_work_that_computes_nothing_comes_first() -> None:
+    assert [each.id for each in merged([cause("spill", 90)], [cause("no-compute", 5, "a")])] == ["no-compute", "spill"]

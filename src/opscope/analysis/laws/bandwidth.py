@@ -72,8 +72,9 @@ def bytes_within_peak(analysis: RunAnalysis) -> Iterator[LawCheck]:
     run, window = analysis.run, Window.of(analysis)
     peaks, transfers = _peaks(run), _transfers(analysis)
     if window is None or not peaks or not len(transfers.route):
-        for name in ("bytes per second ≤ peak", "latency ≥ bytes ÷ peak"):
-            yield LawCheck(name, None, _UNTOLD if peaks else NO_PEAKS)
+        yield LawCheck("bytes per second ≤ peak", None, _UNTOLD if peaks else NO_PEAKS)
+        in_all = tuple(_total_laws(run))
+        yield from in_all or (LawCheck("latency ≥ bytes ÷ peak", None, _UNTOLD if peaks else NO_PEAKS),)
         return
     for shared in peaks:
         own = transfers.of(shared, max(run.info.cores, 1))
@@ -108,6 +109,25 @@ def _transfers(analysis: RunAnalysis) -> _Transfers:
     owner = moved["device"].astype(np.int64) * max(run.info.cores, 1) + moved["core"]
     route, start, end = (spans[key].astype(np.int64) for key in ("route", "start_ns", "end_ns"))
     return _Transfers(route, owner, start, end, moved["moved_bytes"].astype(np.float64))
+
+
+def _total_laws(run: Run) -> Iterator[LawCheck]:
+    """Of memories that no route is known to serve: what was read and written in all takes its time at the peak."""
+    served, latency = {route.memory for route in run.routes}, run.summary.latency.value_ns
+    for peak in run.bounds.memories if run.bounds is not None else ():
+        clock = run.info.clocks_hz.get("core")
+        if peak.rate is None or peak.name in served or (peak.rate.per_cycle and not clock):
+            continue
+        moved = [
+            row.read_bytes + row.write_bytes
+            for row in run.summary.memory
+            if row.name == peak.name and row.read_bytes is not None and row.write_bytes is not None
+        ]
+        if moved and latency is not None:
+            rate = peak.rate.per_second(clock or 0)
+            least_ns = max(moved) / rate * 1e9
+            words = f"{latency:,} and {least_ns:,.0f} ns, for {max(moved):,} bytes at {rate / 1e9:,.1f} GB/s"
+            yield LawCheck(f"latency ≥ bytes of {peak.name} ÷ peak", latency + 1 >= least_ns, words)
 
 
 def _rate_law(run: Run, shared: _Shared, found: tuple[float, int], peak: float) -> LawCheck:

@@ -8,8 +8,11 @@ from .memory import exposed_transfers, reads_again, residency, serial_transfers,
 from .overhead import computed_again, launches, layout_changes, on_the_cpu, small_ops
 from .slow_ops import far_from_bound, slow_ops
 from .waiting import idle_engines, uneven_work, unexplained_gaps, waits
+from .wasted import computes_nothing, outliers
 
 RULES: tuple[Rule, ...] = (
+    computes_nothing,
+    outliers,
     slow_ops,
     far_from_bound,
     computed_again,

@@ -16,6 +16,7 @@ from ..causes import LAUNCH, LAYOUT, does_of
 from ..repeated_work import repeated_work
 from ..run_analysis import RunAnalysis
 from .draft import Draft, count, path_cost, time
+from .wasted import long_movers
 
 LAYOUT_SHARE = 0.03  # of the critical path
 LAUNCH_SHARE = 0.03  # of the critical path
@@ -30,7 +31,8 @@ def layout_changes(analysis: RunAnalysis) -> Iterator[Draft]:
 
 
 def _layout_on_path(analysis: RunAnalysis) -> Iterator[Draft]:
-    positions = np.flatnonzero(analysis.work.cause == LAYOUT)
+    named = np.append(long_movers(analysis), False)[analysis.work.op]  # they have a finding of their own
+    positions = np.flatnonzero((analysis.work.cause == LAYOUT) & ~named)
     cost, whole = path_cost(analysis, positions), analysis.work.wall_ns
     if whole and cost >= LAYOUT_SHARE * whole:
         found = _layout_finding(
@@ -39,6 +41,7 @@ def _layout_on_path(analysis: RunAnalysis) -> Iterator[Draft]:
             "the critical path",
             analysis.costliest_ops(positions, analysis.path_ns),
             analysis.rows(positions, analysis.path_ns),
+            what="other conversions and copies" if named.any() else "conversions and copies",
         )
         yield Draft(found, positions)
 
@@ -52,10 +55,12 @@ def _layout_of_ops(analysis: RunAnalysis) -> Iterator[Draft]:
         yield Draft(_layout_finding(cost, whole, "the time of all ops", names[:MOST_NAMES], ()))
 
 
-def _layout_finding(cost: int, whole: int, of: str, ops: tuple[str, ...], rows: tuple[int, ...]) -> Finding:
+def _layout_finding(
+    cost: int, whole: int, of: str, ops: tuple[str, ...], rows: tuple[int, ...], *, what: str = "conversions and copies"
+) -> Finding:
     return Finding(
         "layout",
-        f"conversions and copies take {format_percent(cost / whole)} of {of}",
+        f"{what} take {format_percent(cost / whole)} of {of}",
         "changes of layout, of data type and of place compute nothing",
         ops,
         cost,

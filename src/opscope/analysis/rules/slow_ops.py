@@ -23,6 +23,7 @@ from ..timeline.activities import Numbers
 from ..timeline.intervals import total
 from .draft import Draft, count, time
 from .flow import flow_of
+from .wasted import doubted
 
 SLOW_SHARE = 0.05  # of the critical path: a block above it is worth a line
 MOST_BLOCKS = 3
@@ -46,7 +47,8 @@ def slow_ops(analysis: RunAnalysis) -> Iterator[Draft]:
     blocks = list(dict.fromkeys(analysis.structure.blocks))
     number = {block: place for place, block in enumerate(blocks)}
     of_op = np.array([number[block] for block in analysis.structure.blocks], np.int64)
-    sums = total(of_op, times, len(blocks))
+    told = doubted(analysis)  # of those the time is in question, not the form
+    sums = total(of_op, np.where(told, 0, times), len(blocks))
     for place in np.argsort(-sums, kind="stable")[:MOST_BLOCKS].tolist():
         if not whole or sums[place] < SLOW_SHARE * whole:
             return

@@ -35,27 +35,27 @@ def _of_ops(analysis: RunAnalysis) -> tuple[Share, ...]:
     for op in totals:
         cause = HOST if mixed and op.on_cpu else cause_of_op(op, slow_bytes=op.op in by_bytes)
         times[CAUSES[cause]] += op.busy_ns or 0
+    around = _around(analysis)
     whole, wall = sum(times.values()), analysis.wall_ns
     if not whole:
-        return _of_stages(analysis) or ((Share(OTHER_BOUND, float(wall), 1.0),) if wall else ())
+        return _shares(around) if around else (Share(OTHER_BOUND, float(wall), 1.0),) if wall else ()
     if wall is None:
         return _shares(times)
-    lanes = max(1.0, whole / wall)
+    wall -= sum(around.values()) - around.pop(OTHER_BOUND, 0)  # what is left is the device's
+    lanes = max(1.0, whole / wall) if wall else 1.0
     scaled = Counter({cause: round(ns / lanes) for cause, ns in times.items()})
-    rest = OTHER_BOUND if whole < wall else scaled.most_common(1)[0][0]  # all is known: what is left is rounding
+    explained = whole + len(totals) >= wall  # times of ops are whole ns
+    rest = scaled.most_common(1)[0][0] if explained else OTHER_BOUND  # all is known: what is left is rounding
     scaled[rest] += wall - sum(scaled.values())
-    return _shares(scaled)
+    return _shares(scaled + around)
 
 
-def _of_stages(analysis: RunAnalysis) -> tuple[Share, ...]:
-    """Where only the stages around the device are known: what the device did is not."""
+def _around(analysis: RunAnalysis) -> Counter[str]:
+    """Where stages around the device are known: what each counts as. What the device did in its own is not said."""
     times: Counter[str] = Counter()
     for stage in analysis.run.summary.host:
         times[CAUSES[cause_of_stage(stage.name)]] += stage.ns
-    if analysis.wall_ns and times:  # stages may be means, and the latency a median
-        whole = sum(times.values())
-        times = Counter({cause: round(ns * analysis.wall_ns / whole) for cause, ns in times.items()})
-    return _shares(times) if times else ()
+    return times
 
 
 def _shares(times: Counter[str]) -> tuple[Share, ...]:

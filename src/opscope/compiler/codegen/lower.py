@@ -24,6 +24,8 @@ from .tensors import LocalCopy, OuterCopy, Piece, Tensors
 from .tiles import Tile, TileRunner
 from .weights import Ring, WeightStream
 
+_LONGEST_CHAIN = 32  # ops: placing a chain takes time with the cube of its length
+
 
 @dataclass(frozen=True, slots=True)
 class _Body:
@@ -90,7 +92,7 @@ class Lowering:
         chain = [start]
         if not self._is_by_rows(first.op) or not first.engine or not self._takes_chains(first.engine):
             return chain
-        for index in range(start + 1, len(self.plan.placed)):
+        for index in range(start + 1, min(start + _LONGEST_CHAIN, len(self.plan.placed))):
             placed, other = self.plan.placed[index], self.plan.splits[index]
             same = (
                 self._is_by_rows(placed.op)

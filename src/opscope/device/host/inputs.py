@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from pathlib import Path
 
+import ml_dtypes
 import numpy as np
 import numpy.typing as npt
 
@@ -13,13 +14,30 @@ from ...core.random_arrays import NUMPY_TYPES as RANDOM_TYPES
 from ...program.program import Program
 
 Array = npt.NDArray[np.generic]
+_SMALL_FLOATS: Mapping[str, type[np.generic]] = {  # NumPy calls them void; NPY files hold their bits
+    "bf16": ml_dtypes.bfloat16,
+    "f8e4m3": ml_dtypes.float8_e4m3fn,
+    "f8e5m2": ml_dtypes.float8_e5m2,
+    "f8e8m0": ml_dtypes.float8_e8m0fnu,
+}
 NUMPY_TYPES: Mapping[str, type[np.generic]] = {
     **{label: np.dtype(name).type for label, name in RANDOM_TYPES.items()},
     "c64": np.complex64,
     "c128": np.complex128,
+    **_SMALL_FLOATS,
 }
 _MAX_INPUT_BYTES = 2**34
 _CHARACTER_BYTES = 4  # of a string; how many it has, the type does not say
+
+
+def is_float(dtype: np.dtype[np.generic]) -> bool:
+    return dtype.kind == "f" or dtype.type in _SMALL_FLOATS.values()
+
+
+def typed(array: Array, dtype: np.dtype[np.generic]) -> Array:
+    """The array in a type that its file cannot name: an NPY file has `V2` for bf16."""
+    nameless = array.dtype.kind == "V" and array.dtype.type is np.void and array.dtype.itemsize == dtype.itemsize
+    return array.view(dtype) if nameless else array
 
 
 def load_inputs(files: Mapping[str, Path]) -> dict[str, Array]:
@@ -41,19 +59,21 @@ def load_inputs(files: Mapping[str, Path]) -> dict[str, Array]:
 def check_inputs(program: Program, given: Mapping[str, Array]) -> dict[str, Array]:
     """Return the given inputs in program order; a missing or unknown name, type or shape is an error."""
     ports = {name: (dtype, shape) for name, dtype, shape in program.inputs}
-    for name, value in given.items():
+    arrays: dict[str, Array] = {}
+    for name, array in given.items():
         if name not in ports:
             raise UsageError(
                 f"input {printable(name)!r}: the program has none of that name; expected {_describe_ports(program)}"
             )
         dtype, shape = ports[name]
+        value = arrays[name] = typed(array, np.dtype(_numpy_type(dtype)))
         if tuple(value.shape) != shape or not _has_type(value, dtype):
             found = f"{value.dtype} of {_extents(tuple(value.shape))}"
             raise UsageError(f"input {printable(name)!r}: found {found}; expected {_describe_ports(program)}")
     missing = [printable(name) for name in ports if name not in given]
     if missing:
         raise UsageError(f"input {missing[0]!r}: missing; expected {_describe_ports(program)}")
-    return {name: np.ascontiguousarray(given[name]) for name in ports}
+    return {name: np.ascontiguousarray(arrays[name]) for name in ports}
 
 
 def zero_inputs(program: Program) -> dict[str, Array]:
@@ -75,7 +95,7 @@ def random_inputs(program: Program, *, seed: int) -> dict[str, Array]:
         kind = np.dtype(_numpy_type(dtype))
         count = _count(name, shape, kind)
         words = np.random.PCG64(np.random.SeedSequence((seed, number))).random_raw(count)
-        if kind.kind in "fc":
+        if kind.kind == "c" or is_float(kind):
             values = ((words >> np.uint64(11)).astype(np.float64) * 2.0**-52 - 1.0).astype(kind)
         elif kind.kind == "U":
             values = np.where(words >> np.uint64(63), "1", "0")

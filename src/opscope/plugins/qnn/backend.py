@@ -39,7 +39,10 @@ class HtpBackend:
         if not found:
             return BackendState(self.name, self.title, False, "", "onnxruntime-qnn is not installed", INSTALL)
         models = [soc.label for soc in SOCS if soc.has_model]
-        detail = f"compiler facts for {len(SOCS)} parts, estimates for {', '.join(models)}; no device needed"
+        detail = (
+            f"compiler facts and times for {len(SOCS)} parts, by the vendor's performance model for "
+            f"{', '.join(models)}, scaled from these for the others; no device needed"
+        )
         return BackendState(self.name, self.title, True, found, detail)
 
     def profile(

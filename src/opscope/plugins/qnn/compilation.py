@@ -7,17 +7,22 @@ import os
 import re
 import subprocess
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from importlib.util import find_spec
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from threading import Timer
 
 from ...core.errors import ModelError, UsageError, printable
+from ...estimate.work import Work, work_of
+from ...graph.graph import ABSENT, Graph
+from ...quantization.samples import FileSamples
 from ...readers import Format, model_format, read_model
-from .importers.events import FINALIZE, Message
+from ...recording.run import graph_edges
+from .causes import REPLACEMENTS, refusals, replacements
+from .importers.events import FINALIZE, QUANTISERS, Message, made_of
 from .importers.log import Log, read_log
 from .importers.op_trace import OpTrace, read_op_trace
 from .importers.schematic import Schematic, read_schematic
@@ -27,8 +32,21 @@ from .socs import SOCS
 
 INSTALL = "pip install 'opscope[htp]'"
 PACKAGE = "onnxruntime_qnn"
+RANDOM_SAMPLES = 2  # that a copy is calibrated with where no data are given: times do not depend on them
 _LONGEST_S = 3600
 _GAVE_UP = "was not selected by that EP"
+_OTHER_MODELS = {
+    Format.TFLITE: (
+        "a TensorFlow Lite model, and the vendor's compiler takes ONNX here; expected its conversion: "
+        "`python -m tf2onnx.convert --tflite MODEL.tflite --output MODEL.onnx`, or a profile of the device for "
+        "`opscope import`"
+    ),
+    Format.MLIR: (
+        "an MLIR module, and the vendor's compiler takes ONNX here; expected the ONNX model that it was made from, or "
+        "--target of a part that takes MLIR (see `opscope targets`)"
+    ),
+}
+_UNKNOWN_OP = re.compile(r"([\w.]+):(\w+)\(-?\d+\) is not a registered function/op")
 _ESCAPE = re.compile(r"\x1b\[[0-9;]*m")
 _ERROR = re.compile(r"\[E:[^\]]*\]\s*(.*)")
 
@@ -44,6 +62,15 @@ class CompiledGraph:
 
 
 @dataclass(frozen=True, slots=True)
+class NodeWork:
+    """What the model says of one of its nodes."""
+
+    kind: str  # in the words of our graphs
+    work: Work
+    element_bits: int  # of what it writes, in the file
+
+
+@dataclass(frozen=True, slots=True)
 class Compilation:
     """All that one compilation left."""
 
@@ -52,21 +79,31 @@ class Compilation:
     nodes: tuple[tuple[str, str], ...]  # of the model as compiled: name, type
     notes: tuple[str, ...]
     producer: dict[str, str]
+    work: Mapping[str, NodeWork] = field(default_factory=dict)  # by name of the node; empty: the model was not read
+    flow: tuple[tuple[str, str], ...] = ()  # names of nodes: the second reads what the first writes
+    copy: bytes | None = None  # of another precision, that was compiled in place of the model
+    quantized: Mapping[str, object] | None = None  # what it was calibrated with, and how far its outputs are off
 
 
 def compile_model(model: Path, options: HtpOptions, *, shapes: Mapping[str, tuple[int, ...]]) -> Compilation:
     """Compile, read everything back, and refuse results for another part than the one asked for."""
-    with _worked(model, options, shapes=shapes, execute=False) as (folder, result, errors):
+    graph = _graph(model, shapes)
+    with _worked(model, options, graph, fixes=bool(shapes), execute=False) as (folder, result, errors):
         op_trace = _op_trace(folder, model, options, errors)
         _check_target(op_trace, options)
         _check_taken(op_trace, model)
         log = read_log(_read(folder / "profile_qnn.log", model), source="profile_qnn.log")
+        nodes = tuple((str(name), str(kind)) for name, kind in result["nodes"])  # type: ignore[attr-defined]
         return Compilation(
             graphs=tuple(read_graphs(folder, log, op_trace)),
             op_trace=op_trace,
-            nodes=tuple((str(name), str(kind)) for name, kind in result["nodes"]),  # type: ignore[attr-defined]
-            notes=tuple(map(str, result["notes"])),  # type: ignore[call-overload]
+            nodes=nodes,
+            notes=(*graph.assumptions, *map(str, result["notes"])),  # type: ignore[call-overload]
             producer={str(k): str(v) for k, v in result["producer"].items()},  # type: ignore[attr-defined]
+            work=_work(graph, nodes),
+            flow=_flow(graph),
+            copy=Path(str(result["copy"])).read_bytes() if "copy" in result else None,
+            quantized=result.get("quantized"),  # type: ignore[arg-type]
         )
 
 
@@ -74,7 +111,8 @@ def execute_model(
     model: Path, options: HtpOptions, *, shapes: Mapping[str, tuple[int, ...]], inputs: Path | None, output: Path
 ) -> None:
     """Run once in emulation and keep the outputs."""
-    with _worked(model, options, shapes=shapes, execute=True, inputs=inputs) as (_, result, _errors):
+    graph = _graph(model, shapes)
+    with _worked(model, options, graph, fixes=bool(shapes), execute=True, inputs=inputs) as (_, result, _errors):
         try:
             output.parent.mkdir(parents=True, exist_ok=True)
             output.write_bytes(Path(str(result["outputs"])).read_bytes())
@@ -86,26 +124,32 @@ def execute_model(
 def _worked(
     model: Path,
     options: HtpOptions,
+    graph: Graph,
     *,
-    shapes: Mapping[str, tuple[int, ...]],
+    fixes: bool,
     execute: bool,
     inputs: Path | None = None,
 ) -> Iterator[tuple[Path, dict[str, object], str]]:
-    """The folder, the answer and the errors of one worker; all gone afterwards."""
+    """The folder, the answer and the errors of one worker; all gone afterwards.
+
+    Args:
+        fixes: whether the user fixed shapes of inputs.
+    """
     if find_spec(PACKAGE) is None:
         raise UsageError(f"backend htp: the package onnxruntime-qnn is not installed; install it: {INSTALL}")
-    if not model.is_file():
-        raise ModelError(str(model), "", "no such file; expected an ONNX model")
-    if (form := model_format(model)) is not Format.ONNX:
-        raise ModelError(
-            str(model), "", f"a model of format {form.value}; expected ONNX, as the vendor's compiler takes it"
-        )
-    fixed, assumed = _fixed_shapes(model, shapes)
+    ports = [(tensor.name, tensor.dtype.label, tensor.shape) for tensor in (graph.tensors[n] for n in graph.inputs)]
+    if options.data is not None and options.precision != "as-is":
+        FileSamples(Path(options.data), [(name, label, shape or ()) for name, label, shape in ports])  # or says why not
     request = {
         "model": str(model.resolve()),
         "provider": options.provider_options(),
         "precision": options.precision,
-        "shapes": fixed,
+        # the compiler takes fixed shapes only
+        "shapes": {name: shape for name, _, shape in ports} if fixes or graph.assumptions else {},
+        "ports": ports,
+        "data": None if options.data is None else str(Path(options.data).resolve()),
+        "random": RANDOM_SAMPLES,
+        "seed": 0,
         "execute": execute,
         "inputs": str(inputs.resolve()) if inputs else None,
     }
@@ -120,26 +164,41 @@ def _worked(
         result = json.loads(answer.read_text(encoding="utf-8"))
         if not result["ok"]:
             raise ModelError(str(model), "", _explained(printable(str(result["problem"]), 1000), options))
-        result["notes"] = [*assumed, *result["notes"]]
         yield folder, result, errors
 
 
-def _fixed_shapes(
-    model: Path, shapes: Mapping[str, tuple[int, ...]]
-) -> tuple[dict[str, tuple[int, ...]], tuple[str, ...]]:
-    """The shape of every input where the file does not fix them all as asked, and what was assumed.
+def _graph(model: Path, shapes: Mapping[str, tuple[int, ...]]) -> Graph:
+    if not model.is_file():
+        raise ModelError(str(model), "", "no such file; expected an ONNX model")
+    if (form := model_format(model)) is not Format.ONNX:
+        raise ModelError(str(model), "", _OTHER_MODELS[form])
+    return read_model(model, shapes=shapes)
 
-    The compiler takes fixed shapes only.
+
+def _work(graph: Graph, nodes: Sequence[tuple[str, str]]) -> dict[str, NodeWork]:
+    """What every node does, by its name; nodes without one are called by their place, as in copies of the model.
+
+    Nodes of a quantised copy may be made of those of the model, with words behind their names.
     """
-    graph = read_model(model, shapes=shapes)
-    if not shapes and not graph.assumptions:
-        return {}, ()
-    inputs = [graph.tensors[number] for number in graph.inputs]
-    return {tensor.name: tensor.shape for tensor in inputs if tensor.shape is not None}, graph.assumptions
+    found: dict[str, NodeWork] = {}
+    for op in graph.ops:
+        written = [graph.tensors[number] for number in op.outputs if number != ABSENT]
+        bits = max((tensor.dtype.bits for tensor in written), default=0)
+        found.setdefault(op.name, NodeWork(op.kind, work_of(op, graph), bits))
+    made = {name: made_of(name, found) for name, kind in nodes if name not in found and kind not in QUANTISERS}
+    return found | {name: found[base] for name, base in made.items() if base}
+
+
+def _flow(graph: Graph) -> tuple[tuple[str, str], ...]:
+    names = [op.name for op in graph.ops]
+    return tuple((names[source], names[target]) for source, target in graph_edges(graph).tolist())
 
 
 def _explained(problem: str, options: HtpOptions) -> str:
     """The runtime gives up in the middle when a part takes a node only until it has changed the node's layout."""
+    if unknown := _UNKNOWN_OP.search(problem):
+        instead = REPLACEMENTS.get(unknown[2], "an op of ONNX, or of the runtime's own domains")
+        return f"the runtime does not know the op {unknown[2]} of domain {unknown[1]}; expected {instead}"
     if _GAVE_UP not in problem:
         return problem
     hint = (
@@ -204,11 +263,10 @@ def _check_target(op_trace: OpTrace, options: HtpOptions) -> None:
 
 def _check_taken(op_trace: OpTrace, model: Path) -> None:
     if not op_trace.graphs:
-        reasons = "; ".join(f"{node.name} ({node.type}): {node.reason}" for node in op_trace.refused[:5])
-        more = f"; and {len(op_trace.refused) - 5} more" if len(op_trace.refused) > 5 else ""
-        raise ModelError(
-            str(model), "", f"the accelerator takes none of its nodes: {reasons or 'no reason is given'}{more}"
-        )
+        reasons = refusals(op_trace.refused) or "no reason is given"
+        instead = "; ".join(replacements(op_trace.refused))
+        expected = f"; expected {instead}" if instead else ""
+        raise ModelError(str(model), "", f"the accelerator takes none of its nodes: {reasons}{expected}")
 
 
 def _read(file: Path, model: Path) -> bytes:

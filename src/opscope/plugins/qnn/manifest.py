@@ -4,16 +4,29 @@ from __future__ import annotations
 
 import re
 
-from ...core.manifest import BackendEntry, Can, Example, Face, Format, Manifest, Option, Signature, SummaryFile
+from ...core.manifest import (
+    BackendEntry,
+    Can,
+    Example,
+    Face,
+    Format,
+    Hint,
+    Manifest,
+    Option,
+    Signature,
+    SummaryFile,
+    TraceWords,
+)
 
 DEFAULT_SOC = "SA8255"
 LEVELS = ("basic", "detailed", "backend", "client", "linting", "optrace")
 PERF_PROFILES = ("balanced", "high_performance", "extreme_performance", "burst")
-PRECISIONS = ("as-is", "w8a8", "w8a16", "f16")
+PRECISIONS = ("as-is", "w8a8", "w8a16", "w4a8", "w4a16", "f16")
 _ROOTS = re.escape(bytes(range(8, 256, 4)))
 _LOG = (  # a length of 16 bytes to 2 GiB, then a FlatBuffer whose root, a multiple of 4, lies within 256 bytes
     rb"(?=[\s\S]{16})(?![\x00-\x0f]\x00\x00\x00)[\s\S]{3}[\x00-\x7f][" + _ROOTS + rb"]\x00{3}"
 )
+_OURS = rb'"otherData":\{"provenance":'  # timelines that opscope draws have the same words, in other units
 
 BACKEND = BackendEntry(
     name="htp",
@@ -22,6 +35,7 @@ BACKEND = BackendEntry(
     can=frozenset(Can),
     what_if=".whatif:HtpWhatIf",
     axes=("soc", "vtcm-mb", "precision", "opt-level", "io-quant"),
+    recipe=".recipe:QnnRecipe",
     options=(
         Option(
             "soc",
@@ -40,9 +54,14 @@ BACKEND = BackendEntry(
         Option("opt-level", "effort of the compiler, 0 to 3 (default: its own)", ("0", "1", "2", "3")),
         Option(
             "precision",
-            "profile a copy of another precision; synthetic calibration, for performance questions only",
+            "profile a copy of another precision, which is kept in the run",
             PRECISIONS,
             "as-is",
+        ),
+        Option(
+            "data",
+            "calibrate copies with this .npz or folder, as `opscope quantize` does (default: random data, and said)",
+            metavar="DIR|F.npz",
         ),
         Option(
             "io-quant",
@@ -50,8 +69,22 @@ BACKEND = BackendEntry(
             ("on", "off"),
             "on",
         ),
-        Option("proxy", "a part without a vendor model: also estimate on the nearest one that has it", is_flag=True),
+        Option(
+            "proxy", "kept for scripts: a part without a vendor model has times of the nearest anyway", is_flag=True
+        ),
         Option("execute", "also run the model once in emulation and keep its outputs; never its timing", is_flag=True),
+    ),
+)
+TRACE_WORDS = TraceWords(  # as in the op traces that the vendor's viewer makes of a device's files
+    category="htp",
+    ordinal="Place on Thread",
+    arguments=(
+        ("opName", "Model Node"),
+        ("opShape", "Dims"),
+        ("opPCycle", "Duration (cycles)"),
+        ("pathCycles", "Dominant Path Cycles"),
+        ("waitsOnName", "Waits For Model Node"),
+        ("waitsOnEngine", "Waits For Thread"),
     ),
 )
 MANIFEST = Manifest(
@@ -75,13 +108,25 @@ MANIFEST = Manifest(
         ),
     ),
     faces=(Face("HtpProfiler", ".profiler:HtpProfiler"),),
+    trace_words=TRACE_WORDS,
     same_rules=(("slow-node", "slow-op"), ("conversions", "layout"), ("vtcm-spill", "spill")),
     summary_files=(
         SummaryFile(
             "qhas",
-            "write the analysis summary: MODEL.qhas.json or .html, or into RUN",
+            "write the analysis summary: MODEL.qhas.json or .html, or into RUN; may be repeated",
             ("json", "html"),
             ".qhas_files:analysis_summary",
+        ),
+    ),
+    hints=(
+        Hint(
+            (
+                Signature(rb"\xd5\n[\x02-\x04]\0|[\s\S]{4}(?:NETD|NETP|NR64)"),
+                Signature(rb"PK", contains=(b"dlc.metadata",)),
+            ),
+            "a Qualcomm deep learning container (.dlc): a model, not a profile",
+            "the profile that a device leaves when it runs it (CSV or log), or the ONNX model that it was made from, "
+            "for `opscope profile MODEL.onnx --backend htp`",
         ),
     ),
     formats=(
@@ -102,8 +147,8 @@ MANIFEST = Manifest(
             "QNN HTP op trace of a device (Chrome JSON of qnn-profile-viewer); with the QHAS file, times too",
             (
                 Signature(contains=(b"OP_TRACE",)),
-                Signature(contains=(b"traceEvents", b"HTP Op Type")),
-                Signature(contains=(b"traceEvents", b"QNN Op")),
+                Signature(contains=(b"traceEvents", b"HTP Op Type"), lacks=(_OURS,)),
+                Signature(contains=(b"traceEvents", b"QNN Op"), lacks=(_OURS,)),
             ),
             ".importers.device_files:QnnOpTrace",
         ),
@@ -115,9 +160,23 @@ MANIFEST = Manifest(
         ),
         Format(
             "qnn-log",
-            "QNN profile log (*_qnn.log, qnn-profiling-data_0.log)",
+            "QNN profile log (*_qnn.log, qnn-profiling-data_0.log), with schematics and op trace given or beside it",
             (Signature(_LOG, contains=(b"QNN",)),),
             ".importers.device_files:QnnLog",
+            with_formats=("qnn-schematic", "qnn-op-mapping"),
+        ),
+        Format(
+            "qnn-schematic",
+            "schematic of the HTP compiler (*_schematic.bin): its decisions, no times; with the log, times too",
+            (Signature(rb"# python_pprint_graph_summary"), Signature(rb"graph_before_optimization = \{")),
+            ".importers.compiled_files:QnnSchematic",
+            with_formats=("qnn-op-mapping",),
+        ),
+        Format(
+            "qnn-op-mapping",
+            "op trace of ONNX Runtime's QNN provider (qnn_op_trace.json): which nodes run where, and why",
+            (Signature(rb"\s*\{", contains=(b'"subgraph_traces"',)),),
+            ".importers.compiled_files:QnnOpMapping",
         ),
     ),
 )

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Sequence
+
+import numpy as np
 
 from ...core.provenance import Provenance
 from ...recording.recording import Metric
@@ -10,6 +13,7 @@ from ...recording.summary import LaneTotal, Latency, MemoryTotal, Share
 from .compilation import CompiledGraph
 from .details import Part
 from .importers.events import Message
+from .importers.schematic import Traffic
 from .importers.timeline import DMA, ENGINES, HLX, HMX, HVX, Timeline
 from .node_times import FOREGROUND, is_wait, merged
 from .nodes import GraphNodes
@@ -20,6 +24,7 @@ LOW, HIGH = (
     "Simulated (Accelerator exec cycles (upper estimate))",
 )
 MISSING = "Missing Ops (Number of Ops with no Costs associated)"
+_SPILLS = ("Output Spill", "Intermediate Spill")
 _FILLS = {"Input Fill": "input_fill", "Output Spill": "output_spill"}
 BETWEEN = "dispatch and waits"
 ON_DEVICE = "only a device can tell: import its profile"
@@ -29,7 +34,7 @@ NO_MODEL = "the vendor's performance model does not know this part"
 def part_of(graph: CompiledGraph) -> Part:
     """The vendor's estimate of one graph."""
     message, timeline = graph.prepared, graph.timeline
-    peak = graph.schematic.peak_vtcm_bytes
+    peak, _ = _occupancy(graph)
     cycles = message.value(CYCLES) if message else None
     if message is None or timeline is None or cycles is None:
         return Part(graph.name, None, None, None, None, peak)
@@ -102,18 +107,48 @@ def _lane_order(lane: tuple[int, str]) -> tuple[int, int, str]:
 
 
 def memory_totals(graphs: Sequence[GraphNodes], vtcm_bytes: int) -> tuple[MemoryTotal, ...]:
-    """VTCM and DDR, by the compiler's own plan."""
+    """VTCM and DDR: by the vendor's own counters where it has them, else by the compiler's plan."""
     moved = [row for graph in graphs for row in graph.graph.schematic.moved]
-    use = [graph.graph.schematic.occupancy() for graph in graphs]
-    steps = sum(len(occupancy) for occupancy in use)
-    mean = sum(float(occupancy.sum()) for occupancy in use) / steps if steps else None
-    peak = max((int(occupancy.max(initial=0)) for occupancy in use), default=0)
+    peaks, means = zip(*(_occupancy(graph.graph) for graph in graphs), strict=True) if graphs else ((0,), (0.0,))
     read, write = (sum(getattr(row, key) for row in moved) for key in ("vtcm_read", "vtcm_write"))
-    dram = [sum(getattr(row, key) for row in moved) for key in ("dram_read", "dram_write")]
+    counted = sum((_traffic_by_kind(graph.graph) for graph in graphs), Counter[Traffic]())
+    ddr_write = sum(_ddr_write(graph.graph) for graph in graphs)
+    ddr_read = counted[Traffic.INPUT] + counted[Traffic.INTERMEDIATE]
     return (
-        MemoryTotal("VTCM", 0, 0, peak, mean, vtcm_bytes, read, write),
-        MemoryTotal("DDR", 0, None, None, None, None, dram[0], dram[1]),
+        MemoryTotal("VTCM", 0, 0, max(peaks), sum(means) / len(means), vtcm_bytes, read, write),
+        MemoryTotal("DDR", 0, None, None, None, None, ddr_read, ddr_write),
     )
+
+
+def _occupancy(graph: CompiledGraph) -> tuple[int, float]:
+    """Most and mean bytes of VTCM in use: over time where the vendor's model tells, else over the run list."""
+    if graph.timeline is not None and len(graph.timeline.usage):
+        moments, sizes = graph.timeline.usage.T
+        lengths = np.diff(np.append(moments, max(graph.timeline.end, int(moments[-1]))))
+        return int(sizes.max()), float((sizes * lengths).sum()) / max(int(lengths.sum()), 1)
+    steps = graph.schematic.occupancy()
+    return int(steps.max(initial=0)), float(steps.mean()) if len(steps) else 0.0
+
+
+def _traffic_by_kind(graph: CompiledGraph) -> Counter[Traffic]:
+    """Bytes that the compiler's plan reads from DDR; of tensors there, what copies and kernels move at the least."""
+    found: Counter[Traffic] = Counter()
+    for row in graph.schematic.moved:
+        if row.dram_read or row.dram_write:
+            kind = graph.schematic.traffic_of(row)
+            found[kind] += row.dram_read if kind is not Traffic.DIRECT or row.is_dma else 0
+            found[kind] += row.dram_write if kind is Traffic.DIRECT else 0
+    return found
+
+
+def _ddr_write(graph: CompiledGraph) -> int:
+    """Outputs and spills."""
+    counters = [graph.prepared.value(event) for event in _SPILLS] if graph.prepared is not None else [None]
+    if None not in counters:
+        return sum(value or 0 for value in counters)
+    kinds = (Traffic.INPUT, Traffic.INTERMEDIATE)
+    schematic = graph.schematic
+    return sum(row.dram_write for row in schematic.moved if row.dram_write and schematic.traffic_of(row) in kinds)
 
 
 def all_metrics(
@@ -124,7 +159,7 @@ def all_metrics(
     return (
         *_times(latency, on_cpu),
         *_utilisation(graphs),
-        *_traffic(memory, latency),
+        *_traffic(graphs, memory, latency),
         *_vtcm(memory),
         *_spills(graphs),
         *_fills([graph.graph.prepared for graph in graphs]),
@@ -180,10 +215,19 @@ def _busy(line: Timeline, engine: str) -> tuple[int, int]:
     return merged(work["start"], work["end"]), line.end
 
 
-def _traffic(memory: Sequence[MemoryTotal], latency: Latency | None) -> Iterator[Metric]:
+def _traffic(graphs: Sequence[GraphNodes], memory: Sequence[MemoryTotal], latency: Latency | None) -> Iterator[Metric]:
     ddr = memory[1]
-    yield Metric("ddr_read", ddr.read_bytes, "bytes", Provenance.COMPILER_FACT)
-    yield Metric("ddr_write", ddr.write_bytes, "bytes", Provenance.COMPILER_FACT)
+    yield Metric(
+        "ddr_read", ddr.read_bytes, "bytes", Provenance.COMPILER_FACT, "inputs and weights, and intermediate fill"
+    )
+    yield Metric("ddr_write", ddr.write_bytes, "bytes", Provenance.COMPILER_FACT, "outputs, and intermediate spill")
+    beside = sum((_traffic_by_kind(graph.graph) for graph in graphs), Counter[Traffic]())
+    if again := beside[Traffic.AGAIN]:
+        note = "inputs and weights a second time, to make room in VTCM meanwhile; in none of the vendor's counters"
+        yield Metric("ddr_read_again", again, "bytes", Provenance.COMPILER_FACT, note)
+    if direct := beside[Traffic.DIRECT]:
+        note = "at least: intermediate tensors that lie in DDR; in none of the vendor's counters"
+        yield Metric("ddr_direct", direct, "bytes", Provenance.COMPILER_FACT, note)
     moved = (ddr.read_bytes or 0) + (ddr.write_bytes or 0)
     if latency is None or not latency.known_ns:
         yield Metric("ddr_bandwidth", None, "MB/s", None, NO_MODEL)
@@ -195,7 +239,7 @@ def _traffic(memory: Sequence[MemoryTotal], latency: Latency | None) -> Iterator
 def _vtcm(memory: Sequence[MemoryTotal]) -> Iterator[Metric]:
     vtcm = memory[0]
     yield Metric("vtcm_peak", vtcm.peak_bytes, "bytes", Provenance.COMPILER_FACT)
-    yield Metric("vtcm_mean", vtcm.mean_bytes, "bytes", Provenance.COMPILER_FACT, "over the steps of the run list")
+    yield Metric("vtcm_mean", vtcm.mean_bytes, "bytes", Provenance.COMPILER_FACT, "over time, or over the run list")
     yield Metric("vtcm_capacity", vtcm.capacity_bytes, "bytes", Provenance.COMPILER_FACT, "what the compiler may use")
 
 

@@ -33,6 +33,9 @@ class Order:
                 self._begun_by[op] = span
         self._before_in_lane = _before_in_lane(self.work)
 
+    def op_of(self, span: int) -> int:
+        return self._ids[span]
+
     def producers(self, op: int, *, of_work: bool) -> Iterator[int]:
         """Spans that an op waits for; constraints are followed through steps that have no span.
 

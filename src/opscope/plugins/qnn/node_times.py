@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
@@ -23,7 +23,10 @@ class NodeCycles:
     wall: dict[int, int] = field(default_factory=dict)
     alone: dict[int, int] = field(default_factory=dict)
     wait: Counter[int] = field(default_factory=Counter)
-    busy: dict[int, Counter[str]] = field(default_factory=dict)
+    busy: dict[int, Counter[str]] = field(default_factory=dict)  # by engine
+    kernels: dict[int, Counter[str]] = field(default_factory=dict)  # by name, without bookkeeping
+    threads: dict[int, Counter[str]] = field(default_factory=lambda: defaultdict(Counter))  # lanes of an engine it used
+    engine_threads: Counter[str] = field(default_factory=Counter)  # lanes that an engine has
 
 
 def is_wait(timeline: Timeline) -> npt.NDArray[np.bool_]:
@@ -39,10 +42,17 @@ def node_cycles(timeline: Timeline, node_of: Sequence[int]) -> NodeCycles:
     nodes = np.asarray(node_of, np.int64)
     real = ~work["bookkeeping"]
     _sweep(nodes[real], work["start"][real], work["end"][real], result)
-    for node, engine, length in zip(
-        nodes.tolist(), work["engine"].tolist(), (work["end"] - work["start"]).tolist(), strict=True
-    ):
+    lengths = (work["end"] - work["start"]).tolist()
+    columns = (nodes.tolist(), work["engine"].tolist(), work["kernel"].tolist(), work["bookkeeping"].tolist(), lengths)
+    for node, engine, kernel, keeps, length in zip(*columns, strict=True):
         result.busy.setdefault(node, Counter())[ENGINES[engine]] += length
+        if not keeps:
+            result.kernels.setdefault(node, Counter())[timeline.kernels[kernel]] += length
+    used = np.unique(np.stack((nodes[real], work["engine"][real], work["lane"][real]), axis=1), axis=0)
+    for node, engine, _ in used.tolist():
+        result.threads[node][ENGINES[engine]] += 1
+    for engine, _ in np.unique(used[:, 1:], axis=0).tolist():
+        result.engine_threads[ENGINES[engine]] += 1
     _waits(timeline, nodes, result)
     return result
 

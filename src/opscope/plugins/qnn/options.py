@@ -25,8 +25,8 @@ class HtpOptions:
     opt_level: int | None = None
     precision: str = "as-is"
     io_quant: bool = True
-    proxy: bool = False
     execute: bool = False
+    data: str | None = None  # place of samples that copies are calibrated with
 
     @staticmethod
     def of(values: Mapping[str, Value]) -> HtpOptions:
@@ -48,8 +48,8 @@ class HtpOptions:
             opt_level=None if opt_level is None else int(opt_level),
             precision=str(filled["precision"]),
             io_quant=filled["io-quant"] != "off",
-            proxy=bool(filled["proxy"]),
             execute=bool(filled["execute"]),
+            data=None if filled["data"] is None else str(filled["data"]),
         ).with_vtcm(filled["vtcm-mb"])
 
     def with_vtcm(self, size: Value) -> HtpOptions:
@@ -83,6 +83,7 @@ class HtpOptions:
             "opt_level": self.opt_level,
             "precision": self.precision,
             "io_quant": "on" if self.io_quant else "off",
+            **({"data": self.data} if self.data is not None else {}),
         }
 
 

@@ -2,63 +2,77 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
+import numpy as np
+import numpy.typing as npt
+
 from ...core.provenance import Provenance
-from ...recording.recording import KernelTotal, Metric, Placed, Recording, StageTime, Value, empty_trace
+from ...recording.recording import KernelTotal, OpRecord, Placed, Recording, Value, empty_trace
+from ...recording.run import GRAPH_EDGE
+from .attribution import Attribution
 from .causes import causes_of
 from .compilation import Compilation, CompiledGraph, compile_model
 from .details import PARTS
-from .importers.events import FINALIZE_TIME, Message
-from .importers.timeline import ENGINES
+from .hexagon import MB, computed_in, hexagon_of
+from .importers.estimates import compiler_stages
+from .importers.events import made_of
+from .importers.timeline import ENGINES, HMX
 from .metrics import all_metrics, lane_totals, memory_totals, part_of, path_shares, whole_latency
-from .nodes import GraphNodes, Naming, node_totals
+from .node_times import FOREGROUND
+from .nodes import GraphNodes, node_totals
 from .options import HtpOptions
+from .parts.neighbour import find_neighbour, with_times
 from .qhas_tables import qhas_tables
-from .socs import Soc, proxy_of
+from .socs import Soc
 from .trace import build_trace, ops_of
 
-MB = 1024 * 1024
+NO_NEIGHBOUR = "no part that the vendor's model knows takes this model as this part does"
 _COLUMNS = ["kernel", "engine", "start", "end", "dram_read", "dram_write", "vtcm_read", "vtcm_write"]
 
 
 def profile_model(model: Path, options: HtpOptions, *, shapes: Mapping[str, tuple[int, ...]]) -> Recording:
-    """Compile with the vendor's compiler and read everything that it and the vendor's model say."""
-    result = assemble(model, options, compile_model(model, options, shapes=shapes))
-    if options.proxy and not options.soc.has_model:
-        result = _with_proxy(result, model, options, shapes)
-    return result
+    """Compile with the vendor's compiler and read everything that it and the vendor's model say.
+
+    A part that the model does not know gets the times of the nearest that it does, scaled.
+    """
+    facts = assemble(model, options, compile_model(model, options, shapes=shapes))
+    if options.soc.has_model:
+        return facts
+    neighbour = find_neighbour(model, options, facts, shapes=shapes)
+    if neighbour is None:
+        return replace(facts, notes=(*facts.notes, f"no times: {NO_NEIGHBOUR}"))
+    result = with_times(facts, assemble(model, neighbour.options, neighbour.compilation), neighbour)
+    _, graphs = _graph_nodes(neighbour.compilation)
+    return replace(result, vendor_tables=qhas_tables(result, graphs))
 
 
 def assemble(model: Path, options: HtpOptions, compilation: Compilation) -> Recording:
     """Everything that one compilation says."""
-    mapped = [compilation.op_trace.graphs[graph.name] for graph in compilation.graphs]
-    compilation = replace(compilation, graphs=_named(compilation.graphs))
+    compilation, graphs = _graph_nodes(compilation)
     parts = tuple(part_of(graph) for graph in compilation.graphs)
     latency = whole_latency(parts)
-    model_nodes = dict(compilation.nodes)
-    whole_ns = sum(g.timeline.end * 1e9 / g.timeline.clock_hz for g in compilation.graphs if g.timeline) or None
-    graphs = [
-        GraphNodes(graph, Naming(graph, ops, model_nodes), whole_ns=whole_ns)
-        for graph, ops in zip(compilation.graphs, mapped, strict=True)
-    ]
     nodes = node_totals(compilation, graphs)
-    memory = memory_totals(graphs, (options.vtcm_mb or options.soc.vtcm_mb) * MB)
     timed = latency is not None
     provenance = Provenance.VENDOR_MODEL if timed else Provenance.COMPILER_FACT
     ops, place_of = ops_of(nodes, graphs)
     table, trace = (build_trace(graphs, place_of) if timed else None) or (None, empty_trace(provenance))
     machine = _machine(options.soc, graphs)
     clock = machine.get("clock_hz")
+    hexagon, dtype = hexagon_of(options.soc), _computed_in(compilation.graphs)
+    vtcm_bytes = (options.vtcm_mb or options.soc.vtcm_mb) * MB
+    memory = memory_totals(graphs, vtcm_bytes)
     recording = Recording(
         maker="htp",
         model=str(model),
         network=model.stem,
         target=options.soc.label,
-        machine=machine,
+        machine=machine | ({"macs_in": dtype} if dtype else {}),
+        limits=hexagon.limits(dtype),
+        bounds=hexagon.bounds(unit=_hmx_lane(compilation.graphs), vtcm_bytes=vtcm_bytes),
         clocks_hz={"core": float(clock)} if isinstance(clock, float | int) else {},
         options=options.shown(),
         producer=compilation.producer,
@@ -75,14 +89,40 @@ def assemble(model: Path, options: HtpOptions, compilation: Compilation) -> Reco
         path_shares=path_shares(graphs),
         path_shares_of="dominant path",
         memory=memory,
-        stages=tuple(_stages([graph.prepared for graph in compilation.graphs])),
-        details={PARTS: parts},
+        stages=tuple(compiler_stages([graph.prepared for graph in compilation.graphs])),
+        details={PARTS: parts} | ({"quantization": compilation.quantized} if compilation.quantized else {}),
+        files={f"{options.precision}.onnx": compilation.copy} if compilation.copy else {},
         notes=(*compilation.notes, *_notes(options, len(parts))),
         trace=trace,
         commands=table,
+        graph=_graph(ops, compilation.flow),
     )
     recording = replace(recording, causes=causes_of(recording))
     return replace(recording, vendor_tables=qhas_tables(recording, graphs))
+
+
+def _graph(ops: Sequence[OpRecord], flow: Sequence[tuple[str, str]]) -> npt.NDArray[np.void] | None:
+    """The edges of the model between its ops; a node without a row is the one that covers it."""
+    names = {name for edge in flow for name in edge}
+    place = {made_of(op.name, names): number for number, op in enumerate(ops)}
+    place |= {name: number for number, op in enumerate(ops) for name in op.covers}
+    place |= {op.name: number for number, op in reversed(list(enumerate(ops)))}
+    known = [(place[one], place[other]) for one, other in flow if one in place and other in place]
+    edges = dict.fromkeys((one, other) for one, other in known if one != other)
+    return np.array(list(edges), GRAPH_EDGE) if edges else None
+
+
+def _graph_nodes(compilation: Compilation) -> tuple[Compilation, list[GraphNodes]]:
+    """The compilation with its graphs named, and the nodes of each."""
+    mapped = [compilation.op_trace.graphs[graph.name] for graph in compilation.graphs]
+    compilation = replace(compilation, graphs=_named(compilation.graphs))
+    model_nodes = dict(compilation.nodes)
+    whole_ns = sum(g.timeline.end * 1e9 / g.timeline.clock_hz for g in compilation.graphs if g.timeline) or None
+    macs = {name: known.work.macs for name, known in compilation.work.items()}
+    return compilation, [
+        GraphNodes(graph, Attribution(graph, ops, model_nodes, macs), whole_ns=whole_ns, work=compilation.work)
+        for graph, ops in zip(compilation.graphs, mapped, strict=True)
+    ]
 
 
 def _named(graphs: Sequence[CompiledGraph]) -> tuple[CompiledGraph, ...]:
@@ -105,6 +145,22 @@ def _machine(soc: Soc, graphs: Sequence[GraphNodes]) -> dict[str, Value]:
         machine["hvx_threads"] = int(timeline.settings.get("hvx_threads", 0))
         machine["vendor_model"] = f"{timeline.settings.get('sim_base_soc', '')} {timeline.version}".strip()
     return machine
+
+
+def _computed_in(graphs: Sequence[CompiledGraph]) -> str:
+    """The data type of most ops on HMX; without any, of most ops."""
+    matrix, others = Counter[str](), Counter[str]()
+    for schematic in (graph.schematic for graph in graphs):
+        for op, flags in schematic.flags.items():
+            if op in schematic.ops:
+                (matrix if "uses_hmx" in flags else others)[schematic.ops[op].dtype] += 1
+    return computed_in(matrix) or computed_in(others)
+
+
+def _hmx_lane(graphs: Sequence[CompiledGraph]) -> str:
+    """Where HMX has no thread of its own, the foreground thread drives it."""
+    lanes = [name for graph in graphs if graph.timeline for _, name in graph.timeline.lanes]
+    return next((name for name in lanes if name.startswith(f"{HMX} ")), FOREGROUND)
 
 
 def _kernels(graphs: Sequence[GraphNodes]) -> tuple[KernelTotal, ...]:
@@ -133,16 +189,6 @@ def _kernels(graphs: Sequence[GraphNodes]) -> tuple[KernelTotal, ...]:
     return tuple(sorted(totals, key=lambda row: (-(row.busy_cycles or 0), -(row.outer_bytes or 0), row.name)))
 
 
-def _stages(prepared: Sequence[Message | None]) -> Iterator[StageTime]:
-    """Stages of the compiler, summed over graphs."""
-    times: dict[str, int] = {}
-    for message in prepared:
-        event = message.find(FINALIZE_TIME) if message else None
-        for stage in event.children if event else ():
-            times[stage.name] = times.get(stage.name, 0) + (stage.value or 0)
-    return (StageTime(name, value) for name, value in times.items())
-
-
 def _notes(options: HtpOptions, parts: int) -> Iterator[str]:
     """What the times are of, and which choices have no effect on them."""
     if options.soc.has_model:
@@ -154,24 +200,10 @@ def _notes(options: HtpOptions, parts: int) -> Iterator[str]:
             yield f"--perf-profile {options.perf_profile} has no effect: the model is fixed at the highest clock"
     else:
         yield (
-            f"{options.soc.label}: the vendor has no performance model of this part, so no times; "
-            "bytes, VTCM, order and placement are its compiler's facts; --proxy adds an estimate on the nearest part"
+            f"{options.soc.label}: the vendor has no performance model of this part; bytes, VTCM, order and placement "
+            "are its compiler's facts"
         )
+    if options.data is not None and options.precision == "as-is":
+        yield "--data is for copies of another precision; this is the model as it is"
     if parts > 1:
         yield f"{parts} graphs: nodes between them run on the CPU, and data go to memory and back each time"
-
-
-def _with_proxy(
-    result: Recording, model: Path, options: HtpOptions, shapes: Mapping[str, tuple[int, ...]]
-) -> Recording:
-    """The estimate of the nearest part that has a model, labelled as such; every fact stays the part's own."""
-    proxy = proxy_of(options.soc)
-    size = min(options.vtcm_mb or options.soc.vtcm_mb, proxy.vtcm_mb)
-    nearest = replace(options, soc=proxy, proxy=False, vtcm_mb=size)
-    latency = whole_latency([part_of(graph) for graph in compile_model(model, nearest, shapes=shapes).graphs])
-    if latency is None:
-        return result
-    low, high = (None if ns is None else ns / 1e3 for ns in (latency.low_ns, latency.high_ns))
-    note = f"proxy: {proxy.title} with {size} MB VTCM, not {options.soc.label}; threads and clocks differ"
-    metric = Metric("proxy_execution_time", latency.known_ns / 1e3, "us", Provenance.VENDOR_MODEL, note, low, high)
-    return replace(result, metrics=(*result.metrics, metric))

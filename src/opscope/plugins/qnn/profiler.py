@@ -91,7 +91,7 @@ class HtpProfiler:
 
         Args:
             model_path: path of an ONNX file.
-            inputs: array per input of the model; synthetic ones when not given.
+            inputs: array per input of the model; random ones when not given.
             backend: htp.
         """
         from ...workflows import profiling

@@ -22,7 +22,8 @@ def qhas_tables(recording: Recording, graphs: Sequence[GraphNodes]) -> dict[str,
     """The whole summary, ready to be written."""
     nodes = [node for node in recording.ops if node.placed in (Placed.ACCELERATOR, Placed.INSERTED, Placed.FUSED)]
     return {
-        "header": {"artifact_type": "QHAS", "version": VERSION, "provenance": recording.provenance},
+        "header": {"artifact_type": "QHAS", "version": VERSION, "provenance": recording.provenance}
+        | ({"basis": recording.basis} if recording.basis else {}),
         "model_id": recording.model,
         **_short(recording),
         "data": {

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
 
+from ...analysis.timeline.over_time import Bins
+from ...core.meaning import Does
 from ...core.provenance import Provenance
 from ...program.program import (
     COMMAND,
@@ -17,13 +19,21 @@ from ...program.program import (
 )
 from ...recording.recording import OpRecord, Placed
 from ...recording.run import CommandTable
-from ...recording.trace import COUNTER, EDGE, NONE, CounterTrack, Lane, SpanKind, Trace, blank_spans
-from .importers.schematic import Schematic
-from .importers.timeline import Timeline
-from .node_times import is_wait
+from ...recording.trace import COUNTER, EDGE, NONE, CounterTrack, Lane, OpCounts, SpanKind, Trace, blank_spans
+from .importers.timeline import DMA, ENGINES, HLX, HMX, HVX, Timeline
+from .kernel_words import does_of
+from .node_path import Order
+from .node_times import FOREGROUND, is_wait
 from .nodes import GraphNodes
 
 VTCM = "VTCM used"
+_BYTES = {  # in the words of the vendor's traces, as all that is counted of a span
+    "DDR read bytes": "dram_read",
+    "DDR write bytes": "dram_write",
+    "VTCM read bytes": "vtcm_read",
+    "VTCM write bytes": "vtcm_write",
+}
+_COUNTED = ("ID", "Start Cycle", *_BYTES)
 _LARGEST = 0xFFFF_FFFF
 
 
@@ -54,6 +64,7 @@ def build_trace(
     rows = _rows(timelines, lanes)
     kinds, details, columns = _Words(graphs, timelines).columns(rows)
     commands = _commands(rows, timelines, lanes, columns, op_of, graphs)
+    commands["does"] = _does(rows, timelines)
     groups = tuple(dict.fromkeys(name for _, name in lanes))
     table = CommandTable.from_details(commands, details, kinds=kinds, groups=groups)
     return table, _trace(rows, timelines, lanes, table, _edges(rows, graphs), _waits_on(rows, graphs))
@@ -103,20 +114,22 @@ class _Words:
             nodes, (number, op_id, read, write) = self.graphs[graph], work[graph][span]
             node, kernel = nodes.naming.rows[nodes.row_of_span[span]], self.timelines[graph].kernels[number]
             columns[place, 0] = kinds.setdefault(f"{node} · {kernel}", len(kinds))
-            detail = _detail(nodes.graph.schematic, op_id, node, kernel, outer=read + write > 0)
+            detail = _detail(nodes, op_id, node, kernel, outer=read + write > 0)
             columns[place, 1] = details.setdefault(detail, len(details))
         return tuple(kinds), tuple(details), columns
 
 
-def _detail(schematic: Schematic, op_id: int, node: str, kernel: str, *, outer: bool) -> Detail:
-    op = schematic.ops.get(op_id)
+def _detail(nodes: GraphNodes, op_id: int, node: str, kernel: str, *, outer: bool) -> Detail:
+    """What is known of a kernel; attributes are lines of NAME=VALUE, in the words of the vendor's traces."""
+    op, given = nodes.graph.schematic.ops.get(op_id), nodes.naming.given(op_id)
+    said = {"HTP Op Type": kernel} | ({} if given is None else {"QNN Op Name": given.name, "QNN Op Type": given.type})
     return Detail(
         name=node,
         memory="DDR" if outer else "VTCM",
         types=op.dtype if op else "",
         shape="x".join(map(str, op.dims)) if op else "",
         operands=(),
-        attributes=f"kernel={kernel} id={op_id:#x}",
+        attributes="\n".join(f"{name}={text}" for name, text in said.items()),
     )
 
 
@@ -148,20 +161,53 @@ def _commands(  # noqa: PLR0917 – the columns come from as many places
     return table
 
 
+def _does(rows: _Rows, timelines: Sequence[Timeline]) -> npt.NDArray[np.int64]:
+    """What every span does: bookkeeping starts work or waits for it, the rest is told by its kernel."""
+    result = np.zeros(len(rows.span), np.int64)
+    for graph, line in enumerate(timelines):
+        work, waits = line.work, is_wait(line)
+        pairs = {(kernel, engine) for kernel, engine in work[["kernel", "engine"]].tolist()}
+        told = {pair: int(does_of(line.kernels[pair[0]], ENGINES[pair[1]])) for pair in pairs}
+        own = np.array([told[pair] for pair in work[["kernel", "engine"]].tolist()] or [0], np.int64)
+        own = np.select([waits, work["bookkeeping"]], [int(Does.SYNC), int(Does.LAUNCH)], own)
+        result[rows.graph == graph] = own[rows.span[rows.graph == graph]]
+    return result
+
+
 def _edges(rows: _Rows, graphs: Sequence[GraphNodes]) -> npt.NDArray[np.void]:
-    """From work to the work that needs it."""
+    """From work to the work that needs it, or that is started only when it is done."""
     command = {key: place for place, key in enumerate(zip(rows.graph.tolist(), rows.span.tolist(), strict=True))}
     found = []
     for number, graph in enumerate(graphs):
         order, timeline = graph.order, graph.graph.timeline
         if order is None or timeline is None:
             continue
-        for span in np.flatnonzero(~timeline.work["bookkeeping"]).tolist():
-            for cause in order.producers(int(timeline.work["id"][span]), of_work=True):
-                if int(timeline.work["end"][cause]) <= int(timeline.work["start"][span]):
-                    found.append((command[number, cause], command[number, span], True))
+        work = timeline.work
+        needed = [
+            (cause, span, True)
+            for span in np.flatnonzero(~work["bookkeeping"]).tolist()
+            for cause in order.producers(int(work["id"][span]), of_work=True)
+        ]
+        ends, starts = work["end"].tolist(), work["start"].tolist()
+        for cause, span, data in (*needed, *_started_after(order, timeline)):
+            if ends[cause] <= starts[span]:
+                found.append((command[number, cause], command[number, span], data))
     edges = np.array(found, EDGE)
     return edges[np.argsort(edges["target"], kind="stable")]
+
+
+def _started_after(order: Order, timeline: Timeline) -> Iterator[tuple[int, int, bool]]:
+    """The foreground thread starts work in order: when its own work and all that it awaited until then is done."""
+    work, waits = timeline.work, is_wait(timeline)
+    lanes = [lane for lane, (_, name) in enumerate(timeline.lanes) if name == FOREGROUND]
+    chosen = np.flatnonzero(np.isin(work["lane"], lanes))
+    last, ends = NONE, work["end"].tolist()
+    for span in chosen[np.lexsort((work["order"][chosen], work["start"][chosen]))].tolist():
+        op = int(work["id"][span])
+        done = order.producers(op, of_work=True) if waits[span] else () if work["bookkeeping"][span] else (span,)
+        last = max((last, *done), key=lambda place: -1 if place == NONE else ends[place])
+        if work["bookkeeping"][span] and last != NONE and (begun := order.done_by.get(op, span)) not in (span, last):
+            yield last, begun, False
 
 
 def _waits_on(rows: _Rows, graphs: Sequence[GraphNodes]) -> npt.NDArray[np.int64]:
@@ -193,26 +239,78 @@ def _trace(  # noqa: PLR0917
     spans = blank_spans(len(rows.span))
     spans["lane"], spans["command"], spans["op"] = rows.lane, np.arange(len(spans)), table.rows["op"]
     spans["kind"], spans["waits_on"], spans["name"] = SpanKind.OP, waits_on, table.rows["kind"]
-    samples: list[tuple[int, int, float]] = []
+    spans["counts"], spans["does"] = np.arange(len(spans)), table.rows["does"]
+    work = np.zeros(len(spans), timelines[0].work.dtype)
+    usage = []
     shift = 0
     for graph, line in enumerate(timelines):
         here = rows.graph == graph
         chosen = rows.span[here]
         scale = 1e9 / line.clock_hz
+        work[here] = line.work[chosen]
         for key, column in (("start", "start_ns"), ("end", "end_ns")):
             spans[column][here] = shift + np.rint(line.work[key][chosen] * scale).astype(np.int64)
         cycles = line.work["end"][chosen] - line.work["start"][chosen]
         spans["ucycles"][here] = spans["pcycles"][here] = cycles
         spans["kind"][here] = np.where(is_wait(line)[chosen], SpanKind.WAIT, SpanKind.OP)
-        samples += [(0, shift + round(cycle * scale), float(size)) for cycle, size in line.usage.tolist()]
+        usage.append(np.column_stack((shift + np.rint(line.usage[:, 0] * scale), line.usage[:, 1])))
         shift += round(line.end * scale)
-        samples.append((0, shift, 0.0))
+        usage.append(np.array([(shift, 0)], np.float64))
+    threads = tuple(dict.fromkeys(lane for line in timelines for lane in line.lanes))
+    counters, samples = _counters(spans, work, lanes, threads, np.concatenate(usage))
     return Trace(
         lanes=tuple(Lane(0, core, name) for core, name in lanes),
         names=table.kinds,
         spans=spans,
         edges=edges,
-        counters=(CounterTrack(0, 0, VTCM, "bytes"),),
-        samples=np.array(samples, COUNTER),
+        counters=counters,
+        samples=samples,
         provenance=Provenance.VENDOR_MODEL,
+        op_counts=_counts(work),
     )
+
+
+def _counts(work: npt.NDArray[np.void]) -> OpCounts:
+    """What the vendor's model tells of every span; bookkeeping has no bytes of its own."""
+    counted = [work["id"].astype(np.int64), work["start"]]
+    counted += [np.where(work["bookkeeping"], NONE, work[column]) for column in _BYTES.values()]
+    return OpCounts(_COUNTED, np.column_stack(counted))
+
+
+def _counters(
+    spans: npt.NDArray[np.void],
+    work: npt.NDArray[np.void],
+    lanes: tuple[tuple[int, str], ...],
+    threads: tuple[tuple[int, str], ...],
+    usage: npt.NDArray[np.float64],
+) -> tuple[tuple[CounterTrack, ...], npt.NDArray[np.void]]:
+    """VTCM in use; then of every core how busy its engines are and how fast it reads and writes DDR, over time.
+
+    Args:
+        threads: all lanes that there are; `lanes` are those with spans.
+    """
+    held = np.zeros(len(usage), COUNTER)
+    held["time_ns"], held["value"] = usage.T
+    tracks, blocks = [CounterTrack(0, 0, VTCM, "bytes")], [held]
+    bins = Bins.over(int(spans["end_ns"].max(initial=0)) + 1)  # what takes no time has its bytes in a nanosecond
+    core_of = np.array([core for core, _ in lanes])[spans["lane"]]
+    transfers = np.array([_is_transfer(name) for _, name in lanes])[spans["lane"]]
+    for core in dict.fromkeys(core for core, _ in lanes):
+        for engine in (HVX, HMX, HLX, DMA):
+            own = (core_of == core) & (work["engine"] == ENGINES.index(engine)) & ~work["bookkeeping"]
+            count = sum(place == core and name.startswith(f"{engine} ") for place, name in threads)
+            if own.any() or count:
+                values = bins.busy_percent(spans["start_ns"][own], spans["end_ns"][own], max(count, 1))
+                blocks.append(bins.samples(len(tracks), values))
+                tracks.append(CounterTrack(0, core, f"{engine} utilisation, {bins.label}", "%"))
+        for word, column in (("read", "dram_read"), ("write", "dram_write")):
+            own = (core_of == core) & transfers
+            values = bins.per_ns(spans["start_ns"][own], spans["end_ns"][own], work[column][own])
+            blocks.append(bins.samples(len(tracks), values))
+            tracks.append(CounterTrack(0, core, f"DDR {word}, {bins.label}", "GB/s"))
+    return tuple(tracks), np.concatenate(blocks)
+
+
+def _is_transfer(lane: str) -> bool:
+    """A row of bytes on their way; those of an HVX thread, which repeat what its ops say they read, have one of it."""
+    return lane.split(" ", maxsplit=1)[0].endswith(DMA)

@@ -11,6 +11,7 @@ from pathlib import Path
 
 from ...core.errors import ProfilerError, UsageError
 from ...core.manifest import Value
+from ...core.provenance import in_words
 from ...core.units import format_bytes
 from ...recording.finding import WHAT_IF, Finding, Prediction
 from ...recording.recording import Placed, Recording
@@ -73,7 +74,20 @@ def run_grid(
                 progress(number, len(points))
     finally:
         pool.shutdown(cancel_futures=True)  # after an interrupt no further point is begun
-    return tuple(done[point] for point in points)
+    return _share_copies([done[point] for point in points])
+
+
+def _share_copies(points: Sequence[WhatIfPoint]) -> tuple[WhatIfPoint, ...]:
+    """Points of one precision have one copy of the model; it is in memory once, not once for each."""
+    seen: dict[bytes, bytes] = {}
+
+    def shared(point: WhatIfPoint) -> WhatIfPoint:
+        if point.recording is None:
+            return point
+        files = {name: seen.setdefault(data, data) for name, data in point.recording.files.items()}
+        return replace(point, recording=replace(point.recording, files=files))
+
+    return tuple(map(shared, points))
 
 
 def _point(model: Path, options: HtpOptions, shapes: Mapping[str, tuple[int, ...]]) -> WhatIfPoint:
@@ -159,9 +173,10 @@ def what_if(
     ordered = sorted(with_front(tried), key=_order)
     failed = [point for point in tried if point.recording is None]
     if len(failed) == len(tried):
-        raise UsageError(f"what-if: no combination works; the first says: {failed[0].problem}")
+        reasons = "; ".join(dict.fromkeys(f"{point.label}: {point.problem}" for point in failed))
+        raise UsageError(f"what-if: no combination works: {reasons}")
     if any(point.choices["precision"] not in ("as-is", "f16") for point in tried):
-        notes += ("copies of another precision are calibrated with synthetic inputs: for performance questions only",)
+        notes += ("copies of another precision are calibrated with random data: for questions of speed only",)
     if any(point.choices["io_quant"] == "off" for point in tried):
         notes += ("I/O quantised on the CPU: the time that the CPU takes for it is unknown and not included",)
     return WhatIf(str(model), "htp", tuple(ordered), tuple(device_advice(ordered)), notes, "DDR", "VTCM")
@@ -201,7 +216,7 @@ def device_advice(points: Sequence[WhatIfPoint]) -> Iterator[str]:
         best = here[0]
         spilled = sum(node.spill_bytes for node in best.recording.ops) if best.recording else 0
         on_cpu = len(best.recording.placed(Placed.CPU)) if best.recording else 0
-        time = f"{best.time_us:,.1f} us" if best.time_us is not None else "no vendor model, so no time"
+        time = f"{best.time_us:,.1f} us" if best.time_us is not None else "no time"
         words = [f"best is {best.label} ({time})"]
         words.append(f"spills {format_bytes(spilled)}" if spilled else "does not spill")
         if on_cpu:
@@ -211,7 +226,7 @@ def device_advice(points: Sequence[WhatIfPoint]) -> Iterator[str]:
 
 def neighbours(options: HtpOptions, *, is_float: bool) -> tuple[HtpOptions, ...]:
     """The same choices with one of them changed."""
-    base = replace(options, proxy=False, execute=False)
+    base = replace(options, execute=False)
     sizes = [size for size in SIZES_MB if size <= base.soc.vtcm_mb and size != (base.vtcm_mb or base.soc.vtcm_mb)]
     found = [replace(base, vtcm_mb=size) for size in sizes]
     found += [replace(base, opt_level=level) for level in range(4) if level != base.opt_level]
@@ -222,7 +237,9 @@ def neighbours(options: HtpOptions, *, is_float: bool) -> tuple[HtpOptions, ...]
 
 
 def with_evidence(recording: Recording, points: Sequence[WhatIfPoint]) -> Recording:
-    """Causes that cite the what-if point that helps most, and the best single change as one of its own."""
+    """Causes that cite the what-if point that helps most, the best single change as one of its own, and what failed."""
+    failed = [f"not tried: {_change(p, recording)} fails: {p.problem}" for p in points if p.recording is None]
+    recording = replace(recording, notes=(*recording.notes, *failed))
     base = recording.value("htp_execution_time")
     if base is None:
         return recording
@@ -232,7 +249,8 @@ def with_evidence(recording: Recording, points: Sequence[WhatIfPoint]) -> Record
         best = better[0]
         saved = round((base - (best.time_us or 0)) * 1e3)
         title = f"one change saves {100 * (1 - (best.time_us or 0) / base):.0f}%: {_change(best, recording)}"
-        tried = f"best of {len(points)} compilations that differ from this one in one choice"
+        tried = f"best of {len(points) - len(failed)} compilations that differ from this one in one choice"
+        tried += f"; {len(failed)} more failed, see the notes" if failed else ""
         causes.insert(
             0,
             Finding(
@@ -248,10 +266,11 @@ def _helper(cause: Finding, recording: Recording, better: Sequence[WhatIfPoint])
 
 
 def _cite(point: WhatIfPoint | None, base: float) -> Prediction | None:
-    if point is None or point.time_us is None:
+    if point is None or point.time_us is None or point.recording is None:
         return None
+    obtained = in_words(point.recording.provenance, point.recording.basis)
     left_out = ", without the CPU's part" if point.choices["io_quant"] == "off" else ""
-    text = f"{point.label}: {point.time_us:,.1f} us instead of {base:,.1f} us (vendor-model{left_out})"
+    text = f"{point.label}: {point.time_us:,.1f} us instead of {base:,.1f} us ({obtained}{left_out})"
     return Prediction(round((base - point.time_us) * 1e3), round(point.time_us * 1e3), WHAT_IF, text)
 
 

@@ -9,12 +9,13 @@ from __future__ import annotations
 import sys
 from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from ...backends.worker import RefusedError, answer
 from ...core.errors import UsageError
+from ...core.random_arrays import random_arrays
 from ...device.host.outputs import Output, saved_form
-from .model_copies import prepared_model, synthetic
+from .model_copies import prepared_model
 
 if TYPE_CHECKING:
     import onnxruntime
@@ -24,23 +25,18 @@ if TYPE_CHECKING:
 PROVIDER = "QNNExecutionProvider"
 
 
-def _work(request: Mapping[str, object]) -> dict[str, object]:
+def _work(request: Mapping[str, Any]) -> dict[str, object]:
     folder = Path.cwd()
-    model, nodes, notes = prepared_model(
-        Path(str(request["model"])), folder, precision=str(request["precision"]), shapes=_shapes(request["shapes"])
-    )
+    model = prepared_model(request, folder)
+    told = {"nodes": model.nodes, "notes": model.notes}
     provider = request["provider"]
     if not isinstance(provider, dict):
         raise RefusedError("provider: expected a table of options")
     if request["execute"]:
-        outputs = _execute(model, folder, provider, request.get("inputs"))
-        return {"nodes": nodes, "notes": notes, "outputs": outputs}
-    _compile(model, folder, provider)
-    return {"nodes": nodes, "notes": notes, **_versions()}
-
-
-def _shapes(value: object) -> dict[str, tuple[int, ...]]:
-    return {name: tuple(shape) for name, shape in value.items()} if isinstance(value, dict) else {}
+        return {**told, "outputs": _execute(model.file, folder, provider, request)}
+    _compile(model.file, folder, provider)
+    made = {} if model.quantized is None else {"copy": str(model.file), "quantized": model.quantized}
+    return {**told, **made, **_versions()}
 
 
 def _compile(model: Path, folder: Path, provider: Mapping[str, str]) -> None:
@@ -61,16 +57,17 @@ def _compile(model: Path, folder: Path, provider: Mapping[str, str]) -> None:
     _session(model, entries, options)
 
 
-def _execute(model: Path, folder: Path, provider: Mapping[str, str], inputs: object) -> str:
+def _execute(model: Path, folder: Path, provider: Mapping[str, str], request: Mapping[str, Any]) -> str:
     """Run once in emulation; the outputs go into a file."""
     import numpy as np
 
     session = _session(model, {}, provider)
-    given = dict(np.load(str(inputs))) if inputs else {}
+    given = dict(np.load(request["inputs"])) if request["inputs"] else {}
     missing = [port.name for port in session.get_inputs() if given and port.name not in given]
     if missing:
         raise RefusedError(f"inputs: {', '.join(missing)} missing; expected an array for every input of the model")
-    feeds = given or {port.name: synthetic(port.name, port.shape, port.type) for port in session.get_inputs()}
+    ports = [(name, label, tuple(shape)) for name, label, shape in request["ports"]]
+    feeds = given or dict(zip((name for name, _, _ in ports), random_arrays(ports, seed=0), strict=True))
     names = [port.name for port in session.get_outputs()]
     file = folder / "outputs.npz"
     np.savez(file, **_arrays(dict(zip(names, session.run(names, feeds), strict=True))))  # type: ignore[arg-type]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from ...core.manifest import Format, Manifest, Signature, Verb
+from ...core.manifest import Format, Hint, Manifest, Signature, Verb
 
 _ID = rb'"?(?:DI\d|DO\d|S\d+(?:_\d+)?"?,|CSS\d|CDMA_)'
 _COMPILE = rb"\s*(?:(?i:id\s*,\s*start\s*,\s*end\s*,)|(?=[^\r\n]*,[^\r\n]*,[^\r\n]*,)" + _ID + rb")"
@@ -51,6 +51,13 @@ MANIFEST = Manifest(
         Verb("torq-run-module", "Torq command line: run", ".dialect.commands"),
         Verb("iree-run-module", "Torq command line: run, under its other name", ".dialect.commands"),
         Verb("annotate_profiling.py", "annotate with the arguments of the vendor's script", ".annotate.command"),
+    ),
+    hints=(
+        Hint(
+            (Signature(finds=(rb"\btorq_h[lw]\.",)),),
+            "a dump of the Torq compiler (MLIR)",
+            "`opscope annotate DUMP RUNTIME.csv OUT`, with the log of a run; `opscope import` takes the logs",
+        ),
     ),
     formats=(
         Format(

@@ -23,6 +23,10 @@ class TraceJson:
     def read(self, path: Path) -> Recording:
         """A row per name of a span, and a lane per thread and level of nesting."""
         file = decode_events(read_bytes(path), source=str(path))
+        about = _about(file)
+        if about.overview_tids:  # of ours: rows that show again what others have
+            shown = [event for event in file.events if event.tid not in about.overview_tids]
+            file = Events(shown, file.head, file.unread, file.notes)
         spans, samples = file.spans(), file.samples()
         processes, threads = file.names()
         numbers: dict[Key, int] = {}
@@ -31,7 +35,7 @@ class TraceJson:
             for key in spans.threads
         ]
         tracks = [CounterTrack(numbers.setdefault(pid, len(numbers)), NONE, title, "") for pid, title in samples.tracks]
-        provenance = _provenance(file)
+        provenance = about.provenance
         marks = Marks(SpanKind.OP, op=spans.name)
         trace = build_trace(spans, samples, lanes, tracks, marks=marks, provenance=provenance)
         wall = int(trace.spans["end_ns"].max(initial=0))
@@ -50,15 +54,15 @@ class TraceJson:
 
 class _Data(msgspec.Struct):
     provenance: Provenance = Provenance.MEASURED
+    overview_tids: frozenset[int] = frozenset()
 
 
-def _provenance(file: Events) -> Provenance:
-    """As the file says, which ours do; without a word, times of a timeline are taken for measured."""
+def _about(file: Events) -> _Data:
+    """What the file says of itself, as ours do; without a word, times of a timeline are taken for measured."""
     try:
-        data = msgspec.json.decode(file.head.otherData, type=_Data) if file.head is not None else _Data()
+        return msgspec.json.decode(file.head.otherData, type=_Data) if file.head is not None else _Data()
     except (msgspec.MsgspecError, UnicodeDecodeError):
-        return Provenance.MEASURED
-    return data.provenance
+        return _Data()
 
 
 def ops_by_name(spans: Spans) -> tuple[OpRecord, ...]:

@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING
 
 from ...core.errors import ModelError, printable
 from ...graph.graph import ABSENT, Attribute, Note, Op, Role, Tensor
-from . import linalg, tosa
+from . import linalg, stablehlo, torch_aten, tosa
 from .parse import MAX_NESTING
 from .rules import CUSTOM, Rule
-from .site import Site, small_integers, tensor_of
+from .site import Site, attribute_of, small_integers, tensor_of
 from .torch_onnx import onnx_rule, operator_name, opset_of
 
 if TYPE_CHECKING:
@@ -32,9 +32,26 @@ _CONSTANTS = {  # operation → attribute that holds the elements
     "ml_program.global_load": "",
     "ml_program.global_load_const": "",
 }
-_RETURNS = {"func.return", "util.return", "scf.yield", "tosa.yield", "torch.operator_terminator", "scf.condition"}
+_RETURNS = {
+    "func.return",
+    "util.return",
+    "scf.yield",
+    "tosa.yield",
+    "stablehlo.return",
+    "torch.operator_terminator",
+    "scf.condition",
+}
 _CALLS = {"func.call", "util.call"}
-_SAME_BYTES = {"hal.tensor.import", "hal.tensor.export", "tensor.bitcast", "flow.tensor.reshape", "hal.tensor.barrier"}
+_SAME_BYTES = {
+    "hal.tensor.import",
+    "hal.tensor.export",
+    "hal.tensor.barrier",
+    "flow.tensor.reshape",
+    "tensor.bitcast",
+    "torch.copy.to_vtensor",
+    "torch_c.from_builtin_tensor",
+    "torch_c.to_builtin_tensor",
+}
 _CONTROL = {"scf.if": "if", "scf.for": "loop", "scf.while": "loop", "scf.forall": "loop", "scf.index_switch": "if"}
 _NAME = re.compile(r'loc\("((?:[^"\\]|\\.)*)"[()]')
 _MOST_LOCATION = 4000  # characters
@@ -112,6 +129,8 @@ class Builder:
             self._inits.update(dict.fromkeys(op.results, op))
         elif name in _CALLS:
             self._call(op, place)
+        elif (source := stablehlo.renamed(op)) is not None:
+            self._ids[op.results[0]] = self._use(source)
         elif any(tensor_of(result.type) is not None for result in op.results):
             self._add_op(op, name, place)
 
@@ -135,7 +154,8 @@ class Builder:
                 continue
             number = self._add(Tensor(self._unique("constant"), *found, Role.CONSTANT))
             self._ids[result] = number
-            elements = small_integers(op.attributes[attribute]) if attribute and attribute in op.attributes else None
+            held = attribute_of(op, attribute)
+            elements = small_integers(held) if held is not None else None
             if elements is not None:
                 self._integers[number] = elements
 
@@ -165,12 +185,17 @@ class Builder:
         found = tosa.DENSE if name == "tosa.conv2d" and tosa.is_dense(site) else self._rule(op, name)
         if found is None or found is CUSTOM:
             return self._unknown(name, own, operands)
-        count = tosa.rescale_operands(site) if name == "tosa.rescale" else found.operands
-        return found.kind, found.describe(site), operands[:count]
+        if name == "tosa.rescale":
+            found = replace(found, operands=tosa.rescale_operands(site))
+        return found.kind, found.describe(site), found.chosen(operands)
 
     def _rule(self, op: ir.Operation, name: str) -> Rule | None:
         if name.startswith("tosa."):
             return tosa.RULES.get(name.removeprefix("tosa."))
+        if name.startswith(stablehlo.DIALECTS):
+            return stablehlo.rule_of(op)
+        if name.startswith(torch_aten.PREFIX):
+            return torch_aten.rule_of(op)
         if name in _SAME_BYTES:
             return Rule("identity")
         if name in _CONTROL:
@@ -209,7 +234,7 @@ class Builder:
         reads = linalg.input_count(op)
         positional = str(op.name) == "torch.operator"
         found = []
-        for place, value in enumerate(op.operands):
+        for place, value in enumerate(torch_aten.listed(op.operands)):
             if reads is not None and place >= reads and value in self._inits:
                 continue
             if tensor_of(value.type) is not None:
@@ -254,7 +279,8 @@ class Builder:
         """Return the name in the operation's location, or the operation's name with a number."""
         found = _NAME.match(_location(op))
         if found is None:
-            return self._unique(name.rpartition(".")[2])
+            words = name.removeprefix(torch_aten.PREFIX).split(".")  # PyTorch's have an overload behind: softmax.int
+            return self._unique(words[0 if name.startswith(torch_aten.PREFIX) else -1])
         count = self._names.get(found[1], 0)
         self._names[found[1]] = count + 1
         return f"{found[1]}_{count}" if count else found[1]

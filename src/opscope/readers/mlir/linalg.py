@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping
 from string import ascii_letters
 from typing import TYPE_CHECKING
 
-from .rules import CUSTOM, Rule
+from .rules import CUSTOM, Rule, contraction
 from .site import Attributes, Site, no_attributes
 
 if TYPE_CHECKING:
@@ -125,6 +125,20 @@ _TENSOR_OPS: Mapping[str, str] = {
     "linalg.copy": "tile",
     "linalg.broadcast": "expand",
 }
+_CONTRACTIONS: Mapping[str, tuple[str, str, str]] = {  # named operations without maps of their own: left, right, out
+    "dot": ("a", "a", ""),
+    "matvec": ("ab", "b", "a"),
+    "vecmat": ("a", "ab", "b"),
+    "batch_matvec": ("abc", "ac", "ab"),
+    "batch_vecmat": ("ab", "abc", "ac"),
+    "matmul": ("ac", "cb", "ab"),
+    "quantized_matmul": ("ac", "cb", "ab"),
+    "batch_matmul": ("abd", "adc", "abc"),
+    "quantized_batch_matmul": ("abd", "adc", "abc"),
+    "batch_reduce_matmul": ("abd", "adc", "bc"),
+    "mmt4d": ("acdf", "bcef", "abde"),
+    "batch_mmt4d": ("gacdf", "gbcef", "gabde"),
+}
 _CONV = re.compile(r"(depthwise_)?conv_(\d)d(?:_(\w+))?")
 _POOL = re.compile(r"pooling_(\w+?)_(sum|max|min)\w*")
 
@@ -145,7 +159,7 @@ def rule_of(op: ir.Operation) -> Rule | None:
         return Rule("transpose", lambda site: {"permutation": site.integers("permutation") or ()})
     if short == "reduce":
         return Rule("reduce", lambda site: {"axes": site.integers("dimensions") or ()})
-    if short == "quantized_matmul" or "matmul" in short or short in ("matvec", "vecmat", "dot", "mmt4d"):
+    if short in _CONTRACTIONS or short == "contract":
         return _contraction(op)
     windowed = _window_rule(short)
     if windowed is not None:
@@ -163,29 +177,9 @@ def _dimension(site: Site) -> Attributes:
 
 
 def _contraction(op: ir.Operation) -> Rule:
-    """Return the rule of a contraction: matmul if its indexing maps are those of one, else einsum.
-
-    Maps (d0, d2), (d2, d1), (d0, d1) read as "ac,cb->ab": one reduced letter, last in the left operand; the right
-    operand is "cb" (plain) or "bc" (transposed), perhaps behind batch axes.
-    """
-    labels = _axis_letters(op)
-    if labels is None:
-        return Rule("matmul", lambda site: _matmul_extents(site, transposed=False))
-    left, right, out = labels[0], labels[1], labels[-1]
-    reduced = [letter for letter in left if letter not in out]
-    if len(reduced) == 1 and left[-1:] == reduced[0] and len(right) >= 2 and out[:-1] == left[:-1]:
-        pair = right[-2:]
-        if pair in (reduced[0] + out[-1:], out[-1:] + reduced[0]) and right[:-2] == out[: len(right) - 2]:
-            return Rule("matmul", lambda site: _matmul_extents(site, transposed=pair[1] == reduced[0]))
-    equation = f"{left},{right}->{out}"
-    return Rule("einsum", lambda _site: {"equation": equation})
-
-
-def _matmul_extents(site: Site, *, transposed: bool) -> Attributes:
-    right = site.input(1) or ()
-    if len(right) < 2:
-        return {}
-    return {"k": right[-1], "n": right[-2]} if transposed else {"k": right[-2], "n": right[-1]}
+    """Return the rule of a contraction, from its indexing maps or its name."""
+    labels = _axis_letters(op) or _CONTRACTIONS.get(str(op.name).removeprefix("linalg."))
+    return CUSTOM if labels is None else contraction(labels[0], labels[1], labels[-1])
 
 
 def _axis_letters(op: ir.Operation) -> list[str] | None:

@@ -101,7 +101,17 @@ Describe = Callable[[Site], Attributes]
 
 def attribute_value(op: ir.Operation, name: str) -> int | float | str | tuple[int, ...] | None:
     """Return an attribute as a plain value; None if it is absent or of another type."""
-    return plain_value(op.attributes[name]) if name in op.attributes else None
+    return plain_value(found) if (found := attribute_of(op, name)) is not None else None
+
+
+def attribute_of(op: ir.Operation, name: str) -> ir.Attribute | None:
+    """Return an attribute; None if it is absent, or one that the bindings cannot represent (complex elements)."""
+    if name not in op.attributes:
+        return None
+    try:
+        return op.attributes[name]
+    except TypeError:
+        return None
 
 
 def plain_value(attribute: ir.Attribute) -> int | float | str | tuple[int, ...] | None:

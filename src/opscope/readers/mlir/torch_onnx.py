@@ -8,7 +8,7 @@ from ..onnx.attributes import Site as OnnxSite
 from ..onnx.model import Argument, Node
 from ..onnx.ops import Rule as OnnxRule
 from ..onnx.ops import rule_of
-from .site import Attributes, Site, plain_value
+from .site import Attributes, Site, attribute_value
 
 if TYPE_CHECKING:
     from iree.compiler import ir
@@ -34,8 +34,7 @@ def onnx_rule(op: ir.Operation, site: Site, opset: int) -> tuple[OnnxRule | None
 
 def opset_of(function: ir.Operation) -> int:
     """Return the opset that torch-mlir recorded on the function."""
-    name = "torch.onnx_meta.opset_version"
-    value = plain_value(function.attributes[name]) if name in function.attributes else None
+    value = attribute_value(function, "torch.onnx_meta.opset_version")
     return value if isinstance(value, int) else _DEFAULT_OPSET
 
 
@@ -46,7 +45,7 @@ def _node(op: ir.Operation, inputs: int, outputs: int) -> Node:
     arguments = {}
     for name in op.attributes:
         if name.startswith(_PREFIX):
-            arguments[name.removeprefix(_PREFIX)] = Argument(plain_value(op.attributes[name]))
+            arguments[name.removeprefix(_PREFIX)] = Argument(attribute_value(op, name))
     return Node(
         op_type,
         domain,

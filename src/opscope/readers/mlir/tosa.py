@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from math import prod
 
-from .rules import CUSTOM, Rule
+from .rules import CUSTOM, Rule, matmul_extents, rules
 from .site import Attributes, Describe, Site
 
 
@@ -38,11 +38,6 @@ def is_dense(site: Site) -> bool:
 def _depthwise(site: Site) -> Attributes:
     data, weights = site.input(0), site.input(1) or ()
     return _window(site, weights[:2]) | {"groups": data[-1] if data else 1, "channel_axis": 3}
-
-
-def _matmul(site: Site) -> Attributes:
-    right = site.input(1)
-    return {"k": right[-2], "n": right[-1]} if right and len(right) > 1 else {}
 
 
 DENSE = Rule("matmul", lambda site: {"k": (site.input(1) or (0,))[-1], "n": (site.input(1) or (0,))[0]}, 3)
@@ -81,9 +76,8 @@ _FIRST, _PAIR, _CONV = 1, 2, 3
 _REDUCTIONS = ("all", "any", "max", "min", "prod", "product", "sum")
 
 RULES: Mapping[str, Rule] = (
-    {
-        name: Rule(kind, operands=_PAIR)
-        for kind, names in {
+    rules(
+        {
             "add": "add",
             "sub": "sub",
             "mul": "mul",
@@ -94,12 +88,11 @@ RULES: Mapping[str, Rule] = (
             "compare": "equal greater greater_equal",
             "logical": "logical_and logical_or logical_xor bitwise_and bitwise_or bitwise_xor",
             "binary": "arithmetic_right_shift logical_left_shift logical_right_shift",
-        }.items()
-        for name in names.split()
-    }
-    | {
-        name: Rule(kind, operands=_FIRST)
-        for kind, names in {
+        },
+        _PAIR,
+    )
+    | rules(
+        {
             "clip": "clamp",
             "sigmoid": "sigmoid",
             "tanh": "tanh",
@@ -122,16 +115,16 @@ RULES: Mapping[str, Rule] = (
             "reverse": "reverse",
             "resize": "resize",
             "pad": "pad",
-        }.items()
-        for name in names.split()
-    }
+        },
+        _FIRST,
+    )
     | {f"reduce_{name}": Rule("reduce", _axes, _FIRST) for name in _REDUCTIONS}
     | {
         "conv2d": Rule("conv", _conv2d, _CONV),
         "conv3d": Rule("conv", _conv(5), _CONV),
         "depthwise_conv2d": Rule("conv", _depthwise, _CONV),
         "transpose_conv2d": Rule("conv_transpose", _conv(4), _CONV),
-        "matmul": Rule("matmul", _matmul, _PAIR),
+        "matmul": Rule("matmul", lambda site: matmul_extents(site, transposed=False), _PAIR),
         "fully_connected": Rule("matmul", _fully_connected, _CONV),
         "avg_pool2d": Rule("average_pool", _pool, _FIRST),
         "max_pool2d": Rule("max_pool", _pool, _FIRST),

@@ -148,7 +148,7 @@ class _Reader:
             inputs=tuple(scope.ids[value.name] for value in graph_inputs(model.body)),
             outputs=tuple(scope.ids[value.name] for value in model.body.outputs),
             file_bytes=Bytes(self.size),
-            notes=(*notes, *builder.notes(), *_unknown_shapes(model, builder)),
+            notes=(*notes, *builder.notes(), *_unknown_shapes(model, builder), *_calibration(model)),
             quantize_ops_annotate=True,  # the QDQ convention: a pair marks its neighbours as quantised
             details=_details(model),
         )
@@ -169,6 +169,13 @@ def _unknown_shapes(model: Model, builder: Builder) -> Iterator[Note]:
         first = f"{len(unknown)} tensor(s), first {printable(tensor.name)!r} ({tensor.unknown_because})"
         text = f"no fixed shape is known for {first}; their size is unknown"
         yield Note("unknown-shape", text, op_name)
+
+
+def _calibration(model: Model) -> Iterator[Note]:
+    """Yield a note on a quantised copy whose ranges are those of random data, as `opscope quantize` marks it."""
+    if model.details.get("metadata opscope.calibration") == "random":
+        precision = printable(model.details.get("metadata opscope.precision", "quantised"))
+        yield Note("random-calibration", f"a copy in {precision} that was calibrated with random data: speed alone")
 
 
 def _details(model: Model) -> dict[str, str]:

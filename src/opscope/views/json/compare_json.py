@@ -66,6 +66,8 @@ def _run(figures: Figures) -> dict[str, object]:
         "devices": figures.devices,
         "cores": figures.cores,
         "batch": figures.batch,
+        "backend": figures.backend or None,
+        "options": figures.options,
         "caveats": figures.caveats,
         "unknown": figures.unknown or None,
     }

@@ -65,7 +65,7 @@ def _head(info: RunInfo, summary: Summary, findings: Findings | None) -> Iterabl
     machine = f"{info.devices} × {info.cores} {'core' if info.cores == 1 else 'cores'}, batch {batch}"
     yield (
         f"<div><strong>{_titled(info.network)}</strong> on <strong>{_titled(info.target)}</strong> ({machine}) – "
-        f"all times <em>{_text(info.provenance)}</em></div>\n"
+        f"all times <em>{_text(info.obtained)}</em></div>\n"
     )
     latency = summary.latency
     parts = [f"latency <strong>{format_latency(latency.value_ns, latency.low_ns, None)}</strong>"]

@@ -11,6 +11,7 @@ from ...recording.resources import MemoryStack, Totals
 from ...recording.unknown import UnknownOp, how_many, named
 
 _BAR = "█"
+_MARKS = "/:;|"  # between the words of a name
 _PARTS = ("", "▏", "▎", "▍", "▌", "▋", "▊", "▉")
 _COLOURS = {  # meaning of a word → its colour, as a code of ANSI terminals
     "strong": "1",
@@ -41,7 +42,9 @@ class Style:
 
 def columns(header: Sequence[str], rows: Sequence[Sequence[str]], *, align: str, limits: dict[int, int]) -> list[str]:
     """Lines of a table. `align` has < or > per column; `limits` caps the width of columns that hold names."""
-    cells = [[_cut(cell, limits.get(i)) for i, cell in enumerate(row)] for row in (header, *rows)]
+    table = (header, *rows)
+    fitted = [fit_names([row[i] for row in table], limits.get(i)) for i in range(len(header))]
+    cells = list(zip(*fitted, strict=True))
     widths = [max(_width(row[i]) for row in cells) for i in range(len(header))]
     lines = ["  ".join(_pad(cell, widths[i], align[i]) for i, cell in enumerate(row)).rstrip() for row in cells]
     return [lines[0], "  ".join("─" * width for width in widths), *lines[1:]]
@@ -59,13 +62,66 @@ def bar(share: float, width: int) -> str:
     return _BAR * (eighths // 8) + _PARTS[eighths % 8]
 
 
-def _cut(text: str, limit: int | None) -> str:
-    """Long names lose their middle: both ends of a path tell more than one."""
-    clean = printable(text, 4096)
-    if limit is None or _width(clean) <= limit:
+def fit_names(texts: Sequence[str], limit: int | None) -> list[str]:
+    """Texts of one column, none wider than `limit`; texts that differ look different."""
+    clean = [printable(text, 4096) for text in texts]
+    if limit is None:
         return clean
-    head = limit // 3
-    return _start(clean, head) + "…" + _start(clean[::-1], limit - head - 1)[::-1]
+    fitted = _distinct({text: _cut(text, limit) for text in dict.fromkeys(clean)}, limit)
+    return [fitted[text] for text in clean]
+
+
+def _cut(text: str, limit: int) -> str:
+    """Long names lose their middle: both ends of a path tell more than one."""
+    return text if _width(text) <= limit else _ends(text, limit // 3, limit)
+
+
+def _ends(text: str, head: int, limit: int) -> str:
+    return _start(text, head) + "…" + _start(text[::-1], limit - head - 1)[::-1]
+
+
+def _distinct(shown: dict[str, str], limit: int) -> dict[str, str]:
+    """Cut those that look alike in another place, then number those that still do."""
+    for alike in _alike(shown):
+        shown |= _around_difference(alike, limit)
+    return shown | _numbered([text for alike in _alike(shown) for text in alike], limit)
+
+
+def _alike(shown: dict[str, str]) -> list[list[str]]:
+    """Groups of texts that look the same when cut."""
+    groups: dict[str, list[str]] = {}
+    for text, cut in shown.items():
+        groups.setdefault(cut, []).append(text)
+    return [texts for texts in groups.values() if len(texts) > 1]
+
+
+def _around_difference(texts: Sequence[str], limit: int) -> dict[str, str]:
+    """Keep what tells them apart, from the word that it stands in, and as much of the end as there is room for.
+
+    `/layers/layers.2/conv/relu` and `/layers/layers.3/conv/relu` become `…layers.2/…/relu` and `…layers.3/…/relu`.
+    """
+    same, behind = _common(texts), _common([text[::-1] for text in texts])
+    same = max(0, *(texts[0].rfind(mark, 0, same) + 1 for mark in _MARKS)) if same <= limit // 2 else same - limit // 4
+    found = {}
+    for text in texts:
+        differs = max(1, len(text) - behind - same)
+        left = text[same:]
+        inner = limit - 1 if same else limit
+        head = min(differs, inner - 2)
+        found[text] = ("…" if same else "") + (left if _width(left) <= inner else _ends(left, head, inner))
+    return found
+
+
+def _common(texts: Sequence[str]) -> int:
+    """Characters with which all begin: those of the first and the last in alphabetical order."""
+    first, last = min(texts), max(texts)
+    return next((n for n, (one, other) in enumerate(zip(first, last, strict=False)) if one != other), len(first))
+
+
+def _numbered(texts: Sequence[str], limit: int) -> dict[str, str]:
+    """Those that differ in too many places to show all of them are counted."""
+    width = len(str(len(texts))) + 1
+    return {text: f"{_cut(text, limit - width)}#{number}" for number, text in enumerate(texts, start=1)}
 
 
 def _start(text: str, width: int) -> str:

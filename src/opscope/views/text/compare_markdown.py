@@ -7,7 +7,7 @@ from typing import TextIO
 
 from ...core.errors import printable
 from ...gate.comparison import Comparison, SideBySide
-from .compare_rows import counts, left_cells, metric_cells, part_cells, run_line, shown_metrics, signed_ns
+from .compare_rows import counts, left_cells, metric_cells, part_cells, run_lines, shown_metrics, signed_ns
 from .compare_text import NO_TOTALS, side_cell
 
 _HEADLINES = {"pass": "✅ no regression", "fail": "❌ regression", "unknown": "⚠️ a limit cannot be judged"}
@@ -28,11 +28,12 @@ class CompareMarkdown:
         """Headline, both runs, checks and metrics; the ops behind a click."""
         checks = comparison.verdict.checks
         title = _HEADLINES[comparison.word] if checks else _NO_LIMITS
+        base, new = run_lines((comparison.base, comparison.new))
         lines = [
             f"### opscope: {title}",
             "",
-            f"**base** {safe(comparison.base.label)} – {safe(run_line(comparison.base))}<br>",
-            f"**new** {safe(comparison.new.label)} – {safe(run_line(comparison.new))}",
+            f"**base** {safe(comparison.base.label)} – {safe(base)}<br>",
+            f"**new** {safe(comparison.new.label)} – {safe(new)}",
             "",
             *(f"- {_WORDS[c.word] if not c.warning else '⚠️'} {safe(c.reason)}" for c in checks),
             *[""][: len(checks)],
@@ -77,7 +78,8 @@ class SideBySideMarkdown:
         heads = [f"{run.label} [{run.provenance}]" for run in found.runs]
         right = tuple(range(1, len(heads) + 1))
         metrics = [row for row in found.metrics if ":" not in row.name]
-        lines = [f"- **{safe(run.label)}** – {safe(run_line(run))}" for run in found.runs] + [""]
+        shown = zip(found.runs, run_lines(found.runs), strict=True)
+        lines = [f"- **{safe(run.label)}** – {safe(line)}" for run, line in shown] + [""]
         for title, rows in (("metric", metrics), (f"time of {found.by}", found.rows[: self.top])):
             cells = [(row.name, *(side_cell(row, n) for n in range(len(heads)))) for row in rows]
             lines += table((title, *heads), cells, right=right) if cells else [f"no {title} in any of the runs", ""]

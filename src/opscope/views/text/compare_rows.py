@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from ...core.units import UNKNOWN, format_percent
 from ...gate.comparison import (
@@ -21,7 +21,7 @@ from ...gate.comparison import (
     show_interval,
     show_value,
 )
-from ...gate.figures import Figures
+from ...gate.figures import Figures, choices_of
 
 MOST_PARTS = 8  # of one metric, such as the engines of `busy`
 _HOW = {
@@ -34,12 +34,17 @@ _HOW = {
 }
 
 
-def run_line(figures: Figures) -> str:
-    """`net on chip, 2 × 4 cores, batch 8 – simulated`"""
+def run_lines(runs: Sequence[Figures]) -> list[str]:
+    """`net on chip, 2 × 4 cores, batch 8, precision w8a8 – simulated`, with what was chosen otherwise in another."""
+    return [_run_line(run, chosen) for run, chosen in zip(runs, choices_of(runs), strict=True)]
+
+
+def _run_line(figures: Figures, chosen: Mapping[str, str]) -> str:
     cores = f"{figures.cores} core{'s' if figures.cores > 1 else ''}"
     cores = f"{figures.devices} × {cores}" if figures.devices > 1 else cores
     batch = UNKNOWN if figures.batch is None else figures.batch
-    return f"{figures.model} on {figures.target}, {cores}, batch {batch} – {figures.provenance}"
+    words = "".join(f", {name.replace('_', ' ')} {value}" for name, value in chosen.items())
+    return f"{figures.model} on {figures.target}, {cores}, batch {batch}{words} – {figures.provenance}"
 
 
 def shown_metrics(metrics: Sequence[Difference]) -> list[Difference]:

@@ -11,7 +11,7 @@ from ...gate.comparison import Comparison, SideBySide, SideRow, show_value
 from ...gate.figures import NS, Figures
 from ...gate.verdict import Check
 from .columns import bar, columns
-from .compare_rows import counts, left_cells, metric_cells, part_cells, run_line, shown_metrics, signed_ns
+from .compare_rows import counts, left_cells, metric_cells, part_cells, run_lines, shown_metrics, signed_ns
 
 _NAME_WIDTH = 56
 _RUNS_PER_TABLE = 4
@@ -28,9 +28,10 @@ class CompareText:
         self.by, self.top, self.brief = by, top, brief  # brief: no parts of metrics
 
     def render(self, comparison: Comparison, out: TextIO) -> None:
+        base, new = run_lines((comparison.base, comparison.new))
         lines = [
-            f"base  {printable(comparison.base.label)}: {printable(run_line(comparison.base))}",
-            f"new   {printable(comparison.new.label)}: {printable(run_line(comparison.new))}",
+            f"base  {printable(comparison.base.label)}: {printable(base, 300)}",
+            f"new   {printable(comparison.new.label)}: {printable(new, 300)}",
             *(f"note  {printable(note, 400)}" for note in comparison.notes),
             *(check_line(check) for check in comparison.verdict.checks),
             *self._metrics(comparison),
@@ -90,7 +91,8 @@ class SideBySideText:
         self.top = top
 
     def render(self, found: SideBySide, out: TextIO) -> None:
-        lines = [f"{name}: {printable(run_line(run))}" for name, run in zip(run_names(found), found.runs, strict=True)]
+        heads = zip(run_names(found), run_lines(found.runs), strict=True)
+        lines = [f"{name}: {printable(line, 300)}" for name, line in heads]
         lines += [f"note  {printable(note, 400)}" for note in found.notes]
         lines += latency_bars(found)
         for start in range(1, len(found.runs), _RUNS_PER_TABLE - 1):

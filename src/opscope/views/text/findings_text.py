@@ -56,7 +56,7 @@ class FindingsText:
         latency, info = run.summary.latency, run.info
         times = format_latency(latency.value_ns, latency.low_ns, latency.high_ns)
         name = printable(info.network or info.model, 60)
-        yield self.style(f"{name} on {printable(info.target, 60)}", "strong") + f"  {times}, {findings.provenance}"
+        yield self.style(f"{name} on {printable(info.target, 60)}", "strong") + f"  {times}, {info.obtained}"
 
     def _verdict(self, findings: Findings) -> Iterator[str]:
         """What bounds the run, and the breakdown of its time as bars."""
@@ -65,7 +65,7 @@ class FindingsText:
             return
         largest = findings.breakdown[0]
         bound = (
-            "nothing that was recorded explains most of the time"
+            "unknown; nothing that was recorded explains most of the time"
             if findings.bound == OTHER_BOUND
             else f"{findings.bound} bound"
         )

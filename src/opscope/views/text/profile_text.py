@@ -5,13 +5,13 @@ The same for every profile, whatever made it; then what its source alone tells.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from textwrap import wrap
 from typing import TextIO
 
 from ...core.errors import printable
 from ...core.units import UNKNOWN, format_count, format_latency, format_percent, format_seconds
-from ...recording.finding import UPPER_BOUND, Finding, Findings
+from ...recording.finding import OTHER_BOUND, OUTLIER, UPPER_BOUND, Finding, Findings
 from ...recording.recording import Recording
 from ...recording.run import Run
 from ...recording.summary import OpTotal
@@ -21,6 +21,7 @@ from .trial_rows import trial_rows, tried_again
 
 WIDTH = 100  # of the screen, where nobody says
 _BAR_WIDTH = 40
+_KERNEL_WIDTH = 24
 _LEAST_NAME = 16  # columns of a name, however narrow the screen
 
 
@@ -88,7 +89,7 @@ class ProfileText:
         info, latency = run.info, run.summary.latency
         place = f"{info.devices} × {info.cores} cores" if info.devices > 1 else f"{info.cores} cores"
         where = f"{info.target}, {place}" if info.devices * info.cores > 1 else info.target
-        title = f"{printable(info.network, 80)} on {printable(where, 80)} ({info.provenance})"
+        title = f"{printable(info.network, 80)} on {printable(where, 80)} ({info.obtained})"
         unknown = found.unknown_ops
         rows = [("latency", format_latency(latency.value_ns, latency.low_ns, latency.high_ns))]
         if run.summary.host:
@@ -102,7 +103,9 @@ class ProfileText:
         if found.breakdown:
             share = next(part.share for part in found.breakdown if part.cause == found.bound)
             part = "of the time of ops whose cost is known" if unknown else "of the time"
-            rows.append(("verdict", f"{found.bound} bound: {format_percent(share)} {part}"))
+            bound = f"{found.bound} bound" if found.bound != OTHER_BOUND else "unknown, nothing recorded explains it"
+            rows.append(("verdict", f"{bound}: {format_percent(share)} {part}"))
+        rows += [("left", line) for line in _without(found)]
         title_lines = (self.style(line, "strong") for line in wrap(title, self.width))
         return [*title_lines, *pairs(rows), *self._broken_laws(found)]
 
@@ -143,11 +146,13 @@ class ProfileText:
             return []
         if all(op.wall_ns is None and op.share is None for op in ops):
             return self._untimed(shown, left=len(ops) - len(shown))
-        rows = [_op_row(op) for op in shown]
-        header = ("busy", "", "time", "type", "engine", "op")
-        before = columns(header[:5], [row[:5] for row in rows], align="><><<", limits={3: 20, 4: 14})[1]  # its rule
+        kernels = any(op.kernel for op in shown)
+        rows = [_op_row(op, kernels=kernels) for op in shown]
+        header = ("busy", "", "time", "type", "engine", *(["kernel"] if kernels else []), "op")
+        align, limits = "><><<" + "<" * kernels, {3: 20, 4: 14, 5: _KERNEL_WIDTH}
+        before = columns(header[:-1], [row[:-1] for row in rows], align=align, limits=limits)[1]  # its rule
         name = max(self.width - len(before) - 2, _LEAST_NAME)
-        table = columns(header, rows, align="><><<<", limits={3: 20, 4: 14, 5: name})
+        table = columns(header, rows, align=align + "<", limits=limits | {len(align): name})
         left = len(ops) - len(shown)
         note = " – busy: share of the work of all engines; time: on the clock" if self.width >= 80 else ""
         return [
@@ -220,13 +225,23 @@ class ProfileText:
         ]
 
 
-def _op_row(op: OpTotal) -> Sequence[str]:
+def _without(found: Findings) -> Iterator[str]:
+    """The time that is left without ops whose modelled time is in doubt."""
+    doubted = [finding for finding in found.findings if finding.id == OUTLIER]
+    if doubted and found.wall_ns is not None:
+        left = found.wall_ns - sum(finding.cost_ns or 0 for finding in doubted)
+        one = "an op" if sum(len(finding.ops) for finding in doubted) == 1 else "ops"
+        yield f"{_time(max(left, 0))} without {one} far above what bytes and operations need (see below)"
+
+
+def _op_row(op: OpTotal, *, kernels: bool) -> Sequence[str]:
     return (
         format_percent(op.share),
         bar(op.share or 0.0, 12),
         _time(op.wall_ns),
         op.type or UNKNOWN,
         op.engine or UNKNOWN,
+        *([op.kernel or UNKNOWN] if kernels else []),
         op.name,
     )
 

@@ -7,6 +7,7 @@ from typing import TextIO
 
 from ...core.errors import printable
 from ...core.json_files import PRODUCER, write_json
+from ...core.provenance import in_words
 from ...core.units import UNKNOWN, format_bytes
 from ...recording.recording import Placed
 from ...recording.what_if import WhatIf, WhatIfPoint
@@ -25,11 +26,23 @@ class WhatIfText:
         rows = [_row(point) for point in result.points if point.recording is not None]
         lines = columns(header, rows, align="<<>>>>>>", limits={1: 60})
         memories = f"{result.outer_memory} bytes and {result.local_memory}"
-        lines.append(f"* on the Pareto front of time, {memories}; times vendor-model, bytes compiler-fact")
+        lines.append(f"* on the Pareto front of time, {memories}; times {_obtained(result)}, bytes compiler-fact")
         lines += [f"failed: {point.label}: {printable(point.problem, 300)}" for point in result.points if point.problem]
         lines += ["", *result.advice]
         lines += [f"note: {note}" for note in result.notes]
         out.write("\n".join(lines) + "\n")
+
+
+def _obtained(result: WhatIf) -> str:
+    """How times were obtained: of every point alike, or part by part."""
+    found: dict[str, list[str]] = {}
+    for point in result.points:
+        if point.recording is not None and point.time_us is not None:
+            word = in_words(point.recording.provenance, point.recording.basis)
+            found.setdefault(word, []).append(str(point.recording.target))
+    if len(found) == 1:
+        return next(iter(found))
+    return "; ".join(f"of {', '.join(dict.fromkeys(targets))} {word}" for word, targets in found.items())
 
 
 def _row(point: WhatIfPoint) -> tuple[str, ...]:
@@ -79,6 +92,8 @@ def _point(point: WhatIfPoint, result: WhatIf) -> dict[str, object]:
         "choices": dict(point.choices),
         "on_front": point.on_front,
         "time_us": point.time_us,
+        "provenance": point.recording.provenance if point.recording else None,
+        "basis": point.recording.basis if point.recording else "",
         f"{result.outer_memory.lower()}_bytes": point.outer_bytes,
         f"{result.local_memory.lower()}_bytes": point.local_bytes,
         "problem": point.problem,

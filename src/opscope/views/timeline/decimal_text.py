@@ -86,6 +86,10 @@ class TextRows:
         self._parts.append(block)
         return self
 
+    def flag(self, key: str, present: Flags) -> TextRows:
+        """`,"key":true`; blank in rows where it is not present."""
+        return self.chosen(same_width([b"", f',"{key}":true'.encode()]), present.astype(np.int64))
+
     def rows(self) -> Text:
         """One row of text per number, as bytes."""
         return side_by_side(self.count, self._parts)

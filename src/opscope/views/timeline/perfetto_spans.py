@@ -9,13 +9,14 @@ import numpy as np
 import numpy.typing as npt
 
 from ...core.columns import Numbers
-from ...recording.run import CommandTable
+from ...recording.run import Run
 from ...recording.summary import KB
 from ...recording.trace import NONE, OpCounts, SpanKind, Trace
 from .protobuf import MessageRows, bytes_field, fixed64s, number_field, padded, text_field, varint, width_of
 from .protobuf import Rows as ByteRows
-from .trace_args import constant_args, counter_args, is_instant, shown_kinds, template_of_commands
+from .trace_args import Templates, Words, is_instant, shown_kinds
 from .trace_flows import Flows
+from .trace_path import ON_PATH, path_cycles
 from .trace_rows import Rows
 
 Spans = npt.NDArray[np.void]
@@ -28,11 +29,10 @@ _CATEGORIES, _ANNOTATIONS, _TYPE, _NAME, _TRACK = 3, 4, 9, 10, 11
 _FLOW_IDS, _ENDED_FLOW_IDS = 47, 48
 _BEGIN, _END, _INSTANT = 1, 2, 3
 _INTERNED_ID, _INTERNED_TEXT = 1, 2
-_ARG_NAME, _ARG_NUMBER, _ARG_DOUBLE, _ARG_STRING = 1, 3, 5, 17
+_ARG_NAME, _ARG_FLAG, _ARG_NUMBER, _ARG_DOUBLE, _ARG_STRING = 1, 2, 3, 5, 17
 _WORK = (SpanKind.OP, SpanKind.TRANSFER)
 ORDERING_FLOW = 1 << 62  # set in the id of an arrow that orders only: this form has no category for arrows
 _NUMBER_ARGS = (
-    "oc",
     "opPCycle",
     "opUCycle",
     "opOutputSize",
@@ -46,6 +46,7 @@ _NUMBER_ARGS = (
     "waitsOn",
     "waitsOnName",
     "waitsOnEngine",
+    "pathCycles",
 )
 
 
@@ -89,24 +90,33 @@ class _Context:
     arrows: _Arrows | None
     pattern: Numbers  # row of op_counts → number of the set of counters that it has; the last: of none
     patterns: int
+    path_ns: Numbers  # per span, of the critical path
 
 
 class SpanPackets:
     """Encodes the spans of traces of the same commands; constant arguments are encoded once."""
 
-    def __init__(self, table: CommandTable, interned: Interned, *, stats_hz: float) -> None:
+    def __init__(self, run: Run, words: Words, interned: Interned, *, stats_hz: float) -> None:
         """Intern the texts of all commands, and encode the arguments of every template once."""
-        self.table, self.stats_hz, self._interned = table, stats_hz, interned
-        self._template_of, templates = template_of_commands(table)
-        self._arg = {key: interned.number(Interned.ARGS, key) for key in _NUMBER_ARGS}
-        args = [list(constant_args(table, kind, detail)) for kind, detail in templates]
+        self.table, self.words, self.stats_hz, self._interned = run.commands, words, stats_hz, interned
+        templates = Templates(run.commands, words)
+        self._template_of, numbers = templates.of_command, range(len(templates))
+        self._arg = {key: interned.number(Interned.ARGS, word) for key in _NUMBER_ARGS if (word := words.name(key))}
+        self._arg |= {key: interned.number(Interned.ARGS, key) for key in (words.ordinal, ON_PATH)}
         numbered = [
-            [(interned.number(Interned.ARGS, key), interned.number(Interned.VALUES, value)) for key, value in found]
-            for found in args
+            [
+                (interned.number(Interned.ARGS, key), interned.number(Interned.VALUES, value))
+                for key, value in templates.args(number).items()
+            ]
+            for number in numbers
         ]
-        groups = [interned.number(Interned.VALUES, group) for group in table.groups]
+        producers = [
+            [interned.number(Interned.VALUES, text) for text in (templates.kind(number), templates.name(number))]
+            for number in numbers
+        ]
+        self._producer = np.array(producers or [[0, 0]], np.int64)
+        groups = [interned.number(Interned.VALUES, group) for group in run.commands.groups]
         self._groups = np.array(groups or [0], np.int64)
-        self._producer = np.array([[pairs[0][1], pairs[1][1]] for pairs in numbered] or [[0, 0]], np.int64)
         self._value_width = width_of(interned.count(Interned.VALUES))
         encoded = [b"".join(_string_arg(*pair, self._value_width) for pair in pairs) for pairs in numbered]
         self._length_of = np.array([len(body) for body in encoded] or [0], np.int64)
@@ -115,7 +125,7 @@ class SpanPackets:
 
     def know(self, counters: tuple[str, ...]) -> None:
         """Intern the keys of counters, before the table of strings is written."""
-        self._arg |= {key: self._interned.number(Interned.ARGS, key) for key in counter_args(counters)}
+        self._arg |= {key: self._interned.number(Interned.ARGS, key) for key in self.words.counters(counters)}
 
     def _shapes(self) -> Numbers:
         """Command → number of the set of fields that its packets have, but for what its times decide."""
@@ -124,7 +134,9 @@ class SpanPackets:
         shape = length.reshape(-1)[self._template_of] * 4
         return shape + (table["out_bytes"] > 0) * 2 + (table["route"] < 0)
 
-    def blocks(self, trace: Trace, rows: Rows, names: Numbers, flows: Flows | None) -> Iterator[bytes]:
+    def blocks(
+        self, trace: Trace, rows: Rows, names: Numbers, flows: Flows | None, path_ns: Numbers | None
+    ) -> Iterator[bytes]:
         """Packets of all spans that are shown.
 
         A reader sorts packets by time and keeps the file's order among equal times. So all ends come before all starts,
@@ -135,7 +147,8 @@ class SpanPackets:
         tracks = np.array([0 if row is None else row.tid for row in rows.of_lane] or [0], np.int64)
         width = width_of(int(trace.spans["end_ns"].max(initial=0)))
         arrows = None if flows is None else _Arrows.of(flows, len(trace.spans))
-        context = _Context(trace, tracks, names, width, arrows, *_patterns(trace.op_counts))
+        path_ns = np.zeros(len(trace.spans), np.int64) if path_ns is None else path_ns
+        context = _Context(trace, tracks, names, width, arrows, *_patterns(trace.op_counts), path_ns)
         instant, visible = is_instant(trace), rows.shown[trace.spans["lane"]]
         shown = np.flatnonzero(visible & ~instant)
         empty = trace.spans["end_ns"][shown] == trace.spans["start_ns"][shown]
@@ -186,6 +199,7 @@ class SpanPackets:
             else:
                 known = [spans[name][same] != NONE for name in ("waits_on", "pcycles", "ucycles")]
                 code = known[0] + 2 * known[1].astype(np.int64) + 4 * known[2]
+            code = code * 2 + (context.path_ns[same] > 0)
             if context.arrows is not None:
                 code += (int(code.max(initial=0)) + 1) * context.arrows.count[same]
             for number in np.flatnonzero(np.bincount(code)).tolist():
@@ -213,11 +227,17 @@ class SpanPackets:
         elif kind is SpanKind.WAIT:
             self._wait(event, spans)
         elif kind is SpanKind.BARRIER:
-            self._whole(event, "oc", self.table.rows["ordinal"][spans["command"]])
+            self._whole(event, self.words.ordinal, self.table.rows["ordinal"][spans["command"]])
         else:
             for key, column in (("opPCycle", "pcycles"), ("opUCycle", "ucycles")):
                 if spans[column].min() != NONE:
                     self._whole(event, key, spans[column])
+        path_ns = context.path_ns[chosen]
+        if path_ns[0]:
+            flag = number_field(_ARG_NAME, self._arg[ON_PATH]) + number_field(_ARG_FLAG, 1)
+            event.constant(bytes_field(_ANNOTATIONS, flag))
+            if spans["pcycles"].min() != NONE:
+                self._whole(event, "pathCycles", path_cycles(spans, path_ns))
         if context.arrows is not None:
             event.block(context.arrows.encoded(chosen))
         return _packets(context, spans["start_ns"], event)
@@ -226,7 +246,7 @@ class SpanPackets:
         """Arguments of spans of a command: what its times give, then what is the same in every inference."""
         table, command = self.table.rows, spans["command"]
         size, ucycles, pcycles = table["out_bytes"][command].astype(np.int64), spans["ucycles"], spans["pcycles"]
-        self._whole(event, "oc", table["ordinal"][command])
+        self._whole(event, self.words.ordinal, table["ordinal"][command])
         for key, values in (("opPCycle", pcycles), ("opUCycle", ucycles)):
             if values[0] != NONE:
                 self._whole(event, key, values)
@@ -236,7 +256,7 @@ class SpanPackets:
             self._real(event, "PCyclesPerKB", pcycles / (size / KB))
             self._real(event, "UCyclesPerKB", ucycles / (size / KB))
         self._whole(event, "opOutputSize", size)
-        for key, values in zip(counter_args(counters.names), counters.of(spans).T, strict=True):
+        for key, values in zip(self.words.counters(counters.names), counters.of(spans).T, strict=True):
             if values[0] != NONE:
                 self._whole(event, key, values)
         template = self._template_of[command]
@@ -244,7 +264,7 @@ class SpanPackets:
 
     def _wait(self, event: MessageRows, spans: Spans) -> None:
         table = self.table.rows
-        self._whole(event, "oc", table["ordinal"][spans["command"]])
+        self._whole(event, self.words.ordinal, table["ordinal"][spans["command"]])
         self._real(event, "opSyncDurUs", (spans["end_ns"] - spans["start_ns"]) / 1000, places=3)
         if spans["waits_on"][0] == NONE:
             return
@@ -257,14 +277,21 @@ class SpanPackets:
         self._string(event, "waitsOnName", producer[:, 1])
 
     def _whole(self, event: MessageRows, key: str, values: npt.NDArray[np.integer]) -> None:
+        """An argument, where the words of the run have it; so for numbers that are not whole and for texts."""
+        if key not in self._arg:
+            return
         arg = MessageRows(len(values)).constant(number_field(_ARG_NAME, self._arg[key]))
         event.nested(_ANNOTATIONS, arg.number(_ARG_NUMBER, values, width=width_of(int(values.max()))))
 
     def _real(self, event: MessageRows, key: str, values: npt.NDArray[np.float64], places: int = 2) -> None:
+        if key not in self._arg:
+            return
         arg = MessageRows(len(values)).constant(number_field(_ARG_NAME, self._arg[key]))
         event.nested(_ANNOTATIONS, arg.double(_ARG_DOUBLE, np.rint(values * 10**places) / 10**places))
 
     def _string(self, event: MessageRows, key: str, numbers: Numbers) -> None:
+        if key not in self._arg:
+            return
         arg = MessageRows(len(numbers)).constant(number_field(_ARG_NAME, self._arg[key]))
         event.nested(_ANNOTATIONS, arg.number(_ARG_STRING, numbers, width=self._value_width))
 

@@ -11,12 +11,15 @@ from typing import BinaryIO
 
 import numpy as np
 
+from ...analysis.timeline.path_marks import PathMarks
+from ...core.columns import Numbers
 from ...recording.run import Run
 from ...recording.trace import Trace
 from .perfetto_spans import SEQUENCE_ID, STATE_CLEARED, Interned, SpanPackets
 from .protobuf import MessageRows, bytes_field, number_field, text_field, width_of
-from .trace_args import CATEGORY
+from .trace_args import Words
 from .trace_flows import apart, find_flows
+from .trace_path import with_path
 from .trace_rows import Rows, lay_out, stats_hz
 
 _PACKET, _TIMESTAMP, _SEQUENCE, _TRACK_EVENT, _INTERNED, _FLAGS, _DESCRIPTOR = 1, 8, 10, 11, 12, 13, 60
@@ -36,19 +39,23 @@ class PerfettoTrace:
         cores: Collection[int] | None = None,
         devices: Collection[int] | None = None,
         flows: bool = False,
+        path: PathMarks | None = None,
     ) -> None:
+        """`path` is that of the trace of `run`, where all of it is rendered."""
         self.info = run.info
         self.cores, self.devices = cores, devices
-        self.flows = flows
+        self.flows, self.path = flows, path
+        words = Words.of(run.info)
         self._interned = Interned()
-        self._interned.number(Interned.CATEGORIES, CATEGORY)  # the first of its table: CATEGORY_IID
-        self._packets = SpanPackets(run.commands, self._interned, stats_hz=stats_hz(run.info))
+        self._interned.number(Interned.CATEGORIES, words.category)  # the first of its table: CATEGORY_IID
+        self._packets = SpanPackets(run, words, self._interned, stats_hz=stats_hz(run.info))
 
     def render(self, trace: Trace, out: BinaryIO) -> None:
-        self.render_rows(trace, lay_out(trace, self.info, cores=self.cores, devices=self.devices), out)
+        trace, path_ns = with_path(trace, self.path)
+        self.render_rows(trace, lay_out(trace, self.info, cores=self.cores, devices=self.devices), out, path_ns)
 
-    def render_rows(self, trace: Trace, rows: Rows, out: BinaryIO) -> None:
-        """The trace with every lane where it is told to be."""
+    def render_rows(self, trace: Trace, rows: Rows, out: BinaryIO, path_ns: Numbers | None = None) -> None:
+        """The trace with every lane where it is told to be; `path_ns` has what each span is of the critical path."""
         names = np.array([self._interned.number(Interned.NAMES, name) for name in trace.names], np.int64)
         trace = apart(trace) if self.flows else trace
         flows = find_flows(trace, rows.shown) if self.flows else None
@@ -59,7 +66,7 @@ class PerfettoTrace:
             out.write(bytes_field(_PACKET, number_field(_SEQUENCE, SEQUENCE_ID) + bytes_field(_DESCRIPTOR, descriptor)))
         for block in _counters(trace, rows):
             out.write(block)
-        for block in self._packets.blocks(trace, rows, names, flows):
+        for block in self._packets.blocks(trace, rows, names, flows, path_ns):
             out.write(block)
 
 

@@ -1,27 +1,91 @@
-"""What viewers show of a command beside its times: the part that is the same in every inference."""
+"""What viewers show of a command beside its times: the part that is the same in every inference, and in whose words."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
 
 from ...core.meaning import LaneRole
-from ...core.plugins import vendor_memory_name
-from ...recording.run import CommandTable
+from ...core.plugins import trace_words, vendor_memory_name
+from ...recording.run import CommandTable, RunInfo
 from ...recording.trace import SpanKind, Trace
 
-CATEGORY = "aic"
+_OWN = (
+    *("opPCycle", "opUCycle", "effectiveFreq", "PCyclesPerKB", "UCyclesPerKB", "opOutputSize"),
+    *("opKind", "opName", "opMemory", "opAttributes", "opShape", "opOperand"),
+    *("opSyncDurUs", "waitsOn", "waitsOnName", "waitsOnEngine", "waitsOnDevice", "waitsOnCore", "waitsOnOc"),
+)
 _LONGEST_KEY = 60
+_MAKERS = ("backend", "imported_as")  # options of a run that say who made it
 
 
-def template_of_commands(table: CommandTable) -> tuple[npt.NDArray[np.int64], list[tuple[int, int]]]:
-    """Template number of every command, and the kind and detail of every template."""
-    commands, details = table.rows, max(len(table.names), 1)
-    codes, number = np.unique(commands["kind"].astype(np.int64) * details + commands["detail"], return_inverse=True)
-    return number.reshape(-1).astype(np.int64), [divmod(code, details) for code in codes.tolist()]
+@dataclass(frozen=True, slots=True)
+class Words:
+    """What the arguments of spans are called: our own words, or those of the plug-in that made the run."""
+
+    category: str = "aic"
+    ordinal: str = "oc"
+    arguments: Mapping[str, str] | None = None  # ours → theirs; None: ours
+
+    @classmethod
+    def of(cls, info: RunInfo) -> Words:
+        maker = next((str(info.options[key]) for key in _MAKERS if key in info.options), "")
+        found = trace_words(maker)
+        return cls() if found is None else cls(found.category, found.ordinal, dict(found.arguments))
+
+    def name(self, argument: str) -> str:
+        """Empty: it is left out."""
+        if self.arguments is not None:
+            return self.arguments.get(argument, "")
+        return argument if argument in _OWN else ""
+
+    def counters(self, names: Sequence[str]) -> list[str]:
+        """Keys of the counters of a command; names may be of a file, and keys are written as they are."""
+        kept, prefix = ("0-9A-Za-z_", "PMU_") if self.arguments is None else ("0-9A-Za-z_ ()", "")
+        return [prefix + re.sub(f"[^{kept}]", "_", name)[:_LONGEST_KEY] for name in names]
+
+
+class Templates:
+    """Commands of which all constant arguments are the same, numbered; what they say is made when it is asked for."""
+
+    def __init__(self, table: CommandTable, words: Words) -> None:
+        self.table, self.words = table, words
+        commands, details = table.rows, max(len(table.names), 1)
+        codes, number = np.unique(commands["kind"].astype(np.int64) * details + commands["detail"], return_inverse=True)
+        self.of_command: npt.NDArray[np.int64] = number.reshape(-1).astype(np.int64)
+        self._pairs: list[tuple[int, int]] = [divmod(code, details) for code in codes.tolist()]
+
+    def __len__(self) -> int:
+        return len(self._pairs)
+
+    def args(self, number: int) -> dict[str, str]:
+        """In the words of the run."""
+        found = dict(constant_args(self.table, *self._pairs[number]))
+        named = {word: text for key, text in found.items() if (word := _numbered(self.words, key))}
+        return named if self.words.arguments is None else named | _lines(found.get("opAttributes", ""))
+
+    def kind(self, number: int) -> str:
+        return self.table.kinds[self._pairs[number][0]]
+
+    def name(self, number: int) -> str:
+        return self.table.names[self._pairs[number][1]]
+
+
+def _lines(attributes: str) -> dict[str, str]:
+    """Lines of NAME=VALUE."""
+    pairs = (line.partition("=") for line in attributes.split("\n"))
+    return {name: text for name, equals, text in pairs if equals}
+
+
+def _numbered(words: Words, key: str) -> str:
+    """The word for an argument that may bear a number, such as opOperand1; empty: it is left out."""
+    plain = key.rstrip("0123456789")
+    word = words.name(plain)
+    return word and word + key[len(plain) :]
 
 
 def shown_kinds(table: CommandTable, spans: npt.NDArray[np.void]) -> npt.NDArray[np.int64]:
@@ -31,11 +95,6 @@ def shown_kinds(table: CommandTable, spans: npt.NDArray[np.void]) -> npt.NDArray
     named = np.array([kind != "" for kind in table.kinds] or [False])
     told[told] = named[rows["kind"][command[told]]]
     return np.where(told | (spans["kind"] == SpanKind.HOST), spans["kind"], SpanKind.PHASE).astype(np.int64)
-
-
-def counter_args(names: Sequence[str]) -> list[str]:
-    """Keys of the counters of a command; names are of a file, and keys are written as they are."""
-    return [f"PMU_{re.sub(r'[^0-9A-Za-z_]', '_', name)[:_LONGEST_KEY]}" for name in names]
 
 
 def is_instant(trace: Trace) -> npt.NDArray[np.bool_]:

@@ -16,8 +16,10 @@ from ...core.errors import printable
 from ...core.meaning import LaneRole
 from ...recording.run import RunInfo
 from ...recording.trace import NONE, CounterTrack, Lane, Trace
+from .trace_args import Words
 
-_HOST_PID, _DEVICE_PID, _CORE_PID = 18, 1000, 2000
+OVERVIEW = NONE - 1  # device of a row about all of them
+_OVERVIEW_PID, _HOST_PID, _DEVICE_PID, _CORE_PID = 17, 18, 1000, 2000
 _LONGEST_NAME = 200
 
 
@@ -33,7 +35,7 @@ class Row:
 
 @dataclass(frozen=True, slots=True)
 class Process:
-    """One process of a viewer: a core, a device, or the host."""
+    """One process of a viewer: a core, a device, the host, or what is about all of them."""
 
     pid: int
     name: str
@@ -52,6 +54,11 @@ class Rows:
     def shown(self) -> npt.NDArray[np.bool_]:
         return np.array([row is not None for row in self.of_lane] or [False])
 
+    def overview(self, trace: Trace) -> list[int]:
+        """Threads that show again what others have."""
+        rows = zip(self.of_lane, trace.lanes, strict=True)
+        return [row.tid for row, lane in rows if row is not None and lane.device == OVERVIEW]
+
 
 def lay_out(
     trace: Trace,
@@ -60,27 +67,35 @@ def lay_out(
     cores: Collection[int] | None = None,
     devices: Collection[int] | None = None,
 ) -> Rows:
-    """A process per device and per core, a thread per lane; `cores` and `devices` choose what is shown."""
+    """A process per device and per core, a thread per lane; `cores` and `devices` choose what is shown.
+
+    In our own words the name of a thread begins with that of its process, as viewers of that format expect.
+    """
 
     def wanted(device: int, core: int) -> bool:
-        return device == NONE or (
+        return device in (NONE, OVERVIEW) or (
             (devices is None or device in devices) and (core == NONE or cores is None or core in cores)
         )
 
     places = [place for place in sorted(_places(trace)) if wanted(*place)]
+    others = [place for place in places if place[0] != OVERVIEW]
+    if len(others) == 1:  # what is about all of one process stands in it, on top: viewers order processes as they like
+        places = others
     pids = {place: _pid(info, *place) for place in places}
     processes = [
         Process(pid, process_name(info, *place), order) for order, (place, pid) in enumerate(pids.items(), start=1)
     ]
+    pids.setdefault((OVERVIEW, NONE), pids[places[0]] if places else _OVERVIEW_PID)
     next_tid = 10_000 * (1 + max(pids.values(), default=0) // 10_000) + 1
     of_lane: list[Row | None] = [None] * len(trace.lanes)
-    order, threaded = 0, _threaded(trace)
+    order, threaded, alone = 0, _threaded(trace), Words.of(info).arguments is not None
     for number in sorted(range(len(trace.lanes)), key=lambda i: _lane_order(trace.lanes[i], i)):
         lane = trace.lanes[number]
         if (lane.device, lane.core) in pids:
             order += 1
             pid = pids[lane.device, lane.core]
-            of_lane[number] = Row(pid, next_tid, _lane_name(info, lane, threaded), order)
+            name = printable(lane.name, _LONGEST_NAME) if alone else _lane_name(info, lane, threaded)
+            of_lane[number] = Row(pid, next_tid, name, order)
             next_tid += 1
     return Rows(tuple(processes), tuple(of_lane), tuple(_counter_pid(pids, c) for c in trace.counters))
 
@@ -95,8 +110,8 @@ def _counter_pid(pids: dict[tuple[int, int], int], counter: CounterTrack) -> int
 
 
 def _pid(info: RunInfo, device: int, core: int) -> int:
-    if device == NONE:
-        return _HOST_PID
+    if device in (NONE, OVERVIEW):
+        return _HOST_PID if device == NONE else _OVERVIEW_PID
     if core == NONE:
         return _DEVICE_PID + device
     first = max(_CORE_PID, _DEVICE_PID + info.devices)
@@ -105,8 +120,8 @@ def _pid(info: RunInfo, device: int, core: int) -> int:
 
 def process_name(info: RunInfo, device: int, core: int) -> str:
     """`Network_Core_3`, `Network_slice01_Core_3`, or of a whole device `Network Device 0`."""
-    if device == NONE:
-        return "Host"
+    if device in (NONE, OVERVIEW):
+        return "Host" if device == NONE else "Overview"
     name = printable(info.network, _LONGEST_NAME)
     if info.devices > 1:
         name += f"_slice{device:02d}"
@@ -114,7 +129,7 @@ def process_name(info: RunInfo, device: int, core: int) -> str:
 
 
 def _lane_name(info: RunInfo, lane: Lane, threaded: Collection[str]) -> str:
-    if lane.device == NONE:
+    if lane.device in (NONE, OVERVIEW):
         return printable(lane.name, _LONGEST_NAME)
     core = process_name(info, lane.device, lane.core)
     name = printable(lane.name, _LONGEST_NAME)

@@ -221,3 +221,19 @@ def test_a_run_that_does_not_tell_its_bounds_is_held_to_none_and_says_so() -> No
 
 def test_physical_laws_are_among_those_that_every_run_is_held_to() -> None:
     assert set(physical(lawful())) <= {check.name for check in check_laws(lawful())}
+
+
+def test_bytes_of_a_memory_take_their_time_at_its_peak_where_no_route_is_known() -> None:
+    """As of a compiler that tells bytes and no routes: 1.03 GB in 14.1 ms are more than 51 GB/s."""
+
+    def found(read: int | None) -> dict[str, LawCheck]:
+        memory = (MemoryTotal("DDR", 0, None, None, None, None, read, 0),)
+        summary = replace(SUMMARY, latency=Latency(14_100_000, None, None, "vendor-model"), memory=memory)
+        bounds = Bounds(memories=(MemoryPeak("DDR", per_core=False, capacity_bytes=None, rate=Rate(51e9)),))
+        return physical(replace(run_of([Span(0, 0, 1000, op=0)], ops=OPS, summary=summary), bounds=bounds))
+
+    law = "latency ≥ bytes of DDR ÷ peak"
+    assert found(700_000_000)[law].holds
+    assert found(1_030_000_000)[law].holds is False
+    assert found(1_030_000_000)[law].detail == "14,100,000 and 20,196,078 ns, for 1,030,000,000 bytes at 51.0 GB/s"
+    assert found(None)["latency ≥ bytes ÷ peak"].holds is None

@@ -432,6 +432,16 @@ def test_work_that_lists_more_cycles_of_a_memory_than_of_its_engine_is_memory_bo
     assert finding(run, "slow-op").detail.endswith("60 ns, mostly memory")
 
 
-def test_where_only_stages_are_known_the_device_stays_unknown_and_parts_add_up_to_the_latency() -> None:
-    run = run_of(latency=50, host=[HostStage("enqueue", 10), HostStage("input transfer", 30), HostStage("device", 60)])
-    assert {share.cause: share.ns for share in analyse(run).breakdown} == {"unknown": 30, "host-link": 15, "host": 5}
+STAGES = [HostStage("enqueue", 10), HostStage("input transfer", 30), HostStage("device", 60)]
+
+
+def test_where_only_stages_are_known_the_device_stays_unknown_and_parts_add_up_to_what_the_application_sees() -> None:
+    found = analyse(run_of(latency=50, host=STAGES))
+    assert {share.cause: share.ns for share in found.breakdown} == {"unknown": 60, "host-link": 30, "host": 10}
+    assert found.wall_ns == 100
+
+
+def test_where_ops_have_times_too_the_stage_of_the_device_is_divided_among_them() -> None:
+    found = analyse(run_of(latency=60, host=STAGES, totals=[total("conv", 30), total("transpose", 10)]))
+    parts = {share.cause: share.ns for share in found.breakdown}
+    assert parts == {"compute": 30, "host-link": 30, "unknown": 20, "layout": 10, "host": 10}

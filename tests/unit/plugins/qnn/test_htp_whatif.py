@@ -76,5 +76,17 @@ def test_device_advice_names_the_best_point_of_each_part() -> None:
     lines = list(device_advice([point(1, 1, 1), point(None, 1, 1, soc="SM8650")]))
     assert lines == [
         "SA8255: best is base (1.0 us); does not spill",
-        "SM8650: best is SM8650 (no vendor model, so no time); does not spill",
+        "SM8650: best is SM8650 (no time); does not spill",
     ]
+
+
+def test_a_trial_that_failed_is_listed_with_its_reason() -> None:
+    base = point(100, 1, 1).recording
+    assert base is not None
+    failed = WhatIfPoint("w8a8", {**CHOICES, "precision": "w8a8"}, None, "the model is odd")
+    result = with_evidence(base, [point(80, 1, 1, opt_level=3), failed])
+    assert result.notes == ("not tried: --precision w8a8 fails: the model is odd",)
+    assert result.causes[0].detail.startswith("best of 1 compilations")
+    assert result.causes[0].detail.endswith("; 1 more failed, see the notes")
+    untimed = replace(base, metrics=())
+    assert with_evidence(untimed, [failed]).notes == result.notes

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from opscope.views.text.columns import bar, columns, pairs
+from opscope.views.text.columns import bar, columns, fit_names, pairs
 
 
 def width(text: str) -> int:
@@ -53,3 +53,32 @@ def test_pairs_align_their_values() -> None:
 )
 def test_a_bar_has_eighths_of_a_character(share: float, drawn: str) -> None:
     assert bar(share, 10) == drawn
+
+
+# -- names that differ in what would be cut away
+
+BLOCKS = [f"/features/features.{block}/conv/conv.{n}/conv.{n}.2/Clip_output_0" for block in (2, 3, 12) for n in (0, 1)]
+
+
+def test_the_number_of_a_block_stays_where_it_tells_names_apart() -> None:
+    shown = fit_names(BLOCKS, 44)
+    assert len(set(shown)) == len(BLOCKS)
+    assert all(f"features.{block}…" in text for text, block in zip(shown, (2, 2, 3, 3, 12, 12), strict=True))
+    assert all(text.endswith("/Clip_output_0") for text in shown)
+    alone = fit_names(BLOCKS[:1], 44)  # nothing to be told apart from: both ends
+    assert alone == [f"{BLOCKS[0][:14]}…{BLOCKS[0][-29:]}"]
+
+
+def test_names_that_are_the_same_look_the_same() -> None:
+    first, again = fit_names([BLOCKS[0], BLOCKS[0]], 30)
+    assert first == again
+
+
+@given(
+    st.lists(st.text("ab/._1", min_size=1, max_size=60), min_size=1, max_size=30),
+    st.integers(8, 40),
+)
+def test_different_names_never_look_alike_and_always_fit(names: list[str], limit: int) -> None:
+    shown = fit_names(names, limit)
+    assert all(len(text) <= limit for text in shown)
+    assert len(set(shown)) == len(set(names))

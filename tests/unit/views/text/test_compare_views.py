@@ -259,3 +259,24 @@ def test_runs_without_anything_have_no_empty_tables() -> None:
         assert "no time of type in any of the runs" in text
         assert "---" not in text
         assert "──" not in text
+
+
+def test_runs_of_different_precision_do_not_look_alike_in_any_form() -> None:
+    options = ({"precision": "as-is", "VTCM": "8.00 MB"}, {"precision": "w8a8", "VTCM": "4.00 MB", "opt_level": "3"})
+    base, new = (replace(figures([op("a")], label=f"{n}.run"), backend="htp", options=o) for n, o in enumerate(options))
+    lines = [
+        "net on chip, 1 core, batch 1, precision as-is, VTCM 8.00 MB, opt level default – simulated",
+        "net on chip, 1 core, batch 1, precision w8a8, VTCM 4.00 MB, opt level 3 – simulated",
+    ]
+    both = side_by_side([base, new], by="op", label=None)
+    for view, found in (
+        (CompareText(), compared(base, new)),
+        (CompareMarkdown(), compared(base, new)),
+        (SideBySideText(), both),
+        (SideBySideMarkdown(), both),
+    ):
+        text = text_of(view, found)
+        assert all(line in text for line in lines)
+    runs = json.loads(text_of(SideBySideJson(), both))["runs"]
+    assert [run["options"]["precision"] for run in runs] == ["as-is", "w8a8"]
+    assert json.loads(text_of(CompareJson(), compared(base, new)))["new"]["options"]["opt_level"] == "3"

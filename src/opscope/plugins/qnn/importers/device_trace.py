@@ -63,7 +63,7 @@ def read_optrace(raw: bytes, *, source: str) -> tuple[DeviceSpan, ...]:
     """Every span once, by time."""
     try:
         file = msgspec.json.decode(raw, type=_File, strict=False)
-    except msgspec.MsgspecError as error:
+    except (msgspec.MsgspecError, UnicodeDecodeError) as error:
         raise ImportFileError(source, "", f"not an op trace of a device: {error}") from error
     processes = {entry.pid: entry.args.name for entry in file.entries if entry.name == "process_name"}
     threads = {(e.pid, e.tid): e.args.name for e in file.entries if e.ph == "M" and e.name == "thread_name"}

@@ -6,8 +6,9 @@ The same events come as CSV, as a binary log, and as text of the profile viewer;
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Container, Iterator
 from dataclasses import dataclass
+from functools import cached_property
 
 FINALIZE, EXECUTE = "finalize", "execute"
 
@@ -15,9 +16,16 @@ FINALIZE_TIME = "QNN (finalize) time"
 EXECUTE_TIME = "QNN (execute) time"
 ESTIMATES = "Performance Estimates"
 HVX_THREADS = "Number of HVX threads used"
+QUANTISERS = ("QuantizeLinear", "DequantizeLinear", "DynamicQuantizeLinear")  # types of nodes that change form only
 
+MOST = 2**48  # no count, time or number of bytes of one event is larger
 _NODE = re.compile(r"(?P<name>.*?):?\s*OpId_(?P<id>\d+)(?: \((?P<unit>cycles|us)\))?$")
 _TOKEN = re.compile(r"_token_\d+$")
+
+
+def believable(value: int | None) -> int | None:
+    """A value of a file; None: it is unknown, or one that nothing can have."""
+    return value if value is not None and 0 <= value < MOST else None
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,16 +44,26 @@ class Event:
             yield from child.walk()
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Message:
     """All events of one call: a graph made ready, or run once."""
 
     graph: str  # empty: the file does not say
     method: str  # FINALIZE, EXECUTE or another word
     events: tuple[Event, ...]
+    is_cut: bool = False  # the file ends inside of it
+
+    @cached_property
+    def _by_name(self) -> dict[str, Event]:
+        """The first of each name."""
+        found: dict[str, Event] = {}
+        for root in self.events:
+            for event in root.walk():
+                found.setdefault(event.name, event)
+        return found
 
     def find(self, name: str) -> Event | None:
-        return next((event for root in self.events for event in root.walk() if event.name == name), None)
+        return self._by_name.get(name)
 
     def value(self, name: str) -> int | None:
         event = self.find(name)
@@ -78,6 +96,15 @@ def node_times(message: Message) -> tuple[NodeTime, ...]:
 def plain_name(name: str) -> str:
     """A node's name without the mark that layout changes leave on it."""
     return _TOKEN.sub("", name)
+
+
+def made_of(name: str, known: Container[str]) -> str:
+    """What the runtime makes of a node bears its name and words behind, as `qkv/MatMul/MatMulAddFusion_2`; or ""."""
+    left = name
+    while left and left not in known:
+        left = left[: max(left.rfind("/"), left.rfind("_"), 0)]
+    words = name[len(left) :]
+    return "" if words[1:2].isdigit() and words[:1] == "_" else left  # "Reshape_12" is not made of "Reshape"
 
 
 def own_messages(messages: tuple[Message, ...]) -> tuple[Message, ...]:

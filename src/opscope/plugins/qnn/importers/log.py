@@ -14,7 +14,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from ....core.errors import ImportFileError, printable
-from .events import EXECUTE, FINALIZE, Event, Message
+from ....importers.reading import Unread
+from .events import EXECUTE, FINALIZE, Event, Message, believable
 
 _METHODS = {1: EXECUTE, 2: FINALIZE}  # 7: events of a graph made ready earlier, written again
 _UNITS = {0: "NONE", 1: "US", 2: "BYTES", 3: "CYCLES", 4: "COUNT", 5: "OBJECT", 6: "BACKEND"}
@@ -102,7 +103,7 @@ class _Reader:
         if unit == "OBJECT":
             self.timeline(table.data(8))
         children = tuple(self.event(child, depth + 1) for child in table.tables(4))
-        value = None if unit == "OBJECT" else table.value(2, "<Q")
+        value = None if unit == "OBJECT" else believable(table.value(2, "<Q"))
         return Event(table.text(0), value, unit, children)
 
     def timeline(self, data: bytes) -> None:
@@ -113,25 +114,38 @@ class _Reader:
             self.timelines[graph] = data[start.start() : end + 1]
 
 
-def read_log(raw: bytes, *, source: str) -> Log:
-    """All messages of a log. A graph's preparation that is written again is left out."""
+def read_log(raw: bytes, *, source: str, unread: Unread | None = None) -> Log:
+    """All messages of a log. A graph's preparation that is written again is left out.
+
+    Damage is an error; with `unread`, what is damaged or cut off is counted there, and the rest is read.
+    """
     reader, offset = _Reader(), 0
     while offset < len(raw):
-        if len(raw) - offset < 4:
-            raise ImportFileError(source, f"byte {offset:#x}", f"length cut short: {len(raw) - offset} of 4 bytes")
-        (length,) = struct.unpack_from("<I", raw, offset)
-        if length > len(raw) - offset - 4:
-            left = len(raw) - offset - 4
-            raise ImportFileError(
-                source, f"byte {offset:#x}", f"message of {length} bytes, but {left} are left; is the file cut short?"
-            )
-        try:
-            reader.message(raw[offset + 4 : offset + 4 + length])
-        except (IndexError, struct.error) as error:
-            problem = f"message breaks its layout at {printable(str(error))}; expected a profile log of the runtime"
-            raise ImportFileError(source, f"byte {offset:#x}", problem) from error
-        offset += 4 + length
+        length = struct.unpack_from("<I", raw, offset)[0] if len(raw) - offset >= 4 else None
+        problem = _cut(length, len(raw) - offset)
+        if problem is None:
+            end = offset + 4 + int(length or 0)
+            try:
+                reader.message(raw[offset + 4 : end])
+            except (IndexError, struct.error) as error:
+                problem = f"message breaks its layout at {printable(str(error))}; expected a profile log of the runtime"
+        else:
+            end = len(raw)
+        if problem is not None:
+            if unread is None:
+                raise ImportFileError(source, f"byte {offset:#x}", problem)
+            unread.add(f"byte {offset:#x}", problem)
+        offset = end
     return Log(tuple(reader.messages), reader.timelines)
+
+
+def _cut(length: int | None, left: int) -> str | None:
+    """What of a message is not there; None: it is all there."""
+    if length is None:
+        return f"length cut short: {left} of 4 bytes"
+    if length > left - 4:
+        return f"message of {length} bytes, but {left - 4} are left; is the file cut short?"
+    return None
 
 
 def _root(buffer: bytes) -> _Table:

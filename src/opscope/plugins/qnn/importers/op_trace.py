@@ -74,18 +74,20 @@ class OpTrace:
     soc_model: int | None  # what was really compiled for; None: the file does not say
     graphs: dict[str, tuple[MappedOp, ...]]
     refused: tuple[Refused, ...]
+    model: str = ""  # name of its file
 
 
 def read_op_trace(raw: bytes, *, source: str) -> OpTrace:
     """One op trace file."""
     try:
         file = msgspec.json.decode(raw, type=_File)
-    except msgspec.MsgspecError as error:
+    except (msgspec.MsgspecError, UnicodeDecodeError) as error:
         raise ImportFileError(source, "", f"not an op trace of the runtime: {error}") from error
     return OpTrace(
         soc_model=file.soc_traces[0].compilation_target.soc_model if file.soc_traces else None,
         graphs={graph.graph_name: tuple(_mapped(op) for op in graph.op_mappings) for graph in file.subgraph_traces},
         refused=tuple(Refused(n.node_name, n.op_type, _sentences(n.reason)) for n in file.unsupported_nodes),
+        model=file.model_name,
     )
 
 

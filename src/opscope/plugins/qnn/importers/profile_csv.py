@@ -7,7 +7,18 @@ from collections.abc import Iterator, Sequence
 from io import StringIO
 
 from ....core.errors import ImportFileError, printable
-from .events import EXECUTE, EXECUTE_TIME, FINALIZE, FINALIZE_TIME, HVX_THREADS, Event, Message, own_messages
+from ....importers.reading import Unread
+from .events import (
+    EXECUTE,
+    EXECUTE_TIME,
+    FINALIZE,
+    FINALIZE_TIME,
+    HVX_THREADS,
+    Event,
+    Message,
+    believable,
+    own_messages,
+)
 
 COLUMNS = (
     "Msg Timestamp",
@@ -20,10 +31,11 @@ COLUMNS = (
 )
 SOURCES = "ONNX Source Ops"
 _MOST_ROWS = 5_000_000
+_LONGEST = 40  # digits of a number
 
 
-def read_csv(raw: bytes, *, source: str) -> tuple[Message, ...]:
-    """Messages in file order, each graph's preparation once."""
+def read_csv(raw: bytes, *, source: str, unread: Unread) -> tuple[Message, ...]:
+    """Messages in file order, each graph's preparation once; rows that cannot be read are counted."""
     text = raw.decode("utf-8-sig", "replace")
     rows = csv.reader(StringIO(text, newline=""))
     try:
@@ -31,31 +43,29 @@ def read_csv(raw: bytes, *, source: str) -> tuple[Message, ...]:
         if tuple(header[:7]) != COLUMNS or header[7:] not in ([], [SOURCES]):
             found = printable(",".join(header) or "an empty file")
             raise ImportFileError(source, "", f"header is {found}; expected {','.join(COLUMNS)}[,{SOURCES}]")
-        events = list(_roots(_rows(rows, len(header), source)))
+        events = list(_roots(_rows(rows, source, unread)))
     except csv.Error as error:
         raise ImportFileError(source, "", f"not CSV: {error}; expected one event per line") from error
     return own_messages(tuple(_messages(events)))
 
 
-def _rows(rows: Iterator[list[str]], width: int, source: str) -> Iterator[tuple[bool, Event]]:
+def _rows(rows: Iterator[list[str]], source: str, unread: Unread) -> Iterator[tuple[bool, Event]]:
     """Whether a root, and the event without its children."""
     for number, row in enumerate(rows, start=2):
         if number > _MOST_ROWS:
             raise ImportFileError(source, "", f"more than {_MOST_ROWS} lines; expected the profile of one session")
         if not row:
             continue
-        if len(row) < min(width, 7):
-            raise ImportFileError(
-                source, "", f"line {number}: {len(row)} columns; expected {width}: is the file cut short?"
-            )
-        level, sources = row[5].strip(), row[7] if len(row) > 7 else ""
+        level = row[5].strip() if len(row) >= len(COLUMNS) else ""
         if level not in ("ROOT", "SUB-EVENT"):
-            raise ImportFileError(source, "", f"line {number}: level {printable(level)!r}; expected ROOT or SUB-EVENT")
+            unread.add(f"line {number}", ",".join(row))
+            continue
+        sources = row[7] if len(row) > 7 else ""
         yield level == "ROOT", Event(row[6], _number(row[2]), row[3], (), tuple(filter(None, sources.split(";"))))
 
 
 def _number(text: str) -> int | None:
-    return int(text) if text.isascii() and text.isdigit() else None
+    return believable(int(text)) if text.isascii() and text.isdigit() and len(text) < _LONGEST else None
 
 
 def _roots(rows: Iterator[tuple[bool, Event]]) -> Iterator[Event]:
@@ -74,9 +84,9 @@ def _roots(rows: Iterator[tuple[bool, Event]]) -> Iterator[Event]:
 
 
 def _messages(events: Sequence[Event]) -> Iterator[Message]:
-    """Preparations start at their time, runs end at theirs."""
+    """Preparations start at their time, runs end at theirs: a run without an end is cut, where others have one."""
     block: list[Event] = []
-    preparing = False
+    preparing = has_ends = False
     for event in events:
         if event.name == FINALIZE_TIME or (event.name == HVX_THREADS and preparing):
             if block:
@@ -85,6 +95,6 @@ def _messages(events: Sequence[Event]) -> Iterator[Message]:
         block.append(event)
         if event.name == EXECUTE_TIME:
             yield Message("", EXECUTE, tuple(block))
-            block, preparing = [], False
+            block, preparing, has_ends = [], False, True
     if block:
-        yield Message("", FINALIZE if preparing else EXECUTE, tuple(block))
+        yield Message("", FINALIZE if preparing else EXECUTE, tuple(block), has_ends and not preparing)

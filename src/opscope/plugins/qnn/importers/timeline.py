@@ -14,6 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ....core.errors import ImportFileError
+from .events import MOST
 
 SCALAR, HVX, HMX, DMA, HLX = "scalar", "HVX", "HMX", "DMA", "HLX"
 ENGINES = (SCALAR, HVX, HMX, DMA, HLX)
@@ -99,7 +100,7 @@ def read_timeline(raw: bytes, *, source: str) -> Timeline:
     """The JSON of one graph."""
     try:
         file = msgspec.json.decode(raw, type=_File, strict=False)
-    except msgspec.MsgspecError as error:
+    except (msgspec.MsgspecError, UnicodeDecodeError) as error:
         raise ImportFileError(source, "", f"not a timeline of the model: {error}") from error
     clock = file.settings.get("sim_core_freq")
     if not isinstance(clock, int | float) or not 1 <= clock <= 1e5:
@@ -110,11 +111,12 @@ def read_timeline(raw: bytes, *, source: str) -> Timeline:
     places = sorted({(entry.pid, entry.tid) for entry in spans} | set(threads))
     lanes = {place: number for number, place in enumerate(places)}
     kernels: dict[str, int] = {}
+    used = [entry for entry in file.entries if entry.ph == "C" and entry.name == _USAGE]
     try:
         work = np.array([_row(entry, lanes, kernels) for entry in spans], WORK)
+        usage = [(_bounded(entry.ts), _bounded(entry.args.value)) for entry in used]
     except (ValueError, OverflowError) as error:
         raise ImportFileError(source, "", f"an op of the timeline is damaged: {error}") from error
-    usage = [(round(e.ts), round(e.args.value)) for e in file.entries if e.ph == "C" and e.name == _USAGE]
     return Timeline(
         lanes=tuple((pid, threads.get((pid, tid), f"thread {tid}")) for pid, tid in places),
         kernels=tuple(kernels),
@@ -136,7 +138,7 @@ def _row(entry: _Entry, lanes: dict[tuple[int, int], int], kernels: dict[str, in
     match = _BOOKKEEPING.fullmatch(entry.name)
     kernel = (match[2] if match else entry.name).removeprefix("q::")
     keeps = engine == 0 and match is not None
-    start, end = round(entry.ts), round(entry.ts + entry.dur)
+    start, end = _bounded(entry.ts), _bounded(entry.ts + entry.dur)
     if end < start:
         raise ValueError(f"op {args.id} lasts {entry.dur} cycles")
     return (
@@ -148,5 +150,27 @@ def _row(entry: _Entry, lanes: dict[tuple[int, int], int], kernels: dict[str, in
         start,
         end,
         args.runlist_idx,
-        *((0, 0, 0, 0) if keeps else (moved.dram_read, moved.dram_write, moved.vtcm_read, moved.vtcm_write)),
+        *((0, 0, 0, 0) if keeps else _moved(moved, kernel, engine)),
     )
+
+
+def _moved(moved: _Bytes, kernel: str, engine: int) -> tuple[int, int, int, int]:
+    """Bytes of one span, each once.
+
+    A copy that an HVX thread waits for is two spans, `…_hvx` and `…_dma`, and both tell its bytes. A kernel that works
+    on a tensor in DDR tells the whole tensor, however little of it it reads.
+    """
+    if kernel.endswith("_hvx"):
+        return 0, 0, 0, 0
+    reads = ENGINES[engine] == DMA or kernel.endswith("_dma")
+    read, write, near_read, near_write = (
+        _bounded(size) for size in (moved.dram_read, moved.dram_write, moved.vtcm_read, moved.vtcm_write)
+    )
+    return read if reads else 0, write, near_read, near_write
+
+
+def _bounded(value: float) -> int:
+    """A cycle, or a number of bytes, that can be."""
+    if not 0 <= value < MOST:
+        raise ValueError(f"{value} is no cycle and no number of bytes")
+    return round(value)

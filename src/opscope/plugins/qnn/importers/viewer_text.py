@@ -7,11 +7,11 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 from ....core.errors import ImportFileError
-from .events import EXECUTE, FINALIZE, Event, Message
+from .events import EXECUTE, FINALIZE, Event, Message, believable
 
 _SECTION = re.compile(r"\s*(?:---\s*)?(Init|Compose Graphs|Finalize|De-Init|Execute)\s+Stats(?: \((\w+)\))?:\s*")
 _GRAPH = re.compile(r"\s*(?:---\s*)?Graph \d+ \((.*)\):\s*")
-_VALUE = re.compile(r"\s*(?P<name>\S.*?):\s+(?P<value>\d+)\s*(?P<unit>us|cycles|bytes|count|inf/sec)?\s*")
+_VALUE = re.compile(r"\s*(?P<name>\S.*?):\s+(?P<value>\d{1,40})\s*(?P<unit>us|cycles|bytes|count|inf/sec)?\s*")
 _BACKEND = re.compile(r"Backend \((.*)\)")
 _UNITS = {"us": "US", "cycles": "CYCLES", "bytes": "BYTES", "count": "COUNT"}
 _MOST_LINES = 5_000_000
@@ -71,5 +71,5 @@ def _blocks(lines: list[str]) -> Iterator[_Block]:
         if value is not None and value["unit"] != "inf/sec":
             backend = _BACKEND.fullmatch(value["name"])
             name = backend[1] if backend else value["name"]
-            block.events.append(Event(name, int(value["value"]), _UNITS.get(value["unit"] or "", "COUNT")))
+            block.events.append(Event(name, believable(int(value["value"])), _UNITS.get(value["unit"] or "", "COUNT")))
     yield block

@@ -30,6 +30,7 @@ class AnnotateChoices:
     provenance: Provenance | str | None = None  # of the times; None: simulated where the dump is ours
     clock_hz: int = CLOCK_HZ  # that the compiler's cycles are of
     source: Path | None = None  # the model's file, for the names of its ops
+    tool: Path | None = None  # the vendor's iree-opt, for a dump in its own assembly
     inferences: int | None = None  # in a log of jobs whose numbers run on; None: found by numbers that start again
 
 
@@ -74,7 +75,7 @@ def _joined(listing_path: Path, runtime: Path, choices: AnnotateChoices, *, time
     from .model_source import operators_of
 
     logged = jobs_and_actions.read_log(runtime)
-    listing = jobs_and_actions.read_listing(listing_path)
+    listing = jobs_and_actions.read_listing(listing_path, tool=choices.tool)
     steps = isinstance(logged, jobs_and_actions.JobTimes)
     wanted = list(_locations(listing)) if timeline or not steps else []
     places = {place: short(place) or place for place in (*wanted, *(() if steps else logged.locations))}

@@ -44,7 +44,7 @@ Exit codes: 0 fine, 2 unreadable, or dump and log do not belong together.
 
     def add_arguments(self, parser: ArgumentParser) -> None:
         option = parser.add_argument
-        option("dump", type=Path, metavar="DUMP", help="NAME.9.executable-targets.mlir, or its folder")
+        option("dump", type=Path, metavar="DUMP", help="NAME.9.executable-targets.mlir, its folder, or debug info")
         option("runtime", type=Path, metavar="RUNTIME", help="what the runtime logged")
         option("output", type=Path, metavar="OUT", help="to write: .csv, .xlsx, .json, .pftrace or .pb")
         option("--headers", choices=_HEADERS, default="auto", help="names of columns (auto: human in .xlsx)")
@@ -59,6 +59,8 @@ Exit codes: 0 fine, 2 unreadable, or dump and log do not belong together.
         rounds = "in a log of jobs whose ids run on; else ids that start again tell"
         option("--inferences", type=positive, metavar="N", help=rounds)
         option("--source", type=Path, metavar="FILE", help="the model's .mlir, for the names of its ops")
+        tool = "the vendor's iree-opt, for a dump in its own assembly (IREE_OPT, or beside torq-compile)"
+        option("--iree-opt", type=Path, metavar="FILE", dest="tool", help=tool)
         option("--json", action="store_true", help="print the metrics as JSON")
         self.add_more(parser)
 
@@ -74,6 +76,7 @@ Exit codes: 0 fine, 2 unreadable, or dump and log do not belong together.
             provenance=args.provenance,
             clock_hz=args.clock_hz or CLOCK_HZ,
             source=args.source,
+            tool=args.tool,
             inferences=args.inferences,
         )
         return self.annotate(args, [args.output], choices)

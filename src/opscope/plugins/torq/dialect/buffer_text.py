@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 
 from ....core.errors import UsageError, printable
-from ....device.host.inputs import NUMPY_TYPES, Array, load_inputs
+from ....device.host.inputs import NUMPY_TYPES, Array, is_float, load_inputs, typed
 
 MAX_PRINTED = 1024  # elements; the tools cut there, too
 _MOST_BYTES = 2**34
@@ -18,13 +18,17 @@ _TYPES = {f"{sign}i{bits}": f"i{bits}" for sign in ("", "s") for bits in (8, 16,
     "ui16": "u16",
     "ui32": "u32",
     "ui64": "u64",
+    "f8E4M3FN": "f8e4m3",
+    "f8E5M2": "f8e5m2",
+    "f8E8M0FNU": "f8e8m0",
+    "bf16": "bf16",
     "f16": "f16",
     "f32": "f32",
     "f64": "f64",
     "i1": "bool",
 }
-_FORM = re.compile(r"((?:\d+x)*)([a-z]+\d+)")
-_NAMES = {label: name for name, label in reversed(_TYPES.items())}
+_FORM = re.compile(r"((?:\d+x)*)([a-z]+\d\w*)")
+_NAMES = {label: name for name, label in reversed(_TYPES.items())} | {"c64": "cf64", "c128": "cf128"}
 
 
 def read_buffer(text: str) -> Array:
@@ -64,7 +68,7 @@ def _number(word: str, dtype: np.dtype[np.generic]) -> int | float:
     if dtype.kind == "b":
         return word.lower() not in ("0", "false")
     try:
-        if dtype.kind == "f":
+        if is_float(dtype):
             return float(word)
         number, bits = int(word, 0), 8 * dtype.itemsize
     except ValueError as error:
@@ -82,7 +86,7 @@ def _npy(path: str) -> Array:
 def _file(path: str, shape: tuple[int, ...], dtype: np.dtype[np.generic], shown: str) -> Array:
     """An array of that form, or raw bytes of that size."""
     if path.endswith(".npy"):
-        found = _npy(path)
+        found = typed(_npy(path), dtype)
         if found.dtype != dtype or tuple(found.shape) != shape:
             form = f"{'x'.join(map(str, found.shape))}x{found.dtype}"
             raise UsageError(f"{shown}: the file holds {form}; expected what stands before the =")
@@ -120,5 +124,8 @@ def _nested(array: Array, left: list[int], *, outer: bool) -> str:
 
 
 def _element(value: object) -> str:
+    """The tools print complex numbers as their bytes."""
     number = np.asarray(value).item()
+    if isinstance(number, complex):
+        return np.asarray(value).tobytes().hex().upper()
     return f"{number:G}" if isinstance(number, float) else str(int(number))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 from argparse import ArgumentParser, Namespace
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 from ....commands.vendor_command import say, show_help, take_all
 from ....core.errors import printable
@@ -22,6 +22,7 @@ COMPILE_FLAGS = {  # parameter → what stands behind its flag, what it does
     "profiling": ("", "write the compile-time table"),
     "timeline": ("FILE", "its name (timeline.csv)"),
     "phases": ("DIR", "what each pass left, and NAME.9.executable-targets.mlir"),
+    "debug": ("DIR", "NAME_dispatch_0.mlirb, what annotate needs beside the runtime's log"),
     "hw": ("HW", "SL2610, or ID:LRAM_KB:SLICES:CSS:NSS[:DMA_BYTES_PER_CYCLE[:FACTOR]]"),
     "version": ("A|B|C", "columns of the table (A, the manual's)"),
     "precision": ("TYPE", "what float tensors run as, such as bf16; the slices have no f32"),
@@ -33,7 +34,7 @@ RUN_FLAGS = {
     "profile": ("FILE", "times of every NSS program"),
     "host": ("FILE", "events of the host"),
     "device": ("torq", "the only one"),
-    "output": ("@FILE.npy", "one per output"),
+    "output": ("@FILE", "one per output: an array in .npy, else its bytes"),
     "seed": ("N", "chooses everything that varies (0)"),
 }
 
@@ -66,7 +67,7 @@ examples:
         uncosted = scheduled.uncosted
         say(scheduled.notes)
         if uncosted:
-            say([_uncosted(uncosted)])
+            say(_uncosted(uncosted))
             if call.precision is None and any(op.reason.endswith("f32") for op in uncosted):
                 say(["--precision=bf16 runs float tensors on the slices"])
         least = "at least " if uncosted else ""
@@ -106,17 +107,26 @@ class RunModuleCommand:
             say([f"outputs are not computed: {ran.reason}"])
         cycles, least = max((end for _, end in ran.bounds), default=0.0), ""
         if ran.uncosted:
-            say([_uncosted(ran.uncosted)])
+            say(_uncosted(ran.uncosted))
             least = "at least "
         _summary(ran.program.clock_hz, cycles, len(ran.bounds), "simulated", least)
         _wrote(written)
         return 0
 
 
-def _uncosted(ops: Sequence[UnknownOp]) -> str:
-    """How many, the first of them, and why."""
-    count = "1 op is not costed and takes" if len(ops) == 1 else f"{len(ops)} ops are not costed and take"
-    return f"{count} no time here, first {printable(ops[0].name)}: {printable(ops[0].reason, 300)}"
+def _uncosted(ops: Sequence[UnknownOp]) -> Iterator[str]:
+    """How many; of every type and reason how many, and the first of them."""
+    yield (
+        "1 op is not costed and takes no time here:"
+        if len(ops) == 1
+        else (f"{len(ops)} ops are not costed and take no time here:")
+    )
+    alike: dict[tuple[str, str], list[str]] = {}
+    for op in ops:
+        alike.setdefault((op.type, op.reason), []).append(op.name)
+    for (kind, reason), names in alike.items():
+        first = "" if len(names) == 1 else f"{len(names)} ops, first "
+        yield f"  {printable(kind)} ({first}{printable(names[0])}): {printable(reason, 300)}"
 
 
 def _summary(clock_hz: float, cycles: float, jobs: int, how: str, least: str = "") -> None:

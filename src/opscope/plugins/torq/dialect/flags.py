@@ -10,6 +10,7 @@ from ....commands.vendor_flags import Flag, Takes, Words, read_words
 from ....core.errors import UsageError, printable
 from ....core.files import check_apart, write_bytes
 from . import sequenced as slices
+from .debug_info import debug_file, write_debug_info
 from .dump_writer import ExecutableTargets
 from .hardware import hardware
 from .tables import VERSIONS, compile_table, host_table, runtime_table
@@ -30,6 +31,7 @@ COMPILE: tuple[Flag, ...] = (
     Flag(("torq-enable-profiling",), "profiling", _SWITCH),
     Flag(("torq-dump-profiling",), "timeline"),
     Flag(("dump-compilation-phases-to",), "phases"),
+    Flag(("torq-debug-info",), "debug"),
     Flag(("torq-hw", "hw"), "hw"),
     Flag(("csv-version",), "version"),  # ours: A (the manual's), B or C
     Flag(("precision",), "precision"),  # ours: what float tensors run as, such as bf16
@@ -37,7 +39,7 @@ COMPILE: tuple[Flag, ...] = (
     *_noted(
         Takes.VALUE,
         _NONE,
-        "iree-hal-target-device iree-hal-target-backends torq-debug-info torq-target-host-triple torq-target-host-cpu "
+        "iree-hal-target-device iree-hal-target-backends torq-target-host-triple torq-target-host-cpu "
         "torq-target-host-cpu-features iree-opt-level",
     ),
     *_noted(
@@ -71,6 +73,7 @@ class CompileCall:
     output: Path
     timeline: Path | None  # None: profiling is not asked for
     phases: Path | None
+    debug: Path | None
     hw: str | None
     precision: str | None
     version: str
@@ -111,6 +114,7 @@ def compile_call(words: Sequence[str]) -> CompileCall | None:
         output=Path(_needed(found, "output", "torq-compile", "-o FILE")),
         timeline=Path(timeline or DEFAULT_TIMELINE) if found.on("profiling") else None,
         phases=_path(found, "phases"),
+        debug=_path(found, "debug"),
         hw=found.last("hw"),
         precision=found.last("precision"),
         version=version,
@@ -155,6 +159,8 @@ def compile_program(call: CompileCall) -> tuple[slices.Scheduled, list[Path]]:
     dump = None if call.phases is None else call.phases / f"{call.model.stem}.9.executable-targets.mlir"
     check_apart([path for path in (call.output, call.timeline, dump) if path is not None], [call.model])
     scheduled = slices.schedule_model(call.model, hardware(call.hw), precision=call.precision, phases=call.phases)
+    if call.debug is not None:
+        check_apart([debug_file(call.debug, scheduled), call.output], [call.model])
     slices.save_program(scheduled.program, call.output, call.model)
     written = [call.output]
     if call.timeline is not None:
@@ -163,6 +169,8 @@ def compile_program(call: CompileCall) -> tuple[slices.Scheduled, list[Path]]:
     if dump is not None:
         write_bytes(dump, ExecutableTargets(scheduled).render().encode())
         written.append(dump)
+    if call.debug is not None:
+        written.append(write_debug_info(call.debug, scheduled))
     return scheduled, written
 
 

@@ -211,14 +211,20 @@ def printed_outputs(ran: Ran) -> list[str]:
 
 
 def save_outputs(ran: Ran, places: Sequence[str]) -> list[Path]:
-    """Write outputs to `@FILE.npy`, in order; `-` and what is not computed are left out."""
+    """Write outputs to `@FILE.npy`, or their bytes alone to `@FILE` of another suffix, in order.
+
+    `-` and what is not computed are left out.
+    """
     from ....core.files import write_whole
 
     written = []
     for place, array in zip(places, ran.outputs or (), strict=False):
         if place.startswith("@"):
             path = Path(place[1:])
-            write_whole(path, lambda out, values=array: np.save(out, values, allow_pickle=False))  # type: ignore[misc]
+            if path.suffix == ".npy":
+                write_whole(path, lambda out, values=array: np.save(out, values, allow_pickle=False))  # type: ignore[misc]
+            else:
+                write_bytes(path, array.tobytes())
             written.append(path)
     return written
 

@@ -1,6 +1,7 @@
 """`NAME.9.executable-targets.mlir` (or the `.mlirb` files of a debug folder) → Listing: jobs, tasks, steps, actions.
 
-The text must be in generic form: MLIR's own parser reads it, with dialects that it does not know.
+MLIR's own parser reads generic form, with dialects that it does not know. The vendor's assembly is brought into that
+form by the vendor's own tool, where there is one.
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ from ....core.errors import ImportFileError, UsageError, printable
 from ....importers.mlir_location import plain_location
 from ....importers.reading import read_bytes
 from ..annotate.annotated import Action, Dispatch, Job, Listing, Phase, Role, Step, Task
+from .custom_assembly import EXPECTED, find_tool, generic_text
 from .dump_memory import memories_of, memory_of
 from .mlir_bytecode import is_bytecode, texts_of
 
@@ -48,8 +50,8 @@ _PREFIXES = ("slice_program_", "css_program_", "torq_hl.")
 _NEEDS = "reading MLIR needs iree-base-compiler 3.10; expected `pip install 'opscope[mlir]'`"
 
 
-def read_listing(path: Path) -> Listing:
-    """Every dispatch of a dump, or of the dumps in a folder."""
+def read_listing(path: Path, *, tool: Path | None = None) -> Listing:
+    """Every dispatch of a dump, or of those in a folder; `tool` is the vendor's `iree-opt`, for its own assembly."""
     try:
         import iree.compiler.ir  # noqa: F401
     except ImportError as error:
@@ -60,7 +62,7 @@ def read_listing(path: Path) -> Listing:
     notes: list[str] = []
     producer = None
     for file in files:
-        reader = _Reader(file, packed[file] if file in packed else read_bytes(file), notes)
+        reader = _Reader(file, packed[file] if file in packed else read_bytes(file), notes, tool)
         producer = producer or reader.producer
         dispatches += reader.dispatches()
     if not dispatches:
@@ -86,6 +88,14 @@ def _in_order(path: Path) -> list[tuple[bool, int, str]]:
     return [(word.isdecimal(), int(word) if word.isdecimal() else 0, word) for word in words]
 
 
+class _CustomAssemblyError(ImportFileError):
+    """The text is in the assembly of a dialect that the parser does not know."""
+
+    def __init__(self, path: Path, place: str, problem: str) -> None:
+        super().__init__(str(path), place, f"{problem}; {EXPECTED}")
+        self.problem = problem
+
+
 def _parse(path: Path, raw: bytes) -> tuple[ir.Module, ir.Context]:
     """The module of a dump, in text or bytecode; a file that would crash the parser is refused before."""
     from iree.compiler import ir
@@ -103,8 +113,9 @@ def _parse(path: Path, raw: bytes) -> tuple[ir.Module, ir.Context]:
         return ir.Module.parse(text.decode("utf-8", "replace"), context), context
     except ir.MLIRError as error:
         place, problem = _diagnosis(error)
-        hint = "expected generic form (--mlir-print-op-generic)" if "custom op" in problem else "expected MLIR"
-        raise ImportFileError(str(path), place, f"{problem}; {hint}") from error
+        if "custom op" in problem:
+            raise _CustomAssemblyError(path, place, problem) from error
+        raise ImportFileError(str(path), place, f"{problem}; expected MLIR") from error
 
 
 def _check_depth(path: Path, raw: bytes) -> None:
@@ -130,9 +141,14 @@ def _diagnosis(error: Exception) -> tuple[str, str]:
 class _Reader:
     """One file. Holds what the functions of a dump have in common."""
 
-    def __init__(self, path: Path, raw: bytes, notes: list[str]) -> None:
+    def __init__(self, path: Path, raw: bytes, notes: list[str], tool: Path | None) -> None:
         self.path, self.notes = path, notes
-        self.module, self.context = _parse(path, raw)
+        try:
+            self.module, self.context = _parse(path, raw)
+        except _CustomAssemblyError as error:
+            if (found := find_tool(tool)) is None:
+                raise
+            self.module, self.context = _parse(path, generic_text(path, found, error.problem))
         self.producer = _text(self.module.operation, _PRODUCER)
 
     def dispatches(self) -> Iterator[Dispatch]:

@@ -11,6 +11,7 @@ import numpy as np
 from ....core.columns import Numbers, places, rising
 from ....core.meaning import Does
 from ....importers.column_trace import MOST_OPS, SpanColumns, column_trace, op_totals, timed_ops
+from ....importers.expected_causes import NOT_DIVIDED
 from ....recording.recording import LATENCY, Metric, OpRecord, Recording
 from ....recording.trace import NONE, Lane, SpanKind
 from ..annotate.annotated import ActionTimes
@@ -46,7 +47,7 @@ class TorqHost:
             op=np.concatenate((np.where(log.type == _code(log, NSS_START), NONE, op), op[start])),
             kind=np.concatenate((np.full(len(lane), SpanKind.HOST), np.full(len(start), SpanKind.OP))),
             inference=np.concatenate((np.full(len(lane), NONE), rounds.of(log.start_ns[start]))),
-            does=np.concatenate((np.full(len(lane), Does.UNKNOWN), np.full(len(start), Does.COMPUTE))),
+            does=np.concatenate((np.full(len(lane), Does.UNKNOWN), np.full(len(start), Does.MIXED))),
         )
         all_lanes = (*lanes, Lane(0, NONE, _JOBS))
         trace = column_trace(columns, all_lanes, (*log.types, "job"), provenance=PROVENANCE)
@@ -59,7 +60,7 @@ class TorqHost:
             trace=trace,
             ops=timed_ops(ops, totals, inferences=rounds.count),
             metrics=tuple(_metrics(log, start, wait, rounds)),
-            notes=(*log.notes, *more, *rounds.notes(), NOT_TOLD),
+            notes=(*log.notes, *more, *rounds.notes(), NOT_TOLD, *([NOT_DIVIDED] if len(start) else [])),
             inferences=rounds.count,
         )
 

@@ -16,6 +16,7 @@ from ....core.errors import ImportFileError
 from ....core.meaning import Does
 from ....core.provenance import Provenance
 from ....importers.column_trace import MOST_OPS, SpanColumns, column_trace, op_totals, timed_ops
+from ....importers.expected_causes import NOT_DIVIDED
 from ....importers.line_columns import Lines, Marks, Parsed, Words, joined, read_parsed, unwrapped
 from ....importers.mlir_location import plain_location
 from ....importers.reading import LONGEST_NS, Unread
@@ -49,7 +50,7 @@ class TorqRuntime:
             jobs.end_ns,
             op,
             inference=inference,
-            does=int(Does.COMPUTE),
+            does=int(Does.MIXED),
         )
         trace = column_trace(columns, (Lane(0, NONE, "NSS Programs"),), names, provenance=PROVENANCE)
         totals = op_totals(op, jobs.end_ns - jobs.start_ns, len(ops))
@@ -61,7 +62,7 @@ class TorqRuntime:
             trace=trace,
             ops=timed_ops(ops, totals, inferences=rounds),
             metrics=tuple(_metrics(jobs, inference, rounds)),
-            notes=(*jobs.notes, *more, NOT_TOLD),
+            notes=(*jobs.notes, *more, NOT_TOLD, NOT_DIVIDED),
             inferences=rounds or None,
         )
 

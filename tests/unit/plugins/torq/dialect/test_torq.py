@@ -290,7 +290,7 @@ def test_a_compile_line_becomes_a_call() -> None:
     words = ["fc.mlir", "-o", "m.vmfb", "--torq-enable-profiling", "--torq-hw=SL2610", "--csv-version", "b"]
     call = torq.compile_call(words)
     assert call == torq.CompileCall(
-        Path("fc.mlir"), Path("m.vmfb"), Path("timeline.csv"), None, "SL2610", None, "B", ()
+        Path("fc.mlir"), Path("m.vmfb"), Path("timeline.csv"), None, None, "SL2610", None, "B", ()
     )
     assert torq.compile_call(["--help"]) is None
 

@@ -1,0 +1,102 @@
+"""The verb `quantize`."""
+
+from __future__ import annotations
+
+import sys
+from argparse import ArgumentParser, Namespace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from ..commands.command import keep_input, positive, write_result
+from ..commands.options import add_options, options_from
+from ..commands.progress import step
+from ..core.errors import UsageError
+from ..options import QuantizeOptions, options_of
+from .profile import add_option, chosen_options, known_options, merged
+
+if TYPE_CHECKING:
+    from ..core.manifest import Value
+
+_OWN = {name.replace("_", "-") for name in options_of(QuantizeOptions)}  # what means the copy here, and not its profile
+
+
+class QuantizeCommand:
+    """Write a quantised copy (QDQ) of an ONNX model: ONNX Runtime's tools make it, ranges are those of your data. Says
+    how far its outputs are from the float model, and which layer that comes from. With a target or a backend, model
+    and copy are profiled there."""
+
+    examples = """\
+examples:
+  opscope quantize model.onnx --data inputs.npz -o model.w8a8.onnx
+  opscope quantize model.onnx --data samples/ --precision w8a16 --json
+  opscope quantize model.onnx --random 8 --target aic100-std
+
+--data is an .npz with an array per input, N samples along the first axis; or a folder of such files, or of .npy files
+where the model has one input. Images are not decoded. Exit codes: 0 fine, 2 wrong usage or unreadable input.
+"""
+
+    def add_arguments(self, parser: ArgumentParser) -> None:
+        known = known_options()
+        parser.usage = "opscope quantize MODEL --data DIR|F.npz [-o FILE] [--precision P] [OPTION …]"
+        parser.add_argument("model", type=Path, metavar="MODEL", help="ONNX file")
+        parser.add_argument(
+            "-o", "--output", type=Path, metavar="FILE", help="the copy (default: MODEL.PRECISION.onnx)"
+        )
+        add_options(parser, QuantizeOptions)
+        parser.add_argument("--json", action="store_true", help="print JSON")
+        parser.add_argument("--top", type=positive, default=10, metavar="N", help="layers to print (default 10)")
+        parser.add_argument("--all", action="store_true", help="print every layer that is kept")
+        group = parser.add_argument_group("before and after")
+        group.add_argument("--target", metavar="T", help="profile model and copy on this (see `opscope targets`)")
+        group.add_argument(
+            "--backend", metavar="B", help=f"make the copy for it, and profile both there: {', '.join(known)}"
+        )
+        group.add_argument("--runs", type=Path, metavar="DIR", help="folder that gets the runs `before` and `after`")
+        for option in merged([option for options in known.values() for option in options]):
+            if option.name not in _OWN:
+                add_option(group, option)
+
+    def run(self, args: Namespace) -> int:
+        """Make the copy, print what it is worth, and profile both where asked for."""
+        from .. import api
+        from ..views.json.quantized_json import QuantizedJson
+        from ..views.text.quantized_text import QuantizedText
+
+        options = options_from(args, QuantizeOptions)
+        output = args.output or Path(f"{args.model.name.removesuffix('.onnx')}.{options.precision}.onnx")
+        keep_input(output, args.model)
+        if args.runs is not None and args.target is None and args.backend is None:
+            raise UsageError("--runs: nothing is profiled; expected --target or --backend too")
+        result = api.quantize(
+            args.model,
+            output,
+            options,
+            target=args.target,
+            backend=args.backend,
+            backend_options=_backend_options(args),
+            runs=args.runs,
+            command=("opscope", *sys.argv[1:]),
+            step=step,
+        )
+        step("")
+        view = QuantizedJson() if args.json else QuantizedText(top=None if args.all else args.top)
+        write_result(lambda out: view.render(result, out), None)
+        for place in (output, args.runs):
+            if place is not None:
+                print(f"wrote {place}", file=sys.stderr)
+        return 0
+
+
+def _backend_options(args: Namespace) -> dict[str, Value]:
+    """Options of the backend that are given; one of another backend is an error."""
+    from ..workflows import own_backends
+
+    if args.backend is None and args.target is not None:
+        args.backend = own_backends.own_backend(own_backends.load_target(args.target)[0])
+    if args.backend is None:
+        return {}
+    wanted = Namespace(**{**vars(args), **{name.replace("-", "_"): None for name in _OWN}})
+    return {name: value for name, value in chosen_options(wanted).items() if name not in _OWN}
+
+
+COMMANDS = {"quantize": QuantizeCommand()}

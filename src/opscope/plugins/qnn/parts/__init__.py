@@ -1,0 +1,1 @@
+"""Times of parts that the vendor's performance model does not know."""

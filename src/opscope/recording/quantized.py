@@ -1,0 +1,125 @@
+"""A quantised copy of a model: what it was calibrated with, how far it is from the float model, and where."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from math import log10
+
+from .summary import Latency
+
+CALIBRATION, RANDOM = "opscope.calibration", "random"  # key of the metadata of a copy, and the value that warns
+
+
+@dataclass(frozen=True, slots=True)
+class Difference:
+    """How far values of a copy are from those of the float model, over all samples."""
+
+    signal: float  # sum of squares of the float values
+    noise: float  # of the differences
+    cosine: float | None  # None: one of the two is zero throughout
+    max_abs: float  # largest difference
+    largest: float  # largest float value, without its sign
+
+    @property
+    def sqnr_db(self) -> float | None:
+        """Signal to quantisation noise; None: there is no noise, or no signal."""
+        return 10 * log10(self.signal / self.noise) if self.noise and self.signal else None
+
+    @property
+    def is_exact(self) -> bool:
+        return not self.noise
+
+    @property
+    def share(self) -> float:
+        """Noise for one of signal."""
+        return self.noise / self.signal if self.signal else 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class OutputDifference:
+    """One output of the model."""
+
+    name: str
+    difference: Difference | None  # None: it is no tensor of floats, or some of its values are not finite
+    top1: float | None = None  # share of rows with the same largest value; None: it is no table of class scores
+    rows: int = 0
+    problem: str = ""  # why there is no difference
+
+
+@dataclass(frozen=True, slots=True)
+class LayerDifference:
+    """One op, by its output in both graphs; `added` is the noise for one of signal that its inputs did not have."""
+
+    op: str
+    type: str
+    tensor: str
+    difference: Difference
+    inputs_db: float | None  # the worst of its inputs; None: they are exact, or nobody knows
+    added: float
+
+
+@dataclass(frozen=True, slots=True)
+class Calibration:
+    """What ranges were found with."""
+
+    told: str  # in words
+    is_random: bool
+    samples: int
+    source: str | None = None
+    seed: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class ProfiledCopy:
+    """What the float model, or the copy, takes where it was profiled."""
+
+    where: str  # target, and who told
+    latency: Latency | None
+    run: str | None = None  # folder
+    problem: str = ""  # why there is no latency
+
+
+@dataclass(frozen=True, slots=True)
+class Quantized:
+    """A copy and its errors."""
+
+    model: str
+    output: str
+    precision: str
+    backend: str | None  # whose rules it was made by; None: those of ONNX Runtime's own kernels
+    calibration: Calibration | None  # None: nothing is calibrated, as in f16
+    model_bytes: int = 0  # with the weights of files beside it
+    output_bytes: int = 0
+    outputs: tuple[OutputDifference, ...] = ()
+    layers: tuple[LayerDifference, ...] = ()  # the one that adds most noise first
+    layers_compared: int = 0
+    layer_samples: int = 0
+    quantized_ops: int = 0
+    float_ops: Mapping[str, Sequence[str]] = field(default_factory=dict)  # type → names of those that stayed float
+    notes: tuple[str, ...] = ()
+    producer: Mapping[str, str] = field(default_factory=dict)
+    before: ProfiledCopy | None = None  # None: not profiled
+    after: ProfiledCopy | None = None
+
+    @property
+    def worst(self) -> OutputDifference | None:
+        """The output that is furthest from the float model."""
+        return worst_of(self.outputs)
+
+
+def worst_of(outputs: Sequence[OutputDifference]) -> OutputDifference | None:
+    known = [each for each in outputs if each.difference is not None]
+    return max(known, key=lambda each: each.difference.share if each.difference else 0.0, default=None)
+
+
+def summary_line(outputs: Sequence[OutputDifference]) -> str:
+    """How far off a copy is, in words: its worst output."""
+    worst = worst_of(outputs)
+    if worst is None or worst.difference is None:
+        problems = "; ".join(dict.fromkeys(f"{each.name}: {each.problem}" for each in outputs if each.problem))
+        return f"error against float: unknown ({problems or 'no output of floats'})"
+    sqnr = worst.difference.sqnr_db
+    classes = next((each for each in outputs if each.top1 is not None), None)
+    agreeing = f", top-1 of {classes.name} agrees in {classes.top1:.0%} of {classes.rows}" if classes else ""
+    return f"error against float: {worst.name} {'exact' if sqnr is None else f'{sqnr:.1f} dB SQNR'}{agreeing}"

@@ -1,0 +1,115 @@
+"""Timelines of the vendor's model: counters that hold what the metrics hold, in the vendor's own words."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import numpy as np
+import numpy.typing as npt
+import pytest
+
+from htp_samples import profiled, timeline, tiny, two_partitions
+from opscope.analysis.run_analysis import RunAnalysis
+from opscope.analysis.timeline.over_time import Bins
+from opscope.analysis.timeline.path_marks import path_marks
+from opscope.importers.formats import find_format
+from opscope.plugins.qnn.trace import _counters
+from opscope.recording.build import to_run
+from opscope.recording.recording import Recording
+from opscope.recording.trace import SpanKind, blank_spans
+from opscope.workflows.record import trace_json
+from qnn_session import WHOLE
+
+Event = dict[str, object]
+
+
+def events_of(recording: Recording) -> list[Event]:
+    run = to_run(recording, command=(), created="", sha256=None)
+    return json.loads(trace_json(run))["traceEvents"]  # type: ignore[no-any-return]
+
+
+def area(recording: Recording, word: str) -> float:
+    """Of the counter whose name starts so: value × ns."""
+    trace = recording.trace
+    (number,) = [place for place, track in enumerate(trace.counters) if track.name.startswith(word)]
+    own = trace.samples[trace.samples["counter"] == number]
+    return float((np.diff(own["time_ns"]) * own["value"][:-1]).sum())
+
+
+def spans_with(recording: Recording, column: str) -> npt.NDArray[np.void]:
+    """Spans that have something in a column of what the model counts."""
+    trace = recording.trace
+    counted = trace.op_counts.of(trace.spans)[:, trace.op_counts.names.index(column)]
+    found: npt.NDArray[np.void] = trace.spans[counted > 0]
+    return found
+
+
+@pytest.mark.parametrize("engine", ["HVX", "HMX", "DMA"])
+def test_the_mean_of_a_utilisation_over_time_is_the_metric(engine: str) -> None:
+    """HMX has no thread of its own on this part: its work runs on the foreground thread."""
+    result = profiled(tiny())
+    share = result.value(f"{engine.lower()}_utilization")
+    assert share
+    assert "HMX 1" not in {lane.name for lane in result.trace.lanes}
+    window = int(result.trace.spans["end_ns"].max())
+    assert area(result, f"{engine} utilisation") / 100 / window == pytest.approx(share, rel=1e-2)
+
+
+def test_ddr_over_time_holds_the_bytes_that_transfers_move() -> None:
+    result = profiled(tiny())
+    assert area(result, "DDR read") == pytest.approx(WHOLE.total("dram_read"))
+    assert {track.unit for track in result.trace.counters} == {"bytes", "%", "GB/s"}
+    assert all("mean of" in track.name for track in result.trace.counters if track.unit != "bytes")
+
+
+def test_graphs_follow_each_other_on_one_axis_of_counters() -> None:
+    result = profiled(two_partitions())
+    ends = [int(result.trace.samples["time_ns"][result.trace.samples["counter"] == n].max()) for n in range(1, 4)]
+    assert min(ends) >= int(result.trace.spans["end_ns"].max())
+
+
+def test_bytes_that_an_hvx_thread_reads_through_its_own_row_of_dma_are_counted_once() -> None:
+    line = timeline((1, "HVX 1", 0, 10, False), (1, "HVX_DMA 1", 0, 10, False), engines=(1, 0))
+    line.work["dram_read"] = 100
+    spans = blank_spans(2)
+    spans["lane"], spans["kind"], spans["end_ns"] = [0, 1], SpanKind.OP, 10
+    tracks, samples = _counters(spans, line.work, line.lanes, (*line.lanes, (0, "HVX 2")), np.zeros((0, 2)))
+    names = [track.name.partition(",")[0] for track in tracks]
+    assert names == ["VTCM used", "HVX utilisation", "DDR read", "DDR write"]
+    bins = Bins.over(11)
+    read = samples[(samples["counter"] == 2) & (samples["value"] > 0)]
+    assert int(read["value"].sum() * 10 * bins.width_ns) == 100
+    assert samples["value"][samples["counter"] == 1].max() == 50  # of two threads, one works
+
+
+def test_spans_speak_as_the_vendors_traces_do() -> None:
+    result = profiled(tiny())
+    work = [e for e in events_of(result) if e["ph"] == "X" and "QNN Op Name" in e["args"]]  # type: ignore[operator]
+    assert {e["cat"] for e in work} == {"htp"}
+    conv = next(e["args"] for e in work if str(e["name"]).startswith("conv0 · ConvLayer"))
+    assert isinstance(conv, dict)
+    assert (conv["Model Node"], conv["QNN Op Name"], conv["QNN Op Type"]) == ("conv0", "conv0_token_1", "Conv2d")
+    assert conv["HTP Op Type"].startswith("ConvLayer")
+    assert {"ID", "Start Cycle", "Duration (cycles)", "DDR read bytes", "VTCM write bytes"} <= set(conv)
+    keys = {key for e in events_of(result) if e["ph"] in "Xsf" for key in e["args"]}  # type: ignore[attr-defined, union-attr, operator]
+    assert not {key for key in keys if key.startswith("op") or key in ("oc", "waitsOn", "effectiveFreq")}
+    moved = spans_with(result, "DDR read bytes")
+    assert 0 < len(moved) < len(result.trace.spans)
+
+
+def test_spans_of_the_path_are_marked_with_the_cycles_that_they_are_of_it() -> None:
+    result = profiled(tiny())
+    run = to_run(result, command=(), created="", sha256=None)
+    path = path_marks(RunAnalysis(run))
+    marked = [e["args"] for e in events_of(result) if e["ph"] == "X" and "critical path" in e["args"]]  # type: ignore[operator]
+    assert len(marked) == int((path.ns > 0).sum()) > 5
+    cycles = sum(int(args["Dominant Path Cycles"]) for args in marked)  # type: ignore[index]
+    assert cycles == pytest.approx(path.ns.sum() * WHOLE.end / run.trace.spans["end_ns"].max(), rel=0.02)
+
+
+def test_our_own_timeline_is_not_taken_for_one_of_a_device(tmp_path: Path) -> None:
+    path = tmp_path / "trace.json"
+    path.write_bytes(trace_json(to_run(profiled(tiny()), command=(), created="", sha256=None)))
+    assert b"HTP Op Type" in path.read_bytes()
+    assert find_format(path).name == "trace-events"

@@ -19,7 +19,7 @@ import orjson
 from opscope import api
 from opscope.analysis.totals.summarise import timeline
 from opscope.analysis.totals.work import ProgramIndex
-from opscope.core.meaning import Carries
+from opscope.core.meaning import Carries, Direction
 from opscope.decode import LaneIndex, check_buffer, decode_buffer, decode_trace, origin_tick, read_lanes
 from opscope.device import Inference, collect, simulate
 from opscope.program.capture import encode_capture
@@ -29,12 +29,15 @@ from opscope.program.program import (
     Channel,
     Detail,
     Group,
+    MemoryInfo,
     MemoryMetrics,
+    Operand,
     OpInfo,
     Program,
     StatsOptions,
 )
 from opscope.program.program_file import decode_program, encode_program, program_id
+from opscope.recording.run import CommandTable
 from opscope.recording.trace import SpanKind, Trace
 from opscope.views.timeline.chrome_trace import ChromeTrace
 from opscope.views.timeline.perfetto_trace import PerfettoTrace
@@ -43,6 +46,8 @@ from opscope.workflows.program_recording import head_of
 
 CORES, TILES, SAMPLES = 16, 4000, 20
 HVX, HMX, DMA = 0, 1, 2
+LOCAL, OUTER = 0, 1
+_COLUMNS = ["lane", "kind", "command", "start_ns", "end_ns", "ucycles", "pcycles", "waits_on", "name"]
 
 
 def large_program() -> Program:
@@ -83,6 +88,7 @@ def large_program() -> Program:
         inputs=(),
         outputs=(),
         simulation={"thread_spread": 0.035},
+        memories=(MemoryInfo("VTCM", is_outer=False), MemoryInfo("DDR", is_outer=True)),
     )
 
 
@@ -93,9 +99,9 @@ def _op(number: int) -> OpInfo:
 def _detail(kind: int, tile: int) -> Detail:
     name = f"/model/layers.{tile // 200}/mlp/part_{tile // 20 % 10}/MatMul/__{tile % 20}"
     operands = (
-        f"out VTCM Dest {name}_output f16 <1 x 1 x 1 x 32 x 1024> 64KB",
-        f"in VTCM Src0 {name}_input f16 <1 x 1 x 1 x 32 x 4096> 256KB",
-        f"in DDR Src1 {name}_weight i8 <4096 x 32> 98KB",
+        Operand(Direction.OUT, "Dest", f"{name}_output", LOCAL, "f16", (1, 1, 1, 32, 1024), 64 << 10),
+        Operand(Direction.IN, "Src0", f"{name}_input", LOCAL, "f16", (1, 1, 1, 32, 4096), 256 << 10),
+        Operand(Direction.IN, "Src1", f"{name}_weight", OUTER, "i8", (4096, 32), 98 << 10),
     )
     attributes = "{kernel: (1, 1), strides: (1, 1), groups: 1, channels: 4096}" if kind == HMX else ""
     shape = "Dest [1 x 1 x 1 x 32 x 1024], Src0 [1 x 1 x 1 x 32 x 4096], Src1 [4096 x 32]"
@@ -133,9 +139,9 @@ def with_orjson(trace: Trace, program: Program) -> bytes:
     """The same events by dictionaries; arguments that are constant per command are shared, too."""
     constant = {}
     events = []
-    table = program.commands
-    for span in trace.spans.tolist():
-        lane, kind, _, _, command, start, end, ucycles, pcycles, waits_on, name = span
+    table, words = program.commands, CommandTable.of(program)
+    for span in trace.spans[_COLUMNS].tolist():
+        lane, kind, command, start, end, ucycles, pcycles, waits_on, name = span
         event = {
             "ph": "X",
             "pid": 2000,
@@ -149,7 +155,7 @@ def with_orjson(trace: Trace, program: Program) -> bytes:
             row = table[command]
             key = (row["kind"], row["detail"])
             if key not in constant:
-                constant[key] = dict(constant_args(program, *map(int, key)))
+                constant[key] = dict(constant_args(words, *map(int, key)))
             size = int(row["out_bytes"])
             event["args"] = {
                 "oc": str(row["ordinal"]),
@@ -179,9 +185,10 @@ def with_trace_builder(trace: Trace, program: Program, most: int) -> float:
     from perfetto.protos.perfetto.trace.perfetto_trace_pb2 import TrackEvent
     from perfetto.trace_builder.proto_builder import TraceProtoBuilder
 
-    builder, spans = TraceProtoBuilder(), trace.spans[:most].tolist()
+    builder, spans = TraceProtoBuilder(), trace.spans[_COLUMNS][:most].tolist()
+    words = CommandTable.of(program)
     begin = perf_counter()
-    for lane, kind, _, _, command, start, end, ucycles, pcycles, _, name in spans:
+    for lane, kind, command, start, end, ucycles, pcycles, _, name in spans:
         packet = builder.add_packet()
         packet.timestamp = start
         packet.trusted_packet_sequence_id = 1
@@ -192,7 +199,7 @@ def with_trace_builder(trace: Trace, program: Program, most: int) -> float:
                 arg = event.debug_annotations.add()
                 arg.name, arg.uint_value = key, value
             row = program.commands[command]
-            for key, text in constant_args(program, int(row["kind"]), int(row["detail"])):
+            for key, text in constant_args(words, int(row["kind"]), int(row["detail"])):
                 arg = event.debug_annotations.add()
                 arg.name, arg.string_value = key, text
         packet = builder.add_packet()
@@ -254,7 +261,7 @@ def draw(program: Program, index: LaneIndex, rows: ProgramIndex, raw: bytes) -> 
     chrome, perfetto = ChromeTrace(head_of(program)), PerfettoTrace(head_of(program))
     json_bytes, proto_bytes = size_of(chrome), size_of(perfetto)
     for name, view in (("Chrome JSON", chrome), ("Perfetto protobuf", perfetto)):
-        first = type(view)(program)
+        first = type(view)(head_of(program))
         cold = seconds(lambda v=first: size_of(v), 1)
         warm = seconds(lambda v=view: size_of(v))
         print(

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -124,7 +123,6 @@ def make_copy(
     import onnx
 
     check_float(proto, precision)
-    logging.getLogger().setLevel(logging.ERROR)  # the tools tell their own users what to do
     metadata = {entry.key: entry.value for entry in proto.metadata_props if not entry.key.startswith("opscope.")}
     ports = [[port.name for port in side] for side in (proto.graph.input, proto.graph.output)]
     source, made = folder / "float.onnx", folder / "copy.onnx"

@@ -6,6 +6,7 @@ a file of its folder.
 
 from __future__ import annotations
 
+import logging
 import sys
 from collections.abc import Mapping
 from dataclasses import asdict
@@ -62,4 +63,5 @@ def _versions() -> dict[str, str]:
 
 
 if __name__ == "__main__":
+    logging.getLogger().setLevel(logging.ERROR)  # the quantiser's tools tell their own users what to do
     answer(_work, *sys.argv[1:3])

@@ -31,8 +31,13 @@ class Difference:
         return not self.noise
 
     @property
+    def is_only_noise(self) -> bool:
+        """Whether the float model has zeros only, and the copy has not."""
+        return bool(self.noise) and not self.signal
+
+    @property
     def share(self) -> float:
-        """Noise for one of signal."""
+        """Noise for one of signal; 0 where there is no signal."""
         return self.noise / self.signal if self.signal else 0.0
 
 
@@ -109,8 +114,8 @@ class Quantized:
 
 
 def worst_of(outputs: Sequence[OutputDifference]) -> OutputDifference | None:
-    known = [each for each in outputs if each.difference is not None]
-    return max(known, key=lambda each: each.difference.share if each.difference else 0.0, default=None)
+    known = [(each.difference, each) for each in outputs if each.difference is not None]
+    return max(known, key=lambda pair: (pair[0].is_only_noise, pair[0].share), default=(None, None))[1]
 
 
 def summary_line(outputs: Sequence[OutputDifference]) -> str:
@@ -119,7 +124,9 @@ def summary_line(outputs: Sequence[OutputDifference]) -> str:
     if worst is None or worst.difference is None:
         problems = "; ".join(dict.fromkeys(f"{each.name}: {each.problem}" for each in outputs if each.problem))
         return f"error against float: unknown ({problems or 'no output of floats'})"
-    sqnr = worst.difference.sqnr_db
+    found = worst.difference
+    error = "exact" if found.is_exact else f"off by {found.max_abs:.3g} where the model gives zeros"
+    error = error if found.sqnr_db is None else f"{found.sqnr_db:.1f} dB SQNR"
     classes = next((each for each in outputs if each.top1 is not None), None)
     agreeing = f", top-1 of {classes.name} agrees in {classes.top1:.0%} of {classes.rows}" if classes else ""
-    return f"error against float: {worst.name} {'exact' if sqnr is None else f'{sqnr:.1f} dB SQNR'}{agreeing}"
+    return f"error against float: {worst.name} {error}{agreeing}"

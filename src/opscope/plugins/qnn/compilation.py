@@ -2,19 +2,14 @@
 
 from __future__ import annotations
 
-import json
-import os
 import re
-import subprocess
-import sys
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from importlib.util import find_spec
 from pathlib import Path
-from tempfile import TemporaryDirectory
-from threading import Timer
 
+from ...backends.process import run_worker, work_folder
 from ...core.errors import ModelError, UsageError, printable
 from ...estimate.work import Work, work_of
 from ...graph.graph import ABSENT, Graph
@@ -129,7 +124,7 @@ def _worked(
     fixes: bool,
     execute: bool,
     inputs: Path | None = None,
-) -> Iterator[tuple[Path, dict[str, object], str]]:
+) -> Iterator[tuple[Path, Mapping[str, object], str]]:
     """The folder, the answer and the errors of one worker; all gone afterwards.
 
     Args:
@@ -153,15 +148,11 @@ def _worked(
         "execute": execute,
         "inputs": str(inputs.resolve()) if inputs else None,
     }
-    with TemporaryDirectory(prefix="opscope-htp-") as name:
-        folder = Path(name) / "work"
-        folder.mkdir()
-        ask, answer = Path(name) / "request.json", Path(name) / "result.json"
-        ask.write_text(json.dumps(request), encoding="utf-8")
-        code, errors = _spawn(folder, ask, answer)
-        if not answer.is_file():
-            raise ModelError(str(model), "", f"the vendor's compiler ended with code {code}; {_cause(errors)}")
-        result = json.loads(answer.read_text(encoding="utf-8"))
+    with work_folder("htp") as folder:
+        result, ended = run_worker("opscope.plugins.qnn.worker", request, folder, longest_s=_LONGEST_S)
+        errors = _ESCAPE.sub("", ended.errors)
+        if result is None:
+            raise ModelError(str(model), "", f"the vendor's compiler {ended.how}; {_cause(errors)}")
         if not result["ok"]:
             raise ModelError(str(model), "", _explained(printable(str(result["problem"]), 1000), options))
         yield folder, result, errors
@@ -207,30 +198,6 @@ def _explained(problem: str, options: HtpOptions) -> str:
         else "try another part"
     )
     return f"{options.soc.label} does not take one of its nodes in this precision; {hint}; the runtime says: {problem}"
-
-
-def _spawn(folder: Path, ask: Path, answer: Path) -> tuple[int, str]:
-    """Run the worker; its stdout is never read, its stderr only to explain a failure."""
-    package = str(Path(__file__).resolve().parents[3])
-    paths = [package, *filter(None, [os.environ.get("PYTHONPATH")])]
-    log = ask.with_name("stderr.txt")
-    with log.open("wb") as errors:
-        process = subprocess.Popen(  # noqa: S603 – our own module, files of our own
-            [sys.executable, "-P", "-m", "opscope.plugins.qnn.worker", str(ask), str(answer)],
-            cwd=folder,
-            env=os.environ | {"PYTHONPATH": os.pathsep.join(paths)},
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.DEVNULL,
-            stderr=errors,
-        )
-        late = Timer(_LONGEST_S, process.kill)  # waiting with a timeout would poll, and be late by as much
-        late.start()
-        try:
-            code = process.wait()
-        finally:
-            late.cancel()
-            process.kill()
-    return code, _ESCAPE.sub("", log.read_text(encoding="utf-8", errors="replace"))
 
 
 def _cause(errors: str) -> str:

@@ -202,12 +202,19 @@ def _started_after(order: Order, timeline: Timeline) -> Iterator[tuple[int, int,
     lanes = [lane for lane, (_, name) in enumerate(timeline.lanes) if name == FOREGROUND]
     chosen = np.flatnonzero(np.isin(work["lane"], lanes))
     last, ends = NONE, work["end"].tolist()
+
+    def later(*places: int) -> int:
+        return max(places, key=lambda place: -1 if place == NONE else ends[place])
+
     for span in chosen[np.lexsort((work["order"][chosen], work["start"][chosen]))].tolist():
-        op = int(work["id"][span])
-        done = order.producers(op, of_work=True) if waits[span] else () if work["bookkeeping"][span] else (span,)
-        last = max((last, *done), key=lambda place: -1 if place == NONE else ends[place])
-        if work["bookkeeping"][span] and last != NONE and (begun := order.done_by.get(op, span)) not in (span, last):
+        op, keeps = int(work["id"][span]), bool(work["bookkeeping"][span])
+        if waits[span]:
+            last = later(last, *order.producers(op, of_work=True))
+            continue
+        begun = order.done_by.get(op, span) if keeps else span
+        if last not in (NONE, begun) and not (keeps and begun == span):
             yield last, begun, False
+        last = last if keeps else later(last, span)
 
 
 def _waits_on(rows: _Rows, graphs: Sequence[GraphNodes]) -> npt.NDArray[np.int64]:

@@ -9,12 +9,13 @@ import numpy as np
 import numpy.typing as npt
 import pytest
 
-from htp_samples import profiled, timeline, tiny, two_partitions
+from htp_samples import profiled, schematic, timeline, tiny, two_partitions
 from opscope.analysis.run_analysis import RunAnalysis
 from opscope.analysis.timeline.over_time import Bins
 from opscope.analysis.timeline.path_marks import path_marks
 from opscope.importers.formats import find_format
-from opscope.plugins.qnn.trace import _counters
+from opscope.plugins.qnn.node_path import Order
+from opscope.plugins.qnn.trace import _counters, _started_after
 from opscope.recording.build import to_run
 from opscope.recording.recording import Recording
 from opscope.recording.trace import SpanKind, blank_spans
@@ -113,3 +114,15 @@ def test_our_own_timeline_is_not_taken_for_one_of_a_device(tmp_path: Path) -> No
     path.write_bytes(trace_json(to_run(profiled(tiny()), command=(), created="", sha256=None)))
     assert b"HTP Op Type" in path.read_bytes()
     assert find_format(path).name == "trace-events"
+
+
+def test_work_of_the_foreground_thread_begins_when_what_it_awaited_is_done() -> None:
+    """Nothing of `pool` goes into `conv`, which stands behind the wait for it."""
+    pool, awaits, conv = 1 << 32 | 7, 2 << 32 | 7, 3 << 32 | 8
+    line = timeline(
+        (pool, "HVX 1", 0, 100, False),
+        (awaits, "FG", 101, 101, True),  # a wait of no length, as the vendor's model draws it
+        (conv, "FG", 102, 110, False),
+    )
+    order = Order(line, schematic((1, pool, ()), (2, awaits, (1,)), (3, conv, ())))
+    assert list(_started_after(order, line)) == [(0, 2, False)]

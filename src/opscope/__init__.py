@@ -23,7 +23,7 @@ if TYPE_CHECKING:
         what_if,
         what_if_run,
     )
-    from .fleet.verbs import add_to_store, ask_store, plan_sweep, sweep, table, trend
+    from .fleet.verbs import add_to_store, ask_store, plan_sweep, store_page, sweep, table, trend
     from .notebook import RunView, open_run
     from .options import CompileOptions, OpstatsOptions, ProfileOptions, QuantizeOptions, ReportOptions, RunOptions
     from .plugins import faces
@@ -59,6 +59,7 @@ if TYPE_CHECKING:
         "side_by_side",
         "sweep",
         "table",
+        "store_page",
         "trend",
         "update_baseline",
         "what_if",
@@ -92,6 +93,7 @@ _OWN = {  # name → module it comes from, imported when first asked for
     "plan_sweep": "fleet.verbs",
     "sweep": "fleet.verbs",
     "table": "fleet.verbs",
+    "store_page": "fleet.verbs",
     "trend": "fleet.verbs",
     "CompileOptions": "options",
     "OpstatsOptions": "options",

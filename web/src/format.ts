@@ -70,7 +70,9 @@ export const signed = (value: number, text: string): string => (value > 0 ? `+${
 export function inUnit(value: Maybe, unit: string): string {
   if (!known(value)) return UNKNOWN;
   if (unit === "ns") return time(value);
-  return unit === "bytes" ? bytes(value) : `${decimal(value)} ${unit}`;
+  if (unit === "J") return joules(value);
+  if (unit === "1/s") return `${decimal(value)}/s`;
+  return unit === "bytes" ? bytes(value) : `${decimal(value)} ${unit === "1" ? "" : unit}`.trim();
 }
 
 /** Steps of 1, 2 or 5 × a power of ten, about so many in the range. */

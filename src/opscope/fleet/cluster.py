@@ -11,7 +11,7 @@ import msgspec
 from .. import __version__
 from ..core.errors import UsageError, printable
 from .cell import Job, Outcome, Outcomes, record_failure
-from .extra import needed
+from .place import needed
 from .plan import Cell, code_digest, tool_version
 from .runner import Runner
 from .store import Store

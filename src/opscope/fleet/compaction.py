@@ -18,7 +18,7 @@ import pyarrow.parquet as pq
 from pyarrow import compute
 
 from ..recording.keys import digest_of
-from .extra import needed
+from .place import needed
 from .reading import connected, inbox_tables, quoted, read_tables
 from .schema import SCHEMAS, TABLES, UPGRADES, VERSION
 from .store import INBOX, JOURNAL, RUNS, VERSION_KEY, Step, Store, ids_of, partition

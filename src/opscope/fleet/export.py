@@ -9,11 +9,11 @@ from collections.abc import Callable, Mapping
 from datetime import UTC
 from pathlib import Path
 from types import ModuleType
-from typing import IO, Any
+from typing import Any, BinaryIO
 
 from ..core.errors import UsageError, printable
-from ..core.files import replacing
-from .extra import needed
+from ..core.files import as_text, replacing
+from .place import needed
 from .query import VIEWS, Answer, ask
 from .schema import OK, TABLES
 from .store import Store
@@ -44,23 +44,19 @@ def _flat(value: object) -> object:
     return json.dumps(found, ensure_ascii=False) if isinstance(found, dict | list) else found
 
 
-def _to_csv(answer: Answer, out: IO[bytes]) -> None:
-    from io import TextIOWrapper
-
-    text = TextIOWrapper(out, encoding="utf-8", newline="")
-    rows = csv.writer(text, lineterminator="\n")
-    rows.writerow(answer.columns)
-    rows.writerows([_flat(value) for value in row] for row in answer.rows)
-    text.flush()
-    text.detach()
+def _to_csv(answer: Answer, out: BinaryIO) -> None:
+    with as_text(out) as text:
+        rows = csv.writer(text, lineterminator="\n")
+        rows.writerow(answer.columns)
+        rows.writerows([_flat(value) for value in row] for row in answer.rows)
 
 
-def _to_json(answer: Answer, out: IO[bytes]) -> None:
+def _to_json(answer: Answer, out: BinaryIO) -> None:
     lines = (json.dumps(plain(row), ensure_ascii=False) for row in answer.dictionaries())
     out.write(("[" + ",\n".join(lines) + "]\n").encode())
 
 
-def _to_xlsx(answer: Answer, out: IO[bytes]) -> None:
+def _to_xlsx(answer: Answer, out: BinaryIO) -> None:
     if len(answer.rows) > _MOST_SHEET_ROWS:
         raise UsageError(f"export xlsx: {len(answer.rows):,} rows; expected at most {_MOST_SHEET_ROWS:,}, or csv")
     writer = needed("xlsxwriter", install="pip install 'opscope[xlsx]'")
@@ -76,7 +72,7 @@ def _to_xlsx(answer: Answer, out: IO[bytes]) -> None:
     book.close()
 
 
-_FILES: Mapping[str, Callable[[Answer, IO[bytes]], None]] = {"csv": _to_csv, "json": _to_json, "xlsx": _to_xlsx}
+_FILES: Mapping[str, Callable[[Answer, BinaryIO], None]] = {"csv": _to_csv, "json": _to_json, "xlsx": _to_xlsx}
 FORMS = (*_FILES, "mlflow")
 
 

@@ -4,16 +4,28 @@ from __future__ import annotations
 
 import os
 from contextlib import suppress
+from importlib import import_module
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
 from ..core.errors import UsageError, printable
 from ..core.files import write_bytes
-from .extra import needed
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
+
+
+INSTALL = "pip install 'opscope[fleet]'"
+
+
+def needed(package: str, *, install: str = INSTALL) -> ModuleType:
+    """A package that only stores and sweeps need, imported; where it is missing, the error says how to get it."""
+    try:
+        return import_module(package)
+    except ImportError as error:
+        raise UsageError(f"{package}: is not installed ({error}); expected `{install}`") from error
 
 
 class Place:

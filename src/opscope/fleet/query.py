@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from time import sleep
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
+
+import pyarrow as pa
 
 from ..core.errors import UsageError, printable
-from .extra import needed
+from .place import needed
 from .reading import connected, inbox_tables
 from .schema import TABLES
 from .store import INBOX, Store
@@ -17,6 +19,8 @@ if TYPE_CHECKING:
     import duckdb
 
     Connection = duckdb.DuckDBPyConnection
+
+_Found = TypeVar("_Found")
 
 _NEW = {  # rows of the inbox, with the month that partitions tell of the others
     "cells": "FROM new_cells SELECT *, strftime(created, '%Y-%m') AS month",
@@ -48,11 +52,20 @@ class Answer:
 
 def ask(store: Store, sql: str, parameters: Sequence[object] = (), *, most: int | None = None) -> Answer:
     """The answer to one SELECT over the views cells, ops, findings and latest."""
+    return _asked(store, sql, lambda connection: _answer(connection.execute(sql, list(parameters)), most))
+
+
+def ask_columns(store: Store, sql: str) -> pa.Table:
+    """The same answer as columns, for many rows."""
+    return _asked(store, sql, lambda connection: connection.sql(sql).to_arrow_table())
+
+
+def _asked(store: Store, sql: str, read: Callable[[Connection], _Found]) -> _Found:
     _check_is_question(sql)
     duck = needed("duckdb")
     for tried in range(1, _TRIES + 1):
         try:
-            return _answer(opened(store).execute(sql, list(parameters)), most)
+            return read(opened(store))
         except (duck.IOException, FileNotFoundError) as error:
             if tried == _TRIES:
                 raise _refused(error) from error

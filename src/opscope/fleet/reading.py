@@ -11,7 +11,7 @@ import msgspec
 import pyarrow as pa
 
 from ..core.errors import UsageError, printable
-from .extra import needed
+from .place import needed
 from .schema import OF_CELL
 from .store import Columns, Store
 

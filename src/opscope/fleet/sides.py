@@ -11,7 +11,7 @@ from ..workflows.comparing import Source, figures_of, with_kinds
 from .query import ask
 from .reading import quoted
 from .rows import figures_of_rows
-from .store import HEAD, Store
+from .store import Store, is_store
 from .table import column_of
 
 _TELLING = ("model", "target", "backend", "precision", "batch", "cores")
@@ -23,7 +23,7 @@ def split_side(text: str) -> tuple[str, str] | None:
     place, colon, rest = text.rpartition(":")
     if not colon or not place or rest.startswith("//") or Path(text).exists():
         return None
-    return (place, rest) if "://" in place or (Path(place) / HEAD).is_file() else None
+    return (place, rest) if is_store(place) else None
 
 
 def read_sides(sources: Sequence[Source]) -> list[Source]:

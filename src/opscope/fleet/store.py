@@ -131,6 +131,11 @@ class Store:
         return Path(self.place.root) / RUNS / file_stem(row_id) if self.place.is_local else None
 
 
+def is_store(address: str) -> bool:
+    """Whether an address is meant as a store: one that fsspec knows, or a folder that is one."""
+    return "://" in address or (Path(address) / HEAD).is_file()
+
+
 def partition(created: str, target: str | None) -> str:
     """Folder of a row: by month, and by target, in the form that readers of partitions know."""
     month = created[:7]

@@ -35,7 +35,7 @@ _SHUFFLES = 2000
 _RARE = 0.01  # share of shuffles that drift as far
 _MOST_POINTS = 2000  # of a series: the newest
 _NAMED_OPS = 3
-_MOST_EXPLAINED = 20  # series: each change takes three questions to the store
+MOST_EXPLAINED = 20  # series: each change takes three questions to the store
 _CAUSE = "cause:"
 
 
@@ -80,8 +80,16 @@ class Series:
     changes: tuple[Change, ...]
 
 
-def trend(store: Store, *, metric: str, by: str = "commit", where: str | None = None, seed: int = 0) -> list[Series]:
-    """Every series that has at least two points, those with the largest change first."""
+def trend(
+    store: Store,
+    *,
+    metric: str,
+    by: str = "commit",
+    where: str | None = None,
+    seed: int = 0,
+    explained: int = MOST_EXPLAINED,
+) -> list[Series]:
+    """Every series that has at least two points, those with the largest change first, so many of them explained."""
     sql, unit, better = metric_of(metric)
     if by not in BY:
         raise UsageError(f"--by {by}: not known; expected one of {', '.join(BY)}")
@@ -89,7 +97,8 @@ def trend(store: Store, *, metric: str, by: str = "commit", where: str | None = 
     rows = ask(
         store,
         f"SELECT series, model, target, backend, options, provenance, id, {by} AS at, {sql} AS value, latency_samples "  # noqa: S608
-        f"FROM cells WHERE status = 'ok' AND {sql} IS NOT NULL{condition} ORDER BY series, created, id",
+        f"FROM cells WHERE status = 'ok' AND {sql} IS NOT NULL{condition} "
+        "QUALIFY count(*) OVER (PARTITION BY series, provenance) > 1 ORDER BY series, created, id",
     ).dictionaries()
     groups: dict[tuple[object, object], list[dict[str, object]]] = {}
     for row in rows:
@@ -99,10 +108,9 @@ def trend(store: Store, *, metric: str, by: str = "commit", where: str | None = 
         points = tuple(_point(row, metric) for row in group[-_MOST_POINTS:])
         provenance = str(group[0]["provenance"])
         places = _exact(points) if Provenance(provenance) in EXACT else _noisy(points, seed)
-        if len(points) > 1:
-            found.append(Series(_name(group[-1]), provenance, unit, better, points, tuple(places)))
+        found.append(Series(_name(group[-1]), provenance, unit, better, points, tuple(places)))
     found.sort(key=lambda series: (-max((abs(change.ratio) for change in series.changes), default=-1.0), series.name))
-    return [*map(partial(_with_reasons, store), found[:_MOST_EXPLAINED]), *found[_MOST_EXPLAINED:]]
+    return [*map(partial(_with_reasons, store), found[:explained]), *found[explained:]]
 
 
 def _with_reasons(store: Store, series: Series) -> Series:

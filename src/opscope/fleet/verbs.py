@@ -11,10 +11,12 @@ from datetime import UTC, datetime
 from pathlib import Path
 from time import time
 
+from ..core.files import as_text, replacing
 from . import sweep as sweeps
 from .compaction import Cleaned
 from .export import export
 from .keeping import Content, add_runs, clean, content, put_together
+from .page import StorePage
 from .query import Answer, ask
 from .spec import Spec, read_spec
 from .store import Store
@@ -109,8 +111,15 @@ def trend(
     return trend_of(Store(store), metric=metric, by=by, where=where, seed=seed)
 
 
-def _spec(spec: Spec | str | Path) -> Spec:
+def store_page(store: str | Path, output: str | Path, *, where: str = "", figures: Sequence[str | Path] = ()) -> None:
+    """Write the page of a store as one file; `figures` are CSV files of what it does not have, such as prices."""
+    path = Path(output)
+    page = StorePage(where=where, given=[Path(file) for file in figures], beside=path.absolute().parent)
+    with replacing(path) as out, as_text(out) as text:
+        page.render(Store(store), text)
 
+
+def _spec(spec: Spec | str | Path) -> Spec:
     return read_spec(Path(spec)) if isinstance(spec, str | Path) else spec
 
 

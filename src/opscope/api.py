@@ -380,17 +380,44 @@ def side_by_side(runs: Sequence[Source], *, by: str = "op") -> SideBySide:
 
 
 def save_baseline(run: Source, file: str | Path) -> Figures:
-    """Write the numbers of a run to a new file that is small enough for a repository."""
+    """Write the numbers of a run to a new file that is small enough for a repository, or into a store: `STORE:NAME`."""
     from .workflows.comparing import save_baseline as save
 
-    return save(run, Path(file))
+    found = _in_store(file)
+    if found is None:
+        return save(run, Path(file))
+    from .fleet.sides import save_baseline as save_there
+
+    return save_there(_folder(run), *found)
 
 
 def update_baseline(run: Source, file: str | Path) -> Updated:
-    """Replace a baseline file by the numbers of a run; returns what that changes."""
+    """Replace a baseline, in a file or a store, by the numbers of a run; returns what that changes."""
     from .workflows.comparing import update_baseline as update
 
-    return update(run, Path(file))
+    found = _in_store(file)
+    if found is None:
+        return update(run, Path(file))
+    from time import time
+
+    from .fleet.sides import update_baseline as update_there
+
+    return update_there(_folder(run), *found, now_s=time())
+
+
+def _in_store(file: str | Path) -> tuple[str, str] | None:
+    """Store and name of a baseline that is in one; None: it is a file."""
+    if ":" not in str(file):
+        return None
+    from .fleet.sides import split_side
+
+    return split_side(str(file))
+
+
+def _folder(run: Source) -> Path:
+    if not isinstance(run, str | Path):
+        raise UsageError("baseline: what is put into a store is a run with its ops; expected the folder of one")
+    return Path(run)
 
 
 def _sides(sources: Sequence[Source]) -> list[Source]:

@@ -63,6 +63,30 @@ def test_from_a_sweep_to_tables_and_back(folder: Path, capsys: pytest.CaptureFix
     assert len((folder / "cells.csv").read_text().splitlines()) == 6
 
 
+def test_a_baseline_lives_in_a_store(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    profile = ("profile", "net.onnx", "--target", "aic100-std", "--backend", "estimate", "--cores", "2")
+    run(capsys, *profile, "-o", "n.run")
+    run(capsys, "store", "add", "n.run", "--store", "s", "--commit", "c")
+    run(capsys, "baseline", "save", "n.run", "-o", "s:release")
+    assert (
+        "s:release: is there; expected a new name"
+        in run(capsys, "baseline", "save", "n.run", "-o", "s:release", code=2)[1]
+    )
+    run(capsys, "baseline", "check", "n.run", "s:release", "--fail-on", "latency>0")
+    (folder / "net.onnx").unlink()
+    run(capsys, "zoo", "kws-cnn", "--no-weights", "-o", "net.onnx")
+    run(capsys, *profile, "-o", "m.run")
+    out, _ = run(
+        capsys, "baseline", "check", "m.run", "s:release", "--fail-on", "latency>0", "--allow", "model", code=1
+    )
+    assert "latency" in out
+    assert "s:other: has no such baseline" in run(capsys, "baseline", "update", "m.run", "s:other", code=2)[1]
+    assert "wrote s:release" in run(capsys, "baseline", "update", "m.run", "s:release")[1]
+    run(capsys, "baseline", "check", "m.run", "s:release", "--fail-on", "latency>0")
+    out, _ = run(capsys, "store", "query", "SELECT commit FROM cells ORDER BY ALL", "--store", "s", "--json")
+    assert [row["commit"] for row in json.loads(out)] == ["c", "release"]
+
+
 def test_the_verbs_are_functions_too(folder: Path) -> None:
     """As in docs/fleet.md, from a script that has no guard around its main part."""
     code = (

@@ -11,6 +11,7 @@ import time
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
@@ -155,3 +156,30 @@ def test_a_scheduler_that_does_not_answer_is_one_line(tmp_path: Path, monkeypatc
     fleet_cells.write_models(tmp_path, 1)
     with pytest.raises(UsageError, match=r"no scheduler answers .*; expected `dask scheduler` to run there"):
         run(tmp_path, f"tcp://127.0.0.1:{free_port()}")
+
+
+def test_a_cluster_that_somebody_else_starts_runs_the_cells_and_ends(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """In place of a queue of jobs, Dask's own processes."""
+    import distributed
+
+    def started() -> distributed.LocalCluster:
+        return distributed.LocalCluster(n_workers=0, threads_per_worker=1, dashboard_address=None)
+
+    monkeypatch.setitem(sys.modules, "dask_jobqueue", SimpleNamespace(SLURMCluster=started))
+    monkeypatch.setenv("PYTHONPATH", fleet_cells.SUPPORT)
+    fleet_cells.write_models(tmp_path / "models", 4)
+    options = SweepOptions(cluster="slurm", jobs=2, profile="fleet_cells:act")
+    spec = Spec(("models/*.onnx",), tmp_path, AXES)
+    assert sweep(spec, tmp_path / "s", options, created=fleet_cells.CREATED).done == 4
+    monkeypatch.setitem(sys.modules, "dask_jobqueue", None)
+    with pytest.raises(UsageError, match=r"^dask_jobqueue: is not installed .*; expected `pip install dask-jobqueue`$"):
+        sweep(spec, tmp_path / "s", options, created=fleet_cells.CREATED)
+    for wrong, words in (
+        ({"cluster": "cloud", "jobs": 1}, "--cluster cloud: not known; expected one of slurm, "),
+        ({"cluster": "slurm"}, "--cluster slurm: starts a scheduler; expected --jobs N workers"),
+        ({"cluster": "slurm", "jobs": 1, "scheduler": "tcp://h:1"}, "no --scheduler"),
+    ):
+        with pytest.raises(UsageError, match=words):
+            sweep(spec, tmp_path / "s", SweepOptions(**wrong), created=fleet_cells.CREATED)  # type: ignore[arg-type]

@@ -35,6 +35,7 @@ examples:
   opscope sweep --models 'models/*.onnx' --target aic100-std,aic100-pro --cores 1,2,4 -o fleet.store
   opscope sweep sweep.toml -o fleet.store --dry-run
   opscope sweep sweep.toml -o fleet.store --scheduler tcp://scheduler:8786
+  opscope sweep sweep.toml -o fleet.store --cluster slurm --jobs 32
   opscope sweep sweep.toml -o fleet.store --retry-failed
 
 Exit codes: 0 fine, 1 a cell crashed, took too long or too much memory, 2 wrong usage or unreadable input, 130
@@ -59,8 +60,13 @@ interrupted: what had ended is kept.
             metavar="NAME=1x3x224x224",
             help="shape of an input, or size of a named dimension, of every model; may be repeated",
         )
-        parser.add_argument("--jobs", type=positive, metavar="N", help="processes at once (default: cores)")
+        parser.add_argument(
+            "--jobs", type=positive, metavar="N", help="processes, or workers of --cluster, at once (default: cores)"
+        )
         parser.add_argument("--scheduler", metavar="tcp://HOST:PORT", help="run on the workers of a Dask cluster")
+        parser.add_argument(
+            "--cluster", metavar="slurm|pbs|lsf|sge|k8s", help="start --jobs workers there, as Dask is configured to"
+        )
         parser.add_argument("--keep", choices=KEEP, default="ops", help="runs with ops, ops (default), or rows alone")
         parser.add_argument("--dry-run", action="store_true", help="print the cells and a guess of the time, run none")
         parser.add_argument("--retry-failed", action="store_true", help="run cells again that have no figures")
@@ -81,7 +87,7 @@ interrupted: what had ended is kept.
             plan = verbs.plan_sweep(spec, args.output, options)
             write_result(lambda out: _print_plan(plan, options.jobs, out, as_json=args.json), None)
             return 0
-        if args.scheduler is not None:
+        if args.scheduler is not None or args.cluster is not None:
             logging.getLogger("distributed").setLevel(logging.CRITICAL)  # our one line says what is wrong
         teller = _Teller(args.output)
         try:
@@ -144,6 +150,7 @@ def _options(args: Namespace) -> SweepOptions:
     return Options(
         jobs=args.jobs,
         scheduler=args.scheduler,
+        cluster=args.cluster,
         keep=args.keep,
         retry_failed=args.retry_failed,
         fresh=args.fresh,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, Any
@@ -20,21 +21,53 @@ if TYPE_CHECKING:
     from distributed import Client
 
 _CONNECT_S = 30
+_QUEUED_S = 3600  # that the first worker may wait in a queue of jobs
 _AHEAD = 4  # cells given out for each thread of a worker: enough that none waits for the scheduler
 
 
+_MAKERS = {  # who starts workers → module, class, package; which queue or image they use is in Dask's own configuration
+    **{
+        name: ("dask_jobqueue", f"{prefix}Cluster", "dask-jobqueue")
+        for name, prefix in (("slurm", "SLURM"), ("pbs", "PBS"), ("lsf", "LSF"), ("sge", "SGE"))
+    },
+    "k8s": ("dask_kubernetes.operator", "KubeCluster", "dask-kubernetes"),
+}
+MAKERS = tuple(_MAKERS)
+
+
 @contextmanager
-def cluster(address: str) -> Iterator[Client]:
-    """A connection to a scheduler; what goes wrong with it is said in one line."""
+def started_cluster(maker: str, workers: int) -> Iterator[Client]:
+    """A scheduler of our own, and so many workers that a queue of jobs or Kubernetes starts; all end with it."""
+    if maker not in _MAKERS:
+        raise UsageError(f"--cluster {printable(maker)}: not known; expected one of {', '.join(MAKERS)}")
+    module, name, package = _MAKERS[maker]
+    make = getattr(needed(module, install=f"pip install {package}"), name)
+    try:
+        found = make()
+        found.scale(workers)
+    except Exception as error:
+        problem = printable(" ".join(str(error).split()), 300)
+        found = None
+    if found is None:  # not from the error: a half made cluster that it keeps alive would complain at the end
+        gc.collect()
+        raise UsageError(f"--cluster {maker}: cannot be started ({problem}); expected what {package} asks for")
+    with found, cluster(found, wait_s=_QUEUED_S) as client:
+        yield client
+
+
+@contextmanager
+def cluster(address: Any, *, wait_s: float = _CONNECT_S) -> Iterator[Client]:
+    """A connection to a scheduler, by its address or as Dask has it; what goes wrong with it is said in one line."""
     distributed = needed("distributed")
+    where = str(getattr(address, "scheduler_address", address))
     try:
         client = distributed.Client(address, timeout=_CONNECT_S, name="opscope")
     except (OSError, TimeoutError, ValueError) as error:
         problem = f"no scheduler answers ({printable(str(error), 200)})"
-        raise UsageError(f"{printable(address)}: {problem}; expected `dask scheduler` to run there") from error
+        raise UsageError(f"{printable(where)}: {problem}; expected `dask scheduler` to run there") from error
     try:
-        with _one_line(address):
-            client.wait_for_workers(1, timeout=_CONNECT_S)
+        with _one_line(where):
+            client.wait_for_workers(1, timeout=wait_s)
         yield client
     finally:
         with suppress(OSError, TimeoutError):

@@ -14,7 +14,7 @@ from ..workflows.analysing import current_findings
 from .compaction import Cleaned, collect_garbage, compact
 from .query import Answer, ask
 from .rows import rows_of_run
-from .store import Store
+from .store import Columns, Store
 
 _CONTENT = """
     SELECT target, backend, provenance, count(*) AS cells, count(*) FILTER (status = 'ok') AS ok,
@@ -39,12 +39,16 @@ def add_runs(store: str, runs: Sequence[Path], *, commit: str | None) -> int:
     """A row per run, with its ops; a run that is there already takes its own place."""
     place = Store(store, create=True)
     for folder in runs:
-        if not folder.is_dir():
-            raise UsageError(f"{folder}: is no folder; expected the run of `opscope profile … -o RUN`")
-        run = with_known_breakdown(read_run(folder))
-        cell, ops = rows_of_run(run, current_findings(folder, run), folder=folder, commit=commit, host=node())
-        place.add(cell, ops)
+        place.add(*run_rows(folder, commit=commit))
     return len(runs)
+
+
+def run_rows(folder: Path, *, commit: str | None) -> tuple[dict[str, object], Columns]:
+    """The rows of a run that is a folder."""
+    if not folder.is_dir():
+        raise UsageError(f"{folder}: is no folder; expected the run of `opscope profile … -o RUN`")
+    run = with_known_breakdown(read_run(folder))
+    return rows_of_run(run, current_findings(folder, run), folder=folder, commit=commit, host=node())
 
 
 def content(store: str) -> Content:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from importlib import import_module
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -14,7 +14,7 @@ from ..core.errors import UsageError, printable
 from ..core.files import write_bytes
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from collections.abc import Callable, Iterable, Iterator
 
 
 INSTALL = "pip install 'opscope[fleet]'"
@@ -42,6 +42,21 @@ class Place:
         except (ImportError, ValueError) as error:
             known = "a folder, or an address whose fsspec package is installed"
             raise UsageError(f"{printable(self.address)}: cannot be reached ({error}); expected {known}") from error
+
+    @contextmanager
+    def reached(self) -> Iterator[None]:
+        """What is wrong with a place, in one line: each kind of object store has errors of its own."""
+        try:
+            yield
+        except UsageError:
+            raise
+        except Exception as error:
+            if self.is_local and not isinstance(error, OSError):
+                raise
+            problem = printable(f"{type(error).__name__}: {error}", 200)
+            raise UsageError(
+                f"{printable(self.address)}: cannot be used ({problem}); expected a place of yours"
+            ) from error
 
     def _path(self, name: str) -> str:
         """Of a file; a name that leads out of the root is a mistake of ours, never to be followed."""

@@ -1,4 +1,7 @@
-"""A side of a comparison that is in a store: `STORE:COMMIT`, or `STORE:COMMIT,model=NAME,target=NAME`."""
+"""A side of a comparison that is in a store: `STORE:COMMIT`, or `STORE:COMMIT,model=NAME,target=NAME`.
+
+A baseline that lives in a store is such a side: a row whose commit is the name that the baseline was given.
+"""
 
 from __future__ import annotations
 
@@ -6,12 +9,16 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from ..core.errors import UsageError, printable
+from ..gate.compare import compare
 from ..gate.figures import Figures
-from ..workflows.comparing import Source, figures_of, with_kinds
+from ..recording.keys import digest_of
+from ..workflows.comparing import LABELS, Source, Updated, figures_of, with_kinds
+from .compaction import compact
+from .keeping import run_rows
 from .query import ask
 from .reading import quoted
 from .rows import figures_of_rows
-from .store import Store, is_store
+from .store import Columns, Store, is_store
 from .table import column_of
 
 _TELLING = ("model", "target", "backend", "precision", "batch", "cores")
@@ -66,6 +73,48 @@ def cell_figures(store: Store, cell: Mapping[str, object], *, label: str) -> Fig
     """The figures of a row of cells, with its ops."""
     ops = ask(store, "SELECT * FROM ops WHERE id = ? ORDER BY position NULLS LAST", [cell["id"]]).dictionaries()
     return with_kinds(figures_of_rows(cell, ops, label=label))
+
+
+def save_baseline(run: Path, place: str, name: str) -> Figures:
+    """Keep a run in a store under a name; one of the same model, target and options that has it is not replaced."""
+    store, (cell, ops) = Store(place), _named(run, name)
+    if _of_name(store, cell):
+        raise UsageError(
+            f"{place}:{name}: is there; expected a new name, or `opscope baseline update RUN {place}:{name}`"
+        )
+    store.add(cell, ops)
+    return figures_of(run)
+
+
+def update_baseline(run: Path, place: str, name: str, *, now_s: float) -> Updated:
+    """Put a run in the place of the one that a store has under a name, and say what that changes."""
+    store, (cell, ops) = Store(place), _named(run, name)
+    before = _of_name(store, cell)
+    if not before:
+        raise UsageError(
+            f"{place}:{name}: has no such baseline; expected `opscope baseline save RUN -o {place}:{name}`"
+        )
+    old = cell_figures(store, before[0], label=f"{place}:{name}")
+    changed = before[0]["id"] != cell["id"]
+    try:
+        result = Updated(compare(old, figures_of(run), labels=LABELS), changed=changed)
+    except UsageError as error:  # replaced all the same, because that is what was asked
+        result = Updated(None, str(error), changed=changed)
+    compact(store, now_s=now_s, drop={str(row["id"]) for row in before})
+    store.add(cell, ops)
+    return result
+
+
+def _named(run: Path, name: str) -> tuple[dict[str, object], Columns]:
+    if not name or "," in name:
+        raise UsageError(f"baseline {printable(name)!r}: is no name; expected STORE:NAME without a comma")
+    cell, ops = run_rows(run, commit=name)
+    return cell | {"id": digest_of(str(cell["id"]), name)}, ops  # the run itself may be a row of the store as well
+
+
+def _of_name(store: Store, cell: Mapping[str, object]) -> list[dict[str, object]]:
+    sql = "SELECT * FROM cells WHERE commit = ? AND series = ? ORDER BY created DESC, id"
+    return ask(store, sql, [cell["commit"], cell["series"]]).dictionaries()
 
 
 def _escaped(text: str) -> str:

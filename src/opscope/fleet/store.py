@@ -70,18 +70,22 @@ class Store:
     def __init__(self, address: str | Path, *, create: bool = False) -> None:
         self.place = Place(address)
         self.version = VERSION
-        head = self.place.get(HEAD)
-        if head is None:
-            if not create:
-                raise UsageError(f"{printable(self.place.address)}: is no store; {_EXPECTED}")
-            if self.place.is_local and Path(self.place.root).is_dir() and any(Path(self.place.root).iterdir()):
-                raise UsageError(f"{printable(self.place.address)}: is a folder of other things; {_EXPECTED}, or none")
-            self.mark()
-        else:
-            self.version = _version(head, self.place.address)
+        with self.place.reached():
+            head = self.place.get(HEAD)
+            if head is None:
+                self._make(create=create)
+            else:
+                self.version = _version(head, self.place.address)
         if self.version > VERSION:
             problem = f"is a store of version {self.version}, made by a newer opscope"
             raise UsageError(f"{printable(self.place.address)}: {problem}; expected version {VERSION} at the most")
+
+    def _make(self, *, create: bool) -> None:
+        if not create:
+            raise UsageError(f"{printable(self.place.address)}: is no store; {_EXPECTED}")
+        if self.place.is_local and Path(self.place.root).is_dir() and any(Path(self.place.root).iterdir()):
+            raise UsageError(f"{printable(self.place.address)}: is a folder of other things; {_EXPECTED}, or none")
+        self.mark()
 
     def mark(self) -> None:
         """As one of the version that this code writes."""

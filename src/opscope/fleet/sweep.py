@@ -14,7 +14,7 @@ import msgspec
 from ..core.errors import UsageError
 from ..recording.keys import digest_of
 from .cell import KEEP, OPS, PROFILE, RUNS, Job, Outcome, Outcomes
-from .cluster import cluster, outcomes_there, threads_of, versions_there
+from .cluster import cluster, outcomes_there, started_cluster, threads_of, versions_there
 from .compaction import compact, empty_inbox
 from .place import Place
 from .plan import Cell, planned
@@ -86,6 +86,7 @@ class SweepOptions:
 
     jobs: int | None = None  # processes at once on this machine; None: as many as cores
     scheduler: str | None = None  # address of a Dask scheduler; None: this machine
+    cluster: str | None = None  # of MAKERS: who starts `jobs` workers of a Dask cluster for this sweep
     keep: str = OPS  # of KEEP
     retry_failed: bool = False
     fresh: bool = False  # profile everything again, beside what the store has
@@ -96,6 +97,8 @@ class SweepOptions:
     def __post_init__(self) -> None:
         if self.keep not in KEEP:
             raise UsageError(f"--keep {self.keep}: not known; expected one of {', '.join(KEEP)}")
+        if self.cluster is not None and (self.scheduler is not None or self.jobs is None):
+            raise UsageError(f"--cluster {self.cluster}: starts a scheduler; expected --jobs N workers, no --scheduler")
 
 
 @dataclass(frozen=True, slots=True)
@@ -142,12 +145,13 @@ def sweep(
     with ExitStack() as stack:
         versions, dashboard = None, ""
         give: Callable[[Sequence[Cell]], Outcomes]
-        if options.scheduler is None:
+        if options.scheduler is None and options.cluster is None:
             limit = options.memory_limit_bytes or part_of_memory(jobs)
             here = msgspec.structs.replace(job, memory_limit_bytes=limit)
             give = lambda cells: outcomes_here(cells, here, jobs=jobs)  # noqa: E731
         else:
-            client = stack.enter_context(cluster(options.scheduler))
+            reached = started_cluster(options.cluster, jobs) if options.cluster else cluster(options.scheduler)
+            client = stack.enter_context(reached)
             names = [str(name) for name in spec.axes.get("backend", ())]
             versions = versions_there(client, names).__getitem__ if names else None
             jobs, dashboard = threads_of(client), client.dashboard_link

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import os
 import time
 from pathlib import Path
@@ -19,12 +20,14 @@ from opscope.core.provenance import Provenance
 from opscope.fleet import compaction, query, schema
 from opscope.fleet import store as stores
 from opscope.fleet.compaction import STALE_S, collect_garbage, compact
+from opscope.fleet.page import StorePage
 from opscope.fleet.place import Place
 from opscope.fleet.query import ask
 from opscope.fleet.reading import inbox_tables
 from opscope.fleet.rows import figures_of_rows
 from opscope.fleet.sides import cell_figures
 from opscope.fleet.store import JOURNAL, Step, Store, file_stem, partition, stored_name
+from opscope.fleet.table import pivot
 from opscope.gate.run_figures import of_run
 from opscope.recording.keys import digest_of
 from opscope.workflows.comparing import with_kinds
@@ -230,6 +233,20 @@ def test_a_store_works_on_an_object_store() -> None:
     compact(store, now_s=time.time())
     assert ids_in(store) == sorted(ids)
     assert len(store.listing().files["cells"]) == 1
+    assert pivot(store, rows=["model"], columns=["target"], metric="latency").rows
+    StorePage().render(store, page := io.StringIO())
+    assert '"cells":3' in page.getvalue()
+
+
+def test_what_is_wrong_with_an_object_store_is_one_line(monkeypatch: pytest.MonkeyPatch) -> None:
+    def get(place: Place, name: str) -> bytes | None:
+        raise RuntimeError("no credentials\nanywhere")
+
+    monkeypatch.setattr(Place, "get", get)
+    with pytest.raises(UsageError) as caught:
+        Store("memory://bucket/locked")
+    assert str(caught.value).startswith("memory://bucket/locked: cannot be used (RuntimeError: no credentials")
+    assert "\n" not in str(caught.value)
 
 
 def test_any_reader_of_parquet_reads_a_store(store: Store) -> None:

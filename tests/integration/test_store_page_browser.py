@@ -107,7 +107,7 @@ def test_the_map_says_value_ratio_and_why_a_cell_has_none(page: Page) -> None:
     assert "latency 2 µs estimated, 3.64 times the best of its row" in walk(page, "ArrowDown")
     choose(page, "Rows", "batch")
     assert walk(page, "ArrowRight").startswith("1, fast: latency 550 ns estimated")
-    assert "Cells without figures" in page.inner_text("#panel-map")
+    assert "Cells without figures, or without totals" in page.inner_text("#panel-map")
     walk(page, "Enter")
     card = page.inner_text("#panel-map .shown")
     assert "net on fast" in card

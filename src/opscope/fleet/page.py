@@ -117,7 +117,7 @@ class _Cells:
         metrics, self.parts_left_out = _metric_names(store, condition, min(rows, MOST_ROWS))
         ranges = [name for name in _RANGES if name in metrics]
         chosen = [
-            "id, series, reason, run, epoch(created) AS created, newest, findings[1].rule AS finding",
+            "id, series, coalesce(reason, unknown) AS reason, run, epoch(created) AS created, newest, findings[1].rule AS finding",
             *(f"CAST({column_of(name, 'axis')} AS VARCHAR) AS a{place}" for place, name in enumerate(axes)),
             *(f"CAST({metric_of(name)[0]} AS DOUBLE) AS m{place}" for place, name in enumerate(metrics)),
             *(

@@ -32,7 +32,7 @@ export function detail(cells: Cells, row: number, others: ArrayLike<number>, pic
   const reason = cells.reason(row);
   return section(
     title,
-    reason ? el("p", { class: "reason" }, el("b", {}, `${cells.named("status", row)}: `), prose(reason, 400)) : "",
+    reason ? el("p", { class: "reason" }, el("b", {}, `${statusOf(cells, row)}: `), prose(reason, 400)) : "",
     runLink(cells, row, "Open the page of its run") ?? "",
     el(
       "div",
@@ -42,6 +42,10 @@ export function detail(cells: Cells, row: number, others: ArrayLike<number>, pic
     ),
   );
 }
+
+/** Of a cell that a reason was kept for: where it has figures, some are not known. */
+export const statusOf = (cells: Cells, row: number): string =>
+  cells.isOk(row) ? "not known" : cells.named("status", row);
 
 /** A link to the page of a cell's run; null: it was not kept. */
 export function runLink(cells: Cells, row: number, words: string): HTMLElement | null {

@@ -9,7 +9,7 @@ import { detail } from "./detail";
 import { bests, EMPTY, MOST_PLACES, pivot, ratio, STEPS, stepOf, type Best, type Pivot } from "./pivot";
 
 const ROW = 24;
-const HEAD = 42;
+const HEAD = 54;
 const FONT = "12px system-ui, sans-serif";
 const NONE = -1;
 const HINT = "Point at a place for what it says; a click, or arrows and Enter, shows the cell.";
@@ -156,7 +156,7 @@ class HeatMap {
     const longest = Math.max(6, ...found!.rows.slice(0, 2000).map((row) => row.label.length));
     this.labels = Math.min(14 + 6.6 * longest, width * 0.34, 300);
     const even = (width - this.labels) / found!.columns.length;
-    this.wide = Math.min(Math.max(even, width < 500 ? 76 : 92), 170);
+    this.wide = Math.min(Math.max(even, width < 500 ? 76 : 84), 170);
     this.fitted.clear();
   }
 
@@ -290,10 +290,13 @@ class HeatMap {
       const head = this.found!.columns[column]!;
       const x = this.labels + (column + 1) * this.wide - this.scroll.scrollLeft - 9;
       ctx.fillStyle = theme.text;
-      ctx.fillText(this.fit(ctx, head.label, this.wide - 10), x, 12);
+      const lines = inTwo(head.label, ctx.measureText(head.label).width > this.wide - 12);
+      lines.forEach((line, number) =>
+        ctx.fillText(this.fit(ctx, line, this.wide - 10), x, 26 - 13 * (lines.length - 1 - number)),
+      );
       ctx.fillStyle = theme.dim;
       ctx.font = "10.5px system-ui, sans-serif";
-      ctx.fillText(head.provenance || "no figures", x, 28);
+      ctx.fillText(head.provenance || "no figures", x, 41);
       ctx.font = FONT;
     }
     ctx.textAlign = "left";
@@ -414,8 +417,9 @@ class HeatMap {
     if (!cells.isOk(cell)) return `${place}${cells.named("status", cell)}; ${shorten(cells.reason(cell), 300)}`;
     const metric = cells.data.metrics[this.metric]!;
     const value = cells.metric(this.metric)[cell]!;
+    if (Number.isNaN(value)) return `${place}${metric.name} is not known; ${shorten(cells.reason(cell), 300)}`;
     const times = ratio(metric.better, value, this.against[at]!);
-    const held = Number.isNaN(value) ? "" : times === 1 ? ", the best" : `, ${decimal(times, 3)} times the best`;
+    const held = times === 1 ? ", the best" : `, ${decimal(times, 3)} times the best`;
     const several = this.found!.several[at]!;
     const which = several > 1 ? `; of ${count(several)} cells the one with ${this.telling(spot, cell)}` : "";
     return `${place}${metric.name} ${cells.text(this.metric, cell)} ${this.found!.columns[spot.column]!.provenance}${held} of ${this.best === "map" ? "all" : `its ${this.best}`}${which}`;
@@ -426,6 +430,14 @@ class HeatMap {
     const axes = differing(cells, this.together(spot), [...this.down, this.across]);
     return axes.length ? shorten(labelOf(cells, axes, cell), 90) : "the best value";
   }
+}
+
+/** A name on two lines, cut where its parts meet nearest to the middle. */
+function inTwo(name: string, isLong: boolean): string[] {
+  const cuts = isLong ? [...name.matchAll(/[-_. /]/g)].map((found) => found.index + 1) : [];
+  const middle = name.length / 2;
+  const [cut] = cuts.sort((a, b) => Math.abs(a - middle) - Math.abs(b - middle));
+  return cut ? [name.slice(0, cut), name.slice(cut)] : [name];
 }
 
 function hatch(ctx: CanvasRenderingContext2D, colour: string, x: number, y: number, w: number, h: number): void {

@@ -6,6 +6,7 @@ import { firstRows } from "../table";
 import { prose, shorten } from "../text";
 import type { Cells } from "./cells";
 import { lazily } from "./controls";
+import { statusOf } from "./detail";
 
 const FIRST_REASONS = 8;
 
@@ -55,8 +56,8 @@ export function reasons(cells: Cells): HTMLElement {
   lazily(box, cells, () => {
     const groups = new Map<string, { cells: number; models: Set<string>; targets: Set<string> }>();
     for (const row of cells.rows) {
-      if (cells.isOk(row)) continue;
-      const key = `${cells.named("status", row)}\n${cells.reason(row)}`;
+      if (cells.isOk(row) && !cells.reason(row)) continue;
+      const key = `${statusOf(cells, row)}\n${cells.reason(row)}`;
       const group = groups.get(key) ?? { cells: 0, models: new Set(), targets: new Set() };
       group.cells++;
       group.models.add(cells.word(0, row));
@@ -81,7 +82,7 @@ export function reasons(cells: Cells): HTMLElement {
       ...(rows.length
         ? [
             section(
-              "Cells without figures",
+              "Cells without figures, or without totals",
               firstRows(["Reason", "Status", "Models", "Targets", "Cells"], 4, rows, FIRST_REASONS),
             ),
           ]

@@ -9,9 +9,8 @@ import { labelOf, show, differing, type Fleet } from "./cells";
 import { axisOptions, choice, lazily, metricOptions, note, Question } from "./controls";
 import { detail, runLink } from "./detail";
 import { dots, front, type Dot } from "./fronts";
-import { Scatter, SHAPES, type Group } from "./scatter";
+import { OTHERS, Scatter, SHAPES, type Group } from "./scatter";
 
-const GROUPS = 8;
 const HINT = "Point at a cell for its name; a click shows it.";
 
 export function pareto(fleet: Fleet): HTMLElement {
@@ -47,7 +46,7 @@ export function pareto(fleet: Fleet): HTMLElement {
       if (part) part.push(dot);
       else parts.set(dot.group, [dot]);
     }
-    const colours = colourNumbers(new Map([...names].map(([name, group]) => [name, parts.get(group)!.length])), GROUPS);
+    const colours = colourNumbers(new Map([...names].map(([name, group]) => [name, parts.get(group)!.length])), OTHERS);
     const labels = new Map([...names].map(([name, group]) => [group, name]));
     const groups = [...parts].map(([group, found]) => ({
       colour: colours.get(labels.get(group)!)!,
@@ -58,7 +57,7 @@ export function pareto(fleet: Fleet): HTMLElement {
     shown = { groups, labels };
     legend.replaceChildren(
       ...groups
-        .filter((group) => group.colour < GROUPS)
+        .filter((group) => group.colour < OTHERS)
         .map((group) =>
           el(
             "span",
@@ -67,7 +66,7 @@ export function pareto(fleet: Fleet): HTMLElement {
             ` ${shorten(labels.get(group.dots[0]!.group)!, 40)}`,
           ),
         ),
-      groups.length > GROUPS ? el("span", {}, `· ${count(groups.length - GROUPS)} others`) : "",
+      groups.length > OTHERS ? el("span", {}, `· ${count(groups.length - OTHERS)} others`) : "",
     );
     const without = cells.rows.length - all.length;
     said.textContent = all.length ? HINT : "No cell has both figures.";

@@ -76,7 +76,8 @@ export class Scatter {
     let after = every.length;
     for (const group of [...groups].reverse()) {
       after -= group.dots.length;
-      const colour = theme.colours[group.colour] ?? theme.other;
+      const isOther = group.colour >= OTHERS;
+      const colour = isOther ? theme.other : theme.colours[group.colour]!;
       ctx.fillStyle = ctx.strokeStyle = colour;
       ctx.globalAlpha = many ? 0.5 : 0.75;
       for (let i = after; i < after + group.dots.length; i++) {
@@ -84,7 +85,7 @@ export class Scatter {
         if (many) ctx.fillRect(left - size / 2, top - size / 2, size, size);
         else shape(ctx, group.colour, left, top, size);
       }
-      if (group.colour >= theme.colours.length) continue; // of the others, all in one colour, lines would say nothing
+      if (isOther) continue; // of the others, all in one colour, lines would say nothing
       ctx.globalAlpha = 1;
       ctx.lineWidth = 1.75 * devicePixelRatio;
       ctx.beginPath();
@@ -122,11 +123,12 @@ function dotAt(groups: Group[], place: number): { x: number; y: number } | null 
 }
 
 /** Groups differ in shape as well as in colour. */
-export const SHAPES = ["●", "■", "▲", "◆", "▼", "✚", "✖", "★", "·"];
+export const SHAPES = ["●", "■", "▲", "◆", "▼", "✚", "✖", "·"];
+export const OTHERS = 7; // groups from here on have one colour
 
 function shape(ctx: CanvasRenderingContext2D, number: number, x: number, y: number, size: number): void {
   ctx.textAlign = "center";
   ctx.textBaseline = "middle";
   ctx.font = `${size * 1.5}px system-ui, sans-serif`;
-  ctx.fillText(SHAPES[Math.min(number, 8)]!, x, y);
+  ctx.fillText(SHAPES[Math.min(number, OTHERS)]!, x, y);
 }

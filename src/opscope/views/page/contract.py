@@ -218,7 +218,7 @@ class StoreData(msgspec.Struct, frozen=True):
     rows: int  # in the page
     axes: tuple[StoreAxis, ...]
     metrics: tuple[StoreMetric, ...]
-    reasons: tuple[str, ...]  # of cells without figures, by number
+    reasons: tuple[str, ...]  # why cells have no figures, or no totals; by number
     runs: tuple[str, ...]  # addresses of pages of runs, by number
     changes: tuple[StoreChange, ...]  # largest first
     notes: tuple[str, ...]

@@ -117,7 +117,8 @@ class _Cells:
         metrics, self.parts_left_out = _metric_names(store, condition, min(rows, MOST_ROWS))
         ranges = [name for name in _RANGES if name in metrics]
         chosen = [
-            "id, series, coalesce(reason, unknown) AS reason, run, epoch(created) AS created, newest, findings[1].rule AS finding",
+            "id, series, run, epoch(created) AS created, newest",
+            "coalesce(reason, unknown) AS reason, findings[1].rule AS finding",
             *(f"CAST({column_of(name, 'axis')} AS VARCHAR) AS a{place}" for place, name in enumerate(axes)),
             *(f"CAST({metric_of(name)[0]} AS DOUBLE) AS m{place}" for place, name in enumerate(metrics)),
             *(
@@ -186,7 +187,7 @@ class _Cells:
 
     def _values(self, figure: Given, axes: Sequence[str]) -> npt.NDArray[np.float64]:
         columns = [self.table[f"a{axes.index(name)}"].to_pylist() for name in figure.axes]
-        keys = zip(*columns, strict=True)
+        keys = zip(*([word or "" for word in column] for column in columns), strict=True)  # null: nothing in the file
         return np.array([figure.values.get(key, np.nan) for key in keys], np.float64)
 
     def changes(self, store: Store, where: str | None) -> tuple[StoreChange, ...]:

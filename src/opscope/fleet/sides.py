@@ -71,8 +71,24 @@ def figures_at(place: str, rest: str, *, like: Figures | None = None) -> Figures
 
 def cell_figures(store: Store, cell: Mapping[str, object], *, label: str) -> Figures:
     """The figures of a row of cells, with its ops."""
-    ops = ask(store, "SELECT * FROM ops WHERE id = ? ORDER BY position NULLS LAST", [cell["id"]]).dictionaries()
-    return with_kinds(figures_of_rows(cell, ops, label=label))
+    return _with_ops(store, [cell], label)[str(cell["id"])]
+
+
+def figures_by_id(store: Store, ids: Sequence[str]) -> dict[str, Figures]:
+    """The figures of several cells, each under its id; one that is not there is left out."""
+    cells = ask(store, "SELECT * FROM cells WHERE id IN (FROM unnest(?))", [list(ids)]).dictionaries()
+    return _with_ops(store, cells, None)
+
+
+def _with_ops(store: Store, cells: Sequence[Mapping[str, object]], label: str | None) -> dict[str, Figures]:
+    sql = "SELECT * FROM ops WHERE id IN (FROM unnest(?)) ORDER BY position NULLS LAST"
+    ops: dict[str, list[dict[str, object]]] = {str(cell["id"]): [] for cell in cells}
+    for op in ask(store, sql, [list(ops)]).dictionaries():
+        ops[str(op["id"])].append(op)
+    rows = {str(cell["id"]): cell for cell in cells}
+    return {
+        row_id: with_kinds(figures_of_rows(cell, ops[row_id], label=label or row_id)) for row_id, cell in rows.items()
+    }
 
 
 def save_baseline(run: Path, place: str, name: str) -> Figures:

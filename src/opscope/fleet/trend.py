@@ -11,7 +11,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import partial
 from itertools import pairwise
 
 import numpy as np
@@ -22,11 +21,11 @@ from ..core.provenance import Provenance
 from ..gate.bootstrap import FEWEST, ratio_interval, spread_of
 from ..gate.compare import compare
 from ..gate.comparison import ALLOWABLE, Comparison, Interval
-from ..gate.figures import EXACT, Spread
+from ..gate.figures import EXACT, Figures, Spread
 from ..workflows.comparing import LABELS
 from .query import ask
 from .rows import spread_of_row
-from .sides import cell_figures
+from .sides import figures_by_id
 from .store import Store
 from .table import metric_of
 
@@ -35,7 +34,7 @@ _SHUFFLES = 2000
 _RARE = 0.01  # share of shuffles that drift as far
 _MOST_POINTS = 2000  # of a series: the newest
 _NAMED_OPS = 3
-MOST_EXPLAINED = 20  # series: each change takes three questions to the store
+MOST_EXPLAINED = 60  # changes, the largest: each takes two cells with all of their ops
 _CAUSE = "cause:"
 
 
@@ -89,7 +88,7 @@ def trend(
     seed: int = 0,
     explained: int = MOST_EXPLAINED,
 ) -> list[Series]:
-    """Every series that has at least two points, those with the largest change first, so many of them explained."""
+    """Every series that has at least two points, those with the largest change first; so many changes are explained."""
     sql, unit, better = metric_of(metric)
     if by not in BY:
         raise UsageError(f"--by {by}: not known; expected one of {', '.join(BY)}")
@@ -110,11 +109,21 @@ def trend(
         places = _exact(points) if Provenance(provenance) in EXACT else _noisy(points, seed)
         found.append(Series(_name(group[-1]), provenance, unit, better, points, tuple(places)))
     found.sort(key=lambda series: (-max((abs(change.ratio) for change in series.changes), default=-1.0), series.name))
-    return [*map(partial(_with_reasons, store), found[:explained]), *found[explained:]]
+    return _with_reasons(store, found, explained)
 
 
-def _with_reasons(store: Store, series: Series) -> Series:
-    return replace(series, changes=tuple(_explained(store, change) for change in series.changes))
+def _with_reasons(store: Store, found: Sequence[Series], most: int) -> list[Series]:
+    """The largest changes with what explains them; all of their cells are asked for at once."""
+    changes = sorted((change for series in found for change in series.changes), key=lambda change: -abs(change.ratio))
+    ids = sorted({row_id for change in changes[:most] for row_id in (change.base, change.new)})
+    if not ids:
+        return list(found)
+    figures = figures_by_id(store, ids)
+    reasons = {(change.base, change.new): _explained(figures, change) for change in changes[:most]}
+    return [
+        replace(series, changes=tuple(reasons.get((change.base, change.new), change) for change in series.changes))
+        for series in found
+    ]
 
 
 def _point(row: Mapping[str, object], metric: str) -> Point:
@@ -193,15 +202,10 @@ def _drift(ranks: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
     return found
 
 
-def _explained(store: Store, change: Change) -> Change:
+def _explained(figures: Mapping[str, Figures], change: Change) -> Change:
     """With the ops and the cause that the comparison of the two cells names."""
-    cells = {
-        str(cell["id"]): cell
-        for cell in ask(store, "SELECT * FROM cells WHERE id IN (?, ?)", [change.base, change.new]).dictionaries()
-    }
     try:
-        sides = [cell_figures(store, cells[row_id], label=row_id) for row_id in (change.base, change.new)]
-        found = compare(sides[0], sides[1], allow=ALLOWABLE, labels=LABELS)
+        found = compare(figures[change.base], figures[change.new], allow=ALLOWABLE, labels=LABELS)
     except (ProfilerError, KeyError):  # gone since, or not to be compared
         return change
     return replace(change, ops=_ops(found), cause=_cause(found))

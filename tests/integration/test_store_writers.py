@@ -64,7 +64,7 @@ def check_at_once(folder: Path, count: int, seconds: float) -> None:
 
 
 def test_rows_are_there_once_while_all_work_at_once(tmp_path: Path) -> None:
-    check_at_once(tmp_path, count=25, seconds=8)
+    check_at_once(tmp_path, count=15, seconds=2)
 
 
 @pytest.mark.slow

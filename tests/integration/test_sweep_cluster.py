@@ -165,7 +165,7 @@ def test_a_cluster_that_somebody_else_starts_runs_the_cells_and_ends(
     import distributed
 
     def started() -> distributed.LocalCluster:
-        return distributed.LocalCluster(n_workers=0, threads_per_worker=1, dashboard_address=None)
+        return distributed.LocalCluster(n_workers=0, threads_per_worker=1, processes=False, dashboard_address=None)
 
     monkeypatch.setitem(sys.modules, "dask_jobqueue", SimpleNamespace(SLURMCluster=started))
     monkeypatch.setenv("PYTHONPATH", fleet_cells.SUPPORT)

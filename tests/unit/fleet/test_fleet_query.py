@@ -18,7 +18,20 @@ from opscope.fleet.store import Store
 
 @pytest.fixture
 def store(tmp_path: Path) -> Store:
-    made = Store(tmp_path / "s", create=True)
+    return filled(tmp_path)
+
+
+@pytest.fixture(scope="module")
+def besieged(tmp_path_factory: pytest.TempPathFactory) -> Store:
+    """A store in Parquet that every hostile question is put to, with a secret beside it."""
+    made = filled(tmp_path_factory.mktemp("besieged"))
+    compact(made, now_s=time.time())
+    (Path(made.place.root).parent / "secret.txt").write_text("hunter2")
+    return made
+
+
+def filled(folder: Path) -> Store:
+    made = Store(folder / "s", create=True)
     for commit, day in (("aaa", 1), ("bbb", 2)):
         created = f"2026-11-0{day}T00:00:00+00:00"
         made.add(*fleet_cells.rows(fleet_cells.origin_of(commit=commit, created=created)))
@@ -90,16 +103,13 @@ def test_most_rows(store: Store) -> None:
         "SELECT '",
     ],
 )
-def test_hostile_sql_is_refused_in_one_line(store: Store, sql: str) -> None:
-    folder = Path(store.place.root).parent
-    secret = folder / "secret.txt"
-    secret.write_text("hunter2")
-    compact(store, now_s=time.time())
+def test_hostile_sql_is_refused_in_one_line(besieged: Store, sql: str) -> None:
+    folder = Path(besieged.place.root).parent
     before = sorted(folder.rglob("*"))
-    inside = next((Path(store.place.root) / "cells").rglob("target=*"))
-    text = sql.format(outside=secret, folder=folder, inside=inside)
+    inside = next((Path(besieged.place.root) / "cells").rglob("target=*"))
+    text = sql.format(outside=folder / "secret.txt", folder=folder, inside=inside)
     with pytest.raises(UsageError) as caught:
-        ask(store, text)
+        ask(besieged, text)
     assert "\n" not in str(caught.value)
     assert "hunter2" not in str(caught.value)
     assert str(caught.value).startswith("SQL: ")

@@ -39,7 +39,7 @@ def _support(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def options(**fields: object) -> SweepOptions:
-    return SweepOptions(**{"jobs": 2, "profile": "fleet_cells:act", **fields})  # type: ignore[arg-type]
+    return SweepOptions(**{"jobs": 1, "profile": "fleet_cells:act", **fields})  # type: ignore[arg-type]
 
 
 def run(folder: Path, **fields: object) -> Progress:
@@ -54,12 +54,12 @@ def rows(folder: Path, sql: str) -> tuple[tuple[object, ...], ...]:
 def test_every_cell_becomes_a_row_with_figures_or_a_reason(tmp_path: Path) -> None:
     for name, word in WORDS.items():
         (tmp_path / f"{name}.onnx").write_text(word)
-    state = run(tmp_path, time_limit_s=6.0, memory_limit_bytes=2 << 30)
+    state = run(tmp_path, jobs=2, time_limit_s=3.0, memory_limit_bytes=2 << 30)
     assert (state.done, state.failed, state.refused, state.total) == (1, 4, 1, 6)
     found = {str(row[0]): row[1:] for row in rows(tmp_path, "SELECT model, status, reason, latency_ns FROM cells")}
     assert found["fine"] == ("ok", None, 1500.0)
     assert found["wrong"] == ("refused", "net: has an op that the target lacks; expected another", None)
-    assert found["late"] == ("failed", "took longer than 6 s; expected less (--time-limit)", None)
+    assert found["late"] == ("failed", "took longer than 3 s; expected less (--time-limit)", None)
     assert found["broken"][:2] == ("failed", "the process ended (SIGABRT): the compiler is about to fall over")
     assert found["large"][:2] == ("failed", "out of memory: needs more than 2048 MiB, the limit (--memory-limit)")
     assert found["odd"][:2] == ("failed", "RuntimeError: something unforeseen")
@@ -175,7 +175,7 @@ def test_a_closed_runner_leaves_no_process_and_no_row(tmp_path: Path) -> None:
         raise StopError
 
     old = signal.signal(signal.SIGALRM, interrupt)
-    signal.setitimer(signal.ITIMER_REAL, 3.0)
+    signal.setitimer(signal.ITIMER_REAL, 2.0)
     try:
         with pytest.raises(StopError):
             next(found)
@@ -200,7 +200,7 @@ def test_an_interrupt_between_two_cells_ends_the_processes_too(tmp_path: Path) -
 
 def test_an_interrupt_ends_in_one_line_and_keeps_what_ended(tmp_path: Path) -> None:
     """As a person presses Ctrl-C; then the same command ends the work."""
-    fleet_cells.write_models(tmp_path, 6, "sleep 0.7")
+    fleet_cells.write_models(tmp_path, 4, "sleep 0.4")
     code = (
         "import sys; from opscope.fleet import sweep\n"
         "real = sweep.SweepOptions\n"
@@ -220,11 +220,11 @@ def test_an_interrupt_ends_in_one_line_and_keeps_what_ended(tmp_path: Path) -> N
     assert "Traceback" not in errors
     kept = rows(tmp_path, "SELECT count(*) FROM cells")[0][0]
     assert isinstance(kept, int)
-    assert 1 <= kept < 6
+    assert 1 <= kept < 4
     done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=120, check=False)
     assert done.returncode == 0
-    assert f"{6 - kept} of 6 cells to run" in done.stderr
-    assert rows(tmp_path, "SELECT count(*), count(DISTINCT id) FROM cells") == ((6, 6),)
+    assert f"{4 - kept} of 4 cells to run" in done.stderr
+    assert rows(tmp_path, "SELECT count(*), count(DISTINCT id) FROM cells") == ((4, 4),)
 
 
 def test_children_end_when_whoever_started_them_is_killed(tmp_path: Path) -> None:

@@ -199,6 +199,20 @@ def test_a_served_cell_opens_its_run_and_takes_sql(browser: Browser, tmp_path: P
         page.close()
 
 
+def test_a_store_without_any_figure_is_shown_with_its_reasons(browser: Browser, tmp_path: Path) -> None:
+    store = Store(tmp_path / "s", create=True)
+    store.add(failed_row(fleet_cells.origin_of("net", target=""), status="failed", reason="fell over", seconds=0.1))
+    verbs.store_page(tmp_path / "s", tmp_path / "s.html")
+    context = browser.new_context()
+    with watched(context.new_page()) as page:
+        opened(page, tmp_path / "s.html")
+        assert walk(page, "ArrowRight") == "net, —: failed; fell over"
+        for tab in TABS:
+            page.click(f"#tab-{tab}")
+            settle(page)
+    context.close()
+
+
 @pytest.mark.slow
 def test_a_hundred_thousand_cells_are_few_elements(browser: Browser, tmp_path: Path) -> None:
     Store(tmp_path / "s", create=True)

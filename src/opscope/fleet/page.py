@@ -230,7 +230,9 @@ def _names(store: Store, column: str, condition: str) -> list[str]:
 def _metric_names(store: Store, condition: str, rows: int) -> tuple[list[str], int]:
     """Metrics that any cell has, their parts behind them as far as there is room; and how many parts are left out."""
     known = _names(store, "metrics", condition)
-    whole = [name for name in METRIC_COLUMNS if name in known]
+    whole = [name for name in METRIC_COLUMNS if name in known] or [
+        _HISTORY[0]
+    ]  # cells without any figure are shown too
     parts = [name for name in known if ":" in name and name.partition(":")[0] in METRICS]
     room = max(0, MOST_VALUES // max(rows, 1) - len(whole))
     order = list(METRICS)

@@ -150,16 +150,7 @@ function conditionField(cells: Cells): HTMLElement {
   return el("span", { class: "together" }, field, button("Ask", go));
 }
 
-/** Something drawn by hand that is drawn again when it is seen, and when what it shows changes. */
-export function drawn(box: HTMLElement, act: () => void): () => void {
-  const draw = (): void => {
-    if (box.clientWidth) act();
-  };
-  new ResizeObserver(draw).observe(box);
-  return draw;
-}
-
-/** A view that is worked out again only when it is seen: `renew` when a choice of its own changes. */
+/** A view that is worked out and drawn only while it is seen: `renew` when a choice of its own changes. */
 export function lazily(
   box: HTMLElement,
   cells: Cells,
@@ -167,11 +158,13 @@ export function lazily(
   draw: () => void = () => undefined,
 ): { redraw: () => void; renew: () => void } {
   let stale = true;
-  const redraw = drawn(box, () => {
+  const redraw = (): void => {
+    if (!box.clientWidth) return;
     if (stale) work();
     stale = false;
     draw();
-  });
+  };
+  new ResizeObserver(redraw).observe(box);
   const renew = (): void => {
     stale = true;
     redraw();

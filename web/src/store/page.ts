@@ -16,7 +16,7 @@ import { pareto } from "./pareto";
 import { scaling } from "./scaling";
 
 type Tab = "map" | "tradeoffs" | "scaling" | "history" | "cells";
-export type Frame = { themeButton: (act: () => void) => HTMLElement; onTheme: (act: () => void) => void };
+type Frame = { themeButton: (act: () => void) => HTMLElement; onTheme: (act: () => void) => void };
 
 export async function storePage(root: HTMLElement, data: StoreData, frame: Frame): Promise<void> {
   const cells = new Cells(data);

@@ -12,7 +12,7 @@ import { choice, lazily, metricOptions, note, Question } from "./controls";
 const LINES = 8;
 const HEIGHT = 360;
 
-export type Line = { label: string; row: number; xs: number[]; ys: number[] };
+type Line = { label: string; row: number; xs: number[]; ys: number[] };
 
 const last = (values: number[]): number => values[values.length - 1]!;
 const gain = (line: Line): number => last(line.ys) / line.ys[0]!;
@@ -135,7 +135,7 @@ export function scaling(fleet: Fleet): HTMLElement {
 }
 
 /** Configurations that have at least two values on an axis, those that gain most first. */
-export function linesOf(fleet: Fleet, x: number, metric: number): Line[] {
+function linesOf(fleet: Fleet, x: number, metric: number): Line[] {
   const { cells } = fleet;
   const { axes } = cells.data;
   const others = axes

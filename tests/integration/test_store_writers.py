@@ -34,7 +34,7 @@ while time.time() < end:
 
 
 def start(code: str, *words: object) -> subprocess.Popen[bytes]:
-    environment = {**os.environ, "PYTHONPATH": fleet_cells.SUPPORT}
+    environment = {**os.environ, "PYTHONPATH": fleet_cells.PYTHON_PATH}
     return subprocess.Popen([sys.executable, "-c", code, *map(str, words)], env=environment)
 
 

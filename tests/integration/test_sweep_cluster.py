@@ -46,7 +46,7 @@ class Cluster:
         self.address = f"tcp://127.0.0.1:{self.port}"
 
     def _start(self, *words: str) -> subprocess.Popen[bytes]:
-        environment = {**os.environ, "PYTHONPATH": fleet_cells.SUPPORT}
+        environment = {**os.environ, "PYTHONPATH": fleet_cells.PYTHON_PATH}
         process = subprocess.Popen(
             [sys.executable, "-m", "distributed.cli." + words[0], *words[1:]],
             cwd=self.folder,
@@ -168,7 +168,7 @@ def test_a_cluster_that_somebody_else_starts_runs_the_cells_and_ends(
         return distributed.LocalCluster(n_workers=0, threads_per_worker=1, processes=False, dashboard_address=None)
 
     monkeypatch.setitem(sys.modules, "dask_jobqueue", SimpleNamespace(SLURMCluster=started))
-    monkeypatch.setenv("PYTHONPATH", fleet_cells.SUPPORT)
+    monkeypatch.setenv("PYTHONPATH", fleet_cells.PYTHON_PATH)
     fleet_cells.write_models(tmp_path / "models", 4)
     options = SweepOptions(cluster="slurm", jobs=2, profile="fleet_cells:act")
     spec = Spec(("models/*.onnx",), tmp_path, AXES)

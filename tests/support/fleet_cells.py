@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+import opscope
 from opscope.core.errors import UsageError
 from opscope.core.provenance import Provenance
 from opscope.fleet.rows import Origin, cell_row, op_columns, series_of
@@ -31,7 +32,8 @@ if TYPE_CHECKING:
     from opscope.fleet.store import Columns
     from opscope.workflows.record import Recorded
 
-SUPPORT = str(Path(__file__).parent)
+# of processes that import this: also the opscope that is tested, wherever another one may be installed
+PYTHON_PATH = os.pathsep.join([str(Path(__file__).parent), str(Path(opscope.__file__).parents[1])])
 CREATED = "2026-11-16T08:00:00+00:00"
 
 

@@ -35,7 +35,7 @@ WORDS = {
 
 @pytest.fixture(autouse=True)
 def _support(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("PYTHONPATH", fleet_cells.SUPPORT)
+    monkeypatch.setenv("PYTHONPATH", fleet_cells.PYTHON_PATH)
 
 
 def options(**fields: object) -> SweepOptions:

@@ -14,6 +14,7 @@ from ..core.provenance import Provenance
 from ..recording.folder_reader import read_run
 
 MOST_ROWS = 100_000
+_MOST_DIGITS = 9  # of a count
 _SUFFIXES = (".onnx", ".tflite", ".mlir")
 _FLOAT = ("", "float", "float32", "f32", "fp32", "float16", "fp16", "f16")
 
@@ -95,9 +96,10 @@ def _row(row: Mapping[str, str | None], source: Path, line: str, models: Path) -
         found = text(name)
         if not found:
             return None
-        if not found.isdecimal() or not 1 <= int(found) <= 1 << 20:
+        count = _count(found)
+        if count is None:
             raise ImportFileError(str(source), line, f"{name} is {printable(repr(found))}; expected a number above 0")
-        return int(found)
+        return count
 
     try:
         milliseconds = float(text("latency_ms"))
@@ -119,10 +121,17 @@ def _row(row: Mapping[str, str | None], source: Path, line: str, models: Path) -
     )
 
 
+def _count(text: str) -> int | None:
+    """A number of something; None where a text is none that could be meant."""
+    return int(text) if text.isdecimal() and len(text) <= _MOST_DIGITS and int(text) > 0 else None
+
+
 def _model(name: str, folder: Path, source: Path, line: str) -> Path:
-    given = folder / name
-    candidates = [given, *(given.with_name(f"{given.name}{suffix}") for suffix in _SUFFIXES)]
-    found = next((path for path in candidates if name and path.is_file()), None)
+    candidates = [folder / f"{name}{suffix}" for suffix in ("", *_SUFFIXES)]
+    try:
+        found = next((path for path in candidates if name and path.is_file()), None)
+    except OSError:  # a name that no file can have
+        found = None
     if found is None:
         problem = f"model {printable(repr(name))} is not in {printable(str(folder))}; expected a model file"
         raise ImportFileError(str(source), line, problem)
@@ -134,10 +143,11 @@ def _shapes(text: str, source: Path, line: str) -> Mapping[str, tuple[int, ...]]
     found: dict[str, tuple[int, ...]] = {}
     for part in filter(None, text.split(";")):
         name, equals, extents = part.partition("=")
-        numbers = extents.split("x")
-        if not equals or not all(number.isdecimal() for number in numbers):
+        counts = [_count(number) for number in extents.split("x")]
+        known = tuple(count for count in counts if count is not None)
+        if not equals or len(known) < len(counts):
             raise ImportFileError(str(source), line, f"shapes is {printable(repr(part))}; expected NAME=1x3x224x224")
-        found[name.strip()] = tuple(int(number) for number in numbers)
+        found[name.strip()] = known
     return found or None
 
 

@@ -227,14 +227,11 @@ def _priors(machines: Sequence[Target], base: Target, keys: Sequence[str]) -> Pr
     def logs(end: str) -> Floats:
         return np.array([[log(getattr(table[key], end) / origin[key].value) for key in keys] for table in tables])
 
-    own = [
-        _OWN_CLOCK_SIGMA if key == CLOCK else _OWN_CALL_SIGMA if key.startswith(CALL) else _OWN_SIGMA for key in keys
-    ]
     return Priors(
         centre=logs("value"),
         low=logs("smallest"),
         high=logs("largest"),
-        own_sigma=np.array(own),
+        own_sigma=np.array([_own_sigma(key) for key in keys]),
     )
 
 

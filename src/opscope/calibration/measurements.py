@@ -18,8 +18,8 @@ from .op_rows import op_graph
 
 MOST_ROWS = 100_000
 MOST_SECONDS = 1e6
-MOST_COUNT = 1 << 20  # of a batch, or of cores
 OP_COLUMNS = ("op_type", "shapes", "dtype", "time_ns")
+_MOST_DIGITS = 9  # of a count
 _SUFFIXES = (".onnx", ".tflite", ".mlir")
 _FLOAT = ("", "float", "float32", "f32", "fp32", "float16", "fp16", "f16")
 
@@ -134,9 +134,10 @@ def _seconds(text: str, name: str, unit: float, source: Path, line: str) -> floa
 def _whole(text: str, name: str, source: Path, line: str) -> int | None:
     if not text:
         return None
-    if not text.isdecimal() or not 1 <= int(text) <= MOST_COUNT:
+    count = _count(text)
+    if count is None:
         raise ImportFileError(str(source), line, f"{name} is {printable(repr(text))}; expected a number above 0")
-    return int(text)
+    return count
 
 
 def _row(row: Mapping[str, str | None], source: Path, line: str, models: Path) -> Measurement:
@@ -156,10 +157,17 @@ def _row(row: Mapping[str, str | None], source: Path, line: str, models: Path) -
     )
 
 
+def _count(text: str) -> int | None:
+    """A number of something; None where a text is none that could be meant."""
+    return int(text) if text.isdecimal() and len(text) <= _MOST_DIGITS and int(text) > 0 else None
+
+
 def _model(name: str, folder: Path, source: Path, line: str) -> Path:
-    given = folder / name
-    candidates = [given, *(given.with_name(f"{given.name}{suffix}") for suffix in _SUFFIXES)]
-    found = next((path for path in candidates if name and path.is_file()), None)
+    candidates = [folder / f"{name}{suffix}" for suffix in ("", *_SUFFIXES)]
+    try:
+        found = next((path for path in candidates if name and path.is_file()), None)
+    except OSError:  # a name that no file can have
+        found = None
     if found is None:
         problem = f"model {printable(repr(name))} is not in {printable(str(folder))}; expected a model file"
         raise ImportFileError(str(source), line, problem)
@@ -171,10 +179,11 @@ def _shapes(text: str, source: Path, line: str) -> Mapping[str, tuple[int, ...]]
     found: dict[str, tuple[int, ...]] = {}
     for part in filter(None, text.split(";")):
         name, equals, extents = part.partition("=")
-        numbers = extents.split("x")
-        if not equals or not all(number.isdecimal() for number in numbers):
+        counts = [_count(number) for number in extents.split("x")]
+        known = tuple(count for count in counts if count is not None)
+        if not equals or len(known) < len(counts):
             raise ImportFileError(str(source), line, f"shapes is {printable(repr(part))}; expected NAME=1x3x224x224")
-        found[name.strip()] = tuple(int(number) for number in numbers)
+        found[name.strip()] = known
     return found or None
 
 

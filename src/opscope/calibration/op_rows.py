@@ -15,6 +15,7 @@ from ..graph.kinds import KINDS, Family
 Shape = tuple[int, ...]
 _LABELS = {dtype.label: dtype for dtype in DType if dtype.is_number}
 _MOST_ELEMENTS = 1 << 40
+_MOST_DIGITS = 9  # of an extent
 
 
 def op_graph(kind: str, shapes: str, dtype: str, source: str) -> Graph:
@@ -44,7 +45,7 @@ def op_graph(kind: str, shapes: str, dtype: str, source: str) -> Graph:
 
 def _shape(text: str) -> Shape:
     numbers = text.strip().split("x")
-    if not all(number.isdecimal() and int(number) > 0 for number in numbers):
+    if not all(number.isdecimal() and len(number) <= _MOST_DIGITS and int(number) > 0 for number in numbers):
         raise ValueError(f"shapes has {text!r}; expected extents above 0, as 1x128x768")
     shape = tuple(int(number) for number in numbers)
     if prod(shape) > _MOST_ELEMENTS:

@@ -16,7 +16,7 @@ from .kernels import converted_inputs, tiled_tensors
 from .memory import MemoryPlan, plan_memory
 from .price import Machine, Task, op_joules, price, task_of
 from .report import Layer
-from .work import Work
+from .work import Work, number
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,7 +71,8 @@ def _tasks(graph: Graph, machine: Machine, plan: MemoryPlan) -> list[Task]:
     tasks = []
     for step, op in enumerate(graph.ops):
         task = task_of(op, graph, machine.target)
-        tasks.append(replace(task, traffic=routes.traffic(step, op, task.work)))
+        written = {routes.activations: routes.written(step, op, task.work)}
+        tasks.append(replace(task, traffic=routes.traffic(step, op, task.work), written=written))
     return _with_layouts(graph, machine.target.layout, tasks)
 
 
@@ -103,6 +104,7 @@ class _Routes:
         self.graph = graph
         self.plan = plan
         self.activations = target.home(Holds.ACTIVATIONS).name
+        self.burst = target.home(Holds.ACTIVATIONS).burst_bytes
         self.constants = target.home(Holds.CONSTANTS).name
         self.local = target.local
         own, instances = 0.0, 1
@@ -125,18 +127,25 @@ class _Routes:
         if not work.bytes:
             return {}
         if self.local is None:
-            moved = {self.activations: work.read_bytes + work.write_bytes}
+            moved = {self.activations: work.read_bytes + work.write_bytes + self._lost_bytes(op)}
             moved[self.constants] = moved.get(self.constants, 0) + work.constant_bytes
             return moved
         moved = {self.local.name: work.bytes}
         if self.activations != self.local.name:  # otherwise its bytes are counted already
             boundary = self._boundary_bytes(op, work)
             inside = work.read_bytes + work.write_bytes - boundary
-            moved[self.activations] = boundary + round(inside * self._spilled_share(step))
+            moved[self.activations] = boundary + round(inside * self._spilled_share(step)) + self._lost_bytes(op)
         stays = self.constants_are_resident and not _reads_in_part(op)
         if not stays and self.constants != self.local.name:
             moved[self.constants] = moved.get(self.constants, 0) + work.constant_bytes * self.copies
         return moved
+
+    def written(self, step: int, op: Op, work: Work) -> int:
+        """Return the bytes of results among the traffic of the memory that holds activations."""
+        if self.local is None or self.activations == self.local.name:
+            return work.write_bytes
+        result = min(sum(self.graph.tensors[t].bytes or 0 for t in op.outputs if t in self.outputs), work.write_bytes)
+        return result + round((work.write_bytes - result) * self._spilled_share(step))
 
     def _spilled_share(self, step: int) -> float:
         """Return the share of what is live at a step that local memory has no room for.
@@ -145,6 +154,16 @@ class _Routes:
         """
         live = self.plan.live_bytes[step] * self.at_a_time
         return max(0.0, 1 - self.capacity / live) if live else 0.0
+
+    def _lost_bytes(self, op: Op) -> int:
+        """Return what bursts carry in vain: a convolution reads an input of the network pixel by pixel, and a pixel of
+        three channels fills a part of a burst only. Inside the network, tensors are laid out as the memory likes it."""
+        tensor = self.graph.tensors[op.inputs[0]] if op.kind == "conv" and op.inputs[0] != ABSENT else None
+        if self.burst is None or tensor is None or tensor.role is not Role.INPUT or not tensor.elements:
+            return 0
+        channels = (tensor.shape or ())[number(op, "channel_axis")]
+        size = tensor.bytes or 0
+        return max(0, round(size * self.burst.value * tensor.elements / (channels * size)) - size)
 
     def _boundary_bytes(self, op: Op, work: Work) -> int:
         """Return the bytes of network inputs, outputs and state that the op moves to or from outer memory."""

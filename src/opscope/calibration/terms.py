@@ -25,6 +25,7 @@ CLOCK = "clocks.core_hz"
 CALL = "call_"  # begins the keys of what an inference costs beside its ops
 _SECONDS = "second"  # in keys of figures that no clock scales
 Floats = npt.NDArray[np.float64]
+Powers = tuple[tuple[int, float], ...]  # column of a figure and its exponent
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,35 +65,43 @@ def terms_of(costs: Sequence[tuple[Cost, int]], target: Target, keys: Sequence[s
     place = {id(figure): key for key, figure in figures(target)}
     column = {key: number for number, key in enumerate(keys)}
     clock = target.clocks.core_hz.value
-    seconds: list[float] = []
-    rows: list[dict[int, float]] = []
-    resources: list[int] = []
-    ops: list[int] = []
 
-    def add(cycles: float, found: Sequence[Figure]) -> None:
+    def powers(found: Sequence[Figure]) -> Powers:
         named = [place[id(figure)] for figure in found]
         row = {column[key]: -1.0 if is_rate(key) else 1.0 for key in named if key in column}
         if CLOCK in column and not any(_SECONDS in key for key in named):
             row[column[CLOCK]] = -1.0
-        seconds.append(cycles / clock)
-        rows.append(row)
+        return tuple(sorted(row.items()))
 
+    alone: dict[Powers, float] = {}  # what nothing overlaps adds up, whichever op it is of
+    seconds: list[float] = []
+    rows: list[Powers] = []
+    resources: list[int] = []
+    ops: list[int] = []
     for cost, trips in costs:
-        for part in (part for part in cost.parts if not part.overlaps and part.cycles):  # each is an op of its own
-            ops.append(len(resources))
-            resources.append(len(seconds))
-            add(part.cycles * trips, part.figures)
-        overlapping = [part for part in cost.parts if part.overlaps and part.cycles]
+        overlapping: dict[str, dict[Powers, float]] = {}
+        for part in cost.parts:
+            table = overlapping.setdefault(part.resource, {}) if part.overlaps else alone
+            row = powers(part.figures)
+            table[row] = table.get(row, 0.0) + part.cycles * trips / clock
+        if len(overlapping) == 1:
+            for row, found in next(iter(overlapping.values())).items():
+                alone[row] = alone.get(row, 0.0) + found
+            continue
         if overlapping:
             ops.append(len(resources))
-        for resource in dict.fromkeys(part.resource for part in overlapping):
+        for table in overlapping.values():
             resources.append(len(seconds))
-            for part in overlapping:
-                if part.resource == resource:
-                    add(part.cycles * trips, part.figures)
+            rows += table
+            seconds += table.values()
+    for row, found in alone.items():
+        ops.append(len(resources))
+        resources.append(len(seconds))
+        rows.append(row)
+        seconds.append(found)
     exponents = np.zeros((len(rows), len(keys)))
     for number, row in enumerate(rows):
-        for figure, exponent in row.items():
+        for figure, exponent in row:
             exponents[number, figure] = exponent
     return Terms(np.array(seconds, np.float64), exponents, np.array(resources, np.int64), np.array(ops, np.int64))
 
@@ -107,6 +116,11 @@ def makes_time(key: str) -> bool:
     if key.startswith(("engines[", "memories[")):
         return "picojoules" not in key and not key.endswith(("].bytes", "_extent"))
     return key == CLOCK or key.startswith(CALL)
+
+
+def is_common(key: str) -> bool:
+    """Whether work of every kind depends on a figure."""
+    return key == CLOCK or "macs_per_cycle" in key or "vector_bytes_per_cycle" in key
 
 
 def values_of(target: Target, keys: Sequence[str]) -> Mapping[str, Figure]:

@@ -60,6 +60,7 @@ def build_report(graph: Graph, machine: Machine, *, sha256: str | None, advise: 
         heavy_macs=heavy_macs(base) if advise else (),
         notes=base.graph.notes,
         definition=MAC_DEFINITION,
+        call_s=base.call.total / machine.clock_hz,
     )
 
 

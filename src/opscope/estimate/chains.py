@@ -102,7 +102,7 @@ def _joined_by_makers(op: Op, uses: Counter[int], made: set[int]) -> Op:
 
 def _moves_channels(op: Op) -> bool:
     order = op.attributes.get("permutation") if op.kind == "transpose" else None
-    if not isinstance(order, tuple) or len(order) < 3:  # noqa: PLR2004  # batch, channels, and something between
+    if not isinstance(order, tuple) or len(order) < 3:  # batch, channels, and something between
         return False
     rank = len(order)
     return order in ((0, *range(2, rank), 1), (0, rank - 1, *range(1, rank - 1)))

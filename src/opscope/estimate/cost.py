@@ -48,6 +48,13 @@ class Cost:
                 total += part.cycles
         return Cycles(max(overlapping.values(), default=0.0) + total)
 
+    def binding(self) -> list[Part]:
+        """Parts that make the total: those that do not overlap, and those of the longest resource that does."""
+        hidden = {part.resource for part in self.parts if part.overlaps}
+        by_resource = self.by_resource()
+        longest = max(hidden, key=lambda resource: (by_resource[resource], resource), default="")
+        return [part for part in self.parts if not part.overlaps or part.resource == longest]
+
     @property
     def bound(self) -> str:
         """The resource that takes longest: speeding up any other one gains nothing. Empty for an op without work."""

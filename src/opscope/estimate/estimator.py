@@ -2,19 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from math import isclose
+from math import isclose, prod
 
-from ..graph.graph import ABSENT, Graph, Op, Role
+from ..graph.graph import ABSENT, Graph, Note, Op, Role
 from ..graph.kinds import KINDS, Touches
+from ..graph.work_families import WorkFamily, work_family
 from ..machine.target import Corner, Holds, Layout, at_corner
 from ..recording.resources import Footprint, Range, Totals
 from .canonical import canonicalise
 from .cost import Cost
 from .kernels import converted_inputs, tiled_tensors
 from .memory import MemoryPlan, plan_memory
-from .price import Machine, Task, op_joules, price, task_of
+from .price import Machine, Task, op_joules, price, price_call, task_of
+from .ranges import calibrated_range
 from .report import Layer
 from .work import Work, number
 
@@ -28,6 +30,13 @@ class Estimate:
     plan: MemoryPlan
     layers: tuple[Layer, ...]
     totals: Totals
+    call: Cost  # of an inference beside its layers
+
+    @property
+    def costs(self) -> tuple[tuple[Cost, int], ...]:
+        """Of the layers that have one, and of the call; each with how often it is paid."""
+        layers = ((layer.cost, layer.trips or 1) for layer in self.layers)
+        return (*((cost, trips) for cost, trips in layers if cost is not None), (self.call, 1))
 
 
 def estimate(graph: Graph, machine: Machine) -> Estimate:
@@ -36,7 +45,28 @@ def estimate(graph: Graph, machine: Machine) -> Estimate:
     plan = plan_memory(canonical, machine.target.runtime)
     tasks = _tasks(canonical, machine, plan)
     layers = _layers(canonical, machine, plan, tasks)
-    return Estimate(canonical, machine, plan, layers, _totals(graph, machine, tasks, layers))
+    call = price_call(canonical, machine)
+    calls = {corner: _call_seconds(canonical, machine, corner) for corner in Corner}
+    found = Estimate(canonical, machine, plan, layers, _totals(graph, machine, tasks, layers, calls), call)
+    return _with_calibrated_range(found) if machine.target.calibration is not None else found
+
+
+def _with_calibrated_range(found: Estimate) -> Estimate:
+    """Replace the range of figures by that of errors seen on networks left out, and say what is unlike them."""
+    target, latency = found.machine.target, found.totals.latency_s
+    if latency is None:
+        return found
+    spread, odd = calibrated_range(latency.value, found.costs, target)
+    notes = tuple(
+        Note(
+            "unlike-measured",
+            f"{row.key} takes {row.share:.0%} of the time, and at most {row.seen:.0%} in the networks that "
+            f"{target.name} was calibrated with: the range is wider",
+        )
+        for row in odd
+    )
+    graph = replace(found.graph, notes=(*found.graph.notes, *notes))
+    return replace(found, graph=graph, totals=replace(found.totals, latency_s=spread))
 
 
 def predict(graph: Graph, machine: Machine) -> Footprint:
@@ -52,8 +82,9 @@ def predict(graph: Graph, machine: Machine) -> Footprint:
         latencies.append(latency)
         energies += [] if energy is None else [energy]
     known = None not in latencies
+    call = price_call(canonical, machine).total / machine.clock_hz
     return Footprint(
-        latency_s=sum(latency or 0.0 for latency in latencies) if known else None,
+        latency_s=sum((latency or 0.0 for latency in latencies), call) if known else None,
         peak_bytes=plan.arena_bytes + plan.scratch_bytes,
         parameter_bytes=parameter_bytes(canonical),
         energy_j=sum(energies) if energies and known else None,
@@ -116,6 +147,7 @@ class _Routes:
         # Cores that share images or rows need all constants each, beside their share of the activations.
         self.constants_are_resident = keeps and _whole_constant_bytes(graph) + plan.bound_bytes / instances <= own
         self.outputs = frozenset(graph.outputs)
+        self.slices: dict[int, int] = {}  # of tensors within an attention, how many parts of them are independent
         # Where work is cut in tiles, an image for every core is in local memory at a time, however large the batch.
         images = _images(graph) if target.tiling is not None else 1
         self.at_a_time = min(images, machine.lanes) / images
@@ -134,7 +166,8 @@ class _Routes:
         if self.activations != self.local.name:  # otherwise its bytes are counted already
             boundary = self._boundary_bytes(op, work)
             inside = work.read_bytes + work.write_bytes - boundary
-            moved[self.activations] = boundary + round(inside * self._spilled_share(step)) + self._lost_bytes(op)
+            leaves = round(inside * self._outer_share(step, op, work))
+            moved[self.activations] = boundary + leaves + self._lost_bytes(op)
         stays = self.constants_are_resident and not _reads_in_part(op)
         if not stays and self.constants != self.local.name:
             moved[self.constants] = moved.get(self.constants, 0) + work.constant_bytes * self.copies
@@ -145,7 +178,34 @@ class _Routes:
         if self.local is None or self.activations == self.local.name:
             return work.write_bytes
         result = min(sum(self.graph.tensors[t].bytes or 0 for t in op.outputs if t in self.outputs), work.write_bytes)
-        return result + round((work.write_bytes - result) * self._spilled_share(step))
+        return result + round((work.write_bytes - result) * self._outer_share(step, op, work))
+
+    def _outer_share(self, step: int, op: Op, work: Work) -> float:
+        """Return the share of what an op reads and writes inside the network that passes the outer memory."""
+        ruled = self.local is not None and self.local.op_share is not None
+        return float(self._streams(op, work)) if ruled else self._spilled_share(step)
+
+    def _streams(self, op: Op, work: Work) -> bool:
+        """Whether the operands of an op pass through local memory tile by tile, since they do not fit it together.
+
+        Heads of an attention do not depend on each other: scores, softmax and weighted sum are computed head by head,
+        and it is one head that has to fit.
+        """
+        if self.local is None or self.local.op_share is None:
+            return False
+        slices = self._slices(op)
+        self.slices.update(dict.fromkeys(op.outputs, slices))
+        return work.bytes / slices > self.local.op_share.value * self.capacity
+
+    def _slices(self, op: Op) -> int:
+        """Parts of an op that can run to the end of its attention one after the other; 1 outside of one."""
+        family = work_family(op, self.graph)
+        if family in (WorkFamily.ACTIVATIONS_PRODUCT, WorkFamily.SOFTMAX):
+            shape = self.graph.tensors[op.outputs[0]].shape or ()
+            return max(1, prod(shape[:-2]))
+        if family in (WorkFamily.ELEMENTWISE, WorkFamily.TRANSCENDENTAL):
+            return max((self.slices.get(t, 1) for t in op.inputs), default=1)
+        return 1
 
     def _spilled_share(self, step: int) -> float:
         """Return the share of what is live at a step that local memory has no room for.
@@ -276,16 +336,20 @@ def _layer_joules(task: Task, machine: Machine, latency_s: float | None) -> floa
     return once * task.trips + (idle.value * latency_s if idle is not None else 0.0)
 
 
-def _totals(graph: Graph, machine: Machine, tasks: Sequence[Task], layers: tuple[Layer, ...]) -> Totals:
+def _totals(
+    graph: Graph, machine: Machine, tasks: Sequence[Task], layers: tuple[Layer, ...], calls: Mapping[Corner, float]
+) -> Totals:
     """Return the totals; latency and energy are withheld if any layer has no known cost."""
     unknown = tuple(layer.index for layer in layers if layer.cycles is None)
-    latency = None if unknown else _latency_range(machine, tasks, layers)
+    latency = None if unknown else _latency_range(machine, tasks, layers, calls)
     energy, energy_note = _energy_range(machine, tasks, layers)
     if unknown and energy is not None:
         energy, energy_note = None, "withheld: a layer has no known cost"
     power_is_informative = _prices_more_than_arithmetic(machine)
     return Totals(
-        cycles=None if unknown else sum(layer.cycles or 0.0 for layer in layers),
+        cycles=None
+        if unknown
+        else sum((layer.cycles or 0.0 for layer in layers), calls[Corner.TYPICAL] * machine.clock_hz),
         latency_s=latency,
         energy_j=energy,
         power_w=energy.value / latency.value if energy and latency and latency.value and power_is_informative else None,
@@ -323,9 +387,17 @@ def why_withheld(layers: Sequence[Layer], unknown: Sequence[int]) -> str:
     return f"latency is withheld: layer {first.index} ({first.operator}){others} has no known cost; {first.reason}"
 
 
-def _latency_range(machine: Machine, tasks: Sequence[Task], layers: Sequence[Layer]) -> Range:
-    value = sum(layer.latency_s or 0.0 for layer in layers)
-    return _range(value, *(_seconds_at(corner, machine, tasks) for corner in (Corner.FAST, Corner.SLOW)))
+def _latency_range(
+    machine: Machine, tasks: Sequence[Task], layers: Sequence[Layer], calls: Mapping[Corner, float]
+) -> Range:
+    value = sum((layer.latency_s or 0.0 for layer in layers), calls[Corner.TYPICAL])
+    ends = (_seconds_at(corner, machine, tasks) + calls[corner] for corner in (Corner.FAST, Corner.SLOW))
+    return _range(value, *ends)
+
+
+def _call_seconds(graph: Graph, machine: Machine, corner: Corner) -> float:
+    there = replace(machine, target=at_corner(machine.target, corner))
+    return price_call(graph, there).total / there.clock_hz
 
 
 def _range(value: float, low: float, high: float) -> Range:

@@ -69,8 +69,8 @@ def padding(extents: Extents | None, engine: Engine) -> float:
     """Padded work over real work: 100 channels on 32-wide tiles are computed as 128, a factor of 1.28.
 
     Taps of a convolution are one long reduced extent, or are padded each on their own (`taps_apart`): 48 channels of
-    3 x 3 taps are 432 padded to 448, or nine times 64. An engine with a `tap_extent` takes a tile of channels of so many
-    taps in a step, or so many tiles of channels of one tap, whichever is padded less.
+    3 x 3 taps are 432 padded to 448, or nine times 64. An engine with a `tap_extent` takes a tile of channels of so
+    many taps in a step, or so many tiles of channels of one tap, whichever is padded less.
     """
     if extents is None:
         return 1.0

@@ -22,7 +22,7 @@ from .peaks import peaks_of
 from .recorded_arena import MARKS, Arena, arena_of
 from .recorded_operands import details_of, memories_of
 from .recorded_resources import resources_of
-from .report import PROVENANCE, Layer, Report
+from .report import Layer, Report
 
 NANO = 1e9
 
@@ -40,7 +40,7 @@ def estimated(report: Report) -> Recording:
     ops = [OpInfo(layer.name, layer.operator, layer.kind, layer.location, layer.unknown) for layer in report.layers]
     return Recording(
         maker="estimate",
-        provenance=PROVENANCE,
+        provenance=report.provenance,
         trace=trace,
         ops=program_ops(ops, totals),
         model=report.model.path,
@@ -114,9 +114,10 @@ def _ns(layer: Layer) -> int:
     return round((layer.latency_s or 0.0) * NANO)
 
 
-def _ends(report: Report) -> list[int]:
-    """When each layer is done. Rounded sums, not sums of rounded parts: the last one is the latency."""
-    seconds = np.cumsum([layer.latency_s or 0.0 for layer in report.layers])
+def _bounds(report: Report) -> list[int]:
+    """When the first layer starts, behind the call, and when each is done. Rounded sums, not sums of rounded parts: the
+    last one is the latency."""
+    seconds = np.cumsum([report.call_s, *(layer.latency_s or 0.0 for layer in report.layers)])
     return [round(float(end) * NANO) for end in seconds]
 
 
@@ -127,7 +128,7 @@ def _trace(
     known = bool(report.layers) and report.totals.latency_s is not None
     lanes: dict[str, int] = {}
     spans = blank_spans(len(commands) if known else 0)
-    layers, bounds, steps = report.layers, [0, *_ends(report)], arena.steps
+    layers, bounds, steps = report.layers, _bounds(report), arena.steps
     for command, number in enumerate(arena.order) if known else ():
         step = steps[number]
         lane = lanes.setdefault(layers[min(step, len(layers) - 1)].engine or "CPU", len(lanes))
@@ -138,13 +139,13 @@ def _trace(
     names = tuple(words[detail] for detail in commands["detail"])
     rows = tuple(Lane(0, 0, engine, role=LaneRole.ENGINE) for engine in lanes)
     counters, samples = _occupancy(report, arena) if known else ((), np.zeros(0, COUNTER))
-    return Trace(rows, names, spans, edges, counters, samples, PROVENANCE)
+    return Trace(rows, names, spans, edges, counters, samples, report.provenance)
 
 
 def _occupancy(report: Report, arena: Arena) -> tuple[tuple[CounterTrack, ...], npt.NDArray[np.void]]:
     """Bytes in use while each layer runs, and how far they reach: holes between them are of no use to others."""
     tracks = {"in use": arena.in_use_bytes, "reach": arena.reach_bytes}
-    starts = [0, *_ends(report)]
+    starts = _bounds(report)
     samples = np.zeros(len(tracks) * len(starts), COUNTER)
     samples["counter"] = np.repeat(np.arange(len(tracks)), len(starts))
     samples["time_ns"] = starts * len(tracks)
@@ -177,7 +178,7 @@ def _does(layer: Layer) -> Does:
 def _summary(report: Report, arena: Arena, trace: Trace, batch: int) -> Summary:
     value, low, high = _latency_ns(report)
     return Summary(
-        latency=Latency(value, low, high, PROVENANCE),
+        latency=Latency(value, low, high, report.provenance),
         throughput_per_s=batch * NANO / value if value else None,
         batch=batch,
         lanes=_lanes(trace, value),
@@ -202,7 +203,7 @@ def _op_totals(report: Report, value: int | None) -> tuple[OpTotal, ...]:
 
 def _means(report: Report, arena: Arena, value: int | None) -> Iterator[float | None]:
     """Of every memory the bytes in use over time; constants stay where they are."""
-    held, times = np.array(arena.in_use_bytes, np.float64), np.diff([0, *_ends(report)])
+    held, times = np.array(arena.in_use_bytes, np.float64), np.diff(_bounds(report))
     for number, use in enumerate(report.memory.uses):
         arena_bytes = report.memory.peak_bytes if number == 0 else 0
         over_time = float((held * times).sum()) / value if number == 0 and value else 0.0
@@ -223,7 +224,7 @@ def _energy(report: Report) -> Energy | None:
     if found is None:
         return None
     low, high = (found.low, found.high) if found.low < found.high else (None, None)
-    return Energy(found.value, low, high, PROVENANCE, report.totals.energy_note)
+    return Energy(found.value, low, high, report.provenance, report.totals.energy_note)
 
 
 def _lanes(trace: Trace, wall: int | None) -> tuple[LaneTotal, ...]:

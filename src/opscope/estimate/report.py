@@ -12,8 +12,6 @@ from ..recording.resources import LayerAdvice, MemoryStack, ModelFacts, Suggesti
 from ..recording.unknown import UnknownOp
 from .cost import Cost
 
-PROVENANCE = Provenance.ESTIMATED
-
 
 @dataclass(frozen=True, slots=True)
 class Layer:
@@ -66,6 +64,12 @@ class Report:
     heavy_macs: tuple[LayerAdvice, ...]
     notes: tuple[Note, ...]
     definition: str  # of what is counted as a MAC
+    call_s: float = 0.0  # of an inference before its first layer
+
+    @property
+    def provenance(self) -> Provenance:
+        """Formulas; fitted to measurements where the target's figures are."""
+        return Provenance.ESTIMATED if self.target.calibration is None else Provenance.CALIBRATED
 
     @property
     def unknown_ops(self) -> tuple[UnknownOp, ...]:

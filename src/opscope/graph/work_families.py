@@ -50,10 +50,8 @@ _PRODUCTS = frozenset(
     }
 )
 TRANSCENDENTAL_KINDS = frozenset(
-    (
-        "pow elu gelu erf exp log sqrt rsqrt tanh sigmoid silu hard_swish hard_sigmoid softplus trigonometric "
-        "reciprocal div"
-    ).split()
+    {"pow", "elu", "gelu", "erf", "exp", "log", "sqrt", "rsqrt", "tanh", "sigmoid", "silu", "hard_swish"}
+    | {"hard_sigmoid", "softplus", "trigonometric", "reciprocal", "div"}
 )
 _TRANSPOSING_KINDS = frozenset(("transpose", "space_to_depth", "depth_to_space", "reverse"))
 _BY_FAMILY: Mapping[Family, WorkFamily] = {
@@ -94,7 +92,8 @@ def kinds_of(op: Op) -> tuple[str, ...]:
 
 
 def _convolution(op: Op, graph: Graph) -> WorkFamily:
-    groups, kernel, axis = op.attributes.get("groups", 1), op.attributes.get("kernel", ()), op.attributes["channel_axis"]
+    groups, kernel = op.attributes.get("groups", 1), op.attributes.get("kernel", ())
+    axis = op.attributes["channel_axis"]
     if isinstance(groups, int) and groups > 1:
         shape = graph.tensors[op.inputs[0]].shape or ()
         channels = shape[axis] if isinstance(axis, int) and axis < len(shape) else 0

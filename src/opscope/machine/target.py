@@ -165,6 +165,7 @@ class Memory:
     burst: Burst | None = None
     write_efficiency: Figure | None = None  # share of that which writes reach, where they are slower than reads
     burst_bytes: Figure | None = None  # of one access: of an input with fewer bytes in a pixel, the rest is lost
+    op_share: Figure | None = None  # of its bytes, that the operands of one op may take: larger ones stream through it
 
     def __post_init__(self) -> None:
         if self.bytes_per_second is not None and self.bytes_per_cycle is not None:

@@ -7,7 +7,7 @@ from dataclasses import asdict
 from typing import TextIO
 
 from ...core.json_files import PRODUCER
-from ...estimate.report import PROVENANCE, Layer, Report
+from ...estimate.report import Layer, Report
 from ...recording.resources import Footprint, LayerAdvice, Range, Suggestion
 
 SCHEMA = "opscope.report/1"
@@ -27,7 +27,7 @@ def document(report: Report) -> dict[str, object]:
     """The report as plain values, key order as documented."""
     return {
         "schema": SCHEMA,
-        "provenance": PROVENANCE,
+        "provenance": report.provenance,
         "producer": PRODUCER,
         "model": asdict(report.model),
         "target": _target(report),

@@ -1,0 +1,351 @@
+"""Target, Measurements → Calibrated: fitted figures, and how far predictions of networks left out lie off.
+
+Each network is left out in turn (of more than `MOST_FOLDS`, groups of them), the figures are fitted to the others, and
+the network is predicted: those errors set the range that later predictions get, and are what the result is judged by.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from math import exp, log, sqrt
+
+import numpy as np
+
+from ..core.errors import ProfilerError, UsageError
+from ..estimate.estimator import estimate
+from ..estimate.machines import use_machine
+from ..estimate.precision import in_precision, with_precision
+from ..estimate.ranges import RANGE_SIGMAS
+from ..graph.graph import Graph
+from ..machine.catalogue import figures
+from ..machine.target import Calibration, Figure, Target, Validation
+from ..readers import graph_of
+from .fit import NOISE, Fit, Priors, Row, fit, linearise
+from .measurements import Measurement, repeated_once
+from .terms import CALL, CLOCK, Floats, Terms, fitted_keys, is_common, terms_of, values_of
+
+COVERAGE = 0.9
+MOST_FOLDS = 40
+SOURCE = "fit"
+_FOLD_STEPS = 5
+_SPREAD = 0.08  # of one latency measured twice, by another runtime, as a standard deviation of its logarithm
+_UNSURE = 0.1  # of the time that a figure rules: how far off the model is, to begin with
+_PSEUDO_NETWORKS = 0.1  # that tell of a figure what was assumed to begin with
+_VARIANCE_STEPS = 60
+_DEFAULT_FACTOR = 3.0  # widths of a range, where there are too few networks to tell
+_FEWEST_FOR_FOLDS = 3  # networks
+# How far machines of one family differ in a figure, as a standard deviation of its logarithm: clocks most.
+_OWN_SIGMA = 0.35
+_OWN_CLOCK_SIGMA = 1.0
+_OWN_CALL_SIGMA = 0.5
+
+Progress = Callable[[str], None]
+
+
+@dataclass(frozen=True, slots=True)
+class Prediction:
+    """One measurement beside what the fitted target says, and beside what it says without that network."""
+
+    measurement: Measurement
+    machine: int
+    fitted_s: float
+    left_out_s: float | None  # None: too few networks to leave one out
+    low_s: float
+    high_s: float
+    shares: Mapping[str, float]  # of the time, by figure
+
+    @property
+    def error(self) -> float:
+        """Predicted ÷ measured - 1, for a network that was left out where there are enough."""
+        found = self.fitted_s if self.left_out_s is None else self.left_out_s
+        return found / self.measurement.seconds - 1
+
+    @property
+    def inside(self) -> bool:
+        return self.low_s <= self.measurement.seconds <= self.high_s
+
+
+@dataclass(frozen=True, slots=True)
+class Calibrated:
+    """The fitted targets with what is known of them."""
+
+    base: Target
+    machines: tuple[str, ...]  # names of the chips; one empty name: the target itself
+    figures: tuple[Mapping[str, Figure], ...]  # of each machine, by key
+    shared: Mapping[str, Figure]  # of a machine that nothing was measured of
+    calibration: Calibration
+    predictions: tuple[Prediction, ...]
+    skipped: tuple[str, ...]  # measurements that no prediction can be made for, and why
+
+    def validation(self, machine: int | None = None) -> Validation:
+        """Errors on networks left out; of one machine, or of all."""
+        rows = [row for row in self.predictions if machine in (None, row.machine)]
+        return judged(rows)
+
+
+def judged(rows: Sequence[Prediction]) -> Validation:
+    """Median and 90th percentile of errors, and how often the range held."""
+    errors = np.abs([row.error for row in rows])
+    return Validation(
+        networks=len({row.measurement.network for row in rows}),
+        rows=len(rows),
+        median_error=float(np.median(errors)),
+        p90_error=float(np.quantile(errors, 0.9)),
+        coverage=float(np.mean([row.inside for row in rows])),
+        source=SOURCE,
+    )
+
+
+def calibrate(
+    target: Target,
+    measurements: Sequence[Measurement],
+    *,
+    variants: Mapping[str, Target] | None = None,
+    progress: Progress = lambda _: None,
+) -> Calibrated:
+    """Fit a target to measurements.
+
+    Args:
+        variants: chip → the target whose data sheet it has; rows of several chips are then fitted together, each with
+            figures of its own. Without, all rows are of the target.
+    """
+    measurements = repeated_once(measurements)
+    chips = tuple(dict.fromkeys(row.chip for row in measurements)) if variants is not None else ("",)
+    machines = [target if variants is None else variants.get(chip, target) for chip in chips]
+    keys = fitted_keys(target)
+    if not keys:
+        raise UsageError(f"{target.name}: no figure that makes time has a range; expected low and high of some")
+    priors = _priors(machines, target, keys)
+    pricing = _Pricing(target, keys)
+    rows, kept, skipped = [], [], []
+    for number, measurement in enumerate(measurements):
+        machine = chips.index(measurement.chip) if variants is not None else 0
+        terms = pricing.terms(measurement, machines[machine])
+        if isinstance(terms, str):
+            skipped.append(f"{measurement.place}: {terms}")
+            continue
+        rows.append(Row(measurement.network, machine, terms, log(measurement.seconds)))
+        kept.append(measurement)
+        progress(f"priced {number + 1} of {len(measurements)} measurements")
+    if not rows:
+        raise UsageError(f"none of {len(measurements)} measurements can be predicted: {skipped[0]}")
+    found = fit(rows, priors)
+    left_out = _left_out(rows, priors, found, progress)
+    problem = _Problem(target, chips, tuple(machines), keys, priors, tuple(rows), tuple(kept), tuple(skipped))
+    return _result(problem, found, left_out)
+
+
+@dataclass(frozen=True, slots=True)
+class _Problem:
+    """What is fitted to what."""
+
+    target: Target
+    chips: tuple[str, ...]
+    machines: tuple[Target, ...]
+    keys: tuple[str, ...]
+    priors: Priors
+    rows: tuple[Row, ...]
+    measurements: tuple[Measurement, ...]  # of the rows
+    skipped: tuple[str, ...]
+
+
+class _Pricing:
+    """Terms of each network, priced once for all machines that differ in nothing but fitted figures."""
+
+    def __init__(self, target: Target, keys: Sequence[str]) -> None:
+        self.target = target
+        self.keys = keys
+        self.graphs: dict[object, Graph | str] = {}
+        self.found: dict[object, Terms | str] = {}
+
+    def terms(self, row: Measurement, machine: Target) -> Terms | str:
+        """Terms of a measurement, or why there are none."""
+        sizes = tuple(figure.value for key, figure in figures(machine) if key not in set(self.keys))
+        shapes = tuple(sorted((row.shapes or {}).items()))
+        model = (row.model, row.batch, shapes)
+        key = (*model, row.precision, row.cores, sizes)
+        if key not in self.found:
+            self.found[key] = self._priced(row, model, machine)
+        return self.found[key]
+
+    def _priced(self, row: Measurement, model: object, machine: Target) -> Terms | str:
+        if model not in self.graphs:
+            try:
+                self.graphs[model] = graph_of(row.model, shapes=row.shapes, batch=row.batch)
+            except ProfilerError as error:
+                self.graphs[model] = str(error)
+        graph = self.graphs[model]
+        if isinstance(graph, str):
+            return graph
+        try:
+            chosen = with_precision(_with_values(machine, self.target, self.keys), row.precision)
+            there = use_machine(chosen, cores=row.cores)
+            found = estimate(in_precision(graph, chosen, row.precision), there)
+        except ProfilerError as error:
+            return str(error)
+        if found.totals.latency_s is None:
+            return found.totals.withheld
+        return terms_of(found.costs, chosen, self.keys)
+
+
+def _with_values(machine: Target, base: Target, keys: Sequence[str]) -> Target:
+    """A machine with the fitted figures of the base, so that machines alike in all else share terms."""
+    return with_figures(machine, values_of(base, keys))
+
+
+def with_figures(target: Target, new: Mapping[str, Figure]) -> Target:
+    """A target with other figures at some keys."""
+    import msgspec
+
+    document = msgspec.to_builtins(target)
+    for key, figure in new.items():
+        place = document
+        *path, leaf = _steps(key)
+        for step in path:
+            place = place[step]
+        place[leaf] = msgspec.to_builtins(figure)
+    return msgspec.convert(document, Target)
+
+
+def _steps(key: str) -> list[str | int]:
+    steps: list[str | int] = []
+    for word in key.replace("[", ".[").split("."):
+        steps.append(int(word[1:-1]) if word.startswith("[") else word)
+    return steps
+
+
+def _priors(machines: Sequence[Target], base: Target, keys: Sequence[str]) -> Priors:
+    """Limits and centres of each machine's figures, relative to those that terms are priced with."""
+    origin = values_of(base, keys)
+    tables = [values_of(machine, keys) for machine in machines]
+
+    def logs(end: str) -> Floats:
+        return np.array([[log(getattr(table[key], end) / origin[key].value) for key in keys] for table in tables])
+
+    own = [
+        _OWN_CLOCK_SIGMA if key == CLOCK else _OWN_CALL_SIGMA if key.startswith(CALL) else _OWN_SIGMA for key in keys
+    ]
+    return Priors(
+        centre=logs("value"),
+        low=logs("smallest"),
+        high=logs("largest"),
+        own_sigma=np.array(own),
+    )
+
+
+def _own_sigma(key: str) -> float:
+    if key == CLOCK:
+        return _OWN_CLOCK_SIGMA
+    return _OWN_CALL_SIGMA if key.startswith(CALL) else _OWN_SIGMA
+
+
+def _left_out(rows: Sequence[Row], priors: Priors, whole: Fit, progress: Progress) -> list[Fit] | None:
+    """Of each row, the fit without its network; None where there are too few networks."""
+    networks = list(dict.fromkeys(row.network for row in rows))
+    if len(networks) < _FEWEST_FOR_FOLDS:
+        return None
+    count = min(len(networks), MOST_FOLDS)
+    fold_of = {network: number % count for number, network in enumerate(networks)}
+    fits = []
+    for fold in range(count):
+        progress(f"left out {fold + 1} of {count}")
+        fits.append(fit([row for row in rows if fold_of[row.network] != fold], priors, whole, _FOLD_STEPS))
+    return [fits[fold_of[row.network]] for row in rows]
+
+
+def _result(problem: _Problem, found: Fit, left_out: list[Fit] | None) -> Calibrated:
+    rows, keys = problem.rows, problem.keys
+    slopes, residuals = linearise(rows, found.logs)
+    fits = [found] * len(rows) if left_out is None else left_out
+    outside = np.array([linearise([row], each.logs)[1][0] for row, each in zip(rows, fits, strict=True)])
+    weights = _network_weights([row.network for row in rows])
+    open_ = np.array([each.sigmas[row.machine] for row, each in zip(rows, fits, strict=True)])
+    unsure, factor = np.zeros(len(keys)), _DEFAULT_FACTOR
+    if left_out is not None:
+        own = slopes * np.array([not is_common(key) for key in keys])  # of one kind of work, not of all
+        unsure = _unsure(own**2, open_**2, outside**2, weights)
+    widths = np.sqrt(_SPREAD**2 + (slopes**2 * (open_**2 + unsure)).sum(axis=1))
+    if left_out is not None:
+        factor = _quantile(np.abs(outside) / widths, weights)
+    predictions = []
+    for number, (row, measurement) in enumerate(zip(rows, problem.measurements, strict=True)):
+        fitted = measurement.seconds / exp(residuals[number])
+        without = None if left_out is None else measurement.seconds / exp(outside[number])
+        centre, reach = fitted if without is None else without, exp(factor * widths[number])
+        shares = dict(zip(keys, np.abs(slopes[number]).tolist(), strict=True))
+        predictions.append(
+            Prediction(measurement, row.machine, fitted, without, centre / reach, centre * reach, shares)
+        )
+    sheet = values_of(problem.target, keys)
+    tables = [
+        _figures(values_of(machine, keys), sheet, found.logs[number], np.sqrt(found.sigmas[number] ** 2 + unsure))
+        for number, machine in enumerate(problem.machines)
+    ]
+    elsewhere = np.sqrt(found.sigmas.mean(axis=0) ** 2 + problem.priors.own_sigma**2 + unsure)
+    seen = {key: round(float(np.abs(slopes[:, number]).max()), 4) for number, key in enumerate(keys)}
+    calibration = Calibration(
+        rows=len(rows),
+        networks=len({row.network for row in rows}),
+        spread=_SPREAD,
+        factor=round(factor, 4),
+        coverage=COVERAGE,
+        seen={key: share for key, share in seen.items() if share > 0},
+        precisions=tuple(sorted({row.precision or "float" for row in problem.measurements})),
+    )
+    return Calibrated(
+        problem.target,
+        problem.chips,
+        tuple(tables),
+        _figures(sheet, sheet, found.shared, elsewhere),
+        calibration,
+        tuple(predictions),
+        problem.skipped,
+    )
+
+
+def _network_weights(networks: Sequence[str]) -> Floats:
+    """Weights of rows such that each network counts alike, whatever the number of machines it was measured on."""
+    counts = Counter(networks)
+    return np.array([1 / counts[network] for network in networks])
+
+
+def _unsure(squares: Floats, open_: Floats, errors: Floats, weights: Floats) -> Floats:
+    """How far off the model itself is where each figure rules: variances that make the errors seen most likely.
+
+    The error of a network left out has the variance s² = a² + Σ (share of a figure)² · (what is open of it + u). What a
+    softmax takes is told less well by its bytes than what a convolution takes by its MACs, so its u is larger. Found by
+    the multiplicative steps that raise the likelihood of normal errors, held near where they begin.
+
+    Args:
+        squares: row × figure: of shares of the time.
+        open_: row × figure: variances that the fit left open.
+        errors: of each row, squared.
+    """
+    unsure = np.full(squares.shape[1], _UNSURE**2)
+    held = _PSEUDO_NETWORKS * squares.max(axis=0, initial=0.0)
+    told = held > 0
+    for _ in range(_VARIANCE_STEPS):
+        variance = _SPREAD**2 + (squares * (open_ + unsure)).sum(axis=1)
+        up = squares.T @ (weights * errors / variance**2) + held / unsure
+        down = squares.T @ (weights / variance) + held / _UNSURE**2
+        unsure = unsure * np.divide(up, down, out=np.ones_like(up), where=told)
+    return np.asarray(unsure * told)
+
+
+def _quantile(widths: Floats, weights: Floats) -> float:
+    """The width that holds `COVERAGE` of what was left out."""
+    order = np.argsort(widths)
+    reached = np.cumsum(weights[order]) / weights.sum()
+    return float(widths[order][min(int(np.searchsorted(reached, COVERAGE)), len(widths) - 1)])
+
+
+def _figures(own: Mapping[str, Figure], base: Mapping[str, Figure], logs: Floats, sigmas: Floats) -> dict[str, Figure]:
+    """Fitted figures with what measurements leave open of them, inside the limits that they had."""
+    found = {}
+    for (key, sheet), move, sigma in zip(own.items(), logs, sigmas, strict=True):
+        value = min(max(base[key].value * exp(move), sheet.smallest), sheet.largest)
+        reach = exp(sigma * RANGE_SIGMAS / 2)
+        found[key] = Figure(value, SOURCE, max(value / reach, sheet.smallest), min(value * reach, sheet.largest))
+    return found

@@ -289,7 +289,9 @@ def test_targets_of_ethos_u_estimate_what_arms_compiler_says(model: Maker, name:
     path = model(name, "tflite", "int8")
     said, chip = vela(path, accelerator=accelerator).latency, load(accelerator)
     found = estimate(read_model(path), Machine(chip)).totals.latency_s
-    assert said is not None and found is not None and chip.validation is not None
+    assert said is not None
+    assert found is not None
+    assert chip.validation is not None
     assert found.value == pytest.approx(said.value_ns / 1e9, rel=2 * chip.validation.p90_error)
 
 

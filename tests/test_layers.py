@@ -23,12 +23,13 @@ ALLOWED: dict[str, set[str]] = {
     "recording": {"core", "graph", "program"},
     "readers": {"core", "graph"},
     "estimate": {"core", "options", "graph", "machine", "program", "recording", "readers"},
+    "calibration": {"core", "options", "graph", "machine", "program", "recording", "readers", "estimate"},
     "compiler": {"core", "options", "graph", "machine", "program", "readers", "estimate"},
     "device": {"core", "graph", "options", "program", "recording"},
     "decode": {"core", "program", "recording"},
     "analysis": {"core", "graph", "program", "recording"},
     "gate": {"core", "graph", "program", "recording", "estimate", "analysis"},
-    "views": {"core", "graph", "program", "recording", "estimate", "analysis", "gate", "machine"},
+    "views": {"core", "graph", "program", "recording", "estimate", "calibration", "analysis", "gate", "machine"},
     "importers": {"core", "graph", "program", "recording"},
     "backends": {"core", "graph", "program", "recording", "readers", "importers"},
     "zoo": {"core", "graph"},
@@ -36,10 +37,11 @@ ALLOWED: dict[str, set[str]] = {
 BELOW_WORKFLOWS = set(ALLOWED) - {"zoo"}
 ALLOWED["workflows"] = BELOW_WORKFLOWS
 ALLOWED["changes"] = BELOW_WORKFLOWS | {"workflows"}
+ALLOWED["fleet"] = ALLOWED["changes"] | {"changes"}
 ALLOWED["quantization"] = BELOW_WORKFLOWS | {"workflows"}
 ALLOWED["commands"] = BELOW_WORKFLOWS | {"workflows"}
 ALLOWED["plugins"] = BELOW_WORKFLOWS | {"workflows", "changes", "quantization", "commands"}
-ALLOWED["api"] = BELOW_WORKFLOWS | {"workflows", "changes", "quantization"}
+ALLOWED["api"] = BELOW_WORKFLOWS | {"workflows", "changes", "quantization", "fleet"}
 ALLOWED["notebook"] = ALLOWED["api"] | {"api"}
 ALLOWED["server"] = ALLOWED["api"] | {"api"}
 ALLOWED["cli"] = ALLOWED["api"] | {"api", "server", "commands", "zoo"}
@@ -48,6 +50,7 @@ ALLOWED["opscope"] = {
     "core",
     "options",
     "api",
+    "fleet",
     "notebook",
     "plugins",
 }  # `plugins`: names of faces, for type checkers alone

@@ -9,7 +9,8 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from math import exp, log, sqrt
+from math import exp, log
+from pathlib import Path
 
 import numpy as np
 
@@ -22,8 +23,8 @@ from ..graph.graph import Graph
 from ..machine.catalogue import figures
 from ..machine.target import Calibration, Figure, Target, Validation
 from ..readers import graph_of
-from .fit import NOISE, Fit, Priors, Row, fit, linearise
-from .measurements import Measurement, repeated_once
+from .fit import Fit, Priors, Row, fit, linearise
+from .measurements import Measurement, of_one_op, repeated_once
 from .terms import CALL, CLOCK, Floats, Terms, fitted_keys, is_common, terms_of, values_of
 
 COVERAGE = 0.9
@@ -73,6 +74,7 @@ class Calibrated:
 
     base: Target
     machines: tuple[str, ...]  # names of the chips; one empty name: the target itself
+    targets: tuple[Target, ...]  # of each machine, before the fit
     figures: tuple[Mapping[str, Figure], ...]  # of each machine, by key
     shared: Mapping[str, Figure]  # of a machine that nothing was measured of
     calibration: Calibration
@@ -164,7 +166,7 @@ class _Pricing:
         """Terms of a measurement, or why there are none."""
         sizes = tuple(figure.value for key, figure in figures(machine) if key not in set(self.keys))
         shapes = tuple(sorted((row.shapes or {}).items()))
-        model = (row.model, row.batch, shapes)
+        model = (row.model if isinstance(row.model, Path) else row.network, row.batch, shapes)
         key = (*model, row.precision, row.cores, sizes)
         if key not in self.found:
             self.found[key] = self._priced(row, model, machine)
@@ -180,7 +182,8 @@ class _Pricing:
         if isinstance(graph, str):
             return graph
         try:
-            chosen = with_precision(_with_values(machine, self.target, self.keys), row.precision)
+            priced = _with_values(machine, self.target, self.keys)
+            chosen = with_precision(priced if isinstance(row.model, Path) else of_one_op(priced), row.precision)
             there = use_machine(chosen, cores=row.cores)
             found = estimate(in_precision(graph, chosen, row.precision), there)
         except ProfilerError as error:
@@ -224,14 +227,11 @@ def _priors(machines: Sequence[Target], base: Target, keys: Sequence[str]) -> Pr
     def logs(end: str) -> Floats:
         return np.array([[log(getattr(table[key], end) / origin[key].value) for key in keys] for table in tables])
 
-    own = [
-        _OWN_CLOCK_SIGMA if key == CLOCK else _OWN_CALL_SIGMA if key.startswith(CALL) else _OWN_SIGMA for key in keys
-    ]
     return Priors(
         centre=logs("value"),
         low=logs("smallest"),
         high=logs("largest"),
-        own_sigma=np.array(own),
+        own_sigma=np.array([_own_sigma(key) for key in keys]),
     )
 
 
@@ -297,6 +297,7 @@ def _result(problem: _Problem, found: Fit, left_out: list[Fit] | None) -> Calibr
     return Calibrated(
         problem.target,
         problem.chips,
+        problem.machines,
         tuple(tables),
         _figures(sheet, sheet, found.shared, elsewhere),
         calibration,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from pathlib import Path
 
 from ...core.manifest import (
     BackendEntry,
@@ -95,6 +96,7 @@ MANIFEST = Manifest(
     title="Qualcomm HTP (Hexagon NPU)",
     package=__package__,
     order=70,
+    targets=Path(__file__).with_name("targets"),
     backends=(BACKEND,),
     entries=".entries:ENTRIES",
     examples=(

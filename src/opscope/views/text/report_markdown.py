@@ -44,7 +44,7 @@ def _summary(report: Report) -> Iterable[str]:
         shown += f" ({format_seconds(latency.low)} – {format_seconds(latency.high)})"
     yield f"# {_safe(model.name)} on {_safe(report.target.title)}"
     yield ""
-    yield "All figures are **estimated**."
+    yield f"All figures are **{report.provenance}**."
     yield ""
     rows = [
         (

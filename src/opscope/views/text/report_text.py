@@ -50,7 +50,7 @@ def _headline(report: Report) -> Iterable[str]:
     """Title, whether it fits, and the totals."""
     lanes = f"{report.devices} × {report.cores} cores" if report.cores > 1 or report.devices > 1 else ""
     used = f", {lanes}" if lanes else ""
-    yield f"{printable(report.model.name)} on {report.target.title}{used} (estimated)"
+    yield f"{printable(report.model.name)} on {report.target.title}{used} ({report.provenance})"
     yield ""
     uses = report.memory.uses
     fits = "fits" if all(use.fits for use in uses) else "DOES NOT FIT"

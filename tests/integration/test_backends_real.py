@@ -17,6 +17,9 @@ from opscope.analysis.analyse import analyse
 from opscope.backends import registry as backends
 from opscope.backends.measuring import allowed_cpus
 from opscope.core.errors import ModelError, UsageError
+from opscope.estimate.estimator import estimate
+from opscope.estimate.price import Machine
+from opscope.machine.catalogue import load
 from opscope.readers import read_model
 from opscope.recording.build import to_run
 from opscope.recording.recording import Placed, Recording
@@ -277,6 +280,19 @@ def test_arms_compiler_accounts_for_every_op(model: Maker, name: str, accelerato
     assert result.latency.value_ns == round((cycles or 0) * 1e9 / float(clock or 0))
     assert sum(part.share for part in result.path_shares) == pytest.approx(1)
     assert not [note for note in result.notes if "check fails" in note or "the compiler's total" in note]
+
+
+@needs_vela
+@pytest.mark.parametrize("accelerator", ["ethos-u55-128", "ethos-u65-256", "ethos-u85-256"])
+@pytest.mark.parametrize("name", ["cifar-resnet", "vww-mobilenetv1"])
+def test_targets_of_ethos_u_estimate_what_arms_compiler_says(model: Maker, name: str, accelerator: str) -> None:
+    path = model(name, "tflite", "int8")
+    said, chip = vela(path, accelerator=accelerator).latency, load(accelerator)
+    found = estimate(read_model(path), Machine(chip)).totals.latency_s
+    assert said is not None
+    assert found is not None
+    assert chip.validation is not None
+    assert found.value == pytest.approx(said.value_ns / 1e9, rel=2 * chip.validation.p90_error)
 
 
 @needs_vela

@@ -96,7 +96,7 @@ def test_rows_of_a_file_in_the_folder_of_the_command_are_refused_alike(
 ) -> None:
     monkeypatch.chdir(folder)
     Path("rows.csv").write_text("model,latency_ms\n,1\n", encoding="utf-8")
-    with pytest.raises(ImportFileError, match="rows.csv: line 2: model '' is not in"):
+    with pytest.raises(ImportFileError, match=r"rows\.csv: line 2: model '' is not in"):
         read_measurements([Path("rows.csv")])
 
 

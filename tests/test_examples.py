@@ -1,8 +1,8 @@
 """Every `opscope` command line of the README and of all pages runs, in the order printed, and prints what is shown.
 
-In a `sh` block every line that starts with `opscope`, `mkdir` or `printf` (into a file) is run. In a `text` block lines after a `$` are run,
-and what follows must be what they print, in order: `…` alone on a line stands for lines that are left out, within a
-line for anything. Notes and results leave by two streams, which each have their own order.
+In a `sh` block every line that starts with `opscope`, `mkdir` or `printf` (into a file) is run. In a `text` block lines
+after a `$` are run, and what follows must be what they print, in order: `…` alone on a line stands for lines that are
+left out, within a line for anything. Notes and results leave by two streams, which each have their own order.
 `pytest tests/test_examples.py --update-golden` brings shown lines up to date with the nearest printed ones.
 """
 

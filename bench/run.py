@@ -9,7 +9,7 @@ from argparse import ArgumentParser
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-ALL = ("startup", "report", "growth", "compile", "simulate", "compare", "analyze", "annotate")
+ALL = ("startup", "report", "growth", "compile", "simulate", "compare", "analyze", "annotate", "fleet")
 
 
 def run(name: str, passed_on: list[str]) -> tuple[bool, list[dict[str, object]]]:

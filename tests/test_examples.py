@@ -33,6 +33,7 @@ NEEDS = {  # word or suffix of an argument → package of an extra; CI installs 
     "vela": "ethosu",
     "ethos-u55-256": "ethosu",
     "litert": "ai_edge_litert",
+    **dict.fromkeys(("sweep", "store", "table", "trend"), "duckdb"),
     ".mlir": "iree",
     ".vmfb": "iree",
 }
@@ -90,7 +91,7 @@ def run_step(step: Step, capsys: pytest.CaptureFixture[str]) -> Printed | None:
         return _around(program, arguments), []
     if any(_is_asked(word, arguments) and find_spec(package) is None for word, package in NEEDS.items()):
         return None
-    if arguments[0] == SERVER:
+    if arguments[0] == SERVER and "-o" not in arguments:
         return _served(arguments), []
     code = _exit_code(arguments)
     output = capsys.readouterr()

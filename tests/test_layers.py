@@ -37,10 +37,11 @@ ALLOWED: dict[str, set[str]] = {
 BELOW_WORKFLOWS = set(ALLOWED) - {"zoo"}
 ALLOWED["workflows"] = BELOW_WORKFLOWS
 ALLOWED["changes"] = BELOW_WORKFLOWS | {"workflows"}
+ALLOWED["fleet"] = ALLOWED["changes"] | {"changes"}
 ALLOWED["quantization"] = BELOW_WORKFLOWS | {"workflows"}
 ALLOWED["commands"] = BELOW_WORKFLOWS | {"workflows"}
 ALLOWED["plugins"] = BELOW_WORKFLOWS | {"workflows", "changes", "quantization", "commands"}
-ALLOWED["api"] = BELOW_WORKFLOWS | {"workflows", "changes", "quantization"}
+ALLOWED["api"] = BELOW_WORKFLOWS | {"workflows", "changes", "quantization", "fleet"}
 ALLOWED["notebook"] = ALLOWED["api"] | {"api"}
 ALLOWED["server"] = ALLOWED["api"] | {"api"}
 ALLOWED["cli"] = ALLOWED["api"] | {"api", "server", "commands", "zoo"}
@@ -49,6 +50,7 @@ ALLOWED["opscope"] = {
     "core",
     "options",
     "api",
+    "fleet",
     "notebook",
     "plugins",
 }  # `plugins`: names of faces, for type checkers alone

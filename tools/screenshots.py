@@ -1,4 +1,7 @@
-"""Draw the pictures of docs/page.md and docs/reports.md again: `make screenshots`. The Runs are made on the spot."""
+"""Draw the pictures of docs/page.md, docs/reports.md and docs/fleet.md again: `make screenshots`.
+
+The Runs and the store are made on the spot.
+"""
 
 from __future__ import annotations
 
@@ -14,6 +17,9 @@ from typing import TYPE_CHECKING
 
 from opscope import api
 from opscope.cli import main
+from opscope.fleet import verbs
+from opscope.fleet.spec import Spec
+from opscope.machine.catalogue import catalogue
 from opscope.views.page.compare_page import ComparePage
 from opscope.views.page.page import RunPage
 
@@ -46,6 +52,22 @@ def make_pages() -> None:
     with Path("report.html").open("w", encoding="utf-8") as out:
         RunPage().render(recorded.run, recorded.findings, out)
     api.profile("cifar.tflite", "max32690-cm4", run="cifar", created=CREATED)
+
+
+def make_store() -> None:
+    """Small and large networks on every target of the catalogue, before and after one of them was widened."""
+    Path("models").mkdir()
+    for name in ("mobilenetv2", "resnet50", "sample-resnet"):
+        main(["zoo", name, "--no-weights", "-o", f"models/{name}.onnx"])
+    for name in ("cifar-resnet", "conv-small", "fc", "kws-cnn"):
+        main(["zoo", name, "--format", "tflite", "--precision", "int8", "-o", f"models/{name}.tflite"])
+    axes = {"target": tuple(catalogue()), "backend": ("estimate",), "batch": (1, 4)}
+    for day, commit, channels in ((1, "4f2a91c", "64"), (2, "77d01be", "96")):
+        wide = ["--format", "tflite", "--precision", "int8", "--channels", channels]
+        main(["zoo", "kws-cnn", *wide, "-o", "models/kws-cnn.tflite"])
+        created = f"2026-01-0{day}T00:00:00+00:00"
+        verbs.sweep(Spec(("models/*",), Path(), axes), "fleet.store", commit=commit, created=created)
+    verbs.store_page("fleet.store", "fleet.html")
 
 
 def search(page: Page) -> None:
@@ -115,6 +137,9 @@ def take_all(browser: Browser, folder: Path) -> None:
         take(page, "", "page-compare")
     with opened(browser, folder / "cifar" / "report.html", WIDE) as page:
         take(page, "memory", "page-arena", arena)
+    for tab in ("map", "tradeoffs"):
+        with opened(browser, folder / "fleet.html", WIDE) as page:
+            take(page, tab, f"fleet-{tab}")
     with opened(browser, folder / "report.html", TALL) as page:
         take(page, "overview", "report")
     with opened(browser, folder / "report.html", WIDE) as page:
@@ -131,6 +156,7 @@ def run() -> None:
     with TemporaryDirectory() as folder, sync_playwright() as playwright:
         os.chdir(folder)
         make_pages()
+        make_store()
         browser = playwright.chromium.launch(executable_path=path, args=["--no-sandbox"])
         take_all(browser, Path(folder))
         browser.close()

@@ -26,6 +26,7 @@ if TYPE_CHECKING:
         what_if,
         what_if_run,
     )
+    from .fleet.verbs import add_to_store, ask_store, plan_sweep, store_page, sweep, table, trend
     from .notebook import RunView, open_run
     from .options import CompileOptions, OpstatsOptions, ProfileOptions, QuantizeOptions, ReportOptions, RunOptions
     from .plugins import faces
@@ -41,7 +42,9 @@ if TYPE_CHECKING:
         "RunOptions",
         "RunView",
         "__version__",
+        "add_to_store",
         "analyze",
+        "ask_store",
         "backend_states",
         "calibrate",
         "check",
@@ -50,6 +53,7 @@ if TYPE_CHECKING:
         "import_profile",
         "open_run",
         "opstats",
+        "plan_sweep",
         "profile",
         "quantize",
         "read",
@@ -57,7 +61,11 @@ if TYPE_CHECKING:
         "run",
         "save_baseline",
         "side_by_side",
+        "store_page",
+        "sweep",
+        "table",
         "targets",
+        "trend",
         "update_baseline",
         "validate",
         "what_if",
@@ -89,6 +97,13 @@ _OWN = {  # name → module it comes from, imported when first asked for
     "backend_states": "api",
     "targets": "api",
     "what_if_run": "api",
+    "add_to_store": "fleet.verbs",
+    "ask_store": "fleet.verbs",
+    "plan_sweep": "fleet.verbs",
+    "sweep": "fleet.verbs",
+    "table": "fleet.verbs",
+    "store_page": "fleet.verbs",
+    "trend": "fleet.verbs",
     "CompileOptions": "options",
     "OpstatsOptions": "options",
     "ProfileOptions": "options",

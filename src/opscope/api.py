@@ -184,33 +184,28 @@ def profile(
     are tried too, so that findings cite what helps, by backends that can. `run` is a folder to leave a run in; a run
     that is there already and up to date is re-used unless `fresh`. `step` is told what is being done now.
     """
-    from .workflows import catalogue, own_backends, profiling
-    from .workflows.record import analysed
+    from .changes.profile_model import profile_by
 
-    given, folder, when = _given(model), _path(run), _when(created)
     if named:
         options = (
             chosen(ProfileOptions, options, named)
             if isinstance(options, ProfileOptions)
             else {**(options or {}), **named}
         )
-    by_name = None if isinstance(options, ProfileOptions) else options or {}
-    file = given if isinstance(given, Path) else None
-    own_only = by_name is None or file is None
-    choice = catalogue.choose(target, backend=backend, options=by_name, model=file, own_only=own_only)
-    if choice.backend not in own_backends.OWN:
-        if by_name is None or file is None:
-            raise UsageError(f"backend {choice.backend}: expected a model file, and options by name")
-        result = profiling.profile(
-            file, backend=choice.backend, options=choice.options, shapes=shapes, advise=advise, progress=progress
-        )
-        return analysed(result, folder, command=command, created=when, sha256=sha256_of(file))
-    from .changes import profile_model
-
-    machine, place = own_backends.load_target(choice.target)[0], choice.file
-    wanted = own_backends.profile_options(choice.options if isinstance(options, Mapping) else options or {}, shapes)
-    request = profile_model.Request(given, machine, wanted, folder, tuple(command), when, place, fresh)
-    return profile_model.profile_model(request, choice.backend, step=step)
+    return profile_by(
+        backend,
+        _given(model),
+        target,
+        options or {},
+        shapes=shapes,
+        advise=advise,
+        folder=_path(run),
+        fresh=fresh,
+        command=tuple(command),
+        created=_when(created),
+        step=step,
+        progress=progress,
+    )
 
 
 def what_if_run(run: str | Path, changes: Sequence[str]) -> tuple[Run, Run]:
@@ -422,34 +417,71 @@ def compare(
 ) -> Comparison:
     """What differs between two runs, what explains it, and whether every limit holds.
 
-    A run is its folder, a baseline file, or a Run in memory. Limits are such as "latency>5%", "peak_memory>0" or
-    "op:/layer.0/MatMul>100us"; `allow` are differences to insist on, of target, provenance, model and batch; `seed` is
-    of the bootstrap that judges measured samples.
+    A run is its folder, a baseline file, a Run in memory, or a cell of a store as "STORE:COMMIT". Limits are such as
+    "latency>5%", "peak_memory>0" or "op:/layer.0/MatMul>100us"; `allow` are differences to insist on, of target,
+    provenance, model and batch; `seed` is of the bootstrap that judges measured samples.
     """
     from .workflows.comparing import compare as compare_sources
 
-    return compare_sources(base, new, fail_on=fail_on, allow=allow, seed=seed)
+    one, other = _sides([base, new])
+    return compare_sources(one, other, fail_on=fail_on, allow=allow, seed=seed)
 
 
 def side_by_side(runs: Sequence[Source], *, by: str = "op") -> SideBySide:
     """Two and more runs, one column each, ops matched to those of the first; by op, type, layer, block or engine."""
     from .workflows.comparing import side_by_side as put_side_by_side
 
-    return put_side_by_side(runs, by=by)
+    return put_side_by_side(_sides(runs), by=by)
 
 
 def save_baseline(run: Source, file: str | Path) -> Figures:
-    """Write the numbers of a run to a new file that is small enough for a repository."""
+    """Write the numbers of a run to a new file that is small enough for a repository, or into a store: `STORE:NAME`."""
     from .workflows.comparing import save_baseline as save
 
-    return save(run, Path(file))
+    found = _in_store(file)
+    if found is None:
+        return save(run, Path(file))
+    from .fleet.sides import save_baseline as save_there
+
+    return save_there(_folder(run), *found)
 
 
 def update_baseline(run: Source, file: str | Path) -> Updated:
-    """Replace a baseline file by the numbers of a run; returns what that changes."""
+    """Replace a baseline, in a file or a store, by the numbers of a run; returns what that changes."""
     from .workflows.comparing import update_baseline as update
 
-    return update(run, Path(file))
+    found = _in_store(file)
+    if found is None:
+        return update(run, Path(file))
+    from time import time
+
+    from .fleet.sides import update_baseline as update_there
+
+    return update_there(_folder(run), *found, now_s=time())
+
+
+def _in_store(file: str | Path) -> tuple[str, str] | None:
+    """Store and name of a baseline that is in one; None: it is a file."""
+    if ":" not in str(file):
+        return None
+    from .fleet.sides import split_side
+
+    return split_side(str(file))
+
+
+def _folder(run: Source) -> Path:
+    if not isinstance(run, str | Path):
+        raise UsageError("baseline: what is put into a store is a run with its ops; expected the folder of one")
+    return Path(run)
+
+
+def _sides(sources: Sequence[Source]) -> list[Source]:
+    """Sources of a comparison, those that are in a store read; the others tell which cell of it is meant."""
+    if not any(isinstance(source, str | Path) and ":" in str(source) for source in sources):
+        return list(sources)
+    from .fleet.sides import read_sides
+
+    return read_sides(sources)
 
 
 def _when(created: str | None) -> str:

@@ -174,7 +174,7 @@ def test_odd_rows_get_an_answer_and_figures_that_load(
     [
         (b"", "no column 'model'"),
         (b"model\nkws\n", "no column 'latency_ms'"),
-        (b"model,latency_ms\nkws,nan\n", "expected milliseconds above 0"),
+        (b"model,latency_ms\nkws,nan\n", "expected a time above 0"),
         (b"model,latency_ms\nkws,\xff\n", "not CSV text"),
         (b"model,latency_ms\nbroken,1\n", "none of 1 measurements can be predicted"),
         (b"model,latency_ms,precision\nkws,1,w9a9\n", "none of 1 measurements can be predicted"),

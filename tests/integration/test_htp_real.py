@@ -208,7 +208,7 @@ def test_a_part_that_takes_integers_alone_has_a_time_of_the_copy_and_a_reason_fo
     assert not (tmp_path / "none").exists()
 
 
-def test_the_estimate_lies_in_its_range_and_nodes_are_the_models(conv_model: Path) -> None:
+def test_the_estimate_lies_in_its_range_and_nodes_are_the_models_fused_ones_too(conv_model: Path) -> None:
     result = profile(conv_model)
     metric = result.metric("htp_execution_time")
     assert metric is not None
@@ -219,6 +219,7 @@ def test_the_estimate_lies_in_its_range_and_nodes_are_the_models(conv_model: Pat
     assert {"first", "act", "second", "gate"} <= {node.name for node in result.ops}
     assert all(node.placed != Placed.CPU for node in result.ops)
     assert sum(node.path_share or 0 for node in result.ops) == pytest.approx(1, abs=2e-3)
+    assert all("kernel" in node.reason for node in result.placed(Placed.FUSED))
 
 
 def test_the_performance_profile_does_not_change_the_estimate_and_the_report_says_so(conv_model: Path) -> None:
@@ -415,11 +416,6 @@ def test_other_files_say_what_they_are(tmp_path: Path, content: bytes, message: 
     path.write_bytes(content)
     with pytest.raises(ModelError, match=rf"^{path}: {message}"):
         profile(path)
-
-
-def test_fused_nodes_are_named(conv_model: Path) -> None:
-    result = profile(conv_model)
-    assert all("kernel" in node.reason for node in result.placed(Placed.FUSED))
 
 
 def test_fused_nodes_stand_beside_the_op_that_an_estimate_has_for_them(tmp_path: Path) -> None:

@@ -36,6 +36,7 @@ def check(folder: Path, content: bytes) -> None:
     assert bool(rows) is not bool(refusal)
     assert "\n" not in refusal
     for row in rows:
+        assert isinstance(row.model, Path)
         assert row.model.is_file()
         assert isfinite(row.seconds)
         assert row.seconds > 0

@@ -4,7 +4,7 @@ import uPlot from "uplot";
 import { el } from "./dom";
 import type { PageCounter } from "./contract";
 import { count, inUnit, moment } from "./format";
-import type { App } from "./state";
+import type { App, Themed } from "./state";
 import { shorten } from "./text";
 
 const HEIGHT = 190;
@@ -146,7 +146,40 @@ function options(
   };
 }
 
-export function axis(app: App, text: (value: number, step: number) => string): uPlot.Axis {
+/** Places for ticks on an axis of powers: of ten, with 2 and 5 between them where there is room; of two for bytes. */
+export function powers(low: number, high: number, unit: string, room: number): number[] {
+  const steps = unit === "bytes" ? [1, 4, 16, 64, 256] : [1, 2, 5];
+  const base = unit === "bytes" ? 1024 : 10;
+  const found: number[] = [];
+  for (let power = Math.floor(Math.log(low) / Math.log(base)); base ** power <= high; power++)
+    for (const step of steps) found.push(step * base ** power);
+  const within = found.filter((value) => value >= low && value <= high);
+  if (within.length <= room) return within;
+  const whole = within.filter((value) => Number.isInteger(Math.round(1e6 * (Math.log(value) / Math.log(base))) / 1e6));
+  const each = Math.ceil(whole.length / room);
+  return whole.length < 2 ? within : whole.filter((_, place) => place % each === 0);
+}
+
+/** An axis of powers of a metric, with its name. */
+export function powerAxis(
+  app: Themed,
+  label: string,
+  unit: string,
+  text: (value: number) => string,
+  size: number,
+): uPlot.Axis {
+  return {
+    ...axis(app, text),
+    size,
+    label,
+    labelSize: 20,
+    labelFont: "11px system-ui, sans-serif",
+    splits: (plot, number, low, high) => powers(low, high, unit, number ? plot.height / 30 : plot.width / 80),
+    filter: (_, splits) => splits,
+  };
+}
+
+export function axis(app: Themed, text: (value: number, step: number) => string): uPlot.Axis {
   const { theme } = app;
   return {
     stroke: theme.dim,

@@ -1,11 +1,12 @@
 /* Made from contract.schema.json by `npm run types`; change src/opscope/views/page/contract.py instead. */
 
 /**
- * Both kinds of page, for one schema.
+ * Every kind of page, for one schema.
  */
 export interface Contract {
   page: PageData;
   compare: CompareData;
+  store: StoreData;
 }
 /**
  * A Run for its page. Tables of numbers are in blocks beside it: `spans-0` …, `commands`, `edges`, …
@@ -696,4 +697,59 @@ export interface ComparedOp {
   base_ns: number | null;
   new_ns: number | null;
   change_ns: number | null;
+}
+/**
+ * Cells of a store. Their columns are in the block `cells`: axes, metrics, and what tells of each cell.
+ */
+export interface StoreData {
+  schema: "opscope.store-page/1";
+  producer: Producer;
+  store: string;
+  where: string;
+  served: boolean;
+  cells: number;
+  rows: number;
+  axes: StoreAxis[];
+  metrics: StoreMetric[];
+  reasons: string[];
+  runs: string[];
+  changes: StoreChange[];
+  notes: string[];
+}
+/**
+ * Something that cells differ in; column `a<n>` of the block `cells` has places among its words, -1: not known.
+ */
+export interface StoreAxis {
+  name: string;
+  sql: string;
+  words: string[];
+  number: boolean;
+}
+/**
+ * A figure of cells; column `m<n>` of the block `cells`, and `l<n>` to `h<n>` its range.
+ */
+export interface StoreMetric {
+  name: string;
+  unit: string;
+  better: string;
+  sql: string;
+  ranged: boolean;
+}
+/**
+ * A change point of one metric of one series, from the cell in row `row` on.
+ */
+export interface StoreChange {
+  metric: number;
+  row: number;
+  before: number;
+  after: number;
+  low: number | null;
+  high: number | null;
+  note: string;
+  cause: MovedOp | null;
+  ops: MovedOp[];
+}
+export interface MovedOp {
+  name: string;
+  ns: number;
 }

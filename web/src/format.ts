@@ -5,12 +5,16 @@ type Maybe = number | null | undefined;
 
 const known = (value: Maybe): value is number => value !== null && value !== undefined && Number.isFinite(value);
 
+const WRITERS = new Map<number, Intl.NumberFormat>(); // one is dear to make: a heat map writes hundreds of numbers a frame
+
 function digits(value: number, significant: number): string {
-  const whole = Math.abs(value) >= 10 ** (significant - 1);
-  return value.toLocaleString(
-    "en-US",
-    whole ? { maximumFractionDigits: 0 } : { maximumSignificantDigits: significant },
-  );
+  const places = Math.abs(value) >= 10 ** (significant - 1) ? 0 : significant; // 0: whole
+  let written = WRITERS.get(places);
+  if (!written) {
+    const options = places ? { maximumSignificantDigits: places } : { maximumFractionDigits: 0 };
+    WRITERS.set(places, (written = new Intl.NumberFormat("en-US", options)));
+  }
+  return written.format(value);
 }
 
 function scaled(value: number, steps: readonly (readonly [string, number])[], significant: number): string {
@@ -70,7 +74,9 @@ export const signed = (value: number, text: string): string => (value > 0 ? `+${
 export function inUnit(value: Maybe, unit: string): string {
   if (!known(value)) return UNKNOWN;
   if (unit === "ns") return time(value);
-  return unit === "bytes" ? bytes(value) : `${decimal(value)} ${unit}`;
+  if (unit === "J") return joules(value);
+  if (unit === "1/s") return `${decimal(value)}/s`;
+  return unit === "bytes" ? bytes(value) : `${decimal(value)} ${unit === "1" ? "" : unit}`.trim();
 }
 
 /** Steps of 1, 2 or 5 × a power of ten, about so many in the range. */

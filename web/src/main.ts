@@ -1,7 +1,7 @@
 // A page wakes up: reads its data, shows the first tab, unpacks the rest.
 
 import { compare } from "./compare";
-import type { CompareData, PageData } from "./contract";
+import type { CompareData, PageData, StoreData } from "./contract";
 import { button, el, nothing } from "./dom";
 import { findings } from "./findings";
 import { graph } from "./graph";
@@ -13,6 +13,7 @@ import { provenance } from "./provenance";
 import { roofline } from "./roofline";
 import { sources } from "./sources";
 import { currentTheme, type App, type TabName } from "./state";
+import { storePage } from "./store/page";
 import { Tabs } from "./tabs";
 import { shorten } from "./text";
 import { Timeline } from "./timeline/timeline";
@@ -21,9 +22,17 @@ const themed: (() => void)[] = [];
 
 function start(): void {
   const root = document.getElementById("app")!;
-  const data = JSON.parse(document.getElementById("data")!.textContent ?? "null") as PageData | CompareData;
+  const data = JSON.parse(document.getElementById("data")!.textContent ?? "null") as PageData | CompareData | StoreData;
   if (data.schema === "opscope.page/1") runPage(root, data);
+  else if (data.schema === "opscope.store-page/1") fleetPage(root, data);
   else comparePage(root, data);
+}
+
+/** When the blocks behind the script are there too. */
+function whole(): Promise<void> {
+  return document.readyState === "loading"
+    ? new Promise((resolve) => document.addEventListener("DOMContentLoaded", () => resolve()))
+    : Promise.resolve();
 }
 
 function themeButton(act: () => void): HTMLButtonElement {
@@ -68,15 +77,11 @@ function forPaper(before: () => void, after: () => void, retheme: () => void): v
 function runPage(root: HTMLElement, data: PageData): void {
   const model = new Model(data);
   const { resources } = data;
-  const unpacked =
-    document.readyState === "loading"
-      ? new Promise<void>((resolve) => document.addEventListener("DOMContentLoaded", () => resolve()))
-      : Promise.resolve();
   let timeline: Promise<Timeline> | null = null;
   const app: App = {
     model,
     theme: currentTheme(),
-    ready: unpacked.then(() => model.load()),
+    ready: whole().then(() => model.load()),
     open: (tab) => tabs.open(tab),
     showOp: (name) => void showTimeline((shown) => shown.showOps(model.opsNamed(name), name)),
     showRows: (rows) => void showTimeline((shown) => shown.showRows(rows)),
@@ -144,6 +149,15 @@ function runPage(root: HTMLElement, data: PageData): void {
     () => (document.documentElement.dataset["ready"] = "yes"),
     (error: unknown) => root.append(nothing(String(error))),
   );
+}
+
+function fleetPage(root: HTMLElement, data: StoreData): void {
+  whole()
+    .then(() => storePage(root, data, { themeButton, onTheme: (act) => void themed.push(act) }))
+    .then(
+      () => (document.documentElement.dataset["ready"] = "yes"),
+      (error: unknown) => root.append(nothing(String(error))),
+    );
 }
 
 function comparePage(root: HTMLElement, data: CompareData): void {

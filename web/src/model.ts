@@ -173,7 +173,8 @@ function pathOf(table: Table): Path {
   };
 }
 
-async function block(name: string): Promise<Table | null> {
+/** A table of numbers that the document holds; null: it has none of that name. */
+export async function block(name: string): Promise<Table | null> {
   const element = document.getElementById(`block-${name}`);
   if (!element) return null;
   const table = readTable(await inflate(bytesOf(element.textContent ?? "")));

@@ -23,6 +23,8 @@ export type Theme = {
   before: string;
   after: string;
   select: string;
+  heat: string[]; // from least to most
+  heatWords: string[]; // on each of them
 };
 
 export function themeOf(dark: boolean): Theme {
@@ -45,6 +47,8 @@ export function themeOf(dark: boolean): Theme {
         before: "#56b4e9",
         after: "#f0a202",
         select: "#ffffff",
+        heat: ["#1a1f27", "#1b2a3a", "#1d3a55", "#1f4d74", "#22669c", "#3c92d3", "#7cc0f2"],
+        heatWords: ["#d5dae1", "#d5dae1", "#e6ebf1", "#f2f5f8", "#ffffff", "#0c0f13", "#0c0f13"],
       }
     : {
         dark,
@@ -64,6 +68,8 @@ export function themeOf(dark: boolean): Theme {
         before: "#0072b2",
         after: "#b56a00",
         select: "#0b0d10",
+        heat: ["#f5f7fa", "#e3edf7", "#c8def1", "#9cc5e6", "#66a5d6", "#2a74b0", "#0b4f88"],
+        heatWords: ["#1d232b", "#1d232b", "#1d232b", "#14181e", "#0b0d10", "#ffffff", "#ffffff"],
       };
 }
 

@@ -5,15 +5,19 @@ import { themeOf, type Theme } from "./palette";
 
 export type TabName = "overview" | "timeline" | "operators" | "memory" | "roofline" | "findings" | "graph" | "sources";
 
-export type App = {
-  model: Model;
+/** What is drawn by hand needs the colours, and to know when they change. */
+export type Themed = {
   theme: Theme;
+  onTheme: (act: () => void) => void;
+};
+
+export type App = Themed & {
+  model: Model;
   ready: Promise<void>; // every block is unpacked
   open: (tab: TabName) => void;
   showRows: (rows: ArrayLike<number>, label: string) => void; // in the timeline
   showOp: (name: string) => void; // in the timeline
   showTime: (from: number, to: number) => void; // in the timeline
-  onTheme: (act: () => void) => void;
 };
 
 export function currentTheme(): Theme {

@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { readFileSync } from "node:fs";
 import { test } from "node:test";
 import { Ajv2020 } from "ajv/dist/2020.js";
-import type { CompareData, PageData } from "../src/contract";
+import type { CompareData, PageData, StoreData } from "../src/contract";
 
 const schema = JSON.parse(readFileSync("contract.schema.json", "utf8")) as { $defs: Record<string, object> };
 const ajv = new Ajv2020({ strict: false });
@@ -77,10 +77,39 @@ const compare: CompareData = {
   compared: { verdict: "pass", checks: [], change_ns: null, parts: [], ops: [], notes: [] },
 };
 
+const store: StoreData = {
+  schema: "opscope.store-page/1",
+  producer,
+  store: "fleet.store",
+  where: "",
+  served: false,
+  cells: 1,
+  rows: 1,
+  axes: [{ name: "model", sql: "model", words: ["a"], number: false }],
+  metrics: [{ name: "latency", unit: "ns", better: "less", sql: "latency_ns", ranged: true }],
+  reasons: [],
+  runs: [],
+  changes: [
+    {
+      metric: 0,
+      row: 0,
+      before: 1,
+      after: 2,
+      low: null,
+      high: null,
+      note: "",
+      cause: null,
+      ops: [{ name: "a", ns: 1 }],
+    },
+  ],
+  notes: [],
+};
+
 test("what the types accept, the schema accepts", () => {
   for (const [name, data] of [
     ["PageData", page],
     ["CompareData", compare],
+    ["StoreData", store],
   ] as const) {
     const valid = validator(name);
     assert.ok(valid(data), JSON.stringify(valid.errors));

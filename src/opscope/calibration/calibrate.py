@@ -10,6 +10,7 @@ from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from math import exp, log
+from pathlib import Path
 
 import numpy as np
 
@@ -23,7 +24,7 @@ from ..machine.catalogue import figures
 from ..machine.target import Calibration, Figure, Target, Validation
 from ..readers import graph_of
 from .fit import Fit, Priors, Row, fit, linearise
-from .measurements import Measurement, repeated_once
+from .measurements import Measurement, of_one_op, repeated_once
 from .terms import CALL, CLOCK, Floats, Terms, fitted_keys, is_common, terms_of, values_of
 
 COVERAGE = 0.9
@@ -165,7 +166,7 @@ class _Pricing:
         """Terms of a measurement, or why there are none."""
         sizes = tuple(figure.value for key, figure in figures(machine) if key not in set(self.keys))
         shapes = tuple(sorted((row.shapes or {}).items()))
-        model = (row.model, row.batch, shapes)
+        model = (row.model if isinstance(row.model, Path) else row.network, row.batch, shapes)
         key = (*model, row.precision, row.cores, sizes)
         if key not in self.found:
             self.found[key] = self._priced(row, model, machine)
@@ -181,7 +182,8 @@ class _Pricing:
         if isinstance(graph, str):
             return graph
         try:
-            chosen = with_precision(_with_values(machine, self.target, self.keys), row.precision)
+            priced = _with_values(machine, self.target, self.keys)
+            chosen = with_precision(priced if isinstance(row.model, Path) else of_one_op(priced), row.precision)
             there = use_machine(chosen, cores=row.cores)
             found = estimate(in_precision(graph, chosen, row.precision), there)
         except ProfilerError as error:

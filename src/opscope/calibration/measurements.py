@@ -11,9 +11,14 @@ from statistics import median
 
 from ..core.errors import ImportFileError, printable
 from ..core.provenance import Provenance
+from ..graph.graph import Graph
+from ..machine.target import Target
 from ..recording.folder_reader import read_run
+from .op_rows import op_graph
 
 MOST_ROWS = 100_000
+MOST_SECONDS = 1e6
+OP_COLUMNS = ("op_type", "shapes", "dtype", "time_ns")
 _MOST_DIGITS = 9  # of a count
 _SUFFIXES = (".onnx", ".tflite", ".mlir")
 _FLOAT = ("", "float", "float32", "f32", "fp32", "float16", "fp16", "f16")
@@ -24,7 +29,7 @@ class Measurement:
     """One measured latency."""
 
     place: str  # file and line, or the run
-    model: Path
+    model: Path | Graph  # a graph: one op, by its shapes
     seconds: float
     chip: str = ""
     precision: str | None = None  # None: as the target runs float, or as the file is quantised
@@ -34,8 +39,12 @@ class Measurement:
 
     @property
     def network(self) -> str:
-        """What cross-validation leaves out as one: the same file in any size, precision and batch."""
-        return self.model.stem
+        """What cross-validation leaves out as one: the same file in any size, precision and batch; or all rows of an op
+        of one size."""
+        if isinstance(self.model, Path):
+            return self.model.stem
+        shapes = ", ".join("x".join(map(str, tensor.shape or ())) for tensor in self.model.tensors)
+        return f"{self.model.name} {shapes}"
 
 
 def read_measurements(sources: Sequence[Path], *, models: Path | None = None) -> list[Measurement]:
@@ -52,12 +61,18 @@ def read_measurements(sources: Sequence[Path], *, models: Path | None = None) ->
     return found
 
 
+def of_one_op(target: Target) -> Target:
+    """A target as a row of one op sees it: no inference is called."""
+    return replace(target, call_seconds={}, call_bytes_per_second=None)
+
+
 def repeated_once(rows: Sequence[Measurement]) -> list[Measurement]:
     """Rows that measure the same become one, with the median of their times: ten repeats are not ten networks."""
     groups: dict[object, list[Measurement]] = {}
     for row in rows:
         shapes = tuple(sorted((row.shapes or {}).items()))
-        groups.setdefault((row.model, row.chip, row.precision, row.batch, row.cores, shapes), []).append(row)
+        what = row.model if isinstance(row.model, Path) else row.network
+        groups.setdefault((what, row.chip, row.precision, row.batch, row.cores, shapes), []).append(row)
     return [replace(same[0], seconds=median(row.seconds for row in same)) for same in groups.values()]
 
 
@@ -69,15 +84,16 @@ def _read(source: Path, models: Path | None) -> Iterator[Measurement]:
         with source.open(newline="", encoding="utf-8-sig") as file:
             rows = csv.DictReader(file)
             names = rows.fieldnames or ()
-            for wanted in ("model", "latency_ms"):
+            by_op = "op_type" in names
+            for wanted in OP_COLUMNS if by_op else ("model", "latency_ms"):
                 if wanted not in names:
-                    raise ImportFileError(
-                        str(source), "line 1", f"no column {wanted!r}; expected columns model, latency_ms"
-                    )
+                    expected = f"expected columns model and latency_ms, or {', '.join(OP_COLUMNS)}"
+                    raise ImportFileError(str(source), "line 1", f"no column {wanted!r}; {expected}")
             for number, row in enumerate(rows):
                 if number >= MOST_ROWS:
                     raise ImportFileError(str(source), f"line {rows.line_num}", f"more than {MOST_ROWS} rows")
-                yield _row(row, source, f"line {rows.line_num}", models or source.parent)
+                line = f"line {rows.line_num}"
+                yield _op_row(row, source, line) if by_op else _row(row, source, line, models or source.parent)
     except OSError as error:
         raise ImportFileError(
             str(source), "", f"cannot be read ({error.strerror}); expected a CSV file or a run"
@@ -88,36 +104,56 @@ def _read(source: Path, models: Path | None) -> Iterator[Measurement]:
         ) from error
 
 
+def _op_row(row: Mapping[str, str | None], source: Path, line: str) -> Measurement:
+    """A row that names an op with its shapes, in nanoseconds."""
+    cell = {name: (row.get(name) or "").strip() for name in (*OP_COLUMNS, "chip", "cores")}
+    seconds = _seconds(cell["time_ns"], "time_ns", 1e-9, source, line)
+    try:
+        graph = op_graph(cell["op_type"], cell["shapes"], cell["dtype"], f"{source.name}:{line}")
+    except ValueError as error:
+        raise ImportFileError(str(source), line, printable(str(error), 200)) from error
+    return Measurement(
+        place=f"{source.name}:{line.removeprefix('line ')}",
+        model=graph,
+        seconds=seconds,
+        chip=cell["chip"],
+        cores=_whole(cell["cores"], "cores", source, line),
+    )
+
+
+def _seconds(text: str, name: str, unit: float, source: Path, line: str) -> float:
+    try:
+        found = float(text) * unit
+    except ValueError:
+        found = -1.0
+    if not (isfinite(found) and 0 < found < MOST_SECONDS):
+        raise ImportFileError(str(source), line, f"{name} is {printable(repr(text))}; expected a time above 0")
+    return found
+
+
+def _whole(text: str, name: str, source: Path, line: str) -> int | None:
+    if not text:
+        return None
+    count = _count(text)
+    if count is None:
+        raise ImportFileError(str(source), line, f"{name} is {printable(repr(text))}; expected a number above 0")
+    return count
+
+
 def _row(row: Mapping[str, str | None], source: Path, line: str, models: Path) -> Measurement:
     def text(name: str) -> str:
         return (row.get(name) or "").strip()
 
-    def whole(name: str) -> int | None:
-        found = text(name)
-        if not found:
-            return None
-        count = _count(found)
-        if count is None:
-            raise ImportFileError(str(source), line, f"{name} is {printable(repr(found))}; expected a number above 0")
-        return count
-
-    try:
-        milliseconds = float(text("latency_ms"))
-    except ValueError:
-        milliseconds = -1.0
-    if not (isfinite(milliseconds) and 0 < milliseconds < 1e9):
-        found = printable(repr(text("latency_ms")))
-        raise ImportFileError(str(source), line, f"latency_ms is {found}; expected milliseconds above 0")
     precision = text("precision").lower()
     return Measurement(
         place=f"{source.name}:{line.removeprefix('line ')}",
         model=_model(text("model"), models, source, line),
-        seconds=milliseconds / 1e3,
+        seconds=_seconds(text("latency_ms"), "latency_ms", 1e-3, source, line),
         chip=text("chip"),
         precision=None if precision in _FLOAT else precision,
-        batch=whole("batch"),
+        batch=_whole(text("batch"), "batch", source, line),
         shapes=_shapes(text("shapes"), source, line),
-        cores=whole("cores"),
+        cores=_whole(text("cores"), "cores", source, line),
     )
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from pathlib import Path
 
 from ..core.errors import ProfilerError, UsageError
 from ..estimate.estimator import estimate
@@ -13,7 +14,7 @@ from ..graph.graph import Graph
 from ..machine.target import Target
 from ..readers import graph_of
 from .calibrate import Prediction, Progress
-from .measurements import Measurement, repeated_once
+from .measurements import Measurement, of_one_op, repeated_once
 
 
 def validate(
@@ -35,10 +36,11 @@ def validate(
 
 
 def _predicted(target: Target, row: Measurement, read: dict[object, Graph]) -> Prediction:
-    key = (row.model, row.batch, tuple(sorted((row.shapes or {}).items())))
+    model = row.model if isinstance(row.model, Path) else row.network
+    key = (model, row.batch, tuple(sorted((row.shapes or {}).items())))
     if key not in read:
         read[key] = graph_of(row.model, shapes=row.shapes, batch=row.batch)
-    chosen = with_precision(target, row.precision)
+    chosen = with_precision(target if isinstance(row.model, Path) else of_one_op(target), row.precision)
     found = estimate(in_precision(read[key], chosen, row.precision), use_machine(chosen, cores=row.cores))
     latency = found.totals.latency_s
     if latency is None:

@@ -2,24 +2,28 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
 import numpy.typing as npt
 
-from ..core.errors import ModelError, ProfilerError
+from ..core.errors import ModelError, ProfilerError, UsageError
+from ..core.files import sha256_of
+from ..core.manifest import Value
 from ..core.random_arrays import RANDOM_INPUTS
 from ..graph.graph import Graph
 from ..machine.target import Target
-from ..options import ProfileOptions
+from ..options import ProfileOptions, Shapes
 from ..program.program import Program
 from ..recording.finding import Findings
 from ..recording.recording_file import RECORDING_FILE, decode_recording
 from ..recording.run import Run, RunInfo, graph_edges
+from ..workflows import catalogue, own_backends, profiling
 from ..workflows.model_compiler import ModelCompiler
 from ..workflows.own_backends import SIMULATE
-from ..workflows.record import Recorded, recorded, run_of
+from ..workflows.record import Recorded, analysed, recorded, run_of
 from ..workflows.simulated_run import Keys, Step, compile_options, range_ns, run_program, with_options, with_range
 from .trials import MOST_COMPILED, run_trials
 
@@ -36,11 +40,46 @@ class Request:
     created: str
     target_file: str = ""  # where the target came from; empty: the catalogue
     fresh: bool = False  # re-use nothing
+    trials: bool = True  # also try changes, and tell what each would gain
 
     @property
     def path(self) -> Path:
         """File of the model, or that its graph was read from."""
         return Path(self.model.source) if isinstance(self.model, Graph) else self.model
+
+
+def profile_by(
+    backend: str | None,
+    model: Path | Graph,
+    target: str | Path | Target | None,
+    options: ProfileOptions | Mapping[str, Value],
+    *,
+    shapes: Shapes | None = None,
+    advise: bool = False,
+    folder: Path | None = None,
+    fresh: bool = False,
+    trials: bool = True,
+    command: tuple[str, ...] = (),
+    created: str,
+    step: Step | None = None,
+    progress: Callable[[int, int], None] | None = None,
+) -> Recorded:
+    """Profile by any backend: our own, or a plug-in's; None: the best source of the target that works here."""
+    by_name = None if isinstance(options, ProfileOptions) else options
+    file = model if isinstance(model, Path) else None
+    own_only = by_name is None or file is None
+    choice = catalogue.choose(target, backend=backend, options=by_name, model=file, own_only=own_only)
+    if choice.backend not in own_backends.OWN:
+        if by_name is None or file is None:
+            raise UsageError(f"backend {choice.backend}: expected a model file, and options by name")
+        result = profiling.profile(
+            file, backend=choice.backend, options=choice.options, shapes=shapes, advise=advise, progress=progress
+        )
+        return analysed(result, folder, command=command, created=created, sha256=sha256_of(file))
+    machine, place = own_backends.load_target(choice.target)[0], choice.file
+    wanted = own_backends.profile_options(options if by_name is None else choice.options, shapes)
+    request = Request(model, machine, wanted, folder, command, created, place, fresh, trials)
+    return profile_model(request, choice.backend, step=step)
 
 
 def profile_model(request: Request, backend: str, *, step: Step | None = None) -> Recorded:
@@ -89,7 +128,6 @@ def simulate_model(request: Request, *, step: Step) -> Recorded:
 
 
 def _fingerprint(model: Path) -> str:
-    from ..core.files import sha256_of
     from ..readers import model_format
 
     try:
@@ -101,8 +139,6 @@ def _fingerprint(model: Path) -> str:
 
 def _inputs_fingerprint(options: ProfileOptions) -> str:
     """Of the file that shapes from a run depend on, if there is one; a file that is not there is for the reader."""
-    from ..core.files import sha256_of
-
     choice = options.shapes_from_run
     if choice is None or choice == RANDOM_INPUTS or not Path(choice).is_file():
         return ""
@@ -132,7 +168,8 @@ def estimate_model(request: Request, *, step: Step) -> Recorded:
     from ..workflows.estimating import analysed_run
 
     step("estimating")
-    found = report_model(request.model, request.target, part_of(ReportOptions, request.options))
+    options = replace(part_of(ReportOptions, request.options), advise=request.trials)
+    found = report_model(request.model, request.target, options)
     step("analysing")
     made = analysed_run(found, command=request.command, created=request.created)
     step("writing")
@@ -147,7 +184,7 @@ def _findings(run: Run, program: Program, compiler: ModelCompiler, request: Requ
     step("analysing")
     findings = analyse(run)
     device_ns = run.summary.latency.value_ns
-    if device_ns is None:  # of what some ops take nothing is known: no change can be said to be faster
+    if device_ns is None or not request.trials:  # with a cost that is not known, no change can be said to be faster
         return findings
     findings = with_predictions(findings, program, device_ns=device_ns)
     step("trying changes")

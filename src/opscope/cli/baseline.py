@@ -11,28 +11,31 @@ from .compare import add_gate_arguments, show
 
 
 class BaselineCommand:
-    """Keep the numbers of a run in a repository, and hold later runs to them."""
+    """Keep the numbers of a run in a repository or a store, and hold later runs to them."""
 
     examples = """\
 examples:
   opscope baseline save profile.run -o perf/model.json
   opscope baseline check profile.run perf/model.json --fail-on "latency>5%" --fail-on "peak_memory>0"
   opscope baseline update profile.run perf/model.json
+  opscope baseline save profile.run -o fleet.store:release-1
+  opscope baseline check profile.run fleet.store:release-1
 
-A baseline is a small JSON file with sorted keys and one op per line: commit it, and review its differences.
+A baseline is a small JSON file with sorted keys and one op per line: commit it, and review its differences. In a store
+it is a cell whose commit is the name; any commit of the store is a baseline as well.
 Exit codes of check: 0 pass, 1 regression or a total that an op of unknown cost is part of, 2 not comparable.
 """
 
     def add_arguments(self, parser: ArgumentParser) -> None:
         actions = parser.add_subparsers(dest="action", required=True, metavar="save|update|check")
-        save = actions.add_parser("save", help="write a new baseline file", allow_abbrev=False)
+        save = actions.add_parser("save", help="write a new baseline", allow_abbrev=False)
         save.add_argument("run", type=Path, metavar="RUN")
-        save.add_argument("-o", "--output", type=Path, required=True, metavar="FILE")
-        update = actions.add_parser("update", help="replace a baseline file, and show what changes", allow_abbrev=False)
-        check = actions.add_parser("check", help="compare a run with a baseline file", allow_abbrev=False)
+        save.add_argument("-o", "--output", required=True, metavar="FILE|STORE:NAME")
+        update = actions.add_parser("update", help="replace a baseline, and show what changes", allow_abbrev=False)
+        check = actions.add_parser("check", help="compare a run with a baseline", allow_abbrev=False)
         for part in (update, check):
             part.add_argument("run", type=Path, metavar="RUN")
-            part.add_argument("file", type=Path, metavar="FILE")
+            part.add_argument("file", metavar="FILE|STORE:NAME")
         add_gate_arguments(check)
 
     def run(self, args: Namespace) -> int:

@@ -21,7 +21,7 @@ class CalibrateCommand:
     examples = """\
 examples:
   opscope calibrate mychip.toml --from latencies.csv -o mychip-fitted.toml
-  opscope calibrate mychip.toml --from three.csv --models nets/ -o my-board.toml
+  opscope calibrate family-any --from three.csv --models nets/ -o my-phone.toml
   opscope calibrate family.toml --from all.csv --by chip -o targets/
   opscope report model.onnx --target ./mychip-fitted.toml
 

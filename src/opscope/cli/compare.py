@@ -38,16 +38,17 @@ examples:
   opscope compare std.run pro.run ultra.run --by type
   opscope compare estimate.run measured.run --side-by-side
   opscope compare old-trace.json new-trace.json
+  opscope compare fleet.store:4f2a91c new.run
 
-BASE and NEW are folders of runs, profile files of other tools, or baseline files. A limit is METRIC[:SELECTOR] > or <
-CHANGE, relative (5%) or absolute (100us, 64KB, 0). Exact runs are compared exactly; measured ones fail only where the
-samples leave no doubt.
+BASE and NEW are folders of runs, profile files of other tools, baseline files, or cells of a store by their commit. A
+limit is METRIC[:SELECTOR] > or < CHANGE, relative (5%) or absolute (100us, 64KB, 0). Exact runs are compared exactly;
+measured ones fail only where the samples leave no doubt.
 Exit codes: 0 pass, 1 regression or a total that an op of unknown cost is part of, 2 not comparable.
 """
 
     def add_arguments(self, parser: ArgumentParser) -> None:
         parser.add_argument(
-            "runs", type=Path, nargs="+", metavar="RUN", help="base run and new run; or three and more, side by side"
+            "runs", nargs="+", metavar="RUN", help="base run and new run; or three and more, side by side"
         )
         add_gate_arguments(parser)
         parser.add_argument("--side-by-side", action="store_true", help="a column per run, and no verdict")

@@ -8,31 +8,54 @@ from argparse import ArgumentParser, ArgumentTypeError, Namespace
 from pathlib import Path
 from types import FrameType
 
+from ..core.errors import UsageError, printable
+
 
 class ViewCommand:
-    """Show a run, or all runs of a folder, in the browser. The server listens on this machine only; its address holds a
-    random token and is good until Ctrl-C."""
+    """Show a run, all runs of a folder, or a store in the browser. The server listens on this machine only; its address
+    holds a random token and is good until Ctrl-C."""
 
     examples = """\
 examples:
   opscope view bert.run
   opscope view runs --port 8000 --no-browser
+  opscope view fleet.store
+  opscope view fleet.store -o fleet.html --figures prices.csv
 
-Exit codes: 0 ended by Ctrl-C, 2 no such run, or the port is taken.
+Exit codes: 0 written, or ended by Ctrl-C, 2 no such run, or the port is taken.
 """
 
     def add_arguments(self, parser: ArgumentParser) -> None:
-        parser.add_argument("run", type=Path, metavar="RUN|FOLDER", help="a run, or a folder with runs in it")
+        parser.add_argument("run", metavar="RUN|FOLDER|STORE", help="a run, a folder with runs in it, or a store")
         parser.add_argument("--port", type=_port, default=0, metavar="N", help="default: any that is free")
         parser.add_argument("--no-browser", action="store_true", help="print the address only")
+        group = parser.add_argument_group("of a store")
+        group.add_argument("-o", "--output", type=Path, metavar="FILE", help="write the page to a file, and serve none")
+        group.add_argument("--where", metavar="SQL", help="a condition on the cells in the file")
+        group.add_argument(
+            "--figures",
+            type=Path,
+            action="append",
+            default=[],
+            metavar="CSV",
+            help="figures that the store has not, such as target,price_usd:less; may be repeated",
+        )
 
     def run(self, args: Namespace) -> int:
         """Serve until Ctrl-C or SIGTERM, which are handled alike."""
+        from ..fleet.store import is_store
+
+        if not is_store(args.run) and (args.output or args.where or args.figures):
+            raise UsageError(f"{printable(args.run)}: is no store; expected -o, --where and --figures with one only")
+        if args.output is not None:
+            return _write(args)
+        if args.where is not None:
+            raise UsageError("--where: is for -o FILE; expected none, as the page that is served has a field for it")
         from ..server.http import RunServer
 
         before = signal.signal(signal.SIGTERM, _interrupt)
         try:
-            with RunServer.with_installed_ui(args.run, port=args.port, log=_log) as server:
+            with RunServer.with_installed_ui(args.run, port=args.port, given=args.figures, log=_log) as server:
                 print(server.address, flush=True)
                 print("Ctrl-C ends it", file=sys.stderr)
                 if not args.no_browser:
@@ -45,6 +68,14 @@ Exit codes: 0 ended by Ctrl-C, 2 no such run, or the port is taken.
         return 0
 
 
+def _write(args: Namespace) -> int:
+    from ..fleet import verbs
+
+    verbs.store_page(args.run, args.output, where=args.where or "", figures=args.figures)
+    print(f"wrote {args.output}", file=sys.stderr)
+    return 0
+
+
 def _open(address: str) -> None:
     import webbrowser
 
@@ -53,8 +84,6 @@ def _open(address: str) -> None:
 
 
 def _log(line: str) -> None:
-    from ..core.errors import printable
-
     print(f"opscope: {printable(line, 1000)}", file=sys.stderr)
 
 

@@ -5,9 +5,10 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
+from io import TextIOWrapper
 from pathlib import Path
 from stat import S_ISREG
-from typing import BinaryIO
+from typing import BinaryIO, TextIO
 
 from .errors import UsageError
 
@@ -47,6 +48,15 @@ def write_whole(path: Path, render: Callable[[BinaryIO], object]) -> None:
     """Stream into a file that appears whole or not at all."""
     with replacing(path) as out:
         render(out)
+
+
+@contextmanager
+def as_text(out: BinaryIO) -> Iterator[TextIO]:
+    """A stream of bytes to write words to; it stays open."""
+    text = TextIOWrapper(out, encoding="utf-8", newline="\n")
+    yield text
+    text.flush()
+    text.detach()
 
 
 def write_bytes(path: Path, data: bytes) -> None:

@@ -17,7 +17,7 @@ from ..core.units import Bytes
 from ..graph.graph import ABSENT, DType, Graph, Note, Op, Role, Tensor
 from ..graph.kinds import Family
 from ..machine.target import Target
-from .chains import fuse_chains, rename_layouts
+from .chains import free_joins, fuse_chains, rename_layouts
 
 _FUSES_INTO = (Family.CONTRACTION, Family.RECURRENT)
 _ALSO_FUSES_INTO = {"add", "batch_norm", "average_pool", "max_pool"}
@@ -33,6 +33,8 @@ def canonicalise(graph: Graph, target: Target) -> Graph:
         graph = fuse(graph, target.runtime.fuses)  # ops that a pair separated are adjacent now
     if target.runtime.channels_last:
         graph = rename_layouts(graph)
+    if target.runtime.joins_in_place:
+        graph = free_joins(graph)
     if target.runtime.fuses_chains:
         graph = fuse_chains(graph)
     return retype(graph, target.precision, _runs_as_notes(graph, target))

@@ -86,6 +86,20 @@ def rename_layouts(graph: Graph) -> Graph:
     return replace(graph, ops=tuple(ops))
 
 
+def free_joins(graph: Graph) -> Graph:
+    """Turn concatenations into views where each operand is made by an op and read by nobody else: their makers write
+    side by side, so that nothing moves."""
+    uses = Counter(t for op in graph.ops for t in op.inputs)
+    uses.update(graph.outputs)
+    made = {t for op in graph.ops for t in op.outputs}
+    return replace(graph, ops=tuple(_joined_by_makers(op, uses, made) for op in graph.ops))
+
+
+def _joined_by_makers(op: Op, uses: Counter[int], made: set[int]) -> Op:
+    free = op.kind == "concat" and all(t in made and uses[t] == 1 for t in op.inputs)
+    return replace(op, kind="identity") if free else op
+
+
 def _moves_channels(op: Op) -> bool:
     order = op.attributes.get("permutation") if op.kind == "transpose" else None
     if not isinstance(order, tuple) or len(order) < 3:  # batch, channels, and something between

@@ -18,7 +18,7 @@ from .memory import MemoryPlan, plan_memory
 from .price import Machine, Task, op_joules, price, price_call, task_of
 from .ranges import calibrated_range
 from .report import Layer
-from .work import Work
+from .work import Work, number
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,7 +102,8 @@ def _tasks(graph: Graph, machine: Machine, plan: MemoryPlan) -> list[Task]:
     tasks = []
     for step, op in enumerate(graph.ops):
         task = task_of(op, graph, machine.target)
-        tasks.append(replace(task, traffic=routes.traffic(step, op, task.work)))
+        written = {routes.activations: routes.written(step, op, task.work)}
+        tasks.append(replace(task, traffic=routes.traffic(step, op, task.work), written=written))
     return _with_layouts(graph, machine.target.layout, tasks)
 
 
@@ -134,6 +135,7 @@ class _Routes:
         self.graph = graph
         self.plan = plan
         self.activations = target.home(Holds.ACTIVATIONS).name
+        self.burst = target.home(Holds.ACTIVATIONS).burst_bytes
         self.constants = target.home(Holds.CONSTANTS).name
         self.local = target.local
         own, instances = 0.0, 1
@@ -157,20 +159,31 @@ class _Routes:
         if not work.bytes:
             return {}
         if self.local is None:
-            moved = {self.activations: work.read_bytes + work.write_bytes}
+            moved = {self.activations: work.read_bytes + work.write_bytes + self._lost_bytes(op)}
             moved[self.constants] = moved.get(self.constants, 0) + work.constant_bytes
             return moved
         moved = {self.local.name: work.bytes}
         if self.activations != self.local.name:  # otherwise its bytes are counted already
             boundary = self._boundary_bytes(op, work)
             inside = work.read_bytes + work.write_bytes - boundary
-            ruled = self.local.op_share is not None
-            share = float(self._streams(op, work)) if ruled else self._spilled_share(step)
-            moved[self.activations] = boundary + round(inside * share)
+            leaves = round(inside * self._outer_share(step, op, work))
+            moved[self.activations] = boundary + leaves + self._lost_bytes(op)
         stays = self.constants_are_resident and not _reads_in_part(op)
         if not stays and self.constants != self.local.name:
             moved[self.constants] = moved.get(self.constants, 0) + work.constant_bytes * self.copies
         return moved
+
+    def written(self, step: int, op: Op, work: Work) -> int:
+        """Return the bytes of results among the traffic of the memory that holds activations."""
+        if self.local is None or self.activations == self.local.name:
+            return work.write_bytes
+        result = min(sum(self.graph.tensors[t].bytes or 0 for t in op.outputs if t in self.outputs), work.write_bytes)
+        return result + round((work.write_bytes - result) * self._outer_share(step, op, work))
+
+    def _outer_share(self, step: int, op: Op, work: Work) -> float:
+        """Return the share of what an op reads and writes inside the network that passes the outer memory."""
+        ruled = self.local is not None and self.local.op_share is not None
+        return float(self._streams(op, work)) if ruled else self._spilled_share(step)
 
     def _streams(self, op: Op, work: Work) -> bool:
         """Whether the operands of an op pass through local memory tile by tile, since they do not fit it together.
@@ -201,6 +214,16 @@ class _Routes:
         """
         live = self.plan.live_bytes[step] * self.at_a_time
         return max(0.0, 1 - self.capacity / live) if live else 0.0
+
+    def _lost_bytes(self, op: Op) -> int:
+        """Return what bursts carry in vain: a convolution reads an input of the network pixel by pixel, and a pixel of
+        three channels fills a part of a burst only. Inside the network, tensors are laid out as the memory likes it."""
+        tensor = self.graph.tensors[op.inputs[0]] if op.kind == "conv" and op.inputs[0] != ABSENT else None
+        if self.burst is None or tensor is None or tensor.role is not Role.INPUT or not tensor.elements:
+            return 0
+        channels = (tensor.shape or ())[number(op, "channel_axis")]
+        size = tensor.bytes or 0
+        return max(0, round(size * self.burst.value * tensor.elements / (channels * size)) - size)
 
     def _boundary_bytes(self, op: Op, work: Work) -> int:
         """Return the bytes of network inputs, outputs and state that the op moves to or from outer memory."""

@@ -12,19 +12,25 @@ from ..machine.target import Engine, Layout
 from .work import channels_per_group, number, numbers
 
 _PRODUCTS = (Family.CONTRACTION, Family.RECURRENT)
+_BASE = {"sub": "add", "div": "mul"}  # kinds that cost what another does
 
 
 def form_of(op: Op, graph: Graph) -> str:
     """The kernel that costs apply to: adding or multiplying a scalar or a broadcast tensor has one of its own."""
     if op.kind not in ("add", "mul", "sub", "div") or len(op.inputs) != 2 or ABSENT in op.inputs:
         return op.kind
-    base = {"sub": "add", "div": "mul"}.get(op.kind, op.kind)
+    base = _BASE.get(op.kind, op.kind)
     sizes = [graph.tensors[t].elements or 0 for t in op.inputs]
     if min(sizes) == 1 and any(graph.tensors[t].role is Role.CONSTANT for t in op.inputs):
         return f"scalar_{base}"
     if min(sizes) < max(sizes):
         return f"broadcast_{base}"
     return op.kind
+
+
+def constant_form(op: Op) -> str:
+    """The kernel with a constant operand, which comes from another memory than the other operand."""
+    return f"constant_{_BASE.get(op.kind, op.kind)}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,6 +41,7 @@ class Extents:
     reduced: int  # for each tap
     produced: int
     taps: int = 1  # of a kernel
+    apart: int = 1  # channels that are convolved each on their own, side by side
 
 
 def product_extents(op: Op, graph: Graph) -> Extents | None:
@@ -49,7 +56,10 @@ def product_extents(op: Op, graph: Graph) -> Extents | None:
         groups, axis = max(1, number(op, "groups", 1)), number(op, "channel_axis")
         rows = prod(extent for place, extent in enumerate(out) if place != axis)
         channels = channels_per_group(op, graph.tensors[op.inputs[0]])
-        return Extents(rows, channels, out[axis] // groups, prod(numbers(op, "kernel")))
+        produced, apart = out[axis] // groups, groups if channels == 1 else 1
+        return Extents(rows, channels, produced, prod(numbers(op, "kernel")), apart)
+    if op.family is Family.POOL:
+        return Extents(prod(out[1:3] if op.attributes.get("channel_axis") == len(out) - 1 else out[2:]), 0, 0)
     if op.kind == "attention":
         return Extents(number(op, "query_length"), number(op, "head_size"), number(op, "key_length"))
     return None
@@ -59,7 +69,8 @@ def padding(extents: Extents | None, engine: Engine) -> float:
     """Padded work over real work: 100 channels on 32-wide tiles are computed as 128, a factor of 1.28.
 
     Taps of a convolution are one long reduced extent, or are padded each on their own (`taps_apart`): 48 channels of
-    3 x 3 taps are 432 padded to 448, or nine times 64.
+    3 x 3 taps are 432 padded to 448, or nine times 64. An engine with a `tap_extent` takes a tile of channels of so
+    many taps in a step, or so many tiles of channels of one tap, whichever is padded less.
     """
     if extents is None:
         return 1.0
@@ -67,13 +78,22 @@ def padding(extents: Extents | None, engine: Engine) -> float:
     if engine.tile_extent is not None:
         tile = round(engine.tile_extent.value)
         whole = extents.reduced * extents.taps
-        apart = engine.taps_apart and extents.reduced >= tile
-        padded = _padded(extents.reduced, tile) * extents.taps if apart else _padded(whole, tile)
-        growth *= padded / whole if whole else 1.0
-        growth *= _padded(extents.produced, tile) / extents.produced if extents.produced else 1.0
+        growth *= _padded_reduction(extents, engine, tile) / whole if whole else 1.0
+        produced = extents.produced * (extents.apart if engine.tap_extent is not None else 1)
+        growth *= _padded(produced, tile) / produced if produced else 1.0
     if engine.row_extent is not None and extents.rows:
         growth *= _padded(extents.rows, round(engine.row_extent.value)) / extents.rows
     return growth
+
+
+def _padded_reduction(extents: Extents, engine: Engine, tile: int) -> int:
+    if engine.tap_extent is not None:
+        taps = round(engine.tap_extent.value)
+        by_taps = _padded(extents.reduced, tile) * _padded(extents.taps, taps)
+        return by_taps if extents.apart > 1 else min(by_taps, _padded(extents.reduced, tile * taps) * extents.taps)
+    if engine.taps_apart and extents.reduced >= tile:
+        return _padded(extents.reduced, tile) * extents.taps
+    return _padded(extents.reduced * extents.taps, tile)
 
 
 def _padded(extent: int, tile: int) -> int:

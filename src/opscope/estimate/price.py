@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from math import prod
 
 from ..core.meaning import Carries
 from ..core.units import Cycles
 from ..graph.graph import ABSENT, DType, Graph, Op, Role
 from ..graph.kinds import Family
-from ..graph.work_families import WorkFamily, work_family
+from ..graph.work_families import TRANSCENDENTAL_KINDS, WorkFamily, work_family
 from ..machine.target import ANY, Engine, Figure, Memory, Target
 from .cost import CALL, EXCHANGE, LAUNCH, LAYOUT, Cost, Part
-from .kernels import Extents, form_of, padding, product_extents
+from .kernels import Extents, constant_form, form_of, padding, product_extents
 from .placement import Placement, can_price, place_op
 from .work import DEQUANTIZE, Work, number, work_of
 
@@ -43,6 +43,7 @@ class Task:
     work: Work
     placement: Placement
     traffic: Mapping[str, int]  # bytes by memory name
+    written: Mapping[str, int] = field(default_factory=dict)  # of them, results that leave for an outer memory
     form: str = ""  # the kernel that a published cost is of; empty: its kind
     family: WorkFamily | None = None
     outputs: int = 0  # elements
@@ -63,9 +64,9 @@ def task_of(op: Op, graph: Graph, target: Target) -> Task:
     """
     work = work_of(op, graph)
     first = place_op(op, work, graph, target)
-    extents = product_extents(op, graph) if work.macs and work.known else None
+    extents = product_extents(op, graph) if work.known and (work.macs or op.family is Family.POOL) else None
     outputs = sum(graph.tensors[t].elements or 0 for t in op.outputs[:1] if t != ABSENT)
-    task = Task(op, work, first, {}, form_of(op, graph), work_family(op, graph), outputs, extents)
+    task = Task(op, work, first, {}, {}, form_of(op, graph), work_family(op, graph), outputs, extents)
     if first.engine is None or not work.known or not target.is_compilable:
         return task
     able = [
@@ -101,10 +102,11 @@ def _price(task: Task, engine: Engine, machine: Machine) -> Cost:
     parts = [Part(engine.name, Cycles(stage.cycles / units), figures=stage.figures) for stage in stages]
     parts += _unpacking(task, machine)
     for memory in machine.target.memories:
-        cycles = memory_cycles(memory, task.traffic.get(memory.name, 0), machine)
-        if cycles:
-            figures = (memory.bytes_per_cycle, memory.bytes_per_second, memory.efficiency)
-            parts.append(Part(memory.name, Cycles(cycles), figures=tuple(f for f in figures if f is not None)))
+        written = task.written.get(memory.name, 0) if memory.write_efficiency is not None else 0
+        for size, share in ((task.traffic.get(memory.name, 0) - written, None), (written, memory.write_efficiency)):
+            if cycles := memory_cycles(memory, size, machine) / (1.0 if share is None else share.value):
+                figures = (memory.bytes_per_cycle, memory.bytes_per_second, memory.efficiency, share)
+                parts.append(Part(memory.name, Cycles(cycles), figures=tuple(f for f in figures if f is not None)))
     if task.layout_commands:
         vector = max(machine.target.engines, key=lambda each: each.threads)
         cycles = task.layout_cycles / machine.lanes + task.layout_commands * launch_cycles(vector)
@@ -193,7 +195,8 @@ def _stages(task: Task, engine: Engine) -> tuple[_Stage, ...]:
     op, work, dtype = task.op, task.work, task.placement.dtype
     if engine.command_cycles is not None:
         return (_Stage(engine.command_cycles.value, (engine.command_cycles,)),)
-    named = (task.form, op.kind, op.family.value)
+    constant = (constant_form(op),) if work.constant_bytes else ()
+    named = (task.form, *constant, op.kind, op.family.value)
     kernel = next((engine.kernels[name] for name in named if name in engine.kernels), None)
     if kernel is not None:
         return (_Stage(kernel.value * work.write_bytes / 1024, (kernel,)),)
@@ -202,8 +205,10 @@ def _stages(task: Task, engine: Engine) -> tuple[_Stage, ...]:
         return (_Stage((work.read_bytes + work.write_bytes) / (rate[0].value * rate[1].value), rate),)
     elements = engine.rate(engine.element_ops_per_cycle, dtype)
     stages = [_product(task, engine, rate)] if work.macs else []
-    if work.element_ops and elements is not None:
-        stages.append(_Stage(work.element_ops / elements.value, (elements,)))
+    in_passing = bool(stages) and bool(engine.output_elements_per_cycle)  # the output stage applies activations
+    if work.element_ops and elements is not None and not in_passing:
+        growth = 1.0 if work.macs else padding(task.extents, engine)  # a pool to one pixel leaves most lanes idle
+        stages.append(_Stage(work.element_ops * growth / elements.value, (elements,)))
     return tuple(stages)
 
 
@@ -217,8 +222,9 @@ def _product(task: Task, engine: Engine, rate: tuple[Figure, Figure] | None) -> 
     peak = engine.rate(engine.macs_per_cycle, dtype)
     if peak is not None:
         figures = rate or ((peak,) if engine.efficiency is None else (peak, engine.efficiency))
-        # A share that depthwise convolutions reach is of vector units: there are no tiles to fill.
-        whole = rate is not None and task.family is WorkFamily.DEPTHWISE_CONVOLUTION
+        # A share that depthwise convolutions reach is of vector units, unless tiles are of taps as well.
+        depthwise = task.family is WorkFamily.DEPTHWISE_CONVOLUTION
+        whole = rate is not None and depthwise and engine.tap_extent is None
         growth = 1.0 if whole else padding(task.extents, engine)
         cycles = work.macs * growth / prod(figure.value for figure in figures)
         found.append(_Stage(cycles, figures))
@@ -228,6 +234,9 @@ def _product(task: Task, engine: Engine, rate: tuple[Figure, Figure] | None) -> 
     leaves = engine.rate(engine.output_elements_per_cycle, dtype)
     if leaves is not None:
         found.append(_Stage(task.outputs / leaves.value, (leaves,)))
+    table = engine.lookup_elements_per_cycle
+    if table is not None and task.op.attributes.get("activation") in TRANSCENDENTAL_KINDS:
+        found.append(_Stage(task.outputs / table.value, (table,)))
     return max(found, key=lambda stage: stage.cycles, default=_Stage(0.0, ()))
 
 

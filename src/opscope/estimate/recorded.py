@@ -9,7 +9,7 @@ import numpy.typing as npt
 
 from ..core.meaning import Does, LaneRole
 from ..graph.kinds import what_kind_does
-from ..machine.target import ANY, Holds
+from ..machine.target import ANY, Holds, Target
 from ..program.program import COMMAND, NO_ROUTE, OpInfo
 from ..recording.build import program_ops
 from ..recording.finding import Trial
@@ -18,10 +18,11 @@ from ..recording.resources import MemoryUse
 from ..recording.run import MACS_PER_S, OUTER_BYTES_PER_S, CommandTable, graph_edges
 from ..recording.summary import Energy, LaneTotal, Latency, MemoryTotal, OpTotal, Summary
 from ..recording.trace import COUNTER, EDGE, NONE, CounterTrack, Lane, SpanKind, Trace, blank_spans
+from .cost import CALL
 from .peaks import peaks_of
 from .recorded_arena import MARKS, Arena, arena_of
 from .recorded_operands import details_of, memories_of
-from .recorded_resources import resources_of
+from .recorded_resources import outer_bytes, resources_of
 from .report import Layer, Report
 
 NANO = 1e9
@@ -127,7 +128,8 @@ def _trace(
     """A span for every command; none where the times do not make a whole."""
     known = bool(report.layers) and report.totals.latency_s is not None
     lanes: dict[str, int] = {}
-    spans = blank_spans(len(commands) if known else 0)
+    call = known and round(report.call_s * NANO) > 0
+    spans = blank_spans(len(commands) + call if known else 0)
     layers, bounds, steps = report.layers, _bounds(report), arena.steps
     for command, number in enumerate(arena.order) if known else ():
         step = steps[number]
@@ -136,7 +138,11 @@ def _trace(
         row = spans[command]
         row["lane"], row["kind"], row["op"], row["command"], row["name"] = lane, SpanKind.OP, op, command, command
         row["start_ns"], row["end_ns"], row["does"] = bounds[step], end, commands["does"][command]
-    names = tuple(words[detail] for detail in commands["detail"])
+    names = (*(words[detail] for detail in commands["detail"]), CALL)
+    if call:  # before the first layer, on its engine: nothing else runs
+        row = spans[len(commands)]
+        row["lane"], row["kind"], row["op"], row["command"] = 0, SpanKind.OP, NONE, NONE
+        row["name"], row["start_ns"], row["end_ns"], row["does"] = len(commands), 0, bounds[0], Does.LAUNCH
     rows = tuple(Lane(0, 0, engine, role=LaneRole.ENGINE) for engine in lanes)
     counters, samples = _occupancy(report, arena) if known else ((), np.zeros(0, COUNTER))
     return Trace(rows, names, spans, edges, counters, samples, report.provenance)
@@ -197,7 +203,7 @@ def _peak_bytes(report: Report, use: MemoryUse) -> int | None:
 
 
 def _op_totals(report: Report, value: int | None) -> tuple[OpTotal, ...]:
-    rows = (_op(number, layer, value) for number, layer in enumerate(report.layers))
+    rows = (_op(number, layer, value, report.target) for number, layer in enumerate(report.layers))
     return tuple(sorted(rows, key=lambda op: -(op.busy_ns or 0)))
 
 
@@ -237,7 +243,7 @@ def _lanes(trace: Trace, wall: int | None) -> tuple[LaneTotal, ...]:
     )
 
 
-def _op(number: int, layer: Layer, value: int | None) -> OpTotal:
+def _op(number: int, layer: Layer, value: int | None, target: Target) -> OpTotal:
     ns = None if layer.latency_s is None else _ns(layer)
     return OpTotal(
         name=layer.name,
@@ -248,7 +254,7 @@ def _op(number: int, layer: Layer, value: int | None) -> OpTotal:
         share=ns / value if ns is not None and value else None,
         commands=layer.trips,
         out_bytes=layer.write_bytes,
-        moved_bytes=sum(layer.traffic.values()) or None,
+        moved_bytes=outer_bytes(layer, target) or None,
         macs=layer.macs,
         engine=layer.engine or "",
         placed="accelerator" if layer.accelerated else "cpu",

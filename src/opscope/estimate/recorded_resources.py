@@ -23,7 +23,7 @@ def resources_of(report: Report) -> Resources:
         model=report.model,
         memory=report.memory,
         totals=report.totals,
-        layers=tuple(_layer(layer) for layer in report.layers),
+        layers=tuple(_layer(layer, report.target) for layer in report.layers),
         suggestions=report.suggestions,
         heavy_memory=report.heavy_memory,
         heavy_macs=report.heavy_macs,
@@ -33,7 +33,7 @@ def resources_of(report: Report) -> Resources:
     )
 
 
-def _layer(layer: Layer) -> LayerResources:
+def _layer(layer: Layer, target: Target) -> LayerResources:
     return LayerResources(
         op=layer.index,
         dtype=layer.dtype,
@@ -55,9 +55,14 @@ def _layer(layer: Layer) -> LayerResources:
         shared_bytes=layer.shared_bytes,
         live_bytes=layer.live_bytes,
         out_bytes=layer.write_bytes,
-        moved_bytes=sum(layer.traffic.values()),
+        moved_bytes=outer_bytes(layer, target),
         constant_shapes=layer.kernel_shapes,
     )
+
+
+def outer_bytes(layer: Layer, target: Target) -> int:
+    """Bytes that a layer moves through memories beyond the cores: what the bandwidth of those limits."""
+    return sum(layer.traffic.get(memory.name, 0) for memory in target.memories if memory.is_outer)
 
 
 def target_figures(target: Target) -> Iterator[TargetFigure]:

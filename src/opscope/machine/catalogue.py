@@ -35,11 +35,14 @@ _DIVISORS = {  # figures that something is divided by
     "macs_per_cycle",
     "element_ops_per_cycle",
     "output_elements_per_cycle",
+    "lookup_elements_per_cycle",
     "vector_bytes_per_cycle",
     "reached",
     "tile_extent",
     "row_extent",
+    "tap_extent",
     "efficiency",
+    "write_efficiency",
     "bytes_per_second",
     "bytes_per_cycle",
     "core_bytes_per_second",
@@ -48,8 +51,11 @@ _DIVISORS = {  # figures that something is divided by
     "memory_bytes_per_second",
     "beats",
     "request_bytes",
+    "burst_bytes",
 }
-_VARIANTS = {"scalar_mul", "scalar_add", "broadcast_add", "broadcast_mul"}  # forms of kinds that cost differently
+_VARIANTS = {  # forms of kinds that cost differently
+    f"{form}_{kind}" for form in ("scalar", "broadcast", "constant") for kind in ("add", "mul")
+}
 _WORK = {family.value for family in WorkFamily}
 _OPS = set(KINDS) | {family.value for family in Family} | {ANY}
 

@@ -105,8 +105,10 @@ class Engine:
     """Share of its peak that a family of work (`graph.work_families`) reaches, by data type: of `macs_per_cycle` for
     families that multiply, of `vector_bytes_per_cycle` for the others. Others reach `efficiency`."""
     output_elements_per_cycle: Mapping[str, Figure] = field(default_factory=dict)  # that leave it beside its MACs
+    lookup_elements_per_cycle: Figure | None = None  # that leave it through a table of a fused activation
     tile_extent: Figure | None = None  # reduced and produced extents are padded to a multiple of this
     row_extent: Figure | None = None  # rows of a product are padded to a multiple of this
+    tap_extent: Figure | None = None  # taps of a step of a convolution, with a tile of channels each
     taps_apart: bool = False  # channels are padded for each tap of a convolution, unless several taps fit a tile
     kernels: Mapping[str, Figure] = field(default_factory=dict)  # cycles per KB of output, by op kind
     picojoules_per_mac: Mapping[str, Figure] = field(default_factory=dict)  # by data type; "*" for any
@@ -161,6 +163,8 @@ class Memory:
     efficiency: Figure | None = None
     picojoules_per_byte: Figure | None = None
     burst: Burst | None = None
+    write_efficiency: Figure | None = None  # share of that which writes reach, where they are slower than reads
+    burst_bytes: Figure | None = None  # of one access: of an input with fewer bytes in a pixel, the rest is lost
     op_share: Figure | None = None  # of its bytes, that the operands of one op may take: larger ones stream through it
 
     def __post_init__(self) -> None:
@@ -320,6 +324,7 @@ class Runtime:
     in_place: tuple[str, ...] = ("reshape", "identity")  # kinds that write over their first input
     fuses: tuple[str, ...] = ()  # kinds that disappear into the op before them
     fuses_chains: bool = False  # elementwise ops one behind the other run as one, their values never leaving it
+    joins_in_place: bool = False  # makers of the operands of a concatenation write them side by side
     channels_last: bool = False  # its own order: a transposition to or from it only renames bytes
     rescales: tuple[
         str, ...
@@ -452,8 +457,10 @@ _RATES = frozenset(
         "macs_per_cycle",
         "element_ops_per_cycle",
         "efficiency",
+        "write_efficiency",
         "weight_bytes_per_cycle",
         "output_elements_per_cycle",
+        "lookup_elements_per_cycle",
         "vector_bytes_per_cycle",
         "reached",
         "bytes_per_second",

@@ -96,11 +96,15 @@ class Catalogue:
 
     def _entry(self, folder: Path) -> Entry:
         name = folder.relative_to(self.root).as_posix() if folder != self.root else folder.name
-        run_id = sha256(os.fsencode(name)).hexdigest()[:_ID_DIGITS]
-        try:
-            return Entry(run_id, name, folder, read_head(folder))
-        except ProfilerError as error:
-            return Entry(run_id, name, folder, None, str(error))
+        return entry_of(folder, sha256(os.fsencode(name)).hexdigest()[:_ID_DIGITS], name)
+
+
+def entry_of(folder: Path, run_id: str, name: str) -> Entry:
+    """A run with its head, or with what is wrong with it."""
+    try:
+        return Entry(run_id, name, folder, read_head(folder))
+    except ProfilerError as error:
+        return Entry(run_id, name, folder, None, str(error))
 
 
 def _subfolders(folder: Path) -> list[Path]:

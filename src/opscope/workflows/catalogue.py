@@ -124,7 +124,7 @@ def choose(
 
 def _best(entry: CatalogueEntry, options: Mapping[str, Value], model: Path | None, own_only: bool) -> Choice:
     """The best source of those that work here, take the model and have the options; and why not a better one."""
-    form = _format_of(model) if len(entry.sources) > 1 and any(source.models for source in entry.sources) else ""
+    form = format_of(model) if len(entry.sources) > 1 and any(source.models for source in entry.sources) else ""
     why_not = {source: _obstacle(source, form, own_only) for source in entry.sources}
     able = [source for source in entry.sources if not why_not[source]]
     if not able:
@@ -171,7 +171,7 @@ def _obstacle(source: Source, form: str, own_only: bool) -> str:
     return ""
 
 
-def _format_of(model: Path | None) -> str:
+def format_of(model: Path | None) -> str:
     """The word for the format of a model file; empty: there is none to look at."""
     from ..readers import model_format, unpacked
 

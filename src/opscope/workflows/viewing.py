@@ -5,18 +5,16 @@ A Run may come from anyone: nothing in it is followed out of its folder, and onl
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from dataclasses import dataclass
-from io import TextIOWrapper
 from pathlib import Path
 from stat import S_ISREG
-from typing import BinaryIO, TextIO
+from typing import BinaryIO
 
 import msgspec
 
 from ..core.errors import UsageError
-from ..core.files import open_plain
+from ..core.files import as_text, open_plain
 from ..gate.comparison import Comparison
 from ..recording.bounds_file import BOUNDS_FILE
 from ..recording.finding import Findings
@@ -122,7 +120,7 @@ def write_page(folder: Path, run: Run, out: BinaryIO) -> None:
     """The page of a run as a server gives it: spans that do not fit the page are asked for in pieces."""
     from ..views.page.page import RunPage
 
-    with _text(out) as text:
+    with as_text(out) as text:
         RunPage(most_rows=MOST_ROWS, served=True).render(run, findings_of(folder, run), text)
 
 
@@ -131,7 +129,7 @@ def write_compare_page(runs: Sequence[tuple[str, Run]], out: BinaryIO) -> None:
     from ..views.page.compare_page import ComparePage
 
     labels, whole = [label for label, _ in runs], [run for _, run in runs]
-    with _text(out) as text:
+    with as_text(out) as text:
         ComparePage(labels=labels).render(whole, _comparison(whole), text)
 
 
@@ -145,15 +143,6 @@ def _comparison(runs: Sequence[Run]) -> Comparison | None:
         return compare(*runs)
     except UsageError:
         return None
-
-
-@contextmanager
-def _text(out: BinaryIO) -> Iterator[TextIO]:
-    """A stream of bytes to write words to; it stays open."""
-    text = TextIOWrapper(out, encoding="utf-8", newline="\n")
-    yield text
-    text.flush()
-    text.detach()
 
 
 def span_pieces(run: Run) -> SpanRows | None:

@@ -6,7 +6,7 @@ import pytest
 
 from build import Sketch, engine, target
 from opscope.estimate.canonical import canonicalise
-from opscope.estimate.chains import fuse_chains, rename_layouts
+from opscope.estimate.chains import free_joins, fuse_chains, rename_layouts
 from opscope.graph.graph import Graph, Role
 from opscope.graph.work_families import WorkFamily, work_family
 from opscope.machine.target import Runtime
@@ -99,3 +99,14 @@ def test_changes_between_channels_first_and_last_are_views(order: tuple[int, ...
     assert kinds(rename_layouts(draw.graph(y))) == ["transpose" if moves else "identity"]
     kept = canonicalise(draw.graph(y), target(engine()))
     assert kinds(kept) == ["transpose"]  # a target whose runtime says nothing moves them
+
+
+def test_a_concatenation_whose_operands_nobody_else_reads_moves_nothing() -> None:
+    draw = Sketch()
+    x = draw.input(1, 4, 4, 8)
+    left, right = draw.conv(x, 8), draw.conv(x, 8)
+    whole = draw.op("concat", [left, right], (1, 4, 4, 16))
+    assert kinds(free_joins(draw.graph(whole))) == ["conv", "conv", "identity"]
+    assert kinds(free_joins(draw.graph(whole, left))) == ["conv", "conv", "concat"]  # read elsewhere
+    draw.op("concat", [x, right], (1, 4, 4, 16))
+    assert kinds(free_joins(draw.graph(whole))) == ["conv", "conv", "concat", "concat"]  # nobody makes an input

@@ -53,7 +53,7 @@ def test_every_layer_keeps_its_exact_values(report: Report) -> None:
         ):
             assert getattr(found, name) == getattr(layer, name), name
         assert layer.cost is not None
-        assert [part.cycles for part in found.costs] == [part.cycles for part in layer.cost.parts]
+        assert [part.cycles for part in found.costs] == list(layer.cost.by_resource().values())
 
 
 def test_a_layer_of_unknown_cost_has_no_cycles_and_no_bound() -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 from ...core.manifest import BackendEntry, Entry, Example, Format, Manifest, Option, Signature
 from ...core.provenance import Provenance
 
@@ -66,6 +68,7 @@ MANIFEST = Manifest(
     title="Arm Ethos-U",
     package=__package__,
     order=30,
+    targets=Path(__file__).with_name("targets"),
     backends=(BACKEND,),
     entries=tuple(
         Entry(

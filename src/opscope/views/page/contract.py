@@ -15,6 +15,7 @@ from ...recording.summary import Summary
 
 SCHEMA: Literal["opscope.page/1"] = "opscope.page/1"
 COMPARE_SCHEMA: Literal["opscope.compare-page/1"] = "opscope.compare-page/1"
+STORE_SCHEMA: Literal["opscope.store-page/1"] = "opscope.store-page/1"
 
 
 class Producer(msgspec.Struct, frozen=True):
@@ -167,11 +168,68 @@ class CompareData(msgspec.Struct, frozen=True):
     compared: Compared | None
 
 
+class StoreAxis(msgspec.Struct, frozen=True):
+    """Something that cells differ in; column `a<n>` of the block `cells` has places among its words, -1: not known."""
+
+    name: str
+    sql: str
+    words: tuple[str, ...]  # in the order to show them in
+    number: bool
+
+
+class StoreMetric(msgspec.Struct, frozen=True):
+    """A figure of cells; column `m<n>` of the block `cells`, and `l<n>` to `h<n>` its range."""
+
+    name: str
+    unit: str
+    better: str  # "less", "more"; empty: neither
+    sql: str  # empty: it is not in the store but was given beside it
+    ranged: bool
+
+
+class MovedOp(msgspec.Struct, frozen=True):
+    name: str
+    ns: float
+
+
+class StoreChange(msgspec.Struct, frozen=True):
+    """A change point of one metric of one series, from the cell in row `row` on."""
+
+    metric: int
+    row: int
+    before: float
+    after: float
+    low: float | None  # of the interval of the ratio, less one; None: exact
+    high: float | None
+    note: str
+    cause: MovedOp | None
+    ops: tuple[MovedOp, ...]
+
+
+class StoreData(msgspec.Struct, frozen=True):
+    """Cells of a store. Their columns are in the block `cells`: axes, metrics, and what tells of each cell."""
+
+    schema: Literal["opscope.store-page/1"]
+    producer: Producer
+    store: str
+    where: str  # condition that all of the page is under
+    served: bool
+    cells: int  # in the store
+    rows: int  # in the page
+    axes: tuple[StoreAxis, ...]
+    metrics: tuple[StoreMetric, ...]
+    reasons: tuple[str, ...]  # why cells have no figures, or no totals; by number
+    runs: tuple[str, ...]  # addresses of pages of runs, by number
+    changes: tuple[StoreChange, ...]  # largest first
+    notes: tuple[str, ...]
+
+
 class Contract(msgspec.Struct, frozen=True):
-    """Both kinds of page, for one schema."""
+    """Every kind of page, for one schema."""
 
     page: PageData
     compare: CompareData
+    store: StoreData
 
 
 def json_schema() -> dict[str, object]:

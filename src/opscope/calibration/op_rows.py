@@ -1,0 +1,81 @@
+"""A row that names an op with its shapes → a graph of that op alone, for measurements op by op.
+
+Shapes are those of the inputs and, behind an arrow, of the result: `1x32x128x768;768x3072->1x32x128x3072`. A product or
+an elementwise op needs no result. The second operand of a convolution is its weights; that of a product is, where it
+has two axes longer than 1 and the first one has more, so that all of its rows share it.
+"""
+
+from __future__ import annotations
+
+from math import prod
+
+from ..graph.graph import Attribute, DType, Graph, Op, Role, Tensor
+from ..graph.kinds import KINDS, Family
+
+Shape = tuple[int, ...]
+_LABELS = {dtype.label: dtype for dtype in DType if dtype.is_number}
+_MOST_ELEMENTS = 1 << 40
+_MOST_DIGITS = 9  # of an extent
+
+
+def op_graph(kind: str, shapes: str, dtype: str, source: str) -> Graph:
+    """The graph; a ValueError says what is wrong with a row."""
+    untold = kind == "attention"  # shapes do not say how many heads there are
+    if untold or kind not in KINDS or KINDS[kind].family in (Family.CONTROL, Family.OPAQUE, Family.RECURRENT):
+        raise ValueError(
+            f"op_type is {kind!r}; expected a kind that has a cost: conv, matmul, add, softmax, transpose …"
+        )
+    if dtype not in _LABELS:
+        raise ValueError(f"dtype is {dtype!r}; expected one of {', '.join(_LABELS)}")
+    given, _, result = shapes.partition("->")
+    inputs = [_shape(part) for part in given.split(";") if part]
+    if not inputs:
+        raise ValueError("shapes has no input; expected 1x128x768;768x3072->1x128x3072")
+    output = _shape(result) if result else _result(kind, inputs)
+    tensors = [Tensor(f"input{n}", shape, _LABELS[dtype], Role.INPUT) for n, shape in enumerate(inputs)]
+    if len(inputs) > 1 and (kind in ("conv", "conv_transpose") or (kind == "matmul" and _is_shared(inputs))):
+        tensors[1] = Tensor("weights", inputs[1], _LABELS[dtype], Role.CONSTANT)
+    tensors.append(Tensor("output", output, _LABELS[dtype], Role.ACTIVATION))
+    last = len(inputs)
+    op = Op(kind, kind, kind, tuple(range(last)), (last,), _attributes(kind, inputs, output))
+    held = tuple(n for n, tensor in enumerate(tensors[:-1]) if tensor.role is Role.INPUT)
+    return Graph(
+        name=kind, source=source, framework="row", ops=(op,), tensors=tuple(tensors), inputs=held, outputs=(last,)
+    )
+
+
+def _shape(text: str) -> Shape:
+    numbers = text.strip().split("x")
+    if not all(number.isdecimal() and len(number) <= _MOST_DIGITS and int(number) > 0 for number in numbers):
+        raise ValueError(f"shapes has {text!r}; expected extents above 0, as 1x128x768")
+    shape = tuple(int(number) for number in numbers)
+    if prod(shape) > _MOST_ELEMENTS:
+        raise ValueError(f"shapes has {text!r}; expected at most {_MOST_ELEMENTS} elements")
+    return shape
+
+
+def _result(kind: str, inputs: list[Shape]) -> Shape:
+    if kind == "matmul" and len(inputs) > 1:
+        return (*inputs[0][:-1], inputs[1][-1])
+    if kind in ("conv", "conv_transpose"):
+        raise ValueError("shapes of a convolution has no result; expected ->1x64x112x112 behind its inputs")
+    return max(inputs, key=prod)
+
+
+def _is_shared(inputs: list[Shape]) -> bool:
+    return prod(inputs[1][:-2]) == 1 and len(inputs[1]) > 1
+
+
+def _attributes(kind: str, inputs: list[Shape], output: Shape) -> dict[str, Attribute]:
+    if kind == "matmul":
+        return {"k": inputs[0][-1], "n": output[-1]}
+    if kind in ("conv", "conv_transpose"):
+        if len(inputs) < 2 or len(inputs[1]) < 3 or not len(inputs[0]) == len(inputs[1]) == len(output):
+            raise ValueError(
+                "shapes of a convolution do not fit each other; expected 1x3x224x224;64x3x7x7->1x64x112x112"
+            )
+        groups = max(1, inputs[0][1] // inputs[1][1])
+        return {"kernel": inputs[1][2:], "groups": groups, "channel_axis": 1}
+    if kind in ("max_pool", "average_pool"):
+        return {"kernel": (max(1, prod(inputs[0]) // max(1, prod(output))),), "channel_axis": 1}
+    return {}

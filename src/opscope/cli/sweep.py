@@ -1,0 +1,257 @@
+"""The verb `sweep`."""
+
+from __future__ import annotations
+
+import json
+import logging
+import sys
+from argparse import ArgumentParser, Namespace
+from pathlib import Path
+from time import monotonic
+from typing import TYPE_CHECKING
+
+from ..commands.command import named_shape, positive, write_result
+from ..core.errors import UsageError, printable
+from .profile import add_option, known_options, merged
+
+if TYPE_CHECKING:
+    from typing import TextIO
+
+    from ..fleet.cell import Outcome
+    from ..fleet.spec import Spec, Value
+    from ..fleet.sweep import Plan, Progress, Started, SweepOptions
+
+KEEP = ("runs", "ops", "rows")
+_MOST_NOTES = 20  # on cells without figures
+_LINE_S = 10.0  # between two lines where there is no terminal
+
+
+class SweepCommand:
+    """Profile every combination of models, targets and options, each in a process of its own, and keep what comes of it
+    as rows of a store. What the store has already is not done again: a sweep that was stopped goes on."""
+
+    examples = """\
+examples:
+  opscope sweep --models 'models/*.onnx' --target aic100-std,aic100-pro --cores 1,2,4 -o fleet.store
+  opscope sweep sweep.toml -o fleet.store --dry-run
+  opscope sweep sweep.toml -o fleet.store --scheduler tcp://scheduler:8786
+  opscope sweep sweep.toml -o fleet.store --cluster slurm --jobs 32
+  opscope sweep sweep.toml -o fleet.store --retry-failed
+
+Exit codes: 0 fine, 1 a cell crashed, took too long or too much memory, 2 wrong usage or unreadable input, 130
+interrupted: what had ended is kept.
+"""
+
+    def add_arguments(self, parser: ArgumentParser) -> None:
+        parser.usage = "opscope sweep SPEC.toml | --models GLOB … [--AXIS V,V,…] -o STORE [OPTION …]"
+        parser.add_argument("spec", type=Path, nargs="?", metavar="SPEC.toml", help="models and axes in a file")
+        parser.add_argument("-o", "--output", required=True, metavar="STORE", help="folder, or address of a store")
+        parser.add_argument("--models", nargs="+", default=[], metavar="GLOB", help="model files, or patterns of them")
+        parser.add_argument("--target", metavar="T,T,…", help="names (see `opscope targets`) or TOML files")
+        parser.add_argument("--backend", metavar="B,B,…", help="where times come from (default: by target)")
+        parser.add_argument(
+            "--zip", action="append", default=[], metavar="AXIS,AXIS", help="these axes go together, value by value"
+        )
+        parser.add_argument(
+            "--shape",
+            type=named_shape,
+            action="append",
+            default=[],
+            metavar="NAME=1x3x224x224",
+            help="shape of an input, or size of a named dimension, of every model; may be repeated",
+        )
+        parser.add_argument(
+            "--jobs", type=positive, metavar="N", help="processes, or workers of --cluster, at once (default: cores)"
+        )
+        parser.add_argument("--scheduler", metavar="tcp://HOST:PORT", help="run on the workers of a Dask cluster")
+        parser.add_argument(
+            "--cluster", metavar="slurm|pbs|lsf|sge|k8s", help="start --jobs workers there, as Dask is configured to"
+        )
+        parser.add_argument("--keep", choices=KEEP, default="ops", help="runs with ops, ops (default), or rows alone")
+        parser.add_argument("--dry-run", action="store_true", help="print the cells and a guess of the time, run none")
+        parser.add_argument("--retry-failed", action="store_true", help="run cells again that have no figures")
+        parser.add_argument("--fresh", action="store_true", help="run all cells again, beside the rows there are")
+        parser.add_argument("--time-limit", default="600s", metavar="T", help="of a cell (default 600s)")
+        parser.add_argument("--memory-limit", metavar="SIZE", help="of a process (default: its part of the machine's)")
+        parser.add_argument("--commit", metavar="C", help="kept with every row (default: what git says here)")
+        parser.add_argument("--json", action="store_true", help="print JSON")
+        group = parser.add_argument_group("axes, each a comma list, for the backends that have them")
+        for option in merged([option for options in known_options().values() for option in options]):
+            add_option(group, option, several=True)
+
+    def run(self, args: Namespace) -> int:
+        from ..fleet import verbs
+
+        spec, options = _spec(args), _options(args)
+        if args.dry_run:
+            plan = verbs.plan_sweep(spec, args.output, options)
+            write_result(lambda out: _print_plan(plan, options.jobs, out, as_json=args.json), None)
+            return 0
+        if args.scheduler is not None or args.cluster is not None:
+            logging.getLogger("distributed").setLevel(logging.CRITICAL)  # our one line says what is wrong
+        teller = _Teller(args.output)
+        try:
+            state = verbs.sweep(
+                spec, args.output, options, commit=args.commit, started=teller.start, progress=teller.show
+            )
+        except KeyboardInterrupt:
+            teller.end()
+            print(
+                f"opscope: interrupted; {teller.ended} cells are in {args.output}, the same command goes on",
+                file=sys.stderr,
+            )
+            return 130
+        teller.end()
+        result = {"store": args.output, "cells": teller.cells, "run": state.ended, "ok": state.done}
+        result |= {"failed": state.failed, "refused": state.refused, "seconds": round(state.seconds, 3)}
+        words = f"{state.done} ok, {state.failed} failed, {state.refused} refused of {teller.cells} cells"
+        before = teller.cells - state.ended
+        words += f"; {before} were in the store before" if before else ""
+        write_result(lambda out: print(json.dumps(result) if args.json else words, file=out), None)
+        print(f"wrote {args.output}", file=sys.stderr)
+        return 1 if state.failed else 0
+
+
+def _spec(args: Namespace) -> Spec:
+    """Of the file, or of the command line; both at once would hide which of them counts."""
+    from ..fleet.spec import Pattern, Spec, read_spec
+
+    axes: dict[str, tuple[Value, ...]] = {}
+    for name in ("target", "backend", *_axis_names()):
+        value = getattr(args, name.replace("-", "_"))
+        if value is True:
+            axes[name] = (True,)
+        elif value is not None and value is not False:
+            axes[name] = _listed(name, value)
+    if args.spec is not None:
+        if args.models or axes or args.zip or args.shape:
+            raise UsageError(f"{args.spec}: says what to sweep; expected no --models and no axes beside it")
+        return read_spec(args.spec)
+    zipped = tuple(_listed("zip", text) for text in args.zip)
+    shapes = ((Pattern({}), dict(args.shape)),) if args.shape else ()
+    return Spec(tuple(args.models), Path(), axes, zipped, shapes=shapes)
+
+
+def _axis_names() -> list[str]:
+    return [option.name for option in merged([o for options in known_options().values() for o in options])]
+
+
+def _listed(name: str, text: str) -> tuple[str, ...]:
+    values = tuple(part.strip() for part in text.split(",") if part.strip())
+    if not values:
+        raise UsageError(f"--{name} {text!r}: no value; expected a comma list")
+    return values
+
+
+def _options(args: Namespace) -> SweepOptions:
+    from ..core.units import parse_seconds, parse_size
+    from ..fleet.sweep import SweepOptions as Options
+
+    return Options(
+        jobs=args.jobs,
+        scheduler=args.scheduler,
+        cluster=args.cluster,
+        keep=args.keep,
+        retry_failed=args.retry_failed,
+        fresh=args.fresh,
+        time_limit_s=parse_seconds(args.time_limit),
+        memory_limit_bytes=None if args.memory_limit is None else parse_size(args.memory_limit),
+    )
+
+
+class _Teller:
+    """Progress: a line that is drawn again on a terminal, a line every few seconds elsewhere."""
+
+    def __init__(self, store: str) -> None:
+        self.store = store
+        self.cells = self.ended = 0
+        self._last = monotonic()
+        self._drawn = False
+        self._notes = 0
+
+    def start(self, started: Started) -> None:
+        plan = started.plan
+        self.cells = len(plan.cells)
+        words = f"{len(plan.todo)} of {self.cells} cells to run, {started.at_once} at once"
+        words += f"; {len(plan.failed)} without figures are left as they are (--retry-failed)" if plan.failed else ""
+        print(words, file=sys.stderr)
+        if started.dashboard:
+            print(f"dashboard {started.dashboard}", file=sys.stderr)
+
+    def show(self, state: Progress) -> None:
+        self.ended = state.ended
+        if state.last is not None and state.last.reason:
+            self._note(state.last)
+        if sys.stderr.isatty():
+            print(f"\r\033[K{progress_line(state)}", end="", file=sys.stderr, flush=True)
+            self._drawn = True
+        elif monotonic() - self._last >= _LINE_S:
+            self._last = monotonic()
+            print(progress_line(state), file=sys.stderr, flush=True)
+
+    def _note(self, outcome: Outcome) -> None:
+        """Why a cell has no figures; of many, the first."""
+        self._notes += 1
+        self.end()
+        if self._notes <= _MOST_NOTES:
+            reason = printable(outcome.reason, 200)
+            print(f"note: cell {outcome.id[:12]} {outcome.status}: {reason}", file=sys.stderr)
+        elif self._notes == _MOST_NOTES + 1:
+            print("note: further reasons are in the store: SELECT model, reason FROM cells", file=sys.stderr)
+
+    def end(self) -> None:
+        if self._drawn:
+            print("\r\033[K", end="", file=sys.stderr, flush=True)
+            self._drawn = False
+
+
+def progress_line(state: Progress) -> str:
+    """`120 of 400 cells, 2 failed, 2 running, 35 s left`"""
+    left = "" if state.left_s is None else f", {duration(state.left_s)} left"
+    running = min(state.jobs, state.total - state.ended)
+    bad = state.failed + state.refused
+    without = f", {bad} without figures" if bad else ""
+    return f"{state.ended} of {state.total} cells{without}, {running} running{left}"
+
+
+def duration(seconds: float) -> str:
+    """`2 h 05 min`, `3 min 20 s`, `12 s`"""
+    whole = round(seconds)
+    if whole >= 3600:
+        return f"{whole // 3600} h {whole % 3600 // 60:02} min"
+    return f"{whole // 60} min {whole % 60:02} s" if whole >= 60 else f"{whole} s"
+
+
+def _print_plan(plan: Plan, jobs: int | None, out: TextIO, *, as_json: bool) -> None:
+    from os import cpu_count
+
+    from ..views.text.columns import columns
+
+    at_once = jobs or cpu_count() or 1
+    time_s = None if plan.seconds is None else plan.seconds / at_once
+    if as_json:
+        todo = {cell.id for cell in plan.todo}
+        rows = [
+            {
+                "id": c.id,
+                "model": c.model,
+                "target": c.target_name,
+                "backend": c.backend,
+                "options": c.options,
+                "run": c.id in todo,
+            }
+            for c in plan.cells
+        ]
+        print(json.dumps({"cells": rows, "seconds": time_s}, indent=1, ensure_ascii=False), file=out)
+        return
+    shown = [
+        [cell.model, cell.target_name or "—", cell.backend, " ".join(f"{k}={v}" for k, v in cell.options.items())]
+        for cell in plan.todo
+    ]
+    for line in columns(["model", "target", "backend", "options"], shown, align="<<<<", limits={0: 40, 1: 30, 3: 60}):
+        print(line, file=out)
+    guess = "nothing like them was run before: the time is not known" if time_s is None else f"about {duration(time_s)}"
+    print(f"{len(plan.todo)} of {len(plan.cells)} cells to run, {at_once} at once; {guess}", file=out)
+
+
+COMMANDS = {"sweep": SweepCommand()}

@@ -1,0 +1,202 @@
+"""`opscope sweep` behind the api: what is planned and not in the store yet is run, here or on a cluster."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Sequence
+from contextlib import ExitStack, closing
+from dataclasses import dataclass
+from pathlib import Path
+from time import time
+
+import msgspec
+
+from ..core.errors import UsageError
+from ..recording.keys import digest_of
+from .cell import KEEP, OPS, PROFILE, RUNS, Job, Outcome, Outcomes
+from .cluster import cluster, outcomes_there, started_cluster, threads_of, versions_there
+from .compaction import compact, empty_inbox
+from .place import Place
+from .plan import Cell, planned
+from .query import ask
+from .runner import outcomes_here
+from .schema import FAILED, OK, REFUSED
+from .spec import Spec
+from .store import HEAD, Store
+
+_COMPACT_FROM = 64  # files of the inbox that are worth a compaction
+_EMPTY_EACH = 5000  # cells: questions to a store stay quick while a long sweep fills it
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """What a sweep will do."""
+
+    cells: tuple[Cell, ...]
+    todo: tuple[Cell, ...]  # not in the store
+    failed: tuple[str, ...]  # in the store without figures, and not tried again
+    seconds: float | None  # that `todo` should take one after the other; None: nothing like it was run before
+
+
+@dataclass(slots=True)
+class Progress:
+    """Where a sweep is."""
+
+    total: int
+    jobs: int
+    done: int = 0
+    failed: int = 0
+    refused: int = 0
+    seconds: float = 0.0  # of the clock, since the first cell was given out
+    last: Outcome | None = None
+
+    @property
+    def ended(self) -> int:
+        return self.done + self.failed + self.refused
+
+    @property
+    def left_s(self) -> float | None:
+        """What the rest should take at the pace so far."""
+        return self.seconds / self.ended * (self.total - self.ended) if self.ended else None
+
+    def count(self, outcome: Outcome, seconds: float) -> None:
+        self.done += outcome.status == OK
+        self.failed += outcome.status == FAILED
+        self.refused += outcome.status == REFUSED
+        self.seconds, self.last = seconds, outcome
+
+
+def plan_for(store: Store | None, cells: Sequence[Cell], *, retry_failed: bool = False) -> Plan:
+    """What is left to do, with what earlier cells of the same backends took."""
+    if store is None:
+        return Plan(tuple(cells), tuple(cells), (), None)
+    known = {str(row_id): str(status) for row_id, status in ask(store, "SELECT id, status FROM cells").rows}
+    wanted = [cell for cell in cells if cell.id not in known or (retry_failed and known[cell.id] != OK)]
+    failed = tuple(cell.id for cell in cells if known.get(cell.id, OK) != OK)
+    took = ask(store, "SELECT backend, median(seconds) FROM cells WHERE status = 'ok' GROUP BY backend").rows
+    each = {str(backend): float(str(seconds)) for backend, seconds in took if seconds is not None}
+    is_known = all(cell.backend in each for cell in wanted)
+    seconds = sum(each[cell.backend] for cell in wanted) if is_known else None
+    return Plan(tuple(cells), tuple(wanted), () if retry_failed else failed, seconds)
+
+
+@dataclass(frozen=True, slots=True)
+class SweepOptions:
+    """How a sweep is carried out."""
+
+    jobs: int | None = None  # processes at once on this machine; None: as many as cores
+    scheduler: str | None = None  # address of a Dask scheduler; None: this machine
+    cluster: str | None = None  # of MAKERS: who starts `jobs` workers of a Dask cluster for this sweep
+    keep: str = OPS  # of KEEP
+    retry_failed: bool = False
+    fresh: bool = False  # profile everything again, beside what the store has
+    time_limit_s: float = 600.0
+    memory_limit_bytes: int | None = None  # of each process; None: its part of this machine's, or none on a cluster
+    profile: str = PROFILE  # module:attribute; tests and benchmarks put theirs in its place
+
+    def __post_init__(self) -> None:
+        if self.keep not in KEEP:
+            raise UsageError(f"--keep {self.keep}: not known; expected one of {', '.join(KEEP)}")
+        if self.cluster is not None and (self.scheduler is not None or self.jobs is None):
+            raise UsageError(f"--cluster {self.cluster}: starts a scheduler; expected --jobs N workers, no --scheduler")
+
+
+@dataclass(frozen=True, slots=True)
+class Started:
+    """What a sweep is about to do, and where."""
+
+    plan: Plan
+    at_once: int
+    dashboard: str = ""  # address of the cluster's page
+
+
+def plan_sweep(spec: Spec, store: str | Path, options: SweepOptions) -> Plan:
+    """What a sweep would do; nothing is written, and no cluster is asked."""
+    known = Store(store) if Place(store).get(HEAD) is not None else None
+    return plan_for(known, planned(spec, again="fresh" if options.fresh else ""), retry_failed=options.retry_failed)
+
+
+def sweep(
+    spec: Spec,
+    store: str | Path,
+    options: SweepOptions,
+    *,
+    created: str,
+    commit: str | None = None,
+    started: Callable[[Started], None] | None = None,
+    progress: Callable[[Progress], None] | None = None,
+) -> Progress:
+    """Run every cell that the store does not have, here or on a cluster."""
+    place = Store(store, create=True)
+    if options.keep == RUNS and not place.place.is_local:
+        raise UsageError(f"--keep runs: {place.place.address} is no folder; expected --keep ops or rows")
+    mark = digest_of(created, place.place.address)[:12]
+    jobs = options.jobs or os.cpu_count() or 1
+    job = Job(
+        store=place.place.root if place.place.is_local else place.place.address,
+        sweep=mark,
+        created=created,
+        commit=commit,
+        keep=options.keep,
+        time_limit_s=options.time_limit_s,
+        memory_limit_bytes=options.memory_limit_bytes,
+        profile=options.profile,
+    )
+    with ExitStack() as stack:
+        versions, dashboard = None, ""
+        give: Callable[[Sequence[Cell]], Outcomes]
+        if options.scheduler is None and options.cluster is None:
+            limit = options.memory_limit_bytes or part_of_memory(jobs)
+            here = msgspec.structs.replace(job, memory_limit_bytes=limit)
+            give = lambda cells: outcomes_here(cells, here, jobs=jobs)  # noqa: E731
+        else:
+            reached = started_cluster(options.cluster, jobs) if options.cluster else cluster(options.scheduler)
+            client = stack.enter_context(reached)
+            names = [str(name) for name in spec.axes.get("backend", ())]
+            versions = versions_there(client, names).__getitem__ if names else None
+            jobs, dashboard = threads_of(client), client.dashboard_link
+            give = lambda cells: outcomes_there(client, cells, job)  # noqa: E731
+        cells = planned(spec, versions=versions, again=mark if options.fresh else "")
+        plan = plan_for(place, cells, retry_failed=options.retry_failed)
+        if started is not None:
+            started(Started(plan, jobs, dashboard))
+        forget(place, [cell.id for cell in plan.todo])
+        return _run(place, plan, give, jobs, progress)
+
+
+def _run(
+    store: Store,
+    plan: Plan,
+    give: Callable[[Sequence[Cell]], Outcomes],
+    jobs: int,
+    progress: Callable[[Progress], None] | None,
+) -> Progress:
+    state = Progress(len(plan.todo), jobs)
+    start = time()
+    with closing(give(plan.todo)) as outcomes:  # an interrupt ends the processes, wherever it comes
+        for outcome in outcomes:
+            state.count(outcome, time() - start)
+            if progress is not None:
+                progress(state)
+            if state.ended % _EMPTY_EACH == 0:
+                empty_inbox(store)
+    if state.ended >= _COMPACT_FROM:
+        compact(store, now_s=time())
+    return state
+
+
+def part_of_memory(jobs: int) -> int | None:
+    """Of one process, where all together may have four fifths of this machine's."""
+    try:
+        whole = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    except (AttributeError, ValueError, OSError):  # a system that does not tell
+        return None
+    return int(0.8 * whole / jobs)
+
+
+def forget(store: Store, ids: Sequence[str]) -> None:
+    """Rows that are about to be written again, and those that nobody wants."""
+    known = {str(row[0]) for row in ask(store, "SELECT id FROM cells").rows}
+    gone = known.intersection(ids)
+    if gone:
+        compact(store, now_s=time(), drop=gone)

@@ -1,0 +1,145 @@
+"""One function per verb of sweeps and stores, for `import opscope` and the command line.
+
+A store is a folder, or an address that fsspec knows; `commit` and `created` are what rows are marked with.
+"""
+
+from __future__ import annotations
+
+import subprocess
+from collections.abc import Callable, Sequence
+from datetime import UTC, datetime
+from pathlib import Path
+from time import time
+
+from ..core.files import as_text, replacing
+from . import sweep as sweeps
+from .compaction import Cleaned
+from .export import export
+from .keeping import Content, add_runs, clean, content, put_together
+from .page import StorePage
+from .query import Answer, ask
+from .spec import Spec, read_spec
+from .store import Store
+from .sweep import Plan, Progress, Started, SweepOptions
+from .table import Table, pivot
+from .trend import Series
+from .trend import trend as trend_of
+
+
+def plan_sweep(spec: Spec | str | Path, store: str | Path, options: SweepOptions | None = None) -> Plan:
+    """What `sweep` would do; nothing runs and nothing is written."""
+    return sweeps.plan_sweep(_spec(spec), store, options or SweepOptions())
+
+
+def sweep(
+    spec: Spec | str | Path,
+    store: str | Path,
+    options: SweepOptions | None = None,
+    *,
+    commit: str | None = None,
+    created: str | None = None,
+    started: Callable[[Started], None] | None = None,
+    progress: Callable[[Progress], None] | None = None,
+) -> Progress:
+    """Profile every cell of a sweep that the store does not have, each in a process of its own.
+
+    `spec` is a Spec or a TOML file, `store` a folder or the address of an object store. `commit` is kept with every
+    row; when not given, the one that git says the models' folder is at. `started` is told the plan, `progress` where
+    the sweep is.
+    """
+    chosen_spec = _spec(spec)
+    return sweeps.sweep(
+        chosen_spec,
+        store,
+        options or SweepOptions(),
+        created=created or datetime.now(UTC).isoformat(timespec="seconds"),
+        commit=commit or commit_of(chosen_spec.folder),
+        started=started,
+        progress=progress,
+    )
+
+
+def add_to_store(runs: Sequence[str | Path], store: str | Path, *, commit: str | None = None) -> int:
+    """Put runs into a store; returns how many."""
+    return add_runs(str(store), [Path(run) for run in runs], commit=commit or commit_of(Path()))
+
+
+def store_content(store: str | Path) -> Content:
+    """What a store holds, by target, backend and provenance."""
+    return content(str(store))
+
+
+def ask_store(store: str | Path, sql: str, *, most: int | None = None) -> Answer:
+    """The answer to one SELECT over cells, ops, findings and latest; `most` is of its rows."""
+    return ask(Store(store), sql, most=most)
+
+
+def compact_store(store: str | Path) -> Cleaned:
+    """Put small files of a store together; one of an earlier version is brought up to date."""
+    return put_together(str(store), now_s=time())
+
+
+def clean_store(store: str | Path, *, superseded: bool = False) -> Cleaned:
+    """Remove what nothing in a store needs; with `superseded`, also rows that newer ones replace."""
+    return clean(str(store), now_s=time(), superseded=superseded)
+
+
+def export_store(
+    store: str | Path, form: str, output: str | Path, *, table: str = "cells", where: str | None = None
+) -> int:
+    """Write a table as csv, json, xlsx or runs of mlflow; returns how many rows."""
+    return export(Store(store), form, str(output), table=table, where=where)
+
+
+def table(
+    store: str | Path,
+    *,
+    rows: Sequence[str] = ("model",),
+    columns: Sequence[str] = ("target",),
+    metric: str = "latency",
+    best: bool = False,
+    where: str | None = None,
+) -> Table:
+    """One metric of the latest cells of a store over two axes; `best` chooses where several cells fall together."""
+    return pivot(Store(store), rows=rows, columns=columns, metric=metric, best=best, where=where)
+
+
+def trend(
+    store: str | Path, *, metric: str = "latency", by: str = "commit", where: str | None = None, seed: int = 0
+) -> list[Series]:
+    """Every series of a store with its change points; `seed` is of shuffles and of the bootstrap."""
+    return trend_of(Store(store), metric=metric, by=by, where=where, seed=seed)
+
+
+def store_page(store: str | Path, output: str | Path, *, where: str = "", figures: Sequence[str | Path] = ()) -> None:
+    """Write the page of a store as one file; `figures` are CSV files of what it does not have, such as prices."""
+    path = Path(output)
+    page = StorePage(where=where, given=[Path(file) for file in figures], beside=path.absolute().parent)
+    with replacing(path) as out, as_text(out) as text:
+        page.render(Store(store), text)
+
+
+def _spec(spec: Spec | str | Path) -> Spec:
+    return read_spec(Path(spec)) if isinstance(spec, str | Path) else spec
+
+
+def commit_of(folder: Path) -> str | None:
+    """Of the repository that a folder is in, with a + behind it where files differ from it; None: there is none."""
+    commit = _git(folder, "rev-parse", "HEAD")
+    if not commit:
+        return None
+    return f"{commit}+" if _git(folder, "status", "--porcelain", "--untracked-files=no") else commit
+
+
+def _git(folder: Path, *words: str) -> str:
+    try:
+        done = subprocess.run(  # noqa: S603 - no shell, and words of our own
+            ["git", "-C", str(folder), *words],  # noqa: S607 - the git that the user has
+            capture_output=True,
+            text=True,
+            timeout=30,
+            check=False,
+        )
+    except (OSError, subprocess.TimeoutExpired):
+        return ""
+    return done.stdout.strip() if done.returncode == 0 else ""

@@ -1,0 +1,15 @@
+"""Chips whose makers or users publish latencies: targets from data sheets, fitted to those tables."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from ...core.manifest import Manifest
+
+MANIFEST = Manifest(
+    name="published",
+    title="Chips with published latencies",
+    package=__package__,
+    order=80,
+    targets=Path(__file__).with_name("targets"),
+)

@@ -1,8 +1,8 @@
 """Every `opscope` command line of the README and of all pages runs, in the order printed, and prints what is shown.
 
-In a `sh` block every line that starts with `opscope` or `mkdir` is run. In a `text` block lines after a `$` are run,
-and what follows must be what they print, in order: `…` alone on a line stands for lines that are left out, within a
-line for anything. Notes and results leave by two streams, which each have their own order.
+In a `sh` block every line that starts with `opscope`, `mkdir` or `printf` (into a file) is run. In a `text` block lines
+after a `$` are run, and what follows must be what they print, in order: `…` alone on a line stands for lines that are
+left out, within a line for anything. Notes and results leave by two streams, which each have their own order.
 `pytest tests/test_examples.py --update-golden` brings shown lines up to date with the nearest printed ones.
 """
 
@@ -61,7 +61,9 @@ def steps_of(text: str) -> list[Step]:
     for language, block in BLOCK.findall(text):
         lines = block.splitlines()
         if language == "sh":
-            steps += [Step(_command(line)) for line in _joined(lines) if line.startswith(("opscope ", "mkdir "))]
+            steps += [
+                Step(_command(line)) for line in _joined(lines) if line.startswith(("opscope ", "mkdir ", "printf "))
+            ]
         else:
             steps += _shown_steps(lines)
     return steps
@@ -107,6 +109,10 @@ def _around(program: str, arguments: list[str]) -> list[str]:
     """The few commands around ours that pages use."""
     if program == "mkdir":
         Path(arguments[0]).mkdir()
+        return []
+    if program == "printf":
+        text, _, path = arguments
+        Path(path).write_text(text.replace("\\n", "\n"), encoding="utf-8")
         return []
     if program == "ls":
         return sorted(path.name for path in Path(arguments[0]).iterdir())

@@ -20,8 +20,9 @@ from ..estimate.machines import use_machine
 from ..estimate.precision import in_precision, with_precision
 from ..estimate.ranges import RANGE_SIGMAS
 from ..graph.graph import Graph
+from ..machine.calibration import Calibration, Validation
 from ..machine.catalogue import figures
-from ..machine.target import Calibration, Figure, Target, Validation
+from ..machine.target import Figure, Target
 from ..readers import graph_of
 from .fit import Fit, Priors, Row, fit, linearise
 from .measurements import Measurement, of_one_op, repeated_once

@@ -47,7 +47,7 @@ class Priors:
     centre: Floats  # the data sheet
     low: Floats
     high: Floats
-    own_sigma: Floats  # figure: how far a machine differs from the others; 0: one machine alone
+    own_sigma: Floats  # figure: how far a machine differs from what machines alike have in common
 
     @property
     def shared_sigma(self) -> Floats:

@@ -20,7 +20,8 @@ _MOST_DIGITS = 9  # of an extent
 
 def op_graph(kind: str, shapes: str, dtype: str, source: str) -> Graph:
     """The graph; a ValueError says what is wrong with a row."""
-    if kind not in KINDS or KINDS[kind].family in (Family.CONTROL, Family.OPAQUE, Family.RECURRENT):
+    untold = kind == "attention"  # shapes do not say how many heads there are
+    if untold or kind not in KINDS or KINDS[kind].family in (Family.CONTROL, Family.OPAQUE, Family.RECURRENT):
         raise ValueError(
             f"op_type is {kind!r}; expected a kind that has a cost: conv, matmul, add, softmax, transpose …"
         )
@@ -69,8 +70,10 @@ def _attributes(kind: str, inputs: list[Shape], output: Shape) -> dict[str, Attr
     if kind == "matmul":
         return {"k": inputs[0][-1], "n": output[-1]}
     if kind in ("conv", "conv_transpose"):
-        if len(inputs) < 2 or len(inputs[1]) < 3:
-            raise ValueError("shapes of a convolution has no weights; expected 1x3x224x224;64x3x7x7->1x64x112x112")
+        if len(inputs) < 2 or len(inputs[1]) < 3 or not len(inputs[0]) == len(inputs[1]) == len(output):
+            raise ValueError(
+                "shapes of a convolution do not fit each other; expected 1x3x224x224;64x3x7x7->1x64x112x112"
+            )
         groups = max(1, inputs[0][1] // inputs[1][1])
         return {"kernel": inputs[1][2:], "groups": groups, "channel_axis": 1}
     if kind in ("max_pool", "average_pool"):

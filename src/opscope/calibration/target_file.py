@@ -9,8 +9,9 @@ from collections.abc import Mapping
 from dataclasses import fields
 from pathlib import Path
 
+from ..machine.calibration import Calibration, Validation
 from ..machine.catalogue import SCHEMA
-from ..machine.target import Calibration, Figure, Target, Validation
+from ..machine.target import Figure, Target
 
 _PLACE = re.compile(r"(\w+)\[(\d+)\]\.(.*)")
 

@@ -6,7 +6,7 @@ estimator prices a network once, and from then on its latency for other figures 
     Σ parts that do not overlap  +  max over resources ( Σ parts on that resource )
 
 with each part scaled by the figures that it names. A thousand networks are evaluated in the time that pricing one
-takes. Which engine runs an op and what spills stay as they were priced; a fit prices again at the figures it found.
+takes. Which engine runs an op and what spills stay as they were priced.
 """
 
 from __future__ import annotations

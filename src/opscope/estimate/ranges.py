@@ -12,8 +12,9 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from math import exp, hypot, log, sqrt
 
+from ..machine.calibration import Calibration
 from ..machine.catalogue import figures
-from ..machine.target import Calibration, Figure, Target
+from ..machine.target import Figure, Target
 from ..recording.resources import Range
 from .cost import Cost
 

@@ -15,6 +15,7 @@ from typing import TypeVar
 from ..core.meaning import Carries
 from ..graph.graph import DType, Op
 from ..graph.work_families import WorkFamily
+from .calibration import Calibration, Validation
 
 ANY = "*"
 MOST_UNITS = 64  # of an engine in one core
@@ -338,35 +339,6 @@ class Support:
 
     ops: tuple[str, ...] = ()
     dtypes: tuple[str, ...] = ()
-
-
-@dataclass(frozen=True, slots=True)
-class Calibration:
-    """How figures were fitted to measurements, and how far predictions were off for networks left out of the fit.
-
-    A prediction's logarithm is off by `spread` where every figure is known well, and by more where it rests on figures
-    with wide ranges; `factor` such widths hold the truth as often as `coverage` says.
-    """
-
-    rows: int  # measurements
-    networks: int
-    spread: float
-    factor: float
-    coverage: float  # that ranges are made for: 0.9
-    seen: Mapping[str, float] = field(default_factory=dict)  # largest share of time of each part in any network
-    precisions: tuple[str, ...] = ()
-
-
-@dataclass(frozen=True, slots=True)
-class Validation:
-    """How far predictions lie from measurements that set no figure."""
-
-    networks: int
-    rows: int
-    median_error: float
-    p90_error: float
-    coverage: float | None  # share of measurements inside the range
-    source: str  # a key of the target's `sources`
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,6 +8,8 @@ import pytest
 
 from opscope.calibration.measurements import Measurement, read_measurements, repeated_once
 from opscope.core.errors import ImportFileError, ProfilerError
+from opscope.graph.graph import Graph
+from opscope.graph.work_families import WorkFamily, work_family
 
 
 @pytest.fixture
@@ -45,14 +47,14 @@ def test_a_mark_of_byte_order_other_line_ends_and_other_columns_are_taken(folder
 @pytest.mark.parametrize(
     ("text", "problem"),
     [
-        ("", "line 1: no column 'model'; expected columns model, latency_ms"),
-        ("model,ms\nnet,1\n", "line 1: no column 'latency_ms'; expected columns model, latency_ms"),
+        ("", "line 1: no column 'model'; expected columns model and latency_ms, or op_type"),
+        ("model,ms\nnet,1\n", "line 1: no column 'latency_ms'; expected columns model and latency_ms, or op_type"),
         ("model,latency_ms\n", "no rows; expected at least one measurement"),
         *(
-            (f"model,latency_ms\nnet,{word}\n", f"line 2: latency_ms is '{word}'; expected milliseconds above 0")
+            (f"model,latency_ms\nnet,{word}\n", f"line 2: latency_ms is '{word}'; expected a time above 0")
             for word in ("0", "-1", "nan", "inf", "1e300", "fast", "", "1e9")
         ),
-        ("model,latency_ms\nnet\n", "line 2: latency_ms is ''; expected milliseconds above 0"),
+        ("model,latency_ms\nnet\n", "line 2: latency_ms is ''; expected a time above 0"),
         ("model,latency_ms\nnot,1\n", "line 2: model 'not' is not in "),
         ("model,latency_ms\n,1\n", "line 2: model '' is not in "),
         ("model,latency_ms\n/,1\n", "line 2: model '/' is not in "),
@@ -96,10 +98,56 @@ def test_rows_of_a_file_in_the_folder_of_the_command_are_refused_alike(
 ) -> None:
     monkeypatch.chdir(folder)
     Path("rows.csv").write_text("model,latency_ms\n,1\n", encoding="utf-8")
-    with pytest.raises(ImportFileError, match="rows.csv: line 2: model '' is not in"):
+    with pytest.raises(ImportFileError, match=r"rows\.csv: line 2: model '' is not in"):
         read_measurements([Path("rows.csv")])
 
 
 def test_repeats_count_once_with_their_median(folder: Path) -> None:
     rows = read(folder, "model,latency_ms,batch\nnet,1,\nnet,9,2\nnet,1000,\nnet,3,\n")
-    assert [(row.batch, row.seconds) for row in repeated_once(rows)] == [(None, 0.003), (2, 0.009)]
+    found = repeated_once(rows)
+    assert [row.batch for row in found] == [None, 2]
+    assert [row.seconds for row in found] == pytest.approx([0.003, 0.009])
+
+
+OPS = "op_type,shapes,dtype,time_ns,chip,cores\n"
+
+
+def test_rows_of_ops_are_graphs_of_one_op(folder: Path) -> None:
+    (row, again) = read(folder, f"{OPS}matmul,4x8;8x16,f16,1500,a,2\nconv,1x8x4x4;8x1x3x3->1x8x4x4,i8,1,,\n")
+    assert isinstance(row.model, Graph)
+    assert row.seconds == pytest.approx(1.5e-6)
+    assert (row.chip, row.cores, row.network) == ("a", 2, "matmul 4x8, 8x16, 4x16")
+    assert isinstance(again.model, Graph)
+    assert again.model.ops[0].attributes["groups"] == 8
+    assert work_family(again.model.ops[0], again.model) is WorkFamily.DEPTHWISE_CONVOLUTION
+
+
+@pytest.mark.parametrize(
+    ("cells", "problem"),
+    [
+        ("nothing,4x8,f16,1", "op_type is 'nothing'; expected a kind that has a cost"),
+        ("lstm,4x8,f16,1", "op_type is 'lstm'; expected a kind that has a cost"),
+        ("attention,4x8;4x8;4x8,f16,1", "op_type is 'attention'; expected a kind that has a cost"),
+        ("add,4x8,f17,1", "dtype is 'f17'; expected one of"),
+        ("add,,f16,1", "shapes has no input"),
+        ("add,4x0,f16,1", "shapes has '4x0'; expected extents above 0"),
+        ("add,999999999x999999999,f16,1", "shapes has '999999999x999999999'; expected at most"),
+        (f"add,{'9' * 6000},f16,1", "shapes has '999"),
+        ("add,4x8,f16,0", "time_ns is '0'; expected a time above 0"),
+        ("conv,1x3x8x8;4x3x3x3,f16,1", "shapes of a convolution has no result"),
+        ("conv,8;4x3x3x3->1x4x8x8,f16,1", "shapes of a convolution do not fit each other"),
+        ("conv,1x3x8x8;4x3x3x3->8,f16,1", "shapes of a convolution do not fit each other"),
+    ],
+)
+def test_a_bad_row_of_an_op_is_refused_with_one_line(cells: str, problem: str, folder: Path) -> None:
+    with pytest.raises(ImportFileError) as caught:
+        read(folder, f"{OPS}{cells},,\n")
+    assert f"line 2: {problem}" in str(caught.value)
+    assert "\n" not in str(caught.value)
+
+
+def test_a_file_of_ops_needs_all_of_its_columns(folder: Path) -> None:
+    with pytest.raises(
+        ImportFileError, match=r"no column 'time_ns'; expected columns model and latency_ms, or op_type"
+    ):
+        read(folder, "op_type,shapes,dtype\nadd,4x8,f16\n")

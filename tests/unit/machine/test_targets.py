@@ -10,6 +10,7 @@ import pytest
 from opscope.core.errors import TargetError
 from opscope.core.meaning import Carries
 from opscope.graph.graph import DType
+from opscope.graph.work_families import WorkFamily
 from opscope.machine import catalogue as targets
 from opscope.machine.target import Corner, Engine, Figure, Holds, Memory, Route, Scope, at_corner
 
@@ -163,6 +164,33 @@ def test_two_engines_of_one_name_are_refused() -> None:
 def test_both_kinds_of_bandwidth_at_once_are_refused() -> None:
     both = 'bytes_per_second = { value = 1, source = "sheet" }\nbytes_per_cycle = { value = 1, source = "sheet" }\n'
     assert "has both bytes_per_second and bytes_per_cycle; expected one" in refusal(GOOD + both)
+
+
+REACHED = """macs_per_cycle = { "*" = { value = 1, source = "sheet" } }
+vector_bytes_per_cycle = { value = 64, source = "sheet" }
+reached = { softmax = { "*" = { value = 0.5, source = "sheet" } } }
+"""
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "message"),
+    [
+        ("value = 0.5", "value = 1.5", "engine 'cpu' reaches more than its peak for softmax; expected at most 1"),
+        ("value = 0.5", "value = 0.5, high = 2", "engine 'cpu' reaches more than its peak for softmax"),
+        ("value = 0.5", "value = 0", "key engines[0].reached.softmax.*: found 0; expected a number above 0"),
+        ("softmax", "softmacks", "key engines[0].reached: 'softmacks' is not known; did you mean softmax?"),
+        ('"*" = { value = 0.5', "f17 = { value = 0.5", "key engines[0].reached.softmax: 'f17' is not known"),
+        ("value = 64", "value = 0", "key engines[0].vector_bytes_per_cycle: found 0; expected a number above 0"),
+    ],
+)
+def test_shares_of_families_of_work_are_checked(old: str, new: str, message: str) -> None:
+    good = changed('macs_per_cycle = { "*" = { value = 1, source = "sheet" } }\n', REACHED)
+    unit = targets.parse(good.encode(), source="chip.toml").engines[0]
+    found = unit.rate_of(WorkFamily.SOFTMAX, DType.F32)
+    assert found is not None
+    assert [figure.value for figure in found] == [64, 0.5]
+    assert unit.rate_of(WorkFamily.COPY, DType.F32) is None
+    assert message in refusal(good.replace(old, new))
 
 
 def test_binary_junk_is_refused_with_the_byte() -> None:

@@ -1,0 +1,112 @@
+"""Chains of elementwise ops run as one, and changes between channels first and last move nothing."""
+
+from __future__ import annotations
+
+import pytest
+
+from build import Sketch, engine, target
+from opscope.estimate.canonical import canonicalise
+from opscope.estimate.chains import free_joins, fuse_chains, rename_layouts
+from opscope.graph.graph import Graph, Role
+from opscope.graph.work_families import WorkFamily, work_family
+from opscope.machine.target import Runtime
+
+
+def gelu(draw: Sketch, x: int) -> int:
+    """x · (erf(x ÷ √2) + 1) · ½"""
+    inner = draw.same("erf", draw.same("div", x, draw.constant()))
+    return draw.same("mul", draw.same("mul", x, draw.same("add", inner, draw.constant())), draw.constant())
+
+
+def kinds(graph: Graph) -> list[str]:
+    return [op.kind for op in graph.ops]
+
+
+def test_a_gelu_of_five_ops_is_one_that_reads_its_input_once() -> None:
+    draw = Sketch()
+    x = draw.dense(draw.input(1, 4, 8), 8)
+    y = gelu(draw, x)
+    found = fuse_chains(draw.graph(y))
+    (product, chain) = found.ops
+    assert product.kind == "matmul"
+    assert chain.outputs == (y,)
+    assert chain.inputs.count(x) == 1
+    assert {found.tensors[t].role for t in chain.inputs if t != x} == {Role.CONSTANT}
+    assert len(chain.sources) == 5
+    assert work_family(chain, found) is WorkFamily.TRANSCENDENTAL
+
+
+def test_a_silu_of_two_ops_is_one() -> None:
+    draw = Sketch()
+    x = draw.conv(draw.input(1, 8, 8, 4), 4)
+    y = draw.same("mul", x, draw.same("sigmoid", x))
+    (_, chain) = fuse_chains(draw.graph(y)).ops
+    assert (chain.inputs, chain.outputs) == ((x,), (y,))
+    assert chain.attributes["chain"] == "sigmoid mul"
+    assert chain.kind == "sigmoid"  # the one that takes longest
+
+
+def test_a_value_that_is_read_elsewhere_ends_a_chain() -> None:
+    draw = Sketch()
+    first = draw.same("exp", draw.input(1, 8))
+    second = draw.same("relu", first)
+    third = draw.same("abs", second)
+    assert len(fuse_chains(draw.graph(third)).ops) == 1
+    assert kinds(fuse_chains(draw.graph(third, first))) == ["exp", "relu"]  # an output of the network
+    draw.dense(second, 2)
+    found = fuse_chains(draw.graph(third, len(draw.tensors) - 1))
+    assert [op.outputs[0] for op in found.ops[:2]] == [second, third]
+
+
+def test_an_operand_that_is_made_later_than_a_chain_begins_ends_it() -> None:
+    draw = Sketch()
+    x = draw.input(1, 8)
+    early = draw.same("exp", x)
+    late = draw.dense(x, 8)
+    sum_ = draw.same("add", early, late)
+    assert kinds(fuse_chains(draw.graph(sum_))) == ["exp", "matmul", "add"]
+
+
+def test_other_sizes_other_loops_and_other_families_end_a_chain() -> None:
+    draw = Sketch()
+    row = draw.same("exp", draw.input(1, 8))
+    wide = draw.op("add", [row, draw.input(4, 8)], (4, 8))
+    normal = draw.same("softmax", wide)
+    inside = draw.op("abs", [normal], (4, 8), scope="loop", trips=3)
+    last = draw.same("relu", inside)
+    assert kinds(fuse_chains(draw.graph(last))) == ["exp", "add", "softmax", "abs", "relu"]
+
+
+def test_chains_are_fused_where_the_target_says_so() -> None:
+    draw = Sketch()
+    y = gelu(draw, draw.dense(draw.input(1, 4, 8), 8))
+    apart, together = (
+        canonicalise(draw.graph(y), target(engine(), runtime=Runtime(fuses_chains=fuses))) for fuses in (False, True)
+    )
+    assert len(apart.ops) == 6
+    assert len(together.ops) == 2
+
+
+@pytest.mark.parametrize(
+    ("order", "moves"),
+    [((0, 2, 3, 1), False), ((0, 3, 1, 2), False), ((0, 2, 1), False), ((0, 1, 3, 2), True), ((1, 0), True),
+     ((1, 2, 0), True), ((0, 2, 1, 3), True), ((0, 2, 3, 4, 1), False)],
+)  # fmt: skip
+def test_changes_between_channels_first_and_last_are_views(order: tuple[int, ...], moves: bool) -> None:
+    draw = Sketch()
+    shape = tuple(range(2, 2 + len(order)))
+    y = draw.op("transpose", [draw.input(*shape)], [shape[axis] for axis in order], permutation=order)
+    assert kinds(rename_layouts(draw.graph(y))) == ["transpose" if moves else "identity"]
+    kept = canonicalise(draw.graph(y), target(engine()))
+    assert kinds(kept) == ["transpose"]  # a target whose runtime says nothing moves them
+
+
+def test_a_concatenation_whose_operands_nobody_else_reads_moves_nothing() -> None:
+    draw = Sketch()
+    x = draw.input(1, 4, 4, 8)
+    left, right = draw.conv(x, 8), draw.conv(x, 8)
+    whole = draw.op("concat", [left, right], (1, 4, 4, 16))
+    assert kinds(free_joins(draw.graph(whole))) == ["conv", "conv", "identity"]
+    assert kinds(free_joins(draw.graph(whole, left))) == ["conv", "conv", "concat"]  # read elsewhere
+    draw.op("concat", [x, right], (1, 4, 4, 16))
+    assert kinds(free_joins(draw.graph(whole))) == ["conv", "conv", "concat", "concat"]  # nobody makes an input

@@ -28,7 +28,8 @@ def for_floats(chosen: Target) -> Target:
     return chosen if {"f32", "*"} & {*rates, *chosen.precision} else replace(chosen, precision={"f32": "bf16"})
 
 
-SHIPPED = [for_floats(targets.load(name)) for name in targets.catalogue()]
+LOADED = [targets.load(name) for name in targets.catalogue()]
+SHIPPED = [for_floats(target) for target in LOADED if not target.support.dtypes]  # others refuse some networks
 few = settings(max_examples=60, deadline=None)
 
 
@@ -130,7 +131,7 @@ any_machine = machines() | st.sampled_from([Machine(t, cores=round(t.topology.co
 def test_layers_add_up_to_the_totals(graph: Graph, machine: Machine) -> None:
     result = estimate(graph, machine)
     layers, totals = result.layers, result.totals
-    assert totals.cycles == pytest.approx(sum(layer.cycles for layer in layers))
+    assert totals.cycles == pytest.approx(sum(layer.cycles for layer in layers) + result.call.total)
     assert totals.latency_s.value == pytest.approx(totals.cycles / machine.clock_hz)
     assert totals.macs == sum(layer.macs for layer in layers)
     assert totals.accelerated_layers + totals.cpu_layers == len(layers)
@@ -142,11 +143,11 @@ def test_layers_add_up_to_the_totals(graph: Graph, machine: Machine) -> None:
 @few
 def test_parts_of_a_layer_give_its_total_and_its_bound(graph: Graph, machine: Machine) -> None:
     for layer in estimate(graph, machine).layers:
-        hidden = [part.cycles for part in layer.cost.parts if part.overlaps]
+        found = layer.cost.by_resource()
+        hidden = [found[name] for name in {part.resource for part in layer.cost.parts if part.overlaps}]
         shown = [part.cycles for part in layer.cost.parts if not part.overlaps]
         assert layer.cycles == pytest.approx(max(hidden, default=0) + sum(shown))
-        longest = max((part.cycles for part in layer.cost.parts), default=0)
-        assert {part.resource: part.cycles for part in layer.cost.parts}.get(layer.bound, 0) == longest
+        assert found.get(layer.bound, 0) == max(found.values(), default=0)
 
 
 @given(networks(), any_machine)

@@ -35,7 +35,7 @@ def names_of(points: Sequence[Point], law: Law) -> list[str]:
 
 
 @pytest.mark.parametrize("law", LAWS, ids=lambda law: law.__name__)
-@pytest.mark.parametrize("network", ["resnet50", "bert-2-layers", "vit-2-layers"])
+@pytest.mark.parametrize("network", ["resnet50", "bert-2-layers", pytest.param("vit-2-layers", marks=pytest.mark.slow)])
 def test_a_small_grid_obeys(network: str, law: Law) -> None:
     points = small_grid(network)
     assert len(points) == 12

@@ -214,6 +214,7 @@ def test_sorting_and_filtering_work_and_a_phone_needs_no_sideways_scrolling(open
     assert re.fullmatch(rf"\d+ of {len(report.layers)}", page.inner_text("#panel-operators .hits"))
 
 
+@pytest.mark.slow
 def test_thousands_of_layers_are_shown_in_steps_and_still_sort(open_page: Open, tmp_path: Path) -> None:
     recipe = Recipe("llm-decoder", precision="f16", weights=False, options={"layers": 40})
     report = made(recipe, "max32690-cm4", tmp_path)

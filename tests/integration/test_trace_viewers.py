@@ -299,7 +299,7 @@ const wait = (ms) => new Promise((resolve) => setTimeout(resolve, ms));
 """
 
 
-@pytest.mark.parametrize("trace_format", ["json", "perfetto"])
+@pytest.mark.parametrize("trace_format", [pytest.param("json", marks=pytest.mark.slow), "perfetto"])
 def test_the_perfetto_ui_opens_a_trace_and_finds_a_named_span(folder: Path, tmp_path: Path, trace_format: str) -> None:
     chromium()
     path = trace_of(folder, tmp_path / "out", trace_format=trace_format)

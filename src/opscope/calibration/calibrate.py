@@ -14,8 +14,8 @@ from pathlib import Path
 
 import numpy as np
 
-from ..core.errors import ProfilerError, UsageError
-from ..estimate.estimator import estimate
+from ..core.errors import ProfilerError, UsageError, printable
+from ..estimate.estimator import Estimate, estimate
 from ..estimate.machines import use_machine
 from ..estimate.precision import in_precision, with_precision
 from ..estimate.ranges import RANGE_SIGMAS
@@ -120,6 +120,11 @@ def calibrate(
     keys = fitted_keys(target)
     if not keys:
         raise UsageError(f"{target.name}: no figure that makes time has a range; expected low and high of some")
+    for chip, sheet in zip(chips, machines, strict=True):
+        known = {key for key, _ in figures(sheet)}
+        lacks = next((key for key in keys if key not in known), None)
+        if lacks is not None:
+            raise UsageError(f"chip {printable(chip)}: has no {lacks}; expected a target that extends {target.name}")
     priors = _priors(machines, target, keys)
     pricing = _Pricing(target, keys)
     rows, kept, skipped = [], [], []
@@ -154,44 +159,53 @@ class _Problem:
     skipped: tuple[str, ...]
 
 
+class Models:
+    """Reads each model that measurements name once, and estimates it as it was measured."""
+
+    def __init__(self) -> None:
+        self._read: dict[object, Graph] = {}
+
+    @staticmethod
+    def key(row: Measurement) -> tuple[object, ...]:
+        """What decides the graph of a row."""
+        model = row.model if isinstance(row.model, Path) else row.network
+        return (model, row.batch, tuple(sorted((row.shapes or {}).items())))
+
+    def estimated(self, row: Measurement, target: Target) -> Estimate:
+        """The estimate of a row on a target, in its precision and on its cores."""
+        key = self.key(row)
+        if key not in self._read:
+            self._read[key] = graph_of(row.model, shapes=row.shapes, batch=row.batch)
+        chosen = with_precision(target if isinstance(row.model, Path) else of_one_op(target), row.precision)
+        return estimate(in_precision(self._read[key], chosen, row.precision), use_machine(chosen, cores=row.cores))
+
+
 class _Pricing:
     """Terms of each network, priced once for all machines that differ in nothing but fitted figures."""
 
     def __init__(self, target: Target, keys: Sequence[str]) -> None:
         self.target = target
         self.keys = keys
-        self.graphs: dict[object, Graph | str] = {}
+        self.models = Models()
         self.found: dict[object, Terms | str] = {}
 
     def terms(self, row: Measurement, machine: Target) -> Terms | str:
         """Terms of a measurement, or why there are none."""
-        sizes = tuple(figure.value for key, figure in figures(machine) if key not in set(self.keys))
-        shapes = tuple(sorted((row.shapes or {}).items()))
-        model = (row.model if isinstance(row.model, Path) else row.network, row.batch, shapes)
-        key = (*model, row.precision, row.cores, sizes)
+        fitted = set(self.keys)
+        sizes = tuple(figure.value for key, figure in figures(machine) if key not in fitted)
+        key = (*self.models.key(row), row.precision, row.cores, sizes)
         if key not in self.found:
-            self.found[key] = self._priced(row, model, machine)
+            self.found[key] = self._priced(row, machine)
         return self.found[key]
 
-    def _priced(self, row: Measurement, model: object, machine: Target) -> Terms | str:
-        if model not in self.graphs:
-            try:
-                self.graphs[model] = graph_of(row.model, shapes=row.shapes, batch=row.batch)
-            except ProfilerError as error:
-                self.graphs[model] = str(error)
-        graph = self.graphs[model]
-        if isinstance(graph, str):
-            return graph
+    def _priced(self, row: Measurement, machine: Target) -> Terms | str:
         try:
-            priced = _with_values(machine, self.target, self.keys)
-            chosen = with_precision(priced if isinstance(row.model, Path) else of_one_op(priced), row.precision)
-            there = use_machine(chosen, cores=row.cores)
-            found = estimate(in_precision(graph, chosen, row.precision), there)
+            found = self.models.estimated(row, _with_values(machine, self.target, self.keys))
         except ProfilerError as error:
             return str(error)
         if found.totals.latency_s is None:
             return found.totals.withheld
-        return terms_of(found.costs, chosen, self.keys)
+        return terms_of(found.costs, found.machine.target, self.keys)
 
 
 def _with_values(machine: Target, base: Target, keys: Sequence[str]) -> Target:

@@ -102,7 +102,7 @@ def _tasks(graph: Graph, machine: Machine, plan: MemoryPlan) -> list[Task]:
     tasks = []
     for step, op in enumerate(graph.ops):
         task = task_of(op, graph, machine.target)
-        written = {routes.activations: routes.written(step, op, task.work)}
+        written = {routes.activations: routes.written(step, op, task.work)} if routes.writes_apart else {}
         tasks.append(replace(task, traffic=routes.traffic(step, op, task.work), written=written))
     return _with_layouts(graph, machine.target.layout, tasks)
 
@@ -136,6 +136,7 @@ class _Routes:
         self.plan = plan
         self.activations = target.home(Holds.ACTIVATIONS).name
         self.burst = target.home(Holds.ACTIVATIONS).burst_bytes
+        self.writes_apart = target.home(Holds.ACTIVATIONS).write_efficiency is not None
         self.constants = target.home(Holds.CONSTANTS).name
         self.local = target.local
         own, instances = 0.0, 1

@@ -161,6 +161,12 @@ def test_chips_are_fitted_together_and_each_has_its_own_figures(base: Target, mo
     )
 
 
+def test_a_chip_of_another_family_is_refused(base: Target, models: dict[str, Path]) -> None:
+    rows = [Measurement("rows.csv:2", models["kws"], 1e-3, chip="other")]
+    with pytest.raises(UsageError, match=r"chip other: has no .*; expected a target that extends"):
+        calibrate(base, rows, variants={"other": catalogue.load("aic100-std")})
+
+
 def test_a_target_without_any_range_cannot_be_fitted(models: dict[str, Path]) -> None:
     target = catalogue.load("max78002-cm4")
     with pytest.raises(UsageError, match="no figure that makes time has a range; expected low and high of some"):

@@ -83,6 +83,29 @@ class Can(StrEnum):
     SUMMARY_FILES = "summary files"  # the files that plug-ins make of a profile
 
 
+class Environment(NamedTuple):
+    """Programs that need another Python or C library than ours: `opscope setup NAME` makes a folder of them.
+
+    The folder has its programs in `bin`. Without it they are taken from `--tool`, the variable, or the PATH.
+    """
+
+    name: str
+    title: str
+    programs: tuple[str, ...]  # what a backend starts; the environment is there when all of them are
+    packages: tuple[str, ...]  # requirements with their versions, for pip
+    licence: str
+    megabytes: int  # on the disk, when it is made
+    python: str = ""  # version that the packages are made for, such as 3.10; empty: any that opscope runs on
+    agreement: str = ""  # where terms stand that must be agreed to before it is made; empty: none
+    finish: str = ""  # place of a function that completes the folder after its packages are there
+    version_words: tuple[str, ...] = ("--version",)  # for the first program, which then says what it is
+
+    @property
+    def variable(self) -> str:
+        """The environment variable that says where its programs are."""
+        return f"OPSCOPE_{self.name.upper().replace('-', '_')}"
+
+
 class BackendEntry(NamedTuple):
     """A runtime or a vendor's compiler that can profile a model."""
 
@@ -97,6 +120,7 @@ class BackendEntry(NamedTuple):
     models: tuple[str, ...] = ()  # formats that it takes: onnx, tflite, mlir; empty: it finds out itself
     part: str = ""  # the option that says which part is meant; `--target` is another spelling of it
     figures: str = ""  # place of a function (part) → an object of figures with their `sources`: what is known of it
+    environment: str = ""  # name of the one whose programs it starts; `--tool` says where they are
 
 
 class Entry(NamedTuple):
@@ -177,6 +201,7 @@ class Manifest(NamedTuple):
     entries: tuple[Entry, ...] | str = ()  # what its backends profile for, or the place of such a tuple
     formats: tuple[Format, ...] = ()
     hints: tuple[Hint, ...] = ()
+    environments: tuple[Environment, ...] = ()
     backends: tuple[BackendEntry, ...] = ()
     verbs: tuple[Verb, ...] = ()
     faces: tuple[Face, ...] = ()
@@ -190,8 +215,9 @@ class Manifest(NamedTuple):
 
     def names(self) -> set[str]:
         """Every name that no other plug-in may have, with its kind before it."""
-        groups: dict[str, Sequence[Format | BackendEntry | Verb | Face | ReportStyle | SummaryFile]] = {
+        groups: dict[str, Sequence[Format | Environment | BackendEntry | Verb | Face | ReportStyle | SummaryFile]] = {
             "format": self.formats,
+            "environment": self.environments,
             "backend": self.backends,
             "verb": self.verbs,
             "face": self.faces,

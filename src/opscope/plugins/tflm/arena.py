@@ -20,7 +20,8 @@ from ...core.errors import ModelError
 from ...graph.graph import ABSENT
 from ...readers.tflite.details import placed_offsets
 from ...readers.tflite.flatbuffer import INT32
-from ...readers.tflite.model import StoredModel, StoredOperator, StoredTensor, Subgraph
+from ...readers.tflite.model import StoredOperator, StoredTensor, Subgraph
+from .nodes import ModelFile, Node, tensor_bytes
 
 ALIGNMENT = 16
 _NEVER = -1
@@ -33,18 +34,6 @@ _DEEPEST_CALL = 64
 _MOST_STEPS = 1_000_000
 
 
-class Node(NamedTuple):
-    """An operator and its operands, as a kernel sees them when it asks for scratch memory."""
-
-    type: str
-    inputs: tuple[StoredTensor | None, ...]
-    outputs: tuple[StoredTensor | None, ...]
-    stored: StoredOperator
-
-    def option(self, field: int, default: int = 0) -> int:
-        return default if self.stored.options is None else self.stored.options.number(field, INT32, default)
-
-
 Scratch = Callable[[Node], Sequence[int]]  # bytes of each scratch buffer that a kernel asks for
 
 
@@ -54,6 +43,10 @@ class Owner(NamedTuple):
     subgraph: int
     tensor: int = ABSENT
     operator: int = ABSENT
+
+    @property
+    def is_scratch(self) -> bool:
+        return self.operator != ABSENT
 
 
 @dataclass(slots=True)
@@ -88,23 +81,22 @@ class Arena:
         return max((buffer.offset + buffer.size for buffer in self.buffers), default=0)
 
 
-def plan(model: StoredModel, scratch: Scratch) -> Arena:
+def plan(file: ModelFile, scratch: Scratch) -> Arena:
     """Where every buffer of a file lies, with the scratch memory that its kernels ask for."""
-    count = len(model.subgraph_tables)
-    placed = placed_offsets(model)
+    placed = placed_offsets(file.model)
     tensors = [
         [
-            _Lifetime(Owner(index, number), _aligned(tensor_bytes(tensor)), placed.get(number) if index == 0 else None)
-            for number, tensor in enumerate(model.subgraph(index).tensors)
+            _Lifetime(Owner(index, number), aligned(tensor_bytes(tensor)), placed.get(number) if index == 0 else None)
+            for number, tensor in enumerate(subgraph.tensors)
         ]
-        for index in range(count)
+        for index, subgraph in enumerate(file.subgraphs)
     ]
-    walk = _Walk(model, tensors, scratch)
+    walk = _Walk(file, tensors, scratch)
     walk.mark(0, depth=0)
     planned = [
         lifetime
-        for index, group in enumerate(tensors)
-        for lifetime, tensor in zip(group, model.subgraph(index).tensors, strict=True)
+        for group, subgraph in zip(tensors, file.subgraphs, strict=True)
+        for lifetime, tensor in zip(group, subgraph.tensors, strict=True)
         if needs_arena(tensor, lifetime.placed)
     ]
     planned += [request for key in sorted(walk.requests) for request in walk.requests[key]]
@@ -124,27 +116,19 @@ def needs_arena(tensor: StoredTensor, placed: int | None) -> bool:
     return not has_data and tensor_bytes(tensor) > 0 and (not tensor.is_variable or placed is not None)
 
 
-def tensor_bytes(tensor: StoredTensor) -> int:
-    """As the runtime counts them: it takes the stored shape, and a missing one for a scalar."""
-    elements = 1
-    for extent in tensor.shape or ():
-        elements *= extent
-    return (elements * tensor.dtype.bits + 7) // 8
-
-
 class _Walk:
     """Goes through the operators in the order of execution and notes when each buffer is needed."""
 
-    def __init__(self, model: StoredModel, tensors: Sequence[Sequence[_Lifetime]], scratch: Scratch) -> None:
-        self.model, self.tensors, self.scratch = model, tensors, scratch
+    def __init__(self, file: ModelFile, tensors: Sequence[Sequence[_Lifetime]], scratch: Scratch) -> None:
+        self.file, self.tensors, self.scratch = file, tensors, scratch
         self.requests: dict[tuple[int, int], list[_Lifetime]] = {}  # (subgraph, operator) → scratch buffers
         self.step = 0
 
     def mark(self, index: int, *, depth: int) -> None:
         """Mark the lifetimes of one call of a subgraph."""
         if depth > _DEEPEST_CALL or self.step > _MOST_STEPS:
-            raise ModelError(self.model.file.source, f"subgraph {index}", "calls itself; expected calls that end")
-        subgraph = self.model.subgraph(index)
+            raise ModelError(self.file.model.file.source, f"subgraph {index}", "calls itself; expected calls that end")
+        subgraph = self.file.model.subgraph(index)
         for tensor in subgraph.inputs:
             self._touch(index, tensor)
         for number, operator in enumerate(subgraph.operators):
@@ -164,8 +148,8 @@ class _Walk:
     def _request(self, subgraph: Subgraph, number: int, start: int) -> None:
         key = (subgraph.index, number)
         if key not in self.requests:
-            sizes = self.scratch(node_of(subgraph, number))
-            self.requests[key] = [_Lifetime(Owner(subgraph.index, operator=number), _aligned(size)) for size in sizes]
+            sizes = self.scratch(Node(self.file, subgraph, number))
+            self.requests[key] = [_Lifetime(Owner(subgraph.index, operator=number), aligned(size)) for size in sizes]
         for request in self.requests[key]:
             request.first = start if request.first == _NEVER else request.first
             request.last = self.step
@@ -183,16 +167,6 @@ class _Walk:
             self.tensors[index][tensor].last = self.step
 
 
-def node_of(subgraph: Subgraph, number: int) -> Node:
-    """An operator with its operands."""
-    operator = subgraph.operators[number]
-
-    def operands(numbers: Sequence[int]) -> tuple[StoredTensor | None, ...]:
-        return tuple(None if tensor == ABSENT else subgraph.tensors[tensor] for tensor in numbers)
-
-    return Node(operator.code.type, operands(operator.inputs), operands(operator.outputs), operator)
-
-
 def _called(operator: StoredOperator, subgraphs: int) -> Iterator[int]:
     """Numbers of the subgraphs that an operator runs."""
     for field in _CALLED.get(operator.code.type, ()):
@@ -204,8 +178,8 @@ def _called(operator: StoredOperator, subgraphs: int) -> Iterator[int]:
 def _place(buffers: Sequence[_Lifetime]) -> list[int]:
     """The offset of each buffer: those with an offset of their own first, then the largest, then the last."""
     fixed = [number for number, buffer in enumerate(buffers) if buffer.placed is not None]
-    free = [number for number, buffer in enumerate(buffers) if buffer.placed is None]
-    order = fixed + sorted(reversed(free), key=lambda number: -buffers[number].size)
+    free = [number for number in reversed(range(len(buffers))) if buffers[number].placed is None]
+    order = fixed + sorted(free, key=lambda number: -buffers[number].size)
     offsets = [0] * len(buffers)
     by_offset: list[int] = []  # placed so far, by offset; of equal offsets, in the order of placing
     for number in order:
@@ -234,5 +208,5 @@ def _lowest_gap(
     return offset
 
 
-def _aligned(size: int) -> int:
+def aligned(size: int) -> int:
     return -(-size // ALIGNMENT) * ALIGNMENT

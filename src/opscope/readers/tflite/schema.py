@@ -33,8 +33,12 @@ class TensorField:
 
 
 class OperatorField:
-    CODE, INPUTS, OUTPUTS, OPTIONS_TYPE, OPTIONS = range(5)
+    CODE, INPUTS, OUTPUTS, OPTIONS_TYPE, OPTIONS, CUSTOM_OPTIONS = range(6)
     OPTIONS_2_TYPE, OPTIONS_2 = 11, 12
+
+
+class QuantizationField:
+    SCALE, ZERO_POINT = 2, 3
 
 
 class BufferField:

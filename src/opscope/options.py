@@ -119,6 +119,7 @@ _PARALLEL = _shown(
     "how devices share the work: each op, stages of the network, or what is faster (default auto)",
     choices=("auto", "tensor", "pipeline"),
 )
+_PLANNER = _shown("what another planner of the arena would save: best, or the name of an interpreter: tflm", "P")
 _PMU_RECIPE = _shown("count a named set of PMU events", "R", group="statistics")
 
 
@@ -134,6 +135,7 @@ class ReportOptions:
     precision: str | None = field(default=None, metadata=_PRECISION)
     kv_cache: str = field(default=KV_CACHES[0], metadata=_KV_CACHE)
     advise: bool = field(default=True, metadata=_shown("skip the what-if suggestions", flags=("--no-advice",)))
+    planner: str | None = field(default=None, metadata=_PLANNER)
     fingerprint: bool = True  # put the SHA-256 of the model file into the report, which means reading all of it
 
     def __post_init__(self) -> None:

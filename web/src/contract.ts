@@ -525,6 +525,9 @@ export interface MemoryStack {
   issues: string[];
   recommendations: string[];
   status: string;
+  runtime_parts: MemoryPart[];
+  runtime_is_whole: boolean;
+  other_plan: OtherPlan | null;
 }
 export interface PeakTensor {
   name: string;
@@ -533,6 +536,15 @@ export interface PeakTensor {
 /**
  * One memory of the target: what the model needs of it.
  */
+export interface MemoryPart {
+  name: string;
+  size_bytes: number;
+}
+export interface OtherPlan {
+  planner: string;
+  arena_bytes: number;
+  saved_bytes: number;
+}
 export interface MemoryUse {
   name: string;
   holds: string;

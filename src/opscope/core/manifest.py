@@ -140,6 +140,13 @@ class Entry(NamedTuple):
     is_minor: bool = False  # left out of the short list
 
 
+class InterpreterEntry(NamedTuple):
+    """Software on a chip that runs model files: a target's `[runtime]` names it with the key `interpreter`."""
+
+    name: str
+    place: str  # of an object with `examine(graph, runtime)`, as estimate.interpreters has it
+
+
 class Verb(NamedTuple):
     """A verb of the command line."""
 
@@ -203,6 +210,7 @@ class Manifest(NamedTuple):
     hints: tuple[Hint, ...] = ()
     environments: tuple[Environment, ...] = ()
     backends: tuple[BackendEntry, ...] = ()
+    interpreters: tuple[InterpreterEntry, ...] = ()
     verbs: tuple[Verb, ...] = ()
     faces: tuple[Face, ...] = ()
     report_styles: tuple[ReportStyle, ...] = ()
@@ -215,10 +223,14 @@ class Manifest(NamedTuple):
 
     def names(self) -> set[str]:
         """Every name that no other plug-in may have, with its kind before it."""
-        groups: dict[str, Sequence[Format | Environment | BackendEntry | Verb | Face | ReportStyle | SummaryFile]] = {
+        groups: dict[
+            str,
+            Sequence[Format | Environment | BackendEntry | InterpreterEntry | Verb | Face | ReportStyle | SummaryFile],
+        ] = {
             "format": self.formats,
             "environment": self.environments,
             "backend": self.backends,
+            "interpreter": self.interpreters,
             "verb": self.verbs,
             "face": self.faces,
             "report style": self.report_styles,

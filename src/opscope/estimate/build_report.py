@@ -6,17 +6,19 @@ from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
+from ..core.errors import ModelError
 from ..core.files import sha256_of
 from ..core.units import Bytes, format_bytes, format_percent
 from ..graph.graph import DType, Graph, Role
 from ..machine.target import Holds, Target
 from ..options import ReportOptions
 from ..readers import graph_of
-from ..recording.resources import MemoryStack, MemoryUse, ModelFacts, PeakTensor, Suggestion
+from ..recording.resources import MemoryStack, MemoryUse, ModelFacts, OtherPlan, PeakTensor, Suggestion
 from .advice import heavy_macs, heavy_memory, suggestions
 from .estimator import Estimate, estimate, parameter_bytes
+from .interpreters import Examined, examine, planned_by, refused
 from .machines import use_machine
-from .memory import PLANNER
+from .memory import PLANNER, pack
 from .precision import in_precision, with_precision
 from .price import Machine
 from .report import Layer, Report
@@ -25,6 +27,7 @@ from .work import MAC_DEFINITION
 TIGHT = 0.75
 CRITICAL = 0.95
 PEAK_TENSORS = 8
+BEST = "best"
 
 
 def report_model(model: Path | Graph, target: str | Path | Target, options: ReportOptions) -> Report:
@@ -33,17 +36,31 @@ def report_model(model: Path | Graph, target: str | Path | Target, options: Repo
     machine = use_machine(chosen, cores=options.cores, devices=options.devices)
     graph = graph_of(model, shapes=options.shapes, batch=options.batch, shapes_from_run=options.shapes_from_run)
     sha256 = sha256_of(model) if options.fingerprint and isinstance(model, Path) else None
+    as_stored = isinstance(model, Path) and not (options.shapes or options.batch or options.shapes_from_run)
+    examined = examine(graph, machine.target.runtime) if isinstance(model, Path) else None
+    if examined is not None and examined.refusals:
+        raise ModelError(graph.source, "", refused(examined))
     report = build_report(
         in_precision(graph, machine.target, options.precision, kv_cache=options.kv_cache),
         machine,
         sha256=sha256,
         advise=options.advise,
+        examined=examined if as_stored and options.precision is None else None,
+        planner=options.planner,
     )
     return replace(report, model=model_facts(graph, sha256, layer_count=len(report.layers)))
 
 
-def build_report(graph: Graph, machine: Machine, *, sha256: str | None, advise: bool = True) -> Report:
-    """Return the complete resource report of a graph on a machine."""
+def build_report(
+    graph: Graph,
+    machine: Machine,
+    *,
+    sha256: str | None,
+    advise: bool = True,
+    examined: Examined | None = None,
+    planner: str | None = None,
+) -> Report:
+    """Return the complete resource report of a graph on a machine; `examined`: its file, by the interpreter there."""
     base = estimate(graph, machine)
     ideas = suggestions(base) if advise else ()
     return Report(
@@ -52,7 +69,7 @@ def build_report(graph: Graph, machine: Machine, *, sha256: str | None, advise: 
         devices=machine.devices,
         cores=machine.cores,
         graph=base.graph,
-        memory=_memory(base, ideas),
+        memory=_memory(base, ideas, examined, planner),
         totals=base.totals,
         layers=base.layers,
         suggestions=ideas,
@@ -89,29 +106,48 @@ def _weight_dtype(graph: Graph) -> str:
     return max(sizes, key=lambda dtype: sizes[dtype]).label if sizes else ""
 
 
-def _memory(base: Estimate, ideas: Sequence[Suggestion]) -> MemoryStack:
+def _memory(base: Estimate, ideas: Sequence[Suggestion], examined: Examined | None, planner: str | None) -> MemoryStack:
     """Return the memory section of the report: the stack of RAM parts, use per memory, issues and advice."""
     target, plan = base.machine.target, base.plan
     runtime = target.runtime.bytes
     runtime_bytes = None if runtime is None else Bytes(round(runtime.value))
-    required = plan.arena_bytes + plan.scratch_bytes + (runtime_bytes or 0)
-    uses = memory_uses(target, required, parameter_bytes(base.graph), devices=base.machine.devices)
+    bound, arena, scratch, stored = plan.bound_bytes, plan.arena_bytes, plan.scratch_bytes, parameter_bytes(base.graph)
+    named = f"{target.runtime.name}, by its rules on the graph: {PLANNER}" if target.runtime.interpreter else PLANNER
+    if examined is not None:
+        bound, arena, scratch, named = examined.bound, examined.arena, examined.scratch, examined.planner
+        runtime_bytes, stored = Bytes(sum(part.size_bytes for part in examined.tail)), examined.file_bytes
+    uses = memory_uses(target, arena + scratch + (runtime_bytes or 0), stored, devices=base.machine.devices)
+    if examined is not None:
+        uses = tuple(replace(use, holds=f"{use.holds}: the whole file") if _is_store(use) else use for use in uses)
+    is_whole = examined is None or examined.is_whole
     alive = plan.alive_at(plan.peak_step) if base.layers else []
     names = [(base.graph.tensors[b.tensors[0]].name, b.size_bytes) for b in alive[:PEAK_TENSORS]]
     return MemoryStack(
-        bound_bytes=plan.bound_bytes,
-        arena_bytes=plan.arena_bytes,
-        planner=PLANNER,
-        scratch_bytes=plan.scratch_bytes,
+        bound_bytes=bound,
+        arena_bytes=arena,
+        planner=named,
+        scratch_bytes=scratch,
         runtime_bytes=runtime_bytes,
         peak_layer=plan.peak_step if base.layers else None,
         peak_tensors=tuple(PeakTensor(name, size) for name, size in names),
         unknown_tensors=plan.unknown_tensors,
         uses=uses,
-        issues=tuple(_issues(uses, plan.unknown_tensors)),
+        issues=tuple(_issues(uses, plan.unknown_tensors, is_whole)),
         recommendations=tuple(_recommendations(uses, base.layers, plan.peak_step, ideas)),
         status=status(uses),
+        runtime_parts=() if examined is None else examined.tail,
+        runtime_is_whole=is_whole,
+        other_plan=None if planner is None else _other_plan(base, examined, planner, arena + scratch),
     )
+
+
+def _other_plan(base: Estimate, examined: Examined | None, planner: str, arena_bytes: int) -> OtherPlan:
+    """The same buffers in another order: the best that a bounded search finds, or that of an interpreter."""
+    if planner == BEST:
+        found = pack(base.plan.buffers if examined is None else examined.buffers, at_most=arena_bytes)
+    else:
+        found = planned_by(planner, base.graph)
+    return OtherPlan(planner, found, arena_bytes - found)
 
 
 def memory_uses(target: Target, ram_bytes: int, constant_bytes: int, *, devices: int) -> tuple[MemoryUse, ...]:
@@ -126,6 +162,10 @@ def memory_uses(target: Target, ram_bytes: int, constant_bytes: int, *, devices:
     )
 
 
+def _is_store(use: MemoryUse) -> bool:
+    return "constants" in use.holds
+
+
 def status(uses: Sequence[MemoryUse]) -> str:
     """Return the worst state of all memories, from OK to DOES NOT FIT."""
     worst = max(use.share for use in uses)
@@ -134,7 +174,7 @@ def status(uses: Sequence[MemoryUse]) -> str:
     return "CRITICAL" if worst > CRITICAL else "WARNING" if worst > TIGHT else "OK"
 
 
-def _issues(uses: Sequence[MemoryUse], unknown: int) -> list[str]:
+def _issues(uses: Sequence[MemoryUse], unknown: int, is_whole: bool) -> list[str]:
     issues = []
     for use in uses:
         figures = f"{format_bytes(use.required_bytes)} of {use.name} for {use.holds}"
@@ -144,6 +184,8 @@ def _issues(uses: Sequence[MemoryUse], unknown: int) -> list[str]:
             issues.append(
                 f"{figures} is {format_percent(use.share)} of the {format_bytes(use.available_bytes)} available"
             )
+    if not is_whole:
+        issues.append("custom operators keep memory of their own, which is not known: peak memory is a lower bound")
     if unknown:
         issues.append(f"{unknown} tensors have no size in the model: peak memory is a lower bound")
     return issues

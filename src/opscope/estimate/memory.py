@@ -2,7 +2,7 @@
 
 The lower bound is the most bytes alive at any step; no placement can need less. The arena is planned by the
 greedy-by-size rule of TensorFlow Lite Micro: largest tensor first (of equals, the one that dies last), each at the
-lowest offset that is free during its whole lifetime.
+lowest offset that is free during its whole lifetime. Sizes are rounded up to what the runtime aligns to.
 
 Example: `a` (4 KB, steps 0–1), `b` (2 KB, 1–2), `c` (4 KB, 2–3). First `c` at 0, then `a` at 0 too, since they never
 live at the same time; `b` overlaps both and goes to 4 KB. Arena 6 KB; the bound, at steps 1 and 2, is 6 KB as well.
@@ -10,17 +10,20 @@ live at the same time; `b` overlaps both and goes to 4 KB. Arena 6 KB; the bound
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
 from math import prod
+from random import Random
 
 from ..core.units import Bytes
 from ..graph.graph import ABSENT, DType, Graph, Op, Role
 from ..graph.kinds import Family
 from ..machine.target import Runtime
-from .work import channels_per_group, numbers
+from .work import channels_per_group, number, numbers
 
 PLANNER = "greedy by size"
+_TRIALS = 300
+_MOST_WORK = 20_000_000  # buffers × buffers × trials
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,12 +64,13 @@ class MemoryPlan:
 def plan_memory(graph: Graph, runtime: Runtime) -> MemoryPlan:
     """Return lifetimes, lower bound and placement for the activations of a canonical graph."""
     buffers, unknown = lifetimes(graph, runtime.in_place)
+    buffers = [replace(buffer, size_bytes=_aligned(buffer.size_bytes, runtime)) for buffer in buffers]
     scratch = [b for step, op in enumerate(graph.ops) if (b := _scratch(step, op, graph, runtime)) is not None]
     all_buffers = [*buffers, *scratch]
-    offsets = place(all_buffers)
+    offsets = place(all_buffers, runtime)
     total = _arena_size(all_buffers, offsets)
     arena = (
-        min(total, _arena_size(buffers, place(buffers))) if scratch else total
+        min(total, _arena_size(buffers, place(buffers, runtime))) if scratch else total
     )  # first-fit is not monotonic: fewer buffers may need more
     return MemoryPlan(
         buffers=tuple(all_buffers),
@@ -165,9 +169,13 @@ def live_bytes(buffers: Sequence[Buffer], steps: int) -> tuple[int, ...]:
     return tuple(alive)
 
 
-def place(buffers: Sequence[Buffer]) -> list[int]:
-    """Return the offset of each buffer: largest first, at the lowest offset free during its whole lifetime."""
-    order = sorted(range(len(buffers)), key=lambda i: (-buffers[i].size_bytes, -buffers[i].last, i))
+def place(buffers: Sequence[Buffer], runtime: Runtime) -> list[int]:
+    """Return the offset of each buffer: largest first, at the lowest offset free during its whole lifetime.
+
+    Of equal ones the one that dies last is first; where an interpreter plans, the last one of the file.
+    """
+    last = [-i if runtime.interpreter else -buffer.last for i, buffer in enumerate(buffers)]
+    order = sorted(range(len(buffers)), key=lambda i: (-buffers[i].size_bytes, last[i], i))
     offsets = [0] * len(buffers)
     placed_at: dict[int, list[int]] = {}  # step → placed buffers that are alive at it
     for i in order:
@@ -198,12 +206,81 @@ def _arena_size(buffers: Sequence[Buffer], offsets: Sequence[int]) -> int:
 
 
 def _scratch(step: int, op: Op, graph: Graph, runtime: Runtime) -> Buffer | None:
-    """Return the im2col buffer of an int8 convolution; a 1×1 kernel needs none."""
+    """Return the im2col buffer of an int8 convolution; a 1×1 kernel needs none, nor does a depthwise one mostly."""
     columns, width = runtime.im2col_columns, runtime.im2col_element_bytes
     if columns is None or width is None or op.kind != "conv" or max(numbers(op, "kernel"), default=1) == 1:
         return None
     data = graph.tensors[op.inputs[0]]
-    if data.dtype is not DType.I8:
+    is_depthwise = channels_per_group(op, data) == 1 and number(op, "groups", 1) > 1
+    if data.dtype is not DType.I8 or (runtime.interpreter and is_depthwise):
         return None
     size = columns.value * width.value * prod(numbers(op, "kernel")) * channels_per_group(op, data)
-    return Buffer(Bytes(round(size)), step, step, ())
+    return Buffer(_aligned(round(size), runtime), step, step, ())
+
+
+def _aligned(size: int, runtime: Runtime) -> Bytes:
+    return Bytes(-(-size // runtime.alignment) * runtime.alignment)
+
+
+def pack(buffers: Sequence[Buffer], *, at_most: int) -> int:
+    """Bytes of the smallest arena that a bounded search finds; `at_most` is known to do.
+
+    Buffers are placed as in `place` in other orders: by size, by bytes times steps, by length of life, by first and by
+    last step; then the best one with two buffers swapped, at random from a fixed seed. It ends at the lower bound.
+    """
+    sized = [buffer for buffer in buffers if buffer.size_bytes]
+    if not sized:
+        return 0
+    bound, best, best_order = _bound(sized), at_most, list(range(len(sized)))
+    for key in _KEYS:
+        order = sorted(range(len(sized)), key=lambda which: key(sized[which]))
+        found = _arena(sized, order)
+        if found <= best:
+            best, best_order = found, order
+    draw = Random(0)  # noqa: S311  not for secrets
+    for _ in range(min(_TRIALS, _MOST_WORK // len(sized) ** 2)):
+        if best <= bound:
+            break
+        order = best_order.copy()
+        one, other = draw.randrange(len(order)), draw.randrange(len(order))
+        order[one], order[other] = order[other], order[one]
+        found = _arena(sized, order)
+        if found <= best:
+            best, best_order = found, order
+    return best
+
+
+def _arena(buffers: Sequence[Buffer], order: Sequence[int]) -> int:
+    placed: list[tuple[int, int, int, int]] = []  # offset, bytes, first, last
+    for which in order:
+        buffer = buffers[which]
+        beside = ((at, size) for at, size, first, last in placed if first <= buffer.last and buffer.first <= last)
+        offset = _lowest_gap(buffer.size_bytes, sorted(beside))
+        placed.append((offset, buffer.size_bytes, buffer.first, buffer.last))
+    return max(offset + size for offset, size, _, _ in placed)
+
+
+def _bound(buffers: Sequence[Buffer]) -> int:
+    """Most bytes alive at once: it is reached where some buffer begins."""
+    changes = sorted(
+        [(buffer.first, buffer.size_bytes) for buffer in buffers]
+        + [(buffer.last + 1, -buffer.size_bytes) for buffer in buffers]
+    )
+    most = alive = 0
+    for _, change in changes:
+        alive += change
+        most = max(most, alive)
+    return most
+
+
+def _length(buffer: Buffer) -> int:
+    return buffer.last - buffer.first + 1
+
+
+_KEYS: tuple[Callable[[Buffer], tuple[int, int]], ...] = (
+    lambda buffer: (-buffer.size_bytes, -_length(buffer)),
+    lambda buffer: (-buffer.size_bytes * _length(buffer), 0),
+    lambda buffer: (-_length(buffer), -buffer.size_bytes),
+    lambda buffer: (buffer.first, -buffer.size_bytes),
+    lambda buffer: (-buffer.last, -buffer.size_bytes),
+)

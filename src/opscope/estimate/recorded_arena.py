@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import numpy.typing as npt
 
+from ..core.units import Bytes
 from ..graph.graph import ABSENT, Graph, Role
 from ..program.program import NO_OP
 from .report import Report
@@ -75,9 +76,12 @@ def arena_of(report: Report, graph_edges: npt.NDArray[np.void]) -> Arena:
     steps, plan = len(report.layers), plan_memory(report.graph, report.target.runtime)
     pairs = zip(plan.buffers, plan.offsets, strict=True) if steps else ()
     placed = [(buffer, address, _mark_of(report.graph, buffer)) for buffer, address in pairs]
+    head = report.memory.arena_bytes + report.memory.scratch_bytes
+    if steps and head != plan.arena_bytes + plan.scratch_bytes:  # planned on the file, and otherwise than on the graph
+        placed = [(Buffer(Bytes(head), 0, steps - 1, ()), 0, Mark("runtime", "arena as the interpreter plans it", 0))]
     if steps and report.memory.runtime_bytes:
         runtime = Buffer(report.memory.runtime_bytes, 0, steps - 1, ())
-        placed.append((runtime, plan.arena_bytes + plan.scratch_bytes, Mark("runtime", "runtime", 0)))
+        placed.append((runtime, head, Mark("runtime", "runtime", 0)))
     reach = np.zeros(steps, np.int64)
     for buffer, address, _ in placed:
         life = slice(buffer.first, buffer.last + 1)

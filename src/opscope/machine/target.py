@@ -92,9 +92,7 @@ class Engine:
     accelerator: bool  # False: the general-purpose processor that everything falls back to
     threads: int = 1
     units: int = 1  # of them in a core, alike and each on its own: tiles go to them in turn; rates are of one
-    memory: str = (
-        ""  # name of its private memory, to and from which operands and results are moved; empty: the local one
-    )
+    memory: str = ""  # name of its private memory, to and from which operands are moved; empty: the local one
     macs_per_cycle: Mapping[str, Figure] = field(default_factory=dict)  # by data type; "*" for any
     element_ops_per_cycle: Mapping[str, Figure] = field(default_factory=dict)  # by data type; "*" for any
     efficiency: Figure | None = None  # share of the peak that is reached while busy
@@ -327,10 +325,12 @@ class Runtime:
     fuses_chains: bool = False  # elementwise ops one behind the other run as one, their values never leaving it
     joins_in_place: bool = False  # makers of the operands of a concatenation write them side by side
     channels_last: bool = False  # its own order: a transposition to or from it only renames bytes
-    rescales: tuple[
-        str, ...
-    ] = ()  # kinds that take their inputs at scales of their own: rescales before them disappear
+    rescales: tuple[str, ...] = ()  # kinds with inputs at scales of their own: rescales before them disappear
     floats: tuple[str, ...] = ()  # kinds that are computed in float even between quantised tensors
+    interpreter: str = ""  # of a plug-in, which knows what it runs and how it takes memory; empty: none
+    kernels: str = ""  # that it is built with, and `instructions` of the core that they use, in its words
+    instructions: str = ""
+    alignment: int = 1  # of buffers in the arena, in bytes
 
 
 @dataclass(frozen=True, slots=True)

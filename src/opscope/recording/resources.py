@@ -61,6 +61,23 @@ class MemoryUse:
 
 
 @dataclass(frozen=True, slots=True)
+class MemoryPart:
+    """Bytes, and what they are for."""
+
+    name: str
+    size_bytes: int
+
+
+@dataclass(frozen=True, slots=True)
+class OtherPlan:
+    """What another planner would make of the same buffers."""
+
+    planner: str
+    arena_bytes: int  # with scratch
+    saved_bytes: int  # less than this one; negative: more
+
+
+@dataclass(frozen=True, slots=True)
 class MemoryStack:
     """RAM from the ground up: what must be alive, what placement adds, what kernels and the runtime add."""
 
@@ -76,6 +93,9 @@ class MemoryStack:
     issues: tuple[str, ...]
     recommendations: tuple[str, ...]
     status: str
+    runtime_parts: tuple[MemoryPart, ...] = ()  # of `runtime_bytes`; empty: not told apart
+    runtime_is_whole: bool = True  # False: there is more than `runtime_bytes`, of operators that nothing is known of
+    other_plan: OtherPlan | None = None
 
     @property
     def peak_bytes(self) -> Bytes:
@@ -88,8 +108,8 @@ class MemoryStack:
 
     @property
     def is_lower_bound(self) -> bool:
-        """Whether there are tensors of unknown size, which take more than is counted."""
-        return self.unknown_tensors > 0
+        """Whether there are tensors, or operators, of unknown size, which take more than is counted."""
+        return self.unknown_tensors > 0 or not self.runtime_is_whole
 
 
 @dataclass(frozen=True, slots=True)

@@ -73,8 +73,7 @@ def test_an_edge_goes_from_the_layer_that_writes_to_the_one_that_reads(report: R
     written = {tensor: number for number, op in enumerate(report.graph.ops) for tensor in op.outputs}
     expected = {(written[t], n) for n, op in enumerate(report.graph.ops) for t in op.inputs if t in written}
     found = set(zip(layer[edges["source"]].tolist(), layer[edges["target"]].tolist(), strict=True))
-    in_place = {(9, 11)}  # what 9 wrote, 10 only reshaped
-    assert {pair for pair in found if -1 not in pair} == expected | in_place
+    assert {pair for pair in found if -1 not in pair} == expected
 
 
 def test_a_layer_of_unknown_cost_leaves_no_timeline_and_no_latency(report: Report) -> None:

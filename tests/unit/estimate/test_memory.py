@@ -131,5 +131,5 @@ def test_scratch_of_an_int8_convolution_is_two_columns_of_int16() -> None:
 
 def test_the_largest_buffer_lies_at_the_bottom() -> None:
     buffers = [Buffer(Bytes(10), 0, 1, (0,)), Buffer(Bytes(30), 1, 2, (1,)), Buffer(Bytes(5), 2, 3, (2,))]
-    assert place(buffers) == [30, 0, 30]
+    assert place(buffers, Runtime()) == [30, 0, 30]
     assert live_bytes(buffers, 4) == (10, 40, 35, 5)

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 from ...core.units import format_bytes
 from ...estimate.estimator import parameter_bytes
+from ...estimate.interpreters import examine
 from ...estimate.price import Machine
 from ...graph.graph import ABSENT, Graph
 from ...graph.kinds import Family
@@ -36,6 +37,7 @@ class OperatorIssue:
     layers: tuple[int, ...]
     alternative: str | None
     severity: str
+    reason: str = "not supported"
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,7 +63,7 @@ class Compatibility:
 def check_compatibility(graph: Graph, machine: Machine) -> Compatibility:
     """Operators, data types and memory of a graph against a target."""
     return Compatibility(
-        operators=_operators(graph, machine.target),
+        operators=(*_operators(graph, machine.target), *_refused(graph, machine.target)),
         types=_types(graph, machine.target),
         memory=_memory(graph, machine),
     )
@@ -75,6 +77,18 @@ def _operators(graph: Graph, target: Target) -> tuple[OperatorIssue, ...]:
     return tuple(
         OperatorIssue(operator, tuple(where), REPLACEMENTS.get(kind), "critical")
         for (operator, kind), where in layers.items()
+    )
+
+
+def _refused(graph: Graph, target: Target) -> tuple[OperatorIssue, ...]:
+    """Operators of the file that the interpreter on the target does not run, with its reasons."""
+    examined = examine(graph, target.runtime)
+    layers: dict[tuple[str, str, str], list[int]] = {}
+    for found in () if examined is None else examined.refusals:
+        layers.setdefault((found.operator, found.reason, found.instead), []).append(found.number)
+    return tuple(
+        OperatorIssue(operator, tuple(where), instead, "critical", reason)
+        for (operator, reason, instead), where in layers.items()
     )
 
 

@@ -1,14 +1,16 @@
 """CodeFusion Studio: `cfsai profile|compat` (2.0, 2.1) and `cfsutil ai profile|compat` (2.2).
 
-Counting is flat (`--compat cfs` of `opscope report` is the same); the JSON has the sections of the vendor's, with its
-timestamp left null so that the same model gives the same bytes.
+Counting is flat (`--compat cfs` of `opscope report` is the same); the JSON has the sections of the vendor's, and names,
+types and the time as its text has them.
 """
 
 from __future__ import annotations
 
+import os
 import re
 from dataclasses import asdict, dataclass
-from pathlib import Path
+from datetime import UTC, datetime
+from pathlib import Path, PurePath
 
 from ... import __version__
 from ...core.errors import TargetError
@@ -21,6 +23,7 @@ from ...readers import read_model
 from ...recording.resources import LayerAdvice
 from ...workflows.reporting import styled_report
 from .compatibility import Compatibility, check_compatibility
+from .tables import DTYPE_NAMES
 
 VERSION = "2.1"  # of the command line that is spoken
 _TARGET = re.compile(r"(?P<soc>[^.()]+)(\((?P<package>[^)]*)\))?(\.(?P<core>[^.]+))?(\.(?P<accelerator>[^.]+))?")
@@ -102,7 +105,7 @@ def compat_document(graph: Graph, found: Compatibility, target: str) -> dict[str
     return {
         "info": _info("compat", target),
         "model_summary": {
-            "model_name": graph.name,
+            "model_name": PurePath(graph.source).name,
             "model_path": graph.source,
             "framework": graph.framework,
             "layer_count": len(graph.ops),
@@ -114,6 +117,7 @@ def compat_document(graph: Graph, found: Compatibility, target: str) -> dict[str
                 "layers": list(issue.layers),
                 "suggested_alternative": issue.alternative,
                 "severity": issue.severity,
+                "reason": issue.reason,
             }
             for issue in found.operators
         ],
@@ -126,7 +130,7 @@ def compat_text(graph: Graph, found: Compatibility, target: str) -> str:
     for issue in found.operators:
         places = ", ".join(map(str, issue.layers[:10])) + (", …" if len(issue.layers) > 10 else "")
         instead = f"; consider {issue.alternative}" if issue.alternative else "; no replacement is known"
-        lines.append(f"  operator {issue.operator} (layers {places}): not supported{instead}")
+        lines.append(f"  operator {issue.operator} (layers {places}): {issue.reason}{instead}")
     lines += [f"  data type {name}: not supported" for name in found.types]
     lines += [f"  {issue.id} ({issue.severity}): {issue.text}" for issue in found.memory]
     return "\n".join(lines) + "\n"
@@ -134,7 +138,7 @@ def compat_text(graph: Graph, found: Compatibility, target: str) -> str:
 
 def _info(kind: str, hardware: str) -> dict[str, object]:
     return {
-        "timestamp": None,
+        "timestamp": _now(),
         "type": kind,
         "version": VERSION,
         "producer": f"opscope {__version__}",
@@ -142,14 +146,21 @@ def _info(kind: str, hardware: str) -> dict[str, object]:
     }
 
 
+def _now() -> str:
+    """The time of the report, to the second; SOURCE_DATE_EPOCH stands in for it where files must not differ."""
+    fixed = os.environ.get("SOURCE_DATE_EPOCH", "")
+    moment = datetime.fromtimestamp(int(fixed), UTC) if fixed.isdecimal() else datetime.now(UTC)
+    return moment.strftime("%Y-%m-%dT%H:%M:%SZ")
+
+
 def _summary(report: Report) -> dict[str, object]:
     model = report.model
     return {
-        "model_name": model.name,
+        "model_name": PurePath(model.path).name,
         "model_path": model.path,
         "framework": model.framework,
         "model_size_kb": model.parameter_bytes / 1024,
-        "data_type": model.dtype,
+        "data_type": DTYPE_NAMES.get(model.dtype, model.dtype),
         "layer_count": model.layer_count,
     }
 

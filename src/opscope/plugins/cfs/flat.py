@@ -44,7 +44,8 @@ CRITICAL, TIGHT = 0.95, 0.75
 
 def flat_report(graph: Graph, machine: Machine, *, sha256: str | None) -> Report:
     """The report of a graph by flat counting."""
-    layers = tuple(_layer(index, op, graph, machine) for index, op in enumerate(graph.ops))
+    live = live_bytes(_produced(graph, _width_bits(graph)), len(graph.ops))
+    layers = tuple(_layer(index, op, graph, machine, live[index]) for index, op in enumerate(graph.ops))
     parameters = parameter_bytes(graph)
     memory = _memory(graph, machine)
     totals = _totals(layers, parameters)
@@ -82,7 +83,7 @@ def _engine(op: Op, machine: Machine) -> Engine:
     return next((engine for engine in engines if engine.takes(op)), engines[-1])
 
 
-def _layer(index: int, op: Op, graph: Graph, machine: Machine) -> Layer:
+def _layer(index: int, op: Op, graph: Graph, machine: Machine, live: int) -> Layer:
     """One layer, every operation priced like a MAC on the processor."""
     macs = flat_macs(op, graph)
     engine = _engine(op, machine)
@@ -104,7 +105,7 @@ def _layer(index: int, op: Op, graph: Graph, machine: Machine) -> Layer:
         engine=engine.name,
         accelerated=engine.accelerator,
         reason=unknown,
-        dtype="",
+        dtype=graph.tensors[op.outputs[0]].dtype.label if op.outputs and op.outputs[0] != ABSENT else "",
         macs=macs,
         element_ops=0,
         cost=None if cycles is None else Cost((Part(engine.name, Cycles(cycles)),)),
@@ -117,7 +118,7 @@ def _layer(index: int, op: Op, graph: Graph, machine: Machine) -> Layer:
         shared_bytes=0,
         read_bytes=0,
         write_bytes=0,
-        live_bytes=0,
+        live_bytes=live,
         traffic={},
         kernel_shapes=tuple(graph.tensors[t].shape or () for t in constants),
         work_known=not unknown,
@@ -135,8 +136,7 @@ def _why_uncounted(op: Op, graph: Graph) -> str:
 
 def _memory(graph: Graph, machine: Machine) -> MemoryStack:
     """Most bytes of activations alive at once, and the constants, against the target's memories."""
-    width = graph.tensors[graph.inputs[0]].dtype.bits if graph.inputs else DType.F32.bits
-    buffers = _produced(graph, width)
+    buffers = _produced(graph, _width_bits(graph))
     live = live_bytes(buffers, len(graph.ops))
     peak = max(live, default=0)
     step = live.index(peak) if live else None
@@ -161,6 +161,11 @@ def _memory(graph: Graph, machine: Machine) -> MemoryStack:
         recommendations=tuple(_recommendations(uses[0])),
         status="CRITICAL" if share > CRITICAL else "WARNING" if share > TIGHT else "OK",
     )
+
+
+def _width_bits(graph: Graph) -> int:
+    """Of an element, by the rule: as wide as the network's input."""
+    return graph.tensors[graph.inputs[0]].dtype.bits if graph.inputs else DType.F32.bits
 
 
 def _produced(graph: Graph, width_bits: int) -> list[Buffer]:

@@ -11,7 +11,7 @@ from ...estimate.report import Layer, Report
 from ...recording.resources import LayerAdvice
 from ...views.text.columns import at_least, unknown_lines
 
-_DTYPE_NAMES = {"f32": "float32", "f16": "float16", "i8": "int8", "u8": "uint8", "i16": "int16", "i32": "int32"}
+DTYPE_NAMES = {"f32": "float32", "f16": "float16", "i8": "int8", "u8": "uint8", "i16": "int16", "i32": "int32"}
 _UNKNOWN = "-"  # as these tables print what they do not know
 _HEADINGS = {"quantize": "Quantization Suggestion", "prune": "Pruning Suggestion"}
 
@@ -45,7 +45,7 @@ def _model(report: Report) -> Iterable[str]:
             ("Model Path", model.path),
             ("Framework", model.framework),
             ("Model Size", f"{model.parameter_bytes / 1024:.2f} KB"),
-            ("Data Type", _DTYPE_NAMES.get(model.dtype, model.dtype)),
+            ("Data Type", DTYPE_NAMES.get(model.dtype, model.dtype)),
             ("Layer Count", str(model.layer_count)),
         ],
     )

@@ -116,6 +116,12 @@ def tail(file: ModelFile, arena: Arena, build: Build) -> Mapping[Part, int]:
     return found.parts
 
 
+def unknown_operators(file: ModelFile) -> frozenset[str]:
+    """Custom operators whose kernels keep what nothing is known of."""
+    types = {operator.code.type for subgraph in file.subgraphs for operator in subgraph.operators}
+    return frozenset(kind for kind in types if kind.startswith("CUSTOM:") and kind not in layouts.AT_INIT)
+
+
 def _variables(file: ModelFile) -> Iterator[int]:
     placed = placed_offsets(file.model)
     for subgraph in file.subgraphs:

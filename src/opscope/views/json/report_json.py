@@ -8,6 +8,7 @@ from typing import TextIO
 
 from ...core.json_files import PRODUCER
 from ...estimate.report import Layer, Report
+from ...graph.graph import ABSENT, Graph
 from ...recording.resources import Footprint, LayerAdvice, Range, Suggestion
 
 SCHEMA = "opscope.report/1"
@@ -33,7 +34,7 @@ def document(report: Report) -> dict[str, object]:
         "target": _target(report),
         "memory": _memory(report),
         "hardware": _hardware(report),
-        "layers": [_layer(layer) for layer in report.layers],
+        "layers": [_layer(layer, report.graph) for layer in report.layers],
         "opportunities": _opportunities(report),
         "unknown_ops": [asdict(op) for op in report.unknown_ops],
         "notes": [asdict(note) for note in report.notes],
@@ -72,6 +73,9 @@ def _memory(report: Report) -> dict[str, object]:
         "planner": memory.planner,
         "scratch_bytes": memory.scratch_bytes,
         "runtime_bytes": memory.runtime_bytes,
+        "runtime_parts": [{"name": part.name, "bytes": part.size_bytes} for part in memory.runtime_parts],
+        "runtime_is_whole": memory.runtime_is_whole,
+        "other_plan": None if memory.other_plan is None else asdict(memory.other_plan),
         "unknown_tensors": memory.unknown_tensors,
         "is_lower_bound": memory.is_lower_bound,
         "memories": [
@@ -112,8 +116,9 @@ def _hardware(report: Report) -> dict[str, object]:
     }
 
 
-def _layer(layer: Layer) -> dict[str, object]:
+def _layer(layer: Layer, graph: Graph) -> dict[str, object]:
     """One entry of `layers`."""
+    made = [graph.tensors[tensor].shape for tensor in graph.ops[layer.index].outputs if tensor != ABSENT]
     return {
         "index": layer.index,
         "operator": layer.operator,
@@ -133,6 +138,8 @@ def _layer(layer: Layer) -> dict[str, object]:
         "cycles_by_resource": {} if layer.cost is None else layer.cost.by_resource(),
         "traffic_bytes": dict(layer.traffic),
         "dtype": layer.dtype,
+        "output_shapes": [None if shape is None else list(shape) for shape in made],
+        "kernel_shapes": [list(shape) for shape in layer.kernel_shapes],
         "trips": layer.trips,
         "reason": layer.reason or None,
         "location": layer.location,

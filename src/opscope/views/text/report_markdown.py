@@ -82,7 +82,8 @@ def _memory(report: Report) -> Iterable[str]:
     yield (
         f"Peak RAM {at_least(memory)}{format_bytes(memory.peak_bytes)}: "
         f"live tensors {format_bytes(memory.bound_bytes)}, planned arena {format_bytes(memory.arena_bytes)} "
-        f"({memory.planner}), scratch {format_bytes(memory.scratch_bytes)}."
+        f"({memory.planner}), scratch {format_bytes(memory.scratch_bytes)}"
+        + (f", runtime {format_bytes(memory.runtime_bytes)}." if memory.runtime_parts else ".")
     )
     yield ""
     lines = [*memory.issues, *memory.recommendations]

@@ -8,7 +8,7 @@ from typing import TextIO
 from ...core.errors import printable
 from ...core.units import UNKNOWN, format_bytes, format_count, format_joules, format_percent, format_seconds
 from ...estimate.report import Layer, Report
-from ...recording.resources import Footprint, LayerAdvice, Range, Totals
+from ...recording.resources import Footprint, LayerAdvice, MemoryStack, OtherPlan, Range, Totals
 from .columns import at_least, bar, columns, pairs, unknown_lines
 
 _NAME_WIDTH = 44
@@ -129,9 +129,12 @@ def _memory(report: Report) -> Iterable[str]:
             f"{least}{format_bytes(memory.arena_bytes)}  {memory.planner}, {format_percent(over)} above the bound",
         ),
         ("kernel scratch", format_bytes(memory.scratch_bytes)),
-        ("runtime", runtime or format_bytes(memory.runtime_bytes)),
+        ("runtime", runtime or f"{_more(memory)}{format_bytes(memory.runtime_bytes)}"),
+        *((f"  {part.name}", format_bytes(part.size_bytes)) for part in memory.runtime_parts),
         ("peak", f"{least}{format_bytes(memory.peak_bytes)}  {memory.status}"),
     ]
+    if memory.other_plan is not None:
+        rows.append(("other planner", _other_plan(memory.other_plan, memory)))
     for use in memory.uses:
         share = f"{format_percent(use.share)} of {format_bytes(use.available_bytes)}"
         bound = least if "activations" in use.holds else ""
@@ -146,6 +149,21 @@ def _memory(report: Report) -> Iterable[str]:
         if lines:
             yield f"  {title}:"
             yield from (f"    • {line}" for line in lines)
+
+
+def _more(memory: MemoryStack) -> str:
+    return "" if memory.runtime_is_whole else "at least "
+
+
+def _other_plan(other: OtherPlan, memory: MemoryStack) -> str:
+    """What it would take for tensors and scratch, against what is planned."""
+    planned = memory.arena_bytes + memory.scratch_bytes
+    verb, size = ("saves", other.saved_bytes) if other.saved_bytes >= 0 else ("takes", -other.saved_bytes)
+    more = " more" if other.saved_bytes < 0 else ""
+    share = format_percent(size / planned if planned else 0.0)
+    return (
+        f"{other.planner}: {format_bytes(other.arena_bytes)} with scratch, {verb} {format_bytes(size)}{more} ({share})"
+    )
 
 
 def _hardware(report: Report) -> Iterable[str]:

@@ -20,7 +20,7 @@ from .arena import Arena, plan
 from .cmsis import Core
 from .nodes import ModelFile
 from .support import KERNELS, refusals
-from .tail import Build, tail, unknown_operators
+from .tail import PACKAGE, Build, tail, unknown_operators
 
 TITLE = "TensorFlow Lite Micro"
 PLANNER = "TensorFlow Lite Micro's greedy planner"
@@ -59,6 +59,13 @@ class TensorFlowLiteMicro:
                 for found in refusals(file, has_npu=runtime.kernels == "ethos-u")
             ),
         )
+
+
+def arena_bytes(graph: Graph) -> int:
+    """Of the whole arena on this machine, as an interpreter must be given it."""
+    file = ModelFile(StoredModel(Flatbuffer(Path(graph.source).read_bytes(), graph.source)))
+    arena = plan(file, PACKAGE.scratch)
+    return arena.bytes + sum(tail(file, arena, PACKAGE).values())
 
 
 def build_of(runtime: Runtime) -> Build:

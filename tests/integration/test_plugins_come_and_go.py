@@ -211,7 +211,8 @@ print(*sorted(name for name in plugins if "." in name and not name.endswith(".ma
         (["report", "gone.onnx", "--target", "aic100-std"], ""),
         (  # each says what it knows, and whether it works here
             ["targets"],
-            "ethosu.backend ethosu.options litert.backend ort.backend qnn.backend qnn.entries qnn.options qnn.socs",
+            "ethosu.backend ethosu.options litert.backend ort.backend qnn.backend qnn.entries qnn.options qnn.socs "
+            "tflm.backend",
         ),
         (["import", str(SAMPLES / "tensorrt_profile.json")], "tables.tensorrt"),
         (["analyze", str(SAMPLES / "tensorrt_profile.json")], "tables.tensorrt"),

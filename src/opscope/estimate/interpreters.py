@@ -17,7 +17,7 @@ from ..machine.target import Runtime
 from ..recording.resources import MemoryPart
 from .memory import Buffer
 
-_SHOWN = 5  # operators that a refusal names
+_SHOWN = 5  # kinds of problems that a refusal names
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,12 +75,18 @@ def planned_by(name: str, graph: Graph) -> int:
 
 def refused(examined: Examined) -> str:
     """Why a file does not run, and what would."""
+    places: dict[tuple[str, str, str], list[str]] = {}
+    for found in examined.refusals:
+        places.setdefault((found.operator, found.reason, found.instead), []).append(found.place)
     shown = "; ".join(
-        f"{found.operator} ({found.place}): {found.reason}, expected {found.instead}"
-        for found in examined.refusals[:_SHOWN]
+        f"{operator} ({where[0]}{_more(len(where) - 1)}): {reason}, expected {instead}"
+        for (operator, reason, instead), where in list(places.items())[:_SHOWN]
     )
-    more = len(examined.refusals) - _SHOWN
-    return f"{examined.title} does not run it: {shown}" + (f"; and {more} more" if more > 0 else "")
+    return f"{examined.title} does not run it: {shown}{_more(len(places) - _SHOWN)}"
+
+
+def _more(count: int) -> str:
+    return f" and {count} more" if count > 0 else ""
 
 
 def _find(name: str) -> Interpreter | None:

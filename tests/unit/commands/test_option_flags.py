@@ -71,4 +71,5 @@ def test_a_field_without_a_flag_is_given_by_name() -> None:
         "advise",
         "fingerprint",
         "shapes_from_run",
+        "planner",
     }

@@ -19,7 +19,6 @@ from ...backends.process import Ended, positive, run_worker, work_folder
 from ...backends.registry import BackendState
 from ...core.errors import ModelError, UsageError, printable
 from ...core.manifest import Value
-from .logs import allocations
 from .manifest import BACKEND
 
 if TYPE_CHECKING:
@@ -65,6 +64,7 @@ def _profile(model: Path, *, seed: int) -> Recording:
     from ...readers import read_model
     from ...recording.recording import Recording, empty_trace
     from .interpreter import arena_bytes
+    from .logs import allocations
 
     graph = read_model(model)
     if graph.framework != "TensorFlow Lite":

@@ -10,6 +10,7 @@ BACKEND = BackendEntry(
     title="TensorFlow Lite Micro's own interpreter: outputs and arena, no times",
     place=".backend:TflmBackend",
     models=("tflite",),
+    can=frozenset(),
     options=(Option("seed", "of the random inputs (default 1)", default=1, is_number=True, metavar="N"),),
 )
 MANIFEST = Manifest(

@@ -7,6 +7,7 @@ from pathlib import Path
 import flatbuffers.flexbuffers
 import pytest
 
+from opscope.cli import main
 from opscope.core.errors import ModelError
 from opscope.plugins.tflm.arena import plan
 from opscope.plugins.tflm.cmsis import Core
@@ -145,14 +146,27 @@ def test_scales_per_channel_of_an_output_are_kept() -> None:
     assert parts(model_file(model.build()), Build())[Part.QUANTIZATION] == 12 + 8 + 12 + 4 * 9
 
 
-@needs_interpreter
-@pytest.mark.parametrize("signature", [False, True])
-def test_the_interpreter_says_the_same(tmp_path: Path, signature: bool) -> None:
-    path = tmp_path / "model.tflite"
-    path.write_bytes(small_cnn(signature=signature).build())
+def assert_the_interpreter_says_the_same(path: Path) -> None:
     said, file = recorded(path), model_file(path.read_bytes())
     found = parts(file, PACKAGE)
     assert (plan(file, reference).bytes, sum(found.values())) == (said["head"], said["tail"])
     assert {name: found.get(part, 0) for name, part in RECORDED.items()} == {
         name: said.get(name, 0) for name in RECORDED
     }
+
+
+@needs_interpreter
+@pytest.mark.parametrize("signature", [False, True])
+def test_the_interpreter_says_the_same(tmp_path: Path, signature: bool) -> None:
+    path = tmp_path / "model.tflite"
+    path.write_bytes(small_cnn(signature=signature).build())
+    assert_the_interpreter_says_the_same(path)
+
+
+@needs_interpreter
+@pytest.mark.parametrize("precision", ["f32", "int8"])
+@pytest.mark.parametrize("network", ["kws-cnn", "cifar-resnet", "conv-small", "fc"])
+def test_the_interpreter_says_the_same_of_networks(tmp_path: Path, network: str, precision: str) -> None:
+    path = tmp_path / "model.tflite"
+    assert main(["zoo", network, "--precision", precision, "-o", str(path)]) == 0
+    assert_the_interpreter_says_the_same(path)

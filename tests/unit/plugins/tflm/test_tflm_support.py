@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import pytest
 
 from opscope import api
+from opscope.cli import main
 from opscope.core.errors import ModelError, UsageError
 from opscope.plugins.tflm.support import refusals
 from tflite_build import ModelBuilder, Operator, Type, small_cnn
@@ -95,3 +97,30 @@ def test_a_file_without_operators_has_a_tail() -> None:
     model = ModelBuilder()
     model.main.outputs = [model.main.input("x", (1, 4))]
     assert refusals(model_file(model.build())) == ()
+
+
+def test_the_vendor_s_check_names_what_the_interpreter_refuses(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = tmp_path / "hybrid.tflite"
+    path.write_bytes(hybrid())
+    assert main(["cfsai", "compat", "--model", str(path), "--target", "MAX32690.CM4"]) == 0
+    said = capsys.readouterr().out
+    assert "NOT COMPATIBLE as it is" in said
+    assert "operator CONV_2D (layers 0): f32 data with i8 weights: a hybrid form; consider full integer" in said
+
+
+def test_the_vendor_s_json_has_names_types_time_and_layers(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("SOURCE_DATE_EPOCH", "86400")
+    model, profile, report = (tmp_path / name for name in ("net.tflite", "profile.json", "report.json"))
+    model.write_bytes(small_cnn().build())
+    words = ["--model", str(model), "--target", "MAX32690.CM4", "--json-file", str(profile)]
+    assert main(["cfsai", "profile", *words]) == 0
+    found = json.loads(profile.read_text(encoding="utf-8"))
+    assert found["info"]["timestamp"] == "1970-01-02T00:00:00Z"
+    assert (found["model_summary"]["model_name"], found["model_summary"]["data_type"]) == ("net.tflite", "float32")
+    flat = ["report", str(model), "--target", "max32690-cm4", "--compat", "cfs", "--format", "json", "-o", str(report)]
+    assert main(flat) == 0
+    first = json.loads(report.read_text(encoding="utf-8"))["layers"][0]
+    assert (first["dtype"], first["live_bytes"], first["output_shapes"]) == ("f32", 256, [[1, 4, 4, 4]])
+    assert [4, 3, 3, 3] in first["kernel_shapes"]

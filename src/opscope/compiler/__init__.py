@@ -173,7 +173,7 @@ def _canonical_form(plan: Plan) -> tuple[object, ...]:
     """What the canonical graph depends on beside the model."""
     target, options = plan.machine.target, plan.options
     runtime = target.runtime
-    return runtime.fuses, runtime.rescales, runtime.floats, target.precision, options.precision, options.kv_cache
+    return runtime, target.precision, options.precision, options.kv_cache
 
 
 def _check(machine: Machine) -> None:

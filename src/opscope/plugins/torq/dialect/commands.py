@@ -23,7 +23,7 @@ COMPILE_FLAGS = {  # parameter → what stands behind its flag, what it does
     "timeline": ("FILE", "its name (timeline.csv)"),
     "phases": ("DIR", "what each pass left, and NAME.9.executable-targets.mlir"),
     "debug": ("DIR", "NAME_dispatch_0.mlirb, what annotate needs beside the runtime's log"),
-    "hw": ("HW", "SL2610, or ID:LRAM_KB:SLICES:CSS:NSS[:DMA_BYTES_PER_CYCLE[:FACTOR]]"),
+    "hw": ("HW", "SL2610, SR200, or ID:LRAM_KB:SLICES:CSS:NSS[:DMA_BYTES_PER_CYCLE[:FACTOR]]"),
     "version": ("A|B|C", "columns of the table (A, the manual's)"),
     "precision": ("TYPE", "what float tensors run as, such as bf16; the slices have no f32"),
 }

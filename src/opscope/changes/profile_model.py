@@ -73,7 +73,13 @@ def profile_by(
         if by_name is None or file is None:
             raise UsageError(f"backend {choice.backend}: expected a model file, and options by name")
         result = profiling.profile(
-            file, backend=choice.backend, options=choice.options, shapes=shapes, advise=advise, progress=progress
+            file,
+            backend=choice.backend,
+            options=choice.options,
+            shapes=shapes,
+            advise=advise,
+            step=step,
+            progress=progress,
         )
         return analysed(result, folder, command=command, created=created, sha256=sha256_of(file))
     machine, place = own_backends.load_target(choice.target)[0], choice.file

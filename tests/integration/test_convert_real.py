@@ -41,3 +41,11 @@ def test_a_missing_environment_is_said_with_the_command_that_brings_it(
         ModelError, match=r"float ONNX, and --backend vela takes w8a8 in tflite; .*opscope setup convert"
     ):
         opscope.profile(model, backend="vela")
+
+
+@pytest.mark.skipif(not HERE, reason="the environment `convert` is not here: opscope setup convert")
+def test_what_is_asked_for_wins_and_a_refusal_names_the_model(tmp_path: Path) -> None:
+    with pytest.raises(
+        ModelError, match=r"kws\.onnx: converted, the accelerator takes none .*expected a model of int8$"
+    ):
+        opscope.profile(_kws(tmp_path), backend="vela", options={"precision": "as-is"})

@@ -110,7 +110,12 @@ def converted(
     with TemporaryDirectory(prefix="opscope-convert-") as place:
         data = options.get(DATA)
         chain = _Chain(model, graph, Path(place), Path(str(data)) if data else None, tell or _silent)
-        yield chain.done(way, start, rest)
+        made = chain.done(way, start, rest)
+        try:
+            yield made
+        except ModelError as error:  # of the backend, about a file that the user never saw
+            problem = str(error).removeprefix(f"{made.file}: ")
+            raise ModelError(str(model), "", f"converted, {problem}") from error
 
 
 def _silent(_: str) -> None:

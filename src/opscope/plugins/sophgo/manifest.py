@@ -45,7 +45,7 @@ ENVIRONMENT = Environment(
     ),
     with_dependencies=False,  # which would bring torch and more, of which compiling ONNX uses nothing
     licence="BSD-2-Clause",
-    megabytes=1500,
+    megabytes=970,
     python="3.10",
     systems=("linux-x86_64",),
     finish=".environment:finish",

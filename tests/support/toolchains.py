@@ -12,6 +12,8 @@ from zipfile import ZipFile
 
 import pytest
 
+from opscope.backends import environments
+from opscope.backends.environments import Toolchain
 from opscope.backends.making import Making
 from opscope.core.manifest import BackendEntry, Environment, Manifest
 
@@ -68,6 +70,14 @@ def program(path: Path, text: str = "echo stub 1.2.3") -> Path:
     path.write_text(f"#!/bin/sh\n{text}\n")
     path.chmod(0o755)
     return path
+
+
+def needed(name: str) -> Toolchain:
+    """The programs of an environment; the test is skipped where they are not here."""
+    toolchain = environments.find(name)
+    if toolchain is None:
+        pytest.skip(f"{environments.named(name).title} is not here; `make toolchains` brings it")
+    return toolchain
 
 
 def pythons() -> Iterator[Path]:

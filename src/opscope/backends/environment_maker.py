@@ -91,11 +91,11 @@ def make(planned: Plan, *, is_agreed: bool, report: Report) -> Path:
     _check_ours(final)
     with _alone(final, environment):
         making = Making(environment, folder, planned.wheels, report)
+        finish = _finishing(environment)  # before anything is fetched
         for step in planned.steps:
             report(step.words)
             making.run(step.command)
-        if environment.finish:
-            _finishing(environment)(making)
+        finish(making)
         _check_programs(making)
         write_bytes(folder / RECORD, _record(making, planned))
         _correct_paths(folder, final)
@@ -151,6 +151,8 @@ def _alone(final: Path, environment: Environment) -> Iterator[None]:
 
 
 def _finishing(environment: Environment) -> Callable[[Making], None]:
+    if not environment.finish:
+        return lambda _: None
     (manifest,) = (m for m in manifests() if environment.name in {each.name for each in m.environments})
     return cast("Callable[[Making], None]", load_place(manifest, environment.finish))
 

@@ -53,7 +53,7 @@ ENVIRONMENT = Environment(
         Unpacked(("tosa-converter-for-tflite==2026.2.0",), platforms=("manylinux_2_28_x86_64",)),
     ),
     licence="Apache-2.0 with LLVM exception",
-    megabytes=460,
+    megabytes=480,
     systems=("linux-x86_64",),
     finish=".environment:finish",
     version_words=(),  # the compiler tells that of LLVM

@@ -24,6 +24,7 @@ from .trace import COUNTER, EDGE, SPAN, Trace
 
 CLOCK = "clock"  # name of the metric, in Hz, that turns the cycles of ops into times
 LATENCY = "latency"  # name of the metric, in ns, of one inference
+COMPILE_TIME = "compile_time"  # name of the metric, in ns or us, of what a compiler took on the host
 
 Value = str | int | float | bool | None
 

@@ -9,7 +9,8 @@ from math import isclose, prod
 from ..graph.graph import ABSENT, Graph, Note, Op, Role
 from ..graph.kinds import KINDS, Touches
 from ..graph.work_families import WorkFamily, work_family
-from ..machine.target import Corner, Holds, Layout, at_corner
+from ..machine.corners import Corner, at_corner
+from ..machine.target import Holds, Layout
 from ..recording.resources import Footprint, Range, Totals
 from .canonical import canonicalise
 from .cost import Cost

@@ -253,9 +253,11 @@ def memory_cycles(memory: Memory, size_bytes: int, machine: Machine) -> float:
 
 
 def op_joules(task: Task, engine: Engine, machine: Machine) -> float | None:
-    """Return the energy of one trip from arithmetic and bytes moved; None if the target has no energy figures."""
+    """Return the energy of one trip from arithmetic, bytes moved and time; None if the target has no energy figures."""
     picojoules = 0.0
-    priced = False
+    priced = engine.busy_watts is not None
+    if engine.busy_watts is not None:
+        picojoules = engine.busy_watts.value * price(task, engine, machine).total / machine.clock_hz * 1e12
     for count, table in (
         (task.work.macs, engine.picojoules_per_mac),
         (task.work.element_ops, engine.picojoules_per_element_op),

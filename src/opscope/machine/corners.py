@@ -49,6 +49,7 @@ _COSTS = frozenset(
         "picojoules_per_byte",
         "issue_cycles",
         "latency_seconds",
+        "busy_watts",
         "idle_watts",
         "call_seconds",
     }

@@ -105,6 +105,7 @@ class Engine:
     kernels: Mapping[str, Figure] = field(default_factory=dict)  # cycles per KB of output, by op kind
     picojoules_per_mac: Mapping[str, Figure] = field(default_factory=dict)  # by data type; "*" for any
     picojoules_per_element_op: Mapping[str, Figure] = field(default_factory=dict)
+    busy_watts: Figure | None = None  # drawn above idle while it works, where nothing finer is known
 
     def __post_init__(self) -> None:
         if not 1 <= self.units <= MOST_UNITS:

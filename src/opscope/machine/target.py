@@ -73,6 +73,23 @@ class Topology:
     devices: Figure
 
 
+CHANNELS = "channels"
+
+
+@dataclass(frozen=True, slots=True)
+class Limit:
+    """Which ops of a kind an engine takes, by one attribute."""
+
+    kind: str
+    attribute: str  # of the op (`kernel`, `strides`, `dilations`, `groups`), or `input_channels`, `output_channels`
+    allowed: tuple[str, ...] = ()  # as `3x3`, one number, or CHANNELS: as many as the input has; empty: any
+    most: int | None = None
+
+    def __post_init__(self) -> None:
+        if not self.allowed and self.most is None:
+            raise ValueError(f"limit of {self.kind} {self.attribute} says nothing; expected `allowed` or `most`")
+
+
 @dataclass(frozen=True, slots=True)
 class Engine:
     """One execution unit of a core. The first engine of the file that takes an op gets it."""
@@ -102,6 +119,9 @@ class Engine:
     row_extent: Figure | None = None  # rows of a product are padded to a multiple of this
     tap_extent: Figure | None = None  # taps of a step of a convolution, with a tile of channels each
     taps_apart: bool = False  # channels are padded for each tap of a convolution, unless several taps fit a tile
+    taps_whole: bool = False  # a step takes `tap_extent` taps, however few a kernel has; never more channels instead
+    produced_extent: Figure | None = None  # produced extents are padded to a multiple of this, not of `tile_extent`
+    limits: tuple[Limit, ...] = ()  # ops of its kinds that it does not take
     kernels: Mapping[str, Figure] = field(default_factory=dict)  # cycles per KB of output, by op kind
     picojoules_per_mac: Mapping[str, Figure] = field(default_factory=dict)  # by data type; "*" for any
     picojoules_per_element_op: Mapping[str, Figure] = field(default_factory=dict)

@@ -34,11 +34,11 @@ def document(report: Report) -> dict[str, object]:
         "target": _target(report),
         "memory": _memory(report),
         "hardware": _hardware(report),
-        "battery": _battery(report.battery),
         "layers": [_layer(layer) for layer in report.layers],
         "opportunities": _opportunities(report),
         "unknown_ops": [asdict(op) for op in report.unknown_ops],
         "notes": [asdict(note) for note in report.notes],
+        "battery": _battery(report.battery),
     }
 
 

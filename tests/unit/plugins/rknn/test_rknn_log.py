@@ -1,7 +1,8 @@
 """Console output of Rockchip's RKNN toolkit and runtime.
 
 Rows in the samples are typed from public output, put together from several tables of one form and numbered anew;
-totals, rankings and the sizes of the build are worked out for them. The CSV alone is a piece of one file as it is. Sources:
+totals, rankings and the sizes of the build are worked out for them. The CSV alone is a piece of one file as it
+is. Sources:
 * 2.x on a board: github.com/channyHuang/channyHuang.github.io, _posts/linuxAndWin/2024-07-18-…rk3588_(4).md, and
   RKNN SDK User Guide 2.3.2, 3.2.3 and 3.2.4 (clocks, memory)
 * 2.x, verbose build: github.com/rockchip-linux/rknn-toolkit2/issues/333

@@ -241,8 +241,8 @@ def old_heading_in(text: str) -> OldHeading | None:
 def traffic_is(layers: Sequence[Layer]) -> str:
     """What RW(KB) counts here: `reads`, `both`, or neither for most rows, which is empty.
 
-    Releases differ: up to 1.5 a row has inputs, weights and outputs, from 2.0 on inputs and weights alone, and a few
-    print the figure of the row below. The shapes decide.
+    Public tables differ: in older ones a row has inputs, weights and outputs, in newer ones inputs and weights alone,
+    and one has the figure of the row below. The shapes decide.
     """
     votes: list[str] = []
     for layer in layers:

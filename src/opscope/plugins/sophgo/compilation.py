@@ -82,7 +82,7 @@ class _Compiler:
 
     def transform(self, graph: Graph) -> str:
         """The model in the compiler's own dialect; returns the version of the compiler."""
-        shapes = [list(graph.tensors[number].shape or ()) for number in graph.inputs]
+        shapes = [list(graph.tensors[number].shape or (1,)) for number in graph.inputs]  # it has no scalars
         words = ["--model_name", _NAME, "--model_def", str(self.model.resolve()), "--mlir", f"{_NAME}.mlir"]
         ended = self.step("model_transform", *words, "--input_shapes", str(shapes).replace(" ", ""))
         found = _VERSION.search(ended.output + ended.errors)

@@ -119,6 +119,6 @@ def _notes(options: SophgoOptions, found: Compilation, ops: tuple[OpRecord, ...]
     elif options.data is not None:
         yield f"--data is for integers; {options.precision} needs no calibration"
     unknown = [op.name for op in ops if op.unknown]
-    if unknown:
+    if unknown and found.profiles:
         more = f" and {len(unknown) - 3} more" if len(unknown) > 3 else ""
         yield f"{len(unknown)} ops are in no schedule, so the latency is of the others: {', '.join(unknown[:3])}{more}"

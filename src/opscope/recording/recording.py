@@ -91,6 +91,7 @@ class OpRecord:
     engine_threads: int | None = None  # that this engine has
     outer_read_bytes: int | None = None
     outer_write_bytes: int | None = None
+    outer_bytes: int | None = None  # both ways together, where the source does not tell them apart
     local_read_bytes: int | None = None
     local_write_bytes: int | None = None
     spill_bytes: int = 0

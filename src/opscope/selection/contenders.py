@@ -141,7 +141,7 @@ def _tellers(entry: CatalogueEntry, model: Path, allowed: Sequence[str]) -> tupl
 
     With `allowed`, each of these that knows the chip.
     """
-    why_not: Mapping[Source, str] = catalogue.obstacles(entry, model)
+    why_not: Mapping[Source, str] = catalogue.obstacles(entry, model, {})
     if allowed:
         why_not = {source: why for source, why in why_not.items() if source.backend in allowed}
         if not why_not:

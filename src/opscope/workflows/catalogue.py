@@ -124,7 +124,7 @@ def choose(
 
 def _best(entry: CatalogueEntry, options: Mapping[str, Value], model: Path | None, own_only: bool) -> Choice:
     """The best source of those that work here, take the model and have the options; and why not a better one."""
-    why_not = obstacles(entry, model, own_only=own_only)
+    why_not = obstacles(entry, model, options, own_only=own_only)
     able = [source for source in entry.sources if not why_not[source]]
     if not able:
         reasons = "; ".join(f"{source.backend} {why}" for source, why in why_not.items())
@@ -138,10 +138,12 @@ def _best(entry: CatalogueEntry, options: Mapping[str, Value], model: Path | Non
     return replace(_choice(entry, fitting[0], options), note=_note(entry, fitting[0], why_not))
 
 
-def obstacles(entry: CatalogueEntry, model: Path | None, *, own_only: bool = False) -> dict[Source, str]:
+def obstacles(
+    entry: CatalogueEntry, model: Path | None, options: Mapping[str, Value], *, own_only: bool = False
+) -> dict[Source, str]:
     """Of every source, best first, why it cannot tell about a model here; empty: it can."""
     form = format_of(model) if len(entry.sources) > 1 and any(source.models for source in entry.sources) else ""
-    return {source: _obstacle(source, form, own_only) for source in entry.sources}
+    return {source: _obstacle(source, form, own_only, options) for source in entry.sources}
 
 
 def _note(entry: CatalogueEntry, best: Source, why_not: Mapping[Source, str]) -> str:
@@ -163,9 +165,10 @@ def _choice(entry: CatalogueEntry, source: Source, options: Mapping[str, Value])
     return Choice(source.backend, {**options, **({source.option: source.part} if source.part else {})})
 
 
-def _obstacle(source: Source, form: str, own_only: bool) -> str:
+def _obstacle(source: Source, form: str, own_only: bool, options: Mapping[str, Value]) -> str:
     """Why a source cannot tell about a model; empty: it can."""
-    if source.missing:
+    is_told_where = bool(options.get(backends.TOOL.name)) and backends.TOOL.name in _option_names(source.backend)
+    if source.missing and not is_told_where:
         return f"is missing ({source.missing}{f': {source.install}' if source.install else ''})"
     if source.backend in OWN:
         return ""

@@ -80,7 +80,7 @@ interrupted: with -o, what had ended is kept.
         words = {
             name: listed(name, text) if (text := getattr(args, name)) else () for name in ("on", "backend", "precision")
         }
-        teller = Teller(args.output or "")
+        teller = Teller(args.output or "", reasons=False)  # which the table has
         try:
             found = bakeoff(
                 args.model,

@@ -163,8 +163,9 @@ def _options(args: Namespace) -> SweepOptions:
 class Teller:
     """Progress: a line that is drawn again on a terminal, a line every few seconds elsewhere."""
 
-    def __init__(self, store: str) -> None:
+    def __init__(self, store: str, *, reasons: bool = True) -> None:
         self.store = store
+        self.reasons = reasons  # of cells without figures, as they end
         self.cells = self.ended = 0
         self._last = monotonic()
         self._drawn = False
@@ -181,7 +182,7 @@ class Teller:
 
     def show(self, state: Progress) -> None:
         self.ended = state.ended
-        if state.last is not None and state.last.reason:
+        if self.reasons and state.last is not None and state.last.reason:
             self._note(state.last)
         if sys.stderr.isatty():
             print(f"\r\033[K{progress_line(state)}", end="", file=sys.stderr, flush=True)

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from ..backends import registry as backends
 from ..core.entries import name_key
-from ..core.errors import UsageError, did_you_mean, printable
+from ..core.errors import TargetError, UsageError, did_you_mean, printable
 from ..core.provenance import Provenance
 from ..machine.entry import CatalogueEntry, Source
 from ..workflows import catalogue
@@ -127,7 +127,7 @@ def _group_or_entry(entries: Sequence[CatalogueEntry], word: str) -> Sequence[Ca
         return group
     try:
         return [catalogue.find(word)]
-    except UsageError as error:
+    except TargetError as error:
         known = (*OWN, *backends.names(), *(entry.name for entry in entries))
         expected = "a chip (`opscope targets`), a pattern, a group, a backend or all"
         if word.endswith(".toml"):

@@ -38,10 +38,11 @@ BELOW_WORKFLOWS = set(ALLOWED) - {"zoo"}
 ALLOWED["workflows"] = BELOW_WORKFLOWS
 ALLOWED["changes"] = BELOW_WORKFLOWS | {"workflows"}
 ALLOWED["fleet"] = ALLOWED["changes"] | {"changes"}
+ALLOWED["selection"] = ALLOWED["fleet"] | {"fleet"}
 ALLOWED["quantization"] = BELOW_WORKFLOWS | {"workflows"}
 ALLOWED["commands"] = BELOW_WORKFLOWS | {"workflows"}
 ALLOWED["plugins"] = BELOW_WORKFLOWS | {"workflows", "changes", "quantization", "commands"}
-ALLOWED["api"] = BELOW_WORKFLOWS | {"workflows", "changes", "quantization", "fleet"}
+ALLOWED["api"] = BELOW_WORKFLOWS | {"workflows", "changes", "quantization", "fleet", "selection"}
 ALLOWED["notebook"] = ALLOWED["api"] | {"api"}
 ALLOWED["server"] = ALLOWED["api"] | {"api"}
 ALLOWED["cli"] = ALLOWED["api"] | {"api", "server", "commands", "zoo"}
@@ -51,6 +52,7 @@ ALLOWED["opscope"] = {
     "options",
     "api",
     "fleet",
+    "selection",
     "notebook",
     "plugins",
 }  # `plugins`: names of faces, for type checkers alone

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from ...core.manifest import Format, Hint, Manifest, Signature, Verb
+from ...core.manifest import Environment, Format, Hint, Manifest, Signature, Verb
 
 _ID = rb'"?(?:DI\d|DO\d|S\d+(?:_\d+)?"?,|CSS\d|CDMA_)'
 _COMPILE = rb"\s*(?:(?i:id\s*,\s*start\s*,\s*end\s*,)|(?=[^\r\n]*,[^\r\n]*,[^\r\n]*,)" + _ID + rb")"
@@ -39,12 +39,21 @@ HOST_LOGS = {  # form → format
         ".importers.host:H3",
     ),
 }
+ENVIRONMENT = Environment(
+    "torq",
+    "Synaptics' Torq compiler and runtime",
+    programs=("torq-compile", "torq-run-module", "iree-opt", "iree-dump-module", "tosa-converter-for-tflite"),
+    packages=("torq-compiler==2.3.0", "torq-runtime==2.3.0", "tosa-converter-for-tflite==2026.2.0"),
+    licence="Apache-2.0 with LLVM exception",
+    megabytes=460,
+)
 MANIFEST = Manifest(
     name="torq",
     title="Synaptics Torq",
     package=__package__,
     order=90,
     targets=Path(__file__).with_name("targets"),
+    environments=(ENVIRONMENT,),
     verbs=(
         Verb("annotate", "A compiler's dump with a runtime's log: units used, times, timeline", ".annotate.command"),
         Verb("torq-compile", "Torq command line: compile", ".dialect.commands"),

@@ -9,12 +9,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Protocol, cast
 
 from ..core.errors import UsageError, did_you_mean, printable
-from ..core.manifest import BackendEntry, Can, Value
+from ..core.manifest import BackendEntry, Can, Option, Value
 from ..core.plugins import load_place, manifests
 
 if TYPE_CHECKING:
     from ..recording.recording import Recording
     from ..recording.what_if import WhatIf
+
+TOOL = Option("tool", "where the backend's programs are: one of them, or their folder", metavar="PATH")
 
 Shapes = Mapping[str, tuple[int, ...]]
 Progress = Callable[[int, int], None]
@@ -81,8 +83,12 @@ class WhatIfs(Protocol):
 
 
 def entries() -> tuple[BackendEntry, ...]:
-    """Every backend that is known."""
-    return tuple(entry for manifest in manifests() for entry in manifest.backends)
+    """Every backend that is known; one that starts programs of an environment has the option that says where."""
+    return tuple(
+        entry._replace(options=(*entry.options, TOOL)) if entry.environment else entry
+        for manifest in manifests()
+        for entry in manifest.backends
+    )
 
 
 def names(can: Can | None = None) -> tuple[str, ...]:
@@ -135,6 +141,6 @@ def load_recipe(name: str) -> object | None:
 
 
 def _object(entry: BackendEntry, place: str) -> object:
-    (manifest,) = (manifest for manifest in manifests() if entry in manifest.backends)
+    (manifest,) = (m for m in manifests() if entry.name in {backend.name for backend in m.backends})
     found = load_place(manifest, place)
     return found() if isinstance(found, type) else found

@@ -83,6 +83,17 @@ class Can(StrEnum):
     SUMMARY_FILES = "summary files"  # the files that plug-ins make of a profile
 
 
+class Unpacked(NamedTuple):
+    """Packages that are not installed but unpacked, whether or not they would run here: a finishing step sees to that.
+
+    Without their dependencies.
+    """
+
+    packages: tuple[str, ...]  # requirements with their versions, for pip
+    python: str = ""  # version that they are made for, such as 3.12; empty: that of opscope
+    platforms: tuple[str, ...] = ()  # tags of wheels to take, best first
+
+
 class Environment(NamedTuple):
     """Programs that need another Python or C library than ours: `opscope setup NAME` makes a folder of them.
 
@@ -92,18 +103,26 @@ class Environment(NamedTuple):
     name: str
     title: str
     programs: tuple[str, ...]  # what a backend starts; the environment is there when all of them are
-    packages: tuple[str, ...]  # requirements with their versions, for pip
+    packages: tuple[str, ...]  # requirements with their versions, for pip; installed in a virtual environment
     licence: str
     megabytes: int  # on the disk, when it is made
     python: str = ""  # version that the packages are made for, such as 3.10; empty: any that opscope runs on
     agreement: str = ""  # where terms stand that must be agreed to before it is made; empty: none
-    finish: str = ""  # place of a function that completes the folder after its packages are there
+    finish: str = ""  # place of a function (Making) that completes the folder after its packages are there
     version_words: tuple[str, ...] = ("--version",)  # for the first program, which then says what it is
+    with_dependencies: bool = True  # of `packages`; False: they name everything
+    unpacked: tuple[Unpacked, ...] = ()  # further packages, in the folder `packages`
+    systems: tuple[str, ...] = ()  # that the programs run on, such as linux-x86_64; empty: any
 
     @property
     def variable(self) -> str:
         """The environment variable that says where its programs are."""
         return f"OPSCOPE_{self.name.upper().replace('-', '_')}"
+
+    @property
+    def first_package(self) -> str:
+        """The requirement whose version is that of the environment; empty: it has none."""
+        return next(iter((*self.packages, *(each for group in self.unpacked for each in group.packages))), "")
 
 
 class BackendEntry(NamedTuple):
@@ -237,6 +256,8 @@ class Manifest(NamedTuple):
         for backend in self.backends:
             if bool(backend.what_if) != bool(backend.can & {Can.ADVISE, Can.WHAT_IF}):
                 yield f"backend {backend.name}: a what-if needs its place, and a place the capability"
+            if backend.environment and "tool" in {option.name for option in backend.options}:
+                yield f"backend {backend.name}: option tool is every backend's that has an environment"
             if backend.part and backend.part not in {option.name for option in backend.options}:
                 yield f"backend {backend.name}: part {backend.part} is not one of its options"
         for verb in self.verbs:

@@ -125,7 +125,7 @@ def choose(
 def _best(entry: CatalogueEntry, options: Mapping[str, Value], model: Path | None, own_only: bool) -> Choice:
     """The best source of those that work here, take the model and have the options; and why not a better one."""
     form = format_of(model) if len(entry.sources) > 1 and any(source.models for source in entry.sources) else ""
-    why_not = {source: _obstacle(source, form, own_only) for source in entry.sources}
+    why_not = {source: _obstacle(source, form, own_only, options) for source in entry.sources}
     able = [source for source in entry.sources if not why_not[source]]
     if not able:
         reasons = "; ".join(f"{source.backend} {why}" for source, why in why_not.items())
@@ -158,9 +158,10 @@ def _choice(entry: CatalogueEntry, source: Source, options: Mapping[str, Value])
     return Choice(source.backend, {**options, **({source.option: source.part} if source.part else {})})
 
 
-def _obstacle(source: Source, form: str, own_only: bool) -> str:
+def _obstacle(source: Source, form: str, own_only: bool, options: Mapping[str, Value]) -> str:
     """Why a source cannot tell about a model; empty: it can."""
-    if source.missing:
+    is_told_where = bool(options.get(backends.TOOL.name)) and backends.TOOL.name in _option_names(source.backend)
+    if source.missing and not is_told_where:
         return f"is missing ({source.missing}{f': {source.install}' if source.install else ''})"
     if source.backend in OWN:
         return ""

@@ -15,6 +15,7 @@ from ...core.manifest import (
     Manifest,
     Option,
     Signature,
+    Unpacked,
     Verb,
 )
 from ...core.provenance import Provenance
@@ -56,9 +57,20 @@ ENVIRONMENT = Environment(
     "torq",
     "Synaptics' Torq compiler and runtime",
     programs=("torq-compile", "torq-run-module", "iree-opt", "iree-dump-module", "tosa-converter-for-tflite"),
-    packages=("torq-compiler==2.3.0", "torq-runtime==2.3.0", "tosa-converter-for-tflite==2026.2.0"),
+    packages=(),
+    unpacked=(
+        Unpacked(
+            ("torq-compiler==2.3.0", "torq-runtime==2.3.0"),
+            python="3.12",
+            platforms=("manylinux_2_39_x86_64", "manylinux_2_28_x86_64"),
+        ),
+        Unpacked(("tosa-converter-for-tflite==2026.2.0",), platforms=("manylinux_2_28_x86_64",)),
+    ),
     licence="Apache-2.0 with LLVM exception",
-    megabytes=460,
+    megabytes=480,
+    systems=("linux-x86_64",),
+    finish=".environment:finish",
+    version_words=(),  # the compiler tells that of LLVM
 )
 PARTS = {  # as `--torq-hw` has it → the same, described; that of SR200 gives the very schedules of its name
     "SL2610": "1:512:2:coral_v1:nss_v1:8:0.65",

@@ -30,9 +30,10 @@ _PHASES = "phases"
 _LONGEST_S = 3600.0  # ResNet-50 takes minutes
 _MOST_KEPT_BYTES = 1 << 26
 _ELIDED = 64  # elements of a constant that a dump spells out: weights would make it as large as the model
-_LINKERS = ("iree-lld", "*/iree/compiler/_mlir_libs/iree-lld", "lib/python*/site-packages/iree/compiler/_mlir_libs/iree-lld")
+_LIBRARIES = "iree/compiler/_mlir_libs/iree-lld"
+_LINKERS = ("iree-lld", f"*/{_LIBRARIES}", f"lib/python*/site-packages/{_LIBRARIES}")
 _ERROR = re.compile(r"\berror: (.*)")
-_GENERAL = re.compile(r"failed to (?:run translation|translate executables|serialize)|^failed to legalize operation 'hal")
+_GENERAL = re.compile(r"failed to (?:run translation|translate executables|serialize)")
 _ASSERTION = re.compile(r"Assertion [`'](.*)' failed|LLVM ERROR: (.*)|UNREACHABLE executed(.*)", re.DOTALL)
 _LINK = "Linking failed"
 

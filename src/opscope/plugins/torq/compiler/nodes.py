@@ -44,7 +44,7 @@ def leads_of(graph: Graph) -> dict[str, int]:
 
 def ops_of(graph: Graph, schedule: Schedule, clock: Clock | None) -> Ops:
     """Every op of the model once, in order; behind them what the compiler added, where it did."""
-    rows, count = schedule.rows, len(graph.ops)
+    count = len(graph.ops)
     programs = np.array([payload.value == "program" for payload in schedule.payload], bool)
     owner = np.where(schedule.op != NONE, schedule.op, np.where(programs, count, count + 1))
     into = _fused_into(graph, set(np.unique(schedule.op).tolist()) | set(schedule.host))
@@ -155,8 +155,8 @@ def fused_names(records: Sequence[OpRecord]) -> Iterator[str]:
         yield f"{count} ops have no rows of their own: the compiler fused them, and shows the last op of what it fused"
 
 
-def host_ops(records: Sequence[OpRecord], host: Mapping[int, str]) -> Iterator[str]:
+def host_ops(host: Mapping[int, str]) -> Iterator[str]:
     """For a note: what the schedule leaves out."""
     if host:
         names = ", ".join(dict.fromkeys(host.values()))
-        yield f"{len(host)} ops run on the part's own processor ({names}): the compiler's schedule counts no cycle of it"
+        yield f"{len(host)} ops run on the part's own processor ({names}): the schedule counts no cycle of it"

@@ -33,7 +33,7 @@ def profile_model(model: Path, options: TorqOptions, *, shapes: Mapping[str, tup
     graph = read_graph(model, shapes)
     found = compile_model(model, options)
     schedule = join(graph, found.rows, found.listing, leads_of(graph))
-    clock = None if options.clock_hz is None else Clock(options.clock_hz, "")
+    clock = None if options.clock_hz is None else Clock(round(options.clock_hz), "")
     ops = ops_of(graph, schedule, clock)
     table, trace = _timeline(schedule, ops, options, clock) if clock else (None, empty_trace(Provenance.VENDOR_MODEL))
     total = int(found.rows.end.max(initial=0))
@@ -54,7 +54,7 @@ def profile_model(model: Path, options: TorqOptions, *, shapes: Mapping[str, tup
         cores=1,
         graph=None if len(ops.records) != len(graph.ops) else graph_edges(graph),
         memory=tuple(_memory(schedule, found.listing, options)),
-        notes=tuple((*_notes(options), *fused_names(ops.records), *host_ops(ops.records, schedule.host), *found.notes)),
+        notes=(*_notes(options), *fused_names(ops.records), *host_ops(schedule.host), *found.notes),
         trace=trace,
         commands=table,
         inferences=1,
@@ -136,7 +136,7 @@ def _memory(schedule: Schedule, listing: Listing | None, options: TorqOptions) -
     moved = [
         int(rows.bytes[rows.unit == rows.units.index(unit)].sum()) if unit in rows.units else 0 for unit in _ROUTES
     ]
-    uses = [use for dispatch in () if listing is None else listing.dispatches for use in dispatch.memories]
+    uses = [use for dispatch in (() if listing is None else listing.dispatches) for use in dispatch.memories]
     peaks = {name: max(use.peak_bytes for use in uses if use.name == name) for name in {use.name for use in uses}}
     yield MemoryTotal("LRAM", 0, 0, peaks.get("LRAM"), None, options.hardware.lram_bytes, None, None)
     yield MemoryTotal("XRAM", 0, None, peaks.get("XRAM"), None, None, *moved)

@@ -102,7 +102,8 @@ def _edges(tasks: list[Task], row_of: Mapping[int, int]) -> Iterator[Edge]:
     waited: list[int] = []  # slice jobs that it waited for since then
     running: dict[int | None, int] = {}
     for task in tasks:
-        waited += [running.pop(s.number) for s in task.steps if _is(s.unit, s.phase, Phase.WAIT) and s.number in running]
+        done = [step.number for step in task.steps if _is(step.unit, step.phase, Phase.WAIT)]
+        waited += [running.pop(number) for number in done if number in running]
         row = row_of.get(NONE if task.number is None else task.number)
         if row is None:
             continue

@@ -77,7 +77,7 @@ def _timeline(schedule: Schedule, ops: Ops, options: TorqOptions, clock: Clock) 
     table["kind"] = [kinds.index(word) for word in words]
     table["detail"] = table["ordinal"] = np.arange(len(order))
     routes = [list(_ROUTES).index(unit) if unit in _ROUTES else NO_ROUTE for unit in rows.units]
-    table["route"] = np.array(routes)[rows.unit[order]]
+    table["route"] = NO_ROUTE  # only a program of ours has its transfers issued by commands that go on
     table["moved_bytes"] = np.maximum(rows.bytes[order], 0)
     table["cycles"] = np.where(moves, 0, rows.end[order] - rows.start[order])
     does = np.array([_does(schedule, row) for row in order.tolist()])
@@ -89,7 +89,7 @@ def _timeline(schedule: Schedule, ops: Ops, options: TorqOptions, clock: Clock) 
     spans = blank_spans(len(order))
     spans["lane"], spans["op"], spans["command"] = rows.unit[order], ops.of_row[order], np.arange(len(order))
     spans["kind"] = np.where(moves, SpanKind.TRANSFER, SpanKind.OP)
-    spans["does"], spans["route"], spans["name"] = does, table["route"], table["kind"]
+    spans["does"], spans["route"], spans["name"] = does, np.array(routes)[rows.unit[order]], table["kind"]
     spans["start_ns"], spans["end_ns"] = clock.ns(rows.start[order]), clock.ns(rows.end[order])
     spans["ucycles"] = spans["pcycles"] = rows.end[order] - rows.start[order]
     edges = np.zeros(len(schedule.edges), EDGE)

@@ -122,8 +122,8 @@ def _renderer(found: Bakeoff, form: str) -> Callable[[TextIO], None]:
         return lambda out: BakeoffPage().render(found, out)
     from ..selection.views import BakeoffJson, BakeoffMarkdown, BakeoffText
 
-    view = {"text": BakeoffText, "md": BakeoffMarkdown, "json": BakeoffJson}[form]()
-    return lambda out: view.render(found, out)
+    views = {"text": BakeoffText().render, "md": BakeoffMarkdown().render, "json": BakeoffJson().render}
+    return lambda out: views[form](found, out)
 
 
 COMMANDS = {"bakeoff": BakeoffCommand()}

@@ -107,7 +107,7 @@ def test_kinds_are_told_apart_and_failures_say_why() -> None:
         "",
         ranked(
             [
-                row("slow", 900, peak=3000, room=1000),
+                row("slow", 900, peak=3072, room=1024),
                 row("fast", 5),
                 row("real", 70, kind=Provenance.MEASURED),
                 row("none", None, reason="takes tflite, this is onnx"),
@@ -119,7 +119,7 @@ def test_kinds_are_told_apart_and_failures_say_why() -> None:
     lines = text.getvalue().splitlines()
     order = [next(i for i, line in enumerate(lines) if word in line) for word in ("measured –", "real", "estimated –")]
     assert order == sorted(order)
-    assert any("no, RAM 3 × 1000 B" in line for line in lines)
+    assert any("no, RAM 3 × 1.00 KB" in line for line in lines)
     assert any(line.strip().startswith("none by test, as-is: takes tflite") for line in lines)
     assert KINDS_WORDS in lines
     markdown, page, data = io.StringIO(), io.StringIO(), io.StringIO()

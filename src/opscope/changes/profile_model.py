@@ -78,7 +78,13 @@ def profile_by(
         tell = step or (lambda _: None)
         tell(PROFILING)
         result = profiling.profile(
-            file, backend=choice.backend, options=choice.options, shapes=shapes, advise=advise, progress=progress
+            file,
+            backend=choice.backend,
+            options=choice.options,
+            shapes=shapes,
+            advise=advise,
+            step=step,
+            progress=progress,
         )
         tell("analysing")
         return analysed(result, folder, command=command, created=created, sha256=sha256_of(file))

@@ -13,6 +13,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from ..backends import registry as backends
+from ..conversion.plan import obstacle
 from ..core.entries import Known, called, known_entries, name_key
 from ..core.errors import UsageError, did_you_mean, printable
 from ..core.manifest import Manifest, Option, Value
@@ -130,6 +131,7 @@ def _best(entry: CatalogueEntry, options: Mapping[str, Value], model: Path | Non
         reasons = "; ".join(f"{source.backend} {why}" for source, why in why_not.items())
         raise UsageError(f"{entry.name}: no source can tell here: {reasons}; expected one that can")
     given = {name for name, value in options.items() if value}
+    able.sort(key=lambda source: (source.rank, bool(source.models) and bool(form) and form not in source.models))
     fitting = [source for source in able if given <= _option_names(source.backend)] or able
     for source in able:
         if source not in fitting:
@@ -175,6 +177,8 @@ def _obstacle(source: Source, form: str, own_only: bool, options: Mapping[str, V
     if own_only:
         return "takes a model file, and options by name"
     if form and source.models and form not in source.models:
+        if backends.converts(backends.find(source.backend)):
+            return obstacle(form, source.models)
         return f"takes {' and '.join(source.models)} models, and this one is {form}"
     return ""
 

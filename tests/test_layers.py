@@ -40,9 +40,10 @@ BELOW_WORKFLOWS = set(ALLOWED) - {"zoo"}
 ALLOWED["workflows"] = BELOW_WORKFLOWS
 ALLOWED["changes"] = BELOW_WORKFLOWS | {"workflows"}
 ALLOWED["fleet"] = ALLOWED["changes"] | {"changes"}
+ALLOWED["selection"] = ALLOWED["fleet"] | {"fleet"}
 ALLOWED["commands"] = BELOW_WORKFLOWS | {"workflows"}
 ALLOWED["plugins"] = BELOW_WORKFLOWS | {"workflows", "changes", "commands"}
-ALLOWED["api"] = BELOW_WORKFLOWS | {"workflows", "changes", "fleet"}
+ALLOWED["api"] = BELOW_WORKFLOWS | {"workflows", "changes", "fleet", "selection"}
 ALLOWED["notebook"] = ALLOWED["api"] | {"api"}
 ALLOWED["server"] = ALLOWED["api"] | {"api"}
 ALLOWED["cli"] = ALLOWED["api"] | {"api", "server", "commands", "zoo"}
@@ -52,6 +53,7 @@ ALLOWED["opscope"] = {
     "options",
     "api",
     "fleet",
+    "selection",
     "notebook",
     "plugins",
 }  # `plugins`: names of faces, for type checkers alone

@@ -127,16 +127,15 @@ def found(name: str, tool: str | None = None) -> Toolchain:
 
 def version(toolchain: Toolchain) -> str:
     """Of the first package: as its record or the package's own metadata say, else the program; empty: not known."""
-    package = re.split(r"[^\w.-]", toolchain.environment.first_package)[0]
+    package = package_key(re.split(r"[^\w.-]", toolchain.environment.first_package)[0])
     folder = Path(os.path.realpath(toolchain.programs[toolchain.environment.programs[0]])).parent.parent
     record = read_record(folder)
     if record is not None and package in record.versions:
         return record.versions[package]
-    name = re.sub(r"[-_.]+", "_", package).lower()
-    for pattern in _METADATA if name else ():
+    for pattern in _METADATA if package else ():
         for info in sorted(folder.glob(f"{pattern}/*.dist-info")):
             found_name, _, found_version = info.name.removesuffix(".dist-info").partition("-")
-            if found_name.lower() == name:
+            if package_key(found_name) == package:
                 return found_version
     return _told_version(toolchain)
 
@@ -165,6 +164,11 @@ def read_record(folder: Path) -> Record | None:
     except (OSError, msgspec.MsgspecError, UnicodeDecodeError):
         return None
     return record if record.schema == SCHEMA else None
+
+
+def package_key(name: str) -> str:
+    """The name of a package as it is compared."""
+    return re.sub(r"[-_.]+", "-", name).lower()
 
 
 def _install(environment: Environment) -> str:

@@ -14,6 +14,7 @@ from .process import run
 
 Report = Callable[[str], None]  # told what is being done
 _LONGEST_S = 3600.0
+_VARIABLES = {"PYTHONPATH": "", "PYTHONDONTWRITEBYTECODE": "1"}  # bytecode would name the folder of the making
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,7 +51,7 @@ class Making:
         with TemporaryDirectory(prefix="opscope-setup-") as place:
             work = Path(place) / "work"
             work.mkdir()
-            ended = run(words, work, longest_s=_LONGEST_S, variables={"PYTHONPATH": "", **(variables or {})})
+            ended = run(words, work, longest_s=_LONGEST_S, variables={**_VARIABLES, **(variables or {})})
         if ended.code:
             where = f"setup {self.environment.name}: {Path(words[0]).name}"
             raise UsageError(f"{where} {ended.how}; it says: {ended.last_words}")

@@ -58,7 +58,8 @@ class Format(NamedTuple):
     signatures: tuple[Signature, ...]  # a file of which one fits is taken to be of this format
     importer: str  # place of a class or object with `read(path)`
     is_generic: bool = False  # offered a file after all others, as it fits files that others know better
-    with_formats: tuple[str, ...] = ()  # whose files, given too, are told with it: `read(path, beside=paths)`
+    # whose files, given too, are told with it: `read(path, beside=paths)`; its own: one file is a part of the whole
+    with_formats: tuple[str, ...] = ()
 
     def fits(self, head: bytes, name: str) -> bool:
         """Whether a file that begins like this is of this format; `name` is a hint only."""

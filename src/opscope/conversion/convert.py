@@ -20,7 +20,7 @@ from ..core.plugins import load_place, manifests
 from ..graph.graph import Graph
 from ..quantization.samples import FileSamples, RandomSamples, Samples
 from ..readers import model_format, read_model
-from ..recording.quantized import OutputDifference, summary_line
+from ..recording.quantized import OutputDifference, summary_line, worst_of
 from . import plan
 from .check import MOST_CHECKED, RUNNABLE, Outputs, as_data, compared, garbage, outputs_of
 from .steps import MOST_SAMPLES, Made, MovedSamples, Work
@@ -28,6 +28,7 @@ from .steps import MOST_SAMPLES, Made, MovedSamples, Work
 Shapes = Mapping[str, tuple[int, ...]]
 Tell = Callable[[str], None]
 _RANDOM_SAMPLES = 8
+_POOR_DB = 10.0  # noise of a tenth of the signal
 
 
 @dataclass(frozen=True, slots=True)
@@ -254,8 +255,19 @@ class _Chain:
             if with_what.samples > MOST_SAMPLES:
                 notes.append(f"calibrated with the first {MOST_SAMPLES} of {with_what.samples} samples")
             caveats = ["quantised with random data"] * with_what.is_random
+        caveats += _poor(steps[-1].outputs)
         kept = {name: step.file.read_bytes() for name, step in zip(names, steps, strict=True)}
-        return Converted(file, options, None, tuple(steps), tuple(notes), tuple(caveats), kept)
+        named = file.rename(file.with_name(f"{stem}{file.suffix}"))  # backends call what they make after the file
+        return Converted(named, options, None, tuple(steps), tuple(notes), tuple(caveats), kept)
+
+
+def _poor(outputs: Sequence[OutputDifference]) -> list[str]:
+    """What is said where most of an output is noise: the times are of such a network, its answers are not."""
+    worst = worst_of(outputs)
+    error = None if worst is None or worst.difference is None else worst.difference.sqnr_db
+    if worst is None or error is None or error >= _POOR_DB:
+        return []
+    return [f"output {printable(worst.name)} of what was converted is off by much ({error:.1f} dB SQNR)"]
 
 
 def _tools(conversion: Conversion) -> environments.Toolchain | None:

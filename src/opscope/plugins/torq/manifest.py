@@ -82,6 +82,7 @@ BACKEND = BackendEntry(
     place=".compiler.backend:TorqBackend",
     can=frozenset({Can.CHROME_TRACE, Can.SUMMARY_FILES, Can.EXECUTE}),
     models=("tflite", "mlir"),
+    precisions=("w8a8", "w8a16"),
     part="torq-hw",
     environment=ENVIRONMENT.name,
     options=(

@@ -39,6 +39,21 @@ RUN_FLAGS = {
 }
 
 
+REAL = "--real"  # the vendor's own tool instead of ours
+
+
+def forward(program: str, words: Sequence[str]) -> int:
+    """Run the vendor's tool on the same words; what it prints and its exit code are its own."""
+    import subprocess
+
+    from ....backends import environments
+    from ..manifest import ENVIRONMENT
+
+    tool = environments.found(ENVIRONMENT.name).programs[program]
+    code = subprocess.run([str(tool), *(word for word in words if word != REAL)], check=False).returncode  # noqa: S603
+    return 128 - code if code < 0 else code  # as a shell says that a signal ended it
+
+
 class TorqCompileCommand:
     """The Torq compiler's command line, for the simulated device: a program under the name asked for, the estimated
     timeline as CSV, and the dump that `opscope annotate` takes."""
@@ -59,6 +74,8 @@ examples:
         """Compile, and report ops without a cost and the files that were written."""
         from . import flags as torq
 
+        if REAL in args.words:
+            return forward("torq-compile", args.words)
         call = torq.compile_call(args.words)
         if call is None:
             return show_help(args)
@@ -95,6 +112,8 @@ class RunModuleCommand:
         from . import flags as torq
         from .sequenced import printed_outputs
 
+        if REAL in args.words:
+            return forward("torq-run-module", args.words)
         call = torq.run_call(args.words, tool=self.tool)
         if call is None:
             return show_help(args)

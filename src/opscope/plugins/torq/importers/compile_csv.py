@@ -61,6 +61,7 @@ class CompileRows:
     type: Numbers  # position in `types`
     types: tuple[str, ...]
     bytes: Numbers  # NONE: not told
+    task: Numbers  # number of the sequencer's task; NONE: not told
     notes: tuple[str, ...]
     ours: bool = False  # locations are quoted as CSV wants it: the vendor's writer never does, ours always
 
@@ -77,7 +78,7 @@ class TorqCompile:
         rows = read_rows(path, self.form)
         lanes = [Lane(0, NONE, unit) for unit in rows.units]
         start, end = self.clock.ns(rows.start), self.clock.ns(rows.end)
-        kind = np.array([int(SpanKind.OP if _computes(unit) else SpanKind.TRANSFER) for unit in rows.units] or [0])
+        kind = np.array([int(SpanKind.OP if computes(unit) else SpanKind.TRANSFER) for unit in rows.units] or [0])
         columns = SpanColumns(
             rows.unit,
             rows.type,
@@ -112,7 +113,7 @@ class TorqCompile:
         )
 
 
-def _computes(unit: str) -> bool:
+def computes(unit: str) -> bool:
     return unit == "CSS" or unit.startswith("Slice")
 
 
@@ -126,7 +127,7 @@ def read_rows(path: Path, form: str) -> CompileRows:
         if block.number == 1 and _is_header(block.first_line()):
             header, kept = True, block.without_first()
         parts.append((_c_rows if form == "C" else _ab_rows)(kept.lines(), words, unread))
-    unit, start, end, location, kind, size = (joined([part[i] for part in parts]) for i in range(6))
+    unit, start, end, location, kind, size, task = (joined([part[i] for part in parts]) for i in range(7))
     if not len(unit) and unread.count:
         raise ImportFileError(str(path), "", f"no row of form {form}; {unread.notes()[0]}")
     if not len(unit) and not header:
@@ -137,17 +138,18 @@ def read_rows(path: Path, form: str) -> CompileRows:
     if late.any():
         unread.add(f"{int(late.sum())} rows", "end before start")
         unread.count += int(late.sum()) - 1
-        unit, start, end, location, kind, size = (c[~late] for c in (unit, start, end, location, kind, size))
+        columns = (unit, start, end, location, kind, size, task)
+        unit, start, end, location, kind, size, task = (column[~late] for column in columns)
     locations, location = _locations(words[1].texts, location)
     notes = unread.notes() if len(unit) else (*unread.notes(), "the file has a header and no rows")
     types = tuple(text.strip() for text in words[2].texts)
     ours = any(text.startswith('"') and '""' in text for text in words[1].texts)
-    return CompileRows(unit, units, start, end, location, locations, kind, types, size, notes, ours)
+    return CompileRows(unit, units, start, end, location, locations, kind, types, size, task, notes, ours)
 
 
 def _does(types: tuple[str, ...]) -> Numbers:
     """Of work that computes, by its type; where a file has the unit in its place, it computes."""
-    known = [Does.COMPUTE if _computes(_unit_of(word)) else does_of_kernel(word) for word in types]
+    known = [Does.COMPUTE if computes(_unit_of(word)) else does_of_kernel(word) for word in types]
     return np.array(known or [Does.UNKNOWN], np.int64)
 
 
@@ -167,7 +169,8 @@ def _ab_rows(lines: Lines, words: tuple[Words, Words, Words], unread: Unread) ->
     unit = words[0].number(kept.left(0))
     location = words[1].number(kept.rest(3, 1 + behind))
     kind = words[2].number(kept.right(behind))
-    return unit, start[good], end[good], location, kind, np.where(behind > 0, size[good], NONE)
+    sizes = np.where(behind > 0, size[good], NONE)
+    return unit, start[good], end[good], location, kind, sizes, np.full(len(sizes), NONE, np.int64)
 
 
 def _c_rows(lines: Lines, words: tuple[Words, Words, Words], unread: Unread) -> tuple[Numbers, ...]:
@@ -176,14 +179,15 @@ def _c_rows(lines: Lines, words: tuple[Words, Words, Words], unread: Unread) -> 
     start, good_start = lines.left(2).whole()
     size, has_size = lines.right(0).whole()
     blank = lines.right(0).empty()
-    good = lines.left(0).whole()[1] & good_duration & good_start & (has_size | blank) & (lines.separators >= 5)
+    task, good_task = lines.left(0).whole()
+    good = good_task & good_duration & good_start & (has_size | blank) & (lines.separators >= 5)
     lines.refuse(~good, unread)
     kept = lines.chosen(good)
     event = kept.left(3)
     unit, location = words[0].number(event), words[1].number(kept.rest(4, 1))
     length = np.where(duration[good] < 0, duration[good] + (1 << 32), duration[good])
     size = np.where(has_size[good], size[good], NONE)
-    return unit, start[good], start[good] + length, location, words[2].number(event), size
+    return unit, start[good], start[good] + length, location, words[2].number(event), size, task[good]
 
 
 def _lanes(texts: tuple[str, ...], number: Numbers) -> tuple[tuple[str, ...], Numbers]:
@@ -261,15 +265,15 @@ def _ops(rows: CompileRows, clock: Clock) -> Iterator[OpRecord]:
             calls=float(totals.calls[number]),
             time_ns=times[number],
             cycles=int(cycles[number]),
-            resource_cycles=tuple(ResourceCycles(unit, not _computes(unit), n) for unit, n in found),
+            resource_cycles=tuple(ResourceCycles(unit, not computes(unit), n) for unit, n in found),
         )
 
 
 def _types(rows: CompileRows, count: int) -> list[str]:
     """What computes for a location names it; else what moves its bytes."""
     result = [""] * count
-    computes = np.array([_computes(unit) for unit in rows.units] or [False])[rows.unit]
-    for of in (~computes, computes):
+    works = np.array([computes(unit) for unit in rows.units] or [False])[rows.unit]
+    for of in (~works, works):
         for location, kind in np.unique(np.stack((rows.location[of], rows.type[of]), axis=1), axis=0).tolist():
             if location >= 0:
                 result[location] = rows.types[kind]

@@ -17,8 +17,8 @@ from ..core.units import Bytes
 from ..graph.graph import ABSENT, DType, Graph, Note, Op, Role, Tensor
 from ..graph.kinds import Family
 from ..machine.target import Target
-from .chains import free_joins, fuse_chains, rename_layouts
-from .planes import on_planes, with_scales
+from .forms.chains import free_joins, fuse_chains, rename_layouts
+from .forms.planes import on_planes, with_scales
 
 _FUSES_INTO = (Family.CONTRACTION, Family.RECURRENT)
 _ALSO_FUSES_INTO = {"add", "batch_norm", "average_pool", "max_pool"}

@@ -16,11 +16,11 @@ from collections.abc import Collection
 from dataclasses import replace
 from math import prod
 
-from ..core.units import Bytes
-from ..graph.graph import ABSENT, Attribute, Graph, Op, Role, Tensor
-from ..graph.kinds import Family
-from ..machine.target import Runtime
-from .work import numbers
+from ...core.units import Bytes
+from ...graph.graph import ABSENT, Attribute, Graph, Op, Role, Tensor
+from ...graph.kinds import Family
+from ...machine.target import Runtime
+from ..work import numbers
 
 _KNOWN_STRIDE, _KNOWN_KERNEL = 2, 7  # of windows that planes are cut for as they are
 _EITHER = {"concat", "identity", "pad", "resize", "slice"}  # beside elementwise ops: as their inputs come

@@ -46,7 +46,7 @@ def profile(model: Path, **options: str) -> Recording:
         ("kws-cnn", "SL2610", 34_406, 184, 88_196, 21_146),
     ],
 )
-def test_schedules_are_those_that_are_published(
+def test_schedules_are_those_that_are_published(  # noqa: PLR0917 - columns of a table
     network: str, part: str, cycles: int, spans: int, read: int, written: int, tmp_path: Path
 ) -> None:
     found = profile(zoo(network, tmp_path / "m.tflite"), torq_hw=part, torq_clock_mhz="800")

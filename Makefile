@@ -4,8 +4,8 @@ VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.ready
 
-# environments of vendors' compilers that tests use where they are; others are skipped with a word
-TOOLCHAINS ?= torq
+# vendors' compilers that tests use where they are: environments of plug-ins of the same name
+TOOLCHAINS ?= $(patsubst src/opscope/plugins/%/environment.py,%,$(wildcard src/opscope/plugins/*/environment.py))
 MADE := .cache/opscope/environments
 
 .PHONY: setup toolchains demo test test-slow lint types check format bench docs web screenshots clean

@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     from .options import CompileOptions, OpstatsOptions, ProfileOptions, QuantizeOptions, ReportOptions, RunOptions
     from .plugins import faces
     from .plugins.faces import *  # noqa: F403 - whatever our own plug-ins add
+    from .selection.bakeoff import bakeoff
 
     __all__: list[str] = [  # noqa: PLE0604 - the names of a list are strings too
         *faces.__all__,
@@ -49,6 +50,7 @@ if TYPE_CHECKING:
         "analyze",
         "ask_store",
         "backend_states",
+        "bakeoff",
         "calibrate",
         "check",
         "compare",
@@ -113,6 +115,7 @@ _OWN = {  # name → module it comes from, imported when first asked for
     "table": "fleet.verbs",
     "store_page": "fleet.verbs",
     "trend": "fleet.verbs",
+    "bakeoff": "selection.bakeoff",
     "CompileOptions": "options",
     "OpstatsOptions": "options",
     "ProfileOptions": "options",

@@ -310,9 +310,9 @@ def quantize(
     """
     from dataclasses import replace
 
-    from .quantization.profiles import profiled
     from .quantization.quantise import check_choice, quantise
     from .workflows import catalogue, own_backends
+    from .workflows.profiled_copy import profiled
 
     choice = chosen(QuantizeOptions, options, named)
     check_choice(choice)

@@ -15,11 +15,11 @@ from opscope.cli import main
 from opscope.core.manifest import Environment, Unpacked
 from toolchains import STUB, offer, pythons, wheel
 
-STRANGE = "cp39-cp39-manylinux_2_99_x86_64"  # neither our Python nor our C library
+STRANGE = "cp39-cp39-manylinux_2_40_x86_64"  # neither our Python nor our C library
 PYTHON = next(iter(pythons()), Path(sys.executable))  # the oldest there is
 VERSION = subprocess.run([PYTHON, "--version"], capture_output=True, text=True, check=True).stdout.split()[1]
 ENVIRONMENT = STUB._replace(
-    python=VERSION.rpartition(".")[0], unpacked=(Unpacked(("strange==3",), "3.9", ("manylinux_2_99_x86_64",)),)
+    python=VERSION.rpartition(".")[0], unpacked=(Unpacked(("strange==3",), "3.9", ("manylinux_2_40_x86_64",)),)
 )
 
 

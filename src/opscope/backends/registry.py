@@ -8,6 +8,7 @@ from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol, cast
 
+from ..core.converting_options import CONVERTING
 from ..core.errors import UsageError, did_you_mean, printable
 from ..core.manifest import BackendEntry, Can, Option, Value
 from ..core.plugins import load_place, manifests
@@ -83,12 +84,26 @@ class WhatIfs(Protocol):
 
 
 def entries() -> tuple[BackendEntry, ...]:
-    """Every backend that is known; one that starts programs of an environment has the option that says where."""
+    """Every backend that is known, with the options that its entry gives it without declaring them.
+
+    One that starts programs of an environment has `--tool`; one that says which models it takes, and makes no copies
+    itself, has those of conversion.
+    """
     return tuple(
-        entry._replace(options=(*entry.options, TOOL)) if entry.environment else entry
+        entry._replace(options=(*entry.options, *(TOOL,) * bool(entry.environment), *_converting(entry)))
         for manifest in manifests()
         for entry in manifest.backends
     )
+
+
+def _converting(entry: BackendEntry) -> tuple[Option, ...]:
+    declared = {option.name for option in entry.options}
+    return CONVERTING if entry.models and declared.isdisjoint(option.name for option in CONVERTING) else ()
+
+
+def converts(entry: BackendEntry) -> bool:
+    """Whether models are brought to the form that the backend takes before it sees them."""
+    return CONVERTING[0] in entry.options
 
 
 def names(can: Can | None = None) -> tuple[str, ...]:

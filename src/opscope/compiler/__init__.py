@@ -22,7 +22,8 @@ from ..estimate.canonical import canonicalise
 from ..estimate.precision import in_precision
 from ..estimate.price import Machine
 from ..graph.graph import Graph
-from ..machine.target import Corner, Target, at_corner
+from ..machine.corners import Corner, at_corner
+from ..machine.target import Target
 from ..options import CompileOptions
 from ..program.bounds import Bounds
 from ..program.program import NO_OP, OP_LEVEL, Detail, MemoryMetrics, OpInfo, Program, StatsOptions

@@ -58,7 +58,8 @@ class Format(NamedTuple):
     signatures: tuple[Signature, ...]  # a file of which one fits is taken to be of this format
     importer: str  # place of a class or object with `read(path)`
     is_generic: bool = False  # offered a file after all others, as it fits files that others know better
-    with_formats: tuple[str, ...] = ()  # whose files, given too, are told with it: `read(path, beside=paths)`
+    # whose files, given too, are told with it: `read(path, beside=paths)`; its own: one file is a part of the whole
+    with_formats: tuple[str, ...] = ()
 
     def fits(self, head: bytes, name: str) -> bool:
         """Whether a file that begins like this is of this format; `name` is a hint only."""
@@ -125,6 +126,23 @@ class Environment(NamedTuple):
         return next(iter((*self.packages, *(each for group in self.unpacked for each in group.packages))), "")
 
 
+class Form(NamedTuple):
+    """What a model file is, as far as compilers care: its format, and what its products are computed with."""
+
+    format: str  # onnx, tflite, mlir
+    precision: str = ""  # float, or a word of core/precisions such as w8a8; empty, in a conversion: whatever comes
+
+
+class Conversion(NamedTuple):
+    """A tool that makes one form of a model from another; `opscope profile` finds the way to what a backend takes."""
+
+    name: str  # of the tool
+    source: Form
+    makes: Form  # its precision, where empty, is that of the source
+    place: str  # of a function (conversion.steps.Work) → conversion.steps.Made
+    environment: str = ""  # name of the one whose programs it starts
+
+
 class BackendEntry(NamedTuple):
     """A runtime or a vendor's compiler that can profile a model."""
 
@@ -137,6 +155,8 @@ class BackendEntry(NamedTuple):
     axes: tuple[str, ...] = ()  # names of options that a what-if may vary
     recipe: str = ""  # place of a quantization.copies.Recipe: how copies are quantised for it
     models: tuple[str, ...] = ()  # formats that it takes: onnx, tflite, mlir; empty: it finds out itself
+    # that its models must have: a float model is brought to the first, if nothing else is asked for; empty: any
+    precisions: tuple[str, ...] = ()
     part: str = ""  # the option that says which part is meant; `--target` is another spelling of it
     figures: str = ""  # place of a function (part) → an object of figures with their `sources`: what is known of it
     environment: str = ""  # name of the one whose programs it starts; `--tool` says where they are
@@ -221,6 +241,7 @@ class Manifest(NamedTuple):
     formats: tuple[Format, ...] = ()
     hints: tuple[Hint, ...] = ()
     environments: tuple[Environment, ...] = ()
+    conversions: tuple[Conversion, ...] = ()
     backends: tuple[BackendEntry, ...] = ()
     verbs: tuple[Verb, ...] = ()
     faces: tuple[Face, ...] = ()

@@ -14,6 +14,7 @@ from ..options import ReportOptions
 from ..readers import graph_of
 from ..recording.resources import MemoryStack, MemoryUse, ModelFacts, PeakTensor, Suggestion
 from .advice import heavy_macs, heavy_memory, suggestions
+from .battery import battery_life
 from .estimator import Estimate, estimate, parameter_bytes
 from .machines import use_machine
 from .memory import PLANNER
@@ -39,7 +40,12 @@ def report_model(model: Path | Graph, target: str | Path | Target, options: Repo
         sha256=sha256,
         advise=options.advise,
     )
-    return replace(report, model=model_facts(graph, sha256, layer_count=len(report.layers)))
+    life = None
+    if options.battery is not None and options.duty is not None:
+        life = battery_life(
+            report.totals, machine.target, battery=options.battery, duty=options.duty, sleep=options.sleep
+        )
+    return replace(report, model=model_facts(graph, sha256, layer_count=len(report.layers)), battery=life)
 
 
 def build_report(graph: Graph, machine: Machine, *, sha256: str | None, advise: bool = True) -> Report:

@@ -70,7 +70,7 @@ def padding(extents: Extents | None, engine: Engine) -> float:
 
     Taps of a convolution are one long reduced extent, or are padded each on their own (`taps_apart`): 48 channels of
     3 x 3 taps are 432 padded to 448, or nine times 64. An engine with a `tap_extent` takes a tile of channels of so
-    many taps in a step, or so many tiles of channels of one tap, whichever is padded less.
+    many taps in a step, or so many tiles of channels of one tap, whichever is padded less (`taps_whole`: the former).
     """
     if extents is None:
         return 1.0
@@ -80,7 +80,8 @@ def padding(extents: Extents | None, engine: Engine) -> float:
         whole = extents.reduced * extents.taps
         growth *= _padded_reduction(extents, engine, tile) / whole if whole else 1.0
         produced = extents.produced * (extents.apart if engine.tap_extent is not None else 1)
-        growth *= _padded(produced, tile) / produced if produced else 1.0
+        step = tile if engine.produced_extent is None else round(engine.produced_extent.value)
+        growth *= _padded(produced, step) / produced if produced else 1.0
     if engine.row_extent is not None and extents.rows:
         growth *= _padded(extents.rows, round(engine.row_extent.value)) / extents.rows
     return growth
@@ -90,7 +91,8 @@ def _padded_reduction(extents: Extents, engine: Engine, tile: int) -> int:
     if engine.tap_extent is not None:
         taps = round(engine.tap_extent.value)
         by_taps = _padded(extents.reduced, tile) * _padded(extents.taps, taps)
-        return by_taps if extents.apart > 1 else min(by_taps, _padded(extents.reduced, tile * taps) * extents.taps)
+        fixed = engine.taps_whole or extents.apart > 1
+        return by_taps if fixed else min(by_taps, _padded(extents.reduced, tile * taps) * extents.taps)
     if engine.taps_apart and extents.reduced >= tile:
         return _padded(extents.reduced, tile) * extents.taps
     return _padded(extents.reduced * extents.taps, tile)

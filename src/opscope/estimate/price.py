@@ -204,7 +204,7 @@ def _stages(task: Task, engine: Engine) -> tuple[_Stage, ...]:
     if rate is not None and not work.macs:
         return (_Stage((work.read_bytes + work.write_bytes) / (rate[0].value * rate[1].value), rate),)
     elements = engine.rate(engine.element_ops_per_cycle, dtype)
-    stages = [_product(task, engine, rate)] if work.macs else []
+    stages = list(_product(task, engine, rate)) if work.macs else []
     in_passing = bool(stages) and bool(engine.output_elements_per_cycle)  # the output stage applies activations
     if work.element_ops and elements is not None and not in_passing:
         growth = 1.0 if work.macs else padding(task.extents, engine)  # a pool to one pixel leaves most lanes idle
@@ -212,10 +212,11 @@ def _stages(task: Task, engine: Engine) -> tuple[_Stage, ...]:
     return tuple(stages)
 
 
-def _product(task: Task, engine: Engine, rate: tuple[Figure, Figure] | None) -> _Stage:
+def _product(task: Task, engine: Engine, rate: tuple[Figure, Figure] | None) -> tuple[_Stage, ...]:
     """Multiply-accumulates, with padding to full tiles: a matrix engine computes whole tiles only.
 
-    Weights stream in and results leave while the array computes: the slowest of the three decides.
+    Weights stream in and results leave while the array computes: the slowest of the three decides. Where results leave
+    apart, theirs is a stage of its own.
     """
     work, dtype = task.work, task.placement.dtype
     found = []
@@ -232,12 +233,12 @@ def _product(task: Task, engine: Engine, rate: tuple[Figure, Figure] | None) -> 
         load = engine.weight_bytes_per_cycle
         found.append(_Stage(work.weight_bytes / load.value, (load,)))
     leaves = engine.rate(engine.output_elements_per_cycle, dtype)
-    if leaves is not None:
-        found.append(_Stage(task.outputs / leaves.value, (leaves,)))
+    results = [] if leaves is None else [_Stage(task.outputs / leaves.value, (leaves,))]
     table = engine.lookup_elements_per_cycle
     if table is not None and task.op.attributes.get("activation") in TRANSCENDENTAL_KINDS:
-        found.append(_Stage(task.outputs / table.value, (table,)))
-    return max(found, key=lambda stage: stage.cycles, default=_Stage(0.0, ()))
+        results.append(_Stage(task.outputs / table.value, (table,)))
+    together = [found, results] if engine.results_apart else [[*found, *results]]
+    return tuple(max(stages, key=lambda stage: stage.cycles) for stages in together if stages)
 
 
 def memory_cycles(memory: Memory, size_bytes: int, machine: Machine) -> float:
@@ -252,9 +253,11 @@ def memory_cycles(memory: Memory, size_bytes: int, machine: Machine) -> float:
 
 
 def op_joules(task: Task, engine: Engine, machine: Machine) -> float | None:
-    """Return the energy of one trip from arithmetic and bytes moved; None if the target has no energy figures."""
+    """Return the energy of one trip from arithmetic, bytes moved and time; None if the target has no energy figures."""
     picojoules = 0.0
-    priced = False
+    priced = engine.busy_watts is not None
+    if engine.busy_watts is not None:
+        picojoules = engine.busy_watts.value * price(task, engine, machine).total / machine.clock_hz * 1e12
     for count, table in (
         (task.work.macs, engine.picojoules_per_mac),
         (task.work.element_ops, engine.picojoules_per_element_op),

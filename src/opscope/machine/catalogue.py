@@ -39,6 +39,7 @@ _DIVISORS = {  # figures that something is divided by
     "vector_bytes_per_cycle",
     "reached",
     "tile_extent",
+    "produced_extent",
     "row_extent",
     "tap_extent",
     "efficiency",

@@ -6,11 +6,9 @@ knows a chip by name: what a chip does differently from another must be said by 
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from enum import Enum
-from typing import TypeVar
 
 from ..core.meaning import Carries
 from ..graph.graph import DType, Op
@@ -59,14 +57,6 @@ class Holds(Enum):
     TILES = "tiles"  # local working memory that engines compute from; activations stay here while they fit
 
 
-class Corner(Enum):
-    """Which end of every figure's range to read."""
-
-    FAST = "fast"
-    TYPICAL = "typical"
-    SLOW = "slow"
-
-
 @dataclass(frozen=True, slots=True)
 class Clocks:
     """Clock domains, in hertz."""
@@ -81,6 +71,23 @@ class Topology:
 
     cores: Figure  # per device
     devices: Figure
+
+
+CHANNELS = "channels"
+
+
+@dataclass(frozen=True, slots=True)
+class Limit:
+    """Which ops of a kind an engine takes, by one attribute."""
+
+    kind: str
+    attribute: str  # of the op (`kernel`, `strides`, `dilations`, `groups`), or `input_channels`, `output_channels`
+    allowed: tuple[str, ...] = ()  # as `3x3`, one number, or CHANNELS: as many as the input has; empty: any
+    most: int | None = None
+
+    def __post_init__(self) -> None:
+        if not self.allowed and self.most is None:
+            raise ValueError(f"limit of {self.kind} {self.attribute} says nothing; expected `allowed` or `most`")
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,14 +113,19 @@ class Engine:
     """Share of its peak that a family of work (`graph.work_families`) reaches, by data type: of `macs_per_cycle` for
     families that multiply, of `vector_bytes_per_cycle` for the others. Others reach `efficiency`."""
     output_elements_per_cycle: Mapping[str, Figure] = field(default_factory=dict)  # that leave it beside its MACs
+    results_apart: bool = False  # they leave after its MACs: a processor that does one thing at a time
     lookup_elements_per_cycle: Figure | None = None  # that leave it through a table of a fused activation
     tile_extent: Figure | None = None  # reduced and produced extents are padded to a multiple of this
     row_extent: Figure | None = None  # rows of a product are padded to a multiple of this
     tap_extent: Figure | None = None  # taps of a step of a convolution, with a tile of channels each
     taps_apart: bool = False  # channels are padded for each tap of a convolution, unless several taps fit a tile
+    taps_whole: bool = False  # a step takes `tap_extent` taps, however few a kernel has; never more channels instead
+    produced_extent: Figure | None = None  # produced extents are padded to a multiple of this, not of `tile_extent`
+    limits: tuple[Limit, ...] = ()  # ops of its kinds that it does not take
     kernels: Mapping[str, Figure] = field(default_factory=dict)  # cycles per KB of output, by op kind
     picojoules_per_mac: Mapping[str, Figure] = field(default_factory=dict)  # by data type; "*" for any
     picojoules_per_element_op: Mapping[str, Figure] = field(default_factory=dict)
+    busy_watts: Figure | None = None  # drawn above idle while it works, where nothing finer is known
 
     def __post_init__(self) -> None:
         if not 1 <= self.units <= MOST_UNITS:
@@ -419,80 +431,3 @@ class Target:
     def supports(self, op: Op) -> bool:
         listed = self.support.ops
         return not listed or op.kind in listed or op.family.value in listed or op.type in listed
-
-
-_Figures = TypeVar("_Figures", Clocks, Engine, Memory, Route, Target)
-
-_RATES = frozenset(
-    {  # figures that are fast where they are large
-        "core_hz",
-        "macs_per_cycle",
-        "element_ops_per_cycle",
-        "efficiency",
-        "write_efficiency",
-        "weight_bytes_per_cycle",
-        "output_elements_per_cycle",
-        "lookup_elements_per_cycle",
-        "vector_bytes_per_cycle",
-        "reached",
-        "bytes_per_second",
-        "bytes_per_cycle",
-        "core_bytes_per_second",
-        "call_bytes_per_second",
-    }
-)
-_COSTS = frozenset(
-    {  # figures that are fast where they are small
-        "launch_cycles",
-        "command_cycles",
-        "kernels",
-        "picojoules_per_mac",
-        "picojoules_per_element_op",
-        "picojoules_per_byte",
-        "issue_cycles",
-        "latency_seconds",
-        "idle_watts",
-        "call_seconds",
-    }
-)
-
-
-def is_rate(key: str) -> bool:
-    """Whether a figure, by its key, makes an inference faster where it is larger."""
-    return not _RATES.isdisjoint(re.split(r"[.\[\]]", key))
-
-
-def at_corner(target: Target, corner: Corner) -> Target:
-    """The same target with every figure at the fast or the slow end of its range; sizes and counts stay."""
-    if corner is Corner.TYPICAL:
-        return target
-    return replace(
-        _part_at_corner(target, corner),
-        clocks=_part_at_corner(target.clocks, corner),
-        engines=tuple(_part_at_corner(engine, corner) for engine in target.engines),
-        memories=tuple(_part_at_corner(memory, corner) for memory in target.memories),
-        routes=tuple(_part_at_corner(route, corner) for route in target.routes),
-    )
-
-
-def _part_at_corner(part: _Figures, corner: Corner) -> _Figures:
-    """A part of a target with its own figures at a corner: rates at their largest are fast, costs at their smallest."""
-    changes: dict[str, object] = {}
-    for name in _RATES | _COSTS:
-        found = getattr(part, name, None)
-        to_largest = (corner is Corner.FAST) == (name in _RATES)
-        if isinstance(found, Figure):
-            changes[name] = _at_end(found, to_largest)
-        elif isinstance(found, Mapping):
-            changes[name] = {key: _table_at_end(value, to_largest) for key, value in found.items()}
-    return replace(part, **changes)  # type: ignore[arg-type]
-
-
-def _table_at_end(value: Figure | Mapping[str, Figure], to_largest: bool) -> Figure | dict[str, Figure]:
-    if isinstance(value, Figure):
-        return _at_end(value, to_largest)
-    return {key: _at_end(figure, to_largest) for key, figure in value.items()}
-
-
-def _at_end(figure: Figure, to_largest: bool) -> Figure:
-    return Figure(figure.largest if to_largest else figure.smallest, figure.source)

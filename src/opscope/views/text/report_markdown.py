@@ -9,7 +9,7 @@ from ...core.errors import printable
 from ...core.units import UNKNOWN, format_bytes, format_count, format_joules, format_percent, format_seconds
 from ...estimate.report import Layer, Report
 from ...recording.resources import Footprint
-from .columns import at_least, unknown_lines
+from .columns import at_least, battery_line, unknown_lines
 
 
 class ReportMarkdown:
@@ -53,6 +53,7 @@ def _summary(report: Report) -> Iterable[str]:
         ),
         ("Latency", shown + (f" – {totals.withheld}" if totals.withheld else "")),
         ("Energy", f"{format_joules(totals.energy_j.value)} ({totals.energy_note})" if totals.energy_j else UNKNOWN),
+        *([] if report.battery is None else [("Battery", battery_line(report.battery))]),
         ("MACs", f"{at_least(totals)}{format_count(totals.macs)} ({report.definition})"),
         ("Layers", f"{totals.accelerated_layers} accelerated, {totals.cpu_layers} on the CPU"),
     ]

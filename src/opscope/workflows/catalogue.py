@@ -126,6 +126,7 @@ def choose(
 def _best(entry: CatalogueEntry, options: Mapping[str, Value], model: Path | None, own_only: bool) -> Choice:
     """The best source of those that work here, take the model and have the options; and why not a better one."""
     why_not = obstacles(entry, model, options, own_only=own_only)
+    form = _form(entry, model)
     able = [source for source in entry.sources if not why_not[source]]
     if not able:
         reasons = "; ".join(f"{source.backend} {why}" for source, why in why_not.items())
@@ -144,8 +145,13 @@ def obstacles(
     entry: CatalogueEntry, model: Path | None, options: Mapping[str, Value], *, own_only: bool = False
 ) -> dict[Source, str]:
     """Of every source, best first, why it cannot tell about a model here; empty: it can."""
-    form = format_of(model) if len(entry.sources) > 1 and any(source.models for source in entry.sources) else ""
+    form = _form(entry, model)
     return {source: _obstacle(source, form, own_only, options) for source in entry.sources}
+
+
+def _form(entry: CatalogueEntry, model: Path | None) -> str:
+    """The format of the model, where sources differ in what they take."""
+    return format_of(model) if len(entry.sources) > 1 and any(source.models for source in entry.sources) else ""
 
 
 def _note(entry: CatalogueEntry, best: Source, why_not: Mapping[Source, str]) -> str:

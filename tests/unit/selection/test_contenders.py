@@ -55,4 +55,4 @@ def test_a_word_that_means_nothing_is_refused(model: Path, on: str, words: str) 
 def test_a_precision_is_spelt_as_its_backend_has_it() -> None:
     assert word_for("estimate", "i8") == "w8a8"
     assert word_for("estimate", "as-is") == ""
-    assert word_for("ort", "i8") == ""
+    assert word_for("ort", "mxfp6") == ""

@@ -20,7 +20,7 @@ from ....recording.trace import COUNTER, EDGE, Lane, SpanKind, Trace, blank_span
 from ..annotate.annotated import Listing
 from ..importers.compile_csv import computes
 from .compilation import compile_model, read_graph
-from .nodes import Ops, fused_names, host_ops, leads_of, ops_of
+from .nodes import Ops, fused_names, host_programs, leads_of, ops_of
 from .options import TorqOptions
 from .schedule import Schedule, join
 
@@ -54,9 +54,10 @@ def profile_model(model: Path, options: TorqOptions, *, shapes: Mapping[str, tup
         cores=1,
         graph=None if len(ops.records) != len(graph.ops) else graph_edges(graph),
         memory=tuple(_memory(schedule, found.listing, options)),
-        notes=(*_notes(options), *fused_names(ops.records), *host_ops(schedule.host), *found.notes),
+        notes=(*_notes(options), *fused_names(ops.records), *host_programs(schedule.host), *found.notes),
         trace=trace,
         commands=table,
+        producer=found.producer,
         inferences=1,
         numbers=(0,),
         files=found.files,

@@ -26,7 +26,7 @@ class Schedule:
     payload: tuple[Payload, ...]
     kernel: tuple[str, ...]  # what a slice runs; empty: not told, or no slice
     edges: tuple[Edge, ...]
-    host: Mapping[int, str]  # op → program of the host's processor that does work for it
+    host: Mapping[int, tuple[str, ...]]  # op → programs of the part's own processor that do work for it; NONE: no op
 
     @property
     def is_control(self) -> Numbers:
@@ -71,11 +71,12 @@ def _op_of(location: str, leads: Mapping[str, int]) -> int:
     return next((leads[label] for label in labels(location) if label in leads), NONE)
 
 
-def _host(listing: Listing | None, leads: Mapping[str, int]) -> dict[int, str]:
-    found: dict[int, str] = {}
+def _host(listing: Listing | None, leads: Mapping[str, int]) -> dict[int, tuple[str, ...]]:
+    found: dict[int, tuple[str, ...]] = {}
     for action in () if listing is None else (a for d in listing.dispatches for a in d.actions):
         if action.host_program is not None:
-            found[_op_of(action.location or "", leads)] = action.host_program
+            place = _op_of(action.location or "", leads)
+            found[place] = tuple(dict.fromkeys((*found.get(place, ()), action.host_program)))
     return found
 
 

@@ -13,8 +13,8 @@ from opscope.backends import environments, registry
 from opscope.cli import main
 from opscope.core.errors import ModelError, ProfilerError
 from opscope.core.meaning import Does
-from opscope.plugins.torq.compiler.options import Hardware
 from opscope.plugins.torq.importers.compile_csv import read_rows
+from opscope.plugins.torq.parts import Hardware
 from opscope.recording.recording import Placed, Recording
 
 

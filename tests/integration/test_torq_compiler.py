@@ -13,8 +13,8 @@ from opscope.backends import environments, registry
 from opscope.cli import main
 from opscope.core.errors import ModelError, ProfilerError
 from opscope.core.meaning import Does
-from opscope.plugins.torq.compiler.options import Hardware
 from opscope.plugins.torq.importers.compile_csv import read_rows
+from opscope.plugins.torq.parts import Hardware
 from opscope.recording.recording import Placed, Recording
 
 
@@ -46,7 +46,7 @@ def profile(model: Path, **options: str) -> Recording:
         ("kws-cnn", "SL2610", 34_406, 184, 88_196, 21_146),
     ],
 )
-def test_schedules_are_those_that_are_published(
+def test_schedules_are_those_that_are_published(  # noqa: PLR0917 - columns of a table
     network: str, part: str, cycles: int, spans: int, read: int, written: int, tmp_path: Path
 ) -> None:
     found = profile(zoo(network, tmp_path / "m.tflite"), torq_hw=part, torq_clock_mhz="800")

@@ -59,7 +59,7 @@ def test_a_fused_job_takes_the_estimates_of_all_its_parts_once(tmp_path: Path) -
 
 def test_an_estimate_without_any_common_location_is_laid_from_the_first_job_on() -> None:
     found = combine([sample("torq_compile_c.csv"), sample("torq_host_h3.csv")])
-    assert ("DMA In (vendor-model)", "DMA In", 10_000, 10_250) in spans(found)  # 200 cycles of 1.25 ns
+    assert ("DMA In (vendor-model)", "DMA In", 10_000, 10_270) in spans(found)  # 216 cycles of 1.25 ns
     assert found.latency_ns == 150_000  # of the dispatch: an estimate never stands for what was measured
     assert any("laid from the first measured job on" in note for note in found.notes)
 

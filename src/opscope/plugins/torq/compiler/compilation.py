@@ -24,6 +24,7 @@ from .options import TorqOptions
 from .static_shapes import with_fixed_extents
 
 CONVERTER, COMPILER, RUNNER, OPT = "tosa-converter-for-tflite", "torq-compile", "torq-run-module", "iree-opt"
+PACKAGE = "torq-compiler"
 TIMELINE = "timeline.csv"
 MODULE = "model.vmfb"
 _PHASES = "phases"
@@ -46,6 +47,7 @@ class Compilation:
     listing: Listing | None  # the program behind it; None: it could not be read
     files: Mapping[str, bytes]  # what is worth keeping beside a run
     notes: tuple[str, ...]
+    producer: Mapping[str, str]  # package of the compiler → its version
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,7 +79,9 @@ def compile_model(model: Path, options: TorqOptions) -> Compilation:
         rows = read_rows(found.folder / TIMELINE, "C")
         dumps = sorted((found.folder / _PHASES).glob("*.mlir"))
         listing, notes = _listing(dumps, found.toolchain)
-        return Compilation(rows, listing, _kept(found.folder / TIMELINE, dumps), (*found.notes, *rows.notes, *notes))
+        files, version = _kept(found.folder / TIMELINE, dumps), environments.version(found.toolchain)
+        producer = {PACKAGE: version} if version else {}
+        return Compilation(rows, listing, files, (*found.notes, *rows.notes, *notes), producer)
 
 
 @contextmanager

@@ -43,7 +43,7 @@ def execute_model(
         names = [graph.tensors[tensor].name for tensor in graph.outputs]
         told = {name: np.load(found.folder / f"out{number}.npy") for number, name in enumerate(names)}
     archive = BytesIO()
-    np.savez(archive, **told)  # type: ignore[arg-type]  # names of tensors are names of arrays
+    np.savez(archive, **told)
     write_bytes(output, archive.getvalue())
 
 

@@ -53,9 +53,9 @@ def ops_of(graph: Graph, schedule: Schedule, clock: Clock | None) -> Ops:
         OpRecord(PROGRAMS, does=Does.LAUNCH, placed=Placed.INSERTED, reason="what the sequencer does, block by block"),
         OpRecord(OTHER, does=Does.MOVE, placed=Placed.INSERTED, reason="the compiler does not say what for"),
     ]
-    for place, name in schedule.host.items():
+    for place, names in schedule.host.items():
         if place != NONE:
-            words = _ON_HOST.format(name)
+            words = _ON_HOST.format(", ".join(names))
             records[place] = replace(records[place], placed=Placed.CPU, reason=words, unknown=words, engines=(HOST,))
     covers: dict[int, list[str]] = {}
     for place, other in into.items():
@@ -96,8 +96,8 @@ def _fused_into(graph: Graph, present: set[int]) -> dict[int, int | None]:
     found: dict[int, int | None] = {}
     for place, op in enumerate(graph.ops):
         if place not in present:
-            is_view = op.family is Family.VIEW
-            found[place] = None if is_view else _nearest(place, below, present) or _nearest(place, above, present)
+            near = () if op.family is Family.VIEW else (_nearest(place, way, present) for way in (below, above))
+            found[place] = next((at for at in near if at is not None), None)
     return found
 
 
@@ -155,8 +155,8 @@ def fused_names(records: Sequence[OpRecord]) -> Iterator[str]:
         yield f"{count} ops have no rows of their own: the compiler fused them, and shows the last op of what it fused"
 
 
-def host_ops(host: Mapping[int, str]) -> Iterator[str]:
+def host_programs(host: Mapping[int, Sequence[str]]) -> Iterator[str]:
     """For a note: what the schedule leaves out."""
-    if host:
-        names = ", ".join(dict.fromkeys(host.values()))
-        yield f"{len(host)} ops run on the part's own processor ({names}): the schedule counts no cycle of it"
+    if names := list(dict.fromkeys(name for programs in host.values() for name in programs)):
+        what = "1 program runs" if len(names) == 1 else f"{len(names)} programs run"
+        yield f"{what} on the part's own processor ({', '.join(names)}): the schedule counts no cycle of it"

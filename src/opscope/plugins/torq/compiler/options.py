@@ -12,9 +12,8 @@ from ....backends.registry import find
 from ....core.errors import UsageError, printable
 from ....core.manifest import Value
 from ..manifest import BACKEND, PARTS
+from ..parts import CLOCKS_HZ, Hardware
 
-SL2610_CLOCK_MHZ = 800.0  # the vendor's own conversion of this part's cycles; none is published for another
-BURST_BEATS, BURST_OVERHEAD_BEATS = 16, 1.5  # of the compiler's model of a transfer
 _CUSTOM = re.compile(r"\w+:\d+:\d+:\w+:\w+(?::[\d.]+(?::[\d.]+(?::[^:]*){0,3})?)?")
 FORM = "ID:LRAM_KB:SLICES:CSS:NSS[:DMA_BYTES_PER_CYCLE[:FACTOR:TRIPLE:CPU:FEATURES]]"
 _OWN = (  # what the backend itself says to the compiler
@@ -26,23 +25,6 @@ _OWN = (  # what the backend itself says to the compiler
     "--mlir-print-debuginfo",
     "--mlir-elide-elementsattrs-if-larger",
 )
-
-
-@dataclass(frozen=True, slots=True)
-class Hardware:
-    """What a part's name, or a description between colons, tells."""
-
-    lram_bytes: int
-    slices: int
-    dma_bytes_per_cycle: float | None  # None: the compiler's default, which is not published
-
-    @staticmethod
-    def of(text: str) -> Hardware:
-        fields = PARTS.get(text, text).split(":")
-        rate = float(fields[5]) if len(fields) > 5 else None
-        factor = float(fields[6]) if len(fields) > 6 else 1.0
-        burst = BURST_BEATS / (BURST_BEATS + BURST_OVERHEAD_BEATS)
-        return Hardware(int(fields[1]) * 1024, int(fields[2]), None if rate is None else rate * factor * burst)
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,7 +88,7 @@ def _text(value: Value) -> str | None:
 
 def _clock(value: Value, hw: str) -> float | None:
     if value is None:
-        return SL2610_CLOCK_MHZ * 1e6 if hw == "SL2610" else None
+        return CLOCKS_HZ.get(hw)
     try:
         hertz = float(str(value)) * 1e6
     except ValueError:

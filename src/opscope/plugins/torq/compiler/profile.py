@@ -8,7 +8,7 @@ from pathlib import Path
 
 import numpy as np
 
-from ....core.meaning import Carries, Does, LaneRole
+from ....core.meaning import Carries, Does
 from ....core.provenance import Provenance
 from ....importers.column_trace import Clock
 from ....program.program import COMMAND, NO_ROUTE, Detail
@@ -18,9 +18,9 @@ from ....recording.run import CommandTable, RunRoute, graph_edges
 from ....recording.summary import Latency, MemoryTotal
 from ....recording.trace import COUNTER, EDGE, Lane, SpanKind, Trace, blank_spans
 from ..annotate.annotated import Listing
-from ..importers.compile_csv import computes
+from ..importers.compile_csv import computes, role_of
 from .compilation import compile_model, read_graph
-from .nodes import Ops, fused_names, host_ops, leads_of, ops_of
+from .nodes import Ops, fused_names, host_programs, leads_of, ops_of
 from .options import TorqOptions
 from .schedule import Schedule, join
 
@@ -54,9 +54,10 @@ def profile_model(model: Path, options: TorqOptions, *, shapes: Mapping[str, tup
         cores=1,
         graph=None if len(ops.records) != len(graph.ops) else graph_edges(graph),
         memory=tuple(_memory(schedule, found.listing, options)),
-        notes=(*_notes(options), *fused_names(ops.records), *host_ops(schedule.host), *found.notes),
+        notes=(*_notes(options), *fused_names(ops.records), *host_programs(schedule.host), *found.notes),
         trace=trace,
         commands=table,
+        producer=found.producer,
         inferences=1,
         numbers=(0,),
         files=found.files,
@@ -95,9 +96,7 @@ def _timeline(schedule: Schedule, ops: Ops, options: TorqOptions, clock: Clock) 
     edges = np.zeros(len(schedule.edges), EDGE)
     for at, (source, target, data) in enumerate(schedule.edges):
         edges[at] = (place[source], place[target], data)
-    lanes = tuple(
-        Lane(0, 0, unit, role=LaneRole.ENGINE if computes(unit) else LaneRole.TRANSFER) for unit in rows.units
-    )
+    lanes = tuple(Lane(0, 0, unit, role=role_of(unit)) for unit in rows.units)
     return commands, Trace(lanes, kinds, spans, edges, (), np.zeros(0, COUNTER), Provenance.VENDOR_MODEL)
 
 

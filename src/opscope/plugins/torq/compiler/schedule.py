@@ -26,7 +26,7 @@ class Schedule:
     payload: tuple[Payload, ...]
     kernel: tuple[str, ...]  # what a slice runs; empty: not told, or no slice
     edges: tuple[Edge, ...]
-    host: Mapping[int, str]  # op → program of the host's processor that does work for it
+    host: Mapping[int, tuple[str, ...]]  # op → programs of the part's own processor that do work for it; NONE: no op
 
     @property
     def is_control(self) -> Numbers:
@@ -71,11 +71,12 @@ def _op_of(location: str, leads: Mapping[str, int]) -> int:
     return next((leads[label] for label in labels(location) if label in leads), NONE)
 
 
-def _host(listing: Listing | None, leads: Mapping[str, int]) -> dict[int, str]:
-    found: dict[int, str] = {}
+def _host(listing: Listing | None, leads: Mapping[str, int]) -> dict[int, tuple[str, ...]]:
+    found: dict[int, tuple[str, ...]] = {}
     for action in () if listing is None else (a for d in listing.dispatches for a in d.actions):
         if action.host_program is not None:
-            found[_op_of(action.location or "", leads)] = action.host_program
+            place = _op_of(action.location or "", leads)
+            found[place] = tuple(dict.fromkeys((*found.get(place, ()), action.host_program)))
     return found
 
 
@@ -85,7 +86,9 @@ def _used_by(tasks: list[Task], row_of: Mapping[int, int]) -> Iterator[tuple[int
     touched: dict[str, int] = {}
     for task in tasks:
         row = row_of.get(NONE if task.number is None else task.number)
-        for step in task.steps if row is not None else ():
+        if row is None:
+            continue
+        for step in task.steps:
             if step.unit == "dma_in" and len(step.buffers) == 2:
                 brought.setdefault(step.buffers[1], []).append(row)
             elif step.unit == "dma_out" and step.buffers and step.buffers[0] in touched:
@@ -122,6 +125,7 @@ def _is(unit: str, phase: Phase, wanted: Phase) -> bool:
 
 def _data(tasks: list[Task], row_of: Mapping[int, int]) -> Iterator[tuple[int, int]]:
     """Transfer in → slice job that uses it; slice job → transfer out of what it left."""
-    outs = {row_of[t.number] for t in tasks if t.number in row_of and any(s.unit == "dma_out" for s in t.steps)}
+    out_tasks = [task.number for task in tasks if any(step.unit == "dma_out" for step in task.steps)]
+    outs = {row_of[number] for number in out_tasks if number is not None and number in row_of}
     for transfer, job in _used_by(tasks, row_of):
         yield (job, transfer) if transfer in outs else (transfer, job)

@@ -56,7 +56,8 @@ def forward(program: str, words: Sequence[str]) -> int:
 
 class TorqCompileCommand:
     """The Torq compiler's command line, for the simulated device: a program under the name asked for, the estimated
-    timeline as CSV, and the dump that `opscope annotate` takes."""
+    timeline as CSV, and the dump that `opscope annotate` takes. With --real the vendor's own compiler runs on the same
+    words, where it is found (`opscope setup torq`)."""
 
     examples = """\
 examples:
@@ -68,7 +69,7 @@ examples:
         from .flags import COMPILE
 
         take_all(parser, COMPILE, COMPILE_FLAGS)
-        parser.usage = f"{parser.prog} MODEL -o FILE [--FLAG[=VALUE] …]"
+        parser.usage = f"{parser.prog} [{REAL}] MODEL -o FILE [--FLAG[=VALUE] …]"
 
     def run(self, args: Namespace) -> int:
         """Compile, and report ops without a cost and the files that were written."""
@@ -95,7 +96,8 @@ examples:
 
 class RunModuleCommand:
     """Run a program that `torq-compile` wrote on the simulated device. Times are simulated; outputs are computed from
-    the model by a reference runtime."""
+    the model by a reference runtime. With --real the vendor's own tool runs on the same words, where it is found
+    (`opscope setup torq`)."""
 
     def __init__(self, tool: str) -> None:
         self.tool = tool
@@ -105,7 +107,7 @@ class RunModuleCommand:
         from .flags import RUN
 
         take_all(parser, RUN, RUN_FLAGS)
-        parser.usage = f"{parser.prog} --module=FILE [--input=BUFFER …] [--FLAG[=VALUE] …]"
+        parser.usage = f"{parser.prog} [{REAL}] --module=FILE [--input=BUFFER …] [--FLAG[=VALUE] …]"
 
     def run(self, args: Namespace) -> int:
         """Run, and print the outputs as the vendor's tool does."""

@@ -19,20 +19,27 @@ import numpy as np
 
 from ....core.columns import Numbers
 from ....core.errors import ImportFileError
-from ....core.meaning import Does
+from ....core.meaning import Does, LaneRole
 from ....core.provenance import Provenance
 from ....importers.column_trace import Clock, SpanColumns, column_trace, op_totals, open_length
 from ....importers.line_columns import Lines, Words, joined, read_lines, unwrapped
-from ....importers.mlir_location import plain_location
+from ....importers.mlir_location import labels, plain_location
 from ....importers.reading import Unread
 from ....recording.classify import does_of_kernel
-from ....recording.recording import CLOCK, LATENCY, Check, Metric, OpRecord, Recording, ResourceCycles
-from ....recording.trace import NONE, Lane, SpanKind
+from ....recording.recording import CLOCK, LATENCY, Check, Metric, OpRecord, Recording, ResourceCycles, empty_trace
+from ....recording.trace import NONE, Lane, SpanKind, Trace
+from ..parts import CLOCKS_HZ, part_of
 
 TOOLS = {Provenance.VENDOR_MODEL: "Torq compiler", Provenance.ESTIMATED: "opscope torq-compile"}
-CLOCK_OF_NPU = Clock(800_000_000, "the vendor's own conversion of cycles; no file says it")
-UNITS = ("DMA In", "DMA Out", "CDMA", "Slice", "CSS")  # a slice lane has its number behind it, where the file tells it
+ROLES = {  # in the order of lanes; a slice has its number behind it, where the file tells it
+    "DMA In": LaneRole.TRANSFER,
+    "DMA Out": LaneRole.TRANSFER,
+    "CDMA": LaneRole.TRANSFER,
+    "Slice": LaneRole.ENGINE,
+    "CSS": LaneRole.ENGINE,
+}
 
+_SL2610 = Clock(CLOCKS_HZ["SL2610"], "the vendor's own conversion of cycles; no file says it")
 _SEED_HEADER = re.compile(rb"id\s*,\s*start\s*,\s*end\s*,", re.IGNORECASE)
 _C_HEADER = re.compile(
     rb"(?:taskId|actionIndex),\s*elapsed_time\(us\),\s*timestamp\(us\),\s*event,\s*location,\s*bytes"
@@ -69,52 +76,86 @@ class CompileRows:
 class TorqCompile:
     """One row per DMA transfer, slice task or CSS call."""
 
-    def __init__(self, form: str, *, clock: Clock = CLOCK_OF_NPU) -> None:
-        self.form, self.clock = form, clock
+    def __init__(self, form: str) -> None:
+        self.form = form
         self.name = f"torq-compile-{form.lower()}"
 
     def read(self, path: Path) -> Recording:
-        """Rows as spans on a lane per unit; cycles become times by the compiler's clock."""
+        """Rows as spans on a lane per unit, where a clock turns their cycles into times."""
         rows = read_rows(path, self.form)
-        lanes = [Lane(0, NONE, unit) for unit in rows.units]
-        start, end = self.clock.ns(rows.start), self.clock.ns(rows.end)
-        kind = np.array([int(SpanKind.OP if computes(unit) else SpanKind.TRANSFER) for unit in rows.units] or [0])
-        columns = SpanColumns(
-            rows.unit,
-            rows.type,
-            start,
-            end,
-            rows.location,
-            kind[rows.unit],
-            0,
-            rows.end - rows.start,
-            np.where(kind[rows.unit] == SpanKind.TRANSFER, Does.MOVE, _does(rows.types)[rows.type]),
-        )
         provenance = Provenance.ESTIMATED if rows.ours else Provenance.VENDOR_MODEL
-        trace = column_trace(columns, lanes, rows.types, provenance=provenance)
-        total = int(rows.end.max(initial=0) - rows.start.min(initial=np.iinfo(np.int64).max)) if len(start) else None
-        metrics = [Metric(CLOCK, self.clock.hz, "Hz")]
-        if total is not None:
-            metrics += [Metric("cycles", total, "cycles"), Metric(LATENCY, int(end.max() - start.min()), "ns")]
-        moved = int(rows.bytes[rows.bytes > 0].sum())
-        metrics += [Metric("DMA bytes", moved, "bytes")] if (rows.bytes >= 0).any() else []
-        notes = (f"cycles are shown as time at {self.clock.hz / 1e6:g} MHz: {self.clock.source}", *rows.notes)
+        clock, note = _clock(rows) if self.form == "C" and not rows.ours else (_SL2610, _shown_at(_SL2610))
         return Recording(
             maker=self.name,
             source=str(path),
             tool=TOOLS[provenance],
             provenance=provenance,
-            trace=trace,
-            ops=tuple(_ops(rows, self.clock)),
-            metrics=tuple(metrics),
+            trace=empty_trace(provenance) if clock is None else _trace(rows, clock, provenance),
+            ops=tuple(_ops(rows, clock, by_label=self.form == "C")),
+            metrics=tuple(_metrics(rows, clock)),
             checks=tuple(_one_at_a_time(rows)),
-            notes=notes,
+            notes=(note, *rows.notes),
             inferences=1,
         )
 
 
+def role_of(unit: str) -> LaneRole:
+    return ROLES.get(_kind_of(unit), LaneRole.UNKNOWN)
+
+
 def computes(unit: str) -> bool:
-    return unit == "CSS" or unit.startswith("Slice")
+    return role_of(unit) is LaneRole.ENGINE
+
+
+def _kind_of(unit: str) -> str:
+    return "Slice" if unit.startswith("Slice") else unit
+
+
+def _clock(rows: CompileRows) -> tuple[Clock | None, str]:
+    """That of the part that the file was made for, which its transfers tell; and a note on it."""
+    if not len(rows.unit):
+        return None, "no row tells what part the file is for"
+    routed = np.array([unit in ("DMA In", "DMA Out") for unit in rows.units])[rows.unit] & (rows.bytes > 0)
+    slices = sum(_kind_of(unit) == "Slice" for unit in rows.units)
+    part = part_of(rows.bytes[routed], (rows.end - rows.start)[routed], slices)
+    if part in CLOCKS_HZ:
+        clock = Clock(CLOCKS_HZ[part], f"the vendor's own conversion for {part}, whose rate the transfers have")
+        return clock, _shown_at(clock)
+    whose = f"of {part}, for which no clock is published" if part else "of no part that is known, or of several"
+    return None, f"transfers have the rate {whose}: cycles are told, times are not"
+
+
+def _shown_at(clock: Clock) -> str:
+    return f"cycles are shown as time at {clock.hz / 1e6:g} MHz: {clock.source}"
+
+
+def _trace(rows: CompileRows, clock: Clock, provenance: Provenance) -> Trace:
+    lanes = [Lane(0, NONE, unit, role=role_of(unit)) for unit in rows.units]
+    moves = np.array([not computes(unit) for unit in rows.units] or [False])[rows.unit]
+    columns = SpanColumns(
+        rows.unit,
+        rows.type,
+        clock.ns(rows.start),
+        clock.ns(rows.end),
+        rows.location,
+        np.where(moves, SpanKind.TRANSFER, SpanKind.OP),
+        0,
+        rows.end - rows.start,
+        np.where(moves, Does.MOVE, _does(rows.types)[rows.type]),
+    )
+    return column_trace(columns, lanes, rows.types, provenance=provenance)
+
+
+def _metrics(rows: CompileRows, clock: Clock | None) -> Iterator[Metric]:
+    if clock is not None:
+        yield Metric(CLOCK, clock.hz, "Hz")
+    if len(rows.unit):
+        ends = np.array([rows.start.min(), rows.end.max()])
+        yield Metric("cycles", int(ends[1] - ends[0]), "cycles")
+        if clock is not None:
+            yield Metric(LATENCY, int(np.diff(clock.ns(ends))[0]), "ns")
+    if (rows.bytes >= 0).any():
+        yield Metric("DMA bytes", int(rows.bytes[rows.bytes > 0].sum()), "bytes")
 
 
 def read_rows(path: Path, form: str) -> CompileRows:
@@ -199,9 +240,9 @@ def _lanes(texts: tuple[str, ...], number: Numbers) -> tuple[tuple[str, ...], Nu
 
 
 def _unit_order(unit: str) -> tuple[int, int, str]:
-    kind = "Slice" if unit.startswith("Slice") else unit
+    kind, order = _kind_of(unit), list(ROLES)
     number = unit.removeprefix("Slice ")
-    return UNITS.index(kind) if kind in UNITS else len(UNITS), int(number) if number.isdecimal() else 0, unit
+    return order.index(kind) if kind in order else len(order), int(number) if number.isdecimal() else 0, unit
 
 
 def _unit_of(text: str) -> str:
@@ -242,14 +283,14 @@ def _falls(unit: Numbers, count: int, start: Numbers) -> bool:
     return any(bool((np.diff(start[unit == number]) < -(1 << 31)).any()) for number in range(count))
 
 
-def _ops(rows: CompileRows, clock: Clock) -> Iterator[OpRecord]:
+def _ops(rows: CompileRows, clock: Clock | None, *, by_label: bool) -> Iterator[OpRecord]:
     """One per location. Its cycles are those in which any unit works for it; what each unit does stands beside."""
     count = len(rows.locations)
     length = rows.end - rows.start
     totals = op_totals(rows.location, length, count)
     known = rows.location >= 0
     cycles = open_length(rows.location[known], rows.start[known], rows.end[known], count)
-    times = clock.ns(cycles).tolist()
+    times = [None] * count if clock is None else clock.ns(cycles).tolist()
     per_unit = [
         np.rint(np.bincount(rows.location[of], length[of], minlength=count)).astype(np.int64).tolist()
         for of in (known & (rows.unit == number) for number in range(len(rows.units)))
@@ -258,10 +299,10 @@ def _ops(rows: CompileRows, clock: Clock) -> Iterator[OpRecord]:
     for number, location in enumerate(rows.locations):
         found = tuple((unit, per_unit[u][number]) for u, unit in enumerate(rows.units) if per_unit[u][number])
         yield OpRecord(
-            location,
+            (" + ".join(labels(location)) if by_label else "") or location,
             type=types[number],
+            location=location,
             engines=(", ".join(unit for unit, _ in found),) if found else (),
-            covers=(location,),
             calls=float(totals.calls[number]),
             time_ns=times[number],
             cycles=int(cycles[number]),

@@ -27,8 +27,7 @@ from ..workflows.record import Recorded, analysed, recorded, run_of
 from ..workflows.simulated_run import Keys, Step, compile_options, range_ns, run_program, with_options, with_range
 from .trials import MOST_COMPILED, run_trials
 
-# what `step` is told while a backend of a plug-in, or our own compiler, is at work
-PROFILING, COMPILING = "profiling", "compiling"
+COMPILING = "compiling"  # what `step` is told while our own compiler is at work
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,7 +75,6 @@ def profile_by(
         if by_name is None or file is None:
             raise UsageError(f"backend {choice.backend}: expected a model file, and options by name")
         tell = step or (lambda _: None)
-        tell(PROFILING)
         result = profiling.profile(
             file,
             backend=choice.backend,

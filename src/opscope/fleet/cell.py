@@ -98,7 +98,8 @@ class Models:
 
 def profile_cell(cell: Cell, job: Job, models: Models, folder: Path | None) -> Recorded:
     """Profile as `opscope profile` does; changes are tried only where the run is kept, as rows do not tell of them."""
-    from ..changes.profile_model import COMPILING, PROFILING, profile_by
+    from ..changes.profile_model import COMPILING, profile_by
+    from ..workflows.profiling import PROFILING
 
     options: dict[str, Value] = {name: value for name, value in cell.options.items() if name != SHAPE}
     model: Path | Graph = Path(cell.path)

@@ -139,8 +139,10 @@ def with_figures(row: BakeoffRow, found: Mapping[str, object]) -> BakeoffRow:
     low, high = (_number(found[name]) for name in ("latency_low_ns", "latency_high_ns"))
     value_j = _number(found["energy_j"])
     unknown = str(found["unknown"] or "")
+    copy = _copy(found["copy"])
     return replace(
         row,
+        precision=copy.precision if copy is not None and row.precision == AS_IS else row.precision,
         reason="" if latency is not None else unknown or f"its times are {kind}, and no latency",
         provenance=None if latency is None else kind,
         basis=str(found["basis"] or ""),
@@ -169,7 +171,7 @@ def with_figures(row: BakeoffRow, found: Mapping[str, object]) -> BakeoffRow:
         ),
         unknown=unknown,
         compile_s=_number(found["compile_s"]),
-        copy=_copy(found["copy"]),
+        copy=copy,
         caveats=tuple(map(str, found["caveats"] or ())),  # type: ignore[call-overload]
         seconds=_number(found["seconds"]),
     )

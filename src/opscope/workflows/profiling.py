@@ -22,6 +22,7 @@ from ..recording.recording import Recording
 if TYPE_CHECKING:
     from ..recording.what_if import WhatIf
 
+PROFILING = "profiling"  # what `step` is told while a backend is at work
 Shapes = Mapping[str, tuple[int, ...]]
 Write = Callable[[Path, bytes], None]  # a file that appears whole or not at all
 
@@ -40,6 +41,8 @@ def profile(
     what_ifs = backends.load_what_ifs(backend, Can.ADVISE) if advise else None  # one that cannot says so at once
     entry = backends.find(backend)
     with unpacked(model) as file, converted(file, entry, options, shapes=shapes, tell=step) as given:
+        if step is not None:
+            step(PROFILING)
         result = backends.load(backend).profile(given.file, given.options, shapes=given.shapes)
         result = replace(result, batch=batch_of(file, shapes))
         if what_ifs is not None:

@@ -52,6 +52,7 @@ def test_schedules_are_those_that_are_published(  # noqa: PLR0917 - columns of a
     found = profile(zoo(network, tmp_path / "m.tflite"), torq_hw=part, torq_clock_mhz="800")
     assert (found.value("cycles"), len(found.trace.spans)) == (cycles, spans)
     assert (found.value("dma_in_bytes"), found.value("dma_out_bytes")) == (read, written)
+    assert found.producer == {"torq-compiler": environments.version(environments.found("torq"))}
 
 
 def test_a_schedule_obeys_the_identities_of_the_compilers_model(tmp_path: Path) -> None:

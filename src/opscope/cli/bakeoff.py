@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ..commands.command import named_shape, positive, write_result
-from ..core.errors import UsageError
+from ..core.errors import UsageError, printable
 from .sweep import Teller, listed
 
 if TYPE_CHECKING:
@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from ..selection.rows import Bakeoff
 
 FORMATS = ("text", "md", "json", "html")
+_DOCUMENTS = {".html": "html", ".md": "md", ".json": "json", ".txt": "text"}
 
 
 class BakeoffCommand:
@@ -80,6 +81,10 @@ interrupted: with -o, what had ended is kept.
         words = {
             name: listed(name, text) if (text := getattr(args, name)) else () for name in ("on", "backend", "precision")
         }
+        if args.output and Path(args.output).suffix.lower() in _DOCUMENTS:
+            form = _DOCUMENTS[Path(args.output).suffix.lower()]
+            what = f"-o {printable(args.output)}: is the name of a document, and -o is a store"
+            raise UsageError(f"{what}; expected a folder, or `--format {form} > {printable(args.output)}`")
         teller = Teller(args.output or "", reasons=False)  # which the table has
         try:
             found = bakeoff(

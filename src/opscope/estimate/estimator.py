@@ -445,14 +445,14 @@ def _energy_range(machine: Machine, tasks: Sequence[Task], layers: Sequence[Laye
         return None, "the target file has no energy figures"
     missing = sum(layer.energy_j is None and task.work.bytes > 0 for task, layer in zip(tasks, layers, strict=True))
     target = machine.target
-    draws = any(engine.busy_watts is not None for engine in target.engines)
-    parts = ["power while it works"] if draws else ["arithmetic"]
+    parts = ["arithmetic"]
     parts += ["bytes moved"] if any(memory.picojoules_per_byte is not None for memory in target.memories) else []
     parts += ["idle power"] if target.idle_watts is not None else []
-    note = " and ".join(parts)
-    note = note if draws or len(parts) > 1 else "arithmetic only; the target file has no energy per byte"
+    note = " and ".join(parts) if len(parts) > 1 else "arithmetic only; the target file has no energy per byte"
+    if any(engine.busy_watts is not None for engine in target.engines):
+        note = ""  # power while it works is all that is drawn
     if missing:
-        note += f"; a lower bound: {missing} layers run on engines without an energy figure"
+        note += f"{'; ' if note else ''}a lower bound: {missing} layers run on engines without an energy figure"
     corners = (Corner.FAST, Corner.SLOW)
     return _range(sum(priced), *(_joules_at(corner, machine, tasks) for corner in corners)), note
 

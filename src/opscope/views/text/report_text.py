@@ -161,7 +161,7 @@ def _hardware(report: Report) -> Iterable[str]:
         [
             ("cycles", format_count(totals.cycles)),
             ("latency", _latency(totals)),
-            ("energy", f"{shown}  {totals.energy_note}"),
+            ("energy", f"{shown}  {totals.energy_note}".rstrip()),
             ("power", f"{power}  {totals.power_note}".rstrip()),
             *([] if report.battery is None else [("battery", battery_line(report.battery))]),
             ("MACs", f"{at_least(totals)}{format_count(totals.macs)}  {report.definition}"),

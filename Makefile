@@ -4,7 +4,11 @@ VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.ready
 
-.PHONY: setup demo test test-slow lint types check format bench docs web screenshots clean
+# vendors' compilers that tests use where they are: environments of plug-ins of the same name
+TOOLCHAINS ?= $(patsubst src/opscope/plugins/%/environment.py,%,$(wildcard src/opscope/plugins/*/environment.py))
+MADE := .cache/opscope/environments
+
+.PHONY: setup toolchains demo test test-slow lint types check format bench docs web screenshots clean
 
 setup: $(STAMP)
 
@@ -13,6 +17,12 @@ $(STAMP): pyproject.toml src/opscope/device/simulator/core.c
 	$(PYTHON) -m venv $(VENV)
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[dev,docs,fleet,htp,mlir]'
 	touch $(STAMP)
+
+# some hundred megabytes, in .cache; made once, and again where their description changes
+toolchains: $(TOOLCHAINS:%=$(MADE)/%/environment.json)
+
+$(MADE)/%/environment.json: src/opscope/plugins/%/manifest.py src/opscope/plugins/%/environment.py | setup
+	XDG_CACHE_HOME=$(CURDIR)/.cache $(BIN)/opscope setup $*
 
 demo: setup
 	mkdir -p demo

@@ -18,6 +18,10 @@ settings.load_profile("steady")
 sys.dont_write_bytecode = False
 os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
 
+# What `make toolchains` made, where nothing else is named.
+for record in (Path(__file__).parents[1] / ".cache/opscope/environments").glob("*/environment.json"):
+    os.environ.setdefault(f"OPSCOPE_{record.parent.name.upper().replace('-', '_')}", str(record.parent))
+
 GOLDEN = Path(__file__).parent / "golden"
 
 

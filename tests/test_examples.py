@@ -33,7 +33,7 @@ NEEDS = {  # word or suffix of an argument → package of an extra; CI installs 
     "vela": "ethosu",
     "ethos-u55-256": "ethosu",
     "litert": "ai_edge_litert",
-    **dict.fromkeys(("sweep", "store", "table", "trend"), "duckdb"),
+    **dict.fromkeys(("bakeoff", "sweep", "store", "table", "trend"), "duckdb"),
     ".mlir": "iree",
     ".vmfb": "iree",
 }

@@ -34,14 +34,16 @@ ALLOWED: dict[str, set[str]] = {
     "backends": {"core", "graph", "program", "recording", "readers", "importers"},
     "zoo": {"core", "graph"},
 }
+ALLOWED["quantization"] = {"core", "options", "graph", "program", "recording", "readers", "importers", "backends"}
+ALLOWED["conversion"] = ALLOWED["quantization"] | {"quantization"}
 BELOW_WORKFLOWS = set(ALLOWED) - {"zoo"}
 ALLOWED["workflows"] = BELOW_WORKFLOWS
 ALLOWED["changes"] = BELOW_WORKFLOWS | {"workflows"}
 ALLOWED["fleet"] = ALLOWED["changes"] | {"changes"}
-ALLOWED["quantization"] = BELOW_WORKFLOWS | {"workflows"}
+ALLOWED["selection"] = ALLOWED["fleet"] | {"fleet"}
 ALLOWED["commands"] = BELOW_WORKFLOWS | {"workflows"}
-ALLOWED["plugins"] = BELOW_WORKFLOWS | {"workflows", "changes", "quantization", "commands"}
-ALLOWED["api"] = BELOW_WORKFLOWS | {"workflows", "changes", "quantization", "fleet"}
+ALLOWED["plugins"] = BELOW_WORKFLOWS | {"workflows", "changes", "commands"}
+ALLOWED["api"] = BELOW_WORKFLOWS | {"workflows", "changes", "fleet", "selection"}
 ALLOWED["notebook"] = ALLOWED["api"] | {"api"}
 ALLOWED["server"] = ALLOWED["api"] | {"api"}
 ALLOWED["cli"] = ALLOWED["api"] | {"api", "server", "commands", "zoo"}
@@ -51,6 +53,7 @@ ALLOWED["opscope"] = {
     "options",
     "api",
     "fleet",
+    "selection",
     "notebook",
     "plugins",
 }  # `plugins`: names of faces, for type checkers alone

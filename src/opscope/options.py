@@ -136,10 +136,22 @@ class ReportOptions:
     kv_cache: str = field(default=KV_CACHES[0], metadata=_KV_CACHE)
     advise: bool = field(default=True, metadata=_shown("skip the what-if suggestions", flags=("--no-advice",)))
     planner: str | None = field(default=None, metadata=_PLANNER)
+    battery: str | None = field(
+        default=None, metadata=_shown("how long it lasts, at --duty: 220mAh@3V or 1.2Wh", "B", group="battery")
+    )
+    duty: str | None = field(
+        default=None, metadata=_shown("how often it runs: 1/s, 4/min, 1/10s", "N/T", group="battery")
+    )
+    sleep: str | None = field(
+        default=None,
+        metadata=_shown("power between inferences: 5uW (default: the target's)", "P", group="battery"),
+    )
     fingerprint: bool = True  # put the SHA-256 of the model file into the report, which means reading all of it
 
     def __post_init__(self) -> None:
         _check_words(self)
+        if (self.battery is None) != (self.duty is None) or (self.sleep and self.battery is None):
+            raise UsageError("--battery, --duty: one without the other; expected both, and --sleep only with them")
 
 
 @dataclass(frozen=True, slots=True)

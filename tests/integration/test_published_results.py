@@ -17,7 +17,7 @@ from opscope import api
 from opscope.core.units import format_seconds
 from opscope.device import simulate
 from opscope.device.host.statistics import run_statistics
-from opscope.machine.target import Corner
+from opscope.machine.corners import Corner
 from opscope.options import CompileOptions, RunOptions
 from opscope.program.program import Program
 from opscope.workflows.execution import Execution, device_cores, loaded_from

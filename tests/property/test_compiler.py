@@ -17,6 +17,7 @@ from compiler_graphs import graphs
 from compiler_laws import all_laws
 from opscope.analysis.repeated_work import repeated_work
 from opscope.compiler.performance_warnings import performance_warnings
+from opscope.compiler.plan import Plan
 from opscope.core.errors import ProgramError
 from opscope.device import simulate
 from opscope.graph.graph import Graph
@@ -42,23 +43,29 @@ LIMITS = st.fixed_dictionaries(
 @PATIENT
 @given(graphs(), LIMITS, st.integers(1, 4), st.integers(1, 2), st.sampled_from(["tensor", "pipeline"]))
 def test_programs_obey_the_laws(graph: Graph, limits: Limits, cores: int, devices: int, parallel: str) -> None:
+    """Of one program each: laws, warnings, MACs, and prices of splits. Compiling takes longer than any of these."""
     built = build(graph, small_target(**limits), cores=cores, devices=devices, parallel=parallel)
     all_laws(built, simulate(built.program))
     unknown = {placed.op.name for placed in built.schedule.placed if placed.op.kind == "custom"}
     warned = {w.op for w in performance_warnings(built.passed, built.program) if w.kind == "unknown-cost"}
     assert unknown <= warned
+    macs_less_those_computed_again_are_those_of_the_graph(built.program, cores * devices)
+    the_split_that_is_chosen_is_priced_lowest_of_all_considered(built.passed)
 
 
-@PATIENT
-@given(graphs(), LIMITS, st.integers(1, 4), st.integers(1, 2), st.sampled_from(["tensor", "pipeline"]))
-def test_macs_less_those_computed_again_are_those_of_the_graph(
-    graph: Graph, limits: Limits, cores: int, devices: int, parallel: str
-) -> None:
-    program = build(graph, small_target(**limits), cores=cores, devices=devices, parallel=parallel).program
+def macs_less_those_computed_again_are_those_of_the_graph(program: Program, lanes: int) -> None:
     found = repeated_work(replace(run_of(), ops=program.ops, commands=CommandTable.of(program)))
-    assert all(1 < work.times <= cores * devices for work in found)
+    assert all(1 < work.times <= lanes for work in found)
     once = int(program.commands["macs"].sum()) - sum(work.again_macs for work in found)
     assert abs(once - program.metrics.macs) <= len(program.commands)  # each command has whole MACs
+
+
+def the_split_that_is_chosen_is_priced_lowest_of_all_considered(passed: Plan) -> None:
+    for part in passed.parts:
+        for split in part.splits:
+            price = next(cycles for sharding, cycles in split.prices if sharding is split.sharding)
+            assert price == min(cycles for _, cycles in split.prices)
+            assert len({id(sharding) for sharding, _ in split.prices}) == len(split.prices)
 
 
 @settings(PATIENT, max_examples=30)
@@ -88,19 +95,6 @@ def test_the_laws_hold_however_ops_are_split(graph: Graph, limits: Limits, cores
     target, splits = small_target(**limits), any_splits(seed)
     built = build(graph, target, cores=cores, devices=devices, parts=any_parts(seed), splits=splits)
     all_laws(built, simulate(built.program))
-
-
-@settings(PATIENT, max_examples=40)
-@given(graphs(), LIMITS, st.integers(1, 4), st.integers(1, 2))
-def test_the_split_that_is_chosen_is_priced_lowest_of_all_considered(
-    graph: Graph, limits: Limits, cores: int, devices: int
-) -> None:
-    built = build(graph, small_target(**limits), cores=cores, devices=devices)
-    for part in built.passed.parts:
-        for split in part.splits:
-            price = next(cycles for sharding, cycles in split.prices if sharding is split.sharding)
-            assert price == min(cycles for _, cycles in split.prices)
-            assert len({id(sharding) for sharding, _ in split.prices}) == len(split.prices)
 
 
 def macs_by_op(program: Program) -> list[int]:

@@ -19,7 +19,8 @@ from opscope.estimate.quantiser import add_pairs
 from opscope.estimate.work import work_of
 from opscope.graph.graph import DType, Graph, Role
 from opscope.machine import catalogue as targets
-from opscope.machine.target import Corner, Engine, Figure, Holds, Scope, Target, at_corner
+from opscope.machine.corners import Corner, at_corner
+from opscope.machine.target import Engine, Figure, Holds, Scope, Target
 
 
 def for_floats(chosen: Target) -> Target:

@@ -7,6 +7,7 @@ export interface Contract {
   page: PageData;
   compare: CompareData;
   store: StoreData;
+  bakeoff: BakeoffData;
 }
 /**
  * A Run for its page. Tables of numbers are in blocks beside it: `spans-0` …, `commands`, `edges`, …
@@ -764,4 +765,51 @@ export interface StoreChange {
 export interface MovedOp {
   name: string;
   ns: number;
+}
+/**
+ * One model on many chips.
+ */
+export interface BakeoffData {
+  schema: "opscope.bakeoff-page/1";
+  producer: Producer;
+  model: string;
+  head: string;
+  kinds: BakeoffKind[];
+  rows: BakeoffPageRow[];
+  notes: string[];
+}
+/**
+ * A kind of number: rows of two kinds are never held against each other.
+ */
+export interface BakeoffKind {
+  name: string;
+  why: string;
+}
+/**
+ * A chip as one source tells it; texts are as the other views have them.
+ */
+export interface BakeoffPageRow {
+  target: string;
+  title: string;
+  group: string;
+  backend: string;
+  precision: string;
+  kind: string;
+  why: string;
+  latency_ns: number | null;
+  low_ns: number | null;
+  high_ns: number | null;
+  peak_bytes: number | null;
+  fits: boolean | null;
+  fits_text: string;
+  energy_j: number | null;
+  energy_text: string;
+  energy_whole: boolean;
+  time_share: number | null;
+  op_share: number | null;
+  cpu_ops: string;
+  compile_s: number | null;
+  sqnr_db: number | null;
+  error_text: string;
+  is_on_front: boolean;
 }

@@ -1,7 +1,8 @@
 // A page wakes up: reads its data, shows the first tab, unpacks the rest.
 
+import { bakeoff } from "./bakeoff";
 import { compare } from "./compare";
-import type { CompareData, PageData, StoreData } from "./contract";
+import type { BakeoffData, CompareData, PageData, StoreData } from "./contract";
 import { button, el, nothing } from "./dom";
 import { findings } from "./findings";
 import { graph } from "./graph";
@@ -12,7 +13,7 @@ import { overview } from "./overview";
 import { provenance } from "./provenance";
 import { roofline } from "./roofline";
 import { sources } from "./sources";
-import { currentTheme, type App, type TabName } from "./state";
+import { currentTheme, type App, type TabName, type Themed } from "./state";
 import { storePage } from "./store/page";
 import { Tabs } from "./tabs";
 import { shorten } from "./text";
@@ -22,9 +23,11 @@ const themed: (() => void)[] = [];
 
 function start(): void {
   const root = document.getElementById("app")!;
-  const data = JSON.parse(document.getElementById("data")!.textContent ?? "null") as PageData | CompareData | StoreData;
+  const data = JSON.parse(document.getElementById("data")!.textContent ?? "null") as
+    PageData | CompareData | StoreData | BakeoffData;
   if (data.schema === "opscope.page/1") runPage(root, data);
   else if (data.schema === "opscope.store-page/1") fleetPage(root, data);
+  else if (data.schema === "opscope.bakeoff-page/1") bakeoffPage(root, data);
   else comparePage(root, data);
 }
 
@@ -158,6 +161,24 @@ function fleetPage(root: HTMLElement, data: StoreData): void {
       () => (document.documentElement.dataset["ready"] = "yes"),
       (error: unknown) => root.append(nothing(String(error))),
     );
+}
+
+function bakeoffPage(root: HTMLElement, data: BakeoffData): void {
+  const shared: Themed = { theme: currentTheme(), onTheme: (act) => void themed.push(act) };
+  const header = el(
+    "header",
+    { class: "top" },
+    el(
+      "div",
+      { class: "brand" },
+      el("b", {}, "opscope"),
+      el("h1", { class: "title" }, shorten(`${data.model} · bakeoff`, 80)),
+    ),
+    el("span", { class: "gap" }),
+    themeButton(() => (shared.theme = currentTheme())),
+  );
+  root.append(header, el("main", { class: "panel" }, bakeoff(data, shared)));
+  document.documentElement.dataset["ready"] = "yes";
 }
 
 function comparePage(root: HTMLElement, data: CompareData): void {

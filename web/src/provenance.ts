@@ -4,6 +4,7 @@ import { el } from "./dom";
 
 const MEANING: Record<string, string> = {
   estimated: "from formulas, before anything ran",
+  calibrated: "from a model that was fitted to measurements",
   simulated: "from opscope's simulated device",
   "vendor-model": "from the vendor's own performance model",
   "compiler-fact": "known to the compiler; does not depend on time",

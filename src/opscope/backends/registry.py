@@ -8,13 +8,16 @@ from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol, cast
 
+from ..core.converting_options import CONVERTING
 from ..core.errors import UsageError, did_you_mean, printable
-from ..core.manifest import BackendEntry, Can, Value
+from ..core.manifest import BackendEntry, Can, Option, Value
 from ..core.plugins import load_place, manifests
 
 if TYPE_CHECKING:
     from ..recording.recording import Recording
     from ..recording.what_if import WhatIf
+
+TOOL = Option("tool", "where the backend's programs are: one of them, or their folder", metavar="PATH")
 
 Shapes = Mapping[str, tuple[int, ...]]
 Progress = Callable[[int, int], None]
@@ -81,8 +84,26 @@ class WhatIfs(Protocol):
 
 
 def entries() -> tuple[BackendEntry, ...]:
-    """Every backend that is known."""
-    return tuple(entry for manifest in manifests() for entry in manifest.backends)
+    """Every backend that is known, with the options that its entry gives it without declaring them.
+
+    One that starts programs of an environment has `--tool`; one that says which models it takes, and makes no copies
+    itself, has those of conversion.
+    """
+    return tuple(
+        entry._replace(options=(*entry.options, *(TOOL,) * bool(entry.environment), *_converting(entry)))
+        for manifest in manifests()
+        for entry in manifest.backends
+    )
+
+
+def _converting(entry: BackendEntry) -> tuple[Option, ...]:
+    declared = {option.name for option in entry.options}
+    return CONVERTING if entry.models and declared.isdisjoint(option.name for option in CONVERTING) else ()
+
+
+def converts(entry: BackendEntry) -> bool:
+    """Whether models are brought to the form that the backend takes before it sees them."""
+    return CONVERTING[0] in entry.options
 
 
 def names(can: Can | None = None) -> tuple[str, ...]:
@@ -135,6 +156,6 @@ def load_recipe(name: str) -> object | None:
 
 
 def _object(entry: BackendEntry, place: str) -> object:
-    (manifest,) = (manifest for manifest in manifests() if entry in manifest.backends)
+    (manifest,) = (m for m in manifests() if entry.name in {backend.name for backend in m.backends})
     found = load_place(manifest, place)
     return found() if isinstance(found, type) else found

@@ -19,7 +19,8 @@ import numpy.typing as npt
 
 from ..estimate.cost import Cost
 from ..machine.catalogue import figures
-from ..machine.target import Figure, Target, is_rate
+from ..machine.corners import is_rate
+from ..machine.target import Figure, Target
 
 CLOCK = "clocks.core_hz"
 CALL = "call_"  # begins the keys of what an inference costs beside its ops

@@ -27,6 +27,8 @@ from ..workflows.record import Recorded, analysed, recorded, run_of
 from ..workflows.simulated_run import Keys, Step, compile_options, range_ns, run_program, with_options, with_range
 from .trials import MOST_COMPILED, run_trials
 
+COMPILING = "compiling"  # what `step` is told while our own compiler is at work
+
 
 @dataclass(frozen=True, slots=True)
 class Request:
@@ -72,9 +74,17 @@ def profile_by(
     if choice.backend not in own_backends.OWN:
         if by_name is None or file is None:
             raise UsageError(f"backend {choice.backend}: expected a model file, and options by name")
+        tell = step or (lambda _: None)
         result = profiling.profile(
-            file, backend=choice.backend, options=choice.options, shapes=shapes, advise=advise, progress=progress
+            file,
+            backend=choice.backend,
+            options=choice.options,
+            shapes=shapes,
+            advise=advise,
+            step=step,
+            progress=progress,
         )
+        tell("analysing")
         return analysed(result, folder, command=command, created=created, sha256=sha256_of(file))
     machine, place = own_backends.load_target(choice.target)[0], choice.file
     wanted = own_backends.profile_options(options if by_name is None else choice.options, shapes)
@@ -156,7 +166,7 @@ def _program(
 
         program = load_program(request.folder / PROGRAM_FILE).program
         return program, read_graph(request.folder, len(program.ops))
-    step("compiling")
+    step(COMPILING)
     program, plan = compiler.compile(request.target, compile_options(request.options))
     return program, graph_edges(plan.graph)
 

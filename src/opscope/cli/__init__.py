@@ -26,6 +26,7 @@ OWN_VERBS = {  # verb → module, line for --help
     "view": (".view", "Show runs in the browser: pages, timelines, comparisons"),
     "report": (".report", "What a model takes on a target: memory, latency, energy, layer by layer"),
     "whatif": (".whatif", "Try choices with the vendor's own compiler and show the best"),
+    "bakeoff": (".bakeoff", "One model on every compiler, runtime and target that works here, in one table"),
     "sweep": (".sweep", "Profile every combination of models, targets and options, here or on a cluster"),
     "store": (".store", "Many profiles as rows: add runs, ask in SQL, export"),
     "table": (".store", "One metric of a store, models by targets"),
@@ -39,6 +40,7 @@ OWN_VERBS = {  # verb → module, line for --help
     "opstats": (".opstats", "Decode stats buffers into summaries, timelines and runs"),
     "targets": (".targets", "Everything that a model can be profiled on, who can tell, and the source of every figure"),
     "zoo": (".zoo", "Make a sample model on the spot"),
+    "setup": (".setup", "Make an environment for a compiler that needs another Python or C library"),
     "doctor": (".doctor", "Which backends work here, and how to get the rest"),
 }
 

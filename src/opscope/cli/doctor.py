@@ -8,10 +8,12 @@ from argparse import ArgumentParser, Namespace
 from dataclasses import asdict
 
 from ..core.plugins import manifests, problems
+from .setup import show_environment
 
 
 class DoctorCommand:
-    """Say which backends work on this machine, and how to get the rest."""
+    """Say which backends work on this machine, which environments of vendors' compilers are here, and how to get the
+    rest."""
 
     examples = """\
 examples:
@@ -25,13 +27,16 @@ examples:
     def run(self, args: Namespace) -> int:
         """Print the state of every backend and how to install the missing ones."""
         from .. import api
+        from ..backends import registry
 
-        states, broken = api.backend_states(), problems()
+        states, environments, broken = api.backend_states(), api.environment_states(), problems()
+        needs = {entry.name: entry.environment for entry in registry.entries() if entry.environment}
         if args.json:
             json.dump(
                 {
                     "schema": "opscope.doctor/1",
-                    "backends": [asdict(state) for state in states],
+                    "backends": [{**asdict(state), "environment": needs.get(state.name)} for state in states],
+                    "environments": [asdict(state) for state in environments],
                     "plugins": [{"name": manifest.name, "title": manifest.title} for manifest in manifests()],
                     "problems": list(broken),
                 },
@@ -46,6 +51,11 @@ examples:
             print(f"         {state.detail}")
             if state.install:
                 print(f"         install it: {state.install}")
+            if state.name in needs:
+                print(f"         its programs are those of the environment {needs[state.name]}, below")
+        print("environments:" if environments else "environments: none")
+        for environment in environments:
+            show_environment(environment)
         print(f"plug-ins: {', '.join(manifest.name for manifest in manifests()) or 'none'}")
         return 0
 

@@ -89,7 +89,7 @@ interrupted: what had ended is kept.
             return 0
         if args.scheduler is not None or args.cluster is not None:
             logging.getLogger("distributed").setLevel(logging.CRITICAL)  # our one line says what is wrong
-        teller = _Teller(args.output)
+        teller = Teller(args.output)
         try:
             state = verbs.sweep(
                 spec, args.output, options, commit=args.commit, started=teller.start, progress=teller.show
@@ -122,12 +122,12 @@ def _spec(args: Namespace) -> Spec:
         if value is True:
             axes[name] = (True,)
         elif value is not None and value is not False:
-            axes[name] = _listed(name, value)
+            axes[name] = listed(name, value)
     if args.spec is not None:
         if args.models or axes or args.zip or args.shape:
             raise UsageError(f"{args.spec}: says what to sweep; expected no --models and no axes beside it")
         return read_spec(args.spec)
-    zipped = tuple(_listed("zip", text) for text in args.zip)
+    zipped = tuple(listed("zip", text) for text in args.zip)
     shapes = ((Pattern({}), dict(args.shape)),) if args.shape else ()
     return Spec(tuple(args.models), Path(), axes, zipped, shapes=shapes)
 
@@ -136,7 +136,8 @@ def _axis_names() -> list[str]:
     return [option.name for option in merged([o for options in known_options().values() for o in options])]
 
 
-def _listed(name: str, text: str) -> tuple[str, ...]:
+def listed(name: str, text: str) -> tuple[str, ...]:
+    """The values of a comma list."""
     values = tuple(part.strip() for part in text.split(",") if part.strip())
     if not values:
         raise UsageError(f"--{name} {text!r}: no value; expected a comma list")
@@ -159,11 +160,12 @@ def _options(args: Namespace) -> SweepOptions:
     )
 
 
-class _Teller:
+class Teller:
     """Progress: a line that is drawn again on a terminal, a line every few seconds elsewhere."""
 
-    def __init__(self, store: str) -> None:
+    def __init__(self, store: str, *, reasons: bool = True) -> None:
         self.store = store
+        self.reasons = reasons  # of cells without figures, as they end
         self.cells = self.ended = 0
         self._last = monotonic()
         self._drawn = False
@@ -180,7 +182,7 @@ class _Teller:
 
     def show(self, state: Progress) -> None:
         self.ended = state.ended
-        if state.last is not None and state.last.reason:
+        if self.reasons and state.last is not None and state.last.reason:
             self._note(state.last)
         if sys.stderr.isatty():
             print(f"\r\033[K{progress_line(state)}", end="", file=sys.stderr, flush=True)

@@ -22,7 +22,8 @@ from ..estimate.canonical import canonicalise
 from ..estimate.precision import in_precision
 from ..estimate.price import Machine
 from ..graph.graph import Graph
-from ..machine.target import Corner, Target, at_corner
+from ..machine.corners import Corner, at_corner
+from ..machine.target import Target
 from ..options import CompileOptions
 from ..program.bounds import Bounds
 from ..program.program import NO_OP, OP_LEVEL, Detail, MemoryMetrics, OpInfo, Program, StatsOptions
@@ -173,7 +174,7 @@ def _canonical_form(plan: Plan) -> tuple[object, ...]:
     """What the canonical graph depends on beside the model."""
     target, options = plan.machine.target, plan.options
     runtime = target.runtime
-    return runtime.fuses, runtime.rescales, runtime.floats, target.precision, options.precision, options.kv_cache
+    return runtime, target.precision, options.precision, options.kv_cache
 
 
 def _check(machine: Machine) -> None:

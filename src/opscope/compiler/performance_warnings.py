@@ -57,7 +57,7 @@ def _poor_tiling(plan: Plan) -> Iterator[PerformanceWarning]:
         engine = placed.task.placement.engine
         if engine is None or engine.tile_extent is None or not placed.task.work.macs:
             continue
-        growth = padding(placed.task.extents, engine)
+        growth = padding(placed.task.extents, engine, placed.task.family)
         if growth > POOR_TILING:
             text = f"fills {100 / growth:.0f} % of its {engine.tile_extent.value:.0f}-wide tiles"
             yield PerformanceWarning("poor-tiling", placed.op.name, text, placed.cycles * (1 - 1 / growth))

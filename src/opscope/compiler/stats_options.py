@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from ..core.errors import UsageError, printable
-from ..machine.target import Pmu, Target
+from ..machine.surroundings import Pmu
+from ..machine.target import Target
 from ..options import CompileOptions
 from ..program.program import NOT_SIMULATED, OP_LEVEL, OP_PMU_LEVEL, PORT_LEVEL, THREAD_LEVEL, StatsOptions
 

@@ -58,7 +58,8 @@ class Format(NamedTuple):
     signatures: tuple[Signature, ...]  # a file of which one fits is taken to be of this format
     importer: str  # place of a class or object with `read(path)`
     is_generic: bool = False  # offered a file after all others, as it fits files that others know better
-    with_formats: tuple[str, ...] = ()  # whose files, given too, are told with it: `read(path, beside=paths)`
+    # whose files, given too, are told with it: `read(path, beside=paths)`; its own: one file is a part of the whole
+    with_formats: tuple[str, ...] = ()
 
     def fits(self, head: bytes, name: str) -> bool:
         """Whether a file that begins like this is of this format; `name` is a hint only."""
@@ -83,6 +84,17 @@ class Can(StrEnum):
     SUMMARY_FILES = "summary files"  # the files that plug-ins make of a profile
 
 
+class Unpacked(NamedTuple):
+    """Packages that are not installed but unpacked, whether or not they would run here: a finishing step sees to that.
+
+    Without their dependencies.
+    """
+
+    packages: tuple[str, ...]  # requirements with their versions, for pip
+    python: str = ""  # version that they are made for, such as 3.12; empty: that of opscope
+    platforms: tuple[str, ...] = ()  # tags of wheels to take, best first
+
+
 class Environment(NamedTuple):
     """Programs that need another Python or C library than ours: `opscope setup NAME` makes a folder of them.
 
@@ -92,18 +104,43 @@ class Environment(NamedTuple):
     name: str
     title: str
     programs: tuple[str, ...]  # what a backend starts; the environment is there when all of them are
-    packages: tuple[str, ...]  # requirements with their versions, for pip
+    packages: tuple[str, ...]  # requirements with their versions, for pip; installed in a virtual environment
     licence: str
     megabytes: int  # on the disk, when it is made
     python: str = ""  # version that the packages are made for, such as 3.10; empty: any that opscope runs on
     agreement: str = ""  # where terms stand that must be agreed to before it is made; empty: none
-    finish: str = ""  # place of a function that completes the folder after its packages are there
+    finish: str = ""  # place of a function (Making) that completes the folder after its packages are there
     version_words: tuple[str, ...] = ("--version",)  # for the first program, which then says what it is
+    with_dependencies: bool = True  # of `packages`; False: they name everything
+    unpacked: tuple[Unpacked, ...] = ()  # further packages, in the folder `packages`
+    systems: tuple[str, ...] = ()  # that the programs run on, such as linux-x86_64; empty: any
 
     @property
     def variable(self) -> str:
         """The environment variable that says where its programs are."""
         return f"OPSCOPE_{self.name.upper().replace('-', '_')}"
+
+    @property
+    def first_package(self) -> str:
+        """The requirement whose version is that of the environment; empty: it has none."""
+        return next(iter((*self.packages, *(each for group in self.unpacked for each in group.packages))), "")
+
+
+class Form(NamedTuple):
+    """What a model file is, as far as compilers care: its format, and what its products are computed with."""
+
+    format: str  # onnx, tflite, mlir
+    precision: str = ""  # float, or a word of core/precisions such as w8a8; empty, in a conversion: whatever comes
+
+
+class Conversion(NamedTuple):
+    """A tool that makes one form of a model from another; `opscope profile` finds the way to what a backend takes."""
+
+    name: str  # of the tool
+    source: Form
+    makes: Form  # its precision, where empty, is that of the source
+    place: str  # of a function (conversion.steps.Work) → conversion.steps.Made
+    environment: str = ""  # name of the one whose programs it starts
 
 
 class BackendEntry(NamedTuple):
@@ -118,6 +155,8 @@ class BackendEntry(NamedTuple):
     axes: tuple[str, ...] = ()  # names of options that a what-if may vary
     recipe: str = ""  # place of a quantization.copies.Recipe: how copies are quantised for it
     models: tuple[str, ...] = ()  # formats that it takes: onnx, tflite, mlir; empty: it finds out itself
+    # that its models must have: a float model is brought to the first, if nothing else is asked for; empty: any
+    precisions: tuple[str, ...] = ()
     part: str = ""  # the option that says which part is meant; `--target` is another spelling of it
     figures: str = ""  # place of a function (part) → an object of figures with their `sources`: what is known of it
     environment: str = ""  # name of the one whose programs it starts; `--tool` says where they are
@@ -209,6 +248,7 @@ class Manifest(NamedTuple):
     formats: tuple[Format, ...] = ()
     hints: tuple[Hint, ...] = ()
     environments: tuple[Environment, ...] = ()
+    conversions: tuple[Conversion, ...] = ()
     backends: tuple[BackendEntry, ...] = ()
     interpreters: tuple[InterpreterEntry, ...] = ()
     verbs: tuple[Verb, ...] = ()
@@ -249,6 +289,8 @@ class Manifest(NamedTuple):
         for backend in self.backends:
             if bool(backend.what_if) != bool(backend.can & {Can.ADVISE, Can.WHAT_IF}):
                 yield f"backend {backend.name}: a what-if needs its place, and a place the capability"
+            if backend.environment and "tool" in {option.name for option in backend.options}:
+                yield f"backend {backend.name}: option tool is every backend's that has an environment"
             if backend.part and backend.part not in {option.name for option in backend.options}:
                 yield f"backend {backend.name}: part {backend.part} is not one of its options"
         for verb in self.verbs:

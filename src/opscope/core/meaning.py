@@ -37,12 +37,13 @@ class Carries(StrEnum):
     BRING = "bring"  # local → an engine's own memory
     FETCH = "fetch"  # from there → local
     HOST = "host"  # host ↔ device
+    COPY = "copy"  # outer memory → outer memory: its bytes count twice, read and written
     UNKNOWN = "unknown"
 
     @property
     def is_outer(self) -> bool:
         """Goes to or from outer memory."""
-        return self in (Carries.READ, Carries.WRITE)
+        return self in (Carries.READ, Carries.WRITE, Carries.COPY)
 
 
 class LaneRole(StrEnum):

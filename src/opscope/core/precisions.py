@@ -30,7 +30,7 @@ PRECISIONS = {
         Precision("f16", None, None),
     )
 }
-_SAME = {"i8": "w8a8", "i16": "w16a16"}  # a type alone is that of weights and of activations
+_SAME = {"i4": "w4a4", "i8": "w8a8", "i16": "w16a16"}  # a type alone is that of weights and of activations
 
 
 def copy_word(word: str) -> str:

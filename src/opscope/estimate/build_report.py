@@ -15,6 +15,7 @@ from ..options import ReportOptions
 from ..readers import graph_of
 from ..recording.resources import MemoryStack, MemoryUse, ModelFacts, OtherPlan, PeakTensor, Suggestion
 from .advice import heavy_macs, heavy_memory, suggestions
+from .battery import battery_life
 from .estimator import Estimate, estimate, parameter_bytes
 from .interpreters import Examined, examine, planned_by, refused
 from .machines import use_machine
@@ -48,7 +49,12 @@ def report_model(model: Path | Graph, target: str | Path | Target, options: Repo
         examined=examined if as_stored and options.precision is None else None,
         planner=options.planner,
     )
-    return replace(report, model=model_facts(graph, sha256, layer_count=len(report.layers)))
+    life = None
+    if options.battery is not None and options.duty is not None:
+        life = battery_life(
+            report.totals, machine.target, battery=options.battery, duty=options.duty, sleep=options.sleep
+        )
+    return replace(report, model=model_facts(graph, sha256, layer_count=len(report.layers)), battery=life)
 
 
 def build_report(

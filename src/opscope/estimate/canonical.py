@@ -17,7 +17,8 @@ from ..core.units import Bytes
 from ..graph.graph import ABSENT, DType, Graph, Note, Op, Role, Tensor
 from ..graph.kinds import Family
 from ..machine.target import Target
-from .chains import free_joins, fuse_chains, rename_layouts
+from .forms.chains import free_joins, fuse_chains, rename_layouts
+from .forms.planes import on_planes, with_scales
 
 _FUSES_INTO = (Family.CONTRACTION, Family.RECURRENT)
 _ALSO_FUSES_INTO = {"add", "batch_norm", "average_pool", "max_pool"}
@@ -37,6 +38,10 @@ def canonicalise(graph: Graph, target: Target) -> Graph:
         graph = free_joins(graph)
     if target.runtime.fuses_chains:
         graph = fuse_chains(graph)
+    if target.runtime.scale_bytes is not None:
+        graph = with_scales(graph, target.runtime.scale_bytes.value)
+    if target.runtime.planes:
+        graph = on_planes(graph, target.runtime)
     return retype(graph, target.precision, _runs_as_notes(graph, target))
 
 
@@ -120,7 +125,13 @@ class _Fusion:
         else:
             takes = first.family in _FUSES_INTO or first.kind in _ALSO_FUSES_INTO
             takes = takes or (op.kind == "quantize" and first.kind in _RESCALES_OUTPUT)
+            takes = takes and not self._widens(op)
         return position if takes else None
+
+    def _widens(self, op: Op) -> bool:
+        """Whether an op rescales to more bits: that is how its reader takes its input, and no output stage."""
+        bits = [self.graph.tensors[t].dtype.bits for t in (op.inputs[0], op.outputs[0])]
+        return op.kind == "quantize" and bits[1] > bits[0]
 
 
 def _data_operand(op: Op, graph: Graph) -> int:
@@ -171,7 +182,7 @@ def fold_rescales(graph: Graph, kinds: Collection[str]) -> Graph:
     rescaled = {op.outputs[0]: op for op in graph.ops if _is_rescale(op)}
     ops = []
     for op in graph.ops:
-        takes = op.kind in kinds and op.attributes.get("activation") == "quantize"
+        takes = op.kind in kinds and _rescales_output(op, graph)
         folded: dict[int, str] = {}  # by their output: tensors are numbered in the order of the file
         inputs = list(op.inputs)
         for place in range(len(inputs)) if takes else ():
@@ -187,6 +198,12 @@ def fold_rescales(graph: Graph, kinds: Collection[str]) -> Graph:
             kept.append(op)
             read.update(op.inputs)
     return replace(graph, ops=tuple(reversed(kept)))
+
+
+def _rescales_output(op: Op, graph: Graph) -> bool:
+    """Whether a rescale was merged into an op: alone, or below an activation, which shows by fewer bits."""
+    first, made = (graph.tensors[t].dtype.bits for t in (op.inputs[0], op.outputs[0]))
+    return op.attributes.get("activation") == "quantize" or ("activation" in op.attributes and made < first)
 
 
 def _is_rescale(op: Op) -> bool:

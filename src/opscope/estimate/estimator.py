@@ -9,7 +9,8 @@ from math import isclose, prod
 from ..graph.graph import ABSENT, Graph, Note, Op, Role
 from ..graph.kinds import KINDS, Touches
 from ..graph.work_families import WorkFamily, work_family
-from ..machine.target import Corner, Holds, Layout, at_corner
+from ..machine.corners import Corner, at_corner
+from ..machine.target import Holds, Layout
 from ..recording.resources import Footprint, Range, Totals
 from .canonical import canonicalise
 from .cost import Cost
@@ -66,7 +67,21 @@ def _with_calibrated_range(found: Estimate) -> Estimate:
         for row in odd
     )
     graph = replace(found.graph, notes=(*found.graph.notes, *notes))
-    return replace(found, graph=graph, totals=replace(found.totals, latency_s=spread))
+    totals = replace(found.totals, latency_s=spread, energy_j=_energy_of_time(found, spread))
+    return replace(found, graph=graph, totals=totals)
+
+
+def _energy_of_time(found: Estimate, spread: Range) -> Range | None:
+    """The range of energy: where all of it is power times time, that of the power times that of the latency."""
+    energy, watts = found.totals.energy_j, [engine.busy_watts for engine in found.machine.target.engines]
+    draws = [figure for figure in watts if figure is not None]
+    if energy is None or len(draws) < len(watts):
+        return energy
+    least = min(figure.smallest / figure.value for figure in draws)
+    most = max(figure.largest / figure.value for figure in draws)
+    return Range(
+        energy.value, energy.value * least * spread.low / spread.value, energy.value * most * spread.high / spread.value
+    )
 
 
 def predict(graph: Graph, machine: Machine) -> Footprint:
@@ -376,7 +391,8 @@ def _prices_more_than_arithmetic(machine: Machine) -> bool:
     With a price per operation alone, power would be that price times the clock for every network.
     """
     target = machine.target
-    return target.idle_watts is not None or any(memory.picojoules_per_byte is not None for memory in target.memories)
+    draws = target.idle_watts is not None or any(engine.busy_watts is not None for engine in target.engines)
+    return draws or any(memory.picojoules_per_byte is not None for memory in target.memories)
 
 
 def why_withheld(layers: Sequence[Layer], unknown: Sequence[int]) -> str:
@@ -433,8 +449,10 @@ def _energy_range(machine: Machine, tasks: Sequence[Task], layers: Sequence[Laye
     parts += ["bytes moved"] if any(memory.picojoules_per_byte is not None for memory in target.memories) else []
     parts += ["idle power"] if target.idle_watts is not None else []
     note = " and ".join(parts) if len(parts) > 1 else "arithmetic only; the target file has no energy per byte"
+    if any(engine.busy_watts is not None for engine in target.engines):
+        note = ""  # power while it works is all that is drawn
     if missing:
-        note += f"; a lower bound: {missing} layers run on engines without an energy figure"
+        note += f"{'; ' if note else ''}a lower bound: {missing} layers run on engines without an energy figure"
     corners = (Corner.FAST, Corner.SLOW)
     return _range(sum(priced), *(_joules_at(corner, machine, tasks) for corner in corners)), note
 

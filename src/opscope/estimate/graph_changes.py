@@ -5,7 +5,7 @@ Every function takes a graph and returns the changed one, or None if the change 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import replace
 from math import ceil, prod
 
@@ -124,11 +124,13 @@ def _prune_op(op: Op, remaining: dict[int, float]) -> Op:
 def shrink_input(graph: Graph, *, scale: float) -> Graph | None:
     """Scale height and width of every image-shaped activation; weights do not change."""
     convolutions = [op for op in graph.ops if op.kind == "conv" and len(numbers(op, "kernel")) == 2]
-    if not convolutions or not any(len(graph.tensors[t].shape or ()) == _SPATIAL_RANK for t in graph.inputs):
+    if not convolutions:
+        return None
+    spatial = (1, 2) if number(convolutions[0], "channel_axis") == 3 else (2, 3)
+    if not any(_is_image(graph.tensors[t].shape or (), spatial) for t in graph.inputs):
         return None
     if any(_flattens_an_image(op, graph) for op in graph.ops):
         return None  # the dense layer after it has weights for one input size only
-    spatial = (1, 2) if number(convolutions[0], "channel_axis") == 3 else (2, 3)
     tensors = tuple(
         _scale_shape(t, dict.fromkeys(spatial, scale))
         if t.role is not Role.CONSTANT and len(t.shape or ()) == _SPATIAL_RANK
@@ -136,6 +138,14 @@ def shrink_input(graph: Graph, *, scale: float) -> Graph | None:
         for t in graph.tensors
     )
     return replace(graph, tensors=tensors)
+
+
+def _is_image(shape: Sequence[int], spatial: tuple[int, int]) -> bool:
+    """Whether an input is a picture: one of a single channel that is not square is time by frequency, as sound is."""
+    if len(shape) != _SPATIAL_RANK:
+        return False
+    height, width = (shape[axis] for axis in spatial)
+    return height == width or prod(shape[1:]) != height * width
 
 
 def _flattens_an_image(op: Op, graph: Graph) -> bool:

@@ -8,7 +8,8 @@ from math import prod
 
 from ..graph.graph import ABSENT, Graph, Op, Role
 from ..graph.kinds import Family
-from ..machine.target import Engine, Layout
+from ..graph.work_families import WorkFamily
+from ..machine.target import ArrayShape, Engine, Layout
 from .work import channels_per_group, number, numbers
 
 _PRODUCTS = (Family.CONTRACTION, Family.RECURRENT)
@@ -17,6 +18,8 @@ _BASE = {"sub": "add", "div": "mul"}  # kinds that cost what another does
 
 def form_of(op: Op, graph: Graph) -> str:
     """The kernel that costs apply to: adding or multiplying a scalar or a broadcast tensor has one of its own."""
+    if op.kind == "transpose" and number(op, "innermost", 2) % 2:  # bytes do not move in pairs
+        return "odd_transpose"
     if op.kind not in ("add", "mul", "sub", "div") or len(op.inputs) != 2 or ABSENT in op.inputs:
         return op.kind
     base = _BASE.get(op.kind, op.kind)
@@ -65,32 +68,49 @@ def product_extents(op: Op, graph: Graph) -> Extents | None:
     return None
 
 
-def padding(extents: Extents | None, engine: Engine) -> float:
+def padding(extents: Extents | None, engine: Engine, family: WorkFamily | None = None) -> float:
     """Padded work over real work: 100 channels on 32-wide tiles are computed as 128, a factor of 1.28.
 
     Taps of a convolution are one long reduced extent, or are padded each on their own (`taps_apart`): 48 channels of
     3 x 3 taps are 432 padded to 448, or nine times 64. An engine with a `tap_extent` takes a tile of channels of so
-    many taps in a step, or so many tiles of channels of one tap, whichever is padded less.
+    many taps in a step, or so many tiles of channels of one tap, whichever is padded less (`taps_whole`: the former).
     """
     if extents is None:
         return 1.0
+    usable = [shape for shape in engine.array_shapes if not shape.work or (family and family.value in shape.work)]
+    if usable and extents.rows and extents.produced:
+        return min(_padded_to(extents, shape, engine) for shape in usable)
     growth = 1.0
     if engine.tile_extent is not None:
         tile = round(engine.tile_extent.value)
         whole = extents.reduced * extents.taps
         growth *= _padded_reduction(extents, engine, tile) / whole if whole else 1.0
         produced = extents.produced * (extents.apart if engine.tap_extent is not None else 1)
-        growth *= _padded(produced, tile) / produced if produced else 1.0
+        step = tile if engine.produced_extent is None else round(engine.produced_extent.value)
+        growth *= _padded(produced, step) / produced if produced else 1.0
     if engine.row_extent is not None and extents.rows:
         growth *= _padded(extents.rows, round(engine.row_extent.value)) / extents.rows
     return growth
+
+
+def _padded_to(extents: Extents, shape: ArrayShape, engine: Engine) -> float:
+    """Padded work over real work with an array of one shape; an array that is used in part takes longer by as much.
+
+    An array of 64 rows of 4 channels takes a step for 49 rows of 3; one of 1 row of 64 channels is a quarter of it.
+    """
+    rows, channels = round(shape.rows.value), round(shape.channels.value)
+    largest = max(each.rows.value * each.channels.value for each in engine.array_shapes)
+    produced = extents.produced * extents.apart
+    padded = _padded(extents.rows, rows) / extents.rows * (_padded(produced, channels) / produced)
+    return padded * largest / (rows * channels)
 
 
 def _padded_reduction(extents: Extents, engine: Engine, tile: int) -> int:
     if engine.tap_extent is not None:
         taps = round(engine.tap_extent.value)
         by_taps = _padded(extents.reduced, tile) * _padded(extents.taps, taps)
-        return by_taps if extents.apart > 1 else min(by_taps, _padded(extents.reduced, tile * taps) * extents.taps)
+        fixed = engine.taps_whole or extents.apart > 1
+        return by_taps if fixed else min(by_taps, _padded(extents.reduced, tile * taps) * extents.taps)
     if engine.taps_apart and extents.reduced >= tile:
         return _padded(extents.reduced, tile) * extents.taps
     return _padded(extents.reduced * extents.taps, tile)

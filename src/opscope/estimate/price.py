@@ -97,7 +97,7 @@ def price(task: Task, engine: Engine, machine: Machine) -> Cost:
 
 def _price(task: Task, engine: Engine, machine: Machine) -> Cost:
     """Return the cost of one trip. Engine and memories overlap; launches, layouts and exchanges do not."""
-    units = 1 if engine.command_cycles is not None else machine.lanes * engine.units
+    units = 1 if engine.command_cycles is not None else machine.lanes * engine.units_for(task.family)
     stages = [stage for stage in _stages(task, engine) if stage.cycles]
     parts = [Part(engine.name, Cycles(stage.cycles / units), figures=stage.figures) for stage in stages]
     parts += _unpacking(task, machine)
@@ -112,6 +112,8 @@ def _price(task: Task, engine: Engine, machine: Machine) -> Cost:
         cycles = task.layout_cycles / machine.lanes + task.layout_commands * launch_cycles(vector)
         parts.append(Part(LAYOUT, Cycles(cycles), overlaps=False))
     parts += _exchange(task, machine)
+    if parts:
+        parts += _control(task, engine, machine)
     if parts and engine.launch_cycles is not None:
         cycles = engine.launch_cycles.value * _launches(task.op)
         parts.append(Part(LAUNCH, Cycles(cycles), overlaps=False, figures=(engine.launch_cycles,)))
@@ -149,6 +151,32 @@ def _exchange(task: Task, machine: Machine) -> list[Part]:
     rate = own.value / machine.clock_hz if own is not None else route.peak(machine.clock_hz)
     sent = task.work.read_bytes / machine.lanes / rate
     return [Part(EXCHANGE, Cycles(issue + launch_cycles(vector) + sent), overlaps=False)]
+
+
+def commands_of(op: Op, engine: Engine) -> int:
+    """Return how many commands an engine takes for an op: some kinds are several kernels, one behind the other."""
+    found = engine.commands.get(op.kind)
+    return 1 if found is None else round(found.value)
+
+
+def _control(task: Task, engine: Engine, machine: Machine) -> list[Part]:
+    """Return what reading the control of an op takes: a descriptor of every command, and the program around it.
+
+    Of a sequencer that awaits transfers, engines wait for both. A command is a descriptor, a start and a wait; its
+    operands are transfers of their own.
+    """
+    sequencer, target = machine.target.sequencer, machine.target
+    route = next((route for route in target.routes if route.carries is Carries.READ), None)
+    if sequencer is None or sequencer.descriptor_bytes is None or route is None:
+        return []
+    units = engine.units_for(task.family)
+    commands = commands_of(task.op, engine) * units
+    size = commands * sequencer.descriptor_bytes.value
+    if sequencer.block_bytes is not None and sequencer.block_commands is not None:
+        transfers = units * sum(t != ABSENT for t in task.op.inputs[1:])
+        size += (3 * commands + transfers) / sequencer.block_commands.value * sequencer.block_bytes.value
+    rate = route.peak(machine.clock_hz) * route.reached
+    return [Part(LAUNCH, Cycles(size / rate), overlaps=False, figures=(sequencer.descriptor_bytes,))]
 
 
 def _launches(op: Op) -> int:
@@ -204,18 +232,21 @@ def _stages(task: Task, engine: Engine) -> tuple[_Stage, ...]:
     if rate is not None and not work.macs:
         return (_Stage((work.read_bytes + work.write_bytes) / (rate[0].value * rate[1].value), rate),)
     elements = engine.rate(engine.element_ops_per_cycle, dtype)
-    stages = [_product(task, engine, rate)] if work.macs else []
+    stages = list(_product(task, engine, rate)) if work.macs else []
     in_passing = bool(stages) and bool(engine.output_elements_per_cycle)  # the output stage applies activations
     if work.element_ops and elements is not None and not in_passing:
-        growth = 1.0 if work.macs else padding(task.extents, engine)  # a pool to one pixel leaves most lanes idle
+        growth = (
+            1.0 if work.macs else padding(task.extents, engine, task.family)
+        )  # a pool to one pixel leaves most lanes idle
         stages.append(_Stage(work.element_ops * growth / elements.value, (elements,)))
     return tuple(stages)
 
 
-def _product(task: Task, engine: Engine, rate: tuple[Figure, Figure] | None) -> _Stage:
+def _product(task: Task, engine: Engine, rate: tuple[Figure, Figure] | None) -> tuple[_Stage, ...]:
     """Multiply-accumulates, with padding to full tiles: a matrix engine computes whole tiles only.
 
-    Weights stream in and results leave while the array computes: the slowest of the three decides.
+    Weights stream in and results leave while the array computes: the slowest of the three decides. Where results leave
+    apart, theirs is a stage of its own.
     """
     work, dtype = task.work, task.placement.dtype
     found = []
@@ -225,19 +256,19 @@ def _product(task: Task, engine: Engine, rate: tuple[Figure, Figure] | None) -> 
         # A share that depthwise convolutions reach is of vector units, unless tiles are of taps as well.
         depthwise = task.family is WorkFamily.DEPTHWISE_CONVOLUTION
         whole = rate is not None and depthwise and engine.tap_extent is None
-        growth = 1.0 if whole else padding(task.extents, engine)
+        growth = 1.0 if whole else padding(task.extents, engine, task.family)
         cycles = work.macs * growth / prod(figure.value for figure in figures)
         found.append(_Stage(cycles, figures))
     if engine.weight_bytes_per_cycle is not None and found:
         load = engine.weight_bytes_per_cycle
         found.append(_Stage(work.weight_bytes / load.value, (load,)))
     leaves = engine.rate(engine.output_elements_per_cycle, dtype)
-    if leaves is not None:
-        found.append(_Stage(task.outputs / leaves.value, (leaves,)))
+    results = [] if leaves is None else [_Stage(task.outputs / leaves.value, (leaves,))]
     table = engine.lookup_elements_per_cycle
     if table is not None and task.op.attributes.get("activation") in TRANSCENDENTAL_KINDS:
-        found.append(_Stage(task.outputs / table.value, (table,)))
-    return max(found, key=lambda stage: stage.cycles, default=_Stage(0.0, ()))
+        results.append(_Stage(task.outputs / table.value, (table,)))
+    together = [found, results] if engine.results_apart else [[*found, *results]]
+    return tuple(max(stages, key=lambda stage: stage.cycles) for stages in together if stages)
 
 
 def memory_cycles(memory: Memory, size_bytes: int, machine: Machine) -> float:
@@ -252,9 +283,11 @@ def memory_cycles(memory: Memory, size_bytes: int, machine: Machine) -> float:
 
 
 def op_joules(task: Task, engine: Engine, machine: Machine) -> float | None:
-    """Return the energy of one trip from arithmetic and bytes moved; None if the target has no energy figures."""
+    """Return the energy of one trip from arithmetic, bytes moved and time; None if the target has no energy figures."""
     picojoules = 0.0
-    priced = False
+    priced = engine.busy_watts is not None
+    if engine.busy_watts is not None:
+        picojoules = engine.busy_watts.value * price(task, engine, machine).total / machine.clock_hz * 1e12
     for count, table in (
         (task.work.macs, engine.picojoules_per_mac),
         (task.work.element_ops, engine.picojoules_per_element_op),

@@ -10,6 +10,7 @@ from ..graph.graph import Graph, Note
 from ..machine.target import Target
 from ..recording.resources import LayerAdvice, MemoryStack, ModelFacts, Suggestion, Totals
 from ..recording.unknown import UnknownOp
+from .battery import BatteryLife
 from .cost import Cost
 
 
@@ -65,6 +66,7 @@ class Report:
     notes: tuple[Note, ...]
     definition: str  # of what is counted as a MAC
     call_s: float = 0.0  # of an inference before its first layer
+    battery: BatteryLife | None = None  # where it was asked for and can be told
 
     @property
     def provenance(self) -> Provenance:

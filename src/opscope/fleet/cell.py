@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import OrderedDict
 from collections.abc import Callable, Generator
+from dataclasses import replace
 from pathlib import Path
 from time import perf_counter
 from typing import TYPE_CHECKING
@@ -11,9 +12,12 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from .. import __version__
+from ..core.entries import known_entries
 from ..core.errors import ProfilerError, UsageError
 from ..core.files import sha256_of
+from ..core.provenance import Provenance
 from ..graph.graph import Graph
+from ..recording.recording import COMPILE_TIME, Metric
 from ..workflows.own_backends import OWN
 from .plan import SHAPE, Cell
 from .rows import Origin, cell_row, failed_row, op_columns
@@ -94,14 +98,16 @@ class Models:
 
 def profile_cell(cell: Cell, job: Job, models: Models, folder: Path | None) -> Recorded:
     """Profile as `opscope profile` does; changes are tried only where the run is kept, as rows do not tell of them."""
-    from ..changes.profile_model import profile_by
+    from ..changes.profile_model import COMPILING, profile_by
+    from ..workflows.profiling import PROFILING
 
     options: dict[str, Value] = {name: value for name, value in cell.options.items() if name != SHAPE}
     model: Path | Graph = Path(cell.path)
     if cell.backend in OWN and folder is None:
         model = models.read(cell)
         options = {name: value for name, value in options.items() if name not in _READING}
-    return profile_by(
+    clock = StepClock()
+    found = profile_by(
         cell.backend,
         model,
         cell.target or None,
@@ -111,7 +117,36 @@ def profile_cell(cell: Cell, job: Job, models: Models, folder: Path | None) -> R
         trials=folder is not None,
         created=job.created,
         command=("opscope", "sweep"),
+        step=clock.tell,
     )
+    clock.tell("")
+    stage = COMPILING if cell.backend in OWN else PROFILING if compiles(cell.backend) else None
+    recording = found.recording
+    if stage not in clock.seconds or recording.metric(COMPILE_TIME) is not None:
+        return found
+    note = "on this machine, with the start of the tool and copies of the model"
+    took = Metric(COMPILE_TIME, round(clock.seconds[stage] * 1e9), "ns", Provenance.MEASURED, note)
+    return replace(found, recording=replace(recording, metrics=(*recording.metrics, took)))
+
+
+class StepClock:
+    """How long each step of a profile took."""
+
+    def __init__(self) -> None:
+        self.seconds: dict[str | None, float] = {}
+        self._step, self._since = "", perf_counter()
+
+    def tell(self, step: str) -> None:
+        """A step begins, and the one before has ended."""
+        now = perf_counter()
+        self.seconds[self._step] = self.seconds.get(self._step, 0.0) + now - self._since
+        self._step, self._since = step, now
+
+
+def compiles(backend: str) -> bool:
+    """Whether a backend of a plug-in is a compiler: it tells what one decided, or what its vendor's model says."""
+    told = {kind for known in known_entries() if known.backend.name == backend for kind in known.entry.tells}
+    return bool(told & {Provenance.COMPILER_FACT, Provenance.VENDOR_MODEL})
 
 
 def run_cell(cell: Cell, job: Job, models: Models, store: Store, profile: Profile, *, host: str) -> Outcome:
@@ -141,7 +176,7 @@ def add_recorded(
 
     run = found.run
     figures = of_run(run, label="")
-    row = cell_row(origin, figures, run, found.findings, seconds=seconds)
+    row = cell_row(origin, figures, run, found.findings, seconds=seconds, recording=found.recording)
     row |= {
         "batch": row["batch"] or origin.options.get("batch"),
         "run": None if folder is None else f"runs/{origin.id}",

@@ -97,8 +97,12 @@ def _put_away(store: Store) -> Replacement:
 
 
 def _arrow_writer(table: pa.Table, version: int) -> Write:
-    marked = table.replace_schema_metadata({VERSION_KEY: str(version)})
-    return lambda path: pq.write_table(marked, path, compression="zstd", store_schema=False)
+    def write(path: Path) -> None:
+        with pq.ParquetWriter(path, table.schema, compression="zstd", store_schema=False) as out:
+            out.write_table(table)
+            out.add_key_value_metadata({VERSION_KEY: str(version)})  # that of a schema is left out with the schema
+
+    return write
 
 
 def _merged(store: Store, where: str, drop: Collection[str]) -> Replacement:

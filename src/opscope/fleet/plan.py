@@ -12,6 +12,7 @@ from pathlib import Path
 import msgspec
 
 from .. import __version__
+from ..backends import environments
 from ..backends import registry as backends
 from ..core.errors import ProfilerError, UsageError, did_you_mean, printable
 from ..core.files import sha256_of
@@ -68,8 +69,11 @@ def planned(spec: Spec, *, versions: Versions | None = None, again: str = "") ->
             sources = Sources(path if form else None)
             by_format[form] = list(_applied(choices, sources))
             context.machines.update(sources.machines)
-            names = {str(choice[BACKEND]) for choice in by_format[form]} - context.tools.keys()
-            context.tools.update({name: told(name) for name in names})
+            used = {(str(choice[BACKEND]), _tool(choice)) for choice in by_format[form]} - context.tools.keys()
+            context.tools.update({(name, tool): told(name) for name, tool in used if versions or not tool})
+            context.tools.update(
+                {(name, tool): _version_at(name, tool) for name, tool in used if tool and not versions}
+            )
         for choice in by_format[form]:
             words = {MODEL: path.stem, **{name: spelt(value) for name, value in choice.items()}}
             if not _is_wanted(spec, words, model.shown):
@@ -92,6 +96,15 @@ def tool_version(backend: str) -> str:
     return "" if backend in OWN else backends.load(backend).state().version
 
 
+def _tool(choice: Mapping[str, Value]) -> str:
+    """Where the programs of a backend are to be taken from; empty: where it finds them."""
+    return str(choice.get(backends.TOOL.name) or "")
+
+
+def _version_at(backend: str, tool: str) -> str:
+    return environments.version(environments.found(backends.find(backend).environment, tool))
+
+
 def code_digest() -> str:
     """Of the code that figures are made by."""
     return code_of(*_CODE)
@@ -102,7 +115,7 @@ class _Context:
     """What all cells of a plan share."""
 
     machines: dict[str, Target]  # by target, where a file describes it
-    tools: dict[str, str]  # backend → version of the tool behind it
+    tools: dict[tuple[str, str], str]  # backend, and where its programs are → version of the tool behind it
     code: str
     again: str
 
@@ -117,7 +130,7 @@ class _Model:
 def _cell(model: _Model, choice: Mapping[str, Value], context: _Context) -> Cell:
     backend, target = str(choice[BACKEND]), str(choice.get(TARGET, ""))
     options = {name: value for name, value in choice.items() if name not in (BACKEND, TARGET)}
-    machine, version = context.machines[target] if backend in OWN else None, context.tools[backend]
+    machine, version = context.machines[target] if backend in OWN else None, context.tools[backend, _tool(options)]
     name = (target or _part(backend, options)) if machine is None else machine.name
     what = repr(machine or target)
     key = digest_of(model.sha256, what, backend, options_text(options), __version__, context.code, version)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -12,14 +12,18 @@ from ..core.errors import UsageError, printable
 from ..core.provenance import Provenance
 from ..gate.figures import NO_OP_NAME, Figure, Figures, OpFigure, Spread
 from ..gate.metrics import METRICS, rate_spread
+from ..gate.offload import offload_of
 from ..gate.run_figures import of_run
 from ..recording.finding import Findings
 from ..recording.keys import digest_of
+from ..recording.quantized import copy_error
+from ..recording.recording import COMPILE_TIME, Recording
 from ..recording.run import Run
 from .schema import METRIC_COLUMNS, OF_CELL, OK, OPS
 from .store import Columns, stored_name
 
 Value = str | int | float | bool
+_SECONDS = {"us": 1e-6, "ns": 1e-9}  # one of a unit
 _SECRET_KEYS = ("run_key", "program_key")  # of options that a run notes for itself
 
 
@@ -48,13 +52,23 @@ def failed_row(origin: Origin, *, status: str, reason: str, seconds: float) -> d
     return _head(origin) | {"status": status, "reason": printable(reason, 1000), "seconds": seconds}
 
 
-def cell_row(origin: Origin, figures: Figures, run: Run, findings: Findings, *, seconds: float) -> dict[str, object]:
-    """Of a cell that has figures."""
+def cell_row(
+    origin: Origin,
+    figures: Figures,
+    run: Run,
+    findings: Findings,
+    *,
+    seconds: float,
+    recording: Recording | None = None,
+) -> dict[str, object]:
+    """Of a cell that has figures; `recording` is what its source told, where that is at hand."""
     latency, energy = run.summary.latency, run.summary.energy
     timed = figures.metric("latency")
     known = not figures.unknown and timed is not None
     values = {metric.name: metric.value for metric in figures.metrics}
     checks = findings.checks
+    offload = offload_of(figures, run)
+    copy = None if recording is None else copy_error(recording.details)
     return _head(origin) | {
         "status": OK,
         "target": stored_name(figures.target),
@@ -69,8 +83,15 @@ def cell_row(origin: Origin, figures: Figures, run: Run, findings: Findings, *, 
         "latency_samples": _spread_row(timed.spread if timed else None),
         "energy_low_j": energy.low_j if energy and known else None,
         "energy_high_j": energy.high_j if energy and known else None,
+        "energy_note": energy.note or None if energy else None,
         **{column: values.get(name) for name, column in METRIC_COLUMNS.items()},
         "metrics": values,
+        "memories": _memories(run),
+        "accelerator_time_share": offload.time_share,
+        "accelerator_op_share": offload.op_share,
+        "cpu_ops": [asdict(left) for left in offload.left],
+        "compile_s": None if recording is None else _compile_s(recording),
+        "copy": None if copy is None else asdict(copy),
         "bound": findings.bound,
         "findings": [
             {
@@ -88,6 +109,20 @@ def cell_row(origin: Origin, figures: Figures, run: Run, findings: Findings, *, 
         "caveats": list(figures.caveats),
         "seconds": seconds,
     }
+
+
+def _memories(run: Run) -> list[dict[str, object]]:
+    """Each memory once, with its most bytes in use on any core; what nobody counted is not known."""
+    found: dict[str, dict[str, object]] = {}
+    for row in sorted(run.summary.memory, key=lambda row: -(row.peak_bytes or 0)):
+        sizes = {"peak_bytes": row.peak_bytes, "capacity_bytes": row.capacity_bytes}
+        found.setdefault(row.name, {"name": row.name, **sizes})
+    return list(found.values())
+
+
+def _compile_s(recording: Recording) -> float | None:
+    took = recording.metric(COMPILE_TIME)
+    return None if took is None or took.value is None else took.value * _SECONDS[took.unit]
 
 
 def _head(origin: Origin) -> dict[str, object]:

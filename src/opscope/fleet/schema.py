@@ -13,7 +13,7 @@ import pyarrow as pa
 from ..gate.figures import BYTES, COUNT, JOULES, NS, PER_SECOND
 from ..gate.metrics import METRICS
 
-VERSION = 1
+VERSION = 2
 SCHEMA = "opscope.store/"
 OK, FAILED, REFUSED = "ok", "failed", "refused"  # has figures; crashed, too long or too large; said why it cannot be
 
@@ -26,6 +26,9 @@ _TEXT, _NUMBER, _COUNT, _TRUTH = pa.string(), pa.float64(), pa.int64(), pa.bool_
 _SPREAD = pa.struct([("count", _COUNT), ("effective", _NUMBER), ("tick", _NUMBER), ("values", pa.list_(_NUMBER))])
 _FINDING = pa.struct([("rule", _TEXT), ("title", _TEXT), ("share", _NUMBER), ("cost_ns", _COUNT), ("op", _TEXT)])
 _WORDS = pa.map_(_TEXT, _TEXT)
+_MEMORY = pa.struct([("name", _TEXT), ("peak_bytes", _COUNT), ("capacity_bytes", _COUNT)])
+_LEFT = pa.struct([("type", _TEXT), ("count", _COUNT), ("reason", _TEXT)])
+_COPY = pa.struct([("precision", _TEXT), ("sqnr_db", _NUMBER), ("cosine", _NUMBER), ("data", _TEXT)])
 
 CELLS = pa.schema(
     [
@@ -52,8 +55,15 @@ CELLS = pa.schema(
         ("latency_samples", _SPREAD),
         ("energy_low_j", _NUMBER),
         ("energy_high_j", _NUMBER),
+        ("energy_note", _TEXT),  # what it leaves out
         *((column, _NUMBER) for column in METRIC_COLUMNS.values()),
         ("metrics", pa.map_(_TEXT, _NUMBER)),  # every metric by the name that limits use
+        ("memories", pa.list_(_MEMORY)),  # each once, with its most bytes in use on any core
+        ("accelerator_time_share", _NUMBER),  # of the clock that ops take; the rest is the processor's
+        ("accelerator_op_share", _NUMBER),  # of the ops
+        ("cpu_ops", pa.list_(_LEFT)),  # types that the processor runs and why, most ops first
+        ("compile_s", _NUMBER),  # on the host, as the compiler says, else its whole call; null: none, or nobody told
+        ("copy", _COPY),  # how far a quantised copy is from the model at its worst output; without noise: cosine 1
         ("bound", _TEXT),
         ("findings", pa.list_(_FINDING)),  # costliest first
         ("laws_held", _COUNT),
@@ -98,8 +108,27 @@ OPS = pa.schema(
     ]
 )
 OF_CELL = ("id", "model", "target", "backend", "provenance")  # columns of ops that are those of their cell
-SCHEMAS: Mapping[int, Mapping[str, pa.Schema]] = {1: {"cells": CELLS, "ops": OPS}}  # of every version
+
+_ADDED = {
+    2: ("energy_note", "memories", "accelerator_time_share", "accelerator_op_share", "cpu_ops", "compile_s", "copy")
+}
+
+
+def _of_version(version: int) -> Mapping[str, pa.Schema]:
+    later = {name for number, names in _ADDED.items() if number > version for name in names}
+    return {"cells": pa.schema([field for field in CELLS if field.name not in later]), "ops": OPS}
+
+
+SCHEMAS: Mapping[int, Mapping[str, pa.Schema]] = {number: _of_version(number) for number in range(1, VERSION + 1)}
 TABLES = SCHEMAS[VERSION]
 
+
+def _with_columns(table: str, rows: pa.Table, version: int) -> pa.Table:
+    """With the columns that a version added, of which older rows know nothing."""
+    for name in _ADDED[version] if table == "cells" else ():
+        rows = rows.append_column(name, pa.nulls(len(rows), CELLS.field(name).type))
+    return rows
+
+
 # version → what makes tables of the next one out of its tables, by name of the table
-UPGRADES: Mapping[int, Callable[[str, pa.Table], pa.Table]] = {}
+UPGRADES: Mapping[int, Callable[[str, pa.Table], pa.Table]] = {1: lambda table, rows: _with_columns(table, rows, 2)}

@@ -70,14 +70,16 @@ class Spec:
         for name, values in self.axes.items():
             if not values:
                 raise UsageError(f"axis {printable(name)}: has no value; expected at least one")
-            if len(set(map(repr, values))) < len(values):
-                raise UsageError(f"axis {printable(name)}: has a value twice; expected each once")
         seen: list[str] = []
         for group in self.zipped:
             self._check_zip(group)
             seen += group
         if len(set(seen)) < len(seen):
             raise UsageError("zip: an axis is named twice; expected each in one list at the most")
+        for group in (*self.zipped, *((name,) for name in self.axes if name not in seen)):
+            together = list(zip(*(map(repr, self.axes[name]) for name in group), strict=True))
+            if len(set(together)) < len(together):
+                raise UsageError(f"axis {printable(', '.join(group))}: has a value twice; expected each once")
 
     def _check_zip(self, group: Sequence[str]) -> None:
         for name in group:

@@ -68,7 +68,7 @@ class Progress:
 
 def plan_for(store: Store | None, cells: Sequence[Cell], *, retry_failed: bool = False) -> Plan:
     """What is left to do, with what earlier cells of the same backends took."""
-    if store is None:
+    if store is None or not store.listing().count:
         return Plan(tuple(cells), tuple(cells), (), None)
     known = {str(row_id): str(status) for row_id, status in ask(store, "SELECT id, status FROM cells").rows}
     wanted = [cell for cell in cells if cell.id not in known or (retry_failed and known[cell.id] != OK)]
@@ -93,6 +93,7 @@ class SweepOptions:
     time_limit_s: float = 600.0
     memory_limit_bytes: int | None = None  # of each process; None: its part of this machine's, or none on a cluster
     profile: str = PROFILE  # module:attribute; tests and benchmarks put theirs in its place
+    tidy: bool = True  # put many rows together when all cells have ended; a store that is thrown away needs it not
 
     def __post_init__(self) -> None:
         if self.keep not in KEEP:
@@ -117,7 +118,7 @@ def plan_sweep(spec: Spec, store: str | Path, options: SweepOptions) -> Plan:
 
 
 def sweep(
-    spec: Spec,
+    spec: Spec | Sequence[Spec],
     store: str | Path,
     options: SweepOptions,
     *,
@@ -126,7 +127,8 @@ def sweep(
     started: Callable[[Started], None] | None = None,
     progress: Callable[[Progress], None] | None = None,
 ) -> Progress:
-    """Run every cell that the store does not have, here or on a cluster."""
+    """Run every cell that the store does not have, here or on a cluster; several specs are one sweep."""
+    specs = [spec] if isinstance(spec, Spec) else spec
     place = Store(store, create=True)
     if options.keep == RUNS and not place.place.is_local:
         raise UsageError(f"--keep runs: {place.place.address} is no folder; expected --keep ops or rows")
@@ -152,16 +154,17 @@ def sweep(
         else:
             reached = started_cluster(options.cluster, jobs) if options.cluster else cluster(options.scheduler)
             client = stack.enter_context(reached)
-            names = [str(name) for name in spec.axes.get("backend", ())]
+            names = [str(name) for each in specs for name in each.axes.get("backend", ())]
             versions = versions_there(client, names).__getitem__ if names else None
             jobs, dashboard = threads_of(client), client.dashboard_link
             give = lambda cells: outcomes_there(client, cells, job)  # noqa: E731
-        cells = planned(spec, versions=versions, again=mark if options.fresh else "")
+        again = mark if options.fresh else ""
+        cells = [cell for each in specs for cell in planned(each, versions=versions, again=again)]
         plan = plan_for(place, cells, retry_failed=options.retry_failed)
         if started is not None:
             started(Started(plan, jobs, dashboard))
         forget(place, [cell.id for cell in plan.todo])
-        return _run(place, plan, give, jobs, progress)
+        return _run(place, plan, give, jobs, progress, tidy=options.tidy)
 
 
 def _run(
@@ -170,6 +173,8 @@ def _run(
     give: Callable[[Sequence[Cell]], Outcomes],
     jobs: int,
     progress: Callable[[Progress], None] | None,
+    *,
+    tidy: bool,
 ) -> Progress:
     state = Progress(len(plan.todo), jobs)
     start = time()
@@ -180,7 +185,7 @@ def _run(
                 progress(state)
             if state.ended % _EMPTY_EACH == 0:
                 empty_inbox(store)
-    if state.ended >= _COMPACT_FROM:
+    if tidy and state.ended >= _COMPACT_FROM:
         compact(store, now_s=time())
     return state
 
@@ -196,6 +201,8 @@ def part_of_memory(jobs: int) -> int | None:
 
 def forget(store: Store, ids: Sequence[str]) -> None:
     """Rows that are about to be written again, and those that nobody wants."""
+    if not store.listing().count:
+        return
     known = {str(row[0]) for row in ask(store, "SELECT id FROM cells").rows}
     gone = known.intersection(ids)
     if gone:

@@ -89,14 +89,16 @@ def read_profile(path: Path, *, form: str | None = None) -> Recording:
 
 
 def read_profiles(paths: Sequence[Path], *, form: str | None = None) -> list[Recording]:
-    """Read profile files about one run. Those that a format is told with are read with its files."""
+    """Read profile files about one run. Those that a format is told with are read with its files; a format that is
+    told with itself has one file for each part of a run, and all of them are read as one."""
     forms = {path: find_format(path, form=form) for path in paths}
     names = {known.name for known in forms.values()}
-    told = {name for known in forms.values() for name in known.with_formats} & names
+    told = {name for known in forms.values() for name in known.with_formats if name != known.name} & names
+    first = {known.name: path for path, known in reversed(forms.items())}  # which the others of its format go with
     return [
-        _read(path, known, [other for other, its in forms.items() if its.name in known.with_formats])
+        _read(path, known, [other for other, its in forms.items() if other != path and its.name in known.with_formats])
         for path, known in forms.items()
-        if known.name not in told
+        if known.name not in told and (known.name not in known.with_formats or first[known.name] == path)
     ]
 
 

@@ -9,9 +9,11 @@ import re
 from collections.abc import Iterator
 
 Position = tuple[str, int, int]  # file, line, column
+Place = tuple[str, Position | None]  # the outermost name of a location, and where it points to
 
 _STRING = re.compile(r'"((?:[^"\\]|\\.)*)"')
 _PLACE = re.compile(r":(\d{1,9})(?::(\d{1,9}))?")
+_ESCAPE = re.compile(r"\\(?:([0-9A-Fa-f]{2})|(.))")
 _DEEPEST = 64
 UNKNOWN = "unknown"
 
@@ -36,11 +38,21 @@ def unquoted(text: str) -> str:
 
 def positions(location: str) -> tuple[Position, ...]:
     """Where a location points to, without callers; empty: nowhere that is known, or no location."""
+    return tuple(dict.fromkeys(position for _, position in _places(location) if position is not None))
+
+
+def labels(location: str) -> tuple[str, ...]:
+    """What a location calls its op, without callers: a name, or `line:column` where it has none."""
+    found = (name or (f"{at[1]}:{at[2]}" if at else "") for name, at in _places(location))
+    return tuple(dict.fromkeys(filter(None, found)))
+
+
+def _places(location: str) -> list[Place]:
     try:
         found, end = _parse(location, 0, 0)
     except ValueError:
-        return ()
-    return tuple(dict.fromkeys(found)) if end == len(location) else ()
+        return []
+    return found if end == len(location) else []
 
 
 def short(location: str) -> str:
@@ -48,7 +60,7 @@ def short(location: str) -> str:
     return "+".join(f"@L{line}C{column}" for _, line, column in positions(location))
 
 
-def _parse(text: str, at: int, depth: int) -> tuple[list[Position], int]:
+def _parse(text: str, at: int, depth: int) -> tuple[list[Place], int]:
     """Positions of the location that starts here, and where it ends."""
     if depth > _DEEPEST:
         raise ValueError("nested too deep")
@@ -66,25 +78,30 @@ def _parse(text: str, at: int, depth: int) -> tuple[list[Position], int]:
     return _named(text, at, depth)
 
 
-def _named(text: str, at: int, depth: int) -> tuple[list[Position], int]:
+def _named(text: str, at: int, depth: int) -> tuple[list[Place], int]:
     """A position in a file, or a name with or without a location of its own."""
     string = _STRING.match(text, at)
     if string is None:
         raise ValueError("no location")
     place = _PLACE.match(text, string.end())
     if place is not None:
-        return [(string[1], int(place[1]), int(place[2] or 0))], place.end()
+        return [("", (string[1], int(place[1]), int(place[2] or 0)))], place.end()
+    name = _ESCAPE.sub(_unescaped, string[1])
     if text.startswith("(", string.end()):
         found, at = _parse(text, string.end() + 1, depth + 1)
-        return found, _expect(text, at, ")")
-    return [], string.end()
+        return [(name, position) for _, position in found] or [(name, None)], _expect(text, at, ")")
+    return [(name, None)], string.end()
 
 
-def _fused(text: str, at: int, depth: int) -> tuple[list[Position], int]:
+def _unescaped(found: re.Match[str]) -> str:
+    return found[2] or chr(int(found[1], 16))
+
+
+def _fused(text: str, at: int, depth: int) -> tuple[list[Place], int]:
     if text.startswith("<", at):
         at = _behind_metadata(text, at)
     at = _expect(text, at, "[")
-    found: list[Position] = []
+    found: list[Place] = []
     while True:
         part, at = _parse(text, at, depth + 1)
         found += part

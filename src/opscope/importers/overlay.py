@@ -67,22 +67,26 @@ def _estimated_only(op: OpRecord) -> OpRecord:
 
 
 def _matches(measured: Sequence[OpRecord], model: Sequence[OpRecord]) -> Iterator[int]:
-    """Of every modelled op, the measured one: of the same name, or the one that shares most source positions."""
-    by_name = {op.name: n for n, op in reversed(list(enumerate(measured)))}
+    """Of every modelled op, the measured one: of the same location, or the one that shares most positions of it."""
+    by_place = {_place(op): n for n, op in reversed(list(enumerate(measured)))}
     sizes: list[int] = []
     at: defaultdict[Position, list[int]] = defaultdict(list)
     for number, op in enumerate(measured):
-        found = positions(op.name)
+        found = positions(_place(op))
         sizes.append(len(found))
         for position in found:
             if len(at[position]) < _MOST_CANDIDATES:
                 at[position].append(number)
     for op in model:
-        if op.name in by_name:
-            yield by_name[op.name]
+        if _place(op) in by_place:
+            yield by_place[_place(op)]
             continue
-        hits = Counter(number for position in positions(op.name) for number in at.get(position, ()))
+        hits = Counter(number for position in positions(_place(op)) for number in at.get(position, ()))
         yield min(hits, key=lambda n: (-hits[n], sizes[n], n)) if hits else NONE
+
+
+def _place(op: OpRecord) -> str:
+    return op.location or op.name
 
 
 def _shifts(measured: Trace, model: Trace, of_span: Numbers) -> tuple[Numbers, int]:

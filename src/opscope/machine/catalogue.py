@@ -39,7 +39,10 @@ _DIVISORS = {  # figures that something is divided by
     "vector_bytes_per_cycle",
     "reached",
     "tile_extent",
+    "produced_extent",
     "row_extent",
+    "rows",
+    "channels",
     "tap_extent",
     "efficiency",
     "write_efficiency",
@@ -52,10 +55,11 @@ _DIVISORS = {  # figures that something is divided by
     "beats",
     "request_bytes",
     "burst_bytes",
+    "block_commands",
 }
 _VARIANTS = {  # forms of kinds that cost differently
     f"{form}_{kind}" for form in ("scalar", "broadcast", "constant") for kind in ("add", "mul")
-}
+} | {"odd_transpose"}
 _WORK = {family.value for family in WorkFamily}
 _OPS = set(KINDS) | {family.value for family in Family} | {ANY}
 
@@ -253,6 +257,10 @@ def _vocabulary(target: Target) -> Iterator[tuple[str, Iterable[str], Collection
         yield f"{place}.macs_per_cycle", engine.macs_per_cycle, _DTYPES
         yield f"{place}.element_ops_per_cycle", engine.element_ops_per_cycle, _DTYPES
         yield f"{place}.output_elements_per_cycle", engine.output_elements_per_cycle, _DTYPES
+        yield f"{place}.commands", engine.commands, _OPS
+        yield f"{place}.shared_work", engine.shared_work, _WORK
+        for shape in engine.array_shapes:
+            yield f"{place}.array_shapes.work", shape.work, _WORK
         yield f"{place}.reached", engine.reached, _WORK
         for family, table in engine.reached.items():
             yield f"{place}.reached.{family}", table, _DTYPES
@@ -263,6 +271,7 @@ def _vocabulary(target: Target) -> Iterator[tuple[str, Iterable[str], Collection
     yield "runtime.fuses", target.runtime.fuses, KINDS
     yield "runtime.rescales", target.runtime.rescales, KINDS
     yield "runtime.floats", target.runtime.floats, KINDS
+    yield "runtime.planes", target.runtime.planes, KINDS
     yield "support.dtypes", target.support.dtypes, _DTYPES - {ANY}
     yield "precision", (*target.precision, *target.precision.values()), _DTYPES - {ANY}
 

@@ -6,41 +6,19 @@ knows a chip by name: what a chip does differently from another must be said by 
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from enum import Enum
-from typing import TypeVar
 
 from ..core.meaning import Carries
 from ..graph.graph import DType, Op
 from ..graph.work_families import WorkFamily
 from .calibration import Calibration, Validation
+from .figure import Figure as Figure  # noqa: PLC0414 (re-exported: plug-ins look for it here)
+from .surroundings import HostCosts, Pmu, Simulation
 
 ANY = "*"
 MOST_UNITS = 64  # of an engine in one core
-
-
-@dataclass(frozen=True, slots=True)
-class Figure:
-    """One number of a data sheet or a measurement, with its source and, where known, the range it moves in."""
-
-    value: float
-    source: str  # a key of the target's `sources`
-    low: float | None = None
-    high: float | None = None
-
-    def __post_init__(self) -> None:
-        if not (self.smallest <= self.value <= self.largest):
-            raise ValueError(f"value {self.value} lies outside its range {self.low}..{self.high}")
-
-    @property
-    def smallest(self) -> float:
-        return self.value if self.low is None else self.low
-
-    @property
-    def largest(self) -> float:
-        return self.value if self.high is None else self.high
 
 
 class Scope(Enum):
@@ -59,14 +37,6 @@ class Holds(Enum):
     TILES = "tiles"  # local working memory that engines compute from; activations stay here while they fit
 
 
-class Corner(Enum):
-    """Which end of every figure's range to read."""
-
-    FAST = "fast"
-    TYPICAL = "typical"
-    SLOW = "slow"
-
-
 @dataclass(frozen=True, slots=True)
 class Clocks:
     """Clock domains, in hertz."""
@@ -81,6 +51,32 @@ class Topology:
 
     cores: Figure  # per device
     devices: Figure
+
+
+CHANNELS = "channels"
+
+
+@dataclass(frozen=True, slots=True)
+class Limit:
+    """Which ops of a kind an engine takes, by one attribute."""
+
+    kind: str
+    attribute: str  # of the op (`kernel`, `strides`, `dilations`, `groups`), or `input_channels`, `output_channels`
+    allowed: tuple[str, ...] = ()  # as `3x3`, one number, or CHANNELS: as many as the input has; empty: any
+    most: int | None = None
+
+    def __post_init__(self) -> None:
+        if not self.allowed and self.most is None:
+            raise ValueError(f"limit of {self.kind} {self.attribute} says nothing; expected `allowed` or `most`")
+
+
+@dataclass(frozen=True, slots=True)
+class ArrayShape:
+    """One way to use an array of multipliers in a cycle: so many rows (pixels) of so many channels each."""
+
+    rows: Figure
+    channels: Figure
+    work: tuple[str, ...] = ()  # families of work that use it; empty: all
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,14 +100,24 @@ class Engine:
     """Share of its peak that a family of work (`graph.work_families`) reaches, by data type: of `macs_per_cycle` for
     families that multiply, of `vector_bytes_per_cycle` for the others. Others reach `efficiency`."""
     output_elements_per_cycle: Mapping[str, Figure] = field(default_factory=dict)  # that leave it beside its MACs
+    results_apart: bool = False  # they leave after its MACs: a processor that does one thing at a time
     lookup_elements_per_cycle: Figure | None = None  # that leave it through a table of a fused activation
     tile_extent: Figure | None = None  # reduced and produced extents are padded to a multiple of this
     row_extent: Figure | None = None  # rows of a product are padded to a multiple of this
     tap_extent: Figure | None = None  # taps of a step of a convolution, with a tile of channels each
+    array_shapes: tuple[
+        ArrayShape, ...
+    ] = ()  # of a step: work is padded to whole ones, of the shape that pads it least
+    shared_work: tuple[str, ...] = ()  # families of work that its units share; empty: all; others run on the first
+    commands: Mapping[str, Figure] = field(default_factory=dict)  # that an op of a kind takes; 1 for the others
     taps_apart: bool = False  # channels are padded for each tap of a convolution, unless several taps fit a tile
+    taps_whole: bool = False  # a step takes `tap_extent` taps, however few a kernel has; never more channels instead
+    produced_extent: Figure | None = None  # produced extents are padded to a multiple of this, not of `tile_extent`
+    limits: tuple[Limit, ...] = ()  # ops of its kinds that it does not take
     kernels: Mapping[str, Figure] = field(default_factory=dict)  # cycles per KB of output, by op kind
     picojoules_per_mac: Mapping[str, Figure] = field(default_factory=dict)  # by data type; "*" for any
     picojoules_per_element_op: Mapping[str, Figure] = field(default_factory=dict)
+    busy_watts: Figure | None = None  # drawn above idle while it works, where nothing finer is known
 
     def __post_init__(self) -> None:
         if not 1 <= self.units <= MOST_UNITS:
@@ -119,6 +125,11 @@ class Engine:
         for family, table in self.reached.items():
             if any(share.largest > 1 for share in table.values()):
                 raise ValueError(f"engine {self.name!r} reaches more than its peak for {family}; expected at most 1")
+
+    def units_for(self, family: WorkFamily | None) -> int:
+        """How many of its units take part in an op of a family of work."""
+        shared = not self.shared_work or (family is not None and family.value in self.shared_work)
+        return self.units if shared else 1
 
     def takes(self, op: Op) -> bool:
         return ANY in self.ops or op.kind in self.ops or op.family.value in self.ops
@@ -230,6 +241,10 @@ class Sequencer:
 
     name: str
     start_cycles: Figure
+    awaits_transfers: bool = False  # it goes on when a transfer has arrived, not when it has begun
+    descriptor_bytes: Figure | None = None  # read before every start of an engine: what it is to do
+    block_bytes: Figure | None = None  # of its own program, which is read block by block while it runs
+    block_commands: Figure | None = None  # starts, transfers and waits in a block
 
 
 @dataclass(frozen=True, slots=True)
@@ -252,62 +267,8 @@ class Tiling:
     activation_bytes: Figure
     buffers: Figure  # weight tiles held at once: one in use, the others on their way
     keeps_constants: bool = True  # those that fit stay in local memory between inferences
-
-
-@dataclass(frozen=True, slots=True)
-class HostCosts:
-    """Stages of an inference outside the device: microseconds, and rates of what depends on bytes."""
-
-    enqueue: Figure
-    preprocess: Figure  # beside the bytes of the inputs at the rate of the host's memory
-    submit: Figure
-    driver: Figure  # from the submit call to the device's queue
-    link_latency: Figure  # of each transfer, with its doorbell or interrupt; its bytes are at the rate of the link
-    completion: Figure  # from the interrupt until the runtime has it
-    postprocess: Figure  # beside the bytes of the outputs and of the stats buffer
-    dequeue: Figure  # until the application has it
-    application: Figure  # from a result to the next request
-    open_decoder: Figure  # per recorded operator, once in an activation whose profile is decoded on the host
-    link_bytes_per_second: Figure  # each way
-    memory_bytes_per_second: Figure  # that one thread of the runtime copies or converts
-
-
-@dataclass(frozen=True, slots=True)
-class Simulation:
-    """What the simulated device adds to the figures above."""
-
-    thread_spread: Figure  # how far threads of one op finish apart, as a share of its time
-    activate_ticks: Figure  # set-up before the first inference, in ticks of the statistics timer: its fixed part
-    inference_spread: Figure  # standard deviation of the time of one inference, as a share
-    activate_ticks_per_gigabyte: Figure | None = None  # of constants, which are mapped
-    activate_thread_ticks: Figure | None = None  # less on every further thread of a core: it is started later
-    activate_core_ticks: Figure | None = None  # less on every further core
-    activate_least_ticks: Figure | None = None  # on the thread that issues transfers, and on any other at the least
-    clock_spread: Figure | None = None  # how far the clocks of cores lie off the nominal one, as a share
-
-
-@dataclass(frozen=True, slots=True)
-class PmuEvent:
-    """Something the performance monitoring unit can count. `counts` is one of `program.PMU_COUNTS`, or one of them
-    with the name of a thread group behind a colon: "busy_cycles:HMX"."""
-
-    name: str
-    counts: str
-
-
-@dataclass(frozen=True, slots=True)
-class Pmu:
-    """The performance monitoring unit of a core."""
-
-    counters: Figure  # events that can be counted at once
-    events: Mapping[str, PmuEvent]  # by number, hexadecimal
-    recipes: Mapping[str, tuple[str, ...]]  # name → events
-    request_bytes: Figure | None = None  # of one request of the bus at the most, for events that count requests
-
-    def __post_init__(self) -> None:
-        requests = [event.name for event in self.events.values() if "requests" in event.counts]
-        if requests and self.request_bytes is None:
-            raise ValueError(f"event {requests[0]!r} counts requests; expected pmu.request_bytes, the size of one")
+    whole_weights: bool = False  # weights are read whole where they fit, else in as few tiles as fit, one at a time
+    depth_first: bool = False  # neighbours that do not fit run slice by slice of rows, one behind the other
 
 
 @dataclass(frozen=True, slots=True)
@@ -331,6 +292,10 @@ class Runtime:
     kernels: str = ""  # that it is built with, and `instructions` of the core that they use, in its words
     instructions: str = ""
     alignment: int = 1  # of buffers in the arena, in bytes
+    planes: tuple[str, ...] = ()  # kinds that work on one plane per channel: what others make is transposed for them
+    pieces_outside: bool = False  # images are joined and cut in outer memory, by transfers, and not by an engine
+    scale_bytes: Figure | None = None  # of every channel that a product of integers makes, beside its bias
+    strides_apart: bool = False  # what a window with strides reads is put in order by a pass of its own
 
 
 @dataclass(frozen=True, slots=True)
@@ -419,80 +384,3 @@ class Target:
     def supports(self, op: Op) -> bool:
         listed = self.support.ops
         return not listed or op.kind in listed or op.family.value in listed or op.type in listed
-
-
-_Figures = TypeVar("_Figures", Clocks, Engine, Memory, Route, Target)
-
-_RATES = frozenset(
-    {  # figures that are fast where they are large
-        "core_hz",
-        "macs_per_cycle",
-        "element_ops_per_cycle",
-        "efficiency",
-        "write_efficiency",
-        "weight_bytes_per_cycle",
-        "output_elements_per_cycle",
-        "lookup_elements_per_cycle",
-        "vector_bytes_per_cycle",
-        "reached",
-        "bytes_per_second",
-        "bytes_per_cycle",
-        "core_bytes_per_second",
-        "call_bytes_per_second",
-    }
-)
-_COSTS = frozenset(
-    {  # figures that are fast where they are small
-        "launch_cycles",
-        "command_cycles",
-        "kernels",
-        "picojoules_per_mac",
-        "picojoules_per_element_op",
-        "picojoules_per_byte",
-        "issue_cycles",
-        "latency_seconds",
-        "idle_watts",
-        "call_seconds",
-    }
-)
-
-
-def is_rate(key: str) -> bool:
-    """Whether a figure, by its key, makes an inference faster where it is larger."""
-    return not _RATES.isdisjoint(re.split(r"[.\[\]]", key))
-
-
-def at_corner(target: Target, corner: Corner) -> Target:
-    """The same target with every figure at the fast or the slow end of its range; sizes and counts stay."""
-    if corner is Corner.TYPICAL:
-        return target
-    return replace(
-        _part_at_corner(target, corner),
-        clocks=_part_at_corner(target.clocks, corner),
-        engines=tuple(_part_at_corner(engine, corner) for engine in target.engines),
-        memories=tuple(_part_at_corner(memory, corner) for memory in target.memories),
-        routes=tuple(_part_at_corner(route, corner) for route in target.routes),
-    )
-
-
-def _part_at_corner(part: _Figures, corner: Corner) -> _Figures:
-    """A part of a target with its own figures at a corner: rates at their largest are fast, costs at their smallest."""
-    changes: dict[str, object] = {}
-    for name in _RATES | _COSTS:
-        found = getattr(part, name, None)
-        to_largest = (corner is Corner.FAST) == (name in _RATES)
-        if isinstance(found, Figure):
-            changes[name] = _at_end(found, to_largest)
-        elif isinstance(found, Mapping):
-            changes[name] = {key: _table_at_end(value, to_largest) for key, value in found.items()}
-    return replace(part, **changes)  # type: ignore[arg-type]
-
-
-def _table_at_end(value: Figure | Mapping[str, Figure], to_largest: bool) -> Figure | dict[str, Figure]:
-    if isinstance(value, Figure):
-        return _at_end(value, to_largest)
-    return {key: _at_end(figure, to_largest) for key, figure in value.items()}
-
-
-def _at_end(figure: Figure, to_largest: bool) -> Figure:
-    return Figure(figure.largest if to_largest else figure.smallest, figure.source)

@@ -181,13 +181,26 @@ class _SequenceBuilder:
         return (Unit.APART if engine in self.apart else Unit.COMPUTE), group - self.first_group[engine]
 
     def _engines_apart(self) -> frozenset[str]:
-        """Engines with a private memory: those whose commands depend on a transfer into it."""
+        """Engines with a private memory: those whose commands depend on a transfer into it, or on the read of their
+        descriptor behind it."""
         found = set()
         for start, command in self.started.items():
-            sources = self.program.dependencies(start)
+            sources = self._before(start)
             if any(self.table["route"][source] in self.brings for source in sources):
                 found.add(self.program.groups[self.table["group"][command]].engine)
         return frozenset(found)
+
+    def _before(self, start: int) -> set[int]:
+        """What a start depends on: itself, and by what the sequencer reads for the same op before it."""
+        found: set[int] = set()
+        waiting = list(self.program.dependencies(start))
+        while waiting:
+            source = waiting.pop()
+            same = self.table["group"][source] == self.issuer and self.table["op"][source] == self.table["op"][start]
+            if source not in found and same:
+                waiting += self.program.dependencies(source)
+            found.add(source)
+        return found
 
     def _add_waits(self, command: int) -> None:
         for source in self.program.dependencies(command):

@@ -67,7 +67,7 @@ def output_differences(
 ) -> tuple[tuple[OutputDifference, ...], list[int]]:
     """Every output of the model, over all samples; and the numbers of the samples that are furthest off."""
     ours, theirs = open_session(model), open_session(copy)
-    outputs = [_Output(port.name) for port in ours.get_outputs()]
+    outputs = [OutputSums(port.name) for port in ours.get_outputs()]
     names = [output.name for output in outputs]
     shares: list[float] = []
     for number, feed in enumerate(samples.feeds(), start=1):
@@ -79,7 +79,7 @@ def output_differences(
 
 
 @dataclass(slots=True)
-class _Output:
+class OutputSums:
     """What is known of one output so far."""
 
     name: str

@@ -166,7 +166,7 @@ def op_totals(ops: Sequence[OpRecord]) -> tuple[OpTotal, ...]:
             share=_share(work[number], cycles) if cycles else _share(op.time_ns, whole),
             commands=None if op.calls is None else round(op.calls),
             out_bytes=op.out_bytes,
-            moved_bytes=_sum(op.outer_read_bytes, op.outer_write_bytes),
+            moved_bytes=op.outer_bytes or _sum(op.outer_read_bytes, op.outer_write_bytes),
             macs=op.macs,
             engine=op.engines[0] if op.engines else "",
             placed=op.placed,

@@ -4,11 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from math import log10
+from math import inf, log10
+
+import msgspec
 
 from .summary import Latency
 
 CALIBRATION, RANDOM = "opscope.calibration", "random"  # key of the metadata of a copy, and the value that warns
+CONVERSION = "conversion"  # name in `Recording.details`: steps that made another file of the model, each checked
+COPY = "quantization"  # name in `Recording.details`: a copy that was profiled in place of the model, and its errors
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,3 +134,71 @@ def summary_line(outputs: Sequence[OutputDifference]) -> str:
     classes = next((each for each in outputs if each.top1 is not None), None)
     agreeing = f", top-1 of {classes.name} agrees in {classes.top1:.0%} of {classes.rows}" if classes else ""
     return f"error against float: {worst.name} {error}{agreeing}"
+
+
+@dataclass(frozen=True, slots=True)
+class CopyError:
+    """How far the copy that was profiled is from the model, at the output that is furthest off."""
+
+    precision: str
+    sqnr_db: float | None  # None: there is no noise, or no signal
+    cosine: float | None
+    data: str  # what its ranges were found with; empty: nothing is calibrated
+
+
+class _Part(msgspec.Struct):
+    signal: float
+    noise: float
+    cosine: float | None
+    max_abs: float
+    largest: float
+
+
+class _Output(msgspec.Struct):
+    difference: _Part | None = None
+
+
+class _Told(msgspec.Struct):
+    told: str
+
+
+class _Copy(msgspec.Struct):
+    precision: str
+    outputs: list[_Output]
+    calibration: _Told | None = None
+
+
+class _Checked(msgspec.Struct):
+    sqnr_db: float | None = None
+    cosine: float | None = None
+
+
+class _Made(msgspec.Struct):
+    precision: str = ""
+
+
+class _Step(msgspec.Struct):
+    outputs: list[_Checked]
+    to: _Made
+
+
+def _converted_error(steps: Sequence[_Step]) -> CopyError | None:
+    """Of the last step, whose file was profiled; each step is checked against the model itself."""
+    known = [each for each in (steps[-1].outputs if steps else ()) if each.cosine is not None]
+    worst = min(known, key=lambda each: inf if each.sqnr_db is None else each.sqnr_db, default=None)
+    return None if worst is None else CopyError(steps[-1].to.precision, worst.sqnr_db, worst.cosine, "")
+
+
+def copy_error(details: Mapping[str, object]) -> CopyError | None:
+    """Of `Recording.details`; None: the model itself was profiled, or nobody compared the two."""
+    try:
+        if COPY not in details:
+            return _converted_error(msgspec.convert(details.get(CONVERSION), list[_Step]))
+        copy = msgspec.convert(details[COPY], _Copy)
+    except msgspec.ValidationError:
+        return None
+    parts = [Difference(**msgspec.structs.asdict(each.difference)) for each in copy.outputs if each.difference]
+    worst = max(parts, key=lambda part: (part.is_only_noise, part.share), default=None)
+    if worst is None:
+        return None
+    return CopyError(copy.precision, worst.sqnr_db, worst.cosine, copy.calibration.told if copy.calibration else "")

@@ -24,6 +24,7 @@ from .trace import COUNTER, EDGE, SPAN, Trace
 
 CLOCK = "clock"  # name of the metric, in Hz, that turns the cycles of ops into times
 LATENCY = "latency"  # name of the metric, in ns, of one inference
+COMPILE_TIME = "compile_time"  # name of the metric, in ns or us, of what a compiler took on the host
 
 Value = str | int | float | bool | None
 
@@ -90,6 +91,7 @@ class OpRecord:
     engine_threads: int | None = None  # that this engine has
     outer_read_bytes: int | None = None
     outer_write_bytes: int | None = None
+    outer_bytes: int | None = None  # both ways together, where the source does not tell them apart
     local_read_bytes: int | None = None
     local_write_bytes: int | None = None
     spill_bytes: int = 0

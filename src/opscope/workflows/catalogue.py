@@ -13,6 +13,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from ..backends import registry as backends
+from ..conversion.plan import obstacle
 from ..core.entries import Known, called, known_entries, name_key
 from ..core.errors import UsageError, did_you_mean, printable
 from ..core.manifest import Manifest, Option, Value
@@ -124,19 +125,33 @@ def choose(
 
 def _best(entry: CatalogueEntry, options: Mapping[str, Value], model: Path | None, own_only: bool) -> Choice:
     """The best source of those that work here, take the model and have the options; and why not a better one."""
-    form = format_of(model) if len(entry.sources) > 1 and any(source.models for source in entry.sources) else ""
-    why_not = {source: _obstacle(source, form, own_only) for source in entry.sources}
+    why_not = obstacles(entry, model, options, own_only=own_only)
+    form = _form(entry, model)
     able = [source for source in entry.sources if not why_not[source]]
     if not able:
         reasons = "; ".join(f"{source.backend} {why}" for source, why in why_not.items())
         raise UsageError(f"{entry.name}: no source can tell here: {reasons}; expected one that can")
     given = {name for name, value in options.items() if value}
+    able.sort(key=lambda source: (source.rank, bool(source.models) and bool(form) and form not in source.models))
     fitting = [source for source in able if given <= _option_names(source.backend)] or able
     for source in able:
         if source not in fitting:
             strange = ", ".join(f"--{name}" for name in sorted(given - _option_names(source.backend)))
             why_not[source] = f"has no {strange}"
     return replace(_choice(entry, fitting[0], options), note=_note(entry, fitting[0], why_not))
+
+
+def obstacles(
+    entry: CatalogueEntry, model: Path | None, options: Mapping[str, Value], *, own_only: bool = False
+) -> dict[Source, str]:
+    """Of every source, best first, why it cannot tell about a model here; empty: it can."""
+    form = _form(entry, model)
+    return {source: _obstacle(source, form, own_only, options) for source in entry.sources}
+
+
+def _form(entry: CatalogueEntry, model: Path | None) -> str:
+    """The format of the model, where sources differ in what they take."""
+    return format_of(model) if len(entry.sources) > 1 and any(source.models for source in entry.sources) else ""
 
 
 def _note(entry: CatalogueEntry, best: Source, why_not: Mapping[Source, str]) -> str:
@@ -158,15 +173,18 @@ def _choice(entry: CatalogueEntry, source: Source, options: Mapping[str, Value])
     return Choice(source.backend, {**options, **({source.option: source.part} if source.part else {})})
 
 
-def _obstacle(source: Source, form: str, own_only: bool) -> str:
+def _obstacle(source: Source, form: str, own_only: bool, options: Mapping[str, Value]) -> str:
     """Why a source cannot tell about a model; empty: it can."""
-    if source.missing:
+    is_told_where = bool(options.get(backends.TOOL.name)) and backends.TOOL.name in _option_names(source.backend)
+    if source.missing and not is_told_where:
         return f"is missing ({source.missing}{f': {source.install}' if source.install else ''})"
     if source.backend in OWN:
         return ""
     if own_only:
         return "takes a model file, and options by name"
     if form and source.models and form not in source.models:
+        if backends.converts(backends.find(source.backend)):
+            return obstacle(form, source.models)
         return f"takes {' and '.join(source.models)} models, and this one is {form}"
     return ""
 

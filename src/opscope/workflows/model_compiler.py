@@ -15,7 +15,8 @@ from ..core.files import PROGRAM_FILE, write_bytes
 from ..estimate.machines import use_machine
 from ..estimate.precision import with_precision
 from ..graph.graph import Graph
-from ..machine.target import Corner, Target
+from ..machine.corners import Corner
+from ..machine.target import Target
 from ..options import CompileOptions
 from ..program.bounds import check_capacity
 from ..program.program import NO_OP, Program

@@ -11,6 +11,8 @@ from typing import TYPE_CHECKING, cast
 
 from ..backends import registry as backends
 from ..backends.registry import BackendState
+from ..conversion.convert import Converted, converted
+from ..core.converting_options import DATA, PRECISION
 from ..core.errors import UsageError
 from ..core.manifest import Can, Value
 from ..core.plugins import load_place, manifests
@@ -20,6 +22,7 @@ from ..recording.recording import Recording
 if TYPE_CHECKING:
     from ..recording.what_if import WhatIf
 
+PROFILING = "profiling"  # what `step` is told while a backend is at work
 Shapes = Mapping[str, tuple[int, ...]]
 Write = Callable[[Path, bytes], None]  # a file that appears whole or not at all
 
@@ -31,16 +34,35 @@ def profile(
     options: Mapping[str, Value],
     shapes: Shapes | None = None,
     advise: bool = False,
+    step: Callable[[str], None] | None = None,
     progress: Callable[[int, int], None] | None = None,
 ) -> Recording:
-    """Profile a model on a backend; with `advise`, causes cite what-if points."""
+    """Profile a model on a backend, converted to what it takes; with `advise`, causes cite what-if points."""
     what_ifs = backends.load_what_ifs(backend, Can.ADVISE) if advise else None  # one that cannot says so at once
-    with unpacked(model) as file:
-        result = backends.load(backend).profile(file, options, shapes=shapes)
+    entry = backends.find(backend)
+    with unpacked(model) as file, converted(file, entry, options, shapes=shapes, tell=step) as given:
+        if step is not None:
+            step(PROFILING)
+        result = backends.load(backend).profile(given.file, given.options, shapes=given.shapes)
         result = replace(result, batch=batch_of(file, shapes))
         if what_ifs is not None:
-            result = what_ifs.advise(file, result, options, shapes=shapes or {}, progress=progress)
-    return result if file == model else replace(result, model=str(model))
+            result = what_ifs.advise(given.file, result, given.options, shapes=given.shapes or {}, progress=progress)
+        if given.steps:
+            result = _of_converted(result, given, options)
+    return result if given.file == model else replace(result, model=str(model))
+
+
+def _of_converted(result: Recording, given: Converted, options: Mapping[str, Value]) -> Recording:
+    """What was found out with a converted model: how it was made, and its files."""
+    chosen = {name: options[name] for name in (PRECISION, DATA) if options.get(name)}
+    return replace(
+        result,
+        options={**result.options, **chosen},
+        notes=(*given.notes, *result.notes),
+        caveats=(*given.caveats, *result.caveats),
+        details={**result.details, "conversion": given.details},
+        files={**result.files, **given.kept},
+    )
 
 
 def what_if(

@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING
 
 from .. import __version__
 from ..core.errors import UsageError
-from ..machine.target import Corner, Target
+from ..machine.corners import Corner
+from ..machine.target import Target
 from ..options import CompileOptions, ProfileOptions, RunOptions, part_of
 from ..recording.host_times import STAGES, Rows, between
 from ..recording.keys import code_of, digest_of

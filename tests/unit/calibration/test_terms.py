@@ -16,7 +16,8 @@ from opscope.estimate.estimator import estimate
 from opscope.estimate.machines import use_machine
 from opscope.estimate.precision import in_precision, with_precision
 from opscope.machine import catalogue
-from opscope.machine.target import Figure, Target, is_rate
+from opscope.machine.corners import is_rate
+from opscope.machine.target import Figure, Target
 from opscope.readers import graph_of
 
 NAMES = ("kws", "mobile", "vit")

@@ -17,7 +17,7 @@ from opscope.estimate.precision import with_precision
 from opscope.estimate.price import Machine
 from opscope.graph.graph import DType, Graph
 from opscope.machine import catalogue as targets
-from opscope.machine.target import Corner, at_corner
+from opscope.machine.corners import Corner, at_corner
 from opscope.options import CompileOptions
 from opscope.program.program_file import encode_program
 

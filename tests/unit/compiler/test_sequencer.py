@@ -12,7 +12,7 @@ from opscope.compiler.forecast import forecast
 from opscope.core.errors import ProgramError, TargetError
 from opscope.core.meaning import Carries
 from opscope.device import simulate
-from opscope.estimate.price import Machine, Task, price
+from opscope.estimate.price import Machine, price
 from opscope.graph.graph import DType, Graph
 from opscope.machine import catalogue as targets
 from opscope.machine.target import Burst, Engine, Figure, Memory, Route, Target
@@ -47,24 +47,29 @@ def test_the_dma_reaches_the_published_rate() -> None:
 def test_a_dense_layer_of_one_row_takes_as_long_as_its_weights_take_to_arrive() -> None:
     program = compiled(dense())
     _, done = forecast(program)
-    assert done.max() == pytest.approx(1.28e6 / 4.754, rel=0.03)
+    assert done.max() == pytest.approx(285_397, rel=0.05)  # torq-compile 2.3.0; 269,247 are the weights alone
 
 
-def test_tiles_go_to_the_units_in_turn() -> None:
-    program = compiled(dense())
-    starts = [step for _, step in sequence_of(program).starts() if step.unit is Unit.COMPUTE]
-    assert [step.number for step in starts] == [0, 1] * (len(starts) // 2)
+def image() -> Graph:
+    draw = Sketch("conv", dtype=DType.I8)
+    return draw.graph(draw.conv(draw.input(1, 32, 32, 32), 64))
+
+
+def test_units_share_convolutions_and_the_first_does_the_rest() -> None:
+    for graph, units in ((image(), [0, 1]), (dense(64, 32), [0])):
+        program = compiled(graph)
+        starts = [step for _, step in sequence_of(program).starts() if step.unit is Unit.COMPUTE]
+        assert [step.number for step in starts if program.commands["macs"][step.command]] == units
     assert [group.name for group in program.groups] == ["Slice 0", "Slice 1", "CSS", "NSS"]
 
 
 @pytest.mark.parametrize("units", [1, 2, 4])
 def test_more_units_do_the_same_work_sooner(units: int) -> None:
-    draw = Sketch("conv", dtype=DType.I8)
-    graph = draw.graph(draw.conv(draw.input(1, 32, 32, 32), 64))
     engines = tuple(replace(e, units=units) if e.name == "Slice" else e for e in TORQ.engines)
-    program = compiled(graph, replace(TORQ, engines=engines))
+    program = compiled(image(), replace(TORQ, engines=engines))
     slices = [n for n, group in enumerate(program.groups) if group.engine == "Slice"]
-    busy = [int(program.commands["cycles"][program.commands["group"] == n].sum()) for n in slices]
+    products = program.commands[program.commands["macs"] > 0]
+    busy = [int(products["cycles"][products["group"] == n].sum()) for n in slices]
     macs = 32 * 32 * 64 * 9 * 32
     assert len(busy) == units
     assert sum(busy) == pytest.approx(macs / 256, rel=0.02)
@@ -72,22 +77,22 @@ def test_more_units_do_the_same_work_sooner(units: int) -> None:
 
 
 def test_the_estimate_divides_the_work_among_the_units() -> None:
-    program = build(dense(), TORQ)
-    placed = program.schedule.placed[0]
+    placed = next(each for each in build(image(), TORQ).schedule.placed if each.task.work.macs)
     engine = placed.task.placement.engine
     assert engine is not None
-    one = price(Task(placed.op, placed.task.work, placed.task.placement, {}), engine, Machine(TORQ))
-    four = price(Task(placed.op, placed.task.work, placed.task.placement, {}), replace(engine, units=4), Machine(TORQ))
-    assert one.total == pytest.approx(2 * four.total)
+    one = price(placed.task, engine, Machine(TORQ)).by_resource()
+    four = price(placed.task, replace(engine, units=4), Machine(TORQ)).by_resource()
+    assert one["Slice"] == pytest.approx(2 * four["Slice"])
+    assert four["launch"] > one["launch"]  # each has descriptors of its own
 
 
-def softmax() -> Program:
-    draw = Sketch("soft", dtype=DType.I8)
-    return compiled(draw.graph(draw.same("softmax", draw.input(4, 20_000), axes=(1,))))
+def apart() -> Program:
+    draw = Sketch("norm", dtype=DType.I8)
+    return compiled(draw.graph(draw.same("layer_norm", draw.input(4, 20_000), axes=(1,))))
 
 
 def test_an_engine_with_a_memory_of_its_own_gets_its_operands_brought_and_its_results_fetched() -> None:
-    program = softmax()
+    program = apart()
     units = [step.unit for _, step in sequence_of(program).starts()]
     pieces = units.count(Unit.APART)
     assert units.count(Unit.BRING) == units.count(Unit.FETCH) == pieces
@@ -100,7 +105,7 @@ def test_an_engine_with_a_memory_of_its_own_gets_its_operands_brought_and_its_re
 
 
 def test_a_command_of_fixed_cost_takes_it_however_much_it_does() -> None:
-    program = softmax()
+    program = apart()
     css = program.commands[program.commands["group"] == 2]
     assert len(css) > 1
     assert set(css["cycles"].tolist()) == {8000}
@@ -110,14 +115,14 @@ def test_an_engine_of_fixed_cost_gets_only_what_no_other_takes() -> None:
     """A large addition would look cheap there: the fixed cost is of a start, whatever it does."""
     draw = Sketch("sum", dtype=DType.I8)
     data = draw.input(1, 200, 200, 16)
-    placed = build(draw.graph(draw.same("softmax", draw.same("add", data, data), axes=(3,))), TORQ).schedule.placed
-    assert [p.engine for p in placed] == ["Slice", "CSS"]
+    placed = build(draw.graph(draw.same("layer_norm", draw.same("add", data, data), axes=(3,))), TORQ).schedule.placed
+    assert list(dict.fromkeys(p.engine for p in placed if p.engine)) == ["Slice", "CSS"]
 
 
 def test_constants_are_read_in_every_inference_where_local_memory_does_not_keep_them() -> None:
     kept = replace(TORQ, tiling=replace(TORQ.tiling, keeps_constants=True)) if TORQ.tiling else TORQ
     small = dense(64, 32)
-    assert compiled(small).metrics.traffic[0].read_constant == 64 * 32 + 32
+    assert compiled(small).metrics.traffic[0].read_constant == 64 * 32 + 32 * (1 + 4)  # a bias and its scale
     assert compiled(small, kept).metrics.traffic[0].read_constant == 0
 
 

@@ -258,3 +258,11 @@ def test_more_lanes_share_the_work() -> None:
     one = machine(engine(), cores=4)
     cycles = [estimate(dense(), Machine(one.target, cores=cores)).totals.cycles for cores in (1, 2, 4)]
     assert cycles == [128, 64, 32]
+
+
+def test_power_while_an_engine_works_is_paid_for_its_time_alone() -> None:
+    unit = engine(busy_watts=figure(2, 1, 4))
+    totals = estimate(dense(), machine(unit, idle_watts=figure(3))).totals
+    assert totals.energy_j.value == pytest.approx((2 + 3) * 128e-6)
+    assert totals.energy_j.low == pytest.approx((1 + 3) * 128e-6)
+    assert not totals.energy_note  # nothing is left out

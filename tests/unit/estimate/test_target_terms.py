@@ -95,3 +95,9 @@ def test_producers_write_the_operands_of_a_join_unless_another_op_reads_them() -
     chip = replace(target(), runtime=Runtime(joins_in_place=True))
     kinds = [op.kind for op in canonicalise(draw.graph(read_twice), chip).ops]
     assert kinds == ["relu", "abs", "identity", "concat"]
+
+
+def test_results_that_leave_apart_add_to_the_multiplications() -> None:
+    stage = {"macs_per_cycle": {"*": figure(1)}, "output_elements_per_cycle": {"*": figure(4)}}
+    beside, apart = (cycles(conv(), results_apart=each, **stage)["cpu"] for each in (False, True))
+    assert apart == beside + 2048 / 4

@@ -212,3 +212,9 @@ def test_layers_that_were_not_chosen_stay() -> None:
     assert len(after.ops) == len(before.ops) + 1
     assert after.ops[:2] == before.ops[:2]
     assert after.ops[4:] == before.ops[3:]
+
+
+def test_a_picture_of_sound_is_not_scaled() -> None:
+    draw = Sketch()
+    assert graph_changes.shrink_input(draw.graph(draw.conv(draw.input(1, 49, 10, 1), 8)), scale=0.5) is None
+    assert graph_changes.shrink_input(draw.graph(draw.conv(draw.input(1, 28, 28, 1), 8)), scale=0.5) is not None

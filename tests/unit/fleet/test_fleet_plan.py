@@ -14,6 +14,7 @@ from opscope.fleet import plan
 from opscope.fleet.plan import Cell, planned
 from opscope.fleet.rows import options_text
 from opscope.fleet.spec import Pattern, Spec, pattern, read_spec
+from toolchains import STUB, offer, program
 
 TARGETS = ("aic100-std", "aic100-pro", "max32690-cm4")
 
@@ -249,3 +250,16 @@ def test_a_broken_spec_is_one_line(folder: Path, text: str, words: str) -> None:
     with pytest.raises(UsageError, match=words) as caught:
         read_spec(folder / "sweep.toml")
     assert "\n" not in str(caught.value)
+
+
+def test_the_version_behind_a_cell_is_that_of_the_tool_that_it_names(
+    folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    offer(monkeypatch, STUB)
+    for name in STUB.programs:
+        program(tmp_path / "new" / name, "echo stub 7.1")
+        program(tmp_path / "old" / name, "echo stub 6.0")
+    axes = {"backend": ("stub",), "tool": (str(tmp_path / "new"), str(tmp_path / "old"))}
+    assert [cell.version for cell in planned(spec(folder, axes=axes))[:2]] == ["7.1", "6.0"]
+    with pytest.raises(UsageError, match=r"^--tool /gone: stub-compile, stub-run not found; expected"):
+        planned(spec(folder, axes={**axes, "tool": ("/gone",)}))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import json
 import os
 import time
 from pathlib import Path
@@ -17,7 +18,7 @@ from hypothesis import strategies as st
 import fleet_cells
 from opscope.core.errors import UsageError
 from opscope.core.provenance import Provenance
-from opscope.fleet import compaction, query, schema
+from opscope.fleet import compaction, schema
 from opscope.fleet import store as stores
 from opscope.fleet.compaction import STALE_S, collect_garbage, compact
 from opscope.fleet.page import StorePage
@@ -161,7 +162,7 @@ def test_garbage_goes_and_what_is_needed_stays(store: Store) -> None:
 def test_a_newer_store_is_refused_in_one_line(tmp_path: Path) -> None:
     Store(tmp_path / "s", create=True)
     (tmp_path / "s" / "store.json").write_text('{"schema": "opscope.store/99"}')
-    with pytest.raises(UsageError, match=r"s: is a store of version 99, made by a newer opscope; expected version 1"):
+    with pytest.raises(UsageError, match=r"s: is a store of version 99, made by a newer opscope; expected version 2"):
         Store(tmp_path / "s")
 
 
@@ -180,28 +181,23 @@ def test_a_folder_of_other_things_does_not_become_a_store(tmp_path: Path) -> Non
         Store(tmp_path / "nowhere")
 
 
-def test_an_older_store_is_upgraded_by_compaction(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_older_store_is_upgraded_by_compaction(store: Store) -> None:
     ids = fill(store, 3)
-    wider = schema.CELLS.append(pa.field("carbon_g", pa.float64()))
-
-    def upgrade(table: str, rows: pa.Table) -> pa.Table:
-        return rows.append_column("carbon_g", pa.nulls(len(rows), pa.float64())) if table == "cells" else rows
-
-    tables = {"cells": wider, "ops": schema.OPS}
-    for module in (compaction, stores):
-        monkeypatch.setattr(module, "VERSION", 2)
-    for module in (compaction, stores, query):
-        monkeypatch.setattr(module, "TABLES", tables)
-    monkeypatch.setattr(compaction, "UPGRADES", {1: upgrade})
+    for file in Path(store.place.root, "inbox").iterdir():
+        row = json.loads(file.read_text())
+        row["cell"] = {name: row["cell"][name] for name in schema.SCHEMAS[1]["cells"].names if name in row["cell"]}
+        file.write_text(json.dumps(row))
+    (Path(store.place.root) / "store.json").write_text('{"schema": "opscope.store/1"}')
     old = Store(store.place.root)
-    assert old.version == 1
     with pytest.raises(
         UsageError, match=r"is a store of version 1; this opscope reads and writes 2; expected `opscope"
     ):
         ask(old, "SELECT 1")
     compact(old, now_s=time.time())
     assert Store(store.place.root).version == 2
-    assert ask(old, "SELECT id, carbon_g FROM cells ORDER BY id").rows == tuple((i, None) for i in sorted(ids))
+    found = ask(old, "SELECT id, latency_ns, compile_s, memories, copy FROM cells ORDER BY id").rows
+    assert [(row[0], *row[2:]) for row in found] == [(i, None, None, None) for i in sorted(ids)]
+    assert all(row[1] for row in found)
 
 
 def test_an_upgrade_that_was_interrupted_goes_on(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -215,14 +211,14 @@ def test_an_upgrade_that_was_interrupted_goes_on(store: Store, monkeypatch: pyte
         return rows
 
     for module in (compaction, stores):
-        monkeypatch.setattr(module, "VERSION", 2)
-    monkeypatch.setattr(compaction, "UPGRADES", {1: upgrade})
+        monkeypatch.setattr(module, "VERSION", schema.VERSION + 1)
+    monkeypatch.setattr(compaction, "UPGRADES", {schema.VERSION: upgrade})
     with pytest.raises(Killed):
         compact(Store(store.place.root), now_s=time.time())
-    assert Store(store.place.root).version == 1
+    assert Store(store.place.root).version == schema.VERSION
     compact(Store(store.place.root), now_s=time.time())
     assert len(calls) == 3  # two files, one of them twice
-    assert Store(store.place.root).version == 2
+    assert Store(store.place.root).version == schema.VERSION + 1
 
 
 def test_a_store_works_on_an_object_store() -> None:

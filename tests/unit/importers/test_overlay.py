@@ -46,6 +46,14 @@ def test_ops_have_measured_and_estimated_times_and_their_ratio(tmp_path: Path) -
     assert found.value("latency (vendor-model)") == 800
 
 
+def test_ops_that_have_names_are_joined_by_their_locations(tmp_path: Path) -> None:
+    header = "taskId, elapsed_time(us), timestamp(us), event, location, bytes\n"
+    named = 'loc(callsite("conv"("m.mlir":2:1) at "main"("m.mlir":9:9)))'
+    text = f"{header}0,216,0,DMA In,{A},1024\n1,400,216,Slice 0,{named},\n"
+    found = both(tmp_path, text, RUNTIME + f"0;100;40;{A}\n1;300;100;{B}\n")
+    assert [(op.name, op.estimated_ns) for op in found.ops] == [('"m.mlir":1:1', 270), ('"m.mlir":2:1', 500)]
+
+
 def test_a_job_too_short_for_its_clock_has_no_ratio(tmp_path: Path) -> None:
     found = both(tmp_path, COMPILE.format(a=A, b=B, c=C), RUNTIME + f"0;100;40;{A}\n1;300;0;{B}\n")
     assert [op.ratio for op in found.ops] == [200.0, None, None]
@@ -59,7 +67,7 @@ def test_a_fused_job_takes_the_estimates_of_all_its_parts_once(tmp_path: Path) -
 
 def test_an_estimate_without_any_common_location_is_laid_from_the_first_job_on() -> None:
     found = combine([sample("torq_compile_c.csv"), sample("torq_host_h3.csv")])
-    assert ("DMA In (vendor-model)", "DMA In", 10_000, 10_250) in spans(found)  # 200 cycles of 1.25 ns
+    assert ("DMA In (vendor-model)", "DMA In", 10_000, 10_270) in spans(found)  # 216 cycles of 1.25 ns
     assert found.latency_ns == 150_000  # of the dispatch: an estimate never stands for what was measured
     assert any("laid from the first measured job on" in note for note in found.notes)
 

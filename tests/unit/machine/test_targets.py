@@ -12,7 +12,8 @@ from opscope.core.meaning import Carries
 from opscope.graph.graph import DType
 from opscope.graph.work_families import WorkFamily
 from opscope.machine import catalogue as targets
-from opscope.machine.target import Corner, Engine, Figure, Holds, Memory, Route, Scope, at_corner
+from opscope.machine.corners import Corner, at_corner
+from opscope.machine.target import Engine, Figure, Holds, Memory, Route, Scope
 
 GOOD = """\
 schema = "opscope.target/1"

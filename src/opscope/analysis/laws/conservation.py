@@ -186,6 +186,9 @@ def commands_add_up(analysis: RunAnalysis) -> Iterator[LawCheck]:
             yield LawCheck(name, None, "the run does not hold the commands of a program")
             continue
         of_commands, of_ops = int(rows[key][ran].astype(np.int64).sum()), _total(run.summary.ops, key)
+        if of_ops is None and not of_commands:
+            yield LawCheck(name, None, "neither ops nor commands tell")
+            continue
         yield LawCheck(name, of_commands == of_ops, f"{of_ops or 0:,} and {of_commands:,}")
 
 

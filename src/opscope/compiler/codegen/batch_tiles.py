@@ -12,14 +12,14 @@ from dataclasses import replace
 from .tensors import ROWS, LocalCopy, OuterCopy, Piece, Tensors
 
 
-def join_batch_tiles(tensors: Tensors, parts: Sequence[int], whole: int) -> None:
+def join_batch_tiles(tensors: Tensors, parts: Sequence[int], whole: int, *, outside: bool = False) -> None:
     """Make one tensor of its tiles: in local memory on lanes that hold all of them there, else in outer memory."""
     roots = [tensors.root(t) for t in parts]
     for lane in range(tensors.context.lane_count):
         for tiled in (True, False):
             found = [tensors.get(t, lane, tiled=tiled) for t in roots]
             copies = [tile for tile in found if tile is not None and tile.part is None]
-            if len(copies) == len(roots):
+            if len(copies) == len(roots) and not outside:
                 for t in roots:
                     tensors.remove(t, lane, tiled=tiled)
                 tensors.store(whole, lane, _concatenate(copies), tiled=tiled)
@@ -56,13 +56,16 @@ def _join_in_outer_memory(tensors: Tensors, roots: Sequence[int], whole: int, la
 
 
 def divide_into_batch_tiles(tensors: Tensors, whole: int, parts: Sequence[int]) -> None:
-    """Make tiles of a tensor, in outer memory."""
+    """Make tiles of a tensor, in outer memory; they may share rows."""
+    size = tensors.context.tensor_bytes(whole)
     for lane in range(tensors.context.lane_count):
         state = _spill_to_outer(tensors, tensors.root(whole), lane)
         if state is not None:
             tensors.outer_use.drop(tensors.root(whole), lane)
             for t in parts:
-                tensors.set_outer_copy(t, lane, replace(state, size=state.size / len(parts)))
+                tensors.set_outer_copy(
+                    t, lane, replace(state, size=state.size * tensors.context.tensor_bytes(t) / size)
+                )
 
 
 def _spill_to_outer(tensors: Tensors, tensor: int, lane: int) -> OuterCopy | None:

@@ -49,8 +49,7 @@ class LoweringContext:
         self.dma = len(self.groups) - 1
         self.doorbell_group = VECTOR_GROUP if target.sequencer is None else self.dma
         self.routes = {route.carries: number for number, route in enumerate(target.routes)}
-        starts = None if target.sequencer is None else SequencerStarts(self.dma, target.sequencer.start_cycles.value)
-        self.emitter = Emitter(cores=plan.machine.cores, groups=len(self.groups), starts=starts)
+        self.emitter = Emitter(cores=plan.machine.cores, groups=len(self.groups), starts=self._starts(target))
         self.local_name = local.name
         self.memory_number = {memory.name: number for number, memory in enumerate(target.memories)}
         self.outer_name = target.home(Holds.CONSTANTS).name
@@ -61,6 +60,25 @@ class LoweringContext:
         self._details: dict[tuple[object, ...], int] = {}
         self._whole_details: dict[int, Detail] = {}  # op → its detail before it is cut into tiles
         self._bytes = [float(tensor.bytes or 0) for tensor in plan.graph.tensors]
+
+    def _starts(self, target: Target) -> SequencerStarts | None:
+        found = target.sequencer
+        if found is None:
+            return None
+        block = found.block_commands
+        return SequencerStarts(
+            self.dma,
+            found.start_cycles.value,
+            found.awaits_transfers,
+            self._control,
+            0.0 if found.descriptor_bytes is None else found.descriptor_bytes.value,
+            0.0 if found.block_bytes is None else found.block_bytes.value,
+            0 if block is None else round(block.value),
+        )
+
+    def _control(self, near: CommandSpec, size: float) -> CommandSpec:
+        """The spec of a read of what controls the machine: a descriptor, or a block of the sequencer's program."""
+        return self.transfer(Carries.READ, near.core, near.op, size)
 
     def lanes(self, split: Split) -> tuple[int, ...]:
         return split.sharding.lanes()
@@ -167,7 +185,8 @@ class LoweringContext:
     def slice_count(self, chain: list[int], lane: int) -> int:
         """Slices that a chain of ops runs in: at least one per unit, and small enough for the memory they work in."""
         placed = self.plan.placed[chain[0]]
-        share, units = self.result_share(chain[0], lane), self.engines[placed.engine].units
+        share = self.result_share(chain[0], lane)
+        units = self.engines[placed.engine].units_for(placed.task.family)
         size = self.out_bytes(placed.op) * share
         least = min(units, max(1, round(size)))
         own = self.own_memory(placed.engine)

@@ -14,7 +14,7 @@ The same dominance makes `latest` reduce a set of commands to one per stream.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
 import numpy as np
@@ -45,14 +45,24 @@ class CommandSpec:
     macs: float = 0.0
     address: int = 0
     local_bytes: float = 0.0
+    starts: int = 1  # of its engine: an op of several kernels is one command here
 
 
 @dataclass(frozen=True, slots=True)
 class SequencerStarts:
-    """A core's sequencer: every command of another group is preceded by a start command in its group."""
+    """A core's sequencer: every command of another group is preceded by a start command in its group.
+
+    What controls it is read too: before every start a descriptor of what is to be done, and behind so many of its
+    commands the next block of its own program.
+    """
 
     group: int
     cycles: float
+    awaits: bool = False  # transfers: it goes on when they have arrived
+    read: Callable[[CommandSpec, float], CommandSpec] | None = None  # near a command so many bytes of control
+    descriptor_bytes: float = 0.0
+    block_bytes: float = 0.0
+    block_commands: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,6 +102,8 @@ class Emitter:
         self.details: dict[Detail, int] = {}
         self._known_done: dict[int, dict[int, int]] = {}  # lane → stream → last command it is known to come after
         self._last: dict[int, int] = {}  # stream → its last command
+        self._transfer: dict[int, int] = {}  # core → the transfer that its sequencer awaits
+        self._counted: dict[int, int] = {}  # core → commands in the current block of its sequencer's program
         self.moved: Counter[int] = Counter()  # route → bytes so far
 
     def detail(self, detail: Detail) -> int:
@@ -108,13 +120,44 @@ class Emitter:
         stream = (spec.core * self.groups + spec.group) * _STREAMS + spec.route + 1
         busy = [self._last[stream]] if stream in self._last else []  # it is started again when it is free
         if spec.group == self.starts.group:
-            command = self._add(spec, after, [*reuses, *busy])
+            command = self._issue(spec, after, [*reuses, *busy])
         else:
-            starts = self.starts
-            start = CommandSpec(spec.core, starts.group, START_KIND, Does.LAUNCH, spec.op, spec.detail, starts.cycles)
-            command = self._add(spec, (), [self._add(start, after, [*reuses, *busy])])
+            command = self._start(self.starts, spec, after, [*reuses, *busy])
         self._last[stream] = command
         return command
+
+    def _start(self, starts: SequencerStarts, spec: CommandSpec, after: Iterable[int], reuses: Iterable[int]) -> int:
+        """Start an engine, as often as the command takes; what it waits for is waited for before its descriptor."""
+        if starts.descriptor_bytes and starts.read is not None:
+            for _ in range(spec.starts):
+                self._issue(starts.read(spec, starts.descriptor_bytes), after, reuses)
+                self._count(spec, 2)  # the start, and the wait for it
+                after, reuses = (), ()
+        start = CommandSpec(spec.core, starts.group, START_KIND, Does.LAUNCH, spec.op, spec.detail, starts.cycles)
+        return self._add(spec, (), [self._add(start, (*after, *self._arrived(spec.core)), reuses)])
+
+    def _issue(self, spec: CommandSpec, after: Iterable[int], reuses: Iterable[int]) -> int:
+        """Let the sequencer begin a transfer, behind the one before it where it awaits them."""
+        command = self._add(spec, (*after, *self._arrived(spec.core)), reuses)
+        if self.starts is not None and self.starts.awaits:
+            self._transfer[spec.core] = command
+        self._count(spec, 1)
+        return command
+
+    def _arrived(self, core: int) -> tuple[int, ...]:
+        """The transfer that a core's sequencer awaits before anything else."""
+        return (self._transfer[core],) if core in self._transfer else ()
+
+    def _count(self, near: CommandSpec, commands: int) -> None:
+        """Count commands of the sequencer, and read the next block of its program behind the last of a block."""
+        starts = self.starts
+        if starts is None or starts.read is None or not starts.block_commands:
+            return
+        self._counted[near.core] = self._counted.get(near.core, 0) + commands
+        while self._counted[near.core] >= starts.block_commands:
+            self._counted[near.core] -= starts.block_commands
+            read = starts.read(near, starts.block_bytes)
+            self._transfer[near.core] = self._add(read, self._arrived(near.core), ())
 
     def _add(self, spec: CommandSpec, after: Iterable[int], reuses: Iterable[int]) -> int:
         """Append one row with the dependencies that are not implied yet."""

@@ -32,11 +32,14 @@ class LocalMemory:
     """Blocks of one core's memory. `latest` reduces a set of commands to those after which all of them are done.
 
     Blocks in use are found by their address and gaps in order of it: there may be thousands of blocks, and few gaps.
+    With `apart`, gaps that touch keep guards of their own until a block needs both: in a queue that runs in order,
+    everything behind a transfer waits for what it waits for in vain.
     """
 
-    def __init__(self, capacity: int, latest: Callable[[Iterable[int]], list[int]]) -> None:
+    def __init__(self, capacity: int, latest: Callable[[Iterable[int]], list[int]], *, apart: bool = False) -> None:
         self.capacity = capacity
         self._latest = latest
+        self._apart = apart
         self.peak = 0
         self.used = 0
         self._sizes: dict[int, int] = {}  # of blocks in use, by address
@@ -49,7 +52,11 @@ class LocalMemory:
         device already, so its new owner hardly waits. The smallest of those breaks ties.
         """
         wanted = -(-max(1, int(size)) // ALIGNMENT) * ALIGNMENT
-        fitting = [position for position, gap in enumerate(self._gaps) if gap.size >= wanted]
+        fitting = self._fitting(wanted)
+        if not fitting and self._apart:
+            for position in reversed(range(len(self._gaps))):
+                self._merge(position)
+            fitting = self._fitting(wanted)
         if not fitting:
             return None
         position = min(fitting, key=lambda i: (max(self._gaps[i].guards, default=-1), self._gaps[i].size))
@@ -61,6 +68,9 @@ class LocalMemory:
         self.peak = max(self.peak, self.used)
         return gap.address, gap.guards
 
+    def _fitting(self, wanted: int) -> list[int]:
+        return [position for position, gap in enumerate(self._gaps) if gap.size >= wanted]
+
     def release(self, address: int, guards: tuple[int, ...]) -> None:
         """Free the block at an address; `guards` are the commands that used it last."""
         size = self._sizes.pop(address, None)
@@ -69,7 +79,8 @@ class LocalMemory:
         self.used -= size
         position = bisect_left(self._gaps, address, key=lambda gap: gap.address)
         self._gaps.insert(position, _Gap(address, size, guards))
-        self._merge(position)
+        if not self._apart:
+            self._merge(position)
 
     def _merge(self, position: int) -> None:
         """Merge a gap with those that it touches; whoever gets it waits for the guards of both."""

@@ -142,7 +142,7 @@ class Lowering:
         placed = self.plan.placed[chain[0]]
         op = placed.op
         if op.kind == "join":
-            join_batch_tiles(self.tensors, op.inputs, op.outputs[0])
+            join_batch_tiles(self.tensors, op.inputs, op.outputs[0], outside="outside" in op.attributes)
         elif op.kind == "exchange":
             exchange_parts(self.context, self.tensors, chain[0])
         elif op.kind == "divide":
@@ -174,8 +174,11 @@ class Lowering:
             natural = 1 if weighted else context.slice_count([index], lane)
             tiled = context.is_tiled(placed)
             placements[lane] = self.placer.place_chain([index], lane, tiled=tiled, rows=natural, steps=count)[0]
+        own = self._own_ring(index, tiles) if weighted and context.tiling.whole_weights else None
         steps = max(tiles.values())
-        ring, panel = self._panel(index, placements, tiles) if weighted else (self.weights.ring, steps)
+        ring, panel = (self.weights.ring, steps) if own is None else (own, steps)
+        if weighted and own is None:
+            ring, panel = self._panel(index, placements, tiles)
         stays = panel <= ring.slots
         for number, first in enumerate(range(0, steps, panel)):
             for row in range(max(placement.rows for placement in placements.values())):
@@ -207,6 +210,23 @@ class Lowering:
         if ring.users.get(lane) and loaded and not self.weights.resident:
             ring.record_use(lane, command, later_tiles=later_tiles)
 
+    def _own_ring(self, index: int, tiles: dict[int, int]) -> Ring | None:
+        """A ring for the weights of one op, on the only lane: in as few tiles as there is room for.
+
+        Units hold a tile each, and get the next when all of them are done. What is in the way is spilled before
+        weights are read in more tiles than units.
+        """
+        (lane,) = tiles
+        units = self.weights.units(self.plan.placed[index])
+        size = self.weights.loaded_bytes(index, lane, 1)
+        for count in range(units, max(tiles[lane], units) + 1, units):
+            slot = ceil(size / count)
+            place = self.tensors.allocate(slot * units, lane)
+            if place is not None:
+                tiles[lane] = count
+                return Ring(units, slot, {lane: place[0]}, {lane: place[1]}, together=True)
+        return None
+
     def _panel(self, index: int, placements: dict[int, OperandPlacement], tiles: dict[int, int]) -> tuple[Ring, int]:
         """The ring for an op's weights, and how many of its tiles stay there while all slices of rows pass.
 
@@ -225,7 +245,7 @@ class Lowering:
             placed = {lane: place for lane, place in found.items() if place is not None}
             if len(placed) == len(found):
                 addresses = {lane: address for lane, (address, _) in placed.items()}
-                return Ring(count, addresses, {lane: guards for lane, (_, guards) in placed.items()}), count
+                return Ring(count, slot, addresses, {lane: guards for lane, (_, guards) in placed.items()}), count
             for lane, (address, users) in placed.items():
                 self.tensors.memory[lane].release(address, users)
         return ring, steps

@@ -20,6 +20,7 @@ from dataclasses import dataclass, replace
 from math import ceil, floor
 
 from ...core.meaning import Carries
+from ...estimate.price import commands_of
 from ...estimate.work import numbers
 from ...graph.kinds import Family
 from ..passes.axes import halo
@@ -154,9 +155,10 @@ class TileRunner:
         size = share(context.out_bytes(placed.op) * made, tile.number, tile.count)
         first = placement.results[0]
         turn = placement.tiles - 1 if placement.streamed else tile.number  # panels change the order of tiles
+        engine = context.engines[placed.engine]
         return CommandSpec(
             placement.lane,
-            context.group_of[placed.engine] + tile.number % context.engines[placed.engine].units,
+            context.group_of[placed.engine] + tile.number % engine.units_for(placed.task.family),
             context.command_name(placed.form),
             placed.op.family.does,
             placement.index,
@@ -166,6 +168,7 @@ class TileRunner:
             macs=share(work.macs * placed.task.trips * portion, tile.number, tile.count),
             address=first.tile_address(turn, tile.count),
             local_bytes=first.size / tile.count if first.address is not None else 0.0,
+            starts=commands_of(placed.op, engine),
         )
 
     def _guards(self, placement: OperandPlacement) -> list[int]:

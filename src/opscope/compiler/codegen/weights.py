@@ -32,13 +32,18 @@ class Ring:
     """Slots for weight tiles in the local memory of every lane that has them."""
 
     slots: int
+    slot_bytes: int
     address: dict[int, int]  # lane → of its first slot
     guards: dict[int, tuple[int, ...]] = field(default_factory=dict)  # lane → commands that used the memory before
     users: dict[int, list[list[int]]] = field(default_factory=dict)  # lane → tile → commands that computed with it
+    together: bool = False  # slots are filled anew when all of them are free
 
     def before(self, lane: int) -> list[int]:
         """Commands after which the next slot of a lane is free."""
         users = self.users.get(lane, [])
+        if self.together and len(users) >= self.slots:
+            first = len(users) // self.slots * self.slots
+            return [command for tile in users[first - self.slots : first] for command in tile]
         return users[-self.slots] if len(users) >= self.slots else list(self.guards.get(lane, ()))
 
     def record_use(self, lane: int, command: int, *, later_tiles: int = 0) -> None:
@@ -55,7 +60,7 @@ class WeightStream:
         self.slots = round(context.tiling.buffers.value)
         self.resident = context.plan.resident
         first = context.capacity - self.slots * self.slot_bytes
-        self.ring = Ring(self.slots, dict.fromkeys(range(context.lane_count), first))
+        self.ring = Ring(self.slots, self.slot_bytes, dict.fromkeys(range(context.lane_count), first))
 
     @property
     def reserved_bytes(self) -> int:
@@ -73,11 +78,12 @@ class WeightStream:
         size = self.context.unpacked_weights(index)
         if self.context.dequantizing(index) is not None:  # a slot holds a tile as it is read and as it is used
             size += self.context.tensor_bytes(placed.op.inputs[1])
-        return max(self._units(placed), ceil(size * self.context.weight_share(index, lane) / self.slot_bytes))
+        return max(self.units(placed), ceil(size * self.context.weight_share(index, lane) / self.slot_bytes))
 
-    def _units(self, placed: Placed) -> int:
-        """Units of the engine, which take tiles in turn; 1 where the op has fewer channels than units."""
-        units, shape = self.context.engines[placed.engine].units, self.context.out_shape(placed.op) or ()
+    def units(self, placed: Placed) -> int:
+        """Units of the engine that take tiles in turn; 1 where the op has fewer channels than units."""
+        units = self.context.engines[placed.engine].units_for(placed.task.family)
+        shape = self.context.out_shape(placed.op) or ()
         axis = channel_axis(placed.op, self.context.graph)
         return units if 0 <= axis < len(shape) and shape[axis] >= units else 1
 
@@ -156,7 +162,7 @@ class WeightStream:
             size,
             step=step,
             tensor=context.plan.placed[index].op.inputs[1],
-            address=ring.address[lane] + slot * self.slot_bytes,
+            address=ring.address[lane] + slot * ring.slot_bytes,
             local_bytes=size,
         )
         return context.emitter.emit(spec, (), guards)

@@ -6,20 +6,19 @@ from dataclasses import replace
 
 from ...estimate.placement import Placement
 from ...estimate.price import engine_cycles, task_of, without_weight_load
-from ...graph.graph import Op
+from ...graph.graph import Graph, Op
 from ...machine.target import Target
 from ..plan import Placed, Plan, Schedule
 
 
 def place(plan: Plan) -> Plan:
     """The plan with an engine for every op."""
-    return replace(plan, placed=tuple(_place(op, plan) for op in plan.graph.ops))
+    return replace(plan, placed=tuple(place_op(op, plan.graph, plan.machine.target) for op in plan.graph.ops))
 
 
-def _place(op: Op, plan: Plan) -> Placed:
+def place_op(op: Op, graph: Graph, target: Target) -> Placed:
     """The engine with the fewest cycles for an op; none, with a reason, where no engine has a cost for it."""
-    target = plan.machine.target
-    task = task_of(op, plan.graph, target)
+    task = task_of(op, graph, target)
     work, engine = task.work, task.placement.engine
     if work.known and not work.bytes and not work.macs:
         return Placed(op, task, "", 0.0, task.form)

@@ -29,6 +29,7 @@ from ..codegen.weights import WeightStream
 from ..forecast import forecast_cycles
 from ..plan import Part, Plan, Schedule
 from .batch import batch_axes, batch_size, some_of, with_images
+from .depth_first import depth_first
 from .footprint import Footprint, footprints
 from .residency import is_resident
 from .schedule import schedule
@@ -44,7 +45,7 @@ def tile(plan: Plan) -> Plan:
     for parts in proposals(plan):
         if best is not None and spent > MOST_COMMANDS and parts[0].units > 1:
             continue
-        written = schedule(plan, parts)
+        written = depth_first(schedule(plan, parts))
         written = replace(written, resident=is_resident(written, plan.graph))
         try:
             lowering = lower(written)

@@ -33,6 +33,7 @@ BACKEND = BackendEntry(
     title="Arm Ethos-U through its compiler, ethos-u-vela",
     place=".backend:VelaBackend",
     models=("tflite",),
+    precisions=("w8a8", "w8a16"),
     part="accelerator",
     figures=".options:figures_of",
     options=(

@@ -11,6 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ...core.provenance import Provenance
+from ...recording.quantized import COPY
 from ...recording.recording import KernelTotal, OpRecord, Placed, Recording, Value, empty_trace
 from ...recording.run import GRAPH_EDGE
 from .attribution import Attribution
@@ -90,7 +91,7 @@ def assemble(model: Path, options: HtpOptions, compilation: Compilation) -> Reco
         path_shares_of="dominant path",
         memory=memory,
         stages=tuple(compiler_stages([graph.prepared for graph in compilation.graphs])),
-        details={PARTS: parts} | ({"quantization": compilation.quantized} if compilation.quantized else {}),
+        details={PARTS: parts} | ({COPY: compilation.quantized} if compilation.quantized else {}),
         files={f"{options.precision}.onnx": compilation.copy} if compilation.copy else {},
         notes=(*compilation.notes, *_notes(options, len(parts))),
         trace=trace,

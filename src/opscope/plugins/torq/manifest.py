@@ -4,7 +4,21 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from ...core.manifest import Format, Hint, Manifest, Signature, Verb
+from ...core.manifest import (
+    BackendEntry,
+    Can,
+    Entry,
+    Environment,
+    Example,
+    Format,
+    Hint,
+    Manifest,
+    Option,
+    Signature,
+    Unpacked,
+    Verb,
+)
+from ...core.provenance import Provenance
 
 _ID = rb'"?(?:DI\d|DO\d|S\d+(?:_\d+)?"?,|CSS\d|CDMA_)'
 _COMPILE = rb"\s*(?:(?i:id\s*,\s*start\s*,\s*end\s*,)|(?=[^\r\n]*,[^\r\n]*,[^\r\n]*,)" + _ID + rb")"
@@ -39,12 +53,83 @@ HOST_LOGS = {  # form → format
         ".importers.host:H3",
     ),
 }
+ENVIRONMENT = Environment(
+    "torq",
+    "Synaptics' Torq compiler and runtime",
+    programs=("torq-compile", "torq-run-module", "iree-opt", "iree-dump-module", "tosa-converter-for-tflite"),
+    packages=(),
+    unpacked=(
+        Unpacked(
+            ("torq-compiler==2.3.0", "torq-runtime==2.3.0"),
+            python="3.12",
+            platforms=("manylinux_2_39_x86_64", "manylinux_2_28_x86_64"),
+        ),
+        Unpacked(("tosa-converter-for-tflite==2026.2.0",), platforms=("manylinux_2_28_x86_64",)),
+    ),
+    licence="Apache-2.0 with LLVM exception",
+    megabytes=480,
+    systems=("linux-x86_64",),
+    finish=".environment:finish",
+    version_words=(),  # the compiler tells that of LLVM
+)
+PARTS = {  # as `--torq-hw` has it → the same, described; that of SR200 gives the very schedules of its name
+    "SL2610": "1:512:2:coral_v1:nss_v1:8:0.65",
+    "SR200": "1:256:1:coral_v1:nss_v1:4:0.66",
+}
+BACKEND = BackendEntry(
+    name="torq",
+    title="Synaptics Torq through its compiler, torq-compile",
+    place=".compiler.backend:TorqBackend",
+    can=frozenset({Can.CHROME_TRACE, Can.SUMMARY_FILES, Can.EXECUTE}),
+    models=("tflite", "mlir"),
+    precisions=("w8a8", "w8a16"),
+    part="torq-hw",
+    environment=ENVIRONMENT.name,
+    options=(
+        Option(
+            "torq-hw",
+            f"{' or '.join(PARTS)}, or hardware of your own as fields between colons (default SL2610)",
+            default="SL2610",
+            metavar="HW",
+        ),
+        Option(
+            "torq-clock-mhz",
+            "clock that cycles become times by (default 800 on SL2610; else not known, and cycles are told alone)",
+            metavar="MHZ",
+        ),
+        Option(
+            "torq-prefetch",
+            "how transfers are moved beside the work of slices (default: the compiler's)",
+            ("auto", "none", "constant-loads", "stream-schedule"),
+        ),
+        Option(
+            "torq-fuse",
+            "larger tiles, or more ops in one (default: the compiler's)",
+            ("max-size", "max-producers", "only-patterns"),
+        ),
+        Option("torq-convert-dtypes", "let the compiler turn floats into bf16, which slices take", is_flag=True),
+        Option("torq-flags", "further flags of torq-compile, in one word", metavar="FLAGS"),
+    ),
+)
 MANIFEST = Manifest(
     name="torq",
     title="Synaptics Torq",
     package=__package__,
     order=90,
     targets=Path(__file__).with_name("targets"),
+    environments=(ENVIRONMENT,),
+    backends=(BACKEND,),
+    entries=tuple(
+        Entry(
+            f"torq-{part.lower()}",
+            f"Synaptics {part}, Torq NPU",
+            BACKEND.name,
+            (Provenance.VENDOR_MODEL, Provenance.COMPILER_FACT),
+            part=part,
+        )
+        for part in PARTS
+    ),
+    examples=(Example("profile", "opscope profile model.tflite --target torq-sl2610"),),
     verbs=(
         Verb("annotate", "A compiler's dump with a runtime's log: units used, times, timeline", ".annotate.command"),
         Verb("torq-compile", "Torq command line: compile", ".dialect.commands"),

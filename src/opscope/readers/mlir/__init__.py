@@ -15,6 +15,7 @@ from ...core.errors import ModelError, printable
 from ...graph.graph import Graph, Note
 from .build import Builder
 from .parse import BYTECODE_MAGIC, entry_function, parse_module
+from .softmax import join_softmax
 
 if TYPE_CHECKING:
     from iree.compiler import ir
@@ -59,7 +60,7 @@ def _read(module: ir.Module, path: Path) -> Graph:
         name=path.stem,
         source=str(path),
         framework="MLIR",
-        ops=builder.ops,
+        ops=join_softmax(builder.ops, builder.tensors, outputs),
         tensors=builder.tensors,
         inputs=inputs,
         outputs=outputs,

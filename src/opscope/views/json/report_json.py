@@ -7,6 +7,7 @@ from dataclasses import asdict
 from typing import TextIO
 
 from ...core.json_files import PRODUCER
+from ...estimate.battery import BatteryLife
 from ...estimate.report import Layer, Report
 from ...graph.graph import ABSENT, Graph
 from ...recording.resources import Footprint, LayerAdvice, Range, Suggestion
@@ -38,6 +39,7 @@ def document(report: Report) -> dict[str, object]:
         "opportunities": _opportunities(report),
         "unknown_ops": [asdict(op) for op in report.unknown_ops],
         "notes": [asdict(note) for note in report.notes],
+        "battery": _battery(report.battery),
     }
 
 
@@ -90,6 +92,22 @@ def _memory(report: Report) -> dict[str, object]:
         ],
         "issues": list(memory.issues),
         "recommendations": list(memory.recommendations),
+    }
+
+
+def _battery(life: BatteryLife | None) -> dict[str, object] | None:
+    """`battery`: null where it was not asked for."""
+    if life is None:
+        return None
+    return {
+        "battery": life.battery,
+        "duty": life.duty,
+        "life_s": _scaled(life.seconds, 1.0),
+        "life_low_s": life.seconds.low if life.seconds else None,
+        "life_high_s": life.seconds.high if life.seconds else None,
+        "busy_share": life.busy_share,
+        "average_mw": _times(life.watts, 1e3),
+        "sleep_mw": _times(life.sleep_watts, 1e3),
     }
 
 

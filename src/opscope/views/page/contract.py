@@ -16,6 +16,7 @@ from ...recording.summary import Summary
 SCHEMA: Literal["opscope.page/1"] = "opscope.page/1"
 COMPARE_SCHEMA: Literal["opscope.compare-page/1"] = "opscope.compare-page/1"
 STORE_SCHEMA: Literal["opscope.store-page/1"] = "opscope.store-page/1"
+BAKEOFF_SCHEMA: Literal["opscope.bakeoff-page/1"] = "opscope.bakeoff-page/1"
 
 
 class Producer(msgspec.Struct, frozen=True):
@@ -224,12 +225,60 @@ class StoreData(msgspec.Struct, frozen=True):
     notes: tuple[str, ...]
 
 
+class BakeoffKind(msgspec.Struct, frozen=True):
+    """A kind of number: rows of two kinds are never held against each other."""
+
+    name: str
+    why: str
+
+
+class BakeoffPageRow(msgspec.Struct, frozen=True):
+    """A chip as one source tells it; texts are as the other views have them."""
+
+    target: str
+    title: str
+    group: str
+    backend: str
+    precision: str
+    kind: str  # empty: there is no latency
+    why: str  # there is none, or it is withheld
+    latency_ns: float | None
+    low_ns: float | None
+    high_ns: float | None
+    peak_bytes: float | None
+    fits: bool | None
+    fits_text: str
+    energy_j: float | None
+    energy_text: str
+    energy_whole: bool  # nothing is left out of it
+    time_share: float | None
+    op_share: float | None
+    cpu_ops: str
+    compile_s: float | None
+    sqnr_db: float | None
+    error_text: str
+    is_on_front: bool
+
+
+class BakeoffData(msgspec.Struct, frozen=True):
+    """One model on many chips."""
+
+    schema: Literal["opscope.bakeoff-page/1"]
+    producer: Producer
+    model: str
+    head: str
+    kinds: tuple[BakeoffKind, ...]
+    rows: tuple[BakeoffPageRow, ...]
+    notes: tuple[str, ...]
+
+
 class Contract(msgspec.Struct, frozen=True):
     """Every kind of page, for one schema."""
 
     page: PageData
     compare: CompareData
     store: StoreData
+    bakeoff: BakeoffData
 
 
 def json_schema() -> dict[str, object]:

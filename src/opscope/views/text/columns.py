@@ -7,6 +7,8 @@ from dataclasses import dataclass
 from unicodedata import east_asian_width
 
 from ...core.errors import printable
+from ...core.units import UNKNOWN, format_percent
+from ...estimate.battery import BatteryLife
 from ...recording.resources import MemoryStack, Totals
 from ...recording.unknown import UnknownOp, how_many, named
 
@@ -138,6 +140,20 @@ def _width(text: str) -> int:
 def _pad(text: str, width: int, side: str) -> str:
     blanks = " " * (width - _width(text))
     return blanks + text if side == ">" else text + blanks
+
+
+def battery_line(life: BatteryLife) -> str:
+    """How long it lasts, how much of the time is work, and what is not counted."""
+    what = f"{life.battery} at {life.duty}"
+    if life.seconds is None or life.watts is None:
+        return f"{UNKNOWN}  {what}: the energy of an inference is not known"
+    low, value, high = (
+        f"{seconds / 86400:,.3g}" for seconds in (life.seconds.low, life.seconds.value, life.seconds.high)
+    )
+    still = "; power between inferences is not known and not counted" if life.sleep_watts is None else ""
+    least = "at most " if life.sleep_watts is None else ""
+    use = f"busy {format_percent(life.busy_share)} of the time, {life.watts * 1e3:.3g} mW"
+    return f"{least}{value} days  (range {low} – {high})  {what}, {use}{still}"
 
 
 def at_least(of: Totals | MemoryStack) -> str:

@@ -8,8 +8,8 @@ from typing import TextIO
 from ...core.errors import printable
 from ...core.units import UNKNOWN, format_bytes, format_count, format_joules, format_percent, format_seconds
 from ...estimate.report import Layer, Report
-from ...recording.resources import Footprint
-from .columns import at_least, unknown_lines
+from ...recording.resources import Footprint, Totals
+from .columns import at_least, battery_line, unknown_lines
 
 
 class ReportMarkdown:
@@ -52,7 +52,8 @@ def _summary(report: Report) -> Iterable[str]:
             f"{model.framework}, {model.layer_count} layers, {format_bytes(model.parameter_bytes)} of parameters",
         ),
         ("Latency", shown + (f" – {totals.withheld}" if totals.withheld else "")),
-        ("Energy", f"{format_joules(totals.energy_j.value)} ({totals.energy_note})" if totals.energy_j else UNKNOWN),
+        ("Energy", _energy(totals)),
+        *([] if report.battery is None else [("Battery", battery_line(report.battery))]),
         ("MACs", f"{at_least(totals)}{format_count(totals.macs)} ({report.definition})"),
         ("Layers", f"{totals.accelerated_layers} accelerated, {totals.cpu_layers} on the CPU"),
     ]
@@ -122,6 +123,12 @@ def _after(before: Footprint, after: Footprint) -> tuple[str, ...]:
         f"{format_bytes(before.parameter_bytes)} → {format_bytes(after.parameter_bytes)}",
         f"{format_joules(before.energy_j)} → {format_joules(after.energy_j)}",
     )
+
+
+def _energy(totals: Totals) -> str:
+    if totals.energy_j is None:
+        return UNKNOWN
+    return format_joules(totals.energy_j.value) + (f" ({totals.energy_note})" if totals.energy_note else "")
 
 
 def _table(header: Sequence[str], rows: Sequence[Sequence[str]], *, numeric: Sequence[int] = ()) -> Iterable[str]:

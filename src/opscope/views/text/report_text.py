@@ -9,7 +9,7 @@ from ...core.errors import printable
 from ...core.units import UNKNOWN, format_bytes, format_count, format_joules, format_percent, format_seconds
 from ...estimate.report import Layer, Report
 from ...recording.resources import Footprint, LayerAdvice, MemoryStack, OtherPlan, Range, Totals
-from .columns import at_least, bar, columns, pairs, unknown_lines
+from .columns import at_least, bar, battery_line, columns, pairs, unknown_lines
 
 _NAME_WIDTH = 44
 
@@ -179,8 +179,9 @@ def _hardware(report: Report) -> Iterable[str]:
         [
             ("cycles", format_count(totals.cycles)),
             ("latency", _latency(totals)),
-            ("energy", f"{shown}  {totals.energy_note}"),
+            ("energy", f"{shown}  {totals.energy_note}".rstrip()),
             ("power", f"{power}  {totals.power_note}".rstrip()),
+            *([] if report.battery is None else [("battery", battery_line(report.battery))]),
             ("MACs", f"{at_least(totals)}{format_count(totals.macs)}  {report.definition}"),
             ("element operations", at_least(totals) + format_count(totals.element_ops)),
             ("accelerated layers", str(totals.accelerated_layers)),

@@ -10,7 +10,7 @@ from opscope.compiler.codegen.context import memories
 from opscope.core.meaning import Carries
 from opscope.graph.graph import DType
 from opscope.machine import catalogue as targets
-from opscope.machine.target import Corner, at_corner
+from opscope.machine.corners import Corner, at_corner
 
 
 def test_a_memory_has_the_rate_that_reads_and_writes_reach_together() -> None:

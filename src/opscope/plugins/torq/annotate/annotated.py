@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from enum import Enum
+from enum import Enum, StrEnum
 
 import numpy as np
 import numpy.typing as npt
@@ -24,6 +24,22 @@ class Phase(Enum):
     WAIT = "wait"
 
 
+class Payload(StrEnum):
+    """What a transfer carries."""
+
+    PROGRAM = "program"  # of the sequencer: what it does next
+    DESCRIPTOR = "descriptor"  # of a slice: what it does when it is started
+    CONSTANT = "constant"
+    BINDING = "binding"  # an input or an output of the model
+    INTERMEDIATE = "intermediate"
+    UNKNOWN = ""
+
+    @property
+    def is_control(self) -> bool:
+        """No data of the model: it starts other work."""
+        return self in (Payload.PROGRAM, Payload.DESCRIPTOR)
+
+
 @dataclass(frozen=True, slots=True)
 class Step:
     """One instruction to one unit."""
@@ -37,6 +53,9 @@ class Step:
     source: str | None = None  # memory that is read
     destination: str | None = None  # memory that is written
     location: str | None = None
+    bytes: int | None = None  # that a transfer moves
+    payload: Payload = Payload.UNKNOWN
+    buffers: tuple[str, ...] = ()  # named memory among its operands, in order: of a transfer from and to; "": no name
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,6 +105,7 @@ class Action:
     role: Role = Role.OTHER
     job: int | None = None  # position in Dispatch.jobs
     location: str | None = None
+    host_program: str | None = None  # that the host's own processor runs, where the action starts one
 
 
 @dataclass(frozen=True, slots=True)

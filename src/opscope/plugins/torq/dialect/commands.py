@@ -23,7 +23,7 @@ COMPILE_FLAGS = {  # parameter → what stands behind its flag, what it does
     "timeline": ("FILE", "its name (timeline.csv)"),
     "phases": ("DIR", "what each pass left, and NAME.9.executable-targets.mlir"),
     "debug": ("DIR", "NAME_dispatch_0.mlirb, what annotate needs beside the runtime's log"),
-    "hw": ("HW", "SL2610, or ID:LRAM_KB:SLICES:CSS:NSS[:DMA_BYTES_PER_CYCLE[:FACTOR]]"),
+    "hw": ("HW", "SL2610, SR200, or ID:LRAM_KB:SLICES:CSS:NSS[:DMA_BYTES_PER_CYCLE[:FACTOR]]"),
     "version": ("A|B|C", "columns of the table (A, the manual's)"),
     "precision": ("TYPE", "what float tensors run as, such as bf16; the slices have no f32"),
 }
@@ -39,9 +39,25 @@ RUN_FLAGS = {
 }
 
 
+REAL = "--real"  # the vendor's own tool instead of ours
+
+
+def forward(program: str, words: Sequence[str]) -> int:
+    """Run the vendor's tool on the same words; what it prints and its exit code are its own."""
+    import subprocess
+
+    from ....backends import environments
+    from ..manifest import ENVIRONMENT
+
+    tool = environments.found(ENVIRONMENT.name).programs[program]
+    code = subprocess.run([str(tool), *(word for word in words if word != REAL)], check=False).returncode  # noqa: S603
+    return 128 - code if code < 0 else code  # as a shell says that a signal ended it
+
+
 class TorqCompileCommand:
     """The Torq compiler's command line, for the simulated device: a program under the name asked for, the estimated
-    timeline as CSV, and the dump that `opscope annotate` takes."""
+    timeline as CSV, and the dump that `opscope annotate` takes. With --real the vendor's own compiler runs on the same
+    words, where it is found (`opscope setup torq`)."""
 
     examples = """\
 examples:
@@ -53,12 +69,14 @@ examples:
         from .flags import COMPILE
 
         take_all(parser, COMPILE, COMPILE_FLAGS)
-        parser.usage = f"{parser.prog} MODEL -o FILE [--FLAG[=VALUE] …]"
+        parser.usage = f"{parser.prog} [{REAL}] MODEL -o FILE [--FLAG[=VALUE] …]"
 
     def run(self, args: Namespace) -> int:
         """Compile, and report ops without a cost and the files that were written."""
         from . import flags as torq
 
+        if REAL in args.words:
+            return forward("torq-compile", args.words)
         call = torq.compile_call(args.words)
         if call is None:
             return show_help(args)
@@ -78,7 +96,8 @@ examples:
 
 class RunModuleCommand:
     """Run a program that `torq-compile` wrote on the simulated device. Times are simulated; outputs are computed from
-    the model by a reference runtime."""
+    the model by a reference runtime. With --real the vendor's own tool runs on the same words, where it is found
+    (`opscope setup torq`)."""
 
     def __init__(self, tool: str) -> None:
         self.tool = tool
@@ -88,13 +107,15 @@ class RunModuleCommand:
         from .flags import RUN
 
         take_all(parser, RUN, RUN_FLAGS)
-        parser.usage = f"{parser.prog} --module=FILE [--input=BUFFER …] [--FLAG[=VALUE] …]"
+        parser.usage = f"{parser.prog} [{REAL}] --module=FILE [--input=BUFFER …] [--FLAG[=VALUE] …]"
 
     def run(self, args: Namespace) -> int:
         """Run, and print the outputs as the vendor's tool does."""
         from . import flags as torq
         from .sequenced import printed_outputs
 
+        if REAL in args.words:
+            return forward("torq-run-module", args.words)
         call = torq.run_call(args.words, tool=self.tool)
         if call is None:
             return show_help(args)

@@ -1,4 +1,4 @@
-"""`--torq-hw`: the built-in SL2610, or hardware of one's own as fields between colons."""
+"""`--torq-hw`: the built-in SL2610 and SR200, or hardware of one's own as fields between colons."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from ....machine import catalogue as targets
 from ....machine.target import Engine, Figure, Holds, Memory, Route, Target
 
 DEFAULT = "torq-sl2610"
+BUILT_IN = {"SL2610": DEFAULT, "SR200": "torq-sr200"}
 FORM = "ID:LRAM_KB:SLICES:CSS:NSS[:DMA_BYTES_PER_CYCLE[:FACTOR[:TRIPLE:CPU:FEATURES]]]"
 
 _GIVEN = "given on the command line"
@@ -22,12 +23,11 @@ _DEFAULT_FACTOR = "1.0"
 
 def hardware(text: str | None) -> Target:
     """The target that the option means."""
-    base = targets.load(DEFAULT)
-    if text is None or text.upper() == "SL2610":
-        return base
+    if text is None or text.upper() in BUILT_IN:
+        return targets.load(DEFAULT if text is None else BUILT_IN[text.upper()])
     if ":" not in text:
-        raise UsageError(f"--torq-hw={printable(text)}: not known; expected SL2610 or {FORM}")
-    return _custom(base, text)
+        raise UsageError(f"--torq-hw={printable(text)}: not known; expected {' or '.join(BUILT_IN)} or {FORM}")
+    return _custom(targets.load(DEFAULT), text)
 
 
 def _custom(base: Target, text: str) -> Target:

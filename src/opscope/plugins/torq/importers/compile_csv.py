@@ -19,20 +19,27 @@ import numpy as np
 
 from ....core.columns import Numbers
 from ....core.errors import ImportFileError
-from ....core.meaning import Does
+from ....core.meaning import Does, LaneRole
 from ....core.provenance import Provenance
 from ....importers.column_trace import Clock, SpanColumns, column_trace, op_totals, open_length
 from ....importers.line_columns import Lines, Words, joined, read_lines, unwrapped
-from ....importers.mlir_location import plain_location
+from ....importers.mlir_location import labels, plain_location
 from ....importers.reading import Unread
 from ....recording.classify import does_of_kernel
-from ....recording.recording import CLOCK, LATENCY, Check, Metric, OpRecord, Recording, ResourceCycles
-from ....recording.trace import NONE, Lane, SpanKind
+from ....recording.recording import CLOCK, LATENCY, Check, Metric, OpRecord, Recording, ResourceCycles, empty_trace
+from ....recording.trace import NONE, Lane, SpanKind, Trace
+from ..parts import CLOCKS_HZ, part_of
 
 TOOLS = {Provenance.VENDOR_MODEL: "Torq compiler", Provenance.ESTIMATED: "opscope torq-compile"}
-CLOCK_OF_NPU = Clock(800_000_000, "the vendor's own conversion of cycles; no file says it")
-UNITS = ("DMA In", "DMA Out", "CDMA", "Slice", "CSS")  # a slice lane has its number behind it, where the file tells it
+ROLES = {  # in the order of lanes; a slice has its number behind it, where the file tells it
+    "DMA In": LaneRole.TRANSFER,
+    "DMA Out": LaneRole.TRANSFER,
+    "CDMA": LaneRole.TRANSFER,
+    "Slice": LaneRole.ENGINE,
+    "CSS": LaneRole.ENGINE,
+}
 
+_SL2610 = Clock(CLOCKS_HZ["SL2610"], "the vendor's own conversion of cycles; no file says it")
 _SEED_HEADER = re.compile(rb"id\s*,\s*start\s*,\s*end\s*,", re.IGNORECASE)
 _C_HEADER = re.compile(
     rb"(?:taskId|actionIndex),\s*elapsed_time\(us\),\s*timestamp\(us\),\s*event,\s*location,\s*bytes"
@@ -61,6 +68,7 @@ class CompileRows:
     type: Numbers  # position in `types`
     types: tuple[str, ...]
     bytes: Numbers  # NONE: not told
+    task: Numbers  # number of the sequencer's task; NONE: not told
     notes: tuple[str, ...]
     ours: bool = False  # locations are quoted as CSV wants it: the vendor's writer never does, ours always
 
@@ -68,52 +76,86 @@ class CompileRows:
 class TorqCompile:
     """One row per DMA transfer, slice task or CSS call."""
 
-    def __init__(self, form: str, *, clock: Clock = CLOCK_OF_NPU) -> None:
-        self.form, self.clock = form, clock
+    def __init__(self, form: str) -> None:
+        self.form = form
         self.name = f"torq-compile-{form.lower()}"
 
     def read(self, path: Path) -> Recording:
-        """Rows as spans on a lane per unit; cycles become times by the compiler's clock."""
+        """Rows as spans on a lane per unit, where a clock turns their cycles into times."""
         rows = read_rows(path, self.form)
-        lanes = [Lane(0, NONE, unit) for unit in rows.units]
-        start, end = self.clock.ns(rows.start), self.clock.ns(rows.end)
-        kind = np.array([int(SpanKind.OP if _computes(unit) else SpanKind.TRANSFER) for unit in rows.units] or [0])
-        columns = SpanColumns(
-            rows.unit,
-            rows.type,
-            start,
-            end,
-            rows.location,
-            kind[rows.unit],
-            0,
-            rows.end - rows.start,
-            np.where(kind[rows.unit] == SpanKind.TRANSFER, Does.MOVE, _does(rows.types)[rows.type]),
-        )
         provenance = Provenance.ESTIMATED if rows.ours else Provenance.VENDOR_MODEL
-        trace = column_trace(columns, lanes, rows.types, provenance=provenance)
-        total = int(rows.end.max(initial=0) - rows.start.min(initial=np.iinfo(np.int64).max)) if len(start) else None
-        metrics = [Metric(CLOCK, self.clock.hz, "Hz")]
-        if total is not None:
-            metrics += [Metric("cycles", total, "cycles"), Metric(LATENCY, int(end.max() - start.min()), "ns")]
-        moved = int(rows.bytes[rows.bytes > 0].sum())
-        metrics += [Metric("DMA bytes", moved, "bytes")] if (rows.bytes >= 0).any() else []
-        notes = (f"cycles are shown as time at {self.clock.hz / 1e6:g} MHz: {self.clock.source}", *rows.notes)
+        clock, note = _clock(rows) if self.form == "C" and not rows.ours else (_SL2610, _shown_at(_SL2610))
         return Recording(
             maker=self.name,
             source=str(path),
             tool=TOOLS[provenance],
             provenance=provenance,
-            trace=trace,
-            ops=tuple(_ops(rows, self.clock)),
-            metrics=tuple(metrics),
+            trace=empty_trace(provenance) if clock is None else _trace(rows, clock, provenance),
+            ops=tuple(_ops(rows, clock, by_label=self.form == "C")),
+            metrics=tuple(_metrics(rows, clock)),
             checks=tuple(_one_at_a_time(rows)),
-            notes=notes,
+            notes=(note, *rows.notes),
             inferences=1,
         )
 
 
-def _computes(unit: str) -> bool:
-    return unit == "CSS" or unit.startswith("Slice")
+def role_of(unit: str) -> LaneRole:
+    return ROLES.get(_kind_of(unit), LaneRole.UNKNOWN)
+
+
+def computes(unit: str) -> bool:
+    return role_of(unit) is LaneRole.ENGINE
+
+
+def _kind_of(unit: str) -> str:
+    return "Slice" if unit.startswith("Slice") else unit
+
+
+def _clock(rows: CompileRows) -> tuple[Clock | None, str]:
+    """That of the part that the file was made for, which its transfers tell; and a note on it."""
+    if not len(rows.unit):
+        return None, "no row tells what part the file is for"
+    routed = np.array([unit in ("DMA In", "DMA Out") for unit in rows.units])[rows.unit] & (rows.bytes > 0)
+    slices = sum(_kind_of(unit) == "Slice" for unit in rows.units)
+    part = part_of(rows.bytes[routed], (rows.end - rows.start)[routed], slices)
+    if part in CLOCKS_HZ:
+        clock = Clock(CLOCKS_HZ[part], f"the vendor's own conversion for {part}, whose rate the transfers have")
+        return clock, _shown_at(clock)
+    whose = f"of {part}, for which no clock is published" if part else "of no part that is known, or of several"
+    return None, f"transfers have the rate {whose}: cycles are told, times are not"
+
+
+def _shown_at(clock: Clock) -> str:
+    return f"cycles are shown as time at {clock.hz / 1e6:g} MHz: {clock.source}"
+
+
+def _trace(rows: CompileRows, clock: Clock, provenance: Provenance) -> Trace:
+    lanes = [Lane(0, NONE, unit, role=role_of(unit)) for unit in rows.units]
+    moves = np.array([not computes(unit) for unit in rows.units] or [False])[rows.unit]
+    columns = SpanColumns(
+        rows.unit,
+        rows.type,
+        clock.ns(rows.start),
+        clock.ns(rows.end),
+        rows.location,
+        np.where(moves, SpanKind.TRANSFER, SpanKind.OP),
+        0,
+        rows.end - rows.start,
+        np.where(moves, Does.MOVE, _does(rows.types)[rows.type]),
+    )
+    return column_trace(columns, lanes, rows.types, provenance=provenance)
+
+
+def _metrics(rows: CompileRows, clock: Clock | None) -> Iterator[Metric]:
+    if clock is not None:
+        yield Metric(CLOCK, clock.hz, "Hz")
+    if len(rows.unit):
+        ends = np.array([rows.start.min(), rows.end.max()])
+        yield Metric("cycles", int(ends[1] - ends[0]), "cycles")
+        if clock is not None:
+            yield Metric(LATENCY, int(np.diff(clock.ns(ends))[0]), "ns")
+    if (rows.bytes >= 0).any():
+        yield Metric("DMA bytes", int(rows.bytes[rows.bytes > 0].sum()), "bytes")
 
 
 def read_rows(path: Path, form: str) -> CompileRows:
@@ -126,7 +168,7 @@ def read_rows(path: Path, form: str) -> CompileRows:
         if block.number == 1 and _is_header(block.first_line()):
             header, kept = True, block.without_first()
         parts.append((_c_rows if form == "C" else _ab_rows)(kept.lines(), words, unread))
-    unit, start, end, location, kind, size = (joined([part[i] for part in parts]) for i in range(6))
+    unit, start, end, location, kind, size, task = (joined([part[i] for part in parts]) for i in range(7))
     if not len(unit) and unread.count:
         raise ImportFileError(str(path), "", f"no row of form {form}; {unread.notes()[0]}")
     if not len(unit) and not header:
@@ -137,17 +179,18 @@ def read_rows(path: Path, form: str) -> CompileRows:
     if late.any():
         unread.add(f"{int(late.sum())} rows", "end before start")
         unread.count += int(late.sum()) - 1
-        unit, start, end, location, kind, size = (c[~late] for c in (unit, start, end, location, kind, size))
+        columns = (unit, start, end, location, kind, size, task)
+        unit, start, end, location, kind, size, task = (column[~late] for column in columns)
     locations, location = _locations(words[1].texts, location)
     notes = unread.notes() if len(unit) else (*unread.notes(), "the file has a header and no rows")
     types = tuple(text.strip() for text in words[2].texts)
     ours = any(text.startswith('"') and '""' in text for text in words[1].texts)
-    return CompileRows(unit, units, start, end, location, locations, kind, types, size, notes, ours)
+    return CompileRows(unit, units, start, end, location, locations, kind, types, size, task, notes, ours)
 
 
 def _does(types: tuple[str, ...]) -> Numbers:
     """Of work that computes, by its type; where a file has the unit in its place, it computes."""
-    known = [Does.COMPUTE if _computes(_unit_of(word)) else does_of_kernel(word) for word in types]
+    known = [Does.COMPUTE if computes(_unit_of(word)) else does_of_kernel(word) for word in types]
     return np.array(known or [Does.UNKNOWN], np.int64)
 
 
@@ -167,7 +210,8 @@ def _ab_rows(lines: Lines, words: tuple[Words, Words, Words], unread: Unread) ->
     unit = words[0].number(kept.left(0))
     location = words[1].number(kept.rest(3, 1 + behind))
     kind = words[2].number(kept.right(behind))
-    return unit, start[good], end[good], location, kind, np.where(behind > 0, size[good], NONE)
+    sizes = np.where(behind > 0, size[good], NONE)
+    return unit, start[good], end[good], location, kind, sizes, np.full(len(sizes), NONE, np.int64)
 
 
 def _c_rows(lines: Lines, words: tuple[Words, Words, Words], unread: Unread) -> tuple[Numbers, ...]:
@@ -176,14 +220,15 @@ def _c_rows(lines: Lines, words: tuple[Words, Words, Words], unread: Unread) -> 
     start, good_start = lines.left(2).whole()
     size, has_size = lines.right(0).whole()
     blank = lines.right(0).empty()
-    good = lines.left(0).whole()[1] & good_duration & good_start & (has_size | blank) & (lines.separators >= 5)
+    task, good_task = lines.left(0).whole()
+    good = good_task & good_duration & good_start & (has_size | blank) & (lines.separators >= 5)
     lines.refuse(~good, unread)
     kept = lines.chosen(good)
     event = kept.left(3)
     unit, location = words[0].number(event), words[1].number(kept.rest(4, 1))
     length = np.where(duration[good] < 0, duration[good] + (1 << 32), duration[good])
     size = np.where(has_size[good], size[good], NONE)
-    return unit, start[good], start[good] + length, location, words[2].number(event), size
+    return unit, start[good], start[good] + length, location, words[2].number(event), size, task[good]
 
 
 def _lanes(texts: tuple[str, ...], number: Numbers) -> tuple[tuple[str, ...], Numbers]:
@@ -195,9 +240,9 @@ def _lanes(texts: tuple[str, ...], number: Numbers) -> tuple[tuple[str, ...], Nu
 
 
 def _unit_order(unit: str) -> tuple[int, int, str]:
-    kind = "Slice" if unit.startswith("Slice") else unit
+    kind, order = _kind_of(unit), list(ROLES)
     number = unit.removeprefix("Slice ")
-    return UNITS.index(kind) if kind in UNITS else len(UNITS), int(number) if number.isdecimal() else 0, unit
+    return order.index(kind) if kind in order else len(order), int(number) if number.isdecimal() else 0, unit
 
 
 def _unit_of(text: str) -> str:
@@ -238,14 +283,14 @@ def _falls(unit: Numbers, count: int, start: Numbers) -> bool:
     return any(bool((np.diff(start[unit == number]) < -(1 << 31)).any()) for number in range(count))
 
 
-def _ops(rows: CompileRows, clock: Clock) -> Iterator[OpRecord]:
+def _ops(rows: CompileRows, clock: Clock | None, *, by_label: bool) -> Iterator[OpRecord]:
     """One per location. Its cycles are those in which any unit works for it; what each unit does stands beside."""
     count = len(rows.locations)
     length = rows.end - rows.start
     totals = op_totals(rows.location, length, count)
     known = rows.location >= 0
     cycles = open_length(rows.location[known], rows.start[known], rows.end[known], count)
-    times = clock.ns(cycles).tolist()
+    times = [None] * count if clock is None else clock.ns(cycles).tolist()
     per_unit = [
         np.rint(np.bincount(rows.location[of], length[of], minlength=count)).astype(np.int64).tolist()
         for of in (known & (rows.unit == number) for number in range(len(rows.units)))
@@ -254,22 +299,22 @@ def _ops(rows: CompileRows, clock: Clock) -> Iterator[OpRecord]:
     for number, location in enumerate(rows.locations):
         found = tuple((unit, per_unit[u][number]) for u, unit in enumerate(rows.units) if per_unit[u][number])
         yield OpRecord(
-            location,
+            (" + ".join(labels(location)) if by_label else "") or location,
             type=types[number],
+            location=location,
             engines=(", ".join(unit for unit, _ in found),) if found else (),
-            covers=(location,),
             calls=float(totals.calls[number]),
             time_ns=times[number],
             cycles=int(cycles[number]),
-            resource_cycles=tuple(ResourceCycles(unit, not _computes(unit), n) for unit, n in found),
+            resource_cycles=tuple(ResourceCycles(unit, not computes(unit), n) for unit, n in found),
         )
 
 
 def _types(rows: CompileRows, count: int) -> list[str]:
     """What computes for a location names it; else what moves its bytes."""
     result = [""] * count
-    computes = np.array([_computes(unit) for unit in rows.units] or [False])[rows.unit]
-    for of in (~computes, computes):
+    works = np.array([computes(unit) for unit in rows.units] or [False])[rows.unit]
+    for of in (~works, works):
         for location, kind in np.unique(np.stack((rows.location[of], rows.type[of]), axis=1), axis=0).tolist():
             if location >= 0:
                 result[location] = rows.types[kind]

@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Iterator
+from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -18,16 +19,20 @@ import numpy as np
 from ....core.errors import ImportFileError, UsageError, printable
 from ....importers.mlir_location import plain_location
 from ....importers.reading import read_bytes
-from ..annotate.annotated import Action, Dispatch, Job, Listing, Phase, Role, Step, Task
+from ..annotate.annotated import Action, Dispatch, Job, Listing, Payload, Phase, Role, Step, Task
 from .custom_assembly import EXPECTED, find_tool, generic_text
-from .dump_memory import memories_of, memory_of
+from .dump_memory import buffer_of, buffers_of, memories_of, memory_of, named_memories, origin_of, payload_of
 from .mlir_bytecode import is_bytecode, texts_of
 
 if TYPE_CHECKING:
     from iree.compiler import ir
 
 _MOST_BYTES, _DEEPEST = 1 << 28, 200  # the parser recurses: deeper text would end the process
-_SPACE_ATTRIBUTE = re.compile(rb"#torq_hl\.enc<[^<>]*?mem_space\s*=\s*(\w+)[^<>]*>")
+_SPACE_ATTRIBUTE = re.compile(rb"#torq_hl(?:\.enc<|<enc\b)[^<>]*?mem_space\s*=\s*(\w+)[^<>]*>")
+_CUSTOM = re.compile(rb"^\s*(?:%[\w:]+(?:, %[\w:]+)* = )?(torq_h[lw]\.\w+)", re.MULTILINE)
+# Ops of dialects that the parser knows are verified against its own version of them, and without the meaning that
+# the vendor's ops give to symbols and regions: under another name they are taken as they are.
+_KNOWN_OP = re.compile(rb'"(?!builtin\.|func\.|torq_h[lw]\.)(\w+\.[\w.]+)"(?=\()')
 _STRING = re.compile(rb'"[^"\\\n]*+(?:\\.[^"\\\n]*+)*+"')  # brackets in names nest nothing
 _INVOCATIONS = ("torq_hl.create_invocation", "torq_hl.descriptor")
 _ORDER = (  # in which the steps of a task are told
@@ -57,7 +62,7 @@ def read_listing(path: Path, *, tool: Path | None = None) -> Listing:
     except ImportError as error:
         raise UsageError(f"{path}: {_NEEDS}") from error
     files = _files(path)
-    packed = texts_of([file for file in files if is_bytecode(file)])
+    packed = _unpacked([file for file in files if is_bytecode(file)], tool)
     dispatches: list[Dispatch] = []
     notes: list[str] = []
     producer = None
@@ -70,6 +75,16 @@ def read_listing(path: Path, *, tool: Path | None = None) -> Listing:
             str(path), "", "no function with actions of the device; expected an executable-targets dump"
         )
     return Listing(str(path), tuple(dispatches), tuple(dict.fromkeys(notes)), producer)
+
+
+def _unpacked(files: list[Path], tool: Path | None) -> dict[Path, bytes]:
+    """The text of bytecode: by our own parser, or by the vendor's tool where it is of a later MLIR than ours."""
+    try:
+        return texts_of(files)
+    except ImportFileError as error:
+        if (found := find_tool(tool)) is None:
+            raise
+        return {file: generic_text(file, found, str(error).removeprefix(f"{file}: ")) for file in files}
 
 
 def _files(path: Path) -> list[Path]:
@@ -106,8 +121,15 @@ def _parse(path: Path, raw: bytes) -> tuple[ir.Module, ir.Context]:
         at = raw.index(b"\0")
         raise ImportFileError(str(path), f"byte {at:#x}", "binary data; expected MLIR in generic form, or bytecode")
     _check_depth(path, raw)
+    if (custom := _CUSTOM.search(raw)) is not None:
+        at = custom.start(1)
+        line, column = 1 + raw.count(b"\n", 0, at), at - raw.rfind(b"\n", 0, at)
+        place = f"line {line}, column {column}"
+        raise _CustomAssemblyError(path, place, f"Dialect not found for custom op '{printable(custom[1].decode())}'")
     text = _SPACE_ATTRIBUTE.sub(rb'"\1"', raw)  # a memory space of a dialect that is not there cannot be parsed
+    text = _KNOWN_OP.sub(rb'"as_is.\1"', text)
     context = ir.Context()
+    context.enable_multithreading(False)  # what threads of the parser complain about waits for ours forever
     context.allow_unregistered_dialects = True
     try:
         return ir.Module.parse(text.decode("utf-8", "replace"), context), context
@@ -150,6 +172,7 @@ class _Reader:
                 raise
             self.module, self.context = _parse(path, generic_text(path, found, error.problem))
         self.producer = _text(self.module.operation, _PRODUCER)
+        self.buffers = buffers_of(self.module.operation)
 
     def dispatches(self) -> Iterator[Dispatch]:
         for function in _functions(self.module.operation):
@@ -166,7 +189,9 @@ class _Reader:
         number = {run: n for n, run in enumerate(runs)}
         of_op = {op: number[run] for ends in (starts, waits) for run, op in ends.items() if run in number}
         actions = [self._action(op, of_op.get(op)) for op in body if "torq-action-id" in op.attributes]
-        return Dispatch(name, jobs, tuple(sorted(actions, key=lambda a: a.id)), tuple(memories_of(body)))
+        tasks = [task for job in jobs for task in job.tasks]
+        memories = tuple(memories_of(body)) or tuple(named_memories(self.buffers, tasks))
+        return Dispatch(name, jobs, tuple(sorted(actions, key=lambda a: a.id)), memories)
 
     def _job(
         self, number: int, value: Any, invocations: dict[Any, Any], start: Any | None, last: dict[int, str | None]
@@ -179,12 +204,13 @@ class _Reader:
             self.notes.append(f"{self.path}: {printable(name)} has no program in the dump: its steps are unknown")
             return Job(name, (), _number(invocation, "torq-job-id"))
         bound = _bindings(program, start)
-        tasks = tuple(
-            self._task(op.operation, bound, last)
+        found = [
+            op.operation
             for block in program.regions[0].blocks
             for op in block.operations
             if op.operation.name == "torq_hw.nss_task"
-        )
+        ]
+        tasks = _with_descriptors(tuple(self._task(op, bound, last) for op in found))
         return Job(
             name, tasks, _number(invocation, "torq-job-id"), _location(start if start is not None else invocation)
         )
@@ -217,7 +243,22 @@ class _Reader:
         cycles = self._count(op, "torq-async-duration-cycles", _MOST_CYCLES)
         if cycles is None and unit == "slice" and phase is Phase.START and len(op.operands):
             cycles = self._program_cycles(_program_of(bound.get(op.operands[0])))
-        return Step(op.name, unit, phase, number, invocation, cycles, source, destination, _location(op))
+        origins = [origin_of(value, bound) for value in op.operands if str(value.type).startswith("memref")]
+        outer = {"dma_in": origins[:1], "dma_out": origins[1:2]}.get(unit)  # the end of a transfer that is not local
+        return Step(
+            op.name,
+            unit,
+            phase,
+            number,
+            invocation,
+            cycles,
+            source,
+            destination,
+            _location(op),
+            self._count(op, "torq-async-bytes", _MOST_CYCLES),
+            payload_of(outer[0], self.buffers) if outer else Payload.UNKNOWN,
+            tuple(map(buffer_of, origins)),
+        )
 
     def _program_cycles(self, program: Any | None) -> int | None:
         """Of a slice program: the cycles of its tasks, one after the other."""
@@ -237,7 +278,25 @@ class _Reader:
 
     def _action(self, op: Any, job: int | None) -> Action:
         role = Role.OTHER if job is None else Role.START if op.name.endswith("start_program") else Role.WAIT
-        return Action(_number(op, "torq-action-id") or 0, op.name, role, job, _location(op))
+        host = op.name == "torq_hl.start_program" and len(op.operands) and "<host>" in str(op.operands[0].type)
+        program = _text(op.operands[0].owner, "name") or "" if host else None
+        return Action(_number(op, "torq-action-id") or 0, op.name, role, job, _location(op), program)
+
+
+def _with_descriptors(tasks: tuple[Task, ...]) -> tuple[Task, ...]:
+    """What is brought to where a slice finds its program is a descriptor; the program is its first memory."""
+    areas = {
+        step.buffers[0]
+        for task in tasks
+        for step in task.steps
+        if (step.unit, step.phase) == ("slice", Phase.START) and step.buffers
+    } - {""}
+
+    def told(step: Step) -> Step:
+        is_one = step.unit == "dma_in" and len(step.buffers) == 2 and step.buffers[1] in areas
+        return replace(step, payload=Payload.DESCRIPTOR) if is_one else step
+
+    return tuple(replace(task, steps=tuple(map(told, task.steps))) for task in tasks)
 
 
 def _per_run(body: list[Any], name: str) -> dict[tuple[Any, int], Any]:
@@ -337,4 +396,4 @@ def _location(op: Any | None) -> str | None:
     if op is None:
         return None
     text = plain_location(str(op.location))
-    return None if text == "unknown" or text.startswith('"-":') else text
+    return None if text == "unknown" or text.startswith(('"-":', '"<stdin>":')) else text

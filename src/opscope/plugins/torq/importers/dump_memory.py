@@ -1,15 +1,100 @@
-"""Types and allocations of a dump → memories, and how much of each is in use."""
+"""Types, allocations and named memory of a dump → memories, how much of each is in use, and what transfers carry."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
-from typing import Any
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import accumulate
+from typing import Any, NamedTuple
 
-from ..annotate.annotated import MemoryUse
+from ..annotate.annotated import MemoryUse, Payload, Task
 
 _MEMORY = re.compile(r'mem_space\s*=\s*"?(\w+)"?|,\s*"(\w+)"\s*>$')
 _SHAPE = re.compile(r"memref<((?:\d+x)*)(?:[a-z]+?)(\d+)\b")
+
+
+_VIEWS = ("subview", "collapse_shape", "expand_shape", "reinterpret_cast", "cast", "view", "transpose")
+_DEEPEST = 64
+
+
+class Buffer(NamedTuple):
+    """Named memory: a global of the dump."""
+
+    memory: str
+    bytes: int
+    is_constant: bool
+
+
+def buffers_of(module: Any) -> dict[str, Buffer]:
+    """Globals by name, wherever they are nested."""
+    found: dict[str, Buffer] = {}
+    for op in _nested(module):
+        if op.name.endswith("memref.global") and "sym_name" in op.attributes and "type" in op.attributes:
+            kind = str(op.attributes["type"])
+            size = _size(kind)
+            if size is not None:
+                memory = memory_of(kind) or "XRAM"  # where everything lies that no attribute places elsewhere
+                found[op.attributes["sym_name"].value] = Buffer(memory, size, "constant" in op.attributes)
+    return found
+
+
+def _nested(op: Any) -> Iterator[Any]:
+    for region in op.regions:
+        for block in region.blocks:
+            for child in block.operations:
+                yield child.operation
+                if not child.operation.name.startswith("torq_"):
+                    yield from _nested(child.operation)
+
+
+def origin_of(value: Any, bound: Mapping[Any, Any]) -> Any:
+    """What made the memory that a value is a view of: an op, or the block that it is an argument of."""
+    for _ in range(_DEEPEST):
+        owner = bound.get(value, value.owner)
+        name = getattr(owner, "name", "")
+        if not (name.rpartition(".")[2] in _VIEWS and len(owner.operands)):
+            break
+        value = owner.operands[0]
+    return owner
+
+
+def buffer_of(origin: Any) -> str:
+    """The name of memory; empty: it has none."""
+    if not getattr(origin, "name", "").endswith("memref.get_global") or "name" not in origin.attributes:
+        return ""
+    return str(origin.attributes["name"]).removeprefix("@")
+
+
+def payload_of(origin: Any, buffers: Mapping[str, Buffer]) -> Payload:
+    """What lies in memory, by what made it."""
+    name = getattr(origin, "name", "")
+    if name == "torq_hl.get_block":
+        return Payload.PROGRAM
+    if name == "torq_hl.map_binding":
+        return Payload.BINDING
+    found = buffers.get(buffer_of(origin))
+    if found is None:
+        return Payload.UNKNOWN
+    return Payload.CONSTANT if found.is_constant else Payload.INTERMEDIATE
+
+
+def named_memories(buffers: Mapping[str, Buffer], tasks: Sequence[Task]) -> Iterator[MemoryUse]:
+    """Of every memory: what is held at once. A constant is held throughout, the rest from first use to last."""
+    first: dict[str, int] = {}
+    last: dict[str, int] = {}
+    for number, task in enumerate(tasks):
+        for name in (name for step in task.steps for name in step.buffers if name in buffers):
+            first.setdefault(name, number)
+            last[name] = number
+    for memory in sorted({buffer.memory for buffer in buffers.values()}):
+        own = {name: buffer for name, buffer in buffers.items() if buffer.memory == memory}
+        changes = [0] * (len(tasks) + 1)
+        for name in (name for name, buffer in own.items() if not buffer.is_constant and name in first):
+            changes[first[name]] += own[name].bytes
+            changes[last[name] + 1] -= own[name].bytes
+        constants = sum(buffer.bytes for buffer in own.values() if buffer.is_constant)
+        total = sum(buffer.bytes for buffer in own.values())
+        yield MemoryUse(memory, constants + max(accumulate(changes)), total)
 
 
 def memory_of(kind: str) -> str | None:

@@ -6,6 +6,7 @@ import pytest
 
 from importer_samples import SAMPLES, sample
 from opscope.core.errors import ImportFileError
+from opscope.core.meaning import LaneRole
 from opscope.importers.formats import formats
 from opscope.plugins.torq.importers.compile_csv import read_rows
 from torq_samples import FUSED, imported, spans
@@ -47,10 +48,51 @@ def test_form_b_has_bytes_slices_and_css() -> None:
 
 def test_the_microseconds_of_form_c_are_cycles() -> None:
     found = sample("torq_compile_c.csv")
-    assert ("DMA In", "DMA In", 0, 250) in spans(found)  # 200 cycles at 800 MHz, not 200 us
+    assert ("DMA In", "DMA In", 0, 270) in spans(found)  # 216 cycles at 800 MHz, not 216 us
     assert ("Slice 1", "Slice 1", 450, 1125) in spans(found)
-    assert found.trace.spans["pcycles"].tolist() == [200, 60, 20, 540]
-    assert any("cycles are shown as time at 800 MHz" in note for note in found.notes)
+    assert found.trace.spans["pcycles"].tolist() == [216, 14, 20, 540]
+    assert {lane.name: lane.role for lane in found.trace.lanes} == {
+        "DMA In": LaneRole.TRANSFER,
+        "DMA Out": LaneRole.TRANSFER,
+        "CDMA": LaneRole.TRANSFER,
+        "Slice 1": LaneRole.ENGINE,
+    }
+    assert any("at 800 MHz: the vendor's own conversion for SL2610" in note for note in found.notes)
+
+
+@pytest.mark.parametrize(
+    ("rows", "clock", "words"),
+    [
+        ([(1024, 216), (64, 14), (832, 175)], 800_000_000, "conversion for SL2610, whose rate the transfers have"),
+        ([(1024, 425), (64, 27)], None, "rate of SR200, for which no clock is published"),
+        ([(1024, 216), (64, 27)], None, "rate of no part that is known, or of several"),
+        ([(1, 1)], None, "rate of no part that is known, or of several"),  # one cycle, whatever the rate
+    ],
+)
+def test_transfers_of_form_c_tell_the_part_and_so_the_clock(
+    rows: list[tuple[int, int]], clock: int | None, words: str, tmp_path: Path
+) -> None:
+    starts = [sum(cycles for _, cycles in rows[:at]) for at in range(len(rows))]
+    text = "".join(f"{at},{cycles},{starts[at]},DMA In,{FUSED},{size}\n" for at, (size, cycles) in enumerate(rows))
+    found = imported(tmp_path, C_HEADER + text)
+    assert found.value("clock") == clock
+    assert (found.latency_ns is None, len(found.trace.spans) == 0) == (clock is None, clock is None)
+    assert found.value("cycles") == found.ops[0].cycles == sum(cycles for _, cycles in rows)
+    assert words in found.notes[0]
+
+
+def test_more_slices_than_a_part_has_are_not_of_that_part(tmp_path: Path) -> None:
+    slices = "".join(f"{n + 1},5,{216 + n * 5},Slice {n},{FUSED},\n" for n in range(3))
+    assert imported(tmp_path, f"{C_HEADER}0,216,0,DMA In,{FUSED},1024\n{slices}").value("clock") is None
+
+
+def test_ops_of_form_c_are_called_as_their_locations_call_them(tmp_path: Path) -> None:
+    named = 'loc(callsite("conv;relu"("m.tflite":0:0) at "main"("m.tflite":0:0)))'
+    places = (named, FUSED, "loc(unknown)")
+    text = C_HEADER + "".join(f"{n},216,{n * 216},DMA In,{place},1024\n" for n, place in enumerate(places))
+    found = imported(tmp_path, text)
+    assert [op.name for op in found.ops] == ["conv;relu", "7:10 + 9:10", "unknown"]
+    assert [op.location for op in found.ops] == [named[4:-1], FUSED[4:-1], "unknown"]
 
 
 def test_the_earlier_header_of_form_c_is_known(tmp_path: Path) -> None:

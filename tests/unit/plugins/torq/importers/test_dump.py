@@ -9,6 +9,7 @@ import pytest
 
 from opscope.core.errors import ImportFileError, UsageError
 from opscope.plugins.torq.annotate.annotated import Listing, MemoryUse, Phase, Role, Step
+from opscope.plugins.torq.importers import dump
 from opscope.plugins.torq.importers.dump import read_listing
 from torq_dumps import (
     CDMA_WAIT,
@@ -165,7 +166,10 @@ def test_a_folder_of_bytecode_is_read_as_one_listing(tmp_path: Path) -> None:
         ("\0\0\0", "byte 0x0: binary data"),
     ],
 )
-def test_what_cannot_be_read_is_named_by_line(text: str, words: str, tmp_path: Path) -> None:
+def test_what_cannot_be_read_is_named_by_line(
+    text: str, words: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(dump, "find_tool", lambda given: given)  # the vendor's tool would speak of it, where it is
     with pytest.raises(ImportFileError, match=words):
         listing(tmp_path, text)
 

@@ -6,7 +6,7 @@ import pytest
 
 from build import Sketch, engine, target
 from opscope.estimate.canonical import canonicalise
-from opscope.estimate.chains import free_joins, fuse_chains, rename_layouts
+from opscope.estimate.forms.chains import free_joins, fuse_chains, rename_layouts
 from opscope.graph.graph import Graph, Role
 from opscope.graph.work_families import WorkFamily, work_family
 from opscope.machine.target import Runtime

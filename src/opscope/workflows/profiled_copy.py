@@ -7,7 +7,7 @@ from pathlib import Path
 
 from ..core.errors import ModelError
 from ..recording.quantized import ProfiledCopy
-from ..workflows.record import Recorded
+from .record import Recorded
 
 
 def profiled(profile: Callable[[], Recorded], folder: Path | None) -> ProfiledCopy:

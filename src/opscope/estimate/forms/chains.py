@@ -16,9 +16,9 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from ..graph.graph import ABSENT, Graph, Op
-from ..graph.kinds import Family
-from ..graph.work_families import TRANSCENDENTAL_KINDS
+from ...graph.graph import ABSENT, Graph, Op
+from ...graph.kinds import Family
+from ...graph.work_families import TRANSCENDENTAL_KINDS
 
 
 @dataclass(slots=True)

@@ -1,0 +1,134 @@
+"""The verb `bakeoff`."""
+
+from __future__ import annotations
+
+import sys
+from argparse import ArgumentParser, Namespace
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from ..commands.command import named_shape, positive, write_result
+from ..core.errors import UsageError, printable
+from .sweep import Teller, listed
+
+if TYPE_CHECKING:
+    from typing import TextIO
+
+    from ..selection.rows import Bakeoff
+
+FORMATS = ("text", "md", "json", "html")
+_DOCUMENTS = {".html": "html", ".md": "md", ".json": "json", ".txt": "text"}
+
+
+class BakeoffCommand:
+    """One model on every chip that somebody can tell about here: each compiler, runtime and target, side by side.
+    Rows are ranked within one kind of number, never across kinds; with -o they are kept, and not run again."""
+
+    examples = """\
+examples:
+  opscope bakeoff kws.tflite
+  opscope bakeoff model.onnx --on 'cpu,ethos-u*,stm32n6' --precision as-is,i8 -o bakeoff.store
+  opscope bakeoff model.onnx --on all --format html > bakeoff.html
+  opscope bakeoff kws.tflite --budget latency=5ms,ram=256KB
+
+Exit codes: 0 fine, 1 no row is within the budget, 2 wrong usage, unreadable input or no figures at all, 130
+interrupted: with -o, what had ended is kept.
+"""
+
+    def add_arguments(self, parser: ArgumentParser) -> None:
+        parser.add_argument("model", type=Path, metavar="MODEL", help="ONNX, TensorFlow Lite or MLIR file")
+        parser.add_argument(
+            "--on",
+            metavar="all|LIST",
+            help="chips, patterns (ethos-u*), groups or backends (default: of each group, the best known chips)",
+        )
+        parser.add_argument("--backend", metavar="B,B,…", help="who may tell (default: the best that can, by chip)")
+        parser.add_argument(
+            "--precision",
+            metavar="P,P,…",
+            help="as-is, f16, i8, w8a16, … (default: as-is, and i8 for chips that cannot take that)",
+        )
+        parser.add_argument("--data", metavar="DIR|F.npz", help="calibrate quantised copies with it")
+        parser.add_argument(
+            "--shape",
+            type=named_shape,
+            action="append",
+            default=[],
+            metavar="NAME=1x3x224x224",
+            help="shape of an input, or size of a named dimension; may be repeated",
+        )
+        parser.add_argument("-o", "--output", metavar="STORE", help="keep rows there, and run only what it lacks")
+        parser.add_argument("--format", choices=FORMATS, default="text", help="of what is printed (default: text)")
+        parser.add_argument("--json", action="store_const", const="json", dest="format", help="as --format json")
+        parser.add_argument(
+            "--budget",
+            metavar="latency=20ms,ram=512KB,energy=1mJ,cpu-share=10%",
+            help="exit 1 when no row is within these limits",
+        )
+        parser.add_argument("--jobs", type=positive, metavar="N", help="processes at once (default: cores)")
+        parser.add_argument("--retry-failed", action="store_true", help="run rows of the store again without figures")
+        parser.add_argument("--time-limit", default="600s", metavar="T", help="of a row (default 600s)")
+        parser.add_argument("--memory-limit", metavar="SIZE", help="of a process (default: its part of the machine's)")
+
+    def run(self, args: Namespace) -> int:
+        from ..core.units import parse_seconds, parse_size
+        from ..fleet.sweep import SweepOptions
+        from ..selection.bakeoff import bakeoff
+        from ..selection.within import parse_limits, within
+
+        limits = parse_limits(args.budget) if args.budget else {}
+        words = {
+            name: listed(name, text) if (text := getattr(args, name)) else () for name in ("on", "backend", "precision")
+        }
+        if args.output and Path(args.output).suffix.lower() in _DOCUMENTS:
+            form = _DOCUMENTS[Path(args.output).suffix.lower()]
+            what = f"-o {printable(args.output)}: is the name of a document, and -o is a store"
+            raise UsageError(f"{what}; expected a folder, or `--format {form} > {printable(args.output)}`")
+        teller = Teller(args.output or "", reasons=False)  # which the table has
+        try:
+            found = bakeoff(
+                args.model,
+                words["on"],
+                backend=words["backend"],
+                precision=words["precision"],
+                data=args.data,
+                shapes=dict(args.shape),
+                store=args.output,
+                options=SweepOptions(
+                    jobs=args.jobs,
+                    retry_failed=args.retry_failed,
+                    time_limit_s=parse_seconds(args.time_limit),
+                    memory_limit_bytes=None if args.memory_limit is None else parse_size(args.memory_limit),
+                ),
+                started=teller.start,
+                progress=teller.show,
+            )
+        finally:
+            teller.end()
+        write_result(_renderer(found, args.format), None)
+        if args.output:
+            print(f"wrote {args.output}", file=sys.stderr)
+        if not found.kinds:
+            raise UsageError(f"{args.model}: no row has a latency; expected a chip that takes it (see the reasons)")
+        if not limits:
+            return 0
+        met = [row for row in found.rows if within(row, limits)]
+        chips = ", ".join(f"{row.target} by {row.backend} ({row.provenance})" for row in met)
+        print(f"ok    within the budget: {chips}" if met else "FAIL  no row is within the budget", file=sys.stderr)
+        return 0 if met else 1
+
+
+def _renderer(found: Bakeoff, form: str) -> Callable[[TextIO], None]:
+    """What writes it; only its view is imported."""
+    if form == "html":
+        from ..selection.page import BakeoffPage
+
+        return lambda out: BakeoffPage().render(found, out)
+    from ..selection.views import BakeoffJson, BakeoffMarkdown, BakeoffText
+
+    views = {"text": BakeoffText().render, "md": BakeoffMarkdown().render, "json": BakeoffJson().render}
+    return lambda out: views[form](found, out)
+
+
+COMMANDS = {"bakeoff": BakeoffCommand()}

@@ -1,0 +1,20 @@
+"""The options of every backend whose models are converted for it, as data: `backends.registry` adds them."""
+
+from __future__ import annotations
+
+from .manifest import Option
+
+AS_IS = "as-is"  # types stay those of the file
+PRECISION, DATA = "precision", "data"
+CONVERTING = (
+    Option(
+        PRECISION,
+        "quantise a float model to this, or leave it as it is (default: what the compiler needs)",
+        (AS_IS, "w8a8", "w8a16"),
+    ),
+    Option(
+        DATA,
+        "inputs to quantise a model with, and to hold what was converted against it (default: random data, and said)",
+        metavar="DIR|F.npz",
+    ),
+)

@@ -1,0 +1,1 @@
+"""Arm Cortex-M: targets of micro-controllers by their core."""

@@ -1,0 +1,1 @@
+"""The backend torq: the vendor's own compiler and its functional simulator."""

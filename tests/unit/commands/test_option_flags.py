@@ -72,4 +72,7 @@ def test_a_field_without_a_flag_is_given_by_name() -> None:
         "fingerprint",
         "shapes_from_run",
         "planner",
+        "battery",
+        "duty",
+        "sleep",
     }

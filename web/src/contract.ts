@@ -537,20 +537,26 @@ export interface PeakTensor {
 /**
  * One memory of the target: what the model needs of it.
  */
-export interface MemoryPart {
-  name: string;
-  size_bytes: number;
-}
-export interface OtherPlan {
-  planner: string;
-  arena_bytes: number;
-  saved_bytes: number;
-}
 export interface MemoryUse {
   name: string;
   holds: string;
   required_bytes: number;
   available_bytes: number;
+}
+/**
+ * Bytes, and what they are for.
+ */
+export interface MemoryPart {
+  name: string;
+  size_bytes: number;
+}
+/**
+ * What another planner would make of the same buffers.
+ */
+export interface OtherPlan {
+  planner: string;
+  arena_bytes: number;
+  saved_bytes: number;
 }
 /**
  * The whole inference. Times and energy are None when a layer's cost is unknown: a partial sum would mislead.

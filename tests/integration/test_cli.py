@@ -321,8 +321,8 @@ class TestWrongUse:
     @pytest.mark.parametrize(
         ("words", "able"),
         [
-            (["--output-chrome-trace", "t.json"], "ort, vela, litert, htp"),
-            (["--qhas", "json"], "ort, vela, litert, htp"),
+            (["--output-chrome-trace", "t.json"], "ort, vela, litert, htp, sophgo, torq"),
+            (["--qhas", "json"], "ort, vela, litert, htp, sophgo, torq"),
             (["--advise"], "htp"),
         ],
     )
@@ -332,7 +332,7 @@ class TestWrongUse:
 
     def test_of_outputs_without_execution_is_not_passed_over(self, run, keywords) -> None:
         found = run("profile", keywords, "--target", "aic100-std", "--outputs", "x.npz")
-        assert "--outputs: nothing is executed; expected --backend htp --execute too" in found.one_line()
+        assert "--outputs: nothing is executed; expected --backend htp or torq --execute too" in found.one_line()
 
     def test_of_a_share_names_the_option(self, run, keywords) -> None:
         found = run("profile", keywords, "--target", "aic100-std", "--baseline", "x", "--max-regression", "5")

@@ -27,6 +27,8 @@ func.func @main(%a: tensor<2x3xbf16>) -> tensor<2x3xbf16> {
 @pytest.fixture(autouse=True)
 def workplace(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.chdir(tmp_path)
+    monkeypatch.delenv("OPSCOPE_TORQ", raising=False)  # no tool of the vendor's but those that a test makes
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
     return tmp_path
 
 

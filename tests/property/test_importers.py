@@ -31,7 +31,7 @@ from qaic_published import PERCENTILES, SUMMARY, written
 from qnn_session import emulated
 
 SAMPLES = Path(__file__).parents[1] / "samples"
-FILES = sorted(path for path in SAMPLES.iterdir() if path.suffix != ".md")
+FILES = sorted(path for path in SAMPLES.iterdir() if path.is_file() and path.suffix != ".md")
 MADE: dict[str, Callable[[Path], Path]] = {
     PERCENTILES: lambda folder: written(folder, PERCENTILES),
     SUMMARY: lambda folder: written(folder, SUMMARY),

@@ -14,6 +14,7 @@ from opscope.graph.graph import DType, Graph
 from opscope.machine.target import Runtime
 
 STEPS = 8
+RUNTIMES = st.sampled_from([Runtime(), Runtime(interpreter="tflm")])  # which of equal buffers is first
 
 
 @st.composite
@@ -61,10 +62,10 @@ def overlapping(plan: list[Buffer], offsets: list[int]) -> bool:
     return False
 
 
-@given(buffers())
+@given(buffers(), RUNTIMES)
 @settings(max_examples=150, deadline=None)
-def test_no_two_buffers_alive_at_the_same_step_overlap(plan: list[Buffer]) -> None:
-    offsets = place(plan)
+def test_no_two_buffers_alive_at_the_same_step_overlap(plan: list[Buffer], runtime: Runtime) -> None:
+    offsets = place(plan, runtime)
     assert not overlapping(plan, offsets)
     assert extent(plan, offsets) >= max(live_bytes(plan, STEPS))
 
@@ -86,12 +87,12 @@ def lowest_fit(plan: list[Buffer], order: tuple[int, ...]) -> int:
     return max((offset + plan[number].size_bytes for number, offset in offsets.items()), default=0)
 
 
-@given(buffers(most=5, largest=6))
+@given(buffers(most=5, largest=6), RUNTIMES)
 @settings(max_examples=60, deadline=None)
-def test_the_best_of_all_placements_lies_between_the_bound_and_the_plan(plan: list[Buffer]) -> None:
+def test_the_best_of_all_placements_lies_between_the_bound_and_the_plan(plan: list[Buffer], runtime: Runtime) -> None:
     # Some order of lowest fits is optimal: push every buffer of an optimal placement down, lowest first.
     best = min(lowest_fit(plan, order) for order in permutations(range(len(plan))))
-    assert max(live_bytes(plan, STEPS)) <= best <= extent(plan, place(plan))
+    assert max(live_bytes(plan, STEPS)) <= best <= extent(plan, place(plan, runtime))
 
 
 @given(graphs())

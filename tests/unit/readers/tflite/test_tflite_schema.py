@@ -103,7 +103,8 @@ def test_fused_activations_are_in_the_fields_the_schema_gives_them() -> None:
         (
             "OperatorField",
             "Operator",
-            "OpcodeIndex Inputs Outputs BuiltinOptionsType BuiltinOptions BuiltinOptions2Type BuiltinOptions2",
+            "OpcodeIndex Inputs Outputs BuiltinOptionsType BuiltinOptions CustomOptions BuiltinOptions2Type "
+            "BuiltinOptions2",
         ),
         ("BufferField", "Buffer", "Data Offset Size"),
         ("ExternalBufferField", "ExternalBuffer", "Id Group Offset Length"),

@@ -122,9 +122,9 @@ def _memory(base: Estimate, ideas: Sequence[Suggestion], examined: Examined | No
     if examined is not None:
         bound, arena, scratch, named = examined.bound, examined.arena, examined.scratch, examined.planner
         runtime_bytes, stored = Bytes(sum(part.size_bytes for part in examined.tail)), examined.file_bytes
-    uses = memory_uses(target, arena + scratch + (runtime_bytes or 0), stored, devices=base.machine.devices)
-    if examined is not None:
-        uses = tuple(replace(use, holds=f"{use.holds}: the whole file") if _is_store(use) else use for use in uses)
+    constants = "constants" if examined is None else "constants: the whole file"
+    required = arena + scratch + (runtime_bytes or 0)
+    uses = memory_uses(target, required, stored, devices=base.machine.devices, constants=constants)
     is_whole = examined is None or examined.is_whole
     alive = plan.alive_at(plan.peak_step) if base.layers else []
     names = [(base.graph.tensors[b.tensors[0]].name, b.size_bytes) for b in alive[:PEAK_TENSORS]]
@@ -156,20 +156,18 @@ def _other_plan(base: Estimate, examined: Examined | None, planner: str, arena_b
     return OtherPlan(planner, found, arena_bytes - found)
 
 
-def memory_uses(target: Target, ram_bytes: int, constant_bytes: int, *, devices: int) -> tuple[MemoryUse, ...]:
+def memory_uses(
+    target: Target, ram_bytes: int, constant_bytes: int, *, devices: int, constants: str = "constants"
+) -> tuple[MemoryUse, ...]:
     """Return required and available bytes of each home memory; one memory may hold activations and constants."""
     ram, store = target.home(Holds.ACTIVATIONS), target.home(Holds.CONSTANTS)
     if ram.name == store.name:
         available = round(ram.bytes.value) * target.instances(ram, devices=devices, cores=1)
-        return (MemoryUse(ram.name, "activations and constants", ram_bytes + constant_bytes, available),)
+        return (MemoryUse(ram.name, f"activations and {constants}", ram_bytes + constant_bytes, available),)
     return (
         MemoryUse(ram.name, "activations", ram_bytes, round(ram.bytes.value)),
-        MemoryUse(store.name, "constants", constant_bytes, round(store.bytes.value)),
+        MemoryUse(store.name, constants, constant_bytes, round(store.bytes.value)),
     )
-
-
-def _is_store(use: MemoryUse) -> bool:
-    return "constants" in use.holds
 
 
 def status(uses: Sequence[MemoryUse]) -> str:

@@ -25,7 +25,6 @@ from ...workflows.reporting import styled_report
 from .compatibility import Compatibility, check_compatibility
 from .tables import DTYPE_NAMES
 
-_ACCELERATORS = ("-cnn",)  # behind the part in names of targets
 VERSION = "2.1"  # of the command line that is spoken
 _TARGET = re.compile(r"(?P<soc>[^.()]+)(\((?P<package>[^)]*)\))?(\.(?P<core>[^.]+))?(\.(?P<accelerator>[^.]+))?")
 
@@ -52,7 +51,7 @@ def target_name(text: str) -> str:
         name for name in known if name == wanted or (match and not match["core"] and name.startswith(f"{wanted}-"))
     ]
     if len(found) > 1:  # a part without its core is its processor, not what accelerates it
-        found = [name for name in found if not name.endswith(_ACCELERATORS)] or found
+        found = [name for name in found if not targets.load(name).engines[0].accelerator] or found
     if len(found) == 1:
         return found[0]
     problem = "names several targets" if found else "no such target"

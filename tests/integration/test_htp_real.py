@@ -175,6 +175,7 @@ def test_a_copy_is_calibrated_with_data_where_they_are_given(conv_model: Path, t
         profile(conv_model, options={"precision": "w8a8", "data": "nothing.npz"})
 
 
+@pytest.mark.slow
 def test_advice_counts_copies_of_a_model_with_metadata(conv_model: Path) -> None:
     result = profile(with_metadata(conv_model), advise=True)
     assert not any("not tried" in note for note in result.notes)

@@ -286,8 +286,15 @@ def test_an_opened_layer_stays_where_it_was_looked_at(open_page: Open) -> None:
 
 
 @pytest.mark.skipif(bool(NO_AXE), reason=NO_AXE)
-@pytest.mark.parametrize("scheme", ["light", "dark"])
-@pytest.mark.parametrize("width", [1400, 390])
+@pytest.mark.parametrize(
+    ("width", "scheme"),
+    [
+        (1400, "light"),
+        (390, "dark"),
+        pytest.param(1400, "dark", marks=pytest.mark.slow),
+        pytest.param(390, "light", marks=pytest.mark.slow),
+    ],
+)
 def test_nothing_stands_between_a_screen_reader_and_the_page(
     browser: Browser, tmp_path: Path, scheme: Literal["light", "dark"], width: int
 ) -> None:

@@ -11,17 +11,14 @@ if TYPE_CHECKING:
         check,
         compare,
         compile_model,
-        environment_states,
         import_profile,
         opstats,
-        plan_setup,
         profile,
         quantize,
         read,
         report,
         run,
         save_baseline,
-        setup,
         side_by_side,
         targets,
         update_baseline,
@@ -35,6 +32,7 @@ if TYPE_CHECKING:
     from .plugins import faces
     from .plugins.faces import *  # noqa: F403 - whatever our own plug-ins add
     from .selection.bakeoff import bakeoff
+    from .workflows.setting_up import environment_states, plan_setup, setup
 
     __all__: list[str] = [  # noqa: PLE0604 - the names of a list are strings too
         *faces.__all__,
@@ -103,9 +101,9 @@ _OWN = {  # name → module it comes from, imported when first asked for
     "opstats": "api",
     "import_profile": "api",
     "backend_states": "api",
-    "environment_states": "api",
-    "plan_setup": "api",
-    "setup": "api",
+    "environment_states": "workflows.setting_up",
+    "plan_setup": "workflows.setting_up",
+    "setup": "workflows.setting_up",
     "targets": "api",
     "what_if_run": "api",
     "add_to_store": "fleet.verbs",

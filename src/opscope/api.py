@@ -33,8 +33,6 @@ if TYPE_CHECKING:
     import numpy as np
     import numpy.typing as npt
 
-    from .backends.environment_maker import Plan as SetupPlan
-    from .backends.environments import EnvironmentState
     from .backends.registry import BackendState
     from .calibration.calibrate import Calibrated, Prediction
     from .core.provenance import Provenance
@@ -383,37 +381,6 @@ def backend_states() -> tuple[BackendState, ...]:
     from .workflows import profiling
 
     return profiling.backend_states()
-
-
-def environment_states() -> tuple[EnvironmentState, ...]:
-    """Every environment of a compiler that needs one of its own, whether it is here, and how to get it."""
-    from .backends import environments
-
-    return tuple(environments.state(environment.name) for environment in environments.known())
-
-
-def plan_setup(name: str, *, wheels: str | Path | None = None, python: str | Path | None = None) -> SetupPlan:
-    """How `setup` would make an environment; nothing is fetched or written.
-
-    `wheels` is a folder that packages are taken from instead of the network, `python` the interpreter to make it with.
-    """
-    from .backends import environment_maker, environments
-
-    return environment_maker.plan(environments.named(name), wheels=_path(wheels), python=_path(python))
-
-
-def setup(
-    plan: str | SetupPlan, *, is_agreed: bool = False, report: Callable[[str], None] | None = None
-) -> EnvironmentState:
-    """Make an environment below the user's cache: of that name, or as `plan_setup` planned it.
-
-    `is_agreed` says that the terms of its packages are agreed to, where they have any. `report` is told every step.
-    """
-    from .backends import environment_maker, environments
-
-    planned = plan_setup(plan) if isinstance(plan, str) else plan
-    environment_maker.make(planned, is_agreed=is_agreed, report=report or (lambda _: None))
-    return environments.state(planned.environment.name)
 
 
 def import_profile(

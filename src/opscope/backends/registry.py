@@ -35,6 +35,17 @@ class BackendState:
     install: str = ""  # the command that brings it
 
 
+def package_state(entry: BackendEntry, package: str, install: str, detail: Callable[[], str]) -> BackendState:
+    """Of a backend that is a Python package: looks without loading it; `detail` is what it can do here."""
+    from importlib.metadata import PackageNotFoundError, version  # which takes longer than `opscope --help`
+
+    try:
+        found = version(package)
+    except PackageNotFoundError:
+        return BackendState(entry.name, entry.title, False, "", f"{package} is not installed", install)
+    return BackendState(entry.name, entry.title, True, found, detail())
+
+
 class Backend(Protocol):
     """A runtime that can profile a model."""
 

@@ -28,8 +28,9 @@ examples:
         """Print the state of every backend and how to install the missing ones."""
         from .. import api
         from ..backends import registry
+        from ..workflows.setting_up import environment_states
 
-        states, environments, broken = api.backend_states(), api.environment_states(), problems()
+        states, environments, broken = api.backend_states(), environment_states(), problems()
         needs = {entry.name: entry.environment for entry in registry.entries() if entry.environment}
         if args.json:
             json.dump(

@@ -50,11 +50,11 @@ uv is used where it is found, else venv and pip of a Python of the version that 
 
     def run(self, args: Namespace) -> int:
         """List the environments, or make or remove one."""
-        from .. import api
         from ..backends import environment_maker, environments
+        from ..workflows import setting_up
 
         if args.name is None or args.list:
-            states = api.environment_states()
+            states = setting_up.environment_states()
             wanted = [
                 state for state in states if args.name is None or environments.named(args.name).name == state.name
             ]
@@ -64,13 +64,13 @@ uv is used where it is found, else venv and pip of a Python of the version that 
             removed = environment_maker.remove(environments.named(args.name))
             print(f"{args.name}: nothing to remove" if removed is None else f"removed {removed}", file=sys.stderr)
             return 0
-        plan = api.plan_setup(args.name, wheels=args.wheels, python=args.python)
+        plan = setting_up.plan_setup(args.name, wheels=args.wheels, python=args.python)
         _announce(plan)
         if args.dry_run:
             _show_plan(plan, as_json=args.json)
             return 0
         is_agreed = args.yes or _agrees(plan.environment)
-        state = api.setup(
+        state = setting_up.setup(
             plan, is_agreed=is_agreed, report=lambda words: print(f"{args.name}: {words}", file=sys.stderr, flush=True)
         )
         print(f"wrote {plan.folder} ({environment_maker.size_bytes(plan.folder) // 1_000_000} MB)", file=sys.stderr)

@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from ...backends.registry import BackendState
+from ...backends.registry import BackendState, package_state
 from ...core.manifest import Value
 from .manifest import BACKEND
 from .options import INSTALL, MACS_PER_CYCLE, PACKAGE, VelaOptions
 
 if TYPE_CHECKING:
     from ...recording.recording import Recording
+
+_DETAIL = f"estimates for {len(MACS_PER_CYCLE)} accelerators from TFLite files of int8; no device needed"
 
 
 class VelaBackend:
@@ -24,12 +25,7 @@ class VelaBackend:
 
     def state(self) -> BackendState:
         """Looks without loading the package."""
-        try:
-            found = version(PACKAGE)
-        except PackageNotFoundError:
-            return BackendState(self.name, self.title, False, "", f"{PACKAGE} is not installed", INSTALL)
-        detail = f"estimates for {len(MACS_PER_CYCLE)} accelerators from TFLite files of int8; no device needed"
-        return BackendState(self.name, self.title, True, found, detail)
+        return package_state(BACKEND, PACKAGE, INSTALL, lambda: _DETAIL)
 
     def profile(
         self, model: Path, options: Mapping[str, Value], *, shapes: Mapping[str, tuple[int, ...]] | None = None

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from importlib.metadata import PackageNotFoundError, version
 from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ...backends.measuring import Measuring, cpu_model, filled_options
-from ...backends.registry import BackendState
+from ...backends.registry import BackendState, package_state
 from ...core.errors import UsageError
 from ...core.manifest import Value
 from .manifest import BACKEND
@@ -29,11 +28,7 @@ class LitertBackend:
 
     def state(self) -> BackendState:
         """Looks without loading the library."""
-        try:
-            found = version(PACKAGE)
-        except PackageNotFoundError:
-            return BackendState(self.name, self.title, False, "", f"{PACKAGE} is not installed", INSTALL)
-        return BackendState(self.name, self.title, True, found, f"measures TFLite models on {cpu_model()}")
+        return package_state(BACKEND, PACKAGE, INSTALL, lambda: f"measures TFLite models on {cpu_model()}")
 
     def profile(
         self, model: Path, options: Mapping[str, Value], *, shapes: Mapping[str, tuple[int, ...]] | None = None

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from importlib.metadata import PackageNotFoundError, version
 from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, cast
@@ -16,7 +15,7 @@ from typing import TYPE_CHECKING, cast
 from ...backends.host_cpu import ports_of
 from ...backends.measuring import filled_options
 from ...backends.process import Ended, positive, run_worker, work_folder
-from ...backends.registry import BackendState
+from ...backends.registry import BackendState, package_state
 from ...core.errors import ModelError, UsageError, printable
 from ...core.manifest import Value
 from .manifest import BACKEND
@@ -42,11 +41,7 @@ class TflmBackend:
 
     def state(self) -> BackendState:
         """Looks without loading the library."""
-        try:
-            found = version(PACKAGE)
-        except PackageNotFoundError:
-            return BackendState(self.name, self.title, False, "", f"{PACKAGE} is not installed", INSTALL)
-        return BackendState(self.name, self.title, True, found, "runs TFLite models in the interpreter: outputs, arena")
+        return package_state(BACKEND, PACKAGE, INSTALL, lambda: "runs TFLite models in the interpreter: outputs, arena")
 
     def profile(
         self, model: Path, options: Mapping[str, Value], *, shapes: Mapping[str, tuple[int, ...]] | None = None

@@ -60,7 +60,7 @@ def test_without_the_package_the_message_says_what_to_install(monkeypatch: pytes
     def missing(name: str) -> str:
         raise PackageNotFoundError(name)
 
-    monkeypatch.setattr("opscope.plugins.ethosu.backend.version", missing)
+    monkeypatch.setattr("importlib.metadata.version", missing)
     state = VelaBackend().state()
     assert (state.works, state.install) == (False, "pip install 'opscope[vela]'")
 

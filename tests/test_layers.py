@@ -39,11 +39,13 @@ ALLOWED["conversion"] = ALLOWED["quantization"] | {"quantization"}
 BELOW_WORKFLOWS = set(ALLOWED) - {"zoo"}
 ALLOWED["workflows"] = BELOW_WORKFLOWS
 ALLOWED["changes"] = BELOW_WORKFLOWS | {"workflows"}
+ALLOWED["rewrites"] = BELOW_WORKFLOWS | {"workflows", "changes"}
+ALLOWED["language_models"] = BELOW_WORKFLOWS | {"workflows", "changes"}
 ALLOWED["fleet"] = ALLOWED["changes"] | {"changes"}
 ALLOWED["selection"] = ALLOWED["fleet"] | {"fleet"}
 ALLOWED["commands"] = BELOW_WORKFLOWS | {"workflows"}
-ALLOWED["plugins"] = BELOW_WORKFLOWS | {"workflows", "changes", "commands"}
-ALLOWED["api"] = BELOW_WORKFLOWS | {"workflows", "changes", "fleet", "selection"}
+ALLOWED["plugins"] = BELOW_WORKFLOWS | {"workflows", "changes", "rewrites", "language_models", "commands"}
+ALLOWED["api"] = BELOW_WORKFLOWS | {"workflows", "changes", "rewrites", "language_models", "fleet", "selection"}
 ALLOWED["notebook"] = ALLOWED["api"] | {"api"}
 ALLOWED["server"] = ALLOWED["api"] | {"api"}
 ALLOWED["cli"] = ALLOWED["api"] | {"api", "server", "commands", "zoo"}
@@ -53,6 +55,8 @@ ALLOWED["opscope"] = {
     "options",
     "api",
     "workflows",
+    "rewrites",
+    "language_models",
     "fleet",
     "selection",
     "notebook",

@@ -186,6 +186,16 @@ class InterpreterEntry(NamedTuple):
     place: str  # of an object with `examine(graph, runtime)`, as estimate.interpreters has it
 
 
+class RewriteEntry(NamedTuple):
+    """A change to a model that leaves what it computes as it was; `opscope optimize` tries it."""
+
+    name: str  # words with dashes between them, such as split-packed-qkv
+    help: str  # one line: what is put in place of what
+    place: str  # of a rule, as the folder of its format in `rewrites` has it
+    format: str = "onnx"
+    needs: str = ""  # the word of `--allow` without which it is not tried: approximate, quantize; empty: it is exact
+
+
 class Verb(NamedTuple):
     """A verb of the command line."""
 
@@ -251,6 +261,7 @@ class Manifest(NamedTuple):
     conversions: tuple[Conversion, ...] = ()
     backends: tuple[BackendEntry, ...] = ()
     interpreters: tuple[InterpreterEntry, ...] = ()
+    rewrites: tuple[RewriteEntry, ...] = ()
     verbs: tuple[Verb, ...] = ()
     faces: tuple[Face, ...] = ()
     report_styles: tuple[ReportStyle, ...] = ()
@@ -265,12 +276,23 @@ class Manifest(NamedTuple):
         """Every name that no other plug-in may have, with its kind before it."""
         groups: dict[
             str,
-            Sequence[Format | Environment | BackendEntry | InterpreterEntry | Verb | Face | ReportStyle | SummaryFile],
+            Sequence[
+                Format
+                | Environment
+                | BackendEntry
+                | InterpreterEntry
+                | RewriteEntry
+                | Verb
+                | Face
+                | ReportStyle
+                | SummaryFile
+            ],
         ] = {
             "format": self.formats,
             "environment": self.environments,
             "backend": self.backends,
             "interpreter": self.interpreters,
+            "rewrite": self.rewrites,
             "verb": self.verbs,
             "face": self.faces,
             "report style": self.report_styles,

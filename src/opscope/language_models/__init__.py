@@ -1,0 +1,1 @@
+"""Language models: first token, next token, does it fit; from the description of a model alone."""

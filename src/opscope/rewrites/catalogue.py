@@ -1,0 +1,39 @@
+"""Every rewrite that is known: our own, as data, and those of plug-ins."""
+
+from __future__ import annotations
+
+from importlib import import_module
+
+from ..core.errors import UsageError, did_you_mean
+from ..core.manifest import RewriteEntry
+from ..core.plugins import load_place, manifests
+
+OWN: tuple[RewriteEntry, ...] = (
+    RewriteEntry(
+        "merge-transposes",
+        "two transposes, one after the other, as one, or as none where they undo each other",
+        "onnx.transposes:merge_transposes",
+    ),
+)
+
+
+def known(format_: str) -> tuple[RewriteEntry, ...]:
+    """The rewrites of models of a format, in the order in which they are tried where nothing speaks for another."""
+    entries = (*OWN, *(entry for manifest in manifests() for entry in manifest.rewrites))
+    return tuple(entry for entry in entries if entry.format == format_)
+
+
+def named(name: str, format_: str) -> RewriteEntry:
+    """The rewrite of that name."""
+    entries = {entry.name: entry for entry in known(format_)}
+    if name not in entries:
+        raise UsageError(f"rewrite {name!r}: is not known; expected another{did_you_mean(name, entries)}")
+    return entries[name]
+
+
+def rule_of(entry: RewriteEntry) -> object:
+    """The rule of a rewrite, imported when it is first asked for."""
+    if entry in OWN:
+        module, _, attribute = entry.place.partition(":")
+        return getattr(import_module(f".{module}", __package__), attribute)
+    return next(load_place(manifest, entry.place) for manifest in manifests() if entry in manifest.rewrites)

@@ -1,0 +1,1 @@
+"""Rewrites of ONNX models, in the intermediate representation of the onnx-ir package."""

@@ -1,0 +1,201 @@
+"""The editor of ONNX files: applies rules, names what they make, and keeps order, shapes and weights right."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import cast
+
+import onnx_ir as ir
+from onnx_ir.passes import common
+
+from ...core.errors import ModelError, UsageError
+from ...core.manifest import RewriteEntry
+from ...readers import read_model
+from ..catalogue import rule_of
+from ..rewrite import Site, Wanted
+from .rule import Maker, Match, Rule, WholeRule
+
+MOST_ROUNDS = 8  # over all nodes: what a rule made can be the pattern of another site
+LARGEST_FILE = 1_900_000_000  # bytes of weights in one file; more go to a data file beside it
+_INFER = common.ShapeInferencePass(check_type=False, strict_mode=False)
+
+
+def open_model(path: Path) -> ir.Model:
+    """A model to change, with shapes as far as they are fixed; the file stays as it is."""
+    try:
+        model = ir.load(path)
+    except Exception as error:  # the package raises whatever its parser meets
+        raise ModelError(str(path), "", f"cannot be changed ({error}); expected an ONNX model") from error
+    common.NameFixPass()(model)
+    _INFER(model)
+    if all(value.shape is not None and value.shape.is_static() for value in model.graph.inputs):
+        _take_shapes(model, path)
+    return model
+
+
+def _take_shapes(model: ir.Model, path: Path) -> None:
+    """Shapes that our own reader finds where the package's inference stops, as at operators of other domains."""
+    known = {tensor.name: tensor.shape for tensor in read_model(path, folds=False).tensors}
+    for node in model.graph:
+        for value in node.outputs:
+            shape = known.get(value.name or "")
+            if shape is not None:
+                value.shape = ir.Shape(shape)
+
+
+def save(model: ir.Model, path: Path) -> None:
+    """Write a model, whole or not at all; with a data file beside it where one file cannot hold the weights."""
+    weights = sum(value.const_value.nbytes for value in model.graph.initializers.values() if value.const_value)
+    data = f"{path.name}.data" if weights > LARGEST_FILE else None
+    try:
+        with TemporaryDirectory(dir=path.parent, prefix=f".{path.name[:100]}.") as folder:
+            made = Path(folder) / path.name
+            whole = ir.external_data.load_to_model(model) if data is None else model
+            ir.save(whole, made, external_data=data)
+            if data is not None:
+                (Path(folder) / data).replace(path.with_name(data))
+            made.replace(path)
+    except OSError as error:
+        reason = error.strerror or type(error).__name__
+        raise UsageError(f"{path}: cannot be written ({reason}); expected a writable place") from error
+
+
+def copy(model: ir.Model) -> ir.Model:
+    """The model once more, to be changed on its own; weights are shared."""
+    return model.clone()
+
+
+def sites(model: ir.Model, entry: RewriteEntry) -> tuple[Site, ...]:
+    """Where a rewrite applies; the model stays as it is."""
+    rule = rule_of(entry)
+    if _is_whole(rule):
+        site = _apply_whole(copy(model), cast("WholeRule", rule))[1]
+        return () if site is None else (site,)
+    return tuple(_site(match) for match in _matches(model.graph, cast("Rule", rule)))
+
+
+def apply(model: ir.Model, entry: RewriteEntry, wanted: Wanted) -> tuple[ir.Model, tuple[Site, ...]]:
+    """The model, changed wherever a rewrite fits and is wanted, and where that was."""
+    rule = rule_of(entry)
+    if _is_whole(rule):
+        changed, site = _apply_whole(model, cast("WholeRule", rule))
+        return (model, ()) if site is None or not wanted(site) else (changed, (site,))
+    done: list[Site] = []
+    for _ in range(MOST_ROUNDS):
+        round_ = list(_apply_round(model, cast("Rule", rule), entry.name, wanted))
+        if not round_:
+            break
+        done += round_
+        model.graph.sort()
+    if done:
+        common.RemoveUnusedNodesPass()(model)
+        _INFER(model)
+    return model, tuple(done)
+
+
+def _is_whole(rule: object) -> bool:
+    return getattr(rule, "is_whole", False)
+
+
+def _apply_whole(model: ir.Model, rule: WholeRule) -> tuple[ir.Model, Site | None]:
+    before = _counted(model)
+    changed = rule(model)
+    common.NameFixPass()(changed)
+    after = _counted(changed)
+    removed, added = before - after, after - before
+    if not removed and not added:
+        return changed, None
+    names = tuple(sorted(name for name, _ in removed)), tuple(sorted(name for name, _ in added))
+    return changed, Site(names[0], "model", names[1])
+
+
+def _counted(model: ir.Model) -> Counter[tuple[str, str]]:
+    """Nodes by name and operator: one that stays under its name with other inputs is taken for the same."""
+    return Counter((node.name or "", node.op_type) for node in model.graph)
+
+
+def _matches(graph: ir.Graph, rule: Rule) -> Iterator[Match]:
+    """Patterns that do not overlap, the first first."""
+    taken: set[ir.Node] = set()
+    for node in list(graph):
+        match = None if node in taken else rule(node)
+        if match is not None and taken.isdisjoint(match.pattern):
+            taken.update(match.pattern)
+            yield match
+
+
+def _apply_round(model: ir.Model, rule: Rule, name: str, wanted: Wanted) -> Iterator[Site]:
+    for node in list(model.graph):
+        match = None if node.graph is None else rule(node)  # one that is gone has no graph
+        if match is not None and wanted(_site(match)):
+            yield _replace(model.graph, match, name)
+
+
+def _replace(graph: ir.Graph, match: Match, rewrite: str) -> Site:
+    """Put what a match builds in the place of its pattern."""
+    found = _site(match)
+    anchor, maker = match.pattern[0], Maker()
+    values = match.build(maker)
+    _name(graph, maker, anchor, rewrite)
+    graph.insert_before(anchor, maker.tape.nodes)
+    for old, new in values.items():
+        _take_place(graph, old, new)
+    added = tuple(node.name or "" for node in maker.tape.nodes)
+    left = list(match.pattern)
+    while gone := [node for node in left if not any(out.uses() or out.is_graph_output() for out in node.outputs)]:
+        graph.remove(gone, safe=True)
+        left = [node for node in left if node not in gone]
+    kept = {node.name for node in left}
+    return Site(tuple(name for name in found.removed if name not in kept), found.group, added)
+
+
+def _name(graph: ir.Graph, maker: Maker, anchor: ir.Node, rewrite: str) -> None:
+    """Names that say which op and which rewrite they come from; no other has them."""
+    taken = {node.name for node in graph} | set(graph.initializers) | {value.name for value in graph.inputs}
+    for value in maker.tape.initializers:
+        value.name = _free(f"{anchor.name}/{rewrite}/{value.name}", taken)
+        graph.register_initializer(value)
+    for node in maker.tape.nodes:
+        node.name = _free(f"{anchor.name}/{rewrite}/{node.op_type}", taken)
+        for number, output in enumerate(node.outputs):
+            output.name = f"{node.name}_output_{number}"
+        if node.domain and node.domain not in graph.opset_imports:
+            graph.opset_imports[node.domain] = node.version or 1
+
+
+def _free(wanted: str, taken: set[str | None]) -> str:
+    name, number = wanted, 0
+    while name in taken:
+        number += 1
+        name = f"{wanted}_{number}"
+    taken.add(name)
+    return name
+
+
+def _take_place(graph: ir.Graph, old: ir.Value, new: ir.Value) -> None:
+    """Readers of a value read another; an output of the model keeps its name."""
+    if old.is_graph_output():
+        if new.is_graph_input() or new.is_graph_output() or new.is_initializer():
+            same = ir.node("Identity", [new], name=_free(f"{old.name}/Identity", {node.name for node in graph}))
+            graph.append(same)
+            new = same.outputs[0]
+        name = old.name
+        old.name = f"{name}/before"
+        new.name, new.type, new.shape = name, old.type or new.type, old.shape or new.shape
+    old.replace_all_uses_with(new, replace_graph_outputs=True)
+
+
+def _site(match: Match) -> Site:
+    return Site(tuple(node.name or "" for node in match.pattern), _group(match))
+
+
+def _group(match: Match) -> str:
+    """Types and shapes of what a match touches."""
+    return ";".join(f"{node.op_type}({','.join(_shape(value) for value in node.inputs)})" for node in match.pattern)
+
+
+def _shape(value: ir.Value | None) -> str:
+    return "" if value is None or value.shape is None else "x".join(str(extent) for extent in value.shape)

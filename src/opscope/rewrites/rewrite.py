@@ -1,0 +1,57 @@
+"""What a rewrite does to a model, and who does it for each format.
+
+A rewrite is an entry of data (`RewriteEntry`): ours are in `catalogue`, a plug-in's in its manifest. The rule that it
+names is a small function for the format's editor, which finds the sites, makes the change and keeps the file whole.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Generic, Protocol, TypeVar
+
+from ..core.manifest import RewriteEntry
+
+Model = TypeVar("Model")
+
+
+@dataclass(frozen=True, slots=True)
+class Site:
+    """A place in a model where a rewrite applies, or was applied."""
+
+    removed: tuple[str, ...]  # names of the ops that go, the one that the rule was asked about first
+    group: str  # sites of one rewrite that look alike have the same: types and shapes of what they touch
+    added: tuple[str, ...] = ()  # names of the ops that came
+
+
+Wanted = Callable[[Site], bool]  # whether a rewrite is to be applied at a site
+
+
+class Editor(Protocol, Generic[Model]):
+    """Opens, changes and writes models of one format."""
+
+    def open_model(self, path: Path) -> Model:
+        """A model to change, with shapes as far as they can be told; the file stays as it is."""
+
+    def save(self, model: Model, path: Path) -> None:
+        """Write a model, whole or not at all."""
+
+    def sites(self, model: Model, entry: RewriteEntry) -> tuple[Site, ...]:
+        """Where a rewrite applies; the model stays as it is."""
+
+    def apply(self, model: Model, entry: RewriteEntry, wanted: Wanted) -> tuple[Model, tuple[Site, ...]]:
+        """The model, changed wherever a rewrite fits and is wanted, and where that was; the one given is used up."""
+
+    def copy(self, model: Model) -> Model:
+        """The model once more, to be changed on its own; weights are shared."""
+
+
+def everywhere(_: Site) -> bool:
+    return True
+
+
+def in_groups(groups: Iterable[str]) -> Wanted:
+    """At the sites of these groups."""
+    kept = frozenset(groups)
+    return lambda site: site.group in kept

@@ -14,6 +14,11 @@ OWN: tuple[RewriteEntry, ...] = (
         "two transposes, one after the other, as one, or as none where they undo each other",
         "onnx.transposes:merge_transposes",
     ),
+    RewriteEntry(
+        "split-packed-qkv",
+        "one projection of query, key and value, or of any parts that are then cut from it, as one for each part",
+        "onnx.attention:split_packed_projections",
+    ),
 )
 
 

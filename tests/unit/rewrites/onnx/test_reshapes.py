@@ -72,7 +72,8 @@ def test_a_chain_is_the_same_in_no_more_ops(chain: tuple[str, tuple[int, ...]]) 
     [
         ("a = Transpose <perm = [0, 2, 1]> (x) y = Relu (a)", "float[1,4,1] y", ["Reshape", "Relu"]),
         (
-            "s = Constant <value_ints = [4]> () t = Constant <value_ints = [1, 4, 1]> () a = Reshape (x, s) b = Relu (a)"
+            "s = Constant <value_ints = [4]> () t = Constant <value_ints = [1, 4, 1]> () a = Reshape (x, s)"
+            " b = Relu (a) "
             "c = Reshape (b, t) d = Transpose <perm = [1, 0, 2]> (c) y = Reshape (d, s)",
             "float[4] y",
             ["Reshape", "Relu"],
@@ -87,7 +88,7 @@ def test_a_chain_is_the_same_in_no_more_ops(chain: tuple[str, tuple[int, ...]]) 
 )
 def test_shortest_form(body: str, outputs: str, kept: list[str], tmp_path: Path) -> None:
     before, after, _ = rewritten(_text(body, "float[1,1,4] x", outputs), "merge-layouts", tmp_path)
-    assert operators(after) == kept
+    assert [kind for kind in operators(after) if kind != "Constant"] == kept
     assert_same(before, after)
 
 

@@ -14,6 +14,26 @@ OWN: tuple[RewriteEntry, ...] = (
         "two transposes, one after the other, as one, or as none where they undo each other",
         "onnx.transposes:merge_transposes",
     ),
+    RewriteEntry(
+        "focus-to-strided-conv",
+        "strided slices and a Concat, or SpaceToDepth, read by a Conv, as one Conv of a larger kernel and stride",
+        "onnx.focus:focus_to_strided_conv",
+    ),
+    RewriteEntry(
+        "focus-to-space-to-depth",
+        "strided slices of rows and columns and their Concat as SpaceToDepth",
+        "onnx.focus:focus_to_space_to_depth",
+    ),
+    RewriteEntry(
+        "focus-to-reshapes",
+        "strided slices of rows and columns and their Concat as a Transpose between two Reshapes",
+        "onnx.focus:focus_to_reshapes",
+    ),
+    RewriteEntry(
+        "strided-conv-to-space-to-depth",
+        "a Conv of stride 2 on a picture of up to 8 channels as SpaceToDepth and a Conv of stride 1",
+        "onnx.focus:strided_conv_to_space_to_depth",
+    ),
 )
 
 

@@ -34,6 +34,51 @@ OWN: tuple[RewriteEntry, ...] = (
         "a Conv of stride 2 on a picture of up to 8 channels as SpaceToDepth and a Conv of stride 1",
         "onnx.focus:strided_conv_to_space_to_depth",
     ),
+    RewriteEntry(
+        "global-pool-to-reduce",
+        "GlobalAveragePool and GlobalMaxPool as ReduceMean and ReduceMax",
+        "onnx.pooling:global_pool_to_reduce",
+    ),
+    RewriteEntry(
+        "reduce-to-global-pool",
+        "ReduceMean and ReduceMax of all spatial axes as GlobalAveragePool and GlobalMaxPool",
+        "onnx.pooling:reduce_to_global_pool",
+    ),
+    RewriteEntry(
+        "global-pool-to-window",
+        "GlobalAveragePool and GlobalMaxPool as AveragePool and MaxPool of a window as large as the picture",
+        "onnx.pooling:global_pool_to_window",
+    ),
+    RewriteEntry(
+        "window-to-global-pool",
+        "AveragePool and MaxPool of a window as large as the picture as GlobalAveragePool and GlobalMaxPool",
+        "onnx.pooling:window_to_global_pool",
+    ),
+    RewriteEntry(
+        "global-average-to-matmul",
+        "GlobalAveragePool as a MatMul with a column of equal parts",
+        "onnx.pooling:global_average_to_matmul",
+    ),
+    RewriteEntry(
+        "reduce-max-by-axis",
+        "GlobalMaxPool and ReduceMax of several axes as ReduceMax of one axis after the other",
+        "onnx.pooling:global_max_by_axis",
+    ),
+    RewriteEntry(
+        "share-max-pools",
+        "MaxPools of stride 1 of one value, as in spatial pyramids, as a chain from the smallest on",
+        "onnx.pooling:share_max_pools",
+    ),
+    RewriteEntry(
+        "split-large-max-pool",
+        "a MaxPool of more than 5 taps along an axis as a chain of smaller ones",
+        "onnx.pooling:split_large_max_pool",
+    ),
+    RewriteEntry(
+        "average-pool-to-conv",
+        "AveragePool that counts its padding or has none as a depthwise Conv of equal weights",
+        "onnx.pooling:average_pool_to_conv",
+    ),
 )
 
 

@@ -35,7 +35,7 @@ class Window:
         """Elements from the first that a window reads to the last."""
         return tuple((size - 1) * step + 1 for size, step in zip(self.kernel, self.dilations, strict=True))
 
-    def attributes(self) -> dict[str, list[int]]:
+    def attributes(self) -> dict[str, Any]:
         return {
             "kernel_shape": list(self.kernel),
             "strides": list(self.strides),

@@ -16,7 +16,7 @@ from ...core.errors import ImportFileError, printable
 from ...core.provenance import Provenance
 from ...importers.console import console_lines
 from ...importers.reading import Unread, number_in
-from ...recording.recording import LATENCY, Check, Metric, OpRecord, Placed, Recording, empty_trace
+from ...recording.recording import CYCLES, LATENCY, Check, Metric, OpRecord, Placed, Recording, empty_trace
 
 _MOST_MODULES = 100_000
 _KB = 1024
@@ -134,7 +134,7 @@ def _metrics(found: _Found) -> Iterator[Metric]:
     if found.total is not None and found.total.time_ns is not None:
         yield Metric(LATENCY, found.total.time_ns, "ns", note="sum of its modules, each run once, on one core")
     if found.total is not None and found.total.cycles is not None:
-        yield Metric("cycles of one inference", found.total.cycles, "cycles", note="sum of its modules")
+        yield Metric(CYCLES, found.total.cycles, "cycles", note="sum of its modules")
     for (part, place), size in found.sizes.items():
         if size:
             yield Metric(f"{part}, {place}", size, "bytes", note="to 10 bytes")

@@ -17,7 +17,7 @@ from ...core.errors import ImportFileError, printable
 from ...core.provenance import Provenance
 from ...importers.console import console_lines
 from ...importers.reading import Unread, number_in, to_ns, whole_in
-from ...recording.recording import CLOCK, LATENCY, Check, Metric, OpRecord, Placed, Recording, empty_trace
+from ...recording.recording import CLOCK, CYCLES, LATENCY, Check, Metric, OpRecord, Placed, Recording, empty_trace
 
 _MS, _US_MS = 1e6, 1e-3
 _MOST_NODES = 100_000
@@ -210,7 +210,7 @@ def _metrics(shown: _Result, sizes: dict[str, int]) -> Iterator[Metric]:
         low, high = (_bound(shown, sign) for sign in (-1, 1))
         yield Metric(LATENCY, to_ns(shown.duration_ms, _MS), "ns", note="mean of all inferences", low=low, high=high)
     if shown.cycles is not None and shown.cycles_fit is not False:
-        yield Metric("cycles of one inference", shown.cycles[0], "cycles")
+        yield Metric(CYCLES, shown.cycles[0], "cycles")
     if shown.macs is not None:
         yield Metric("MACs", shown.macs, "1")
     if shown.stack_bytes is not None:

@@ -20,7 +20,7 @@ from ...core.provenance import Provenance
 from ...importers.console import console_lines
 from ...importers.reading import Unread
 from ...readers.tflite.schema import BUILTINS, KNOWN_CUSTOM
-from ...recording.recording import LATENCY, Check, Metric, OpRecord, Placed, Recording, empty_trace
+from ...recording.recording import CYCLES, LATENCY, Check, Metric, OpRecord, Placed, Recording, empty_trace
 
 _MOST_EVENTS = 200_000
 _SHORTEST_MS = 100  # of an event whose whole milliseconds tell the rate of the timer to 1 %
@@ -236,7 +236,7 @@ def _metrics(shown: Sequence[_Event], found: _Found, rate: tuple[float, float] |
     tables = found.of_inferences
     ticks = sum(event.ticks for event in shown) if shown else tables[-1].total if tables else None
     if ticks is not None:
-        yield Metric("ticks of one inference", ticks, "1", note="of the board's timer")
+        yield Metric(CYCLES, ticks, "cycles", note="ticks of the board's timer")
     if ticks is not None and rate is not None:
         least, most = ticks * 1e6 / rate[1], ticks * 1e6 / rate[0]
         yield Metric(LATENCY, _ns(ticks, rate), "ns", note="sum of its operators", low=least, high=most)

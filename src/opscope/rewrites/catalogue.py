@@ -19,6 +19,21 @@ OWN: tuple[RewriteEntry, ...] = (
         "one projection of query, key and value, or of any parts that are then cut from it, as one for each part",
         "onnx.attention:split_packed_projections",
     ),
+    RewriteEntry(
+        "merge-layouts",
+        "a chain of reshapes, squeezes and transposes as one of each at most, of as few axes as there can be",
+        "onnx.reshapes:merge_layouts",
+    ),
+    RewriteEntry(
+        "merge-reshapes",
+        "two reshapes, one after the other, as one, where extents are not known either",
+        "onnx.reshapes:merge_reshapes",
+    ),
+    RewriteEntry(
+        "drop-no-ops",
+        "an op whose result is its input, such as a cast to the type that is there or a pad by nothing, gone",
+        "onnx.reshapes:drop_no_ops",
+    ),
 )
 
 

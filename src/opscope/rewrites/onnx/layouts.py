@@ -18,6 +18,7 @@ import onnx_ir as ir
 from .rule import Array, Maker, Shape, attribute, is_op, numbers_of, opset_of, shape_of
 
 MOVES = ("Reshape", "Squeeze", "Unsqueeze", "Flatten", "Identity", "Transpose")  # keep every element
+COMMON_RANK = 4
 SELECTIONS = ("Gather", "Slice", "Split")  # keep some of one axis
 
 
@@ -195,14 +196,22 @@ class Form:
         return tuple(self.shape[axis] for axis in self.order)
 
     @property
+    def moves(self) -> bool:
+        return self.order != tuple(sorted(self.order))
+
+    @property
     def ops(self) -> int:
-        moves = self.order != tuple(sorted(self.order))
-        return (self.held != self.shape) + moves + (self.transposed != self.result)
+        return (self.held != self.shape) + self.moves + (self.transposed != self.result)
+
+    @property
+    def cost(self) -> tuple[int, int, int]:
+        """Ops, transposes, and axes that are transposed, where those are more than the four that every engine has."""
+        return self.ops, self.moves, max(len(self.order), COMMON_RANK) if self.moves else 0
 
 
 def short_form(layout: Layout) -> Form:
-    """The form of fewest ops; of those, the one that has the axes of the result when it transposes."""
-    return min((_form(layout, by_axis) for by_axis in (True, False)), key=lambda form: form.ops)
+    """The cheapest form; of those, the one that has the axes of the result when it transposes."""
+    return min((_form(layout, by_axis) for by_axis in (True, False)), key=lambda form: form.cost)
 
 
 def _form(layout: Layout, by_axis: bool) -> Form:
@@ -224,7 +233,7 @@ def _form(layout: Layout, by_axis: bool) -> Form:
         return Form(held, layout.shape, tuple(range(len(layout.shape))), layout.shape)
     extents = [prod(factor.extent for factor in run) for run in ordered]
     plain = Form(held, tuple(extents), tuple(order), layout.shape)
-    return min((plain, *(_with_ones(plain, like) for like in (layout.shape, held))), key=lambda form: form.ops)
+    return min((plain, *(_with_ones(plain, like) for like in (layout.shape, held))), key=lambda form: form.cost)
 
 
 def _with_ones(form: Form, like: Shape) -> Form:
@@ -243,7 +252,7 @@ def make_layout(make: Maker, value: ir.Value, layout: Layout) -> ir.Value:
     """A layout of a value, whose axes hold just the elements of the source's that are kept."""
     form = short_form(layout)
     value = reshape(make, value, form.held, form.shape)
-    if form.order != tuple(sorted(form.order)):
+    if form.moves:
         value = make.op("Transpose", value, perm=list(form.order), shape=form.transposed)
     return reshape(make, value, form.transposed, form.result)
 

@@ -98,6 +98,11 @@ def only_reader(value: ir.Value, *kinds: str) -> ir.Node | None:
     return readers[0] if not kinds or is_op(readers[0], *kinds) else None
 
 
+def reads_as(old: ir.Value, new: ir.Value) -> bool:
+    """Whether readers of one value can read the other instead: an output of the model needs an op that makes it."""
+    return not (old.is_graph_output() and (new.is_graph_input() or new.is_graph_output() or new.is_initializer()))
+
+
 def shape_of(value: ir.Value | None) -> Shape | None:
     """The shape of a value where all of it is known."""
     if value is None or value.shape is None or not all(isinstance(extent, int) for extent in value.shape):

@@ -13,10 +13,12 @@ from opscope.rewrites.onnx import editor
 from opscope.rewrites.rewrite import Site, everywhere
 
 
-def rewritten(text: str, rewrite: str, folder: Path) -> tuple[Path, Path, tuple[Site, ...]]:
+def rewritten(text: str, rewrite: str, folder: Path, **weights: np.ndarray) -> tuple[Path, Path, tuple[Site, ...]]:
     """A model in ONNX's own text form, written; the model that a rewrite makes of it, written; where it applied."""
     before, after = folder / "before.onnx", folder / "after.onnx"
-    onnx.save(onnx.parser.parse_model(text), before)
+    model = onnx.parser.parse_model(text)
+    model.graph.initializer.extend(onnx.numpy_helper.from_array(array, name) for name, array in weights.items())
+    onnx.save(model, before)
     return before, after, rewrite_file(before, rewrite, after)
 
 

@@ -8,12 +8,34 @@ from ..core.errors import UsageError, did_you_mean
 from ..core.manifest import RewriteEntry
 from ..core.plugins import load_place, manifests
 
-OWN: tuple[RewriteEntry, ...] = (
+TOKENS: tuple[RewriteEntry, ...] = (  # products, attention, norms, and how values lie in memory
     RewriteEntry(
         "merge-transposes",
         "two transposes, one after the other, as one, or as none where they undo each other",
         "onnx.transposes:merge_transposes",
     ),
+    RewriteEntry(
+        "split-packed-qkv",
+        "one projection of query, key and value, or of any parts that are then cut from it, as one for each part",
+        "onnx.attention:split_packed_projections",
+    ),
+    RewriteEntry(
+        "merge-layouts",
+        "a chain of reshapes, squeezes and transposes as one of each at most, of as few axes as there can be",
+        "onnx.reshapes:merge_layouts",
+    ),
+    RewriteEntry(
+        "merge-reshapes",
+        "two reshapes, one after the other, as one, where extents are not known either",
+        "onnx.reshapes:merge_reshapes",
+    ),
+    RewriteEntry(
+        "drop-no-ops",
+        "an op whose result is its input, such as a cast to the type that is there or a pad by nothing, gone",
+        "onnx.reshapes:drop_no_ops",
+    ),
+)
+PICTURES: tuple[RewriteEntry, ...] = (  # convolutions, pools, and what stands between them
     RewriteEntry(
         "focus-to-strided-conv",
         "strided slices and a Concat, or SpaceToDepth, read by a Conv, as one Conv of a larger kernel and stride",
@@ -125,6 +147,7 @@ OWN: tuple[RewriteEntry, ...] = (
         "onnx.convolutions:conv_transpose_to_blocks",
     ),
 )
+OWN = (*TOKENS, *PICTURES)
 
 
 def known(format_: str) -> tuple[RewriteEntry, ...]:

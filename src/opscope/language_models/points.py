@@ -12,12 +12,14 @@ from ..core.meaning import Carries
 from ..core.provenance import Provenance
 from ..estimate.machines import use_machine
 from ..estimate.work import DEQUANTIZE
+from ..graph.graph import DType
 from ..machine.catalogue import for_language_models
-from ..machine.target import Holds, Target
+from ..machine.target import ANY, Target
 from .architecture import Architecture
 from .decoder import Step, decode, prefill
 from .decoder_graph import Storage
 from .estimated_step import LINK, StepCost, estimated_step, exchange_seconds, weighted
+from .memory import Deployment, Parallel, cache_bytes, weight_bytes
 from .point import Phase, Point, Spread
 
 AUTO, TENSOR, PIPELINE = "auto", "tensor", "pipeline"
@@ -48,6 +50,7 @@ class Estimator:
         self.serving = serving
         self.target = for_language_models(target)
         self.machine = use_machine(self.target, devices=serving.devices)
+        self.storage = as_run(serving.storage, self.target)
         self.steps: dict[tuple[Step, int], StepCost] = {}
         told = None if target.language_models is None else target.language_models.chunk_tokens
         self.chunk = serving.chunk or (None if told is None else round(told.value))
@@ -60,7 +63,7 @@ class Estimator:
         """The cost of one step on devices that share every product."""
         if (step, devices) not in self.steps:
             machine = replace(self.machine, devices=devices, shares_products=True)
-            self.steps[step, devices] = estimated_step(self.model, step, self.serving.storage, machine)
+            self.steps[step, devices] = estimated_step(self.model, step, self.storage, machine)
         return self.steps[step, devices]
 
     def prefill(self, batch: int, prompt: int) -> StepCost:
@@ -117,7 +120,7 @@ class Estimator:
         route = next((route for route in self.target.routes if route.carries is Carries.LINK), None)
         if route is None:
             return StepCost(None, withheld=f"{self.target.name} has no link between devices")
-        size = self.serving.storage.weights.flows.size_bytes(tokens * self.model.hidden)
+        size = self.storage.weights.flows.size_bytes(tokens * self.model.hidden)
         one = exchange_seconds(route, size, self.machine)
         spread = Spread(*(getattr(one, end) * count for end in ("value", "low", "high")))
         return StepCost(spread, {LINK: spread.value}, {LINK: spread.value}, 0.0)
@@ -176,24 +179,40 @@ def check_takes(target: Target, storage: Storage) -> None:
             )
 
 
+def as_run(storage: Storage, target: Target) -> Storage:
+    """The storage with the types that a target computes in.
+
+    Where no engine multiplies the type that activations would have, they have the other one: a chip of integers alone
+    has no floats between its products, and one without 16-bit integers takes floats of 16 bits for them.
+    """
+
+    def computed(*wanted: DType | None) -> DType | None:
+        rates = [engine.macs_per_cycle for engine in target.engines]
+        listed = target.support.dtypes
+        able = (t for t in wanted if t is not None and any(t.label in table or ANY in table for table in rates))
+        return next((dtype for dtype in able if not listed or dtype.label in listed), wanted[0])
+
+    form = storage.weights
+    flows = computed(form.flows, form.operand, DType.F16, DType.I16, DType.I8) or form.flows
+    operand = None if form.operand is None else computed(form.operand, DType.F16, DType.I8)
+    return replace(storage, weights=replace(form, flows=flows, operand=operand))
+
+
 def _point(steps: Estimator, batch: int, prompt: int, context: int) -> Point:
-    model, storage, target = steps.model, steps.serving.storage, steps.target
-    weights = weight_bytes(model, storage)
-    cache = cache_bytes(model, storage, batch, context)
-    memory = target.home(Holds.CONSTANTS)
-    capacity = round(memory.bytes.value) * target.instances(
-        memory, devices=steps.machine.devices, cores=steps.machine.cores
-    )
+    serving = steps.serving
+    parallel = Parallel.PIPELINE if serving.parallel == PIPELINE else Parallel.TENSOR
+    held = Deployment(steps.model, serving.storage, steps.target, serving.devices, parallel)
+    fit = held.fit(batch, context, prompt=min(prompt, steps.chunk or prompt))
     return Point(
         batch=batch,
         prompt=prompt,
         context=context,
         prefill=_phase(steps.prefill(batch, prompt)),
         decode=_phase(steps.decode(batch, context)),
-        weight_bytes=weights,
-        kv_bytes=cache,
-        capacity_bytes=capacity,
-        fits=weights + cache <= capacity,
+        weight_bytes=weight_bytes(steps.model, serving.storage),
+        kv_bytes=cache_bytes(steps.model, serving.storage, batch, context),
+        capacity_bytes=fit.capacity_bytes * serving.devices,
+        fits=fit.fits,
         provenance=steps.provenance,
     )
 
@@ -211,23 +230,3 @@ def _phase(cost: StepCost) -> Phase:
 def _scaled(found: Spread | None) -> Spread | None:
     """Thousandths."""
     return None if found is None else Spread(found.value * 1e3, found.low * 1e3, found.high * 1e3)
-
-
-def weight_bytes(model: Architecture, storage: Storage) -> int:
-    found = 0
-    for row in model.parameter_rows:
-        if row.is_copy:
-            continue
-        if row.is_small or (row.used_rows is not None and not (model.tied and row.name == "embed_tokens")):
-            found += storage.weights.flows.size_bytes(row.matrix.parameters) * row.count
-        else:
-            found += storage.weights.size_bytes(row.matrix.rows, row.matrix.columns, row.matrix.copies) * row.count
-    return found
-
-
-def cache_bytes(model: Architecture, storage: Storage, batch: int, context: int) -> int:
-    found = 0
-    for layer in model.layers:
-        n = layer.mixer.kept_tokens(context)
-        found += sum(storage.cache.size_bytes(each, batch * n) for each in layer.mixer.cached_elements)
-    return found

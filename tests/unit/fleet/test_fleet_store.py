@@ -17,6 +17,7 @@ from hypothesis import strategies as st
 
 import fleet_cells
 from opscope.core.errors import UsageError
+from opscope.core.keys import digest_of
 from opscope.core.provenance import Provenance
 from opscope.fleet import compaction, schema
 from opscope.fleet import store as stores

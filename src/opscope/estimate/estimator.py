@@ -163,6 +163,7 @@ class _Routes:
         # Cores that share images or rows need all constants each, beside their share of the activations.
         self.constants_are_resident = keeps and _whole_constant_bytes(graph) + plan.bound_bytes / instances <= own
         self.outputs = frozenset(graph.outputs)
+        self.kept = _kept_outside(graph)
         self.slices: dict[int, int] = {}  # of tensors within an attention, how many parts of them are independent
         # Where work is cut in tiles, an image for every core is in local memory at a time, however large the batch.
         images = _images(graph) if target.tiling is not None else 1
@@ -244,11 +245,18 @@ class _Routes:
     def _boundary_bytes(self, op: Op, work: Work) -> int:
         """Return the bytes of network inputs, outputs and state that the op moves to or from outer memory."""
         tensors = self.graph.tensors
-        read = sum(
-            tensors[t].bytes or 0 for t in op.inputs if t != ABSENT and tensors[t].role in (Role.INPUT, Role.VARIABLE)
-        )
+        read = sum(tensors[t].bytes or 0 for t in op.inputs if t in self.kept)
         written = sum(tensors[t].bytes or 0 for t in op.outputs if t in self.outputs)
         return min(read, work.read_bytes) + min(written, work.write_bytes)
+
+
+def _kept_outside(graph: Graph) -> frozenset[int]:
+    """Tensors whose home is outer memory: inputs, state, and what updating either in place leaves there (a cache)."""
+    found = {t for t, tensor in enumerate(graph.tensors) if tensor.role in (Role.INPUT, Role.VARIABLE)}
+    for op in graph.ops:
+        if KINDS[op.kind].touches is Touches.UPDATE and op.inputs[0] in found:
+            found.update(op.outputs)
+    return frozenset(found)
 
 
 def _images(graph: Graph) -> int:

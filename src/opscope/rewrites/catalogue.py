@@ -8,13 +8,101 @@ from ..core.errors import UsageError, did_you_mean
 from ..core.manifest import RewriteEntry
 from ..core.plugins import load_place, manifests
 
-OWN: tuple[RewriteEntry, ...] = (
+TOKENS: tuple[RewriteEntry, ...] = (  # products, attention, norms, and how values lie in memory
     RewriteEntry(
         "merge-transposes",
         "two transposes, one after the other, as one, or as none where they undo each other",
         "onnx.transposes:merge_transposes",
     ),
+    RewriteEntry(
+        "split-packed-qkv",
+        "one projection of query, key and value, or of any parts that are then cut from it, as one for each part",
+        "onnx.attention:split_packed_projections",
+    ),
+    RewriteEntry(
+        "merge-layouts",
+        "a chain of reshapes, squeezes and transposes as one of each at most, of as few axes as there can be",
+        "onnx.reshapes:merge_layouts",
+    ),
+    RewriteEntry(
+        "merge-reshapes",
+        "two reshapes, one after the other, as one, where extents are not known either",
+        "onnx.reshapes:merge_reshapes",
+    ),
+    RewriteEntry(
+        "drop-no-ops",
+        "an op whose result is its input, such as a cast to the type that is there or a pad by nothing, gone",
+        "onnx.reshapes:drop_no_ops",
+    ),
 )
+PICTURES: tuple[RewriteEntry, ...] = (  # convolutions, pools, and what stands between them
+    RewriteEntry(
+        "focus-to-strided-conv",
+        "strided slices and a Concat, or SpaceToDepth, read by a Conv, as one Conv of a larger kernel and stride",
+        "onnx.focus:focus_to_strided_conv",
+    ),
+    RewriteEntry(
+        "focus-to-space-to-depth",
+        "strided slices of rows and columns and their Concat as SpaceToDepth",
+        "onnx.focus:focus_to_space_to_depth",
+    ),
+    RewriteEntry(
+        "focus-to-reshapes",
+        "strided slices of rows and columns and their Concat as a Transpose between two Reshapes",
+        "onnx.focus:focus_to_reshapes",
+    ),
+    RewriteEntry(
+        "strided-conv-to-space-to-depth",
+        "a Conv of stride 2 on a picture of up to 8 channels as SpaceToDepth and a Conv of stride 1",
+        "onnx.focus:strided_conv_to_space_to_depth",
+    ),
+    RewriteEntry(
+        "global-pool-to-reduce",
+        "GlobalAveragePool and GlobalMaxPool as ReduceMean and ReduceMax",
+        "onnx.pooling:global_pool_to_reduce",
+    ),
+    RewriteEntry(
+        "reduce-to-global-pool",
+        "ReduceMean and ReduceMax of all spatial axes as GlobalAveragePool and GlobalMaxPool",
+        "onnx.pooling:reduce_to_global_pool",
+    ),
+    RewriteEntry(
+        "global-pool-to-window",
+        "GlobalAveragePool and GlobalMaxPool as AveragePool and MaxPool of a window as large as the picture",
+        "onnx.pooling:global_pool_to_window",
+    ),
+    RewriteEntry(
+        "window-to-global-pool",
+        "AveragePool and MaxPool of a window as large as the picture as GlobalAveragePool and GlobalMaxPool",
+        "onnx.pooling:window_to_global_pool",
+    ),
+    RewriteEntry(
+        "global-average-to-matmul",
+        "GlobalAveragePool as a MatMul with a column of equal parts",
+        "onnx.pooling:global_average_to_matmul",
+    ),
+    RewriteEntry(
+        "reduce-max-by-axis",
+        "GlobalMaxPool and ReduceMax of several axes as ReduceMax of one axis after the other",
+        "onnx.pooling:global_max_by_axis",
+    ),
+    RewriteEntry(
+        "share-max-pools",
+        "MaxPools of stride 1 of one value, as in spatial pyramids, as a chain from the smallest on",
+        "onnx.pooling:share_max_pools",
+    ),
+    RewriteEntry(
+        "split-large-max-pool",
+        "a MaxPool of more than 5 taps along an axis as a chain of smaller ones",
+        "onnx.pooling:split_large_max_pool",
+    ),
+    RewriteEntry(
+        "average-pool-to-conv",
+        "AveragePool that counts its padding or has none as a depthwise Conv of equal weights",
+        "onnx.pooling:average_pool_to_conv",
+    ),
+)
+OWN = (*TOKENS, *PICTURES)
 
 
 def known(format_: str) -> tuple[RewriteEntry, ...]:

@@ -92,10 +92,15 @@ def producer(value: ir.Value | None, *kinds: str) -> ir.Node | None:
 
 def only_reader(value: ir.Value, *kinds: str) -> ir.Node | None:
     """The one node that reads a value, if there is no other and it is one of these; None for an output of the model."""
-    readers = value.consumers()
-    if len(readers) != 1 or value.is_graph_output():
+    readers, source = value.consumers(), value.producer()
+    if len(readers) != 1 or value.is_graph_output() or (source is not None and readers[0].graph is not source.graph):
         return None
     return readers[0] if not kinds or is_op(readers[0], *kinds) else None
+
+
+def reads_as(old: ir.Value, new: ir.Value) -> bool:
+    """Whether readers of one value can read the other instead: an output of the model needs an op that makes it."""
+    return not (old.is_graph_output() and (new.is_graph_input() or new.is_graph_output() or new.is_initializer()))
 
 
 def shape_of(value: ir.Value | None) -> Shape | None:
@@ -110,7 +115,10 @@ def array_of(value: ir.Value | None) -> Array | None:
     if value is None or value.is_graph_input():
         return None
     tensor = ir.convenience.get_const_tensor(value)
-    return None if tensor is None else tensor.numpy()
+    try:
+        return None if tensor is None else tensor.numpy()
+    except OSError:  # weights in a file that is not there
+        return None
 
 
 def numbers_of(value: ir.Value | None) -> list[int] | None:

@@ -1,0 +1,175 @@
+"""Attention: projections that are packed in one product, each on its own."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import numpy as np
+import onnx_ir as ir
+
+from .layouts import MOVES, SELECTIONS, Layout, follow, layout_of, make_layout
+from .rule import Array, Maker, Match, array_of, attribute, is_op, only_reader, shape_of
+
+ELEMENTWISE = ("Add", "Sub", "Mul", "Div")
+
+
+@dataclass(frozen=True, slots=True)
+class Projection:
+    """A product with constant weights, and ops with constants after it, as parts of its channels could be computed."""
+
+    node: ir.Node
+    after: tuple[ir.Node, ...]  # elementwise ops with a constant
+    axis: int  # of the result that counts the channels
+    constants: Mapping[ir.Value, tuple[Array, int | None]]  # and the axis of each that counts the channels
+
+    @property
+    def result(self) -> ir.Value:
+        return (self.node, *self.after)[-1].outputs[0]
+
+    def part(self, make: Maker, channels: Array) -> ir.Value:
+        """The same of some channels."""
+        made: dict[ir.Value, ir.Value] = {}
+        for node in (self.node, *self.after):
+            made[node.outputs[0]] = make.tape.op(
+                node.op_type,
+                [self._input(make, value, made, channels) for value in node.inputs],
+                node.attributes,
+                domain=node.domain,
+            )
+            shape = list(shape_of(node.outputs[0]) or ())
+            shape[self.axis] = len(channels)
+            made[node.outputs[0]].type, made[node.outputs[0]].shape = node.outputs[0].type, ir.Shape(shape)
+        return made[self.result]
+
+    def _input(
+        self, make: Maker, value: ir.Value | None, made: Mapping[ir.Value, ir.Value], channels: Array
+    ) -> ir.Value | None:
+        if value is None or value not in self.constants:
+            return value if value is None else made.get(value, value)
+        array, axis = self.constants[value]
+        return value if axis is None else make.constant(np.take(array, channels, axis), "part")
+
+
+def split_packed_projections(node: ir.Node) -> Match | None:
+    """One product whose result is only cut in parts is a product for each part.
+
+    The parts can be cut in any way that a layout has a word for: Split, Slices or Gathers, of the product's result or
+    of one that was reshaped and transposed. What moves the elements of a part comes after it, in its shortest form.
+    """
+    projection = _projection(node)
+    shape = None if projection is None else shape_of(projection.result)
+    if projection is None or shape is None or 0 in shape:
+        return None
+    touched = [node, *projection.after]
+    parts = _parts(projection.result, layout_of(shape), projection.axis, touched)
+    if not parts:
+        return None
+    channels = {value: part.picked(projection.axis) for value, part in parts.items()}
+    sets = {tuple(each.tolist()) for each in channels.values()}
+    if len(sets) < 2 or sum(map(len, sets)) > len(set().union(*sets)):
+        return None  # nothing is packed, or parts overlap and would be computed twice
+
+    def build(make: Maker) -> Mapping[ir.Value, ir.Value]:
+        made: dict[tuple[int, ...], ir.Value] = {}
+        values = {}
+        for value, part in parts.items():
+            key = tuple(channels[value].tolist())
+            if key not in made:
+                made[key] = projection.part(make, channels[value])
+            values[value] = make_layout(make, made[key], part)
+        return values
+
+    return Match(touched, build)
+
+
+def _projection(node: ir.Node) -> Projection | None:
+    """A product by constants, as far as ops with constants follow it."""
+    found = _product(node)
+    if found is None:
+        return None
+    axis, constants = found
+    after: list[ir.Node] = []
+    last = node
+    while (reader := only_reader(last.outputs[0], *ELEMENTWISE)) is not None:
+        shape, result = shape_of(last.outputs[0]), shape_of(reader.outputs[0])
+        others = [value for value in reader.inputs if value is not last.outputs[0]]
+        array = array_of(others[0]) if len(others) == 1 else None
+        if array is None or others[0] is None or others[0] in constants or shape is None or result != shape:
+            break
+        constants[others[0]] = (array, _channels_of(array, axis - len(shape), shape[axis]))
+        after.append(reader)
+        last = reader
+    return Projection(node, tuple(after), axis, constants)
+
+
+def _product(node: ir.Node) -> tuple[int, dict[ir.Value, tuple[Array, int | None]]] | None:
+    """The axis of a product's result that its weights have, and the constants with their own such axis."""
+    shape = shape_of(node.outputs[0]) if is_op(node, "MatMul", "Gemm", "Conv") else None
+    arrays = [] if shape is None else [array_of(value) for value in node.inputs]
+    if (
+        shape is None
+        or any(len(shape_of(value) or ()) < 2 for value in (*node.inputs[:2], *node.outputs))
+        or sum(array is None for array in arrays) != 1
+    ):
+        return None  # the weights are no constants, or all is
+    weights = 1 if arrays[0] is None else 0
+    if is_op(node, "Conv"):
+        places = {1: 0, 2: 0} if weights and attribute(node, "group", 1) == 1 else None
+        axis = 1
+    else:
+        turned = bool(attribute(node, "transB" if weights else "transA", 0))
+        rank = arrays[weights].ndim  # type: ignore[union-attr]
+        axis = len(shape) - (1 if weights else 2)
+        places = {weights: rank - (2 if turned == bool(weights) else 1)} if rank >= 2 else None
+    if places is None:
+        return None
+    constants: dict[ir.Value, tuple[Array, int | None]] = {}
+    for number, (value, array) in enumerate(zip(node.inputs, arrays, strict=True)):
+        if value is None or array is None:
+            continue
+        if value in constants:
+            return None  # one constant in two places has no one axis
+        place = places[number] if number in places else _channels_of(array, axis - len(shape), shape[axis])
+        constants[value] = (array, place)
+    return axis, constants
+
+
+def _channels_of(array: Array, axis: int, channels: int) -> int | None:
+    """The axis of a constant that counts channels, where it is not the same for all; `axis` is counted from the end."""
+    return array.ndim + axis if array.ndim >= -axis and array.shape[axis] == channels else None
+
+
+def _parts(value: ir.Value, layout: Layout, channels: int, touched: list[ir.Node]) -> dict[ir.Value, Layout] | None:
+    """Values that hold some channels, with the layout of each; None where anything else reads the packed result."""
+    if value.is_graph_output() or not value.consumers():
+        return None
+    parts: dict[ir.Value, Layout] = {}
+    for reader in value.consumers():
+        is_fit = reader.inputs[0] is value and is_op(reader, *MOVES, *SELECTIONS) and reader.graph is touched[0].graph
+        results = follow(layout, reader) if is_fit else None
+        if results is None:
+            return None
+        touched.append(reader)
+        for result, part in results:
+            if not all(part.is_whole(axis) for axis in range(len(part.source)) if axis != channels):
+                return None
+            if not part.is_whole(channels):
+                parts.update([_last(result, part, touched)])
+                continue
+            more = _parts(result, part, channels, touched)
+            if more is None:
+                return None
+            parts |= more
+    return {part: layout for part, layout in parts.items() if part.is_graph_output() or part.consumers()}
+
+
+def _last(value: ir.Value, layout: Layout, touched: list[ir.Node]) -> tuple[ir.Value, Layout]:
+    """A part, as far as it is only moved."""
+    while (reader := only_reader(value, *MOVES)) is not None and reader.inputs[0] is value:
+        results = follow(layout, reader)
+        if results is None:
+            break
+        touched.append(reader)
+        ((value, layout),) = results
+    return value, layout

@@ -1,0 +1,112 @@
+"""Reshapes: chains of ops that only move elements in their shortest form, and ops that do nothing at all."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import numpy as np
+import onnx_ir as ir
+
+from .layouts import COMMON_RANK, MOVES, Layout, follow, layout_of, make_layout, short_form, slices_of
+from .rule import (
+    Maker,
+    Match,
+    array_of,
+    attribute,
+    is_op,
+    numbers_of,
+    only_reader,
+    producer,
+    reads_as,
+    shape_of,
+)
+
+RESHAPES = ("Reshape", "Squeeze", "Unsqueeze", "Flatten")
+NEUTRAL = {"Add": 0, "Sub": 0, "Mul": 1, "Div": 1, "Pow": 1}  # second operand that changes nothing
+
+
+def merge_layouts(node: ir.Node) -> Match | None:
+    """A chain of ops that only move elements, as at most a Reshape, a Transpose and a Reshape."""
+    if not is_op(node, *MOVES) or only_reader(node.outputs[0], *MOVES) is not None:
+        return None
+    chain = [node]
+    while (before := producer(chain[-1].inputs[0], *MOVES)) and only_reader(before.outputs[0]) is chain[-1]:
+        chain.append(before)
+    found = _followed(chain)
+    if found is None:
+        return None
+    source, layout, followed = found
+    form = short_form(layout)
+    if form.cost >= _cost(followed) or (form.ops == 0 and not reads_as(node.outputs[0], source)):
+        return None
+    return Match(followed, lambda make: {node.outputs[0]: make_layout(make, source, layout)})
+
+
+def _followed(chain: list[ir.Node]) -> tuple[ir.Value, Layout, list[ir.Node]] | None:
+    """A chain, its last op first, as a layout: from the first value of which the rest is one."""
+    for length in range(len(chain), 0, -1):
+        source = chain[length - 1].inputs[0]
+        shape = shape_of(source)
+        layout = None if shape is None or 0 in shape else layout_of(shape)
+        for node in reversed(chain[:length]):
+            results = None if layout is None else follow(layout, node)
+            layout = None if results is None else results[0][1]
+        if layout is not None and source is not None:
+            return source, layout, chain[:length]
+    return None
+
+
+def _cost(chain: list[ir.Node]) -> tuple[int, int, int]:
+    """What a chain costs, as `Form.cost` has it."""
+    ranks = [len(attribute(node, "perm", ())) for node in chain if is_op(node, "Transpose")]
+    return len(chain), len(ranks), max((*ranks, COMMON_RANK)) if ranks else 0
+
+
+def merge_reshapes(node: ir.Node) -> Match | None:
+    """A reshape of a reshape is one; extents need not be known."""
+    first = producer(node.inputs[0], *RESHAPES) if is_op(node, "Reshape") else None
+    wanted = numbers_of(node.inputs[1]) if first is not None else None
+    if first is None or wanted is None or 0 in wanted:
+        return None
+
+    def build(make: Maker) -> Mapping[ir.Value, ir.Value]:
+        made = make.op("Reshape", first.inputs[0], node.inputs[1])
+        made.shape = node.outputs[0].shape
+        return {node.outputs[0]: made}
+
+    return Match((node, first), build)
+
+
+def drop_no_ops(node: ir.Node) -> Match | None:
+    """An op whose result is its input: gone."""
+    source = node.inputs[0] if node.inputs and len(node.outputs) >= 1 else None
+    if source is None or not _does_nothing(node) or not reads_as(node.outputs[0], source):
+        return None
+    return Match((node,), lambda _: {node.outputs[0]: source})
+
+
+def _does_nothing(node: ir.Node) -> bool:
+    before, after = shape_of(node.inputs[0]), shape_of(node.outputs[0])
+    if is_op(node, "Identity"):
+        return True
+    if is_op(node, "Cast"):
+        return node.inputs[0] is not None and node.inputs[0].dtype == attribute(node, "to", -1)
+    if is_op(node, "Transpose"):
+        order = attribute(node, "perm")
+        return order is not None and list(order) == sorted(order)
+    if is_op(node, "Dropout"):
+        return not node.outputs[1:] and len(node.inputs) < 3
+    if is_op(node, "Concat"):
+        return len(node.inputs) == 1
+    if before is None or before != after:
+        return False
+    if is_op(node, "Pad"):  # one that adds and takes as much moves what is there
+        pads = attribute(node, "pads") if len(node.inputs) < 2 else numbers_of(node.inputs[1])
+        return pads is not None and not any(pads)
+    if is_op(node, "Slice"):
+        cuts = slices_of(node, before)
+        return cuts is not None and all(step == 1 for _, _, step in cuts)
+    if is_op(node, *NEUTRAL):
+        array = array_of(node.inputs[1])
+        return array is not None and bool(np.all(array == NEUTRAL[node.op_type]))
+    return is_op(node, "Reshape", "Expand", "Squeeze", "Unsqueeze", "Flatten")

@@ -22,6 +22,7 @@ from .architecture import (
     Positions,
 )
 from .decoder import At, Step, write_decoder
+from .decoder_parts import latent_attention, linear_attention, mixture
 from .formats import Format, cache_format, weight_format
 
 FRAMEWORK = "Hugging Face config"
@@ -268,10 +269,14 @@ class GraphHands:
             mixed = self.reshape(at, mixed, (batch, blocks * rows, heads * size))
             whole = (batch, tokens, heads * size)
             return mixed if blocks * rows == tokens else self.op("slice", at, (mixed,), whole)
-        mixed = self.reshape(at, mixed, (batch, heads, tokens, size))
+        return self.joined(at, self.reshape(at, mixed, (batch, heads, tokens, size)))
+
+    def joined(self, at: At, x: int) -> int:
+        """(batch, heads, tokens, size) → (batch, tokens, features)."""
+        batch, heads, tokens, size = self.shape(x)
         if tokens > 1:
-            mixed = self.op("transpose", at, (mixed,), (batch, tokens, heads, size), permutation=(0, 2, 1, 3))
-        return self.reshape(at, mixed, (batch, tokens, heads * size))
+            x = self.op("transpose", at, (x,), (batch, tokens, heads, size), permutation=(0, 2, 1, 3))
+        return self.reshape(at, x, (batch, tokens, heads * size))
 
     def blocks(self, window: int | None) -> int:
         """Blocks of queries that look back to keys of their own."""
@@ -314,7 +319,9 @@ class GraphHands:
         return self.masks[rows, keys]
 
     def other(self, at: At, x: int, part: LatentAttention | LinearAttention | Mixture) -> int:
-        raise NotImplementedError
+        if isinstance(part, LatentAttention):
+            return latent_attention(self, at, x, part)
+        return linear_attention(self, at, x, part) if isinstance(part, LinearAttention) else mixture(self, at, x, part)
 
     def finish(self, at: At, x: int, architecture: Architecture) -> None:
         """Logits of each sequence's last token: a prompt's others answer nothing."""

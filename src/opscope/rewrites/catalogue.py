@@ -34,6 +34,34 @@ OWN: tuple[RewriteEntry, ...] = (
         "an op whose result is its input, such as a cast to the type that is there or a pad by nothing, gone",
         "onnx.reshapes:drop_no_ops",
     ),
+    RewriteEntry(
+        "name-activations",
+        "GELU, SiLU, HardSwish, Mish and others that are spelled out, as the op that they are, or in fewer ops",
+        "onnx.activations:name_activation",
+    ),
+    RewriteEntry(
+        "spell-activations",
+        "Gelu, HardSwish and Mish, each one op, in ops that every target has",
+        "onnx.activations:spell_activation",
+    ),
+    RewriteEntry(
+        "gelu-to-tanh",
+        "GELU by erf, in its tanh form: up to 5e-4 off",
+        "onnx.activations:gelu_to_tanh",
+        needs="approximate",
+    ),
+    RewriteEntry(
+        "gelu-to-sigmoid",
+        "GELU by erf, in its sigmoid form: up to 0.021 off",
+        "onnx.activations:gelu_to_sigmoid",
+        needs="approximate",
+    ),
+    RewriteEntry(
+        "erf-to-tanh",
+        "Erf by Tanh of a cubic: up to 4e-4 off",
+        "onnx.activations:erf_to_tanh",
+        needs="approximate",
+    ),
 )
 
 

@@ -34,6 +34,7 @@ test: setup
 
 test-slow: setup
 	$(BIN)/pytest -n 2 -m slow
+	$(BIN)/pytest -n 2 tests/property --hypothesis-profile thorough
 
 lint: setup
 	$(BIN)/ruff check src tests bench tools

@@ -10,8 +10,12 @@ from pathlib import Path
 import pytest
 from hypothesis import HealthCheck, settings
 
-# A slow machine is no defect: nothing here is judged by the clock. The same examples every time keep CI repeatable.
-settings.register_profile("steady", deadline=None, derandomize=True, suppress_health_check=[HealthCheck.too_slow])
+# A slow machine is no defect: nothing here is judged by the clock. The same examples every time keep CI repeatable, so
+# that many of them find no more than a few do; `make test-slow` draws others, and more.
+settings.register_profile(
+    "steady", deadline=None, derandomize=True, max_examples=40, suppress_health_check=[HealthCheck.too_slow]
+)
+settings.register_profile("thorough", settings.get_profile("steady"), derandomize=False, max_examples=300)
 settings.load_profile("steady")
 
 # Many tests start a Python of their own. Where bytecode is not kept, each compiles the whole package before it works.

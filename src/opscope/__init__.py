@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from .options import CompileOptions, OpstatsOptions, ProfileOptions, QuantizeOptions, ReportOptions, RunOptions
     from .plugins import faces
     from .plugins.faces import *  # noqa: F403 - whatever our own plug-ins add
+    from .rewrites.optimize import optimize
     from .selection.bakeoff import bakeoff
     from .workflows.setting_up import environment_states, plan_setup, setup
 
@@ -57,6 +58,7 @@ if TYPE_CHECKING:
         "import_profile",
         "open_run",
         "opstats",
+        "optimize",
         "plan_setup",
         "plan_sweep",
         "profile",
@@ -114,6 +116,7 @@ _OWN = {  # name → module it comes from, imported when first asked for
     "store_page": "fleet.verbs",
     "trend": "fleet.verbs",
     "bakeoff": "selection.bakeoff",
+    "optimize": "rewrites.optimize",
     "CompileOptions": "options",
     "OpstatsOptions": "options",
     "ProfileOptions": "options",

@@ -389,13 +389,14 @@ def import_profile(
     *,
     form: str | None = None,
     provenance: Provenance | str | None = None,
+    clock_hz: float | None = None,
     command: Sequence[str] = (),
     created: str | None = None,
 ) -> Recorded:
     """Read profile files of other tools, or stats buffers with their program, and leave a run.
 
     All files are about the same run, and the format of each is found by content, or is `form` where that does not tell.
-    `provenance` says how the times were obtained, where the files cannot.
+    `provenance` says how the times were obtained, where the files cannot; `clock_hz` what their cycles count.
     """
     from .core.provenance import Provenance
     from .workflows.importing import import_files
@@ -407,6 +408,7 @@ def import_profile(
         _path(run),
         form=form,
         provenance=None if provenance is None else Provenance(provenance),
+        clock_hz=clock_hz,
         command=tuple(command),
         created=_when(created),
     )

@@ -197,3 +197,50 @@ def test_the_user_may_say_how_times_were_obtained_where_the_file_cannot(tmp_path
     assert main(["import", str(latency), "-o", str(tmp_path / "run"), "--provenance", "simulated"]) == 0
     run = read_run(tmp_path / "run")
     assert run.info.provenance == run.trace.provenance == run.summary.latency.provenance == "simulated"
+
+
+def test_a_clock_turns_ticks_of_a_board_into_times_that_stand_beside_an_estimate(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    log, model = tmp_path / "board.log", tmp_path / "m.tflite"
+    assert main(["zoo", "kws-cnn", "--precision", "int8", "-o", str(model)]) == 0
+    estimate = ["profile", str(model), "--target", "cortex-m4", "--backend", "estimate", "-o", str(tmp_path / "e.run")]
+    assert main(estimate) == 0
+    types = [
+        "CONV_2D",
+        *["DEPTHWISE_CONV_2D", "CONV_2D"] * 4,
+        "AVERAGE_POOL_2D",
+        "RESHAPE",
+        "FULLY_CONNECTED",
+        "SOFTMAX",
+    ]
+    log.write_text("".join(f"{kind} took {120_000 * (1 + n)} ticks ({1 + n} ms).\n" for n, kind in enumerate(types)))
+    assert main(["import", str(log), "--clock", "120MHz", "-o", str(tmp_path / "b.run")]) == 0
+    capsys.readouterr()
+    assert main(["compare", str(tmp_path / "e.run"), str(tmp_path / "b.run"), "--side-by-side"]) == 0
+    said = capsys.readouterr().out
+    assert "latency" in said
+    assert "91 ms" in said
+    assert "b.run: 13 ops are matched by surroundings, not by name" in said
+    assert "measured over calibrated, by type" in said
+
+
+@pytest.mark.parametrize(
+    ("name", "clock", "problem"),
+    [
+        ("stm32_console.txt", "80MHz", "the files tell times themselves; expected files with cycles alone"),
+        (
+            "tflm_benchmark.csv",
+            "25MHz",
+            "cycles of an emulator are no time at any clock; expected a profile of a board",
+        ),
+        ("tflm_benchmark.txt", "0Hz", "0 Hz; expected more than 0"),
+        ("stedgeai_analyze.txt", "80MHz", "the files have no cycles of ops; expected files with cycles"),
+        ("tflm_benchmark.txt", "fast", "'fast': not understood; expected a clock such as 120MHz"),
+    ],
+)
+def test_a_clock_that_cannot_be_used_is_refused(
+    name: str, clock: str, problem: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["import", str(SAMPLES / name), "--clock", clock]) == 2
+    assert problem in capsys.readouterr().err

@@ -16,6 +16,7 @@ from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
 
 from device_build import DMA, HMX, HVX, Step, program_of
+from draws import draws
 from kineto_build import two_streams
 from opscope.core.errors import ProfilerError
 from opscope.importers.formats import formats, read_profile
@@ -98,7 +99,7 @@ def content(trace: Trace) -> tuple[Counter[tuple[object, ...]], Counter[tuple[ob
 
 
 @given(traces(), st.booleans())
-@settings(deadline=None, max_examples=120)
+@settings(deadline=None, max_examples=draws(1.5))
 def test_a_timeline_is_the_same_after_json(trace: Trace, pairs: bool) -> None:
     raw = as_json(trace, pairs=pairs)
     assert decode_events(raw, source="t").unread.count == 0
@@ -118,7 +119,7 @@ begins_and_ends = st.lists(st.tuples(st.sampled_from("BE"), st.integers(0, 2)), 
 
 
 @given(begins_and_ends)
-@settings(deadline=None, max_examples=200)
+@settings(deadline=None, max_examples=draws(2))
 def test_begins_and_ends_pair_like_brackets(marks: Sequence[tuple[str, int]]) -> None:
     """Against a stack per thread, however badly they are nested."""
     events = [{"ph": ph, "name": str(n), "pid": 1, "tid": tid, "ts": n} for n, (ph, tid) in enumerate(marks)]
@@ -140,7 +141,7 @@ spans = st.lists(st.tuples(st.integers(0, 2), st.integers(0, 30), st.integers(0,
 
 
 @given(spans)
-@settings(deadline=None, max_examples=300)
+@settings(deadline=None, max_examples=draws(3))
 def test_every_span_has_a_lane_on_which_it_is_alone(rows: Sequence[tuple[int, int, int]]) -> None:
     thread, start, length = (
         (np.array(c, np.int64) for c in zip(*rows, strict=True)) if rows else (np.zeros(0, np.int64),) * 3
@@ -159,7 +160,7 @@ def _nest(one: tuple[int, int, int], other: tuple[int, int, int]) -> bool:
 
 
 @given(spans)
-@settings(deadline=None, max_examples=150)
+@settings(deadline=None, max_examples=draws(1.5))
 def test_busy_and_idle_of_imported_lanes_make_the_wall(rows: Sequence[tuple[int, int, int]]) -> None:
     events = [{"ph": "X", "name": "a", "pid": 1, "tid": t, "ts": s, "dur": d} for t, s, d in rows]
     trace = _read(json.dumps(events).encode())

@@ -8,6 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from build import Sketch
+from draws import draws
 from opscope.core.units import Bytes
 from opscope.estimate.memory import Buffer, live_bytes, place, plan_memory
 from opscope.graph.graph import DType, Graph
@@ -63,7 +64,7 @@ def overlapping(plan: list[Buffer], offsets: list[int]) -> bool:
 
 
 @given(buffers(), RUNTIMES)
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=draws(1.5), deadline=None)
 def test_no_two_buffers_alive_at_the_same_step_overlap(plan: list[Buffer], runtime: Runtime) -> None:
     offsets = place(plan, runtime)
     assert not overlapping(plan, offsets)
@@ -96,7 +97,7 @@ def test_the_best_of_all_placements_lies_between_the_bound_and_the_plan(plan: li
 
 
 @given(graphs())
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=draws(1.5), deadline=None)
 def test_arena_bound_and_live_bytes_are_in_order_for_any_graph(graph: Graph) -> None:
     plan = plan_memory(graph, Runtime())
     assert len(plan.live_bytes) == len(graph.ops)
@@ -108,7 +109,7 @@ def test_arena_bound_and_live_bytes_are_in_order_for_any_graph(graph: Graph) -> 
 
 
 @given(graphs())
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=draws(1.5), deadline=None)
 def test_every_tensor_has_its_bytes_while_it_is_needed(graph: Graph) -> None:
     plan = plan_memory(graph, Runtime())
     home = {tensor: buffer for buffer in plan.buffers for tensor in buffer.tensors}
@@ -129,6 +130,6 @@ def test_every_tensor_has_its_bytes_while_it_is_needed(graph: Graph) -> None:
 
 
 @given(graphs())
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=draws(1), deadline=None)
 def test_sharing_never_needs_more_than_not_sharing(graph: Graph) -> None:
     assert plan_memory(graph, Runtime()).bound_bytes <= plan_memory(graph, Runtime(in_place=())).bound_bytes

@@ -9,6 +9,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from draws import draws
 from opscope.core.errors import ModelError
 from opscope.graph.graph import Graph
 from opscope.readers import read_model
@@ -23,7 +24,7 @@ PACKED = [
     c_array(BY_HAND, "alignas(8) const unsigned char g_model[] __attribute__((aligned(8)))"),
     c_array(relu_onnx(), form="{}"),
 ]
-MANY = settings(max_examples=400, deadline=2000, suppress_health_check=[HealthCheck.function_scoped_fixture])
+MANY = settings(max_examples=draws(3), deadline=2000, suppress_health_check=[HealthCheck.function_scoped_fixture])
 
 
 @pytest.fixture(scope="module")

@@ -14,6 +14,7 @@ from build import Sketch
 from compiler_build import build
 from compiler_graphs import graphs
 from compiler_laws import all_laws
+from draws import draws
 from opscope.core.errors import ProgramError
 from opscope.device import simulate
 from opscope.estimate.precision import with_precision
@@ -142,7 +143,7 @@ def damaged(program: Program, data: st.DataObject) -> Program:
     return replace(program, commands=table, dependency_sources=sources)
 
 
-@settings(FEW, max_examples=150)
+@settings(FEW, max_examples=draws(1.5))
 @given(st.data())
 def test_a_damaged_program_is_refused_or_runs(data: st.DataObject) -> None:
     program = damaged(SMALL, data)

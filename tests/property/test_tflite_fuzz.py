@@ -8,6 +8,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from draws import draws
 from opscope.core.errors import ModelError
 from opscope.graph.graph import Graph
 from opscope.readers.tflite import read_tflite
@@ -70,7 +71,7 @@ def test_a_file_cut_anywhere_is_refused_or_read(folder: Path, content: bytes) ->
     assert refused > len(content) // 2
 
 
-@settings(max_examples=600, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=draws(4), deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(
     content=st.sampled_from(MODELS),
     flips=st.lists(st.tuples(st.floats(0, 1), st.integers(0, 7)), min_size=1, max_size=8),
@@ -82,7 +83,7 @@ def test_flipped_bits_are_refused_or_read(folder: Path, content: bytes, flips: l
     outcome(folder, bytes(damaged))
 
 
-@settings(max_examples=600, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=draws(4), deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(
     content=st.sampled_from(MODELS),
     place=st.floats(0, 1),
@@ -93,7 +94,7 @@ def test_a_word_of_any_value_anywhere_is_refused_or_read(folder: Path, content: 
     outcome(folder, content[:start] + word.to_bytes(4, "little") + content[start + 4 :])
 
 
-@settings(max_examples=300, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=draws(3), deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(tail=st.binary(max_size=512))
 def test_random_bytes_behind_the_identifier_are_refused(folder: Path, tail: bytes) -> None:
     outcome(folder, b"\x08\0\0\0TFL3" + tail)

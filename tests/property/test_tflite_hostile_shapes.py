@@ -11,6 +11,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from draws import draws
 from opscope.core.errors import ModelError
 from opscope.graph.graph import Graph
 from opscope.readers.tflite import read_tflite
@@ -127,7 +128,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
         yield tmp_path_factory.mktemp("hostile")
 
 
-@settings(max_examples=400, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=draws(3), deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(
     values=st.lists(constants, min_size=3, max_size=6),
     chosen=st.lists(steps, min_size=1, max_size=12),

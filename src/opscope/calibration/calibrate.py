@@ -21,7 +21,7 @@ from ..estimate.precision import in_precision, with_precision
 from ..estimate.ranges import RANGE_SIGMAS
 from ..graph.graph import Graph
 from ..machine.calibration import Calibration, Validation
-from ..machine.catalogue import figures
+from ..machine.catalogue import figures, with_figures
 from ..machine.target import Figure, Target
 from ..readers import graph_of
 from .fit import Fit, Priors, Row, fit, linearise
@@ -211,27 +211,6 @@ class _Pricing:
 def _with_values(machine: Target, base: Target, keys: Sequence[str]) -> Target:
     """A machine with the fitted figures of the base, so that machines alike in all else share terms."""
     return with_figures(machine, values_of(base, keys))
-
-
-def with_figures(target: Target, new: Mapping[str, Figure]) -> Target:
-    """A target with other figures at some keys."""
-    import msgspec
-
-    document = msgspec.to_builtins(target)
-    for key, figure in new.items():
-        place = document
-        *path, leaf = _steps(key)
-        for step in path:
-            place = place[step]
-        place[leaf] = msgspec.to_builtins(figure)
-    return msgspec.convert(document, Target)
-
-
-def _steps(key: str) -> list[str | int]:
-    steps: list[str | int] = []
-    for word in key.replace("[", ".[").split("."):
-        steps.append(int(word[1:-1]) if word.startswith("[") else word)
-    return steps
 
 
 def _priors(machines: Sequence[Target], base: Target, keys: Sequence[str]) -> Priors:

@@ -31,6 +31,7 @@ OWN_VERBS = {  # verb → module, line for --help
     "store": (".store", "Many profiles as rows: add runs, ask in SQL, export"),
     "table": (".store", "One metric of a store, models by targets"),
     "trend": (".store", "How a metric of a store went from commit to commit, and where it changed"),
+    "optimize": (".optimize", "Rewrite a model so that it is faster, judged by the compiler you name, proven the same"),
     "quantize": (".quantize", "A quantised copy of a model, calibrated with your data, and its error layer by layer"),
     "calibrate": (".calibrate", "Fit a target to measurements of a chip, with ranges that hold"),
     "validate": (".validate", "How far a target's predictions lie from measurements"),

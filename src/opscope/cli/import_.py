@@ -10,6 +10,7 @@ from typing import TextIO
 from ..commands.command import positive, write_result
 from ..core.errors import UsageError
 from ..core.provenance import Provenance
+from ..core.units import parse_hertz
 from .profile import show
 
 PROVENANCES = tuple(word for word in Provenance if word not in (Provenance.CALIBRATED, Provenance.EMULATED))
@@ -25,6 +26,7 @@ examples:
   opscope import trace.json.gz -o run --top 20
   opscope import compile.csv runtime.csv -o run
   opscope import runtime.csv -o run --provenance simulated
+  opscope import board.log -o run --clock 120MHz
   opscope import --list
 
 Several files make one run: give those that are about the same one. Exit codes: 0 fine, 2 unreadable or unknown.
@@ -42,6 +44,9 @@ Several files make one run: give those that are about the same one. Exit codes: 
             metavar="WORD",
             help=f"how the times were obtained, where the file cannot say: {', '.join(PROVENANCES)}",
         )
+        parser.add_argument(
+            "--clock", metavar="HZ", help="what cycles of the file count, where it does not tell: 120MHz"
+        )
         parser.add_argument("--top", type=positive, default=10, metavar="N", help="ops to print (default 10)")
         parser.add_argument("--json", action="store_true", help="print everything as JSON")
         parser.add_argument("--list", action="store_true", help="list the known formats")
@@ -56,7 +61,12 @@ Several files make one run: give those that are about the same one. Exit codes: 
         if not args.files:
             raise UsageError("import: no file given; expected profile files, or --list for the formats that are known")
         recorded = api.import_profile(
-            args.files, args.output, form=args.format, provenance=args.provenance, command=("opscope", *sys.argv[1:])
+            args.files,
+            args.output,
+            form=args.format,
+            provenance=args.provenance,
+            clock_hz=None if args.clock is None else parse_hertz(args.clock),
+            command=("opscope", *sys.argv[1:]),
         )
         show(recorded, as_json=args.json, top=args.top, more="--top N")
         if args.output is not None:

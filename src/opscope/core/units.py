@@ -82,6 +82,10 @@ def parse_joules(text: str) -> float:
     return _parse(text, _ENERGY_UNITS, "an energy such as 1mJ or 250uJ")
 
 
+def parse_hertz(text: str) -> float:
+    return _parse(text, {"HZ": 1.0, "KHZ": 1e3, "MHZ": 1e6, "GHZ": 1e9}, "a clock such as 120MHz")
+
+
 def parse_share(text: str) -> float:
     return _parse(text, {"%": 0.01}, "a share such as 10%")
 

@@ -7,7 +7,8 @@ from dataclasses import fields, replace
 
 from ..core.errors import UsageError
 from ..core.provenance import Provenance
-from ..recording.recording import CLOCK, LATENCY, Check, Metric, OpRecord, Recording, empty_trace
+from ..recording.language_model import LanguageModel
+from ..recording.recording import CLOCK, CYCLES, LATENCY, Check, Metric, OpRecord, Recording, empty_trace
 from .overlay import find_pair, overlay
 
 _MOST = 2**50
@@ -45,9 +46,20 @@ def combine(parts: Sequence[Recording]) -> Recording:
         inferences=first.inferences,
         tables=tuple(table for part in parts for table in part.tables),
         host=next((part.host for part in parts if part.host), ()),
+        language_model=_points_of(parts),
         caveats=tuple(dict.fromkeys(caveat for part in parts for caveat in part.caveats)),
     )
     return _with_times(_believable(whole))
+
+
+def _points_of(parts: Sequence[Recording]) -> LanguageModel | None:
+    """Points of all files, as of one benchmark for each concurrency."""
+    found = [part.language_model for part in parts if part.language_model is not None]
+    if not found:
+        return None
+    _only_one("language model", [(part.source, part.language_model.model) for part in parts if part.language_model])
+    points = tuple(point for each in found for point in each.points)
+    return replace(found[0], points=points, notes=tuple(dict.fromkeys(note for each in found for note in each.notes)))
 
 
 def _believable(whole: Recording) -> Recording:
@@ -131,6 +143,23 @@ def _across(parts: Sequence[Recording]) -> Iterator[Check]:
                 if source != part.maker:
                     detail = f"{value:.0f} in {source}, {metric.value or 0:.0f} in {part.maker}"
                     yield Check(f"total {metric.name} of both files agree", value == metric.value, detail)
+
+
+def with_clock(whole: Recording, clock_hz: float) -> Recording:
+    """Times from cycles, at a clock that the user knows and the files do not tell."""
+    if clock_hz <= 0:
+        raise UsageError(f"--clock: {clock_hz:g} Hz; expected more than 0")
+    if whole.provenance is Provenance.EMULATED:
+        raise UsageError("--clock: cycles of an emulator are no time at any clock; expected a profile of a board")
+    if whole.value(CLOCK) or any(op.time_ns is not None for op in whole.ops):
+        raise UsageError("--clock: the files tell times themselves; expected files with cycles alone")
+    if not any(op.cycles is not None for op in whole.ops):
+        raise UsageError("--clock: the files have no cycles of ops; expected files with cycles")
+    metrics = [*whole.metrics, Metric(CLOCK, clock_hz, "Hz", note="as given")]
+    cycles = whole.value(CYCLES)
+    if cycles is not None and whole.latency_ns is None:
+        metrics.append(Metric(LATENCY, round(cycles * 1e9 / clock_hz), "ns", note="its cycles at the clock"))
+    return _with_times(replace(whole, metrics=tuple(metrics)))
 
 
 def _with_times(whole: Recording) -> Recording:

@@ -17,12 +17,14 @@ from ..core.meaning import Does
 from ..core.provenance import Provenance
 from ..program.bounds import Bounds
 from .finding import Finding
+from .language_model import LanguageModel
 from .resources import Resources
 from .run import CommandTable
 from .summary import DeviceSummary, HostStage, LaneTotal, Latency, MemoryTotal, Share, Summary
 from .trace import COUNTER, EDGE, SPAN, Trace
 
 CLOCK = "clock"  # name of the metric, in Hz, that turns the cycles of ops into times
+CYCLES = "cycles of one inference"  # name of the metric, of sources that count and do not tell how fast
 LATENCY = "latency"  # name of the metric, in ns, of one inference
 COMPILE_TIME = "compile_time"  # name of the metric, in ns or us, of what a compiler took on the host
 
@@ -192,6 +194,7 @@ class Recording:
     memory: tuple[MemoryTotal, ...] = ()
     host: tuple[HostStage, ...] = ()  # of one inference, in order; together what it takes
     stages: tuple[StageTime, ...] = ()  # of the compiler
+    language_model: LanguageModel | None = None  # of sources that tell of tokens
     causes: tuple[Finding, ...] = ()  # that the source itself found
     checks: tuple[Check, ...] = ()
     notes: tuple[str, ...] = ()  # what was left out, how much of it, and why

@@ -8,7 +8,7 @@ from ..core.errors import UsageError, did_you_mean
 from ..core.manifest import RewriteEntry
 from ..core.plugins import load_place, manifests
 
-OWN: tuple[RewriteEntry, ...] = (
+TOKENS: tuple[RewriteEntry, ...] = (  # products, attention, norms, and how values lie in memory
     RewriteEntry(
         "merge-transposes",
         "two transposes, one after the other, as one, or as none where they undo each other",
@@ -63,6 +63,119 @@ OWN: tuple[RewriteEntry, ...] = (
         needs="approximate",
     ),
 )
+PICTURES: tuple[RewriteEntry, ...] = (  # convolutions, pools, and what stands between them
+    RewriteEntry(
+        "focus-to-strided-conv",
+        "strided slices and a Concat, or SpaceToDepth, read by a Conv, as one Conv of a larger kernel and stride",
+        "onnx.focus:focus_to_strided_conv",
+    ),
+    RewriteEntry(
+        "focus-to-space-to-depth",
+        "strided slices of rows and columns and their Concat as SpaceToDepth",
+        "onnx.focus:focus_to_space_to_depth",
+    ),
+    RewriteEntry(
+        "focus-to-reshapes",
+        "strided slices of rows and columns and their Concat as a Transpose between two Reshapes",
+        "onnx.focus:focus_to_reshapes",
+    ),
+    RewriteEntry(
+        "strided-conv-to-space-to-depth",
+        "a Conv of stride 2 on a picture of up to 8 channels as SpaceToDepth and a Conv of stride 1",
+        "onnx.focus:strided_conv_to_space_to_depth",
+    ),
+    RewriteEntry(
+        "global-pool-to-reduce",
+        "GlobalAveragePool and GlobalMaxPool as ReduceMean and ReduceMax",
+        "onnx.pooling:global_pool_to_reduce",
+    ),
+    RewriteEntry(
+        "reduce-to-global-pool",
+        "ReduceMean and ReduceMax of all spatial axes as GlobalAveragePool and GlobalMaxPool",
+        "onnx.pooling:reduce_to_global_pool",
+    ),
+    RewriteEntry(
+        "global-pool-to-window",
+        "GlobalAveragePool and GlobalMaxPool as AveragePool and MaxPool of a window as large as the picture",
+        "onnx.pooling:global_pool_to_window",
+    ),
+    RewriteEntry(
+        "window-to-global-pool",
+        "AveragePool and MaxPool of a window as large as the picture as GlobalAveragePool and GlobalMaxPool",
+        "onnx.pooling:window_to_global_pool",
+    ),
+    RewriteEntry(
+        "global-average-to-matmul",
+        "GlobalAveragePool as a MatMul with a column of equal parts",
+        "onnx.pooling:global_average_to_matmul",
+    ),
+    RewriteEntry(
+        "reduce-max-by-axis",
+        "GlobalMaxPool and ReduceMax of several axes as ReduceMax of one axis after the other",
+        "onnx.pooling:global_max_by_axis",
+    ),
+    RewriteEntry(
+        "share-max-pools",
+        "MaxPools of stride 1 of one value, as in spatial pyramids, as a chain from the smallest on",
+        "onnx.pooling:share_max_pools",
+    ),
+    RewriteEntry(
+        "split-large-max-pool",
+        "a MaxPool of more than 5 taps along an axis as a chain of smaller ones",
+        "onnx.pooling:split_large_max_pool",
+    ),
+    RewriteEntry(
+        "average-pool-to-conv",
+        "AveragePool that counts its padding or has none as a depthwise Conv of equal weights",
+        "onnx.pooling:average_pool_to_conv",
+    ),
+    RewriteEntry(
+        "conv-1d-to-2d",
+        "convolutions and pooling along one axis as such along two, the first of one element",
+        "onnx.convolutions:conv_1d_to_2d",
+    ),
+    RewriteEntry(
+        "sink-squeeze",
+        "elementwise ops on squeezed values as the same before the Squeeze",
+        "onnx.convolutions:sink_squeeze",
+    ),
+    RewriteEntry(
+        "dilation-to-blocks",
+        "a dilated Conv as SpaceToDepth, a Conv in groups without dilation, and DepthToSpace",
+        "onnx.convolutions:dilation_to_blocks",
+    ),
+    RewriteEntry(
+        "dilation-to-zeros",
+        "a dilated Conv as one of a larger kernel with zeros between its taps",
+        "onnx.convolutions:dilation_to_zeros",
+    ),
+    RewriteEntry(
+        "split-large-kernel",
+        "a Conv of more than 7 taps along an axis as a sum of smaller ones",
+        "onnx.convolutions:split_large_kernel",
+    ),
+    RewriteEntry(
+        "grouped-conv-to-convs",
+        "a Conv in up to 32 groups as one for each",
+        "onnx.convolutions:grouped_conv_to_convs",
+    ),
+    RewriteEntry(
+        "grouped-conv-to-dense",
+        "a Conv in up to 64 groups as one of all channels with zeros between them",
+        "onnx.convolutions:grouped_conv_to_dense",
+    ),
+    RewriteEntry(
+        "convs-to-grouped-conv",
+        "Convs of the parts of a Split and their Concat as one in groups",
+        "onnx.convolutions:convs_to_grouped_conv",
+    ),
+    RewriteEntry(
+        "conv-transpose-to-depth-to-space",
+        "a ConvTranspose that enlarges by its stride as a Conv and DepthToSpace",
+        "onnx.convolutions:conv_transpose_to_blocks",
+    ),
+)
+OWN = (*TOKENS, *PICTURES)
 
 
 def known(format_: str) -> tuple[RewriteEntry, ...]:

@@ -24,6 +24,7 @@ def import_files(
     *,
     form: str | None,
     provenance: Provenance | None,
+    clock_hz: float | None = None,
     command: tuple[str, ...],
     created: str,
 ) -> Recorded:
@@ -37,6 +38,8 @@ def import_files(
         for path in files:
             _refuse_model(path)
         raise
+    if clock_hz is not None:
+        recording = combine.with_clock(recording, clock_hz)
     if provenance is not None:
         recording = replace(recording, provenance=provenance, trace=replace(recording.trace, provenance=provenance))
     return analysed(recording, folder, command=command, created=created, sha256=None)

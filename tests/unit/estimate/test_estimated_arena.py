@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from arena_blocks import counter, drawn, evenly, planned
 from build import Sketch, figure, machine, mobilenet
+from draws import draws
 from opscope import api
 from opscope.analysis.laws import check_laws
 from opscope.analysis.run_analysis import RunAnalysis
@@ -79,7 +80,7 @@ def graphs(draw: st.DrawFn) -> Graph:
 
 
 @given(graphs(), st.booleans(), st.booleans())
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=draws(1.5), deadline=None)
 def test_the_map_of_any_graph_is_its_plan(graph: Graph, scratch: bool, runtime: bool) -> None:
     columns = COLUMNS if scratch else {}
     size = {"bytes": figure(100)} if runtime else {}

@@ -73,3 +73,21 @@ def test_what_makes_columns_unlike_is_said() -> None:
 def test_a_batch_that_is_not_known_is_a_dash() -> None:
     found = side_by_side([figures(), replace(figures(batch=8), batch=None)], by="op", label=None)
     assert found.notes == ("batch: 1, —",)
+
+
+def test_a_prediction_beside_a_measurement_says_which_types_it_is_wrong_about() -> None:
+    """Names differ, order and types are the same: a log of a board."""
+    predicted = [
+        op("/a", 100, kind="Conv"),
+        op("/b", 50, kind="Dw"),
+        op("/c", 100, kind="Conv"),
+        op("/d", 10, kind="S"),
+    ]
+    measured = [op("c0", 90, kind="Conv"), op("d1", 100, kind="Dw"), op("c2", 90, kind="Conv"), op("s3", 10, kind="S")]
+    runs = [figures(predicted, provenance="calibrated"), figures(measured, provenance="measured", label="board")]
+    found = side_by_side(runs, by="op", label=None)
+    assert [row.values for row in found.rows] == [(100, 90), (100, 90), (50, 100), (10, 10)]
+    assert found.notes[-1] == (
+        "measured over calibrated, by type, most time first: Dw ×2.00 (34% of the time), Conv ×0.90 (62% of the time)"
+    )
+    assert not any("by type" in note for note in side_by_side(runs[::-1], by="op", label=None).notes)

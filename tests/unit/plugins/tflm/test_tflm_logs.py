@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from importer_samples import all_hold, sample
 from opscope.core.errors import ImportFileError
 from opscope.importers.formats import find_format
 from opscope.plugins.tflm.logs import MicroLog
@@ -84,3 +85,43 @@ def test_a_log_with_headings_alone_is_refused(tmp_path: Path) -> None:
     path.write_text('"Event","Tag","Ticks"\n', encoding="utf-8")
     with pytest.raises(ImportFileError, match=r"no events and no allocations; expected what MicroProfiler prints$"):
         MicroLog().read(path)
+
+
+def test_the_benchmark_has_setting_up_operators_and_the_arena() -> None:
+    found = sample("tflm_benchmark.txt")
+    assert all_hold(found)
+    assert [check.name for check in found.checks] == ["head and tail are the arena", "ticks of operators add up"]
+    assert [(op.type, op.kind, op.cycles) for op in found.ops] == [
+        ("CONV_2D", "conv", 224_622),
+        ("ethos-u", "", 5000),
+        ("CONV_2D", "conv", 78),
+        ("SOFTMAX", "softmax", 300),
+    ]
+    assert (found.target, found.model, found.provenance) == ("cortex-m4", "models/small.tflite", "measured")
+    assert found.value("ticks of tflite::MicroInterpreter instantiation") == 59
+    assert (found.value("arena configured"), found.value("arena head")) == (30_720, 7_000)
+    assert (found.value("TfLiteEvalTensor data"), found.value("TfLiteTensor variable buffer data")) == (108, 0)
+    assert found.details == {"input CRC32": "0x14F6A510", "output CRC32": "0xA4A6A6BE"}
+
+
+def test_ticks_of_an_emulator_are_no_times_and_a_counter_that_ran_over_is_counted() -> None:
+    found = sample("tflm_benchmark.csv")
+    assert (found.provenance, found.latency_ns, [op.cycles for op in found.ops]) == ("emulated", None, [500])
+    assert found.notes == (
+        "cortex_m_corstone_300 is an emulator: its ticks are no time of a board, and none is shown",
+        "1 rows could not be read: line 9: 1,SOFTMAX,-3",
+    )
+    assert found.value("arena tail") == 3000
+
+
+def test_the_time_of_all_inferences_tells_the_rate(tmp_path: Path) -> None:
+    found = read(tmp_path, "KeywordRunNIterations(10) took 12000000 ticks (100 ms).", *TOOK)
+    assert [op.type for op in found.ops] == ["CONV_2D", "SOFTMAX"]
+    assert found.ops[0].time_ns == pytest.approx(1e6, rel=0.01)
+    assert found.value("ticks of KeywordRunNIterations(10)") == 12_000_000
+
+
+def test_unpacking_of_weights_is_part_of_operators(tmp_path: Path) -> None:
+    found = read(tmp_path, *TOOK, "DecompressToBuffer took 900 ticks (0 ms).")
+    assert [op.type for op in found.ops] == ["CONV_2D", "SOFTMAX"]
+    assert found.value("ticks of unpacking weights") == 900

@@ -77,12 +77,13 @@ def test_shipped_models_read_with_the_shapes_onnx_infers() -> None:
         assert {name: read[name] for name in both} == {name: expected[name] for name in both}, path
 
 
-def test_operator_cases_have_the_shapes_of_their_results(tmp_path: Path) -> None:
+@pytest.mark.parametrize("every", [4, pytest.param(1, marks=pytest.mark.slow)])
+def test_operator_cases_have_the_shapes_of_their_results(tmp_path: Path, every: int) -> None:
     """With the shapes of the inputs alone, a shape is right, or it hangs on the value of an input."""
     assert len(cases()) > 1000
     path = tmp_path / "case.onnx"
     known = 0
-    for case in cases():
+    for case in cases()[::every]:
         content = open_outputs(case.model)
         inputs, outputs = case.data_sets[0]
         path.write_bytes(content.SerializeToString())
@@ -103,7 +104,7 @@ def test_operator_cases_have_the_shapes_of_their_results(tmp_path: Path) -> None
             else:
                 reasons = ("decided at run time by", "depends on the values of input", "the file does not give it")
                 assert any(reason in found.unknown_because for reason in reasons), case.name
-    assert known > 1600
+    assert known > 1600 / every * 0.9
 
 
 def evaluated(content: ModelProto) -> Frame:

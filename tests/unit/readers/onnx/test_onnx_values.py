@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 from onnx import GraphProto, NodeProto, TensorProto, ValueInfoProto, helper
 from onnx.reference import ReferenceEvaluator
 
+from draws import draws
 from onnx_models import BOOL, FLOAT, INT64, graph, model, save, shape_of, value, weights, whole
 from opscope.estimate.work import work_of
 from opscope.graph.graph import Graph, Role
@@ -361,7 +362,7 @@ def arithmetic(draw: st.DrawFn) -> tuple[list[NodeProto], list[TensorProto]]:
     return nodes, constants
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=draws(1.5), deadline=None)
 @given(arithmetic())
 def test_evaluated_integers_are_those_of_the_reference(case: tuple[list[NodeProto], list[TensorProto]]) -> None:
     from test_onnx_sweep import evaluated

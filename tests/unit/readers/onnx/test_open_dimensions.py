@@ -12,6 +12,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from onnx import ModelProto, NodeProto, TensorProto, ValueInfoProto, helper
 
+from draws import draws
 from onnx_models import FLOAT, INT64, UINT8, graph, model, save, suggested, value, weights, whole
 from opscope.core.errors import ModelError
 from opscope.readers.onnx import read_onnx
@@ -268,7 +269,7 @@ ATTRIBUTES = st.dictionaries(
 OPEN = st.lists(st.none() | st.integers(0, 4) | st.sampled_from(["n", "seq", "n + seq", "1/n"]), max_size=5)
 
 
-@settings(max_examples=300, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=draws(3), deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(
     nodes=st.lists(st.tuples(OPS, st.lists(NAMES, max_size=8), ATTRIBUTES), max_size=6),
     x=OPEN | st.none(),

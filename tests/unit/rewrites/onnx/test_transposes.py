@@ -7,7 +7,8 @@ from tempfile import TemporaryDirectory
 
 from hypothesis import given
 from hypothesis import strategies as st
-from tests.support.rewriting import assert_same, operators, rewritten
+
+from rewriting import assert_same, operators, rewritten
 
 SHAPE = (2, 3, 4, 5)
 ORDERS = st.permutations(range(4))

@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from draws import draws
 from opscope.recording.trace import SPAN, Lane, SpanKind, Trace, blank_spans
 from opscope.views.page import spans as page_spans
 from opscope.views.page.packed_columns import decode
@@ -43,7 +44,7 @@ def obvious(trace: Trace, window: int) -> dict[tuple[int, int], list[int]]:
 
 
 @given(traces(), st.integers(LANES, 40))
-@settings(max_examples=150)
+@settings(max_examples=draws(1.5))
 def test_thinning_is_what_grouping_span_by_span_gives(trace: Trace, most: int) -> None:
     found = rows_of(trace, most=most)
     spans = trace.spans

@@ -22,7 +22,7 @@ _TITLE = re.compile(
 _EARLIER = "STM32Cube.AI"  # what the tool was called when it said the version of its parts in brackets
 _OPERATIONS = re.compile(r"(\d+)\s+(\d+)\s+(\S.*?) \((.+?)\)\s+([\d,]+)\s+(\S+)\s*")
 _CLAYER = re.compile(r"(\d+)\s+(\S+)\s+(\d+)\s+(\S+)\s+(\d+)\s+(\d+)\s+(?:[IOWS]: .*)?")
-_TIMED = re.compile(r"\s*(\d+)\s+(\d+)\s+(\S.*?)\s+([\d.]+)\s+([\d.]+)\s*%\s+(?:[\d.]+\s*%\s+)?\s*(.*)")
+_TIMED = re.compile(r"\s*(\d+)\s+(\d+|-)\s+(\S.*?)\s+([\d.]+)\s+([\d.]+)\s*%\s+(?:[\d.]+\s*%\s+)?\s*(.*)")
 _LAYER = re.compile(
     r"(?:(\d+)\s+|\s+)(\S+) \((.*?)\)\s+(\[[^\]]*\]|\([^)]*\))\s*"
     r"(?:([\d,]+)/([\d,]+)\s*)?(?:([\d,]+)(?=\s|$)\s*)?(?:\S+)?\s*(?:\|.*)?"
@@ -30,6 +30,8 @@ _LAYER = re.compile(
 _END = re.compile(r"model(?:/c-model)?:\s+macc=([\d,]+)(?:/([\d,]+))?")
 _MODEL = "Model name - "
 _DEVICE = "device.desc"
+_EPOCH = re.compile(r"\b(HW|SW|HYBRID|EC)\b")  # of an epoch of the NPU's schedule, in the type of its row
+_ENGINES = {"HW": "NPU", "EC": "NPU", "SW": "CPU", "HYBRID": "CPU and NPU"}
 _BYTES = re.compile(r"([\d,]+) B\b")
 
 
@@ -167,11 +169,20 @@ def _row(text: str, table: str, found: _Found, unread: Unread, number: int) -> N
 
 
 def _timed(match: re.Match[str]) -> OpRecord:
-    """Cycles in brackets and the name follow the shares, where the version prints them."""
-    rest = re.match(r"\[?\s*([\d,]*)\s*\]?\s*(.*)", match[6])
-    cycles, name = (whole_in(rest[1]), rest[2].strip()) if rest is not None else (None, "")
+    """Cycles in brackets and the name follow the shares, where the version prints them.
+
+    An epoch of an NPU has three numbers of cycles: before, in and behind its core part; together they are its time.
+    """
+    rest = re.match(r"\[?((?:\s*[\d,]+(?=[\s\]]|$))*)\s*\]?\s*(.*)", match[6])
+    counts = [whole_in(word) or 0 for word in rest[1].split()] if rest is not None else []
+    placed = _EPOCH.search(match[3])
     return OpRecord(
-        name or f"c-layer {match[1]}", type=match[3], calls=1, time_ns=to_ns(number_in(match[4]), _MS), cycles=cycles
+        (rest[2].strip() if rest is not None else "") or f"c-layer {match[1]}",
+        type=match[3],
+        engines=(_ENGINES[placed[1]],) if placed is not None else (),
+        calls=1,
+        time_ns=to_ns(number_in(match[4]), _MS),
+        cycles=sum(counts) if counts else None,
     )
 
 
@@ -197,7 +208,9 @@ def _ops(found: _Found) -> Iterator[OpRecord]:
         timed = found.times.get(number, OpRecord(f"c-layer {number}", calls=1))
         op = found.operations.get(number) or layer or timed
         size = layer.parameter_bytes if layer is not None else None
-        yield replace(op, time_ns=timed.time_ns, cycles=timed.cycles, parameter_bytes=size)
+        yield replace(
+            op, time_ns=timed.time_ns, cycles=timed.cycles, engines=op.engines or timed.engines, parameter_bytes=size
+        )
 
 
 def _metrics(found: _Found) -> Iterator[Metric]:

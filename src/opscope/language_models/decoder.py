@@ -1,0 +1,194 @@
+"""One step of a decoder, in the order in which it is computed: the one description that graphs and model files share.
+
+What is done is said here; how it is written down is up to `Hands`: as ops of a Graph (`decoder_graph.py`), or as the
+operators that an exporter writes into a file (the zoo's `llm-decoder`).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Protocol, TypeVar
+
+from .architecture import (
+    Architecture,
+    Attention,
+    Block,
+    FeedForward,
+    LatentAttention,
+    Layer,
+    LinearAttention,
+    Matrices,
+    Matrix,
+    Mixture,
+    NormPlace,
+    QueryNorm,
+)
+
+V = TypeVar("V")
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """What one run of a decoder is given."""
+
+    batch: int
+    tokens: int  # of each sequence, new in this step
+    cached: int  # of each sequence, from earlier steps
+
+    @property
+    def length(self) -> int:
+        """Tokens of a sequence after the step."""
+        return self.cached + self.tokens
+
+    def keys(self, window: int | None) -> int:
+        """Keys that a block of queries reads.
+
+        Where a window is shorter than the sequence, queries are taken in blocks of at most a window's length: each
+        reads the window before it and its own keys.
+        """
+        return self.length if window is None else min(self.length, window + min(self.tokens, window) - 1)
+
+
+def decode(batch: int, context: int) -> Step:
+    """One new token for each sequence, with `context` tokens in the cache."""
+    return Step(batch, 1, context)
+
+
+def prefill(batch: int, prompt: int, cached: int = 0) -> Step:
+    """All tokens of a prompt, or a part of it behind `cached` earlier ones."""
+    return Step(batch, prompt, cached)
+
+
+@dataclass(frozen=True, slots=True)
+class At:
+    """Where in a decoder something is: the module as exporters name it, its part, and its layer."""
+
+    path: str
+    block: Block
+    layer: int | None = None
+
+    def __truediv__(self, module: str) -> At:
+        return replace(self, path=f"{self.path}/{module}")
+
+    def of(self, block: Block) -> At:
+        return replace(self, block=block)
+
+
+class Hands(Protocol[V]):
+    """Writes down what a decoder does; `V` is a value."""
+
+    def start(self, architecture: Architecture) -> V:
+        """The embedded tokens, with what every layer needs: positions and masks."""
+        ...
+
+    def norm(self, at: At, x: V) -> V: ...
+
+    def add(self, at: At, a: V, b: V) -> V: ...
+
+    def multiply(self, at: At, a: V, b: V) -> V: ...
+
+    def activate(self, at: At, kind: str, x: V) -> V: ...
+
+    def linear(self, at: At, x: V, matrix: Matrix) -> V: ...
+
+    def heads(self, at: At, x: V, count: int) -> V:
+        """The features of a token as so many heads, which are computed apart from each other."""
+        ...
+
+    def rotate(self, at: At, x: V, size: int) -> V:
+        """Turn the first `size` elements of each head by an angle that its position gives."""
+        ...
+
+    def append(self, at: At, name: str, x: V, attention: Attention) -> V:
+        """The cache of that name with the new tokens, as attention reads it."""
+        ...
+
+    def attend(self, at: At, query: V, key: V, value: V, attention: Attention) -> V: ...
+
+    def other(self, at: At, x: V, part: LatentAttention | LinearAttention | Mixture) -> V:
+        """A part that is not made of the above alone."""
+        ...
+
+    def finish(self, at: At, x: V, architecture: Architecture) -> None:
+        """Multiply the tokens that an answer is wanted of by the head."""
+        ...
+
+
+def write_decoder(model: Architecture, hands: Hands[V]) -> None:
+    """Write one step of a model."""
+    x = hands.start(model)
+    for number, layer in enumerate(model.layers):
+        x = _layer(model, hands, number, layer, x)
+    if model.final_norm:
+        x = hands.norm(At("model/norm", Block.HEAD), x)
+    hands.finish(At("lm_head", Block.HEAD), x, model)
+
+
+def _layer(model: Architecture, hands: Hands[V], number: int, layer: Layer, x: V) -> V:
+    """Write one layer: its two parts behind each other or beside each other, with sums around them."""
+    at = At(f"model/layers.{number}", Block.ATTENTION, number)
+    after = at.of(Block.FEED_FORWARD)
+    before = model.norm_place is not NormPlace.AFTER
+    behind = model.norm_place is not NormPlace.BEFORE
+    normal = hands.norm(at / "input_layernorm", x) if before else x
+    mixed = _mix(hands, at, normal, layer, model.hidden)
+    if model.parallel:
+        if not model.shared_norm:
+            normal = hands.norm(after / "post_attention_layernorm", x)
+        return hands.add(after, x, hands.add(after, mixed, _feed_forward(hands, after, normal, layer, model.hidden)))
+    if behind:
+        mixed = hands.norm(at / "post_attention_layernorm", mixed)
+    x = hands.add(at, x, mixed)
+    name = "pre_feedforward_layernorm" if behind else "post_attention_layernorm"
+    normal = hands.norm(after / name, x) if before else x
+    result = _feed_forward(hands, after, normal, layer, model.hidden)
+    if behind:
+        result = hands.norm(after / "post_feedforward_layernorm", result)
+    return hands.add(after, x, result)
+
+
+def _mix(hands: Hands[V], at: At, x: V, layer: Layer, hidden: int) -> V:
+    """Add what mixes tokens; attention rotates, appends to the cache, attends."""
+    mixer, at = layer.mixer, at / "self_attn"
+    if not isinstance(mixer, Attention):
+        return hands.other(at, x, mixer)
+    matrices = mixer.matrices(hidden)
+    query = _heads(hands, at, x, mixer, matrices, is_query=True)
+    key = _heads(hands, at, x, mixer, matrices, is_query=False)
+    value = hands.heads(at, hands.linear(at / "v_proj", x, matrices["v_proj"]), mixer.kv_heads)
+    gate = hands.linear(at / "g_proj", x, matrices["g_proj"]) if mixer.gated else None
+    key = hands.append(at.of(Block.CACHE), "key", key, mixer)
+    value = hands.append(at.of(Block.CACHE), "value", value, mixer)
+    mixed = hands.attend(at, query, key, value, mixer)
+    if gate is not None:
+        mixed = hands.multiply(at, mixed, hands.activate(at, "sigmoid", gate))
+    return hands.linear(at / "o_proj", mixed, matrices["o_proj"])
+
+
+def _heads(hands: Hands[V], at: At, x: V, attention: Attention, matrices: Matrices, *, is_query: bool) -> V:
+    """Add queries or keys: projected, normalised and rotated as the model does."""
+    name, norm_at = ("q_proj", at / "q_norm") if is_query else ("k_proj", at / "k_norm")
+    flat = hands.linear(at / name, x, matrices[name])
+    if attention.query_norm is QueryNorm.WHOLE:
+        flat = hands.norm(norm_at, flat)
+    apart = hands.heads(at, flat, attention.heads if is_query else attention.kv_heads)
+    if attention.query_norm is QueryNorm.HEAD:
+        apart = hands.norm(norm_at, apart)
+    return hands.rotate(at, apart, attention.rotary_size) if attention.rotary_size else apart
+
+
+def _feed_forward(hands: Hands[V], at: At, x: V, layer: Layer, hidden: int) -> V:
+    part, at = layer.feed_forward, at / "mlp"
+    if isinstance(part, Mixture):
+        return hands.other(at, x, part)
+    return write_feed_forward(hands, at, x, part, hidden)
+
+
+def write_feed_forward(hands: Hands[V], at: At, x: V, part: FeedForward, hidden: int) -> V:
+    """Add the products of a feed-forward part, with the activation between them."""
+    matrices = part.matrices(hidden)
+    first = "gate_proj" if part.gated else "up_proj"
+    inner = hands.activate(at / "act_fn", part.activation, hands.linear(at / first, x, matrices[first]))
+    if part.gated:
+        inner = hands.multiply(at, inner, hands.linear(at / "up_proj", x, matrices["up_proj"]))
+    return hands.linear(at / "down_proj", inner, matrices["down_proj"])

@@ -1,0 +1,1 @@
+"""ESP-DL on ESP32 chips: what its profiler prints."""

@@ -224,7 +224,7 @@ def test_quantised_values_stay_on_their_grid(tmp_path: Path) -> None:
     body = "wd = DequantizeLinear <axis = 1> (wq, ws, wz) bd = DequantizeLinear (b, s, z) "
     body += (
         "a = Constant <value_ints = [2, 5, 2, 2, 3]> () i0 = Constant <value_int = 0> ()"
-    body += " i1 = Constant <value_int = 1> () "
+        " i1 = Constant <value_int = 1> () "
         + _quantised(
             [
                 ("m", "MatMul (x, wd)"),

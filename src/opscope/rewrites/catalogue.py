@@ -62,6 +62,26 @@ TOKENS: tuple[RewriteEntry, ...] = (  # products, attention, norms, and how valu
         "onnx.activations:erf_to_tanh",
         needs="approximate",
     ),
+    RewriteEntry(
+        "name-layer-norms",
+        "a layer norm that is spelled out in means, products and a root, as LayerNormalization",
+        "onnx.norms:name_layer_norm",
+    ),
+    RewriteEntry(
+        "name-rms-norms",
+        "an RMS norm that is spelled out in a mean, products and a root, as RMSNormalization",
+        "onnx.norms:name_rms_norm",
+    ),
+    RewriteEntry(
+        "spell-norms",
+        "LayerNormalization and RMSNormalization in means, products and a root",
+        "onnx.norms:spell_layer_norm",
+    ),
+    RewriteEntry(
+        "name-softmax",
+        "Exp over its own sum, as Softmax",
+        "onnx.norms:name_softmax",
+    ),
 )
 PICTURES: tuple[RewriteEntry, ...] = (  # convolutions, pools, and what stands between them
     RewriteEntry(

@@ -82,6 +82,51 @@ TOKENS: tuple[RewriteEntry, ...] = (  # products, attention, norms, and how valu
         "Exp over its own sum, as Softmax",
         "onnx.norms:name_softmax",
     ),
+    RewriteEntry(
+        "gemm-to-matmul",
+        "Gemm with constant weights as MatMul and Add",
+        "onnx.matmuls:gemm_to_matmul",
+    ),
+    RewriteEntry(
+        "matmul-to-gemm",
+        "MatMul with constant weights, and its bias, as Gemm of two axes",
+        "onnx.matmuls:matmul_to_gemm",
+    ),
+    RewriteEntry(
+        "flatten-matmul",
+        "MatMul of more than two axes with constant weights, as one of two axes between reshapes",
+        "onnx.matmuls:flatten_matmul",
+    ),
+    RewriteEntry(
+        "unflatten-matmul",
+        "MatMul between two reshapes that leave the last axis alone, without them",
+        "onnx.matmuls:unflatten_matmul",
+    ),
+    RewriteEntry(
+        "matmul-to-conv",
+        "MatMul with constant weights, and its bias, as a 1×1 convolution between transposes",
+        "onnx.matmuls:matmul_to_conv",
+    ),
+    RewriteEntry(
+        "conv-to-matmul",
+        "a 1×1 convolution as MatMul and Add between transposes",
+        "onnx.matmuls:conv_to_matmul",
+    ),
+    RewriteEntry(
+        "turn-product",
+        "a projection whose result is turned, as keys are, with its weights on the left of the turned input",
+        "onnx.matmuls:turn_product",
+    ),
+    RewriteEntry(
+        "fold-scale",
+        "a constant factor after a product, as the scale of attention, in the weights of a projection",
+        "onnx.matmuls:fold_scale",
+    ),
+    RewriteEntry(
+        "fold-scale-ahead",
+        "a constant factor on the input of a product, in its weights",
+        "onnx.matmuls:fold_scale_ahead",
+    ),
 )
 PICTURES: tuple[RewriteEntry, ...] = (  # convolutions, pools, and what stands between them
     RewriteEntry(

@@ -127,6 +127,26 @@ TOKENS: tuple[RewriteEntry, ...] = (  # products, attention, norms, and how valu
         "a constant factor on the input of a product, in its weights",
         "onnx.matmuls:fold_scale_ahead",
     ),
+    RewriteEntry(
+        "cuts-to-split",
+        "Slices and Gathers that take a value apart along an axis, as one Split",
+        "onnx.slices:cuts_to_split",
+    ),
+    RewriteEntry(
+        "split-to-slices",
+        "Split as a Slice for each part",
+        "onnx.slices:split_to_slices",
+    ),
+    RewriteEntry(
+        "gather-to-slice",
+        "Gather of one index, or of neighbours, as Slice, and Squeeze where the axis goes",
+        "onnx.slices:gather_to_slice",
+    ),
+    RewriteEntry(
+        "slice-to-gather",
+        "Slice of one element whose axis is then squeezed away, as Gather",
+        "onnx.slices:slice_to_gather",
+    ),
 )
 PICTURES: tuple[RewriteEntry, ...] = (  # convolutions, pools, and what stands between them
     RewriteEntry(

@@ -147,7 +147,30 @@ PICTURES: tuple[RewriteEntry, ...] = (  # convolutions, pools, and what stands b
         "onnx.convolutions:conv_transpose_to_blocks",
     ),
 )
-OWN = (*TOKENS, *PICTURES)
+LIBRARIES: tuple[RewriteEntry, ...] = (
+    RewriteEntry(
+        "fold-constants",
+        "what constants alone decide, computed, by onnxscript's optimiser",
+        "onnx.libraries:fold_constants",
+    ),
+    RewriteEntry(
+        "share-equal-ops",
+        "ops of one kind on the same values, and equal constants, as one; what nobody reads, gone",
+        "onnx.libraries:share_equal_ops",
+    ),
+    RewriteEntry("onnxslim", "the model as onnxslim simplifies it", "onnx.libraries:slim"),
+    RewriteEntry(
+        "onnxruntime-basic",
+        "the model as ONNX Runtime's basic optimisations leave it",
+        "onnx.libraries:runtime_basic",
+    ),
+    RewriteEntry(
+        "onnxruntime-extended",
+        "the model as ONNX Runtime's extended optimisations leave it, if in operators of ONNX itself",
+        "onnx.libraries:runtime_extended",
+    ),
+)
+OWN = (*TOKENS, *PICTURES, *LIBRARIES)
 
 
 def known(format_: str) -> tuple[RewriteEntry, ...]:

@@ -28,7 +28,12 @@ def fold_constants(model: ir.Model) -> ir.Model:
         optimizer.optimize_ir(given, output_size_limit=MOST_FOLDED)
         return given
 
-    return _guarded(model, change)
+    def fold(given: ir.Model) -> ir.Model:  # its patterns write operators as versions from 18 on have them
+        optimizer.fold_constants_ir(given, output_size_limit=MOST_FOLDED)
+        return common.RemoveUnusedNodesPass()(given).model
+
+    changed = _guarded(model, change)
+    return changed if changed is not model else _guarded(model, fold)
 
 
 @whole
@@ -96,7 +101,7 @@ def _guarded(model: ir.Model, change: Callable[[ir.Model], ir.Model], *, in_one_
             changed = change(_whole_copy(model) if in_one_message else model.clone())
     except Exception:
         return model
-    if _ports(changed) != _ports(model) or not _domains(changed) <= _domains(model):
+    if _ports(changed) != _ports(model) or not _domains(changed) <= _domains(model) or not _is_of_version(changed):
         return model
     for domain in set(changed.graph.opset_imports) - _domains(changed) - OWN_DOMAINS:
         del changed.graph.opset_imports[domain]
@@ -118,6 +123,18 @@ def _ports(model: ir.Model) -> list[list[tuple[str | None, object]]]:
 def _domains(model: ir.Model) -> frozenset[str]:
     """Domains of the operators of a model, those in bodies of control flow among them."""
     return frozenset(node.domain for node in model.graph.all_nodes()) | OWN_DOMAINS
+
+
+def _is_of_version(model: ir.Model) -> bool:
+    """Whether operators of ONNX itself have only attributes that they have in the model's version."""
+    imports = model.graph.opset_imports
+    version = imports.get("", imports.get("ai.onnx", 0))
+    for node in model.graph.all_nodes():
+        if node.domain in OWN_DOMAINS and onnx.defs.has(node.op_type, version, ""):
+            known = onnx.defs.get_schema(node.op_type, version, "").attributes
+            if not node.attributes.keys() <= known.keys():
+                return False
+    return True
 
 
 def _keep_shapes(before: ir.Model, after: ir.Model) -> None:

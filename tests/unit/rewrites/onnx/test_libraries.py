@@ -6,9 +6,11 @@ import logging
 from pathlib import Path
 
 import onnx
+import onnx_ir as ir
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from onnxscript import optimizer
 from tests.support.rewriting import assert_same, operators, rewrite_file
 from tests.support.weighted_models import drawn, model
 
@@ -73,3 +75,20 @@ def test_a_library_that_fails_leaves_the_model(tmp_path: Path) -> None:
     onnx.save(made, tmp_path / "before.onnx")
     for rewrite in REWRITES:
         assert not rewrite_file(tmp_path / "before.onnx", rewrite, tmp_path / "after.onnx")
+
+
+def test_attributes_that_the_version_does_not_have_are_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Some patterns of onnxscript write a Reshape with `allowzero`, which version 14 brought; folding alone is taken."""
+
+    def merge(given: ir.Model, output_size_limit: int) -> None:
+        assert output_size_limit
+        reshape = next(node for node in given.graph if node.op_type == "Reshape")
+        reshape.attributes["allowzero"] = ir.AttrInt64("allowzero", 1)
+
+    monkeypatch.setattr(optimizer, "optimize_ir", merge)
+    body = "k = Add(one, two) z = Mul(x, k) y = Reshape(z, i)"
+    made = model("T[2,3] x", "T[] y", body, opset=12, i=[3, 2], one=drawn(1), two=drawn(1))
+    onnx.save(made, tmp_path / "before.onnx")
+    assert rewrite_file(tmp_path / "before.onnx", "fold-constants", tmp_path / "after.onnx")
+    assert_same(tmp_path / "before.onnx", tmp_path / "after.onnx")
+    assert operators(tmp_path / "after.onnx") == ["Mul", "Reshape"]

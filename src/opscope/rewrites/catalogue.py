@@ -146,6 +146,31 @@ PICTURES: tuple[RewriteEntry, ...] = (  # convolutions, pools, and what stands b
         "a ConvTranspose that enlarges by its stride as a Conv and DepthToSpace",
         "onnx.convolutions:conv_transpose_to_blocks",
     ),
+    RewriteEntry(
+        "fold-into-previous",
+        "BatchNormalization, or a product or sum by channel, taken into the Conv, Gemm or MatMul before it",
+        "onnx.folding:fold_into_previous",
+    ),
+    RewriteEntry(
+        "fold-into-next",
+        "BatchNormalization, or a product or sum by channel, taken into the Conv, Gemm or MatMul after it",
+        "onnx.folding:fold_into_next",
+    ),
+    RewriteEntry(
+        "batch-norm-to-mul-add",
+        "BatchNormalization as a product and a sum by channel",
+        "onnx.folding:batch_norm_to_mul_add",
+    ),
+    RewriteEntry(
+        "fold-pad",
+        "a Pad as padding of the Conv, AveragePool or MaxPool that reads it",
+        "onnx.padding:fold_pad",
+    ),
+    RewriteEntry(
+        "pad-apart",
+        "padding that differs from side to side, or that an average counts, as a Pad before the op",
+        "onnx.padding:pad_apart",
+    ),
 )
 LIBRARIES: tuple[RewriteEntry, ...] = (
     RewriteEntry(

@@ -78,7 +78,7 @@ def test_a_library_that_fails_leaves_the_model(tmp_path: Path) -> None:
 
 
 def test_attributes_that_the_version_does_not_have_are_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Some patterns of onnxscript write a Reshape with `allowzero`, which version 14 brought; folding alone is taken."""
+    """Patterns of onnxscript write a Reshape with `allowzero`, which version 14 brought; folding alone is taken."""
 
     def merge(given: ir.Model, output_size_limit: int) -> None:
         assert output_size_limit

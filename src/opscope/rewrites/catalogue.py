@@ -171,6 +171,56 @@ PICTURES: tuple[RewriteEntry, ...] = (  # convolutions, pools, and what stands b
         "padding that differs from side to side, or that an average counts, as a Pad before the op",
         "onnx.padding:pad_apart",
     ),
+    RewriteEntry(
+        "reshapes-to-blocks",
+        "Reshape, Transpose and Reshape that move pixels into channels or back as SpaceToDepth or DepthToSpace",
+        "onnx.blocks:reshapes_to_blocks",
+    ),
+    RewriteEntry(
+        "resize-to-depth-to-space",
+        "a Resize that repeats pixels as a Concat of copies and DepthToSpace",
+        "onnx.blocks:resize_to_depth_to_space",
+    ),
+    RewriteEntry(
+        "resize-to-conv-transpose",
+        "a Resize that repeats pixels as a depthwise ConvTranspose of ones",
+        "onnx.blocks:resize_to_conv_transpose",
+    ),
+    RewriteEntry(
+        "resize-to-expand",
+        "a Resize that repeats pixels as Reshape, Expand and Reshape",
+        "onnx.blocks:resize_to_expand",
+    ),
+    RewriteEntry(
+        "expand-to-resize",
+        "Reshape, Expand or Tile, and Reshape that repeat pixels as a Resize",
+        "onnx.blocks:expand_to_resize",
+    ),
+    RewriteEntry(
+        "shuffle-to-gather",
+        "channels shuffled by Reshape, Transpose and Reshape as a Gather",
+        "onnx.channels:shuffle_to_gather",
+    ),
+    RewriteEntry(
+        "gather-to-conv",
+        "a Gather of channels as a 1x1 Conv that picks them",
+        "onnx.channels:gather_to_conv",
+    ),
+    RewriteEntry(
+        "gather-into-conv",
+        "a Gather of channels taken into the weights of the Conv after or before it",
+        "onnx.channels:gather_into_conv",
+    ),
+    RewriteEntry(
+        "flatten-concats",
+        "Concats of Concats along one axis as one",
+        "onnx.channels:flatten_concats",
+    ),
+    RewriteEntry(
+        "undo-slices",
+        "a Concat of all the parts of a value in their order as the value",
+        "onnx.channels:undo_slices",
+    ),
 )
 LIBRARIES: tuple[RewriteEntry, ...] = (
     RewriteEntry(

@@ -67,7 +67,8 @@ class Product:
     def of_constant(self, value: Array) -> Array:
         """What comes out, without the bias, where the input is the same everywhere: a number for each channel."""
         parts = self._apart(self.weights.astype(np.float64)).sum(-1)
-        return (parts @ np.broadcast_to(value, self.inputs).reshape(self.group, -1, 1)).ravel()
+        found: Array = parts @ np.broadcast_to(value, self.inputs).reshape(self.group, -1, 1)
+        return found.ravel()
 
     def _apart(self, weights: Array) -> Array:
         group = self.group

@@ -11,6 +11,7 @@ from dataclasses import dataclass, replace
 
 from ..core.units import Bytes
 from ..graph.graph import Attribute, DType, Graph, Op, Role, Tensor
+from ..workflows.retained_state import SUFFIX
 from .architecture import (
     Architecture,
     Attention,
@@ -234,8 +235,8 @@ class GraphHands:
             self.outputs.append(new)
             return x
         kept = step.keys(window)
-        past = self.input(f"past_key_values.{at.layer}.{name}", (batch, heads, kept, size), dtype)
-        present = f"present.{at.layer}.{name}"
+        word = f"past_key_values.{at.layer}.{name}"
+        past, present = self.input(word, (batch, heads, kept, size), dtype), f"{word}{SUFFIX}"
         cache = self.op("dynamic_update", at, (past, new), self.shape(past), dtype=dtype, result=present, axis=2)
         if form.scale_bits and dtype is not self.flows:  # each token of a head has scales of its own
             stored = Bytes(form.size_bytes(size, batch * heads * kept))

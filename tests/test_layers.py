@@ -48,6 +48,7 @@ ALLOWED["zoo"] |= {"language_models"}  # the one description of a decoder
 ALLOWED["plugins"] = BELOW_WORKFLOWS | {"workflows", "changes", "rewrites", "language_models", "commands"}
 ALLOWED["api"] = BELOW_WORKFLOWS | {"workflows", "changes", "rewrites", "language_models", "fleet", "selection"}
 ALLOWED["notebook"] = ALLOWED["api"] | {"api"}
+ALLOWED["pytest_plugin"] = ALLOWED["api"] | {"api"}
 ALLOWED["server"] = ALLOWED["api"] | {"api"}
 ALLOWED["cli"] = ALLOWED["api"] | {"api", "server", "commands", "zoo"}
 ALLOWED["__main__"] = {"cli"}

@@ -297,16 +297,18 @@ class GraphHands:
     def softmax_product(self, at: At, query: int, key: int, value: int, *, attention: Attention, rows: int) -> int:
         batch, groups, queries, size = self.shape(query)
         keys = self.shape(key)[2]
-        scores = self.op("matmul", at, (query, key), (batch, groups, queries, keys), k=size, n=keys)
+        parts = batch * groups * queries // rows  # heads of sequences: rows of a product, and yet apart from each other
+        whole = (batch, groups, queries, keys)
+        scores = self.op("matmul", at, (query, key), whole, k=size, n=keys, slices=parts)
         if attention.softcap:
             scores = self.activate(at, "tanh", scores)
         apart = self.reshape(at, scores, (batch, groups * queries // rows, rows, keys))
-        apart = self.op("add", at, (apart, self.mask(rows, keys)), self.shape(apart))
+        apart = self.op("add", at, (apart, self.mask(rows, keys)), self.shape(apart), slices=parts)
         sinks = (self.gains(at, attention.heads, "sinks"),) if attention.sinks else ()
         shares = self.op("softmax", at, (apart, *sinks), self.shape(apart), axes=(3,))
-        shares = self.reshape(at, shares, (batch, groups, queries, keys))
+        shares = self.reshape(at, shares, whole)
         values = self.shape(value)[-1]
-        return self.op("matmul", at, (shares, value), (batch, groups, queries, values), k=keys, n=values)
+        return self.op("matmul", at, (shares, value), (*whole[:-1], values), k=keys, n=values, slices=parts)
 
     def mask(self, rows: int, keys: int) -> int:
         if (rows, keys) not in self.masks:

@@ -91,7 +91,7 @@ class Estimator:
         return min(known, key=lambda cost: cost.seconds.value if cost.seconds else 0.0) if known else found[0]
 
     def _shared_prefill(self, batch: int, prompt: int) -> StepCost:
-        steps = self._chunks(batch, prompt)
+        steps = self.chunks(batch, prompt)
         return weighted([(self.step(step, self.machine.devices), times) for step, times in steps])
 
     def _staged_prefill(self, batch: int, prompt: int) -> StepCost:
@@ -102,7 +102,7 @@ class Estimator:
         """
         stages = self.machine.devices
         groups = min(stages, batch)
-        steps = self._chunks(ceil(batch / groups), prompt)
+        steps = self.chunks(ceil(batch / groups), prompt)
         pieces = groups * sum(times for _, times in steps)
         work = weighted([(self.step(step, 1), groups * times) for step, times in steps])
         hops = self._hops(max(step.batch * step.tokens for step, _ in steps), pieces + stages - 1)
@@ -125,7 +125,7 @@ class Estimator:
         spread = Spread(*(getattr(one, end) * count for end in ("value", "low", "high")))
         return StepCost(spread, {LINK: spread.value}, {LINK: spread.value}, 0.0)
 
-    def _chunks(self, batch: int, prompt: int) -> list[tuple[Step, float]]:
+    def chunks(self, batch: int, prompt: int) -> list[tuple[Step, float]]:
         """Steps that a prompt takes, with how often each counts.
 
         Of many chunks some are priced: what the others take lies on the line between their neighbours.

@@ -9,8 +9,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
+from ..core.errors import UsageError
 from ..core.units import Bytes
 from ..graph.graph import Attribute, DType, Graph, Op, Role, Tensor
+from ..workflows.retained_state import SUFFIX
 from .architecture import (
     Architecture,
     Attention,
@@ -41,8 +43,19 @@ class Storage:
         return cls(weight_format(weights), cache_format(cache))
 
 
+def check_step(model: Architecture, step: Step) -> None:
+    """Refuse what a model cannot be asked: a step of nothing, or a context that is longer than it takes."""
+    for name, value in (("batch", step.batch), ("tokens", step.tokens)):
+        if value < 1:
+            raise UsageError(f"{model.name}: {name} is {value}; expected 1 or more")
+    context = step.cached if step.tokens == 1 else step.length
+    if not 0 <= context <= model.longest_context:
+        raise UsageError(f"{model.name}: context is {context}; expected 0 to {model.longest_context}")
+
+
 def decoder_graph(model: Architecture, step: Step, storage: Storage | None = None) -> Graph:
     """The graph of one step: prefill or decode."""
+    check_step(model, step)
     hands = GraphHands(model, step, storage or Storage.of())
     write_decoder(model, hands)
     return hands.graph()
@@ -234,8 +247,8 @@ class GraphHands:
             self.outputs.append(new)
             return x
         kept = step.keys(window)
-        past = self.input(f"past_key_values.{at.layer}.{name}", (batch, heads, kept, size), dtype)
-        present = f"present.{at.layer}.{name}"
+        word = f"past_key_values.{at.layer}.{name}"
+        past, present = self.input(word, (batch, heads, kept, size), dtype), f"{word}{SUFFIX}"
         cache = self.op("dynamic_update", at, (past, new), self.shape(past), dtype=dtype, result=present, axis=2)
         if form.scale_bits and dtype is not self.flows:  # each token of a head has scales of its own
             stored = Bytes(form.size_bytes(size, batch * heads * kept))

@@ -101,6 +101,51 @@ PICTURES: tuple[RewriteEntry, ...] = (  # convolutions, pools, and what stands b
         "AveragePool that counts its padding or has none as a depthwise Conv of equal weights",
         "onnx.pooling:average_pool_to_conv",
     ),
+    RewriteEntry(
+        "conv-1d-to-2d",
+        "convolutions and pooling along one axis as such along two, the first of one element",
+        "onnx.convolutions:conv_1d_to_2d",
+    ),
+    RewriteEntry(
+        "sink-squeeze",
+        "elementwise ops on squeezed values as the same before the Squeeze",
+        "onnx.convolutions:sink_squeeze",
+    ),
+    RewriteEntry(
+        "dilation-to-blocks",
+        "a dilated Conv as SpaceToDepth, a Conv in groups without dilation, and DepthToSpace",
+        "onnx.convolutions:dilation_to_blocks",
+    ),
+    RewriteEntry(
+        "dilation-to-zeros",
+        "a dilated Conv as one of a larger kernel with zeros between its taps",
+        "onnx.convolutions:dilation_to_zeros",
+    ),
+    RewriteEntry(
+        "split-large-kernel",
+        "a Conv of more than 7 taps along an axis as a sum of smaller ones",
+        "onnx.convolutions:split_large_kernel",
+    ),
+    RewriteEntry(
+        "grouped-conv-to-convs",
+        "a Conv in up to 32 groups as one for each",
+        "onnx.convolutions:grouped_conv_to_convs",
+    ),
+    RewriteEntry(
+        "grouped-conv-to-dense",
+        "a Conv in up to 64 groups as one of all channels with zeros between them",
+        "onnx.convolutions:grouped_conv_to_dense",
+    ),
+    RewriteEntry(
+        "convs-to-grouped-conv",
+        "Convs of the parts of a Split and their Concat as one in groups",
+        "onnx.convolutions:convs_to_grouped_conv",
+    ),
+    RewriteEntry(
+        "conv-transpose-to-depth-to-space",
+        "a ConvTranspose that enlarges by its stride as a Conv and DepthToSpace",
+        "onnx.convolutions:conv_transpose_to_blocks",
+    ),
 )
 OWN = (*TOKENS, *PICTURES)
 

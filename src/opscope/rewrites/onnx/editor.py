@@ -29,6 +29,8 @@ def open_model(path: Path) -> ir.Model:
         model = ir.load(path)
     except Exception as error:  # the package raises whatever its parser meets
         raise ModelError(str(path), "", f"cannot be changed ({error}); expected an ONNX model") from error
+    for number, node in enumerate(model.graph):
+        node.name = node.name or f"{node.op_type}_{number}"  # as our reader calls it, and profiles do
     common.NameFixPass()(model)
     _INFER(model)
     if all(value.shape is not None and value.shape.is_static() for value in model.graph.inputs):

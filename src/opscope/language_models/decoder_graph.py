@@ -37,10 +37,15 @@ class Storage:
 
     weights: Format
     cache: Format
+    head: Format | None = None  # of the head, and of the table that it is tied to; None: as the other weights
 
     @classmethod
     def of(cls, weights: str = "f16", cache: str = "f16") -> Storage:
         return cls(weight_format(weights), cache_format(cache))
+
+    def of_block(self, block: Block) -> Format:
+        """How weights of a part of the decoder are stored."""
+        return self.head if self.head is not None and block in (Block.EMBEDDING, Block.HEAD) else self.weights
 
 
 def check_step(model: Architecture, step: Step) -> None:
@@ -158,7 +163,7 @@ class GraphHands:
         return self.operands[x]
 
     def weights(self, at: At, matrix: Matrix, shape: tuple[int, ...] | None = None, copies: int = 1) -> int:
-        form, shape = self.storage.weights, shape or (matrix.rows, matrix.columns)
+        form, shape = self.storage.of_block(at.block), shape or (matrix.rows, matrix.columns)
         stored = form.size_bytes(matrix.rows, matrix.columns, copies) if form.scale_bits else None
         return self.tensor(f"{at.path.replace('/', '.')}.weight", shape, form.dtype, Role.CONSTANT, stored)
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import csv
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from math import isfinite
 from pathlib import Path
@@ -72,19 +72,20 @@ def _has_tokens(source: Path) -> bool:
 
 
 def _read(source: Path, models: Path) -> list[Measurement]:
-    found: list[Measurement] = []
+    readers: list[_Row] = []
     known: dict[str, Architecture] = {}
     with source.open(newline="", encoding="utf-8-sig") as file:
         rows = csv.DictReader(file)
-        for number, row in enumerate(rows):
+        for number, cells in enumerate(rows):
             if number >= MOST_ROWS:
                 raise ImportFileError(str(source), f"line {rows.line_num}", f"more than {MOST_ROWS} rows")
-            reader = _Row(row, source, rows.line_num)
-            name = " ".join(filter(None, (reader.text("model"), reader.text("size"))))
-            if name not in known:
-                known[name] = reader.architecture(name, models)
-            found += reader.measurements(known[name])
-    return found
+            readers.append(_Row(cells, source, rows.line_num))
+    contexts: dict[tuple[str, str], set[int]] = {}
+    for row in readers:
+        if row.name not in known:
+            known[row.name] = row.architecture(row.name, models)
+        contexts.setdefault((row.name, row.precision), set()).update(filter(None, [row.tokens("context")]))
+    return [each for row in readers for each in row.measurements(known[row.name], contexts[row.name, row.precision])]
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,6 +102,16 @@ class _Row:
     def text(self, meaning: str) -> str:
         found = (self.cells.get(column) for column in _COLUMNS[meaning])
         return next((text.strip() for text in found if text and text.strip()), "")
+
+    @property
+    def name(self) -> str:
+        return " ".join(filter(None, (self.text("model"), self.text("size"))))
+
+    @property
+    def precision(self) -> str:
+        """As `--weights` takes it; groups of weights that share a scale are not told apart."""
+        word = self.text("precision").lower().partition("_g")[0]
+        return _SAME.get(word, word)
 
     def rate(self, meaning: str) -> float | None:
         """A number above 0; None: the row has none."""
@@ -131,46 +142,51 @@ class _Row:
             raise self.error(f"{problem}; expected a name of `opscope llm --list`, or NAME.json there")
         return load(found)
 
-    def measurements(self, model: Architecture) -> list[Measurement]:
+    @property
+    def prompt(self) -> int | None:
+        """Tokens of the prompt; a row with a rate and a time to the first token tells how many there were."""
+        prompt, prefills, ttft = self.tokens("prompt"), self.rate("prefill"), self.rate("ttft")
+        return round(prefills * ttft / 1e3) if prompt is None and prefills is not None and ttft is not None else prompt
+
+    def measurements(self, model: Architecture, contexts: Collection[int]) -> list[Measurement]:
         """What a token took, and what a prompt took.
 
-        A row with a rate and a time to the first token tells how many tokens its prompt had. One of a few tokens was
-        measured on its own: then nothing but it was in the cache. Else rates are means over prompts as long as the
-        context.
+        A prompt of a few tokens was measured on its own, in the smallest of the contexts that there are. Else a rate is
+        that of prompts as long as the context.
+
+        Args:
+            contexts: those that the file has rows of the model for.
         """
-        batch, context, prompt = self.tokens("batch") or 1, self.tokens("context"), self.tokens("prompt")
+        batch, context, prompt = self.tokens("batch") or 1, self.tokens("context"), self.prompt
         decodes, prefills, ttft = self.rate("decode"), self.rate("prefill"), self.rate("ttft")
-        told = None if prefills is None or ttft is None else round(prefills * ttft / 1e3)
-        if prompt is None and told is not None and context is not None:
-            prompt = context if told >= _PIECE else told
-        used = context if prompt is None or (context is not None and prompt >= _PIECE) else prompt
+        if self.text("prompt") or context is None or prompt is None:
+            context = context or prompt
+        elif prompt < _PIECE:
+            context = min((each for each in contexts if each >= prompt), default=context)
+        else:
+            prompt, ttft = context, None
         found = []
-        if decodes is not None and used is not None:
-            found.append(self._measurement(model, DECODE, (batch, used), batch / decodes))
-        if prompt is not None and (ttft is not None or prefills is not None):
-            seconds = ttft / 1e3 if ttft is not None and told in (None, prompt) else None
-            if seconds is None and prefills is not None:
-                seconds = batch * prompt / prefills
-            if seconds is not None:
-                found.append(self._measurement(model, PREFILL, (batch, prompt), seconds))
+        if decodes is not None and context is not None:
+            found.append(self._measurement(model, DECODE, (batch, 1, context), batch / decodes))
+        if prompt is not None and context is not None and (ttft is not None or prefills is not None):
+            seconds = ttft / 1e3 if ttft is not None else batch * prompt / (prefills or 1.0)
+            found.append(self._measurement(model, PREFILL, (batch, prompt, max(prompt, context)), seconds))
         if not found:
             raise self.error("says nothing; expected decode_tok_s and a context, or a prompt and ttft_ms")
         return found
 
-    def _measurement(self, model: Architecture, phase: str, point: tuple[int, int], seconds: float) -> Measurement:
-        word = self.text("precision").lower().partition("_g")[0]
+    def _measurement(self, model: Architecture, phase: str, point: tuple[int, int, int], seconds: float) -> Measurement:
         try:
-            weights = weight_format(_SAME.get(word, word))
+            weights = weight_format(self.precision)
         except ProfilerError as error:
-            raise self.error(f"precision is {printable(repr(word))}: {error}") from error
+            raise self.error(f"precision is {printable(repr(self.precision))}: {error}") from error
         cache = self.text("cache") or ("f16" if weights.flows.is_float else "i8")
         storage = Storage.of(weights.word, cache)
 
         def graphs(target: Target) -> list[tuple[Graph, float]]:
             check_takes(target, storage)
             steps = Estimator(model, target, Serving(storage))
-            batch, tokens = point
-            chunks = [(decode(batch, tokens), 1.0)] if phase == DECODE else steps.chunks(batch, tokens)
+            chunks = [(decode(point[0], point[2]), 1.0)] if phase == DECODE else steps.chunks(*point)
             return [(repeated_graph(model, step, steps.storage), times) for step, times in chunks]
 
         return Measurement(

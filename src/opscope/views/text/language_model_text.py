@@ -132,6 +132,9 @@ def words_below(found: LanguageModel) -> Iterator[str]:
         yield f"largest that fits: {words}"
     elif any(point.fits is False for point in found.points):
         yield "nothing fits: the weights alone are larger than the memory"
+    outside = sum(point.fits is False for point in found.points)
+    if outside:
+        yield f"{outside} of {_counted(len(found.points), 'point')} do not fit: their times are those of a larger memory"
     yield from found.notes
 
 

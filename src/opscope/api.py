@@ -274,15 +274,16 @@ def calibrate(
     measured runs. With `by_chip`, rows of several chips (column chip) are fitted together, each chip on its own target
     where the catalogue has one of its name."""
     from .calibration.calibrate import calibrate as fitted
-    from .calibration.measurements import read_measurements
+    from .language_models.calibrated import measured
     from .machine import catalogue as files
 
-    rows = read_measurements([Path(each) for each in measurements], models=None if models is None else Path(models))
-    base = files.load(str(target)) if isinstance(target, (str, Path)) else target
+    rows = measured([Path(each) for each in measurements], models=None if models is None else Path(models))
+    base = rows.target(files.load(str(target)) if isinstance(target, (str, Path)) else target)
     known = files.catalogue() if by_chip else {}
-    chips = {row.chip for row in rows}
-    variants = {chip: files.load(chip) for chip in chips if chip in known} if by_chip else None
-    return fitted(base, rows, variants=variants, progress=progress or (lambda _: None))
+    chips = {row.chip for row in rows.rows}
+    variants = {chip: rows.target(files.load(chip)) for chip in chips if chip in known} if by_chip else None
+    tell = progress or (lambda _: None)
+    return fitted(base, rows.rows, variants=variants, fitted=rows.fitted(base), progress=tell)
 
 
 def validate(
@@ -293,13 +294,13 @@ def validate(
     progress: Callable[[str], None] | None = None,
 ) -> tuple[tuple[Prediction, ...], tuple[str, ...]]:
     """Predict what was measured; returns the predictions, and why others could not be made."""
-    from .calibration.measurements import read_measurements
     from .calibration.validate import validate as predicted
+    from .language_models.calibrated import measured
     from .machine import catalogue as files
 
-    rows = read_measurements([Path(each) for each in measurements], models=None if models is None else Path(models))
-    base = files.load(str(target)) if isinstance(target, (str, Path)) else target
-    return predicted(base, rows, progress=progress or (lambda _: None))
+    rows = measured([Path(each) for each in measurements], models=None if models is None else Path(models))
+    base = rows.target(files.load(str(target)) if isinstance(target, (str, Path)) else target)
+    return predicted(base, rows.rows, progress=progress or (lambda _: None))
 
 
 def quantize(

@@ -46,6 +46,11 @@ class Examined:
     file_bytes: int  # that lie on the chip
     refusals: tuple[Refused, ...] = ()
 
+    @property
+    def ram_bytes(self) -> int:
+        """Of the whole arena."""
+        return self.arena + self.scratch + sum(part.size_bytes for part in self.tail)
+
 
 class Interpreter(Protocol):
     def examine(self, graph: Graph, runtime: Runtime) -> Examined | None:

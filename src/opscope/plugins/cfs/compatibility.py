@@ -103,8 +103,8 @@ def _types(graph: Graph, target: Target) -> tuple[str, ...]:
 def _memory(graph: Graph, machine: Machine, examined: Examined | None) -> tuple[MemoryIssue, ...]:
     """Weights are stored in flash or, where it is too small, in RAM beside the activations.
 
-    Where an interpreter is known, the whole file is, and RAM is what it takes: arena and tail. Else as flat counting has
-    both.
+    Where an interpreter is known, the whole file is, and RAM is what it takes: arena and tail. Else as flat counting
+    has both.
     """
     target = machine.target
     ram = target.home(Holds.ACTIVATIONS).bytes.value

@@ -106,15 +106,11 @@ def tail(file: ModelFile, arena: Arena, build: Build) -> Mapping[Part, int]:
     for subgraph in file.subgraphs:
         structure(Part.NODES, layouts.NODE, len(subgraph.operators))
     nodes = [node for subgraph in file.subgraphs for node in file.nodes(subgraph)]
-    for node in nodes:
-        options = build.options(node)
-        if options is not None:
-            alignment = 1 if options.size.bytes(pointer) < INT else min(options.alignment, pointer)
-            found.take(Part.OPTIONS, options.size.bytes(pointer), alignment)
-    for node in nodes:
-        kept = build.at_init(node)
-        if kept is not None:
-            found.take(Part.KERNELS, kept.bytes(pointer))
+    for options in filter(None, map(build.options, nodes)):
+        alignment = 1 if options.size.bytes(pointer) < INT else min(options.alignment, pointer)
+        found.take(Part.OPTIONS, options.size.bytes(pointer), alignment)
+    for kept in filter(None, map(build.at_init, nodes)):
+        found.take(Part.KERNELS, kept.bytes(pointer))
     for node in nodes:
         for size_bytes in _at_prepare(node, build):
             found.take(Part.KERNELS, size_bytes)

@@ -147,6 +147,26 @@ TOKENS: tuple[RewriteEntry, ...] = (  # products, attention, norms, and how valu
         "Slice of one element whose axis is then squeezed away, as Gather",
         "onnx.slices:slice_to_gather",
     ),
+    RewriteEntry(
+        "cancel-transposes",
+        "transposes that undo each other, with ops between them that do not mind, gone",
+        "onnx.moves:cancel_transposes",
+    ),
+    RewriteEntry(
+        "cancel-reshapes",
+        "reshapes that undo each other, with ops between them that do not mind, gone",
+        "onnx.moves:cancel_reshapes",
+    ),
+    RewriteEntry(
+        "join-transposes",
+        "an op whose inputs are all transposed alike, with one transpose after it",
+        "onnx.moves:join_transposes",
+    ),
+    RewriteEntry(
+        "transpose-before-split",
+        "parts that are all transposed alike, with one transpose before they are cut",
+        "onnx.moves:transpose_before_split",
+    ),
 )
 PICTURES: tuple[RewriteEntry, ...] = (  # convolutions, pools, and what stands between them
     RewriteEntry(

@@ -279,8 +279,106 @@ PICTURES: tuple[RewriteEntry, ...] = (  # convolutions, pools, and what stands b
         "a ConvTranspose that enlarges by its stride as a Conv and DepthToSpace",
         "onnx.convolutions:conv_transpose_to_blocks",
     ),
+    RewriteEntry(
+        "fold-into-previous",
+        "BatchNormalization, or a product or sum by channel, taken into the Conv, Gemm or MatMul before it",
+        "onnx.folding:fold_into_previous",
+    ),
+    RewriteEntry(
+        "fold-into-next",
+        "BatchNormalization, or a product or sum by channel, taken into the Conv, Gemm or MatMul after it",
+        "onnx.folding:fold_into_next",
+    ),
+    RewriteEntry(
+        "batch-norm-to-mul-add",
+        "BatchNormalization as a product and a sum by channel",
+        "onnx.folding:batch_norm_to_mul_add",
+    ),
+    RewriteEntry(
+        "fold-pad",
+        "a Pad as padding of the Conv, AveragePool or MaxPool that reads it",
+        "onnx.padding:fold_pad",
+    ),
+    RewriteEntry(
+        "pad-apart",
+        "padding that differs from side to side, or that an average counts, as a Pad before the op",
+        "onnx.padding:pad_apart",
+    ),
+    RewriteEntry(
+        "reshapes-to-blocks",
+        "Reshape, Transpose and Reshape that move pixels into channels or back as SpaceToDepth or DepthToSpace",
+        "onnx.blocks:reshapes_to_blocks",
+    ),
+    RewriteEntry(
+        "resize-to-depth-to-space",
+        "a Resize that repeats pixels as a Concat of copies and DepthToSpace",
+        "onnx.blocks:resize_to_depth_to_space",
+    ),
+    RewriteEntry(
+        "resize-to-conv-transpose",
+        "a Resize that repeats pixels as a depthwise ConvTranspose of ones",
+        "onnx.blocks:resize_to_conv_transpose",
+    ),
+    RewriteEntry(
+        "resize-to-expand",
+        "a Resize that repeats pixels as Reshape, Expand and Reshape",
+        "onnx.blocks:resize_to_expand",
+    ),
+    RewriteEntry(
+        "expand-to-resize",
+        "Reshape, Expand or Tile, and Reshape that repeat pixels as a Resize",
+        "onnx.blocks:expand_to_resize",
+    ),
+    RewriteEntry(
+        "shuffle-to-gather",
+        "channels shuffled by Reshape, Transpose and Reshape as a Gather",
+        "onnx.channels:shuffle_to_gather",
+    ),
+    RewriteEntry(
+        "gather-to-conv",
+        "a Gather of channels as a 1x1 Conv that picks them",
+        "onnx.channels:gather_to_conv",
+    ),
+    RewriteEntry(
+        "gather-into-conv",
+        "a Gather of channels taken into the weights of the Conv after or before it",
+        "onnx.channels:gather_into_conv",
+    ),
+    RewriteEntry(
+        "flatten-concats",
+        "Concats of Concats along one axis as one",
+        "onnx.channels:flatten_concats",
+    ),
+    RewriteEntry(
+        "undo-slices",
+        "a Concat of all the parts of a value in their order as the value",
+        "onnx.channels:undo_slices",
+    ),
 )
-OWN = (*TOKENS, *PICTURES)
+LIBRARIES: tuple[RewriteEntry, ...] = (
+    RewriteEntry(
+        "fold-constants",
+        "what constants alone decide, computed, by onnxscript's optimiser",
+        "onnx.libraries:fold_constants",
+    ),
+    RewriteEntry(
+        "share-equal-ops",
+        "ops of one kind on the same values, and equal constants, as one; what nobody reads, gone",
+        "onnx.libraries:share_equal_ops",
+    ),
+    RewriteEntry("onnxslim", "the model as onnxslim simplifies it", "onnx.libraries:slim"),
+    RewriteEntry(
+        "onnxruntime-basic",
+        "the model as ONNX Runtime's basic optimisations leave it",
+        "onnx.libraries:runtime_basic",
+    ),
+    RewriteEntry(
+        "onnxruntime-extended",
+        "the model as ONNX Runtime's extended optimisations leave it, if in operators of ONNX itself",
+        "onnx.libraries:runtime_extended",
+    ),
+)
+OWN = (*TOKENS, *PICTURES, *LIBRARIES)
 
 
 def known(format_: str) -> tuple[RewriteEntry, ...]:

@@ -68,6 +68,11 @@ TOKENS: tuple[RewriteEntry, ...] = (  # products, attention, norms, and how valu
         "onnx.norms:name_layer_norm",
     ),
     RewriteEntry(
+        "raise-for-layer-norms",
+        "a model of a version without LayerNormalization in the first that has it, with its layer norms named",
+        "onnx.norms:raise_for_layer_norm",
+    ),
+    RewriteEntry(
         "name-rms-norms",
         "an RMS norm that is spelled out in a mean, products and a root, as RMSNormalization",
         "onnx.norms:name_rms_norm",
@@ -126,6 +131,11 @@ TOKENS: tuple[RewriteEntry, ...] = (  # products, attention, norms, and how valu
         "fold-scale-ahead",
         "a constant factor on the input of a product, in its weights",
         "onnx.matmuls:fold_scale_ahead",
+    ),
+    RewriteEntry(
+        "fold-norm-past-moves",
+        "BatchNormalization of a product that was reshaped or transposed, in the product's weights and bias",
+        "onnx.matmuls:fold_norm",
     ),
     RewriteEntry(
         "cuts-to-split",

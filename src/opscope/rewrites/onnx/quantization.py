@@ -13,7 +13,8 @@ import onnx_ir as ir
 from ...core.errors import ProfilerError
 from ...options import QuantizeOptions
 from ...quantization.quantise import quantise
-from .rule import Array, Maker, Match, array_of, attribute, is_op, only_reader, producer, reads_as, whole
+from .rule import Array, Maker, Match, array_of, is_op, only_reader, producer, reads_as, whole
+from .windows import Grid, grid_of
 
 SAMPLES = 8  # random ones to calibrate with where there are no others: for questions of speed alone
 LARGEST_MODEL = 1_900_000_000  # bytes; a message ends at 2 GB
@@ -23,7 +24,6 @@ MOVES = (
     *("Reshape", "Transpose", "Squeeze", "Unsqueeze", "Flatten", "Slice", "Gather", "Expand", "Tile"),
     *("MaxPool", "Concat", "DepthToSpace", "SpaceToDepth"),
 )
-Grid = tuple[float, int, str]  # scale, zero point, type
 
 
 def dynamic_to_float(node: ir.Node) -> Match | None:
@@ -51,7 +51,7 @@ def pairs_off_moves(node: ir.Node) -> Match | None:
     quantize = producer(node.inputs[0], "QuantizeLinear") if is_op(node, "DequantizeLinear") else None
     move = None if quantize is None else producer(quantize.inputs[0])
     grid = None if move is None else _moved_grid(move)
-    if quantize is None or move is None or grid is None or not (grid == _grid(node) == _grid(quantize)):
+    if quantize is None or move is None or grid is None or not (grid == grid_of(node) == grid_of(quantize)):
         return None
     if not reads_as(node.outputs[0], move.outputs[0]):
         return None
@@ -61,7 +61,7 @@ def pairs_off_moves(node: ir.Node) -> Match | None:
 def pairs_before_moves(node: ir.Node) -> Match | None:
     """Elements that are moved and then quantised → the same, quantised before they are moved as well."""
     move = producer(node.inputs[0], *MOVES) if is_op(node, "QuantizeLinear") else None
-    grid = None if move is None else _grid(node)
+    grid = None if move is None else grid_of(node)
     if move is None or grid is None or only_reader(move.outputs[0]) is not node or _moved_grid(move) is not None:
         return None
     if array_of(move.inputs[0]) is not None or _gives_more(move):
@@ -155,19 +155,6 @@ def _weights(value: ir.Value | None, scale: Array | None, zero: ir.Value | None,
     return floats.astype(scale.dtype)
 
 
-def _grid(node: ir.Node) -> Grid | None:
-    """The grid of a QuantizeLinear or DequantizeLinear with one scale for all; None for other forms."""
-    scale, given = array_of(_input(node, 1)), _input(node, 2)
-    zero = None if given is None else array_of(given)
-    if scale is None or scale.size != 1 or (given is not None and (zero is None or zero.size != 1)):
-        return None
-    if any(attribute(node, name, 0) for name in ("block_size", "output_dtype")):
-        return None
-    stored = node.inputs[0] if is_op(node, "DequantizeLinear") else node.outputs[0]
-    kind = zero.dtype.name if zero is not None else str(stored.dtype) if stored is not None else ""
-    return float(scale.ravel()[0]), 0 if zero is None else int(zero.ravel()[0]), kind
-
-
 def _moved_grid(node: ir.Node) -> Grid | None:
     """The grid of the elements that an op moves, where all of them are dequantised from the same."""
     if not is_op(node, *MOVES) or _gives_more(node):
@@ -175,7 +162,7 @@ def _moved_grid(node: ir.Node) -> Grid | None:
     sources = [
         producer(value, "DequantizeLinear") for value in (node.inputs if is_op(node, "Concat") else node.inputs[:1])
     ]
-    grids = {None if source is None else _grid(source) for source in sources}
+    grids = {None if source is None else grid_of(source) for source in sources}
     return grids.pop() if len(grids) == 1 else None
 
 

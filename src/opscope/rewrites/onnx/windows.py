@@ -1,4 +1,4 @@
-"""What a convolution or a pooling op reads for one output, and the weights that it reads it with."""
+"""What a convolution or a pooling op reads for one output, the weights that it reads it with, and grids of numbers."""
 
 from __future__ import annotations
 
@@ -9,7 +9,9 @@ from typing import Any
 import numpy as np
 import onnx_ir as ir
 
-from .rule import Array, Maker, array_of, attribute, producer
+from .rule import Array, Maker, array_of, attribute, is_op, producer
+
+Grid = tuple[float, int, str]  # scale, zero point and type of what is quantised
 
 
 @dataclass(frozen=True, slots=True)
@@ -138,3 +140,29 @@ def weights_of(value: ir.Value | None) -> Weights | None:
     if node is None or stored is None or attribute(node, "block_size", 0):
         return None
     return Weights(stored, node) if all(each is None or array_of(each) is not None for each in node.inputs) else None
+
+
+def grid_of(node: ir.Node | None) -> Grid | None:
+    """The grid of a QuantizeLinear or DequantizeLinear with one scale for all; None for others."""
+    if node is None or not is_op(node, "QuantizeLinear", "DequantizeLinear"):
+        return None
+    scale, given = array_of(node.inputs[1]), node.inputs[2] if len(node.inputs) > 2 else None
+    zero = None if given is None else array_of(given)
+    if scale is None or scale.size != 1 or (given is not None and (zero is None or zero.size != 1)):
+        return None
+    if any(attribute(node, name, 0) for name in ("block_size", "output_dtype")):
+        return None
+    stored = node.inputs[0] if is_op(node, "DequantizeLinear") else node.outputs[0]
+    kind = zero.dtype.name if zero is not None else str(stored.dtype) if stored is not None else ""
+    return float(scale.ravel()[0]), 0 if zero is None else int(zero.ravel()[0]), kind
+
+
+def pair_of(value: ir.Value | None) -> tuple[ir.Node, ir.Node] | None:
+    """The QuantizeLinear and the DequantizeLinear, on one grid, that put a value on it."""
+    second = producer(value, "DequantizeLinear")
+    first = None if second is None else producer(second.inputs[0], "QuantizeLinear")
+    return (
+        None
+        if first is None or second is None or grid_of(first) is None or grid_of(first) != grid_of(second)
+        else (first, second)
+    )

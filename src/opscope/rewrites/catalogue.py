@@ -248,6 +248,11 @@ PICTURES: tuple[RewriteEntry, ...] = (  # convolutions, pools, and what stands b
         "onnx.quantization:quantize_static",
         needs="quantize",
     ),
+    RewriteEntry(
+        "shuffle-to-conv",
+        "channels shuffled by Reshape, Transpose and Reshape as a 1x1 Conv that picks them",
+        "onnx.channels:shuffle_to_conv",
+    ),
 )
 LIBRARIES: tuple[RewriteEntry, ...] = (
     RewriteEntry(

@@ -9,7 +9,7 @@ import numpy as np
 import onnx_ir as ir
 
 from .rule import Array, Maker, Match, attribute, is_op, numbers_of, only_reader, producer, shape_of
-from .windows import Weights, Window, extents_of, grid_of, pair_of, weights_of, window_of
+from .windows import Weights, Window, extents_of, grid_of, on_grid_of, pair_of, weights_of, window_of
 
 TO_THE_END = 2**31 - 1  # an end that is this or more means the last element, however many there are
 FEW_CHANNELS = 8  # of a picture: more than these fill the lanes of an engine without being gathered from a block
@@ -165,7 +165,7 @@ def strided_conv_to_space_to_depth(node: ir.Node) -> Match | None:
         (down, across), (high, broad) = shifts, window.kernel
         wide[:, :, down : down + high, across : across + broad] = weights.array
         taps = wide.reshape(count, channels, kernel[0], 2, kernel[1], 2).transpose(0, 3, 5, 1, 2, 4)
-        value = make.op("SpaceToDepth", source, blocksize=2)
+        value = on_grid_of(make, make.op("SpaceToDepth", source, blocksize=2), source)
         filled = weights.made(make, taps.reshape(count, 4 * channels, *kernel))
         return {node.outputs[0]: _again(make, node, value, filled, window=smaller)}
 

@@ -166,3 +166,34 @@ def pair_of(value: ir.Value | None) -> tuple[ir.Node, ir.Node] | None:
         if first is None or second is None or grid_of(first) is None or grid_of(first) != grid_of(second)
         else (first, second)
     )
+
+
+def moved_from(value: ir.Value | None, *kinds: tuple[str, ...]) -> tuple[ir.Value, list[ir.Node], list[ir.Node]] | None:
+    """What a chain of ops that only move elements, of these kinds from the last to the first, starts from.
+
+    With it, the ops of those kinds, and all that lie between. Pairs on the grid of the source change nothing.
+    """
+    moves, nodes, grids = list[ir.Node](), list[ir.Node](), set()
+    for kind in kinds:
+        pair = pair_of(value)
+        node = producer(value if pair is None else pair[0].inputs[0], *kind)
+        if node is None:
+            return None
+        if pair is not None:
+            nodes += pair[::-1]
+            grids.add(grid_of(pair[0]))
+        moves.append(node)
+        nodes.append(node)
+        value = node.inputs[0]
+    if value is None or (grids and grids != {grid_of(producer(value))}):
+        return None
+    return value, moves, nodes
+
+
+def on_grid_of(make: Maker, value: ir.Value, source: ir.Value) -> ir.Value:
+    """What was moved of a source, with a pair after it where the source is on a grid: so quantised models have it."""
+    node = producer(source, "DequantizeLinear")
+    if node is None or grid_of(node) is None or node.inputs[0] is None:
+        return value
+    stored = make.op("QuantizeLinear", value, *node.inputs[1:], dtype=node.inputs[0].dtype)
+    return make.op("DequantizeLinear", stored, *node.inputs[1:], dtype=value.dtype)

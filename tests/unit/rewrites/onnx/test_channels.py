@@ -22,6 +22,21 @@ def test_a_shuffle_is_a_gather(groups: int, width: int, spatial: int) -> None:
         q=[2, groups * width, *rest],
     )
     assert rewrite_to(made, "shuffle-to-gather") == ["Gather"]
+    if spatial == 2:
+        assert rewrite_to(made, "shuffle-to-conv") == ["Conv"]
+
+
+@pytest.mark.parametrize("inner", ["s", "t"])
+def test_a_quantised_shuffle_is_found_among_its_pairs(inner: str) -> None:
+    def pair(x: str, y: str, scale: str) -> str:
+        return f"{y}_q = QuantizeLinear({x}, {scale}, z) {y} = DequantizeLinear({y}_q, {scale}, z)"
+
+    body = f"""{pair("x", "a", "s")} b = Reshape(a, p) {pair("b", "c", inner)}
+        d = Transpose <perm = [0, 2, 1, 3, 4]> (c) {pair("d", "u", "s")} y = Reshape(u, q)"""
+    scales = {"s": np.array(0.03), "t": np.array(0.02), "z": np.array(3, np.int8)}
+    made = model("T[1,6,4,4] x", "T[] y", body, p=[1, 2, 3, 4, 4], q=[1, 6, 4, 4], **scales)
+    assert (rewrite_to(made, "shuffle-to-gather", tolerance=0)[-1] == "Gather") is (inner == "s")
+    assert rewrite_to(made, "shuffle-to-conv", tolerance=0)[-1] == "Reshape"
 
 
 @settings(max_examples=25)

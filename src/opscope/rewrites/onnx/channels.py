@@ -170,7 +170,7 @@ def _piece(value: ir.Value | None, axis: int) -> tuple[ir.Value, int, int, ir.No
     if value is None or node is None or source is None or extent is None:
         return None
     if is_op(node, "Split"):
-        lengths = [extents_of(part)[axis] if extents_of(part) else None for part in node.outputs]
+        lengths = [extents_of(part)[axis] if len(extents_of(part)) > axis else None for part in node.outputs]
         if attribute(node, "axis", 0) % len(extents_of(source)) != axis or None in lengths:
             return None
         place = list(node.outputs).index(value)
@@ -205,4 +205,4 @@ def _gathered(node: ir.Node) -> list[int] | None:
 def _axis(node: ir.Node) -> int | None:
     """The axis of a Concat, counted from the first; None where the rank is not known."""
     rank, axis = len(extents_of(node.outputs[0])), attribute(node, "axis")
-    return None if axis is None else axis if axis >= 0 else axis + rank if rank else None
+    return axis % rank if axis is not None and -rank <= axis < rank else None

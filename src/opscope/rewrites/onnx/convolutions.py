@@ -196,6 +196,8 @@ def grouped_conv_to_convs(node: ir.Node) -> Match | None:
     conv, shape = convolution_of(node), shape_of(node.inputs[0]) if is_op(node, "Conv") else None
     if conv is None or shape is None or not 1 < conv.group <= MOST_GROUPS or conv.weights.by_axis == 0:
         return None
+    if len(shape) != conv.window.rank + 2:
+        return None
     count, width = conv.group, shape[1] // conv.group
     if width == 1 or shape[1] % count or conv.weights.array.shape[0] % count:
         return None

@@ -8,7 +8,7 @@ from math import prod
 
 from ..core.meaning import Carries
 from ..core.units import Cycles
-from ..graph.graph import ABSENT, DType, Graph, Op, Role
+from ..graph.graph import ABSENT, Graph, Op, Role
 from ..graph.kinds import Family
 from ..graph.work_families import TRANSCENDENTAL_KINDS, WorkFamily, work_family
 from ..machine.target import ANY, Engine, Figure, Memory, Target
@@ -25,6 +25,7 @@ class Machine:
     target: Target
     devices: int = 1
     cores: int = 1  # per device
+    shares_products: bool = False  # devices have a part of every product and of its weights, never images of a batch
 
     @property
     def lanes(self) -> int:

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from tests.support.weighted_models import drawn, model, rewrite_to
 
 
-@settings(max_examples=15)
+@settings(max_examples=8)
 @given(st.integers(1, 3), st.integers(1, 4), st.integers(0, 2))
 def test_a_shuffle_is_a_gather(groups: int, width: int, spatial: int) -> None:
     rest = [3, 2][:spatial]
@@ -39,7 +39,7 @@ def test_a_quantised_shuffle_is_found_among_its_pairs(inner: str) -> None:
     assert rewrite_to(made, "shuffle-to-conv", tolerance=0)[-1] == "Reshape"
 
 
-@settings(max_examples=25)
+@settings(max_examples=12)
 @given(st.lists(st.integers(-4, 3), min_size=1, max_size=6), st.booleans(), st.sampled_from(["float", "float16"]))
 def test_a_gather_is_in_the_weights_of_its_neighbours(order: list[int], biased: bool, dtype: str) -> None:
     tolerance, bias = 1e-5 if dtype == "float" else 5e-3, ", b" if biased else ""
@@ -80,7 +80,7 @@ def test_quantised_weights_are_moved_but_never_added(order: list[int]) -> None:
     assert found == (["DequantizeLinear", "Conv"] if len(set(order)) == 4 else ["Gather", "DequantizeLinear", "Conv"])
 
 
-@settings(max_examples=15)
+@settings(max_examples=8)
 @given(st.integers(-3, 2), st.integers(-3, 2), st.booleans())
 def test_concats_of_one_axis_are_one(outer: int, inner: int, read: bool) -> None:
     outputs = "T[] y, T[] a" if read else "T[] y"
@@ -92,7 +92,7 @@ def test_concats_of_one_axis_are_one(outer: int, inner: int, read: bool) -> None
     assert len(rewrite_to(nested, "flatten-concats")) == (2 if read or not same else 1)
 
 
-@settings(max_examples=20)
+@settings(max_examples=10)
 @given(st.lists(st.integers(1, 3), min_size=1, max_size=4), st.booleans(), st.sampled_from([1, -1]), st.booleans())
 def test_parts_put_together_are_the_whole(lengths: list[int], split: bool, axis: int, swapped: bool) -> None:
     names = [f"p{number}" for number in range(len(lengths))]

@@ -31,7 +31,7 @@ def _focus(order: list[tuple[int, int]], *, chained: bool = False, first: int = 
     return "\n".join([*lines, f"c = Concat <axis = {1 if first == 2 else -1}> ({', '.join(names)})"]), constants
 
 
-@settings(max_examples=25)
+@settings(max_examples=12)
 @given(
     ORDERS,
     st.booleans(),
@@ -64,7 +64,7 @@ def test_a_focus_layer_and_its_convolution_are_one_convolution(
     assert rewrite_to(made, "focus-to-space-to-depth", tolerance=tolerance) == ["SpaceToDepth", "Conv"]
 
 
-@settings(max_examples=15)
+@settings(max_examples=8)
 @given(ORDERS, st.booleans(), st.sampled_from([1, 2]), st.tuples(*[st.integers(1, 4)] * 4))
 def test_a_focus_layer_is_space_to_depth_in_either_layout(
     order: list[tuple[int, int]], chained: bool, first: int, shape: tuple[int, int, int, int]
@@ -80,7 +80,7 @@ def test_a_focus_layer_is_space_to_depth_in_either_layout(
     assert (found == ["Reshape", "Transpose", "Reshape", "Relu"]) is regular
 
 
-@settings(max_examples=25)
+@settings(max_examples=12)
 @given(
     st.tuples(st.integers(1, 3), st.integers(2, 6), st.integers(2, 6)),
     st.tuples(st.integers(1, 7), st.integers(1, 4)),

@@ -366,6 +366,11 @@ PICTURES: tuple[RewriteEntry, ...] = (  # convolutions, pools, and what stands b
         "channels shuffled by Reshape, Transpose and Reshape as a 1x1 Conv that picks them",
         "onnx.channels:shuffle_to_conv",
     ),
+    RewriteEntry(
+        "pad-channels",
+        "channels between two Convs filled up with zeros to a multiple of 32",
+        "onnx.widths:pad_channels",
+    ),
 )
 LIBRARIES: tuple[RewriteEntry, ...] = (
     RewriteEntry(

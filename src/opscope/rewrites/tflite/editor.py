@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import cast
 
 from ...core.manifest import RewriteEntry
+from ...options import Shapes
 from ..catalogue import rule_of
 from ..rewrite import Site, Wanted
 from . import file
@@ -17,9 +18,9 @@ from .rule import Graph, Maker, Match, Op, Rule, Tensor, extents, is_alike, opti
 MOST_ROUNDS = 8  # over all operators: what a rule made can be the pattern of another site
 
 
-def open_model(path: Path) -> Model:
-    """A model to change; the file stays as it is."""
-    return file.read(path)
+def open_model(path: Path, shapes: Shapes | None = None) -> Model:
+    """A model to change, with the shapes that are given and those that follow; the file stays as it is."""
+    return file.read(path, shapes)
 
 
 def save(model: Model, path: Path) -> None:

@@ -16,9 +16,12 @@ from ai_edge_litert import schema_py_generated as schema
 
 from ...core.errors import ModelError
 from ...core.files import replacing
+from ...options import Shapes
 from ...readers.tflite import HEAD_BYTES, looks_like_tflite
+from ...readers.tflite.details import signature_inputs
 from ...readers.tflite.flatbuffer import Flatbuffer
 from ...readers.tflite.model import StoredModel
+from ...readers.tflite.shapes import infer_shapes, input_shapes
 from .rule import Array, Graph, Op, Tensor
 
 Item = TypeVar("Item")
@@ -55,9 +58,9 @@ class _Buffer(schema.BufferT):  # type: ignore[misc]
         return int(schema.BufferEnd(builder))
 
 
-def read(path: Path) -> Model:
-    """The graphs of a file, and all else that is in it."""
-    content = _checked(path)
+def read(path: Path, shapes: Shapes | None = None) -> Model:
+    """The graphs of a file, and all else that is in it; with shapes of inputs, what follows from them is set."""
+    content, stored = _checked(path)
     try:
         table = schema.ModelT.InitFromPackedBuf(content)
         buffers = [_bytes(buffer) for buffer in table.buffers or []]
@@ -69,14 +72,16 @@ def read(path: Path) -> Model:
         raise ModelError(str(path), "", problem) from error
     if any(buffer.offset > 1 for buffer in table.buffers or []) or table.externalBuffers:
         raise ModelError(str(path), "", "constants lie outside its tables; expected a file of less than 2 GB")
+    if shapes:
+        _set_shapes(graphs[0], stored, shapes)
     for number, graph in enumerate(graphs):
         named = (each for entry, *ends in signatures if entry.subgraphIndex == number for end in ends for each in end)
         graph.kept = frozenset(named)
     return Model(graphs, table, signatures, metadata, _attached(content))
 
 
-def _checked(path: Path) -> bytes:
-    """The bytes of a file whose tables our own reader can follow: the schema's classes trust every number."""
+def _checked(path: Path) -> tuple[bytes, StoredModel]:
+    """The bytes of a file, and its tables by our own reader: the schema's classes trust every number."""
     try:
         content = path.read_bytes()
     except OSError as error:
@@ -86,7 +91,17 @@ def _checked(path: Path) -> bytes:
     stored = StoredModel(Flatbuffer(content, str(path)))
     for number in range(len(stored.subgraph_tables)):
         stored.subgraph(number)
-    return content
+    return content, stored
+
+
+def _set_shapes(graph: Graph, stored: StoredModel, shapes: Shapes) -> None:
+    """Fix the shapes of a graph, as they follow from those of its inputs."""
+    names = signature_inputs(stored)
+    given = input_shapes(stored.subgraph(0), shapes, None, aliases=names, source=stored.file.source)
+    frame, _ = infer_shapes(stored, given, {})
+    for tensor, shape in zip(graph.tensors, () if frame is None else frame.shapes, strict=False):
+        if shape is not None:
+            tensor.table.shape, tensor.table.shapeSignature = np.asarray(shape, np.int32), None
 
 
 def _bytes(buffer: schema.BufferT) -> Array | None:

@@ -169,3 +169,13 @@ def test_weights_of_half_the_width_are_stored_as_they_are_read(tmp_path: Path) -
     before, after, _ = rewritten(model, "fold-dequantized-constants", tmp_path)
     assert operators(after) == ["ADD"]
     assert_same(before, after, tolerance=0)
+
+
+def test_shapes_that_are_given_are_set_with_what_follows(tmp_path: Path) -> None:
+    before, after = tmp_path / "before.tflite", tmp_path / "after.tflite"
+    before.write_bytes(small_cnn(signature=True).build())
+    editor.save(editor.open_model(before, {"image": (3, 8, 8, 3)}), after)
+    table = schema.ModelT.InitFromPackedBuf(after.read_bytes()).subgraphs[0]
+    shapes = {bytes(tensor.name): (list(tensor.shape), tensor.shapeSignature) for tensor in table.tensors}
+    assert shapes[b"image"] == ([3, 8, 8, 3], None)
+    assert shapes[b"probabilities"] == ([3, 10], None)

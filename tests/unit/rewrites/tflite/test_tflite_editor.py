@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import zipfile
 from pathlib import Path
 
@@ -155,6 +156,8 @@ def test_every_rewrite_of_the_format_says_what_it_does() -> None:
     entries = catalogue.known("tflite")
     assert len({entry.name for entry in entries}) == len(entries) > 15
     assert all(callable(catalogue.rule_of(entry)) and entry.help and not entry.needs for entry in entries)
+    page = Path(__file__).parents[4] / "docs" / "optimize-tflite.md"
+    assert {entry.name for entry in entries} <= set(re.findall(r"`([\w-]+)`", page.read_text(encoding="utf-8")))
 
 
 def test_weights_of_half_the_width_are_stored_as_they_are_read(tmp_path: Path) -> None:

@@ -80,5 +80,21 @@ FLATBUFFERS = tuple(
             "parts:slices_to_space_to_depth",
         ),
         ("hard-swish", "x · relu6(x + 3) / 6 of floats as HARD_SWISH", "parts:hard_swish"),
+        (
+            "gather-to-slice",
+            "GATHER of one index, or of neighbours, as SLICE, and RESHAPE where the axis goes",
+            "layout:gather_to_slice",
+        ),
+        (
+            "narrow-transpose",
+            "a transpose of more than four axes as one of fewer, where axes stay beside each other",
+            "layout:narrow_transpose",
+        ),
+        ("unit-stride", "the stride of a window that fits once as 1", "windows:unit_stride"),
+        (
+            "grouped-conv-to-convs",
+            "a convolution in up to 32 groups as one for each",
+            "windows:grouped_conv_to_convs",
+        ),
     )
 )

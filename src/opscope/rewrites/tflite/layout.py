@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from math import prod
 
 from .rule import (
     Graph,
@@ -19,6 +20,7 @@ from .rule import (
     shape_of,
 )
 
+_MOST_AXES = 4  # that compilers for integers take
 RESHAPES = ("RESHAPE", "SQUEEZE", "EXPAND_DIMS")
 
 
@@ -94,6 +96,52 @@ def transpose_to_reshape(op: Op, graph: Graph) -> Match | None:
     if long != sorted(long) or order == sorted(order):
         return None
     return Match((op,), lambda make: {op.outputs[0]: reshape(make, source, target, op.outputs[0])})
+
+
+def narrow_transpose(op: Op, graph: Graph) -> Match | None:
+    """A transpose of more than four axes is one of fewer, where axes stay beside each other or have one element."""
+    source = op.inputs[0] if op.kind == "TRANSPOSE" else None
+    shape, order, target = shape_of(source), numbers_of(op.inputs[1]) if source else None, _target(op)
+    if source is None or shape is None or order is None or target is None or not is_alike(source, op.outputs[0]):
+        return None
+    runs: list[list[int]] = []  # axes that stay beside each other, in the order of the result
+    axes = [axis for axis in range(len(shape)) if shape[axis] != 1]
+    for axis in (each for each in order if shape[each] != 1):
+        follows = runs and axes.index(axis) == axes.index(runs[-1][-1]) + 1
+        runs = [*runs[:-1], [*runs[-1], axis]] if follows else [*runs, [axis]]
+    if len(shape) <= _MOST_AXES or not 1 < len(runs) < len(shape):
+        return None
+    merged = sorted(runs)
+    sizes = tuple(prod(shape[axis] for axis in run) for run in merged)
+
+    def build(make: Maker) -> Mapping[Tensor, Tensor]:
+        flat = reshape(make, source, sizes, op.outputs[0])
+        moved = transpose(make, flat, [merged.index(run) for run in runs], op.outputs[0])
+        return {op.outputs[0]: reshape(make, moved, target, op.outputs[0])}
+
+    return Match((op,), build)
+
+
+def gather_to_slice(op: Op, graph: Graph) -> Match | None:
+    """GATHER of one index, or of neighbours in their order, is a SLICE, and a RESHAPE where the axis goes."""
+    source = op.inputs[0] if op.kind == "GATHER" else None
+    shape, index, target = shape_of(source), numbers_of(op.inputs[1]) if source else None, _target(op)
+    if source is None or shape is None or not index or target is None or not is_alike(source, op.outputs[0]):
+        return None
+    axis = op.options.axis % len(shape)
+    if op.options.batchDims or index != list(range(index[0], index[0] + len(index))) or index[0] < 0:
+        return None
+    size = (*shape[:axis], len(index), *shape[axis + 1 :])
+    if index[-1] >= shape[axis] or prod(size) != prod(target):
+        return None
+
+    def build(make: Maker) -> Mapping[Tensor, Tensor]:
+        begin = make.constant([index[0] if each == axis else 0 for each in range(len(shape))], name="begin")
+        bounds = begin, make.constant(list(size), name="size")
+        cut = make.op("SLICE", source, *bounds, like=op.outputs[0], shape=size, options=options("SliceOptions"))
+        return {op.outputs[0]: cut if size == target else reshape(make, cut, target, op.outputs[0])}
+
+    return Match((op,), build)
 
 
 def drop_no_ops(op: Op, graph: Graph) -> Match | None:

@@ -17,6 +17,7 @@ from .rule import (
     Maker,
     Match,
     Op,
+    Shape,
     Tensor,
     activation,
     array_of,
@@ -167,7 +168,7 @@ def split_packed_projection(op: Op, graph: Graph) -> Match | None:
 
     def build(make: Maker) -> Mapping[Tensor, Tensor]:
         made = {}
-        for take, number in takes:
+        for _, result, number in takes:
             rows = slice(number * part, (number + 1) * part)
             kernel = make.constant(weights[rows], like=dense.inputs[1], name="weights")
             bias = None if offsets is None else make.constant(offsets[rows], like=dense.inputs[2], name="bias")
@@ -176,19 +177,41 @@ def split_packed_projection(op: Op, graph: Graph) -> Match | None:
                           options=dense.options)  # fmt: skip
             make.ops[-1].code = dense.code
             heads = reshape(make, own, (*joint[:axis], *joint[axis + 1 :]), like)
-            made[take.outputs[0]] = transpose(make, heads, rest, take.outputs[0])
+            made[result] = transpose(make, heads, rest, result)
         return made
 
-    in_range = all(0 <= number < count and is_alike(take.outputs[0], dense.outputs[0]) for take, number in takes)
-    return Match((op, dense, moved, *(take for take, _ in takes)), build) if in_range else None
+    in_range = all(0 <= number < count and is_alike(result, dense.outputs[0]) for _, result, number in takes)
+    return Match((op, dense, moved, *dict.fromkeys(take for take, *_ in takes)), build) if in_range else None
 
 
-def _takes(tensor: Tensor, graph: Graph) -> list[tuple[Op, int]]:
-    """The operators that read a tensor, if each takes one slice of its first axis, and which one."""
-    found = []
+def _takes(tensor: Tensor, graph: Graph) -> list[tuple[Op, Tensor, int]]:
+    """What reads a tensor, if all takes one slice of its first axis each, which goes: reader, result, number."""
+    found: list[tuple[Op, Tensor, int]] = []
     for op in graph.readers(tensor):
-        number = numbers_of(op.inputs[1]) if op.kind == "GATHER" else None
-        if number is None or len(number) != 1 or op.options.axis or op.options.batchDims or extents(op.inputs[1]):
+        taken = _taken(op, shape_of(tensor) or ())
+        if not taken:
             return []
-        found.append((op, number[0]))
+        found += [(op, result, number) for result, number in taken]
     return [] if graph.is_result(tensor) else found
+
+
+def _taken(op: Op, shape: Shape) -> list[tuple[Tensor, int]]:
+    """Results that are one slice of the first axis each, and which."""
+    if op.kind == "UNPACK":
+        return [] if op.options.axis else [(result, number) for number, result in enumerate(op.outputs)]
+    number = numbers_of(op.inputs[1]) if op.kind in ("GATHER", "STRIDED_SLICE") else None
+    if not number or shape_of(op.outputs[0]) != shape[1:]:
+        return []
+    given = op.options
+    if op.kind == "GATHER":
+        return [] if given.axis or given.batchDims or extents(op.inputs[1]) else [(op.outputs[0], number[0])]
+    steps = numbers_of(op.inputs[3])
+    if (
+        given.shrinkAxisMask != 1
+        or given.ellipsisMask
+        or given.newAxisMask
+        or given.beginMask & 1
+        or set(steps or ()) != {1}
+    ):
+        return []
+    return [(op.outputs[0], number[0])]  # the other axes are whole, as the shape of the result says

@@ -35,7 +35,9 @@ NO_ACTIVATION, RELU, RELU_N1_TO_1, RELU6 = 0, 1, 2, 3
 SAME, VALID = 0, 1
 # Versions of operators that rules make, in float and in integers: those that converters write.
 _VERSIONS = {"CONV_2D": (2, 3), "DEPTHWISE_CONV_2D": (2, 3), "FULLY_CONNECTED": (5, 5), "TRANSPOSE": (1, 2)}
-_VERSIONS |= dict.fromkeys(("STRIDED_SLICE", "SPLIT", "SPACE_TO_DEPTH", "MEAN", "AVERAGE_POOL_2D", "SLICE"), (1, 2))
+_VERSIONS |= dict.fromkeys(
+    ("STRIDED_SLICE", "SPLIT", "SPACE_TO_DEPTH", "MEAN", "AVERAGE_POOL_2D", "SLICE", "CONCATENATION"), (1, 2)
+)
 
 
 @dataclass(eq=False, slots=True)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from copy import copy
 from typing import Any
 
 import numpy as np
@@ -169,6 +170,81 @@ def fuse_activation(op: Op, graph: Graph) -> Match | None:
 
 
 _FUSING = frozenset((*CONVOLUTIONS, "FULLY_CONNECTED", "ADD", "SUB", "MUL", "AVERAGE_POOL_2D", "MAX_POOL_2D"))
+
+
+def unit_stride(op: Op, graph: Graph) -> Match | None:
+    """A window that fits once along an axis needs no stride there."""
+    pools = ("AVERAGE_POOL_2D", "MAX_POOL_2D")
+    shape = shape_of(op.outputs[0]) if op.kind in (*pools, *CONVOLUTIONS) else None
+    if shape is None or len(shape) != 4 or op.options.padding != VALID:
+        return None
+    source, window = shape_of(op.inputs[0]), _window(op)
+    if source is None or window is None:
+        return None
+    kernel, strides, dilations = window
+    reach = [(size - 1) * step + 1 for size, step in zip(kernel, dilations, strict=True)]
+    once = [shape[1 + n] == 1 and source[1 + n] == reach[n] and strides[n] > 1 for n in (0, 1)]
+    if not any(once):
+        return None
+    high, wide = (1 if once[n] else strides[n] for n in (0, 1))
+
+    def build(make: Maker) -> Mapping[Tensor, Tensor]:
+        less = with_options(op, strideH=high, strideW=wide)
+        result = make.op(op.kind, *op.inputs, like=op.outputs[0], options=less)
+        make.ops[-1].code = op.code
+        return {op.outputs[0]: result}
+
+    return Match((op,), build)
+
+
+def grouped_conv_to_convs(op: Op, graph: Graph) -> Match | None:
+    """A convolution in groups is one for each, of parts that are joined again."""
+    source, weights = op.inputs[:2] if op.kind == "CONV_2D" else (None, None)
+    shape, kernel, target = shape_of(source), array_of(weights), shape_of(op.outputs[0])
+    if source is None or weights is None or shape is None or kernel is None or target is None:
+        return None
+    groups = shape[3] // kernel.shape[3]
+    bias = op.inputs[2] if len(op.inputs) > 2 else None
+    sums = array_of(bias)
+    if not 1 < groups <= _MOST_GROUPS or (bias is not None and sums is None) or kernel.shape[0] % groups:
+        return None
+    units, deep = kernel.shape[0] // groups, kernel.shape[3]
+
+    def build(make: Maker) -> Mapping[Tensor, Tensor]:
+        axis = make.constant(np.asarray(3, np.int32), name="axis")
+        parts = [(*shape[:3], deep)] * groups
+        cut = make.parts(
+            "SPLIT", axis, source, like=source, shapes=parts, options=options("SplitOptions", numSplits=groups)
+        )
+        made: list[Tensor] = []
+        for number, part in enumerate(cut):
+            rows = slice(number * units, (number + 1) * units)
+            own = make.constant(kernel[rows], like=weights, name="weights")
+            _cut_scales(own, rows)
+            offset = [] if sums is None else [make.constant(sums[rows], like=bias, name="bias")]
+            for each in offset:
+                _cut_scales(each, rows)
+            size = (*target[:3], units)
+            made.append(make.op("CONV_2D", part, own, *offset, like=op.outputs[0], shape=size, options=op.options))
+        joined = options("ConcatenationOptions", axis=3)
+        return {op.outputs[0]: make.op("CONCATENATION", *made, like=op.outputs[0], options=joined)}
+
+    return Match((op,), build)
+
+
+_MOST_GROUPS = 32
+
+
+def _cut_scales(tensor: Tensor, rows: slice) -> None:
+    """Keep the scales of some units."""
+    table = tensor.table.quantization
+    if table is None or table.scale is None or len(table.scale) < 2:
+        return
+    table = copy(table)
+    table.scale = np.asarray(table.scale)[rows]
+    table.zeroPoint = None if table.zeroPoint is None else np.asarray(table.zeroPoint)[rows]
+    table.min = table.max = None
+    tensor.table.quantization = table
 
 
 def mean_to_average_pool(op: Op, graph: Graph) -> Match | None:

@@ -189,6 +189,70 @@ def test_parts_of_one_size_are_a_split_and_back(dtype: int, tmp_path: Path) -> N
     assert_same(before, back, tolerance=0)
 
 
+@pytest.mark.parametrize("dtype", [FLOAT, INT8])
+@pytest.mark.parametrize(
+    ("index", "axis", "goes"), [((), 0, True), ((), 1, True), ((1,), 1, True), ((2,), -2, True), ((2,), 2, False)]
+)
+def test_neighbours_that_are_gathered_are_a_slice(
+    dtype: int, index: tuple[int, ...], axis: int, goes: bool, tmp_path: Path
+) -> None:
+    model, main, x = start((2, 6, 3), dtype)
+    given = np.arange(1, 1 + int(np.prod(index)), dtype=np.int32).reshape(index) if goes else np.array([2, 0], np.int32)
+    shape = [2, 6, 3]
+    shape[axis : axis + 1 or None] = given.shape
+    y = value(main, tuple(shape), dtype)
+    main.op(Operator.GATHER, [x, constant(main, given)], [y], options("GatherOptions", axis=axis))
+    main.outputs = [y]
+    before, after, sites = rewritten(model, "gather-to-slice", tmp_path)
+    assert bool(sites) is goes
+    assert_same(before, after, tolerance=0)
+
+
+@pytest.mark.parametrize(
+    ("order", "goes"),
+    [
+        ((2, 0, 1, 3, 4), True),
+        ((1, 2, 0, 3, 4), True),
+        ((0, 4, 2, 3, 1), True),
+        ((4, 3, 2, 1, 0), True),
+        ((2, 0, 3, 1, 4), False),
+    ],
+)
+def test_a_transpose_of_many_axes_is_one_of_few(order: tuple[int, ...], goes: bool, tmp_path: Path) -> None:
+    shape = (2, 3, 4, 1 if order == (4, 3, 2, 1, 0) else 5, 2)
+    model, main, x = start(shape, INT8)
+    y = value(main, tuple(shape[axis] for axis in order), INT8)
+    main.op(Operator.TRANSPOSE, [x, main.constant("order", order)], [y], options("TransposeOptions"))
+    main.outputs = [y]
+    before, after, sites = rewritten(model, "narrow-transpose", tmp_path)
+    assert bool(sites) is goes
+    assert_same(before, after)
+
+
+@pytest.mark.parametrize("kind", ["GATHER", "STRIDED_SLICE", "UNPACK"])
+def test_parts_of_a_packed_projection_are_taken_in_any_way(kind: str, tmp_path: Path) -> None:
+    model, main, x = start((2, 5, 6))
+    joint, heads, moved = value(main, (2, 5, 24)), value(main, (2, 5, 3, 2, 4)), value(main, (3, 2, 2, 5, 4))
+    parts = [value(main, (2, 2, 5, 4)) for _ in range(3)]
+    dense = options("FullyConnectedOptions", keepNumDims=True)
+    main.op(Operator.FULLY_CONNECTED, [x, constant(main, numbers(24, 6)), constant(main, numbers(24))], [joint], dense)
+    main.op(Operator.RESHAPE, [joint, main.constant("s", (2, 5, 3, 2, 4))], [heads], options("ReshapeOptions"))
+    main.op(Operator.TRANSPOSE, [heads, main.constant("o", (2, 0, 3, 1, 4))], [moved], options("TransposeOptions"))
+    for number, part in enumerate(parts):
+        if kind == "GATHER":
+            main.op(Operator.GATHER, [moved, constant(main, np.int32(number))], [part], options("GatherOptions"))
+        elif kind == "STRIDED_SLICE":
+            ends = [(number, 0, 0, 0, 0), (number + 1, 0, 0, 0, 0), (1, 1, 1, 1, 1)]
+            cut = options("StridedSliceOptions", beginMask=30, endMask=30, shrinkAxisMask=1)
+            main.op(Operator.STRIDED_SLICE, [moved, *(main.constant("e", end) for end in ends)], [part], cut)
+    if kind == "UNPACK":
+        main.op(Operator.UNPACK, [moved], parts, options("UnpackOptions", num=3, axis=0))
+    main.outputs = parts
+    before, after, _ = rewritten(model, "split-packed-qkv", tmp_path)
+    assert operators(after) == ["FULLY_CONNECTED", "RESHAPE", "TRANSPOSE"] * 3
+    assert_same(before, after)
+
+
 @pytest.mark.parametrize("fused", [True, False])
 @pytest.mark.parametrize("divided", [True, False])
 @pytest.mark.parametrize("swapped", [True, False])

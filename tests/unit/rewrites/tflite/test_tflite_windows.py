@@ -40,7 +40,7 @@ class Picture:
         return self.last
 
     def conv(self, kind: str, kernel: tuple[int, int], channels: int, shape: tuple[int, ...], **values: int) -> None:
-        deep = self.main.tensors[self.last].shape[3]
+        deep = self.main.tensors[self.last].shape[3] // values.pop("groups", 1)
         weights = (channels, *kernel, deep) if kind == "CONV_2D" else (1, *kernel, channels)
         axis, source_scale = (0 if kind == "CONV_2D" else 3), self.scale
         if self.dtype == INT8:
@@ -204,6 +204,31 @@ def test_squares_that_lack_a_corner_stay(tmp_path: Path) -> None:
     picture.op(Operator.CONCATENATION, (1, 4, 4, 12), options("ConcatenationOptions", axis=3), *parts[1:])
     picture.conv("CONV_2D", (3, 3), 2, (1, 4, 4, 2), padding=SAME)
     assert rewritten(picture.done(), "focus-to-strided-conv", tmp_path)[2] == ()
+
+
+@pytest.mark.parametrize("dtype", [FLOAT, INT8])
+@pytest.mark.parametrize("code", ["AVERAGE_POOL_2D", "MAX_POOL_2D"])
+@pytest.mark.parametrize(("size", "goes"), [((5, 7), True), ((5, 15), True), ((6, 8), False), ((10, 14), False)])
+def test_a_window_that_fits_once_needs_no_stride(
+    dtype: int, code: str, size: tuple[int, int], goes: bool, tmp_path: Path
+) -> None:
+    picture = Picture((2, *size, 3), dtype)
+    window = options("Pool2DOptions", padding=VALID, filterHeight=5, filterWidth=7, strideH=5, strideW=7)
+    picture.op(getattr(Operator, code), (2, size[0] // 5, size[1] // 7, 3), window)
+    before, after, sites = rewritten(picture.done(), "unit-stride", tmp_path)
+    assert bool(sites) is goes
+    assert_same(before, after, tolerance=0)
+
+
+@pytest.mark.parametrize("dtype", [FLOAT, INT8])
+@pytest.mark.parametrize(("groups", "goes"), [(2, True), (4, True), (1, False)])
+def test_groups_of_a_convolution_are_convolutions(dtype: int, groups: int, goes: bool, tmp_path: Path) -> None:
+    picture = Picture((1, 6, 5, 8), dtype)
+    picture.conv("CONV_2D", (3, 2), 12, (1, 6, 5, 12), padding=SAME, groups=groups)
+    before, after, sites = rewritten(picture.done(), "grouped-conv-to-convs", tmp_path)
+    assert bool(sites) is goes
+    assert operators(after) == (["SPLIT", *["CONV_2D"] * groups, "CONCATENATION"] if goes else ["CONV_2D"])
+    assert_same(before, after)
 
 
 @pytest.mark.parametrize("keep", [True, False])

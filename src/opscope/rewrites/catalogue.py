@@ -7,6 +7,7 @@ from importlib import import_module
 from ..core.errors import UsageError, did_you_mean
 from ..core.manifest import RewriteEntry
 from ..core.plugins import load_place, manifests
+from .tflite.entries import FLATBUFFERS
 
 TOKENS: tuple[RewriteEntry, ...] = (  # products, attention, norms, and how values lie in memory
     RewriteEntry(
@@ -425,7 +426,7 @@ LIBRARIES: tuple[RewriteEntry, ...] = (
         "onnx.libraries:runtime_extended",
     ),
 )
-OWN = (*TOKENS, *PICTURES, *LIBRARIES)
+OWN = (*TOKENS, *PICTURES, *LIBRARIES, *FLATBUFFERS)
 
 
 def known(format_: str) -> tuple[RewriteEntry, ...]:

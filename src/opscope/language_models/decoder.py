@@ -36,6 +36,10 @@ class Step:
     tokens: int  # of each sequence, new in this step
     cached: int  # of each sequence, from earlier steps
 
+    def __post_init__(self) -> None:
+        if min(self.batch, self.tokens) < 1 or self.cached < 0:
+            raise ValueError(f"{self}: expected a batch and tokens of 1 or more, and no fewer than 0 cached")
+
     @property
     def length(self) -> int:
         """Tokens of a sequence after the step."""

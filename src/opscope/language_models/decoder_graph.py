@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
-from ..core.errors import UsageError
 from ..core.units import Bytes
 from ..graph.graph import Attribute, DType, Graph, Op, Role, Tensor
 from ..workflows.retained_state import SUFFIX
@@ -43,19 +42,8 @@ class Storage:
         return cls(weight_format(weights), cache_format(cache))
 
 
-def check_step(model: Architecture, step: Step) -> None:
-    """Refuse what a model cannot be asked: a step of nothing, or a context that is longer than it takes."""
-    for name, value in (("batch", step.batch), ("tokens", step.tokens)):
-        if value < 1:
-            raise UsageError(f"{model.name}: {name} is {value}; expected 1 or more")
-    context = step.cached if step.tokens == 1 else step.length
-    if not 0 <= context <= model.longest_context:
-        raise UsageError(f"{model.name}: context is {context}; expected 0 to {model.longest_context}")
-
-
 def decoder_graph(model: Architecture, step: Step, storage: Storage | None = None) -> Graph:
     """The graph of one step: prefill or decode."""
-    check_step(model, step)
     hands = GraphHands(model, step, storage or Storage.of())
     write_decoder(model, hands)
     return hands.graph()

@@ -258,3 +258,9 @@ def refusal(config: dict[str, object]) -> str:
     except ProfilerError as error:
         return str(error)
     return ""
+
+
+def test_every_family_is_documented() -> None:
+    page = (Path(__file__).parents[3] / "docs" / "models.md").read_text(encoding="utf-8")
+    section = page.partition("## Language models\n")[2].partition("\n## ")[0]
+    assert [family for family in FAMILIES if f"`{family}`" not in section] == []

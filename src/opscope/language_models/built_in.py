@@ -50,6 +50,10 @@ granite-3.1-2b | ibm-granite/granite-3.1-2b-instruct | 2.534 | granite | 2048 40
 granite-3.1-8b | ibm-granite/granite-3.1-8b-instruct | 8.171 | granite | 4096 40 32 8 12800 49155 131072 | tied
 internlm2-1.8b | internlm/internlm2-1_8b | 1.889 | internlm2 | 2048 24 16 8 8192 92544 32768
 internlm2-7b | internlm/internlm2-7b | 7.738 | internlm2 | 4096 32 32 8 14336 92544 32768
+baichuan2-7b | baichuan-inc/Baichuan2-7B-Base | 7.506 | baichuan | 4096 32 32 32 11008 125696 4096
+baichuan2-13b | baichuan-inc/Baichuan2-13B-Base | 13.897 | baichuan | 5120 40 40 40 13696 125696 4096
+deepseek-moe-16b | deepseek-ai/deepseek-moe-16b-base | 16.376 | deepseek | 2048 28 16 16 10944 102400 4096 |
+  n_shared_experts=2 first_k_dense_replace=1 n_routed_experts=64 num_experts_per_tok=6 moe_intermediate_size=1408
 minicpm-2b | openbmb/MiniCPM-2B-sft-bf16 | 2.725 | minicpm | 2304 40 36 36 5760 122753 4096
 minicpm4-0.5b | openbmb/MiniCPM4-0.5B | 0.434 | minicpm | 1024 24 16 2 4096 73448 32768
 minicpm4-8b | openbmb/MiniCPM4-8B | 8.19 | minicpm | 4096 32 32 2 16384 73448 32768 | tie_word_embeddings=false

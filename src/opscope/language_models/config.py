@@ -35,7 +35,7 @@ def load(what: str | Path) -> Architecture:
 
 
 def _built_in(name: str) -> Architecture:
-    found = BUILT_IN.get(name.lower())
+    found = BUILT_IN.get(name.lower()) or next((row for row in BUILT_IN.values() if row.source == name), None)
     if found is None:
         hint = did_you_mean(name.lower(), BUILT_IN)
         raise UsageError(

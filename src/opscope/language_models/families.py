@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 
-from .architecture import Architecture, FeedForward, Layer, Norm, NormPlace, QueryNorm
+from .architecture import Architecture, FeedForward, Layer, Norm, NormPlace, Positions, QueryNorm
 from .config_fields import Fields
 from .families_early import bloom, codegen, falcon, gpt2, gpt_bigcode, gpt_neo, gpt_neox, gptj, mpt, opt, phi
 from .families_gemma import gemma, gemma2, gemma3, gemma4
@@ -38,6 +38,7 @@ from .family_parts import (
 )
 
 Family = Callable[[Fields], Architecture]
+_BAICHUAN_ALIBI = 5120  # hidden size of the model with ALiBi; the other one has 4096
 
 
 def llama(fields: Fields) -> Architecture:
@@ -123,7 +124,7 @@ def chatglm(fields: Fields) -> Architecture:
 
 
 def telechat(fields: Fields) -> Architecture:
-    """TeleChat 2: Llama's parts under other names; the second product has a bias."""
+    """Llama's parts under other names."""
     said = {
         "num_attention_heads": fields.count("n_head", "num_attention_heads"),
         "num_hidden_layers": layer_count(fields, "n_layer", "num_hidden_layers"),
@@ -131,6 +132,21 @@ def telechat(fields: Fields) -> Architecture:
     }
     whole = replace(fields, values={**fields.values, **said})
     return model(whole, alike(whole, attention(whole), gated(whole)), context=8192)
+
+
+def baichuan(fields: Fields) -> Architecture:
+    """Llama's parts; the larger model has ALiBi in place of rotations, which its config says by its size alone."""
+    found = llama(fields)
+    if found.hidden < _BAICHUAN_ALIBI:
+        return found
+    layers = tuple(replace(layer, mixer=replace(attention(fields), rotary_size=0)) for layer in found.layers)
+    return replace(found, layers=layers, positions=Positions.ALIBI)
+
+
+def qwen(fields: Fields) -> Architecture:
+    """The first Qwen: biases of queries, keys and values; its config counts both halves of the inner features."""
+    part = FeedForward(fields.count("intermediate_size", least=2) // 2)
+    return model(fields, alike(fields, attention(fields, bias=True), part), context=8192)
 
 
 def olmo(fields: Fields) -> Architecture:
@@ -204,7 +220,12 @@ def nemotron(fields: Fields) -> Architecture:
 
 FAMILIES: Mapping[str, Family] = {
     "llama": llama,
+    "internlm": llama,
     "internlm2": llama,
+    "internlm3": llama,
+    "aquila": llama,
+    "baichuan": baichuan,
+    "qwen": qwen,
     "granite": llama,
     "seed_oss": llama,
     "smollm3": tied_llama,
@@ -225,6 +246,7 @@ FAMILIES: Mapping[str, Family] = {
     "gemma3_text": gemma3,
     "gemma4_text": gemma4,
     "phi3": phi3,
+    "phi3_v": phi3,
     "phi4_multimodal": phi3,
     "glm": glm,
     "glm4": glm4,
@@ -253,6 +275,8 @@ FAMILIES: Mapping[str, Family] = {
     "bloom": bloom,
     "mpt": mpt,
     "falcon": falcon,
+    "RefinedWeb": falcon,
+    "RefinedWebModel": falcon,
     "phi": phi,
     # mixtures of experts, latent attention, linear attention
     "mixtral": mixtral,
@@ -263,6 +287,7 @@ FAMILIES: Mapping[str, Family] = {
     "qwen3_next": qwen3_next,
     "qwen3_5_text": qwen3_5,
     "qwen3_5_moe_text": qwen3_5_moe,
+    "deepseek": deepseek,
     "deepseek_v2": deepseek,
     "deepseek_v3": deepseek,
     "kimi_k2": deepseek,
@@ -284,7 +309,9 @@ NESTED: Mapping[str, str] = {
     "qwen2_vl": "qwen2_vl_text",
     "qwen2_5_vl": "qwen2_5_vl_text",
     "qwen3_vl": "qwen3_vl_text",
+    "qwen3_vl_moe": "qwen3_vl_moe_text",
     "qwen3_5": "qwen3_5_text",
+    "qwen3_5_moe": "qwen3_5_moe_text",
     "llama4": "llama4_text",
     "deepseek_vl_v2": "deepseek_v2",
 }

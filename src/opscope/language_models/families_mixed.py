@@ -116,8 +116,9 @@ def _sparse(fields: Fields, mixers: Sequence[Mixer], part: Mixture) -> tuple[Lay
 
 
 def deepseek(fields: Fields) -> Architecture:
-    """DeepSeek V2 and V3: the first layers are dense, the others have experts and a part that every token uses."""
-    mixer = _latent(fields) if fields.flag("use_mla", default=True) else attention(fields)
+    """DeepSeek: the first layers are dense, the others have experts and a part that every token uses."""
+    latent = fields.flag("use_mla", default=fields.word("model_type") != "deepseek")
+    mixer = _latent(fields) if latent else attention(fields)
     count = layer_count(fields)
     default = 3 if fields.word("model_type") == "deepseek_v3" else 0
     dense_first = fields.count("first_k_dense_replace", default=default, least=0)

@@ -67,7 +67,7 @@ def test_the_config_of_a_built_in_model_gives_it_back(name: str, tmp_path: Path)
 
 
 def test_names_are_known_in_any_case() -> None:
-    assert load("Llama-3.2-1B") == load("llama-3.2-1b")
+    assert load("Llama-3.2-1B") == load("meta-llama/Llama-3.2-1B") == load("llama-3.2-1b")
 
 
 # ---- what is wrong --------------------------------------------------------------------------------------------------

@@ -36,10 +36,15 @@ class Storage:
 
     weights: Format
     cache: Format
+    head: Format | None = None  # of the head, and of the table that it is tied to; None: as the other weights
 
     @classmethod
     def of(cls, weights: str = "f16", cache: str = "f16") -> Storage:
         return cls(weight_format(weights), cache_format(cache))
+
+    def of_block(self, block: Block) -> Format:
+        """How weights of a part of the decoder are stored."""
+        return self.head if self.head is not None and block in (Block.EMBEDDING, Block.HEAD) else self.weights
 
 
 def decoder_graph(model: Architecture, step: Step, storage: Storage | None = None) -> Graph:
@@ -148,7 +153,7 @@ class GraphHands:
         return self.operands[x]
 
     def weights(self, at: At, matrix: Matrix, shape: tuple[int, ...] | None = None, copies: int = 1) -> int:
-        form, shape = self.storage.weights, shape or (matrix.rows, matrix.columns)
+        form, shape = self.storage.of_block(at.block), shape or (matrix.rows, matrix.columns)
         stored = form.size_bytes(matrix.rows, matrix.columns, copies) if form.scale_bits else None
         return self.tensor(f"{at.path.replace('/', '.')}.weight", shape, form.dtype, Role.CONSTANT, stored)
 
@@ -304,16 +309,18 @@ class GraphHands:
     def softmax_product(self, at: At, query: int, key: int, value: int, *, attention: Attention, rows: int) -> int:
         batch, groups, queries, size = self.shape(query)
         keys = self.shape(key)[2]
-        scores = self.op("matmul", at, (query, key), (batch, groups, queries, keys), k=size, n=keys)
+        parts = batch * groups * queries // rows  # heads of sequences: rows of a product, and yet apart from each other
+        whole = (batch, groups, queries, keys)
+        scores = self.op("matmul", at, (query, key), whole, k=size, n=keys, slices=parts)
         if attention.softcap:
             scores = self.activate(at, "tanh", scores)
         apart = self.reshape(at, scores, (batch, groups * queries // rows, rows, keys))
-        apart = self.op("add", at, (apart, self.mask(rows, keys)), self.shape(apart))
+        apart = self.op("add", at, (apart, self.mask(rows, keys)), self.shape(apart), slices=parts)
         sinks = (self.gains(at, attention.heads, "sinks"),) if attention.sinks else ()
         shares = self.op("softmax", at, (apart, *sinks), self.shape(apart), axes=(3,))
-        shares = self.reshape(at, shares, (batch, groups, queries, keys))
+        shares = self.reshape(at, shares, whole)
         values = self.shape(value)[-1]
-        return self.op("matmul", at, (shares, value), (batch, groups, queries, values), k=keys, n=values)
+        return self.op("matmul", at, (shares, value), (*whole[:-1], values), k=keys, n=values, slices=parts)
 
     def mask(self, rows: int, keys: int) -> int:
         if (rows, keys) not in self.masks:

@@ -42,9 +42,9 @@ _BAICHUAN_ALIBI = 5120  # hidden size of the model with ALiBi; the other one has
 
 
 def llama(fields: Fields) -> Architecture:
-    bias = fields.flag("attention_bias", "bias", "use_bias")
-    part = gated(fields, bias=fields.flag("mlp_bias", "use_bias"))
-    return model(fields, alike(fields, attention(fields, bias=bias, output_bias=bias), part), context=2048)
+    bias = fields.flag("attention_bias", "qkv_bias", "bias")
+    mixer = attention(fields, bias=bias, output_bias=fields.flag("attention_out_bias", "bias", default=bias))
+    return model(fields, alike(fields, mixer, gated(fields, bias=fields.flag("mlp_bias"))), context=2048)
 
 
 def tied_llama(fields: Fields) -> Architecture:

@@ -189,6 +189,11 @@ codegen-2b | Salesforce/codegen-2B-mono | 2.779 | codegen | | n_embd=2560 n_laye
 kimi-k2 | moonshotai/Kimi-K2-Instruct | 1026.4 | kimi_k2 | 7168 61 64 64 18432 163840 131072 | q_lora_rank=1536
   kv_lora_rank=512 qk_nope_head_dim=128 qk_rope_head_dim=64 v_head_dim=128 n_shared_experts=1 first_k_dense_replace=1
   n_routed_experts=384 num_experts_per_tok=8 moe_intermediate_size=2048
+lfm2-350m | LiquidAI/LFM2-350M | 0.3545 | lfm2 | 1024 16 16 8 6656 65536 128000 | full_attn_idxs=2,5,8,10,12,14
+lfm2-700m | LiquidAI/LFM2-700M | 0.7425 | lfm2 | 1536 16 24 8 10240 65536 128000 | full_attn_idxs=2,5,8,10,12,14
+lfm2-1.2b | LiquidAI/LFM2-1.2B | 1.170 | lfm2 | 2048 16 32 8 12288 65536 128000 | full_attn_idxs=2,5,8,10,12,14
+bamba-9b | ibm-ai-platform/Bamba-9B-v1 | 9.78 | bamba | 4096 32 32 8 14336 128256 262144 | mamba_n_heads=128
+  mamba_d_state=128 attn_layer_indices=9,18,27
 gpt-oss-20b | openai/gpt-oss-20b | 20.915 | gpt_oss | 2880 24 64 8 2880 201088 131072 | head_dim=64
   num_local_experts=32 num_experts_per_tok=4
 gpt-oss-120b | openai/gpt-oss-120b | 116.83 | gpt_oss | 2880 36 64 8 2880 201088 131072 | head_dim=64
@@ -255,6 +260,8 @@ def _rows() -> Iterator[BuiltIn]:
 def _value(word: str) -> object:
     if word in _WORDS:
         return _WORDS[word]
+    if "," in word:
+        return [int(each) for each in word.split(",")]
     return float(word) if "." in word else int(word)
 
 

@@ -16,16 +16,16 @@ from .architecture import (
     FeedForward,
     LatentAttention,
     Layer,
-    LinearAttention,
     Matrix,
     Mixture,
     NormPlace,
     QueryNorm,
+    Recurrent,
     SideInput,
 )
 
 V = TypeVar("V")
-OtherPart = Attention | LatentAttention | LinearAttention | Mixture | SideInput  # of attention: that reuses a cache
+OtherPart = Attention | LatentAttention | Recurrent | Mixture | SideInput  # of attention: that reuses a cache
 
 
 @dataclass(frozen=True, slots=True)

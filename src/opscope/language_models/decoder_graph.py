@@ -17,14 +17,15 @@ from .architecture import (
     Attention,
     Block,
     LatentAttention,
-    LinearAttention,
     Matrix,
+    Mixture,
     Positions,
     SideInput,
 )
 from .decoder import At, OtherPart, Step, write_decoder
-from .decoder_parts import latent_attention, linear_attention, mixture, reusing_attention, side_input, side_vectors
+from .decoder_parts import latent_attention, mixture, reusing_attention, side_input, side_vectors
 from .formats import Format, cache_format, weight_format
+from .recurrent_parts import recurrent
 
 FRAMEWORK = "Hugging Face config"
 _TYPES = {"matmul": "MatMul", "rms_norm": "RMSNorm", "layer_norm": "LayerNorm", "dynamic_update": "CacheUpdate"}
@@ -337,9 +338,9 @@ class GraphHands:
             return reusing_attention(self, at, x, part)
         if isinstance(part, LatentAttention):
             return latent_attention(self, at, x, part)
-        if isinstance(part, LinearAttention):
-            return linear_attention(self, at, x, part)
-        return side_input(self, at, x, part) if isinstance(part, SideInput) else mixture(self, at, x, part)
+        if isinstance(part, SideInput):
+            return side_input(self, at, x, part)
+        return mixture(self, at, x, part) if isinstance(part, Mixture) else recurrent(self, at, x, part)
 
     def finish(self, at: At, x: int, architecture: Architecture) -> None:
         """Logits of each sequence's last token: a prompt's others answer nothing."""

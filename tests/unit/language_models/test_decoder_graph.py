@@ -25,7 +25,10 @@ from opscope.language_models.architecture import (
     NormPlace,
     Positions,
     QueryNorm,
+    Recurrent,
+    ShortConvolution,
     SideInput,
+    StateSpace,
 )
 from opscope.language_models.config import load
 from opscope.language_models.decoder import Step, decode, prefill
@@ -39,7 +42,7 @@ HIDDEN, HEADS, KV_HEADS, SIZE = 64, 8, 2, 16
 ATTENTION = Attention(HEADS, KV_HEADS, SIZE, SIZE, rotary_size=SIZE)
 
 
-def tiny(mixer: Attention | LatentAttention | LinearAttention = ATTENTION, **more: object) -> Architecture:
+def tiny(mixer: Attention | LatentAttention | Recurrent = ATTENTION, **more: object) -> Architecture:
     part = more.pop("part", FeedForward(96))
     assert isinstance(part, FeedForward | Mixture)
     whole = Architecture("tiny", "llama", HIDDEN, 100, (Layer(mixer, part),) * 3, 4096)
@@ -258,6 +261,29 @@ def test_a_state_does_not_grow_with_the_context() -> None:
 def test_a_prompt_goes_through_linear_attention_in_chunks(tokens: int) -> None:
     graph = decoder_graph(tiny(LINEAR), prefill(1, tokens))
     assert macs(graph) > tokens * products(tiny(LINEAR))
+
+
+SPACE = StateSpace(heads=4, head_size=16, groups=2, state_size=8, kernel=4)
+CONVOLUTION = ShortConvolution(HIDDEN, 3)
+
+
+@pytest.mark.parametrize(("mixer", "states"), [(SPACE, 6), (CONVOLUTION, 3)])
+def test_other_states_do_not_grow_either(mixer: StateSpace | ShortConvolution, states: int) -> None:
+    short, long = (decoder_graph(tiny(mixer), decode(1, context)) for context in (10, 4000))
+    assert macs(short) == macs(long)
+    inputs, outputs = state_of(short)
+    assert len(inputs) == len(outputs) == states
+    kept = sum(tensor.elements or 0 for tensor in inputs)
+    assert kept == 3 * mixer.state_elements
+
+
+@pytest.mark.parametrize("mixer", [SPACE, CONVOLUTION])
+@pytest.mark.parametrize("step", [decode(2, 10), prefill(1, 2), prefill(2, 300)])
+def test_a_convolution_of_few_taps_is_little_work(mixer: StateSpace | ShortConvolution, step: Step) -> None:
+    model = tiny(mixer)
+    tokens = step.batch * step.tokens
+    least = tokens * products(model) + step.batch * model.head.elements
+    assert least < macs(decoder_graph(model, step)) < 2.5 * least
 
 
 # ---- size -----------------------------------------------------------------------------------------------------------

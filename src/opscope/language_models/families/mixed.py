@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from .architecture import (
+from ..architecture import (
     Architecture,
     Attention,
     FeedForward,
@@ -16,8 +16,8 @@ from .architecture import (
     Mixture,
     QueryNorm,
 )
-from .config_fields import LARGEST_CONTEXT, Fields
-from .family_parts import LAYER_NORM, alike, attention, experts, gated, head_of, layer_count, model, windowed
+from .fields import LARGEST_CONTEXT, Fields
+from .parts import LAYER_NORM, alike, attention, experts, gated, head_of, layer_count, model, windowed
 
 
 def mixtral(fields: Fields) -> Architecture:

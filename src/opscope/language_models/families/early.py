@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from .architecture import Architecture, Attention, FeedForward, Layer, Norm, NormPlace, Positions
-from .config_fields import LARGEST_CONTEXT, Fields
-from .family_parts import LAYER_NORM, activation, alike, attention, divides, head_of, layer_count, model
+from ..architecture import Architecture, Attention, FeedForward, Layer, Norm, NormPlace, Positions
+from .fields import LARGEST_CONTEXT, Fields
+from .parts import LAYER_NORM, activation, alike, attention, divides, head_of, layer_count, model
 
 
 def _heads(fields: Fields, *names: str, hidden: str) -> tuple[int, int]:

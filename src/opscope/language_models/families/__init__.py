@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 
-from .architecture import Architecture, FeedForward, Layer, Norm, NormPlace, Positions, QueryNorm
-from .config_fields import Fields
-from .families_early import bloom, codegen, falcon, gpt2, gpt_bigcode, gpt_neo, gpt_neox, gptj, mpt, opt, phi
-from .families_gemma import gemma, gemma2, gemma3, gemma4
-from .families_mixed import (
+from ..architecture import Architecture, FeedForward, Layer, Norm, NormPlace, Positions, QueryNorm
+from .early import bloom, codegen, falcon, gpt2, gpt_bigcode, gpt_neo, gpt_neox, gptj, mpt, opt, phi
+from .fields import Fields
+from .gemma import gemma, gemma2, gemma3, gemma4
+from .mixed import (
     deepseek,
     glm4_moe,
     gpt_oss,
@@ -25,7 +25,7 @@ from .families_mixed import (
     qwen3_moe,
     qwen3_next,
 )
-from .family_parts import (
+from .parts import (
     LAYER_NORM,
     activation,
     alike,
@@ -36,6 +36,7 @@ from .family_parts import (
     model,
     windowed,
 )
+from .recurrent import bamba, granite_hybrid, lfm2
 
 Family = Callable[[Fields], Architecture]
 _BAICHUAN_ALIBI = 5120  # hidden size of the model with ALiBi; the other one has 4096
@@ -298,6 +299,9 @@ FAMILIES: Mapping[str, Family] = {
     "granitemoeshared": granite_moe,
     "olmoe": olmoe,
     "llama4_text": llama4,
+    "lfm2": lfm2,
+    "granitemoehybrid": granite_hybrid,
+    "bamba": bamba,
 }
 # Families of several kinds of input whose decoder is nested in the config without a name of its own.
 NESTED: Mapping[str, str] = {

@@ -181,24 +181,28 @@ def profile(
     works here, or `backend`: sim or estimate, which also take a graph for a model, or one that `backend_states` lists,
     which without a target has its own choice of hardware. `options` are ProfileOptions, or any backend's
     own options by name, as {"cores": 2} or `cores=2`; `opscope profile --help` lists them. With `advise` other choices
-    are tried too, so that findings cite what helps, by backends that can. `run` is a folder to leave a run in; a run
+    are tried too, so that findings cite what helps, by backends that can; findings of an ONNX model name the rewrites
+    that `optimize` would try. `run` is a folder to leave a run in; a run
     that is there already and up to date is re-used unless `fresh`. `step` is told what is being done now.
     """
     from .changes.profile_model import profile_by
 
+    file = _given(model)
+    names_rewrites = advise and isinstance(file, Path) and _can_name_rewrites(file)
     if named:
         options = (
             chosen(ProfileOptions, options, named)
             if isinstance(options, ProfileOptions)
             else {**(options or {}), **named}
         )
-    return profile_by(
+    recorded = profile_by(
         backend,
-        _given(model),
+        file,
         target,
         options or {},
         shapes=shapes,
         advise=advise,
+        advise_if_able=names_rewrites,
         folder=_path(run),
         fresh=fresh,
         command=tuple(command),
@@ -206,6 +210,17 @@ def profile(
         step=step,
         progress=progress,
     )
+    if not names_rewrites or not isinstance(file, Path):
+        return recorded
+    from .rewrites.advice import with_rewrites_named
+
+    return with_rewrites_named(file, recorded, shapes)
+
+
+def _can_name_rewrites(model: Path) -> bool:
+    from .rewrites.advice import can_advise
+
+    return can_advise(model)
 
 
 def what_if_run(run: str | Path, changes: Sequence[str]) -> tuple[Run, Run]:

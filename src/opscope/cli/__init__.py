@@ -27,6 +27,7 @@ OWN_VERBS = {  # verb → module, line for --help
     "report": (".report", "What a model takes on a target: memory, latency, energy, layer by layer"),
     "whatif": (".whatif", "Try choices with the vendor's own compiler and show the best"),
     "bakeoff": (".bakeoff", "One model on every compiler, runtime and target that works here, in one table"),
+    "llm": (".llm", "A language model on a target: first token, next token, does it fit; from its config alone"),
     "sweep": (".sweep", "Profile every combination of models, targets and options, here or on a cluster"),
     "store": (".store", "Many profiles as rows: add runs, ask in SQL, export"),
     "table": (".store", "One metric of a store, models by targets"),

@@ -3,28 +3,29 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 
 import numpy as np
 
 from ..core.meaning import Carries, Does, LaneRole
 from ..core.provenance import Provenance
+from ..graph.kinds import what_kind_does
 from ..machine.target import Holds, Target
-from ..program.program import COMMAND, NO_ROUTE, Detail, OpCycles
+from ..program.program import COMMAND, NO_ROUTE, Detail
 from ..recording.build import lane_totals, op_totals
 from ..recording.language_model import LanguageModel, Ranged, TokenPoint, scaled
-from ..recording.recording import OpRecord, Recording
+from ..recording.recording import OpRecord, Recording, Value
 from ..recording.run import CommandTable, RunRoute
 from ..recording.summary import Energy, Latency, MemoryTotal, Summary
 from ..recording.trace import COUNTER, EDGE, NONE, Lane, SpanKind, Trace, blank_spans
+from .architecture import Architecture
+from .estimated_step import LINK
 from .point import Phase, Point, Spread
+from .step_ops import DECODE, PREFILL, StepOp, StepOps, in_order
 
 MAKER = "llm"  # who tells, in runs and stores
-PREFILL, DECODE = "prefill", "decode"
-_MEMORY, _LINK, _LAUNCH, _COMPUTE = "memory", "link", "launch", "compute"  # of recording.finding.BOUNDS
-_DOES = {_COMPUTE: Does.COMPUTE, _MEMORY: Does.COMPUTE, _LINK: Does.MOVE, _LAUNCH: Does.LAUNCH}
-_ROUTES = (RunRoute(_LINK, Carries.LINK),)
-_MS = 1e6  # ns
+_ROUTES = (RunRoute(LINK, Carries.LINK),)
+_MS, _S = 1e6, 1e9  # ns
+_OTHER_LANE = "device"  # of work that belongs to no engine
 
 
 def token_point(point: Point) -> TokenPoint:
@@ -54,54 +55,40 @@ def _ranged(found: Spread | None) -> Ranged | None:
     return None if found is None else Ranged(found.value, found.low, found.high)
 
 
-@dataclass(frozen=True, slots=True)
-class _Work:
-    """One block of a phase: a stretch of the timeline."""
-
-    phase: str
-    block: str
-    start_ns: int
-    end_ns: int
-    bound: str
-
-    @property
-    def name(self) -> str:
-        return f"{self.phase}/{self.block}"
-
-
 def step_recording(
-    found: LanguageModel, point: Point, target: Target, *, model: str, options: Mapping[str, str | int]
+    found: LanguageModel,
+    point: Point,
+    steps: StepOps,
+    model: Architecture,
+    target: Target,
+    *,
+    path: str,
+    options: Mapping[str, Value],
 ) -> Recording:
-    """The prompt and one further token of a point as a timeline, block by block, with all points beside it."""
-    work = list(_work(point))
+    """The prompt and one further token of a point as a timeline, with all points beside it."""
+    runs = list(_runs(steps.ops, model))
+    trace = _trace(steps.ops, runs, point.provenance)
     ops = tuple(
-        OpRecord(
-            each.name,
-            type=each.block,
-            does=_DOES.get(each.bound, Does.UNKNOWN),
-            bound=each.bound,
-            calls=1,
-            time_ns=each.end_ns - each.start_ns,
-        )
-        for each in work
+        _record(op, [end - start for place, start, end in runs if place == number])
+        for number, op in enumerate(steps.ops)
     )
-    trace = _trace(work, point.provenance)
     return Recording(
         maker=MAKER,
         provenance=point.provenance,
         trace=trace,
         ops=ops,
-        model=model,
+        model=path,
         network=found.model,
         target=found.target,
         options={**options, "prompt": point.prompt, "context": point.context},
+        limits=steps.limits,
         clocks_hz={"core": target.clocks.core_hz.value},
         devices=found.devices,
         cores=round(target.topology.cores.value),
         batch=point.batch,
         inferences=1,
         numbers=(0,),
-        commands=_commands(work, target),
+        commands=_commands(steps.ops, runs),
         totals=_totals(point, ops, trace, target),
         language_model=found,
         notes=found.notes,
@@ -109,72 +96,79 @@ def step_recording(
     )
 
 
-def _work(point: Point) -> Iterator[_Work]:
-    """Blocks in the order in which a phase names them; none of a phase whose time is not known."""
-    start = 0.0
-    for name, phase in ((PREFILL, point.prefill), (DECODE, point.decode)):
-        if phase.time_ms is None:
-            return
-        whole = phase.time_ms.value * _MS
-        rest = 1 - sum(phase.shares.values())
-        shares = {**phase.shares, **({"other": rest} if rest > 1e-6 else {})}
-        for block, share in shares.items():
-            end = start + whole * share
-            if round(end) > round(start):
-                yield _Work(name, block, round(start), round(end), phase.bound)
-            start = end
+_Run = tuple[int, int, int]  # position of an op, start and end in ns
 
 
-def _trace(work: Sequence[_Work], provenance: Provenance) -> Trace:
-    lanes = tuple(Lane(0, 0, phase, role=LaneRole.ENGINE) for phase in dict.fromkeys(each.phase for each in work))
-    places = {lane.name: number for number, lane in enumerate(lanes)}
-    spans = blank_spans(len(work))
-    for number, each in enumerate(work):
-        row = spans[number]
-        row["lane"], row["kind"], row["op"], row["command"], row["name"] = (
-            places[each.phase],
-            SpanKind.OP,
-            number,
-            number,
-            number,
-        )
-        row["start_ns"], row["end_ns"], row["does"] = each.start_ns, each.end_ns, _DOES.get(each.bound, Does.UNKNOWN)
-        row["route"] = 0 if each.bound == _LINK else NONE
-    edges = np.zeros(max(len(work) - 1, 0), EDGE)
-    edges["source"], edges["target"], edges["data"] = np.arange(len(edges)), np.arange(len(edges)) + 1, True
-    names = tuple(each.name for each in work)
-    return Trace(lanes, names, spans, edges, (), np.zeros(0, COUNTER), provenance)
+def _runs(ops: Sequence[StepOp], model: Architecture) -> Iterator[_Run]:
+    """Every run of every op, one behind the other; rounded sums, not sums of rounded parts."""
+    different = list(model.repeats)
+    layers = [different.index(layer) for layer in model.layers]
+    at = 0.0
+    for phase in (PREFILL, DECODE):
+        first = next((number for number, op in enumerate(ops) if op.phase == phase), 0)
+        for number, seconds in in_order([op for op in ops if op.phase == phase], layers):
+            start, at = at, at + seconds * _S
+            if round(at) > round(start):
+                yield first + number, round(start), round(at)
 
 
-def _commands(work: Sequence[_Work], target: Target) -> CommandTable:
-    """One per block, with what binds it: by that analysis knows work that waits for memory from work that computes."""
-    rows = np.zeros(len(work), COMMAND)
-    rows["op"] = rows["detail"] = rows["ordinal"] = np.arange(len(work))
-    rows["route"] = NO_ROUTE
-    rows["does"] = [_DOES.get(each.bound, Does.UNKNOWN) for each in work]
-    details = [Detail(each.name, "", "", "", (), "") for each in work]
-    per_ns = target.clocks.core_hz.value / 1e9
-    cycles = tuple(
-        OpCycles(number, each.bound, each.bound == _MEMORY, round((each.end_ns - each.start_ns) * per_ns))
-        for number, each in enumerate(work)
-        if each.bound in (_COMPUTE, _MEMORY)
+def _does(op: StepOp) -> Does:
+    return Does.MOVE if op.block == LINK else what_kind_does(op.kind) if op.kind else Does.LAUNCH
+
+
+def _record(op: StepOp, times_ns: Sequence[int]) -> OpRecord:
+    return OpRecord(
+        op.full_name,
+        type=op.type,
+        kind=op.kind,
+        location=f"{op.phase}/{op.block}",
+        does=_does(op),
+        engines=(op.engine,) if op.engine else (),
+        calls=len(times_ns) or None,
+        time_ns=sum(times_ns),
+        macs=op.macs,
+        outer_bytes=op.moved_bytes,
     )
-    return CommandTable.from_details(rows, details, routes=_ROUTES, op_cycles=cycles)
+
+
+def _trace(ops: Sequence[StepOp], runs: Sequence[_Run], provenance: Provenance) -> Trace:
+    names = dict.fromkeys(ops[number].engine or _OTHER_LANE for number, _, _ in runs)
+    lanes = tuple(Lane(0, 0, name, role=LaneRole.ENGINE) for name in names)
+    places = {name: number for number, name in enumerate(names)}
+    spans = blank_spans(len(runs))
+    spans["kind"] = SpanKind.OP
+    spans["command"] = np.arange(len(runs))
+    if runs:
+        spans["op"], spans["start_ns"], spans["end_ns"] = np.array(runs, np.int64).T
+    spans["name"] = spans["op"]
+    spans["lane"] = [places[ops[number].engine or _OTHER_LANE] for number, _, _ in runs]
+    spans["does"] = [_does(ops[number]) for number, _, _ in runs]
+    spans["route"] = [0 if ops[number].block == LINK else NONE for number, _, _ in runs]
+    edges = np.zeros(max(len(runs) - 1, 0), EDGE)
+    edges["source"], edges["target"], edges["data"] = np.arange(len(edges)), np.arange(len(edges)) + 1, True
+    return Trace(lanes, tuple(op.full_name for op in ops), spans, edges, (), np.zeros(0, COUNTER), provenance)
+
+
+def _commands(ops: Sequence[StepOp], runs: Sequence[_Run]) -> CommandTable:
+    """One for each run of an op."""
+    rows = np.zeros(len(runs), COMMAND)
+    numbers = [number for number, _, _ in runs]
+    rows["op"] = rows["detail"] = numbers
+    rows["ordinal"], rows["route"] = np.arange(len(runs)), NO_ROUTE
+    rows["does"] = [_does(ops[number]) for number in numbers]
+    return CommandTable.from_details(rows, [Detail(op.full_name, "", "", "", (), "") for op in ops], routes=_ROUTES)
 
 
 def _totals(point: Point, ops: Sequence[OpRecord], trace: Trace, target: Target) -> Summary:
     phases = point.prefill, point.decode
-    times = [phase.time_ms for phase in phases]
-    latency = _sum(times)
-    energy = _sum([phase.energy_mj for phase in phases])
     return Summary(
-        latency=Latency(*_times_ns(latency), provenance=point.provenance),
+        latency=Latency(*_times_ns(_sum([phase.time_ms for phase in phases])), provenance=point.provenance),
         throughput_per_s=None,
         batch=point.batch,
         lanes=lane_totals(trace),
         memory=(_memory(point, target, phases),),
         ops=op_totals(ops),
-        energy=_joules(energy, point.provenance),
+        energy=_joules(_sum([phase.energy_mj for phase in phases]), point.provenance),
     )
 
 

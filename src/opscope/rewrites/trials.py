@@ -15,7 +15,7 @@ from typing import Protocol
 import msgspec
 
 from ..core.files import sha256_of, write_bytes
-from ..recording.keys import digest_of
+from ..core.keys import digest_of
 from .judge import Judged, helps, joined
 
 LONGEST_S = 3600.0  # of one trial

@@ -169,7 +169,7 @@ def test_a_chip_of_another_family_is_refused(base: Target, models: dict[str, Pat
 
 
 def test_a_target_without_any_range_cannot_be_fitted(models: dict[str, Path]) -> None:
-    target = catalogue.load("max78002-cm4")
+    target = catalogue.load("adsp-21834-fx")
     with pytest.raises(UsageError, match="no figure that makes time has a range; expected low and high of some"):
         calibrate(target, rows_of(target, {"kws": models["kws"]}))
 

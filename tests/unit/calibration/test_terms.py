@@ -30,6 +30,7 @@ TARGETS = (  # and a precision that they run
     ("aic100-std", None),
     ("torq-sl2610", "i8"),
     ("max78002-cm4", None),
+    ("adsp-21834-fx", None),
 )
 
 

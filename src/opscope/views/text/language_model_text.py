@@ -88,8 +88,10 @@ def _tokens(name: str, point: TokenPoint) -> str:
 
 
 def _times(found: LanguageModel) -> list[_Column]:
-    parts = {"tokens/s": 1, "tokens/s/device": found.devices, "tokens/s/card": found.cards}
-    several = [_Column(head, partial(_rate_of, parts=count)) for head, count in parts.items() if count]
+    parts = {1: "tokens/s"}
+    for count, head in ((found.devices, "tokens/s/device"), (found.cards, "tokens/s/card")):
+        parts.setdefault(count or 1, head)  # of one device, the rate is that of the card and of all
+    several = [_Column(head, partial(_rate_of, parts=count)) for count, head in parts.items()]
     return [
         *_where(*_WHERE),
         _Column("first token (TTFT)", lambda point: time_text(point.ttft_ms)),
@@ -130,6 +132,9 @@ def words_below(found: LanguageModel) -> Iterator[str]:
         yield f"largest that fits: {words}"
     elif any(point.fits is False for point in found.points):
         yield "nothing fits: the weights alone are larger than the memory"
+    outside = sum(point.fits is False for point in found.points)
+    if outside:
+        yield f"{outside} of {_counted(len(found.points), 'point')} do not fit: their times are those of a larger memory"
     yield from found.notes
 
 

@@ -149,6 +149,15 @@ def test_a_free_choice_is_the_faster_way() -> None:
     assert values["auto"] == min(values["tensor"], values["pipeline"])
 
 
+def test_energy_is_power_times_time_where_power_is_known_and_else_unknown() -> None:
+    found = point("aic100-ultra", serving=Serving(F16, 2, "tensor"))
+    assert found.tpot_ms is not None
+    assert found.decode.energy_mj is not None
+    assert found.decode.energy_mj.value == pytest.approx(2 * 36.5 * found.tpot_ms.value)
+    assert found.decode.energy_mj.low <= found.decode.energy_mj.value <= found.decode.energy_mj.high
+    assert point("aic100-std").decode.energy_mj is None  # of arithmetic alone something is known
+
+
 def test_numbers_of_a_fitted_target_are_calibrated() -> None:
     assert point("qcs8275").provenance is Provenance.CALIBRATED
     assert point("aic100-std").provenance is Provenance.ESTIMATED

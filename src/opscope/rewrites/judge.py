@@ -1,4 +1,7 @@
-"""Who says how long a candidate takes: any backend or target, asked in a process of its own."""
+"""Who says how long a candidate takes: any backend or target, asked in a process of its own.
+
+Formulas are worked out here, one candidate after the other: that takes less time than to start a process.
+"""
 
 from __future__ import annotations
 
@@ -6,12 +9,13 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
+from threading import Lock
 
 import msgspec
 
 from ..backends import registry as backends
 from ..backends.process import run_worker, work_folder
-from ..core.errors import printable
+from ..core.errors import ProfilerError, printable
 from ..core.files import sha256_of
 from ..core.keys import code_of, digest_of
 from ..core.manifest import Value
@@ -21,6 +25,7 @@ from ..options import Shapes
 from ..workflows import own_backends
 
 LEAST_GAIN = 0.001  # of a time that comes out the same every time; less is no reason to change a model
+_ONE_AT_A_TIME = Lock()
 _WORKER = f"{__package__}.trial_worker"
 _JUDGES = (  # code that a time comes from
     *("analysis", "backends", "changes", "compiler", "conversion", "device", "estimate", "graph", "machine"),
@@ -133,18 +138,33 @@ class Judge:
 
     def ask(self, model: Path, *, longest_s: float) -> Judged:
         """Profile a file in a process of its own; one that is refused, crashes or takes too long has a problem."""
-        request = {
+        request: dict[str, object] = {
             "model": str(model.resolve()),
             "backend": self.backend,
             "target": self.target,
             "options": dict(self.options),
             "shapes": {name: list(shape) for name, shape in self.shapes.items()},
         }
+        if self.backend == own_backends.ESTIMATE:
+            return _estimated(request)
         with work_folder("optimize") as folder:
             answer, ended = run_worker(_WORKER, request, folder, longest_s=longest_s)
         if answer is None:
             return Judged(problem=f"{self.backend} {ended.how}; it says: {ended.last_words}")
         if not answer["ok"]:
-            words = str(answer["problem"]).replace(f"{model.resolve()}: ", "")
-            return Judged(problem=printable(words, 600))
+            return _refused(str(answer["problem"]), model)
         return msgspec.convert(answer["judged"], Judged)
+
+
+def _estimated(request: Mapping[str, object]) -> Judged:
+    from .trial_worker import judged
+
+    with _ONE_AT_A_TIME:
+        try:
+            return judged(request)
+        except ProfilerError as error:
+            return _refused(str(error), Path(str(request["model"])))
+
+
+def _refused(words: str, model: Path) -> Judged:
+    return Judged(problem=printable(words.replace(f"{model.resolve()}: ", ""), 600))

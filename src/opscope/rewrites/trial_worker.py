@@ -1,4 +1,4 @@
-"""The process in which a judge profiles one candidate."""
+"""One candidate profiled for a judge; the process in which that is done."""
 
 from __future__ import annotations
 
@@ -17,20 +17,25 @@ from .judge import Judged, OpCost
 
 
 def work(request: Mapping[str, Any]) -> Mapping[str, object]:
-    shapes = {name: tuple(shape) for name, shape in request["shapes"].items()}
     try:
-        found = profile_by(
-            request["backend"],
-            Path(request["model"]),
-            request["target"],
-            request["options"],
-            shapes=shapes or None,
-            trials=False,
-            created="",
-        )
+        return {"judged": msgspec.to_builtins(judged(request))}
     except ProfilerError as error:
         raise RefusedError(str(error)) from error
-    return {"judged": msgspec.to_builtins(judged_of(found))}
+
+
+def judged(request: Mapping[str, Any]) -> Judged:
+    """What a judge says of a file."""
+    shapes = {name: tuple(shape) for name, shape in request["shapes"].items()}
+    found = profile_by(
+        request["backend"],
+        Path(request["model"]),
+        request["target"],
+        request["options"],
+        shapes=shapes or None,
+        trials=False,
+        created="",
+    )
+    return judged_of(found)
 
 
 def judged_of(recorded: Recorded) -> Judged:

@@ -47,7 +47,7 @@ def with_rewrites_named(model: Path, recorded: Recorded, shapes: Shapes | None =
 
 
 def fitting_places(model: Path, shapes: Shapes | None) -> list[tuple[RewriteEntry, tuple[Site, ...]]]:
-    """Every rewrite that fits somewhere."""
+    """Every rewrite of single places that fits somewhere."""
     with unpacked(model) as file:
         editor = editor_of(_FORM)
         graph = read_model(file, shapes=shapes)
@@ -57,7 +57,7 @@ def fitting_places(model: Path, shapes: Shapes | None) -> list[tuple[RewriteEntr
         found = []
         for entry in catalogue.known(_FORM):
             with suppress(Exception):  # a rule that fails has no advice to give
-                sites = editor.sites(opened, entry)
+                sites = () if catalogue.is_whole(entry) else editor.sites(opened, entry)
                 if sites:
                     found.append((entry, sites))
     return found

@@ -449,3 +449,8 @@ def rule_of(entry: RewriteEntry) -> object:
         module, _, attribute = entry.place.partition(":")
         return getattr(import_module(f".{module}", __package__), attribute)
     return next(load_place(manifest, entry.place) for manifest in manifests() if entry in manifest.rewrites)
+
+
+def is_whole(entry: RewriteEntry) -> bool:
+    """Whether a rewrite takes a model as a whole: to ask where it fits is to make it."""
+    return getattr(rule_of(entry), "is_whole", False)

@@ -165,7 +165,7 @@ def _held_back(
     for entry in entries:
         if entry.needs and entry.needs not in allow:
             with suppress(Exception):  # one that fails was not asked for
-                count = len(editor.sites(state.model, entry))
+                count = 0 if rewrites.is_whole(entry) else len(editor.sites(state.model, entry))
                 if count:
                     words.setdefault(entry.needs, []).append(f"{entry.name} ({count})")
     return [f"not tried without --allow {need}: {', '.join(names)}" for need, names in words.items()]

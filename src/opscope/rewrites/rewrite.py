@@ -15,6 +15,7 @@ from ..core.manifest import RewriteEntry
 from ..options import Shapes
 
 Model = TypeVar("Model")
+WHOLE = "model"  # the group of a rewrite that takes the model as a whole
 
 
 @dataclass(frozen=True, slots=True)

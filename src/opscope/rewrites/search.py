@@ -11,7 +11,7 @@ and those whose change gives another rewrite a place that it did not have are tr
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Generic, TypeVar
@@ -24,7 +24,7 @@ from ..core.manifest import RewriteEntry
 from .judge import Judged, change_ns, helps, is_slower
 from .outcome import Tried, Verdict
 from .proof import Prover
-from .rewrite import Editor, Site, Wanted, everywhere, in_groups
+from .rewrite import WHOLE, Editor, Site, Wanted, everywhere, in_groups
 from .trials import Trials
 
 MOST_ROUNDS = 8
@@ -111,7 +111,8 @@ class Search(Generic[Model]):
 
     def _round(self, state: State[Model], number: int) -> State[Model] | None:
         """What one look at everything makes of a state; None: nothing helps."""
-        changes = [change for change in self._changes(state) if self._is_open(change, state)]
+        fitting = self._changes(state)
+        changes = [change for change in fitting if self._is_open(change, state)]
         ended = self._judged(state, [(change,) for change in changes], f"round {number}")
         slower = [each.changes[0] for each in ended if is_slower(state.judged, each.judged)]
         groups = [change for whole in slower for change in _groups(whole, state.judged)]
@@ -121,7 +122,8 @@ class Search(Generic[Model]):
             found = self._taken(found, each.changes) or found
         if found is state and not self.trials.stopped:
             whole = [each for each in ended if each.changes[0].groups is None and not each.judged.problem]
-            found = self._together(state, whole) or self._opened(state, whole, f"round {number}, opened")
+            known = {change.entry.name: change.sites for change in fitting}
+            found = self._together(state, whole) or self._opened(state, whole, known, f"round {number}, opened")
         return None if found is state else found
 
     def _changes(self, state: State[Model]) -> list[Change]:
@@ -263,10 +265,11 @@ class Search(Generic[Model]):
         judged = self._judged(state, [chain], "together")
         return self._taken(state, chain) if judged and helps(state.judged, judged[0].judged) else None
 
-    def _opened(self, state: State[Model], ended: Sequence[_Ended], where: str) -> State[Model]:
+    def _opened(
+        self, state: State[Model], ended: Sequence[_Ended], known: Mapping[str, tuple[Site, ...]], where: str
+    ) -> State[Model]:
         """Changes that gain nothing alone, with those that they open; state itself: none helps."""
         frontier = sorted(ended, key=lambda each: (each.judged.unknown_ops, each.judged.time_ns))[:MOST_OPENERS]
-        known = {entry.name: self._sites(state.model, entry) for entry in self.entries} if frontier else {}
         for _ in range(LONGEST_CHAIN - 1):
             chains = [chain for each in frontier for chain in self._chains(state, each.changes, known)][:MOST_OPENED]
             judged = self._judged(state, chains, where)
@@ -280,7 +283,7 @@ class Search(Generic[Model]):
         return state
 
     def _chains(
-        self, state: State[Model], chain: tuple[Change, ...], known: dict[str, tuple[Site, ...]]
+        self, state: State[Model], chain: tuple[Change, ...], known: Mapping[str, tuple[Site, ...]]
     ) -> Iterator[tuple[Change, ...]]:
         """A change, and another that fits in more places for it, or in places of another kind."""
         made = self._made(state, chain)
@@ -288,11 +291,11 @@ class Search(Generic[Model]):
             return
         taken = {change.entry.name for change in chain}
         for entry in self.entries:
-            if entry.name not in taken:
+            before = known.get(entry.name, ())
+            if entry.name not in taken and not any(site.group == WHOLE for site in before):
                 sites = self._sites(made[0], entry)
-                before = Counter(site.group for site in known[entry.name])
-                new = Counter(site.group for site in sites) - before
-                if new and len(sites) > len(known[entry.name]):
+                new = Counter(site.group for site in sites) - Counter(site.group for site in before)
+                if new and len(sites) > len(before):
                     yield (*chain, Change(entry, tuple(site for site in sites if site.group in new), tuple(new)))
 
     def _tell(self, row: Tried) -> None:

@@ -16,7 +16,7 @@ from ...core.manifest import RewriteEntry
 from ...options import Shapes
 from ...readers import read_model
 from ..catalogue import rule_of
-from ..rewrite import Site, Wanted
+from ..rewrite import WHOLE, Site, Wanted
 from .rule import Maker, Match, Rule, WholeRule
 
 MOST_ROUNDS = 8  # over all nodes: what a rule made can be the pattern of another site
@@ -124,7 +124,7 @@ def _apply_whole(model: ir.Model, rule: WholeRule) -> tuple[ir.Model, Site | Non
     if not removed and not added:
         return changed, None
     names = tuple(sorted(name for name, _ in removed)), tuple(sorted(name for name, _ in added))
-    return changed, Site(names[0], "model", names[1])
+    return changed, Site(names[0], WHOLE, names[1])
 
 
 def _counted(model: ir.Model) -> Counter[tuple[str, str]]:

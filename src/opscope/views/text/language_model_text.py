@@ -134,7 +134,8 @@ def words_below(found: LanguageModel) -> Iterator[str]:
         yield "nothing fits: the weights alone are larger than the memory"
     outside = sum(point.fits is False for point in found.points)
     if outside:
-        yield f"{outside} of {_counted(len(found.points), 'point')} do not fit: their times are those of a larger memory"
+        points = _counted(len(found.points), "point")
+        yield f"{outside} of {points} do not fit: their times are those of a larger memory"
     yield from found.notes
 
 

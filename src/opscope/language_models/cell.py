@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ..core.manifest import Option
-from ..options import LlmOptions, options_of
+from ..options import LlmOptions, chosen, options_of
 
 if TYPE_CHECKING:
     from ..workflows.record import Recorded
@@ -32,5 +32,6 @@ def profile_point(
     """The point that the options of a cell name."""
     from .llm import llm
 
-    named: dict[str, object] = {name: (value,) if name in _LISTS else value for name, value in options.items()}
-    return llm(config, target, run=folder, command=("opscope", "sweep"), created=created, **named)
+    named = {name: (value,) if name in _LISTS else value for name, value in options.items()}
+    choice = chosen(LlmOptions, None, named)
+    return llm(config, target, choice, run=folder, command=("opscope", "sweep"), created=created)

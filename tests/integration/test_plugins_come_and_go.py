@@ -124,10 +124,12 @@ def with_toy(installed: Path) -> Path:
     """The program with a package of a stranger beside it."""
     place = installed
     shutil.copytree(TOY, place / "toy_plugin")
-    chip = (ROOT / "src/opscope/plugins/cfs/targets/max32690-cm4.toml").read_text()
+    chip = (ROOT / "src/opscope/plugins/cfs/targets/adsp-21834-fx.toml").read_text()
     (place / "toy_plugin" / "targets").mkdir()
     (place / "toy_plugin" / "targets" / "toy-chip.toml").write_text(
-        re.sub(r"^title = .*", 'title = "A toy chip"', chip.replace('"max32690-cm4"', '"toy-chip"'), flags=re.MULTILINE)
+        re.sub(
+            r"^title = .*", 'title = "A toy chip"', chip.replace('"adsp-21834-fx"', '"toy-chip"'), flags=re.MULTILINE
+        )
     )
     write_metadata(place, "toy_plugin", {GROUP: {"toy": "toy_plugin.manifest:MANIFEST"}})
     return place

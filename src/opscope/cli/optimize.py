@@ -104,8 +104,8 @@ so that the same command goes on where it ended. Exit codes: 0 fine, 2 wrong usa
             step=step,
         )
         step("")
-        view: _View = {"text": OptimizedText, "md": OptimizedMarkdown, "json": OptimizedJson}[args.format]()
-        write_result(lambda out: view.render(found, out), None)
+        views: dict[str, _View] = {"text": OptimizedText(), "md": OptimizedMarkdown(), "json": OptimizedJson()}
+        write_result(lambda out: views[args.format].render(found, out), None)
         for place in (found.output, found.folder):
             print(f"wrote {place}", file=sys.stderr)
         return 0

@@ -218,6 +218,8 @@ class _Routes:
 
     def _slices(self, op: Op) -> int:
         """Parts of an op that can run to the end of its attention one after the other; 1 outside of one."""
+        if told := number(op, "slices", 0):
+            return told
         family = work_family(op, self.graph)
         if family in (WorkFamily.ACTIVATIONS_PRODUCT, WorkFamily.SOFTMAX):
             shape = self.graph.tensors[op.outputs[0]].shape or ()

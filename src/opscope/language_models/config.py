@@ -24,11 +24,14 @@ _JSON = msgspec.json.Decoder(dict[str, object])
 def load(what: str | Path) -> Architecture:
     """The model that a user names: a file, a folder or a built-in name."""
     path = Path(what)
-    if path.is_dir():
-        path /= FILE
-    elif not path.exists():
-        return _built_in(str(what))
-    return read_config(path)
+    try:
+        if path.is_dir() and str(what):
+            return read_config(path / FILE)
+        if path.is_file():
+            return read_config(path)
+    except (OSError, ValueError):  # no path can have this name
+        pass
+    return _built_in(str(what))
 
 
 def _built_in(name: str) -> Architecture:
@@ -46,8 +49,9 @@ def read_config(path: Path) -> Architecture:
     """The model that a config describes; it is called as its folder is."""
     source = str(path)
     try:
-        if path.stat().st_size > _LARGEST_BYTES:
-            raise ModelError(source, "", f"is {path.stat().st_size:,} bytes; expected at most {_LARGEST_BYTES:,}")
+        size = path.stat().st_size
+        if size > _LARGEST_BYTES:
+            raise ModelError(source, "", f"is {size:,} bytes; expected at most {_LARGEST_BYTES:,}")
         raw = path.read_bytes()
     except OSError as error:
         raise ModelError(source, "", f"{error.strerror or error}; expected a {FILE}") from error

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from ..workflows.retained_state import SUFFIX
 from .architecture import Attention, Block, FeedForward, LatentAttention, LinearAttention, Matrix, Mixture
 from .decoder import At, Step, write_feed_forward
 
@@ -11,7 +12,6 @@ if TYPE_CHECKING:
     from .decoder_graph import GraphHands
 
 _CHUNK = 64  # tokens that the chunked form of the delta rule takes at once, in the published kernels
-_RETAINED = "_RetainedState"  # of an output that gives an input back
 
 
 # ---- latent attention -----------------------------------------------------------------------------------------------
@@ -125,9 +125,7 @@ def _short_convolution(hands: GraphHands, at: At, x: int, part: LinearAttention)
     if tokens > 1:
         apart = hands.op("transpose", at, (x,), (batch, features, tokens), permutation=(0, 2, 1))
     whole = hands.op("concat", at, (state, apart), (batch, features, part.kernel - 1 + tokens), axis=2)
-    hands.outputs.append(
-        hands.op("slice", at.of(Block.CACHE), (whole,), kept, result=f"conv_state.{at.layer}{_RETAINED}")
-    )
+    hands.outputs.append(hands.op("slice", at.of(Block.CACHE), (whole,), kept, result=f"conv_state.{at.layer}{SUFFIX}"))
     weights = hands.gains(at, features * part.kernel, "conv1d.weight")
     mixed = hands.op(
         "conv",
@@ -171,7 +169,7 @@ def _one_token(hands: GraphHands, at: At, values: tuple[int, int, int, int], par
     said = hands.op("matmul", at, (key, state), shape, k=part.key_size, n=part.value_size)
     error = hands.op("sub", at, (value, said), shape)
     outer = hands.op("matmul", at, (key, error), hands.shape(state), k=1, n=part.value_size)
-    name = f"recurrent_state.{at.layer}{_RETAINED}"
+    name = f"recurrent_state.{at.layer}{SUFFIX}"
     state = hands.op("add", cache, (state, outer), hands.shape(state), result=name)
     hands.outputs.append(state)
     return hands.op("matmul", at, (query, state), shape, k=part.key_size, n=part.value_size)
@@ -205,7 +203,7 @@ def _chunks(hands: GraphHands, at: At, values: tuple[int, int, int, int], part: 
     inside = hands.op("matmul", at, (scores, error), tall, k=chunk, n=width)
     before = hands.op("matmul", at, (query, state), tall, k=size, n=width)
     update = hands.op("matmul", at, (key, error), (batch, groups, size, width), k=chunk, n=width)
-    name = f"recurrent_state.{at.layer}{_RETAINED}"
+    name = f"recurrent_state.{at.layer}{SUFFIX}"
     shape = (batch, heads, size, width)
     hands.outputs.append(hands.op("slice", at.of(Block.CACHE), (update,), shape, result=name))
     result = hands.add(at, inside, before)

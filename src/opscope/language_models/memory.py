@@ -8,7 +8,7 @@ from enum import Enum
 
 from ..core.units import Bytes
 from ..machine.target import Holds, Memory, Scope, Target
-from .architecture import Architecture, Attention, FeedForward, LatentAttention, Layer, Mixture, Parameters
+from .architecture import Architecture, Attention, Block, FeedForward, LatentAttention, Layer, Mixture, Parameters
 from .decoder import Step
 from .decoder_graph import Storage
 from .decoder_parts import touched_experts
@@ -40,7 +40,7 @@ def read_weight_bytes(model: Architecture, storage: Storage, step: Step) -> Byte
         if row.used_rows is not None:
             total += tokens * row.matrix.columns * storage.weights.flows.bits // 8
         elif row.is_copy:  # a tied head reads the whole table
-            total += storage.weights.size_bytes(row.matrix.rows, row.matrix.columns)
+            total += storage.of_block(row.block).size_bytes(row.matrix.rows, row.matrix.columns)
         else:
             total += row.count * _stored(row, model, storage, _touched(row, model, tokens))
     return Bytes(total)
@@ -58,7 +58,7 @@ def _touched(row: Parameters, model: Architecture, tokens: int) -> int:
 
 def _stored(row: Parameters, model: Architecture, storage: Storage, copies: int) -> int:
     """Bytes of one layer's tensor, with its bias."""
-    form, matrix = storage.weights, row.matrix
+    form, matrix = storage.of_block(row.block), row.matrix
     plain = form.flows.bits // 8
     biases = copies * matrix.columns * matrix.bias * plain
     if row.is_copy:
@@ -210,7 +210,7 @@ class Deployment:
         found = [(sum(weights[each] for each in stage), sum(cache[each] for each in stage)) for stage in stages]
         first, last = _bytes_of(model.embedding_rows, model, storage), _bytes_of(model.head_rows, model, storage)
         if model.tied:
-            last += storage.weights.size_bytes(model.head.rows, model.head.columns)
+            last += storage.of_block(Block.HEAD).size_bytes(model.head.rows, model.head.columns)
         found[0] = found[0][0] + first, found[0][1]
         found[-1] = found[-1][0] + last, found[-1][1]
         return max(found, key=sum)

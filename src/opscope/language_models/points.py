@@ -14,6 +14,7 @@ from ..estimate.machines import use_machine
 from ..estimate.work import DEQUANTIZE
 from ..graph.graph import DType
 from ..machine.catalogue import for_language_models
+from ..machine.language_models import LanguageModels
 from ..machine.target import ANY, Target
 from .architecture import Architecture
 from .decoder import Step, decode, prefill
@@ -50,10 +51,14 @@ class Estimator:
         self.serving = serving
         self.target = for_language_models(target)
         self.machine = use_machine(self.target, devices=serving.devices)
-        self.storage = as_run(serving.storage, self.target)
+        self.held = as_held(serving.storage, target)
+        self.storage = as_run(self.held, self.target)
         self.steps: dict[tuple[Step, int], StepCost] = {}
-        told = None if target.language_models is None else target.language_models.chunk_tokens
-        self.chunk = serving.chunk or (None if told is None else round(told.value))
+        runtime = target.language_models or LanguageModels()
+        told = None if runtime.chunk_tokens is None else round(runtime.chunk_tokens.value)
+        chunk = serving.chunk or told
+        self.chunk = None if chunk is None else min(chunk, model.longest_context)
+        self.fixed = runtime.fixed_context
 
     @property
     def provenance(self) -> Provenance:
@@ -66,10 +71,12 @@ class Estimator:
             self.steps[step, devices] = estimated_step(self.model, step, self.storage, machine)
         return self.steps[step, devices]
 
-    def prefill(self, batch: int, prompt: int) -> StepCost:
-        """All tokens of the prompts of a batch."""
-        ways = partial(self._shared_prefill, batch, prompt), partial(self._staged_prefill, batch, prompt)
-        return self._faster(ways)
+    def prefill(self, batch: int, prompt: int, context: int) -> StepCost:
+        """All tokens of the prompts of a batch, with room for a context."""
+        sizes = prompt, context
+        return self._faster(
+            (partial(self._shared_prefill, batch, *sizes), partial(self._staged_prefill, batch, *sizes))
+        )
 
     def decode(self, batch: int, context: int) -> StepCost:
         """One further token of each user."""
@@ -90,11 +97,11 @@ class Estimator:
         known = [cost for cost in found if cost.seconds is not None]
         return min(known, key=lambda cost: cost.seconds.value if cost.seconds else 0.0) if known else found[0]
 
-    def _shared_prefill(self, batch: int, prompt: int) -> StepCost:
-        steps = self._chunks(batch, prompt)
+    def _shared_prefill(self, batch: int, prompt: int, context: int) -> StepCost:
+        steps = self.chunks(batch, prompt, context)
         return weighted([(self.step(step, self.machine.devices), times) for step, times in steps])
 
-    def _staged_prefill(self, batch: int, prompt: int) -> StepCost:
+    def _staged_prefill(self, batch: int, prompt: int, context: int) -> StepCost:
         """Devices one behind the other: while one has a chunk, the one before it has the next.
 
         With N stages and n pieces of work, each stage taking 1 / N of a piece's time, the last piece leaves after
@@ -102,7 +109,7 @@ class Estimator:
         """
         stages = self.machine.devices
         groups = min(stages, batch)
-        steps = self._chunks(ceil(batch / groups), prompt)
+        steps = self.chunks(ceil(batch / groups), prompt, context)
         pieces = groups * sum(times for _, times in steps)
         work = weighted([(self.step(step, 1), groups * times) for step, times in steps])
         hops = self._hops(max(step.batch * step.tokens for step, _ in steps), pieces + stages - 1)
@@ -125,14 +132,17 @@ class Estimator:
         spread = Spread(*(getattr(one, end) * count for end in ("value", "low", "high")))
         return StepCost(spread, {LINK: spread.value}, {LINK: spread.value}, 0.0)
 
-    def _chunks(self, batch: int, prompt: int) -> list[tuple[Step, float]]:
+    def chunks(self, batch: int, prompt: int, context: int) -> list[tuple[Step, float]]:
         """Steps that a prompt takes, with how often each counts.
 
-        Of many chunks some are priced: what the others take lies on the line between their neighbours.
+        Of many chunks some are priced: what the others take lies on the line between their neighbours. Where a runtime
+        has graphs of a fixed context, all chunks are alike.
         """
-        size = self.chunk
-        if size is None or size >= prompt:
-            return [(prefill(batch, prompt if size is None else size), 1.0)]
+        size = prompt if self.chunk is None else self.chunk
+        if self.fixed:
+            return [(prefill(batch, size, max(0, context - size)), float(ceil(prompt / size)))]
+        if size >= prompt:
+            return [(prefill(batch, size), 1.0)]
         count = ceil(prompt / size)
         steps = [prefill(batch, size, number * size) for number in range(count)]
         if count <= _NODES + 1:
@@ -179,6 +189,15 @@ def check_takes(target: Target, storage: Storage) -> None:
             )
 
 
+def as_held(storage: Storage, target: Target) -> Storage:
+    """The storage as a target's runtime has it: a head whose weights have more bits than the others."""
+    bits = None if target.language_models is None else target.language_models.head_bits
+    form = storage.weights
+    if bits is None or form.dtype.is_float or form.dtype.has_blocks or form.dtype.bits >= bits.value:
+        return storage
+    return replace(storage, head=replace(form, dtype=DType.I8))
+
+
 def as_run(storage: Storage, target: Target) -> Storage:
     """The storage with the types that a target computes in.
 
@@ -195,22 +214,24 @@ def as_run(storage: Storage, target: Target) -> Storage:
     form = storage.weights
     flows = computed(form.flows, form.operand, DType.F16, DType.I16, DType.I8) or form.flows
     operand = None if form.operand is None else computed(form.operand, DType.F16, DType.I8)
-    return replace(storage, weights=replace(form, flows=flows, operand=operand))
+    head = None if storage.head is None else replace(storage.head, flows=flows, operand=operand)
+    return replace(storage, weights=replace(form, flows=flows, operand=operand), head=head)
 
 
 def _point(steps: Estimator, batch: int, prompt: int, context: int) -> Point:
     serving = steps.serving
     parallel = Parallel.PIPELINE if serving.parallel == PIPELINE else Parallel.TENSOR
-    held = Deployment(steps.model, serving.storage, steps.target, serving.devices, parallel)
-    fit = held.fit(batch, context, prompt=min(prompt, steps.chunk or prompt))
+    fit = Deployment(steps.model, steps.held, steps.target, serving.devices, parallel).fit(
+        batch, context, prompt=min(prompt, steps.chunk or prompt)
+    )
     return Point(
         batch=batch,
         prompt=prompt,
         context=context,
-        prefill=_phase(steps.prefill(batch, prompt)),
+        prefill=_phase(steps.prefill(batch, prompt, context)),
         decode=_phase(steps.decode(batch, context)),
-        weight_bytes=weight_bytes(steps.model, serving.storage),
-        kv_bytes=cache_bytes(steps.model, serving.storage, batch, context),
+        weight_bytes=weight_bytes(steps.model, steps.held),
+        kv_bytes=cache_bytes(steps.model, steps.held, batch, context),
         capacity_bytes=fit.capacity_bytes * serving.devices,
         fits=fit.fits,
         provenance=steps.provenance,

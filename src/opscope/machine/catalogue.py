@@ -300,11 +300,13 @@ def _check_figures(target: Target, source: str) -> None:
 
 
 def _check_language_models(target: Target, source: str) -> None:
-    """Figures for language models replace figures that are there."""
+    """Figures for language models replace figures that are there, or add a data type beside the others."""
     new = target.language_models.figures if target.language_models is not None else {}
     known = [key for key, _ in figures(replace(target, language_models=None))] if new else []
+    tables = {table for table, _, leaf in (key.rpartition(".") for key in known) if leaf in _DTYPES}
     for key in new:
-        if key not in known:
+        table, _, leaf = key.rpartition(".")
+        if key not in known and not (table in tables and leaf in _DTYPES):
             hint = did_you_mean(key, known).strip() or "expected the key of a figure of the target"
             raise TargetError(source, f"key language_models.figures.{printable(key)}", f"is not there; {hint}")
 

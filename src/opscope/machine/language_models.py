@@ -19,5 +19,7 @@ class LanguageModels:
 
     figures: Mapping[str, Figure] = field(default_factory=dict)  # by key of the target, instead of the figure there
     chunk_tokens: Figure | None = None  # of a prompt, that are read at once; a shorter piece is padded to as many
+    fixed_context: bool = False  # every step reads keys of the whole context, however few tokens there are yet
+    head_bits: Figure | None = None  # of the head's weights, where the other integers have fewer
     calibration: Calibration | None = None
     validation: Validation | None = None

@@ -13,11 +13,11 @@ from ..backends import registry as backends
 from ..backends.process import run_worker, work_folder
 from ..core.errors import printable
 from ..core.files import sha256_of
+from ..core.keys import code_of, digest_of
 from ..core.manifest import Value
 from ..core.provenance import Provenance
 from ..gate.bootstrap import ratio_interval, spread_of
 from ..options import Shapes
-from ..recording.keys import code_of, digest_of
 from ..workflows import own_backends
 
 LEAST_GAIN = 0.001  # of a time that comes out the same every time; less is no reason to change a model

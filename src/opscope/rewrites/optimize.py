@@ -57,7 +57,8 @@ def optimize(
 ) -> Optimized:
     """Rewrite a model so that it is faster, by the word of a backend or target, and gives the same.
 
-    `target`, `backend`, `options` and `shapes` are as for `profile`: they say who judges. `allow` are kinds of rewrites
+    `target`, `backend`, `options` and `shapes` are as for `profile`: they say who judges. Shapes of open dimensions are
+    set in the result too: many rewrites need to know them. `allow` are kinds of rewrites
     that are not exact, "approximate" and "quantize"; none of them changes outputs by more than `max_error` (noise for
     one of signal). Outputs are compared on drawn inputs and on `data`, an .npz or a folder as for `quantize`. No trial
     begins after `budget_minutes`; a later call with the same output goes on where that ended. With `replay`, the steps
@@ -66,7 +67,7 @@ def optimize(
     path, place = Path(model), Path(output)
     check_apart([place], [path])
     steps = None if replay is None else read_steps(Path(replay))
-    judge = _judge(path, target, backend, options, shapes) if target or backend or steps is None else None
+    judge = _judge(path, target, backend, options) if target or backend or steps is None else None
     tell = step or (lambda _: None)
     with unpacked(path) as file, TemporaryDirectory(prefix="opscope-optimize-") as scratch:
         form = model_format(file).name.lower()
@@ -75,12 +76,15 @@ def optimize(
         _check_allowed(allow, entries)
         tell("running the model")
         graph = read_model(file, shapes=shapes)
+        inputs = [graph.tensors[number] for number in graph.inputs]
+        fixed = {tensor.name: tensor.shape for tensor in inputs if tensor.shape is not None} if shapes else {}
+        judge = None if judge is None else replace(judge, shapes=fixed)
         prover = Prover(file, form, graph, Path(scratch), None if data is None else Path(data), max_error)
         folder = folder_of(place)
         trials = _trials(judge, folder, place, jobs, budget_minutes)
         tell("judging the model")
         before = _first(trials, file, path) if trials else None
-        state: State[Any] = State(editor.open_model(file), file, before or Judged())
+        state: State[Any] = State(editor.open_model(file, fixed), file, before or Judged())
         if steps is None and trials is not None:
             usable = [entry for entry in entries if not entry.needs or entry.needs in allow]
             search = Search(editor, usable, trials, prover, tell)
@@ -119,13 +123,12 @@ def _judge(
     target: str | Path | None,
     backend: str | None,
     options: Mapping[str, Value] | None,
-    shapes: Shapes | None,
 ) -> Judge:
     """Who judges, chosen once: every trial asks the same."""
     choice = catalogue.choose(target, backend=backend, options=options or {}, model=model)
     asked = {name: value for name, value in choice.options.items() if value is not None}
     named = str(target) if target is not None else None
-    return Judge(choice.backend, named if choice.backend in own_backends.OWN else None, asked, shapes or {})
+    return Judge(choice.backend, named if choice.backend in own_backends.OWN else None, asked)
 
 
 def _check_allowed(allow: Sequence[str], entries: Sequence[RewriteEntry]) -> None:

@@ -7,10 +7,8 @@ from dataclasses import dataclass, field
 from itertools import chain, islice
 from math import sqrt
 from pathlib import Path
-from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from ..conversion.check import Outputs, outputs_of
 from ..conversion.steps import MovedSamples
@@ -19,12 +17,11 @@ from ..core.random_arrays import Port, random_arrays
 from ..graph.graph import Graph
 from ..quantization.samples import Feed, FileSamples, RandomSamples
 from ..recording.quantized import Calibration
-from .rounding import DEVIATIONS, Limits, longest_walk
+from .rounding import DEVIATIONS, Array, Limits, apart, longest_walk
 
 MAX_ERROR = 0.01  # of an approximate rewrite: noise of a hundredth of the signal, 40 dB
 SPREADS = (1.0, 1.0, 8.0)  # of the values that are drawn: other branches of what saturates are taken
 MOST_DATA = 8  # samples of the user's
-Array = npt.NDArray[Any]
 
 
 @dataclass(frozen=True, slots=True)
@@ -169,9 +166,9 @@ class Prover:
             return 0.0, words
         if one.dtype.kind != "f" or one.shape != other.shape or not one.size:
             return 0.0, ""
-        apart = _apart(one, other)
+        off = apart(one, other)
         allowed = self.limits[place].allowed(one.shape)
-        over = np.divide(apart, allowed, out=np.where(apart > 0, np.inf, 0.0), where=allowed > 0)
+        over = np.divide(off, allowed, out=np.where(off > 0, np.inf, 0.0), where=allowed > 0)
         worst = np.unravel_index(int(over.argmax()), over.shape)
         if over[worst] <= 1:
             return float(over[worst]), ""
@@ -188,22 +185,14 @@ class Prover:
                 if one.dtype != other.dtype or (one.shape != other.shape and not loose.all()):
                     problem = problem or f"output {printable(self.wanted.names[place])}: another type or shape"
                 elif one.shape == other.shape and one.dtype.kind == "f":
-                    apart = _apart(one, other)
+                    off = apart(one, other)
                     signal[place] += float(np.square(np.where(np.isfinite(one), one, 0), dtype=np.float64).sum())
-                    noise[place] += float((apart * apart).sum())
+                    noise[place] += float((off * off).sum())
                 elif one.shape == other.shape:
                     signal[place] += one.size
                     noise[place] += float(((one != other) & ~loose).sum())
         shares = [sqrt(n / s) if s else float(n > 0) for n, s in zip(noise, signal, strict=True)]
         return max(shares, default=0.0), problem
-
-
-def _apart(one: Array, other: Array) -> npt.NDArray[np.float64]:
-    """How far elements are apart; those that are the same infinity, or no number in both, are not."""
-    a, b = one.astype(np.float64), other.astype(np.float64)
-    same = (a == b) | (np.isnan(a) & np.isnan(b))
-    with np.errstate(invalid="ignore"):
-        return np.where(same, 0.0, np.abs(a - b))
 
 
 def _unlike(one: Array, others: Sequence[Array]) -> Array:

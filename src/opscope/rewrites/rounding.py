@@ -23,6 +23,7 @@ from ..estimate.work import work_of
 from ..graph.graph import ABSENT, DType, Graph
 
 Floats = npt.NDArray[np.float64]
+Array = npt.NDArray[Any]
 DEVIATIONS = 5.0  # of a random walk, that the furthest of a million elements lies within
 MARGIN = 4.0  # of what a trial showed: it saw a few inputs
 FEWEST_NEIGHBOURS = 64  # elements that tell how large their like are
@@ -73,14 +74,13 @@ class Limits:
     moved: dict[int | None, Any] = field(default_factory=dict)  # the same of what a trial changed
     samples: int = 0
 
-    def see(self, wanted: npt.NDArray[Any], others: Iterable[npt.NDArray[Any]], factors: Sequence[float]) -> None:
+    def see(self, wanted: Array, others: Iterable[Array], factors: Sequence[float]) -> None:
         """Take a sample in: the output, and what it became under roundings, each with a factor."""
         size = _finite(np.abs(wanted.astype(np.float64)))
         change = np.zeros_like(size)
         for other, factor in zip(others, factors, strict=True):
             if other.shape == wanted.shape:
-                apart = _finite(np.abs(wanted.astype(np.float64) - other.astype(np.float64)))
-                change = np.maximum(change, factor * apart)
+                change = np.maximum(change, factor * _finite(apart(wanted, other)))
         self.shape = wanted.shape if self.samples == 0 or self.shape == wanted.shape else None
         self.samples += 1
         for axis in (None, *range(1, wanted.ndim)):
@@ -99,6 +99,14 @@ class Limits:
                 own = self.share * self.sizes[axis] + MARGIN * self.moved[axis]
                 limit = np.minimum(limit, own.reshape([-1 if each == axis else 1 for each in range(len(shape))]))
         return limit
+
+
+def apart(one: Array, other: Array) -> Floats:
+    """How far elements are apart; those that are the same infinity, or no number in both, are not."""
+    a, b = one.astype(np.float64), other.astype(np.float64)
+    same = (a == b) | (np.isnan(a) & np.isnan(b))
+    with np.errstate(invalid="ignore"):
+        return np.where(same, 0.0, np.abs(a - b))
 
 
 def _finite(array: Floats) -> Floats:

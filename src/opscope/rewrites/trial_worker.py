@@ -44,10 +44,18 @@ def judged_of(recorded: Recorded) -> Judged:
         provenance=latency.provenance,
         obtained=info.obtained,
         known_ns=sum(op.wall_ns or 0 for op in summary.ops),
-        unknown_ops=len(recorded.run.unknown_ops),
+        unknown_ops=_unknown(recorded),
         samples_ns=summary.samples_ns,
         ops=_costs(recorded),
     )
+
+
+def _unknown(recorded: Recorded) -> int:
+    """Ops that nobody can tell the time of: then there is no latency, and at least one such op."""
+    summary = recorded.run.summary
+    elsewhere = [op for op in summary.ops if op.on_cpu and op.wall_ns is None]  # a vendor's model leaves these out
+    known = summary.latency.value_ns is not None
+    return len(recorded.run.unknown_ops) if known else max(len(recorded.run.unknown_ops), len(elsewhere), 1)
 
 
 def _costs(recorded: Recorded) -> dict[str, OpCost]:

@@ -15,7 +15,7 @@ from typing import Protocol
 import msgspec
 
 from ..core.files import sha256_of, write_bytes
-from ..recording.keys import digest_of
+from ..core.keys import digest_of
 from .judge import Judged, helps, joined
 
 LONGEST_S = 3600.0  # of one trial
@@ -83,11 +83,12 @@ class Trials:
         if kept.is_file():
             with suppress(msgspec.DecodeError, OSError):
                 return _KEPT.decode(kept.read_bytes())
-        if self.left_s <= 0:
+        left = self.left_s
+        if left <= 0:
             self.stopped = True
             return None
         self.asked += 1
-        found = self.judge.ask(file, longest_s=min(LONGEST_S, self.left_s))
+        found = self.judge.ask(file, longest_s=min(LONGEST_S, left))
         if found.problem and self.left_s <= 0:  # it was ended, which says nothing of it
             self.stopped = True
             return None

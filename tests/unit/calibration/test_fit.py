@@ -10,12 +10,13 @@ import numpy as np
 import pytest
 
 from measured_rows import make_networks, rows_of, seconds_on
-from opscope.calibration.calibrate import Calibrated, calibrate, with_figures
+from opscope.calibration.calibrate import Calibrated, calibrate
 from opscope.calibration.fit import Priors, fit
 from opscope.calibration.measurements import Measurement
 from opscope.calibration.terms import fitted_keys, values_of
 from opscope.core.errors import UsageError
 from opscope.machine import catalogue
+from opscope.machine.catalogue import with_figures
 from opscope.machine.target import Figure, Target
 
 
@@ -168,7 +169,7 @@ def test_a_chip_of_another_family_is_refused(base: Target, models: dict[str, Pat
 
 
 def test_a_target_without_any_range_cannot_be_fitted(models: dict[str, Path]) -> None:
-    target = catalogue.load("max78002-cm4")
+    target = catalogue.load("adsp-21834-fx")
     with pytest.raises(UsageError, match="no figure that makes time has a range; expected low and high of some"):
         calibrate(target, rows_of(target, {"kws": models["kws"]}))
 

@@ -39,7 +39,13 @@ def test_layers_stand_one_behind_the_other_and_end_with_the_latency(report: Repo
     assert np.array_equal(starts[1:], ends[:-1])
     assert report.totals.latency_s is not None
     assert run.summary.latency.value_ns == ends[-1] == round(report.totals.latency_s.value * 1e9)
-    assert (run.summary.latency.low_ns, run.summary.latency.high_ns) == (None, None)  # its figures have no ranges
+
+
+def test_a_target_whose_figures_have_no_ranges_gives_none(tmp_path: Path) -> None:
+    make(Recipe("kws-cnn", format="tflite", precision="int8"), tmp_path / "kws.tflite")
+    latency = run_of(api.report(tmp_path / "kws.tflite", "adsp-21834-fx", advise=False)).summary.latency
+    assert latency.value_ns is not None
+    assert (latency.low_ns, latency.high_ns) == (None, None)
 
 
 def test_the_range_is_that_of_the_report(report: Report) -> None:

@@ -65,7 +65,7 @@ def test_a_layer_of_unknown_cost_has_no_cycles_and_no_bound() -> None:
 def test_figures_are_found_wherever_a_target_holds_them(report: Report) -> None:
     found = {(figure.part, figure.name): figure for figure in target_figures(report.target)}
     assert found["clocks", "core clock in hertz"].value == 120_000_000
-    assert found["cpu", "macs per cycle"].value == 0.5
+    assert found["cpu", "macs per cycle, i8"].value == 0.383767
     assert found["RAM", "size in bytes"].value == 1 << 20
     assert all(figure.source for figure in found.values())
     clock = report.target.clocks.core_hz

@@ -9,11 +9,13 @@ import pytest
 
 from opscope.core.errors import TargetError
 from opscope.core.meaning import Carries
+from opscope.estimate.price import Machine
 from opscope.graph.graph import DType
 from opscope.graph.work_families import WorkFamily
 from opscope.machine import catalogue as targets
 from opscope.machine.corners import Corner, at_corner
 from opscope.machine.target import Engine, Figure, Holds, Memory, Route, Scope
+from opscope.plugins.cfs.flat import vendor_machine
 
 GOOD = """\
 schema = "opscope.target/1"
@@ -102,7 +104,7 @@ def test_every_source_that_is_listed_is_used(name: str) -> None:
 def test_shipped_profiles_have_their_published_figures(  # noqa: PLR0917 - a row of the published table
     name: str, megahertz: int, flash: int, ram: int, macs_per_cycle: float, nanojoules: float
 ) -> None:
-    target = targets.load(name)
+    target = vendor_machine(Machine(targets.load(name))).target
     store, core = target.home(Holds.CONSTANTS), target.engines[-1]
     assert target.clocks.core_hz.value == megahertz * 1e6
     assert target.home(Holds.ACTIVATIONS).bytes.value == ram * 1024

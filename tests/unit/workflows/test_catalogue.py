@@ -20,7 +20,7 @@ from opscope.machine import catalogue as targets
 from opscope.machine.entry import WHY
 from opscope.workflows.catalogue import choose, find, listed, search
 
-CHIP = targets.catalogue()["max32690-cm4"].read_text(encoding="utf-8")
+CHIP = targets.catalogue()["adsp-21834-fx"].read_text(encoding="utf-8")
 BOARD = Option("board", "which one")
 ENTRIES = (
     Entry("n1", "Chip One", "lab", (Provenance.MEASURED,), part="N-1", aliases=("Number One",), spellings=("N1X",)),
@@ -49,8 +49,8 @@ def toys(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     for name, works in (("lab", True), ("tool", True), ("gone", False)):
         setattr(module, name, state_of(name, works))
     monkeypatch.setitem(sys.modules, "toys", module)
-    (tmp_path / "number-two.toml").write_text(CHIP.replace('name = "max32690-cm4"', 'name = "number-two"'))
-    (tmp_path / "n3.toml").write_text(CHIP.replace('name = "max32690-cm4"', 'name = "n3"'))
+    (tmp_path / "number-two.toml").write_text(CHIP.replace('name = "adsp-21834-fx"', 'name = "number-two"'))
+    (tmp_path / "n3.toml").write_text(CHIP.replace('name = "adsp-21834-fx"', 'name = "n3"'))
     backends = (
         BackendEntry("lab", "A laboratory", "toys:lab", (BOARD, Option("speed", "s")), models=("onnx",), part="board"),
         BackendEntry("tool", "A tool", "toys:tool"),
@@ -190,7 +190,7 @@ def test_a_part_that_several_target_files_are_called_like_is_none_of_them(
 ) -> None:
     (tmp_path / "more").mkdir()
     for name in ("number-one", "n1x"):
-        (tmp_path / "more" / f"{name}.toml").write_text(CHIP.replace('name = "max32690-cm4"', f'name = "{name}"'))
+        (tmp_path / "more" / f"{name}.toml").write_text(CHIP.replace('name = "adsp-21834-fx"', f'name = "{name}"'))
     (toys,) = plugins.manifests()
     more = toys._replace(targets=tmp_path / "more")
     monkeypatch.setattr(plugins, "_found", lambda: plugins._Found((more,), ()))

@@ -12,7 +12,9 @@ The rules of the simplest resource reports, kept for comparison with their numbe
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from math import prod
+from pathlib import Path
 
 from ...core.units import Bytes, Cycles
 from ...estimate.cost import Cost, Part
@@ -22,6 +24,7 @@ from ...estimate.price import Machine
 from ...estimate.report import Layer, Report
 from ...estimate.work import channels_per_group, numbers
 from ...graph.graph import ABSENT, DType, Graph, Op, Role
+from ...machine import catalogue
 from ...machine.target import Engine, Holds
 from ...recording.resources import (
     Footprint,
@@ -35,6 +38,7 @@ from ...recording.resources import (
     Totals,
 )
 
+_PROFILES = Path(__file__).with_name("profiles")
 LISTED_LAYERS = 5
 DEFINITION = "flat counting: convolutions and dense layers by MACs, every other op by its output elements"
 _NO_RATE = "latency is withheld: the target file has no MAC rate"
@@ -42,8 +46,15 @@ URGENT, CLEAR = 2.0, 0.5  # share of the RAM that is missing
 CRITICAL, TIGHT = 0.95, 0.75
 
 
+def vendor_machine(machine: Machine) -> Machine:
+    """A part as the vendor's own profile has it, at one rate for everything; as its target has it, where none is."""
+    path = _PROFILES / f"{machine.target.name}.toml"
+    return replace(machine, target=catalogue.read(path)) if path.is_file() else machine
+
+
 def flat_report(graph: Graph, machine: Machine, *, sha256: str | None) -> Report:
     """The report of a graph by flat counting."""
+    machine = vendor_machine(machine)
     live = live_bytes(_produced(graph, _width_bits(graph)), len(graph.ops))
     layers = tuple(_layer(index, op, graph, machine, live[index]) for index, op in enumerate(graph.ops))
     parameters = parameter_bytes(graph)

@@ -31,7 +31,7 @@ class Core(Enum):
     MVE = "mve"  # Cortex-M52, M55, M85
 
 
-class _Window(NamedTuple):
+class Window(NamedTuple):
     """A convolution along one axis."""
 
     data: int
@@ -73,7 +73,7 @@ def kernel_sums(node: Node, core: Core) -> Sequence[int]:
 def _conv(node: Node, core: Core) -> Sequence[int]:
     """Columns of the input side by side (im2col): two of 16 bits, or four padded to whole vectors with MVE."""
     data, weights = node.input(0), node.input(1)
-    channels, vertical, horizontal = extent(data, 3), _window(node, 1), _window(node, 2)
+    channels, vertical, horizontal = extent(data, 3), window(node, 1), window(node, 2)
     if dtype(data) is DType.I16:
         column = channels * vertical.kernel * horizontal.kernel
         return (4 * _rounded(column, 8) * 2 if core is Core.MVE else 2 * column * 2,)
@@ -82,7 +82,7 @@ def _conv(node: Node, core: Core) -> Sequence[int]:
     return (_columns(vertical, horizontal, channels, core, is_whole=channels == extent(weights, 3)),)
 
 
-def _columns(vertical: _Window, horizontal: _Window, channels: int, core: Core, *, is_whole: bool) -> int:
+def _columns(vertical: Window, horizontal: Window, channels: int, core: Core, *, is_whole: bool) -> int:
     """Of an int8 convolution; `is_whole`: in one group."""
     is_point = (vertical.kernel, horizontal.kernel, vertical.padding, horizontal.padding) == (1, 1, 0, 0)
     if is_point and vertical.is_even and horizontal.is_even and is_whole:
@@ -96,7 +96,7 @@ def _columns(vertical: _Window, horizontal: _Window, channels: int, core: Core, 
     return 4 * _rounded(column, 16)
 
 
-def _row_with_mve(window: _Window, channels: int) -> int:
+def _row_with_mve(window: Window, channels: int) -> int:
     """A convolution along one row copies only what lies at its padded ends."""
     total = (window.result - 1) * window.stride + window.kernel - window.data
     uneven = total % 2
@@ -113,7 +113,7 @@ def _depthwise(node: Node, core: Core) -> Sequence[int]:
     data, weights, result = node.input(0), node.input(1), node.output()
     if dtype(data) is not DType.I8:
         return ()
-    vertical, horizontal = _window(node, 1), _window(node, 2)
+    vertical, horizontal = window(node, 1), window(node, 2)
     channels, made = extent(data, 3), extent(result, 3)
     kernel = vertical.kernel * horizontal.kernel
     is_packed = dtype(weights) is DType.I4
@@ -178,13 +178,13 @@ def _svdf(node: Node, core: Core) -> Sequence[int]:
     return svdf(node)
 
 
-def _window(node: Node, axis: int) -> _Window:
+def window(node: Node, axis: int) -> Window:
     data, kernel, result = (extent(tensor, axis) for tensor in (node.input(0), node.input(1), node.output()))
     stride = max(node.option(_STRIDE_W if axis == 2 else _STRIDE_H, 1), 1)
     across, down = _DILATION[node.type]
     dilation = node.option(across if axis == 2 else down, 1)
     padded = (result - 1) * stride + (kernel - 1) * dilation + 1 - data if node.choice(_PADDING) == _SAME else 0
-    return _Window(data, kernel, result, stride, dilation, max(padded, 0) // 2)
+    return Window(data, kernel, result, stride, dilation, max(padded, 0) // 2)
 
 
 def _is_constant(tensor: StoredTensor | None) -> bool:

@@ -1,6 +1,7 @@
 """TensorFlow Lite Micro as the interpreter of a target: `[runtime] interpreter = "tflm"`.
 
-`kernels` is "reference" (the default), "cmsis-nn" with `instructions` "plain", "dsp" or "mve", "esp-nn", or "ethos-u".
+`kernels` is "reference" (the default), "cmsis-nn" with `instructions` "plain", "dsp" or "mve", "esp-nn" with "plain" or
+"esp32s3", or "ethos-u".
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ from ...readers.tflite.model import StoredModel
 from ...recording.resources import MemoryPart
 from .arena import Arena, plan
 from .cmsis import Core
+from .espnn import Chip
 from .nodes import ModelFile
 from .support import KERNELS, refusals
 from .tail import PACKAGE, Build, tail, unknown_operators
@@ -45,7 +47,7 @@ class TensorFlowLiteMicro:
             arena=Bytes(min(tensors, head)),
             scratch=Bytes(head - min(tensors, head)),
             tail=tuple(MemoryPart(part.value, size) for part, size in tail(file, arena, build).items()),
-            is_whole=runtime.kernels != "esp-nn" and not unknown_operators(file),
+            is_whole=not unknown_operators(file),
             buffers=tuple(Buffer(Bytes(buffer.size), buffer.first, buffer.last, ()) for buffer in arena.buffers),
             file_bytes=graph.file_bytes,
             refusals=tuple(
@@ -70,13 +72,17 @@ def arena_bytes(graph: Graph) -> int:
 
 def build_of(runtime: Runtime) -> Build:
     """The build of the runtime that a target describes, on a chip with pointers of 4 bytes."""
-    kernels, core = runtime.kernels or "reference", runtime.instructions or Core.PLAIN.value
+    kernels, instructions = runtime.kernels or "reference", runtime.instructions or Core.PLAIN.value
     if kernels not in KERNELS:
         raise TargetError("runtime.kernels", "", f"{kernels!r} is not known; expected one of {', '.join(KERNELS)}")
-    if core not in {known.value for known in Core}:
-        known = ", ".join(known.value for known in Core)
-        raise TargetError("runtime.instructions", "", f"{core!r} is not known; expected one of {known}")
-    return Build(core=Core(core) if kernels in {"cmsis-nn", "ethos-u"} else None)
+    known = [chip.value for chip in Chip] if kernels == "esp-nn" else [core.value for core in Core]
+    if instructions not in known:
+        raise TargetError(
+            "runtime.instructions", "", f"{instructions!r} is not known; expected one of {', '.join(known)}"
+        )
+    if kernels == "esp-nn":
+        return Build(chip=Chip(instructions))
+    return Build(core=Core(instructions) if kernels in {"cmsis-nn", "ethos-u"} else None)
 
 
 def _bound(arena: Arena) -> int:

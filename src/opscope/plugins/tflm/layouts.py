@@ -164,6 +164,11 @@ CMSIS_AT_INIT: Mapping[str, Size] = {  # where a kernel of CMSIS-NN keeps more o
     "UNIDIRECTIONAL_SEQUENCE_LSTM": Size(912, 1008),
 }
 
+ESP_NN_AT_INIT: Mapping[str, Size] = {  # the reference kernel's, and the number of a scratch buffer
+    "CONV_2D": Size(60, 80),
+    "DEPTHWISE_CONV_2D": Size(60, 80),
+    "SOFTMAX": Size(64, 88),
+}
 COMPRESSION_AT_INIT: Mapping[str, Size] = {  # of a build that can unpack weights, as the Python package is
     "ASSIGN_VARIABLE": _same(4),
     "CONCATENATION": Size(64, 80),

@@ -1,9 +1,8 @@
 """Which operators TensorFlow Lite Micro has kernels for, in which types, and what to use instead.
 
 Operators of its resolver (micro_mutable_op_resolver.h) and types that the kernels of tensorflow/lite/micro/kernels take
-in Prepare and Eval, at 90b983c2. Kernels of CMSIS-NN (and, it is assumed, of ESP-NN) stand in for reference ones of the
-same types, so that what runs is the same; NPU code that Vela has compiled runs where the driver of the Ethos-U is
-linked in.
+in Prepare and Eval, at 90b983c2. Kernels of CMSIS-NN and of ESP-NN stand in for reference ones of the same types, so
+that what runs is the same; NPU code that Vela has compiled runs where the driver of the Ethos-U is linked in.
 """
 
 from __future__ import annotations

@@ -15,9 +15,10 @@ from enum import StrEnum
 from ...graph.graph import DType
 from ...readers.tflite.details import placed_offsets
 from ...readers.tflite.model import StoredTensor
-from . import cmsis, layouts
+from . import cmsis, espnn, layouts
 from .arena import ALIGNMENT, Arena
 from .cmsis import Core
+from .espnn import Chip
 from .layouts import Size
 from .nodes import INT, ModelFile, Node, dtype, elements, extent, extents, tensor_bytes
 from .scratch import reference
@@ -42,7 +43,8 @@ class Build:
     """How the runtime was built: what its structures and kernels take."""
 
     pointer: int = 4  # bytes
-    core: Core | None = None  # kernels of CMSIS-NN for it; None: the reference kernels
+    core: Core | None = None  # kernels of CMSIS-NN for it
+    chip: Chip | None = None  # kernels of ESP-NN for it; neither: the reference kernels
     is_package: bool = False  # the Python package: an allocator that counts, and kernels that can unpack weights
 
     def options(self, node: Node) -> layouts.Options | None:
@@ -54,9 +56,13 @@ class Build:
         known = layouts.AT_INIT.get(node.type)
         if self.core is not None:
             return layouts.CMSIS_AT_INIT.get(node.type, known)
+        if self.chip is not None:
+            return layouts.ESP_NN_AT_INIT.get(node.type, known)
         return layouts.COMPRESSION_AT_INIT.get(node.type, known) if self.is_package else known
 
     def scratch(self, node: Node) -> Sequence[int]:
+        if self.chip is not None:
+            return espnn.scratch(node, self.chip)
         return reference(node, self.pointer) if self.core is None else cmsis.scratch(node, self.core)
 
 

@@ -197,6 +197,9 @@ def _unpacking(task: Task, machine: Machine) -> list[Part]:
     by tile beside the product: while one tile is multiplied, the next is converted.
     """
     work, kernel = task.work, task.work.unpacked_by
+    by = task.placement.engine
+    if kernel == DEQUANTIZE_INTEGERS and by is not None and by.widens_weights:
+        return []
     for engine in machine.target.engines:
         rate = engine.rate_of(WorkFamily.CONVERSION, task.placement.dtype)
         if work.unpacked_bytes and kernel in engine.kernels:

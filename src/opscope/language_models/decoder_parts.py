@@ -5,13 +5,46 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from ..workflows.retained_state import SUFFIX
-from .architecture import Attention, Block, FeedForward, LatentAttention, LinearAttention, Matrix, Mixture
-from .decoder import At, Step, write_feed_forward
+from .architecture import Attention, Block, FeedForward, LatentAttention, LinearAttention, Matrix, Mixture, SideInput
+from .decoder import At, Step, write_feed_forward, write_heads
 
 if TYPE_CHECKING:
     from .decoder_graph import GraphHands
 
 _CHUNK = 64  # tokens that the chunked form of the delta rule takes at once, in the published kernels
+
+
+# ---- attention that reuses a cache, and vectors for each layer ------------------------------------------------------
+
+
+def reusing_attention(hands: GraphHands, at: At, x: int, part: Attention) -> int:
+    """Attention over the keys and values of an earlier layer."""
+    matrices = part.matrices(hands.model.hidden)
+    query = write_heads(hands, at / "q_norm", hands.linear(at / "q_proj", x, matrices["q_proj"]), part, part.heads)
+    key, value = (hands.caches[part.window, name] for name in ("key", "value"))
+    return hands.linear(at / "o_proj", hands.attend(at, query, key, value, part), matrices["o_proj"])
+
+
+def side_vectors(hands: GraphHands, x: int, ids: int, table: Matrix) -> int:
+    """The vectors of all layers: rows of a table, and a product of the embedding, normalised."""
+    at, size = At("model/embed_tokens_per_layer", Block.EMBEDDING), hands.model.side_size
+    batch, tokens, hidden = hands.shape(x)
+    rows = hands.table_of(at, table)
+    found = hands.op("gather", at, (rows, ids), (batch, tokens, table.columns), axis=0)
+    made = hands.linear(At("model/per_layer_model_projection", at.block), x, Matrix(hidden, table.columns))
+    apart = hands.reshape(at, made, (batch, tokens, table.columns // size, size))
+    normal = hands.norm(At("model/per_layer_projection_norm", at.block), apart)
+    return hands.add(at, hands.reshape(at, normal, (batch, tokens, table.columns)), found)
+
+
+def side_input(hands: GraphHands, at: At, x: int, part: SideInput) -> int:
+    """Scale a layer's own vector of each token by a gate, and add it to the residual."""
+    matrices = part.matrices(hands.model.hidden)
+    own = hands.op("slice", at, (hands.side,), (*hands.shape(x)[:2], part.size))
+    gate = hands.linear(at / "per_layer_input_gate", x, matrices["per_layer_input_gate"])
+    gate = hands.multiply(at, hands.activate(at, part.activation, gate), own)
+    result = hands.linear(at / "per_layer_projection", gate, matrices["per_layer_projection"])
+    return hands.add(at, x, hands.norm(at / "post_per_layer_input_norm", result))
 
 
 # ---- latent attention -----------------------------------------------------------------------------------------------

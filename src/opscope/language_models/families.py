@@ -8,6 +8,7 @@ from dataclasses import replace
 from .architecture import Architecture, FeedForward, Layer, Norm, NormPlace, QueryNorm
 from .config_fields import Fields
 from .families_early import bloom, codegen, falcon, gpt2, gpt_bigcode, gpt_neo, gpt_neox, gptj, mpt, opt, phi
+from .families_gemma import gemma, gemma2, gemma3, gemma4
 from .families_mixed import (
     deepseek,
     glm4_moe,
@@ -24,7 +25,17 @@ from .families_mixed import (
     qwen3_moe,
     qwen3_next,
 )
-from .family_parts import LAYER_NORM, activation, alike, attention, gated, head_of, layer_count, model, windowed
+from .family_parts import (
+    LAYER_NORM,
+    activation,
+    alike,
+    attention,
+    gated,
+    head_of,
+    layer_count,
+    model,
+    windowed,
+)
 
 Family = Callable[[Fields], Architecture]
 
@@ -81,32 +92,6 @@ def _late_windows(fields: Fields, *, query_norm: QueryNorm) -> tuple[Layer, ...]
     first = fields.count("max_window_layers", default=28, least=0)
     mixer = replace(mixer, query_norm=query_norm)
     return windowed(fields, mixer, gated(fields), window=window, near=lambda number: number >= first)
-
-
-def gemma(fields: Fields) -> Architecture:
-    mixer = attention(fields, head_size=256, bias=fields.flag("attention_bias"))
-    return model(fields, alike(fields, mixer, gated(fields, default="gelu")), context=8192, tied=True)
-
-
-def gemma2(fields: Fields) -> Architecture:
-    """Every other layer has a window; normalisation on both sides of each part; scores are capped."""
-    mixer = attention(fields, head_size=256, bias=fields.flag("attention_bias"))
-    mixer = replace(mixer, softcap=fields.values.get("attn_logit_softcapping", 50.0) is not None)
-    layers = windowed(
-        fields, mixer, gated(fields, default="gelu"), window=fields.window(4096), near=lambda n: (n + 1) % 2 != 0
-    )
-    return replace(model(fields, layers, context=8192, tied=True), norm_place=NormPlace.AROUND)
-
-
-def gemma3(fields: Fields) -> Architecture:
-    """Five layers with a window, then one without. Published configs leave out what the config class says."""
-    fields = fields.with_defaults(num_attention_heads=8, num_key_value_heads=4, vocab_size=262208)
-    mixer = replace(attention(fields, head_size=256, bias=fields.flag("attention_bias")), query_norm=QueryNorm.HEAD)
-    pattern = fields.count("sliding_window_pattern", "_sliding_window_pattern", default=6)
-    layers = windowed(
-        fields, mixer, gated(fields, default="gelu"), window=fields.window(4096), near=lambda n: (n + 1) % pattern != 0
-    )
-    return replace(model(fields, layers, context=131072, tied=True), norm_place=NormPlace.AROUND)
 
 
 def phi3(fields: Fields) -> Architecture:
@@ -238,6 +223,7 @@ FAMILIES: Mapping[str, Family] = {
     "gemma": gemma,
     "gemma2": gemma2,
     "gemma3_text": gemma3,
+    "gemma4_text": gemma4,
     "phi3": phi3,
     "phi4_multimodal": phi3,
     "glm": glm,
@@ -291,6 +277,7 @@ FAMILIES: Mapping[str, Family] = {
 # Families of several kinds of input whose decoder is nested in the config without a name of its own.
 NESTED: Mapping[str, str] = {
     "gemma3": "gemma3_text",
+    "gemma4": "gemma4_text",
     "llava": "llama",
     "llava_next": "llama",
     "mistral3": "mistral",

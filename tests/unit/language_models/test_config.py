@@ -209,6 +209,16 @@ def test_qwen_3_5_has_a_cache_in_every_fourth_layer() -> None:
     assert kinds.count(Attention) == 6
 
 
+def test_gemma_4_shares_caches_between_its_last_layers() -> None:
+    model = load("gemma-4-e2b")
+    mixers = [attention(model, number) for number in range(35)]
+    assert [mixer.reuses for mixer in mixers] == [False] * 15 + [True] * 20
+    assert [mixer.head_size for mixer in mixers[:6]] == [256] * 4 + [512, 256]
+    assert {layer.feed_forward.intermediate for layer in model.layers[15:]} == {2 * 6144}
+    with pytest.raises(ProfilerError, match=r"num_kv_shared_layers: is 1; expected layers of the same kind before"):
+        made(model_type="gemma4_text", num_kv_shared_layers=1, sliding_window_pattern=2)
+
+
 def test_deepseek_has_dense_layers_first() -> None:
     model = load("deepseek-v3")
     assert [isinstance(layer.feed_forward, Mixture) for layer in model.layers[:5]] == [False] * 3 + [True] * 2

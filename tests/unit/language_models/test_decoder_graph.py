@@ -19,11 +19,13 @@ from opscope.language_models.architecture import (
     LatentAttention,
     Layer,
     LinearAttention,
+    Matrix,
     Mixture,
     Norm,
     NormPlace,
     Positions,
     QueryNorm,
+    SideInput,
 )
 from opscope.language_models.config import load
 from opscope.language_models.decoder import Step, decode, prefill
@@ -161,6 +163,44 @@ def test_equal_layers_once_are_as_much_work_as_all_of_them(name: str, step: Step
     for what in ("macs", "element_ops", "constant_bytes", "read_bytes", "write_bytes"):
         counts = [sum(getattr(work_of(op, g), what) * (op.trips or 1) for op in g.ops) for g in (once, whole)]
         assert counts[0] == counts[1]
+
+
+# ---- what layers share ----------------------------------------------------------------------------------------------
+
+
+def test_a_layer_that_reuses_a_cache_has_none_of_its_own() -> None:
+    part = FeedForward(96)
+    near = replace(ATTENTION, window=16)
+    own = (Layer(near, part), Layer(ATTENTION, part))
+    reusing = tuple(Layer(replace(layer.mixer, reuses=True), part) for layer in own)  # type: ignore[type-var]
+    model = tiny(layers=(*own, *reusing))
+    graph = decoder_graph(model, decode(1, 99))
+    assert [graph.tensors[t].name for t in graph.inputs if graph.tensors[t].name.startswith("past")] == [
+        f"past_key_values.{layer}.{name}" for layer in (0, 1) for name in ("key", "value")
+    ]
+    scores = [op for op in graph.ops if op.kind == "matmul" and "past_key" in graph.tensors[op.inputs[1]].name]
+    lengths = [(op.attributes["layer"], graph.tensors[op.inputs[1]].shape) for op in scores]
+    assert [shape[2] for layer, shape in lengths if layer in (0, 2) and shape] == [16] * 4
+    assert [shape[2] for layer, shape in lengths if layer in (1, 3) and shape] == [100] * 4
+    assert macs(graph) == expected(model, decode(1, 99))
+
+
+def test_values_that_are_keys_are_one_product() -> None:
+    model = tiny(replace(ATTENTION, value_is_key=True, query_norm=QueryNorm.HEAD))
+    assert macs(decoder_graph(model, prefill(1, 5))) == expected(model, prefill(1, 5))
+    assert (
+        model.parameters
+        == tiny(replace(ATTENTION, query_norm=QueryNorm.HEAD)).parameters - 3 * HIDDEN * KV_HEADS * SIZE
+    )
+
+
+def test_a_layer_reads_its_own_vector_of_each_token() -> None:
+    layers = (Layer(ATTENTION, FeedForward(96), SideInput(8, "gelu")),) * 3
+    model = tiny(layers=layers, side_table=Matrix(100, 3 * 8))
+    assert macs(decoder_graph(model, prefill(2, 5))) == expected(model, prefill(2, 5))
+    assert model.parameters - tiny().parameters == (
+        100 * 24 + HIDDEN * 24 + 8 + 3 * (2 * HIDDEN * 8 + HIDDEN)
+    )  # table, its product and gains; gates, products and gains of layers
 
 
 # ---- experts --------------------------------------------------------------------------------------------------------

@@ -59,7 +59,7 @@ def head_line(found: LanguageModel) -> str:
     devices = "" if found.devices is None else f", {_counted(found.devices, 'device')}"
     cards = f" ({_counted(found.cards, 'card')})" if found.cards is not None else ""
     words = [f"weights {found.weights}"] * bool(found.weights) + [f"cache {found.kv}"] * bool(found.kv)
-    words += [f"{found.parallel} parallel"] * bool(found.parallel and (found.devices or 1) > 1)
+    words += [f"{found.parallel} parallel"] * bool(found.parallel not in ("", "auto") and (found.devices or 1) > 1)
     return f"{found.model} on {found.target}{devices}{cards}{''.join(f', {word}' for word in words)} – {kinds}"
 
 

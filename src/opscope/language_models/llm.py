@@ -104,13 +104,22 @@ def _options(choice: LlmOptions) -> Mapping[str, Value]:
 
 
 def _largest(steps: Estimator, choice: LlmOptions) -> Iterator[LargestFit]:
-    """Of every batch the longest context, and of every context the largest batch."""
+    """Of every batch the longest context, and of every context the largest batch, while the longest prompt is read."""
     parallel = Parallel.PIPELINE if choice.parallel == PIPELINE else Parallel.TENSOR
     held = Deployment(steps.model, steps.held, steps.target, choice.devices, parallel)
+    prompt = min(max(choice.prompt), steps.chunk or max(choice.prompt))
     contexts = sorted({context for _, _, context in choice.points})
-    pairs: list[tuple[int | None, int | None]] = [(batch, held.largest_context(batch)) for batch in choice.batch]
-    pairs += [(held.largest_batch(context), context) for context in contexts]
-    return iter(dict.fromkeys(LargestFit(batch, context) for batch, context in pairs if batch and context))
+    pairs: list[tuple[int | None, int | None]] = [
+        (batch, held.largest_context(batch, prompt=prompt)) for batch in choice.batch
+    ]
+    pairs += [(held.largest_batch(context, prompt=prompt), context) for context in contexts]
+    found = dict.fromkeys(LargestFit(batch, context) for batch, context in pairs if batch and context)
+    return (one for one in found if not any(_holds(other, one) for other in found))
+
+
+def _holds(other: LargestFit, one: LargestFit) -> bool:
+    """Whether what fits besides says more."""
+    return other != one and other.batch >= one.batch and other.context >= one.context
 
 
 def _notes(model: Architecture, steps: Estimator, points: Sequence[Point]) -> Iterator[str]:

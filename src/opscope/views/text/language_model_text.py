@@ -43,14 +43,18 @@ def energy_text(found: Ranged | None) -> str:
 
 
 def fits_text(point: TokenPoint) -> str:
-    """`yes, 41%`, `no, 1.7 × 32.00 GB`"""
+    """`yes, 41%`, `no, 1.7 × 32.00 GB`; weights and cache alone may fit, and a step need more."""
     need, capacity = point.needed_bytes, point.capacity_bytes
     if point.fits is None:
         return UNKNOWN
     if need is None or not capacity:
         return "yes" if point.fits else "no"
     share = need / capacity
-    return f"yes, {format_percent(share, 0)}" if point.fits else f"no, {share:.3g} × {format_bytes(capacity)}"
+    if point.fits:
+        return f"yes, {format_percent(share, 0)}"
+    return (
+        f"no, {share:.3g} × {format_bytes(capacity)}" if share > 1 else f"no, {format_percent(share, 0)} before a step"
+    )
 
 
 def head_line(found: LanguageModel) -> str:

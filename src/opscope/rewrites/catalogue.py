@@ -7,6 +7,7 @@ from importlib import import_module
 from ..core.errors import UsageError, did_you_mean
 from ..core.manifest import RewriteEntry
 from ..core.plugins import load_place, manifests
+from .tflite.entries import FLATBUFFERS
 
 TOKENS: tuple[RewriteEntry, ...] = (  # products, attention, norms, and how values lie in memory
     RewriteEntry(
@@ -66,6 +67,11 @@ TOKENS: tuple[RewriteEntry, ...] = (  # products, attention, norms, and how valu
         "name-layer-norms",
         "a layer norm that is spelled out in means, products and a root, as LayerNormalization",
         "onnx.norms:name_layer_norm",
+    ),
+    RewriteEntry(
+        "raise-for-layer-norms",
+        "a model of a version without LayerNormalization in the first that has it, with its layer norms named",
+        "onnx.norms:raise_for_layer_norm",
     ),
     RewriteEntry(
         "name-rms-norms",
@@ -128,6 +134,11 @@ TOKENS: tuple[RewriteEntry, ...] = (  # products, attention, norms, and how valu
         "onnx.matmuls:fold_scale_ahead",
     ),
     RewriteEntry(
+        "fold-norm-past-moves",
+        "BatchNormalization of a product that was reshaped or transposed, in the product's weights and bias",
+        "onnx.matmuls:fold_norm",
+    ),
+    RewriteEntry(
         "cuts-to-split",
         "Slices and Gathers that take a value apart along an axis, as one Split",
         "onnx.slices:cuts_to_split",
@@ -146,6 +157,26 @@ TOKENS: tuple[RewriteEntry, ...] = (  # products, attention, norms, and how valu
         "slice-to-gather",
         "Slice of one element whose axis is then squeezed away, as Gather",
         "onnx.slices:slice_to_gather",
+    ),
+    RewriteEntry(
+        "cancel-transposes",
+        "transposes that undo each other, with ops between them that do not mind, gone",
+        "onnx.moves:cancel_transposes",
+    ),
+    RewriteEntry(
+        "cancel-reshapes",
+        "reshapes that undo each other, with ops between them that do not mind, gone",
+        "onnx.moves:cancel_reshapes",
+    ),
+    RewriteEntry(
+        "join-transposes",
+        "an op whose inputs are all transposed alike, with one transpose after it",
+        "onnx.moves:join_transposes",
+    ),
+    RewriteEntry(
+        "transpose-before-split",
+        "parts that are all transposed alike, with one transpose before they are cut",
+        "onnx.moves:transpose_before_split",
     ),
 )
 PICTURES: tuple[RewriteEntry, ...] = (  # convolutions, pools, and what stands between them
@@ -401,7 +432,7 @@ LIBRARIES: tuple[RewriteEntry, ...] = (
         "onnx.libraries:runtime_extended",
     ),
 )
-OWN = (*TOKENS, *PICTURES, *LIBRARIES)
+OWN = (*TOKENS, *PICTURES, *LIBRARIES, *FLATBUFFERS)
 
 
 def known(format_: str) -> tuple[RewriteEntry, ...]:

@@ -44,11 +44,14 @@ ALLOWED["language_models"] = BELOW_WORKFLOWS | {"workflows", "changes"}
 ALLOWED["fleet"] = ALLOWED["changes"] | {"changes"}
 ALLOWED["selection"] = ALLOWED["fleet"] | {"fleet"}
 ALLOWED["commands"] = BELOW_WORKFLOWS | {"workflows"}
+ALLOWED["zoo"] |= {"language_models"}  # the one description of a decoder
 ALLOWED["plugins"] = BELOW_WORKFLOWS | {"workflows", "changes", "rewrites", "language_models", "commands"}
 ALLOWED["api"] = BELOW_WORKFLOWS | {"workflows", "changes", "rewrites", "language_models", "fleet", "selection"}
 ALLOWED["notebook"] = ALLOWED["api"] | {"api"}
+ALLOWED["pytest_plugin"] = ALLOWED["api"] | {"api"}
 ALLOWED["server"] = ALLOWED["api"] | {"api"}
-ALLOWED["cli"] = ALLOWED["api"] | {"api", "server", "commands", "zoo"}
+ALLOWED["agents"] = {"core"}
+ALLOWED["cli"] = ALLOWED["api"] | {"api", "agents", "server", "commands", "zoo"}
 ALLOWED["__main__"] = {"cli"}
 ALLOWED["opscope"] = {
     "core",

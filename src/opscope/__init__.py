@@ -27,16 +27,27 @@ if TYPE_CHECKING:
         what_if_run,
     )
     from .fleet.verbs import add_to_store, ask_store, plan_sweep, store_page, sweep, table, trend
+    from .language_models.llm import llm
     from .notebook import RunView, open_run
-    from .options import CompileOptions, OpstatsOptions, ProfileOptions, QuantizeOptions, ReportOptions, RunOptions
+    from .options import (
+        CompileOptions,
+        LlmOptions,
+        OpstatsOptions,
+        ProfileOptions,
+        QuantizeOptions,
+        ReportOptions,
+        RunOptions,
+    )
     from .plugins import faces
     from .plugins.faces import *  # noqa: F403 - whatever our own plug-ins add
+    from .rewrites.optimize import optimize
     from .selection.bakeoff import bakeoff
     from .workflows.setting_up import environment_states, plan_setup, setup
 
     __all__: list[str] = [  # noqa: PLE0604 - the names of a list are strings too
         *faces.__all__,
         "CompileOptions",
+        "LlmOptions",
         "OpstatsOptions",
         "ProfileOptions",
         "QuantizeOptions",
@@ -55,8 +66,10 @@ if TYPE_CHECKING:
         "compile_model",
         "environment_states",
         "import_profile",
+        "llm",
         "open_run",
         "opstats",
+        "optimize",
         "plan_setup",
         "plan_sweep",
         "profile",
@@ -114,7 +127,10 @@ _OWN = {  # name → module it comes from, imported when first asked for
     "store_page": "fleet.verbs",
     "trend": "fleet.verbs",
     "bakeoff": "selection.bakeoff",
+    "llm": "language_models.llm",
+    "optimize": "rewrites.optimize",
     "CompileOptions": "options",
+    "LlmOptions": "options",
     "OpstatsOptions": "options",
     "ProfileOptions": "options",
     "QuantizeOptions": "options",

@@ -181,24 +181,28 @@ def profile(
     works here, or `backend`: sim or estimate, which also take a graph for a model, or one that `backend_states` lists,
     which without a target has its own choice of hardware. `options` are ProfileOptions, or any backend's
     own options by name, as {"cores": 2} or `cores=2`; `opscope profile --help` lists them. With `advise` other choices
-    are tried too, so that findings cite what helps, by backends that can. `run` is a folder to leave a run in; a run
+    are tried too, so that findings cite what helps, by backends that can; findings of an ONNX model name the rewrites
+    that `optimize` would try. `run` is a folder to leave a run in; a run
     that is there already and up to date is re-used unless `fresh`. `step` is told what is being done now.
     """
     from .changes.profile_model import profile_by
 
+    file = _given(model)
+    names_rewrites = advise and isinstance(file, Path) and _can_name_rewrites(file)
     if named:
         options = (
             chosen(ProfileOptions, options, named)
             if isinstance(options, ProfileOptions)
             else {**(options or {}), **named}
         )
-    return profile_by(
+    recorded = profile_by(
         backend,
-        _given(model),
+        file,
         target,
         options or {},
         shapes=shapes,
         advise=advise,
+        advise_if_able=names_rewrites,
         folder=_path(run),
         fresh=fresh,
         command=tuple(command),
@@ -206,6 +210,17 @@ def profile(
         step=step,
         progress=progress,
     )
+    if not names_rewrites or not isinstance(file, Path):
+        return recorded
+    from .rewrites.advice import with_rewrites_named
+
+    return with_rewrites_named(file, recorded, shapes)
+
+
+def _can_name_rewrites(model: Path) -> bool:
+    from .rewrites.advice import can_advise
+
+    return can_advise(model)
 
 
 def what_if_run(run: str | Path, changes: Sequence[str]) -> tuple[Run, Run]:
@@ -259,15 +274,16 @@ def calibrate(
     measured runs. With `by_chip`, rows of several chips (column chip) are fitted together, each chip on its own target
     where the catalogue has one of its name."""
     from .calibration.calibrate import calibrate as fitted
-    from .calibration.measurements import read_measurements
+    from .language_models.calibrated import measured
     from .machine import catalogue as files
 
-    rows = read_measurements([Path(each) for each in measurements], models=None if models is None else Path(models))
-    base = files.load(str(target)) if isinstance(target, (str, Path)) else target
+    rows = measured([Path(each) for each in measurements], models=None if models is None else Path(models))
+    base = rows.target(files.load(str(target)) if isinstance(target, (str, Path)) else target)
     known = files.catalogue() if by_chip else {}
-    chips = {row.chip for row in rows}
-    variants = {chip: files.load(chip) for chip in chips if chip in known} if by_chip else None
-    return fitted(base, rows, variants=variants, progress=progress or (lambda _: None))
+    chips = {row.chip for row in rows.rows}
+    variants = {chip: rows.target(files.load(chip)) for chip in chips if chip in known} if by_chip else None
+    tell = progress or (lambda _: None)
+    return fitted(base, rows.rows, variants=variants, fitted=rows.fitted(base), progress=tell)
 
 
 def validate(
@@ -278,13 +294,13 @@ def validate(
     progress: Callable[[str], None] | None = None,
 ) -> tuple[tuple[Prediction, ...], tuple[str, ...]]:
     """Predict what was measured; returns the predictions, and why others could not be made."""
-    from .calibration.measurements import read_measurements
     from .calibration.validate import validate as predicted
+    from .language_models.calibrated import measured
     from .machine import catalogue as files
 
-    rows = read_measurements([Path(each) for each in measurements], models=None if models is None else Path(models))
-    base = files.load(str(target)) if isinstance(target, (str, Path)) else target
-    return predicted(base, rows, progress=progress or (lambda _: None))
+    rows = measured([Path(each) for each in measurements], models=None if models is None else Path(models))
+    base = rows.target(files.load(str(target)) if isinstance(target, (str, Path)) else target)
+    return predicted(base, rows.rows, progress=progress or (lambda _: None))
 
 
 def quantize(

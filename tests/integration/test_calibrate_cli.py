@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 
 from measured_rows import csv_text, make_networks, rows_of
-from opscope.calibration.calibrate import with_figures
 from opscope.cli import main
 from opscope.machine import catalogue
+from opscope.machine.catalogue import with_figures
 from opscope.machine.target import Figure, Target
 
 SHIPPED = [name for name in catalogue.catalogue() if catalogue.load(name).calibration is not None]

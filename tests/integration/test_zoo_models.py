@@ -37,6 +37,9 @@ SMALL: dict[str, Recipe] = {
         options={"layers": 2, "hidden": 64, "heads": 4, "intermediate": 128, "vocabulary": 200},
     ),
     "vit-b16": Recipe("vit-b16", batch=2, options={"layers": 2, "hidden": 64, "heads": 4, "size": 64}),
+    "vit-split": Recipe(
+        "vit-tiny", batch=2, options={"layers": 2, "hidden": 64, "size": 64, "heads": 4, "qkv": "split"}
+    ),
     "llm-decode": Recipe(
         "llm-decoder",
         options={"layers": 2, "hidden": 256, "heads": 8, "intermediate": 512, "vocabulary": 300, "kv_length": 16},
@@ -53,6 +56,7 @@ SMALL: dict[str, Recipe] = {
     "densenet121": Recipe("densenet121", options={"size": 64}),
     "yolov3-tiny": Recipe("yolov3-tiny", options={"size": 64, "classes": 3}),
     "yolov5n": Recipe("yolov5n", options={"size": 96, "classes": 3}),
+    "yolox-tiny": Recipe("yolox-tiny", options={"size": 96, "activation": "relu", "focus": "slices"}),
     "kws-cnn": Recipe("kws-cnn"),
     "cifar-resnet": Recipe("cifar-resnet", batch=2),
     "fc": Recipe("fc", batch=2, options={"features": 64, "units": 32}),

@@ -15,10 +15,10 @@ import numpy as np
 
 import opscope
 from opscope.core.errors import UsageError
+from opscope.core.keys import digest_of
 from opscope.core.provenance import Provenance
 from opscope.fleet.rows import Origin, cell_row, op_columns, series_of
 from opscope.gate.run_figures import of_run
-from opscope.recording.keys import digest_of
 from opscope.recording.recording import OpRecord, Recording
 from opscope.recording.summary import Latency
 from opscope.recording.trace import COUNTER, EDGE, SPAN, Trace

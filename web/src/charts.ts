@@ -190,3 +190,122 @@ export function axis(app: Themed, text: (value: number, step: number) => string)
       values.map((value) => (value === null ? "" : text(value, Math.abs((values[1] ?? 1) - (values[0] ?? 0)) || 1))),
   };
 }
+
+/** One value of a curve, with its range where that is known. */
+export type CurvePoint = { x: number; y: number; low: number | null; high: number | null };
+export type Curve = { label: string; points: CurvePoint[] };
+
+/** Curves over a number that doubles from tick to tick, each with the band of its ranges, and a dashed limit. */
+export function curveChart(
+  app: Themed,
+  across: string,
+  curves: Curve[],
+  unit: string,
+  limit: Limit,
+  title: string,
+): HTMLElement {
+  const box = el("div", { class: "chart curves", role: "img", "aria-label": title });
+  const xs = [...new Set(curves.flatMap((curve) => curve.points.map((point) => point.x)))].sort((a, b) => a - b);
+  const at = curves.map((curve) => new Map(curve.points.map((point) => [point.x, point])));
+  const text = (number: number, place: number | null): string => {
+    const point = place === null ? undefined : at[number]!.get(xs[place]!);
+    if (!point) return "—";
+    const value = inUnit(point.y, unit);
+    const [low, high] = [inUnit(point.low, unit), inUnit(point.high, unit)];
+    return point.low === null || point.high === null || low === high ? value : `${value} (${low} – ${high})`;
+  };
+  const colour = (number: number): string => app.theme.colours[number % 8]!;
+  const bands = (plot: uPlot): void => {
+    const { ctx } = plot;
+    ctx.save();
+    curves.forEach((curve, number) => {
+      const ends = curve.points.filter((point) => point.low !== null && point.high !== null);
+      const place = (x: number, y: number): [number, number] => [
+        plot.valToPos(x, "x", true),
+        plot.valToPos(y, "y", true),
+      ];
+      ctx.beginPath();
+      ends.forEach((point) => ctx.lineTo(...place(point.x, point.high!)));
+      [...ends].reverse().forEach((point) => ctx.lineTo(...place(point.x, point.low!)));
+      ctx.globalAlpha = 0.14;
+      ctx.fillStyle = colour(number);
+      ctx.fill();
+    });
+    ctx.restore();
+  };
+  const most = Math.max(
+    ...curves.flatMap((curve) => curve.points.map((point) => point.high ?? point.y)),
+    limit?.value ?? 0,
+  );
+  const dashes = [[], [6, 3], [2, 3], [8, 3, 2, 3]];
+  const series: uPlot.Series[] = [
+    { label: across, value: (_, x) => count(x) },
+    ...curves.map((curve, number) => ({
+      label: curve.label,
+      stroke: () => colour(number),
+      width: 1.5,
+      dash: dashes[number % 4]!,
+      spanGaps: true,
+      points: { show: true, size: 6 },
+      value: (_: uPlot, __: number, ___: number, place: number | null) => text(number, place),
+    })),
+    ...(limit
+      ? [
+          {
+            label: limit.label,
+            stroke: () => app.theme.path,
+            width: 1,
+            dash: [5, 4],
+            points: { show: false },
+            value: () => inUnit(limit.value, unit),
+          },
+        ]
+      : []),
+  ];
+  const data = [
+    xs,
+    ...at.map((points) => xs.map((x) => points.get(x)?.y ?? null)),
+    ...(limit ? [xs.map(() => limit.value)] : []),
+  ] as uPlot.AlignedData;
+  let plot: uPlot | null = null;
+  const draw = (): void => {
+    const width = box.clientWidth;
+    if (!width) return;
+    plot?.destroy();
+    plot = new uPlot(
+      {
+        width,
+        height: 240,
+        series,
+        legend: { live: true },
+        cursor: { drag: { x: false, y: false }, points: { size: 7 } },
+        scales: {
+          x: { time: false, distr: 3, log: 2, range: [xs[0]! / 1.2, xs[xs.length - 1]! * 1.2] },
+          y: { range: [0, most * 1.06 || 1] },
+        },
+        axes: [
+          {
+            ...axis(app, (value) => count(value)),
+            size: 28,
+            label: across,
+            labelSize: 20,
+            labelFont: "11px system-ui, sans-serif",
+            splits: () => (xs.length <= 8 ? xs : xs.filter((_, place) => place % Math.ceil(xs.length / 8) === 0)),
+            filter: (_, splits) => splits,
+          },
+          {
+            ...axis(app, (value) => inUnit(value, unit)),
+            size: 72,
+            ...(unit === "bytes" ? { incrs: BYTE_STEPS } : {}),
+          },
+        ],
+        hooks: { drawSeries: [(self, number) => number === 1 && bands(self)] },
+      },
+      data,
+      box,
+    );
+  };
+  new ResizeObserver(() => (plot ? plot.setSize({ width: box.clientWidth, height: 240 }) : draw())).observe(box);
+  app.onTheme(draw);
+  return box;
+}

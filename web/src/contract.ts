@@ -85,6 +85,7 @@ export interface Summary {
   energy: Energy | null;
   host: HostStage[];
   samples_ns: number[];
+  language_model: LanguageModel | null;
 }
 /**
  * Time of one inference on the device; None: not known.
@@ -237,6 +238,62 @@ export interface Energy {
 export interface HostStage {
   name: string;
   ns: number;
+}
+/**
+ * All points of a run; the first one is that of its timeline.
+ */
+export interface LanguageModel {
+  model: string;
+  target: string;
+  devices: number | null;
+  cards: number | null;
+  weights: string;
+  kv: string;
+  parallel: string;
+  points: TokenPoint[];
+  largest: LargestFit[];
+  notes: string[];
+}
+/**
+ * One batch, prompt and context.
+ */
+export interface TokenPoint {
+  batch: number | null;
+  prompt: number | null;
+  context: number | null;
+  ttft_ms: Ranged | null;
+  tpot_ms: Ranged | null;
+  prefill_tokens_per_s: Ranged | null;
+  decode_tokens_per_s: Ranged | null;
+  weight_bytes: number | null;
+  kv_bytes: number | null;
+  capacity_bytes: number | null;
+  fits: boolean | null;
+  bound_prefill: string;
+  bound_decode: string;
+  energy_per_token_mj: Ranged | null;
+  provenance: string;
+  shares_prefill: {
+    [k: string]: number;
+  };
+  shares_decode: {
+    [k: string]: number;
+  };
+}
+/**
+ * A number, with the range that it is thought to lie in, or that samples of it lay in.
+ */
+export interface Ranged {
+  value: number;
+  low: number | null;
+  high: number | null;
+}
+/**
+ * The most that fits: of this batch the longest context, or of this context the largest batch.
+ */
+export interface LargestFit {
+  batch: number;
+  context: number;
 }
 /**
  * The analysis of one Run: the verdict first, then causes, costliest first.

@@ -18,6 +18,7 @@ import { storePage } from "./store/page";
 import { Tabs } from "./tabs";
 import { shorten } from "./text";
 import { Timeline } from "./timeline/timeline";
+import { tokens } from "./tokens";
 
 const themed: (() => void)[] = [];
 
@@ -80,6 +81,7 @@ function forPaper(before: () => void, after: () => void, retheme: () => void): v
 function runPage(root: HTMLElement, data: PageData): void {
   const model = new Model(data);
   const { resources } = data;
+  const languageModel = data.summary.language_model;
   let timeline: Promise<Timeline> | null = null;
   const app: App = {
     model,
@@ -115,6 +117,7 @@ function runPage(root: HTMLElement, data: PageData): void {
     build,
   ];
   const tabs = new Tabs<TabName>([
+    ...(languageModel ? [tab("tokens", "Tokens", () => tokens(app, languageModel))] : []),
     ["overview", "Overview", () => overview(app)],
     ["timeline", "Timeline", timelineTab],
     ["operators", "Operators", () => operators(app)],

@@ -3,7 +3,8 @@
 import type { Model } from "./model";
 import { themeOf, type Theme } from "./palette";
 
-export type TabName = "overview" | "timeline" | "operators" | "memory" | "roofline" | "findings" | "graph" | "sources";
+export type TabName =
+  "tokens" | "overview" | "timeline" | "operators" | "memory" | "roofline" | "findings" | "graph" | "sources";
 
 /** What is drawn by hand needs the colours, and to know when they change. */
 export type Themed = {

@@ -31,6 +31,7 @@ const summary: PageData["summary"] = {
   histogram: [],
   host: [],
   samples_ns: [],
+  language_model: null,
   energy: null,
 };
 const info: PageData["info"] = {

@@ -10,22 +10,17 @@ from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from math import exp, log
-from pathlib import Path
 
 import numpy as np
 
 from ..core.errors import ProfilerError, UsageError, printable
-from ..estimate.estimator import Estimate, estimate
-from ..estimate.machines import use_machine
-from ..estimate.precision import in_precision, with_precision
 from ..estimate.ranges import RANGE_SIGMAS
-from ..graph.graph import Graph
 from ..machine.calibration import Calibration, Validation
-from ..machine.catalogue import figures
+from ..machine.catalogue import figures, with_figures
 from ..machine.target import Figure, Target
-from ..readers import graph_of
 from .fit import Fit, Priors, Row, fit, linearise
-from .measurements import Measurement, of_one_op, repeated_once
+from .measurements import Measurement, repeated_once
+from .priced import Models
 from .terms import CALL, CLOCK, Floats, Terms, fitted_keys, is_common, terms_of, values_of
 
 COVERAGE = 0.9
@@ -106,18 +101,20 @@ def calibrate(
     measurements: Sequence[Measurement],
     *,
     variants: Mapping[str, Target] | None = None,
+    fitted: Sequence[str] = (),
     progress: Progress = lambda _: None,
 ) -> Calibrated:
     """Fit a target to measurements.
 
     Args:
+        fitted: keys of the figures that may move; all that make time and have a range, if none is given.
         variants: chip → the target whose data sheet it has; rows of several chips are then fitted together, each with
             figures of its own. Without, all rows are of the target.
     """
     measurements = repeated_once(measurements)
     chips = tuple(dict.fromkeys(row.chip for row in measurements)) if variants is not None else ("",)
     machines = [target if variants is None else variants.get(chip, target) for chip in chips]
-    keys = fitted_keys(target)
+    keys = tuple(fitted) or fitted_keys(target)
     if not keys:
         raise UsageError(f"{target.name}: no figure that makes time has a range; expected low and high of some")
     for chip, sheet in zip(chips, machines, strict=True):
@@ -159,27 +156,6 @@ class _Problem:
     skipped: tuple[str, ...]
 
 
-class Models:
-    """Reads each model that measurements name once, and estimates it as it was measured."""
-
-    def __init__(self) -> None:
-        self._read: dict[object, Graph] = {}
-
-    @staticmethod
-    def key(row: Measurement) -> tuple[object, ...]:
-        """What decides the graph of a row."""
-        model = row.model if isinstance(row.model, Path) else row.network
-        return (model, row.batch, tuple(sorted((row.shapes or {}).items())))
-
-    def estimated(self, row: Measurement, target: Target) -> Estimate:
-        """The estimate of a row on a target, in its precision and on its cores."""
-        key = self.key(row)
-        if key not in self._read:
-            self._read[key] = graph_of(row.model, shapes=row.shapes, batch=row.batch)
-        chosen = with_precision(target if isinstance(row.model, Path) else of_one_op(target), row.precision)
-        return estimate(in_precision(self._read[key], chosen, row.precision), use_machine(chosen, cores=row.cores))
-
-
 class _Pricing:
     """Terms of each network, priced once for all machines that differ in nothing but fitted figures."""
 
@@ -193,45 +169,22 @@ class _Pricing:
         """Terms of a measurement, or why there are none."""
         fitted = set(self.keys)
         sizes = tuple(figure.value for key, figure in figures(machine) if key not in fitted)
-        key = (*self.models.key(row), row.precision, row.cores, sizes)
+        key = (*row.graph_key, row.precision, row.cores, sizes)
         if key not in self.found:
             self.found[key] = self._priced(row, machine)
         return self.found[key]
 
     def _priced(self, row: Measurement, machine: Target) -> Terms | str:
         try:
-            found = self.models.estimated(row, _with_values(machine, self.target, self.keys))
+            found = self.models.priced(row, _with_values(machine, self.target, self.keys))
         except ProfilerError as error:
             return str(error)
-        if found.totals.latency_s is None:
-            return found.totals.withheld
-        return terms_of(found.costs, found.machine.target, self.keys)
+        return terms_of(found.costs, found.target, self.keys)
 
 
 def _with_values(machine: Target, base: Target, keys: Sequence[str]) -> Target:
     """A machine with the fitted figures of the base, so that machines alike in all else share terms."""
     return with_figures(machine, values_of(base, keys))
-
-
-def with_figures(target: Target, new: Mapping[str, Figure]) -> Target:
-    """A target with other figures at some keys."""
-    import msgspec
-
-    document = msgspec.to_builtins(target)
-    for key, figure in new.items():
-        place = document
-        *path, leaf = _steps(key)
-        for step in path:
-            place = place[step]
-        place[leaf] = msgspec.to_builtins(figure)
-    return msgspec.convert(document, Target)
-
-
-def _steps(key: str) -> list[str | int]:
-    steps: list[str | int] = []
-    for word in key.replace("[", ".[").split("."):
-        steps.append(int(word[1:-1]) if word.startswith("[") else word)
-    return steps
 
 
 def _priors(machines: Sequence[Target], base: Target, keys: Sequence[str]) -> Priors:

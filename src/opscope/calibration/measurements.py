@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import csv
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from math import isfinite
 from pathlib import Path
@@ -25,11 +25,21 @@ _FLOAT = ("", "float", "float32", "f32", "fp32", "float16", "fp16", "f16")
 
 
 @dataclass(frozen=True, slots=True)
+class Steps:
+    """Graphs that were measured together, each so often: a token of a language model, or a prompt read in chunks."""
+
+    network: str
+    phase: str  # what was measured of it: decode, prefill
+    point: tuple[int, ...]  # at which sizes
+    graphs: Callable[[Target], Sequence[tuple[Graph, float]]]  # with the types that a target computes in
+
+
+@dataclass(frozen=True, slots=True)
 class Measurement:
     """One measured latency."""
 
     place: str  # file and line, or the run
-    model: Path | Graph  # a graph: one op, by its shapes
+    model: Path | Graph | Steps  # a graph: one op, by its shapes
     seconds: float
     chip: str = ""
     precision: str | None = None  # None: as the target runs float, or as the file is quantised
@@ -43,8 +53,23 @@ class Measurement:
         of one size."""
         if isinstance(self.model, Path):
             return self.model.stem
+        if isinstance(self.model, Steps):
+            return self.model.network
         shapes = ", ".join("x".join(map(str, tensor.shape or ())) for tensor in self.model.tensors)
         return f"{self.model.name} {shapes}"
+
+    @property
+    def phase(self) -> str:
+        """What was measured of the network; empty: an inference."""
+        return self.model.phase if isinstance(self.model, Steps) else ""
+
+    @property
+    def graph_key(self) -> tuple[object, ...]:
+        """What decides the graph of a row."""
+        shapes = tuple(sorted((self.shapes or {}).items()))
+        if isinstance(self.model, Steps):
+            return (self.model.network, self.model.phase, self.model.point, self.precision)
+        return (self.model if isinstance(self.model, Path) else self.network, self.batch, shapes)
 
 
 def read_measurements(sources: Sequence[Path], *, models: Path | None = None) -> list[Measurement]:
@@ -70,9 +95,7 @@ def repeated_once(rows: Sequence[Measurement]) -> list[Measurement]:
     """Rows that measure the same become one, with the median of their times: ten repeats are not ten networks."""
     groups: dict[object, list[Measurement]] = {}
     for row in rows:
-        shapes = tuple(sorted((row.shapes or {}).items()))
-        what = row.model if isinstance(row.model, Path) else row.network
-        groups.setdefault((what, row.chip, row.precision, row.batch, row.cores, shapes), []).append(row)
+        groups.setdefault((*row.graph_key, row.chip, row.precision, row.cores), []).append(row)
     return [replace(same[0], seconds=median(row.seconds for row in same)) for same in groups.values()]
 
 

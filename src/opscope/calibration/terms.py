@@ -56,7 +56,7 @@ class Terms:
         return longest.sum(axis=1), counted @ self.exponents
 
 
-def terms_of(costs: Sequence[tuple[Cost, int]], target: Target, keys: Sequence[str]) -> Terms:
+def terms_of(costs: Sequence[tuple[Cost, float]], target: Target, keys: Sequence[str]) -> Terms:
     """Terms of a network's costs.
 
     Args:

@@ -7,8 +7,9 @@ from collections.abc import Callable, Sequence
 from ..core.errors import ProfilerError, UsageError
 from ..estimate.ranges import shares
 from ..machine.target import Target
-from .calibrate import Models, Prediction, Progress
+from .calibrate import Prediction, Progress
 from .measurements import Measurement, repeated_once
+from .priced import Models
 
 
 def validate(
@@ -30,11 +31,9 @@ def validate(
 
 
 def _predicted(target: Target, row: Measurement, models: Models) -> Prediction:
-    found = models.estimated(row, target)
-    latency, machine = found.totals.latency_s, found.machine.target
-    if latency is None:
-        raise UsageError(found.totals.withheld)
-    return Prediction(row, 0, latency.value, None, latency.low, latency.high, shares(found.costs, machine))
+    found = models.priced(row, target)
+    latency = found.latency
+    return Prediction(row, 0, latency.value, None, latency.low, latency.high, shares(found.costs, found.target))
 
 
 def grouped(rows: Sequence[Prediction], key: Callable[[Prediction], str]) -> list[tuple[str, list[Prediction]]]:

@@ -9,9 +9,10 @@ from pathlib import Path
 import numpy as np
 import numpy.typing as npt
 
+from ..backends import registry as backends
 from ..core.errors import ModelError, ProfilerError, UsageError
 from ..core.files import sha256_of
-from ..core.manifest import Value
+from ..core.manifest import Can, Value
 from ..core.random_arrays import RANDOM_INPUTS
 from ..graph.graph import Graph
 from ..machine.target import Target
@@ -58,6 +59,7 @@ def profile_by(
     *,
     shapes: Shapes | None = None,
     advise: bool = False,
+    advise_if_able: bool = False,
     folder: Path | None = None,
     fresh: bool = False,
     trials: bool = True,
@@ -66,7 +68,11 @@ def profile_by(
     step: Step | None = None,
     progress: Callable[[int, int], None] | None = None,
 ) -> Recorded:
-    """Profile by any backend: our own, or a plug-in's; None: the best source of the target that works here."""
+    """Profile by any backend: our own, or a plug-in's; None: the best source of the target that works here.
+
+    Args:
+        advise: also try other choices; a backend of a plug-in that cannot is an error, unless `advise_if_able`.
+    """
     by_name = None if isinstance(options, ProfileOptions) else options
     file = model if isinstance(model, Path) else None
     own_only = by_name is None or file is None
@@ -80,7 +86,7 @@ def profile_by(
             backend=choice.backend,
             options=choice.options,
             shapes=shapes,
-            advise=advise,
+            advise=advise and (Can.ADVISE in backends.find(choice.backend).can or not advise_if_able),
             step=step,
             progress=progress,
         )

@@ -27,10 +27,12 @@ OWN_VERBS = {  # verb → module, line for --help
     "report": (".report", "What a model takes on a target: memory, latency, energy, layer by layer"),
     "whatif": (".whatif", "Try choices with the vendor's own compiler and show the best"),
     "bakeoff": (".bakeoff", "One model on every compiler, runtime and target that works here, in one table"),
+    "llm": (".llm", "A language model on a target: first token, next token, does it fit; from its config alone"),
     "sweep": (".sweep", "Profile every combination of models, targets and options, here or on a cluster"),
     "store": (".store", "Many profiles as rows: add runs, ask in SQL, export"),
     "table": (".store", "One metric of a store, models by targets"),
     "trend": (".store", "How a metric of a store went from commit to commit, and where it changed"),
+    "optimize": (".optimize", "Rewrite a model so that it is faster, judged by the compiler you name, proven the same"),
     "quantize": (".quantize", "A quantised copy of a model, calibrated with your data, and its error layer by layer"),
     "calibrate": (".calibrate", "Fit a target to measurements of a chip, with ranges that hold"),
     "validate": (".validate", "How far a target's predictions lie from measurements"),
@@ -41,6 +43,7 @@ OWN_VERBS = {  # verb → module, line for --help
     "targets": (".targets", "Everything that a model can be profiled on, who can tell, and the source of every figure"),
     "zoo": (".zoo", "Make a sample model on the spot"),
     "setup": (".setup", "Make an environment for a compiler that needs another Python or C library"),
+    "mcp": (".mcp", "Offer the verbs to an assistant, by the Model Context Protocol"),
     "doctor": (".doctor", "Which backends work here, and how to get the rest"),
 }
 

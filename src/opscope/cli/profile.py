@@ -71,7 +71,8 @@ unreadable input.
         parser.add_argument(
             "--advise",
             action="store_true",
-            help=_of(Can.ADVISE, "also compile with other options, and report those that are faster"),
+            help=_of(Can.ADVISE, "also compile with other options, and report those that are faster")
+            + "; of an ONNX model, name the rewrites that `opscope optimize` would try",
         )
         parser.add_argument(
             "--baseline", type=Path, metavar="RUN", help="compare with an earlier run, or a baseline file"
@@ -241,6 +242,8 @@ def _check_options_apply(args: Namespace, options: dict[str, Value]) -> None:
     able = frozenset() if args.backend in own_backends.OWN else backends.find(args.backend).can
     needed = {str(Can.ADVISE): Can.ADVISE, str(Can.CHROME_TRACE): Can.CHROME_TRACE}
     needed |= {file.name: Can.SUMMARY_FILES for file in _summary_files()}
+    if args.advise and Can.ADVISE not in able and _has_rewrites(args.model):
+        del needed[str(Can.ADVISE)]
     for name, can in needed.items():
         if getattr(args, name.replace("-", "_")) and can not in able:
             words = f"expected a runtime such as {', '.join(backends.names(can)) or '(none here)'}"
@@ -250,6 +253,12 @@ def _check_options_apply(args: Namespace, options: dict[str, Value]) -> None:
         if getattr(args, name) and not options.get("execute"):
             who = " or ".join(backends.names(Can.EXECUTE)) or "of a runtime that can"
             raise UsageError(f"--{name}: nothing is executed; expected --backend {who} --execute too")
+
+
+def _has_rewrites(model: Path) -> bool:
+    from ..rewrites.advice import can_advise
+
+    return can_advise(model)
 
 
 def show(recorded: Recorded, *, as_json: bool, top: int | None, level: str = "detailed", more: str = "--all") -> None:

@@ -31,6 +31,7 @@ class Outputs:
 
     names: tuple[str, ...]
     folder: Path
+    ports: object = None  # names, types and shapes of inputs and outputs, as the runtime has them
 
     def samples(self) -> Iterator[Arrays]:
         for file in sorted(self.folder.glob("*.npz")):
@@ -39,18 +40,29 @@ class Outputs:
 
 
 def outputs_of(
-    file: Path, form: str, samples: MovedSamples, folder: Path, *, runtime: str, python: Path | None = None
+    file: Path,
+    form: str,
+    samples: MovedSamples,
+    folder: Path,
+    *,
+    runtime: str,
+    python: Path | None = None,
+    most: int = MOST_CHECKED,
+    plain: bool = False,
 ) -> Outputs:
-    """Run a file on the first samples, in a process of its own; `python` is one that has the runtime."""
+    """Run a file on the first samples, in a process of its own; `python` is one that has the runtime.
+
+    With `plain` every op runs as it stands in the file, by the runtime's simplest kernels.
+    """
     work, found = folder / "work", folder / "outputs"
     work.mkdir(parents=True)
     found.mkdir()
-    names = samples.write(folder / "samples", MOST_CHECKED)
-    request: dict[str, object] = {"format": form, "model": str(file.resolve()), "inputs": names}
+    names = samples.write(folder / "samples", most)
+    request: dict[str, object] = {"format": form, "model": str(file.resolve()), "inputs": names, "plain": plain}
     request |= {"samples": str((folder / "samples").resolve()), "outputs": str(found.resolve())}
     answer, ended = run_worker(_WORKER, request, work, longest_s=LONGEST_S, python=python)
-    told = checked_answer(answer, ended, runtime=runtime, model=file)["outputs"]
-    return Outputs(tuple(map(str, told)), found)  # type: ignore[call-overload]
+    told = checked_answer(answer, ended, runtime=runtime, model=file)
+    return Outputs(tuple(map(str, told["outputs"])), found, told["ports"])  # type: ignore[call-overload]
 
 
 def compared(wanted: Outputs, found: Outputs, *, model: str) -> tuple[OutputDifference, ...]:

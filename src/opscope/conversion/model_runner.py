@@ -1,6 +1,7 @@
 """Outputs of a model file, ONNX or TFLite, on samples in a folder. A worker: it runs in any Python with the runtime.
 
 Arrays of a sample are named by the place of their input. Quantised inputs and outputs are given and left as floats.
+With `plain` every op runs as it stands in the file, by the runtime's simplest kernels.
 """
 
 from __future__ import annotations
@@ -12,39 +13,44 @@ from typing import Any
 import numpy as np
 
 Run = Callable[[Sequence[Any]], Sequence[Any]]
+Port = tuple[str, str, list[Any]]  # name, type and shape, as the runtime has them; a word is an open dimension
+Ports = Mapping[str, Sequence[Port]]  # `inputs` and `outputs`
 
 
 def work(request: Mapping[str, Any]) -> Mapping[str, object]:
     opened = _onnx if request["format"] == "onnx" else _tflite
-    outputs, run = opened(str(request["model"]), request["inputs"])
+    ports, run = opened(str(request["model"]), request["inputs"], plain=bool(request.get("plain")))
     for file in sorted(Path(request["samples"]).glob("*.npz")):
         with np.load(file) as arrays:
             found = run([arrays[str(place)] for place in range(len(request["inputs"]))])
         numbers = {str(place): np.asarray(array) for place, array in enumerate(found)}
         np.savez(Path(request["outputs"]) / file.name, **numbers)  # type: ignore[arg-type]
-    return {"outputs": outputs}
+    return {"outputs": [name for name, _, _ in ports["outputs"]], "ports": ports}
 
 
-def _onnx(model: str, names: Sequence[str]) -> tuple[list[str], Run]:
+def _onnx(model: str, names: Sequence[str], *, plain: bool) -> tuple[Ports, Run]:
     import onnxruntime
 
     options = onnxruntime.SessionOptions()
     options.log_severity_level = 4
+    if plain:
+        options.graph_optimization_level = onnxruntime.GraphOptimizationLevel.ORT_DISABLE_ALL
     session = onnxruntime.InferenceSession(model, options, providers=["CPUExecutionProvider"])
 
     def run(arrays: Sequence[Any]) -> Sequence[Any]:
         found: Sequence[Any] = session.run(None, dict(zip(names, arrays, strict=True)))
         return found
 
-    return [port.name for port in session.get_outputs()], run
+    sides = {"inputs": session.get_inputs(), "outputs": session.get_outputs()}
+    return {side: [(port.name, port.type, port.shape) for port in ports] for side, ports in sides.items()}, run
 
 
-def _tflite(model: str, names: Sequence[str]) -> tuple[list[str], Run]:
+def _tflite(model: str, names: Sequence[str], *, plain: bool) -> tuple[Ports, Run]:
     from ai_edge_litert.interpreter import Interpreter, OpResolverType
 
-    # The runtime's own kernels: delegates refuse models that these run.
-    plain = OpResolverType.BUILTIN_WITHOUT_DEFAULT_DELEGATES
-    interpreter = Interpreter(model_path=model, experimental_op_resolver_type=plain)
+    # The runtime's own kernels: delegates refuse models that these run. The plain ones are written for their clarity.
+    kernels = OpResolverType.BUILTIN_REF if plain else OpResolverType.BUILTIN_WITHOUT_DEFAULT_DELEGATES
+    interpreter = Interpreter(model_path=model, experimental_op_resolver_type=kernels)
     interpreter.allocate_tensors()
     ports = {port["name"]: port for port in interpreter.get_input_details()}
     results = interpreter.get_output_details()
@@ -55,7 +61,12 @@ def _tflite(model: str, names: Sequence[str]) -> tuple[list[str], Run]:
         interpreter.invoke()
         return [_number(interpreter.get_tensor(port["index"]), port) for port in results]
 
-    return [port["name"] for port in results], run
+    sides = {"inputs": interpreter.get_input_details(), "outputs": results}
+    return {side: [_told(port) for port in found] for side, found in sides.items()}, run
+
+
+def _told(port: Mapping[str, Any]) -> Port:
+    return port["name"], np.dtype(port["dtype"]).name, [int(extent) for extent in port["shape_signature"]]
 
 
 def _stored(array: Any, port: Mapping[str, Any]) -> Any:

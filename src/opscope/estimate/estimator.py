@@ -14,6 +14,7 @@ from ..machine.target import Holds, Layout
 from ..recording.resources import Footprint, Range, Totals
 from .canonical import canonicalise
 from .cost import Cost
+from .forms.state import State
 from .kernels import converted_inputs, tiled_tensors
 from .memory import MemoryPlan, plan_memory
 from .price import Machine, Task, op_joules, price, price_call, task_of
@@ -163,12 +164,14 @@ class _Routes:
         # Cores that share images or rows need all constants each, beside their share of the activations.
         self.constants_are_resident = keeps and _whole_constant_bytes(graph) + plan.bound_bytes / instances <= own
         self.outputs = frozenset(graph.outputs)
+        self.state = State.of(graph)
+        self.live = self.state.live_beside(plan, len(graph.ops))
         self.slices: dict[int, int] = {}  # of tensors within an attention, how many parts of them are independent
         # Where work is cut in tiles, an image for every core is in local memory at a time, however large the batch.
         images = _images(graph) if target.tiling is not None else 1
         self.at_a_time = min(images, machine.lanes) / images
         # Devices that share the images of a batch read all constants each; else each reads its own part of them.
-        self.copies = machine.devices if images >= machine.devices else 1
+        self.copies = machine.devices if images >= machine.devices and not machine.shares_products else 1
 
     def traffic(self, step: int, op: Op, work: Work) -> dict[str, int]:
         """Return the bytes per memory for one trip of an op."""
@@ -181,7 +184,7 @@ class _Routes:
         moved = {self.local.name: work.bytes}
         if self.activations != self.local.name:  # otherwise its bytes are counted already
             boundary = self._boundary_bytes(op, work)
-            inside = work.read_bytes + work.write_bytes - boundary
+            inside = work.read_bytes + work.write_bytes - boundary - self.state.streamed_bytes(op, self.graph)
             leaves = round(inside * self._outer_share(step, op, work))
             moved[self.activations] = boundary + leaves + self._lost_bytes(op)
         stays = self.constants_are_resident and not _reads_in_part(op)
@@ -215,6 +218,8 @@ class _Routes:
 
     def _slices(self, op: Op) -> int:
         """Parts of an op that can run to the end of its attention one after the other; 1 outside of one."""
+        if told := number(op, "slices", 0):
+            return told
         family = work_family(op, self.graph)
         if family in (WorkFamily.ACTIVATIONS_PRODUCT, WorkFamily.SOFTMAX):
             shape = self.graph.tensors[op.outputs[0]].shape or ()
@@ -228,7 +233,7 @@ class _Routes:
 
         Only that much goes out and comes back: of 154 MB in 116 MB, a quarter.
         """
-        live = self.plan.live_bytes[step] * self.at_a_time
+        live = self.live[step] * self.at_a_time
         return max(0.0, 1 - self.capacity / live) if live else 0.0
 
     def _lost_bytes(self, op: Op) -> int:
@@ -244,9 +249,7 @@ class _Routes:
     def _boundary_bytes(self, op: Op, work: Work) -> int:
         """Return the bytes of network inputs, outputs and state that the op moves to or from outer memory."""
         tensors = self.graph.tensors
-        read = sum(
-            tensors[t].bytes or 0 for t in op.inputs if t != ABSENT and tensors[t].role in (Role.INPUT, Role.VARIABLE)
-        )
+        read = sum(tensors[t].bytes or 0 for t in op.inputs if t in self.state.outside)
         written = sum(tensors[t].bytes or 0 for t in op.outputs if t in self.outputs)
         return min(read, work.read_bytes) + min(written, work.write_bytes)
 

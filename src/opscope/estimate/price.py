@@ -8,14 +8,14 @@ from math import prod
 
 from ..core.meaning import Carries
 from ..core.units import Cycles
-from ..graph.graph import ABSENT, DType, Graph, Op, Role
+from ..graph.graph import ABSENT, Graph, Op, Role
 from ..graph.kinds import Family
 from ..graph.work_families import TRANSCENDENTAL_KINDS, WorkFamily, work_family
 from ..machine.target import ANY, Engine, Figure, Memory, Target
 from .cost import CALL, EXCHANGE, LAUNCH, LAYOUT, Cost, Part
 from .kernels import Extents, constant_form, form_of, padding, product_extents
 from .placement import Placement, can_price, place_op
-from .work import DEQUANTIZE, Work, number, work_of
+from .work import DEQUANTIZE_INTEGERS, Work, number, work_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,6 +25,7 @@ class Machine:
     target: Target
     devices: int = 1
     cores: int = 1  # per device
+    shares_products: bool = False  # devices have a part of every product and of its weights, never images of a batch
 
     @property
     def lanes(self) -> int:
@@ -190,16 +191,24 @@ def launch_cycles(engine: Engine | None) -> float:
 
 
 def _unpacking(task: Task, machine: Machine) -> list[Part]:
-    """Return the cost of converting weights that are stored in blocks, on the engine that has the kernel for it.
+    """Return the cost of converting weights that are stored in blocks, or as integers that floats meet.
 
-    It goes on tile by tile beside the product: while one tile is multiplied, the next is converted.
+    It is done by the engine that has the kernel for it, else at the rate at which types are converted. It goes on tile
+    by tile beside the product: while one tile is multiplied, the next is converted.
     """
-    kernel = DEQUANTIZE[DType.MXFP6]
-    able = [engine for engine in machine.target.engines if kernel in engine.kernels]
-    if not task.work.unpacked_bytes or not able:  # a target without the kernel does not take such weights
-        return []
-    cycles = able[0].kernels[kernel].value * task.work.unpacked_bytes / 1024
-    return [Part(able[0].name, Cycles(cycles / (machine.lanes * able[0].units)))]
+    work, kernel = task.work, task.work.unpacked_by
+    for engine in machine.target.engines:
+        rate = engine.rate_of(WorkFamily.CONVERSION, task.placement.dtype)
+        if work.unpacked_bytes and kernel in engine.kernels:
+            figures: tuple[Figure, ...] = (engine.kernels[kernel],)
+            cycles = figures[0].value * work.unpacked_bytes / 1024
+        elif work.unpacked_bytes and rate is not None and kernel == DEQUANTIZE_INTEGERS:
+            figures = rate
+            cycles = (work.packed_bytes + work.unpacked_bytes) / (rate[0].value * rate[1].value)
+        else:  # a target without the kernel does not take weights in blocks
+            continue
+        return [Part(engine.name, Cycles(cycles / (machine.lanes * engine.units)), figures=figures)]
+    return []
 
 
 def engine_cycles(task: Task, engine: Engine) -> float:

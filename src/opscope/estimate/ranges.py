@@ -23,7 +23,7 @@ _STRANGE = 1.5  # times the share of time that a figure had in any network that 
 _SLIGHT = 0.1  # a share below which nothing is strange
 
 
-def shares(costs: Iterable[tuple[Cost, int]], target: Target) -> dict[str, float]:
+def shares(costs: Iterable[tuple[Cost, float]], target: Target) -> dict[str, float]:
     """Share of the time that is proportional to each figure, by key; what hides behind other work counts nothing."""
     place = {id(figure): key for key, figure in figures(target)}
     cycles: dict[str, float] = {}
@@ -65,7 +65,7 @@ def strange(found: Mapping[str, float], calibration: Calibration) -> tuple[Stran
 
 
 def calibrated_range(
-    value: float, costs: Iterable[tuple[Cost, int]], target: Target
+    value: float, costs: Iterable[tuple[Cost, float]], target: Target
 ) -> tuple[Range, tuple[Strange, ...]]:
     """The range of a latency on a calibrated target, and what in the network is unlike what was measured."""
     calibration = target.calibration

@@ -47,7 +47,7 @@ def estimated(report: Report) -> Recording:
         model=report.model.path,
         network=report.model.name,
         target=target.name,
-        limits=_limits(report),
+        limits=limits_of(report.target, report.devices * report.cores, report.devices, report.layers),
         clocks_hz={"core": target.clocks.core_hz.value},
         devices=report.devices,
         cores=report.cores,
@@ -95,19 +95,22 @@ def suggested(report: Report) -> tuple[Trial, ...]:
     return tuple(sorted(found, key=lambda trial: trial.latency_ns))
 
 
-def _limits(report: Report) -> dict[str, float]:
-    """What the engines that the layers run on, and the memory they read from, can do at the most."""
-    target, lanes = report.target, report.devices * report.cores
+def limits_of(target: Target, lanes: int, devices: int, layers: Sequence[Layer]) -> dict[str, float]:
+    """What the engines that the layers run on, and the memory they read from, can do at the most.
+
+    Args:
+        lanes: cores that share the work, of all devices.
+    """
     clock, home = target.clocks.core_hz.value, target.home(Holds.ACTIVATIONS)
     engines = {engine.name: engine for engine in target.engines}
-    used = {(layer.engine, layer.dtype) for layer in report.layers if layer.engine and layer.macs}
+    used = {(layer.engine, layer.dtype) for layer in layers if layer.engine and layer.macs}
     tables = [(engines[name].macs_per_cycle, dtype) for name, dtype in used if name in engines]
     rates = [found.value for table, dtype in tables if (found := table.get(dtype, table.get(ANY))) is not None]
     limits = {MACS_PER_S: max(rates) * clock * lanes} if rates else {}
     if home.bytes_per_second is not None:
-        limits[OUTER_BYTES_PER_S] = home.bytes_per_second.value * report.devices
+        limits[OUTER_BYTES_PER_S] = home.bytes_per_second.value * devices
     elif home.bytes_per_cycle is not None:
-        limits[OUTER_BYTES_PER_S] = home.bytes_per_cycle.value * clock * report.devices
+        limits[OUTER_BYTES_PER_S] = home.bytes_per_cycle.value * clock * devices
     return limits
 
 

@@ -21,6 +21,8 @@ MAC_DEFINITION = "1 MAC = one multiply and one accumulate, dense, padding includ
 # Kernels that turn what is stored in blocks into floats; their cost is per KB of floats.
 DEQUANTIZE: Mapping[DType, str] = {DType.MXFP6: "dequantize_mxfp6", DType.MXINT8: "dequantize_mxint8"}
 
+DEQUANTIZE_INTEGERS = "dequantize"
+
 _GATES = {"lstm": 4, "gru": 3, "rnn": 1}
 
 
@@ -33,8 +35,9 @@ class Work:
     read_bytes: int = 0  # activations and graph inputs
     constant_bytes: int = 0
     write_bytes: int = 0
-    unpacked_bytes: int = 0  # of constants stored in blocks (MXFP6): what converting them to floats writes
+    unpacked_bytes: int = 0  # of weights stored in blocks or as integers: what converting them to floats writes
     packed_bytes: int = 0  # of the same constants, as they are stored; part of `constant_bytes`
+    unpacked_by: str = ""  # the kernel that converts them
     unknown_because: str = ""  # why the model cannot tell how much work it is; empty: it can
 
     @property
@@ -57,7 +60,7 @@ def work_of(op: Op, graph: Graph) -> Work:
     outputs = [graph.tensors[t] for t in op.outputs if t != ABSENT]
     if op.family in (Family.VIEW, Family.CONTROL):
         return Work()
-    traffic = (*_traffic(op, inputs, outputs), *_unpacking(inputs))
+    traffic = (*_traffic(op, inputs, outputs), *_unpacking(op, inputs))
     because = _why_uncounted(op, inputs, outputs)
     if because:
         return Work(0, 0, *traffic, unknown_because=because)
@@ -99,10 +102,23 @@ def unpacked_bytes(tensor: Tensor, dtype: DType) -> int:
     return dtype.size_bytes(tensor.elements or 0) if tensor.dtype.has_blocks else 0
 
 
-def _unpacking(inputs: list[Tensor]) -> tuple[int, int]:
-    """Bytes that constants stored in blocks have as operands of the first input's type, and as they are stored."""
-    packed = [t for t in inputs if t.role is Role.CONSTANT and t.dtype.has_blocks]
-    return sum(unpacked_bytes(t, inputs[0].dtype) for t in packed), sum(t.bytes or 0 for t in packed)
+def _unpacking(op: Op, inputs: list[Tensor]) -> tuple[int, int, str]:
+    """Bytes that stored constants have as operands of the first input's type, and as they are stored; and the kernel.
+
+    Weights of a product of floats may be integers of few bits: they become floats on their way to it, as blocks do.
+    """
+    blocks = [t for t in inputs if t.role is Role.CONSTANT and t.dtype.has_blocks]
+    floats = op.family is Family.CONTRACTION and bool(inputs) and inputs[0].dtype.is_float
+    packed = blocks or [t for t in inputs[1:2] if floats and t.role is Role.CONSTANT and _is_integer(t.dtype)]
+    if not packed:
+        return 0, 0, ""
+    kernel = DEQUANTIZE.get(packed[0].dtype, DEQUANTIZE_INTEGERS)
+    unpacked = sum(inputs[0].dtype.size_bytes(t.elements or 0) for t in packed)
+    return unpacked, sum(t.bytes or 0 for t in packed), kernel
+
+
+def _is_integer(dtype: DType) -> bool:
+    return dtype.is_number and not dtype.is_float
 
 
 def _per_element(kind: str) -> int:

@@ -17,7 +17,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from pyarrow import compute
 
-from ..recording.keys import digest_of
+from ..core.keys import digest_of
 from .place import needed
 from .reading import connected, inbox_tables, quoted, read_tables
 from .schema import SCHEMAS, TABLES, UPGRADES, VERSION

@@ -16,9 +16,9 @@ from ..backends import environments
 from ..backends import registry as backends
 from ..core.errors import ProfilerError, UsageError, did_you_mean, printable
 from ..core.files import sha256_of
+from ..core.keys import code_of, digest_of
 from ..core.manifest import Option
 from ..machine.target import Target
-from ..recording.keys import code_of, digest_of
 from ..workflows import catalogue
 from ..workflows.own_backends import OWN
 from .rows import options_text, series_of

@@ -9,13 +9,13 @@ from pathlib import Path
 
 from .. import __version__
 from ..core.errors import UsageError, printable
+from ..core.keys import digest_of
 from ..core.provenance import Provenance
 from ..gate.figures import NO_OP_NAME, Figure, Figures, OpFigure, Spread
 from ..gate.metrics import METRICS, rate_spread
 from ..gate.offload import offload_of
 from ..gate.run_figures import of_run
 from ..recording.finding import Findings
-from ..recording.keys import digest_of
 from ..recording.quantized import copy_error
 from ..recording.recording import COMPILE_TIME, Recording
 from ..recording.run import Run

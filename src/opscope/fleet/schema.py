@@ -13,7 +13,7 @@ import pyarrow as pa
 from ..gate.figures import BYTES, COUNT, JOULES, NS, PER_SECOND
 from ..gate.metrics import METRICS
 
-VERSION = 2
+VERSION = 3
 SCHEMA = "opscope.store/"
 OK, FAILED, REFUSED = "ok", "failed", "refused"  # has figures; crashed, too long or too large; said why it cannot be
 
@@ -110,7 +110,11 @@ OPS = pa.schema(
 OF_CELL = ("id", "model", "target", "backend", "provenance")  # columns of ops that are those of their cell
 
 _ADDED = {
-    2: ("energy_note", "memories", "accelerator_time_share", "accelerator_op_share", "cpu_ops", "compile_s", "copy")
+    2: ("energy_note", "memories", "accelerator_time_share", "accelerator_op_share", "cpu_ops", "compile_s", "copy"),
+    3: (
+        *("ttft_ns", "tpot_ns", "prefill_tokens_per_s", "decode_tokens_per_s"),
+        *("weights_bytes", "kv_cache_bytes", "token_energy_j"),
+    ),
 }
 
 
@@ -131,4 +135,7 @@ def _with_columns(table: str, rows: pa.Table, version: int) -> pa.Table:
 
 
 # version → what makes tables of the next one out of its tables, by name of the table
-UPGRADES: Mapping[int, Callable[[str, pa.Table], pa.Table]] = {1: lambda table, rows: _with_columns(table, rows, 2)}
+UPGRADES: Mapping[int, Callable[[str, pa.Table], pa.Table]] = {
+    1: lambda table, rows: _with_columns(table, rows, 2),
+    2: lambda table, rows: _with_columns(table, rows, 3),
+}

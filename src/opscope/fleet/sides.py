@@ -9,9 +9,9 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from ..core.errors import UsageError, printable
+from ..core.keys import digest_of
 from ..gate.compare import compare
 from ..gate.figures import Figures
-from ..recording.keys import digest_of
 from ..workflows.comparing import LABELS, Source, Updated, figures_of, with_kinds
 from .compaction import compact
 from .keeping import run_rows

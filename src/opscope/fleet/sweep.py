@@ -12,7 +12,7 @@ from time import time
 import msgspec
 
 from ..core.errors import UsageError
-from ..recording.keys import digest_of
+from ..core.keys import digest_of
 from .cell import KEEP, OPS, PROFILE, RUNS, Job, Outcome, Outcomes
 from .cluster import cluster, outcomes_there, started_cluster, threads_of, versions_there
 from .compaction import compact, empty_inbox

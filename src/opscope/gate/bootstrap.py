@@ -95,6 +95,15 @@ def ratio_interval(base: Spread, new: Spread, *, seed: int) -> Interval | None:
     return Interval(float(np.expm1(low)) + 0.0, float(np.expm1(high)) + 0.0, CONFIDENCE, base, new)
 
 
+def median_interval(spread: Spread, *, seed: int) -> tuple[float, float] | None:
+    """Return a confidence interval of the median; None if there are too few samples."""
+    if spread.count < FEWEST:
+        return None
+    medians = _medians(spread, np.random.default_rng(seed))
+    low, high = np.quantile(medians, [(1 - CONFIDENCE) / 2, (1 + CONFIDENCE) / 2]).tolist()
+    return float(low), float(high)
+
+
 def _sort_key(spread: Spread) -> tuple[float, ...]:
     """Order two spreads independently of their order on the command line."""
     return (spread.count, spread.effective, spread.tick, *spread.values)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 from ..core.errors import UsageError
@@ -60,13 +60,18 @@ QUANTITIES = {
 
 def parse_budget(text: str) -> dict[str, float]:
     """`ram=512KB,latency=20ms` → limits in base units."""
+    return parse_limits(text, {name: quantity.parse for name, quantity in QUANTITIES.items()})
+
+
+def parse_limits(text: str, parsers: Mapping[str, Callable[[str], float]]) -> dict[str, float]:
+    """Limits in base units, of quantities by name."""
     limits: dict[str, float] = {}
     for part in text.split(","):
         name, equals, value = part.strip().partition("=")
-        if not equals or name not in QUANTITIES:
-            raise UsageError(f"--budget {part!r}: not understood; expected NAME=LIMIT with {', '.join(QUANTITIES)}")
+        if not equals or name not in parsers:
+            raise UsageError(f"--budget {part!r}: not understood; expected NAME=LIMIT with {', '.join(parsers)}")
         try:
-            limits[name] = QUANTITIES[name].parse(value)
+            limits[name] = parsers[name](value)
         except UsageError as error:
             raise UsageError(f"--budget {name}: {error}") from error
     return limits

@@ -68,6 +68,14 @@ def _value(text: str, metric: str, number: float, unit: str) -> tuple[float, boo
     return number * known[unit.lower()], False
 
 
+def parse_value(text: str, metric: str) -> float:
+    """`5 ms`, as a limit on the metric itself, in the metric's unit."""
+    found = _FORM.fullmatch(f"{metric}>{text}")
+    if found is None or found["unit"] == "%":
+        raise UsageError(f"limit {printable(text)!r} of {metric}: not understood; expected a number with its unit")
+    return _value(f"{metric}>{text}", metric.partition(":")[0], float(found["number"]), found["unit"])[0]
+
+
 def known_metrics() -> str:
     return ", ".join(map(_usage, (*METRICS, *OP_METRICS)))
 

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 from ..core.provenance import Provenance
 from ..recording.finding import BOUNDS, OTHER_BOUND
+from ..recording.language_model import LanguageModel, Ranged
 from ..recording.summary import OCCUPANCY, LaneTotal, Share, Summary
 from .figures import BYTES, COUNT, JOULES, NO_OP_NAME, NS, PER_SECOND, Figure, Spread
 
@@ -32,6 +33,13 @@ METRICS = {  # name → what it is; order is report order
     "memory_read": Metric(BYTES, "less", "bytes read from memories", "MEMORY"),
     "memory_write": Metric(BYTES, "less", "bytes written to memories", "MEMORY"),
     "energy": Metric(JOULES, "less", "one inference"),
+    "ttft": Metric(NS, "less", "to the first token of a language model, at the first point asked for", "POINT"),
+    "tpot": Metric(NS, "less", "from token to token of one user, at the first point asked for", "POINT"),
+    "prefill_tokens": Metric(PER_SECOND, "more", "tokens of prompts read per second", "POINT"),
+    "decode_tokens": Metric(PER_SECOND, "more", "tokens made per second for all users", "POINT"),
+    "weights": Metric(BYTES, "less", "weights of a language model"),
+    "kv_cache": Metric(BYTES, "less", "keys and values that a language model keeps", "POINT"),
+    "token_energy": Metric(JOULES, "less", "one token that is decoded", "POINT"),
     "busy": Metric(NS, "less", "all lanes together at work", "ENGINE"),
     "wait": Metric(NS, "less", "all lanes together waiting for others", "ENGINE"),
     "idle": Metric(NS, "", "all lanes together with nothing to do; waits are in it where they are not told", "ENGINE"),
@@ -93,6 +101,7 @@ def _values(summary: Summary) -> Iterator[tuple[str, float | None]]:
         yield from _by_name("host_latency", ((stage.name, stage.ns) for stage in summary.host))
     yield from _memory(summary)
     yield "energy", None if summary.energy is None else summary.energy.value_j
+    yield from _tokens(summary.language_model)
     for word in ("busy", "wait", "idle"):
         yield from _lanes(summary.lanes, word)
     yield from _causes(summary.breakdown)
@@ -100,6 +109,39 @@ def _values(summary: Summary) -> Iterator[tuple[str, float | None]]:
     yield "macs", _sum(op.macs for op in summary.ops)
     yield "ops", sum(1 for op in summary.ops if op.wall_ns is not None and op.name != NO_OP_NAME) or None
     yield "commands", _sum(op.commands for op in summary.ops)
+
+
+def _tokens(found: LanguageModel | None) -> Iterator[tuple[str, float | None]]:
+    """Figures of the first point, and those of every point under what they depend on: `ttft:batch=1,prompt=128`."""
+    if found is None:
+        return
+    rows: dict[str, dict[str, float | None]] = {}
+    for point in found.points:
+        prompt, context = _at(point.batch, "prompt", point.prompt), _at(point.batch, "context", point.context)
+        for name, selector, value in (
+            ("ttft", prompt, _value(point.ttft_ms, 1e6)),
+            ("tpot", context, _value(point.tpot_ms, 1e6)),
+            ("prefill_tokens", prompt, _value(point.prefill_tokens_per_s)),
+            ("decode_tokens", context, _value(point.decode_tokens_per_s)),
+            ("weights", "", point.weight_bytes),
+            ("kv_cache", context, point.kv_bytes),
+            ("token_energy", context, _value(point.energy_per_token_mj, 1e-3)),
+        ):
+            parts = rows.setdefault(name, {"": value})
+            if parts[""] is None:  # a benchmark may tell of one phase at a point
+                parts[""] = value
+            parts.setdefault(selector, value)
+    for name, parts in rows.items():
+        yield from ((f"{name}:{part}" if part else name, value) for part, value in parts.items())
+
+
+def _at(batch: int | None, name: str, tokens: int | None) -> str:
+    """The selector of a point; empty: how many users or tokens is not known."""
+    return "" if batch is None or tokens is None else f"batch={batch},{name}={tokens}"
+
+
+def _value(found: Ranged | None, factor: float = 1) -> float | None:
+    return None if found is None else found.value * factor
 
 
 def _causes(breakdown: Iterable[Share]) -> Iterator[tuple[str, float | None]]:

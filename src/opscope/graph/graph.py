@@ -18,6 +18,7 @@ An operator with no kind of its own keeps its `type` and becomes `custom`: its c
 | transpose                | data                            | permutation                                        |
 | concat, split, …         | operands                        | axis                                               |
 | any                      |                                 | activation (name of a fused activation kind)       |
+| any within an attention  |                                 | slices (parts that are computed each on their own) |
 | any elementwise          |                                 | chain (kinds of the ops that run as this one)      |
 
 `channel_axis` and `axes` are non-negative. An absent optional input is `ABSENT`. Quantisation scales and zero

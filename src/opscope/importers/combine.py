@@ -7,6 +7,7 @@ from dataclasses import fields, replace
 
 from ..core.errors import UsageError
 from ..core.provenance import Provenance
+from ..recording.language_model import LanguageModel
 from ..recording.recording import CLOCK, CYCLES, LATENCY, Check, Metric, OpRecord, Recording, empty_trace
 from .overlay import find_pair, overlay
 
@@ -45,9 +46,20 @@ def combine(parts: Sequence[Recording]) -> Recording:
         inferences=first.inferences,
         tables=tuple(table for part in parts for table in part.tables),
         host=next((part.host for part in parts if part.host), ()),
+        language_model=_points_of(parts),
         caveats=tuple(dict.fromkeys(caveat for part in parts for caveat in part.caveats)),
     )
     return _with_times(_believable(whole))
+
+
+def _points_of(parts: Sequence[Recording]) -> LanguageModel | None:
+    """Points of all files, as of one benchmark for each concurrency."""
+    found = [part.language_model for part in parts if part.language_model is not None]
+    if not found:
+        return None
+    _only_one("language model", [(part.source, part.language_model.model) for part in parts if part.language_model])
+    points = tuple(point for each in found for point in each.points)
+    return replace(found[0], points=points, notes=tuple(dict.fromkeys(note for each in found for note in each.notes)))
 
 
 def _believable(whole: Recording) -> Recording:

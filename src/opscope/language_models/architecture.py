@@ -341,39 +341,43 @@ class Architecture:
     @cached_property
     def parameter_rows(self) -> Sequence[Parameters]:
         """Every learned tensor, by matrix; those of equal layers are one row."""
-        width = self.embedding_size or self.hidden
+        layers = (row for layer, count in self.repeats.items() for row in self.layer_rows(layer, count))
+        return (*self.embedding_rows, *layers, *self.head_rows)
+
+    @property
+    def embedding_rows(self) -> Sequence[Parameters]:
         rows = [Parameters("embed_tokens", Block.EMBEDDING, self.table, 1, used_rows=1)]
         if self.position_rows:
             table = Matrix(self.position_rows, self.hidden)
             rows.append(Parameters("embed_positions", Block.EMBEDDING, table, 1, used_rows=1))
-        if width != self.hidden:
-            rows.append(Parameters("project_in", Block.EMBEDDING, Matrix(width, self.hidden), 1))
-            rows.append(Parameters("project_out", Block.HEAD, Matrix(self.hidden, width), 1))
+        if self.table.columns != self.hidden:
+            rows.append(Parameters("project_in", Block.EMBEDDING, Matrix(self.table.columns, self.hidden), 1))
         if self.embedding_norm:
-            rows.append(self._gains("embedding_norm", Block.EMBEDDING, self.norm.parameters(self.hidden), 1))
-        for layer, count in self.repeats.items():
-            rows += self._layer_rows(layer, count)
-        if self.final_norm:
-            rows.append(self._gains("norm", Block.HEAD, self.norm.parameters(self.hidden), 1))
-        rows.append(Parameters("lm_head", Block.HEAD, self.head, 1, is_copy=self.tied))
-        return tuple(row for row in rows if row.matrix.elements)
+            rows.append(_gains("embedding_norm", Block.EMBEDDING, self.norm.parameters(self.hidden), 1))
+        return rows
 
-    def _layer_rows(self, layer: Layer, count: int) -> list[Parameters]:
+    @property
+    def head_rows(self) -> Sequence[Parameters]:
+        rows = [Parameters("lm_head", Block.HEAD, self.head, 1, is_copy=self.tied)]
+        if self.head.rows != self.hidden:
+            rows.append(Parameters("project_out", Block.HEAD, Matrix(self.hidden, self.head.rows), 1))
+        if self.final_norm:
+            rows.append(_gains("norm", Block.HEAD, self.norm.parameters(self.hidden), 1))
+        return rows
+
+    def layer_rows(self, layer: Layer, count: int) -> list[Parameters]:
         rows = [
             Parameters(name, Block.ATTENTION, matrix, count)
             for name, matrix in layer.mixer.matrices(self.hidden).items()
         ]
-        rows.append(self._gains("attention_gains", Block.ATTENTION, layer.mixer.small_parameters(self.norm), count))
+        rows.append(_gains("attention_gains", Block.ATTENTION, layer.mixer.small_parameters(self.norm), count))
         rows += [
             Parameters(name, Block.FEED_FORWARD, matrix, count)
             for name, matrix in layer.feed_forward.matrices(self.hidden).items()
         ]
         norms = self.norms * self.norm.parameters(self.hidden)
-        rows.append(self._gains("layer_norms", Block.FEED_FORWARD, norms, count))
+        rows.append(_gains("layer_norms", Block.FEED_FORWARD, norms, count))
         return rows
-
-    def _gains(self, name: str, block: Block, elements: int, count: int) -> Parameters:
-        return Parameters(name, block, Matrix(1, elements), count, is_small=True)
 
 
 @dataclass(frozen=True, slots=True)
@@ -400,3 +404,7 @@ class Parameters:
         if self.used_rows is not None:
             return self.count * self.used_rows * self.matrix.columns
         return self.count * self.matrix.active_parameters
+
+
+def _gains(name: str, block: Block, elements: int, count: int) -> Parameters:
+    return Parameters(name, block, Matrix(1, elements), count, is_small=True)

@@ -1,9 +1,190 @@
-"""Models by name: the fields of their public configs that a description needs."""
+"""Models by name: the fields of their public configs that a description needs.
+
+A row is `name | repository at Hugging Face | parameters in billions, as published | family | sizes | other fields`; a
+line that begins with spaces goes on with the row before. Of a model with several kinds of input it is the decoder.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+
+# Fields whose values stand in a row without their names: those of Llama's config, and of families with other ones.
+_SIZES = (
+    "hidden_size",
+    "num_hidden_layers",
+    "num_attention_heads",
+    "num_key_value_heads",
+    "intermediate_size",
+    "vocab_size",
+    "max_position_embeddings",
+)
+_OPT = (*_SIZES[:3], "ffn_dim", *_SIZES[5:], "word_embed_proj_dim")
+_WORDS: Mapping[str, object] = {"true": True, "false": False, "null": None}
+
+_TABLE = """
+llama-2-7b | meta-llama/Llama-2-7b-hf | 6.738 | llama | 4096 32 32 32 11008 32000 4096
+llama-2-13b | meta-llama/Llama-2-13b-hf | 13.016 | llama | 5120 40 40 40 13824 32000 4096
+llama-2-70b | meta-llama/Llama-2-70b-hf | 68.977 | llama | 8192 80 64 8 28672 32000 4096
+codellama-34b | codellama/CodeLlama-34b-hf | 33.744 | llama | 8192 48 64 8 22016 32000 16384
+llama-3-8b | meta-llama/Meta-Llama-3-8B | 8.03 | llama | 4096 32 32 8 14336 128256 8192
+llama-3-70b | meta-llama/Meta-Llama-3-70B | 70.554 | llama | 8192 80 64 8 28672 128256 8192
+llama-3.1-8b | meta-llama/Llama-3.1-8B | 8.03 | llama | 4096 32 32 8 14336 128256 131072
+llama-3.1-70b | meta-llama/Llama-3.1-70B | 70.554 | llama | 8192 80 64 8 28672 128256 131072
+llama-3.1-405b | meta-llama/Llama-3.1-405B | 405.85 | llama | 16384 126 128 8 53248 128256 131072
+llama-3.2-1b | meta-llama/Llama-3.2-1B | 1.236 | llama | 2048 16 32 8 8192 128256 131072 | tied head_dim=64
+llama-3.2-3b | meta-llama/Llama-3.2-3B | 3.213 | llama | 3072 28 24 8 8192 128256 131072 | tied head_dim=128
+llama-3.3-70b | meta-llama/Llama-3.3-70B-Instruct | 70.554 | llama | 8192 80 64 8 28672 128256 131072
+amber-7b | LLM360/Amber | 6.738 | llama | 4096 32 32 32 11008 32000 2048
+amberchat-7b | LLM360/AmberChat | 6.738 | llama | 4096 32 32 32 11008 32000 2048
+tinyllama-1.1b | TinyLlama/TinyLlama-1.1B-Chat-v1.0 | 1.1 | llama | 2048 22 32 4 5632 32000 2048
+smollm2-135m | HuggingFaceTB/SmolLM2-135M | 0.1345 | llama | 576 30 9 3 1536 49152 8192 | tied
+smollm2-360m | HuggingFaceTB/SmolLM2-360M | 0.3618 | llama | 960 32 15 5 2560 49152 8192 | tied
+smollm2-1.7b | HuggingFaceTB/SmolLM2-1.7B | 1.711 | llama | 2048 24 32 32 8192 49152 8192 | tied
+smollm3-3b | HuggingFaceTB/SmolLM3-3B | 3.075 | smollm3 | 2048 36 16 4 11008 128256 65536
+falcon3-1b | tiiuae/Falcon3-1B-Instruct | 1.669 | llama | 2048 18 8 4 8192 131072 8192 | head_dim=256
+falcon3-3b | tiiuae/Falcon3-3B-Instruct | 3.228 | llama | 3072 22 12 4 9216 131072 32768 | head_dim=256
+falcon3-7b | tiiuae/Falcon3-7B-Instruct | 7.456 | llama | 3072 28 12 4 23040 131072 32768 | head_dim=256
+falcon3-10b | tiiuae/Falcon3-10B-Instruct | 10.306 | llama | 3072 40 12 4 23040 131072 32768 | head_dim=256
+granite-3.1-2b | ibm-granite/granite-3.1-2b-instruct | 2.534 | granite | 2048 40 32 8 8192 49155 131072 | tied
+granite-3.1-8b | ibm-granite/granite-3.1-8b-instruct | 8.171 | granite | 4096 40 32 8 12800 49155 131072 | tied
+internlm2-1.8b | internlm/internlm2-1_8b | 1.889 | internlm2 | 2048 24 16 8 8192 92544 32768
+internlm2-7b | internlm/internlm2-7b | 7.738 | internlm2 | 4096 32 32 8 14336 92544 32768
+minicpm-2b | openbmb/MiniCPM-2B-sft-bf16 | 2.725 | minicpm | 2304 40 36 36 5760 122753 4096
+minicpm4-0.5b | openbmb/MiniCPM4-0.5B | 0.434 | minicpm | 1024 24 16 2 4096 73448 32768
+minicpm4-8b | openbmb/MiniCPM4-8B | 8.19 | minicpm | 4096 32 32 2 16384 73448 32768 | tie_word_embeddings=false
+mistral-7b | mistralai/Mistral-7B-v0.1 | 7.242 | mistral | 4096 32 32 8 14336 32000 32768 | sliding_window=4096
+mistral-7b-v0.3 | mistralai/Mistral-7B-Instruct-v0.3 | 7.248 | mistral | 4096 32 32 8 14336 32768 32768 |
+  sliding_window=null
+mistral-nemo-12b | mistralai/Mistral-Nemo-Base-2407 | 12.248 | mistral | 5120 40 32 8 14336 131072 131072 |
+  head_dim=128 sliding_window=null
+mistral-small-24b | mistralai/Mistral-Small-24B-Base-2501 | 23.572 | mistral | 5120 40 32 8 32768 131072 32768 |
+  head_dim=128 sliding_window=null
+mixtral-8x7b | mistralai/Mixtral-8x7B-v0.1 | 46.703 | mixtral | 4096 32 32 8 14336 32000 32768 | num_local_experts=8
+  num_experts_per_tok=2
+mixtral-8x22b | mistralai/Mixtral-8x22B-v0.1 | 140.62 | mixtral | 6144 56 48 8 16384 32000 65536 | num_local_experts=8
+  num_experts_per_tok=2
+qwen2-0.5b | Qwen/Qwen2-0.5B | 0.494 | qwen2 | 896 24 14 2 4864 151936 131072 | tied
+qwen2-1.5b | Qwen/Qwen2-1.5B | 1.544 | qwen2 | 1536 28 12 2 8960 151936 131072 | tied
+qwen2-7b | Qwen/Qwen2-7B | 7.616 | qwen2 | 3584 28 28 4 18944 152064 131072
+qwen2-72b | Qwen/Qwen2-72B | 72.706 | qwen2 | 8192 80 64 8 29568 152064 131072
+qwen2.5-0.5b | Qwen/Qwen2.5-0.5B | 0.494 | qwen2 | 896 24 14 2 4864 151936 32768 | tied
+qwen2.5-1.5b | Qwen/Qwen2.5-1.5B | 1.544 | qwen2 | 1536 28 12 2 8960 151936 131072 | tied
+qwen2.5-3b | Qwen/Qwen2.5-3B | 3.086 | qwen2 | 2048 36 16 2 11008 151936 32768 | tied
+qwen2.5-7b | Qwen/Qwen2.5-7B | 7.616 | qwen2 | 3584 28 28 4 18944 152064 131072
+qwen2.5-14b | Qwen/Qwen2.5-14B | 14.77 | qwen2 | 5120 48 40 8 13824 152064 131072
+qwen2.5-32b | Qwen/Qwen2.5-32B | 32.764 | qwen2 | 5120 64 40 8 27648 152064 131072
+qwen2.5-72b | Qwen/Qwen2.5-72B | 72.706 | qwen2 | 8192 80 64 8 29568 152064 131072
+qwen2.5-coder-1.5b | Qwen/Qwen2.5-Coder-1.5B | 1.544 | qwen2 | 1536 28 12 2 8960 151936 32768 | tied
+qwen2-vl-2b | Qwen/Qwen2-VL-2B-Instruct (decoder) | 1.544 | qwen2_vl_text | 1536 28 12 2 8960 151936 32768 | tied
+deepseek-r1-distill-qwen-1.5b | deepseek-ai/DeepSeek-R1-Distill-Qwen-1.5B | 1.777 | qwen2 | 1536 28 12 2 8960 151936
+  131072
+deepseek-r1-distill-qwen-7b | deepseek-ai/DeepSeek-R1-Distill-Qwen-7B | 7.616 | qwen2 | 3584 28 28 4 18944 152064
+  131072
+deepseek-r1-distill-llama-8b | deepseek-ai/DeepSeek-R1-Distill-Llama-8B | 8.03 | llama | 4096 32 32 8 14336 128256
+  131072
+qwen3-0.6b | Qwen/Qwen3-0.6B | 0.596 | qwen3 | 1024 28 16 8 3072 151936 40960 | tied head_dim=128
+qwen3-1.7b | Qwen/Qwen3-1.7B | 1.721 | qwen3 | 2048 28 16 8 6144 151936 40960 | tied head_dim=128
+qwen3-4b | Qwen/Qwen3-4B | 4.022 | qwen3 | 2560 36 32 8 9728 151936 40960 | tied head_dim=128
+qwen3-8b | Qwen/Qwen3-8B | 8.191 | qwen3 | 4096 36 32 8 12288 151936 40960 | head_dim=128
+qwen3-14b | Qwen/Qwen3-14B | 14.768 | qwen3 | 5120 40 40 8 17408 151936 40960 | head_dim=128
+qwen3-32b | Qwen/Qwen3-32B | 32.762 | qwen3 | 5120 64 64 8 25600 151936 40960 | head_dim=128
+qwen3-vl-2b | Qwen/Qwen3-VL-2B-Instruct (decoder) | 1.721 | qwen3_vl_text | 2048 28 16 8 6144 151936 262144 | tied
+  head_dim=128
+qwen1.5-moe-a2.7b | Qwen/Qwen1.5-MoE-A2.7B | 14.316 | qwen2_moe | 2048 24 16 16 5632 151936 8192 |
+  shared_expert_intermediate_size=5632 num_experts=60 num_experts_per_tok=4 moe_intermediate_size=1408
+qwen3-30b-a3b | Qwen/Qwen3-30B-A3B | 30.532 | qwen3_moe | 2048 48 32 4 6144 151936 40960 | head_dim=128
+  num_experts=128 num_experts_per_tok=8 moe_intermediate_size=768
+qwen3-235b-a22b | Qwen/Qwen3-235B-A22B | 235.09 | qwen3_moe | 4096 94 64 4 12288 151936 40960 | head_dim=128
+  num_experts=128 num_experts_per_tok=8 moe_intermediate_size=1536
+qwen3.5-0.8b | Qwen/Qwen3.5-0.8B (decoder) | 0.752 | qwen3_5_text | 1024 24 8 2 3584 248320 262144 | tied
+  linear_num_value_heads=16 head_dim=256
+qwen3.5-2b | Qwen/Qwen3.5-2B (decoder) | 1.882 | qwen3_5_text | 2048 24 8 2 6144 248320 262144 | tied
+  linear_num_value_heads=16 head_dim=256
+qwen3.5-4b | Qwen/Qwen3.5-4B (decoder) | 4.206 | qwen3_5_text | 2560 32 16 4 9216 248320 262144 | tied
+  linear_num_value_heads=32 head_dim=256
+gemma-2b | google/gemma-2b | 2.506 | gemma | 2048 18 8 1 16384 256000 8192 | head_dim=256
+gemma-7b | google/gemma-7b | 8.538 | gemma | 3072 28 16 16 24576 256000 8192 | head_dim=256
+gemma-2-2b | google/gemma-2-2b | 2.614 | gemma2 | 2304 26 8 4 9216 256000 8192 | head_dim=256 sliding_window=4096
+gemma-2-9b | google/gemma-2-9b | 9.242 | gemma2 | 3584 42 16 8 14336 256000 8192 | head_dim=256 sliding_window=4096
+gemma-2-27b | google/gemma-2-27b | 27.227 | gemma2 | 4608 46 32 16 36864 256000 8192 | head_dim=128
+  sliding_window=4096
+gemma-3-270m | google/gemma-3-270m | 0.268 | gemma3_text | 640 18 4 1 2048 262144 32768 | head_dim=256
+  sliding_window=512
+gemma-3-1b | google/gemma-3-1b-it | 1.0 | gemma3_text | 1152 26 4 1 6912 262144 32768 | head_dim=256
+  sliding_window=512
+gemma-3-4b | google/gemma-3-4b-it (decoder) | 3.88 | gemma3_text | 2560 34 8 4 10240 262208 131072 | head_dim=256
+  sliding_window=1024
+gemma-3-12b | google/gemma-3-12b-it (decoder) | 11.766 | gemma3_text | 3840 48 16 8 15360 262208 131072 | head_dim=256
+  sliding_window=1024
+gemma-3-27b | google/gemma-3-27b-it (decoder) | 27.009 | gemma3_text | 5376 62 32 16 21504 262208 131072 |
+  head_dim=128 sliding_window=1024
+phi-1.5 | microsoft/phi-1_5 | 1.418 | phi | 2048 24 32 32 8192 51200 2048 | partial_rotary_factor=0.5
+phi-2 | microsoft/phi-2 | 2.78 | phi | 2560 32 32 32 10240 51200 2048 | partial_rotary_factor=0.4
+phi-3-mini-4k | microsoft/Phi-3-mini-4k-instruct | 3.821 | phi3 | 3072 32 32 32 8192 32064 4096 | sliding_window=2047
+phi-3-mini-128k | microsoft/Phi-3-mini-128k-instruct | 3.821 | phi3 | 3072 32 32 32 8192 32064 131072 |
+  sliding_window=262144
+phi-3-medium | microsoft/Phi-3-medium-128k-instruct | 13.96 | phi3 | 5120 40 40 10 17920 32064 131072 |
+  sliding_window=131072
+phi-3.5-mini | microsoft/Phi-3.5-mini-instruct | 3.821 | phi3 | 3072 32 32 32 8192 32064 131072 |
+  sliding_window=262144
+phi-3.5-moe | microsoft/Phi-3.5-MoE-instruct | 41.873 | phimoe | 4096 32 32 8 6400 32064 131072 | num_local_experts=16
+  num_experts_per_tok=2 attention_bias=true lm_head_bias=true sliding_window=131072
+phi-4 | microsoft/phi-4 | 14.66 | phi3 | 5120 40 40 10 17920 100352 16384
+phi-4-mini | microsoft/Phi-4-mini-instruct | 3.836 | phi3 | 3072 32 24 8 8192 200064 131072 | tied
+  partial_rotary_factor=0.75 sliding_window=262144
+deepseek-v2-lite | deepseek-ai/DeepSeek-V2-Lite | 15.706 | deepseek_v2 | 2048 27 16 16 10944 102400 163840 |
+  q_lora_rank=null kv_lora_rank=512 qk_nope_head_dim=128 qk_rope_head_dim=64 v_head_dim=128 n_shared_experts=2
+  first_k_dense_replace=1 n_routed_experts=64 num_experts_per_tok=6 moe_intermediate_size=1408
+deepseek-v2 | deepseek-ai/DeepSeek-V2 | 235.74 | deepseek_v2 | 5120 60 128 128 12288 102400 163840 | q_lora_rank=1536
+  kv_lora_rank=512 qk_nope_head_dim=128 qk_rope_head_dim=64 v_head_dim=128 n_shared_experts=2 first_k_dense_replace=1
+  n_routed_experts=160 num_experts_per_tok=6 moe_intermediate_size=1536
+deepseek-v3 | deepseek-ai/DeepSeek-V3 | 671.03 | deepseek_v3 | 7168 61 128 128 18432 129280 163840 | q_lora_rank=1536
+  kv_lora_rank=512 qk_nope_head_dim=128 qk_rope_head_dim=64 v_head_dim=128 n_shared_experts=1 first_k_dense_replace=3
+  n_routed_experts=256 num_experts_per_tok=8 moe_intermediate_size=2048
+deepseek-ocr | deepseek-ai/DeepSeek-OCR (decoder) | 2.934 | deepseek_v2 | 1280 12 10 10 6848 129280 8192 |
+  use_mla=false n_shared_experts=2 first_k_dense_replace=1 n_routed_experts=64 num_experts_per_tok=6
+  moe_intermediate_size=896
+minicpm3-4b | openbmb/MiniCPM3-4B | 4.074 | minicpm3 | 2560 62 40 40 6400 73448 32768 | q_lora_rank=768
+  kv_lora_rank=256 qk_nope_head_dim=64 qk_rope_head_dim=32 v_head_dim=64
+gpt-oss-20b | openai/gpt-oss-20b | 20.915 | gpt_oss | 2880 24 64 8 2880 201088 131072 | head_dim=64
+  num_local_experts=32 num_experts_per_tok=4
+gpt-oss-120b | openai/gpt-oss-120b | 116.83 | gpt_oss | 2880 36 64 8 2880 201088 131072 | head_dim=64
+  num_local_experts=128 num_experts_per_tok=4
+olmo-1b | allenai/OLMo-1B-hf | 1.177 | olmo | 2048 16 16 16 8192 50304 2048 | tied
+olmo-7b | allenai/OLMo-7B-hf | 6.888 | olmo | 4096 32 32 32 11008 50304 2048
+olmo-2-7b | allenai/OLMo-2-1124-7B | 7.299 | olmo2 | 4096 32 32 32 11008 100352 4096
+olmoe-1b-7b | allenai/OLMoE-1B-7B-0924 | 6.919 | olmoe | 2048 16 16 16 1024 50304 4096 | num_experts=64
+  num_experts_per_tok=8
+stablelm-2-1.6b | stabilityai/stablelm-2-1_6b | 1.645 | stablelm | 2048 24 32 32 5632 100352 4096 | use_qkv_bias=true
+stablelm-3b | stabilityai/stablelm-3b-4e1t | 2.795 | stablelm | 2560 32 32 32 6912 50304 4096
+starcoder2-3b | bigcode/starcoder2-3b | 3.03 | starcoder2 | 3072 30 24 2 12288 49152 16384 | sliding_window=4096
+glm-4-9b | THUDM/glm-4-9b-hf | 9.4 | glm | 4096 40 32 2 13696 151552 131072 | head_dim=128
+chatglm3-6b | THUDM/chatglm3-6b | 6.244 | chatglm | | hidden_size=4096 num_layers=28 num_attention_heads=32
+  multi_query_attention=true multi_query_group_num=2 kv_channels=128 ffn_hidden_size=13696 padded_vocab_size=65024
+  seq_length=8192 add_qkv_bias=true
+gpt2 | openai-community/gpt2 | 0.1244 | gpt2 | | n_embd=768 n_layer=12 n_head=12 vocab_size=50257
+gpt2-xl | openai-community/gpt2-xl | 1.558 | gpt2 | | n_embd=1600 n_layer=48 n_head=25 vocab_size=50257
+gpt-j-6b | EleutherAI/gpt-j-6b | 6.053 | gptj | | n_embd=4096 n_layer=28 n_head=16 vocab_size=50400 rotary_dim=64
+starcoder-15b | bigcode/starcoder | 15.518 | gpt_bigcode | | n_embd=6144 n_layer=40 n_head=48 vocab_size=49152
+  n_positions=8192 n_inner=24576
+gpt-neox-20b | EleutherAI/gpt-neox-20b | 20.555 | gpt_neox | 6144 44 64 64 24576 50432 2048
+opt-125m | facebook/opt-125m | 0.1252 | opt | 768 12 12 3072 50272 2048 768
+opt-350m | facebook/opt-350m | 0.3312 | opt | 1024 24 16 4096 50272 2048 512 | do_layer_norm_before=false
+opt-1.3b | facebook/opt-1.3b | 1.316 | opt | 2048 24 32 8192 50272 2048 2048
+opt-2.7b | facebook/opt-2.7b | 2.652 | opt | 2560 32 32 10240 50272 2048 2560
+opt-6.7b | facebook/opt-6.7b | 6.658 | opt | 4096 32 32 16384 50272 2048 4096
+opt-13b | facebook/opt-13b | 12.853 | opt | 5120 40 40 20480 50272 2048 5120
+opt-30b | facebook/opt-30b | 29.975 | opt | 7168 48 56 28672 50272 2048 7168
+opt-66b | facebook/opt-66b | 65.718 | opt | 9216 64 72 36864 50272 2048 9216
+bloom-560m | bigscience/bloom-560m | 0.559 | bloom | | hidden_size=1024 n_layer=24 n_head=16 vocab_size=250880
+bloom-7b1 | bigscience/bloom-7b1 | 7.069 | bloom | | hidden_size=4096 n_layer=30 n_head=32 vocab_size=250880
+mpt-7b | mosaicml/mpt-7b | 6.649 | mpt | | d_model=4096 n_layers=32 n_heads=32 vocab_size=50432 max_seq_len=2048
+falcon-7b | tiiuae/falcon-7b | 6.922 | falcon | | hidden_size=4544 num_hidden_layers=32 num_attention_heads=71
+  vocab_size=65024
+falcon-40b | tiiuae/falcon-40b | 41.303 | falcon | | hidden_size=8192 num_hidden_layers=60 num_attention_heads=128
+  num_kv_heads=8 vocab_size=65024 new_decoder_architecture=true
+"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -16,74 +197,23 @@ class BuiltIn:
     config: Mapping[str, object]
 
 
-_SIZES = (
-    "hidden_size",
-    "num_hidden_layers",
-    "num_attention_heads",
-    "num_key_value_heads",
-    "intermediate_size",
-    "vocab_size",
-    "max_position_embeddings",
-)
+def _rows() -> Iterator[BuiltIn]:
+    for row in _TABLE.strip().replace("\n  ", " ").splitlines():
+        name, source, parameters, family, sizes, *more = (cell.strip() for cell in row.split("|"))
+        names = _OPT if family == "opt" else _SIZES
+        fields: dict[str, object] = {"model_type": family}
+        if sizes:
+            fields |= zip(names, (int(size) for size in sizes.split()), strict=True)
+        for word in " ".join(more).split():
+            key, _, value = word.partition("=")
+            fields[key if value else "tie_word_embeddings"] = _value(value or "true")
+        yield BuiltIn(name, source, float(parameters), fields)
 
 
-def _llama(sizes: tuple[int, ...], **more: object) -> dict[str, object]:
-    """The fields that most configs have, in the order of `_SIZES`."""
-    return {"model_type": "llama", **dict(zip(_SIZES, sizes, strict=True)), **more}
+def _value(word: str) -> object:
+    if word in _WORDS:
+        return _WORDS[word]
+    return float(word) if "." in word else int(word)
 
 
-def _opt(hidden: int, layers: int, heads: int, **more: object) -> dict[str, object]:
-    return {
-        "model_type": "opt",
-        "hidden_size": hidden,
-        "num_hidden_layers": layers,
-        "num_attention_heads": heads,
-        "ffn_dim": 4 * hidden,
-        "vocab_size": 50272,
-        "max_position_embeddings": 2048,
-        "word_embed_proj_dim": hidden,
-        **more,
-    }
-
-
-_TIED = {"tie_word_embeddings": True}
-_QWEN2 = {"model_type": "qwen2"}
-_QWEN3 = {"model_type": "qwen3", "head_dim": 128}
-
-_ROWS = (
-    BuiltIn("llama-2-7b", "meta-llama/Llama-2-7b-hf", 6.738, _llama((4096, 32, 32, 32, 11008, 32000, 4096))),
-    BuiltIn("llama-2-13b", "meta-llama/Llama-2-13b-hf", 13.016, _llama((5120, 40, 40, 40, 13824, 32000, 4096))),
-    BuiltIn("llama-2-70b", "meta-llama/Llama-2-70b-hf", 68.977, _llama((8192, 80, 64, 8, 28672, 32000, 4096))),
-    BuiltIn("llama-3.1-8b", "meta-llama/Llama-3.1-8B", 8.030, _llama((4096, 32, 32, 8, 14336, 128256, 131072))),
-    BuiltIn("llama-3.1-70b", "meta-llama/Llama-3.1-70B", 70.554, _llama((8192, 80, 64, 8, 28672, 128256, 131072))),
-    BuiltIn(
-        "llama-3.2-1b",
-        "meta-llama/Llama-3.2-1B",
-        1.236,
-        _llama((2048, 16, 32, 8, 8192, 128256, 131072), head_dim=64, **_TIED),
-    ),
-    BuiltIn(
-        "llama-3.2-3b",
-        "meta-llama/Llama-3.2-3B",
-        3.213,
-        _llama((3072, 28, 24, 8, 8192, 128256, 131072), head_dim=128, **_TIED),
-    ),
-    BuiltIn(
-        "mistral-7b",
-        "mistralai/Mistral-7B-v0.1",
-        7.242,
-        _llama((4096, 32, 32, 8, 14336, 32000, 32768), model_type="mistral", sliding_window=4096),
-    ),
-    BuiltIn("qwen2-0.5b", "Qwen/Qwen2-0.5B", 0.494, _llama((896, 24, 14, 2, 4864, 151936, 131072), **_QWEN2, **_TIED)),
-    BuiltIn("qwen3-0.6b", "Qwen/Qwen3-0.6B", 0.596, _llama((1024, 28, 16, 8, 3072, 151936, 40960), **_QWEN3, **_TIED)),
-    BuiltIn("qwen3-4b", "Qwen/Qwen3-4B", 4.022, _llama((2560, 36, 32, 8, 9728, 151936, 40960), **_QWEN3, **_TIED)),
-    BuiltIn("opt-2.7b", "facebook/opt-2.7b", 2.652, _opt(2560, 32, 32)),
-    BuiltIn(
-        "gpt-j-6b",
-        "EleutherAI/gpt-j-6b",
-        6.053,
-        {"model_type": "gptj", "n_embd": 4096, "n_layer": 28, "n_head": 16, "vocab_size": 50400},
-    ),
-    BuiltIn("amber-7b", "LLM360/Amber", 6.738, _llama((4096, 32, 32, 32, 11008, 32000, 2048))),
-)
-BUILT_IN: Mapping[str, BuiltIn] = {row.name: row for row in _ROWS}
+BUILT_IN: Mapping[str, BuiltIn] = {row.name: row for row in _rows()}

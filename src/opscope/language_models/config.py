@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 
 import msgspec
@@ -11,7 +13,7 @@ from ..core.json_files import decode_json
 from .architecture import Architecture
 from .built_in import BUILT_IN
 from .config_fields import Fields
-from .families import FAMILIES
+from .families import FAMILIES, NESTED
 
 FILE = "config.json"
 _LARGEST_BYTES = 4 << 20  # configs of the largest models have some 10 KB, with maps of labels some 100
@@ -22,11 +24,14 @@ _JSON = msgspec.json.Decoder(dict[str, object])
 def load(what: str | Path) -> Architecture:
     """The model that a user names: a file, a folder or a built-in name."""
     path = Path(what)
-    if path.is_dir():
-        path /= FILE
-    elif not path.exists():
-        return _built_in(str(what))
-    return read_config(path)
+    try:
+        if path.is_dir() and str(what):
+            return read_config(path / FILE)
+        if path.is_file():
+            return read_config(path)
+    except (OSError, ValueError):  # no path can have this name
+        pass
+    return _built_in(str(what))
 
 
 def _built_in(name: str) -> Architecture:
@@ -37,15 +42,16 @@ def _built_in(name: str) -> Architecture:
             f"{printable(name)}: neither a file nor a built-in model; {hint}expected a {FILE}, a folder with one, or a "
             "name of `opscope llm --list`"
         )
-    return describe({**found.config, "_name_or_path": found.name}, source=found.name)
+    return describe(found.config, source=found.name, name=found.name)
 
 
 def read_config(path: Path) -> Architecture:
-    """The model that a config describes."""
+    """The model that a config describes; it is called as its folder is."""
     source = str(path)
     try:
-        if path.stat().st_size > _LARGEST_BYTES:
-            raise ModelError(source, "", f"is {path.stat().st_size:,} bytes; expected at most {_LARGEST_BYTES:,}")
+        size = path.stat().st_size
+        if size > _LARGEST_BYTES:
+            raise ModelError(source, "", f"is {size:,} bytes; expected at most {_LARGEST_BYTES:,}")
         raw = path.read_bytes()
     except OSError as error:
         raise ModelError(source, "", f"{error.strerror or error}; expected a {FILE}") from error
@@ -53,29 +59,36 @@ def read_config(path: Path) -> Architecture:
         values = decode_json(raw, _JSON, source=source)
     except ImportFileError as error:
         raise ModelError(source, "", str(error).removeprefix(f"{source}: ")) from error
-    return describe(values, source=source)
+    name = path.absolute().parent.name if path.name == FILE else path.stem
+    return describe(values, source=source, name=name)
 
 
-def describe(values: dict[str, object], *, source: str) -> Architecture:
+def describe(values: Mapping[str, object], *, source: str, name: str = "") -> Architecture:
     """The model of a config's fields; a family that is not known is refused by its name."""
     fields = _decoder(Fields(source, values))
     family = fields.word("model_type")
+    known = ", ".join(sorted(FAMILIES))
     if not family:
-        raise fields.error("model_type", f"is missing; expected one of {', '.join(sorted(FAMILIES))}")
+        raise fields.error("model_type", f"is missing; expected one of {known}")
     if family not in FAMILIES:
         hint = did_you_mean(family, FAMILIES)
-        known = ", ".join(sorted(FAMILIES))
         raise fields.error("model_type", f"{printable(family)} is not known; {hint}expected one of {known}")
-    return FAMILIES[family](fields)
+    found = FAMILIES[family](fields)
+    return replace(found, name=printable(name) or found.name)
 
 
 def _decoder(fields: Fields) -> Fields:
-    """The fields of the decoder, where a config nests them."""
-    if fields.word("model_type") in FAMILIES and fields.has("hidden_size", "n_embd", "d_model"):
+    """The fields of the decoder, which models with several kinds of input nest; a tied head may be said outside."""
+    family = fields.word("model_type")
+    place = next((name for name in _NESTED if fields.has(name)), "")
+    if not place:
         return fields
-    for name in _NESTED:
-        if fields.has(name):
-            inner = fields.inner(name)
-            name_or_path = {"_name_or_path": fields.word("_name_or_path")}
-            return Fields(inner.source, {**name_or_path, **inner.values}, inner.place)
-    return fields
+    inner = fields.inner(place)
+    outside = {
+        "tie_word_embeddings": fields.values.get("tie_word_embeddings"),
+        "model_type": NESTED.get(family, family),
+    }
+    said = {name: value for name, value in inner.values.items() if value is not None}
+    if said.get("model_type") in NESTED:  # a decoder that bears the name of the whole
+        said["model_type"] = NESTED[str(said["model_type"])]
+    return replace(inner, values={**inner.values, **outside, **said})

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from ..core.errors import ModelError, printable
 
@@ -12,6 +12,7 @@ LARGEST_VOCABULARY = 1 << 24
 LARGEST_CONTEXT = 1 << 27  # tokens
 MOST_LAYERS = 1000
 MOST_EXPERTS = 1 << 12
+LAYER_TYPES = ("full_attention", "sliding_attention", "chunked_attention", "linear_attention")
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,12 +84,33 @@ class Fields:
             raise self.error(name, f"is {_shown(value)}; expected a list of at most {MOST_LAYERS}")
         return value
 
+    def window(self, default: int | None = None) -> int | None:
+        """Tokens of a sliding window; null says that there is none, whatever the default."""
+        if "sliding_window" not in self.values:
+            return default
+        return self.optional("sliding_window", most=LARGEST_CONTEXT)
+
+    def layer_types(self, count: int) -> Sequence[str]:
+        """The words of `layer_types`, one for each layer; none where the config leaves it out."""
+        words = self.list("layer_types")
+        if words and len(words) != count:
+            raise self.error("layer_types", f"has {len(words)} words; expected {count}, one for each layer")
+        for word in words:
+            if word not in LAYER_TYPES:
+                raise self.error("layer_types", f"has {_shown(word)}; expected {', '.join(LAYER_TYPES)}")
+        return [str(word) for word in words]
+
     def inner(self, name: str) -> Fields:
         """The fields of a nested object; none where it is not there."""
         value = self.values.get(name)
         if value is not None and not isinstance(value, dict):
             raise self.error(name, f"is {_shown(value)}; expected an object")
         return Fields(self.source, value or {}, f"{self.place}.{name}" if self.place else name)
+
+    def with_defaults(self, **values: int) -> Fields:
+        """The fields, with those that are missing as a config class has them."""
+        missing = {name: value for name, value in values.items() if not self.has(name)}
+        return replace(self, values={**self.values, **missing})
 
     def require(self, holds: bool, name: str, problem: str) -> None:
         if not holds:

@@ -9,8 +9,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
+from ..core.errors import UsageError
 from ..core.units import Bytes
 from ..graph.graph import Attribute, DType, Graph, Op, Role, Tensor
+from ..workflows.retained_state import SUFFIX
 from .architecture import (
     Architecture,
     Attention,
@@ -22,6 +24,7 @@ from .architecture import (
     Positions,
 )
 from .decoder import At, Step, write_decoder
+from .decoder_parts import latent_attention, linear_attention, mixture
 from .formats import Format, cache_format, weight_format
 
 FRAMEWORK = "Hugging Face config"
@@ -34,14 +37,30 @@ class Storage:
 
     weights: Format
     cache: Format
+    head: Format | None = None  # of the head, and of the table that it is tied to; None: as the other weights
 
     @classmethod
     def of(cls, weights: str = "f16", cache: str = "f16") -> Storage:
         return cls(weight_format(weights), cache_format(cache))
 
+    def of_block(self, block: Block) -> Format:
+        """How weights of a part of the decoder are stored."""
+        return self.head if self.head is not None and block in (Block.EMBEDDING, Block.HEAD) else self.weights
+
+
+def check_step(model: Architecture, step: Step) -> None:
+    """Refuse what a model cannot be asked: a step of nothing, or a context that is longer than it takes."""
+    for name, value in (("batch", step.batch), ("tokens", step.tokens)):
+        if value < 1:
+            raise UsageError(f"{model.name}: {name} is {value}; expected 1 or more")
+    context = step.cached if step.tokens == 1 else step.length
+    if not 0 <= context <= model.longest_context:
+        raise UsageError(f"{model.name}: context is {context}; expected 0 to {model.longest_context}")
+
 
 def decoder_graph(model: Architecture, step: Step, storage: Storage | None = None) -> Graph:
     """The graph of one step: prefill or decode."""
+    check_step(model, step)
     hands = GraphHands(model, step, storage or Storage.of())
     write_decoder(model, hands)
     return hands.graph()
@@ -144,7 +163,7 @@ class GraphHands:
         return self.operands[x]
 
     def weights(self, at: At, matrix: Matrix, shape: tuple[int, ...] | None = None, copies: int = 1) -> int:
-        form, shape = self.storage.weights, shape or (matrix.rows, matrix.columns)
+        form, shape = self.storage.of_block(at.block), shape or (matrix.rows, matrix.columns)
         stored = form.size_bytes(matrix.rows, matrix.columns, copies) if form.scale_bits else None
         return self.tensor(f"{at.path.replace('/', '.')}.weight", shape, form.dtype, Role.CONSTANT, stored)
 
@@ -233,8 +252,8 @@ class GraphHands:
             self.outputs.append(new)
             return x
         kept = step.keys(window)
-        past = self.input(f"past_key_values.{at.layer}.{name}", (batch, heads, kept, size), dtype)
-        present = f"present.{at.layer}.{name}"
+        word = f"past_key_values.{at.layer}.{name}"
+        past, present = self.input(word, (batch, heads, kept, size), dtype), f"{word}{SUFFIX}"
         cache = self.op("dynamic_update", at, (past, new), self.shape(past), dtype=dtype, result=present, axis=2)
         if form.scale_bits and dtype is not self.flows:  # each token of a head has scales of its own
             stored = Bytes(form.size_bytes(size, batch * heads * kept))
@@ -268,10 +287,14 @@ class GraphHands:
             mixed = self.reshape(at, mixed, (batch, blocks * rows, heads * size))
             whole = (batch, tokens, heads * size)
             return mixed if blocks * rows == tokens else self.op("slice", at, (mixed,), whole)
-        mixed = self.reshape(at, mixed, (batch, heads, tokens, size))
+        return self.joined(at, self.reshape(at, mixed, (batch, heads, tokens, size)))
+
+    def joined(self, at: At, x: int) -> int:
+        """(batch, heads, tokens, size) → (batch, tokens, features)."""
+        batch, heads, tokens, size = self.shape(x)
         if tokens > 1:
-            mixed = self.op("transpose", at, (mixed,), (batch, tokens, heads, size), permutation=(0, 2, 1, 3))
-        return self.reshape(at, mixed, (batch, tokens, heads * size))
+            x = self.op("transpose", at, (x,), (batch, tokens, heads, size), permutation=(0, 2, 1, 3))
+        return self.reshape(at, x, (batch, tokens, heads * size))
 
     def blocks(self, window: int | None) -> int:
         """Blocks of queries that look back to keys of their own."""
@@ -292,16 +315,18 @@ class GraphHands:
     def softmax_product(self, at: At, query: int, key: int, value: int, *, attention: Attention, rows: int) -> int:
         batch, groups, queries, size = self.shape(query)
         keys = self.shape(key)[2]
-        scores = self.op("matmul", at, (query, key), (batch, groups, queries, keys), k=size, n=keys)
+        parts = batch * groups * queries // rows  # heads of sequences: rows of a product, and yet apart from each other
+        whole = (batch, groups, queries, keys)
+        scores = self.op("matmul", at, (query, key), whole, k=size, n=keys, slices=parts)
         if attention.softcap:
             scores = self.activate(at, "tanh", scores)
         apart = self.reshape(at, scores, (batch, groups * queries // rows, rows, keys))
-        apart = self.op("add", at, (apart, self.mask(rows, keys)), self.shape(apart))
+        apart = self.op("add", at, (apart, self.mask(rows, keys)), self.shape(apart), slices=parts)
         sinks = (self.gains(at, attention.heads, "sinks"),) if attention.sinks else ()
         shares = self.op("softmax", at, (apart, *sinks), self.shape(apart), axes=(3,))
-        shares = self.reshape(at, shares, (batch, groups, queries, keys))
+        shares = self.reshape(at, shares, whole)
         values = self.shape(value)[-1]
-        return self.op("matmul", at, (shares, value), (batch, groups, queries, values), k=keys, n=values)
+        return self.op("matmul", at, (shares, value), (*whole[:-1], values), k=keys, n=values, slices=parts)
 
     def mask(self, rows: int, keys: int) -> int:
         if (rows, keys) not in self.masks:
@@ -314,7 +339,9 @@ class GraphHands:
         return self.masks[rows, keys]
 
     def other(self, at: At, x: int, part: LatentAttention | LinearAttention | Mixture) -> int:
-        raise NotImplementedError
+        if isinstance(part, LatentAttention):
+            return latent_attention(self, at, x, part)
+        return linear_attention(self, at, x, part) if isinstance(part, LinearAttention) else mixture(self, at, x, part)
 
     def finish(self, at: At, x: int, architecture: Architecture) -> None:
         """Logits of each sequence's last token: a prompt's others answer nothing."""

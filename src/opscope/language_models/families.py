@@ -1,182 +1,303 @@
-"""Families of decoder-only models: the config of each → an Architecture.
-
-A family reads the fields of its own config class; what a config leaves out is as that class has it (transformers 4.57).
-"""
+"""Families of decoder-only models: the config of each → an Architecture."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 
-from .architecture import Architecture, Attention, FeedForward, Layer, Mixture, Norm, NormPlace, Positions, QueryNorm
-from .config_fields import LARGEST_CONTEXT, LARGEST_VOCABULARY, MOST_EXPERTS, MOST_LAYERS, Fields
+from .architecture import Architecture, FeedForward, Layer, Norm, NormPlace, QueryNorm
+from .config_fields import Fields
+from .families_early import bloom, codegen, falcon, gpt2, gpt_bigcode, gpt_neo, gpt_neox, gptj, mpt, opt, phi
+from .families_mixed import (
+    deepseek,
+    glm4_moe,
+    gpt_oss,
+    granite_moe,
+    llama4,
+    minicpm3,
+    mixtral,
+    olmoe,
+    phimoe,
+    qwen2_moe,
+    qwen3_5,
+    qwen3_5_moe,
+    qwen3_moe,
+    qwen3_next,
+)
+from .family_parts import LAYER_NORM, activation, alike, attention, gated, head_of, layer_count, model, windowed
 
 Family = Callable[[Fields], Architecture]
 
-RMS = Norm(mean=False)
-LAYER_NORM = Norm(mean=True, bias=True)
-_ACTIVATIONS = {
-    "silu": "silu",
-    "swish": "silu",
-    "swiglu": "silu",
-    "relu": "relu",
-    "gelu": "gelu",
-    "gelu_new": "gelu",
-    "gelu_fast": "gelu",
-    "gelu_pytorch_tanh": "gelu",
-    "gelu_python": "gelu",
-    "quick_gelu": "gelu",
-    "relu2": "relu",
-}
-
-
-def activation(fields: Fields, *names: str, default: str) -> str:
-    """The kind of op of an activation."""
-    word = fields.word(*names, default=default)
-    fields.require(word in _ACTIVATIONS, names[0], f"is {word!r}; expected one of {', '.join(_ACTIVATIONS)}")
-    return _ACTIVATIONS[word]
-
-
-def attention(fields: Fields, *, heads: int = 32, kv_heads: int | None = None, bias: bool = False) -> Attention:
-    """Grouped-query attention with rotary positions, as Llama's fields say it."""
-    hidden = fields.count("hidden_size")
-    heads = fields.count("num_attention_heads", default=heads)
-    kv_heads = fields.count("num_key_value_heads", default=kv_heads or heads)
-    fields.require(
-        heads % kv_heads == 0, "num_key_value_heads", f"is {kv_heads}; expected a divisor of {heads} attention heads"
-    )
-    size = fields.optional("head_dim")
-    if size is None:
-        fields.require(hidden % heads == 0, "num_attention_heads", f"is {heads}; expected a divisor of {hidden}")
-        size = hidden // heads
-    rotated = int(size * fields.share("partial_rotary_factor", "rotary_pct", default=1.0))
-    return Attention(heads, kv_heads, size, size, rotary_size=rotated, bias=bias)
-
-
-def architecture(fields: Fields, layers: tuple[Layer, ...], *, context: int = 2048, tied: bool = False) -> Architecture:
-    """What every config says in the same words."""
-    return Architecture(
-        name=fields.word("_name_or_path") or fields.word("model_type"),
-        family=fields.word("model_type"),
-        hidden=fields.count("hidden_size"),
-        vocabulary=fields.count("vocab_size", most=LARGEST_VOCABULARY),
-        layers=layers,
-        longest_context=fields.count("max_position_embeddings", default=context, most=LARGEST_CONTEXT),
-        tied=fields.flag("tie_word_embeddings", default=tied),
-    )
-
-
-def layer_count(fields: Fields, *names: str, default: int | None = None) -> int:
-    return fields.count(*(names or ("num_hidden_layers",)), default=default, most=MOST_LAYERS)
-
-
-def gated(fields: Fields, *, bias: bool = False, act: str = "silu", intermediate: int | None = None) -> FeedForward:
-    kind = activation(fields, "hidden_act", "hidden_activation", default=act)
-    return FeedForward(fields.count("intermediate_size", default=intermediate), True, kind, bias)
-
 
 def llama(fields: Fields) -> Architecture:
-    bias = fields.flag("attention_bias")
-    mixer = replace(attention(fields, bias=bias), output_bias=bias)
-    layer = Layer(mixer, gated(fields, bias=fields.flag("mlp_bias")))
-    return architecture(fields, (layer,) * layer_count(fields, default=32))
+    bias = fields.flag("attention_bias", "bias", "use_bias")
+    part = gated(fields, bias=fields.flag("mlp_bias", "use_bias"))
+    return model(fields, alike(fields, attention(fields, bias=bias, output_bias=bias), part), context=2048)
+
+
+def tied_llama(fields: Fields) -> Architecture:
+    """Families that are Llama's, with a head that is the embedding's table unless the config says otherwise."""
+    return replace(llama(fields), tied=fields.flag("tie_word_embeddings", default=True))
+
+
+def ernie(fields: Fields) -> Architecture:
+    bias = fields.flag("use_bias")
+    mixer = attention(fields, bias=bias, output_bias=bias, head_size=128)
+    return model(fields, alike(fields, mixer, gated(fields, bias=bias)), context=131072, tied=True)
 
 
 def mistral(fields: Fields) -> Architecture:
-    mixer = replace(attention(fields, kv_heads=8), window=fields.optional("sliding_window", most=LARGEST_CONTEXT))
-    layer = Layer(mixer, gated(fields, intermediate=14336))
-    return architecture(fields, (layer,) * layer_count(fields, default=32), context=4096 * 32)
+    mixer = replace(attention(fields, kv_heads=_grouped(fields)), window=fields.window(4096))
+    return model(fields, alike(fields, mixer, gated(fields)), context=131072)
 
 
-def mixtral(fields: Fields) -> Architecture:
-    experts = fields.count("num_local_experts", default=8, most=MOST_EXPERTS)
-    active = fields.count("num_experts_per_tok", default=2, most=experts)
-    dense = gated(fields, intermediate=14336)
-    part = Mixture(experts, active, dense.intermediate, activation=dense.activation)
-    mixer = replace(attention(fields, kv_heads=8), window=fields.optional("sliding_window", most=LARGEST_CONTEXT))
-    return architecture(fields, (Layer(mixer, part),) * layer_count(fields, default=32), context=4096 * 32)
+def ministral(fields: Fields) -> Architecture:
+    window = fields.window(4096 if fields.word("model_type") == "ministral" else None)
+    mixer = attention(fields, kv_heads=_grouped(fields))
+    layers = windowed(fields, mixer, gated(fields), window=window, near=lambda _: window is not None)
+    return model(fields, layers, context=131072)
+
+
+def _grouped(fields: Fields) -> int | None:
+    """Mistral's 8 key heads, where as many share out the heads."""
+    heads = fields.count("num_attention_heads")
+    return 8 if heads % 8 == 0 else None
 
 
 def qwen2(fields: Fields) -> Architecture:
-    """Biases of queries, keys and values; windows only where the config says so, from some layer on."""
-    mixer = attention(fields, kv_heads=32, bias=True)
-    layers = windowed(fields, mixer, gated(fields, intermediate=22016), layer_count(fields, default=32))
-    return architecture(fields, layers, context=32768)
+    """Biases of queries, keys and values; windows only where the config asks for them, from some layer on."""
+    return model(fields, _late_windows(fields, query_norm=QueryNorm.NONE), context=32768)
 
 
 def qwen3(fields: Fields) -> Architecture:
-    bias = fields.flag("attention_bias")
-    head = attention(_with(fields, "head_dim", 128), kv_heads=32, bias=bias)
-    mixer = replace(head, output_bias=bias, query_norm=QueryNorm.HEAD)
-    layers = windowed(fields, mixer, gated(fields, intermediate=22016), layer_count(fields, default=32))
-    return architecture(fields, layers, context=32768)
+    return model(fields, _late_windows(fields, query_norm=QueryNorm.HEAD), context=32768)
 
 
-def windowed(fields: Fields, mixer: Attention, part: FeedForward | Mixture, count: int) -> tuple[Layer, ...]:
-    """Layers by `layer_types`, else full ones up to `max_window_layers` and windows behind, if windows are used."""
-    window = fields.optional("sliding_window", most=LARGEST_CONTEXT) if fields.flag("use_sliding_window") else None
+def _late_windows(fields: Fields, *, query_norm: QueryNorm) -> tuple[Layer, ...]:
+    has_norm = query_norm is QueryNorm.HEAD
+    bias = fields.flag("attention_bias") if has_norm else True
+    mixer = attention(fields, bias=bias, output_bias=bias and has_norm, head_size=128 if has_norm else None)
+    window = fields.window(4096) if fields.flag("use_sliding_window") else None
     first = fields.count("max_window_layers", default=28, least=0)
-    full, near = Layer(mixer, part), Layer(replace(mixer, window=window), part)
-    return tuple(near if window is not None and number >= first else full for number in range(count))
+    mixer = replace(mixer, query_norm=query_norm)
+    return windowed(fields, mixer, gated(fields), window=window, near=lambda number: number >= first)
 
 
-def opt(fields: Fields) -> Architecture:
-    hidden, heads = fields.count("hidden_size", default=768), fields.count("num_attention_heads", default=12)
-    fields.require(hidden % heads == 0, "num_attention_heads", f"is {heads}; expected a divisor of {hidden}")
-    bias = fields.flag("enable_bias", default=True)
-    mixer = Attention(heads, heads, hidden // heads, hidden // heads, bias=bias, output_bias=bias)
-    part = FeedForward(
-        fields.count("ffn_dim", default=3072), False, activation(fields, "activation_function", default="relu"), bias
+def gemma(fields: Fields) -> Architecture:
+    mixer = attention(fields, head_size=256, bias=fields.flag("attention_bias"))
+    return model(fields, alike(fields, mixer, gated(fields, default="gelu")), context=8192, tied=True)
+
+
+def gemma2(fields: Fields) -> Architecture:
+    """Every other layer has a window; normalisation on both sides of each part; scores are capped."""
+    mixer = attention(fields, head_size=256, bias=fields.flag("attention_bias"))
+    mixer = replace(mixer, softcap=fields.values.get("attn_logit_softcapping", 50.0) is not None)
+    layers = windowed(
+        fields, mixer, gated(fields, default="gelu"), window=fields.window(4096), near=lambda n: (n + 1) % 2 != 0
     )
-    count = layer_count(fields, default=12)
-    before = fields.flag("do_layer_norm_before", default=True)
-    width = fields.optional("word_embed_proj_dim")
-    context = fields.count("max_position_embeddings", default=2048, most=LARGEST_CONTEXT)
-    return replace(
-        architecture(fields, (Layer(mixer, part),) * count, context=2048, tied=True),
-        norm=LAYER_NORM,
-        norm_place=NormPlace.BEFORE if before else NormPlace.AFTER,
-        final_norm=before and not fields.flag("_remove_final_layer_norm"),
-        positions=Positions.LEARNED,
-        position_rows=context + 2,  # the first two are kept for padding
-        embedding_size=None if width in (None, hidden) else width,
+    return replace(model(fields, layers, context=8192, tied=True), norm_place=NormPlace.AROUND)
+
+
+def gemma3(fields: Fields) -> Architecture:
+    """Five layers with a window, then one without. Published configs leave out what the config class says."""
+    fields = fields.with_defaults(num_attention_heads=8, num_key_value_heads=4, vocab_size=262208)
+    mixer = replace(attention(fields, head_size=256, bias=fields.flag("attention_bias")), query_norm=QueryNorm.HEAD)
+    pattern = fields.count("sliding_window_pattern", "_sliding_window_pattern", default=6)
+    layers = windowed(
+        fields, mixer, gated(fields, default="gelu"), window=fields.window(4096), near=lambda n: (n + 1) % pattern != 0
     )
+    return replace(model(fields, layers, context=131072, tied=True), norm_place=NormPlace.AROUND)
 
 
-def gptj(fields: Fields) -> Architecture:
-    hidden, heads = fields.count("n_embd", "hidden_size", default=4096), fields.count("n_head", default=16)
-    fields.require(hidden % heads == 0, "n_head", f"is {heads}; expected a divisor of {hidden}")
-    size = hidden // heads
-    rotated = fields.count("rotary_dim", default=64, most=size)
-    kind = activation(fields, "activation_function", default="gelu_new")
-    part = FeedForward(fields.count("n_inner", default=4 * hidden), False, kind, True)
-    layer = Layer(Attention(heads, heads, size, size, rotary_size=rotated), part)
-    return Architecture(
-        fields.word("_name_or_path") or "gptj",
-        "gptj",
-        hidden,
-        fields.count("vocab_size", default=50400, most=LARGEST_VOCABULARY),
-        (layer,) * layer_count(fields, "n_layer", default=28),
-        fields.count("n_positions", default=2048, most=LARGEST_CONTEXT),
-        norm=LAYER_NORM,
-        parallel=True,
-        shared_norm=True,
-        head_bias=True,
-        tied=fields.flag("tie_word_embeddings"),
-    )
+def phi3(fields: Fields) -> Architecture:
+    mixer = replace(attention(fields), window=fields.window())
+    return model(fields, alike(fields, mixer, gated(fields)), context=4096)
 
 
-def _with(fields: Fields, name: str, value: int) -> Fields:
-    """The fields with a default of this family where the config has none."""
-    return fields if fields.has(name) else replace(fields, values={**fields.values, name: value})
+def glm(fields: Fields) -> Architecture:
+    mixer = attention(fields, bias=fields.flag("attention_bias", default=True), head_size=128, kv_heads=2, rotated=0.5)
+    return model(fields, alike(fields, mixer, gated(fields)), context=131072)
+
+
+def glm4(fields: Fields) -> Architecture:
+    return replace(glm(fields), norm_place=NormPlace.AROUND)
+
+
+def chatglm(fields: Fields) -> Architecture:
+    """ChatGLM 2 and 3, and GLM-4 in its first form."""
+    heads = fields.count("num_attention_heads")
+    groups = fields.count("multi_query_group_num", default=2) if fields.flag("multi_query_attention") else heads
+    size = fields.optional("kv_channels") or head_of(fields, "num_attention_heads", heads)
+    bias = fields.flag("add_bias_linear")
+    said = {"num_key_value_heads": groups, "head_dim": size, "intermediate_size": fields.count("ffn_hidden_size")}
+    whole = replace(fields, values={**fields.values, **said})
+    mixer = attention(whole, bias=bias or fields.flag("add_qkv_bias"), output_bias=bias, rotated=0.5)
+    layer = Layer(mixer, FeedForward(whole.count("intermediate_size"), bias=bias))
+    count = layer_count(fields, "num_layers", "num_hidden_layers")
+    return model(fields, (layer,) * count, context=2048)
+
+
+def telechat(fields: Fields) -> Architecture:
+    """TeleChat 2: Llama's parts under other names; the second product has a bias."""
+    said = {
+        "num_attention_heads": fields.count("n_head", "num_attention_heads"),
+        "num_hidden_layers": layer_count(fields, "n_layer", "num_hidden_layers"),
+        "intermediate_size": fields.count("ffn_hidden_size", "intermediate_size"),
+    }
+    whole = replace(fields, values={**fields.values, **said})
+    return model(whole, alike(whole, attention(whole), gated(whole)), context=8192)
+
+
+def olmo(fields: Fields) -> Architecture:
+    bias = fields.flag("attention_bias")
+    mixer = attention(fields, bias=bias, output_bias=bias)
+    plain = Norm(mean=True, gain=False)
+    return replace(model(fields, alike(fields, mixer, gated(fields)), context=2048), norm=plain)
+
+
+def olmo2(fields: Fields) -> Architecture:
+    """Normalisation behind each part, and of all queries and all keys."""
+    bias = fields.flag("attention_bias")
+    mixer = replace(attention(fields, bias=bias, output_bias=bias), query_norm=QueryNorm.WHOLE)
+    window = fields.window(4096) if fields.word("model_type") == "olmo3" else None
+    layers = windowed(fields, mixer, gated(fields), window=window, near=lambda n: (n + 1) % 4 != 0)
+    return replace(model(fields, layers, context=2048), norm_place=NormPlace.AFTER)
+
+
+def exaone4(fields: Fields) -> Architecture:
+    mixer = replace(attention(fields), query_norm=QueryNorm.HEAD)
+    window = fields.window(4096)
+    pattern = fields.count("sliding_window_pattern", default=4) if window is not None else 1
+    layers = windowed(fields, mixer, gated(fields), window=window, near=lambda n: (n + 1) % pattern != 0)
+    return replace(model(fields, layers, context=2048), norm_place=NormPlace.AFTER)
+
+
+def hunyuan(fields: Fields) -> Architecture:
+    bias = fields.flag("attention_bias")
+    mixer = replace(attention(fields, bias=bias, output_bias=bias), query_norm=QueryNorm.HEAD)
+    return model(fields, alike(fields, mixer, gated(fields)), context=2048)
+
+
+def stablelm(fields: Fields) -> Architecture:
+    mixer = attention(fields, bias=fields.flag("use_qkv_bias"), rotated=0.25)
+    parallel = fields.flag("use_parallel_residual")
+    found = model(fields, alike(fields, mixer, gated(fields)), context=4096)
+    return replace(found, norm=LAYER_NORM, parallel=parallel, shared_norm=parallel)
+
+
+def cohere(fields: Fields) -> Architecture:
+    """Both parts of a layer read one normalisation; Cohere 2 has three layers with a window, then one without."""
+    bias = fields.flag("attention_bias")
+    mixer = attention(fields, bias=bias, output_bias=bias)
+    has_norm = fields.flag("use_qk_norm")
+    mixer = replace(mixer, query_norm=QueryNorm.WHOLE if has_norm else QueryNorm.NONE)
+    window = fields.window(4096) if fields.word("model_type") == "cohere2" else None
+    pattern = fields.count("sliding_window_pattern", default=4)
+    layers = windowed(fields, mixer, gated(fields), window=window, near=lambda n: (n + 1) % pattern != 0)
+    found = model(fields, layers, context=8192, tied=True)
+    return replace(found, norm=Norm(mean=True), parallel=True, shared_norm=True)
+
+
+def starcoder2(fields: Fields) -> Architecture:
+    bias = fields.flag("use_bias", default=True)
+    mixer = replace(attention(fields, bias=bias, output_bias=bias, kv_heads=2), window=fields.window())
+    kind = activation(fields, "hidden_act", default="gelu_pytorch_tanh")
+    part = FeedForward(fields.count("intermediate_size"), False, kind, bias)
+    return replace(model(fields, alike(fields, mixer, part), context=4096, tied=True), norm=LAYER_NORM)
+
+
+def nemotron(fields: Fields) -> Architecture:
+    """Nemotron and Arcee: two products with a squared rectifier between them."""
+    bias = fields.flag("attention_bias")
+    is_nemotron = fields.word("model_type") == "nemotron"
+    mixer = attention(fields, bias=bias, output_bias=bias, rotated=0.5 if is_nemotron else 1.0)
+    kind = activation(fields, "hidden_act", default="relu2")
+    part = FeedForward(fields.count("intermediate_size"), False, kind, fields.flag("mlp_bias"))
+    found = model(fields, alike(fields, mixer, part), context=4096)
+    return replace(found, norm=LAYER_NORM) if is_nemotron else found
 
 
 FAMILIES: Mapping[str, Family] = {
     "llama": llama,
+    "internlm2": llama,
+    "granite": llama,
+    "seed_oss": llama,
+    "smollm3": tied_llama,
+    "minicpm": tied_llama,
+    "ernie4_5": ernie,
     "mistral": mistral,
-    "mixtral": mixtral,
+    "ministral": ministral,
+    "ministral3": ministral,
     "qwen2": qwen2,
+    "qwen2_vl": qwen2,
+    "qwen2_vl_text": qwen2,
+    "qwen2_5_vl": qwen2,
+    "qwen2_5_vl_text": qwen2,
     "qwen3": qwen3,
-    "opt": opt,
+    "qwen3_vl_text": qwen3,
+    "gemma": gemma,
+    "gemma2": gemma2,
+    "gemma3_text": gemma3,
+    "phi3": phi3,
+    "phi4_multimodal": phi3,
+    "glm": glm,
+    "glm4": glm4,
+    "chatglm": chatglm,
+    "telechat": telechat,
+    "telechat2": telechat,
+    "olmo": olmo,
+    "olmo2": olmo2,
+    "olmo3": olmo2,
+    "exaone4": exaone4,
+    "hunyuan_v1_dense": hunyuan,
+    "stablelm": stablelm,
+    "cohere": cohere,
+    "cohere2": cohere,
+    "starcoder2": starcoder2,
+    "nemotron": nemotron,
+    "arcee": nemotron,
+    # before gated feed-forward parts
+    "gpt2": gpt2,
+    "gpt_bigcode": gpt_bigcode,
+    "gpt_neo": gpt_neo,
     "gptj": gptj,
+    "codegen": codegen,
+    "gpt_neox": gpt_neox,
+    "opt": opt,
+    "bloom": bloom,
+    "mpt": mpt,
+    "falcon": falcon,
+    "phi": phi,
+    # mixtures of experts, latent attention, linear attention
+    "mixtral": mixtral,
+    "phimoe": phimoe,
+    "qwen2_moe": qwen2_moe,
+    "qwen3_moe": qwen3_moe,
+    "qwen3_vl_moe_text": qwen3_moe,
+    "qwen3_next": qwen3_next,
+    "qwen3_5_text": qwen3_5,
+    "qwen3_5_moe_text": qwen3_5_moe,
+    "deepseek_v2": deepseek,
+    "deepseek_v3": deepseek,
+    "kimi_k2": deepseek,
+    "minicpm3": minicpm3,
+    "glm4_moe": glm4_moe,
+    "gpt_oss": gpt_oss,
+    "granitemoe": granite_moe,
+    "granitemoeshared": granite_moe,
+    "olmoe": olmoe,
+    "llama4_text": llama4,
+}
+# Families of several kinds of input whose decoder is nested in the config without a name of its own.
+NESTED: Mapping[str, str] = {
+    "gemma3": "gemma3_text",
+    "llava": "llama",
+    "llava_next": "llama",
+    "mistral3": "mistral",
+    "qwen2_vl": "qwen2_vl_text",
+    "qwen2_5_vl": "qwen2_5_vl_text",
+    "qwen3_vl": "qwen3_vl_text",
+    "qwen3_5": "qwen3_5_text",
+    "llama4": "llama4_text",
+    "deepseek_vl_v2": "deepseek_v2",
 }

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 import tomllib
 from collections.abc import Collection, Iterable, Iterator, Mapping
-from dataclasses import fields, is_dataclass
+from dataclasses import fields, is_dataclass, replace
 from enum import Enum
 from functools import lru_cache
 from math import isfinite
@@ -171,6 +171,7 @@ def _target(layers: tuple[tuple[bytes, str], ...]) -> Target:
     _check_vocabulary(target, source)
     _check_names(target, source)
     _check_figures(target, source)
+    _check_language_models(target, source)
     return target
 
 
@@ -298,6 +299,18 @@ def _check_figures(target: Target, source: str) -> None:
             raise TargetError(source, f"key {printable(place)}", f"found {found}; expected {expected}")
 
 
+def _check_language_models(target: Target, source: str) -> None:
+    """Figures for language models replace figures that are there, or add a data type beside the others."""
+    new = target.language_models.figures if target.language_models is not None else {}
+    known = [key for key, _ in figures(replace(target, language_models=None))] if new else []
+    tables = {table for table, _, leaf in (key.rpartition(".") for key in known) if leaf in _DTYPES}
+    for key in new:
+        table, _, leaf = key.rpartition(".")
+        if key not in known and not (table in tables and leaf in _DTYPES):
+            hint = did_you_mean(key, known).strip() or "expected the key of a figure of the target"
+            raise TargetError(source, f"key language_models.figures.{printable(key)}", f"is not there; {hint}")
+
+
 def figures(noun: object, place: str = "") -> Iterator[tuple[str, Figure]]:
     """Yield every figure of a target with its key, in the order of the fields."""
     if isinstance(noun, Figure):
@@ -311,3 +324,37 @@ def figures(noun: object, place: str = "") -> Iterator[tuple[str, Figure]]:
     elif isinstance(noun, tuple):
         for number, value in enumerate(noun):
             yield from figures(value, f"{place}[{number}]")
+
+
+def for_language_models(target: Target) -> Target:
+    """The target as language models meet it: with the figures, and the fit to measurements, that hold for them."""
+    found = target.language_models
+    if found is None:
+        return target
+    fitted = found.calibration is not None
+    return replace(
+        with_figures(target, found.figures),
+        calibration=found.calibration if fitted or found.figures else target.calibration,
+        validation=found.validation if fitted or found.figures else target.validation,
+    )
+
+
+def with_figures(target: Target, new: Mapping[str, Figure]) -> Target:
+    """A target with other figures at some keys."""
+    import msgspec
+
+    document = msgspec.to_builtins(target)
+    for key, figure in new.items():
+        place = document
+        *path, leaf = _steps(key)
+        for step in path:
+            place = place[step]
+        place[leaf] = msgspec.to_builtins(figure)
+    return msgspec.convert(document, Target)
+
+
+def _steps(key: str) -> list[str | int]:
+    steps: list[str | int] = []
+    for word in key.replace("[", ".[").split("."):
+        steps.append(int(word[1:-1]) if word.startswith("[") else word)
+    return steps

@@ -15,6 +15,7 @@ from ..graph.graph import DType, Op
 from ..graph.work_families import WorkFamily
 from .calibration import Calibration, Validation
 from .figure import Figure as Figure  # noqa: PLC0414 (re-exported: plug-ins look for it here)
+from .language_models import LanguageModels
 from .surroundings import HostCosts, Pmu, Simulation
 
 ANY = "*"
@@ -335,6 +336,7 @@ class Target:
     call_bytes_per_second: Figure | None = None  # at which inputs are handed over and outputs are handed back
     calibration: Calibration | None = None
     validation: Validation | None = None
+    language_models: LanguageModels | None = None
 
     def __post_init__(self) -> None:
         if not self.engines:

@@ -28,6 +28,8 @@ def to_run(recording: Recording, *, command: Sequence[str], created: str, sha256
         trace = replace(trace, edges=trace.edges[np.argsort(trace.edges["target"], kind="stable")])
     ops = tuple(_op_info(op) for op in recording.ops)
     summary = withheld(recording.totals or _summary(recording), ops)
+    if recording.language_model is not None:
+        summary = replace(summary, language_model=recording.language_model)
     run = Run(
         info=_info(recording, summary, command=tuple(command), created=created, sha256=sha256),
         ops=ops,

@@ -18,6 +18,7 @@ from .. import __version__
 from ..core.errors import ProfilerError, UsageError
 from ..core.files import sha256_of
 from ..core.json_files import decode_json
+from ..core.keys import code_of, digest_of
 from ..core.provenance import Provenance
 from .bounds_file import BOUNDS_FILE
 from .finding import (
@@ -35,7 +36,6 @@ from .finding import (
     Trial,
     WaitFor,
 )
-from .keys import code_of, digest_of
 from .recording_file import OLD_FILES, RECORDING_FILE
 from .run import Run
 from .schema import GRAPH_FILE, HEAD_FILE, TABLE_FILES

@@ -17,6 +17,7 @@ from ..core.meaning import Does
 from ..core.provenance import Provenance
 from ..program.bounds import Bounds
 from .finding import Finding
+from .language_model import LanguageModel
 from .resources import Resources
 from .run import CommandTable
 from .summary import DeviceSummary, HostStage, LaneTotal, Latency, MemoryTotal, Share, Summary
@@ -193,6 +194,7 @@ class Recording:
     memory: tuple[MemoryTotal, ...] = ()
     host: tuple[HostStage, ...] = ()  # of one inference, in order; together what it takes
     stages: tuple[StageTime, ...] = ()  # of the compiler
+    language_model: LanguageModel | None = None  # of sources that tell of tokens
     causes: tuple[Finding, ...] = ()  # that the source itself found
     checks: tuple[Check, ...] = ()
     notes: tuple[str, ...] = ()  # what was left out, how much of it, and why

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 
 from ..core.meaning import Carries, Does
 from ..core.provenance import Provenance
+from .language_model import LanguageModel
 
 KB = 1024
 
@@ -343,6 +344,7 @@ class Summary:
     energy: Energy | None = None
     host: tuple[HostStage, ...] = ()  # of one inference, in order; together what the application sees
     samples_ns: tuple[int, ...] = ()  # latency of every inference, in order, where there were several
+    language_model: LanguageModel | None = None  # None: tokens are nothing that this run tells of
 
 
 @dataclass(frozen=True, slots=True)

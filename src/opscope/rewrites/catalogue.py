@@ -34,6 +34,119 @@ TOKENS: tuple[RewriteEntry, ...] = (  # products, attention, norms, and how valu
         "an op whose result is its input, such as a cast to the type that is there or a pad by nothing, gone",
         "onnx.reshapes:drop_no_ops",
     ),
+    RewriteEntry(
+        "name-activations",
+        "GELU, SiLU, HardSwish, Mish and others that are spelled out, as the op that they are, or in fewer ops",
+        "onnx.activations:name_activation",
+    ),
+    RewriteEntry(
+        "spell-activations",
+        "Gelu, HardSwish and Mish, each one op, in ops that every target has",
+        "onnx.activations:spell_activation",
+    ),
+    RewriteEntry(
+        "gelu-to-tanh",
+        "GELU by erf, in its tanh form: up to 5e-4 off",
+        "onnx.activations:gelu_to_tanh",
+        needs="approximate",
+    ),
+    RewriteEntry(
+        "gelu-to-sigmoid",
+        "GELU by erf, in its sigmoid form: up to 0.021 off",
+        "onnx.activations:gelu_to_sigmoid",
+        needs="approximate",
+    ),
+    RewriteEntry(
+        "erf-to-tanh",
+        "Erf by Tanh of a cubic: up to 4e-4 off",
+        "onnx.activations:erf_to_tanh",
+        needs="approximate",
+    ),
+    RewriteEntry(
+        "name-layer-norms",
+        "a layer norm that is spelled out in means, products and a root, as LayerNormalization",
+        "onnx.norms:name_layer_norm",
+    ),
+    RewriteEntry(
+        "name-rms-norms",
+        "an RMS norm that is spelled out in a mean, products and a root, as RMSNormalization",
+        "onnx.norms:name_rms_norm",
+    ),
+    RewriteEntry(
+        "spell-norms",
+        "LayerNormalization and RMSNormalization in means, products and a root",
+        "onnx.norms:spell_layer_norm",
+    ),
+    RewriteEntry(
+        "name-softmax",
+        "Exp over its own sum, as Softmax",
+        "onnx.norms:name_softmax",
+    ),
+    RewriteEntry(
+        "gemm-to-matmul",
+        "Gemm with constant weights as MatMul and Add",
+        "onnx.matmuls:gemm_to_matmul",
+    ),
+    RewriteEntry(
+        "matmul-to-gemm",
+        "MatMul with constant weights, and its bias, as Gemm of two axes",
+        "onnx.matmuls:matmul_to_gemm",
+    ),
+    RewriteEntry(
+        "flatten-matmul",
+        "MatMul of more than two axes with constant weights, as one of two axes between reshapes",
+        "onnx.matmuls:flatten_matmul",
+    ),
+    RewriteEntry(
+        "unflatten-matmul",
+        "MatMul between two reshapes that leave the last axis alone, without them",
+        "onnx.matmuls:unflatten_matmul",
+    ),
+    RewriteEntry(
+        "matmul-to-conv",
+        "MatMul with constant weights, and its bias, as a 1×1 convolution between transposes",
+        "onnx.matmuls:matmul_to_conv",
+    ),
+    RewriteEntry(
+        "conv-to-matmul",
+        "a 1×1 convolution as MatMul and Add between transposes",
+        "onnx.matmuls:conv_to_matmul",
+    ),
+    RewriteEntry(
+        "turn-product",
+        "a projection whose result is turned, as keys are, with its weights on the left of the turned input",
+        "onnx.matmuls:turn_product",
+    ),
+    RewriteEntry(
+        "fold-scale",
+        "a constant factor after a product, as the scale of attention, in the weights of a projection",
+        "onnx.matmuls:fold_scale",
+    ),
+    RewriteEntry(
+        "fold-scale-ahead",
+        "a constant factor on the input of a product, in its weights",
+        "onnx.matmuls:fold_scale_ahead",
+    ),
+    RewriteEntry(
+        "cuts-to-split",
+        "Slices and Gathers that take a value apart along an axis, as one Split",
+        "onnx.slices:cuts_to_split",
+    ),
+    RewriteEntry(
+        "split-to-slices",
+        "Split as a Slice for each part",
+        "onnx.slices:split_to_slices",
+    ),
+    RewriteEntry(
+        "gather-to-slice",
+        "Gather of one index, or of neighbours, as Slice, and Squeeze where the axis goes",
+        "onnx.slices:gather_to_slice",
+    ),
+    RewriteEntry(
+        "slice-to-gather",
+        "Slice of one element whose axis is then squeezed away, as Gather",
+        "onnx.slices:slice_to_gather",
+    ),
 )
 PICTURES: tuple[RewriteEntry, ...] = (  # convolutions, pools, and what stands between them
     RewriteEntry(
@@ -101,8 +214,151 @@ PICTURES: tuple[RewriteEntry, ...] = (  # convolutions, pools, and what stands b
         "AveragePool that counts its padding or has none as a depthwise Conv of equal weights",
         "onnx.pooling:average_pool_to_conv",
     ),
+    RewriteEntry(
+        "conv-1d-to-2d",
+        "convolutions and pooling along one axis as such along two, the first of one element",
+        "onnx.convolutions:conv_1d_to_2d",
+    ),
+    RewriteEntry(
+        "sink-squeeze",
+        "elementwise ops on squeezed values as the same before the Squeeze",
+        "onnx.convolutions:sink_squeeze",
+    ),
+    RewriteEntry(
+        "dilation-to-blocks",
+        "a dilated Conv as SpaceToDepth, a Conv in groups without dilation, and DepthToSpace",
+        "onnx.convolutions:dilation_to_blocks",
+    ),
+    RewriteEntry(
+        "dilation-to-zeros",
+        "a dilated Conv as one of a larger kernel with zeros between its taps",
+        "onnx.convolutions:dilation_to_zeros",
+    ),
+    RewriteEntry(
+        "split-large-kernel",
+        "a Conv of more than 7 taps along an axis as a sum of smaller ones",
+        "onnx.convolutions:split_large_kernel",
+    ),
+    RewriteEntry(
+        "grouped-conv-to-convs",
+        "a Conv in up to 32 groups as one for each",
+        "onnx.convolutions:grouped_conv_to_convs",
+    ),
+    RewriteEntry(
+        "grouped-conv-to-dense",
+        "a Conv in up to 64 groups as one of all channels with zeros between them",
+        "onnx.convolutions:grouped_conv_to_dense",
+    ),
+    RewriteEntry(
+        "convs-to-grouped-conv",
+        "Convs of the parts of a Split and their Concat as one in groups",
+        "onnx.convolutions:convs_to_grouped_conv",
+    ),
+    RewriteEntry(
+        "conv-transpose-to-depth-to-space",
+        "a ConvTranspose that enlarges by its stride as a Conv and DepthToSpace",
+        "onnx.convolutions:conv_transpose_to_blocks",
+    ),
+    RewriteEntry(
+        "fold-into-previous",
+        "BatchNormalization, or a product or sum by channel, taken into the Conv, Gemm or MatMul before it",
+        "onnx.folding:fold_into_previous",
+    ),
+    RewriteEntry(
+        "fold-into-next",
+        "BatchNormalization, or a product or sum by channel, taken into the Conv, Gemm or MatMul after it",
+        "onnx.folding:fold_into_next",
+    ),
+    RewriteEntry(
+        "batch-norm-to-mul-add",
+        "BatchNormalization as a product and a sum by channel",
+        "onnx.folding:batch_norm_to_mul_add",
+    ),
+    RewriteEntry(
+        "fold-pad",
+        "a Pad as padding of the Conv, AveragePool or MaxPool that reads it",
+        "onnx.padding:fold_pad",
+    ),
+    RewriteEntry(
+        "pad-apart",
+        "padding that differs from side to side, or that an average counts, as a Pad before the op",
+        "onnx.padding:pad_apart",
+    ),
+    RewriteEntry(
+        "reshapes-to-blocks",
+        "Reshape, Transpose and Reshape that move pixels into channels or back as SpaceToDepth or DepthToSpace",
+        "onnx.blocks:reshapes_to_blocks",
+    ),
+    RewriteEntry(
+        "resize-to-depth-to-space",
+        "a Resize that repeats pixels as a Concat of copies and DepthToSpace",
+        "onnx.blocks:resize_to_depth_to_space",
+    ),
+    RewriteEntry(
+        "resize-to-conv-transpose",
+        "a Resize that repeats pixels as a depthwise ConvTranspose of ones",
+        "onnx.blocks:resize_to_conv_transpose",
+    ),
+    RewriteEntry(
+        "resize-to-expand",
+        "a Resize that repeats pixels as Reshape, Expand and Reshape",
+        "onnx.blocks:resize_to_expand",
+    ),
+    RewriteEntry(
+        "expand-to-resize",
+        "Reshape, Expand or Tile, and Reshape that repeat pixels as a Resize",
+        "onnx.blocks:expand_to_resize",
+    ),
+    RewriteEntry(
+        "shuffle-to-gather",
+        "channels shuffled by Reshape, Transpose and Reshape as a Gather",
+        "onnx.channels:shuffle_to_gather",
+    ),
+    RewriteEntry(
+        "gather-to-conv",
+        "a Gather of channels as a 1x1 Conv that picks them",
+        "onnx.channels:gather_to_conv",
+    ),
+    RewriteEntry(
+        "gather-into-conv",
+        "a Gather of channels taken into the weights of the Conv after or before it",
+        "onnx.channels:gather_into_conv",
+    ),
+    RewriteEntry(
+        "flatten-concats",
+        "Concats of Concats along one axis as one",
+        "onnx.channels:flatten_concats",
+    ),
+    RewriteEntry(
+        "undo-slices",
+        "a Concat of all the parts of a value in their order as the value",
+        "onnx.channels:undo_slices",
+    ),
 )
-OWN = (*TOKENS, *PICTURES)
+LIBRARIES: tuple[RewriteEntry, ...] = (
+    RewriteEntry(
+        "fold-constants",
+        "what constants alone decide, computed, by onnxscript's optimiser",
+        "onnx.libraries:fold_constants",
+    ),
+    RewriteEntry(
+        "share-equal-ops",
+        "ops of one kind on the same values, and equal constants, as one; what nobody reads, gone",
+        "onnx.libraries:share_equal_ops",
+    ),
+    RewriteEntry("onnxslim", "the model as onnxslim simplifies it", "onnx.libraries:slim"),
+    RewriteEntry(
+        "onnxruntime-basic",
+        "the model as ONNX Runtime's basic optimisations leave it",
+        "onnx.libraries:runtime_basic",
+    ),
+    RewriteEntry(
+        "onnxruntime-extended",
+        "the model as ONNX Runtime's extended optimisations leave it, if in operators of ONNX itself",
+        "onnx.libraries:runtime_extended",
+    ),
+)
+OWN = (*TOKENS, *PICTURES, *LIBRARIES)
 
 
 def known(format_: str) -> tuple[RewriteEntry, ...]:

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Generic, Protocol, TypeVar
 
 from ..core.manifest import RewriteEntry
+from ..options import Shapes
 
 Model = TypeVar("Model")
 
@@ -31,8 +32,12 @@ Wanted = Callable[[Site], bool]  # whether a rewrite is to be applied at a site
 class Editor(Protocol, Generic[Model]):
     """Opens, changes and writes models of one format."""
 
-    def open_model(self, path: Path) -> Model:
-        """A model to change, with shapes as far as they can be told; the file stays as it is."""
+    def open_model(self, path: Path, shapes: Shapes | None = None) -> Model:
+        """A model to change, with shapes as far as they can be told; the file stays as it is.
+
+        Args:
+            shapes: of inputs, by name: set in the model where it leaves them open.
+        """
 
     def save(self, model: Model, path: Path) -> None:
         """Write a model, whole or not at all."""

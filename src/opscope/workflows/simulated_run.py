@@ -10,11 +10,11 @@ from typing import TYPE_CHECKING
 
 from .. import __version__
 from ..core.errors import UsageError
+from ..core.keys import code_of, digest_of
 from ..machine.corners import Corner
 from ..machine.target import Target
 from ..options import CompileOptions, ProfileOptions, RunOptions, part_of
 from ..recording.host_times import STAGES, Rows, between
-from ..recording.keys import code_of, digest_of
 from ..recording.recording import Recording
 from ..recording.run import RunInfo
 from ..recording.summary import HostStage

@@ -21,6 +21,7 @@ _SEPARATE = {  # operator, lower end of its range over ±REACH, attributes
     "leaky_relu": ("LeakyRelu", -LEAK * REACH, {"alpha": LEAK}),
 }
 _SILU_LOWEST = -0.2785
+_OPEN_END = np.iinfo(np.int64).max  # of a slice, as PyTorch writes it
 
 
 def conv(
@@ -132,6 +133,22 @@ def split(plan: Blueprint, at: str, x: Value, sizes: Sequence[int], *, axis: int
         parts.append(plan.step("Slice", at, (x, *bounds), shape, rms=x.rms, span=x.span))
         start += size
     return parts
+
+
+def corners(plan: Blueprint, at: str, x: Value, axes: Pair) -> list[Value]:
+    """Take every other row and column, four times: one corner of each square of four, then the one below it.
+
+    Exporters write each as two slices, open at the end.
+    """
+    parts = {}
+    for row, column in ((0, 0), (0, 1), (1, 0), (1, 1)):
+        half = x
+        for axis, first in zip(axes, (row, column), strict=True):
+            bounds = [plan.literal(at, [number]) for number in (first, _OPEN_END, axis, 2)]
+            shape = (*half.shape[:axis], half.shape[axis] // 2, *half.shape[axis + 1 :])
+            half = plan.step("Slice", at, (half, *bounds), shape, rms=x.rms, span=x.span)
+        parts[row, column] = half
+    return [parts[row, column] for column in (0, 1) for row in (0, 1)]
 
 
 def excite(

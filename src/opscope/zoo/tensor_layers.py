@@ -42,6 +42,18 @@ def attend(plan: Blueprint, at: str, shares: Value, x: Value) -> Value:
     return matmul(plan, at, shares, x, rms=x.rms)
 
 
+def query_key_value(plan: Blueprint, at: str, x: Value, heads: int, *, packed: bool) -> list[Value]:
+    """Add the projections of an attention, each (batch, heads, tokens, size); as one product where they are packed."""
+    batch, length, hidden = x.shape
+    size = hidden // heads
+    if packed:
+        joint = reshape(plan, at, linear(plan, f"{at}/qkv", x, 3 * hidden), (batch, length, 3, heads, size))
+        joint = transpose(plan, at, joint, (2, 0, 3, 1, 4))
+        return [select(plan, at, joint, part, axis=0) for part in range(3)]
+    parts = [linear(plan, f"{at}/{name}", x, hidden) for name in ("query", "key", "value")]
+    return [transpose(plan, at, reshape(plan, at, part, (batch, length, heads, size)), (0, 2, 1, 3)) for part in parts]
+
+
 def linear(plan: Blueprint, at: str, x: Value, units: int, *, bias: bool = True) -> Value:
     """Add a product with trained weights, then the bias: exporters write MatMul and Add for inputs of rank 3."""
     features = x.shape[-1]

@@ -64,6 +64,7 @@ OP_CODES: Mapping[str, OpCode] = {
     "SOFTMAX": OpCode(25, 9, 1, 2),
     "SPACE_TO_DEPTH": OpCode(26, 19, 1, 2),
     "SQUARED_DIFFERENCE": OpCode(99, 76, 1, 2),
+    "STRIDED_SLICE": OpCode(45, 32, 1, 2),
     "SUB": OpCode(41, 28, 1, 2),
     "TRANSPOSE": OpCode(39, 26, 1, 2),
     "TRANSPOSE_RANK_5": OpCode(39, 26, 4, 4),

@@ -77,17 +77,21 @@ def _hard_sigmoid(sheet: Sheet, step: Step) -> None:
 
 
 def _slice(sheet: Sheet, step: Step) -> None:
-    x, start, _, axis = step.inputs
-    if not isinstance(x, Value) or not isinstance(start, Literal) or not isinstance(axis, Literal):
+    """Write one axis between bounds; with a stride, if the step has a fourth number."""
+    x, *bounds = step.inputs
+    if not isinstance(x, Value) or not all(isinstance(bound, Literal) for bound in bounds):
         raise TypeError(f"{step.name}: expected a value between known bounds")
-    order = sheet.order(x)
-    begin = [int(start.values[0]) if place == int(axis.values[0]) else 0 for place in order]
-    inputs = [
-        sheet.value(x),
-        sheet.integer_parameter(f"{step.name}/begin", begin),
-        sheet.integer_parameter(f"{step.name}/size", sheet.stored_shape(step.output)),
-    ]
-    sheet.op("SLICE", inputs, step.output, {})
+    start, _, axis, *stride = (int(bound.values[0]) for bound in bounds if isinstance(bound, Literal))
+    order, extents = sheet.order(x), sheet.stored_shape(x)
+    begin = [start if place == axis else 0 for place in order]
+    inputs = [sheet.value(x), sheet.integer_parameter(f"{step.name}/begin", begin)]
+    if not stride:
+        inputs.append(sheet.integer_parameter(f"{step.name}/size", sheet.stored_shape(step.output)))
+        sheet.op("SLICE", inputs, step.output, {})
+        return
+    steps = [stride[0] if place == axis else 1 for place in order]
+    inputs += [sheet.integer_parameter(f"{step.name}/{name}", n) for name, n in (("end", extents), ("strides", steps))]
+    sheet.op("STRIDED_SLICE", inputs, step.output, dict.fromkeys(range(5), ("Int32", 0)))  # no masks
 
 
 def _reshape(sheet: Sheet, step: Step) -> None:

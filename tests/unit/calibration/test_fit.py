@@ -10,12 +10,13 @@ import numpy as np
 import pytest
 
 from measured_rows import make_networks, rows_of, seconds_on
-from opscope.calibration.calibrate import Calibrated, calibrate, with_figures
+from opscope.calibration.calibrate import Calibrated, calibrate
 from opscope.calibration.fit import Priors, fit
 from opscope.calibration.measurements import Measurement
 from opscope.calibration.terms import fitted_keys, values_of
 from opscope.core.errors import UsageError
 from opscope.machine import catalogue
+from opscope.machine.catalogue import with_figures
 from opscope.machine.target import Figure, Target
 
 

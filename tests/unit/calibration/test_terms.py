@@ -10,12 +10,12 @@ import numpy as np
 import pytest
 
 from measured_rows import make_networks, seconds_on
-from opscope.calibration.calibrate import with_figures
 from opscope.calibration.terms import CLOCK, Terms, fitted_keys, is_common, makes_time, terms_of, values_of
 from opscope.estimate.estimator import estimate
 from opscope.estimate.machines import use_machine
 from opscope.estimate.precision import in_precision, with_precision
 from opscope.machine import catalogue
+from opscope.machine.catalogue import with_figures
 from opscope.machine.corners import is_rate
 from opscope.machine.target import Figure, Target
 from opscope.readers import graph_of

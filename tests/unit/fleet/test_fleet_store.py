@@ -17,6 +17,7 @@ from hypothesis import strategies as st
 
 import fleet_cells
 from opscope.core.errors import UsageError
+from opscope.core.keys import digest_of
 from opscope.core.provenance import Provenance
 from opscope.fleet import compaction, schema
 from opscope.fleet import store as stores
@@ -30,7 +31,6 @@ from opscope.fleet.sides import cell_figures
 from opscope.fleet.store import JOURNAL, Step, Store, file_stem, partition, stored_name
 from opscope.fleet.table import pivot
 from opscope.gate.run_figures import of_run
-from opscope.recording.keys import digest_of
 from opscope.workflows.comparing import with_kinds
 
 
@@ -162,7 +162,7 @@ def test_garbage_goes_and_what_is_needed_stays(store: Store) -> None:
 def test_a_newer_store_is_refused_in_one_line(tmp_path: Path) -> None:
     Store(tmp_path / "s", create=True)
     (tmp_path / "s" / "store.json").write_text('{"schema": "opscope.store/99"}')
-    with pytest.raises(UsageError, match=r"s: is a store of version 99, made by a newer opscope; expected version 2"):
+    with pytest.raises(UsageError, match=r"s: is a store of version 99, made by a newer opscope; expected version 3"):
         Store(tmp_path / "s")
 
 
@@ -190,11 +190,11 @@ def test_an_older_store_is_upgraded_by_compaction(store: Store) -> None:
     (Path(store.place.root) / "store.json").write_text('{"schema": "opscope.store/1"}')
     old = Store(store.place.root)
     with pytest.raises(
-        UsageError, match=r"is a store of version 1; this opscope reads and writes 2; expected `opscope"
+        UsageError, match=r"is a store of version 1; this opscope reads and writes 3; expected `opscope"
     ):
         ask(old, "SELECT 1")
     compact(old, now_s=time.time())
-    assert Store(store.place.root).version == 2
+    assert Store(store.place.root).version == 3
     found = ask(old, "SELECT id, latency_ns, compile_s, memories, copy FROM cells ORDER BY id").rows
     assert [(row[0], *row[2:]) for row in found] == [(i, None, None, None) for i in sorted(ids)]
     assert all(row[1] for row in found)

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from opscope.zoo.blueprint import Blueprint, Value, Weight, parameter_name
-from opscope.zoo.image_layers import add, conv, dense, flat_mean, join, pool, resize, split
-from opscope.zoo.tensor_layers import concat, expand, last_slice, linear, select, transpose, unsqueeze
+from opscope.zoo.blueprint import Blueprint, Literal, Value, Weight, parameter_name
+from opscope.zoo.image_layers import add, conv, corners, dense, flat_mean, join, pool, resize, split
+from opscope.zoo.tensor_layers import concat, expand, last_slice, linear, query_key_value, select, transpose, unsqueeze
 
 
 @pytest.fixture
@@ -128,3 +128,32 @@ def test_the_range_of_joined_images_holds_that_of_each(plan: Blueprint) -> None:
     x = image(plan, 4, 4, 4)
     positive = conv(plan, "c", x, 4, (1, 1), activation="relu6")
     assert join(plan, "j", [x, positive]).span == (-4.0, 6.0)
+
+
+@pytest.mark.parametrize(
+    ("packed", "operators"),
+    [
+        (True, ["MatMul", "Add", "Reshape", "Transpose", "Gather", "Gather", "Gather"]),
+        (False, [*["MatMul", "Add"] * 3, *["Reshape", "Transpose"] * 3]),
+    ],
+)
+def test_query_key_and_value_are_one_product_or_three(plan: Blueprint, packed: bool, operators: list[str]) -> None:
+    tokens = plan.input("tokens", (2, 5, 12))
+    parts = query_key_value(plan, "attn", tokens, 3, packed=packed)
+    assert [step.op for step in plan.steps] == operators
+    assert [part.shape for part in parts] == [(2, 3, 5, 4)] * 3
+
+
+def test_corners_are_two_slices_each_and_go_down_before_across(plan: Blueprint) -> None:
+    parts = corners(plan, "stem", image(plan, 3, 8, 6), (2, 3))
+    assert [part.shape for part in parts] == [(1, 3, 4, 3)] * 4
+    taken = {}
+    for step in plan.steps:
+        source, start, _, axis, stride = step.inputs
+        assert isinstance(source, Value)
+        assert isinstance(start, Literal)
+        assert isinstance(axis, Literal)
+        assert isinstance(stride, Literal)
+        assert stride.values.tolist() == [2]
+        taken[step.output.name] = {**taken.get(source.name, {}), int(axis.values[0]): int(start.values[0])}
+    assert [taken[part.name] for part in parts] == [{2: 0, 3: 0}, {2: 1, 3: 0}, {2: 0, 3: 1}, {2: 1, 3: 1}]

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-import numpy as np
 import onnx_ir as ir
 
+from .grids import PAIR, Grid, grid_of, grid_under, is_on, pair_after, part_of, stored_of
 from .layouts import MOVES, SELECTIONS, Layout, follow, layout_of, make_layout
-from .rule import Array, Maker, Match, array_of, attribute, is_op, only_reader, shape_of
+from .rule import Array, Maker, Match, attribute, is_op, only_reader, shape_of
 
 ELEMENTWISE = ("Add", "Sub", "Mul", "Div")
 
@@ -19,9 +19,9 @@ class Projection:
     """A product with constant weights, and ops with constants after it, as parts of its channels could be computed."""
 
     node: ir.Node
-    after: tuple[ir.Node, ...]  # elementwise ops with a constant
+    after: tuple[ir.Node, ...]  # elementwise ops with a constant, and pairs of one grid
     axis: int  # of the result that counts the channels
-    constants: Mapping[ir.Value, tuple[Array, int | None]]  # and the axis of each that counts the channels
+    constants: Mapping[ir.Value, int | None]  # the axis of each that counts the channels
 
     @property
     def result(self) -> ir.Value:
@@ -47,8 +47,8 @@ class Projection:
     ) -> ir.Value | None:
         if value is None or value not in self.constants:
             return value if value is None else made.get(value, value)
-        array, axis = self.constants[value]
-        return value if axis is None else make.constant(np.take(array, channels, axis), "part")
+        axis = self.constants[value]
+        return value if axis is None else part_of(make, value, axis, channels)
 
 
 def split_packed_projections(node: ir.Node) -> Match | None:
@@ -62,8 +62,9 @@ def split_packed_projections(node: ir.Node) -> Match | None:
     if projection is None or shape is None or 0 in shape:
         return None
     touched = [node, *projection.after]
-    parts = _parts(projection.result, layout_of(shape), projection.axis, touched)
-    if not parts:
+    grid = grid_under(projection.result)
+    parts = _parts(projection.result, layout_of(shape), projection.axis, touched, grid)
+    if not parts or any(value.dtype != projection.result.dtype for value in parts):
         return None
     channels = {value: part.picked(projection.axis) for value, part in parts.items()}
     sets = {tuple(each.tolist()) for each in channels.values()}
@@ -77,7 +78,7 @@ def split_packed_projections(node: ir.Node) -> Match | None:
             key = tuple(channels[value].tolist())
             if key not in made:
                 made[key] = projection.part(make, channels[value])
-            values[value] = make_layout(make, made[key], part)
+            values[value] = make_layout(make, made[key], part, grid, is_put=grid_under(value) is not None)
         return values
 
     return Match(touched, build)
@@ -91,22 +92,27 @@ def _projection(node: ir.Node) -> Projection | None:
     axis, constants = found
     after: list[ir.Node] = []
     last = node
-    while (reader := only_reader(last.outputs[0], *ELEMENTWISE)) is not None:
+    while (reader := only_reader(last.outputs[0], *ELEMENTWISE, *PAIR)) is not None:
         shape, result = shape_of(last.outputs[0]), shape_of(reader.outputs[0])
         others = [value for value in reader.inputs if value is not last.outputs[0]]
-        array = array_of(others[0]) if len(others) == 1 else None
-        if array is None or others[0] is None or others[0] in constants or shape is None or result != shape:
+        if shape is None or result != shape:
             break
-        constants[others[0]] = (array, _channels_of(array, axis - len(shape), shape[axis]))
+        if not is_op(reader, *PAIR):
+            array = stored_of(others[0]) if len(others) == 1 else None
+            if array is None or others[0] is None or others[0] in constants:
+                break
+            constants[others[0]] = _channels_of(array, axis - len(shape), shape[axis])
+        elif grid_of(reader) is None or reader.inputs[0] is not last.outputs[0]:
+            break
         after.append(reader)
         last = reader
     return Projection(node, tuple(after), axis, constants)
 
 
-def _product(node: ir.Node) -> tuple[int, dict[ir.Value, tuple[Array, int | None]]] | None:
+def _product(node: ir.Node) -> tuple[int, dict[ir.Value, int | None]] | None:
     """The axis of a product's result that its weights have, and the constants with their own such axis."""
     shape = shape_of(node.outputs[0]) if is_op(node, "MatMul", "Gemm", "Conv") else None
-    arrays = [] if shape is None else [array_of(value) for value in node.inputs]
+    arrays = [] if shape is None else [stored_of(value) for value in node.inputs]
     if (
         shape is None
         or any(len(shape_of(value) or ()) < 2 for value in (*node.inputs[:2], *node.outputs))
@@ -124,14 +130,14 @@ def _product(node: ir.Node) -> tuple[int, dict[ir.Value, tuple[Array, int | None
         places = {weights: rank - (2 if turned == bool(weights) else 1)} if rank >= 2 else None
     if places is None:
         return None
-    constants: dict[ir.Value, tuple[Array, int | None]] = {}
+    constants: dict[ir.Value, int | None] = {}
     for number, (value, array) in enumerate(zip(node.inputs, arrays, strict=True)):
         if value is None or array is None:
             continue
         if value in constants:
             return None  # one constant in two places has no one axis
-        place = places[number] if number in places else _channels_of(array, axis - len(shape), shape[axis])
-        constants[value] = (array, place)
+        is_placed = number in places
+        constants[value] = places[number] if is_placed else _channels_of(array, axis - len(shape), shape[axis])
     return axis, constants
 
 
@@ -140,36 +146,45 @@ def _channels_of(array: Array, axis: int, channels: int) -> int | None:
     return array.ndim + axis if array.ndim >= -axis and array.shape[axis] == channels else None
 
 
-def _parts(value: ir.Value, layout: Layout, channels: int, touched: list[ir.Node]) -> dict[ir.Value, Layout] | None:
+def _parts(
+    value: ir.Value, layout: Layout, channels: int, touched: list[ir.Node], grid: Grid | None
+) -> dict[ir.Value, Layout] | None:
     """Values that hold some channels, with the layout of each; None where anything else reads the packed result."""
     if value.is_graph_output() or not value.consumers():
         return None
     parts: dict[ir.Value, Layout] = {}
     for reader in value.consumers():
-        is_fit = reader.inputs[0] is value and is_op(reader, *MOVES, *SELECTIONS) and reader.graph is touched[0].graph
-        results = follow(layout, reader) if is_fit else None
-        if results is None:
+        results = _results(layout, reader, grid) if reader.graph is touched[0].graph else None
+        if results is None or reader.inputs[0] is not value:
             return None
         touched.append(reader)
         for result, part in results:
             if not all(part.is_whole(axis) for axis in range(len(part.source)) if axis != channels):
                 return None
             if not part.is_whole(channels):
-                parts.update([_last(result, part, touched)])
+                parts.update([_last(result, part, touched, grid)])
                 continue
-            more = _parts(result, part, channels, touched)
+            more = _parts(result, part, channels, touched, grid)
             if more is None:
                 return None
             parts |= more
     return {part: layout for part, layout in parts.items() if part.is_graph_output() or part.consumers()}
 
 
-def _last(value: ir.Value, layout: Layout, touched: list[ir.Node]) -> tuple[ir.Value, Layout]:
+def _results(layout: Layout, node: ir.Node, grid: Grid | None) -> list[tuple[ir.Value, Layout]] | None:
+    if is_op(node, *MOVES, *SELECTIONS):
+        return follow(layout, node)
+    return [(node.outputs[0], layout)] if is_on(node, grid) else None
+
+
+def _last(value: ir.Value, layout: Layout, touched: list[ir.Node], grid: Grid | None) -> tuple[ir.Value, Layout]:
     """A part, as far as it is only moved."""
-    while (reader := only_reader(value, *MOVES)) is not None and reader.inputs[0] is value:
-        results = follow(layout, reader)
-        if results is None:
-            break
-        touched.append(reader)
+    while True:
+        pair = pair_after(value, grid)
+        end = value if pair is None else pair[-1].outputs[0]
+        reader = only_reader(end, *MOVES)
+        results = follow(layout, reader) if reader is not None and reader.inputs[0] is end else None
+        if reader is None or results is None:
+            return value, layout
+        touched += [*(pair or ()), reader]
         ((value, layout),) = results
-    return value, layout

@@ -13,6 +13,7 @@ from onnx_ir.passes import common
 
 from ...core.errors import ModelError, UsageError
 from ...core.manifest import RewriteEntry
+from ...options import Shapes
 from ...readers import read_model
 from ..catalogue import rule_of
 from ..rewrite import Site, Wanted
@@ -23,22 +24,36 @@ LARGEST_FILE = 1_900_000_000  # bytes of weights in one file; more go to a data 
 _INFER = common.ShapeInferencePass(check_type=False, strict_mode=False)
 
 
-def open_model(path: Path) -> ir.Model:
-    """A model to change, with shapes as far as they are fixed; the file stays as it is."""
+def open_model(path: Path, shapes: Shapes | None = None) -> ir.Model:
+    """A model to change, with shapes as far as they are fixed, there or here; the file stays as it is."""
     try:
         model = ir.load(path)
     except Exception as error:  # the package raises whatever its parser meets
         raise ModelError(str(path), "", f"cannot be changed ({error}); expected an ONNX model") from error
+    for number, node in enumerate(model.graph):
+        node.name = node.name or f"{node.op_type}_{number}"  # as our reader calls it, and profiles do
     common.NameFixPass()(model)
+    if shapes:
+        _fix_shapes(model, shapes)
     _INFER(model)
     if all(value.shape is not None and value.shape.is_static() for value in model.graph.inputs):
-        _take_shapes(model, path)
+        _take_shapes(model, path, shapes)
     return model
 
 
-def _take_shapes(model: ir.Model, path: Path) -> None:
+def _fix_shapes(model: ir.Model, shapes: Shapes) -> None:
+    """Set those of inputs; what the file says of other values was for open ones, and is inferred anew."""
+    for value in model.graph.inputs:
+        if (value.name or "") in shapes:
+            value.shape = ir.Shape(shapes[value.name or ""])
+    for node in model.graph.all_nodes():
+        for value in node.outputs:
+            value.shape = None
+
+
+def _take_shapes(model: ir.Model, path: Path, shapes: Shapes | None) -> None:
     """Shapes that our own reader finds where the package's inference stops, as at operators of other domains."""
-    known = {tensor.name: tensor.shape for tensor in read_model(path, folds=False).tensors}
+    known = {tensor.name: tensor.shape for tensor in read_model(path, shapes=shapes, folds=False).tensors}
     for node in model.graph:
         for value in node.outputs:
             shape = known.get(value.name or "")

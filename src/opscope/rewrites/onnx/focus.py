@@ -248,11 +248,13 @@ def _pieces(value: ir.Value | None) -> tuple[ir.Value, int, Cut, list[ir.Node]] 
 
 def _strided(node: ir.Node) -> tuple[int, Cut] | None:
     """The step of a slice and the element of each block that it keeps, where blocks are whole and none is left out."""
-    data, starts, ends, axes, steps = (*node.inputs, None, None, None)[:5]
+    data, starts, ends, axes, steps = (*node.inputs, None, None, None, None)[:5]  # old versions have attributes
     extents = extents_of(data)
     begins, stops, strides = numbers_of(starts), numbers_of(ends), numbers_of(steps)
     along = list(range(len(begins or ()))) if axes is None else numbers_of(axes)
     if not extents or begins is None or stops is None or along is None or strides is None:
+        return None
+    if not len(begins) == len(stops) == len(along) == len(strides) or any(axis >= len(extents) for axis in along):
         return None
     cut, taken = {}, set()
     for axis, begin, stop, step in zip(along, begins, stops, strides, strict=True):

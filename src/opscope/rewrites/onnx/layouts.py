@@ -7,7 +7,7 @@ it does something.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
 from math import prod
@@ -15,6 +15,7 @@ from math import prod
 import numpy as np
 import onnx_ir as ir
 
+from .grids import Grid
 from .rule import Array, Maker, Shape, attribute, is_op, numbers_of, opset_of, shape_of
 
 MOVES = ("Reshape", "Squeeze", "Unsqueeze", "Flatten", "Identity", "Transpose")  # keep every element
@@ -248,13 +249,27 @@ def _with_ones(form: Form, like: Shape) -> Form:
     return replace(form, shape=tuple(extents), order=tuple(order))
 
 
-def make_layout(make: Maker, value: ir.Value, layout: Layout) -> ir.Value:
-    """A layout of a value, whose axes hold just the elements of the source's that are kept."""
+def make_layout(
+    make: Maker, value: ir.Value, layout: Layout, grid: Grid | None = None, *, is_put: bool = False
+) -> ir.Value:
+    """A layout of a value, whose axes hold just the elements of the source's that are kept.
+
+    Between its ops are pairs of the grid that the value is on, and one after them where the result `is_put` on it.
+    """
     form = short_form(layout)
-    value = reshape(make, value, form.held, form.shape)
+    steps: list[Callable[[ir.Value], ir.Value]] = []
+    if form.held != form.shape:
+        steps.append(lambda each: reshape(make, each, form.held, form.shape))
     if form.moves:
-        value = make.op("Transpose", value, perm=list(form.order), shape=form.transposed)
-    return reshape(make, value, form.transposed, form.result)
+        steps.append(lambda each: make.op("Transpose", each, perm=list(form.order), shape=form.transposed))
+    if form.transposed != form.result:
+        steps.append(lambda each: reshape(make, each, form.transposed, form.result))
+    source = value
+    for number, step in enumerate(steps, 1):
+        value = step(value)
+        if grid is not None and (is_put or number < len(steps)):
+            value = grid.put(make, value, source)
+    return value
 
 
 def reshape(make: Maker, value: ir.Value, before: Shape, after: Shape) -> ir.Value:

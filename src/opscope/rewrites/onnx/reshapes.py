@@ -7,6 +7,7 @@ from collections.abc import Mapping
 import numpy as np
 import onnx_ir as ir
 
+from .grids import PAIR, Grid, grid_under, is_on_grid, pair_after, pair_before
 from .layouts import COMMON_RANK, MOVES, Layout, follow, layout_of, make_layout, short_form, slices_of
 from .rule import (
     Maker,
@@ -29,17 +30,32 @@ def merge_layouts(node: ir.Node) -> Match | None:
     """A chain of ops that only move elements, as at most a Reshape, a Transpose and a Reshape."""
     if not is_op(node, *MOVES) or only_reader(node.outputs[0], *MOVES) is not None:
         return None
-    chain = [node]
-    while (before := producer(chain[-1].inputs[0], *MOVES)) and only_reader(before.outputs[0]) is chain[-1]:
-        chain.append(before)
-    found = _followed(chain)
+    grid = grid_under(node.inputs[0])
+    after = pair_after(node.outputs[0], grid)
+    if after is not None and only_reader(after[-1].outputs[0], *MOVES) is not None:
+        return None
+    found = _followed(_chain(node, grid))
     if found is None:
         return None
     source, layout, followed = found
+    if grid is not None and len(followed) > 1 and not is_on_grid(source, grid):
+        return None
     form = short_form(layout)
     if form.cost >= _cost(followed) or (form.ops == 0 and not reads_as(node.outputs[0], source)):
         return None
-    return Match(followed, lambda make: {node.outputs[0]: make_layout(make, source, layout)})
+    return Match(followed, lambda make: {node.outputs[0]: make_layout(make, source, layout, grid)})
+
+
+def _chain(node: ir.Node, grid: Grid | None) -> list[ir.Node]:
+    """A move and those before it, the last first, with the pairs of one grid between them."""
+    chain = [node]
+    while True:
+        pair = pair_before(chain[-1].inputs[0], grid) or []
+        end = chain[-1].inputs[0] if not pair else pair[-1].inputs[0]
+        before = producer(end, *MOVES)
+        if before is None or only_reader(before.outputs[0]) is None:
+            return chain
+        chain += [*pair, before]
 
 
 def _followed(chain: list[ir.Node]) -> tuple[ir.Value, Layout, list[ir.Node]] | None:
@@ -47,19 +63,19 @@ def _followed(chain: list[ir.Node]) -> tuple[ir.Value, Layout, list[ir.Node]] | 
     for length in range(len(chain), 0, -1):
         source = chain[length - 1].inputs[0]
         shape = shape_of(source)
-        layout = None if shape is None or 0 in shape else layout_of(shape)
+        layout = None if shape is None or 0 in shape or not is_op(chain[length - 1], *MOVES) else layout_of(shape)
         for node in reversed(chain[:length]):
-            results = None if layout is None else follow(layout, node)
-            layout = None if results is None else results[0][1]
+            results = None if layout is None or not is_op(node, *MOVES) else follow(layout, node)
+            layout = layout if is_op(node, *PAIR) else None if results is None else results[0][1]
         if layout is not None and source is not None:
             return source, layout, chain[:length]
     return None
 
 
 def _cost(chain: list[ir.Node]) -> tuple[int, int, int]:
-    """What a chain costs, as `Form.cost` has it."""
+    """What a chain costs, as `Form.cost` has it: pairs between its ops come on top in both."""
     ranks = [len(attribute(node, "perm", ())) for node in chain if is_op(node, "Transpose")]
-    return len(chain), len(ranks), max((*ranks, COMMON_RANK)) if ranks else 0
+    return sum(is_op(node, *MOVES) for node in chain), len(ranks), max((*ranks, COMMON_RANK)) if ranks else 0
 
 
 def merge_reshapes(node: ir.Node) -> Match | None:

@@ -58,7 +58,7 @@ class Maker:
     def constant(self, array: Array | Sequence[int], like: str = "constant") -> ir.Value:
         """Add an initializer; `like` is a name that its own is made from. A list becomes int64."""
         values = array if isinstance(array, np.ndarray) else np.asarray(array, np.int64)
-        return self.tape.initializer(ir.tensor(np.ascontiguousarray(values)), name=like)
+        return self.tape.initializer(ir.tensor(np.ascontiguousarray(values).reshape(values.shape)), name=like)
 
 
 @dataclass(frozen=True, slots=True)

@@ -18,6 +18,8 @@ def errors_json(target: str, rows: Sequence[Prediction], skipped: Sequence[str])
         "chip": grouped(rows, lambda row: row.measurement.chip),
         "network": grouped(rows, lambda row: row.measurement.network),
     }
+    if any(row.measurement.phase for row in rows):
+        by["phase"] = grouped(rows, lambda row: row.measurement.phase)
     return {
         "schema": SCHEMA,
         "target": target,
@@ -55,6 +57,7 @@ def _row(row: Prediction) -> dict[str, object]:
     return {
         "place": measured.place,
         "network": measured.network,
+        "phase": measured.phase or None,
         "chip": measured.chip or None,
         "precision": measured.precision or "float",
         "batch": measured.batch,

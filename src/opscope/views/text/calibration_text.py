@@ -22,6 +22,7 @@ def errors_text(rows: Sequence[Prediction], skipped: Sequence[str]) -> Iterator[
     """Tables of errors: the range of a row that holds the measured time counts for coverage."""
     yield from _table("", [("all", list(rows))])
     for heading, key in (
+        ("phase", lambda row: row.measurement.phase),
         ("precision", lambda row: row.measurement.precision or "float"),
         ("chip", lambda row: row.measurement.chip),
         ("ruled by", ruled_by),
@@ -38,7 +39,7 @@ def errors_text(rows: Sequence[Prediction], skipped: Sequence[str]) -> Iterator[
     worst = sorted(rows, key=lambda row: -abs(log(1 + row.error)))[:WORST]
     cells = [
         (
-            row.measurement.network,
+            " ".join(filter(None, (row.measurement.network, row.measurement.phase))),
             row.measurement.chip or "—",
             row.measurement.precision or "float",
             format_seconds(row.measurement.seconds),

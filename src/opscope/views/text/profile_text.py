@@ -16,6 +16,7 @@ from ...recording.recording import Recording
 from ...recording.run import Run
 from ...recording.summary import OpTotal
 from .columns import Style, bar, columns, pairs, unknown_lines
+from .language_model_text import table_lines
 from .recording_text import sections_of, tells_causes
 from .trial_rows import trial_rows, tried_again
 
@@ -74,6 +75,7 @@ class ProfileText:
         parts = (
             self._head(run, found),
             self._unknown(run, found),
+            [] if run.summary.language_model is None else table_lines(run.summary.language_model)[:-1],
             self._breakdown(found),
             self._ops(run),
             self._found(found, recording),

@@ -1,15 +1,27 @@
 """One step of a Llama-like decoder with a key-value cache: `decode` reads one token, `prefill` a sequence.
 
-Shapes and tensor names follow a Hugging Face export. The defaults are Llama 2 7B.
+What is computed is written in `language_models/decoder.py`; here is how an exporter writes it down. Shapes and tensor
+names follow a Hugging Face export. The defaults are Llama 2 7B.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from math import sqrt
 
 import numpy as np
 
+from ...language_models.architecture import (
+    Architecture,
+    Attention,
+    FeedForward,
+    LatentAttention,
+    Layer,
+    LinearAttention,
+    Matrix,
+    Mixture,
+)
+from ...language_models.decoder import At, Step, write_decoder
 from ..blueprint import Blueprint, Kind, Value
 from ..network import Network, Option, Settings
 from ..tensor_layers import (
@@ -39,58 +51,109 @@ _ROTARY_BASE = 10_000.0
 _PREFILL_SEQUENCE, _DECODE_CACHE = 128, 1024  # defaults
 
 
-@dataclass(frozen=True, slots=True)
-class _Shape:
-    """Sizes that every layer needs."""
-
-    batch: int
-    sequence: int
-    cached: int  # tokens in the cache before this step
-    hidden: int
-    heads: int
-    kv_heads: int
-    intermediate: int
-
-    @property
-    def head_size(self) -> int:
-        return self.hidden // self.heads
-
-
-@dataclass(frozen=True, slots=True)
-class _Shared:
-    """Values that every layer reads."""
-
-    cosine: Value
-    sine: Value
-    mask: Value
-
-
 def build(plan: Blueprint, settings: Settings) -> None:
-    shape = _shape(settings)
-    ids = plan.input("input_ids", (shape.batch, shape.sequence), kind=Kind.I64)
-    mask = plan.input("attention_mask", (shape.batch, shape.cached + shape.sequence), kind=Kind.I64)
-    positions = plan.input("position_ids", (shape.batch, shape.sequence), kind=Kind.I64)
-    cosine, sine = _rotations(plan, "model/rotary_emb", positions, shape.head_size)
-    shared = _Shared(cosine, sine, _mask(plan, "model", mask, positions))
-    vocabulary = settings.number("vocabulary")
-    x = embedding(plan, "model/embed_tokens", (vocabulary, shape.hidden), ids)
-    for layer in range(settings.number("layers")):
-        x = _layer(plan, layer, x, shape, shared)
-    x = rms_norm(plan, "model/norm", x, epsilon=_EPSILON)
-    plan.output("logits", linear(plan, "lm_head", x, vocabulary, bias=False))
-    plan.outputs.insert(0, plan.outputs.pop())  # logits first, then the cache
+    step = _step(settings)
+    write_decoder(_architecture(settings, step), _Export(plan, step))
 
 
-def _shape(settings: Settings) -> _Shape:
+def _step(settings: Settings) -> Step:
     decode = settings.word("step") == "decode"
     sequence = settings.sequence or (1 if decode else _PREFILL_SEQUENCE)
     settings.require(not decode or sequence == 1, f"sequence is {sequence} in a decode step", "1, or step=prefill")
+    return Step(settings.batch, sequence, settings.number("kv_length", _DECODE_CACHE if decode else 0))
+
+
+def _architecture(settings: Settings, step: Step) -> Architecture:
     hidden, heads = settings.number("hidden"), settings.number("heads")
     kv_heads = settings.number("kv_heads", heads)
     settings.require(hidden % (2 * heads) == 0, f"hidden {hidden} over {heads} heads", "an even size for each head")
     settings.require(heads % kv_heads == 0, f"{heads} heads over {kv_heads} kv_heads", "heads a multiple of kv_heads")
-    cached = settings.number("kv_length", _DECODE_CACHE if decode else 0)
-    return _Shape(settings.batch, sequence, cached, hidden, heads, kv_heads, settings.number("intermediate"))
+    size = hidden // heads
+    mixer = Attention(heads, kv_heads, size, size, rotary_size=size)
+    layers = (Layer(mixer, FeedForward(settings.number("intermediate"))),) * settings.number("layers")
+    return Architecture(settings.name, "llama", hidden, settings.number("vocabulary"), layers, step.length)
+
+
+@dataclass(slots=True)
+class _Export:
+    """Writes a decoder as an exporter does: plain operators, and a cache that grows by concatenation."""
+
+    plan: Blueprint
+    step: Step
+    rotations: tuple[Value, Value] = field(init=False)
+    mask: Value = field(init=False)
+
+    def start(self, architecture: Architecture) -> Value:
+        plan, step = self.plan, self.step
+        ids = plan.input("input_ids", (step.batch, step.tokens), kind=Kind.I64)
+        mask = plan.input("attention_mask", (step.batch, step.length), kind=Kind.I64)
+        positions = plan.input("position_ids", (step.batch, step.tokens), kind=Kind.I64)
+        size = max(layer.mixer.rotary_size for layer in architecture.layers if isinstance(layer.mixer, Attention))
+        self.rotations = _rotations(plan, "model/rotary_emb", positions, size)
+        self.mask = _mask(plan, "model", mask, positions)
+        table = architecture.table
+        return embedding(plan, "model/embed_tokens", (table.rows, table.columns), ids)
+
+    def norm(self, at: At, x: Value) -> Value:
+        return rms_norm(self.plan, at.path, x, epsilon=_EPSILON)
+
+    def add(self, at: At, a: Value, b: Value) -> Value:
+        return add(self.plan, at.path, a, b)
+
+    def multiply(self, at: At, a: Value, b: Value) -> Value:
+        # The product of two values has long tails: a range of four root mean squares would clip one value in seventy.
+        return self.plan.step("Mul", at.path, (a, b), a.shape, rms=0.6, span=(-6.0, 6.0), precise=True)
+
+    def activate(self, at: At, kind: str, x: Value) -> Value:
+        return {"silu": silu}[kind](self.plan, at.path, x)
+
+    def linear(self, at: At, x: Value, matrix: Matrix) -> Value:
+        return linear(self.plan, at.path, x, matrix.columns, bias=matrix.bias)
+
+    def heads(self, at: At, x: Value, count: int) -> Value:
+        """Return the features of tokens as (batch, heads, sequence, head size)."""
+        apart = reshape(self.plan, at.path, x, (*x.shape[:2], count, x.shape[-1] // count))
+        return transpose(self.plan, at.path, apart, (0, 2, 1, 3))
+
+    def rotate(self, at: At, x: Value, size: int) -> Value:
+        """Apply rotary position embedding: x · cos + (second half negated, first half) · sin."""
+        plan, path, half, (cosine, sine) = self.plan, at.path, size // 2, self.rotations
+        first, second = last_slice(plan, path, x, 0, half), last_slice(plan, path, x, half, 2 * half)
+        rotated = concat(plan, path, [unary(plan, "Neg", path, second), first], axis=3, precise=True)
+        straight = binary(plan, "Mul", path, x, cosine)
+        return binary(plan, "Add", path, straight, binary(plan, "Mul", path, rotated, sine))
+
+    def append(self, at: At, name: str, x: Value, attention: Attention) -> Value:
+        """Append this step's tokens to the cache, which is also a graph output; repeat each key-value head once per
+        query head that uses it."""
+        batch, heads, _, size = x.shape
+        if self.step.cached:
+            kept = (batch, heads, self.step.cached, size)
+            past = self.plan.input(f"past_key_values.{at.layer}.{name}", kept)
+            x = concat(self.plan, at.path, [past, x], axis=2)
+        self.plan.output(f"present.{at.layer}.{name}", x)
+        group = attention.heads // heads
+        if group == 1:
+            return x
+        wide = (batch, heads, group, self.step.length, size)
+        repeated = expand(self.plan, at.path, unsqueeze(self.plan, at.path, x, 2), wide)
+        return reshape(self.plan, at.path, repeated, (batch, attention.heads, self.step.length, size))
+
+    def attend(self, at: At, query: Value, key: Value, value: Value, attention: Attention) -> Value:
+        plan, path, size = self.plan, at.path, attention.head_size
+        scores = matmul(plan, path, query, transpose(plan, path, key, (0, 1, 3, 2)), rms=sqrt(size))
+        scores = binary(plan, "Div", path, scores, plan.literal(path, sqrt(size), Kind.FLOAT))
+        keys = self.step.cached + 1  # keys that the first query attends to
+        shares = softmax(plan, path, binary(plan, "Add", path, scores, self.mask), keys=keys)
+        mixed = transpose(plan, path, attend(plan, path, shares, value), (0, 2, 1, 3))
+        return reshape(plan, path, mixed, (*mixed.shape[:2], attention.heads * attention.value_size))
+
+    def other(self, at: At, x: Value, part: LatentAttention | LinearAttention | Mixture) -> Value:
+        raise NotImplementedError(f"{at.path}: the options of this network make no {type(part).__name__}")
+
+    def finish(self, at: At, x: Value, architecture: Architecture) -> None:
+        self.plan.output("logits", self.linear(at, x, architecture.head))
+        self.plan.outputs.insert(0, self.plan.outputs.pop())  # logits first, then the cache
 
 
 def _rotations(plan: Blueprint, at: str, positions: Value, size: int) -> tuple[Value, Value]:
@@ -117,75 +180,6 @@ def _mask(plan: Blueprint, at: str, attention_mask: Value, positions: Value) -> 
     visible = plan.step("And", at, (earlier, real), shape, kind=Kind.BOOL)
     levels = [plan.literal(at, level, Kind.FLOAT) for level in (0.0, _MASKED)]
     return plan.step("Where", at, (visible, *levels), shape, precise=True)
-
-
-def _layer(plan: Blueprint, number: int, x: Value, shape: _Shape, shared: _Shared) -> Value:
-    at = f"model/layers.{number}"
-    normal = rms_norm(plan, f"{at}/input_layernorm", x, epsilon=_EPSILON)
-    x = add(plan, at, x, _attention(plan, number, normal, shape, shared))
-    normal = rms_norm(plan, f"{at}/post_attention_layernorm", x, epsilon=_EPSILON)
-    return add(plan, at, x, _mlp(plan, f"{at}/mlp", normal, shape.intermediate))
-
-
-def _mlp(plan: Blueprint, at: str, x: Value, intermediate: int) -> Value:
-    """Add a SwiGLU feed-forward block."""
-    gate = silu(plan, f"{at}/act_fn", linear(plan, f"{at}/gate_proj", x, intermediate, bias=False))
-    raised = linear(plan, f"{at}/up_proj", x, intermediate, bias=False)
-    # The product of two values has long tails: a range of four root mean squares would clip one value in seventy.
-    product = plan.step("Mul", at, (gate, raised), gate.shape, rms=0.6, span=(-6.0, 6.0), precise=True)
-    return linear(plan, f"{at}/down_proj", product, x.shape[-1], bias=False)
-
-
-def _attention(plan: Blueprint, number: int, x: Value, shape: _Shape, shared: _Shared) -> Value:
-    """Add grouped-query attention: rotate, append to the cache, repeat key-value heads, attend."""
-    at, size = f"model/layers.{number}/self_attn", shape.head_size
-    query = _rotate(plan, at, _heads(plan, at, "q_proj", x, heads=shape.heads, size=size), shared)
-    key = _rotate(plan, at, _heads(plan, at, "k_proj", x, heads=shape.kv_heads, size=size), shared)
-    value = _heads(plan, at, "v_proj", x, heads=shape.kv_heads, size=size)
-    key = _repeat(plan, at, _append_to_cache(plan, at, f"{number}.key", key, shape), shape)
-    value = _repeat(plan, at, _append_to_cache(plan, at, f"{number}.value", value, shape), shape)
-    scores = matmul(plan, at, query, transpose(plan, at, key, (0, 1, 3, 2)), rms=sqrt(size))
-    scores = binary(plan, "Div", at, scores, plan.literal(at, sqrt(size), Kind.FLOAT))
-    keys = shape.cached + 1  # keys that the first query attends to
-    shares = softmax(plan, at, binary(plan, "Add", at, scores, shared.mask), keys=keys)
-    mixed = attend(plan, at, shares, value)
-    mixed = transpose(plan, at, mixed, (0, 2, 1, 3))
-    mixed = reshape(plan, at, mixed, (shape.batch, shape.sequence, shape.hidden))
-    return linear(plan, f"{at}/o_proj", mixed, shape.hidden, bias=False)
-
-
-def _heads(plan: Blueprint, at: str, name: str, x: Value, *, heads: int, size: int) -> Value:
-    """Return a projection of `x` as (batch, heads, sequence, head size)."""
-    flat = linear(plan, f"{at}/{name}", x, heads * size, bias=False)
-    return transpose(plan, at, reshape(plan, at, flat, (*x.shape[:2], heads, size)), (0, 2, 1, 3))
-
-
-def _rotate(plan: Blueprint, at: str, x: Value, shared: _Shared) -> Value:
-    """Apply rotary position embedding: x · cos + (second half negated, first half) · sin."""
-    half = x.shape[-1] // 2
-    first, second = last_slice(plan, at, x, 0, half), last_slice(plan, at, x, half, 2 * half)
-    rotated = concat(plan, at, [unary(plan, "Neg", at, second), first], axis=3, precise=True)
-    straight = binary(plan, "Mul", at, x, shared.cosine)
-    return binary(plan, "Add", at, straight, binary(plan, "Mul", at, rotated, shared.sine))
-
-
-def _append_to_cache(plan: Blueprint, at: str, name: str, new: Value, shape: _Shape) -> Value:
-    """Return the cache with this step's tokens appended, which is also a graph output."""
-    if shape.cached:
-        kept = (shape.batch, shape.kv_heads, shape.cached, shape.head_size)
-        new = concat(plan, at, [plan.input(f"past_key_values.{name}", kept), new], axis=2)
-    plan.output(f"present.{name}", new)
-    return new
-
-
-def _repeat(plan: Blueprint, at: str, x: Value, shape: _Shape) -> Value:
-    """Repeat each key-value head once per query head that uses it."""
-    group = shape.heads // shape.kv_heads
-    if group == 1:
-        return x
-    batch, heads, length, size = x.shape
-    wide = expand(plan, at, unsqueeze(plan, at, x, 2), (batch, heads, group, length, size))
-    return reshape(plan, at, wide, (batch, shape.heads, length, size))
 
 
 NETWORK = Network(

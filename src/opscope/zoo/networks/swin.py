@@ -12,8 +12,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..blueprint import Blueprint, Kind, Role, Value, Weight
-from ..image_layers import conv, dense, split
-from ..network import Network, Option, Settings
+from ..image_layers import conv, corners, dense, split
+from ..network import QKV, Network, Option, Settings
 from ..tensor_layers import (
     add,
     attend,
@@ -23,8 +23,8 @@ from ..tensor_layers import (
     layer_norm,
     linear,
     matmul,
+    query_key_value,
     reshape,
-    select,
     softmax,
     transpose,
 )
@@ -43,33 +43,38 @@ def _build(blocks: tuple[int, ...], width: int, plan: Blueprint, settings: Setti
     x = conv(plan, "features/features.0/features.0.0", x, width, (_PATCH, _PATCH), stride=(_PATCH, _PATCH), padding=0)
     x = transpose(plan, "features/features.0", x, (0, 2, 3, 1))
     x = layer_norm(plan, "features/features.0/features.0.2", x, epsilon=_EPSILON)
+    packed, sliced = settings.word(QKV.name) == "packed", settings.word("merge") == "slices"
     for stage, count in enumerate(blocks):
         if stage:
-            x = _merge(plan, f"features/features.{2 * stage}", x)
+            x = _merge(plan, f"features/features.{2 * stage}", x, sliced=sliced)
         for block in range(count):
             number = 2 * stage + 1
-            x = _block(plan, f"features/features.{number}/features.{number}.{block}", x, shifted=block % 2 == 1)
+            at = f"features/features.{number}/features.{number}.{block}"
+            x = _block(plan, at, x, shifted=block % 2 == 1, packed=packed)
     x = layer_norm(plan, "norm", x, epsilon=_EPSILON)
     shape = (x.shape[0], x.shape[-1])
     x = plan.step("ReduceMean", "avgpool", [x], shape, rms=x.rms, attributes={"axes": (1, 2), "keepdims": 0})
     plan.output("output", dense(plan, "head", x, settings.number("classes")))
 
 
-def _merge(plan: Blueprint, at: str, x: Value) -> Value:
-    """Put four neighbours' features side by side, and halve their number."""
+def _merge(plan: Blueprint, at: str, x: Value, *, sliced: bool) -> Value:
+    """Put four neighbours' features side by side, and halve their number: in slices as torchvision, or as timm."""
     batch, rows, columns, features = x.shape
-    x = reshape(plan, at, x, (batch, rows // 2, 2, columns // 2, 2, features))
-    x = transpose(plan, at, x, (0, 1, 3, 4, 2, 5))
-    x = reshape(plan, at, x, (batch, rows // 2, columns // 2, 4 * features))
+    if sliced:
+        x = concat(plan, at, corners(plan, at, x, (1, 2)), axis=3)
+    else:
+        x = reshape(plan, at, x, (batch, rows // 2, 2, columns // 2, 2, features))
+        x = transpose(plan, at, x, (0, 1, 3, 4, 2, 5))
+        x = reshape(plan, at, x, (batch, rows // 2, columns // 2, 4 * features))
     x = layer_norm(plan, f"{at}/norm", x, epsilon=_EPSILON)
     return linear(plan, f"{at}/reduction", x, 2 * features, bias=False)
 
 
-def _block(plan: Blueprint, at: str, x: Value, *, shifted: bool) -> Value:
+def _block(plan: Blueprint, at: str, x: Value, *, shifted: bool, packed: bool) -> Value:
     shift = _WINDOW // 2 if shifted and x.shape[1] > _WINDOW else 0  # one window has nothing to shift to
     y = layer_norm(plan, f"{at}/norm1", x, epsilon=_EPSILON)
     y = _roll(plan, at, y, shift)
-    y = _attention(plan, f"{at}/attn", y, shift)
+    y = _attention(plan, f"{at}/attn", y, shift, packed=packed)
     x = add(plan, at, x, _roll(plan, at, y, -shift))
     y = layer_norm(plan, f"{at}/norm2", x, epsilon=_EPSILON)
     y = gelu(plan, f"{at}/mlp/mlp.1", linear(plan, f"{at}/mlp/mlp.0", y, _MLP_RATIO * x.shape[-1]))
@@ -85,14 +90,13 @@ def _roll(plan: Blueprint, at: str, x: Value, shift: int) -> Value:
     return x
 
 
-def _attention(plan: Blueprint, at: str, x: Value, shift: int) -> Value:
+def _attention(plan: Blueprint, at: str, x: Value, shift: int, *, packed: bool) -> Value:
     batch, rows, columns, features = x.shape
     heads, down, across = features // _HEAD_SIZE, rows // _WINDOW, columns // _WINDOW
     windows = batch * down * across
     tiles = transpose(plan, at, reshape(plan, at, x, (batch, down, _WINDOW, across, _WINDOW, features)), _SWAPPED)
-    y = linear(plan, f"{at}/qkv", reshape(plan, at, tiles, (windows, _TOKENS, features)), 3 * features)
-    y = transpose(plan, at, reshape(plan, at, y, (windows, _TOKENS, 3, heads, _HEAD_SIZE)), (2, 0, 3, 1, 4))
-    query, key, value = (select(plan, at, y, part, axis=0) for part in range(3))
+    tokens = reshape(plan, at, tiles, (windows, _TOKENS, features))
+    query, key, value = query_key_value(plan, at, tokens, heads, packed=packed)
     scale = 1 / sqrt(_HEAD_SIZE)
     query = binary(plan, "Mul", at, query, plan.literal(at, scale, Kind.FLOAT), rms=scale)
     scores = matmul(plan, at, query, transpose(plan, at, key, (0, 1, 3, 2)), rms=1.0)
@@ -127,6 +131,8 @@ def _network(name: str, description: str, blocks: tuple[int, ...], width: int) -
     options = (
         Option("size", 224, "height and width of the image", smallest=32, largest=8192),
         Option("classes", 1000, "classes told apart"),
+        QKV,
+        Option("merge", "reshape", "how four neighbours get into one token", choices=("reshape", "slices")),
     )
     return Network(name, f"{description} at 224×224", partial(_build, blocks, width), options)
 

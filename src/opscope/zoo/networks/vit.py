@@ -1,4 +1,7 @@
-"""ViT with patches of 16, as timm's `vit_base_patch16_224` exports: one product for query, key and value."""
+"""ViT with patches of 16, as timm's `vit_base_patch16_224` exports: one product for query, key and value.
+
+The form that is split in three is how Hugging Face's `ViTModel` exports.
+"""
 
 from __future__ import annotations
 
@@ -6,7 +9,7 @@ from math import sqrt
 
 from ..blueprint import Blueprint, Kind, Role, Value, Weight
 from ..image_layers import conv, dense
-from ..network import Network, Option, Settings
+from ..network import QKV, Network, Option, Settings
 from ..tensor_layers import (
     add,
     attend,
@@ -17,6 +20,7 @@ from ..tensor_layers import (
     layer_norm,
     linear,
     matmul,
+    query_key_value,
     reshape,
     select,
     softmax,
@@ -33,10 +37,11 @@ def build(plan: Blueprint, settings: Settings) -> None:
     settings.require(hidden % heads == 0, f"hidden {hidden} over {heads} heads", "a multiple of heads")
     image = plan.input("input", (settings.batch, 3, size, size))
     x = _tokens(plan, image, patch, hidden)
+    packed = settings.word(QKV.name) == "packed"
     for layer in range(settings.number("layers")):
         at = f"blocks/blocks.{layer}"
         normal = layer_norm(plan, f"{at}/norm1", x, epsilon=_EPSILON)
-        x = add(plan, at, x, _attention(plan, f"{at}/attn", normal, heads))
+        x = add(plan, at, x, _attention(plan, f"{at}/attn", normal, heads, packed=packed))
         normal = layer_norm(plan, f"{at}/norm2", x, epsilon=_EPSILON)
         x = add(plan, at, x, _mlp(plan, f"{at}/mlp", normal))
     first = select(plan, "", layer_norm(plan, "norm", x, epsilon=_EPSILON), 0, axis=1)
@@ -54,14 +59,11 @@ def _tokens(plan: Blueprint, image: Value, patch: int, hidden: int) -> Value:
     return add(plan, "", x, Weight("pos_embed", (1, *x.shape[1:]), Role.TENSOR, 1.0))
 
 
-def _attention(plan: Blueprint, at: str, x: Value, heads: int) -> Value:
+def _attention(plan: Blueprint, at: str, x: Value, heads: int, *, packed: bool) -> Value:
     batch, length, hidden = x.shape
-    size = hidden // heads
-    joint = linear(plan, f"{at}/qkv", x, 3 * hidden)
-    joint = reshape(plan, at, joint, (batch, length, 3, heads, size))
-    joint = transpose(plan, at, joint, (2, 0, 3, 1, 4))
-    query, key, value = (select(plan, at, joint, part, axis=0) for part in range(3))
-    query = binary(plan, "Mul", at, query, plan.literal(at, 1 / sqrt(size), Kind.FLOAT), rms=1 / sqrt(size))
+    query, key, value = query_key_value(plan, at, x, heads, packed=packed)
+    scale = 1 / sqrt(hidden // heads)
+    query = binary(plan, "Mul", at, query, plan.literal(at, scale, Kind.FLOAT), rms=scale)
     scores = matmul(plan, at, query, transpose(plan, at, key, (0, 1, 3, 2)), rms=1.0)
     mixed = attend(plan, at, softmax(plan, at, scores, keys=length), value)
     mixed = reshape(plan, at, transpose(plan, at, mixed, (0, 2, 1, 3)), (batch, length, hidden))
@@ -81,6 +83,7 @@ def _network(name: str, description: str, hidden: int, heads: int) -> Network:
         Option("hidden", hidden, "features of a token"),
         Option("heads", heads, "attention heads"),
         Option("classes", 1000, "classes told apart"),
+        QKV,
     )
     return Network(name, f"{description} at 224×224", build, options, ("onnx", "tflite"))
 

@@ -1,7 +1,8 @@
 """YOLOv5 (release 6), YOLOv8, YOLOv10, YOLO11 and YOLOX: a backbone, a pyramid up and down, and heads at three scales.
 
 The outputs are those of the last convolutions, before boxes are decoded: what accelerators run. Widths and depths are
-multiples of one description, as published. Focus, the first layer of YOLOX, is written as the one operator it is.
+multiples of one description, as published. Focus, the first layer of YOLOX, is the one operator it is, or the slices
+that PyTorch exports.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ from functools import partial
 from math import ceil, log, sqrt
 
 from ..blueprint import Blueprint, Kind, Value
-from ..image_layers import add, conv, join, pool, resize, split
+from ..image_layers import add, conv, corners, join, pool, resize, split
 from ..network import Network, Option, Settings, divisible
 from ..tensor_layers import attend, binary, matmul, reshape, softmax, transpose
 
@@ -28,6 +29,7 @@ class _Scale:
     limit: int = 1024
     inverted: tuple[int, ...] = ()  # YOLOv10: layers of inverted blocks
     large: bool = False  # YOLOv10: their filters are 7×7
+    separable: bool = False  # YOLOX nano: a filter per channel, then a product over channels
 
     def repeats(self, count: int) -> int:
         return max(round(count * self.depth), 1)
@@ -39,9 +41,15 @@ class _Layers:
 
     plan: Blueprint
     activation: str
+    separable: bool = False  # convolutions that see neighbours are two
 
     def unit(self, at: str, x: Value, channels: int, kernel: int = 1, *, stride: int = 1, groups: int = 1) -> Value:
         """Add a convolution that halves the image at a stride of 2 and else keeps its size, and the activation."""
+        if self.separable and kernel > 1:
+            whole = replace(self, separable=False)
+            x = whole.unit(f"{at}/dconv", x, x.shape[1], kernel, stride=stride, groups=x.shape[1])
+            # Nine weights do not average out: channels differ in reach, and the large ones pass SiLU as they pass ReLU.
+            return whole.unit(f"{at}/pconv", replace(x, rms=max(x.rms, sqrt(0.5))), channels)
         return conv(
             self.plan,
             f"{at}/conv",
@@ -151,14 +159,11 @@ def _v5(scale: _Scale, plan: Blueprint, settings: Settings) -> None:
 
 
 def _x(scale: _Scale, plan: Blueprint, settings: Settings) -> None:
-    layers = _Layers(plan, settings.word("activation"))
+    whole = _Layers(plan, settings.word("activation"))
+    layers = replace(whole, separable=scale.separable)
     widths = [int(channels * scale.width) for channels in (64, 128, 256, 512, 1024)]
-    image = _input(plan, settings)
-    height, width = (extent // 2 for extent in image.shape[2:])
-    folded = plan.step(
-        "SpaceToDepth", "stem", [image], (image.shape[0], 12, height, width), attributes={"blocksize": 2}
-    )
-    x = layers.unit("stem", folded, widths[0], 3)
+    folded = _focus(plan, _input(plan, settings), sliced=settings.word("focus") == "slices")
+    x = whole.unit("stem", folded, widths[0], 3)
     levels = []
     for stage, (channels, count) in enumerate(zip(widths[1:], (1, 3, 3, 1), strict=True)):
         at, last = f"dark{stage + 2}", stage == 3
@@ -173,6 +178,15 @@ def _x(scale: _Scale, plan: Blueprint, settings: Settings) -> None:
 
     for number, x in enumerate(_pyramid(layers, levels[1:], widths[2:], block, narrowed=True)):
         _decoupled(layers, f"head.{number}", x, int(256 * scale.width), settings.number("classes"))
+
+
+def _focus(plan: Blueprint, image: Value, *, sliced: bool) -> Value:
+    """Put each square of four pixels into one, with four times the channels."""
+    if sliced:
+        return join(plan, "stem", corners(plan, "stem", image, (2, 3)))
+    batch, channels, height, width = image.shape
+    shape = (batch, 4 * channels, height // 2, width // 2)
+    return plan.step("SpaceToDepth", "stem", [image], shape, attributes={"blocksize": 2})
 
 
 def _decoupled(layers: _Layers, at: str, x: Value, width: int, classes: int) -> None:
@@ -335,11 +349,13 @@ def _network(
     *,
     size: int = 640,
     formats: tuple[str, ...] = ("onnx", "tflite"),
+    more: tuple[Option, ...] = (),
 ) -> Network:
-    description = f"{counts} at {size}×{size}"
-    return Network(name, description, partial(build, scale), detector_options(size), formats, task="object detection")
+    description, options = f"{counts} at {size}×{size}", (*detector_options(size), *more)
+    return Network(name, description, partial(build, scale), options, formats, task="object detection")
 
 
+_FOCUS = Option("focus", "operator", "the first layer as one operator, or as slices", choices=("operator", "slices"))
 NETWORKS = (
     _network("yolov5n", "YOLOv5n 6.x, 1.87 M parameters, 2.23 G MACs", _v5, _Scale(0.33, 0.25)),
     _network("yolov5s", "YOLOv5s 6.x, 7.23 M parameters, 8.2 G MACs", _v5, _Scale(0.33, 0.5)),
@@ -367,8 +383,14 @@ NETWORKS = (
     _network("yolo11m", "YOLO11m, 20.1 M parameters, 34.1 G MACs", _v11, _Scale(0.5, 1.0, 512), formats=("onnx",)),
     _network("yolo11l", "YOLO11l, 25.3 M parameters, 43.5 G MACs", _v11, _Scale(1.0, 1.0, 512), formats=("onnx",)),
     _network("yolo11x", "YOLO11x, 56.9 M parameters, 97.6 G MACs", _v11, _Scale(1.0, 1.5, 512), formats=("onnx",)),
-    _network("yolox-tiny", "YOLOX-tiny, 5.05 M parameters, 3.21 G MACs", _x, _Scale(0.33, 0.375), size=416),
-    _network("yolox-s", "YOLOX-s, 8.96 M parameters, 13.3 G MACs", _x, _Scale(0.33, 0.5)),
-    _network("yolox-m", "YOLOX-m, 25.3 M parameters, 36.8 G MACs", _x, _Scale(0.67, 0.75)),
-    _network("yolox-l", "YOLOX-l, 54.2 M parameters, 77.6 G MACs", _x, _Scale(1.0, 1.0)),
+    *(
+        _network(f"yolox-{size}", f"YOLOX-{size}, {counts}", _x, scale, size=extent, more=(_FOCUS,))
+        for size, counts, scale, extent in (
+            ("nano", "0.90 M parameters, 0.52 G MACs", _Scale(0.33, 0.25, separable=True), 416),
+            ("tiny", "5.05 M parameters, 3.21 G MACs", _Scale(0.33, 0.375), 416),
+            ("s", "8.96 M parameters, 13.3 G MACs", _Scale(0.33, 0.5), 640),
+            ("m", "25.3 M parameters, 36.8 G MACs", _Scale(0.67, 0.75), 640),
+            ("l", "54.2 M parameters, 77.6 G MACs", _Scale(1.0, 1.0), 640),
+        )
+    ),
 )

@@ -210,3 +210,51 @@ OUTPUT = "float[2,6,6] y"
 )
 def test_left_alone(body: str, outputs: str, inputs: str, tmp_path: Path) -> None:
     assert _attempt(body, outputs, tmp_path, inputs)[2] == 0
+
+
+PAIR = "{o}q = QuantizeLinear ({i}, s, z) {o} = DequantizeLinear ({o}q, s, z)"
+
+
+def _quantised(lines: list[tuple[str, str]]) -> str:
+    """Ops, each with a pair after it: result and op of each, by the name that the next reads."""
+    return " ".join(f"{name}0 = {op} " + PAIR.format(o=name, i=f"{name}0") for name, op in lines)
+
+
+def test_quantised_values_stay_on_their_grid(tmp_path: Path) -> None:
+    body = "wd = DequantizeLinear <axis = 1> (wq, ws, wz) bd = DequantizeLinear (b, s, z) "
+    body += (
+        "a = Constant <value_ints = [2, 5, 2, 2, 3]> () i0 = Constant <value_int = 0> ()"
+        " i1 = Constant <value_int = 1> () "
+        + _quantised(
+            [
+                ("m", "MatMul (x, wd)"),
+                ("p", "Add (m, bd)"),
+                ("r", "Reshape (p, a)"),
+                ("t", "Transpose <perm = [2, 0, 3, 1, 4]> (r)"),
+                ("k1", "Gather <axis = 0> (t, i0)"),
+                ("v", "Gather <axis = 0> (t, i1)"),
+                ("k", "Transpose <perm = [0, 1, 3, 2]> (k1)"),
+                ("y", "MatMul (v, k)"),
+            ]
+        )
+    )
+    text = f'<ir_version: 8, opset_import: ["" : 17]> g (float[2,5,4] x) => (float[2,2,5,5] y) {{ {body} }}'
+    random = np.random.default_rng(0)
+    before, after, sites = rewritten(
+        text,
+        REWRITE,
+        tmp_path,
+        wq=random.integers(-99, 99, (4, 12)).astype(np.int8),
+        ws=(0.01 + random.random(12) / 99).astype(np.float32),
+        wz=np.zeros(12, np.int8),
+        b=random.integers(-99, 99, 12).astype(np.int8),
+        s=np.float32(0.05),
+        z=np.int8(3),
+    )
+    assert len(sites) == 1
+    made = operators(after)
+    assert made.count("MatMul") == 3
+    assert made.count("Transpose") == 2
+    assert "Gather" not in made
+    assert made.count("QuantizeLinear") == 2 * 2 + 2 * 2 + 1  # products, biases, moves, and the last product
+    assert_same(before, after)

@@ -6,6 +6,7 @@ from math import prod
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
+import numpy as np
 import onnx
 import pytest
 from hypothesis import given, settings
@@ -156,4 +157,19 @@ def test_what_does_something_stays(line: str, tmp_path: Path) -> None:
     kind = "float16" if "to = 10" in line else "float"
     before, after, sites = rewritten(_text(line, "float[3,4] x", f"{kind}[3,4] y"), "drop-no-ops", tmp_path)
     assert not sites
+    assert_same(before, after)
+
+
+def test_a_chain_of_one_grid_keeps_it(tmp_path: Path) -> None:
+    pair = "{o}q = QuantizeLinear ({i}, s, z) {o} = DequantizeLinear ({o}q, s, z)".format
+    body = f"""s = Constant <value_float = 0.1> ()
+        c = Constant <value_ints = [6, 4]> () {pair(o="a", i="x")}
+        b0 = Transpose <perm = [0, 2, 1]> (a) {pair(o="b", i="b0")}
+        d0 = Transpose <perm = [0, 2, 1]> (b) {pair(o="d", i="d0")}
+        e0 = Reshape (d, c) {pair(o="y", i="e0")}"""
+    text = _text(body, "float[2,3,4] x", "float[6,4] y")
+    before, after, sites = rewritten(text, "merge-layouts", tmp_path, z=np.int8(4))
+    assert len(sites) == 1
+    assert [kind for kind in operators(after) if "Linear" not in kind and kind != "Constant"] == ["Reshape"]
+    assert operators(after).count("QuantizeLinear") == 2
     assert_same(before, after)

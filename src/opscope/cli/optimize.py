@@ -1,0 +1,153 @@
+"""The verb `optimize`."""
+
+from __future__ import annotations
+
+import sys
+from argparse import ArgumentParser, ArgumentTypeError, Namespace
+from pathlib import Path
+from typing import TYPE_CHECKING, Protocol
+
+from ..commands.command import keep_input, named_shape, positive, write_result
+from ..commands.progress import step
+from ..core.errors import UsageError
+from .profile import add_option, choose_source, chosen_options, known_options, merged
+
+if TYPE_CHECKING:
+    from typing import TextIO
+
+    from ..core.manifest import Value
+    from ..rewrites.outcome import Optimized
+
+FORMATS = ("text", "md", "json")
+_OWN = ("data",)  # of `optimize` itself; a backend that quantises gets the same
+
+
+class _View(Protocol):
+    def render(self, found: Optimized, out: TextIO, /) -> None: ...
+
+
+class OptimizeCommand:
+    """Rewrite a model so that it is faster and gives the same: rewrites are tried where the time goes, each is judged
+    by the compiler, runtime or target that you name, and outputs are held against the model's in its own runtime."""
+
+    examples = """\
+examples:
+  opscope optimize model.onnx --target aic100-std -o better.onnx
+  opscope optimize model.onnx --backend ort -o better.onnx --budget-minutes 10
+  opscope optimize model.onnx --target aic100-std -o better.onnx --allow approximate --max-error 0.1%
+  opscope optimize exported-anew.onnx --replay better.optimize/steps.json -o better.onnx
+
+Beside the result lies BETTER.optimize: the steps, runs before and after, a page with both timelines, and every trial,
+so that the same command goes on where it ended. Exit codes: 0 fine, 2 wrong usage or unreadable input.
+"""
+
+    def add_arguments(self, parser: ArgumentParser) -> None:
+        known = known_options()
+        parser.usage = "opscope optimize MODEL (--target T | --backend B) -o BETTER [OPTION …]"
+        parser.add_argument("model", type=Path, metavar="MODEL", help="ONNX or TensorFlow Lite file")
+        parser.add_argument("--target", metavar="T", help="any name of `opscope targets`, or a TOML file")
+        parser.add_argument("--backend", metavar="B", help=f"who judges: {', '.join(known)} (see `opscope doctor`)")
+        parser.add_argument("-o", "--output", type=Path, metavar="BETTER", required=True, help="the rewritten model")
+        parser.add_argument(
+            "--allow", metavar="WHAT,…", default="", help="rewrites that are not exact: approximate, quantize"
+        )
+        parser.add_argument(
+            "--max-error",
+            type=_share,
+            metavar="E",
+            help="of outputs, of what --allow allows: noise for one of signal (default 1%%)",
+        )
+        parser.add_argument("--data", type=Path, metavar="DIR|F.npz", help="also compare outputs on these inputs")
+        parser.add_argument(
+            "--budget-minutes", type=_minutes, default=30.0, metavar="M", help="begin no trial later (default 30)"
+        )
+        parser.add_argument(
+            "--replay", type=Path, metavar="STEPS", help="take the steps of this file, and search for no others"
+        )
+        parser.add_argument("--jobs", type=positive, metavar="N", help="trials at once (default: cores)")
+        parser.add_argument("--format", choices=FORMATS, default="text", help="of what is printed (default: text)")
+        parser.add_argument("--json", action="store_const", const="json", dest="format", help="as --format json")
+        parser.add_argument(
+            "--shape",
+            type=named_shape,
+            action="append",
+            default=[],
+            metavar="NAME=1x3x224x224",
+            help="shape of an input, or size of a named dimension; may be repeated",
+        )
+        group = parser.add_argument_group("options of the judge, as for `opscope profile`")
+        for option in merged([option for options in known.values() for option in options]):
+            if option.name not in _OWN:
+                add_option(group, option)
+
+    def run(self, args: Namespace) -> int:
+        """Search, or replay, and print what it came to."""
+        from ..rewrites.optimize import optimize
+        from ..rewrites.proof import MAX_ERROR
+        from ..rewrites.views import OptimizedJson, OptimizedMarkdown, OptimizedText
+
+        keep_input(args.output, args.model)
+        found = optimize(
+            args.model,
+            args.output,
+            options=_judge_options(args),
+            target=args.target,
+            backend=args.backend,
+            shapes=dict(args.shape),
+            allow=[word.strip() for word in args.allow.split(",") if word.strip()],
+            budget_minutes=args.budget_minutes,
+            data=args.data,
+            max_error=MAX_ERROR if args.max_error is None else args.max_error,
+            replay=args.replay,
+            jobs=args.jobs,
+            command=("opscope", *sys.argv[1:]),
+            step=step,
+        )
+        step("")
+        views: dict[str, _View] = {"text": OptimizedText(), "md": OptimizedMarkdown(), "json": OptimizedJson()}
+        write_result(lambda out: views[args.format].render(found, out), None)
+        for place in (found.output, found.folder):
+            print(f"wrote {place}", file=sys.stderr)
+        return 0
+
+
+def _judge_options(args: Namespace) -> dict[str, Value]:
+    """Options of the backend that judges; a replay needs none."""
+    from ..backends import registry as backends
+
+    given = Namespace(**{**vars(args), **dict.fromkeys(_OWN)})
+    parts = [entry.part.replace("-", "_") for entry in backends.entries() if entry.part]
+    if args.backend is None and args.target is None and not any(getattr(args, part) for part in parts):
+        if args.replay is not None:
+            return {}
+        raise UsageError("optimize: nobody judges; expected --target T or --backend B (see `opscope targets`)")
+    note = choose_source(given)
+    args.target, args.backend = given.target, given.backend
+    if note:
+        print(f"note: {note}", file=sys.stderr)
+    return {name: value for name, value in chosen_options(given).items() if name not in _OWN}
+
+
+def _share(text: str) -> float:
+    """An argparse type: 0.01 or 1%."""
+    try:
+        number = float(text.removesuffix("%")) / (100 if text.endswith("%") else 1)
+    except ValueError:
+        number = -1.0
+    if not 0 <= number <= 1:
+        raise ArgumentTypeError(f"{text!r} is not a share from 0 to 1, such as 0.01 or 1%")
+    return number
+
+
+def _minutes(text: str) -> float:
+    """An argparse type: more than 0."""
+    try:
+        number = float(text)
+    except ValueError:
+        number = 0.0
+    if not 0 < number < float("inf"):
+        raise ArgumentTypeError(f"{text!r} is not a number of minutes above 0")
+    return number
+
+
+COMMANDS = {"optimize": OptimizeCommand()}

@@ -1,0 +1,129 @@
+"""`opscope llm`: a language model on a target, from its description alone."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from datetime import UTC, datetime
+from math import ceil
+from pathlib import Path
+
+from ..core.files import sha256_of
+from ..machine import catalogue as targets
+from ..machine.target import Target
+from ..options import LlmOptions, chosen
+from ..recording.language_model import LanguageModel, LargestFit
+from ..recording.recording import Value
+from ..workflows.record import Recorded, analysed
+from .architecture import Architecture, Mixture
+from .built_in import BUILT_IN, BuiltIn
+from .config import FILE, load
+from .decoder_graph import Storage
+from .memory import Deployment, Parallel
+from .point import Point
+from .points import PIPELINE, Estimator, Serving, find_points
+from .record import step_recording, token_point
+from .step_ops import ops_of
+
+
+def llm(
+    config: str | Path,
+    target: str | Path | Target,
+    options: LlmOptions | None = None,
+    *,
+    run: str | Path | None = None,
+    command: Sequence[str] = (),
+    created: str | None = None,
+    progress: Callable[[int, int], None] | None = None,
+    **named: object,
+) -> Recorded:
+    """A language model on a target, at every batch, prompt and context that is asked for.
+
+    `config` is a Hugging Face config.json, a folder with one, or a built-in name (`known_models`). Options are
+    LlmOptions, or its fields by name, as `weights="mxfp6", batch=(1, 8)`. What is found is
+    `language_model_of` the result; `run` is a folder to leave it in, with a timeline of the first point.
+    """
+    choice = chosen(LlmOptions, options, named)
+    machine = target if isinstance(target, Target) else targets.load(str(target))
+    model, storage = load(config), Storage.of(choice.weights, choice.kv)
+    serving = Serving(storage, choice.devices, choice.parallel)
+    points = find_points(model, machine, serving, choice.points, progress=progress or (lambda done, of: None))
+    steps = Estimator(model, machine, serving)
+    found = LanguageModel(
+        model=model.name,
+        target=machine.name,
+        devices=choice.devices,
+        cards=ceil(choice.devices / machine.topology.devices.value),
+        weights=choice.weights,
+        kv=choice.kv,
+        parallel=choice.parallel,
+        points=tuple(map(token_point, points)),
+        largest=tuple(_largest(model, storage, steps.target, choice)),
+        notes=tuple(_notes(model, steps, points)),
+    )
+    path = _file_of(config)
+    recording = step_recording(
+        found,
+        points[0],
+        ops_of(steps, points[0]),
+        model,
+        steps.target,
+        path=str(config),
+        options=_options(choice),
+    )
+    return analysed(
+        recording,
+        None if run is None else Path(run),
+        command=tuple(command),
+        created=created or datetime.now(UTC).isoformat(timespec="seconds"),
+        sha256=None if path is None else sha256_of(path),
+    )
+
+
+def language_model_of(found: Recorded) -> LanguageModel:
+    """What `llm` found at every point."""
+    told = found.run.summary.language_model
+    if told is None:
+        raise ValueError("the run tells nothing of a language model")
+    return told
+
+
+def known_models() -> tuple[BuiltIn, ...]:
+    """Models that need no file."""
+    return tuple(BUILT_IN.values())
+
+
+def _file_of(config: str | Path) -> Path | None:
+    path = Path(config)
+    path = path / FILE if path.is_dir() else path
+    return path if path.is_file() else None
+
+
+def _options(choice: LlmOptions) -> Mapping[str, Value]:
+    parallel = {"parallel": choice.parallel} if choice.devices > 1 else {}
+    return {"weights": choice.weights, "kv": choice.kv, "devices": choice.devices, **parallel}
+
+
+def _largest(model: Architecture, storage: Storage, target: Target, choice: LlmOptions) -> Iterator[LargestFit]:
+    """Of every batch the longest context, and of every context the largest batch."""
+    parallel = Parallel.PIPELINE if choice.parallel == PIPELINE else Parallel.TENSOR
+    held = Deployment(model, storage, target, choice.devices, parallel)
+    contexts = sorted({context for _, _, context in choice.points})
+    pairs: list[tuple[int | None, int | None]] = [(batch, held.largest_context(batch)) for batch in choice.batch]
+    pairs += [(held.largest_batch(context), context) for context in contexts]
+    return iter(dict.fromkeys(LargestFit(batch, context) for batch, context in pairs if batch and context))
+
+
+def _notes(model: Architecture, steps: Estimator, points: Sequence[Point]) -> Iterator[str]:
+    """What was taken for granted."""
+    yield "the host, its queue and the network are not in these times"
+    if steps.chunk is not None:
+        yield f"a prompt is read in chunks of {steps.chunk:,} tokens"
+    mixtures = [layer.feed_forward for layer in model.layers if isinstance(layer.feed_forward, Mixture)]
+    if mixtures:
+        first = mixtures[0]
+        yield f"each token goes to {first.active} of {first.experts} experts, and none is favoured"
+    if any(point.ttft_ms is None or point.tpot_ms is None for point in points):
+        yield "a time that is not known: the target has no figures for an op of the model, or no link between devices"
+    if any(point.decode.energy_mj is None for point in points):
+        yield "energy per token is not known: the target has no figures for memory, or for idle power"
+    yield from model.notes

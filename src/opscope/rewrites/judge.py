@@ -1,0 +1,150 @@
+"""Who says how long a candidate takes: any backend or target, asked in a process of its own."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+from pathlib import Path
+
+import msgspec
+
+from ..backends import registry as backends
+from ..backends.process import run_worker, work_folder
+from ..core.errors import printable
+from ..core.files import sha256_of
+from ..core.keys import code_of, digest_of
+from ..core.manifest import Value
+from ..core.provenance import Provenance
+from ..gate.bootstrap import ratio_interval, spread_of
+from ..options import Shapes
+from ..workflows import own_backends
+
+LEAST_GAIN = 0.001  # of a time that comes out the same every time; less is no reason to change a model
+_WORKER = f"{__package__}.trial_worker"
+_JUDGES = (  # code that a time comes from
+    *("analysis", "backends", "changes", "compiler", "conversion", "device", "estimate", "graph", "machine"),
+    *("plugins", "program", "readers", "recording", "workflows"),
+)
+
+
+class OpCost(msgspec.Struct, frozen=True):
+    """What an op takes: of the critical path, and in all."""
+
+    path_ns: int
+    wall_ns: int
+
+
+class Judged(msgspec.Struct, frozen=True):
+    """What a candidate came to, or why the judge cannot say."""
+
+    latency_ns: int | None = None  # None: not known
+    low_ns: int | None = None
+    high_ns: int | None = None
+    provenance: Provenance | None = None
+    obtained: str = ""  # the same in words, with what it rests on
+    known_ns: int = 0  # of the ops whose cost is known, where the whole is not
+    unknown_ops: int = 0
+    samples_ns: tuple[int, ...] = ()
+    ops: Mapping[str, OpCost] = {}
+    problem: str = ""  # why there is no time; empty: there is
+
+    @property
+    def time_ns(self) -> int:
+        """What is compared: the latency, or the known part of it."""
+        return self.known_ns if self.latency_ns is None else self.latency_ns
+
+    @property
+    def is_repeatable(self) -> bool:
+        """Whether asking again gives the same number."""
+        return self.provenance is not Provenance.MEASURED
+
+    def cost(self, names: tuple[str, ...]) -> tuple[int, int]:
+        """Of these ops together, to put changes in order: of the critical path, then in all."""
+        known = [self.ops[name] for name in dict.fromkeys(names) if name in self.ops]
+        return sum(op.path_ns for op in known), sum(op.wall_ns for op in known)
+
+
+def change_ns(before: Judged, after: Judged) -> int:
+    """How much longer the second takes; below 0 it is faster."""
+    return after.time_ns - before.time_ns
+
+
+def helps(before: Judged, after: Judged) -> bool:
+    """Whether the second is better by more than noise: fewer ops of unknown cost, or a shorter time."""
+    if after.problem or after.unknown_ops != before.unknown_ops:
+        return not after.problem and after.unknown_ops < before.unknown_ops
+    if before.is_repeatable:
+        return after.time_ns < before.time_ns * (1 - LEAST_GAIN)
+    if before.samples_ns and after.samples_ns:
+        interval = ratio_interval(spread_of(before.samples_ns), spread_of(after.samples_ns), seed=0)
+        if interval is not None:
+            return interval.high < -LEAST_GAIN
+    return after.high_ns is not None and before.low_ns is not None and after.high_ns < before.low_ns
+
+
+def is_slower(before: Judged, after: Judged) -> bool:
+    """Whether the second is worse by more than noise."""
+    return bool(after.problem) or helps(after, before)
+
+
+def joined(one: Judged, other: Judged) -> Judged:
+    """Two measurements of the same file as one."""
+    samples = (*one.samples_ns, *other.samples_ns)
+    ordered = sorted(samples)
+    tenth = len(ordered) // 10
+    return msgspec.structs.replace(
+        one,
+        samples_ns=samples,
+        latency_ns=ordered[(len(ordered) - 1) // 2],
+        low_ns=ordered[tenth],
+        high_ns=ordered[-1 - tenth],
+    )
+
+
+@dataclass(frozen=True)
+class Judge:
+    """A backend with its choices, as `opscope profile` takes them."""
+
+    backend: str
+    target: str | None = None
+    options: Mapping[str, Value] = field(default_factory=dict)
+    shapes: Shapes = field(default_factory=dict)
+
+    @cached_property
+    def key(self) -> str:
+        """Of all that an answer depends on but the model."""
+        own = self.backend in own_backends.OWN
+        version = "" if own else backends.load(self.backend).state().version
+        target = self.target or ""
+        target += sha256_of(Path(target)) if target and Path(target).is_file() else ""
+        asked = msgspec.json.encode([dict(self.options), dict(self.shapes)], order="deterministic").decode()
+        return digest_of(self.backend, version, target, asked, code_of(*_JUDGES))
+
+    @property
+    def told(self) -> str:
+        """In words: who, about what."""
+        part = next((str(value) for name, value in self.options.items() if value and name == self._part), "")
+        return " of ".join(filter(None, (self.backend, self.target or part)))
+
+    @property
+    def _part(self) -> str:
+        return "" if self.backend in own_backends.OWN else backends.find(self.backend).part
+
+    def ask(self, model: Path, *, longest_s: float) -> Judged:
+        """Profile a file in a process of its own; one that is refused, crashes or takes too long has a problem."""
+        request = {
+            "model": str(model.resolve()),
+            "backend": self.backend,
+            "target": self.target,
+            "options": dict(self.options),
+            "shapes": {name: list(shape) for name, shape in self.shapes.items()},
+        }
+        with work_folder("optimize") as folder:
+            answer, ended = run_worker(_WORKER, request, folder, longest_s=longest_s)
+        if answer is None:
+            return Judged(problem=f"{self.backend} {ended.how}; it says: {ended.last_words}")
+        if not answer["ok"]:
+            words = str(answer["problem"]).replace(f"{model.resolve()}: ", "")
+            return Judged(problem=printable(words, 600))
+        return msgspec.convert(answer["judged"], Judged)

@@ -1,0 +1,222 @@
+"""`opscope optimize`: a model, a judge → the model rewritten, proven equal and proven faster."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import replace
+from datetime import UTC, datetime
+from pathlib import Path
+from shutil import copyfileobj
+from tempfile import TemporaryDirectory
+from typing import Any
+
+from ..core.errors import ModelError, UsageError, did_you_mean
+from ..core.files import check_apart, sha256_of, write_bytes, write_whole
+from ..core.manifest import RewriteEntry, Value
+from ..core.provenance import Provenance
+from ..options import Shapes
+from ..readers import model_format, read_model, unpacked
+from ..workflows import catalogue, own_backends
+from . import catalogue as rewrites
+from .editors import editor_of
+from .judge import Judge, Judged
+from .outcome import Optimized, Tried, Verdict
+from .proof import MAX_ERROR, Prover
+from .rewrite import Editor
+from .search import Search, State
+from .steps import Step, fitting, read_steps, steps_bytes
+from .trials import Trials
+
+BUDGET_MINUTES = 30.0
+Tell = Callable[[str], None]
+
+
+def folder_of(output: Path) -> Path:
+    """Where trials, steps and runs of a result lie."""
+    return output.with_name(f"{output.stem}.optimize")
+
+
+def optimize(
+    model: str | Path,
+    output: str | Path,
+    target: str | Path | None = None,
+    *,
+    backend: str | None = None,
+    options: Mapping[str, Value] | None = None,
+    shapes: Shapes | None = None,
+    allow: Sequence[str] = (),
+    budget_minutes: float = BUDGET_MINUTES,
+    data: str | Path | None = None,
+    max_error: float = MAX_ERROR,
+    replay: str | Path | None = None,
+    jobs: int | None = None,
+    command: Sequence[str] = (),
+    created: str | None = None,
+    step: Tell | None = None,
+) -> Optimized:
+    """Rewrite a model so that it is faster, by the word of a backend or target, and gives the same.
+
+    `target`, `backend`, `options` and `shapes` are as for `profile`: they say who judges. Shapes of open dimensions are
+    set in the result too: many rewrites need to know them. `allow` are kinds of rewrites
+    that are not exact, "approximate" and "quantize"; none of them changes outputs by more than `max_error` (noise for
+    one of signal). Outputs are compared on drawn inputs and on `data`, an .npz or a folder as for `quantize`. No trial
+    begins after `budget_minutes`; a later call with the same output goes on where that ended. With `replay`, the steps
+    of a file are taken and nothing is searched for; then no judge is needed.
+    """
+    path, place = Path(model), Path(output)
+    check_apart([place], [path])
+    steps = None if replay is None else read_steps(Path(replay))
+    judge = _judge(path, target, backend, options) if target or backend or steps is None else None
+    tell = step or (lambda _: None)
+    with unpacked(path) as file, TemporaryDirectory(prefix="opscope-optimize-") as scratch:
+        form = model_format(file).name.lower()
+        editor, entries = editor_of(form), rewrites.known(form)
+        _check_allowed(allow, entries)
+        tell("running the model")
+        graph = read_model(file, shapes=shapes)
+        inputs = [graph.tensors[number] for number in graph.inputs]
+        fixed = {tensor.name: tensor.shape for tensor in inputs if tensor.shape is not None} if shapes else {}
+        prover = Prover(file, form, graph, Path(scratch), None if data is None else Path(data), max_error)
+        judge = None if judge is None else replace(judge, shapes=fixed)
+        trials = None if judge is None else Trials(judge, folder_of(place), place.name, jobs, budget_minutes * 60)
+        tell("judging the model")
+        before = None if trials is None else _first(trials, file, path)
+        state: State[Any] = State(editor.open_model(file, fixed), file, before or Judged())
+        if steps is None and trials is not None:
+            usable = [entry for entry in entries if not entry.needs or entry.needs in allow]
+            search = Search(editor, usable, trials, prover, tell)
+            state, tried = search.run(state), tuple(search.tried)
+            notes, after = _held_back(editor, state, entries, allow), state.judged
+        else:
+            state, tried = _replayed(editor, state, steps or (), prover, Path(scratch) / "replay")
+            notes, after = [], None
+        tell("writing")
+        _write(editor, state, file, place)
+        if trials is not None:
+            trials.discard(state.file)
+            after = after or trials.judged(place)
+        found = Optimized(
+            model=str(path),
+            sha256=sha256_of(path),
+            output=str(place),
+            judge="" if judge is None else judge.told,
+            before=before,
+            after=after,
+            steps=state.steps,
+            tried=tried,
+            checked_with=prover.samples.calibration.told,
+            max_error=max_error,
+            trials=0 if trials is None else trials.asked,
+            stopped=trials is not None and trials.stopped,
+            budget_minutes=budget_minutes,
+            notes=(*graph.assumptions, *prover.notes, *notes),
+            folder=str(folder_of(place)),
+        )
+        return _kept(found, judge, file, command=command, created=created, tell=tell)
+
+
+def _judge(
+    model: Path,
+    target: str | Path | None,
+    backend: str | None,
+    options: Mapping[str, Value] | None,
+) -> Judge:
+    """Who judges, chosen once: every trial asks the same."""
+    choice = catalogue.choose(target, backend=backend, options=options or {}, model=model)
+    asked = {name: value for name, value in choice.options.items() if value is not None}
+    named = str(target) if target is not None else None
+    return Judge(choice.backend, named if choice.backend in own_backends.OWN else None, asked)
+
+
+def _check_allowed(allow: Sequence[str], entries: Sequence[RewriteEntry]) -> None:
+    known = sorted({entry.needs for entry in entries if entry.needs} | {"approximate", "quantize"})
+    for word in allow:
+        if word not in known:
+            raise UsageError(f"--allow {word!r}: not known; {did_you_mean(word, known)}expected of {', '.join(known)}")
+
+
+def _first(trials: Trials, file: Path, model: Path) -> Judged:
+    """The model as it is; one that the judge refuses cannot be made faster by its word."""
+    found = trials.judged(file)
+    if found is None:
+        raise UsageError("--budget-minutes: is over before the model itself is judged; expected more")
+    if found.problem:
+        raise ModelError(str(model), "", found.problem)
+    if found.provenance is Provenance.MEASURED:  # which nothing else may disturb
+        trials.jobs = 1
+    return found
+
+
+def _held_back(
+    editor: Editor[Any], state: State[Any], entries: Sequence[RewriteEntry], allow: Sequence[str]
+) -> list[str]:
+    """Rewrites that fit and were not tried, as they are not exact."""
+    words: dict[str, list[str]] = {}
+    for entry in entries:
+        if entry.needs and entry.needs not in allow:
+            with suppress(Exception):  # one that fails was not asked for
+                count = len(editor.sites(state.model, entry))
+                if count:
+                    words.setdefault(entry.needs, []).append(f"{entry.name} ({count})")
+    return [f"not tried without --allow {need}: {', '.join(names)}" for need, names in words.items()]
+
+
+def _replayed(
+    editor: Editor[Any], state: State[Any], steps: Sequence[Step], prover: Prover, scratch: Path
+) -> tuple[State[Any], tuple[Tried, ...]]:
+    """The steps of a file, each proven; those that do not fit or do not hold are left out, and told."""
+    failed: list[Tried] = []
+    for number, step in enumerate(steps):
+        entry = rewrites.named(step.rewrite, prover.form)
+        wanted, problem = fitting(step, editor.sites(state.model, entry))
+        model, sites = editor.apply(editor.copy(state.model), entry, wanted)
+        row = Tried(entry.name, step.groups, sites, Verdict.TAKEN, is_exact=not entry.needs, reason=problem)
+        if not sites:
+            failed.append(replace(row, verdict=Verdict.FAILED, reason=problem or "fits nowhere any more"))
+            continue
+        file = scratch / str(number) / "model"
+        file.parent.mkdir(parents=True)
+        editor.save(model, file)
+        exact = not entry.needs
+        proof = prover.prove(file, exact=exact, since=None if state.is_exact else state.outputs)
+        row = replace(row, error=proof.error, rounding=proof.used)
+        if proof.problem:
+            failed.append(replace(row, verdict=Verdict.WRONG, reason=proof.problem))
+            continue
+        taken = (*state.steps, row)
+        state = State(model, file, state.judged, taken, proof.outputs, state.is_exact and exact)
+    return state, tuple(failed)
+
+
+def _write(editor: Editor[Any], state: State[Any], model: Path, output: Path) -> None:
+    """The result; where nothing was changed and weights beside the model stay in reach, the model byte by byte."""
+    output.parent.mkdir(parents=True, exist_ok=True)
+    if state.steps or output.parent.resolve() != model.parent.resolve():
+        editor.save(state.model, output)
+    else:
+        with model.open("rb") as source:
+            write_whole(output, lambda out: copyfileobj(source, out))
+
+
+def _kept(
+    found: Optimized, judge: Judge | None, model: Path, *, command: Sequence[str], created: str | None, tell: Tell
+) -> Optimized:
+    """With the files that lie beside the result."""
+    from .views import OptimizedJson
+
+    folder = Path(found.folder)
+    files = {"steps": "steps.json"}
+    write_bytes(folder / "steps.json", steps_bytes(found))
+    if judge is not None and found.steps:
+        from .runs import write_runs
+
+        tell("profiling before and after")
+        files |= write_runs(found, judge, model, command=command, created=created or _now())
+    found = replace(found, files=files)
+    write_bytes(folder / "optimize.json", OptimizedJson().bytes(found))
+    return found
+
+
+def _now() -> str:
+    return datetime.now(UTC).isoformat(timespec="seconds")

@@ -1,0 +1,357 @@
+"""The search: which rewrites, at which places, make a model faster; each one judged, proven, and combined greedily.
+
+A round tries every rewrite on the model as it stands, wherever it fits, those first that touch the critical path; one
+that does not help as a whole is tried at the costliest groups of its places alone. What helps is then made, the best
+first, each judged again on top of those before it and held against the model. Rounds go on until one finds nothing.
+
+Some rewrites gain nothing alone: where a round finds nothing, those that cost nothing either are tried all together,
+and those whose change gives another rewrite a place that it did not have are tried with it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Generic, TypeVar
+
+import msgspec
+
+from ..conversion.check import Outputs
+from ..core.errors import printable
+from ..core.manifest import RewriteEntry
+from .judge import Judged, change_ns, helps, is_slower
+from .outcome import Tried, Verdict
+from .proof import Prover
+from .rewrite import Editor, Site, Wanted, everywhere, in_groups
+from .trials import Trials
+
+MOST_ROUNDS = 8
+MOST_GROUPS = 3  # of places that look alike, tried alone
+MOST_OPENERS, MOST_OPENED = 8, 16  # rewrites that gain nothing alone, and pairs of them with another, in a round
+LONGEST_CHAIN = 3  # rewrites that are needed together
+Model = TypeVar("Model")
+Places = frozenset[tuple[str, ...]]
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """A rewrite at some of its places."""
+
+    entry: RewriteEntry
+    sites: tuple[Site, ...]  # where it fits
+    groups: tuple[str, ...] | None = None  # None: at all of them
+
+    @property
+    def wanted(self) -> Wanted:
+        return everywhere if self.groups is None else in_groups(self.groups)
+
+    @property
+    def touched(self) -> tuple[str, ...]:
+        return tuple(name for site in self.sites for name in site.removed)
+
+    @property
+    def places(self) -> tuple[str, Places]:
+        return self.entry.name, places_of(self.sites)
+
+    def of_group(self, group: str) -> Change:
+        return Change(self.entry, tuple(site for site in self.sites if site.group == group), (group,))
+
+
+def places_of(sites: Iterable[Site]) -> Places:
+    return frozenset(site.removed for site in sites)
+
+
+@dataclass(frozen=True, slots=True)
+class State(Generic[Model]):
+    """The model as far as it is rewritten."""
+
+    model: Model
+    file: Path
+    judged: Judged
+    steps: tuple[Tried, ...] = ()
+    outputs: Outputs | None = None  # None: the model's own
+    is_exact: bool = True
+
+
+@dataclass(slots=True)
+class _Ended:
+    """A change that was judged."""
+
+    changes: tuple[Change, ...]
+    judged: Judged
+
+
+@dataclass(slots=True)
+class Search(Generic[Model]):
+    """Finds what helps.
+
+    Args:
+        step: is told what is being tried.
+    """
+
+    editor: Editor[Model]
+    entries: Sequence[RewriteEntry]
+    trials: Trials
+    prover: Prover
+    step: Callable[[str], None] = lambda _: None
+    tried: list[Tried] = field(default_factory=list)
+    _gains: dict[tuple[str, Places], int] = field(default_factory=dict)  # what a change came to where it fitted
+
+    def run(self, state: State[Model]) -> State[Model]:
+        """The best that was found."""
+        for number in range(1, MOST_ROUNDS + 1):
+            self.step(f"round {number}: looking for places")
+            better = self._round(state, number)
+            if better is None:
+                return state
+            state = better
+        return state
+
+    def _round(self, state: State[Model], number: int) -> State[Model] | None:
+        """What one look at everything makes of a state; None: nothing helps."""
+        changes = [change for change in self._changes(state) if self._is_open(change, state)]
+        ended = self._judged(state, [(change,) for change in changes], f"round {number}")
+        failing = [each.changes[0] for each in ended if not helps(state.judged, each.judged)]
+        groups = [change for whole in failing for change in _groups(whole, state.judged)]
+        ended += self._judged(state, [(change,) for change in groups], f"round {number}, places alone")
+        found = state
+        for each in _best_first(ended, state.judged):
+            found = self._taken(found, each.changes) or found
+        if found is state and not self.trials.stopped:
+            whole = [each for each in ended if each.changes[0].groups is None and not each.judged.problem]
+            found = self._together(state, whole) or self._opened(state, whole, f"round {number}, opened")
+        return None if found is state else found
+
+    def _changes(self, state: State[Model]) -> list[Change]:
+        """Every rewrite that fits somewhere, what it touches of the critical path deciding which comes first."""
+        found = []
+        for entry in self.entries:
+            sites = self._sites(state.model, entry)
+            if sites:
+                found.append(Change(entry, sites))
+        return sorted(found, key=lambda change: _cost(change, state.judged), reverse=True)
+
+    def _sites(self, model: Model, entry: RewriteEntry) -> tuple[Site, ...]:
+        try:
+            return self.editor.sites(model, entry)
+        except Exception as error:  # of a rule, whatever it is: others go on
+            self._tell(Tried(entry.name, None, (), Verdict.FAILED, reason=_words(error)))
+            return ()
+
+    def _is_open(self, change: Change, state: State[Model]) -> bool:
+        """Whether it may help: what it came to at the very same places, on an earlier state, was not too little."""
+        earlier = self._gains.get(change.places)
+        if earlier is None:
+            return True
+        now = replace_time(state.judged, state.judged.time_ns + earlier)
+        return helps(state.judged, now)
+
+    def _judged(self, state: State[Model], chains: Sequence[tuple[Change, ...]], where: str) -> list[_Ended]:
+        """Judge candidates side by side; what became of each is remembered."""
+        sites: dict[int, tuple[Site, ...]] = {}
+
+        def writer(number: int, chain: tuple[Change, ...]) -> Callable[[Path], bool]:
+            def write(file: Path) -> bool:
+                self.step(f"{where}: {number + 1} of {len(chains)}, {_named(chain)}")
+                made = self._made(state, chain)
+                if made is None:
+                    return False
+                model, found = made
+                sites[number] = found[-1]
+                self.editor.save(model, file)
+                return True
+
+            return write
+
+        ended = []
+        writers = [writer(number, chain) for number, chain in enumerate(chains)]
+        for number, judged in enumerate(self.trials.side_by_side(writers)):
+            chain = chains[number]
+            if judged is None:
+                if number in sites or self.trials.stopped:
+                    self._tell(_row(chain, sites.get(number, ()), Verdict.NO_TIME, state.judged, None))
+                continue
+            ended.append(_Ended(chain, judged))
+            if len(chain) == 1 and not judged.problem and judged.is_repeatable:
+                self._gains[chain[0].places] = change_ns(state.judged, judged)
+            if not helps(state.judged, judged):
+                verdict = Verdict.SLOWER if is_slower(state.judged, judged) else Verdict.NO_GAIN
+                verdict = Verdict.REFUSED if judged.problem else verdict
+                self._tell(_row(chain, sites[number], verdict, state.judged, judged))
+        return ended
+
+    def _made(self, state: State[Model], chain: Sequence[Change]) -> tuple[Model, tuple[tuple[Site, ...], ...]] | None:
+        """The model with changes made, one after the other; None: one does not fit any more, or fails."""
+        model, done = self.editor.copy(state.model), []
+        for change in chain:
+            try:
+                model, sites = self.editor.apply(model, change.entry, change.wanted)
+            except Exception as error:  # of a rule, whatever it is: others go on
+                self._tell(replace(_row(chain, (), Verdict.FAILED, None, None), reason=_words(error)))
+                return None
+            if not sites:
+                return None
+            done.append(sites)
+        return model, tuple(done)
+
+    def _taken(self, state: State[Model], chain: tuple[Change, ...]) -> State[Model] | None:
+        """The state with a change made, if on top of what it has that helps, and outputs stay what they are."""
+        made = self._made(state, chain)
+        if made is None:
+            return None
+        model, sites = made
+        file = self.trials.place()
+        self.step(f"proving {_named(chain)}")
+        self.editor.save(model, file)
+        taken = self._held(state, chain, sites, model, file)
+        self.trials.discard(file if taken is None else state.file)
+        return taken
+
+    def _held(
+        self,
+        state: State[Model],
+        chain: tuple[Change, ...],
+        sites: tuple[tuple[Site, ...], ...],
+        model: Model,
+        file: Path,
+    ) -> State[Model] | None:
+        judged = self.trials.judged(file)
+        if judged is None:
+            self._tell(_row(chain, sites[-1], Verdict.NO_TIME, state.judged, None))
+            return None
+        both = self.trials.confirmed((state.file, state.judged), file, judged) if helps(state.judged, judged) else None
+        if both is None:
+            verdict = Verdict.REFUSED if judged.problem else Verdict.NO_GAIN
+            self._tell(_row(chain, sites[-1], verdict, state.judged, judged))
+            return None
+        before, judged = both
+        exact = all(not change.entry.needs for change in chain)
+        since = None if state.is_exact else state.outputs
+        proof = self.prover.prove(file, exact=exact, since=since)
+        row = _row(chain, sites[-1], Verdict.TAKEN, before, judged)
+        row = replace(row, is_exact=exact, error=proof.error, rounding=proof.used)
+        if proof.problem:
+            self._tell(replace(row, verdict=Verdict.WRONG, reason=printable(proof.problem, 500)))
+            return None
+        opened = (
+            replace(
+                _row((change,), done, Verdict.TAKEN, before, before),
+                error=None,
+                reason=f"gains only with {row.rewrite}",
+            )
+            for change, done in zip(chain[:-1], sites[:-1], strict=True)
+        )
+        steps = (*state.steps, *opened, row)
+        return State(model, file, judged, steps, proof.outputs, state.is_exact and exact)
+
+    def _together(self, state: State[Model], ended: Sequence[_Ended]) -> State[Model] | None:
+        """All exact changes at once that gain nothing alone and cost nothing; None: that does not help either."""
+        neutral = [each.changes[0] for each in ended if not is_slower(state.judged, each.judged)]
+        chain: tuple[Change, ...] = ()
+        model = self.editor.copy(state.model)
+        for change in neutral:
+            if not change.entry.needs:
+                try:
+                    model, sites = self.editor.apply(model, change.entry, change.wanted)
+                except Exception:
+                    return None
+                chain = (*chain, change) if sites else chain
+        if len(chain) < 2:
+            return None
+        judged = self._judged(state, [chain], "together")
+        return self._taken(state, chain) if judged and helps(state.judged, judged[0].judged) else None
+
+    def _opened(self, state: State[Model], ended: Sequence[_Ended], where: str) -> State[Model]:
+        """Changes that gain nothing alone, with those that they open; state itself: none helps."""
+        frontier = sorted(ended, key=lambda each: (each.judged.unknown_ops, each.judged.time_ns))[:MOST_OPENERS]
+        known = {entry.name: places_of(self._sites(state.model, entry)) for entry in self.entries} if frontier else {}
+        for _ in range(LONGEST_CHAIN - 1):
+            chains = [chain for each in frontier for chain in self._chains(state, each.changes, known)][:MOST_OPENED]
+            judged = self._judged(state, chains, where)
+            for each in _best_first(judged, state.judged):
+                found = self._taken(state, each.changes)
+                if found is not None:
+                    return found
+            frontier = [each for each in judged if not is_slower(state.judged, each.judged)]
+            if not frontier or self.trials.stopped:
+                break
+        return state
+
+    def _chains(
+        self, state: State[Model], chain: tuple[Change, ...], known: dict[str, Places]
+    ) -> Iterator[tuple[Change, ...]]:
+        """A change, and another that fits where it did not before."""
+        made = self._made(state, chain)
+        if made is None:
+            return
+        taken = {change.entry.name for change in chain}
+        for entry in self.entries:
+            if entry.name not in taken:
+                sites = self._sites(made[0], entry)
+                new = tuple(site for site in sites if site.removed not in known[entry.name])
+                if new:
+                    yield (*chain, Change(entry, new, tuple(dict.fromkeys(site.group for site in new))))
+
+    def _tell(self, row: Tried) -> None:
+        """Keep what became of a change; the same once."""
+        if not any(_alike(row, other) for other in self.tried):
+            self.tried.append(row)
+
+
+def _alike(one: Tried, other: Tried) -> bool:
+    return (one.rewrite, one.groups, one.with_, one.verdict, one.sites) == (
+        other.rewrite,
+        other.groups,
+        other.with_,
+        other.verdict,
+        other.sites,
+    )
+
+
+def _best_first(ended: Iterable[_Ended], base: Judged) -> list[_Ended]:
+    helping = [each for each in ended if helps(base, each.judged)]
+    return sorted(helping, key=lambda each: (each.judged.unknown_ops, each.judged.time_ns))
+
+
+def _groups(change: Change, judged: Judged) -> list[Change]:
+    """The costliest groups of its places, each alone; none where there is one group."""
+    groups = [change.of_group(group) for group in dict.fromkeys(site.group for site in change.sites)]
+    if len(groups) < 2:
+        return []
+    return sorted(groups, key=lambda each: _cost(each, judged), reverse=True)[:MOST_GROUPS]
+
+
+def _cost(change: Change, judged: Judged) -> tuple[int, int]:
+    return judged.cost(change.touched)
+
+
+def _row(
+    chain: Sequence[Change], sites: tuple[Site, ...], verdict: Verdict, before: Judged | None, after: Judged | None
+) -> Tried:
+    last = chain[-1]
+    return Tried(
+        last.entry.name,
+        last.groups,
+        sites or last.sites,
+        verdict,
+        before,
+        after,
+        is_exact=not last.entry.needs,
+        reason="" if after is None else after.problem,
+        with_=tuple(change.entry.name for change in chain[:-1]),
+    )
+
+
+def replace_time(judged: Judged, time_ns: int) -> Judged:
+    """The same, had it taken another time."""
+    known = max(time_ns, 0)
+    return msgspec.structs.replace(judged, latency_ns=None if judged.latency_ns is None else known, known_ns=known)
+
+
+def _named(chain: Sequence[Change]) -> str:
+    return " with ".join(change.entry.name for change in reversed(chain))
+
+
+def _words(error: Exception) -> str:
+    return printable(f"{type(error).__name__}: {error}", 300)

@@ -1,0 +1,228 @@
+"""Views of a search: text, Markdown, JSON. Steps first, then what was tried and is none of them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import TextIO
+
+from ..core.errors import printable
+from ..core.json_files import PRODUCER, json_bytes
+from ..core.units import UNKNOWN, format_latency, format_seconds
+from ..views.text.columns import columns, pairs
+from .judge import Judged
+from .outcome import Optimized, Tried
+from .rewrite import Site
+
+SCHEMA = "opscope.optimize/1"
+_STEPS = ("rewrite", "places", "ops", "before", "after", "", "in all", "error")
+_TRIED = ("rewrite", "places", "came to", "before", "after", "why")
+_MOST_REASON = 90
+
+
+def told_time(judged: Judged | None) -> str:
+    """Latency with its range and how it was obtained."""
+    if judged is None:
+        return UNKNOWN
+    if judged.latency_ns is None:
+        part = f"at least {format_seconds(judged.known_ns * 1e-9)}, " if judged.known_ns else ""
+        return f"{UNKNOWN} ({part}{judged.unknown_ops} ops of unknown cost), {judged.obtained}"
+    return f"{format_latency(judged.latency_ns, judged.low_ns, judged.high_ns)}, {judged.obtained}"
+
+
+def verdict_line(found: Optimized) -> str:
+    """What it came to, in a line."""
+    if not found.steps:
+        return "nothing helped: the result is the model as it was" if found.judge else "no step was taken"
+    how = "the same outputs up to rounding" if found.is_exact else f"outputs off by {_error(found.steps[-1])}"
+    if found.speedup is None:
+        return how
+    return f"{found.speedup:.2f} × as fast, {how}"
+
+
+def error_text(step: Tried) -> str:
+    """Against the model, after this step."""
+    if step.error is None:
+        return UNKNOWN
+    return "exact" if step.is_exact and not step.error else f"{_error(step)}{' (rounding)' if step.is_exact else ''}"
+
+
+def _error(step: Tried) -> str:
+    return f"{step.error:.2g}" if step.error is not None else UNKNOWN
+
+
+def step_rows(found: Optimized) -> list[tuple[str, ...]]:
+    return [_step_row(step, found.before) for step in found.steps]
+
+
+def _step_row(step: Tried, first: Judged | None) -> tuple[str, ...]:
+    return (
+        step.rewrite,
+        str(len(step.sites)),
+        f"−{step.nodes} +{step.added}",
+        _short(step.before),
+        _short(step.after),
+        _times(step.before, step.after),
+        _times(first, step.after),
+        error_text(step),
+    )
+
+
+def tried_rows(found: Optimized) -> list[tuple[str, ...]]:
+    return [
+        (
+            " with ".join((each.rewrite, *reversed(each.with_))),
+            f"{len(each.sites)}{'' if each.groups is None else ' alone'}",
+            each.verdict,
+            _short(each.before),
+            _short(each.after),
+            each.reason,
+        )
+        for each in found.tried
+    ]
+
+
+def _short(judged: Judged | None) -> str:
+    if judged is None or judged.problem:
+        return UNKNOWN
+    unknown = f" + {judged.unknown_ops} ops unknown" if judged.latency_ns is None else ""
+    return f"{format_seconds(judged.time_ns * 1e-9)}{unknown}"
+
+
+def _times(one: Judged | None, other: Judged | None) -> str:
+    if one is None or other is None or not one.latency_ns or not other.latency_ns:
+        return UNKNOWN
+    return f"{one.latency_ns / other.latency_ns:.2f} ×"
+
+
+def words_below(found: Optimized) -> Iterator[str]:
+    """What to know of the table, line by line."""
+    if found.stopped:
+        yield (
+            f"stopped at --budget-minutes {found.budget_minutes:g}, with rewrites left to try; "
+            "the same command with more goes on from here"
+        )
+    for step in found.steps:
+        if step.reason:
+            yield f"{step.rewrite}: {step.reason}"
+    yield from found.notes
+
+
+def _head(found: Optimized) -> list[tuple[str, str]]:
+    rounding = [step.rounding for step in found.steps if step.rounding is not None]
+    used = f"; {max(rounding):.0%} of what rounding allows at the worst element" if rounding else ""
+    rows = [("model", found.model), ("result", found.output), ("outputs", f"compared on {found.checked_with}{used}")]
+    if found.judge:
+        ran = f"{found.trials} trials run"
+        rows += [("judge", f"{found.judge}, {ran}"), ("before", told_time(found.before))]
+        rows += [("after", told_time(found.after))]
+    return [*((name, printable(value, 300)) for name, value in rows), ("verdict", verdict_line(found))]
+
+
+class OptimizedText:
+    """For a terminal."""
+
+    suffix = ".txt"
+
+    def render(self, found: Optimized, out: TextIO) -> None:
+        lines = pairs(_head(found), indent="")
+        if found.steps:
+            lines += ["", "steps", *columns(_STEPS, step_rows(found), align="<>>>>>><", limits={0: 40})]
+        if found.tried:
+            lines += ["", "tried, and left out"]
+            lines += columns(_TRIED, tried_rows(found), align="<><>><", limits={0: 40, 5: _MOST_REASON})
+        below = [f"note: {printable(words, 400)}" for words in words_below(found)]
+        out.write("\n".join([*lines, *([""] if below else []), *below]) + "\n")
+
+
+class OptimizedMarkdown:
+    """For a comment or a page."""
+
+    suffix = ".md"
+
+    def render(self, found: Optimized, out: TextIO) -> None:
+        lines = [f"## {_cell(found.output)}: {verdict_line(found)}", ""]
+        lines += [f"- {name}: {_cell(value)}" for name, value in _head(found)[:-1]]
+        if found.steps:
+            lines += ["", *_table(_STEPS, step_rows(found))]
+        if found.tried:
+            lines += ["", "Tried, and left out:", "", *_table(_TRIED, tried_rows(found))]
+        lines += [f"\n{_cell(words)}" for words in words_below(found)]
+        out.write("\n".join(lines) + "\n")
+
+
+def _table(header: Sequence[str], rows: Sequence[Sequence[str]]) -> Iterator[str]:
+    for row in (header, ["---"] * len(header), *rows):
+        yield f"| {' | '.join(map(_cell, row))} |"
+
+
+def _cell(text: str) -> str:
+    return printable(text, 300).replace("|", "\\|").replace("<", "&lt;")
+
+
+class OptimizedJson:
+    """For other tools."""
+
+    suffix = ".json"
+
+    def render(self, found: Optimized, out: TextIO) -> None:
+        out.write(self.bytes(found).decode())
+
+    def bytes(self, found: Optimized) -> bytes:
+        return json_bytes(
+            {
+                "schema": SCHEMA,
+                "producer": PRODUCER,
+                "model": {"path": found.model, "sha256": found.sha256},
+                "output": found.output,
+                "judge": found.judge or None,
+                "before": _judged(found.before),
+                "after": _judged(found.after),
+                "speedup": found.speedup,
+                "is_exact": found.is_exact,
+                "steps": [_tried(step) for step in found.steps],
+                "tried": [_tried(each) for each in found.tried],
+                "checked_with": found.checked_with,
+                "max_error": found.max_error,
+                "trials": found.trials,
+                "stopped": found.stopped,
+                "budget_minutes": found.budget_minutes,
+                "notes": found.notes,
+                "folder": found.folder,
+                "files": dict(found.files),
+            }
+        )
+
+
+def _judged(judged: Judged | None) -> dict[str, object] | None:
+    if judged is None or judged.problem:
+        return None
+    return {
+        "latency_ns": judged.latency_ns,
+        "low_ns": judged.low_ns,
+        "high_ns": judged.high_ns,
+        "provenance": judged.provenance,
+        "obtained": judged.obtained,
+        "known_ns": judged.known_ns,
+        "unknown_ops": judged.unknown_ops,
+    }
+
+
+def _tried(row: Tried) -> dict[str, object]:
+    return {
+        "rewrite": row.rewrite,
+        "with": row.with_,
+        "groups": row.groups,
+        "verdict": row.verdict,
+        "is_exact": row.is_exact,
+        "before": _judged(row.before),
+        "after": _judged(row.after),
+        "speedup": row.speedup,
+        "error": row.error,
+        "rounding": row.rounding,
+        "reason": row.reason,
+        "sites": [_site(site) for site in row.sites],
+    }
+
+
+def _site(site: Site) -> dict[str, object]:
+    return {"removed": site.removed, "group": site.group, "added": site.added}

@@ -14,12 +14,12 @@ from math import exp, log
 import numpy as np
 
 from ..core.errors import ProfilerError, UsageError, printable
-from ..estimate.ranges import RANGE_SIGMAS
+from ..estimate.ranges import RANGE_SIGMAS, shares
 from ..machine.calibration import Calibration, Validation
 from ..machine.catalogue import figures, with_figures
 from ..machine.target import Figure, Target
 from .fit import Fit, Priors, Row, fit, linearise
-from .measurements import Measurement, repeated_once
+from .measurements import Measurement, of_chip, repeated_once
 from .priced import Models
 from .terms import CALL, CLOCK, Floats, Terms, fitted_keys, is_common, terms_of, values_of
 
@@ -77,6 +77,10 @@ class Calibrated:
     predictions: tuple[Prediction, ...]
     skipped: tuple[str, ...]  # measurements that no prediction can be made for, and why
 
+    @property
+    def of_language_models(self) -> bool:
+        return any(row.measurement.phase for row in self.predictions)
+
     def validation(self, machine: int | None = None) -> Validation:
         """Errors on networks left out; of one machine, or of all."""
         rows = [row for row in self.predictions if machine in (None, row.machine)]
@@ -109,9 +113,9 @@ def calibrate(
     Args:
         fitted: keys of the figures that may move; all that make time and have a range, if none is given.
         variants: chip → the target whose data sheet it has; rows of several chips are then fitted together, each with
-            figures of its own. Without, all rows are of the target.
+            figures of its own. Without, rows of the target's own name are fitted where there are some, else all.
     """
-    measurements = repeated_once(measurements)
+    measurements = repeated_once(measurements if variants is not None else of_chip(measurements, target.name))
     chips = tuple(dict.fromkeys(row.chip for row in measurements)) if variants is not None else ("",)
     machines = [target if variants is None else variants.get(chip, target) for chip in chips]
     keys = tuple(fitted) or fitted_keys(target)
@@ -138,7 +142,9 @@ def calibrate(
         raise UsageError(f"none of {len(measurements)} measurements can be predicted: {skipped[0]}")
     found = fit(rows, priors)
     left_out = _left_out(rows, priors, found, progress)
-    problem = _Problem(target, chips, tuple(machines), keys, priors, tuple(rows), tuple(kept), tuple(skipped))
+    problem = _Problem(
+        target, chips, tuple(machines), keys, priors, tuple(rows), tuple(kept), tuple(skipped), pricing.fixed
+    )
     return _result(problem, found, left_out)
 
 
@@ -154,6 +160,7 @@ class _Problem:
     rows: tuple[Row, ...]
     measurements: tuple[Measurement, ...]  # of the rows
     skipped: tuple[str, ...]
+    fixed: Mapping[str, float]  # largest share of a time of each figure that stays as it is
 
 
 class _Pricing:
@@ -164,6 +171,7 @@ class _Pricing:
         self.keys = keys
         self.models = Models()
         self.found: dict[object, Terms | str] = {}
+        self.fixed: dict[str, float] = {}  # largest share of a time of each figure that stays as it is
 
     def terms(self, row: Measurement, machine: Target) -> Terms | str:
         """Terms of a measurement, or why there are none."""
@@ -179,6 +187,9 @@ class _Pricing:
             found = self.models.priced(row, _with_values(machine, self.target, self.keys))
         except ProfilerError as error:
             return str(error)
+        for key, share in shares(found.costs, found.target).items():
+            if key not in self.keys:
+                self.fixed[key] = max(share, self.fixed.get(key, 0.0))
         return terms_of(found.costs, found.target, self.keys)
 
 
@@ -242,9 +253,9 @@ def _result(problem: _Problem, found: Fit, left_out: list[Fit] | None) -> Calibr
         fitted = measurement.seconds / exp(residuals[number])
         without = None if left_out is None else measurement.seconds / exp(outside[number])
         centre, reach = fitted if without is None else without, exp(factor * widths[number])
-        shares = dict(zip(keys, np.abs(slopes[number]).tolist(), strict=True))
+        by_key = dict(zip(keys, np.abs(slopes[number]).tolist(), strict=True))
         predictions.append(
-            Prediction(measurement, row.machine, fitted, without, centre / reach, centre * reach, shares)
+            Prediction(measurement, row.machine, fitted, without, centre / reach, centre * reach, by_key)
         )
     sheet = values_of(problem.target, keys)
     tables = [
@@ -252,7 +263,8 @@ def _result(problem: _Problem, found: Fit, left_out: list[Fit] | None) -> Calibr
         for number, machine in enumerate(problem.machines)
     ]
     elsewhere = np.sqrt(found.sigmas.mean(axis=0) ** 2 + problem.priors.own_sigma**2 + unsure)
-    seen = {key: round(float(np.abs(slopes[:, number]).max()), 4) for number, key in enumerate(keys)}
+    moved = {key: float(np.abs(slopes[:, number]).max()) for number, key in enumerate(keys)}
+    seen = {key: round(share, 4) for key, share in {**moved, **problem.fixed}.items()}
     calibration = Calibration(
         rows=len(rows),
         networks=len({row.network for row in rows}),

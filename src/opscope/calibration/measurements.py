@@ -86,6 +86,11 @@ def read_measurements(sources: Sequence[Path], *, models: Path | None = None) ->
     return found
 
 
+def of_chip(rows: Sequence[Measurement], chip: str) -> Sequence[Measurement]:
+    """The rows of a chip and those that name none; all of them where none is of the chip."""
+    return [row for row in rows if row.chip in ("", chip)] or rows
+
+
 def of_one_op(target: Target) -> Target:
     """A target as a row of one op sees it: no inference is called."""
     return replace(target, call_seconds={}, call_bytes_per_second=None)

@@ -47,6 +47,13 @@ def target_text(
     return "\n\n".join(parts) + "\n"
 
 
+def language_models_text(figures: Mapping[str, Figure], calibration: Calibration, validation: Validation | None) -> str:
+    """The tables that say what a target reaches with language models."""
+    lines = ["[language_models.figures]", *(f"{_quoted(key)} = {_inline(figure)}" for key, figure in figures.items())]
+    parts = ["\n".join(lines) + "\n", table_text("language_models.calibration", calibration)]
+    return "\n".join([*parts, *([] if validation is None else [table_text("language_models.validation", validation)])])
+
+
 def table_text(name: str, value: Calibration | Validation) -> str:
     """One of the tables that say how a target was fitted or judged; what is unknown is left out."""
     lines, after = [f"[{name}]"], []

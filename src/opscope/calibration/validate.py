@@ -8,7 +8,7 @@ from ..core.errors import ProfilerError, UsageError
 from ..estimate.ranges import shares
 from ..machine.target import Target
 from .calibrate import Prediction, Progress
-from .measurements import Measurement, repeated_once
+from .measurements import Measurement, of_chip, repeated_once
 from .priced import Models
 
 
@@ -16,7 +16,7 @@ def validate(
     target: Target, measurements: Sequence[Measurement], *, progress: Progress = lambda _: None
 ) -> tuple[tuple[Prediction, ...], tuple[str, ...]]:
     """Predict every measurement; those that cannot be are returned with why, as texts."""
-    rows = repeated_once([row for row in measurements if row.chip in ("", target.name)] or measurements)
+    rows = repeated_once(of_chip(measurements, target.name))
     predictions, skipped = [], []
     models = Models()
     for number, row in enumerate(rows):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from ..core.errors import UsageError, printable
@@ -10,9 +10,11 @@ from ..core.files import write_bytes
 from ..machine.catalogue import figures
 from ..machine.target import Figure, Target
 from .calibrate import SOURCE, Calibrated
-from .target_file import extends_of, table_text, target_text
+from .target_file import extends_of, language_models_text, table_text, target_text
 
 ANY_CHIP = "any"
+LANGUAGE_MODELS_SOURCE = "llm-fit"
+LEAST_SHARE = 0.01  # of the time of some language model, that a figure of theirs rules
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,26 +50,53 @@ class Writer:
         return paths
 
     def _text(self, path: Path, name: str, title: str, machine: int | None) -> str:
-        found, judged = self.found, self.found.validation(machine)
-        told, chips = found.calibration, len(found.machines)
-        together = f", with {told.rows} of {chips} chips together" if chips > 1 and machine is not None else ""
-        fitted = f"fitted to {judged.rows} measurements of {judged.networks} networks ({self.source}){together}"
+        found = self.found
         table = found.shared if machine is None else found.figures[machine]
         own = {} if machine is None else _own_figures(found.targets[machine], found.base)
         sheet = found.base if machine is None else found.targets[machine]
         sources = {figure.source: sheet.sources[figure.source] for figure in own.values()}
+        source = LANGUAGE_MODELS_SOURCE if found.of_language_models else SOURCE
         head = target_text(
             found.base,
             name=name,
             title=title,
             extends=extends_of(self.extends, path.parent),
-            figures={**own, **table},
-            sources={**sources, SOURCE: f"{fitted}; ranges are what they leave open"},
+            figures={} if found.of_language_models else {**own, **table},
+            sources={**sources, source: self.told(machine)},
         )
-        tables = [table_text("calibration", told)]
-        if found.predictions and found.predictions[0].left_out_s is not None:
-            tables.append(table_text("validation", judged))
+        if found.of_language_models:
+            return "\n".join([head, self.language_models(machine)])
+        tables = [table_text("calibration", found.calibration)]
+        if self._judges:
+            tables.append(table_text("validation", found.validation(machine)))
         return "\n".join([head, *tables])
+
+    @property
+    def _judges(self) -> bool:
+        """Whether there are errors of networks that were left out."""
+        rows = self.found.predictions
+        return bool(rows) and rows[0].left_out_s is not None
+
+    def told(self, machine: int | None) -> str:
+        """What the figures were fitted to."""
+        found, judged = self.found, self.found.validation(machine)
+        chips = len(found.machines)
+        rows = found.calibration.rows
+        together = f", with {rows} of {chips} chips together" if chips > 1 and machine is not None else ""
+        fitted = f"fitted to {judged.rows} measurements of {judged.networks} networks ({self.source}){together}"
+        return f"{fitted}; ranges are what they leave open"
+
+    def language_models(self, machine: int | None) -> str:
+        """Tables of figures that hold for language models: those that any of them depends on."""
+        found = self.found
+        table = found.shared if machine is None else found.figures[machine]
+        figures = {
+            key: replace(figure, source=LANGUAGE_MODELS_SOURCE)
+            for key, figure in table.items()
+            if found.calibration.seen.get(key, 0.0) >= LEAST_SHARE
+        }
+        judged = replace(found.validation(machine), source=LANGUAGE_MODELS_SOURCE) if self._judges else None
+        return language_models_text(figures, found.calibration, judged)
 
 
 def _own_figures(target: Target, base: Target) -> dict[str, Figure]:

@@ -57,7 +57,7 @@ def llm(
         kv=choice.kv,
         parallel=choice.parallel,
         points=tuple(map(token_point, points)),
-        largest=tuple(_largest(model, storage, steps.target, choice)),
+        largest=tuple(_largest(model, steps.held, steps.target, choice)),
         notes=tuple(_notes(model, steps, points)),
     )
     path = _file_of(config)

@@ -73,7 +73,7 @@ def _has_tokens(source: Path) -> bool:
 
 def _read(source: Path, models: Path) -> list[Measurement]:
     readers: list[_Row] = []
-    known: dict[str, Architecture] = {}
+    known: dict[str, Architecture | UsageError] = {}
     with source.open(newline="", encoding="utf-8-sig") as file:
         rows = csv.DictReader(file)
         for number, cells in enumerate(rows):
@@ -83,7 +83,7 @@ def _read(source: Path, models: Path) -> list[Measurement]:
     contexts: dict[tuple[str, str], set[int]] = {}
     for row in readers:
         if row.name not in known:
-            known[row.name] = row.architecture(row.name, models)
+            known[row.name] = row.architecture(models)
         contexts.setdefault((row.name, row.precision), set()).update(filter(None, [row.tokens("context")]))
     return [each for row in readers for each in row.measurements(known[row.name], contexts[row.name, row.precision])]
 
@@ -130,8 +130,9 @@ class _Row:
             raise self.error(f"{_COLUMNS[meaning][0]} is {found:g}; expected a whole number up to {_MOST_TOKENS:,}")
         return None if found is None else int(found)
 
-    def architecture(self, name: str, models: Path) -> Architecture:
-        """A config in the folder of models, or the built-in model of that name, however it is written."""
+    def architecture(self, models: Path) -> Architecture | UsageError:
+        """A config in the folder of models, or the built-in model of that name, however it is written; or why not."""
+        name = self.name
         for path in (models / f"{name}.json", models / name / FILE, models / name):
             if name and path.is_file():
                 return load(path)
@@ -139,7 +140,7 @@ class _Row:
         found = next((each for each in BUILT_IN if _LEFT_OUT.sub("", each) == key), None)
         if found is None:
             problem = f"model {printable(repr(name))} is neither built in nor in {printable(str(models))}"
-            raise self.error(f"{problem}; expected a name of `opscope llm --list`, or NAME.json there")
+            return UsageError(f"{problem}; expected a name of `opscope llm --list`, or NAME.json there")
         return load(found)
 
     @property
@@ -148,7 +149,7 @@ class _Row:
         prompt, prefills, ttft = self.tokens("prompt"), self.rate("prefill"), self.rate("ttft")
         return round(prefills * ttft / 1e3) if prompt is None and prefills is not None and ttft is not None else prompt
 
-    def measurements(self, model: Architecture, contexts: Collection[int]) -> list[Measurement]:
+    def measurements(self, model: Architecture | UsageError, contexts: Collection[int]) -> list[Measurement]:
         """What a token took, and what a prompt took.
 
         A prompt of a few tokens was measured on its own, in the smallest of the contexts that there are. Else a rate is
@@ -175,7 +176,9 @@ class _Row:
             raise self.error("says nothing; expected decode_tok_s and a context, or a prompt and ttft_ms")
         return found
 
-    def _measurement(self, model: Architecture, phase: str, point: tuple[int, int, int], seconds: float) -> Measurement:
+    def _measurement(
+        self, model: Architecture | UsageError, phase: str, point: tuple[int, int, int], seconds: float
+    ) -> Measurement:
         try:
             weights = weight_format(self.precision)
         except ProfilerError as error:
@@ -184,6 +187,8 @@ class _Row:
         storage = Storage.of(weights.word, cache)
 
         def graphs(target: Target) -> list[tuple[Graph, float]]:
+            if isinstance(model, UsageError):
+                raise model
             check_takes(target, storage)
             steps = Estimator(model, target, Serving(storage))
             chunks = [(decode(point[0], point[2]), 1.0)] if phase == DECODE else steps.chunks(*point)
@@ -191,7 +196,7 @@ class _Row:
 
         return Measurement(
             place=f"{self.source.name}:{self.line}",
-            model=Steps(model.name, phase, point, graphs),
+            model=Steps(self.name if isinstance(model, UsageError) else model.name, phase, point, graphs),
             seconds=seconds,
             chip=_chip(self.text("chip")),
             precision=weights.word,

@@ -96,6 +96,7 @@ class Engine:
     launch_cycles: Figure | None = None  # per op, before work starts
     command_cycles: Figure | None = None  # of any command, whatever it does: where nothing finer is published
     weight_bytes_per_cycle: Figure | None = None  # weights cannot enter it faster, however few rows they meet
+    widens_weights: bool = False  # weights of few bits become what it multiplies as they enter: no work of its own
     vector_bytes_per_cycle: Figure | None = None  # read and written at the most by work that multiplies nothing
     reached: Mapping[str, Mapping[str, Figure]] = field(default_factory=dict)
     """Share of its peak that a family of work (`graph.work_families`) reaches, by data type: of `macs_per_cycle` for

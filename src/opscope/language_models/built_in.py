@@ -1,9 +1,9 @@
 """Models by name: the fields of their configs that a description needs.
 
-A row is `name | repository at Hugging Face | parameters in billions | family | sizes | other fields`; a line that begins
-with spaces goes on with the row before. Of a model with several kinds of input it is the decoder, whose number of
-parameters is that of the whole less its encoders. Files of Falcon hold the tied head a second time, and its number counts
-it. Fields and numbers were typed in, not read from the repositories: a config.json is the better source.
+A row is `name | repository at Hugging Face | parameters in billions | family | sizes | other fields`; a line that
+begins with spaces goes on with the row before. Of a model with several kinds of input it is the decoder, whose number
+of parameters is that of the whole less its encoders. Files of Falcon hold the tied head a second time, and its number
+counts it. Fields and numbers were typed in, not read from the repositories: a config.json is the better source.
 """
 
 from __future__ import annotations

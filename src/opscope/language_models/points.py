@@ -41,6 +41,7 @@ class Serving:
     devices: int = 1
     parallel: str = AUTO  # tensor: devices share every product; pipeline: each has some of the layers
     chunk: int | None = None
+    simulate: bool = False  # steps run on the simulated device, where a target can be compiled for; else by formulas
 
 
 class Estimator:
@@ -53,6 +54,10 @@ class Estimator:
         self.machine = use_machine(self.target, devices=serving.devices)
         self.held = as_held(serving.storage, target)
         self.storage = as_run(self.held, self.target)
+        if serving.simulate and not self.target.is_compilable:
+            raise UsageError(
+                f"{target.name}: cannot be compiled for; expected a target that is simulated, or an estimate"
+            )
         self.steps: dict[tuple[Step, int], StepCost] = {}
         runtime = target.language_models or LanguageModels()
         told = None if runtime.chunk_tokens is None else round(runtime.chunk_tokens.value)
@@ -63,13 +68,20 @@ class Estimator:
 
     @property
     def provenance(self) -> Provenance:
+        if self.serving.simulate:
+            return Provenance.SIMULATED
         return Provenance.ESTIMATED if self.target.calibration is None else Provenance.CALIBRATED
 
     def step(self, step: Step, devices: int) -> StepCost:
         """The cost of one step on devices that share every product."""
         if (step, devices) not in self.steps:
             machine = replace(self.machine, devices=devices, shares_products=True)
-            self.steps[step, devices] = estimated_step(self.model, step, self.storage, machine)
+            cost = estimated_step(self.model, step, self.storage, machine)
+            if self.serving.simulate:
+                from .simulated_step import simulated_step
+
+                cost = simulated_step(self.model, step, self.storage, machine, cost)
+            self.steps[step, devices] = cost
         return self.steps[step, devices]
 
     def prefill(self, batch: int, prompt: int, context: int) -> StepCost:

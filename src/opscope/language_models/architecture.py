@@ -83,9 +83,6 @@ class Matrix:
         return self.active * (self.elements + self.columns * self.bias)
 
 
-Matrices = Mapping[str, Matrix]
-
-
 @dataclass(frozen=True, slots=True)
 class Attention:
     """Attention over a cache of keys and values: multi-head, grouped-query or multi-query."""
@@ -102,15 +99,15 @@ class Attention:
     softcap: bool = False  # scores pass through a scaled tanh
     sinks: bool = False  # each head has a learned score that takes part in the softmax and has no value
     gated: bool = False  # results are scaled by the sigmoid of a second projection, as wide as the queries
-    key_bias: bool | None = None  # of keys, where they differ from queries and values
+    reuses: bool = False  # reads keys and values of the last layer before it that is like it and makes its own
+    value_is_key: bool = False  # values are the product that keys are made of
 
     def matrices(self, hidden: int) -> dict[str, Matrix]:
-        key_bias = self.bias if self.key_bias is None else self.key_bias
-        found = {
-            "q_proj": Matrix(hidden, self.heads * self.head_size, self.bias),
-            "k_proj": Matrix(hidden, self.kv_heads * self.head_size, key_bias),
-            "v_proj": Matrix(hidden, self.kv_heads * self.value_size, self.bias),
-        }
+        found = {"q_proj": Matrix(hidden, self.heads * self.head_size, self.bias)}
+        if not self.reuses:
+            found["k_proj"] = Matrix(hidden, self.kv_heads * self.head_size, self.bias)
+        if not self.reuses and not self.value_is_key:
+            found["v_proj"] = Matrix(hidden, self.kv_heads * self.value_size, self.bias)
         if self.gated:
             found["g_proj"] = Matrix(hidden, self.heads * self.value_size)
         found["o_proj"] = Matrix(self.heads * self.value_size, hidden, self.output_bias)
@@ -120,7 +117,7 @@ class Attention:
         """Gains and sinks, which no product reads."""
         sizes = {
             QueryNorm.NONE: 0,
-            QueryNorm.HEAD: 2 * self.head_size,
+            QueryNorm.HEAD: (1 if self.reuses else 2) * self.head_size,
             QueryNorm.WHOLE: (self.heads + self.kv_heads) * self.head_size,
         }
         return norm.parameters(sizes[self.query_norm]) + self.heads * self.sinks
@@ -128,7 +125,7 @@ class Attention:
     @property
     def cached_elements(self) -> tuple[int, ...]:
         """Elements of each cached tensor that one token adds: keys, values."""
-        return self.kv_heads * self.head_size, self.kv_heads * self.value_size
+        return () if self.reuses else (self.kv_heads * self.head_size, self.kv_heads * self.value_size)
 
     @property
     def state_elements(self) -> int:
@@ -186,8 +183,21 @@ class LatentAttention:
         return tokens
 
 
+class _Stateful:
+    """What mixes tokens by a state of fixed size: no cache grows with the context."""
+
+    __slots__ = ()
+
+    @property
+    def cached_elements(self) -> tuple[int, ...]:
+        return ()
+
+    def kept_tokens(self, tokens: int) -> int:
+        return 0
+
+
 @dataclass(frozen=True, slots=True)
-class LinearAttention:
+class LinearAttention(_Stateful):
     """Gated delta rule (Qwen3-Next): a matrix for each head is the state, updated token by token; no cache grows."""
 
     key_heads: int
@@ -215,18 +225,72 @@ class LinearAttention:
         return self.mixed * self.kernel + 2 * self.value_heads + norm.parameters(self.value_size)
 
     @property
-    def cached_elements(self) -> tuple[int, ...]:
-        return ()
-
-    @property
     def state_elements(self) -> int:
         return self.value_heads * self.key_size * self.value_size + self.mixed * (self.kernel - 1)
 
-    def kept_tokens(self, tokens: int) -> int:
-        return 0
+
+@dataclass(frozen=True, slots=True)
+class StateSpace(_Stateful):
+    """Mamba 2: a state for each head that decays and is added to, token by token."""
+
+    heads: int
+    head_size: int
+    groups: int  # heads of a group share what reads and writes their states
+    state_size: int
+    kernel: int
+    kernel_bias: bool = True
+    bias: bool = False
+
+    @property
+    def inner(self) -> int:
+        return self.heads * self.head_size
+
+    @property
+    def mixed(self) -> int:
+        """Features that the short convolution runs over: values, and what writes and reads the states."""
+        return self.inner + 2 * self.groups * self.state_size
+
+    def matrices(self, hidden: int) -> dict[str, Matrix]:
+        return {
+            "in_proj_xbc": Matrix(hidden, self.mixed, self.bias),
+            "in_proj_z": Matrix(hidden, self.inner, self.bias),
+            "in_proj_dt": Matrix(hidden, self.heads, self.bias),
+            "o_proj": Matrix(self.inner, hidden, self.bias),
+        }
+
+    def small_parameters(self, norm: Norm) -> int:
+        """The convolution; decay, step and skip of each head; the gains of the last normalisation."""
+        return self.mixed * (self.kernel + self.kernel_bias) + 3 * self.heads + norm.parameters(self.inner)
+
+    @property
+    def state_elements(self) -> int:
+        return self.inner * self.state_size + self.mixed * (self.kernel - 1)
 
 
-Mixer = Attention | LatentAttention | LinearAttention
+@dataclass(frozen=True, slots=True)
+class ShortConvolution(_Stateful):
+    """A gated convolution over a few tokens (LFM 2)."""
+
+    features: int
+    kernel: int
+    bias: bool = False
+
+    def matrices(self, hidden: int) -> dict[str, Matrix]:
+        return {
+            "in_proj": Matrix(hidden, 3 * self.features, self.bias),
+            "o_proj": Matrix(self.features, hidden, self.bias),
+        }
+
+    def small_parameters(self, norm: Norm) -> int:
+        return self.features * (self.kernel + self.bias)
+
+    @property
+    def state_elements(self) -> int:
+        return self.features * (self.kernel - 1)
+
+
+Recurrent = LinearAttention | StateSpace | ShortConvolution
+Mixer = Attention | LatentAttention | Recurrent
 
 
 @dataclass(frozen=True, slots=True)
@@ -275,11 +339,23 @@ def _feed_forward(hidden: int, intermediate: int, *, gated: bool, bias: bool) ->
 
 
 @dataclass(frozen=True, slots=True)
+class SideInput:
+    """A vector of each token for one layer (Gemma 3n), looked up beside the embedding and mixed in at its end."""
+
+    size: int
+    activation: str
+
+    def matrices(self, hidden: int) -> dict[str, Matrix]:
+        return {"per_layer_input_gate": Matrix(hidden, self.size), "per_layer_projection": Matrix(self.size, hidden)}
+
+
+@dataclass(frozen=True, slots=True)
 class Layer:
     """One layer: something that mixes tokens, and something that works on each of them."""
 
     mixer: Mixer
     feed_forward: FeedForward | Mixture
+    side: SideInput | None = None
 
 
 @dataclass(frozen=True)
@@ -303,11 +379,11 @@ class Architecture:
     head_bias: bool = False
     embedding_norm: bool = False  # one more normalisation behind the embedding
     embedding_size: int | None = None  # of a table row, where it is projected to `hidden` and back
-    notes: tuple[str, ...] = ()  # what the description leaves out
+    side_table: Matrix | None = None  # of the vectors of all layers: one row for each token
+    notes: tuple[str, ...] = ()  # what the description takes for granted, or leaves out
 
     @property
     def table(self) -> Matrix:
-        """The embedding: one row for each token of the vocabulary."""
         return Matrix(self.vocabulary, self.embedding_size or self.hidden)
 
     @property
@@ -320,6 +396,11 @@ class Architecture:
         if self.parallel:
             return 1 if self.shared_norm else 2
         return 4 if self.norm_place is NormPlace.AROUND else 2
+
+    @property
+    def side_size(self) -> int:
+        """Elements of a layer's own vector of a token."""
+        return next((layer.side.size for layer in self.layers if layer.side is not None), 0)
 
     @cached_property
     def repeats(self) -> Mapping[Layer, int]:
@@ -352,6 +433,11 @@ class Architecture:
             rows.append(Parameters("embed_positions", Block.EMBEDDING, table, 1, used_rows=1))
         if self.table.columns != self.hidden:
             rows.append(Parameters("project_in", Block.EMBEDDING, Matrix(self.table.columns, self.hidden), 1))
+        if self.side_table is not None:
+            rows.append(Parameters("embed_tokens_per_layer", Block.EMBEDDING, self.side_table, 1, used_rows=1))
+            projection = Matrix(self.hidden, self.side_table.columns)
+            rows.append(Parameters("per_layer_model_projection", Block.EMBEDDING, projection, 1))
+            rows.append(_gains("per_layer_norm", Block.EMBEDDING, self.norm.parameters(self.side_size), 1))
         if self.embedding_norm:
             rows.append(_gains("embedding_norm", Block.EMBEDDING, self.norm.parameters(self.hidden), 1))
         return rows
@@ -375,7 +461,10 @@ class Architecture:
             Parameters(name, Block.FEED_FORWARD, matrix, count)
             for name, matrix in layer.feed_forward.matrices(self.hidden).items()
         ]
-        norms = self.norms * self.norm.parameters(self.hidden)
+        if layer.side is not None:
+            sides = layer.side.matrices(self.hidden).items()
+            rows += [Parameters(name, Block.FEED_FORWARD, matrix, count) for name, matrix in sides]
+        norms = (self.norms + (layer.side is not None)) * self.norm.parameters(self.hidden)
         rows.append(_gains("layer_norms", Block.FEED_FORWARD, norms, count))
         return rows
 

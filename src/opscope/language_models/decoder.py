@@ -16,15 +16,16 @@ from .architecture import (
     FeedForward,
     LatentAttention,
     Layer,
-    LinearAttention,
-    Matrices,
     Matrix,
     Mixture,
     NormPlace,
     QueryNorm,
+    Recurrent,
+    SideInput,
 )
 
 V = TypeVar("V")
+OtherPart = Attention | LatentAttention | Recurrent | Mixture | SideInput  # of attention: that reuses a cache
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,6 +35,10 @@ class Step:
     batch: int
     tokens: int  # of each sequence, new in this step
     cached: int  # of each sequence, from earlier steps
+
+    def __post_init__(self) -> None:
+        if min(self.batch, self.tokens) < 1 or self.cached < 0:
+            raise ValueError(f"{self}: expected a batch and tokens of 1 or more, and no fewer than 0 cached")
 
     @property
     def length(self) -> int:
@@ -105,7 +110,7 @@ class Hands(Protocol[V]):
 
     def attend(self, at: At, query: V, key: V, value: V, attention: Attention) -> V: ...
 
-    def other(self, at: At, x: V, part: LatentAttention | LinearAttention | Mixture) -> V:
+    def other(self, at: At, x: V, part: OtherPart) -> V:
         """A part that is not made of the above alone."""
         ...
 
@@ -119,6 +124,8 @@ def write_decoder(model: Architecture, hands: Hands[V]) -> None:
     x = hands.start(model)
     for number, layer in enumerate(model.layers):
         x = _layer(model, hands, number, layer, x)
+        if layer.side is not None:
+            x = hands.other(At(f"model/layers.{number}", Block.FEED_FORWARD, number), x, layer.side)
     if model.final_norm:
         x = hands.norm(At("model/norm", Block.HEAD), x)
     hands.finish(At("lm_head", Block.HEAD), x, model)
@@ -150,31 +157,33 @@ def _layer(model: Architecture, hands: Hands[V], number: int, layer: Layer, x: V
 def _mix(hands: Hands[V], at: At, x: V, layer: Layer, hidden: int) -> V:
     """Add what mixes tokens; attention rotates, appends to the cache, attends."""
     mixer, at = layer.mixer, at / "self_attn"
-    if not isinstance(mixer, Attention):
+    if not isinstance(mixer, Attention) or mixer.reuses:
         return hands.other(at, x, mixer)
     matrices = mixer.matrices(hidden)
-    query = _heads(hands, at, x, mixer, matrices, is_query=True)
-    key = _heads(hands, at, x, mixer, matrices, is_query=False)
-    value = hands.heads(at, hands.linear(at / "v_proj", x, matrices["v_proj"]), mixer.kv_heads)
-    gate = hands.linear(at / "g_proj", x, matrices["g_proj"]) if mixer.gated else None
+    query = write_heads(hands, at / "q_norm", hands.linear(at / "q_proj", x, matrices["q_proj"]), mixer, mixer.heads)
+    made = hands.linear(at / "k_proj", x, matrices["k_proj"])
+    key = write_heads(hands, at / "k_norm", made, mixer, mixer.kv_heads)
+    if not mixer.value_is_key:
+        made = hands.linear(at / "v_proj", x, matrices["v_proj"])
+    value = hands.heads(at, made, mixer.kv_heads)
     key = hands.append(at.of(Block.CACHE), "key", key, mixer)
     value = hands.append(at.of(Block.CACHE), "value", value, mixer)
     mixed = hands.attend(at, query, key, value, mixer)
-    if gate is not None:
+    if mixer.gated:
+        gate = hands.linear(at / "g_proj", x, matrices["g_proj"])
         mixed = hands.multiply(at, mixed, hands.activate(at, "sigmoid", gate))
     return hands.linear(at / "o_proj", mixed, matrices["o_proj"])
 
 
-def _heads(hands: Hands[V], at: At, x: V, attention: Attention, matrices: Matrices, *, is_query: bool) -> V:
-    """Add queries or keys: projected, normalised and rotated as the model does."""
-    name, norm_at = ("q_proj", at / "q_norm") if is_query else ("k_proj", at / "k_norm")
-    flat = hands.linear(at / name, x, matrices[name])
+def write_heads(hands: Hands[V], at: At, flat: V, attention: Attention, count: int) -> V:
+    """Add heads of queries or keys, normalised and rotated as the model does; `at` is their normalisation."""
+    module = replace(at, path=at.path.rpartition("/")[0])
     if attention.query_norm is QueryNorm.WHOLE:
-        flat = hands.norm(norm_at, flat)
-    apart = hands.heads(at, flat, attention.heads if is_query else attention.kv_heads)
+        flat = hands.norm(at, flat)
+    apart = hands.heads(module, flat, count)
     if attention.query_norm is QueryNorm.HEAD:
-        apart = hands.norm(norm_at, apart)
-    return hands.rotate(at, apart, attention.rotary_size) if attention.rotary_size else apart
+        apart = hands.norm(at, apart)
+    return hands.rotate(module, apart, attention.rotary_size) if attention.rotary_size else apart
 
 
 def _feed_forward(hands: Hands[V], at: At, x: V, layer: Layer, hidden: int) -> V:

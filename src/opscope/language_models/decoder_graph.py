@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
-from ..core.errors import UsageError
 from ..core.units import Bytes
 from ..graph.graph import Attribute, DType, Graph, Op, Role, Tensor
 from ..workflows.retained_state import SUFFIX
@@ -18,14 +17,15 @@ from .architecture import (
     Attention,
     Block,
     LatentAttention,
-    LinearAttention,
     Matrix,
     Mixture,
     Positions,
+    SideInput,
 )
-from .decoder import At, Step, write_decoder
-from .decoder_parts import latent_attention, linear_attention, mixture
+from .decoder import At, OtherPart, Step, write_decoder
+from .decoder_parts import latent_attention, mixture, reusing_attention, side_input, side_vectors
 from .formats import Format, cache_format, weight_format
+from .recurrent_parts import recurrent
 
 FRAMEWORK = "Hugging Face config"
 _TYPES = {"matmul": "MatMul", "rms_norm": "RMSNorm", "layer_norm": "LayerNorm", "dynamic_update": "CacheUpdate"}
@@ -48,19 +48,8 @@ class Storage:
         return self.head if self.head is not None and block in (Block.EMBEDDING, Block.HEAD) else self.weights
 
 
-def check_step(model: Architecture, step: Step) -> None:
-    """Refuse what a model cannot be asked: a step of nothing, or a context that is longer than it takes."""
-    for name, value in (("batch", step.batch), ("tokens", step.tokens)):
-        if value < 1:
-            raise UsageError(f"{model.name}: {name} is {value}; expected 1 or more")
-    context = step.cached if step.tokens == 1 else step.length
-    if not 0 <= context <= model.longest_context:
-        raise UsageError(f"{model.name}: context is {context}; expected 0 to {model.longest_context}")
-
-
 def decoder_graph(model: Architecture, step: Step, storage: Storage | None = None) -> Graph:
     """The graph of one step: prefill or decode."""
-    check_step(model, step)
     hands = GraphHands(model, step, storage or Storage.of())
     write_decoder(model, hands)
     return hands.graph()
@@ -95,6 +84,8 @@ class GraphHands:
         self.operands: dict[int, int] = {}  # value → as products read it
         self.taken: dict[str, int] = {}
         self.table = 0
+        self.side = 0  # vectors of all layers
+        self.caches: dict[tuple[int | None, str], int] = {}  # window and name → the last cache of that kind, as read
 
     def graph(self) -> Graph:
         step = self.step
@@ -167,6 +158,11 @@ class GraphHands:
         stored = form.size_bytes(matrix.rows, matrix.columns, copies) if form.scale_bits else None
         return self.tensor(f"{at.path.replace('/', '.')}.weight", shape, form.dtype, Role.CONSTANT, stored)
 
+    def table_of(self, at: At, table: Matrix) -> int:
+        """A table that rows are looked up in, which stays as activations are."""
+        name = f"{at.path.replace('/', '.')}.weight"
+        return self.tensor(name, (table.rows, table.columns), self.flows, Role.CONSTANT)
+
     def gains(self, at: At, size: int, leaf: str) -> int:
         return self.tensor(f"{at.path.replace('/', '.')}.{leaf}", (size,), self.flows, Role.CONSTANT)
 
@@ -180,20 +176,17 @@ class GraphHands:
         if architecture.tied:  # read by the head too, in the type of weights
             self.table = self.weights(at, Matrix(table.columns, table.rows), shape)
         else:
-            self.table = self.tensor("model.embed_tokens.weight", shape, self.flows, Role.CONSTANT)
+            self.table = self.table_of(at, table)
         x = self.op("gather", at, (self.table, ids), (step.batch, step.tokens, table.columns), axis=0)
         if table.columns != architecture.hidden:
             x = self.linear(At("model/project_in", Block.EMBEDDING), x, Matrix(table.columns, architecture.hidden))
         if architecture.positions is Positions.LEARNED:
             at = At("model/embed_positions", Block.EMBEDDING)
-            rows = self.tensor(
-                "model.embed_positions.weight",
-                (architecture.position_rows, architecture.hidden),
-                self.flows,
-                Role.CONSTANT,
-            )
+            rows = self.table_of(at, Matrix(architecture.position_rows, architecture.hidden))
             positions = self.input("position_ids", (step.batch, step.tokens), DType.I64)
             x = self.add(at, x, self.op("gather", at, (rows, positions), self.shape(x), axis=0))
+        if architecture.side_table is not None:
+            self.side = side_vectors(self, x, ids, architecture.side_table)
         return self.norm(At("model/embed_norm", Block.EMBEDDING), x) if architecture.embedding_norm else x
 
     def norm(self, at: At, x: int) -> int:
@@ -237,7 +230,9 @@ class GraphHands:
         return self.op("rotary", at, (x, *self.rotations[size]), self.shape(x))
 
     def append(self, at: At, name: str, x: int, attention: Attention) -> int:
-        return self.cached(at, name, x, attention.window)
+        found = self.cached(at, name, x, attention.window)
+        self.caches[attention.window, name] = found
+        return found
 
     def cached(self, at: At, name: str, x: int, window: int | None) -> int:
         """Put new tokens (batch, heads, tokens, size) into a cache and return what the step reads of it.
@@ -338,10 +333,14 @@ class GraphHands:
             self.masks[rows, keys] = self.input(name, (self.step.batch, heads, rows, keys))
         return self.masks[rows, keys]
 
-    def other(self, at: At, x: int, part: LatentAttention | LinearAttention | Mixture) -> int:
+    def other(self, at: At, x: int, part: OtherPart) -> int:
+        if isinstance(part, Attention):
+            return reusing_attention(self, at, x, part)
         if isinstance(part, LatentAttention):
             return latent_attention(self, at, x, part)
-        return linear_attention(self, at, x, part) if isinstance(part, LinearAttention) else mixture(self, at, x, part)
+        if isinstance(part, SideInput):
+            return side_input(self, at, x, part)
+        return mixture(self, at, x, part) if isinstance(part, Mixture) else recurrent(self, at, x, part)
 
     def finish(self, at: At, x: int, architecture: Architecture) -> None:
         """Logits of each sequence's last token: a prompt's others answer nothing."""

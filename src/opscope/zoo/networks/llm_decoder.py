@@ -15,13 +15,10 @@ from ...language_models.architecture import (
     Architecture,
     Attention,
     FeedForward,
-    LatentAttention,
     Layer,
-    LinearAttention,
     Matrix,
-    Mixture,
 )
-from ...language_models.decoder import At, Step, write_decoder
+from ...language_models.decoder import At, OtherPart, Step, write_decoder
 from ..blueprint import Blueprint, Kind, Value
 from ..network import Network, Option, Settings
 from ..tensor_layers import (
@@ -148,7 +145,7 @@ class _Export:
         mixed = transpose(plan, path, attend(plan, path, shares, value), (0, 2, 1, 3))
         return reshape(plan, path, mixed, (*mixed.shape[:2], attention.heads * attention.value_size))
 
-    def other(self, at: At, x: Value, part: LatentAttention | LinearAttention | Mixture) -> Value:
+    def other(self, at: At, x: Value, part: OtherPart) -> Value:
         raise NotImplementedError(f"{at.path}: the options of this network make no {type(part).__name__}")
 
     def finish(self, at: At, x: Value, architecture: Architecture) -> None:

@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 
-from .architecture import Architecture, FeedForward, Layer, Norm, NormPlace, QueryNorm
-from .config_fields import Fields
-from .families_early import bloom, codegen, falcon, gpt2, gpt_bigcode, gpt_neo, gpt_neox, gptj, mpt, opt, phi
-from .families_mixed import (
+from ..architecture import Architecture, FeedForward, Layer, Norm, NormPlace, Positions, QueryNorm
+from .early import bloom, codegen, falcon, gpt2, gpt_bigcode, gpt_neo, gpt_neox, gptj, mpt, opt, phi
+from .fields import Fields
+from .gemma import gemma, gemma2, gemma3, gemma4
+from .mixed import (
     deepseek,
     glm4_moe,
     gpt_oss,
@@ -24,15 +25,27 @@ from .families_mixed import (
     qwen3_moe,
     qwen3_next,
 )
-from .family_parts import LAYER_NORM, activation, alike, attention, gated, head_of, layer_count, model, windowed
+from .parts import (
+    LAYER_NORM,
+    activation,
+    alike,
+    attention,
+    gated,
+    head_of,
+    layer_count,
+    model,
+    windowed,
+)
+from .recurrent import bamba, granite_hybrid, lfm2
 
 Family = Callable[[Fields], Architecture]
+_BAICHUAN_ALIBI = 5120  # hidden size of the model with ALiBi; the other one has 4096
 
 
 def llama(fields: Fields) -> Architecture:
-    bias = fields.flag("attention_bias", "bias", "use_bias")
-    part = gated(fields, bias=fields.flag("mlp_bias", "use_bias"))
-    return model(fields, alike(fields, attention(fields, bias=bias, output_bias=bias), part), context=2048)
+    bias = fields.flag("attention_bias", "qkv_bias", "bias")
+    mixer = attention(fields, bias=bias, output_bias=fields.flag("attention_out_bias", "bias", default=bias))
+    return model(fields, alike(fields, mixer, gated(fields, bias=fields.flag("mlp_bias"))), context=2048)
 
 
 def tied_llama(fields: Fields) -> Architecture:
@@ -83,32 +96,6 @@ def _late_windows(fields: Fields, *, query_norm: QueryNorm) -> tuple[Layer, ...]
     return windowed(fields, mixer, gated(fields), window=window, near=lambda number: number >= first)
 
 
-def gemma(fields: Fields) -> Architecture:
-    mixer = attention(fields, head_size=256, bias=fields.flag("attention_bias"))
-    return model(fields, alike(fields, mixer, gated(fields, default="gelu")), context=8192, tied=True)
-
-
-def gemma2(fields: Fields) -> Architecture:
-    """Every other layer has a window; normalisation on both sides of each part; scores are capped."""
-    mixer = attention(fields, head_size=256, bias=fields.flag("attention_bias"))
-    mixer = replace(mixer, softcap=fields.values.get("attn_logit_softcapping", 50.0) is not None)
-    layers = windowed(
-        fields, mixer, gated(fields, default="gelu"), window=fields.window(4096), near=lambda n: (n + 1) % 2 != 0
-    )
-    return replace(model(fields, layers, context=8192, tied=True), norm_place=NormPlace.AROUND)
-
-
-def gemma3(fields: Fields) -> Architecture:
-    """Five layers with a window, then one without. Published configs leave out what the config class says."""
-    fields = fields.with_defaults(num_attention_heads=8, num_key_value_heads=4, vocab_size=262208)
-    mixer = replace(attention(fields, head_size=256, bias=fields.flag("attention_bias")), query_norm=QueryNorm.HEAD)
-    pattern = fields.count("sliding_window_pattern", "_sliding_window_pattern", default=6)
-    layers = windowed(
-        fields, mixer, gated(fields, default="gelu"), window=fields.window(4096), near=lambda n: (n + 1) % pattern != 0
-    )
-    return replace(model(fields, layers, context=131072, tied=True), norm_place=NormPlace.AROUND)
-
-
 def phi3(fields: Fields) -> Architecture:
     mixer = replace(attention(fields), window=fields.window())
     return model(fields, alike(fields, mixer, gated(fields)), context=4096)
@@ -138,7 +125,7 @@ def chatglm(fields: Fields) -> Architecture:
 
 
 def telechat(fields: Fields) -> Architecture:
-    """TeleChat 2: Llama's parts under other names; the second product has a bias."""
+    """Llama's parts under other names."""
     said = {
         "num_attention_heads": fields.count("n_head", "num_attention_heads"),
         "num_hidden_layers": layer_count(fields, "n_layer", "num_hidden_layers"),
@@ -146,6 +133,21 @@ def telechat(fields: Fields) -> Architecture:
     }
     whole = replace(fields, values={**fields.values, **said})
     return model(whole, alike(whole, attention(whole), gated(whole)), context=8192)
+
+
+def baichuan(fields: Fields) -> Architecture:
+    """Llama's parts; the larger model has ALiBi in place of rotations, which its config says by its size alone."""
+    found = llama(fields)
+    if found.hidden < _BAICHUAN_ALIBI:
+        return found
+    layers = tuple(replace(layer, mixer=replace(attention(fields), rotary_size=0)) for layer in found.layers)
+    return replace(found, layers=layers, positions=Positions.ALIBI)
+
+
+def qwen(fields: Fields) -> Architecture:
+    """The first Qwen: biases of queries, keys and values; its config counts both halves of the inner features."""
+    part = FeedForward(fields.count("intermediate_size", least=2) // 2)
+    return model(fields, alike(fields, attention(fields, bias=True), part), context=8192)
 
 
 def olmo(fields: Fields) -> Architecture:
@@ -219,7 +221,12 @@ def nemotron(fields: Fields) -> Architecture:
 
 FAMILIES: Mapping[str, Family] = {
     "llama": llama,
+    "internlm": llama,
     "internlm2": llama,
+    "internlm3": llama,
+    "aquila": llama,
+    "baichuan": baichuan,
+    "qwen": qwen,
     "granite": llama,
     "seed_oss": llama,
     "smollm3": tied_llama,
@@ -238,7 +245,9 @@ FAMILIES: Mapping[str, Family] = {
     "gemma": gemma,
     "gemma2": gemma2,
     "gemma3_text": gemma3,
+    "gemma4_text": gemma4,
     "phi3": phi3,
+    "phi3_v": phi3,
     "phi4_multimodal": phi3,
     "glm": glm,
     "glm4": glm4,
@@ -267,6 +276,8 @@ FAMILIES: Mapping[str, Family] = {
     "bloom": bloom,
     "mpt": mpt,
     "falcon": falcon,
+    "RefinedWeb": falcon,
+    "RefinedWebModel": falcon,
     "phi": phi,
     # mixtures of experts, latent attention, linear attention
     "mixtral": mixtral,
@@ -277,6 +288,7 @@ FAMILIES: Mapping[str, Family] = {
     "qwen3_next": qwen3_next,
     "qwen3_5_text": qwen3_5,
     "qwen3_5_moe_text": qwen3_5_moe,
+    "deepseek": deepseek,
     "deepseek_v2": deepseek,
     "deepseek_v3": deepseek,
     "kimi_k2": deepseek,
@@ -287,17 +299,23 @@ FAMILIES: Mapping[str, Family] = {
     "granitemoeshared": granite_moe,
     "olmoe": olmoe,
     "llama4_text": llama4,
+    "lfm2": lfm2,
+    "granitemoehybrid": granite_hybrid,
+    "bamba": bamba,
 }
 # Families of several kinds of input whose decoder is nested in the config without a name of its own.
 NESTED: Mapping[str, str] = {
     "gemma3": "gemma3_text",
+    "gemma4": "gemma4_text",
     "llava": "llama",
     "llava_next": "llama",
     "mistral3": "mistral",
     "qwen2_vl": "qwen2_vl_text",
     "qwen2_5_vl": "qwen2_5_vl_text",
     "qwen3_vl": "qwen3_vl_text",
+    "qwen3_vl_moe": "qwen3_vl_moe_text",
     "qwen3_5": "qwen3_5_text",
+    "qwen3_5_moe": "qwen3_5_moe_text",
     "llama4": "llama4_text",
     "deepseek_vl_v2": "deepseek_v2",
 }

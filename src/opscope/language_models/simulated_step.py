@@ -1,7 +1,7 @@
 """Architecture, Step, Machine → StepCost: what one run of a decoder takes on the simulated device.
 
-Layers that are alike take alike: with one of each kind, and with one more, the device runs the ends of the network and a
-layer between its neighbours; as many of those as the model has are added up.
+Layers that are alike take alike: with one of each kind, and with one more, the device runs the ends of the network and
+a layer between its neighbours; as many of those as the model has are added up.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ def _seconds(
     model: Architecture, layers: Sequence[Layer], step: Step, storage: Storage, machine: Machine
 ) -> dict[str, float]:
     """Seconds of a network of some layers, by block: each has its share of what all engines did."""
-    graph = _in_place(decoder_graph(replace(model, layers=tuple(layers)), step, storage))
+    graph = in_place(decoder_graph(replace(model, layers=tuple(layers)), step, storage))
     options = CompileOptions(cores=machine.cores, devices=machine.devices, parallel="tensor", stats_level=0)
     program, plan = ModelCompiler(graph).compile(machine.target, options)
     timeline = simulate(program)
@@ -66,7 +66,7 @@ def _seconds(
     return {block: seconds * spent / by_op.sum() for block, spent in blocks.items() if spent}
 
 
-def _in_place(graph: Graph) -> Graph:
+def in_place(graph: Graph) -> Graph:
     """The graph with caches read where they are: what is new is given out, and the rest is not moved."""
     past: dict[int, int] = {}
     outputs = list(graph.outputs)

@@ -10,12 +10,13 @@ from math import ceil
 from ..core.errors import UsageError
 from ..core.meaning import Carries
 from ..core.provenance import Provenance
+from ..core.units import format_bytes
 from ..estimate.machines import use_machine
 from ..estimate.work import DEQUANTIZE
 from ..graph.graph import DType
 from ..machine.catalogue import for_language_models
 from ..machine.language_models import LanguageModels
-from ..machine.target import ANY, Target
+from ..machine.target import ANY, Holds, Target
 from .architecture import Architecture
 from .decoder import Step, decode, prefill
 from .decoder_graph import Storage
@@ -65,6 +66,18 @@ class Estimator:
         self.chunk = None if chunk is None else min(chunk, model.longest_context)
         self.fixed = runtime.fixed_context
         self.watts = runtime.device_watts
+        self.unheld = self._why_unheld()
+
+    def _why_unheld(self) -> str:
+        """Why a step has no time: a chip whose own memory is all there is for weights, and has no room for them."""
+        memory, size = self.target.home(Holds.CONSTANTS), weight_bytes(self.model, self.held)
+        room = memory.bytes.value * self.target.instances(
+            memory, devices=self.machine.devices, cores=self.machine.cores
+        )
+        if memory.is_outer or size <= room:
+            return ""
+        has, takes = format_bytes(round(room)), format_bytes(size)
+        return f"{self.target.name} has {has} for weights, and no memory beside; they take {takes}"
 
     @property
     def provenance(self) -> Provenance:
@@ -74,6 +87,8 @@ class Estimator:
 
     def step(self, step: Step, devices: int) -> StepCost:
         """The cost of one step on devices that share every product."""
+        if self.unheld:
+            return StepCost(None, withheld=self.unheld)
         if (step, devices) not in self.steps:
             machine = replace(self.machine, devices=devices, shares_products=True)
             cost = estimated_step(self.model, step, self.storage, machine)

@@ -1,6 +1,6 @@
 // Two or more runs: metrics side by side, and what changed per op.
 
-import type { CompareData, ComparedOp, ComparedRun } from "./contract";
+import type { CompareData, ComparedOp, ComparedRun, TokenPoint } from "./contract";
 import { el, nothing, scrollBox, section } from "./dom";
 import { bytes, count, decimal, joules, percent, time, UNKNOWN } from "./format";
 import { outerTraffic } from "./outer";
@@ -77,6 +77,42 @@ const METRICS: Metric[] = [
   { name: "Ops", less: null, of: (run) => run.summary.ops.length, text: count, from: (run) => run.info.provenance },
 ];
 
+/** Of the first point that knows it; runs of other models have none. */
+const token = (
+  name: string,
+  less: boolean,
+  of: (point: TokenPoint) => number | null | undefined,
+  text: (value: number | null) => string,
+): Metric => ({
+  name,
+  less,
+  of: (run) => run.summary.language_model?.points.map(of).find((value) => typeof value === "number") ?? null,
+  text,
+  from: (run) => run.summary.language_model?.points[0]?.provenance ?? run.info.provenance,
+});
+const TOKEN_METRICS: Metric[] = [
+  token(
+    "Time to the first token",
+    true,
+    (point) => point.ttft_ms && 1e6 * point.ttft_ms.value,
+    (value) => time(value),
+  ),
+  token(
+    "Time to the next token",
+    true,
+    (point) => point.tpot_ms && 1e6 * point.tpot_ms.value,
+    (value) => time(value),
+  ),
+  token(
+    "Tokens per second",
+    false,
+    (point) => point.decode_tokens_per_s?.value,
+    (value) => decimal(value),
+  ),
+  token("Weights", true, (point) => point.weight_bytes, bytes),
+  token("KV cache", true, (point) => point.kv_bytes, bytes),
+];
+
 export function compare(data: CompareData): HTMLElement {
   return el(
     "div",
@@ -143,7 +179,8 @@ function metrics(data: CompareData): HTMLElement {
     ...data.runs.map((run) => shorten(run.label, 30)),
     ...data.runs.slice(1).map((run) => (data.runs.length > 2 ? `Change to ${shorten(run.label, 20)}` : "Change")),
   ];
-  const rows = METRICS.map((metric) => {
+  const tells = data.runs.some((run) => run.summary.language_model);
+  const rows = [...(tells ? TOKEN_METRICS : []), ...METRICS].map((metric) => {
     const base = metric.of(data.runs[0]!);
     return el(
       "tr",

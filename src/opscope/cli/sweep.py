@@ -17,6 +17,7 @@ from .profile import add_option, known_options, merged
 if TYPE_CHECKING:
     from typing import TextIO
 
+    from ..core.manifest import Option
     from ..fleet.cell import Outcome
     from ..fleet.spec import Spec, Value
     from ..fleet.sweep import Plan, Progress, Started, SweepOptions
@@ -76,7 +77,7 @@ interrupted: what had ended is kept.
         parser.add_argument("--commit", metavar="C", help="kept with every row (default: what git says here)")
         parser.add_argument("--json", action="store_true", help="print JSON")
         group = parser.add_argument_group("axes, each a comma list, for the backends that have them")
-        for option in merged([option for options in known_options().values() for option in options]):
+        for option in _known():
             add_option(group, option, several=True)
 
     def run(self, args: Namespace) -> int:
@@ -133,7 +134,7 @@ def _spec(args: Namespace) -> Spec:
 
 
 def _axis_names() -> list[str]:
-    return [option.name for option in merged([o for options in known_options().values() for o in options])]
+    return [option.name for option in _known()]
 
 
 def listed(name: str, text: str) -> tuple[str, ...]:
@@ -222,6 +223,13 @@ def duration(seconds: float) -> str:
     if whole >= 3600:
         return f"{whole // 3600} h {whole % 3600 // 60:02} min"
     return f"{whole // 60} min {whole % 60:02} s" if whole >= 60 else f"{whole} s"
+
+
+def _known() -> list[Option]:
+    """Options of every backend that cells may have."""
+    from ..language_models.cell import OPTIONS
+
+    return merged([option for options in (*known_options().values(), OPTIONS) for option in options])
 
 
 def _print_plan(plan: Plan, jobs: int | None, out: TextIO, *, as_json: bool) -> None:

@@ -17,6 +17,8 @@ from ..core.errors import ProfilerError, UsageError
 from ..core.files import sha256_of
 from ..core.provenance import Provenance
 from ..graph.graph import Graph
+from ..language_models.cell import BACKEND as LANGUAGE_MODELS
+from ..language_models.cell import profile_point
 from ..recording.recording import COMPILE_TIME, Metric
 from ..workflows.own_backends import OWN
 from .plan import SHAPE, Cell
@@ -101,6 +103,8 @@ def profile_cell(cell: Cell, job: Job, models: Models, folder: Path | None) -> R
     from ..changes.profile_model import COMPILING, profile_by
     from ..workflows.profiling import PROFILING
 
+    if cell.backend == LANGUAGE_MODELS:
+        return profile_point(Path(cell.path), cell.target, cell.options, folder=folder, created=job.created)
     options: dict[str, Value] = {name: value for name, value in cell.options.items() if name != SHAPE}
     model: Path | Graph = Path(cell.path)
     if cell.backend in OWN and folder is None:

@@ -18,6 +18,10 @@ from ..core.errors import ProfilerError, UsageError, did_you_mean, printable
 from ..core.files import sha256_of
 from ..core.keys import code_of, digest_of
 from ..core.manifest import Option
+from ..language_models.cell import BACKEND as LANGUAGE_MODELS
+from ..language_models.cell import OPTIONS as OF_LANGUAGE_MODELS
+from ..language_models.config import FILE as CONFIG_FILE
+from ..machine import catalogue as targets
 from ..machine.target import Target
 from ..workflows import catalogue
 from ..workflows.own_backends import OWN
@@ -25,10 +29,11 @@ from .rows import options_text, series_of
 from .spec import Spec, Value, shapes_text, spelt
 
 MOST_CELLS = 10_000_000
+OURS = {**OWN, LANGUAGE_MODELS: OF_LANGUAGE_MODELS}  # backends that take a target, with their options
 TARGET, BACKEND, MODEL, SHAPE = "target", "backend", "model", "shape"
 _CODE = (  # what figures are made by; pages and command lines are not
     *("core", "graph", "machine", "program", "recording", "readers", "estimate", "compiler", "device", "decode"),
-    *("analysis", "changes", "quantization", "workflows", "backends", "importers", "plugins"),
+    *("analysis", "changes", "quantization", "workflows", "backends", "importers", "plugins", "language_models"),
 )
 
 Versions = Callable[[str], str]  # backend → version of the tool behind it
@@ -75,7 +80,7 @@ def planned(spec: Spec, *, versions: Versions | None = None, again: str = "") ->
                 {(name, tool): _version_at(name, tool) for name, tool in used if tool and not versions}
             )
         for choice in by_format[form]:
-            words = {MODEL: path.stem, **{name: spelt(value) for name, value in choice.items()}}
+            words = {MODEL: _name(path), **{name: spelt(value) for name, value in choice.items()}}
             if not _is_wanted(spec, words, model.shown):
                 continue
             shapes = {
@@ -93,7 +98,7 @@ def planned(spec: Spec, *, versions: Versions | None = None, again: str = "") ->
 
 def tool_version(backend: str) -> str:
     """Of what is installed here; our own backends have that of opscope, which is in every key."""
-    return "" if backend in OWN else backends.load(backend).state().version
+    return "" if backend in OURS else backends.load(backend).state().version
 
 
 def _tool(choice: Mapping[str, Value]) -> str:
@@ -130,7 +135,7 @@ class _Model:
 def _cell(model: _Model, choice: Mapping[str, Value], context: _Context) -> Cell:
     backend, target = str(choice[BACKEND]), str(choice.get(TARGET, ""))
     options = {name: value for name, value in choice.items() if name not in (BACKEND, TARGET)}
-    machine, version = context.machines[target] if backend in OWN else None, context.tools[backend, _tool(options)]
+    machine, version = context.machines[target] if backend in OURS else None, context.tools[backend, _tool(options)]
     name = (target or _part(backend, options)) if machine is None else machine.name
     what = repr(machine or target)
     key = digest_of(model.sha256, what, backend, options_text(options), __version__, context.code, version)
@@ -139,7 +144,7 @@ def _cell(model: _Model, choice: Mapping[str, Value], context: _Context) -> Cell
         id=digest_of(key, series, context.again),  # two models of the same bytes are two rows
         key=key,
         series=series,
-        model=model.path.stem,
+        model=_name(model.path),
         path=str(model.path),
         shown_path=model.shown,
         sha256=model.sha256,
@@ -186,7 +191,7 @@ class Sources:
         target, backend = str(choice.get(TARGET, "")), str(choice.get(BACKEND, ""))
         options = {name: value for name, value in choice.items() if name not in (TARGET, BACKEND)}
         parts = {name: value for name, value in options.items() if name in self._parts}
-        if not target and backend in OWN:
+        if not target and backend in OURS:
             raise UsageError(f"backend {backend}: needs a target; expected --target NAME,…")
         if not (target or backend or parts):
             raise UsageError("sweep: no target and no backend; expected --target NAME,… or --backend of a runtime")
@@ -196,7 +201,10 @@ class Sources:
         return self._found[key]
 
     def _choose(self, target: str, backend: str, options: Mapping[str, Value]) -> tuple[str, str]:
-        if target and backend and backend not in OWN:
+        if backend == LANGUAGE_MODELS:
+            self.machines[target] = targets.load(target)
+            return backend, target
+        if target and backend and backend not in OURS:
             known = {source.backend for source in catalogue.find(target).sources}
             if backend not in known:  # the target is for other backends of the sweep
                 return backends.find(backend).name, ""
@@ -237,7 +245,7 @@ def _applied(choices: Sequence[Mapping[str, Value]], sources: Sources) -> Iterat
 
 def _part(backend: str, options: Mapping[str, Value]) -> str:
     """The part that an option of the backend's own asks for."""
-    return "" if backend in OWN else str(options.get(backends.find(backend).part, ""))
+    return "" if backend in OURS else str(options.get(backends.find(backend).part, ""))
 
 
 def _format_of(path: Path) -> str:
@@ -249,7 +257,7 @@ def _format_of(path: Path) -> str:
 
 
 def _offered(backend: str) -> dict[str, Option]:
-    rows = OWN[backend] if backend in OWN else backends.find(backend).options
+    rows = OURS[backend] if backend in OURS else backends.find(backend).options
     return {option.name: option for option in rows}
 
 
@@ -282,6 +290,11 @@ def _models(spec: Spec) -> Iterator[Path]:
             raise UsageError(f"{printable(str(place))}: no such file; expected a model, or a pattern such as *.onnx")
         found |= dict.fromkeys(files)
     return iter(path.resolve() for path in found)
+
+
+def _name(path: Path) -> str:
+    """For people: every config has the same name, and is told by its folder."""
+    return path.parent.name if path.name == CONFIG_FILE else path.stem
 
 
 def _shown(path: Path, folder: Path) -> str:

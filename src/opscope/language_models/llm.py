@@ -57,7 +57,7 @@ def llm(
         kv=choice.kv,
         parallel=choice.parallel,
         points=tuple(map(token_point, points)),
-        largest=tuple(_largest(model, steps.held, steps.target, choice)),
+        largest=tuple(_largest(steps, choice)),
         notes=tuple(_notes(model, steps, points)),
     )
     path = _file_of(config)
@@ -105,14 +105,23 @@ def _options(choice: LlmOptions) -> Mapping[str, Value]:
     return {"weights": choice.weights, "kv": choice.kv, "devices": choice.devices, **more}
 
 
-def _largest(model: Architecture, storage: Storage, target: Target, choice: LlmOptions) -> Iterator[LargestFit]:
-    """Of every batch the longest context, and of every context the largest batch."""
+def _largest(steps: Estimator, choice: LlmOptions) -> Iterator[LargestFit]:
+    """Of every batch the longest context, and of every context the largest batch, while the longest prompt is read."""
     parallel = Parallel.PIPELINE if choice.parallel == PIPELINE else Parallel.TENSOR
-    held = Deployment(model, storage, target, choice.devices, parallel)
+    held = Deployment(steps.model, steps.held, steps.target, choice.devices, parallel)
+    prompt = min(max(choice.prompt), steps.chunk or max(choice.prompt))
     contexts = sorted({context for _, _, context in choice.points})
-    pairs: list[tuple[int | None, int | None]] = [(batch, held.largest_context(batch)) for batch in choice.batch]
-    pairs += [(held.largest_batch(context), context) for context in contexts]
-    return iter(dict.fromkeys(LargestFit(batch, context) for batch, context in pairs if batch and context))
+    pairs: list[tuple[int | None, int | None]] = [
+        (batch, held.largest_context(batch, prompt=prompt)) for batch in choice.batch
+    ]
+    pairs += [(held.largest_batch(context, prompt=prompt), context) for context in contexts]
+    found = dict.fromkeys(LargestFit(batch, context) for batch, context in pairs if batch and context)
+    return (one for one in found if not any(_holds(other, one) for other in found))
+
+
+def _holds(other: LargestFit, one: LargestFit) -> bool:
+    """Whether what fits besides says more."""
+    return other != one and other.batch >= one.batch and other.context >= one.context
 
 
 def _notes(model: Architecture, steps: Estimator, points: Sequence[Point]) -> Iterator[str]:
@@ -130,4 +139,3 @@ def _notes(model: Architecture, steps: Estimator, points: Sequence[Point]) -> It
         yield "a time that is not known: the target has no figures for an op of the model, or no link between devices"
     if any(point.decode.energy_mj is None for point in points):
         yield "energy per token is not known: the target has no figures for memory, or for idle power"
-    yield from model.notes

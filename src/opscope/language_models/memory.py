@@ -164,12 +164,12 @@ class Deployment:
             None if activations is constants else self._capacity(activations),
         )
 
-    def largest_context(self, batch: int) -> int | None:
+    def largest_context(self, batch: int, *, prompt: int = 1) -> int | None:
         """The most tokens of each sequence that fit, up to what the model takes; None where not one does."""
-        return _largest(lambda tokens: self.fit(batch, tokens).fits, self.model.longest_context)
+        return _largest(lambda tokens: self.fit(batch, tokens, prompt=prompt).fits, self.model.longest_context)
 
-    def largest_batch(self, context: int, most: int = 1 << 20) -> int | None:
-        return _largest(lambda batch: self.fit(batch, context).fits, most)
+    def largest_batch(self, context: int, most: int = 1 << 20, *, prompt: int = 1) -> int | None:
+        return _largest(lambda batch: self.fit(batch, context, prompt=prompt).fits, most)
 
     def _capacity(self, memory: Memory) -> int:
         """Bytes of a memory that one device has; what is the host's is shared by all."""

@@ -18,11 +18,11 @@ from ..recording.run import CommandTable, RunRoute
 from ..recording.summary import Energy, Latency, MemoryTotal, Summary
 from ..recording.trace import COUNTER, EDGE, NONE, Lane, SpanKind, Trace, blank_spans
 from .architecture import Architecture
+from .cell import BACKEND
 from .estimated_step import LINK
 from .point import Phase, Point, Spread
 from .step_ops import DECODE, PREFILL, StepOp, StepOps, in_order
 
-MAKER = "llm"  # who tells, in runs and stores
 _ROUTES = (RunRoute(LINK, Carries.LINK),)
 _MS, _S = 1e6, 1e9  # ns
 _OTHER_LANE = "device"  # of work that belongs to no engine
@@ -73,7 +73,7 @@ def step_recording(
         for number, op in enumerate(steps.ops)
     )
     return Recording(
-        maker=MAKER,
+        maker=BACKEND,
         provenance=point.provenance,
         trace=trace,
         ops=ops,

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from math import ceil
 
 from ..estimate.estimator import Estimate, estimate
 from ..estimate.recorded import limits_of
 from ..machine.target import Holds
-from .decoder import Step, decode, prefill
+from .decoder import Step, decode
 from .decoder_graph import repeated_graph
 from .point import Phase, Point
 from .points import Estimator
@@ -52,19 +51,18 @@ def ops_of(steps: Estimator, point: Point) -> StepOps:
     The time of a block is that of the point, which may hold several chunks of a prompt, or stages of a pipeline; within
     a block it is shared out as one step does, for chunks the one in the middle of the prompt.
     """
-    size = min(steps.chunk or point.prompt, point.prompt)
-    chunks = ceil(point.prompt / size)
-    first = prefill(point.batch, size, (chunks - 1) * size // 2)
-    last = decode(point.batch, point.context)
+    chunks = steps.chunks(point.batch, point.prompt, point.context)
+    first, last = chunks[len(chunks) // 2][0], decode(point.batch, point.context)
+    times = round(sum(count for _, count in chunks))
     found: list[StepOp] = []
     limits: dict[str, float] = {}
-    for name, phase, step, times in ((PREFILL, point.prefill, first, chunks), (DECODE, point.decode, last, 1)):
+    for name, phase, step, count in ((PREFILL, point.prefill, first, times), (DECODE, point.decode, last, 1)):
         if phase.time_ms is None:
             continue
         priced = _estimate(steps, step)
         machine = priced.machine
         limits |= limits_of(machine.target, machine.devices * machine.cores, machine.devices, priced.layers)
-        found += _phase(name, phase, priced, times)
+        found += _phase(name, phase, priced, count)
     return StepOps(tuple(found), limits)
 
 

@@ -16,6 +16,13 @@ _WORDS = {"pass": "✅", "fail": "❌", "unknown": "⚠️"}
 _SHORT = ("latency", "throughput", "host_latency", "peak_memory", "memory_read", "memory_write")
 
 
+_MARKS = str.maketrans(  # all at once: what stands for one mark holds others
+    {"&": "&amp;", "<": "&lt;", ">": "&gt;"}
+    | {mark: f"\\{mark}" for mark in "\\`*_[]~"}
+    | {mark: f"&#{ord(mark)};" for mark in "|@#!"}
+)
+
+
 class CompareMarkdown:
     """Short enough to be read; everything else behind a click."""
 
@@ -101,7 +108,4 @@ def folded(title: str, lines: Sequence[str]) -> list[str]:
 
 def safe(text: str) -> str:
     """A name as text: no markup, no mention of a person, no new cell, no line of its own."""
-    clean = printable(text, 300).replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
-    for mark in "\\`*_[]|~#@!":
-        clean = clean.replace(mark, f"&#{ord(mark)};" if mark in "|@#!" else f"\\{mark}")
-    return clean
+    return printable(text, 300).translate(_MARKS)

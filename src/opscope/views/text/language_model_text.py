@@ -43,14 +43,18 @@ def energy_text(found: Ranged | None) -> str:
 
 
 def fits_text(point: TokenPoint) -> str:
-    """`yes, 41%`, `no, 1.7 × 32.00 GB`"""
+    """`yes, 41%`, `no, 1.7 × 32.00 GB`; weights and cache alone may fit, and a step need more."""
     need, capacity = point.needed_bytes, point.capacity_bytes
     if point.fits is None:
         return UNKNOWN
     if need is None or not capacity:
         return "yes" if point.fits else "no"
     share = need / capacity
-    return f"yes, {format_percent(share, 0)}" if point.fits else f"no, {share:.3g} × {format_bytes(capacity)}"
+    if point.fits:
+        return f"yes, {format_percent(share, 0)}"
+    return (
+        f"no, {share:.3g} × {format_bytes(capacity)}" if share > 1 else f"no, {format_percent(share, 0)} before a step"
+    )
 
 
 def head_line(found: LanguageModel) -> str:
@@ -59,7 +63,7 @@ def head_line(found: LanguageModel) -> str:
     devices = "" if found.devices is None else f", {_counted(found.devices, 'device')}"
     cards = f" ({_counted(found.cards, 'card')})" if found.cards is not None else ""
     words = [f"weights {found.weights}"] * bool(found.weights) + [f"cache {found.kv}"] * bool(found.kv)
-    words += [f"{found.parallel} parallel"] * bool(found.parallel and (found.devices or 1) > 1)
+    words += [f"{found.parallel} parallel"] * bool(found.parallel not in ("", "auto") and (found.devices or 1) > 1)
     return f"{found.model} on {found.target}{devices}{cards}{''.join(f', {word}' for word in words)} – {kinds}"
 
 
@@ -134,7 +138,8 @@ def words_below(found: LanguageModel) -> Iterator[str]:
         yield "nothing fits: the weights alone are larger than the memory"
     outside = sum(point.fits is False for point in found.points)
     if outside:
-        yield f"{outside} of {_counted(len(found.points), 'point')} do not fit: their times are those of a larger memory"
+        points = _counted(len(found.points), "point")
+        yield f"{outside} of {points} do not fit: their times are those of a larger memory"
     yield from found.notes
 
 
